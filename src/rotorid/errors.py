@@ -1,0 +1,46 @@
+"""What can go wrong, as a tree of exceptions whose messages say what to do.
+
+    RotoridError
+    ├── LogError            a log that cannot be read
+    │   ├── LogFormatError      not in the format that it claims
+    │   └── SignalError         a signal is missing, has a wrong unit, shape or frame
+    ├── AirframeError       an airframe file that is wrong
+    ├── ExcitationError     the data cannot answer the question
+    ├── SettingError        an option or argument that cannot be
+    └── OutputError         a result that could not be written
+
+A message names the file, the signal, what is wrong and what to do, in one line. The commands print it after
+`rotorid: ` and exit with code 2; the library raises.
+"""
+
+
+class RotoridError(Exception):
+    """Base of every error that rotorid raises on purpose."""
+
+
+class LogError(RotoridError):
+    """A log that cannot be read."""
+
+
+class LogFormatError(LogError):
+    """A file that is not in the format that its name or header claims."""
+
+
+class SignalError(LogError):
+    """A signal that is missing or has a wrong unit, shape or frame."""
+
+
+class AirframeError(RotoridError):
+    """An airframe file with a missing, mistyped or impossible entry."""
+
+
+class ExcitationError(RotoridError):
+    """Data that cannot answer the question asked of it."""
+
+
+class SettingError(RotoridError):
+    """An option or an argument that cannot be."""
+
+
+class OutputError(RotoridError):
+    """A result that could not be written."""

@@ -1,0 +1,1 @@
+"""Flight logs: one reader per format, all giving the same `Flight`."""

@@ -1,0 +1,146 @@
+"""Signals and flights: what every log becomes, whatever autopilot wrote it.
+
+World frame ENU, body frame FLU, SI units; readers convert at the door. Time is seconds from the start of the
+flight. An empty measurement does not exist: a signal has a row only where something was measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from rotorid.errors import SignalError
+
+
+@dataclasses.dataclass(frozen=True)
+class SignalKind:
+    """Unit, frame and column endings of one kind of signal in the flight table."""
+
+    unit: str
+    frame: str
+    suffixes: tuple[str, ...] | None  # None: one column per rotor
+    meaning: str
+
+
+_XYZ: Final = ("_x", "_y", "_z")
+
+KINDS: Final[Mapping[str, SignalKind]] = {
+    "position": SignalKind("m", "world", _XYZ, "position"),
+    "velocity": SignalKind("m/s", "world", _XYZ, "velocity over ground"),
+    "attitude": SignalKind("1", "body to world", ("_w", "_x", "_y", "_z"), "unit quaternion, Hamilton"),
+    "body_rate": SignalKind("rad/s", "body", _XYZ, "angular velocity"),
+    "specific_force": SignalKind("m/s^2", "body", _XYZ, "what an accelerometer measures"),
+    "thrust": SignalKind("N", "body z", ("",), "collective thrust"),
+    "collective_command": SignalKind("1", "body z", ("",), "collective thrust command, 0 to 1"),
+    "rotor_speed": SignalKind("rad/s", "rotor", None, "rotor speed"),
+    "rotor_command": SignalKind("1", "rotor", None, "normalised rotor command, 0 to 1"),
+    "rotor_thrust": SignalKind("N", "rotor", None, "thrust of each rotor"),
+    "battery_voltage": SignalKind("V", "-", ("",), "battery voltage"),
+    "airborne": SignalKind("1", "-", ("",), "1 in the air, 0 on the ground"),
+    "true_mass": SignalKind("kg", "-", ("",), "true mass"),
+    "true_force": SignalKind("N", "world", _XYZ, "true external force"),
+    "true_torque": SignalKind("N m", "body", _XYZ, "true external torque"),
+}
+"""Every signal of the flight table."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Signal:
+    """One measured quantity on its own clock.
+
+    name: a key of `KINDS`. times: s from the start of the flight, strictly increasing. values: one row a time, in the
+    unit and frame of its kind. source: where it was read from, in words ("vehicle_local_position.vx/vy/vz, NED to ENU").
+    """
+
+    name: str
+    times: Float64[np.ndarray, " n"]
+    values: Float64[np.ndarray, "n k"]
+    source: str
+
+    @property
+    def kind(self) -> SignalKind:
+        return KINDS[self.name]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that this signal fills in the flight table."""
+        suffixes = self.kind.suffixes
+        if suffixes is None:
+            suffixes = tuple(f"_{i}" for i in range(self.values.shape[1]))
+        return tuple(self.name + s for s in suffixes)
+
+    @property
+    def rate(self) -> float:
+        """Median rate in Hz; 0 where there are fewer than two samples."""
+        return float(1.0 / np.median(np.diff(self.times))) if len(self.times) > 1 else 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Flight:
+    """The named signals of one flight.
+
+    vehicle: what the log says of the vehicle ("" where it says nothing). source: the file. format: "px4-ulog",
+    "ardupilot-bin", "crazyflie-usd", "table-csv", "table-parquet", "mapped-csv", "simulation".
+    time_origin: the log's own clock at t = 0, in s. notes: what the reader found and the user should know, in words
+    (a truncated end, dropouts, ignored columns). parameters: the vehicle's own settings, where the log has them.
+    """
+
+    signals: Mapping[str, Signal]
+    source: Path
+    format: str
+    time_origin: float = 0.0
+    vehicle: str = ""
+    notes: tuple[str, ...] = ()
+    parameters: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.signals
+
+    def __getitem__(self, name: str) -> Signal:
+        if name not in self.signals:
+            has = ", ".join(sorted(self.signals)) or "nothing"
+            raise SignalError(f"{self.source}: no signal {name!r} in this log (it has {has})")
+        return self.signals[name]
+
+    @property
+    def start(self) -> float:
+        """Earliest time of any signal, s."""
+        return min((float(s.times[0]) for s in self.signals.values() if len(s.times)), default=0.0)
+
+    @property
+    def end(self) -> float:
+        """Latest time of any signal, s."""
+        return max((float(s.times[-1]) for s in self.signals.values() if len(s.times)), default=0.0)
+
+    @property
+    def duration(self) -> float:
+        """Length of the flight in s."""
+        return self.end - self.start
+
+    @property
+    def rotors(self) -> int:
+        """Number of rotors seen in the log, 0 where there are no rotor signals."""
+        seen = (self.signals.get(n) for n in ("rotor_command", "rotor_speed", "rotor_thrust"))
+        return next((s.values.shape[1] for s in seen if s is not None), 0)
+
+    def with_signals(self, *signals: Signal, notes: tuple[str, ...] = ()) -> Flight:
+        """A copy with these signals added or replaced."""
+        merged = dict(self.signals) | {s.name: s for s in signals}
+        return dataclasses.replace(self, signals=merged, notes=self.notes + notes)
+
+
+def split_column(column: str) -> tuple[str, int] | None:
+    """Signal name and component index of a flight-table column, None where it is none: "velocity_y" -> ("velocity", 1)."""
+    for name, kind in KINDS.items():
+        if kind.suffixes is None:
+            if match := re.fullmatch(name + r"_(\d+)", column):
+                return name, int(match.group(1))
+        elif column.startswith(name) and column[len(name) :] in kind.suffixes:
+            return name, kind.suffixes.index(column[len(name) :])
+    return None
