@@ -1,0 +1,220 @@
+"""Spaces that mix scalars, vectors and rotations, with plus and minus on their flat arrays.
+
+A point is stored flat (a rotation takes four numbers), a difference lives in the tangent space (a rotation takes
+three). Plus and minus satisfy x [+] 0 = x, x [+] (y [-] x) = y, (x [+] d) [-] x = d.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rotorid.errors import SettingError
+from rotorid.geometry import rotations
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """One named part of a space.
+
+    shape: of the value that a model sees. dim: of its tangent. unit, frame: of the value. initial: the value where
+    nothing is known (None: zeros, or the identity rotation). std: standard deviation of that initial value, in unit
+    (rad for a rotation). noise: of a state, the standard deviation that process noise adds in one second (unit per
+    square root of s); of an output, the standard deviation of one measurement.
+    """
+
+    shape: tuple[int, ...]
+    dim: int
+    unit: str
+    frame: str = "-"
+    initial: tuple[float, ...] | None = None
+    std: float = 1.0
+    noise: float | tuple[float, ...] = 0.0
+    rotation: bool = False
+
+    def __post_init__(self) -> None:
+        noise = self.noise if isinstance(self.noise, tuple) else (self.noise,)
+        if self.std < 0 or min(noise) < 0:
+            raise SettingError("a standard deviation is negative: std and noise must be 0 or more")
+        if self.initial is not None and len(self.initial) != self.size:
+            raise SettingError(f"initial has {len(self.initial)} numbers where {self.size} are needed")
+
+    @property
+    def size(self) -> int:
+        """Numbers stored."""
+        return self.shape[0] if self.shape else 1
+
+    @property
+    def initial_value(self) -> tuple[float, ...]:
+        if self.initial is not None:
+            return self.initial
+        return (1.0, 0.0, 0.0, 0.0) if self.rotation else (0.0,) * self.size
+
+    @property
+    def noise_vector(self) -> tuple[float, ...]:
+        """noise, one number per tangent dimension."""
+        return self.noise if isinstance(self.noise, tuple) else (float(self.noise),) * self.dim
+
+
+def Scalar(  # noqa: N802
+    unit: str = "1",
+    *,
+    initial: float | None = None,
+    std: float = 1.0,
+    noise: float = 0.0,
+    frame: str = "-",
+) -> Block:
+    """A number."""
+    return Block((), 1, unit, frame, None if initial is None else (initial,), std, noise)
+
+
+def Vector(  # noqa: N802
+    size: int,
+    unit: str = "1",
+    *,
+    initial: tuple[float, ...] | None = None,
+    std: float = 1.0,
+    noise: float | tuple[float, ...] = 0.0,
+    frame: str = "-",
+) -> Block:
+    """A vector of `size` numbers."""
+    return Block((size,), size, unit, frame, initial, std, noise)
+
+
+def Rotation(  # noqa: N802
+    *, initial: tuple[float, ...] | None = None, std: float = 1.0, noise: float | tuple[float, ...] = 0.0
+) -> Block:
+    """A unit quaternion (Hamilton, w x y z, body to world); std and noise in rad."""
+    return Block((4,), 3, "1", "body to world", initial, std, noise, rotation=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Space(Mapping[str, Block]):
+    """Named blocks in order: `Space.of(attitude=Rotation(), velocity=Vector(3, "m/s"))`."""
+
+    blocks: tuple[tuple[str, Block], ...] = ()
+
+    @classmethod
+    def of(cls, **blocks: Block) -> Space:
+        """The space of these blocks, in this order."""
+        return cls(tuple(blocks.items()))
+
+    def __getitem__(self, name: str) -> Block:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __hash__(self) -> int:
+        return hash(self.blocks)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Block]:
+        return dict(self.blocks)
+
+    @cached_property
+    def size(self) -> int:
+        """Numbers stored by a point."""
+        return sum(b.size for _, b in self.blocks)
+
+    @cached_property
+    def dim(self) -> int:
+        """Dimension of the tangent space."""
+        return sum(b.dim for _, b in self.blocks)
+
+    @cached_property
+    def stored(self) -> dict[str, slice]:
+        """Where each block lies in a point."""
+        return _slices((name, b.size) for name, b in self.blocks)
+
+    @cached_property
+    def tangent(self) -> dict[str, slice]:
+        """Where each block lies in a tangent vector."""
+        return _slices((name, b.dim) for name, b in self.blocks)
+
+    def pack(self, values: Mapping[str, Float[Array, "..."]]) -> Float[Array, " size"]:
+        """Named values to a flat point."""
+        return self._concatenate(values, [b.size for _, b in self.blocks])
+
+    def pack_tangent(self, values: Mapping[str, Float[Array, "..."]]) -> Float[Array, " dim"]:
+        """Named tangent values (three numbers for a rotation) to a flat tangent vector."""
+        return self._concatenate(values, [b.dim for _, b in self.blocks])
+
+    def unpack(self, point: Float[Array, "*batch size"]) -> dict[str, Float[Array, "..."]]:
+        """A flat point to named values."""
+        return {
+            name: point[..., s] if self[name].shape else point[..., s.start] for name, s in self.stored.items()
+        }
+
+    def initial(self) -> tuple[float, ...]:
+        """The point where nothing is known."""
+        return tuple(v for _, b in self.blocks for v in b.initial_value)
+
+    def noise(self) -> tuple[float, ...]:
+        """The noise of every tangent dimension."""
+        return tuple(v for _, b in self.blocks for v in b.noise_vector)
+
+    def std(self) -> tuple[float, ...]:
+        """The initial standard deviation of every tangent dimension."""
+        return tuple(v for _, b in self.blocks for v in (b.std,) * b.dim)
+
+    def plus(self, x: Float[Array, " size"], delta: Float[Array, " dim"]) -> Float[Array, " size"]:
+        """x [+] delta."""
+        return self._apply(
+            lambda b, s, t: rotations.plus(x[s], delta[t]) if b.rotation else x[s] + delta[t]
+        )
+
+    def minus(self, a: Float[Array, " size"], b: Float[Array, " size"]) -> Float[Array, " dim"]:
+        """a [-] b, in the tangent space at b."""
+        return self._apply(lambda k, s, t: rotations.minus(a[s], b[s]) if k.rotation else a[s] - b[s])
+
+    def chart_rate(self, delta: Float[Array, " dim"], rate: Float[Array, " dim"]) -> Float[Array, " dim"]:
+        """Rate of delta where x [+] delta moves with this tangent rate."""
+        return self._apply(
+            lambda b, s, t: rotations.chart_rate(delta[t], rate[t]) if b.rotation else rate[t]
+        )
+
+    def _apply(self, of_block) -> Float[Array, " n"]:
+        parts, run = [], []
+        for name, block in self.blocks:
+            s, t = self.stored[name], self.tangent[name]
+            if block.rotation or not run:
+                run.append((block, s, t))
+            elif run[-1][0].rotation:
+                run.append((block, s, t))
+            else:
+                last, ls, lt = run[-1]
+                run[-1] = (last, slice(ls.start, s.stop), slice(lt.start, t.stop))
+        for block, s, t in run:
+            parts.append(of_block(block, s, t))
+        return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+
+    def _concatenate(self, values: Mapping[str, Float[Array, "..."]], sizes: list[int]) -> Float[Array, " n"]:
+        if set(values) != set(self._by_name):
+            missing, unknown = set(self._by_name) - set(values), set(values) - set(self._by_name)
+            raise SettingError(
+                "a model returned other blocks than its space has: "
+                f"missing {sorted(missing) or 'none'}, unknown {sorted(unknown) or 'none'}"
+            )
+        if not self.blocks:
+            return jnp.zeros(0)
+        parts = [jnp.ravel(jnp.asarray(values[name])) for name in self._by_name]
+        for (name, _), part, size in zip(self.blocks, parts, sizes, strict=True):
+            if part.shape[0] != size:
+                raise SettingError(f"block {name!r} has {part.shape[0]} numbers where {size} are needed")
+        return jnp.concatenate(parts)
+
+
+def _slices(sizes: Iterator[tuple[str, int]]) -> dict[str, slice]:
+    found, start = {}, 0
+    for name, size in sizes:
+        found[name] = slice(start, start + size)
+        start += size
+    return found

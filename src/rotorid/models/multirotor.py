@@ -1,0 +1,56 @@
+"""The thrust-and-body-rate multirotor of seed 000, section 5 (eqs. 41-47).
+
+    q' = 1/2 q (x) omega,    r' = v,    v' = R(q) (0, 0, T) / m + g,    m' = 0
+
+The inertia drops out, since the body rate omega is measured after the rotational dynamics. The thrust T is taken to be
+the one commanded (eq. 44): no drag, no wind, no motor lag. `multirotor_drag` adds them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax.numpy as jnp
+
+from rotorid.geometry import rotations
+from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
+from rotorid.models.system import GRAVITY, Parameter, System, Values
+
+
+@dataclasses.dataclass(frozen=True)
+class BareMultirotor(System):
+    """Attitude, position and velocity driven by thrust (N, along body z) and body rate (rad/s, FLU).
+
+    mass: prior of the tracked mass, kg.
+    """
+
+    mass: Parameter = Parameter("mass", 1.0, std=0.3, unit="kg", bounds=(0.0, math.inf), drift=0.1)
+
+    states = Space.of(
+        attitude=Rotation(noise=0.01, std=0.3),
+        position=Vector(3, "m", frame="world", noise=0.01, std=10.0),
+        velocity=Vector(3, "m/s", frame="world", noise=0.05, std=3.0),
+    )
+    inputs = Space.of(thrust=Scalar("N", frame="body z"), body_rate=Vector(3, "rad/s", frame="body"))
+    outputs = Space.of(
+        attitude=Rotation(noise=0.01),
+        position=Vector(3, "m", frame="world", noise=0.01),
+        velocity=Vector(3, "m/s", frame="world", noise=0.03),
+    )
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return (self.mass,)
+
+    def dynamics(self, x: Values, u: Values, p: Values) -> Values:
+        thrust = jnp.stack([jnp.zeros_like(u["thrust"]), jnp.zeros_like(u["thrust"]), u["thrust"]])
+        gravity = jnp.array([0.0, 0.0, -GRAVITY])
+        return {
+            "attitude": u["body_rate"],
+            "position": x["velocity"],
+            "velocity": rotations.rotate(x["attitude"], thrust) / p["mass"] + gravity,
+        }
+
+    def observe(self, x: Values, u: Values, p: Values) -> Values:
+        return {"attitude": x["attitude"], "position": x["position"], "velocity": x["velocity"]}

@@ -1,0 +1,131 @@
+"""A System: x' = f(x, u, p), y = h(x, u, p), with named blocks and named parameters.
+
+This is all that rotorid asks of a model (seed 000, eqs. 1-2). A model of one's own is a few lines:
+
+    class Pendulum(System):
+        states = Space.of(angle=Scalar("rad"), rate=Scalar("rad/s", noise=0.02))
+        inputs = Space.of(torque=Scalar("N m"))
+        outputs = Space.of(angle=Scalar("rad", noise=0.01))
+        parameters = (Parameter("length", 1.0, std=0.3, unit="m", bounds=(0.0, math.inf)),)
+
+        def dynamics(self, x, u, p):
+            return {"angle": x["rate"], "rate": u["torque"] / p["length"] ** 2 - 9.81 / p["length"] * jnp.sin(x["angle"])}
+
+        def observe(self, x, u, p):
+            return {"angle": x["angle"]}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rotorid.errors import SettingError
+from rotorid.geometry.spaces import Space
+
+GRAVITY = 9.81
+"""Standard gravity of every model, m/s^2: the world's gravity is (0, 0, -GRAVITY)."""
+
+Values = Mapping[str, Float[Array, "..."]]
+"""Named values of a space, or of the parameters."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A named number or vector that a model depends on.
+
+    value: prior mean, in unit. std: its standard deviation, in unit; 0 fixes the parameter at its value. drift: how far
+    it may wander in one second (standard deviation of its random walk, in unit per square root of s; 0: it is constant).
+    bounds: open interval in which it lies. A positive parameter is estimated by its logarithm and one between two
+    finite bounds by its logit, so that an estimate never leaves them.
+    """
+
+    name: str
+    value: float | tuple[float, ...]
+    std: float = 0.0
+    unit: str = "1"
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    drift: float = 0.0
+    frame: str = "-"
+
+    def __post_init__(self) -> None:
+        lower, upper = self.bounds
+        if not all(lower < v < upper for v in self.values) and self.std > 0:
+            raise SettingError(
+                f"parameter {self.name!r}: value {self.value} {self.unit} is not inside its bounds {lower}, {upper}"
+            )
+        if self.std < 0 or self.drift < 0:
+            raise SettingError(f"parameter {self.name!r}: std and drift must be 0 or more")
+        if not all(math.isfinite(v) for v in (*self.values, self.std, self.drift)):
+            raise SettingError(f"parameter {self.name!r}: value, std and drift must be finite numbers")
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return self.value if isinstance(self.value, tuple) else (float(self.value),)
+
+    @property
+    def tracked(self) -> bool:
+        """Whether an estimator finds it, rather than taking it as given."""
+        return self.std > 0
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of its numbers: "mass", or "wind_x", "wind_y" and "wind_z"."""
+        if not isinstance(self.value, tuple):
+            return (self.name,)
+        return tuple(f"{self.name}_{axis}" for axis in "xyzw"[: len(self.value)])
+
+    def with_prior(
+        self, value: float | tuple[float, ...] | None = None, std: float | None = None, drift: float | None = None
+    ) -> Parameter:
+        """A copy with another prior; None leaves an entry as it is."""
+        return dataclasses.replace(
+            self,
+            value=self.value if value is None else value,
+            std=self.std if std is None else std,
+            drift=self.drift if drift is None else drift,
+        )
+
+
+class System(ABC):
+    """A model. Subclasses give the four spaces, as class attributes or as properties, and the two functions.
+
+    A System is static to JAX: it must be immutable and hash by value, as a class without fields or a frozen dataclass
+    does. Numbers that change from call to call belong into the parameters.
+
+    states: what moves. inputs: what is known to act (commands, measured rates). outputs: what is measured. parameters:
+    what is constant or wanders. The blocks' std and noise are the defaults that estimators start from.
+    """
+
+    states: Space
+    inputs: Space
+    outputs: Space
+    parameters: tuple[Parameter, ...]
+
+    @abstractmethod
+    def dynamics(self, x: Values, u: Values, p: Values) -> Values:
+        """Rate of each state block per second; of a rotation, its body rate in rad/s."""
+
+    @abstractmethod
+    def observe(self, x: Values, u: Values, p: Values) -> Values:
+        """Value of each output block."""
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of that name."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        known = ", ".join(p.name for p in self.parameters)
+        raise SettingError(f"{type(self).__name__} has no parameter {name!r} (it has {known})")
+
+
+def parameter_values(system: System, **override: float | tuple[float, ...]) -> dict[str, Float[Array, "..."]]:
+    """Prior means of all parameters by name, some of them replaced: what `dynamics` and `observe` take as p."""
+    for name in override:
+        system.parameter(name)
+    return {p.name: jnp.asarray(override.get(p.name, p.value), dtype=float) for p in system.parameters}
