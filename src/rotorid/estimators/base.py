@@ -1,0 +1,84 @@
+"""The interface of every estimator: pure functions on pytrees.
+
+The same object runs in a loop, under `jit`, `scan`, `vmap` and `grad`, on a log or on a stream, with equal results.
+Missing measurements are masked, never NaN. Failure is data: see `Health`.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from rotorid.signals.samples import Samples
+
+State = Any
+"""The pytree that an estimator carries from sample to sample: fixed shapes, and its own business."""
+
+
+class Health(enum.IntEnum):
+    """What an estimate is worth. The worst that applies is reported."""
+
+    OK = 0
+    NO_INFORMATION = 1
+    OUTLIER = 2
+    INCONSISTENT = 3
+    RECOVERING = 4
+    DIVERGED = 5
+
+    @property
+    def meaning(self) -> str:
+        return {
+            Health.OK: "informed and consistent",
+            Health.NO_INFORMATION: "the data have said little about a tracked parameter so far",
+            Health.OUTLIER: "a measurement was rejected",
+            Health.INCONSISTENT: "innovations are larger than the model expects",
+            Health.RECOVERING: "restarted after a gap, or opened up after measurements kept disagreeing",
+            Health.DIVERGED: "numbers became invalid; restarted from the prior",
+        }[self]
+
+
+class Estimate(eqx.Module):
+    """What an estimator knows after a sample.
+
+    state: the System's states, packed; state_std: standard deviation per tangent dimension. value, std: the tracked parameters,
+    in their units. covariance: of the tracked parameters, in their units. innovation, innovation_std: measured minus
+    predicted, per tangent dimension of the outputs, 0 where not measured, and its predicted standard deviation. nis:
+    normalised innovation squared of what was accepted, over `nis_dof` dimensions. informed: whether the data carried
+    information about each tracked parameter. health: a `Health`.
+    """
+
+    state: Float[Array, "*n states"]
+    state_std: Float[Array, "*n tangent"]
+    value: Float[Array, "*n parameters"]
+    std: Float[Array, "*n parameters"]
+    covariance: Float[Array, "*n parameters parameters"]
+    innovation: Float[Array, "*n measured"]
+    innovation_std: Float[Array, "*n measured"]
+    nis: Float[Array, "*n"]
+    nis_dof: Int[Array, "*n"]
+    informed: Bool[Array, "*n parameters"]
+    health: Int[Array, "*n"]
+
+
+class AbstractEstimator(eqx.Module):
+    """Turns Samples into Estimates over a System."""
+
+    @abstractmethod
+    def init(self, sample: Samples, key: PRNGKeyArray) -> State:
+        """State before the first sample is used."""
+
+    @abstractmethod
+    def predict(self, state: State, u: Float[Array, " inputs"], dt: Float[Array, ""]) -> State:
+        """State dt seconds later; u are the inputs that acted meanwhile."""
+
+    @abstractmethod
+    def update(self, state: State, sample: Samples) -> State:
+        """State after the measurements of a sample."""
+
+    @abstractmethod
+    def estimate(self, state: State) -> Estimate:
+        """What the state says."""

@@ -1,0 +1,268 @@
+"""What every Gaussian filter over a System shares: gating, gaps, recovery, health.
+
+A filter adds four functions on the joint point z (see `Joint`) and its spread (a covariance, or a lower root of it).
+
+Life of a filter. It starts with every block `lost`: a measured state of the same name is taken as it comes, with
+no gate. Then each block of measurements passes a chi-square gate of its own, so that a bad velocity does not silence
+the accelerometer. A block that is rejected for longer than `patience` means that the filter, not the sensor, is wrong: the
+parameters' variance goes back to their prior's, the states are lost and taken anew, and the estimate says
+RECOVERING until it is informed again. A gap longer than `max_gap` does the same for the states alone. Numbers that become
+invalid bring back the prior as a whole.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from rotorid.estimators.base import AbstractEstimator, Estimate, Health
+from rotorid.estimators.tuning import Tuning
+from rotorid.models.joint import Joint, slope, to_value
+from rotorid.signals.samples import Samples
+
+_CONSISTENCY_MEMORY = 0.5  # s over which the innovations are judged
+_INCONSISTENT = 3.0  # times the expected NIS
+_INFORMED = 0.7  # share of the prior standard deviation under which the data have spoken
+
+
+class FilterState(eqx.Module):
+    """State of a Gaussian filter.
+
+    z: joint point. spread: its covariance, or a lower root. suspicion: s for which each output block has been rejected.
+    lost: whether each output block waits for its first measurement. reopen: 1 where predict must forget a tangent
+    dimension. excess: running mean of NIS over its dimension. recovering: s of distrust left. The rest is the last
+    innovation, for `estimate`.
+    """
+
+    z: Float[Array, " size"]
+    spread: Float[Array, "dim dim"]
+    suspicion: Float[Array, " blocks"]
+    lost: Bool[Array, " blocks"]
+    reopen: Float[Array, " dim"]
+    excess: Float[Array, ""]
+    recovering: Bool[Array, ""]
+    innovation: Float[Array, " measured"]
+    innovation_std: Float[Array, " measured"]
+    nis: Float[Array, ""]
+    nis_dof: Int[Array, ""]
+    health: Int[Array, ""]
+
+
+class AbstractGaussianFilter(AbstractEstimator):
+    """A filter with a mean on the joint manifold and a spread in its tangent space."""
+
+    joint: eqx.AbstractVar[Joint]
+    tuning: eqx.AbstractVar[Tuning]
+
+    @abstractmethod
+    def _spread_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
+        """Spread with these standard deviations and no correlation."""
+
+    @abstractmethod
+    def _covariance(self, spread: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
+        """Covariance of a spread."""
+
+    @abstractmethod
+    def _propagate(
+        self,
+        z: Float[Array, " size"],
+        spread: Float[Array, "dim dim"],
+        u: Float[Array, " inputs"],
+        dt: Float[Array, ""],
+        keep: Float[Array, " dim"],
+        noise: Float[Array, " dim"],
+    ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
+        """Mean and spread dt later. Dimensions with keep 0 are forgotten; noise (standard deviation) is added."""
+
+    @abstractmethod
+    def _expect(
+        self, z: Float[Array, " size"], spread: Float[Array, "dim dim"], u: Float[Array, " inputs"]
+    ) -> tuple[Float[Array, " outputs"], Float[Array, "measured measured"], Float[Array, "..."]]:
+        """Expected outputs, their covariance without measurement noise, and what `_condition` needs besides."""
+
+    @abstractmethod
+    def _condition(
+        self,
+        spread: Float[Array, "dim dim"],
+        sensitivity: Float[Array, "..."],
+        innovation: Float[Array, " measured"],
+        used: Bool[Array, " measured"],
+        noise: Float[Array, " measured"],
+    ) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"], Float[Array, ""]]:
+        """Correction of the mean, new spread and NIS of the innovations that are used."""
+
+    def init(self, sample: Samples, key: PRNGKeyArray | None = None) -> FilterState:
+        joint, tuning = self.joint, self.tuning
+        blocks, measured = len(joint.system.outputs), joint.system.outputs.dim
+        dtype = tuning.initial.dtype
+        return FilterState(
+            z=jnp.concatenate([tuning.initial, tuning.coordinate]),
+            spread=self._spread_of(self._prior_std()),
+            suspicion=jnp.zeros(blocks, dtype),
+            lost=jnp.ones(blocks, bool),
+            reopen=jnp.zeros(joint.space.dim, dtype),
+            excess=jnp.ones((), dtype),
+            recovering=jnp.zeros((), bool),
+            innovation=jnp.zeros(measured, dtype),
+            innovation_std=jnp.zeros(measured, dtype),
+            nis=jnp.zeros((), dtype),
+            nis_dof=jnp.zeros((), int),
+            health=jnp.asarray(Health.NO_INFORMATION, int),
+        )
+
+    def predict(self, state: FilterState, u: Float[Array, " inputs"], dt: Float[Array, ""]) -> FilterState:
+        tuning, joint = self.tuning, self.joint
+        gap = dt > tuning.max_gap
+        is_state = jnp.arange(joint.space.dim) < joint.states_dim
+        reopen = jnp.where(gap & is_state, 1.0, state.reopen)
+        wander = jnp.concatenate([tuning.process_noise, tuning.drift]) * jnp.sqrt(dt)
+        noise = jnp.where(reopen > 0, self._prior_std(), wander)
+        z, spread = self._propagate(
+            state.z, state.spread, u, jnp.minimum(dt, tuning.max_gap), 1.0 - reopen, noise
+        )
+        return eqx.tree_at(
+            lambda s: (s.z, s.spread, s.lost, s.reopen, s.recovering),
+            state,
+            (z, spread, state.lost | gap, jnp.zeros_like(reopen), state.recovering | gap),
+        )
+
+    def update(self, state: FilterState, sample: Samples) -> FilterState:
+        outputs, tuning = self.joint.system.outputs, self.tuning
+        valid = jnp.stack([jnp.all(sample.mask[s]) for s in outputs.tangent.values()])
+        z = self._take_lost(state.z, state.lost & valid, sample.y)
+
+        expected, covariance, sensitivity = self._expect(z, state.spread, sample.u)
+        noise = tuning.measurement_noise
+        innovation = jnp.where(sample.mask, outputs.minus(sample.y, expected), 0.0)
+        S = covariance + jnp.diag(noise * noise)
+
+        accepted = self._gate(innovation, S, sample.mask) | state.lost
+        used = sample.mask & _per_dimension(outputs, accepted)
+        correction, spread, nis = self._condition(state.spread, sensitivity, innovation, used, noise)
+        z = self.joint.space.plus(z, correction)
+        dof = jnp.sum(used)
+
+        any_valid = jnp.stack([jnp.any(sample.mask[s]) for s in outputs.tangent.values()])
+        suspicion = jnp.where(
+            any_valid, jnp.where(accepted, 0.0, state.suspicion + sample.dt), state.suspicion
+        )
+        doubt = jnp.any(suspicion > tuning.patience)
+        share = jnp.where(dof > 0, sample.dt / (sample.dt + _CONSISTENCY_MEMORY), 0.0)
+        excess = state.excess + share * (nis / jnp.maximum(dof, 1) - state.excess)
+
+        broken = ~(jnp.all(jnp.isfinite(z)) & jnp.all(jnp.isfinite(spread)))
+        z = jnp.where(broken, jnp.concatenate([tuning.initial, tuning.coordinate]), z)
+        spread = jnp.where(broken, self._spread_of(self._prior_std()), spread)
+        recovering = (state.recovering & ~self._all_informed(spread)) | doubt
+        rejected = jnp.any(any_valid & ~accepted)
+        return FilterState(
+            z=z,
+            spread=spread,
+            suspicion=jnp.where(doubt | broken, 0.0, suspicion),
+            lost=(state.lost & ~any_valid) | doubt | broken,
+            reopen=jnp.where(doubt, jnp.ones_like(state.reopen), 0.0),
+            excess=jnp.where(doubt | broken, 1.0, excess),
+            recovering=recovering,
+            innovation=innovation,
+            innovation_std=jnp.where(sample.mask, jnp.sqrt(jnp.diag(S)), 0.0),
+            nis=nis,
+            nis_dof=dof,
+            health=self._health(spread, rejected, excess, recovering, broken),
+        )
+
+    def estimate(self, state: FilterState) -> Estimate:
+        joint = self.joint
+        n, states = joint.states_dim, joint.system.states.size
+        covariance = self._covariance(state.spread)
+        std = jnp.sqrt(jnp.diag(covariance))
+        value, scale = self._values(state.z[states:])
+        return Estimate(
+            state=state.z[:states],
+            state_std=std[:n],
+            value=value,
+            std=scale * std[n:],
+            covariance=covariance[n:, n:] * jnp.outer(scale, scale),
+            innovation=state.innovation,
+            innovation_std=state.innovation_std,
+            nis=state.nis,
+            nis_dof=state.nis_dof,
+            informed=std[n:] < _INFORMED * self.tuning.coordinate_std,
+            health=state.health,
+        )
+
+    def _prior_std(self) -> Float[Array, " dim"]:
+        return jnp.concatenate([self.tuning.initial_std, self.tuning.coordinate_std])
+
+    def _values(
+        self, coordinates: Float[Array, " parameters"]
+    ) -> tuple[Float[Array, " parameters"], Float[Array, " parameters"]]:
+        values, scales, start = [], [], 0
+        for p in self.joint.tracked:
+            value = to_value(p, coordinates[start : start + len(p.values)])
+            values.append(value)
+            scales.append(slope(p, value))
+            start += len(p.values)
+        if not values:
+            return coordinates, coordinates
+        return jnp.concatenate(values), jnp.concatenate(scales)
+
+    def _take_lost(
+        self, z: Float[Array, " size"], take: Bool[Array, " blocks"], y: Float[Array, " outputs"]
+    ) -> Float[Array, " size"]:
+        states, outputs = self.joint.system.states, self.joint.system.outputs
+        for i, (name, slot) in enumerate(outputs.stored.items()):
+            if name in states and states[name].shape == outputs[name].shape:
+                target = states.stored[name]
+                z = z.at[target].set(jnp.where(take[i], y[slot], z[target]))
+        return z
+
+    def _gate(
+        self,
+        innovation: Float[Array, " measured"],
+        S: Float[Array, "measured measured"],
+        mask: Bool[Array, " measured"],
+    ) -> Bool[Array, " blocks"]:
+        accepted = []
+        for slot in self.joint.system.outputs.tangent.values():
+            m = mask[slot]
+            both = m[:, None] & m[None, :]
+            block = jnp.where(both, S[slot, slot], jnp.eye(m.shape[0], dtype=S.dtype))
+            r = innovation[slot]
+            distance = r @ jnp.linalg.solve(block, r)
+            accepted.append(distance <= chi_square_quantile(self.tuning.gate, m.shape[0]))
+        return jnp.stack(accepted)
+
+    def _all_informed(self, spread: Float[Array, "dim dim"]) -> Bool[Array, ""]:
+        n = self.joint.states_dim
+        std = jnp.sqrt(jnp.diag(self._covariance(spread)))[n:]
+        return jnp.all(std < _INFORMED * self.tuning.coordinate_std)
+
+    def _health(
+        self,
+        spread: Float[Array, "dim dim"],
+        rejected: Bool[Array, ""],
+        excess: Float[Array, ""],
+        recovering: Bool[Array, ""],
+        broken: Bool[Array, ""],
+    ) -> Int[Array, ""]:
+        health = jnp.where(self._all_informed(spread), int(Health.OK), int(Health.NO_INFORMATION))
+        health = jnp.where(rejected, int(Health.OUTLIER), health)
+        health = jnp.where(excess > _INCONSISTENT, int(Health.INCONSISTENT), health)
+        health = jnp.where(recovering, int(Health.RECOVERING), health)
+        return jnp.where(broken, int(Health.DIVERGED), health)
+
+
+def chi_square_quantile(sigmas: Float[Array, ""], dof: int) -> Float[Array, ""]:
+    """Chi-square quantile at the tail of a normal beyond +-sigmas, by Wilson and Hilferty's cube (PNAS 17, 1931)."""
+    one_sided = jnp.sqrt(jnp.maximum(sigmas**2 + 2.0 * jnp.log(0.5) + 0.0, 0.0)) if dof == 0 else sigmas
+    spread = 2.0 / (9.0 * dof)
+    return dof * (1.0 - spread + one_sided * jnp.sqrt(spread)) ** 3
+
+
+def _per_dimension(outputs, blocks: Bool[Array, " blocks"]) -> Bool[Array, " measured"]:
+    return jnp.concatenate(
+        [jnp.broadcast_to(blocks[i], (s.stop - s.start,)) for i, s in enumerate(outputs.tangent.values())]
+    )

@@ -1,0 +1,130 @@
+"""A System and its tracked parameters as one state, as filters see it (seed 000, eqs. 42-43).
+
+The joint point is the state followed by the tracked parameters in estimation coordinates: the logarithm of a positive
+parameter, the logit of one between two finite bounds, the parameter itself otherwise. Parameters stay where they are
+(p' = 0) but for the random walk that a filter gives them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from rotorid.geometry.spaces import Space, Vector
+from rotorid.models.system import Parameter, System
+from rotorid.numerics import integrators
+
+
+@dataclasses.dataclass(frozen=True)
+class Joint:
+    """The joint model of states and tracked parameters.
+
+    method: how one step is integrated.
+    """
+
+    system: System
+    method: integrators.Method = "midpoint"
+
+    @cached_property
+    def tracked(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.system.parameters if p.tracked)
+
+    @cached_property
+    def space(self) -> Space:
+        """States, then tracked parameters."""
+        parameters = tuple((p.name, Vector(len(p.values), p.unit)) for p in self.tracked)
+        return Space(self.system.states.blocks + parameters)
+
+    @cached_property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the tracked numbers, in order."""
+        return tuple(q for p in self.tracked for q in p.quantities)
+
+    @cached_property
+    def states_dim(self) -> int:
+        return self.system.states.dim
+
+    def parameters(
+        self, z: Float[Array, " size"], values: Float[Array, " all"]
+    ) -> dict[str, Float[Array, "..."]]:
+        """All parameters by name, in their units: the tracked ones from z, the others from values (see `values`)."""
+        found, start = {}, 0
+        for p in self.system.parameters:
+            count = len(p.values)
+            part = to_value(p, z[self.space.stored[p.name]]) if p.tracked else values[start : start + count]
+            found[p.name] = part if isinstance(p.value, tuple) else part[0]
+            start += count
+        return found
+
+    def values(self) -> Float[np.ndarray, " all"]:
+        """Prior means of all parameters, flat, in their units."""
+        return np.array([v for p in self.system.parameters for v in p.values], dtype=float)
+
+    def rate(
+        self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
+    ) -> Float[Array, " dim"]:
+        """Tangent rate of the joint point per second; zero for the parameters."""
+        system = self.system
+        x = system.states.unpack(z[: system.states.size])
+        rate = system.dynamics(x, system.inputs.unpack(u), self.parameters(z, values))
+        return jnp.concatenate([system.states.pack_tangent(rate), jnp.zeros(len(self.quantities), z.dtype)])
+
+    def step(
+        self,
+        z: Float[Array, " size"],
+        u: Float[Array, " inputs"],
+        values: Float[Array, " all"],
+        dt: Float[Array, ""] | float,
+    ) -> Float[Array, " size"]:
+        """The joint point dt seconds later, the inputs held."""
+        return integrators.step(self.space, lambda point: self.rate(point, u, values), z, dt, self.method)
+
+    def observe(
+        self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
+    ) -> Float[Array, " outputs"]:
+        """The outputs, packed."""
+        system = self.system
+        x = system.states.unpack(z[: system.states.size])
+        return system.outputs.pack(system.observe(x, system.inputs.unpack(u), self.parameters(z, values)))
+
+
+def to_value(p: Parameter, coordinate: Float[Array, "..."]) -> Float[Array, "..."]:
+    """A parameter in its unit from its estimation coordinate."""
+    lower, upper = p.bounds
+    if math.isinf(lower) and math.isinf(upper):
+        return coordinate
+    if math.isinf(upper):
+        return lower + jnp.exp(coordinate)
+    if math.isinf(lower):
+        return upper - jnp.exp(-coordinate)
+    return lower + (upper - lower) * jax.nn.sigmoid(coordinate)
+
+
+def to_coordinate(p: Parameter, value: float) -> float:
+    """The estimation coordinate of a parameter from its value in its unit."""
+    lower, upper = p.bounds
+    if math.isinf(lower) and math.isinf(upper):
+        return value
+    if math.isinf(upper):
+        return math.log(value - lower)
+    if math.isinf(lower):
+        return -math.log(upper - value)
+    return math.log((value - lower) / (upper - value))
+
+
+def slope(p: Parameter, value: Float[Array, "..."]) -> Float[Array, "..."]:
+    """d value / d coordinate at a value in its unit: turns a standard deviation of the coordinate into one in the unit."""
+    lower, upper = p.bounds
+    if math.isinf(lower) and math.isinf(upper):
+        return jnp.ones_like(value)
+    if math.isinf(upper):
+        return value - lower
+    if math.isinf(lower):
+        return upper - value
+    return (value - lower) * (upper - value) / (upper - lower)
