@@ -1,0 +1,175 @@
+"""From the rows that a reader decoded to the signals of a flight, and a note on everything that was left out."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from rotorid.errors import LogFormatError
+from rotorid.logs.flight import KINDS, Flight, Signal
+
+MOTION: Final = ("position", "velocity", "attitude", "body_rate", "specific_force", "rotor_command", "thrust")
+"""The signals whose earliest sample is t = 0 in logs with a clock of their own."""
+
+_DAY: Final = 86_400.0
+
+
+class Collector:
+    """Gathers the signals of one file, cleaned, with notes.
+
+    path: the file. format: as in `Flight.format`. clock: what the log's own clock reads, in s, where the times given
+    to `add` are zero.
+    """
+
+    def __init__(self, path: Path, format: str, clock: float = 0.0):
+        self.path, self.format, self.clock = path, format, clock
+        self.signals: dict[str, Signal] = {}
+        self.notes: list[str] = []
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.signals
+
+    def note(self, text: str) -> None:
+        """Remember what the user should know of this file."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def add(self, name: str, times: np.ndarray, values: np.ndarray, source: str) -> None:
+        """Add one signal: times in s after `clock`, values in the unit and frame of its kind, a NaN where missing."""
+        times = np.asarray(times, np.float64)
+        values = np.asarray(values, np.float64).reshape(len(times), -1) if len(times) else np.empty((0, 1))
+        times, values = self._whole_rows(name, times, values)
+        times, values = self._forward_in_time(name, times, values)
+        if name == "attitude":
+            times, values = self._rotations(times, values)
+        if len(times):
+            self._note_gaps(name, times)
+            self.signals[name] = Signal(name, times, values, source)
+
+    def flight(
+        self, vehicle: str = "", parameters: Mapping[str, float] | None = None, shift: bool = True
+    ) -> Flight:
+        """The flight, its time counted from the first sample of motion (from `clock` where `shift` is off)."""
+        if not self.signals:
+            why = "; ".join(self.notes) or "it has none of the topics that are read"
+            raise LogFormatError(
+                f"{self.path}: no signal that rotorid knows could be read from this log ({why})"
+            )
+        firsts = [s.times[0] for n, s in self.signals.items() if n in MOTION]
+        origin = float(min(firsts or [s.times[0] for s in self.signals.values()])) if shift else 0.0
+        signals = {}
+        for name in (n for n in KINDS if n in self.signals):
+            signal = _from_origin(self.signals[name], origin) if shift else self.signals[name]
+            if len(signal.times):
+                signals[name] = signal
+        return Flight(
+            signals=signals,
+            source=self.path,
+            format=self.format,
+            time_origin=self.clock + origin,
+            vehicle=vehicle,
+            notes=tuple(self.notes),
+            parameters=dict(parameters or {}),
+        )
+
+    def _whole_rows(self, name: str, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        whole = np.isfinite(times) & np.isfinite(values).all(axis=1)
+        if len(whole) and not whole.any():
+            self.note(f"{name}: not read, none of its {len(whole)} rows is valid")
+        elif not whole.all():
+            self.note(f"{name}: {_of(~whole)} rows without a valid value left out")
+        return times[whole], values[whole]
+
+    def _forward_in_time(
+        self, name: str, times: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if not len(times):
+            return times, values
+        sane = np.abs(times - np.median(times)) < _DAY
+        if not sane.all():
+            self.note(f"{name}: {_of(~sane)} rows left out, their time is more than a day from the others")
+            times, values = times[sane], values[sane]
+        forward = _longest_forward(times)
+        if not forward.all():
+            self.note(f"{name}: {_of(~forward)} rows left out, their time runs backwards")
+            times, values = times[forward], values[forward]
+        later = np.diff(times, prepend=-np.inf) > 0
+        if not later.all():
+            self.note(f"{name}: {_of(~later)} rows left out, they repeat a time stamp")
+            times, values = times[later], values[later]
+        return times, values
+
+    def _rotations(self, times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Unit quaternions without sign flips."""
+        with np.errstate(over="ignore"):
+            norm = np.sqrt((q**2).sum(axis=1))
+        usable = (norm > 0.5) & (norm < 2.0)
+        if not usable.all():
+            self.note(
+                f"attitude: {_of(~usable)} rows left out, their quaternion is no rotation (norm far from 1)"
+            )
+            times, q, norm = times[usable], q[usable], norm[usable]
+        off = np.abs(norm - 1.0)
+        if (off > 0.01).any():
+            self.note(
+                f"attitude: {_of(off > 0.01)} quaternions were normalised, their norm was off by over 1 %"
+            )
+        q = np.where(off[:, None] > 1e-9, q / norm[:, None], q)
+        flips = (q[1:] * q[:-1]).sum(axis=1) < 0
+        signs = np.concatenate([[1.0], np.cumprod(np.where(flips, -1.0, 1.0))]) if len(q) else np.empty(0)
+        return times, q * signs[:, None]
+
+    def _note_gaps(self, name: str, times: Float64[np.ndarray, " n"]) -> None:
+        if name not in MOTION or len(times) < 3:
+            return
+        steps = np.diff(times)
+        gaps = np.flatnonzero(steps > max(0.5, 10.0 * float(np.median(steps))))
+        if len(gaps):
+            longest = gaps[np.argmax(steps[gaps])]
+            where = self.clock + times[longest]
+            self.note(
+                f"{name}: {len(gaps)} gap{'s' if len(gaps) > 1 else ''} without samples, "
+                f"the longest {steps[longest]:.2f} s at {where:.2f} s of the log's clock"
+            )
+
+
+def _of(mask: Bool[np.ndarray, " n"]) -> str:
+    return f"{int(mask.sum())} of {len(mask)}"
+
+
+def _from_origin(signal: Signal, origin: float) -> Signal:
+    """The signal from t = `origin` on; a state that holds (airborne) enters with its last value before."""
+    times = signal.times - origin
+    first = int(np.searchsorted(times, 0.0))
+    if signal.name == "airborne" and first > 0 and (first == len(times) or times[first] > 0.0):
+        first -= 1
+        times = np.maximum(times, 0.0)
+    return Signal(signal.name, times[first:], signal.values[first:], signal.source)
+
+
+def _longest_forward(times: Float64[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+    """The longest selection of rows, in their order, whose times do not run backwards (patience sorting)."""
+    if (np.diff(times) >= 0).all():
+        return np.ones(len(times), bool)
+    tails: list[float] = []
+    rows: list[int] = []
+    before = np.full(len(times), -1)
+    for row, time in enumerate(times.tolist()):
+        length = bisect_right(tails, time)
+        before[row] = rows[length - 1] if length else -1
+        if length == len(tails):
+            tails.append(time)
+            rows.append(row)
+        else:
+            tails[length], rows[length] = time, row
+    keep = np.zeros(len(times), bool)
+    row = rows[-1]
+    while row >= 0:
+        keep[row] = True
+        row = before[row]
+    return keep

@@ -1,0 +1,65 @@
+"""From the frames of autopilots (NED world, FRD body) to ours (ENU world, FLU body).
+
+A vector goes (north, east, down) -> (east, north, up) and (forward, right, down) -> (forward, left, up). With
+a = 1/sqrt(2), an attitude goes q -> (0, a, a, 0) q (0, 1, 0, 0): FLU to FRD first, then q, then NED to ENU.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float64
+
+
+def ned_to_enu(vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+    """World vectors from north-east-down to east-north-up."""
+    return vector[:, [1, 0, 2]] * np.array([1.0, 1.0, -1.0])
+
+
+def frd_to_flu(vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+    """Body vectors from forward-right-down to forward-left-up."""
+    return vector * np.array([1.0, -1.0, -1.0])
+
+
+def multiply(p: Float64[np.ndarray, "n 4"], q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
+    """Hamilton product p q of quaternions w x y z."""
+    pw, px, py, pz = p.T
+    qw, qx, qy, qz = q.T
+    return np.stack(
+        [
+            pw * qw - px * qx - py * qy - pz * qz,
+            pw * qx + px * qw + py * qz - pz * qy,
+            pw * qy - px * qz + py * qw + pz * qx,
+            pw * qz + px * qy - py * qx + pz * qw,
+        ],
+        axis=1,
+    )
+
+
+def world_ned_to_enu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
+    """Attitudes whose world is NED, to the same attitudes with world ENU; the body frame stays."""
+    half = np.sqrt(0.5)
+    return multiply(np.broadcast_to([0.0, half, half, 0.0], q.shape), q)
+
+
+def body_frd_to_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
+    """Attitudes of an FRD body, to the same attitudes of the FLU body; the world frame stays."""
+    return multiply(q, np.broadcast_to([0.0, 1.0, 0.0, 0.0], q.shape))
+
+
+def attitude_to_enu_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
+    """Attitudes FRD to NED (w x y z) to attitudes FLU to ENU."""
+    return body_frd_to_flu(world_ned_to_enu(q))
+
+
+def quaternion_from_euler(angles: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 4"]:
+    """Quaternions w x y z, body to world, of roll, pitch and yaw in rad (rotation by yaw, then pitch, then roll)."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(angles.T / 2), np.sin(angles.T / 2)
+    return np.stack(
+        [
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        ],
+        axis=1,
+    )

@@ -1,0 +1,113 @@
+"""Rotor commands and rotor speeds in PX4 logs, of all firmware generations.
+
+From version 1.13 `actuator_motors` holds the commands, 0 to 1, NaN where a motor is stopped or unused. Before that
+only the outputs to the ESCs exist, in us of PWM; then the vehicle type tells how many of them are rotors.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from rotorid.logs.collect import Collector
+from rotorid.logs.ulog import ULogContents
+
+_ROTORS_OF_MAV_TYPE: Final = {2: 4, 13: 6, 14: 8, 15: 3}
+_FIRST_MOTOR_FUNCTION: Final = 101
+_RPM: Final = 2.0 * np.pi / 60.0
+
+
+def add_rotors(collector: Collector, contents: ULogContents) -> None:
+    """Add rotor_command and rotor_speed, where the log has them."""
+    motors = contents.topics.get(("actuator_motors", 0))
+    if motors is not None and len(motors) and "control" in (motors.dtype.names or ()):
+        _add_motors(collector, motors)
+    elif any(name == "actuator_outputs" and len(rows) for (name, _), rows in contents.topics.items()):
+        _add_outputs(collector, contents)
+    speeds = contents.topics.get(("esc_status", 0))
+    if speeds is not None and len(speeds) and {"esc", "esc_count"} <= set(speeds.dtype.names or ()):
+        _add_speeds(collector, speeds)
+
+
+def _times(collector: Collector, rows: np.ndarray) -> np.ndarray:
+    return (rows["timestamp"].astype(np.int64) - round(collector.clock * 1e6)) / 1e6
+
+
+def _add_motors(collector: Collector, rows: np.ndarray) -> None:
+    control = rows["control"].astype(np.float64)
+    used = np.isfinite(control).any(axis=0)
+    running = np.isfinite(control[:, used]).all(axis=1)
+    if used.any() and running.any():
+        if not running.all():
+            collector.note(
+                f"rotor_command: {int((~running).sum())} of {len(rows)} rows with stopped motors left out"
+            )
+        span = f"actuator_motors.control[{', '.join(str(i) for i in np.flatnonzero(used))}]"
+        collector.add("rotor_command", _times(collector, rows)[running], control[running][:, used], span)
+
+
+def _add_outputs(collector: Collector, contents: ULogContents) -> None:
+    rows = contents.topics.get(("actuator_outputs", 0))
+    vehicle = int(contents.parameters.get("MAV_TYPE", 0))
+    rotors = _ROTORS_OF_MAV_TYPE.get(vehicle)
+    if rows is None or "output" not in (rows.dtype.names or ()) or not len(rows):
+        return
+    if rotors is None:
+        collector.note(
+            f"actuator_outputs: not read, vehicle type {vehicle} does not say which outputs are rotors; "
+            "log actuator_motors"
+        )
+        return
+    output = rows["output"].astype(np.float64)[:, :rotors]
+    if np.nanmax(np.abs(output), initial=0.0) <= 1.0:
+        collector.add(
+            "rotor_command", _times(collector, rows), output, f"actuator_outputs.output[0..{rotors - 1}]"
+        )
+        return
+    if np.nanmax(output, initial=0.0) > 2500.0 or np.nanmedian(output) < 500.0:
+        collector.note("actuator_outputs: not read, its values are no PWM; log actuator_motors")
+        return
+    low, high, words = _pwm_range(contents.parameters, rotors)
+    if words.startswith("assumed"):
+        collector.note(f"rotor_command: the log has no PWM range, {words[8:]} is taken")
+    command = np.clip((output - low) / (high - low), 0.0, 1.0)
+    source = f"actuator_outputs.output[0..{rotors - 1}], PWM {words}"
+    collector.add("rotor_command", _times(collector, rows), command, source)
+
+
+def _pwm_range(parameters: dict[str, float], rotors: int) -> tuple[np.ndarray, np.ndarray, str]:
+    """PWM in us at command 0 and 1 of each rotor, and in words."""
+    bounds = []
+    for end, fallback in (("MIN", 1000.0), ("MAX", 2000.0)):
+        common = next((parameters[k] for k in (f"PWM_MAIN_{end}", f"PWM_{end}") if k in parameters), None)
+        each = [parameters.get(f"PWM_MAIN_{end}{i + 1}", -1.0) for i in range(rotors)]
+        bounds.append([e if e > 0.0 else common or fallback for e in each])
+        if common is None and min(each) <= 0.0:
+            return np.full(rotors, 1000.0), np.full(rotors, 2000.0), "assumed 1000 to 2000 us"
+    low, high = np.array(bounds)
+    high = np.where(high > low, high, low + 1000.0)
+    same = len(set(low)) == len(set(high)) == 1
+    return low, high, f"{low[0]:g} to {high[0]:g} us" if same else "range of each rotor from the parameters"
+
+
+def _add_speeds(collector: Collector, rows: np.ndarray) -> None:
+    reports = rows["esc"]
+    names = reports.dtype.names or ()
+    count = int(np.clip(np.median(rows["esc_count"]), 0, reports.shape[1]))
+    if "esc_rpm" not in names or count == 0:
+        return
+    order = list(range(count))
+    if "actuator_function" in names:
+        functions = reports["actuator_function"][-1, :count].astype(int) - _FIRST_MOTOR_FUNCTION
+        rotors = {f: i for i, f in enumerate(functions.tolist()) if 0 <= f < 12}
+        if rotors and len(rotors) == sum(0 <= f < 12 for f in functions.tolist()):
+            order = [rotors[f] for f in sorted(rotors)]
+    speed = np.abs(reports["esc_rpm"].astype(np.float64))[:, order] * _RPM
+    if not speed.any():
+        collector.note("esc_status: not read, all its speeds are zero (no ESC telemetry)")
+        return
+    span = ", ".join(str(i) for i in order)
+    collector.add(
+        "rotor_speed", _times(collector, rows), speed, f"esc_status.esc[{span}].esc_rpm, rpm to rad/s"
+    )

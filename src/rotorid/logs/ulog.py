@@ -1,0 +1,225 @@
+"""The ULog file format of PX4: which topics a file holds and their rows, as numpy records.
+
+A file is a 16-byte header and then messages: uint16 size, uint8 type, `size` bytes. Formats (`F`) and subscriptions
+(`A`) say how the data messages (`D`) are laid out. Where a message is damaged, reading goes on at the next place
+where whole messages follow. https://docs.px4.io/main/en/dev_log/ulog_file_format.html
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import struct
+from typing import Final
+
+import numpy as np
+
+from rotorid.logs.records import gather
+
+MAGIC: Final = b"ULog\x01\x12\x35"
+_HEADER_BYTES: Final = 16
+_KINDS: Final = frozenset(b"BFIMPQARDLCSO")
+_SCALARS: Final = {
+    "int8_t": "<i1",
+    "uint8_t": "<u1",
+    "int16_t": "<i2",
+    "uint16_t": "<u2",
+    "int32_t": "<i4",
+    "uint32_t": "<u4",
+    "int64_t": "<i8",
+    "uint64_t": "<u8",
+    "float": "<f4",
+    "double": "<f8",
+    "bool": "?",
+    "char": "S1",
+}
+_FIELD: Final = re.compile(r"(\w+)(?:\[(\d+)\])? (\w+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class ULogContents:
+    """What a ULog file holds.
+
+    start: when logging began, in us of the vehicle's clock. topics: the rows of each (topic, instance) asked for.
+    information, parameters: as first written. changed: names of parameters written again later. dropouts: durations
+    in ms. skipped: damaged bytes. truncated: the last message is cut.
+    """
+
+    start: int
+    topics: dict[tuple[str, int], np.ndarray]
+    information: dict[str, str]
+    parameters: dict[str, float]
+    changed: tuple[str, ...]
+    dropouts: tuple[int, ...]
+    skipped: int
+    truncated: bool
+
+
+def read_ulog(buffer: bytes, topics: frozenset[str]) -> ULogContents | None:
+    """The contents of a ULog file, of the named topics only; None where even the header is not whole."""
+    if len(buffer) < _HEADER_BYTES or not buffer.startswith(MAGIC):
+        return None
+    walk = _Walk(buffer, topics)
+    walk.run()
+    (start,) = struct.unpack_from("<Q", buffer, 8)
+    return ULogContents(
+        start=start,
+        topics={
+            walk.subscriptions[i][0]: gather(buffer, at, walk.subscriptions[i][1])
+            for i, at in walk.rows.items()
+        },
+        information=walk.information,
+        parameters=walk.parameters,
+        changed=tuple(sorted(walk.changed)),
+        dropouts=tuple(walk.dropouts),
+        skipped=walk.skipped,
+        truncated=walk.truncated,
+    )
+
+
+class _Walk:
+    """One pass over the messages of a file."""
+
+    def __init__(self, buffer: bytes, topics: frozenset[str]):
+        self.buffer, self.wanted = buffer, topics
+        self.formats: dict[str, str] = {}
+        self.sizes: dict[
+            int, tuple[int, int]
+        ] = {}  # message id -> payload bytes without and with trailing padding
+        self.subscriptions: dict[int, tuple[tuple[str, int], np.dtype]] = {}
+        self.rows: dict[int, list[int]] = {}
+        self.information: dict[str, str] = {}
+        self.parameters: dict[str, float] = {}
+        self.changed: set[str] = set()
+        self.dropouts: list[int] = []
+        self.skipped = 0
+        self.truncated = False
+
+    def run(self) -> None:
+        position, end = _HEADER_BYTES, len(self.buffer)
+        appended = self._appended()
+        while position < end:
+            limit = next((a for a in appended if a > position), end)
+            stopped = self._messages(position, limit)
+            if stopped >= limit:
+                position = limit
+                continue
+            found = self._next_sound(stopped + 1, limit)
+            if limit == end and found == end and self._cut(stopped):
+                self.truncated = True
+            elif found < limit or limit == end:
+                self.skipped += found - stopped
+            position = found
+
+    def _appended(self) -> list[int]:
+        """Offsets where data begin that were appended after a crash; the message before one may be cut."""
+        at = _HEADER_BYTES
+        if len(self.buffer) < at + 43 or self.buffer[at + 2] != 0x42:  # B
+            return []
+        offsets = struct.unpack_from("<3Q", self.buffer, at + 19)
+        return sorted(o for o in offsets if _HEADER_BYTES < o < len(self.buffer))
+
+    def _messages(self, position: int, limit: int) -> int:
+        """Read messages from `position` on; the offset of the first that is not whole, or `limit`."""
+        buffer, sizes, rows = self.buffer, self.sizes, self.rows
+        while position + 3 <= limit:
+            size = buffer[position] | buffer[position + 1] << 8
+            kind = buffer[position + 2]
+            stop = position + 3 + size
+            if kind not in _KINDS or stop > limit:
+                return position
+            if kind == 0x44:  # D
+                if size < 2:
+                    return position
+                identity = buffer[position + 3] | buffer[position + 4] << 8
+                if size not in sizes.get(identity, (size,)):
+                    return position
+                if identity in rows:
+                    rows[identity].append(position + 5)
+            else:
+                self._definition(kind, buffer[position + 3 : stop])
+            position = stop
+        return position
+
+    def _definition(self, kind: int, payload: bytes) -> None:
+        match chr(kind):
+            case "F":
+                name, _, fields = payload.decode("ascii", "replace").partition(":")
+                self.formats[name] = fields
+            case "A" if len(payload) > 3:
+                self._subscribe(payload)
+            case "I" | "P":
+                self._key_and_value(kind, payload)
+            case "O" if len(payload) >= 2:
+                self.dropouts.append(struct.unpack_from("<H", payload)[0])
+
+    def _subscribe(self, payload: bytes) -> None:
+        instance, identity = struct.unpack_from("<BH", payload)
+        name = payload[3:].decode("ascii", "replace")
+        layout = self._layout(name, ())
+        if layout is None or identity in self.sizes:
+            return
+        whole = np.dtype(layout)
+        if str(layout[-1][0]).startswith("_padding"):
+            layout = layout[:-1]
+        dtype = np.dtype(layout)
+        self.sizes[identity] = (dtype.itemsize + 2, whole.itemsize + 2)
+        if name in self.wanted and "timestamp" in (dtype.names or ()):
+            self.subscriptions[identity] = ((name, instance), dtype)
+            self.rows[identity] = []
+
+    def _layout(self, name: str, outer: tuple[str, ...]) -> list[tuple] | None:
+        """Fields of a format, as numpy describes them; None where the format is missing or damaged."""
+        layout: list[tuple] = []
+        for text in filter(None, self.formats.get(name, "").split(";")):
+            if (match := _FIELD.fullmatch(text)) is None or name in outer or len(outer) > 4:
+                return None
+            kind, count, field = match.groups()
+            scalar = _SCALARS.get(kind) or self._layout(kind, (*outer, name))
+            if scalar is None or int(count or 1) > 4096 or field in (known[0] for known in layout):
+                return None
+            layout.append((field, scalar) if count is None else (field, scalar, (int(count),)))
+        return layout or None
+
+    def _key_and_value(self, kind: int, payload: bytes) -> None:
+        if not payload or len(payload) <= 1 + payload[0]:
+            return
+        value_type, _, key = payload[1 : 1 + payload[0]].decode("ascii", "replace").partition(" ")
+        value = payload[1 + payload[0] :]
+        if kind == 0x49:  # I
+            if value_type.startswith("char"):
+                self.information.setdefault(key, value.decode("utf-8", "replace"))
+        elif value_type in ("float", "int32_t") and len(value) == 4:
+            number = struct.unpack("<f" if value_type == "float" else "<i", value)[0]
+            if self.parameters.setdefault(key, number) != number:
+                self.changed.add(key)
+
+    def _sound(self, position: int, limit: int) -> int:
+        """The end of the message at `position` if it is one beyond doubt, else 0."""
+        if position + 5 > limit:
+            return 0
+        size = self.buffer[position] | self.buffer[position + 1] << 8
+        kind = self.buffer[position + 2]
+        stop = position + 3 + size
+        if kind != 0x44 or stop > limit:
+            return 0
+        identity = self.buffer[position + 3] | self.buffer[position + 4] << 8
+        return stop if size in self.sizes.get(identity, ()) else 0
+
+    def _next_sound(self, position: int, limit: int) -> int:
+        """The next offset where two sound data messages follow each other, `limit` where there is none."""
+        raw = np.frombuffer(self.buffer, np.uint8)
+        for block in range(position, limit, 65536):
+            kinds = raw[block + 2 : min(block + 65538, limit)]
+            for offset in np.flatnonzero(kinds == 0x44).tolist():
+                stop = self._sound(block + offset, limit)
+                if stop and (stop == limit or self._sound(stop, limit)):
+                    return block + offset
+        return limit
+
+    def _cut(self, position: int) -> bool:
+        """Whether the message at `position` looks whole but for its end."""
+        if position + 3 > len(self.buffer):
+            return True
+        size = self.buffer[position] | self.buffer[position + 1] << 8
+        return self.buffer[position + 2] in _KINDS and position + 3 + size > len(self.buffer)
