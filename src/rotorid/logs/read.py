@@ -24,6 +24,14 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
         from rotorid.logs.px4 import read_px4
 
         return read_px4(path, buffer)
+    if buffer.startswith(b"\xa3\x95"):
+        from rotorid.logs.ardupilot import read_ardupilot
+
+        return read_ardupilot(path, buffer)
+    if buffer[0] == 0xBC:
+        from rotorid.logs.crazyflie import read_crazyflie
+
+        return read_crazyflie(path, buffer)
     raise LogFormatError(f"{path}: no log that rotorid reads")
 
 

@@ -1,0 +1,106 @@
+"""The format of logs on the micro-SD card of a Crazyflie: which events a file holds, as numpy records.
+
+Little endian: byte BC; uint16 version; uint16 number of event types; for each a uint16 id, a zero-terminated name and
+a uint16 number of variables, each a zero-terminated "name(code)"; then events: uint16 id, a time stamp (version 1:
+uint32 ms, version 2: uint64 us), the variables; at last the CRC-32 of all before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import struct
+import zlib
+from typing import Final
+
+import numpy as np
+
+from rotorid.logs.records import gather
+
+MAGIC: Final = 0xBC
+_CODES: Final = {
+    "B": "<u1",
+    "b": "<i1",
+    "H": "<u2",
+    "h": "<i2",
+    "I": "<u4",
+    "i": "<i4",
+    "Q": "<u8",
+    "q": "<i8",
+    "e": "<f2",
+    "f": "<f4",
+    "d": "<f8",
+}
+_STAMPS: Final = {1: ("<u4", 1e-3), 2: ("<u8", 1e-6)}
+_VARIABLE: Final = re.compile(r"([\w.]+)\((\w)\)")
+
+
+@dataclasses.dataclass(frozen=True)
+class UsdContents:
+    """events: name -> records, whose field "_time" is the time stamp. tick: s of one count of it. sound: whether the CRC
+    is right. left: bytes at the end that are no whole event."""
+
+    events: dict[str, np.ndarray]
+    tick: float
+    sound: bool
+    left: int
+
+
+def read_usd(buffer: bytes) -> UsdContents | None:
+    """The events of a file; None where the header is damaged."""
+    try:
+        version, types, position = _header(buffer)
+    except (struct.error, ValueError):
+        return None
+    stamp, tick = _STAMPS[version]
+    dtypes = {
+        identity: np.dtype([("_id", "<u2"), ("_time", stamp), *variables])
+        for identity, (_, variables) in types.items()
+    }
+    sound = zlib.crc32(buffer[:-4]) == int.from_bytes(buffer[-4:], "little")
+    rows, position = _events(buffer, position, {i: d.itemsize for i, d in dtypes.items()}, sound)
+    events = {types[i][0]: gather(buffer, rows[i], dtypes[i]) for i in types}
+    return UsdContents(events, tick, sound, len(buffer) - 4 * sound - position)
+
+
+def _header(buffer: bytes) -> tuple[int, dict[int, tuple[str, list[tuple[str, str]]]], int]:
+    """Version, event types (id -> name and variables), and where the events begin."""
+    magic, version, count = struct.unpack_from("<BHH", buffer)
+    if magic != MAGIC or version not in _STAMPS or not 0 < count < 1000:
+        raise ValueError
+    position, types = 5, {}
+    for _ in range(count):
+        (identity,) = struct.unpack_from("<H", buffer, position)
+        name, position = _text(buffer, position + 2)
+        (number,) = struct.unpack_from("<H", buffer, position)
+        position += 2
+        variables = []
+        for _ in range(number):
+            text, position = _text(buffer, position)
+            match = _VARIABLE.fullmatch(text)
+            if match is None or match[2] not in _CODES or match[1] in (v for v, _ in variables):
+                raise ValueError
+            variables.append((match[1], _CODES[match[2]]))
+        types[identity] = (name, variables)
+    return version, types, position
+
+
+def _text(buffer: bytes, position: int) -> tuple[str, int]:
+    end = buffer.index(0, position)
+    return buffer[position:end].decode("ascii"), end + 1
+
+
+def _events(
+    buffer: bytes, position: int, sizes: dict[int, int], sound: bool
+) -> tuple[dict[int, list[int]], int]:
+    """Offsets of the whole events of each type, and where the last of them ends."""
+    rows: dict[int, list[int]] = {identity: [] for identity in sizes}
+    end = len(buffer) - 4 * sound
+    while position + 2 <= end:
+        identity = buffer[position] | buffer[position + 1] << 8
+        size = sizes.get(identity)
+        if size is None or position + size > end:
+            break
+        rows[identity].append(position)
+        position += size
+    return rows, position
