@@ -1,0 +1,208 @@
+"""When a vehicle flies free of the ground.
+
+On the ground the ground carries it: a filter that takes the thrust for the whole force reads nonsense there. The time
+in the air is found from what the log has, in this order:
+
+1. *Powered*: the rotors pull at least 40 % of what they pull in flight. Pauses of up to 1 s (a dive, a flip), and
+   any pause well above the ground, belong to the flight.
+2. *Lifted*: within each powered stretch, from the first moment at which the height has grown since the start, until
+   the last at which it is above where the vehicle ended up. Without a height: while the rotors pull at least 88 % of what
+   they pull in flight.
+3. *Not landed*, where the autopilot logged its own opinion. It is late at landing, so it only takes away.
+4. *No contact*: the end moves before the first shock of the accelerometer in the last seconds.
+
+`MARGIN` is taken off at a take-off or landing, for the rotors' ground effect and the sway of the touchdown, but not where
+the log begins or ends in flight.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from rotorid.logs.flight import Flight
+from rotorid.signals.series import Intervals, Series, grid, hold, runs, smooth
+
+MARGIN: Final = 0.3
+"""Taken off after a take-off and before a landing, s."""
+
+SHORTEST: Final = 1.0
+"""A shorter hop is no flight, s."""
+
+GRAVITY: Final = 9.81
+
+_STEP: Final = 0.02
+_PAUSE: Final = 1.0
+_POWERED: Final = 0.4
+_LIFTING: Final = 0.6
+_LIFTING_BLIND: Final = 0.88
+_CONTACT_SEARCH: Final = 3.0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Evidence:
+    """What tells flight from ground, on one grid of times t in s; None where the log does not tell.
+
+    pull: rotor activity, 1 in hover. height: m above an arbitrary level. force: magnitude of the specific force, m/s^2.
+    """
+
+    t: Series
+    pull: Float64[np.ndarray, " n"] | None
+    height: Float64[np.ndarray, " n"] | None
+    force: Float64[np.ndarray, " n"] | None
+    aloft: np.ndarray | None
+
+    def between(self, start: float, end: float) -> slice:
+        first, last = np.searchsorted(self.t, [start, end + 1e-9])
+        return slice(int(first), max(int(last), int(first) + 1))
+
+
+def airborne(flight: Flight) -> Intervals:
+    """Start and end, in s, of each stretch in which the vehicle flies free of the ground.
+
+    Empty where the log shows no flight. Where nothing in the log tells (no rotor activity, no height, no speed, no landed
+    flag), the whole log counts as flight.
+    """
+    evidence = _evidence(flight)
+    if evidence.pull is None and evidence.height is None:
+        found = [(flight.start, flight.end)] if evidence.aloft is None else _stretches(evidence, evidence.aloft)
+        if evidence.aloft is not None:
+            found = [_trim(evidence, start, end, start, end) for start, end in found]
+    else:
+        found = [_lifted(evidence, start, end) for start, end in _powered(evidence)]
+    return [(start, end) for start, end in found if end - start >= SHORTEST]
+
+
+def _evidence(flight: Flight) -> _Evidence:
+    t = grid(flight.start, flight.end, _STEP)
+    force = None
+    if "specific_force" in flight:
+        s = flight["specific_force"]
+        force = hold(t, s.times, np.linalg.norm(s.values, axis=1))
+    aloft = None
+    if "airborne" in flight:
+        s = flight["airborne"]
+        aloft = hold(t, s.times, s.values[:, 0]) > 0.5
+    return _Evidence(t, _pull(flight, t, force), _height(flight, t), force, aloft)
+
+
+def rotor_activity(flight: Flight) -> tuple[str, Series, Float64[np.ndarray, " n"]] | None:
+    """The best measure of how strongly the rotors pull: the signal's name, times in s, and a number that grows with it."""
+    for name in ("thrust", "rotor_thrust", "rotor_speed", "rotor_command", "collective_command"):
+        if name in flight and len(flight[name].times) > 1:
+            s = flight[name]
+            values = s.values**2 if name == "rotor_speed" else s.values
+            if s.rate < 5.0 and any(n in flight for n in ("rotor_command", "collective_command") if n != name):
+                continue
+            return name, s.times, values.mean(axis=1)
+    return None
+
+
+def _pull(flight: Flight, t: Series, force: np.ndarray | None) -> Float64[np.ndarray, " n"] | None:
+    """Rotor activity over that of hover."""
+    activity = rotor_activity(flight)
+    if activity is None:
+        return None
+    name, times, values = activity
+    pull = np.where((t < times[0]) | (t > times[-1] + 0.5), 0.0, hold(t, times, values))
+    high = float(np.percentile(values, 95))
+    smallest = 0.03 if name.endswith("command") else 0.0
+    if high <= smallest:
+        return np.zeros_like(t)
+    typical = pull > 0.4 * high
+    if force is not None:
+        carried = typical & (np.abs(smooth(force, 10) / GRAVITY - 1.0) < 0.05)
+        typical = carried if carried.sum() > 50 else typical
+    return pull / float(np.median(pull[typical]))
+
+
+def _height(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
+    """Height over an arbitrary level, m; from the vertical speed where the log has no position."""
+    if "position" in flight:
+        s = flight["position"]
+        return np.interp(t, s.times, s.values[:, 2])
+    if "velocity" in flight:
+        s = flight["velocity"]
+        return np.cumsum(np.interp(t, s.times, s.values[:, 2])) * _STEP
+    return None
+
+
+def _stretches(evidence: _Evidence, mask: np.ndarray) -> Intervals:
+    return [(float(evidence.t[a]), float(evidence.t[b])) for a, b in runs(mask)]
+
+
+def _powered(evidence: _Evidence) -> Intervals:
+    """Stretches with the rotors pulling, pauses in the air included."""
+    if evidence.pull is None:
+        return [(float(evidence.t[0]), float(evidence.t[-1]))]
+    powered = smooth(evidence.pull, 5) > _POWERED
+    starts_and_ends = runs(powered)
+    for (_, end), (start, _) in zip(starts_and_ends, starts_and_ends[1:], strict=False):
+        pause = slice(end, start + 1)
+        high = False
+        if evidence.height is not None:
+            ground = min(evidence.height[end], evidence.height[start])
+            high = ground > np.min(evidence.height) + 2.0 and np.min(evidence.height[pause]) > ground - 1.0
+        if high or (start - end) * _STEP < _PAUSE:
+            powered[pause] = True
+    return _stretches(evidence, powered)
+
+
+def _lifted(evidence: _Evidence, start: float, end: float) -> tuple[float, float]:
+    """The part of a powered stretch in which the vehicle is off the ground, margins taken off."""
+    part = evidence.between(start, end)
+    t, n = evidence.t[part], part.stop - part.start
+    up = np.ones(n, bool)
+    if evidence.pull is not None:
+        pull = smooth(evidence.pull[part], 10)
+        up &= pull > (_LIFTING if evidence.height is not None else _LIFTING_BLIND)
+    if evidence.aloft is not None:
+        up &= evidence.aloft[part]
+    flying_at_start, flying_at_end = _flying_at(evidence, part.start, start), _flying_at(evidence, part.stop - 1, end)
+    lifted, landed = up, up
+    if evidence.height is not None:
+        rise = evidence.height[part]
+        if not flying_at_start:
+            before = evidence.height[evidence.between(start - 1.0, start)]
+            lifted = up & (rise > np.median(before) + _clear(before))
+        if not flying_at_end:
+            after = evidence.height[evidence.between(end, end + 1.0)]
+            landed = up & (rise > np.median(after) + _clear(after))
+    if not lifted.any() or not landed.any():
+        return start, start
+    first = start if flying_at_start else float(t[np.argmax(lifted)])
+    last = end if flying_at_end else float(t[n - 1 - np.argmax(landed[::-1])])
+    return _trim(evidence, first, last, start, end)
+
+
+def _clear(level: np.ndarray) -> float:
+    """How much higher than the ground counts as off it, m, where the log shows the ground as this `level`."""
+    return float(np.clip(4.0 * np.std(level), 0.03, 0.5))
+
+
+def _flying_at(evidence: _Evidence, index: int, time: float) -> bool:
+    """Whether the log begins or ends at this index, with the vehicle in the air."""
+    edge = min(time - evidence.t[0], evidence.t[-1] - time) < 0.15
+    if not edge or (evidence.aloft is not None and not evidence.aloft[index]):
+        return False
+    if evidence.pull is not None:
+        near = evidence.between(time - 0.2, time + 0.2)
+        return bool(np.median(evidence.pull[near]) > 0.75)
+    return evidence.aloft is not None
+
+
+def _trim(evidence: _Evidence, first: float, last: float, start: float, end: float) -> tuple[float, float]:
+    """Take off the shock of a landing and the margins; `start` and `end` are those of the powered stretch."""
+    ends_in_flight = last >= end and _flying_at(evidence, len(evidence.t) - 1, end)
+    if evidence.force is not None and not ends_in_flight:
+        tail = evidence.between(max(last - _CONTACT_SEARCH, first), last)
+        calm = evidence.between(first, max(last - _CONTACT_SEARCH, first))
+        shock = max(2.0 * GRAVITY, 1.3 * float(np.max(evidence.force[calm])))
+        hits = np.flatnonzero(evidence.force[tail] > shock)
+        if len(hits):
+            last = float(evidence.t[tail][hits[0]])
+    begins_in_flight = first <= start and _flying_at(evidence, 0, start)
+    return first + (0.0 if begins_in_flight else MARGIN), last - (0.0 if ends_in_flight else MARGIN)
