@@ -5,9 +5,9 @@ A filter adds four functions on the joint point z (see `Joint`) and its spread (
 Life of a filter. It starts with every block `lost`: a measured state of the same name is taken as it comes, with
 no gate. Then each block of measurements passes a chi-square gate of its own, so that a bad velocity does not silence
 the accelerometer. A block that is rejected for longer than `patience` means that the filter, not the sensor, is wrong: the
-parameters' variance goes back to their prior's, the states are lost and taken anew, and the estimate says
-RECOVERING until it is informed again. A gap longer than `max_gap` does the same for the states alone. Numbers that become
-invalid bring back the prior as a whole.
+parameters open up as if `REOPENED` seconds of their drift had gone by, so that what may change (mass, wind) moves first and
+what hardly changes (drag) stays; a state of the block's name is lost and taken anew; and the estimate says RECOVERING
+for a while. A gap longer than `max_gap` loses all states. Numbers that become invalid bring back the prior as a whole.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint, slope, to_value
 from rotorid.signals.samples import Samples
 
+REOPENED = 60.0
+"""Seconds of drift that the parameters get at once where measurements keep disagreeing."""
+
+_RECOVERY = 0.5  # s
 _CONSISTENCY_MEMORY = 0.5  # s over which the innovations are judged
 _INCONSISTENT = 3.0  # times the expected NIS
 _INFORMED = 0.7  # share of the prior standard deviation under which the data have spoken
@@ -32,18 +36,19 @@ class FilterState(eqx.Module):
     """State of a Gaussian filter.
 
     z: joint point. spread: its covariance, or a lower root. suspicion: s for which each output block has been rejected.
-    lost: whether each output block waits for its first measurement. reopen: 1 where predict must forget a tangent
-    dimension. excess: running mean of NIS over its dimension. recovering: s of distrust left. The rest is the last
-    innovation, for `estimate`.
+    lost: whether each output block waits for its first measurement. forget: states (tangent dimensions) that predict must
+    forget. doubted: whether predict must open up the parameters. excess: running mean of NIS over its dimension.
+    recovering: s of RECOVERING left. The rest is the last innovation, for `estimate`.
     """
 
     z: Float[Array, " size"]
     spread: Float[Array, "dim dim"]
     suspicion: Float[Array, " blocks"]
     lost: Bool[Array, " blocks"]
-    reopen: Float[Array, " dim"]
+    forget: Bool[Array, " tangent"]
+    doubted: Bool[Array, ""]
     excess: Float[Array, ""]
-    recovering: Bool[Array, ""]
+    recovering: Float[Array, ""]
     innovation: Float[Array, " measured"]
     innovation_std: Float[Array, " measured"]
     nis: Float[Array, ""]
@@ -103,9 +108,10 @@ class AbstractGaussianFilter(AbstractEstimator):
             spread=self._spread_of(self._prior_std()),
             suspicion=jnp.zeros(blocks, dtype),
             lost=jnp.ones(blocks, bool),
-            reopen=jnp.zeros(joint.space.dim, dtype),
+            forget=jnp.zeros(joint.states_dim, bool),
+            doubted=jnp.zeros((), bool),
             excess=jnp.ones((), dtype),
-            recovering=jnp.zeros((), bool),
+            recovering=jnp.zeros((), dtype),
             innovation=jnp.zeros(measured, dtype),
             innovation_std=jnp.zeros(measured, dtype),
             nis=jnp.zeros((), dtype),
@@ -114,19 +120,20 @@ class AbstractGaussianFilter(AbstractEstimator):
         )
 
     def predict(self, state: FilterState, u: Float[Array, " inputs"], dt: Float[Array, ""]) -> FilterState:
-        tuning, joint = self.tuning, self.joint
+        tuning = self.tuning
         gap = dt > tuning.max_gap
-        is_state = jnp.arange(joint.space.dim) < joint.states_dim
-        reopen = jnp.where(gap & is_state, 1.0, state.reopen)
-        wander = jnp.concatenate([tuning.process_noise, tuning.drift]) * jnp.sqrt(dt)
-        noise = jnp.where(reopen > 0, self._prior_std(), wander)
+        forget = state.forget | gap
+        wander = jnp.where(forget, tuning.initial_std, tuning.process_noise * jnp.sqrt(dt))
+        drift = tuning.drift * jnp.sqrt(dt + jnp.where(state.doubted, REOPENED, 0.0))
+        keep = jnp.concatenate([jnp.where(forget, 0.0, 1.0), jnp.ones_like(drift)])
         z, spread = self._propagate(
-            state.z, state.spread, u, jnp.minimum(dt, tuning.max_gap), 1.0 - reopen, noise
+            state.z, state.spread, u, jnp.minimum(dt, tuning.max_gap), keep, jnp.concatenate([wander, drift])
         )
+        recovering = jnp.where(gap, _RECOVERY, jnp.maximum(state.recovering - dt, 0.0))
         return eqx.tree_at(
-            lambda s: (s.z, s.spread, s.lost, s.reopen, s.recovering),
+            lambda s: (s.z, s.spread, s.lost, s.forget, s.doubted, s.recovering),
             state,
-            (z, spread, state.lost | gap, jnp.zeros_like(reopen), state.recovering | gap),
+            (z, spread, state.lost | gap, jnp.zeros_like(forget), jnp.zeros_like(state.doubted), recovering),
         )
 
     def update(self, state: FilterState, sample: Samples) -> FilterState:
@@ -149,28 +156,30 @@ class AbstractGaussianFilter(AbstractEstimator):
         suspicion = jnp.where(
             any_valid, jnp.where(accepted, 0.0, state.suspicion + sample.dt), state.suspicion
         )
-        doubt = jnp.any(suspicion > tuning.patience)
+        doubts = suspicion > tuning.patience
+        doubted = jnp.any(doubts)
         share = jnp.where(dof > 0, sample.dt / (sample.dt + _CONSISTENCY_MEMORY), 0.0)
         excess = state.excess + share * (nis / jnp.maximum(dof, 1) - state.excess)
 
         broken = ~(jnp.all(jnp.isfinite(z)) & jnp.all(jnp.isfinite(spread)))
         z = jnp.where(broken, jnp.concatenate([tuning.initial, tuning.coordinate]), z)
         spread = jnp.where(broken, self._spread_of(self._prior_std()), spread)
-        recovering = (state.recovering & ~self._all_informed(spread)) | doubt
+        recovering = jnp.where(doubted, _RECOVERY, state.recovering)
         rejected = jnp.any(any_valid & ~accepted)
         return FilterState(
             z=z,
             spread=spread,
-            suspicion=jnp.where(doubt | broken, 0.0, suspicion),
-            lost=(state.lost & ~any_valid) | doubt | broken,
-            reopen=jnp.where(doubt, jnp.ones_like(state.reopen), 0.0),
-            excess=jnp.where(doubt | broken, 1.0, excess),
+            suspicion=jnp.where(doubts | broken, 0.0, suspicion),
+            lost=(state.lost & ~any_valid) | doubts | broken,
+            forget=self._states_of(doubts),
+            doubted=doubted,
+            excess=jnp.where(doubted | broken, 1.0, excess),
             recovering=recovering,
             innovation=innovation,
             innovation_std=jnp.where(sample.mask, jnp.sqrt(jnp.diag(S)), 0.0),
             nis=nis,
             nis_dof=dof,
-            health=self._health(spread, rejected, excess, recovering, broken),
+            health=self._health(spread, rejected, excess, recovering > 0, broken),
         )
 
     def estimate(self, state: FilterState) -> Estimate:
@@ -219,6 +228,16 @@ class AbstractGaussianFilter(AbstractEstimator):
                 z = z.at[target].set(jnp.where(take[i], y[slot], z[target]))
         return z
 
+    def _states_of(self, blocks: Bool[Array, " blocks"]) -> Bool[Array, " tangent"]:
+        """Tangent dimensions of the states that bear the names of these output blocks."""
+        states, outputs = self.joint.system.states, list(self.joint.system.outputs)
+        return jnp.concatenate(
+            [
+                jnp.broadcast_to(blocks[outputs.index(name)] if name in outputs else False, (block.dim,))
+                for name, block in states.blocks
+            ]
+        )
+
     def _gate(
         self,
         innovation: Float[Array, " measured"],
@@ -256,10 +275,9 @@ class AbstractGaussianFilter(AbstractEstimator):
 
 
 def chi_square_quantile(sigmas: Float[Array, ""], dof: int) -> Float[Array, ""]:
-    """Chi-square quantile at the tail of a normal beyond +-sigmas, by Wilson and Hilferty's cube (PNAS 17, 1931)."""
-    one_sided = jnp.sqrt(jnp.maximum(sigmas**2 + 2.0 * jnp.log(0.5) + 0.0, 0.0)) if dof == 0 else sigmas
+    """Chi-square quantile whose tail is that of a normal beyond sigmas, by Wilson and Hilferty's cube (PNAS 17, 1931)."""
     spread = 2.0 / (9.0 * dof)
-    return dof * (1.0 - spread + one_sided * jnp.sqrt(spread)) ** 3
+    return dof * (1.0 - spread + sigmas * jnp.sqrt(spread)) ** 3
 
 
 def _per_dimension(outputs, blocks: Bool[Array, " blocks"]) -> Bool[Array, " measured"]:

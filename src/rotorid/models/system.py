@@ -115,6 +115,15 @@ class System(ABC):
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         """Value of each output block."""
 
+    def derive(self, x: Values, p: Values) -> Values:
+        """Further numbers by name that follow from states and parameters, to be reported with their uncertainty."""
+        return {}
+
+    @property
+    def derived_units(self) -> Mapping[str, str]:
+        """Unit of each number of `derive`, in order."""
+        return {}
+
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name."""
         for parameter in self.parameters:

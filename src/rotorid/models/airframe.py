@@ -1,0 +1,229 @@
+"""Airframes: geometry and parameters of a vehicle, from a TOML file.
+
+    name = "my-quad"
+
+    [mass]
+    value = 1.0
+    std = 0.3
+    unit = "kg"
+    source = "kitchen scale, without payload"
+
+    [thrust_curve]              # thrust of one rotor over its normalised command
+    value = [0.0, 1.2, 3.8]     # N: 1.2 c + 3.8 c^2
+    unit = "N"
+    dead_zone = [0.0, 1.0]      # commands at which c is 0 and 1
+    source = "thrust stand"
+
+Every table is a quantity: value, unit, and where known std (of the value, in unit) and source. A quantity that is left
+out takes the default of the model that needs it. A file is checked whole: an unknown table, a wrong unit or an impossible
+number is named in one line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from rotorid.errors import AirframeError
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """A number or a list of numbers with unit, standard deviation (same unit; None: unknown) and source."""
+
+    value: tuple[float, ...]
+    unit: str
+    std: tuple[float, ...] | None = None
+    source: str = ""
+
+    @property
+    def number(self) -> float:
+        return self.value[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rotor:
+    """A rotor: position in m and thrust axis in the body frame (FLU), and its turn seen from above, "cw" or "ccw"."""
+
+    position: tuple[float, float, float]
+    direction: str
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class ThrustCurve:
+    """Thrust of one rotor in N over its normalised command u, at battery voltage V.
+
+    c = clip((u - zero) / (full - zero), 0, 1),   thrust = (sum_i coefficients[i] c^i) (V / voltage)^voltage_exponent.
+    coefficients: in N, from the constant on. zero, full: the dead zone. voltage: V at which the coefficients hold.
+    """
+
+    coefficients: tuple[float, ...]
+    zero: float = 0.0
+    full: float = 1.0
+    voltage: float = math.nan
+    voltage_exponent: float = 0.0
+    source: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Airframe:
+    """A vehicle. quantities: by name, see `QUANTITIES`. source: the file."""
+
+    name: str
+    description: str
+    quantities: Mapping[str, Quantity]
+    rotors: tuple[Rotor, ...] = ()
+    thrust_curve: ThrustCurve | None = None
+    source: str = ""
+
+    @property
+    def mass(self) -> Quantity:
+        return self.quantities["mass"]
+
+    def get(self, name: str) -> Quantity | None:
+        """A quantity, None where the file does not give it."""
+        return self.quantities.get(name)
+
+
+QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
+    "mass": ("kg", 1, True),
+    "inertia": ("kg m^2", 3, True),
+    "motor_time_constant": ("s", 1, True),
+    "thrust_coefficient": ("N s^2", 1, True),
+    "torque_coefficient": ("N m s^2", 1, True),
+    "thrust_scale": ("1", 1, True),
+    "drag": ("N s/m", 1, True),
+}
+"""Quantities of an airframe file: unit, how many numbers, whether they must be positive."""
+
+_TABLES = (*QUANTITIES, "thrust_curve", "rotor")
+_ENTRIES = {"value", "unit", "std", "source"}
+_CURVE_ENTRIES = _ENTRIES | {"dead_zone", "voltage", "voltage_exponent"}
+
+
+def shipped_airframes() -> tuple[str, ...]:
+    """Names of the airframes that come with the package."""
+    folder = resources.files("rotorid.models") / "airframes"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+def load_airframe(name: str | Path) -> Airframe:
+    """The airframe of a TOML file, or the shipped one of that name.
+
+    Raises AirframeError, in one line that names the file and the entry.
+    """
+    path = Path(name)
+    shipped = resources.files("rotorid.models") / "airframes" / f"{name}.toml"
+    if path.suffix != ".toml" and not path.exists():
+        if not shipped.is_file():
+            raise AirframeError(
+                f"no airframe {str(name)!r}: give a TOML file, or one of {', '.join(shipped_airframes())}"
+            )
+        return parse_airframe(shipped.read_text(), f"{name}.toml (shipped)")
+    try:
+        text = path.read_text()
+    except UnicodeDecodeError:
+        raise AirframeError(f"{path}: not a text file; an airframe is a TOML file") from None
+    except OSError as error:
+        raise AirframeError(f"{path}: cannot be read ({error.strerror})") from None
+    return parse_airframe(text, str(path))
+
+
+def parse_airframe(text: str, source: str) -> Airframe:
+    """The airframe of a TOML text; source names it in errors."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise AirframeError(f"{source}: not valid TOML: {error}") from None
+    name = str(table.pop("name", Path(source).stem))
+    description = str(table.pop("description", ""))
+    for key in table:
+        if key not in _TABLES:
+            raise AirframeError(f"{source}: unknown entry [{key}]; an airframe has {', '.join(_TABLES)}")
+    if "mass" not in table:
+        raise AirframeError(f"{source}: no [mass]; give its value in kg, and std if it is to be found")
+    quantities = {k: _quantity(source, k, table[k]) for k in QUANTITIES if k in table}
+    return Airframe(
+        name=name,
+        description=description,
+        quantities=quantities,
+        rotors=tuple(_rotor(source, i, r) for i, r in enumerate(table.get("rotor", []))),
+        thrust_curve=_thrust_curve(source, table["thrust_curve"]) if "thrust_curve" in table else None,
+        source=source,
+    )
+
+
+def _numbers(source: str, where: str, value: Any) -> tuple[float, ...]:
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in items):
+        raise AirframeError(f"{source}: {where} must be a number or a list of numbers, not {value!r}")
+    if not all(math.isfinite(v) for v in items):
+        raise AirframeError(f"{source}: {where} must be finite, not {value!r}")
+    return tuple(float(v) for v in items)
+
+
+def _table(source: str, key: str, table: Any, known: set[str]) -> dict[str, Any]:
+    if not isinstance(table, dict) or "value" not in table or "unit" not in table:
+        raise AirframeError(f"{source}: [{key}] needs at least value and unit")
+    for entry in table:
+        if entry not in known:
+            raise AirframeError(f"{source}: [{key}] has an unknown entry {entry!r} (known: {', '.join(sorted(known))})")
+    return table
+
+
+def _quantity(source: str, key: str, raw: Any) -> Quantity:
+    unit, count, positive = QUANTITIES[key]
+    table = _table(source, key, raw, _ENTRIES)
+    if table["unit"] != unit:
+        raise AirframeError(f"{source}: [{key}] has unit {table['unit']!r}; give it in {unit!r}")
+    value = _numbers(source, f"[{key}] value", table["value"])
+    if len(value) != count:
+        raise AirframeError(f"{source}: [{key}] has {len(value)} numbers where {count} are needed")
+    if positive and min(value) <= 0:
+        raise AirframeError(f"{source}: [{key}] value {min(value):g} {unit} must be positive")
+    std = _numbers(source, f"[{key}] std", table["std"]) if "std" in table else None
+    if std is not None and (min(std) < 0 or len(std) not in (1, count)):
+        raise AirframeError(f"{source}: [{key}] std must be 0 or more, one number or one per value")
+    return Quantity(value, unit, std, str(table.get("source", "")))
+
+
+def _thrust_curve(source: str, raw: Any) -> ThrustCurve:
+    table = _table(source, "thrust_curve", raw, _CURVE_ENTRIES)
+    if table["unit"] != "N":
+        raise AirframeError(f"{source}: [thrust_curve] has unit {table['unit']!r}; give it in 'N'")
+    coefficients = _numbers(source, "[thrust_curve] value", table["value"])
+    dead_zone = _numbers(source, "[thrust_curve] dead_zone", table.get("dead_zone", [0.0, 1.0]))
+    if len(dead_zone) != 2 or dead_zone[0] >= dead_zone[1]:
+        raise AirframeError(f"{source}: [thrust_curve] dead_zone needs two commands, the lower first")
+    if sum(coefficients) <= 0:
+        raise AirframeError(f"{source}: [thrust_curve] gives no thrust at full command; check the signs of value")
+    exponent = _numbers(source, "[thrust_curve] voltage_exponent", table.get("voltage_exponent", 0.0))[0]
+    if exponent != 0.0 and "voltage" not in table:
+        raise AirframeError(f"{source}: [thrust_curve] with voltage_exponent needs voltage, in V")
+    voltage = _numbers(source, "[thrust_curve] voltage", table["voltage"])[0] if "voltage" in table else math.nan
+    if voltage <= 0:
+        raise AirframeError(f"{source}: [thrust_curve] voltage {voltage:g} V must be positive")
+    return ThrustCurve(coefficients, dead_zone[0], dead_zone[1], voltage, exponent, str(table.get("source", "")))
+
+
+def _rotor(source: str, index: int, raw: Any) -> Rotor:
+    where = f"[[rotor]] {index}"
+    if not isinstance(raw, dict) or set(raw) - {"position", "direction", "axis"} or "position" not in raw:
+        raise AirframeError(f"{source}: {where} needs position = [x, y, z] in m and direction = \"cw\" or \"ccw\"")
+    position = _numbers(source, f"{where} position", raw["position"])
+    axis = _numbers(source, f"{where} axis", raw.get("axis", [0.0, 0.0, 1.0]))
+    if len(position) != 3 or len(axis) != 3:
+        raise AirframeError(f"{source}: {where} position and axis need three numbers")
+    if raw.get("direction") not in ("cw", "ccw"):
+        raise AirframeError(f"{source}: {where} direction must be \"cw\" or \"ccw\" as seen from above")
+    length = math.sqrt(sum(a * a for a in axis))
+    if length == 0:
+        raise AirframeError(f"{source}: {where} axis has no length")
+    unit_axis = (axis[0] / length, axis[1] / length, axis[2] / length)
+    return Rotor((position[0], position[1], position[2]), raw["direction"], unit_axis)
