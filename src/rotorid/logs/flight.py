@@ -46,6 +46,7 @@ KINDS: Final[Mapping[str, SignalKind]] = {
     "true_mass": SignalKind("kg", "-", ("",), "true mass"),
     "true_force": SignalKind("N", "world", _XYZ, "true external force"),
     "true_torque": SignalKind("N m", "body", _XYZ, "true external torque"),
+    "true_wind": SignalKind("m/s", "world", _XYZ, "true velocity of the air"),
 }
 """Every signal of the flight table."""
 

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from rotorid.errors import LogError, LogFormatError
-from rotorid.logs.flight import Flight
+from rotorid.logs.flight import Flight, split_column
+
+_READS: Final = (
+    "rotorid reads PX4 .ulg, ArduPilot .BIN, Crazyflie micro-SD logs, and flight tables (CSV, Parquet)"
+)
+_OTHERS: Final = {
+    b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"PK\x03\x04": "a zip archive; unpack it and give the log in it",
+    b"\x1f\x8b": "compressed with gzip; unpack it and give the log in it",
+    b"%PDF": "a PDF document",
+    b"\x89HDF": "an HDF5 file; export it as CSV",
+    b"#ROSBAG": "a ROS 1 bag, which is not read yet; export it as CSV",
+    b"\x89MCAP": "an MCAP file, which is not read yet; export it as CSV",
+    b"SQLite format 3": "an SQLite file (a ROS 2 bag?), which is not read yet; export it as CSV",
+    b"FMT, 128": "an ArduPilot log as text; give the .BIN that it was made from",
+}
+_TRUTH_COLUMNS: Final = frozenset(("t_log_s", "mass_kg", "mass", "wind_n", "wind_e"))
 
 
 def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
     """The flight in a log file.
 
     path: a PX4 ULog, an ArduPilot DataFlash .BIN, a Crazyflie micro-SD log, or a flight table (CSV, Parquet).
-    mapping: a TOML file that says what the columns of any other CSV are.
+    mapping: a TOML file that says what the columns of any other CSV are (see `rotorid.logs.mapped`).
     """
     path = Path(path)
     buffer = read_bytes(path)
     if mapping is not None:
+        _refuse_unless_table(path, buffer)
         from rotorid.logs.mapped import read_mapped
 
         return read_mapped(path, buffer, Path(mapping))
@@ -24,7 +43,7 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
         from rotorid.logs.px4 import read_px4
 
         return read_px4(path, buffer)
-    if buffer.startswith(b"\xa3\x95"):
+    if b"\xa3\x95\x80" in buffer[:4096]:
         from rotorid.logs.ardupilot import read_ardupilot
 
         return read_ardupilot(path, buffer)
@@ -32,7 +51,23 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
         from rotorid.logs.crazyflie import read_crazyflie
 
         return read_crazyflie(path, buffer)
-    raise LogFormatError(f"{path}: no log that rotorid reads")
+    if buffer.startswith(b"PAR1"):
+        from rotorid.logs.table import read_table_parquet
+
+        return read_table_parquet(path, buffer)
+    names = _refuse_unless_table(path, buffer)
+    if not any(split_column(name) for name in names):
+        if _TRUTH_COLUMNS & set(names):
+            raise LogFormatError(
+                f"{path}: a table of truth, not a log; give the log here and this file as its truth"
+            )
+        raise LogFormatError(
+            f"{path}: a table with none of the columns of a flight table; give a mapping (TOML) that says what "
+            f"{', '.join(names)[:80]} are"
+        )
+    from rotorid.logs.table import read_table_csv
+
+    return read_table_csv(path, buffer)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -43,8 +78,45 @@ def read_bytes(path: Path) -> bytes:
         raise LogError(f"{path}: there is no such file") from None
     except IsADirectoryError:
         raise LogError(f"{path}: is a folder; name one log file in it") from None
-    except OSError as error:
-        raise LogError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        raise LogError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not buffer:
         raise LogFormatError(f"{path}: is empty; fetch it again from the vehicle")
     return buffer
+
+
+def _refuse_unless_table(path: Path, buffer: bytes) -> list[str]:
+    """The names in the header of a table in text; an error in words for all that is none."""
+    for magic, what in _OTHERS.items():
+        if buffer.startswith(magic):
+            raise LogFormatError(f"{path}: is {what}; {_READS}")
+    if _is_tlog(buffer):
+        raise LogFormatError(
+            f"{path}: a MAVLink recording (.tlog) is not read yet; give the vehicle's own log (.ulg or .BIN)"
+        )
+    head = buffer[:65536]
+    if b"\x00" in head or _undecodable(head):
+        raise LogFormatError(f"{path}: no log that rotorid knows, or damaged at its start; {_READS}")
+    from rotorid.logs.cells import read_header
+
+    header = read_header(buffer)
+    rows = buffer[header.skip : header.skip + 65536].splitlines()
+    separators = max(buffer[: header.skip].rsplit(b"\n", 2)[-2:], key=len, default=b"")
+    delimiter = next((d for d in (b",", b";", b"\t") if d in separators), None)
+    if delimiter is None or not rows or rows[0].count(delimiter) != separators.count(delimiter):
+        raise LogFormatError(f"{path}: is text but no log and no table; {_READS}")
+    return header.names
+
+
+def _is_tlog(buffer: bytes) -> bool:
+    """Each MAVLink message of a recording follows 8 bytes of UTC in us, high byte first."""
+    stamp = int.from_bytes(buffer[:8], "big")
+    return len(buffer) > 8 and buffer[8] in (0xFD, 0xFE) and 10**14 < stamp < 10**16
+
+
+def _undecodable(head: bytes) -> bool:
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.end < len(head) - 4
+    return False

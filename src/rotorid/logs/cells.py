@@ -1,0 +1,127 @@
+"""Tables of numbers in text: CSV to columns of float64, an empty cell to NaN."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from rotorid.errors import LogFormatError, SignalError
+
+_EMPTY: Final = ["", "nan", "NaN", "NA", "null"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cells:
+    """columns: name -> values. comments: the lines before the header that begin with #. notes: what was left out."""
+
+    columns: dict[str, np.ndarray]
+    comments: list[str]
+    notes: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Header:
+    """names: of the columns. comments: lines before. skip: bytes up to the first row. line: number of that row."""
+
+    names: list[str]
+    comments: list[str]
+    skip: int
+    line: int
+
+
+def read_header(buffer: bytes, delimiter: str = ",") -> Header:
+    """The names in the first line of a CSV that is no comment."""
+    position, line, comments = 0, 0, []
+    names: list[str] = []
+    while position < len(buffer) and not names:
+        stop = buffer.find(b"\n", position)
+        stop = len(buffer) if stop < 0 else stop + 1
+        text = buffer[position:stop].decode("utf-8-sig", "replace").strip()
+        position, line = stop, line + 1
+        if text.startswith("#"):
+            comments.append(text[1:].strip())
+        elif text:
+            names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
+    return Header(names, comments, position, line + 1)
+
+
+def read_cells(
+    path: Path, buffer: bytes, wanted: Collection[str] | None = None, delimiter: str = ","
+) -> Cells:
+    """The named columns of a CSV (all where None)."""
+    import pyarrow as pa
+    import pyarrow.csv as arrow_csv
+
+    header = read_header(buffer, delimiter)
+    names = header.names
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise SignalError(
+            f"{path}: column {twice!r} stands twice in the header; give each column its own name"
+        )
+    wanted = [n for n in names if wanted is None or n in wanted]
+    notes: list[str] = []
+    end = buffer.rfind(b"\n") + 1
+    if end < len(buffer):
+        notes.append("the last line has no end and may be cut; it was left out")
+    body = buffer[header.skip : end]
+    if not body.strip():
+        raise LogFormatError(f"{path}: has a header but no whole row; export the log again")
+    odd: list[Any] = []
+
+    def note_odd_row(row: Any) -> str:
+        odd.append(row)
+        return "skip"
+
+    try:
+        table = arrow_csv.read_csv(
+            io.BytesIO(body),
+            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_odd_row),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types={n: pa.float64() for n in names},
+                include_columns=wanted,
+                null_values=_EMPTY,
+                quoted_strings_can_be_null=True,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        where = _first_bad_cell(body, header, wanted, delimiter)
+        raise LogFormatError(f"{path}: {where or str(error).splitlines()[0]}") from None
+    if odd:
+        first = odd[0]
+        notes.append(
+            f"{len(odd)} lines left out, they do not have {first.expected_columns} cells "
+            f"(the first has {first.actual_columns})"
+        )
+    columns = {n: table[n].to_numpy(zero_copy_only=False).astype(np.float64) for n in wanted}
+    return Cells(columns, header.comments, notes)
+
+
+def _first_bad_cell(body: bytes, header: Header, wanted: list[str], delimiter: str) -> str:
+    """Where the first cell is that is no number, in words; "" where all are numbers."""
+    rows = csv.reader(io.StringIO(body.decode("utf-8", "replace"), newline=""), delimiter=delimiter)
+    try:
+        for line, row in enumerate(rows, header.line):
+            for name, cell in zip(header.names, row, strict=False):
+                if name in wanted and not _is_number(cell):
+                    return f"line {line}, column {name!r}: {cell[:40]!r} is not a number; leave a cell empty where missing"
+    except csv.Error as error:
+        return f"no table that can be read: {error}"
+    return ""
+
+
+def _is_number(cell: str) -> bool:
+    if cell.strip() in _EMPTY:
+        return True
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,193 @@
+"""Any CSV to a flight, by a mapping that says what its columns are.
+
+A mapping is a TOML file with a table [time], one table a signal, and optionally [log]:
+
+    [log]
+    vehicle = "Crazyflie 2.1"        # optional; also delimiter = ","
+    [time]
+    column = "t"
+    unit = "s"                       # s, ms, us, ns, min
+    [attitude]
+    columns = ["qw", "qx", "qy", "qz"]   # always w x y z; or roll, pitch, yaw with form = "euler"
+    form = "quaternion"              # quaternion (default) or euler; euler takes unit = "deg" or "rad"
+    world = "ENU"                    # ENU (default) or NED
+    body = "FLU"                     # FLU (default) or FRD
+    direction = "body to world"      # default; or "world to body"
+    [specific_force]
+    columns = ["ax", "ay", "az"]
+    unit = "g"
+    body = "FRD"                     # for body signals; world = "NED" for world signals
+    scale = [1, 1, 1]                # optional, before the unit: raw * scale + offset
+    offset = 0.0
+    [rotor_command]
+    columns = ["m1", "m2", "m3", "m4"]
+    range = [0, 65535]               # raw values at command 0 and 1, instead of a unit
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from rotorid.errors import LogError, LogFormatError, SignalError
+from rotorid.logs.cells import read_cells, read_header
+from rotorid.logs.collect import Collector
+from rotorid.logs.flight import KINDS, Flight
+from rotorid.logs.frames import (
+    body_frd_to_flu,
+    frd_to_flu,
+    ned_to_enu,
+    quaternion_from_euler,
+    world_ned_to_enu,
+)
+from rotorid.logs.table import close_matches
+from rotorid.logs.units import ANGLE, FACTORS, TIME
+
+_KEYS: Final = ("columns", "unit", "scale", "offset", "range", "form", "world", "body", "direction")
+
+
+def read_mapped(path: Path, buffer: bytes, mapping: Path) -> Flight:
+    """The flight in a CSV whose columns `mapping` names."""
+    entries = _load(mapping)
+    log = entries.pop("log", {})
+    time = entries.pop("time", None)
+    if not isinstance(time, dict) or not isinstance(time.get("column"), str):
+        raise SignalError(f'{mapping}: [time] must name its column: [time] column = "t", unit = "s"')
+    _known(mapping, "log", log, ("vehicle", "delimiter"))
+    _known(mapping, "time", time, ("column", "unit"))
+    for name, entry in entries.items():
+        if name not in KINDS:
+            raise SignalError(f"{mapping}: unknown signal [{name}]{close_matches(name, list(KINDS))}")
+        _known(mapping, name, entry, _KEYS)
+    columns = {name: _columns(mapping, name, entry) for name, entry in entries.items()}
+    delimiter = str(log.get("delimiter", ","))
+    _require(path, buffer, mapping, [time["column"], *(c for cs in columns.values() for c in cs)], delimiter)
+    cells = read_cells(path, buffer, {time["column"], *(c for cs in columns.values() for c in cs)}, delimiter)
+    clock = cells.columns[time["column"]] * _factor(mapping, "time", time.get("unit", "s"), TIME)
+    first = clock[np.isfinite(clock)][0] if np.isfinite(clock).any() else 0.0
+    collector = Collector(path, "mapped-csv", clock=float(first))
+    for note in cells.notes:
+        collector.note(note)
+    for name, entry in entries.items():
+        raw = np.stack([cells.columns[c] for c in columns[name]], axis=1)
+        measured = ~np.isnan(raw).all(axis=1)
+        values = _convert(mapping, name, entry, raw[measured])
+        collector.add(name, clock[measured] - first, values, f"{', '.join(columns[name])} by {mapping.name}")
+    return collector.flight(vehicle=str(log.get("vehicle", "")))
+
+
+def _load(mapping: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(mapping.read_text("utf-8"))
+    except OSError as error:
+        raise LogError(f"{mapping}: the mapping cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise LogFormatError(f"{mapping}: the mapping is no TOML: {error}") from None
+
+
+def _known(mapping: Path, name: str, entry: Any, keys: tuple[str, ...]) -> None:
+    if not isinstance(entry, dict):
+        raise SignalError(f"{mapping}: [{name}] must be a table, with keys like {', '.join(keys[:3])}")
+    for key in entry:
+        if key not in keys:
+            raise SignalError(
+                f"{mapping}: [{name}] has an unknown key {key!r}{close_matches(key, list(keys))}"
+            )
+
+
+def _columns(mapping: Path, name: str, entry: Mapping[str, Any]) -> list[str]:
+    columns = entry.get("columns")
+    suffixes = KINDS[name].suffixes
+    euler = name == "attitude" and _choice(mapping, name, entry, "form", ("quaternion", "euler")) == "euler"
+    count = 3 if euler else None if suffixes is None else len(suffixes)
+    if not isinstance(columns, list) or not columns or not all(isinstance(c, str) for c in columns):
+        raise SignalError(f'{mapping}: [{name}] must name its columns: columns = ["...", ...]')
+    if count is not None and len(columns) != count:
+        raise SignalError(f"{mapping}: [{name}] needs {count} columns, not {len(columns)}")
+    return columns
+
+
+def _require(path: Path, buffer: bytes, mapping: Path, wanted: list[str], delimiter: str) -> None:
+    if len(delimiter) != 1:
+        raise SignalError(f"{mapping}: [log] delimiter must be one character, not {delimiter!r}")
+    names = read_header(buffer, delimiter).names
+    for column in wanted:
+        if column not in names:
+            matches = close_matches(column, names) or f" (it has {', '.join(names)[:120]})"
+            raise SignalError(f"{path}: no column {column!r}, which {mapping.name} names{matches}")
+
+
+def _factor(mapping: Path, name: str, unit: Any, units: Mapping[str, float]) -> float:
+    if unit not in units:
+        raise SignalError(f"{mapping}: [{name}] unknown unit {unit!r}; use one of {', '.join(units)}")
+    return units[unit]
+
+
+def _choice(mapping: Path, name: str, entry: Mapping[str, Any], key: str, choices: tuple[str, ...]) -> str:
+    value = entry.get(key, choices[0])
+    if value not in choices:
+        raise SignalError(f"{mapping}: [{name}] {key} = {value!r}; use {' or '.join(choices)}")
+    return value
+
+
+def _numbers(
+    mapping: Path, name: str, entry: Mapping[str, Any], key: str, default: float, count: int
+) -> np.ndarray:
+    value = entry.get(key, default)
+    values = value if isinstance(value, list) else [value] * count
+    if len(values) != count or not all(isinstance(v, int | float) and np.isfinite(v) for v in values):
+        raise SignalError(
+            f"{mapping}: [{name}] {key} must be a number or a list of {count} numbers, not {value!r}"
+        )
+    return np.array(values, np.float64)
+
+
+def _convert(mapping: Path, name: str, entry: Mapping[str, Any], raw: np.ndarray) -> np.ndarray:
+    """Raw columns to the unit and frame of the signal."""
+    count = raw.shape[1]
+    values = raw * _numbers(mapping, name, entry, "scale", 1.0, count)
+    values = values + _numbers(mapping, name, entry, "offset", 0.0, count)
+    if name == "attitude":
+        return _attitude(mapping, entry, values)
+    kind = KINDS[name]
+    if "range" in entry:
+        low, high = _numbers(mapping, name, entry, "range", 0.0, 2)
+        if kind.unit != "1" or "unit" in entry or not high > low:
+            raise SignalError(
+                f"{mapping}: [{name}] range = [raw at 0, raw at 1] is for commands, instead of a unit"
+            )
+        values = np.where(np.isnan(values), np.nan, np.clip((values - low) / (high - low), 0.0, 1.0))
+    else:
+        values = values * _factor(mapping, name, entry.get("unit", kind.unit), FACTORS[kind.unit])
+    world = _choice(mapping, name, entry, "world", ("ENU", "NED"))
+    body = _choice(mapping, name, entry, "body", ("FLU", "FRD"))
+    if (world == "NED" and kind.frame != "world") or (body == "FRD" and kind.frame != "body"):
+        raise SignalError(
+            f"{mapping}: [{name}] is a signal in the frame {kind.frame!r}; it has no other frame"
+        )
+    if world == "NED":
+        values = ned_to_enu(values)
+    return frd_to_flu(values) if body == "FRD" else values
+
+
+def _attitude(mapping: Path, entry: Mapping[str, Any], values: np.ndarray) -> np.ndarray:
+    if _choice(mapping, "attitude", entry, "form", ("quaternion", "euler")) == "euler":
+        q = quaternion_from_euler(values * _factor(mapping, "attitude", entry.get("unit", "rad"), ANGLE))
+    elif "unit" in entry:
+        raise SignalError(f'{mapping}: [attitude] a quaternion has no unit; did you mean form = "euler"?')
+    else:
+        q = values
+    if (
+        _choice(mapping, "attitude", entry, "direction", ("body to world", "world to body"))
+        == "world to body"
+    ):
+        q = q * np.array([1.0, -1.0, -1.0, -1.0])
+    if _choice(mapping, "attitude", entry, "world", ("ENU", "NED")) == "NED":
+        q = world_ned_to_enu(q)
+    if _choice(mapping, "attitude", entry, "body", ("FLU", "FRD")) == "FRD":
+        q = body_frd_to_flu(q)
+    return q

@@ -1,0 +1,96 @@
+"""Known truth beside a log (from a simulator or a scale) into a flight, to compare estimates with.
+
+A truth table is a CSV, plain or gzip. Its time column is `t_log_s` or `t`, in s of the log's own clock; `mass_kg` or
+`mass` is the mass in kg; `fx, fy, fz` an external force in N (NED world) and `qx, qy, qz` an external torque in N m
+(FRD body); `wind_n, wind_e, wind_d` the velocity of the air in m/s (NED), or `wind_param_n_mps, wind_param_e_mps`
+PX4's SIH_WIND parameters, which are its negative. Values hold until the next row.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from rotorid.errors import LogFormatError, SignalError
+from rotorid.logs.cells import read_cells, read_header
+from rotorid.logs.flight import Flight, Signal
+from rotorid.logs.frames import frd_to_flu, ned_to_enu
+from rotorid.logs.read import read_bytes
+
+_TIMES: Final = ("t_log_s", "t")
+_SIGNALS: Final[dict[str, dict[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]]] = {
+    "true_mass": {("mass_kg",): lambda m: m, ("mass",): lambda m: m},
+    "true_force": {("fx", "fy", "fz"): ned_to_enu},
+    "true_torque": {("qx", "qy", "qz"): frd_to_flu},
+    "true_wind": {
+        ("wind_n", "wind_e", "wind_d"): ned_to_enu,
+        ("wind_param_n_mps", "wind_param_e_mps"): lambda w: (
+            -np.stack([w[:, 1], w[:, 0], 0.0 * w[:, 0]], axis=1)
+        ),
+    },
+}
+_CORNER: Final = 1e-6
+
+
+def attach_truth(flight: Flight, path: str | Path) -> Flight:
+    """The flight with true_mass, and true_force, true_torque and true_wind where the truth table has them.
+
+    A step gets a second row 1 us before it, so that holding the last value and interpolating give the same.
+    """
+    path = Path(path)
+    buffer = read_bytes(path)
+    if buffer.startswith(b"\x1f\x8b"):
+        try:
+            buffer = gzip.decompress(buffer)
+        except (OSError, EOFError, zlib.error) as error:
+            raise LogFormatError(f"{path}: a gzip file that is cut or damaged: {error}") from None
+    names = read_header(buffer).names
+    time = next((n for n in _TIMES if n in names), None)
+    options = {s: [c for c in columns if set(c) <= set(names)] for s, columns in _SIGNALS.items()}
+    found = {s: columns[0] for s, columns in options.items() if columns}
+    if time is None or not found:
+        raise SignalError(
+            f"{path}: no truth table: it needs t_log_s or t and mass_kg or mass; it has {', '.join(names)[:120]}"
+        )
+    cells = read_cells(path, buffer, {time, *(c for cs in found.values() for c in cs)})
+    clock = cells.columns[time] - flight.time_origin
+    if not len(clock) or not np.isfinite(clock).all() or (np.diff(clock) < 0).any():
+        raise SignalError(
+            f"{path}: the times in {time!r} must be numbers that never decrease from row to row"
+        )
+    last = np.diff(clock, append=np.inf) > 0  # of rows with one time the last counts
+    if clock[0] > flight.end or (len(clock) > 1 and clock[-1] < flight.start):
+        raise SignalError(
+            f"{path}: covers {clock[0] + flight.time_origin:.1f} to {clock[-1] + flight.time_origin:.1f} s of the log's "
+            f"clock, the flight {flight.start + flight.time_origin:.1f} to {flight.end + flight.time_origin:.1f} s: "
+            "they do not belong together"
+        )
+    signals = []
+    for name, columns in found.items():
+        values = np.stack([cells.columns[c] for c in columns], axis=1)
+        if not np.isfinite(values).all():
+            raise SignalError(f"{path}: {', '.join(columns)} must have a number in each row")
+        values = _SIGNALS[name][columns](values)[last]
+        times, values = _steps(clock[last], values, flight.start, flight.end)
+        signals.append(Signal(name, times, values, f"{path.name}: {', '.join(columns)}"))
+    return flight.with_signals(*signals, notes=(f"truth from {path.name}", *cells.notes))
+
+
+def _steps(
+    clock: Float64[np.ndarray, " n"], values: Float64[np.ndarray, "n k"], start: float, end: float
+) -> tuple[Float64[np.ndarray, " m"], Float64[np.ndarray, "m k"]]:
+    """The rows of a step function over a flight, with a corner before each step and a row at both ends."""
+    changed = np.flatnonzero((np.diff(values, axis=0) != 0).any(axis=1)) + 1
+    times = np.concatenate([clock, clock[changed] - _CORNER, [start, end]])
+    rows = np.concatenate(
+        [np.arange(len(clock)), changed - 1, np.searchsorted(clock, [start, end], "right") - 1]
+    )
+    times, first = np.unique(times, return_index=True)
+    inside = (times >= start) & (times <= end)
+    return times[inside], values[np.maximum(rows[first], 0)][inside]

@@ -1,0 +1,87 @@
+"""Flights to files: the flight table, and how any file is written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float64
+
+from rotorid.errors import OutputError, SettingError
+from rotorid.logs.flight import Flight
+
+
+def write_table(flight: Flight, path: str | Path) -> Path:
+    """Write a flight as a flight table, .csv or .parquet by the ending of `path`; see `rotorid.logs.table`."""
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in (".csv", ".parquet"):
+        raise SettingError(f"{path}: a flight table ends in .csv or .parquet")
+    metadata = {"time_origin": repr(float(flight.time_origin)), "vehicle": " ".join(flight.vehicle.split())}
+    columns = table_columns(flight)
+    write_whole(path, _csv(columns, metadata) if ending == ".csv" else _parquet(columns, metadata))
+    return path
+
+
+def table_columns(flight: Flight) -> dict[str, Float64[np.ndarray, " n"]]:
+    """The columns of the flight table: `t`, every time stamp of any signal once, and NaN where nothing was measured."""
+    signals = flight.signals.values()
+    times = np.unique(np.concatenate([np.empty(0), *(s.times for s in signals)]))
+    columns = {"t": times}
+    for signal in signals:
+        rows = np.searchsorted(times, signal.times)
+        for name, values in zip(signal.columns, signal.values.T, strict=True):
+            columns[name] = np.full(len(times), np.nan)
+            columns[name][rows] = values
+    return columns
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file beside its place and move it there, so that nobody ever sees half of it."""
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise OutputError(f"{path}: could not be written: {error.strerror or error}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _csv(columns: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    import pyarrow.csv as arrow_csv
+
+    buffer = io.BytesIO()
+    buffer.write("".join(f"# {key}: {value}\n" for key, value in metadata.items() if value).encode())
+    buffer.write((",".join(columns) + "\n").encode())
+    arrow_csv.write_csv(_arrow(columns), buffer, arrow_csv.WriteOptions(include_header=False))
+    return buffer.getvalue()
+
+
+def _parquet(columns: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    import pyarrow.parquet as parquet
+
+    buffer = io.BytesIO()
+    table = _arrow(columns).replace_schema_metadata({k: v for k, v in metadata.items() if v})
+    parquet.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _arrow(columns: dict[str, np.ndarray]):
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(values, mask=np.isnan(values)) for name, values in columns.items()})
