@@ -73,6 +73,8 @@ def airborne(flight: Flight) -> Intervals:
             found = [_trim(evidence, start, end, start, end) for start, end in found]
     else:
         found = [_lifted(evidence, start, end) for start, end in _powered(evidence)]
+    edge = flight.end - _STEP
+    found = [(start, flight.end if end > edge else end) for start, end in found]
     return [(start, end) for start, end in found if end - start >= SHORTEST]
 
 
@@ -120,14 +122,17 @@ def _pull(flight: Flight, t: Series, force: np.ndarray | None) -> Float64[np.nda
 
 
 def _height(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
-    """Height over an arbitrary level, m; from the vertical speed where the log has no position."""
-    if "position" in flight:
-        s = flight["position"]
-        return np.interp(t, s.times, s.values[:, 2])
-    if "velocity" in flight:
-        s = flight["velocity"]
-        return np.cumsum(np.interp(t, s.times, s.values[:, 2])) * _STEP
-    return None
+    """Height over an arbitrary level, m, NaN in gaps; from the vertical speed where the log has no position."""
+    name = next((n for n in ("position", "velocity") if n in flight and len(flight[n].times) > 10), None)
+    if name is None:
+        return None
+    s = flight[name]
+    height = np.interp(t, s.times, s.values[:, 2])
+    if name == "velocity":
+        height = np.cumsum(height) * _STEP
+    index = np.clip(np.searchsorted(s.times, t), 1, len(s.times) - 1)
+    nearest = np.minimum(np.abs(t - s.times[index - 1]), np.abs(t - s.times[index]))
+    return np.where(nearest < max(0.5, 3.0 / s.rate), height, np.nan)
 
 
 def _stretches(evidence: _Evidence, mask: np.ndarray) -> Intervals:
@@ -144,8 +149,8 @@ def _powered(evidence: _Evidence) -> Intervals:
         pause = slice(end, start + 1)
         high = False
         if evidence.height is not None:
-            ground = min(evidence.height[end], evidence.height[start])
-            high = ground > np.min(evidence.height) + 2.0 and np.min(evidence.height[pause]) > ground - 1.0
+            lowest = np.nanmin(evidence.height)
+            high = bool(np.all(evidence.height[pause] > lowest + 2.0))
         if high or (start - end) * _STEP < _PAUSE:
             powered[pause] = True
     return _stretches(evidence, powered)
@@ -162,25 +167,42 @@ def _lifted(evidence: _Evidence, start: float, end: float) -> tuple[float, float
     if evidence.aloft is not None:
         up &= evidence.aloft[part]
     flying_at_start, flying_at_end = _flying_at(evidence, part.start, start), _flying_at(evidence, part.stop - 1, end)
-    lifted, landed = up, up
-    if evidence.height is not None:
-        rise = evidence.height[part]
-        if not flying_at_start:
-            before = evidence.height[evidence.between(start - 1.0, start)]
-            lifted = up & (rise > np.median(before) + _clear(before))
-        if not flying_at_end:
-            after = evidence.height[evidence.between(end, end + 1.0)]
-            landed = up & (rise > np.median(after) + _clear(after))
-    if not lifted.any() or not landed.any():
+    if not up.any():
         return start, start
-    first = start if flying_at_start else float(t[np.argmax(lifted)])
-    last = end if flying_at_end else float(t[n - 1 - np.argmax(landed[::-1])])
-    return _trim(evidence, first, last, start, end)
+    first, last = int(np.argmax(up)), n - 1 - int(np.argmax(up[::-1]))
+    if evidence.height is not None:
+        height = evidence.height[part]
+        if not flying_at_start:
+            ground = evidence.height[evidence.between(start - 1.0, start)]
+            first = max(first, _lift_off(height, ground))
+        if not flying_at_end:
+            ground = evidence.height[evidence.between(end, end + 1.0)]
+            last = min(last, n - 1 - _lift_off(height[::-1], ground))
+    if first >= last:
+        return start, start
+    begin = start if flying_at_start else float(t[first])
+    finish = end if flying_at_end else float(t[last])
+    return _trim(evidence, begin, finish, start, end)
 
 
-def _clear(level: np.ndarray) -> float:
-    """How much higher than the ground counts as off it, m, where the log shows the ground as this `level`."""
-    return float(np.clip(4.0 * np.std(level), 0.03, 0.5))
+def _lift_off(height: np.ndarray, ground: np.ndarray) -> int:
+    """Index at which heights leave the ground for good: 5 s at most before they are half a metre above it.
+
+    An estimated height drifts by some 0.1 m while a vehicle waits with its rotors turning, so that the level is taken
+    from the last seconds before the climb. height: m, NaN in gaps. ground: m, from before the rotors pulled.
+    """
+    known = np.isfinite(height)
+    if not known.any():
+        return 0
+    level = float(np.nanmedian(ground)) if np.isfinite(ground).any() else float(height[known][0])
+    highest = float(np.nanmax(height)) - level
+    clear = float(np.clip(max(4.0 * np.nanstd(ground) if len(ground) else 0.0, 0.1 * min(highest, 2.0)), 0.03, 0.5))
+    if highest <= clear:
+        return len(height) - 1
+    high = int(np.argmax(known & (height > level + max(clear, min(0.5 * highest, 0.5)))))
+    window = slice(max(high - round(5.0 / _STEP), 0), high + 1)
+    low = known[window] & (height[window] <= np.nanmin(height[window]) + clear)
+    return window.start + int(np.flatnonzero(low)[-1])
 
 
 def _flying_at(evidence: _Evidence, index: int, time: float) -> bool:
