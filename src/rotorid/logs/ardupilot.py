@@ -1,7 +1,7 @@
 """ArduPilot logs (DataFlash .BIN) to flights.
 
-Times are TimeUS, the autopilot's time since boot. World NED to ENU, body FRD to FLU. What a simulator logs of its
-own truth (SIM, SIM2) is never read as a measurement.
+Times are TimeUS, the autopilot's time since boot. World NED to ENU, body FRD to FLU. What a simulator logs of
+its own truth (SIM, SIM2) is never read as a measurement.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from rotorid.logs.flight import Flight
 from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu, quaternion_from_euler
 
 NAMES: Final = frozenset(
-    ("ARM", "ATT", "BAT", "CTUN", "CURR", "ESC", "EV", "GPS", "IMU", "MSG", "NKF1", "PARM", "RATE", "RCOU")
-    + ("XKF1", "XKF4", "XKQ")
+    (
+        *("ATT", "BAT", "CTUN", "CURR", "ESC", "EV", "GPS", "IMU", "MSG", "NKF1"),
+        *("PARM", "RATE", "RCOU", "XKF1", "XKF4", "XKQ"),
+    )
 )
 
 _LAND_COMPLETE, _NOT_LANDED, _DISARMED = 18, 28, 11  # of EV.Id

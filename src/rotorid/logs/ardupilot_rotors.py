@@ -1,8 +1,9 @@
 """Rotor commands and rotor speeds in ArduPilot logs.
 
-SERVOn_FUNCTION says which output drives which motor (33 to 40: motors 1 to 8, 82 to 85: motors 9 to 12). The command
-is (PWM - MOT_PWM_MIN) / (MOT_PWM_MAX - MOT_PWM_MIN), clipped to 0 to 1: a motor idles at MOT_SPIN_MIN and is full at
-MOT_SPIN_MAX of it, so the dead zone below and above belongs to the thrust curve of the airframe.
+SERVOn_FUNCTION says which output drives which motor (33 to 40: motors 1 to 8, 82 to 85: motors 9 to 12). The
+command is (PWM - MOT_PWM_MIN) / (MOT_PWM_MAX - MOT_PWM_MIN), clipped to 0 to 1: a motor idles at MOT_SPIN_MIN
+and is full at MOT_SPIN_MAX of it, so the dead zone below and above belongs to the thrust curve of the
+airframe.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _add_commands(
 
 
 def _add_speeds(collector: Collector, rows: Messages, outputs: list[int]) -> None:
-    """ESCs report one by one: each row holds the reports of one instant, or the latest of each ESC up to 50 ms old."""
+    """ESCs report one by one: a row holds the latest report of each, none older than 50 ms."""
     column = next((c for c in ("Instance", "I") if c in rows), None)
     if column is None:
         return

@@ -18,7 +18,7 @@ _EMPTY: Final = ["", "nan", "NaN", "NA", "null"]
 
 @dataclasses.dataclass(frozen=True)
 class Cells:
-    """columns: name -> values. comments: the lines before the header that begin with #. notes: what was left out."""
+    """columns: name -> values. comments: lines before the header, without #. notes: what was left out."""
 
     columns: dict[str, np.ndarray]
     comments: list[str]
@@ -27,7 +27,7 @@ class Cells:
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """names: of the columns. comments: lines before. skip: bytes up to the first row. line: number of that row."""
+    """names of the columns; comments before; skip: bytes up to the first row; line: its number."""
 
     names: list[str]
     comments: list[str]
@@ -111,7 +111,8 @@ def _first_bad_cell(body: bytes, header: Header, wanted: list[str], delimiter: s
         for line, row in enumerate(rows, header.line):
             for name, cell in zip(header.names, row, strict=False):
                 if name in wanted and not _is_number(cell):
-                    return f"line {line}, column {name!r}: {cell[:40]!r} is not a number; leave a cell empty where missing"
+                    where = f"line {line}, column {name!r}"
+                    return f"{where}: {cell[:40]!r} is not a number; leave a cell empty where missing"
     except csv.Error as error:
         return f"no table that can be read: {error}"
     return ""

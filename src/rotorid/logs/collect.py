@@ -1,4 +1,4 @@
-"""From the rows that a reader decoded to the signals of a flight, and a note on everything that was left out."""
+"""From the rows that a reader decoded to the signals of a flight, with a note on all that was left out."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _DAY: Final = 86_400.0
 class Collector:
     """Gathers the signals of one file, cleaned, with notes.
 
-    path: the file. format: as in `Flight.format`. clock: what the log's own clock reads, in s, where the times given
-    to `add` are zero.
+    path: the file. format: as in `Flight.format`. clock: what the log's own clock reads, in s, where the
+    times given to `add` are zero.
     """
 
     def __init__(self, path: Path, format: str, clock: float = 0.0):
         self.path, self.format, self.clock = path, format, clock
         self.signals: dict[str, Signal] = {}
         self.notes: list[str] = []
+        self.gaps: dict[tuple[float, float], list[str]] = {}  # start, length in s -> signals
 
     def __contains__(self, name: str) -> bool:
         return name in self.signals
@@ -40,7 +41,7 @@ class Collector:
             self.notes.append(text)
 
     def add(self, name: str, times: np.ndarray, values: np.ndarray, source: str) -> None:
-        """Add one signal: times in s after `clock`, values in the unit and frame of its kind, a NaN where missing."""
+        """Add one signal: times in s after `clock`, values as its kind has them, NaN where missing."""
         times = np.asarray(times, np.float64)
         values = np.asarray(values, np.float64).reshape(len(times), -1) if len(times) else np.empty((0, 1))
         times, values = self._whole_rows(name, times, values)
@@ -48,13 +49,13 @@ class Collector:
         if name == "attitude":
             times, values = self._rotations(times, values)
         if len(times):
-            self._note_gaps(name, times)
+            self._find_gaps(name, times)
             self.signals[name] = Signal(name, times, values, source)
 
     def flight(
         self, vehicle: str = "", parameters: Mapping[str, float] | None = None, shift: bool = True
     ) -> Flight:
-        """The flight, its time counted from the first sample of motion (from `clock` where `shift` is off)."""
+        """The flight; t = 0 is the first sample of motion, or `clock` where `shift` is off."""
         if not self.signals:
             why = "; ".join(self.notes) or "it has none of the topics that are read"
             raise LogFormatError(
@@ -73,7 +74,7 @@ class Collector:
             format=self.format,
             time_origin=self.clock + origin,
             vehicle=vehicle,
-            notes=tuple(self.notes),
+            notes=(*self.notes, *self._gap_notes()),
             parameters=dict(parameters or {}),
         )
 
@@ -124,18 +125,21 @@ class Collector:
         signs = np.concatenate([[1.0], np.cumprod(np.where(flips, -1.0, 1.0))]) if len(q) else np.empty(0)
         return times, q * signs[:, None]
 
-    def _note_gaps(self, name: str, times: Float64[np.ndarray, " n"]) -> None:
+    def _find_gaps(self, name: str, times: Float64[np.ndarray, " n"]) -> None:
         if name not in MOTION or len(times) < 3:
             return
         steps = np.diff(times)
-        gaps = np.flatnonzero(steps > max(0.5, 10.0 * float(np.median(steps))))
-        if len(gaps):
-            longest = gaps[np.argmax(steps[gaps])]
-            where = self.clock + times[longest]
-            self.note(
-                f"{name}: {len(gaps)} gap{'s' if len(gaps) > 1 else ''} without samples, "
-                f"the longest {steps[longest]:.2f} s at {where:.2f} s of the log's clock"
-            )
+        for gap in np.flatnonzero(steps > max(0.5, 10.0 * float(np.median(steps)))):
+            where = round(self.clock + float(times[gap]), 1), round(float(steps[gap]), 1)
+            self.gaps.setdefault(where, []).append(name)
+
+    def _gap_notes(self) -> list[str]:
+        longest = sorted(self.gaps.items(), key=lambda gap: -gap[0][1])
+        notes = [
+            f"no samples of {', '.join(names)} for {length:.1f} s from {start:.1f} s of the log's clock on"
+            for (start, length), names in longest[:3]
+        ]
+        return notes + ([f"{len(longest) - 3} shorter gaps"] if len(longest) > 3 else [])
 
 
 def _of(mask: Bool[np.ndarray, " n"]) -> str:

@@ -1,7 +1,7 @@
 """Crazyflie logs (micro-SD card) to flights.
 
-The Crazyflie's world is ENU as ours (z up) and its body is FLU; units differ: g, deg/s, mm, mm/s. The pitch of
-`stateEstimate` has the opposite sign (a left-over of the first Crazyflie), that of `ctrlLee` has not.
+The Crazyflie's world is ENU as ours (z up) and its body is FLU; units differ: g, deg/s, mm, mm/s. The pitch
+of `stateEstimate` has the opposite sign (a left-over of the first Crazyflie), that of `ctrlLee` has not.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _euler(signs: tuple[int, int, int], degrees: bool) -> Callable[[np.ndarray],
 
 
 def _uncompressed(values: Float64[np.ndarray, "n 1"]) -> Float64[np.ndarray, "n 4"]:
-    """Quaternions w x y z of 32 bits: 2 name the largest of x y z w, 10 for each other (sign, 9 bits of 1/sqrt 2)."""
+    """Quaternions from 32 bits: 2 name the largest of x y z w, 10 each of the others (511 = sqrt(1/2))."""
     packed = values[:, 0].astype(np.uint32)
     largest = packed >> 30
     q = np.zeros((len(packed), 4))

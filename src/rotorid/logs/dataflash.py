@@ -76,7 +76,7 @@ class Messages:
 
 @dataclasses.dataclass(frozen=True)
 class DataflashContents:
-    """messages: by name, of the names asked for. skipped: damaged bytes. truncated: the last message is cut."""
+    """messages: by name, of those asked for. skipped: damaged bytes. truncated: the last message is cut."""
 
     messages: dict[str, Messages]
     skipped: int

@@ -12,12 +12,12 @@ from jaxtyping import Float64
 
 def ned_to_enu(vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
     """World vectors from north-east-down to east-north-up."""
-    return vector[:, [1, 0, 2]] * np.array([1.0, 1.0, -1.0])
+    return vector[:, [1, 0, 2]] * np.array([1.0, 1.0, -1.0]) + 0.0  # no negative zeros
 
 
 def frd_to_flu(vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
     """Body vectors from forward-right-down to forward-left-up."""
-    return vector * np.array([1.0, -1.0, -1.0])
+    return vector * np.array([1.0, -1.0, -1.0]) + 0.0
 
 
 def multiply(p: Float64[np.ndarray, "n 4"], q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
@@ -52,7 +52,7 @@ def attitude_to_enu_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n
 
 
 def quaternion_from_euler(angles: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 4"]:
-    """Quaternions w x y z, body to world, of roll, pitch and yaw in rad (rotation by yaw, then pitch, then roll)."""
+    """Quaternions w x y z, body to world, of roll, pitch, yaw in rad (turned by yaw, pitch, roll)."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(angles.T / 2), np.sin(angles.T / 2)
     return np.stack(
         [

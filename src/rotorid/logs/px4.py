@@ -1,8 +1,8 @@
 """PX4 logs (ULog) to flights.
 
-Measurements carry the time at which they were taken (`timestamp_sample` where the topic has it, else `timestamp`),
-commands the time at which they were given (`timestamp`). World NED to ENU, body FRD to FLU. Ground-truth topics of
-simulators are never read as measurements.
+Measurements carry the time at which they were taken (`timestamp_sample` where the topic has it, else
+`timestamp`), commands the time at which they were given (`timestamp`). World NED to ENU, body FRD to FLU.
+Ground-truth topics of simulators are never read as measurements.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _INVALID_RELATIVE_TIME: Final = 0x7FFFFFFF
 
 @dataclasses.dataclass(frozen=True)
 class _Candidate:
-    """One place where a signal may be found; `values` gives one row a record, NaN where there is no valid value."""
+    """One place where a signal may be found; `values` gives one row a record, NaN where none is valid."""
 
     topic: str
     fields: tuple[str, ...]

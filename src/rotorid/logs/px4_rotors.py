@@ -1,7 +1,8 @@
 """Rotor commands and rotor speeds in PX4 logs, of all firmware generations.
 
-From version 1.13 `actuator_motors` holds the commands, 0 to 1, NaN where a motor is stopped or unused. Before that
-only the outputs to the ESCs exist, in us of PWM; then the vehicle type tells how many of them are rotors.
+From version 1.13 `actuator_motors` holds the commands, 0 to 1, NaN where a motor is stopped or unused. Before
+that only the outputs to the ESCs exist, in us of PWM; then the vehicle type tells how many of them are
+rotors.
 """
 
 from __future__ import annotations

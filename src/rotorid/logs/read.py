@@ -62,8 +62,8 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
                 f"{path}: a table of truth, not a log; give the log here and this file as its truth"
             )
         raise LogFormatError(
-            f"{path}: a table with none of the columns of a flight table; give a mapping (TOML) that says what "
-            f"{', '.join(names)[:80]} are"
+            f"{path}: a table with none of the columns of a flight table; give a mapping (TOML) that "
+            f"says what {', '.join(names)[:80]} are"
         )
     from rotorid.logs.table import read_table_csv
 

@@ -1,7 +1,7 @@
 """The flight table: one row per time stamp, one column per scalar, as CSV or Parquet.
 
-The column `t` is the time in s; every other column is one of a signal (see `KINDS`), and an empty cell is a missing
-measurement. CSV carries the log's own clock at t = 0, and the vehicle, as comments before the header
+The column `t` is the time in s; every other column is one of a signal (see `KINDS`), and an empty cell is a
+missing measurement. CSV carries the log's own clock at t = 0, and the vehicle, as comments before the header
 (`# time_origin: 12.264`, `# vehicle: ...`); Parquet as metadata of the schema under the same names.
 """
 

@@ -1,9 +1,10 @@
 """Known truth beside a log (from a simulator or a scale) into a flight, to compare estimates with.
 
-A truth table is a CSV, plain or gzip. Its time column is `t_log_s` or `t`, in s of the log's own clock; `mass_kg` or
-`mass` is the mass in kg; `fx, fy, fz` an external force in N (NED world) and `qx, qy, qz` an external torque in N m
-(FRD body); `wind_n, wind_e, wind_d` the velocity of the air in m/s (NED), or `wind_param_n_mps, wind_param_e_mps`
-PX4's SIH_WIND parameters, which are its negative. Values hold until the next row.
+A truth table is a CSV, plain or gzip. Its time column is `t_log_s` or `t`, in s of the log's own clock;
+`mass_kg` or `mass` is the mass in kg; `fx, fy, fz` an external force in N (NED world) and `qx, qy, qz` an
+external torque in N m (FRD body); `wind_n, wind_e, wind_d` the velocity of the air in m/s (NED), or
+`wind_param_n_mps, wind_param_e_mps` PX4's SIH_WIND parameters, which are its negative. Values hold until the
+next row.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def attach_truth(flight: Flight, path: str | Path) -> Flight:
     found = {s: columns[0] for s, columns in options.items() if columns}
     if time is None or not found:
         raise SignalError(
-            f"{path}: no truth table: it needs t_log_s or t and mass_kg or mass; it has {', '.join(names)[:120]}"
+            f"{path}: no truth table: it needs t_log_s or t and mass_kg or mass; it has "
+            f"{', '.join(names)[:120]}"
         )
     cells = read_cells(path, buffer, {time, *(c for cs in found.values() for c in cs)})
     clock = cells.columns[time] - flight.time_origin
@@ -66,10 +68,10 @@ def attach_truth(flight: Flight, path: str | Path) -> Flight:
         )
     last = np.diff(clock, append=np.inf) > 0  # of rows with one time the last counts
     if clock[0] > flight.end or (len(clock) > 1 and clock[-1] < flight.start):
+        ends = np.array([clock[0], clock[-1], flight.start, flight.end]) + flight.time_origin
         raise SignalError(
-            f"{path}: covers {clock[0] + flight.time_origin:.1f} to {clock[-1] + flight.time_origin:.1f} s of the log's "
-            f"clock, the flight {flight.start + flight.time_origin:.1f} to {flight.end + flight.time_origin:.1f} s: "
-            "they do not belong together"
+            f"{path}: covers {ends[0]:.1f} to {ends[1]:.1f} s of the log's clock, the flight "
+            f"{ends[2]:.1f} to {ends[3]:.1f} s: they do not belong together"
         )
     signals = []
     for name, columns in found.items():

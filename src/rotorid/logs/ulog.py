@@ -1,8 +1,8 @@
 """The ULog file format of PX4: which topics a file holds and their rows, as numpy records.
 
-A file is a 16-byte header and then messages: uint16 size, uint8 type, `size` bytes. Formats (`F`) and subscriptions
-(`A`) say how the data messages (`D`) are laid out. Where a message is damaged, reading goes on at the next place
-where whole messages follow. https://docs.px4.io/main/en/dev_log/ulog_file_format.html
+A file is a 16-byte header and then messages: uint16 size, uint8 type, `size` bytes. Formats (`F`) and
+subscriptions (`A`) say how the data messages (`D`) are laid out. Where a message is damaged, reading goes on
+at the next place where whole messages follow. https://docs.px4.io/main/en/dev_log/ulog_file_format.html
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _FIELD: Final = re.compile(r"(\w+)(?:\[(\d+)\])? (\w+)")
 class ULogContents:
     """What a ULog file holds.
 
-    start: when logging began, in us of the vehicle's clock. topics: the rows of each (topic, instance) asked for.
-    information, parameters: as first written. changed: names of parameters written again later. dropouts: durations
-    in ms. skipped: damaged bytes. truncated: the last message is cut.
+    start: when logging began, in us of the vehicle's clock. topics: the rows of each (topic, instance) asked
+    for. information, parameters: as first written. changed: names of parameters written again later.
+    dropouts: durations in ms. skipped: damaged bytes. truncated: the last message is cut.
     """
 
     start: int

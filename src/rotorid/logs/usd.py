@@ -1,8 +1,8 @@
 """The format of logs on the micro-SD card of a Crazyflie: which events a file holds, as numpy records.
 
-Little endian: byte BC; uint16 version; uint16 number of event types; for each a uint16 id, a zero-terminated name and
-a uint16 number of variables, each a zero-terminated "name(code)"; then events: uint16 id, a time stamp (version 1:
-uint32 ms, version 2: uint64 us), the variables; at last the CRC-32 of all before.
+Little endian: byte BC; uint16 version; uint16 number of event types; for each a uint16 id, a zero-terminated
+name and a uint16 number of variables, each a zero-terminated "name(code)"; then events: uint16 id, a time
+stamp (version 1: uint32 ms, version 2: uint64 us), the variables; at last the CRC-32 of all before.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _VARIABLE: Final = re.compile(r"([\w.]+)\((\w)\)")
 
 @dataclasses.dataclass(frozen=True)
 class UsdContents:
-    """events: name -> records, whose field "_time" is the time stamp. tick: s of one count of it. sound: whether the CRC
-    is right. left: bytes at the end that are no whole event."""
+    """events: name -> records, whose field "_time" is the time stamp. tick: s of one count of it. sound:
+    whether the CRC is right. left: bytes at the end that are no whole event."""
 
     events: dict[str, np.ndarray]
     tick: float

@@ -16,7 +16,7 @@ from rotorid.logs.flight import Flight
 
 
 def write_table(flight: Flight, path: str | Path) -> Path:
-    """Write a flight as a flight table, .csv or .parquet by the ending of `path`; see `rotorid.logs.table`."""
+    """Write a flight as a flight table, .csv or .parquet by the ending of `path`."""
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in (".csv", ".parquet"):
@@ -28,7 +28,7 @@ def write_table(flight: Flight, path: str | Path) -> Path:
 
 
 def table_columns(flight: Flight) -> dict[str, Float64[np.ndarray, " n"]]:
-    """The columns of the flight table: `t`, every time stamp of any signal once, and NaN where nothing was measured."""
+    """The columns of the flight table; `t` is every time stamp of any signal, NaN marks what is missing."""
     signals = flight.signals.values()
     times = np.unique(np.concatenate([np.empty(0), *(s.times for s in signals)]))
     columns = {"t": times}
