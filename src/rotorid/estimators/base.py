@@ -33,7 +33,7 @@ class Health(enum.IntEnum):
     def meaning(self) -> str:
         return {
             Health.OK: "informed and consistent",
-            Health.NO_INFORMATION: "the data have said little about a tracked parameter so far",
+            Health.NO_INFORMATION: "the data have said little about the first tracked parameter so far",
             Health.OUTLIER: "a measurement was rejected",
             Health.INCONSISTENT: "innovations are larger than the model expects",
             Health.RECOVERING: "restarted after a gap, or opened up after measurements kept disagreeing",

@@ -254,10 +254,12 @@ class AbstractGaussianFilter(AbstractEstimator):
             accepted.append(distance <= chi_square_quantile(self.tuning.gate, m.shape[0]))
         return jnp.stack(accepted)
 
-    def _all_informed(self, spread: Float[Array, "dim dim"]) -> Bool[Array, ""]:
+    def _informed(self, spread: Float[Array, "dim dim"]) -> Bool[Array, ""]:
+        """Whether the data have spoken about the first tracked parameter."""
         n = self.joint.states_dim
-        std = jnp.sqrt(jnp.diag(self._covariance(spread)))[n:]
-        return jnp.all(std < _INFORMED * self.tuning.coordinate_std)
+        if n == self.joint.space.dim:
+            return jnp.ones((), bool)
+        return jnp.sqrt(self._covariance(spread)[n, n]) < _INFORMED * self.tuning.coordinate_std[0]
 
     def _health(
         self,
@@ -267,7 +269,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         recovering: Bool[Array, ""],
         broken: Bool[Array, ""],
     ) -> Int[Array, ""]:
-        health = jnp.where(self._all_informed(spread), int(Health.OK), int(Health.NO_INFORMATION))
+        health = jnp.where(self._informed(spread), int(Health.OK), int(Health.NO_INFORMATION))
         health = jnp.where(rejected, int(Health.OUTLIER), health)
         health = jnp.where(excess > _INCONSISTENT, int(Health.INCONSISTENT), health)
         health = jnp.where(recovering, int(Health.RECOVERING), health)

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotorid.errors import AirframeError
+from rotorid.models.thrust import ThrustCurve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,22 +54,6 @@ class Rotor:
     position: tuple[float, float, float]
     direction: str
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
-
-
-@dataclasses.dataclass(frozen=True)
-class ThrustCurve:
-    """Thrust of one rotor in N over its normalised command u, at battery voltage V.
-
-    c = clip((u - zero) / (full - zero), 0, 1),   thrust = (sum_i coefficients[i] c^i) (V / voltage)^voltage_exponent.
-    coefficients: in N, from the constant on. zero, full: the dead zone. voltage: V at which the coefficients hold.
-    """
-
-    coefficients: tuple[float, ...]
-    zero: float = 0.0
-    full: float = 1.0
-    voltage: float = math.nan
-    voltage_exponent: float = 0.0
-    source: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,6 +47,11 @@ class Joint:
         return tuple(q for p in self.tracked for q in p.quantities)
 
     @cached_property
+    def units(self) -> tuple[str, ...]:
+        """Units of the tracked numbers, in order."""
+        return tuple(p.unit for p in self.tracked for _ in p.quantities)
+
+    @cached_property
     def states_dim(self) -> int:
         return self.system.states.dim
 
@@ -54,12 +59,20 @@ class Joint:
         self, z: Float[Array, " size"], values: Float[Array, " all"]
     ) -> dict[str, Float[Array, "..."]]:
         """All parameters by name, in their units: the tracked ones from z, the others from values (see `values`)."""
-        found, start = {}, 0
+        parts = [to_value(p, z[self.space.stored[p.name]]) for p in self.tracked]
+        return self.with_tracked(jnp.concatenate(parts) if parts else jnp.zeros(0, z.dtype), values)
+
+    def with_tracked(
+        self, tracked: Float[Array, " parameters"], values: Float[Array, " all"]
+    ) -> dict[str, Float[Array, "..."]]:
+        """All parameters by name, in their units: the tracked ones given in their units, the others from values."""
+        found, start, at = {}, 0, 0
         for p in self.system.parameters:
             count = len(p.values)
-            part = to_value(p, z[self.space.stored[p.name]]) if p.tracked else values[start : start + count]
+            part = tracked[at : at + count] if p.tracked else values[start : start + count]
             found[p.name] = part if isinstance(p.value, tuple) else part[0]
             start += count
+            at += count if p.tracked else 0
         return found
 
     def values(self) -> Float[np.ndarray, " all"]:

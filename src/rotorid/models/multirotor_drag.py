@@ -2,7 +2,7 @@
 
     q' = 1/2 q (x) omega                       T' = (T_c - T) / tau
     v' = (R(q) (0, 0, T) - k v + f_w) / m + g
-    a  = ((0, 0, T) + R(q)^T (f_w - k v)) / m      (what the accelerometer measures)
+    a  = ((0, 0, T) + R(q)^T (f_w - k v)) / m + b  (what the accelerometer measures)
 
 T_c is the thrust that the rotor commands ask for by the airframe's thrust curve, or the commanded thrust itself. Seed 000
 (eqs. 44-47) is the case k = 0, tau = 0. Drag is isotropic; wind is horizontal, since a vertical one acts just
@@ -24,7 +24,8 @@ from jaxtyping import Array, Float
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
-from rotorid.models.airframe import Airframe, ThrustCurve
+from rotorid.models.airframe import Airframe
+from rotorid.models.thrust import ThrustCurve
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
@@ -37,6 +38,8 @@ _DRAG_DRIFT = 0.005  # of the drag, per square root of s
 _DRAG_PER_MASS = 0.3  # 1/s, with a spread as large, where the airframe does not say
 _WIND_FORCE_PER_MASS = 1.0  # m/s^2, standard deviation
 _WIND_FORCE_DRIFT = 0.1  # m/s^2 per square root of s
+_BIAS_STD = 0.2  # m/s^2
+_BIAS_DRIFT = 0.002  # m/s^2 per square root of s
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,15 +87,7 @@ class Multirotor(System):
         if self.thrust_input == "thrust":
             return u["thrust"]
         assert self.curve is not None
-        curve = self.curve
-        c = jnp.clip((u["rotor_command"] - curve.zero) / (curve.full - curve.zero), 0.0, 1.0)
-        thrust = jnp.zeros_like(c)
-        for coefficient in reversed(curve.coefficients):
-            thrust = thrust * c + coefficient
-        total = jnp.sum(thrust)
-        if curve.voltage_exponent:
-            total = total * (u["battery_voltage"] / curve.voltage) ** curve.voltage_exponent
-        return total
+        return self.curve.collective(u["rotor_command"], u.get("battery_voltage"))
 
     def air_force(self, x: Values, p: Values) -> Float[Array, " 3"]:
         """f_w - k v: force of the air on the vehicle in N, world frame."""
@@ -120,7 +115,7 @@ class Multirotor(System):
         return {
             "attitude": x["attitude"],
             "velocity": x["velocity"],
-            "specific_force": (_along_z(x["thrust"]) + air_force) / p["mass"],
+            "specific_force": (_along_z(x["thrust"]) + air_force) / p["mass"] + p["accelerometer_bias"],
         }
 
 
@@ -170,6 +165,14 @@ def multirotor(
             unit="N",
             drift=_WIND_FORCE_DRIFT * nominal,
             frame="world",
+        ),
+        Parameter(
+            "accelerometer_bias",
+            (0.0, 0.0, 0.0),
+            std=_BIAS_STD,
+            unit="m/s^2",
+            drift=_BIAS_DRIFT,
+            frame="body",
         ),
         Parameter("motor_time_constant", lag.number if lag else 0.03, unit="s"),
     )

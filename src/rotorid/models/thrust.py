@@ -1,0 +1,65 @@
+"""Thrust curves: from rotor commands to newtons."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from rotorid.errors import AirframeError
+from rotorid.logs.flight import Flight, Signal
+
+
+@dataclasses.dataclass(frozen=True)
+class ThrustCurve:
+    """Thrust of one rotor in N over its normalised command u, at battery voltage V.
+
+    c = clip((u - zero) / (full - zero), 0, 1),   thrust = (sum_i coefficients[i] c^i) (V / voltage)^voltage_exponent.
+    coefficients: in N, from the constant on. zero, full: the dead zone. voltage: V at which the coefficients hold.
+    """
+
+    coefficients: tuple[float, ...]
+    zero: float = 0.0
+    full: float = 1.0
+    voltage: float = math.nan
+    voltage_exponent: float = 0.0
+    source: str = ""
+
+    def collective(
+        self, command: Float[Array, "*n rotors"], voltage: Float[Array, "*n"] | None = None
+    ) -> Float[Array, "*n"]:
+        """Thrust of all rotors together in N."""
+        c = jnp.clip((command - self.zero) / (self.full - self.zero), 0.0, 1.0)
+        thrust = jnp.zeros_like(c)
+        for coefficient in reversed(self.coefficients):
+            thrust = thrust * c + coefficient
+        total = jnp.sum(thrust, axis=-1)
+        if self.voltage_exponent and voltage is not None:
+            total = total * (voltage / self.voltage) ** self.voltage_exponent
+        return total
+
+
+def with_commanded_thrust(flight: Flight, curve: ThrustCurve | None, source: str) -> Flight:
+    """A flight with the thrust in N that its rotor commands ask for; as it is where it has a thrust.
+
+    source: of the curve, for messages. Raises AirframeError without a curve, SignalError without rotor commands.
+    """
+    if "thrust" in flight:
+        return flight
+    rotors = flight["rotor_command"]
+    if curve is None:
+        raise AirframeError(
+            f"{source}: no [thrust_curve], and this log gives rotor commands; add one, or log the thrust in N"
+        )
+    voltage = None
+    if curve.voltage_exponent:
+        battery = flight["battery_voltage"]
+        latest = np.clip(np.searchsorted(battery.times, rotors.times, side="right") - 1, 0, None)
+        voltage = jnp.asarray(battery.values[latest, 0])
+    thrust = np.asarray(curve.collective(jnp.asarray(rotors.values), voltage), dtype=float)
+    return flight.with_signals(
+        Signal("thrust", rotors.times, thrust[:, None], f"{rotors.source}, by the thrust curve of {source}")
+    )

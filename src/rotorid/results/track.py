@@ -1,0 +1,220 @@
+"""Track: the Estimates of one flight over time, by name and in physical units; and the way there from a flight."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from rotorid.errors import SettingError
+from rotorid.estimators.base import Estimate, Health
+from rotorid.estimators.ekf import ekf
+from rotorid.estimators.gaussian import AbstractGaussianFilter
+from rotorid.estimators.run import run
+from rotorid.estimators.ukf import ukf
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe import Airframe
+from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor_drag import Multirotor, bare_multirotor, multirotor
+from rotorid.models.system import System
+from rotorid.models.thrust import with_commanded_thrust
+from rotorid.signals.airborne import airborne
+from rotorid.signals.noise import measured_noise
+from rotorid.signals.samples import Samples
+from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
+
+ESTIMATORS = {"ekf": ekf, "ukf": ukf}
+"""Estimators by the name that commands and files know them by."""
+
+SYSTEMS = ("multirotor", "multirotor-bare")
+"""Systems that a flight can be tracked with, by name: with drag, wind and motor lag, and the seed's bare one."""
+
+EstimatorName = Literal["ekf", "ukf"]
+SystemName = Literal["multirotor", "multirotor-bare"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """One number over time with its standard deviation, in unit; informed: whether the data had spoken about it."""
+
+    value: Float[np.ndarray, " n"]
+    std: Float[np.ndarray, " n"]
+    unit: str
+    informed: Bool[np.ndarray, " n"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Innovations:
+    """Measured minus predicted of one output, n rows of k dimensions; std as predicted, 0 where not measured."""
+
+    value: Float[np.ndarray, "n k"]
+    std: Float[np.ndarray, "n k"]
+    unit: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Track:
+    """What an estimator made of one flight.
+
+    t: s from the start of the flight. quantities: tracked parameters first, then numbers derived from them. attitude:
+    unit quaternion (w x y z, body to world), where the System has one. innovations: by output. nis: normalised
+    innovation squared over nis_dof dimensions. truth: of quantities, where known.
+    """
+
+    estimator: str
+    system: str
+    t: Float[np.ndarray, " n"]
+    quantities: Mapping[str, Quantity]
+    health: Int[np.ndarray, " n"]
+    innovations: Mapping[str, Innovations]
+    nis: Float[np.ndarray, " n"]
+    nis_dof: Int[np.ndarray, " n"]
+    truth: Mapping[str, Float[np.ndarray, " n"]]
+
+    @property
+    def main(self) -> str:
+        """The quantity that the health speaks about: the first tracked one."""
+        return next(iter(self.quantities))
+
+    def share(self, health: Health) -> float:
+        """Share of the rows with this health."""
+        return float(np.mean(self.health == health))
+
+
+def system_for(
+    flight: Flight, airframe: Airframe, system: SystemName = "multirotor", known_mass: float | None = None
+) -> Multirotor | BareMultirotor:
+    """The System of that name for what this flight logged of thrust.
+
+    Raises SettingError for an unknown name, SignalError where the flight has neither thrust nor rotor commands.
+    """
+    if system not in SYSTEMS:
+        raise SettingError(f"no system {system!r}; there are {', '.join(SYSTEMS)}")
+    by_command = "rotor_command" in flight and (airframe.thrust_curve is not None or "thrust" not in flight)
+    if system == "multirotor-bare":
+        return bare_multirotor(airframe)
+    return multirotor(
+        airframe,
+        "rotor_command" if by_command else "thrust",
+        rotors=flight.rotors if by_command else None,
+        known_mass=known_mass,
+    )
+
+
+def prepare(flight: Flight, system: System, *, whole: bool = False) -> Samples:
+    """Samples of a flight's airborne parts for a System; whole: of all of it."""
+    spans = None if whole else airborne(flight)
+    return sample(flight, system.inputs, system.outputs, spans=spans)
+
+
+def track(
+    flight: Flight,
+    airframe: Airframe,
+    estimator: EstimatorName = "ekf",
+    system: SystemName = "multirotor",
+    *,
+    known_mass: float | None = None,
+) -> Track:
+    """Track the parameters of a flight's vehicle with the defaults that suit any flight.
+
+    known_mass: in kg; tracks the thrust scale in place of the mass. Raises LogError, AirframeError, ExcitationError or
+    SettingError where the flight, the airframe or the names cannot do.
+    """
+    if estimator not in ESTIMATORS:
+        raise SettingError(f"no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}")
+    model = system_for(flight, airframe, system, known_mass)
+    flight = with_reconstructed_commands(flight)
+    if "thrust" in model.inputs:
+        flight = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
+    samples = prepare(flight, model, whole=flight.format == "simulation")
+    filter_ = ESTIMATORS[estimator](model, measurement_noise=measured_noise(samples, model.outputs))
+    estimates = jax.tree.map(np.asarray, run(filter_, samples))
+    common = _common_std(airframe, known_mass)
+    return to_track(estimates, np.asarray(samples.t), filter_, estimator, system, flight, common)
+
+
+def to_track(
+    estimates: Estimate,
+    t: Float[np.ndarray, " n"],
+    filter_: AbstractGaussianFilter,
+    estimator: str,
+    system: str,
+    flight: Flight | None = None,
+    common_std: Mapping[str, float] | None = None,
+) -> Track:
+    """Stacked estimates as a Track. common_std: relative standard deviation that no flight can tell (a thrust scale's)."""
+    joint = filter_.joint
+    quantities = {}
+    for i, (name, unit) in enumerate(zip(joint.quantities, joint.units, strict=True)):
+        value, std = estimates.value[:, i], estimates.std[:, i]
+        extra = (common_std or {}).get(name, 0.0) * value
+        quantities[name] = Quantity(value, np.hypot(std, extra), unit, estimates.informed[:, i])
+    quantities |= _derived(estimates, filter_)
+    outputs = joint.system.outputs
+    innovations = {
+        name: Innovations(
+            estimates.innovation[:, s], estimates.innovation_std[:, s], "rad" if outputs[name].rotation else outputs[name].unit
+        )
+        for name, s in outputs.tangent.items()
+    }
+    truth = {}
+    if flight is not None and (mass := truth_at(flight, "true_mass", t)) is not None:
+        truth["mass"] = mass[:, 0]
+    return Track(
+        estimator,
+        system,
+        t,
+        quantities,
+        estimates.health,
+        innovations,
+        estimates.nis,
+        estimates.nis_dof,
+        {k: v for k, v in truth.items() if k in quantities},
+    )
+
+
+def _common_std(airframe: Airframe, known_mass: float | None) -> dict[str, float]:
+    scale = airframe.get("thrust_scale")
+    if scale is None or scale.std is None or known_mass is not None:
+        return {}
+    return {"mass": scale.std[0] / scale.number}
+
+
+def _derived(estimates: Estimate, filter_: AbstractGaussianFilter) -> dict[str, Quantity]:
+    """Numbers that the System derives, with the uncertainty of the tracked parameters carried over to first order."""
+    joint, system = filter_.joint, filter_.joint.system
+    if not system.derived_units:
+        return {}
+
+    def derive(value, state):
+        p = joint.with_tracked(value, filter_.tuning.values)
+        derived = system.derive(system.states.unpack(state), p)
+        return jnp.stack([derived[name] for name in system.derived_units])
+
+    def one(value, state, covariance):
+        J = jax.jacfwd(derive)(value, state)
+        return derive(value, state), jnp.sqrt(jnp.diag(J @ covariance @ J.T)), J != 0
+
+    values, stds, depends = jax.jit(jax.vmap(one))(estimates.value, estimates.state, estimates.covariance)
+    informed = np.all(~np.asarray(depends) | estimates.informed[:, None, :], axis=2)
+    return {
+        name: Quantity(np.asarray(values)[:, i], np.asarray(stds)[:, i], unit, informed[:, i])
+        for i, (name, unit) in enumerate(system.derived_units.items())
+    }
+
+
+def airborne_share(track_: Track, flight: Flight) -> float:
+    """Share of the flight's length that the track covers."""
+    return float(np.sum(np.diff(track_.t)[np.diff(track_.t) < 1.0]) / max(flight.duration, 1e-9))
+
+
+def tracks(
+    flight: Flight, airframe: Airframe, estimators: Sequence[EstimatorName], system: SystemName = "multirotor"
+) -> list[Track]:
+    """One Track per estimator."""
+    return [track(flight, airframe, name, system) for name in estimators]
