@@ -112,6 +112,8 @@ def to_value(p: Parameter, coordinate: Float[Array, "..."]) -> Float[Array, "...
     lower, upper = p.bounds
     if math.isinf(lower) and math.isinf(upper):
         return coordinate
+    if p.soft:
+        return lower + _soft_scale(p) * jax.nn.softplus(coordinate)
     if math.isinf(upper):
         return lower + jnp.exp(coordinate)
     if math.isinf(lower):
@@ -124,6 +126,8 @@ def to_coordinate(p: Parameter, value: float) -> float:
     lower, upper = p.bounds
     if math.isinf(lower) and math.isinf(upper):
         return value
+    if p.soft:
+        return math.log(math.expm1((value - lower) / _soft_scale(p)))
     if math.isinf(upper):
         return math.log(value - lower)
     if math.isinf(lower):
@@ -136,8 +140,15 @@ def slope(p: Parameter, value: Float[Array, "..."]) -> Float[Array, "..."]:
     lower, upper = p.bounds
     if math.isinf(lower) and math.isinf(upper):
         return jnp.ones_like(value)
+    if p.soft:
+        scale = _soft_scale(p)
+        return -scale * jnp.expm1(-(value - lower) / scale)
     if math.isinf(upper):
         return value - lower
     if math.isinf(lower):
         return upper - value
     return (value - lower) * (upper - value) / (upper - lower)
+
+
+def _soft_scale(p: Parameter) -> float:
+    return min(p.values) - p.bounds[0]

@@ -157,7 +157,7 @@ def multirotor(
         Parameter(
             "thrust_scale", scale_value, std=0.2 if known_mass else 0.0, bounds=_POSITIVE, drift=_MASS_DRIFT
         ),
-        Parameter("drag", drag_value, drag_std, "N s/m", _POSITIVE, _DRAG_DRIFT * drag_value, "world"),
+        Parameter("drag", drag_value, drag_std, "N s/m", _POSITIVE, _DRAG_DRIFT * drag_value, "world", True),
         Parameter(
             "wind_force",
             (0.0, 0.0),

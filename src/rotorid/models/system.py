@@ -41,8 +41,9 @@ class Parameter:
 
     value: prior mean, in unit. std: its standard deviation, in unit; 0 fixes the parameter at its value. drift: how far
     it may wander in one second (standard deviation of its random walk, in unit per square root of s; 0: it is constant).
-    bounds: open interval in which it lies. A positive parameter is estimated by its logarithm and one between two
-    finite bounds by its logit, so that an estimate never leaves them.
+    bounds: open interval in which it lies. Estimation coordinates keep it there: the logarithm above a lower bound, the
+    logit between two, the parameter itself without bounds. soft: takes the inverse of softplus, scaled by the prior's
+    value, in place of the logarithm; it is straight far above the bound, as suits a force law with a wide prior.
     """
 
     name: str
@@ -52,9 +53,12 @@ class Parameter:
     bounds: tuple[float, float] = (-math.inf, math.inf)
     drift: float = 0.0
     frame: str = "-"
+    soft: bool = False
 
     def __post_init__(self) -> None:
         lower, upper = self.bounds
+        if self.soft and not (math.isfinite(lower) and math.isinf(upper)):
+            raise SettingError(f"parameter {self.name!r}: soft needs a lower bound alone")
         if not all(lower < v < upper for v in self.values) and self.std > 0:
             raise SettingError(
                 f"parameter {self.name!r}: value {self.value} {self.unit} is not inside its bounds {lower}, {upper}"
