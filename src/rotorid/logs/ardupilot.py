@@ -19,10 +19,7 @@ from rotorid.logs.flight import Flight
 from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu, quaternion_from_euler
 
 NAMES: Final = frozenset(
-    (
-        *("ATT", "BAT", "CTUN", "CURR", "ESC", "EV", "GPS", "IMU", "MSG", "NKF1"),
-        *("PARM", "RATE", "RCOU", "XKF1", "XKF4", "XKQ"),
-    )
+    "ATT BAT CTUN CURR ESC EV GPS IMU MSG NKF1 PARM RATE RCOU XKF1 XKF4 XKQ".split(),  # noqa: SIM905
 )
 
 _LAND_COMPLETE, _NOT_LANDED, _DISARMED = 18, 28, 11  # of EV.Id

@@ -55,8 +55,9 @@ KINDS: Final[Mapping[str, SignalKind]] = {
 class Signal:
     """One measured quantity on its own clock.
 
-    name: a key of `KINDS`. times: s from the start of the flight, strictly increasing. values: one row a time, in the
-    unit and frame of its kind. source: where it was read from, in words ("vehicle_local_position.vx/vy/vz, NED to ENU").
+    name: a key of `KINDS`. times: s from the start of the flight, strictly increasing. values: one row a
+    time, in the unit and frame of its kind. source: where it was read from, in words
+    ("vehicle_local_position.vx/vy/vz, NED to ENU").
     """
 
     name: str
@@ -86,10 +87,11 @@ class Signal:
 class Flight:
     """The named signals of one flight.
 
-    vehicle: what the log says of the vehicle ("" where it says nothing). source: the file. format: "px4-ulog",
-    "ardupilot-bin", "crazyflie-usd", "table-csv", "table-parquet", "mapped-csv", "simulation".
-    time_origin: the log's own clock at t = 0, in s. notes: what the reader found and the user should know, in words
-    (a truncated end, dropouts, ignored columns). parameters: the vehicle's own settings, where the log has them.
+    vehicle: what the log says of the vehicle ("" where it says nothing). source: the file. format:
+    "px4-ulog", "ardupilot-bin", "crazyflie-usd", "table-csv", "table-parquet", "mapped-csv", "simulation".
+    time_origin: the log's own clock at t = 0, in s. notes: what the reader found and the user should know, in
+    words (a truncated end, dropouts, ignored columns). parameters: the vehicle's own settings, where the log
+    has them.
     """
 
     signals: Mapping[str, Signal]
@@ -137,7 +139,7 @@ class Flight:
 
 
 def split_column(column: str) -> tuple[str, int] | None:
-    """Signal name and component index of a flight-table column, None where it is none: "velocity_y" -> ("velocity", 1)."""
+    """Signal and component of a column of the flight table: "velocity_y" -> ("velocity", 1); else None."""
     for name, kind in KINDS.items():
         if kind.suffixes is None:
             if match := re.fullmatch(name + r"_(\d+)", column):

@@ -1,7 +1,7 @@
 """From the frames of autopilots (NED world, FRD body) to ours (ENU world, FLU body).
 
 A vector goes (north, east, down) -> (east, north, up) and (forward, right, down) -> (forward, left, up). With
-a = 1/sqrt(2), an attitude goes q -> (0, a, a, 0) q (0, 1, 0, 0): FLU to FRD first, then q, then NED to ENU.
+a = 1/sqrt(2), an attitude goes q -> (0, a, a, 0) q (0, -1, 0, 0): FLU to FRD first, then q, then NED to ENU.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def world_ned_to_enu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"
 
 def body_frd_to_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
     """Attitudes of an FRD body, to the same attitudes of the FLU body; the world frame stays."""
-    return multiply(q, np.broadcast_to([0.0, 1.0, 0.0, 0.0], q.shape))
+    return multiply(q, np.broadcast_to([0.0, -1.0, 0.0, 0.0], q.shape))
 
 
 def attitude_to_enu_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
