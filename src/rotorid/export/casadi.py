@@ -1,0 +1,100 @@
+"""JAX to CasADi: trace a function to its jaxpr and run that on CasADi scalars.
+
+A traced value is a numpy array: of numbers where it is known while tracing (constants are folded), of dtype object
+with one CasADi SX scalar an element where it depends on an input. Loops (`scan`, and `while` with a condition known at
+trace time) are unrolled; a branch on a traced value computes both sides and chooses, as CasADi evaluates everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import casadi as ca
+import jax
+import jax.extend
+import numpy as np
+
+from rotorid.errors import SettingError
+from rotorid.export.primitives import RULES, UnsupportedPrimitiveError, Value, is_traced
+
+__all__ = ["UnsupportedPrimitiveError", "to_casadi"]
+
+
+def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> ca.Function:
+    """The CasADi function that computes the same as a JAX function, in float64.
+
+    examples: arguments of the shapes to trace for (arrays, numbers or pytrees of them; their values do not matter).
+    Each leaf becomes an input (in0, in1_mass, ...), and each leaf of the result an output (out0, ...), of at most two
+    dimensions; a vector is a column.
+    """
+    with jax.enable_x64(True):
+        examples = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), examples)
+        closed = jax.make_jaxpr(function)(*examples)
+        leaves = jax.tree.leaves_with_path(examples)
+        names = [_input_name(path) for path, _ in leaves]
+        symbols = [ca.SX.sym(n, *_matrix(leaf.shape)) for n, (_, leaf) in zip(names, leaves, strict=True)]
+        arguments = [_from_sx(symbol, leaf.shape) for symbol, (_, leaf) in zip(symbols, leaves, strict=True)]
+        outputs = [_to_sx(value) for value in _run(closed.jaxpr, closed.consts, arguments)]
+    return ca.Function(name, symbols, outputs, names, [f"out{i}" for i in range(len(outputs))])
+
+
+def _run(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
+    """Evaluate a jaxpr on traced values."""
+    known: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
+    known |= zip(jaxpr.invars, arguments, strict=True)
+
+    def read(atom: Any) -> Value:
+        return np.asarray(atom.val) if isinstance(atom, jax.extend.core.Literal) else known[atom]
+
+    for equation in jaxpr.eqns:
+        inputs = [read(atom) for atom in equation.invars]
+        rule = RULES.get(equation.primitive.name)
+        if rule is not None and (any(map(is_traced, inputs)) or rule.calls):
+            outputs = rule.apply(_run, equation, *inputs)
+        elif not any(map(is_traced, inputs)):
+            outputs = equation.primitive.bind(*inputs, **equation.params)
+        else:
+            raise UnsupportedPrimitiveError(
+                f"the JAX primitive {equation.primitive.name!r} has no CasADi counterpart in rotorid: "
+                "write the function without it, or add a rule to rotorid.export.primitives"
+            )
+        outputs = outputs if equation.primitive.multiple_results else [outputs]
+        for variable, output in zip(equation.outvars, outputs, strict=True):
+            known[variable] = _fold(output, variable.aval)
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _fold(value: Any, aval: Any) -> Value:
+    """As an array of the right shape, of numbers where no element is symbolic."""
+    value = np.asarray(value).reshape(aval.shape)
+    if is_traced(value) and not any(isinstance(e, ca.SX) for e in value.flat):
+        return value.astype(aval.dtype)
+    return value
+
+
+def _input_name(path: tuple[Any, ...]) -> str:
+    """A CasADi identifier of a leaf of the arguments: in0, in1_mass, ..."""
+    keys = [str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k)))) for k in path]
+    return "in" + "_".join("".join(c for c in key if c.isalnum()) for key in keys)
+
+
+def _matrix(shape: Sequence[int]) -> tuple[int, int]:
+    if len(shape) > 2:
+        raise SettingError(f"an input or output of shape {tuple(shape)} has more than the two dimensions of CasADi")
+    rows, columns = (*shape, 1, 1)[:2]
+    return rows, columns
+
+
+def _from_sx(symbol: ca.SX, shape: tuple[int, ...]) -> Value:
+    flat = np.empty(symbol.numel(), dtype=object)
+    for i in range(flat.size):
+        flat[i] = symbol[divmod(i, symbol.shape[1])]
+    return flat.reshape(shape)
+
+
+def _to_sx(value: Value) -> ca.SX:
+    rows, columns = _matrix(value.shape)
+    if value.size == 0:
+        return ca.SX(rows, columns)
+    return ca.reshape(ca.vertcat(*[ca.SX(e) for e in value.ravel().tolist()]), columns, rows).T
