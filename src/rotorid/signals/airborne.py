@@ -68,7 +68,9 @@ def airborne(flight: Flight) -> Intervals:
     """
     evidence = _evidence(flight)
     if evidence.pull is None and evidence.height is None:
-        found = [(flight.start, flight.end)] if evidence.aloft is None else _stretches(evidence, evidence.aloft)
+        found = (
+            [(flight.start, flight.end)] if evidence.aloft is None else _stretches(evidence, evidence.aloft)
+        )
         if evidence.aloft is not None:
             found = [_trim(evidence, start, end, start, end) for start, end in found]
     else:
@@ -97,7 +99,9 @@ def rotor_activity(flight: Flight) -> tuple[str, Series, Float64[np.ndarray, " n
         if name in flight and len(flight[name].times) > 1:
             s = flight[name]
             values = s.values**2 if name == "rotor_speed" else s.values
-            if s.rate < 5.0 and any(n in flight for n in ("rotor_command", "collective_command") if n != name):
+            if s.rate < 5.0 and any(
+                n in flight for n in ("rotor_command", "collective_command") if n != name
+            ):
                 continue
             return name, s.times, values.mean(axis=1)
     return None
@@ -166,7 +170,10 @@ def _lifted(evidence: _Evidence, start: float, end: float) -> tuple[float, float
         up &= pull > (_LIFTING if evidence.height is not None else _LIFTING_BLIND)
     if evidence.aloft is not None:
         up &= evidence.aloft[part]
-    flying_at_start, flying_at_end = _flying_at(evidence, part.start, start), _flying_at(evidence, part.stop - 1, end)
+    flying_at_start, flying_at_end = (
+        _flying_at(evidence, part.start, start),
+        _flying_at(evidence, part.stop - 1, end),
+    )
     if not up.any():
         return start, start
     first, last = int(np.argmax(up)), n - 1 - int(np.argmax(up[::-1]))
@@ -196,7 +203,9 @@ def _lift_off(height: np.ndarray, ground: np.ndarray) -> int:
         return 0
     level = float(np.nanmedian(ground)) if np.isfinite(ground).any() else float(height[known][0])
     highest = float(np.nanmax(height)) - level
-    clear = float(np.clip(max(4.0 * np.nanstd(ground) if len(ground) else 0.0, 0.1 * min(highest, 2.0)), 0.03, 0.5))
+    clear = float(
+        np.clip(max(4.0 * np.nanstd(ground) if len(ground) else 0.0, 0.1 * min(highest, 2.0)), 0.03, 0.5)
+    )
     if highest <= clear:
         return len(height) - 1
     high = int(np.argmax(known & (height > level + max(clear, min(0.5 * highest, 0.5)))))

@@ -1,0 +1,43 @@
+"""`rotorid`: the list of commands. To add one, write its file and add its line here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rotorid.cli.convert import convert
+from rotorid.cli.failures import OneLineErrors
+from rotorid.cli.inspect import inspect
+
+app = typer.Typer(
+    name="rotorid",
+    cls=OneLineErrors,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("inspect")(inspect)
+app.command("convert")(convert)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"rotorid {version('rotorid')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def rotorid(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", envvar="ROTORID_TRACEBACK", hidden=True, help="Let errors through.")
+    ] = False,
+) -> None:
+    """Identify the model of a flying robot from its flight logs: what it weighs, how it pulls, drags and turns."""

@@ -1,0 +1,71 @@
+"""What commands say to a person: results on stdout, progress on stderr and only where a terminal shows it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+T = TypeVar("T")
+
+
+def out() -> Console:
+    """The console on stdout, for results."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def err() -> Console:
+    """The console on stderr, for progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def status(text: str) -> Iterator[None]:
+    """Show that something is under way, while the block runs."""
+    console = err()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+def progress(items: Iterable[T], text: str, total: int | None = None) -> Iterator[T]:
+    """The items, with a bar that counts them."""
+    console = err()
+    if not console.is_terminal:
+        yield from items
+        return
+    from rich.progress import track
+
+    yield from track(items, description=text, total=total, console=console, transient=True)
+
+
+def cache_folder() -> Path:
+    """Where rotorid keeps what it can compute again: $ROTORID_CACHE, else rotorid under the user's cache folder."""
+    if own := os.environ.get("ROTORID_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotorid"
+
+
+def setup_jax() -> None:
+    """Switch on float64 and keep compiled functions between runs. For commands that estimate."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    folder = cache_folder() / "jax"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # a read-only home: only slower
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

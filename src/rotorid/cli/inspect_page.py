@@ -1,0 +1,146 @@
+"""The page that `rotorid inspect` prints. Icons and words say the same, so that it reads well without colour too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rotorid.signals.abilities import Ability, Verdict
+from rotorid.signals.checks.clock import signal_gaps
+from rotorid.signals.findings import Finding, Severity
+from rotorid.signals.inspection import Inspection
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_SEVERITY: Final = {
+    Severity.ERROR: ("✗", "x", "bold red"),
+    Severity.WARNING: ("!", "!", "yellow"),
+    Severity.NOTE: ("·", "-", "cyan"),
+    Severity.OK: ("✓", "+", "green"),
+}
+_VERDICT: Final = {
+    Verdict.YES: ("✓", "+", "green"),
+    Verdict.WEAK: ("~", "~", "yellow"),
+    Verdict.NO: ("✗", "x", "red"),
+}
+_WIDEST: Final = 118
+
+
+def show(inspection: Inspection, console: Console) -> None:
+    """Print the page."""
+    if console.width > _WIDEST:
+        console.width = _WIDEST
+    _head(inspection, console)
+    _signals(inspection, console)
+    _findings(inspection.findings, console)
+    _abilities(inspection.abilities, console)
+
+
+def _head(inspection: Inspection, console: Console) -> None:
+    from rich.markup import escape
+
+    flight = inspection.flight
+    console.print(f"[bold]{escape(flight.source.name)}[/]")
+    facts = [flight.vehicle, flight.format, f"{flight.duration:.1f} s"]
+    console.print(" · ".join(escape(f) for f in facts if f))
+    if inspection.flying:
+        spans = ", ".join(f"{a:.1f} to {b:.1f} s" for a, b in inspection.flying)
+        console.print(f"In the air {100 * inspection.airborne_share:.0f} % of it: {spans}")
+    else:
+        console.print("No flight in it: the vehicle stays on the ground")
+
+
+def _signals(inspection: Inspection, console: Console) -> None:
+    from rich.markup import escape
+
+    _title("Signals", console)
+    wide = console.width >= 90
+    table = _table()
+    for name, justify in (
+        ("signal", "left"),
+        ("Hz", "right"),
+        ("samples", "right"),
+        ("from", "right"),
+        ("to s", "right"),
+    ):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("gaps", justify="right", no_wrap=True)
+    if wide:
+        table.add_column("read from", style="dim", overflow="fold")
+    for signal in inspection.flight.signals.values():
+        gaps = signal_gaps(signal) if signal.rate > 3.0 else []
+        many = len(signal.columns) > 1 and signal.kind.suffixes is None
+        row = [
+            signal.name + (f" x {len(signal.columns)}" if many else ""),
+            f"{signal.rate:.0f}" if signal.rate >= 1.0 else "events",
+            str(len(signal.times)),
+            f"{signal.times[0]:.1f}" if len(signal.times) else "",
+            f"{signal.times[-1]:.1f}" if len(signal.times) else "",
+            str(len(gaps)) if gaps else "-",
+        ]
+        table.add_row(*row, *([escape(signal.source)] if wide else []))
+    console.print(table)
+
+
+def _findings(findings: list[Finding], console: Console) -> None:
+    from rich.markup import escape
+
+    _title("Checks", console)
+    table = _table(header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        icon, style = _icon(_SEVERITY[finding.severity], console)
+        text = f"[bold]{finding.check}[/]: {escape(finding.message)}"
+        if finding.remedy and finding.severity is not Severity.OK:
+            text += f"\n[dim]-> {escape(finding.remedy)}[/]"
+        word = "" if finding.severity is Severity.OK else f" {finding.severity.word}"
+        table.add_row(f"[{style}]{icon}{word}[/]", text)
+    console.print(table)
+
+
+def _abilities(abilities: list[Ability], console: Console) -> None:
+    from rich.markup import escape
+
+    _title("What this log can tell", console)
+    narrow = console.width < 80
+    table = _table(header=False)
+    table.add_column(no_wrap=True)
+    if not narrow:
+        table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    wishes: dict[str, list[str]] = {}
+    for ability in abilities:
+        icon, style = _icon(_VERDICT[ability.verdict], console)
+        name = ability.identification
+        texts = [f"{name}: {escape(ability.why)}"] if narrow else [name, escape(ability.why)]
+        table.add_row(f"[{style}]{icon} {ability.verdict.value}[/]", *texts)
+        for wish in ability.next_time:
+            wishes.setdefault(wish, []).append(name.partition(",")[0])
+    console.print(table)
+    if not wishes:
+        return
+    _title("For more, next time", console)
+    table = _table(header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for wish, gains in wishes.items():
+        table.add_row("-", f"{escape(wish)} [dim]({', '.join(dict.fromkeys(gains))})[/]")
+    console.print(table)
+
+
+def _icon(icons: tuple[str, str, str], console: Console) -> tuple[str, str]:
+    fancy, plain, style = icons
+    return (fancy if "utf" in console.encoding.lower() else plain), style
+
+
+def _title(text: str, console: Console) -> None:
+    console.print()
+    console.print(f"[bold]{text}[/]")
+
+
+def _table(header: bool = True) -> Table:
+    from rich.table import Table
+
+    return Table(box=None, show_header=header, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)

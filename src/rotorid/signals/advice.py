@@ -1,0 +1,64 @@
+"""How to make each autopilot log a signal, or log it faster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_PX4_FAST: Final = "set SDLOG_PROFILE to 25 (default + system identification + high rate)"
+_ARDUPILOT_FAST: Final = "add ATTITUDE_FAST and IMU_FAST to LOG_BITMASK (bits 0 and 18)"
+_ESC: Final = "connect ESC telemetry (bidirectional DShot or CAN)"
+
+_HOW: Final[dict[str, dict[str, str]]] = {
+    "px4-ulog": {
+        "rotor_command": f"{_PX4_FAST}, which logs actuator_motors at full rate",
+        "collective_command": f"{_PX4_FAST}, which logs vehicle_thrust_setpoint at full rate",
+        "thrust": f"{_PX4_FAST}, which logs actuator_motors at full rate",
+        "rotor_speed": f"{_ESC}, which logs esc_status",
+        "velocity": "fly with GPS, optical flow or motion capture, so that vehicle_local_position becomes valid",
+        "position": "fly with GPS, optical flow or motion capture, so that vehicle_local_position becomes valid",
+        "attitude": f"{_PX4_FAST}, which logs vehicle_attitude at full rate",
+        "body_rate": f"{_PX4_FAST}, which logs vehicle_angular_velocity at full rate",
+        "specific_force": f"{_PX4_FAST}, which logs vehicle_acceleration",
+        "battery_voltage": "connect a power module, which logs battery_status",
+    },
+    "ardupilot-bin": {
+        "rotor_command": f"RCOU comes at 10 Hz at most: {_ESC}, or use the collective of RATE: {_ARDUPILOT_FAST}",
+        "collective_command": f"{_ARDUPILOT_FAST}, which logs RATE at loop rate",
+        "thrust": f"{_ARDUPILOT_FAST}, which logs RATE at loop rate",
+        "rotor_speed": f"{_ESC}, which logs ESC",
+        "velocity": "fly with GPS, optical flow or motion capture, so that the EKF has a velocity (XKF1)",
+        "position": "fly with GPS, optical flow or motion capture, so that the EKF has a position (XKF1)",
+        "attitude": f"{_ARDUPILOT_FAST}, which logs ATT at loop rate",
+        "body_rate": f"{_ARDUPILOT_FAST}, which logs IMU at loop rate",
+        "specific_force": f"{_ARDUPILOT_FAST}, which logs IMU at loop rate",
+        "battery_voltage": "connect a power module and add CURRENT to LOG_BITMASK (bit 9)",
+    },
+    "crazyflie-usd": {
+        "rotor_command": "add motor.m1 to motor.m4 to the config.txt of the micro-SD card",
+        "collective_command": "add motor.m1 to motor.m4 to the config.txt of the micro-SD card",
+        "thrust": "add motor.m1 to motor.m4, or ctrlLee.thrustSI, to the config.txt of the micro-SD card",
+        "rotor_speed": "fit the RPM deck and add rpm.m1 to rpm.m4 to the config.txt of the micro-SD card",
+        "velocity": "add stateEstimate.vx, vy, vz to the config.txt of the micro-SD card, and fly with a positioning deck",
+        "position": "add stateEstimate.x, y, z to the config.txt of the micro-SD card, and fly with a positioning deck",
+        "attitude": "add stateEstimate.qw, qx, qy, qz to the config.txt of the micro-SD card",
+        "body_rate": "add gyro.x, y, z to the config.txt of the micro-SD card",
+        "specific_force": "add acc.x, y, z to the config.txt of the micro-SD card",
+        "battery_voltage": "add pm.vbat to the config.txt of the micro-SD card",
+    },
+}
+
+_COLUMNS: Final = {
+    "rotor_command": "rotor_command_0, rotor_command_1, ...",
+    "position": "position_x, y, z",
+    "velocity": "velocity_x, y, z",
+    "attitude": "attitude_w, x, y, z",
+    "body_rate": "body_rate_x, y, z",
+    "specific_force": "specific_force_x, y, z",
+}
+
+
+def how_to_log(format: str, signal: str) -> str:
+    """How to get a signal, or get it faster, into a log of this format (as in `Flight.format`)."""
+    if format in _HOW:
+        return _HOW[format].get(signal, "")
+    return f"record {_COLUMNS.get(signal, signal)} at 50 Hz or more"
