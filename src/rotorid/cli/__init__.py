@@ -1,4 +1,4 @@
-"""The commands, one file each. A file of a command imports what is heavy inside the function, never at its top."""
+"""The commands, one file each. What is heavy is imported inside a command, never at the top of its file."""
 
 from __future__ import annotations
 

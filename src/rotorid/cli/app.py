@@ -40,4 +40,4 @@ def rotorid(
         bool, typer.Option("--traceback", envvar="ROTORID_TRACEBACK", hidden=True, help="Let errors through.")
     ] = False,
 ) -> None:
-    """Identify the model of a flying robot from its flight logs: what it weighs, how it pulls, drags and turns."""
+    """Identify the model of a flying robot from its flight logs: its mass, thrust, drag and wind."""

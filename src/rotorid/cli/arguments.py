@@ -11,8 +11,8 @@ Log = Annotated[
     Path,
     typer.Argument(
         metavar="LOG",
-        help="A flight log: PX4 .ulg, ArduPilot .BIN, Crazyflie micro-SD log, flight table (.csv, .parquet), or any "
-        "CSV with --mapping.",
+        help="A flight log: PX4 .ulg, ArduPilot .BIN, Crazyflie micro-SD log, flight table (.csv, "
+        ".parquet), or any CSV with --mapping.",
         show_default=False,
     ),
 ]

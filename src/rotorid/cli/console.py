@@ -51,7 +51,7 @@ def progress(items: Iterable[T], text: str, total: int | None = None) -> Iterato
 
 
 def cache_folder() -> Path:
-    """Where rotorid keeps what it can compute again: $ROTORID_CACHE, else rotorid under the user's cache folder."""
+    """Where rotorid keeps what it can compute again: $ROTORID_CACHE, else a folder in the user's cache."""
     if own := os.environ.get("ROTORID_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotorid"

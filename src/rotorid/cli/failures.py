@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Any
@@ -65,7 +66,5 @@ def _say(text: str) -> None:
 
 def _silence(stream: Any) -> None:
     """Point a stream whose reader has gone to nowhere, so that closing it does not fail again."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except (OSError, ValueError):
-        pass

@@ -1,4 +1,4 @@
-"""The page that `rotorid inspect` prints. Icons and words say the same, so that it reads well without colour too."""
+"""The page that `rotorid inspect` prints. Icons and words say the same, so that it reads without colour."""
 
 from __future__ import annotations
 

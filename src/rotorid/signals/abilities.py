@@ -1,4 +1,4 @@
-"""What can be identified from a flight: for each question yes, weakly or no, why, and what to change next time."""
+"""What can be identified from a flight: for each question yes, weak or no, why, and what to change."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Verdict(enum.Enum):
 class Ability:
     """Whether a log can answer one question.
 
-    identification: the question. verdict: the answer. why: in words, with numbers. next_time: what to log or to fly for
-    a better answer.
+    identification: the question. verdict: the answer. why: in words, with numbers. next_time: what to log or
+    to fly for a better answer.
     """
 
     identification: str
@@ -47,7 +47,7 @@ class _Judge:
         self.advice: list[str] = []
 
     def need(self, name: str, *others: str, rate: float = 0.0) -> str | None:
-        """The first of the named signals that the log has; noted as missing where there is none, as weak where it is slow."""
+        """The first of the named signals that the log has; noted as missing or as slow where need be."""
         present = [n for n in (name, *others) if n in self.flight]
         if not present:
             self.missing.append(f"no {name.replace('_', ' ')}")
@@ -100,7 +100,7 @@ _THRUST: Final = ("rotor_command", "thrust", "rotor_thrust", "rotor_speed", "col
 
 
 def abilities(flight: Flight, flying: Intervals | None = None) -> list[Ability]:
-    """What can be identified from a flight. flying: when it is in the air, s; found from the log if not given."""
+    """What can be identified from a flight. flying: when it is in the air, s; found if not given."""
     excited = excitation(flight, airborne(flight) if flying is None else flying)
     found = []
     for identification, grade in _QUESTIONS.items():

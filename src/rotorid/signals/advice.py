@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _PX4_FAST: Final = "set SDLOG_PROFILE to 25 (default + system identification + high rate)"
+_PX4_POSITION: Final = "fly with GPS, optical flow or motion capture, so that vehicle_local_position is valid"
 _ARDUPILOT_FAST: Final = "add ATTITUDE_FAST and IMU_FAST to LOG_BITMASK (bits 0 and 18)"
 _ESC: Final = "connect ESC telemetry (bidirectional DShot or CAN)"
 
@@ -14,15 +15,15 @@ _HOW: Final[dict[str, dict[str, str]]] = {
         "collective_command": f"{_PX4_FAST}, which logs vehicle_thrust_setpoint at full rate",
         "thrust": f"{_PX4_FAST}, which logs actuator_motors at full rate",
         "rotor_speed": f"{_ESC}, which logs esc_status",
-        "velocity": "fly with GPS, optical flow or motion capture, so that vehicle_local_position becomes valid",
-        "position": "fly with GPS, optical flow or motion capture, so that vehicle_local_position becomes valid",
+        "velocity": _PX4_POSITION,
+        "position": _PX4_POSITION,
         "attitude": f"{_PX4_FAST}, which logs vehicle_attitude at full rate",
         "body_rate": f"{_PX4_FAST}, which logs vehicle_angular_velocity at full rate",
         "specific_force": f"{_PX4_FAST}, which logs vehicle_acceleration",
         "battery_voltage": "connect a power module, which logs battery_status",
     },
     "ardupilot-bin": {
-        "rotor_command": f"RCOU comes at 10 Hz at most: {_ESC}, or use the collective of RATE: {_ARDUPILOT_FAST}",
+        "rotor_command": f"RCOU comes at 10 Hz: {_ESC}, and use the collective of RATE: {_ARDUPILOT_FAST}",
         "collective_command": f"{_ARDUPILOT_FAST}, which logs RATE at loop rate",
         "thrust": f"{_ARDUPILOT_FAST}, which logs RATE at loop rate",
         "rotor_speed": f"{_ESC}, which logs ESC",
@@ -34,16 +35,16 @@ _HOW: Final[dict[str, dict[str, str]]] = {
         "battery_voltage": "connect a power module and add CURRENT to LOG_BITMASK (bit 9)",
     },
     "crazyflie-usd": {
-        "rotor_command": "add motor.m1 to motor.m4 to the config.txt of the micro-SD card",
-        "collective_command": "add motor.m1 to motor.m4 to the config.txt of the micro-SD card",
-        "thrust": "add motor.m1 to motor.m4, or ctrlLee.thrustSI, to the config.txt of the micro-SD card",
-        "rotor_speed": "fit the RPM deck and add rpm.m1 to rpm.m4 to the config.txt of the micro-SD card",
-        "velocity": "add stateEstimate.vx, vy, vz to the config.txt of the micro-SD card, and fly with a positioning deck",
-        "position": "add stateEstimate.x, y, z to the config.txt of the micro-SD card, and fly with a positioning deck",
-        "attitude": "add stateEstimate.qw, qx, qy, qz to the config.txt of the micro-SD card",
-        "body_rate": "add gyro.x, y, z to the config.txt of the micro-SD card",
-        "specific_force": "add acc.x, y, z to the config.txt of the micro-SD card",
-        "battery_voltage": "add pm.vbat to the config.txt of the micro-SD card",
+        "rotor_command": "add motor.m1 to motor.m4 to config.txt on the micro-SD card",
+        "collective_command": "add motor.m1 to motor.m4 to config.txt on the micro-SD card",
+        "thrust": "add motor.m1 to motor.m4, or ctrlLee.thrustSI, to config.txt on the micro-SD card",
+        "rotor_speed": "fit the RPM deck and add rpm.m1 to rpm.m4 to config.txt on the micro-SD card",
+        "velocity": "add stateEstimate.vx, vy, vz to config.txt on the micro-SD card; fly with a positioning deck",
+        "position": "add stateEstimate.x, y, z to config.txt on the micro-SD card; fly with a positioning deck",
+        "attitude": "add stateEstimate.qw, qx, qy, qz to config.txt on the micro-SD card",
+        "body_rate": "add gyro.x, y, z to config.txt on the micro-SD card",
+        "specific_force": "add acc.x, y, z to config.txt on the micro-SD card",
+        "battery_voltage": "add pm.vbat to config.txt on the micro-SD card",
     },
 }
 

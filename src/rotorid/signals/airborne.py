@@ -1,23 +1,24 @@
 """When a vehicle flies free of the ground.
 
-On the ground the ground carries it: a filter that takes the thrust for the whole force reads nonsense there. The time
-in the air is found from what the log has, in this order:
+On the ground the ground carries it: a filter that takes the thrust for the whole force reads nonsense there.
+The time in the air is found from what the log has, in this order:
 
-1. *Powered*: the rotors pull at least 40 % of what they pull in flight. Pauses of up to 1 s (a dive, a flip), and
-   any pause well above the ground, belong to the flight.
-2. *Lifted*: within each powered stretch, from the first moment at which the height has grown since the start, until
-   the last at which it is above where the vehicle ended up. Without a height: while the rotors pull at least 88 % of what
-   they pull in flight.
+1. *Powered*: the rotors pull at least 40 % of what they pull in flight. Pauses of up to 1 s (a dive, a flip),
+   and any pause well above the ground, belong to the flight.
+2. *Lifted*: within each powered stretch, from the first moment at which the height has grown since the start,
+   until the last at which it is above where the vehicle ended up. Without a height: while the rotors pull at
+   least 88 % of what they pull in flight.
 3. *Not landed*, where the autopilot logged its own opinion. It is late at landing, so it only takes away.
 4. *No contact*: the end moves before the first shock of the accelerometer in the last seconds.
 
-`MARGIN` is taken off at a take-off or landing, for the rotors' ground effect and the sway of the touchdown, but not where
-the log begins or ends in flight.
+`MARGIN` is taken off at a take-off or landing, for the rotors' ground effect and the sway of the touchdown,
+but not where the log begins or ends in flight.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Final
 
 import numpy as np
@@ -46,7 +47,8 @@ _CONTACT_SEARCH: Final = 3.0
 class _Evidence:
     """What tells flight from ground, on one grid of times t in s; None where the log does not tell.
 
-    pull: rotor activity, 1 in hover. height: m above an arbitrary level. force: magnitude of the specific force, m/s^2.
+    pull: rotor activity, 1 in hover. height: m above an arbitrary level. force: magnitude of the specific
+    force, m/s^2.
     """
 
     t: Series
@@ -63,8 +65,8 @@ class _Evidence:
 def airborne(flight: Flight) -> Intervals:
     """Start and end, in s, of each stretch in which the vehicle flies free of the ground.
 
-    Empty where the log shows no flight. Where nothing in the log tells (no rotor activity, no height, no speed, no landed
-    flag), the whole log counts as flight.
+    Empty where the log shows no flight. Where nothing in the log tells (no rotor activity, no height, no
+    speed, no landed flag), the whole log counts as flight.
     """
     evidence = _evidence(flight)
     if evidence.pull is None and evidence.height is None:
@@ -94,7 +96,7 @@ def _evidence(flight: Flight) -> _Evidence:
 
 
 def rotor_activity(flight: Flight) -> tuple[str, Series, Float64[np.ndarray, " n"]] | None:
-    """The best measure of how strongly the rotors pull: the signal's name, times in s, and a number that grows with it."""
+    """The best measure of how strongly the rotors pull: the signal's name, times in s, and the measure."""
     for name in ("thrust", "rotor_thrust", "rotor_speed", "rotor_command", "collective_command"):
         if name in flight and len(flight[name].times) > 1:
             s = flight[name]
@@ -126,7 +128,7 @@ def _pull(flight: Flight, t: Series, force: np.ndarray | None) -> Float64[np.nda
 
 
 def _height(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
-    """Height over an arbitrary level, m, NaN in gaps; from the vertical speed where the log has no position."""
+    """Height over an arbitrary level, m, NaN in gaps; from the vertical speed where there is no position."""
     name = next((n for n in ("position", "velocity") if n in flight and len(flight[n].times) > 10), None)
     if name is None:
         return None
@@ -149,7 +151,7 @@ def _powered(evidence: _Evidence) -> Intervals:
         return [(float(evidence.t[0]), float(evidence.t[-1]))]
     powered = smooth(evidence.pull, 5) > _POWERED
     starts_and_ends = runs(powered)
-    for (_, end), (start, _) in zip(starts_and_ends, starts_and_ends[1:], strict=False):
+    for (_, end), (start, _) in itertools.pairwise(starts_and_ends):
         pause = slice(end, start + 1)
         high = False
         if evidence.height is not None:
@@ -195,8 +197,9 @@ def _lifted(evidence: _Evidence, start: float, end: float) -> tuple[float, float
 def _lift_off(height: np.ndarray, ground: np.ndarray) -> int:
     """Index at which heights leave the ground for good: 5 s at most before they are half a metre above it.
 
-    An estimated height drifts by some 0.1 m while a vehicle waits with its rotors turning, so that the level is taken
-    from the last seconds before the climb. height: m, NaN in gaps. ground: m, from before the rotors pulled.
+    An estimated height drifts by some 0.1 m while a vehicle waits with its rotors turning, so that the level
+    is taken from the last seconds before the climb. height: m, NaN in gaps. ground: m, from before the rotors
+    pulled.
     """
     known = np.isfinite(height)
     if not known.any():

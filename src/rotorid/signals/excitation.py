@@ -1,7 +1,8 @@
 """How much a flight moves, in the ways that tell one parameter from another.
 
-A parameter can be found only where its effect varied: thrust where the collective varies, drag where the speed does,
-wind apart from drag where the direction of flight does, inertia where the body is turned against its moments.
+A parameter can be found only where its effect varied: thrust where the collective varies, drag where the
+speed does, wind apart from drag where the direction of flight does, inertia where the body is turned against
+its moments.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from rotorid.signals.series import Intervals, grid, hold, inside, length, smooth
 class Excitation:
     """What the flight did in the air; None where the log does not tell.
 
-    duration: s in the air. collective_range: spread of the collective command (5th to 95th percentile) over its median.
-    collective_variation: standard deviation of its part faster than a second, over its median. speed: 95th percentile of
-    the horizontal speed, m/s. vertical_speed: that of the vertical. crossing: standard deviation of the horizontal
-    velocity along the direction in which it varies least, m/s. angular_acceleration: standard deviation about body x, y,
-    z, rad/s^2. differential_command: standard deviation of the rotor commands about their mean. sag: drop of the
-    battery voltage in the air over its start.
+    duration: s in the air. collective_range: spread of the collective command (5th to 95th percentile) over
+    its median. collective_variation: standard deviation of its part faster than a second, over its median.
+    speed: 95th percentile of the horizontal speed, m/s. vertical_speed: that of the vertical. crossing:
+    standard deviation of the horizontal velocity along the direction in which it varies least, m/s.
+    angular_acceleration: standard deviation about body x, y, z, rad/s^2. differential_command: standard
+    deviation of the rotor commands about their mean. sag: drop of the battery voltage in the air over its
+    start.
     """
 
     duration: float

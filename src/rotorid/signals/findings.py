@@ -23,8 +23,8 @@ class Severity(enum.IntEnum):
 class Finding:
     """The outcome of one check.
 
-    check: its name. message: what was found, with numbers and their uncertainty. signals: the names of those it looked
-    at. remedy: what to do ("" where nothing is to be done).
+    check: its name. message: what was found, with numbers and their uncertainty. signals: the names of those
+    it looked at. remedy: what to do ("" where nothing is to be done).
     """
 
     check: str

@@ -41,7 +41,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def check(flight: Flight, flying: Intervals | None = None) -> list[Finding]:
-    """What all the checks found, worst first. flying: when the vehicle is in the air, s; found from the log if not given."""
+    """What all the checks found, worst first. flying: when the vehicle flies, s; found if not given."""
     flying = airborne(flight) if flying is None else flying
     if any(len(s.times) > 1 and (s.times[1:] <= s.times[:-1]).any() for s in flight.signals.values()):
         return list(order(flight, flying))  # nothing else can be computed

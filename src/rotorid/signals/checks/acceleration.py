@@ -1,7 +1,9 @@
-"""Specific force against velocity: R f + g is the derivative of velocity, in the world frame and along the body axes.
+"""Specific force against velocity: R f + g is the derivative of velocity, in the world frame and along the
+body axes.
 
-With windows [t, t + T]: v(t + T) - v(t) - g T = integral of R(q) f. The world axes show a wrong yaw or world frame, the
-horizontal body axes a wrong sign of the accelerometer; the vertical one is compared with g elsewhere.
+With windows [t, t + T]: v(t + T) - v(t) - g T = integral of R(q) f. The world axes show a wrong yaw or world
+frame, the horizontal body axes a wrong sign of the accelerometer; the vertical one is compared with g
+elsewhere.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def acceleration(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         fits,
         cross,
         0.15,
-        "check the yaw and the world frame (east, north, up) of attitude and velocity, and the unit of the accelerometer",
+        "check the yaw and the world frame (east, north, up) of attitude and velocity, and the unit of the "
+        "accelerometer",
     )
     middle = conjugate(interpolate(starts + width / 2, q.times, q.values))
     along = integral(starts + width, f.times, f.values) - integral(starts, f.times, f.values)

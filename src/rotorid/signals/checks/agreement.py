@@ -1,8 +1,8 @@
 """Two ways to measure the same three axes: do sign, scale and order agree?
 
-Both are given as increments over windows, which need no derivative of noise: `kinematic` follows from positions,
-attitudes or velocities, `measured` from the sensor that integrates to it. For each axis the slope of a line through
-the origin is found by least squares, without the windows that lie far off (jumps, shocks).
+Both are given as increments over windows, which need no derivative of noise: `kinematic` follows from
+positions, attitudes or velocities, `measured` from the sensor that integrates to it. For each axis the slope
+of a line through the origin is found by least squares, without the windows that lie far off (jumps, shocks).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def fit_axes(
 ) -> tuple[list[AxisFit], Float64[np.ndarray, "3 3"]]:
     """Fit each axis; also the correlation of every kinematic axis with every measured axis.
 
-    smallest: below this standard deviation of the measured increments an axis tells nothing. overlap: how many windows
-    share the same data.
+    smallest: below this standard deviation of the measured increments an axis tells nothing. overlap: how
+    many windows share the same data.
     """
     fits = [_fit(k, m, smallest, overlap) for k, m in zip(kinematic.T, measured.T, strict=True)]
     return fits, _correlations(kinematic, measured)
@@ -88,8 +88,8 @@ def report(
 ) -> Iterator[Finding]:
     """One finding for each axis that disagrees, else one that says that all agree.
 
-    what: the two things compared, in words ("velocity against the derivative of position"). tolerance: how far a slope
-    may lie from 1. suspects: what may be the cause where several axes are wrong.
+    what: the two things compared, in words ("velocity against the derivative of position"). tolerance: how
+    far a slope may lie from 1. suspects: what may be the cause where several axes are wrong.
     """
     good, blind, bad = [], [], []
     for i, fit in enumerate(fits):

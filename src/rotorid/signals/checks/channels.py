@@ -98,7 +98,7 @@ def frozen(flight: Flight, flying: Intervals) -> Iterator[Finding]:
 
 
 def _changes_fast(column: np.ndarray, same: np.ndarray) -> bool:
-    """Whether a channel usually changes with each sample, so that standing still is odd (a coarse one repeats itself)."""
+    """Whether a channel usually changes with each sample, so that standing still is odd."""
     return float(same.mean()) < 0.5
 
 

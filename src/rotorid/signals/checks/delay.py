@@ -1,7 +1,8 @@
 """Delays: between the command and the pull of the rotors, and between signals that must move together.
 
-Both series go on one grid, lose what is slower than a second, and are compared at every lag; the parabola through the
-best three gives the delay. The flight is cut in pieces, and the spread of their delays gives its uncertainty.
+Both series go on one grid, lose what is slower than a second, and are compared at every lag; the parabola
+through the best three gives the delay. The flight is cut in pieces, and the spread of their delays gives its
+uncertainty.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def delays(flight: Flight, flying: Intervals) -> Iterator[Finding]:
             yield Finding(
                 "delay",
                 Severity.WARNING,
-                f"specific force comes before {name}, by {_ms(dataclasses.replace(found, delay=-found.delay))}",
+                f"specific force comes {_ms(dataclasses.replace(found, delay=-found.delay))} before {name}",
                 (name, "specific_force"),
                 "their clocks are not aligned; shift the times of one",
             )
@@ -75,7 +76,7 @@ def _ms(found: Delay) -> str:
 
 
 def command_delay(flight: Flight, flying: Intervals) -> tuple[str, Delay] | None:
-    """Delay of the specific force along body z after the collective command or thrust, and the command's name."""
+    """Delay of the specific force along body z after the command of thrust, and the name of that."""
     names = [
         n for n in ("rotor_command", "thrust", "collective_command") if n in flight and flight[n].rate > 4.0
     ]
@@ -134,7 +135,7 @@ def _delay(
     flying: Intervals,
     coarse: float,
 ) -> Delay | None:
-    """Delay of the second after the first. coarse: step of the slower clock, s, which limits what can be told."""
+    """Delay of the second after the first. coarse: step of the slower clock, s."""
     second_long = round(1.0 / dt)
     a = first - smooth(first, second_long)
     b = second - smooth(second, second_long)

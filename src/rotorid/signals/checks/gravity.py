@@ -69,7 +69,7 @@ def gravity(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         yield Finding(
             "gravity",
             Severity.ERROR,
-            f"specific force in hover points down (z {share[2] * norm:.2f} m/s^2): the body frame is z down (FRD)",
+            f"specific force in hover points down (z {share[2] * norm:.2f} m/s^2): body z is down (FRD)",
             name,
             "negate y and z, or say frame FRD in the mapping",
         )
@@ -84,7 +84,7 @@ def gravity(flight: Flight, flying: Intervals) -> Iterator[Finding]:
             Severity.NOTE,
             f"{found}, {100 * (ratio - 1):+.1f} % from g: an accelerometer bias or scale",
             name,
-            f"a mass from the accelerometer is off by {100 * (1 / ratio - 1):+.1f} %; calibrate, or estimate the bias",
+            f"a mass from the accelerometer is off by {100 * (1 / ratio - 1):+.1f} %; calibrate it",
         )
         return
     yield Finding(

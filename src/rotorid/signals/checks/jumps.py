@@ -1,4 +1,4 @@
-"""Jumps: a position that its own velocity does not explain, a velocity that no force does, an attitude that no rate does."""
+"""Jumps: steps of position, velocity or attitude that the motion before and after does not explain."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def jumps(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         yield Finding(
             "jumps",
             Severity.WARNING,
-            f"{name} jumps {len(at)} time{'s' if len(at) > 1 else ''} in flight, by {steps[biggest]:.2g} {unit} "
-            f"at {times[biggest]:.2f} s",
+            f"{name} jumps {len(at)} time{'s' if len(at) > 1 else ''} in flight, "
+            f"by {steps[biggest]:.2g} {unit} at {times[biggest]:.2f} s",
             (name,),
             "the estimator was reset or lost track; leave that second out",
         )

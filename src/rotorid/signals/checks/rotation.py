@@ -1,4 +1,4 @@
-"""Body rate against attitude: the turn over a fifth of a second is the integral of the body rate. And unit quaternions."""
+"""Body rate against attitude: the turn in a fifth of a second is the integral of the rate. And unit norms."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def rotation(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         fits,
         cross,
         0.1,
-        "correct sign, order or unit of the body rate (rad/s; forward, left, up) or the attitude (w x y z, body to world)",
+        "correct sign, order or unit of the body rate (rad/s; forward, left, up) or the attitude (w x y z, "
+        "body to world)",
         suspect,
     )
 
