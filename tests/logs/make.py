@@ -167,7 +167,7 @@ def ardupilot_hover(n: int = 200, rate: float = 100.0, start: int = 20_000_000) 
 
 
 def usd(events: Sequence[tuple[str, Sequence[str], Sequence[tuple]]], version: int = 2) -> bytes:
-    """A Crazyflie micro-SD log; each event type is (name, variables as "name(code)", rows (time, values...))."""
+    """A Crazyflie log; each event type is (name, variables as "name(code)", rows of (time, values...))."""
     out = struct.pack("<BHH", 0xBC, version, len(events))
     for identity, (name, variables, _) in enumerate(events):
         out += struct.pack("<H", identity) + name.encode() + b"\0" + struct.pack("<H", len(variables))
@@ -180,16 +180,14 @@ def usd(events: Sequence[tuple[str, Sequence[str], Sequence[tuple]]], version: i
     return out + struct.pack("<I", zlib.crc32(out))
 
 
-CRAZYFLIE_VARIABLES = ("acc.x(f)", "acc.y(f)", "acc.z(f)", "gyro.x(f)", "gyro.y(f)", "gyro.z(f)") + tuple(
-    f"motor.m{i}(I)" for i in (1, 2, 3, 4)
-)
+CRAZYFLIE_VARIABLES = [f"{group}.{axis}(f)" for group in ("acc", "gyro") for axis in "xyz"]
+CRAZYFLIE_VARIABLES += [f"motor.m{i}(I)" for i in (1, 2, 3, 4)]
 
 
 def crazyflie_hover(n: int = 200, version: int = 2) -> bytes:
     """Two event types on clocks of their own: IMU and motors at 500 Hz, the battery at 10 Hz."""
     tick = 1000 if version == 2 else 1
-    fast = [
-        (20_000 * tick + 2 * tick * i, 0.1, -0.2, 1.0, 10.0, 20.0, -30.0, *([32768] * 4)) for i in range(n)
-    ]
+    values = (0.1, -0.2, 1.0, 10.0, 20.0, -30.0, *([32768] * 4))
+    fast = [(20_000 * tick + 2 * tick * i, *values) for i in range(n)]
     slow = [(20_000 * tick + 100 * tick * i, 3.9) for i in range(max(2, n // 50))]
     return usd([("fixedFrequency", CRAZYFLIE_VARIABLES, fast), ("battery", ("pm.vbat(f)",), slow)], version)

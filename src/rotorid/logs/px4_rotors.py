@@ -37,7 +37,8 @@ def _times(collector: Collector, rows: np.ndarray) -> np.ndarray:
 
 def _add_motors(collector: Collector, rows: np.ndarray) -> None:
     control = rows["control"].astype(np.float64)
-    used = np.isfinite(control).any(axis=0)
+    set_rows = np.isfinite(control).sum(axis=0)
+    used = set_rows > 0.05 * max(1, set_rows.max())  # one damaged row does not make an unused motor used
     running = np.isfinite(control[:, used]).all(axis=1)
     if used.any() and running.any():
         if not running.all():

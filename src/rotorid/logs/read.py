@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from rotorid.errors import LogError, LogFormatError
 from rotorid.logs.flight import Flight, split_column
 
@@ -34,6 +36,11 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
     """
     path = Path(path)
     buffer = read_bytes(path)
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is left out later, and said
+        return _read(path, buffer, mapping)
+
+
+def _read(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
     if mapping is not None:
         _refuse_unless_table(path, buffer)
         from rotorid.logs.mapped import read_mapped

@@ -132,14 +132,30 @@ class _Walk:
                 if size < 2:
                     return position
                 identity = buffer[position + 3] | buffer[position + 4] << 8
-                if size not in sizes.get(identity, (size,)):
+                if identity in sizes:
+                    if size not in sizes[identity]:
+                        return position
+                    if identity in rows:
+                        rows[identity].append(position + 5)
+                elif not self._plausible(stop, limit):
                     return position
-                if identity in rows:
-                    rows[identity].append(position + 5)
-            else:
+            elif self._plausible(stop, limit):
                 self._definition(kind, buffer[position + 3 : stop])
+            else:
+                return position
             position = stop
         return position
+
+    def _plausible(self, position: int, limit: int) -> bool:
+        """Whether a message may begin at `position`, or the file end there."""
+        if position + 5 > limit:
+            return True
+        size = self.buffer[position] | self.buffer[position + 1] << 8
+        kind = self.buffer[position + 2]
+        if kind != 0x44:
+            return kind in _KINDS
+        identity = self.buffer[position + 3] | self.buffer[position + 4] << 8
+        return size in self.sizes.get(identity, (size,))
 
     def _definition(self, kind: int, payload: bytes) -> None:
         match chr(kind):

@@ -1,0 +1,135 @@
+"""Any CSV by a mapping: units, frames, and one clear line for each mistake in a mapping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotorid.errors import LogError
+from rotorid.logs import Flight, read
+from rotorid.logs.frames import multiply
+
+TIME = '[time]\ncolumn = "ms"\nunit = "ms"\n'
+HEADER = "ms,a,b,c,d\n"
+
+
+def mapped(folder: Path, mapping: str, rows: str) -> Flight:
+    (folder / "log.csv").write_text(HEADER + rows)
+    (folder / "log.toml").write_text(TIME + mapping)
+    return read(folder / "log.csv", folder / "log.toml")
+
+
+def test_units_scale_and_frames(tmp_path: Path):
+    mapping = """
+[position]
+columns = ["a", "b", "c"]
+unit = "mm"
+world = "NED"
+[body_rate]
+columns = ["a", "b", "c"]
+unit = "deg/s"
+body = "FRD"
+[battery_voltage]
+columns = ["d"]
+scale = 0.1
+offset = 2
+"""
+    flight = mapped(tmp_path, mapping, "5000,1000,2000,3000,100\n5010,,,,\n5020,1,2,3,4\n")
+    assert flight.time_origin == 5.0
+    np.testing.assert_allclose(flight["position"].times, [0.0, 0.02])
+    np.testing.assert_allclose(flight["position"].values[0], [2, 1, -3])
+    np.testing.assert_allclose(flight["body_rate"].values[0], np.radians([1000, -2000, -3000]))
+    np.testing.assert_allclose(flight["battery_voltage"].values[:, 0], [12.0, 2.4])
+    assert not flight.notes
+
+
+def test_range_of_a_command(tmp_path: Path):
+    flight = mapped(
+        tmp_path,
+        '[rotor_command]\ncolumns = ["a", "b", "c", "d"]\nrange = [1000, 2000]\n',
+        "0,1000,1250,2000,2100\n1,1000,1000,1000,1000\n",
+    )
+    np.testing.assert_allclose(flight["rotor_command"].values[0], [0, 0.25, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("extra", "row", "expected"),
+    [
+        ("", "0.6,0,0,0.8", [0.6, 0, 0, 0.8]),
+        ('direction = "world to body"', "0.6,0,0,0.8", [0.6, 0, 0, -0.8]),
+        ('world = "NED"\nbody = "FRD"', "1,0,0,0", [np.sqrt(0.5), 0, 0, np.sqrt(0.5)]),
+    ],
+)
+def test_quaternions(tmp_path: Path, extra: str, row: str, expected: list[float]):
+    flight = mapped(tmp_path, f'[attitude]\ncolumns = ["a", "b", "c", "d"]\n{extra}\n', f"0,{row}\n1,{row}\n")
+    np.testing.assert_allclose(flight["attitude"].values[0], expected, atol=1e-12)
+
+
+def test_euler_angles(tmp_path: Path):
+    mapping = '[attitude]\ncolumns = ["a", "b", "c"]\nform = "euler"\nunit = "deg"\nscale = [1, -1, 1]\n'
+    flight = mapped(tmp_path, mapping, "0,0,10,0,0\n1,0,10,0,0\n")
+    expected = [np.cos(np.radians(5)), 0, -np.sin(np.radians(5)), 0]
+    np.testing.assert_allclose(flight["attitude"].values[0], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        ('[thrust]\ncolumns = ["a"]\nunit = "lbf"', "unknown unit 'lbf'; use one of N, mN"),
+        ('[thrust]\ncolumns = ["aa"]', "no column 'aa'"),
+        ('[trust]\ncolumns = ["a"]', "unknown signal [trust] (close: thrust)"),
+        ('[thrust]\ncolumns = ["a"]\nunits = "N"', "unknown key 'units' (close: unit)"),
+        ('[thrust]\ncolumns = ["a", "b"]', "needs 1 columns, not 2"),
+        ("[thrust]", "must name its columns"),
+        ('[thrust]\ncolumns = ["a"]\nscale = "x"', "scale must be a number"),
+        ('[thrust]\ncolumns = ["a"]\nrange = [0, 1]', "is for commands"),
+        ('[thrust]\ncolumns = ["a"]\nworld = "NED"', "no other frame"),
+        ('[position]\ncolumns = ["a", "b", "c"]\nworld = "XYZ"', "use ENU or NED"),
+        ('[attitude]\ncolumns = ["a", "b", "c", "d"]\nunit = "deg"', 'form = "euler"'),
+        ("[thrust", "is no TOML"),
+        ("", "no signal"),
+    ],
+)
+def test_mistakes_in_a_mapping_are_one_clear_line(tmp_path: Path, mapping: str, said: str):
+    with pytest.raises(LogError) as caught:
+        mapped(tmp_path, mapping, "0,1,2,3,4\n1,1,2,3,4\n")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mapping_that_is_not_there(tmp_path: Path):
+    (tmp_path / "log.csv").write_text(HEADER + "0,1,2,3,4\n")
+    with pytest.raises(LogError, match="mapping cannot be read"):
+        read(tmp_path / "log.csv", tmp_path / "none.toml")
+
+
+def test_the_time_column_must_be_named(tmp_path: Path):
+    (tmp_path / "log.csv").write_text(HEADER + "0,1,2,3,4\n")
+    (tmp_path / "log.toml").write_text('[thrust]\ncolumns = ["a"]\n')
+    with pytest.raises(LogError, match=r"\[time\] must name its column"):
+        read(tmp_path / "log.csv", tmp_path / "log.toml")
+
+
+NANOBENCH = ["B2_circle_medium", "B3_figure8_fast", "B5_helix", "B6_linear_ramp", "B9_trefoil_fast"]
+
+
+@pytest.mark.parametrize("name", NANOBENCH)
+def test_real_flights_of_nanobench(flights: Path, name: str):
+    mapping = Path(__file__).parents[2] / "examples" / "nanobench.toml"
+    flight = read(flights / "nanobench" / f"{name}_rep1.csv", mapping)
+    assert flight.vehicle == "Crazyflie 2.1"
+    assert flight["attitude"].rate == pytest.approx(100, abs=0.1)
+    assert flight.rotors == 4
+    assert flight["rotor_command"].values.max() <= 1.0
+    flying = flight["rotor_command"].values.min(axis=1) > 0.3
+    assert np.median(flight["specific_force"].values[flying, 2]) == pytest.approx(9.81, abs=0.3)
+    # The quaternion turns body to world: its derivative is what the gyro measures, and not the negative.
+    q, times = flight["attitude"].values, flight["attitude"].times
+    turned = (
+        2 * multiply(q[:-10] * np.array([1, -1, -1, -1]), q[10:])[:, 1:] / (times[10:] - times[:-10])[:, None]
+    )
+    smooth = [np.convolve(g, np.ones(11) / 11, "valid") for g in flight["body_rate"].values.T]
+    for axis in (0, 1):
+        assert np.corrcoef(turned[:, axis], smooth[axis])[0, 1] > 0.3
