@@ -44,7 +44,7 @@ def test_the_format_is_told_by_content(tmp_path: Path, format: str):
         (b"FMT, 128, 89, FMT, BBnNZ, Type,Length,Name,Format,Columns\n", "ArduPilot log as text"),
         ((1_700_000_000_000_000).to_bytes(8, "big") + b"\xfd" + bytes(100), ".tlog"),
         (bytes(range(256)) * 10, "no log that rotorid knows"),
-        (b"ULog\x01\x12", "cut within its header"),
+        (b"ULog\x01\x12", "header is cut or damaged"),
         (b"\xa3\x95\x80" + bytes(200), "without a whole message"),
         (b"\xbc\x02\x00\x01\x00", "header is damaged"),
         (b"mass: 0.033\nbattery: 1\n", "is text but no log"),

@@ -33,6 +33,14 @@ _SCALARS: Final = {
     "bool": "?",
     "char": "S1",
 }
+_RECOGNISABLE: Final = {
+    ord("D"): re.compile(b""),
+    ord("F"): re.compile(rb"\w+:\w"),
+    ord("A"): re.compile(rb"(?s:...)\w{3,}\Z"),
+    ord("I"): re.compile(rb"(?s:.)[\w\[\]]+ \w"),
+    ord("P"): re.compile(rb"(?s:.)(float|int32_t) \w"),
+}
+"""Types of messages that can be told from noise, with how their payload begins."""
 _FIELD: Final = re.compile(r"(\w+)(?:\[(\d+)\])? (\w+)")
 
 
@@ -206,7 +214,7 @@ class _Walk:
             if value_type.startswith("char"):
                 self.information.setdefault(key, value.decode("utf-8", "replace"))
         elif value_type in ("float", "int32_t") and len(value) == 4:
-            number = struct.unpack("<f" if value_type == "float" else "<i", value)[0]
+            number = float(struct.unpack("<f" if value_type == "float" else "<i", value)[0])
             if self.parameters.setdefault(key, number) != number:
                 self.changed.add(key)
 
@@ -217,17 +225,19 @@ class _Walk:
         size = self.buffer[position] | self.buffer[position + 1] << 8
         kind = self.buffer[position + 2]
         stop = position + 3 + size
-        if kind != 0x44 or stop > limit:
+        if kind not in _RECOGNISABLE or stop > limit:
             return 0
-        identity = self.buffer[position + 3] | self.buffer[position + 4] << 8
-        return stop if size in self.sizes.get(identity, ()) else 0
+        if kind == 0x44:  # D
+            identity = self.buffer[position + 3] | self.buffer[position + 4] << 8
+            return stop if size in self.sizes.get(identity, ()) else 0
+        return stop if _RECOGNISABLE[kind].match(self.buffer, position + 3, stop) else 0
 
     def _next_sound(self, position: int, limit: int) -> int:
-        """The next offset where two sound data messages follow each other, `limit` where there is none."""
+        """The next offset where two sound messages follow each other, `limit` where there is none."""
         raw = np.frombuffer(self.buffer, np.uint8)
         for block in range(position, limit, 65536):
             kinds = raw[block + 2 : min(block + 65538, limit)]
-            for offset in np.flatnonzero(kinds == 0x44).tolist():
+            for offset in np.flatnonzero(np.isin(kinds, list(_RECOGNISABLE))).tolist():
                 stop = self._sound(block + offset, limit)
                 if stop and (stop == limit or self._sound(stop, limit)):
                     return block + offset
