@@ -190,6 +190,6 @@ def test_real_log_attitude_turns_as_the_gyro_says(flights: Path):
 def test_real_log_rotors_carry_the_known_weight(flights: Path):
     flight = read(flights / "px4_sih" / "dev.ulg")
     clock = flight["rotor_command"].times + flight.time_origin
-    hover = (clock > 22.0) & (clock < 24.0)  # 1.0 kg before the first manoeuvre; 5 N per rotor at full command
+    hover = (clock > 22.0) & (clock < 24.0)  # at 1.0 kg; a full command is 5 N
     thrust = 5.0 * flight["rotor_command"].values[hover].sum(axis=1)
     assert np.mean(thrust) == pytest.approx(9.81, rel=0.01)

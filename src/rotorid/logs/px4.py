@@ -59,7 +59,7 @@ def read_px4(path: Path, buffer: bytes) -> Flight:
     """The flight in a ULog file, whose bytes are `buffer`."""
     contents = read_ulog(buffer, TOPICS)
     if contents is None:
-        raise LogFormatError(f"{path}: a ULog file whose header is cut or damaged; fetch it again from the vehicle")
+        raise LogFormatError(f"{path}: a ULog file whose header is cut or damaged; fetch it again")
     collector = Collector(path, "px4-ulog", clock=contents.start / 1e6)
     _note_damage(collector, contents)
     for signal, candidates in _CANDIDATES.items():
