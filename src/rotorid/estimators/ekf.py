@@ -32,36 +32,26 @@ class EKF(AbstractGaussianFilter):
         return spread
 
     def _propagate(self, z, spread, u, dt, keep, noise):
-        space, values = self.joint.space, self.tuning.values
-        after = self.joint.step(z, u, values, dt)
-
-        def moved(delta):
-            return space.minus(self.joint.step(space.plus(z, delta), u, values, dt), after)
-
-        F = keep[:, None] * jax.jacfwd(moved)(jnp.zeros(space.dim, z.dtype))
+        after, F = self.joint.transition(z, u, self.tuning.values, dt)
+        F = keep[:, None] * F
         return after, F @ spread @ F.T + jnp.diag(noise * noise)
 
     def _expect(self, z, spread, u):
-        space, outputs, values = self.joint.space, self.joint.system.outputs, self.tuning.values
-        expected = self.joint.observe(z, u, values)
-
-        def seen(delta):
-            return outputs.minus(self.joint.observe(space.plus(z, delta), u, values), expected)
-
-        H = jax.jacfwd(seen)(jnp.zeros(space.dim, z.dtype))
+        expected, H = self.joint.sensitivity(z, u, self.tuning.values)
         return expected, H @ spread @ H.T, H
 
     def _condition(self, spread, sensitivity, innovation, used, noise):
-        H = jnp.where(used[:, None], sensitivity, 0.0)
-        R = jnp.where(used, noise * noise, 1.0)
-        r = jnp.where(used, innovation, 0.0)
-        PHt = spread @ H.T
-        factor = jnp.linalg.cholesky(H @ PHt + jnp.diag(R))
-        K = jax.scipy.linalg.cho_solve((factor, True), PHt.T).T
-        whitened = jax.scipy.linalg.solve_triangular(factor, r, lower=True)
-        I_KH = jnp.eye(spread.shape[0], dtype=spread.dtype) - K @ H
-        P = I_KH @ spread @ I_KH.T + (K * R) @ K.T
-        return K @ r, 0.5 * (P + P.T), whitened @ whitened
+        P, correction, nis = spread, jnp.zeros(spread.shape[0], spread.dtype), jnp.zeros((), spread.dtype)
+        for i in range(innovation.shape[0]):
+            h = sensitivity[i]
+            Ph = P @ h
+            r = innovation[i] - h @ correction
+            s = h @ Ph + noise[i] * noise[i]
+            gain = jnp.where(used[i], 1.0 / s, 0.0)
+            correction = correction + Ph * (gain * r)
+            P = P - gain * jnp.outer(Ph, Ph)
+            nis = nis + gain * r * r
+        return correction, P, nis
 
 
 def ekf(system, *, method="midpoint", **tuning) -> EKF:

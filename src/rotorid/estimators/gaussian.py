@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint, slope, to_value
+from rotorid.numerics.cholesky import whitened_square
 from rotorid.signals.samples import Samples
 
 REOPENED = 60.0
@@ -250,8 +251,7 @@ class AbstractGaussianFilter(AbstractEstimator):
             both = m[:, None] & m[None, :]
             block = jnp.where(both, S[slot, slot], jnp.eye(m.shape[0], dtype=S.dtype))
             r = innovation[slot]
-            distance = r @ jnp.linalg.solve(block, r)
-            accepted.append(distance <= chi_square_quantile(self.tuning.gate, m.shape[0]))
+            accepted.append(whitened_square(block, r) <= chi_square_quantile(self.tuning.gate, m.shape[0]))
         return jnp.stack(accepted)
 
     def _informed(self, spread: Float[Array, "dim dim"]) -> Bool[Array, ""]:

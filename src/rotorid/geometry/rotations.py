@@ -57,6 +57,12 @@ def cross(a: Float[Array, "... 3"], b: Float[Array, "... 3"]) -> Float[Array, ".
     return jnp.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
 
 
+def skew(v: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+    """[v]x, the matrix of v x ."""
+    zero = jnp.zeros_like(v[0])
+    return jnp.stack([zero, -v[2], v[1], v[2], zero, -v[0], -v[1], v[0], zero]).reshape(3, 3)
+
+
 def exp(delta: Float[Array, "... 3"]) -> Float[Array, "... 4"]:
     """Exp: rotation vector (rad) to unit quaternion."""
     square = jnp.sum(delta * delta, axis=-1, keepdims=True)

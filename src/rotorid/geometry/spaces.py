@@ -175,6 +175,29 @@ class Space(Mapping[str, Block]):
         """a [-] b, in the tangent space at b."""
         return self._apply(lambda k, s, t: rotations.minus(a[s], b[s]) if k.rotation else a[s] - b[s])
 
+    def lift(self, x: Float[Array, " size"], delta: Float[Array, " dim"]) -> Float[Array, " size"]:
+        """d(x [+] delta), to first order: the change of the stored numbers, linear in delta."""
+        return self._apply(
+            lambda b, s, t: rotations.multiply(x[s], _pure(0.5 * delta[t])) if b.rotation else delta[t]
+        )
+
+    def drop(self, x: Float[Array, " size"], change: Float[Array, " size"]) -> Float[Array, " dim"]:
+        """(x + change) [-] x, to first order: the inverse of `lift`."""
+        return self._apply(
+            lambda b, s, t: (
+                2.0 * rotations.multiply(rotations.inverse(x[s]), change[s])[1:] if b.rotation else change[s]
+            )
+        )
+
+    def turning(self, rate: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
+        """What the frame's own turning adds to the Jacobian of an error's rate: -[omega]x in every rotation's block."""
+        found = jnp.zeros((self.dim, self.dim), rate.dtype)
+        for name, block in self.blocks:
+            if block.rotation:
+                s = self.tangent[name]
+                found = found.at[s, s].set(-rotations.skew(rate[s]))
+        return found
+
     def chart_rate(self, delta: Float[Array, " dim"], rate: Float[Array, " dim"]) -> Float[Array, " dim"]:
         """Rate of delta where x [+] delta moves with this tangent rate."""
         return self._apply(
@@ -210,6 +233,10 @@ class Space(Mapping[str, Block]):
             if part.shape[0] != size:
                 raise SettingError(f"block {name!r} has {part.shape[0]} numbers where {size} are needed")
         return jnp.concatenate(parts)
+
+
+def _pure(v: Float[Array, " 3"]) -> Float[Array, " 4"]:
+    return jnp.concatenate([jnp.zeros(1, v.dtype), v])
 
 
 def _slices(sizes: Iterator[tuple[str, int]]) -> dict[str, slice]:

@@ -98,6 +98,33 @@ class Joint:
         """The joint point dt seconds later, the inputs held."""
         return integrators.step(self.space, lambda point: self.rate(point, u, values), z, dt, self.method)
 
+    def transition(
+        self,
+        z: Float[Array, " size"],
+        u: Float[Array, " inputs"],
+        values: Float[Array, " all"],
+        dt: Float[Array, ""] | float,
+    ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
+        """The point dt later and how an error grows until then: F = exp(J dt), to the order of the integrator.
+
+        J is the Jacobian of the error's rate (seed 000, eqs. 4-5) in the middle of the step (with "euler", at its
+        start). On a linear system F is the integrator's own matrix.
+        """
+        after = self.step(z, u, values, dt)
+        middle = z if self.method == "euler" else self.space.plus(z, 0.5 * dt * self.rate(z, u, values))
+
+        def rate(delta):
+            return jax.jvp(lambda p: self.rate(p, u, values), (middle,), (self.space.lift(middle, delta),))
+
+        now, columns = jax.vmap(rate, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
+        J = (columns + self.space.turning(now)) * dt
+        term = J
+        F = jnp.eye(self.space.dim, dtype=z.dtype) + J
+        for k in range(2, {"euler": 1, "midpoint": 2, "rk4": 4}[self.method] + 1):
+            term = J @ term / k
+            F = F + term
+        return after, F
+
     def observe(
         self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
     ) -> Float[Array, " outputs"]:
@@ -105,6 +132,18 @@ class Joint:
         system = self.system
         x = system.states.unpack(z[: system.states.size])
         return system.outputs.pack(system.observe(x, system.inputs.unpack(u), self.parameters(z, values)))
+
+    def sensitivity(
+        self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
+    ) -> tuple[Float[Array, " outputs"], Float[Array, "measured dim"]]:
+        """The outputs and H, their tangent Jacobian with respect to an error of z."""
+        outputs = self.system.outputs
+
+        def seen(delta):
+            y, change = jax.jvp(lambda p: self.observe(p, u, values), (z,), (self.space.lift(z, delta),))
+            return y, outputs.drop(y, change)
+
+        return jax.vmap(seen, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
 
 
 def to_value(p: Parameter, coordinate: Float[Array, "..."]) -> Float[Array, "..."]:
