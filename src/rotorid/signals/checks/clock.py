@@ -98,10 +98,12 @@ def regularity(flight: Flight, flying: Intervals) -> Iterator[Finding]:
     for signal in _steady(flight):
         steps = np.diff(signal.times)
         median = float(np.median(steps))
-        usual = steps[steps < 10.0 * median]
-        uneven = float((np.abs(usual - median) > 0.5 * median).mean())
-        half = len(usual) // 2
-        early, late = float(np.median(usual[:half])), float(np.median(usual[half:]))
+        usual = steps < 10.0 * median
+        uneven = float((np.abs(steps[usual] - median) > 0.5 * median).mean())
+        first = signal.times[1:] < 0.5 * (signal.times[0] + signal.times[-1])
+        if min((usual & first).sum(), (usual & ~first).sum()) < 10:
+            continue
+        early, late = float(np.median(steps[usual & first])), float(np.median(steps[usual & ~first]))
         if not 0.67 < early / late < 1.5:
             message = f"{signal.name}: its rate changes from {1 / early:.0f} to {1 / late:.0f} Hz"
         elif uneven > 0.2:

@@ -11,7 +11,8 @@ from jaxtyping import Float64
 from rotorid.logs.flight import Flight
 from rotorid.signals.airborne import GRAVITY
 from rotorid.signals.findings import Finding, Severity
-from rotorid.signals.series import Intervals, between, inside
+from rotorid.signals.series import Intervals, between, inside, integral, windows
+from rotorid.signals.turning import interpolate, rotate
 
 _WINDOW: Final = 0.5
 _KNOWN_RATIOS: Final = (
@@ -31,6 +32,9 @@ def gravity(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         return
     name = ("specific_force",)
     force = quiet_force(flight, flying)
+    when = "at rest or in hover"
+    if len(force) < 3:
+        force, when = moving_force(flight, flying), "less the acceleration"
     if len(force) < 3:
         yield Finding(
             "gravity",
@@ -45,7 +49,7 @@ def gravity(flight: Flight, flying: Intervals) -> Iterator[Finding]:
     uncertainty = max(spread / np.sqrt(len(norms)), 0.002 * norm)
     ratio = norm / GRAVITY
     share = np.median(force, axis=0) / max(norm, 1e-9)
-    found = f"specific force at rest or in hover is {norm:.2f} ± {uncertainty:.2f} m/s^2"
+    found = f"specific force {when} is {norm:.2f} ± {uncertainty:.2f} m/s^2"
     axis = int(np.argmax(np.abs(share)))
     if norm < 1e-3:
         yield Finding(
@@ -69,7 +73,7 @@ def gravity(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         yield Finding(
             "gravity",
             Severity.ERROR,
-            f"specific force in hover points down (z {share[2] * norm:.2f} m/s^2): body z is down (FRD)",
+            f"specific force {when} points down (z {share[2] * norm:.2f} m/s^2): body z is down (FRD)",
             name,
             "negate y and z, or say frame FRD in the mapping",
         )
@@ -77,7 +81,8 @@ def gravity(flight: Flight, flying: Intervals) -> Iterator[Finding]:
     if off <= max(0.015, 2.0 * uncertainty / GRAVITY):
         yield Finding("gravity", Severity.OK, f"{found}, g is {GRAVITY}", name)
         return
-    likely = next((words for known, words in _KNOWN_RATIOS if abs(ratio / known - 1.0) < 0.02), "")
+    known, words = min(_KNOWN_RATIOS, key=lambda entry: abs(ratio / entry[0] - 1.0))
+    likely = words if abs(ratio / known - 1.0) < 0.02 else ""
     if off <= 0.04:
         yield Finding(
             "gravity",
@@ -121,6 +126,21 @@ def quiet_force(flight: Flight, flying: Intervals) -> Float64[np.ndarray, "n 3"]
         change = between(starts + _WINDOW, v.times, v.values) - between(starts, v.times, v.values)
         quiet &= np.linalg.norm(change, axis=1) < 0.15
     return mean[quiet]
+
+
+def moving_force(flight: Flight, flying: Intervals) -> Float64[np.ndarray, "n 3"]:
+    """Mean specific force of each two seconds less the change of velocity, m/s^2, in the world; it must be upward."""
+    if any(n not in flight for n in ("velocity", "attitude")):
+        return np.empty((0, 3))
+    f, q, v = (flight[n] for n in ("specific_force", "attitude", "velocity"))
+    width = 4.0 * _WINDOW
+    starts = windows([f.times, q.times, v.times], flying, width, width)
+    if not len(starts):
+        return np.empty((0, 3))
+    world = rotate(interpolate(f.times, q.times, q.values), f.values)
+    measured = integral(starts + width, f.times, world) - integral(starts, f.times, world)
+    changed = between(starts + width, v.times, v.values) - between(starts, v.times, v.values)
+    return (measured - changed) / width * np.array([0.0, 0.0, 1.0])
 
 
 def _off_flight_edges(times: np.ndarray, flying: Intervals) -> np.ndarray:

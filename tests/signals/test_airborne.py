@@ -1,0 +1,134 @@
+"""When a vehicle flies: made flights with known take-off and landing, and recorded ones looked at by eye."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotorid.logs.flight import Flight, Signal
+from rotorid.logs.read import read
+from rotorid.signals.airborne import airborne
+from rotorid.signals.series import length
+
+from .flying import LIFT_OFF, TOUCH_DOWN, change, cut, make_flight
+
+RECORDED = {
+    "ardupilot_delorean/00000003.BIN": [],
+    "ardupilot_delorean/00000005.BIN": [(45.0, 62.6)],
+    "ardupilot_delorean/00000006.BIN": [(59.8, 69.7)],
+    "ardupilot_sitl/dev.BIN": [(4.0, 167.0)],
+    "crazyflie_arpl/log10": [(5.9, 42.7)],
+    "crazyflie_arpl/log15": [(11.8, 54.3)],
+    "crazyflie_arpl/log16": [(14.7, 22.4), (27.3, 32.8)],
+    "crazyflie_crazyswarm2/log146": [(0.0, 5.745)],
+    "crazyflie_crazyswarm2/log201": [(0.0, 16.378)],
+    "crazyflie_crazyswarm2/log206": [(0.0, 5.928)],
+    "px4_samples/sample.ulg": [],
+    "px4_samples/sample_appended_multiple.ulg": [],
+    "px4_samples/sample_log_small.ulg": [],
+    "px4_samples/sample_logging_tagged_and_default_params.ulg": [],
+    "px4_samples/sample_px4_events.ulg": [(19.5, 26.3)],
+    "px4_sih/default_logging.ulg": [(3.4, 67.8)],
+    "px4_sih/dev.ulg": [(3.4, 199.2)],
+}
+"""Between the moments at which it leaves and touches the ground; what is found lies in it, and fills most of it."""
+
+
+def only_interval(flight: Flight) -> tuple[float, float]:
+    (interval,) = airborne(flight)
+    return interval
+
+
+@pytest.mark.parametrize(
+    "leave_out",
+    [
+        (),
+        ("position",),
+        ("specific_force",),
+        ("rotor_command",),
+        ("position", "velocity", "attitude"),
+        ("rotor_command", "body_rate", "specific_force"),
+    ],
+    ids=" ".join,
+)
+def test_take_off_and_landing_are_found_whatever_is_missing(leave_out: tuple[str, ...]) -> None:
+    start, end = only_interval(make_flight(leave_out=leave_out))
+    assert LIFT_OFF < start < LIFT_OFF + 2.0
+    assert TOUCH_DOWN - 2.0 < end < TOUCH_DOWN + 0.3
+
+
+def test_a_log_that_begins_and_ends_in_flight_keeps_its_ends() -> None:
+    assert only_interval(cut(make_flight(), 10.0, 30.0)) == (10.0, 30.0)
+
+
+def test_motors_that_turn_on_the_ground_are_no_flight() -> None:
+    assert airborne(cut(make_flight(), 0.0, LIFT_OFF)) == []
+
+
+def test_a_short_pause_of_the_motors_in_a_dive_belongs_to_the_flight() -> None:
+    flight = make_flight()
+    command = flight["rotor_command"]
+    dive = (command.times > 20.0) & (command.times < 20.6)
+    found = airborne(change(flight, "rotor_command", np.where(dive[:, None], 0.0, command.values)))
+    assert len(found) == 1
+
+
+def test_two_hops_are_two_flights() -> None:
+    flight = make_flight(leave_out=("position", "velocity", "attitude"))
+    command = flight["rotor_command"]
+    ground = (command.times > 20.0) & (command.times < 25.0)
+    found = airborne(change(flight, "rotor_command", np.where(ground[:, None], 0.0, command.values)))
+    assert len(found) == 2
+
+
+def test_the_landed_flag_takes_away() -> None:
+    flag = Signal("airborne", np.array([0.0, 8.0, 40.0]), np.array([[0.0], [1.0], [0.0]]), "made")
+    start, end = only_interval(make_flight().with_signals(flag))
+    assert 8.0 <= start < 8.5
+    assert 39.0 < end <= 40.0
+
+
+def test_a_shock_before_the_motors_stop_ends_the_flight() -> None:
+    flight = make_flight(leave_out=("position", "velocity", "attitude"))
+    force = flight["specific_force"]
+    hit = np.abs(force.times - 44.0) < 0.015
+    _, end = only_interval(change(flight, "specific_force", np.where(hit[:, None], 60.0, force.values)))
+    assert 43.0 < end < 44.0
+
+
+def test_a_height_that_drifts_on_the_ground_is_no_climb() -> None:
+    flight = make_flight()
+    position, command = flight["position"], flight["rotor_command"]
+    waiting = (command.times > 0.5) & (command.times < LIFT_OFF)
+    drift = np.interp(position.times, [0.5, LIFT_OFF], [0.0, 0.15])[:, None] * np.array([0.0, 0.0, 1.0])
+    flight = change(flight, "position", position.values + drift)
+    flight = change(flight, "rotor_command", np.where(waiting[:, None], 0.42, command.values))
+    start, _ = only_interval(flight)
+    assert start > LIFT_OFF
+
+
+def test_without_any_evidence_the_whole_log_counts() -> None:
+    names = ("position", "velocity", "rotor_command", "battery_voltage")
+    flight = make_flight(leave_out=names)
+    assert airborne(flight) == [(flight.start, flight.end)]
+
+
+def test_empty_and_tiny_flights() -> None:
+    assert airborne(Flight({}, Path("x"), "table-csv")) == []
+    flight = make_flight()
+    one = [Signal(s.name, s.times[:1], s.values[:1], s.source) for s in flight.signals.values()]
+    assert airborne(flight.with_signals(*one)) == []
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_flights(flights: Path, name: str) -> None:
+    path = flights / name
+    if not path.exists():
+        pytest.skip(f"no {name} here")
+    found, free = airborne(read(path)), RECORDED[name]
+    assert len(found) == len(free)
+    for (start, end), (lift_off, touch_down) in zip(found, free, strict=True):
+        assert lift_off <= start < end <= touch_down
+    assert length(found) >= 0.85 * length(free)
