@@ -81,7 +81,9 @@ def _input_name(path: tuple[Any, ...]) -> str:
 
 def _matrix(shape: Sequence[int]) -> tuple[int, int]:
     if len(shape) > 2:
-        raise SettingError(f"an input or output of shape {tuple(shape)} has more than the two dimensions of CasADi")
+        raise SettingError(
+            f"an input or output of shape {tuple(shape)} has more than the two dimensions of CasADi"
+        )
     rows, columns = (*shape, 1, 1)[:2]
     return rows, columns
 

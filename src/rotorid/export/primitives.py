@@ -1,10 +1,10 @@
 """JAX primitives on arrays of CasADi scalars: the rules that `rotorid.export.casadi` runs a jaxpr by.
 
-    structural      move elements only (reshape, slice, gather, pad, ...): run on the elements, or on their indices
-    elementwise     one formula on scalars (sin, mul, select_n, ...): a table
-    reductions      a binary formula along axes
-    linear algebra  dot_general; Cholesky, triangular solves and QR of small matrices, unrolled
-    calls           jit, custom derivatives, cond, scan, while: the inner jaxpr is run in turn
+structural      move elements only (reshape, slice, gather, pad, ...): run on the elements, or on their indices
+elementwise     one formula on scalars (sin, mul, select_n, ...): a table
+reductions      a binary formula along axes
+linear algebra  dot_general; Cholesky, triangular solves and QR of small matrices, unrolled
+calls           jit, custom derivatives, cond, scan, while: the inner jaxpr is run in turn
 """
 
 from __future__ import annotations
@@ -99,7 +99,11 @@ def _split(run: Run, equation: Any, x: Value) -> list[Value]:
 
 
 def _unstack(run: Run, equation: Any, x: Value) -> list[Value]:
-    return list(np.moveaxis(x, equation.params["axis"], 0)) if x.ndim > 1 else [x[i : i + 1] for i in range(len(x))]
+    return (
+        list(np.moveaxis(x, equation.params["axis"], 0))
+        if x.ndim > 1
+        else [x[i : i + 1] for i in range(len(x))]
+    )
 
 
 def _keep(run: Run, equation: Any, x: Value) -> Value:
@@ -107,11 +111,15 @@ def _keep(run: Run, equation: Any, x: Value) -> Value:
 
 
 def _of_parameters(function: Callable[..., Value], **names: str) -> Callable[..., Value]:
-    return lambda run, equation, x: function(x, **{ours: equation.params[theirs] for ours, theirs in names.items()})
+    return lambda run, equation, x: function(
+        x, **{ours: equation.params[theirs] for ours, theirs in names.items()}
+    )
 
 
 _STRUCTURAL: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("reshape", "squeeze", "expand_dims", "copy", "copy_p", "stop_gradient", "device_put"), _keep),
+    **dict.fromkeys(
+        ("reshape", "squeeze", "expand_dims", "copy", "copy_p", "stop_gradient", "device_put"), _keep
+    ),
     **dict.fromkeys(("reduce_precision", "optimization_barrier", "sharding_constraint"), _keep),
     "slice": _slice,
     "broadcast_in_dim": _broadcast,
@@ -119,7 +127,9 @@ _STRUCTURAL: dict[str, Callable[..., Any]] = {
     "unstack": _unstack,
     "transpose": _of_parameters(np.transpose, axes="permutation"),
     "rev": _of_parameters(np.flip, axis="dimensions"),
-    "concatenate": lambda run, eqn, *xs: np.concatenate([x.astype(object) for x in xs], axis=eqn.params["dimension"]),
+    "concatenate": lambda run, eqn, *xs: np.concatenate(
+        [x.astype(object) for x in xs], axis=eqn.params["dimension"]
+    ),
     "stack": lambda run, eqn, *xs: np.stack([x.astype(object) for x in xs], axis=eqn.params["axis"]),
     "gather": _by_index(0),
     "dynamic_slice": _by_index(0),
@@ -243,7 +253,9 @@ def _dot_general(run: Run, equation: Any, a: Value, b: Value) -> Value:
 
     left = a.transpose(*batch_a, *free_a, *contract_a).reshape(-1, size(a, free_a), size(a, contract_a))
     right = b.transpose(*batch_b, *contract_b, *free_b).reshape(-1, size(b, contract_b), size(b, free_b))
-    return np.matmul(left.astype(object), right.astype(object))  # batch, left free, right free: as JAX orders them
+    return np.matmul(
+        left.astype(object), right.astype(object)
+    )  # batch, left free, right free: as JAX orders them
 
 
 _ALGEBRA: dict[str, Callable[..., Any]] = {
@@ -288,7 +300,9 @@ def _scan(run: Run, equation: Any, *inputs: Value) -> list[Value]:
     order = reversed(range(p["length"])) if p["reverse"] else range(p["length"])
     rows: list[list[Value]] = []
     for i in order:
-        outputs = run(inner.jaxpr, inner.consts, [*constants, *carry, *(x[i : i + 1].reshape(x.shape[1:]) for x in xs)])
+        outputs = run(
+            inner.jaxpr, inner.consts, [*constants, *carry, *(x[i : i + 1].reshape(x.shape[1:]) for x in xs)]
+        )
         carry, row = outputs[: p["num_carry"]], outputs[p["num_carry"] :]
         rows.append(row)
     rows = rows[::-1] if p["reverse"] else rows
@@ -302,7 +316,9 @@ def _while(run: Run, equation: Any, *inputs: Value) -> list[Value]:
     while True:
         (going,) = run(condition.jaxpr, condition.consts, [*inputs[:n], *carry])
         if is_traced(going):
-            raise UnsupportedPrimitiveError("a `while` loop whose length depends on an input cannot be unrolled")
+            raise UnsupportedPrimitiveError(
+                "a `while` loop whose length depends on an input cannot be unrolled"
+            )
         if not going:
             return carry
         carry = run(body.jaxpr, body.consts, [*inputs[n:m], *carry])
@@ -316,5 +332,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "while": _while,
 }
 
-RULES: dict[str, Rule] = {name: Rule(apply) for name, apply in (_STRUCTURAL | _ELEMENTWISE | _ALGEBRA).items()}
+RULES: dict[str, Rule] = {
+    name: Rule(apply) for name, apply in (_STRUCTURAL | _ELEMENTWISE | _ALGEBRA).items()
+}
 RULES |= {name: Rule(apply, calls=True) for name, apply in _CALLS.items()}

@@ -1,0 +1,187 @@
+"""Simulated flights: a reference is flown by NMPC on a plant whose mass changes, and sensors write the log.
+
+The framework of seed 000, figure 4: the controller plans on measured states with the dynamics of a vehicle of nominal
+mass; the true dynamics, with the true mass, give the next state. A flight is a pure function of trajectory, mass
+profile, seed and settings, in float64 whatever JAX is set to, and the same to the last bit.
+
+Rows come at 100 Hz, control at 50 Hz, the plant is integrated at 1 kHz. In the row at t_k, states are those at t_k, and
+the inputs (thrust, body rate, rotor command) are those applied from t_k until the next row: a zero-order hold, as a
+log of commands has it. The specific force is that at t_k under the inputs of the row before, since an accelerometer
+measures the past.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float64
+
+from rotorid.control.nmpc import NMPC, Plan
+from rotorid.errors import SettingError
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.multirotor import BareMultirotor
+from rotorid.simulation.plant import STEP, Plant, flight_interval, plant_outputs
+from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS, mass_profile
+from rotorid.simulation.sensors import MEASURED, Noise, Sensors, draw, state_plus
+from rotorid.simulation.trajectories import RATE, TRAJECTORIES, Reference, reference
+
+MAXIMUM_THRUST = 20.0
+"""Limit on the commanded thrust, N: about twice the nominal weight."""
+
+MAXIMUM_BODY_RATE = 6.0
+"""Limit on each commanded body rate, rad/s."""
+
+_CONTROL_EVERY = 2  # rows
+_HORIZON = 20  # steps
+_HORIZON_ROWS = 5  # rows a step of the horizon
+_STEPS = round(1.0 / (RATE * STEP))  # plant steps a row
+
+
+@dataclasses.dataclass(frozen=True)
+class Flown:
+    """The truth of a flight, one row every 1 / RATE seconds.
+
+    states: packed as `BareMultirotor.states`, then the thrust where the plant has motor lag. inputs: thrust (N) and body
+    rate (rad/s) applied from the row on. mass: kg. solve_seconds: of each control. failures: controls that were not solved.
+    """
+
+    times: Float64[np.ndarray, " n"]
+    states: Float64[np.ndarray, "n states"]
+    inputs: Float64[np.ndarray, "n 4"]
+    mass: Float64[np.ndarray, " n"]
+    solve_seconds: Float64[np.ndarray, " controls"]
+    failures: int
+
+
+def simulate(
+    trajectory: str = "loop",
+    mass_profile: str = "steps",
+    seed: int = 0,
+    *,
+    duration: float = 20.0,
+    sensors: Sensors = Sensors(),  # noqa: B008
+    plant: Plant = Plant(),  # noqa: B008
+) -> Flight:
+    """One simulated flight, as a log.
+
+    trajectory: one of `TRAJECTORIES`. mass_profile: one of `MASS_PROFILES`. seed: of sizes, speeds, masses and noise.
+    duration: s. The flight has the signals position, velocity, attitude, body_rate, thrust and true_mass; specific_force
+    and rotor_command where the sensors have them; true_force (of the air) where the plant has drag.
+    """
+    flown, noise = fly(trajectory, mass_profile, seed, duration=duration, sensors=sensors, plant=plant)
+    return log(flown, noise, sensors, plant, name=f"{trajectory}-{mass_profile}-{seed}")
+
+
+def fly(
+    trajectory: str, profile: str, seed: int, *, duration: float, sensors: Sensors, plant: Plant
+) -> tuple[Flown, Noise]:
+    """The truth of a simulated flight, and the noise that its sensors add."""
+    if duration <= 0 or seed < 0:
+        raise SettingError(
+            f"a flight of {duration:g} s with seed {seed}: the duration must be positive, the seed 0 or more"
+        )
+    wanted = reference(trajectory, seed, duration + _HORIZON * _HORIZON_ROWS / RATE, mass=NOMINAL_MASS)
+    rows = round(duration * RATE) + 1
+    fine = STEP * (np.arange(rows * _STEPS) + 0.5)
+    masses = mass_profile(profile, seed, fine, duration).reshape(rows, _STEPS)
+    mass = mass_profile(profile, seed, np.arange(rows) / RATE, duration)
+    noise = draw(sensors, rows, [seed, TRAJECTORIES.index(trajectory), MASS_PROFILES.index(profile)])
+    return follow(wanted, mass, masses, noise, plant), noise
+
+
+def follow(
+    wanted: Reference,
+    mass: Float64[np.ndarray, " n"],
+    masses: Float64[np.ndarray, "n steps"],
+    noise: Noise,
+    plant: Plant,
+) -> Flown:
+    """Fly a reference, which must reach a horizon beyond the last row. mass: kg in each row. masses: in each plant step."""
+    controller, interval, plus = _controller(), flight_interval(plant, _STEPS), state_plus()
+    target_states = np.column_stack([wanted.attitude, wanted.position, wanted.velocity])
+    target_inputs = np.column_stack([wanted.thrust, wanted.body_rate])
+    window = _HORIZON_ROWS * np.arange(_HORIZON + 1)
+    lagging = plant.motor_time_constant > 0
+    x = np.concatenate([target_states[0], [mass[0] / NOMINAL_MASS * target_inputs[0, 0]] if lagging else []])
+    plan: Plan | None = None
+    u, states, inputs, seconds, failures = target_inputs[0], [], [], [], 0
+    for k in range(len(mass)):
+        if k % _CONTROL_EVERY == 0:
+            measured = np.asarray(plus(x[:10], noise.state[k])).ravel()
+            plan = controller.solve(
+                measured,
+                target_states[k + window],
+                target_inputs[k + window[:-1]],
+                plan,
+                elapsed=_CONTROL_EVERY / RATE,
+                iterations=1 if plan else 5,
+            )
+            u = plan.inputs[0]
+            failures += not plan.solved
+            seconds.append(plan.seconds)
+        states.append(x)
+        inputs.append(u)
+        x = np.asarray(interval(x, u, masses[k])).ravel()
+    return Flown(
+        np.arange(len(mass)) / RATE, np.array(states), np.array(inputs), mass, np.array(seconds), failures
+    )
+
+
+def log(flown: Flown, noise: Noise, sensors: Sensors, plant: Plant, *, name: str) -> Flight:
+    """What the sensors write of a flight."""
+    n = len(flown.times)
+    measured = np.asarray(state_plus().map(n)(flown.states[:, :10].T, noise.state.T)).T
+    signals = {}
+
+    def add(name: str, values: np.ndarray, source: str, rows: np.ndarray | slice = slice(None)) -> None:
+        signals[name] = Signal(name, flown.times[rows], values.reshape(n, -1)[rows], source)
+
+    late = np.maximum(np.arange(n) - sensors.delay, 0)
+    for i, kind in enumerate(MEASURED):
+        rows = np.flatnonzero(noise.kept[:, i] & (np.arange(n) >= sensors.delay))
+        add(kind, measured[late][:, BareMultirotor.states.stored[kind]], "simulated, with noise", rows)
+    add("body_rate", flown.inputs[:, 1:] + noise.body_rate, "simulated")
+    add("thrust", flown.inputs[:, 0], "simulated command")
+    if sensors.rotor_command:
+        add(
+            "rotor_command",
+            np.repeat(flown.inputs[:, :1] / MAXIMUM_THRUST, 4, axis=1),
+            "simulated, equal shares",
+        )
+    before = flown.inputs[np.maximum(np.arange(n) - 1, 0)]
+    outputs = plant_outputs(plant).map(n)(flown.states.T, before.T, flown.mass[None])
+    specific_force, force = (np.asarray(y).T for y in outputs)
+    if sensors.specific_force_noise is not None:
+        add("specific_force", specific_force + noise.specific_force, "simulated, with noise")
+    if plant.drag:
+        add("true_force", force, "simulated truth")
+    add("true_mass", flown.mass, "simulated truth")
+    notes = (f"the controller kept its last plan {flown.failures} times",) if flown.failures else ()
+    return Flight(
+        signals,
+        source=Path(name),
+        format="simulation",
+        vehicle="simulated multirotor",
+        notes=notes,
+        parameters={"nominal_mass": NOMINAL_MASS, "maximum_thrust": MAXIMUM_THRUST},
+    )
+
+
+@functools.cache
+def _controller() -> NMPC:
+    """The NMPC of every simulated flight: it knows the nominal mass only."""
+    return NMPC(
+        BareMultirotor(),
+        horizon=_HORIZON,
+        dt=_HORIZON_ROWS / RATE,
+        state_weights={"attitude": 1.0, "position": 60.0, "velocity": 2.0},
+        input_weights={"thrust": 0.02, "body_rate": 0.2},
+        input_bounds={
+            "thrust": (0.0, MAXIMUM_THRUST),
+            "body_rate": (-MAXIMUM_BODY_RATE, MAXIMUM_BODY_RATE),
+        },
+        parameters={"mass": NOMINAL_MASS},
+    )
