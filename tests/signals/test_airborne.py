@@ -33,7 +33,7 @@ RECORDED = {
     "px4_sih/default_logging.ulg": [(3.4, 67.8)],
     "px4_sih/dev.ulg": [(3.4, 199.2)],
 }
-"""Between the moments at which it leaves and touches the ground; what is found lies in it, and fills most of it."""
+"""From leaving the ground to touching it again; what is found lies in it, and fills most of it."""
 
 
 def only_interval(flight: Flight) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import typer
 from rotorid.cli.convert import convert
 from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.inspect import inspect
+from rotorid.cli.track import track
 
 app = typer.Typer(
     name="rotorid",
@@ -21,14 +22,16 @@ app = typer.Typer(
 
 app.command("inspect")(inspect)
 app.command("convert")(convert)
+app.command("track")(track)
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool) -> bool:
     if wanted:
         from importlib.metadata import version
 
         typer.echo(f"rotorid {version('rotorid')}")
         raise typer.Exit()
+    return wanted
 
 
 @app.callback()

@@ -73,7 +73,9 @@ def integral(
     return total[index] + rest * (values[index] + 0.5 * slope * rest)
 
 
-def windows(clocks: list[Series], intervals: Intervals, width: float, step: float) -> Series:
+def windows(
+    clocks: list[Float64[np.ndarray, " _"]], intervals: Intervals, width: float, step: float
+) -> Float64[np.ndarray, " windows"]:
     """Starts, s, of the windows of `width` s that lie in the intervals and in which no clock has a gap.
 
     A gap is a third of the window without a sample, or three samples missing where that is longer.

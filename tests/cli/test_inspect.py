@@ -1,0 +1,54 @@
+"""`rotorid inspect` on terminals of any width, and for machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rotorid.cli.app import app
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_the_page_fits_its_terminal(flight_csv: Path, width: int) -> None:
+    result = CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["inspect", str(flight_csv)])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= width
+    assert "\x1b" not in result.stdout
+    for words in ("flight.csv", "Signals", "Checks", "What this log can tell", "specific_force", "motor lag"):
+        assert words in result.stdout
+
+
+def test_an_old_terminal_gets_plain_icons(flight_csv: Path) -> None:
+    import os
+    import subprocess
+    import sys
+
+    environment = os.environ | {"PYTHONIOENCODING": "ascii:replace", "PYTHONUTF8": "0"}
+    result = subprocess.run(
+        [sys.executable, "-m", "rotorid", "inspect", str(flight_csv)], capture_output=True, env=environment
+    )
+    assert result.returncode == 0, result.stderr
+    assert b"+ yes" in result.stdout
+
+
+def test_json_says_the_same(flight_csv: Path) -> None:
+    result = CliRunner().invoke(app, ["inspect", str(flight_csv), "--json"])
+    assert result.exit_code == 0
+    data = json.loads(result.stdout)
+    assert data["format"] == "table-csv"
+    assert [s["name"] for s in data["signals"]] == ["position", "attitude", "specific_force", "thrust"]
+    assert data["airborne"] == [[0.0, pytest.approx(9.98)]]
+    assert {a["verdict"] for a in data["abilities"]} <= {"yes", "weak", "no"}
+    assert {"check", "severity", "message", "signals", "remedy"} == set(data["findings"][0])
+
+
+def test_every_recorded_flight_has_a_page(flights: Path) -> None:
+    kinds = ("*/*.ulg", "*/*.BIN", "crazyflie_*/log*")
+    for log in sorted(p for kind in kinds for p in flights.glob(kind)):
+        result = CliRunner(env={"COLUMNS": "100"}).invoke(app, ["inspect", str(log)])
+        assert result.exit_code == 0, result.output
+        assert "Checks" in result.stdout
