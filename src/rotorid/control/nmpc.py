@@ -5,13 +5,14 @@ Over a horizon of N steps of dt seconds, from the present state x_0,
     minimise    sum_k  | x_k [-] xref_k |^2_W  +  | u_k - uref_k |^2_V       (the last state weighs more)
     subject to  x_{k+1} = step(x_k, u_k),    lower <= u_k <= upper
 
-by multiple shooting. Each iteration is a Gauss-Newton step of sequential quadratic programming in the tangent spaces,
-x_k <- x_k [+] dx_k, so that a rotation takes three unknowns and stays a rotation. The quadratic program goes to HPIPM
-in the order that it solves stage by stage (u_0, x_1, u_1, ..., x_N; x_0 is known). One iteration per call is enough
-where the last plan, moved on in time, is the next guess.
+by multiple shooting. Each iteration is a Gauss-Newton step of sequential quadratic programming in the tangent
+spaces, x_k <- x_k [+] dx_k, so that a rotation takes three unknowns and stays a rotation. The quadratic
+program goes to HPIPM in the order that it solves stage by stage (u_0, x_1, u_1, ..., x_N; x_0 is known). One
+iteration per call is enough where the last plan, moved on in time, is the next guess.
 
-Reference: M. Diehl, H. G. Bock, J. P. Schlöder, A real-time iteration scheme for nonlinear optimization in optimal
-feedback control, SIAM J. Control Optim. 43 (2005) 1714-1736; G. Frison, M. Diehl, HPIPM, IFAC-PapersOnLine 53 (2020).
+Reference: M. Diehl, H. G. Bock, J. P. Schlöder, A real-time iteration scheme for nonlinear optimization in
+optimal feedback control, SIAM J. Control Optim. 43 (2005) 1714-1736; G. Frison, M. Diehl, HPIPM,
+IFAC-PapersOnLine 53 (2020).
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from rotorid.numerics import integrators
 _FREE = 1e4
 """Bound on an unbounded unknown: HPIPM through CasADi takes a finite one on each."""
 _TINY = 1e-30
-"""A start at zero that CasADi does not drop: its HPIPM interface needs every input (and every output) to exist."""
+"""A start at zero that CasADi does not drop: its HPIPM interface needs every input (and every output) to
+exist."""
 
 Weights = Mapping[str, float | tuple[float, ...]]
 """Weight of each block's tangent dimensions, per unit squared."""
@@ -44,9 +46,9 @@ Weights = Mapping[str, float | tuple[float, ...]]
 class Plan:
     """A solution, and the guess of the next one.
 
-    states: x_0 to x_N. inputs: u_0 to u_{N-1}; u_0 is the control. solved: whether the program was solved; where it was
-    not, the plan is the last one moved on in time. failures: how many calls in a row of guesses were not solved.
-    seconds: time that the solution took.
+    states: x_0 to x_N. inputs: u_0 to u_{N-1}; u_0 is the control. solved: whether the program was solved;
+    where it was not, the plan is the last one moved on in time. failures: how many calls in a row of guesses
+    were not solved. seconds: time that the solution took.
     """
 
     states: Float64[np.ndarray, "N+1 size"]
@@ -59,9 +61,9 @@ class Plan:
 class NMPC:
     """A controller of a System: a pure function of state, references and the last plan.
 
-    horizon: number of steps N. dt: length of a step, s. state_weights, input_weights: by block name. input_bounds: by
-    input block, lower and upper in its unit. terminal: factor on the weights of the last state. parameters: values that
-    differ from the System's priors; the controller knows no others.
+    horizon: number of steps N. dt: length of a step, s. state_weights, input_weights: by block name.
+    input_bounds: by input block, lower and upper in its unit. terminal: factor on the weights of the last
+    state. parameters: values that differ from the System's priors; the controller knows no others.
     """
 
     def __init__(
@@ -109,8 +111,9 @@ class NMPC:
     ) -> Plan:
         """The plan from state x. Row k of the references is wanted k dt from now.
 
-        guess: the last plan, solved `elapsed` seconds ago. Without one, start from the reference; then more than one
-        iteration is due. A program that cannot be solved gives the guess moved on in time, and counts in `failures`.
+        guess: the last plan, solved `elapsed` seconds ago. Without one, start from the reference; then more
+        than one iteration is due. A program that cannot be solved gives the guess moved on in time, and
+        counts in `failures`.
         """
         start = time.perf_counter()
         last = self.guess(reference_states, reference_inputs) if guess is None else guess
@@ -151,8 +154,8 @@ def _weights(space: Space, weights: Weights, argument: str) -> Float64[np.ndarra
 class _Stage:
     """One stage, linearised at (x, u, following) with references, as columns of the quadratic program.
 
-    columns: of the constraint matrix, [-I 0; A B], where dx_{k+1} = A dx + B du + gap. hessian, gradient: of the cost in
-    (dx, du), J^T W J with J the Jacobian of (x [+] dx) [-] xref (Gauss-Newton).
+    columns: of the constraint matrix, [-I 0; A B], where dx_{k+1} = A dx + B du + gap. hessian, gradient: of
+    the cost in (dx, du), J^T W J with J the Jacobian of (x [+] dx) [-] xref (Gauss-Newton).
     """
 
     symbols: list[ca.SX]
@@ -204,10 +207,12 @@ def _program(
     bounds: np.ndarray,
     parameters: Mapping[str, Any],
 ) -> ca.Function:
-    """One iteration: (x, states, inputs, moved, references) -> (states, inputs, and both only moved on in time).
+    """One iteration: (x, states, inputs, moved, references) -> (states, inputs, and both only moved on in
+    time).
 
-    `moved` is the part of a step by which the guess is older than x. All stages are evaluated by one function, and
-    their nonzeros, laid one after the other, are those of the program's matrices in CasADi's order (by columns).
+    `moved` is the part of a step by which the guess is older than x. All stages are evaluated by one
+    function, and their nonzeros, laid one after the other, are those of the program's matrices in CasADi's
+    order (by columns).
     """
     space, n, m = system.states, system.states.dim, system.inputs.size
     stage = _stage(system, dt, W, V, parameters)

@@ -1,8 +1,9 @@
 """JAX to CasADi: trace a function to its jaxpr and run that on CasADi scalars.
 
-A traced value is a numpy array: of numbers where it is known while tracing (constants are folded), of dtype object
-with one CasADi SX scalar an element where it depends on an input. Loops (`scan`, and `while` with a condition known at
-trace time) are unrolled; a branch on a traced value computes both sides and chooses, as CasADi evaluates everything.
+A traced value is a numpy array: of numbers where it is known while tracing (constants are folded), of dtype
+object with one CasADi SX scalar an element where it depends on an input. Loops (`scan`, and `while` with a
+condition known at trace time) are unrolled; a branch on a traced value computes both sides and chooses, as
+CasADi evaluates everything.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ __all__ = ["UnsupportedPrimitiveError", "to_casadi"]
 def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> ca.Function:
     """The CasADi function that computes the same as a JAX function, in float64.
 
-    examples: arguments of the shapes to trace for (arrays, numbers or pytrees of them; their values do not matter).
-    Each leaf becomes an input (in0, in1_mass, ...), and each leaf of the result an output (out0, ...), of at most two
-    dimensions; a vector is a column.
+    examples: arguments of the shapes to trace for (arrays, numbers or pytrees of them; their values do not
+    matter). Each leaf becomes an input (in0, in1_mass, ...), and each leaf of the result an output (out0,
+    ...), of at most two dimensions; a vector is a column.
     """
     with jax.enable_x64(True):
         examples = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), examples)

@@ -1,10 +1,12 @@
 """JAX primitives on arrays of CasADi scalars: the rules that `rotorid.export.casadi` runs a jaxpr by.
 
-structural      move elements only (reshape, slice, gather, pad, ...): run on the elements, or on their indices
-elementwise     one formula on scalars (sin, mul, select_n, ...): a table
-reductions      a binary formula along axes
-linear algebra  dot_general; Cholesky, triangular solves and QR of small matrices, unrolled
-calls           jit, custom derivatives, cond, scan, while: the inner jaxpr is run in turn
+Their kinds:
+
+    structural      move elements only (reshape, slice, gather, ...): run on the elements, or on their indices
+    elementwise     one formula on scalars (sin, mul, select_n, ...): a table
+    reductions      a binary formula along axes
+    linear algebra  dot_general; Cholesky, triangular solves and QR of small matrices, unrolled
+    calls           jit, custom derivatives, cond, scan, while: the inner jaxpr is run in turn
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ class UnsupportedPrimitiveError(SettingError):
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """apply(run, equation, *inputs) gives the output, or the outputs of a primitive that has several. calls: whether it
-    runs inner jaxprs, and so is due even where every input is known."""
+    """How one primitive is run.
+
+    apply(run, equation, *inputs) gives the output, or the outputs of a primitive that has several. calls:
+    whether it runs inner jaxprs, and so is due even where every input is known."""
 
     apply: Callable[..., Any]
     calls: bool = False
@@ -46,11 +50,12 @@ def is_traced(value: Value) -> bool:
     return value.dtype == object
 
 
-# --- structural -------------------------------------------------------------------------------------------------
+# --- structural ---------------------------------------------------------------------------------------------
 
 
 def _by_index(*data: int) -> Callable[..., Value]:
-    """Runs the primitive itself on the indices of the elements of its data arguments; the others must be known."""
+    """Runs the primitive itself on the indices of the elements of its data arguments; the others must be
+    known."""
 
     def rule(run: Run, equation: Any, *inputs: Value) -> Value:
         if any(is_traced(v) for i, v in enumerate(inputs) if i not in data):
@@ -139,7 +144,7 @@ _STRUCTURAL: dict[str, Callable[..., Any]] = {
     "scatter-add": _scatter_add,
 }
 
-# --- elementwise ------------------------------------------------------------------------------------------------
+# --- elementwise --------------------------------------------------------------------------------------------
 
 
 def _map(function: Callable[..., Any], *values: Value) -> Value:
@@ -171,7 +176,7 @@ def _choose(which: Any, *cases: Any) -> Any:
 
 def _convert(run: Run, equation: Any, x: Value) -> Value:
     new, old = np.dtype(equation.params["new_dtype"]), np.dtype(equation.invars[0].aval.dtype)
-    if new == bool and old != bool:
+    if new.kind == "b" and old.kind != "b":
         return _map(lambda e: e != 0, x)
     if new.kind in "iu" and old.kind == "f":
         return _map(lambda e: ca.sign(e) * ca.floor(ca.fabs(e)), x)
@@ -180,7 +185,7 @@ def _convert(run: Run, equation: Any, x: Value) -> Value:
 
 def _logical(function: Callable[..., Any]) -> Callable[..., Value]:
     def rule(run: Run, equation: Any, *values: Value) -> Value:
-        if equation.invars[0].aval.dtype != bool:
+        if equation.invars[0].aval.dtype.kind != "b":
             raise UnsupportedPrimitiveError("bitwise operations on integers have no CasADi counterpart")
         return _map(lambda *elements: function(*(ca.SX(e) for e in elements)), *values)
 
@@ -193,16 +198,18 @@ def _divide(run: Run, equation: Any, a: Value, b: Value) -> Value:
 
 
 _FORMULAS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "add_any": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
-    "max": ca.fmax, "min": ca.fmin, "pow": operator.pow, "atan2": ca.atan2, "rem": ca.fmod, "sign": ca.sign,
-    "sqrt": ca.sqrt, "rsqrt": lambda x: 1.0 / ca.sqrt(x), "square": lambda x: x * x, "abs": ca.fabs,
-    "cbrt": lambda x: ca.sign(x) * ca.fabs(x) ** (1.0 / 3.0), "floor": ca.floor, "ceil": ca.ceil,
-    "exp": ca.exp, "exp2": lambda x: 2.0**x, "log": ca.log, "log1p": ca.log1p, "expm1": ca.expm1, "erf": ca.erf,
+    "add": operator.add, "add_any": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "neg": operator.neg, "pow": operator.pow, "max": ca.fmax, "min": ca.fmin, "atan2": ca.atan2,
+    "rem": ca.fmod, "sign": ca.sign, "abs": ca.fabs, "floor": ca.floor, "ceil": ca.ceil,
+    "sqrt": ca.sqrt, "rsqrt": lambda x: 1.0 / ca.sqrt(x), "square": lambda x: x * x,
+    "cbrt": lambda x: ca.sign(x) * ca.fabs(x) ** (1.0 / 3.0),
+    "exp": ca.exp, "exp2": lambda x: 2.0**x, "expm1": ca.expm1, "log": ca.log, "log1p": ca.log1p,
     "sin": ca.sin, "cos": ca.cos, "tan": ca.tan, "asin": ca.asin, "acos": ca.acos, "atan": ca.atan,
-    "sinh": ca.sinh, "cosh": ca.cosh, "tanh": ca.tanh, "asinh": ca.asinh, "acosh": ca.acosh, "atanh": ca.atanh,
-    "logistic": lambda x: 1.0 / (1.0 + ca.exp(-x)), "select_n": _choose,
-    "clamp": lambda low, x, high: ca.fmin(ca.fmax(x, low), high), "is_finite": lambda x: (x - x) == 0.0,
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "sinh": ca.sinh, "cosh": ca.cosh, "tanh": ca.tanh, "asinh": ca.asinh, "acosh": ca.acosh,
+    "atanh": ca.atanh, "erf": ca.erf, "logistic": lambda x: 1.0 / (1.0 + ca.exp(-x)),
+    "select_n": _choose, "clamp": lambda low, x, high: ca.fmin(ca.fmax(x, low), high),
+    "is_finite": lambda x: (x - x) == 0.0, "eq": operator.eq, "ne": operator.ne,
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
 
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
@@ -216,7 +223,7 @@ _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "not": _logical(ca.logic_not),
 }
 
-# --- reductions and linear algebra ------------------------------------------------------------------------------
+# --- reductions and linear algebra --------------------------------------------------------------------------
 
 
 def _reduce(function: Callable[[Any, Any], Any]) -> Callable[..., Value]:
@@ -275,7 +282,7 @@ _ALGEBRA: dict[str, Callable[..., Any]] = {
     "qr": lambda run, eqn, a: unrolled.qr(a, full=eqn.params["full_matrices"]),
 }
 
-# --- calls ------------------------------------------------------------------------------------------------------
+# --- calls --------------------------------------------------------------------------------------------------
 
 
 def _call(run: Run, equation: Any, *inputs: Value) -> list[Value]:

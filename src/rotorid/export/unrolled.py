@@ -1,7 +1,8 @@
-"""Small dense linear algebra, unrolled on arrays of scalars: Cholesky, triangular solves and QR without a branch.
+"""Small dense linear algebra, unrolled on arrays of scalars: Cholesky, triangular solves and QR without a
+branch.
 
-What LAPACK does by loops on numbers happens here once, while tracing, on CasADi scalars (dtype object). Matrices may
-carry batch axes in front.
+What LAPACK does by loops on numbers happens here once, while tracing, on CasADi scalars (dtype object).
+Matrices may carry batch axes in front.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Simulated flights: a reference is flown by NMPC on a plant whose mass changes, and sensors write the log.
 
-The framework of seed 000, figure 4: the controller plans on measured states with the dynamics of a vehicle of nominal
-mass; the true dynamics, with the true mass, give the next state. A flight is a pure function of trajectory, mass
-profile, seed and settings, in float64 whatever JAX is set to, and the same to the last bit.
+The framework of seed 000, figure 4: the controller plans on measured states with the dynamics of a vehicle of
+nominal mass; the true dynamics, with the true mass, give the next state. A flight is a pure function of
+trajectory, mass profile, seed and settings, in float64 whatever JAX is set to, and the same to the last bit.
 
-Rows come at 100 Hz, control at 50 Hz, the plant is integrated at 1 kHz. In the row at t_k, states are those at t_k, and
-the inputs (thrust, body rate, rotor command) are those applied from t_k until the next row: a zero-order hold, as a
-log of commands has it. The specific force is that at t_k under the inputs of the row before, since an accelerometer
-measures the past.
+Rows come at 100 Hz, control at 50 Hz, the plant is integrated at 1 kHz. In the row at t_k, states are those
+at t_k, and the inputs (thrust, body rate, rotor command) are those applied from t_k until the next row: a
+zero-order hold, as a log of commands has it. The specific force is that at t_k under the inputs of the row
+before, since an accelerometer measures the past.
 """
 
 from __future__ import annotations
@@ -37,15 +37,18 @@ MAXIMUM_BODY_RATE = 6.0
 _CONTROL_EVERY = 2  # rows
 _HORIZON = 20  # steps
 _HORIZON_ROWS = 5  # rows a step of the horizon
-_STEPS = round(1.0 / (RATE * STEP))  # plant steps a row
+
+STEPS = round(1.0 / (RATE * STEP))
+"""Steps of the plant in a row."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Flown:
     """The truth of a flight, one row every 1 / RATE seconds.
 
-    states: packed as `BareMultirotor.states`, then the thrust where the plant has motor lag. inputs: thrust (N) and body
-    rate (rad/s) applied from the row on. mass: kg. solve_seconds: of each control. failures: controls that were not solved.
+    states: packed as `BareMultirotor.states`, then the thrust where the plant has motor lag. inputs: thrust
+    (N) and body rate (rad/s) applied from the row on. mass: kg. solve_seconds: of each control. failures:
+    controls that were not solved.
     """
 
     times: Float64[np.ndarray, " n"]
@@ -67,9 +70,10 @@ def simulate(
 ) -> Flight:
     """One simulated flight, as a log.
 
-    trajectory: one of `TRAJECTORIES`. mass_profile: one of `MASS_PROFILES`. seed: of sizes, speeds, masses and noise.
-    duration: s. The flight has the signals position, velocity, attitude, body_rate, thrust and true_mass; specific_force
-    and rotor_command where the sensors have them; true_force (of the air) where the plant has drag.
+    trajectory: one of `TRAJECTORIES`. mass_profile: one of `MASS_PROFILES`. seed: of sizes, speeds, masses
+    and noise. duration: s. The flight has the signals position, velocity, attitude, body_rate, thrust and
+    true_mass; specific_force and rotor_command where the sensors have them; true_force (of the air) where the
+    plant has drag.
     """
     flown, noise = fly(trajectory, mass_profile, seed, duration=duration, sensors=sensors, plant=plant)
     return log(flown, noise, sensors, plant, name=f"{trajectory}-{mass_profile}-{seed}")
@@ -83,10 +87,10 @@ def fly(
         raise SettingError(
             f"a flight of {duration:g} s with seed {seed}: the duration must be positive, the seed 0 or more"
         )
-    wanted = reference(trajectory, seed, duration + _HORIZON * _HORIZON_ROWS / RATE, mass=NOMINAL_MASS)
+    wanted = reference(trajectory, seed, duration + horizon(), mass=NOMINAL_MASS)
     rows = round(duration * RATE) + 1
-    fine = STEP * (np.arange(rows * _STEPS) + 0.5)
-    masses = mass_profile(profile, seed, fine, duration).reshape(rows, _STEPS)
+    fine = STEP * (np.arange(rows * STEPS) + 0.5)
+    masses = mass_profile(profile, seed, fine, duration).reshape(rows, STEPS)
     mass = mass_profile(profile, seed, np.arange(rows) / RATE, duration)
     noise = draw(sensors, rows, [seed, TRAJECTORIES.index(trajectory), MASS_PROFILES.index(profile)])
     return follow(wanted, mass, masses, noise, plant), noise
@@ -99,8 +103,9 @@ def follow(
     noise: Noise,
     plant: Plant,
 ) -> Flown:
-    """Fly a reference, which must reach a horizon beyond the last row. mass: kg in each row. masses: in each plant step."""
-    controller, interval, plus = _controller(), flight_interval(plant, _STEPS), state_plus()
+    """Fly a reference, which must reach a horizon beyond the last row. mass: kg in each row. masses: in each
+    plant step."""
+    controller, interval, plus = _controller(), flight_interval(plant, STEPS), state_plus()
     target_states = np.column_stack([wanted.attitude, wanted.position, wanted.velocity])
     target_inputs = np.column_stack([wanted.thrust, wanted.body_rate])
     window = _HORIZON_ROWS * np.arange(_HORIZON + 1)
@@ -168,6 +173,11 @@ def log(flown: Flown, noise: Noise, sensors: Sensors, plant: Plant, *, name: str
         notes=notes,
         parameters={"nominal_mass": NOMINAL_MASS, "maximum_thrust": MAXIMUM_THRUST},
     )
+
+
+def horizon() -> float:
+    """How far the controller looks ahead, s: a reference must reach that much beyond the flight."""
+    return _HORIZON * _HORIZON_ROWS / RATE
 
 
 @functools.cache

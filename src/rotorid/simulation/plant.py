@@ -2,8 +2,8 @@
 
     v' = (R(q) (0, 0, T) + f) / m + g,     f = k (w - v),     T' = (T_c - T) / tau     (tau = 0: T = T_c)
 
-integrated by fourth-order Runge-Kutta steps of a millisecond with the true mass, as compiled CasADi functions of the
-same `BareMultirotor` that the estimators use.
+integrated by fourth-order Runge-Kutta steps of a millisecond with the true mass, as compiled CasADi functions
+of the same `BareMultirotor` that the estimators use.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Plant:
 
 @dataclasses.dataclass(frozen=True)
 class PlantModel(System):
-    """The plant as a System. lag: whether the thrust is a state, rather than the one commanded."""
+    """The plant as a System, with the thrust (N) among its states where the motors lag."""
 
-    lag: bool = False
+    states: Space = BareMultirotor.states
 
     inputs = BareMultirotor.inputs
     outputs = Space.of(specific_force=Vector(3, "m/s^2", frame="body"), force=Vector(3, "N", frame="world"))
@@ -63,27 +63,21 @@ class PlantModel(System):
         Parameter("motor_time_constant", 0.0, unit="s"),
     )
 
-    @property
-    def states(self) -> Space:
-        bare = BareMultirotor.states.blocks
-        return Space((*bare, ("thrust", Scalar("N", frame="body z")))) if self.lag else Space(bare)
-
-    def thrust(self, x: Values, u: Values) -> Float[Array, ""]:
-        """T, N."""
-        return x["thrust"] if self.lag else u["thrust"]
+    def _thrust(self, x: Values, u: Values) -> Float[Array, ""]:
+        return x["thrust"] if "thrust" in x else u["thrust"]
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
-        thrust = self.thrust(x, u)
+        thrust = self._thrust(x, u)
         rates = dict(BareMultirotor().dynamics(x, {**u, "thrust": thrust}, p))
         rates["velocity"] = rates["velocity"] + self._air_force(x, p) / p["mass"]
-        if self.lag:
+        if "thrust" in x:
             rates["thrust"] = (u["thrust"] - thrust) / p["motor_time_constant"]
         return rates
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         """What an accelerometer measures, and the force of the air."""
         force = self._air_force(x, p)
-        along_z = self.thrust(x, u) * jnp.array([0.0, 0.0, 1.0])
+        along_z = self._thrust(x, u) * jnp.array([0.0, 0.0, 1.0])
         body_force = along_z + rotations.rotate(rotations.inverse(x["attitude"]), force)
         return {"specific_force": body_force / p["mass"], "force": force}
 
@@ -124,8 +118,10 @@ def plant_outputs(plant: Plant) -> ca.Function:
 
 
 def _model(plant: Plant) -> tuple[PlantModel, Space, Space]:
-    system = PlantModel(lag=plant.motor_time_constant > 0)
-    return system, system.states, system.inputs
+    states = BareMultirotor.states
+    if plant.motor_time_constant > 0:
+        states = Space((*states.blocks, ("thrust", Scalar("N", frame="body z"))))
+    return PlantModel(states), states, PlantModel.inputs
 
 
 def _values(plant: Plant, mass: Float[Array, ""]) -> Values:

@@ -1,11 +1,12 @@
-"""How the mass changes over a flight (seed 000, figure 5, types 0 to 4), around a nominal 1 kg and within 30 % of it.
+"""How the mass changes over a flight: around a nominal 1 kg and within 30 % of it (seed 000, figure 5).
 
-name          mass over nominal                                                        drawn for each seed
-linear        from 1 + a down to 1 - b, at a constant rate                             a, b: 0.1 to 0.3
-exponential   from 1 + a down towards 1 - b, with time constant c                      c: 0.15 to 0.4 of the flight
-step          1 + a, then 1 - b from time c on                                         c: 0.3 to 0.7 of the flight
-sine          1 + a sin(2 pi t / c + phase)                                            c: 0.4 to 1 of the flight
-steps         levels within 30 %, each at least 0.1 off the last, 4 to 6 of them       times at least 0.08 of it apart
+In the order of the seed's types 0 to 4, with a and b drawn from 0.1 to 0.3 and c as given, for each seed:
+
+    linear        from 1 + a down to 1 - b, at a constant rate
+    exponential   from 1 + a down towards 1 - b, with a time constant of c = 0.15 to 0.4 of the flight
+    step          1 + a, then 1 - b from c = 0.3 to 0.7 of the flight on
+    sine          1 + a sin(2 pi t / c + phase), c = 0.4 to 1 of the flight
+    steps         4 to 6 levels within 30 %, each 0.1 or more off the last and 0.08 of the flight or longer
 """
 
 from __future__ import annotations

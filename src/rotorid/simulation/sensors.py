@@ -1,8 +1,8 @@
 """What is measured of a simulated flight: noise, delay and dropout, seeded.
 
-White Gaussian noise: of the attitude in its tangent space on the right (body frame), of the rest additive. Delay and
-dropout act on the logged position, velocity and attitude only. Each kind of noise has its own stream of random
-numbers, so that to switch one on does not change another.
+White Gaussian noise: of the attitude in its tangent space on the right (body frame), of the rest additive.
+Delay and dropout act on the logged position, velocity and attitude only. Each kind of noise has its own
+stream of random numbers, so that to switch one on does not change another.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ MEASURED = ("attitude", "position", "velocity")
 class Sensors:
     """Standard deviations of one sample, and what is logged.
 
-    attitude_noise: rad. position_noise: m. velocity_noise: m/s. body_rate_noise: rad/s. specific_force_noise: m/s^2;
-    None: no accelerometer is logged. delay: rows by which position, velocity and attitude come late. dropout: part of
-    their rows that is missing, each signal by itself. rotor_command: whether normalised rotor commands are logged.
+    attitude_noise: rad. position_noise: m. velocity_noise: m/s. body_rate_noise: rad/s. specific_force_noise:
+    m/s^2; None: no accelerometer is logged. delay: rows by which position, velocity and attitude come late.
+    dropout: part of their rows that is missing, each signal by itself. rotor_command: whether normalised
+    rotor commands are logged.
     """
 
     attitude_noise: float = 0.01
@@ -52,8 +53,8 @@ class Sensors:
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
-    """All random numbers of a flight's sensors, one row a sample: tangent noise of the state, of the gyroscope and of
-    the accelerometer, in their units, and which rows of each of `MEASURED` are kept."""
+    """All random numbers of a flight's sensors, one row a sample: tangent noise of the state, of the
+    gyroscope and of the accelerometer, in their units, and which rows of each of `MEASURED` are kept."""
 
     state: Float64[np.ndarray, "n 9"]
     body_rate: Float64[np.ndarray, "n 3"]

@@ -1,17 +1,20 @@
-"""Reference trajectories that a multirotor can fly: random, loop, lemniscate, zigzag and square (seed 000, figure 5).
+"""Reference trajectories that a multirotor can fly (seed 000, figure 5).
 
 Each is a raw path in time, seeded, that a cascade of four moving averages of width w rounds: the result has a
-continuous jerk, and a change of velocity of size dv takes an acceleration of at most 2 dv / (3 w). Attitude, thrust and
-body rate follow from it by differential flatness. All begin with a second of hover, facing +x, at a height of 3 m.
+continuous jerk, and a change of velocity of size dv takes an acceleration of at most 2 dv / (3 w). Attitude,
+thrust and body rate follow from it by differential flatness. All begin with a second of hover, facing +x, at
+a height of 3 m.
 
-    name        drawn for each seed                                                     acceleration
-    random      corners in a box of 10 x 10 x 3 m, each leg at 2 to 4 m/s               below 7 m/s^2
-    loop        circle of radius 2 to 4 m, height +- 0.3 to 1 m, heading along it       3 to 6 m/s^2 inwards
-    lemniscate  half length 2.5 to 4 m, height +- 0.3 to 0.8 m: near the limits         9 to 12 m/s^2 at the worst point
-    zigzag      legs of 4 to 7 m across, 1 to 2 m ahead, height +- 0.5 m, 2 to 3.5 m/s  below 7 m/s^2
-    square      sides of 3 to 6 m, height +- 0.5 m, 2 to 4 m/s                          below 7 m/s^2
+    name        what is drawn for each seed                                      acceleration
+    random      corners in a box of 10 x 10 x 3 m, each leg at 2 to 4 m/s        below 7 m/s^2
+    loop        radius 2 to 4 m, height +- 0.3 to 1 m, heading along it          3 to 6 m/s^2 inwards
+    lemniscate  half length 2.5 to 4 m, height +- 0.3 to 0.8 m                   9 to 12 m/s^2 at the worst
+    zigzag      legs of 4 to 7 m, 1 to 2 m apart, height +- 0.5 m, 2 to 3.5 m/s  below 7 m/s^2
+    square      sides of 3 to 6 m, height +- 0.5 m, 2 to 4 m/s                   below 7 m/s^2
 
-Reference: D. Mellinger, V. Kumar, Minimum snap trajectory generation and control for quadrotors, ICRA 2011 (flatness).
+The lemniscate is aggressive: with a mass above the nominal one, the thrust comes to its limit.
+
+Reference: D. Mellinger, V. Kumar, Minimum snap trajectory generation and control for quadrotors, ICRA 2011.
 """
 
 from __future__ import annotations
@@ -45,8 +48,8 @@ Path = tuple[Float64[np.ndarray, "n 3"], Float64[np.ndarray, " n"]]
 class Reference:
     """A trajectory and what flies it: one row every 1 / RATE seconds from t = 0.
 
-    position (m), velocity (m/s), acceleration (m/s^2): world. attitude: quaternion, body to world. body_rate: rad/s,
-    body. thrust: N, for the mass (kg) that it was made for.
+    position (m), velocity (m/s), acceleration (m/s^2): world. attitude: quaternion, body to world. body_rate:
+    rad/s, body. thrust: N, for the mass (kg) that it was made for.
     """
 
     times: Float64[np.ndarray, " n"]
@@ -59,7 +62,8 @@ class Reference:
 
 
 def reference(name: str, seed: int, duration: float, *, mass: float = 1.0) -> Reference:
-    """The trajectory of that name, with sizes and speeds drawn by seed, for `duration` seconds and one row more.
+    """The trajectory of that name, with sizes and speeds drawn by seed, for `duration` seconds and one row
+    more.
 
     mass: kg, for the thrust.
     """
@@ -72,7 +76,8 @@ def reference(name: str, seed: int, duration: float, *, mass: float = 1.0) -> Re
 def along(
     raw: Callable[[Float64[np.ndarray, " n"]], Path], width: float, *, duration: float, mass: float
 ) -> Reference:
-    """The reference along a raw path of the time since the hover (s; negative before it), rounded by averages of `width` s."""
+    """The reference along a raw path of the time since the hover (s; negative before it), rounded by averages
+    of `width` s."""
     half = max(1, round(0.5 * width / _STEP))
     margin = 4 * half + 1  # samples that the averages and the difference take on each side
     count = round(duration * RATE) * _FINE + 1
@@ -82,7 +87,7 @@ def along(
     first = (smooth[2:] - smooth[:-2]) / (2.0 * _STEP)
     second = (smooth[2:] - 2.0 * smooth[1:-1] + smooth[:-2]) / _STEP**2
     acceleration, yaw = second[:, :3], smooth[1:-1, 3]
-    force = acceleration + [0.0, 0.0, GRAVITY]
+    force = acceleration + np.array([0.0, 0.0, GRAVITY])
     attitude = _attitude(force, yaw)
     rows = slice(None, None, _FINE)
     return Reference(
@@ -124,14 +129,16 @@ def _body_rate(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 3"]:
     return 2.0 * (w * rv - rw * v - np.cross(v, rv))
 
 
-# --- raw paths: (path of time, width of the averages) ---------------------------------------------------------------
+# --- raw paths: path of time, and width of the averages -------------------------------------------------
 
 
-def _polyline(points: np.ndarray, speeds: np.ndarray) -> tuple[Callable[[np.ndarray], Path], float]:
-    """Straight legs between points, each at its speed (m/s), with averages as wide as the sharpest corner needs."""
-    legs = np.diff(points, axis=0)
-    arrival = np.concatenate([[0.0], np.cumsum(np.linalg.norm(legs, axis=1) / speeds)])
-    velocity = legs / np.linalg.norm(legs, axis=1, keepdims=True) * speeds[:, None]
+def legs(points: np.ndarray, speeds: np.ndarray) -> tuple[Callable[[np.ndarray], Path], float]:
+    """Straight legs between points, each at its speed (m/s), with averages as wide as the sharpest corner
+    needs."""
+    leg = np.diff(points, axis=0)
+    length = np.linalg.norm(leg, axis=1)
+    arrival = np.concatenate([[0.0], np.cumsum(length / speeds)])
+    velocity = leg * (speeds / length)[:, None]
     change = np.linalg.norm(np.diff(velocity, axis=0, prepend=np.zeros((1, 3))), axis=1).max()
 
     def path(t: np.ndarray) -> Path:
@@ -155,7 +162,7 @@ def _random(rng: np.random.Generator, duration: float):
         speeds.append(rng.uniform(2.0, 4.0))
         time += np.linalg.norm(corner - points[-1]) / speeds[-1]
         points.append(corner)
-    return _polyline(np.array(points), np.array(speeds))
+    return legs(np.array(points), np.array(speeds))
 
 
 def _loop(rng: np.random.Generator, duration: float):
@@ -193,7 +200,7 @@ def _zigzag(rng: np.random.Generator, duration: float):
     points = np.column_stack(
         [ahead * i, across * (i % 2), _HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)]
     )
-    return _polyline(points, np.full(count - 1, speed))
+    return legs(points, np.full(count - 1, speed))
 
 
 def _square(rng: np.random.Generator, duration: float):
@@ -202,7 +209,7 @@ def _square(rng: np.random.Generator, duration: float):
     i = np.arange(count)
     corners = side * np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])[i % 4]
     height = _HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)
-    return _polyline(np.column_stack([corners, height]), np.full(count - 1, speed))
+    return legs(np.column_stack([corners, height]), np.full(count - 1, speed))
 
 
 _PATHS = {
