@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -159,6 +160,19 @@ def test_a_full_disk_leaves_no_file(flight_csv: Path, tmp_path: Path) -> None:
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"rotorid: {folder / 'out.csv'}: could not be written")
     assert list(folder.iterdir()) == []
+
+
+def test_ctrl_c_while_it_works(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    os.mkfifo(log)
+    command = [sys.executable, "-m", "rotorid", "convert", str(log), str(tmp_path / "out.csv")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    with log.open("wb"):  # waits until the command reads
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert process.returncode == 130
+    assert said.splitlines() == ["rotorid: interrupted"]
+    assert list(tmp_path.iterdir()) == [log]
 
 
 def test_a_reader_that_leaves_is_no_failure(flight_csv: Path) -> None:

@@ -5,6 +5,12 @@ from __future__ import annotations
 
 def main() -> None:
     """Entry point of the command `rotorid`."""
-    from rotorid.cli.app import app
+    import sys
 
-    app(prog_name="rotorid")
+    try:
+        from rotorid.cli.app import app
+
+        app(prog_name="rotorid")
+    except KeyboardInterrupt:
+        print("rotorid: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -99,7 +99,7 @@ def report(
         other = int(np.argmax(np.abs(cross[i])))
         near = abs(fit.slope - 1.0) <= tolerance + 2.0 * fit.error
         if fit.correlation > 0.7 and near:
-            good.append(f"{AXES[i]} {fit.slope:.2f} ± {fit.error:.2f}")
+            good.append(f"{AXES[i]} {fit.slope:.2f} ± {max(fit.error, 0.01):.2f}")
         elif abs(fit.correlation) < 0.5 and other != i and abs(cross[i, other]) > 0.8:
             sign = "-" if cross[i, other] < 0 else ""
             bad.append(

@@ -16,7 +16,7 @@ from jaxtyping import Float64
 
 from rotorid.logs.flight import Flight
 from rotorid.signals.findings import Finding, Severity
-from rotorid.signals.series import Intervals, Series, between, grid, inside, smooth
+from rotorid.signals.series import Intervals, Series, between, grid, inside, length, smooth
 from rotorid.signals.turning import interpolate, rotate, turned
 
 _LONGEST: Final = 0.4
@@ -55,6 +55,10 @@ def delays(flight: Flight, flying: Intervals) -> Iterator[Finding]:
             severity = Severity.NOTE if found.delay - 2.0 * found.std > 0.15 else Severity.OK
             remedy = "set the lag of the rotors in the airframe accordingly" if severity else ""
             yield Finding("delay", severity, words, (name, "specific_force"), remedy)
+    elif length(flying) > 3.0 and _command_name(flight) and "specific_force" in flight:
+        name = str(_command_name(flight))
+        words = f"{name} varies too little to tell how late the specific force follows"
+        yield Finding("delay", Severity.NOTE, words, (name, "specific_force"))
     for pair, first, second, limit in (
         (rate_delay(flight, flying), "attitude", "body rate", 0.03),
         (velocity_delay(flight, flying), "velocity", "specific force", 0.08),
@@ -77,12 +81,9 @@ def _ms(found: Delay) -> str:
 
 def command_delay(flight: Flight, flying: Intervals) -> tuple[str, Delay] | None:
     """Delay of the specific force along body z after the command of thrust, and the name of that."""
-    names = [
-        n for n in ("rotor_command", "thrust", "collective_command") if n in flight and flight[n].rate > 4.0
-    ]
-    if not names or "specific_force" not in flight:
+    name = _command_name(flight)
+    if name is None or "specific_force" not in flight:
         return None
-    name = max(names, key=lambda n: min(flight[n].rate, 100.0))
     c, f = flight[name], flight["specific_force"]
     t, dt = _grid(flying, c.rate, f.rate)
     if len(t) < 100:
@@ -91,6 +92,13 @@ def command_delay(flight: Flight, flying: Intervals) -> tuple[str, Delay] | None
     response = np.interp(t, f.times, f.values[:, 2])
     found = _delay(t, command[:, None], response[:, None], dt, flying, 1.0 / c.rate)
     return (name, found) if found else None
+
+
+def _command_name(flight: Flight) -> str | None:
+    """The command of thrust that is logged fastest."""
+    known = ("rotor_command", "thrust", "collective_command")
+    names = [n for n in known if n in flight and flight[n].rate > 4.0]
+    return max(names, key=lambda n: min(flight[n].rate, 100.0)) if names else None
 
 
 def rate_delay(flight: Flight, flying: Intervals) -> Delay | None:

@@ -129,7 +129,7 @@ def quiet_force(flight: Flight, flying: Intervals) -> Float64[np.ndarray, "n 3"]
 
 
 def moving_force(flight: Flight, flying: Intervals) -> Float64[np.ndarray, "n 3"]:
-    """Mean specific force of each two seconds less the change of velocity, m/s^2, in the world; it must be upward."""
+    """Mean vertical specific force of each two seconds less the change of velocity, m/s^2, in the world."""
     if any(n not in flight for n in ("velocity", "attitude")):
         return np.empty((0, 3))
     f, q, v = (flight[n] for n in ("specific_force", "attitude", "velocity"))
