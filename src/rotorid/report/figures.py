@@ -1,0 +1,243 @@
+"""The figures of a tracked flight. They draw what Track, Motion and the summaries hold, and compute
+nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from rotorid.estimators.base import Health
+from rotorid.report.charts import Figure, Trace, axis, band, colour, layout, line, numbers, shaded
+from rotorid.report.thin import segments
+from rotorid.results.motion import Curve, Motion
+from rotorid.results.summary import QuantitySummary
+from rotorid.results.track import Track
+from rotorid.results.words import decimals, estimator_label, label, unit_text
+
+SIGMAS: Final = 1.96
+"""Half the width of a 95 % band, in standard deviations."""
+
+_POINTS_MAIN, _POINTS_SMALL = 3000, 700
+_HEALTH_COLOURS: Final = {
+    Health.NO_INFORMATION: "@no-information",
+    Health.OUTLIER: "@outlier",
+    Health.INCONSISTENT: "@inconsistent",
+    Health.RECOVERING: "@recovering",
+    Health.DIVERGED: "@diverged",
+}
+
+
+def named(quantity: str, unit: str) -> str:
+    """A quantity with its unit, for an axis: "wind force x (N)"."""
+    text = unit_text(unit)
+    return f"{label(quantity)} ({text})" if text else label(quantity)
+
+
+def main_figure(tracks: Sequence[Track], summaries: Sequence[QuantitySummary]) -> Figure:
+    """The main quantity with its 95 % band, truth where known, and the health of each estimator below it."""
+    name = tracks[0].main
+    traces = _curves(tracks, name, _POINTS_MAIN, legend=True)
+    traces += _health(tracks)
+    unit = tracks[0].quantities[name].unit
+    figure = layout(named(name, unit), legend=True)
+    figure["yaxis"] |= {"domain": [0.2, 1.0], "range": _range(tracks, name, summaries)}
+    figure["yaxis2"] = axis(
+        domain=[0.0, 0.12],
+        showgrid=False,
+        range=[len(tracks) - 0.4, -0.6],
+        tickvals=list(range(len(tracks))),
+        ticktext=[estimator_label(t.estimator) for t in tracks],
+        fixedrange=True,
+    )
+    figure["xaxis"] |= {"anchor": "y2", "range": _whole(tracks)}
+    figure["shapes"] = _gaps(tracks)
+    return Figure(tuple(traces), figure, height=440)
+
+
+def quantity_figure(tracks: Sequence[Track], name: str, summaries: Sequence[QuantitySummary]) -> Figure:
+    """One of the other quantities, small."""
+    having = [t for t in tracks if name in t.quantities]
+    unit = having[0].quantities[name].unit
+    figure = layout(unit_text(unit))
+    figure["xaxis"] |= {"range": _whole(tracks)}
+    figure["yaxis"] |= {"range": _range(having, name, summaries), "nticks": 5}
+    figure["shapes"] = _gaps(tracks)
+    return Figure(tuple(_curves(having, name, _POINTS_SMALL)), figure, height=190)
+
+
+def curve_figure(curve: Curve, tracks: Sequence[Track]) -> Figure:
+    """What excites the model: a number that the vehicle flew."""
+    figure = layout(unit_text(curve.unit))
+    figure["xaxis"] |= {"range": _whole(tracks)}
+    figure["yaxis"] |= {"nticks": 5}
+    figure["shapes"] = _gaps(tracks)
+    trace = line(curve.t, curve.value, curve.what, "@ink:0.75", points=_POINTS_SMALL, width=1.1)
+    return Figure((trace,), figure, height=190)
+
+
+def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figure | None:
+    """The flight in space, coloured by the main quantity; axes have one scale. None without a position."""
+    if motion.path is None or motion.path_t is None:
+        return None
+    every = max(1, len(motion.path_t) // _POINTS_MAIN)
+    t, path = motion.path_t[::every], motion.path[::every]
+    quantity = track.quantities[track.main]
+    value = np.interp(t, track.t, quantity.value)
+    low, high = summary.lowest, summary.highest
+    x, y, z = (numbers(path[:, k]) for k in range(3))
+    flown: Trace = {
+        "type": "scatter3d",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "z": z,
+        "line": {
+            "width": 5,
+            "color": numbers(value),
+            "colorscale": "Viridis",
+            "cmin": low,
+            "cmax": high if high > low else low + 1e-9,
+            "colorbar": {
+                "title": {"text": named(track.main, quantity.unit), "side": "right"},
+                "thickness": 10,
+                "len": 0.7,
+                "outlinewidth": 0,
+            },
+        },
+        "customdata": numbers(np.stack([t, value], axis=1).ravel()) | {"shape": f"{len(t)}, 2"},
+        "hovertemplate": f"%{{customdata[0]:.1f}} s<br>{label(track.main)} %{{customdata[1]:.3f}}"
+        "<extra></extra>",
+        "showlegend": False,
+    }
+    ends: Trace = {
+        "type": "scatter3d",
+        "mode": "markers+text",
+        "x": numbers(path[[0, -1], 0]),
+        "y": numbers(path[[0, -1], 1]),
+        "z": numbers(path[[0, -1], 2]),
+        "text": ["start", "end"],
+        "textposition": "top center",
+        "textfont": {"color": "@ink", "size": 12},
+        "marker": {"size": 4, "color": "@ink"},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    figure = layout("", legend=False)
+    for unused in ("xaxis", "yaxis"):
+        del figure[unused]
+    scene = {"gridcolor": "@grid", "zeroline": False, "showbackground": False, "color": "@soft"}
+    figure |= {
+        "hovermode": "closest",
+        "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
+        "scene": {
+            "aspectmode": "data",
+            "xaxis": scene | {"title": {"text": "east (m)"}},
+            "yaxis": scene | {"title": {"text": "north (m)"}},
+            "zaxis": scene | {"title": {"text": "up (m)"}},
+            "camera": {"eye": {"x": 1.35, "y": -1.35, "z": 0.9}},
+        },
+    }
+    return Figure((flown, ends), figure, height=460, timed=False)
+
+
+def _curves(tracks: Sequence[Track], name: str, points: int, *, legend: bool = False) -> list[Trace]:
+    """Bands first, then truth, then the estimates; a second estimator is dashed, so that equal ones both
+    show."""
+    traces = []
+    for i, track in enumerate(tracks):
+        q = track.quantities[name]
+        strength = 0.20 if i == 0 else 0.14
+        faint = f"{colour(track.estimator, i)}:{strength}"
+        traces.append(band(track.t, q.value - SIGMAS * q.std, q.value + SIGMAS * q.std, faint, points=points))
+    truth = next(((t.t, t.truth[name]) for t in tracks if name in t.truth), None)
+    if truth is not None:
+        traces.append(line(*truth, "known", "@ink", points=points, width=1.3, step=True, showlegend=legend))
+    for i, track in enumerate(tracks):
+        q = track.quantities[name]
+        traces.append(
+            line(
+                track.t,
+                q.value,
+                estimator_label(track.estimator),
+                colour(track.estimator, i),
+                points=points,
+                width=2.0 if legend else 1.6,
+                dash="solid" if i == 0 else "4px,3px",
+                std=q.std,
+                digits=max(3, decimals(float(np.nanmedian(q.std)))),
+                showlegend=legend,
+            )
+        )
+    return traces
+
+
+def _health(tracks: Sequence[Track]) -> list[Trace]:
+    """A strip per estimator: a thin line while all is well, a thick one in the colour of what was not."""
+    start, end = _whole(tracks)
+    shortest = 0.004 * (end - start)
+    common = {"type": "scatter", "mode": "lines", "yaxis": "y2", "legendgroup": "health"}
+    traces: list[Trace] = []
+    for i, track in enumerate(tracks):
+        xs = [
+            x for s in segments(track.t) for x in (float(track.t[s.start]), float(track.t[s.stop - 1]), None)
+        ]
+        fine = {
+            "x": xs,
+            "y": [None if x is None else i for x in xs],
+            "hoverinfo": "skip",
+            "showlegend": False,
+        }
+        traces.append(common | fine | {"line": {"color": "@ok", "width": 3}})
+    shown = set()
+    for health, token in _HEALTH_COLOURS.items():
+        for i, track in enumerate(tracks):
+            xs = [x for a, b in _runs(track, health) for x in (a, max(b, a + shortest), None)]
+            if not xs:
+                continue
+            traces.append(
+                common
+                | {
+                    "x": xs,
+                    "y": [None if x is None else i for x in xs],
+                    "name": health.name.lower().replace("_", " "),
+                    "line": {"color": token, "width": 11},
+                    "hovertemplate": health.meaning + f"<extra>{estimator_label(track.estimator)}</extra>",
+                    "showlegend": health not in shown,
+                }
+            )
+            shown.add(health)
+    return traces
+
+
+def _runs(track: Track, health: Health) -> list[tuple[float, float]]:
+    rows = np.concatenate([[False], track.health == health, [False]])
+    first, last = np.flatnonzero(rows[1:] & ~rows[:-1]), np.flatnonzero(~rows[1:] & rows[:-1]) - 1
+    return [(float(track.t[a]), float(track.t[b])) for a, b in zip(first, last, strict=True)]
+
+
+def _whole(tracks: Sequence[Track]) -> list[float]:
+    return [round(min(float(t.t[0]) for t in tracks), 3), round(max(float(t.t[-1]) for t in tracks), 3)]
+
+
+def _gaps(tracks: Sequence[Track]) -> list[dict]:
+    t = tracks[0].t
+    parts = segments(t)
+    return [shaded(float(t[a.stop - 1]), float(t[b.start])) for a, b in itertools.pairwise(parts)]
+
+
+def _range(tracks: Sequence[Track], name: str, summaries: Sequence[QuantitySummary]) -> list[float] | None:
+    """Room for what settled with its band, and for the truth; the wide band of the first moments may leave
+    the picture."""
+    low = [s.lowest - 2.5 * s.median_std for s in summaries]
+    high = [s.highest + 2.5 * s.median_std for s in summaries]
+    for track in tracks:
+        if name in track.truth:
+            low.append(float(np.min(track.truth[name])))
+            high.append(float(np.max(track.truth[name])))
+    if not np.all(np.isfinite(low + high)):
+        return None
+    margin = 0.06 * (max(high) - min(low)) or 1.0
+    return [min(low) - margin, max(high) + margin]
