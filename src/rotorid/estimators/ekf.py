@@ -1,22 +1,22 @@
 """Error-state extended Kalman filter over any System (seed 000, section 4.2.1, eqs. 3-8).
 
-    x <- x [+] x' dt                                  P <- F P F^T + Q dt
+    x <- x [+] x' dt                                  P <- F P F^T + Q dt,   F = exp(J dt)
     S = H P H^T + R,   K = P H^T S^-1                 x <- x [+] K (y [-] h(x))
-    P <- (I - K H) P (I - K H)^T + K R K^T
+    P <- P - A^T A,    A = S^(-1/2) H P
 
-F is the derivative of the whole integration step in error coordinates (the seed's exp(J dt), exact for the
-integrator), H that of h. Both come from automatic differentiation. The Joseph form keeps P positive definite.
+J and H come from automatic differentiation in error coordinates. The last line is the seed's Joseph form for the optimal
+gain, with the whitened H P so that P stays symmetric to the last bit.
 """
 
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 
-from rotorid.estimators.gaussian import AbstractGaussianFilter
+from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
+from rotorid.numerics.cholesky import whiten
 
 
 class EKF(AbstractGaussianFilter):
@@ -36,22 +36,28 @@ class EKF(AbstractGaussianFilter):
         F = keep[:, None] * F
         return after, F @ spread @ F.T + jnp.diag(noise * noise)
 
-    def _expect(self, z, spread, u):
-        expected, H = self.joint.sensitivity(z, u, self.tuning.values)
-        return expected, H @ spread @ H.T, H
+    def _absorb(self, z, spread, sample, trusted):
+        """Blocks one after the other: with independent noise this equals all at once, and gates each given the ones before."""
+        outputs, R, m = self.joint.system.outputs, self.tuning.measurement_noise**2, sample.mask
+        expected, H = self.joint.sensitivity(z, sample.u, self.tuning.values)
+        H = jnp.where(m[:, None], H, 0.0)
+        innovation = jnp.where(m, outputs.minus(sample.y, expected), 0.0)
+        innovation_std = jnp.where(m, jnp.sqrt(jnp.sum((H @ spread) * H, axis=1) + R), 0.0)
 
-    def _condition(self, spread, sensitivity, innovation, used, noise):
         P, correction, nis = spread, jnp.zeros(spread.shape[0], spread.dtype), jnp.zeros((), spread.dtype)
-        for i in range(innovation.shape[0]):
-            h = sensitivity[i]
-            Ph = P @ h
-            r = innovation[i] - h @ correction
-            s = h @ Ph + noise[i] * noise[i]
-            gain = jnp.where(used[i], 1.0 / s, 0.0)
-            correction = correction + Ph * (gain * r)
-            P = P - gain * jnp.outer(Ph, Ph)
-            nis = nis + gain * r * r
-        return correction, P, nis
+        accepted = []
+        for i, slot in enumerate(outputs.tangent.values()):
+            h = H[slot]
+            hP = h @ P
+            S = hP @ h.T + jnp.diag(jnp.where(m[slot], R[slot], 1.0))
+            w, A = whiten(S, innovation[slot] - h @ correction, hP)
+            distance = w @ w
+            accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.gate, h.shape[0]))
+            P = jnp.where(accept, P - A.T @ A, P)
+            correction = jnp.where(accept, correction + w @ A, correction)
+            nis = jnp.where(accept, nis + distance, nis)
+            accepted.append(accept)
+        return Absorbed(correction, P, jnp.stack(accepted), innovation, innovation_std, nis)
 
 
 def ekf(system, *, method="midpoint", **tuning) -> EKF:

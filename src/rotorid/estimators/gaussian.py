@@ -1,6 +1,6 @@
 """What every Gaussian filter over a System shares: gating, gaps, recovery, health.
 
-A filter adds four functions on the joint point z (see `Joint`) and its spread (a covariance, or a lower root of it).
+A filter adds how the joint point z (see `Joint`) and its spread (a covariance, or a lower root of it) move.
 
 Life of a filter. It starts with every block `lost`: a measured state of the same name is taken as it comes, with
 no gate. Then each block of measurements passes a chi-square gate of its own, so that a bad velocity does not silence
@@ -21,7 +21,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint, slope, to_value
-from rotorid.numerics.cholesky import whitened_square
 from rotorid.signals.samples import Samples
 
 REOPENED = 60.0
@@ -57,6 +56,21 @@ class FilterState(eqx.Module):
     health: Int[Array, ""]
 
 
+class Absorbed(eqx.Module):
+    """What the measurements of one sample did.
+
+    correction: of the mean, tangent. spread: afterwards. accepted: blocks that passed the gate. innovation: measured minus
+    expected, 0 where not measured, and its standard deviation. nis: of the accepted ones.
+    """
+
+    correction: Float[Array, " dim"]
+    spread: Float[Array, "dim dim"]
+    accepted: Bool[Array, " blocks"]
+    innovation: Float[Array, " measured"]
+    innovation_std: Float[Array, " measured"]
+    nis: Float[Array, ""]
+
+
 class AbstractGaussianFilter(AbstractEstimator):
     """A filter with a mean on the joint manifold and a spread in its tangent space."""
 
@@ -84,21 +98,14 @@ class AbstractGaussianFilter(AbstractEstimator):
         """Mean and spread dt later. Dimensions with keep 0 are forgotten; noise (standard deviation) is added."""
 
     @abstractmethod
-    def _expect(
-        self, z: Float[Array, " size"], spread: Float[Array, "dim dim"], u: Float[Array, " inputs"]
-    ) -> tuple[Float[Array, " outputs"], Float[Array, "measured measured"], Float[Array, "..."]]:
-        """Expected outputs, their covariance without measurement noise, and what `_condition` needs besides."""
-
-    @abstractmethod
-    def _condition(
+    def _absorb(
         self,
+        z: Float[Array, " size"],
         spread: Float[Array, "dim dim"],
-        sensitivity: Float[Array, "..."],
-        innovation: Float[Array, " measured"],
-        used: Bool[Array, " measured"],
-        noise: Float[Array, " measured"],
-    ) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"], Float[Array, ""]]:
-        """Correction of the mean, new spread and NIS of the innovations that are used."""
+        sample: Samples,
+        trusted: Bool[Array, " blocks"],
+    ) -> Absorbed:
+        """What the measurements of a sample do to a mean and its spread; trusted blocks pass the gate whatever they say."""
 
     def init(self, sample: Samples, key: PRNGKeyArray | None = None) -> FilterState:
         joint, tuning = self.joint, self.tuning
@@ -142,16 +149,9 @@ class AbstractGaussianFilter(AbstractEstimator):
         valid = jnp.stack([jnp.all(sample.mask[s]) for s in outputs.tangent.values()])
         z = self._take_lost(state.z, state.lost & valid, sample.y)
 
-        expected, covariance, sensitivity = self._expect(z, state.spread, sample.u)
-        noise = tuning.measurement_noise
-        innovation = jnp.where(sample.mask, outputs.minus(sample.y, expected), 0.0)
-        S = covariance + jnp.diag(noise * noise)
-
-        accepted = self._gate(innovation, S, sample.mask) | state.lost
-        used = sample.mask & _per_dimension(outputs, accepted)
-        correction, spread, nis = self._condition(state.spread, sensitivity, innovation, used, noise)
-        z = self.joint.space.plus(z, correction)
-        dof = jnp.sum(used)
+        seen = self._absorb(z, state.spread, sample, state.lost)
+        z, spread, accepted = self.joint.space.plus(z, seen.correction), seen.spread, seen.accepted
+        dof = jnp.sum(sample.mask & per_dimension(outputs, accepted))
 
         any_valid = jnp.stack([jnp.any(sample.mask[s]) for s in outputs.tangent.values()])
         suspicion = jnp.where(
@@ -160,7 +160,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         doubts = suspicion > tuning.patience
         doubted = jnp.any(doubts)
         share = jnp.where(dof > 0, sample.dt / (sample.dt + _CONSISTENCY_MEMORY), 0.0)
-        excess = state.excess + share * (nis / jnp.maximum(dof, 1) - state.excess)
+        excess = state.excess + share * (seen.nis / jnp.maximum(dof, 1) - state.excess)
 
         broken = ~(jnp.all(jnp.isfinite(z)) & jnp.all(jnp.isfinite(spread)))
         z = jnp.where(broken, jnp.concatenate([tuning.initial, tuning.coordinate]), z)
@@ -176,9 +176,9 @@ class AbstractGaussianFilter(AbstractEstimator):
             doubted=doubted,
             excess=jnp.where(doubted | broken, 1.0, excess),
             recovering=recovering,
-            innovation=innovation,
-            innovation_std=jnp.where(sample.mask, jnp.sqrt(jnp.diag(S)), 0.0),
-            nis=nis,
+            innovation=seen.innovation,
+            innovation_std=seen.innovation_std,
+            nis=seen.nis,
             nis_dof=dof,
             health=self._health(spread, rejected, excess, recovering > 0, broken),
         )
@@ -239,21 +239,6 @@ class AbstractGaussianFilter(AbstractEstimator):
             ]
         )
 
-    def _gate(
-        self,
-        innovation: Float[Array, " measured"],
-        S: Float[Array, "measured measured"],
-        mask: Bool[Array, " measured"],
-    ) -> Bool[Array, " blocks"]:
-        accepted = []
-        for slot in self.joint.system.outputs.tangent.values():
-            m = mask[slot]
-            both = m[:, None] & m[None, :]
-            block = jnp.where(both, S[slot, slot], jnp.eye(m.shape[0], dtype=S.dtype))
-            r = innovation[slot]
-            accepted.append(whitened_square(block, r) <= chi_square_quantile(self.tuning.gate, m.shape[0]))
-        return jnp.stack(accepted)
-
     def _informed(self, spread: Float[Array, "dim dim"]) -> Bool[Array, ""]:
         """Whether the data have spoken about the first tracked parameter."""
         n = self.joint.states_dim
@@ -282,7 +267,7 @@ def chi_square_quantile(sigmas: Float[Array, ""], dof: int) -> Float[Array, ""]:
     return dof * (1.0 - spread + sigmas * jnp.sqrt(spread)) ** 3
 
 
-def _per_dimension(outputs, blocks: Bool[Array, " blocks"]) -> Bool[Array, " measured"]:
+def per_dimension(outputs, blocks: Bool[Array, " blocks"]) -> Bool[Array, " measured"]:
     return jnp.concatenate(
         [jnp.broadcast_to(blocks[i], (s.stop - s.start,)) for i, s in enumerate(outputs.tangent.values())]
     )

@@ -59,7 +59,10 @@ class Tuning(eqx.Module):
                 drift.append(p.drift * per_unit)
         return cls(
             *(jnp.asarray(a, dtype=float) for a in (joint.values(), coordinate, std, drift)),
-            *(jnp.asarray(a, dtype=float) for a in (states.initial(), states.std(), states.noise(), outputs.noise())),
+            *(
+                jnp.asarray(a, dtype=float)
+                for a in (states.initial(), states.std(), states.noise(), outputs.noise())
+            ),
             *(jnp.asarray(a, dtype=float) for a in (gate, patience, max_gap)),
         )
 
@@ -68,5 +71,7 @@ def _with_noise(space, noise, what):
     for name in noise or {}:
         if name not in space:
             raise SettingError(f"no {what} {name!r} to set the noise of (there are {', '.join(space)})")
-    replaced = tuple((n, dataclasses.replace(b, noise=(noise or {}).get(n, b.noise))) for n, b in space.blocks)
+    replaced = tuple(
+        (n, dataclasses.replace(b, noise=(noise or {}).get(n, b.noise))) for n, b in space.blocks
+    )
     return type(space)(replaced)

@@ -20,9 +20,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rotorid.estimators.gaussian import AbstractGaussianFilter
+from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile, per_dimension
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
+from rotorid.numerics.cholesky import whiten
 
 _CENTRE_WEIGHT = 0.2
 
@@ -45,23 +46,40 @@ class UKF(AbstractGaussianFilter):
         mean, deviations = self._moments(space, points)
         return mean, tria(jnp.concatenate([keep[:, None] * deviations.T, jnp.diag(noise)], axis=1))
 
-    def _expect(self, z, spread, u):
-        outputs, values = self.joint.system.outputs, self.tuning.values
-        seen = jax.vmap(lambda point: self.joint.observe(point, u, values))(self._sigma_points(z, spread))
-        expected, deviations = self._moments(outputs, seen)
-        return expected, deviations.T @ deviations, deviations
-
-    def _condition(self, spread, sensitivity, innovation, used, noise):
+    def _absorb(self, z, spread, sample, trusted):
+        outputs, noise, mask = self.joint.system.outputs, self.tuning.measurement_noise, sample.mask
         n, gamma, weights = self._weights()
-        Y = jnp.where(used, sensitivity, 0.0).T
+        points = self._sigma_points(z, spread)
+        seen = jax.vmap(lambda point: self.joint.observe(point, sample.u, self.tuning.values))(points)
+        expected, Y = self._moments(outputs, seen)
+        Y = jnp.where(mask, Y, 0.0)
+        innovation = jnp.where(mask, outputs.minus(sample.y, expected), 0.0)
+        S = Y.T @ Y + jnp.diag(jnp.where(mask, noise * noise, 1.0))
+
+        accepted = trusted | self._gate(innovation, S)
+        used = mask & per_dimension(outputs, accepted)
         X = spread * (gamma * np.sqrt(weights[1]))
         X = jnp.concatenate([jnp.zeros((n, 1), X.dtype), X, -X], axis=1)
-        root_R = jnp.where(used, noise, 1.0)
-        m = root_R.shape[0]
-        array = jnp.block([[Y, jnp.diag(root_R)], [X, jnp.zeros((n, m), X.dtype)]])
-        L = tria(array)
+        Y = jnp.where(used, Y, 0.0).T
+        m = Y.shape[0]
+        root_R = jnp.diag(jnp.where(used, noise, 1.0))
+        L = tria(jnp.block([[Y, root_R], [X, jnp.zeros((n, m), X.dtype)]]))
         whitened = jax.scipy.linalg.solve_triangular(L[:m, :m], jnp.where(used, innovation, 0.0), lower=True)
-        return L[m:, :m] @ whitened, L[m:, m:], whitened @ whitened
+        return Absorbed(
+            correction=L[m:, :m] @ whitened,
+            spread=L[m:, m:],
+            accepted=accepted,
+            innovation=innovation,
+            innovation_std=jnp.where(mask, jnp.sqrt(jnp.diag(S)), 0.0),
+            nis=whitened @ whitened,
+        )
+
+    def _gate(self, innovation, S):
+        accepted = []
+        for slot in self.joint.system.outputs.tangent.values():
+            (w,) = whiten(S[slot, slot], innovation[slot])
+            accepted.append(w @ w <= chi_square_quantile(self.tuning.gate, slot.stop - slot.start))
+        return jnp.stack(accepted)
 
     def _weights(self):
         n = self.joint.space.dim

@@ -139,18 +139,19 @@ class Space(Mapping[str, Block]):
         """Where each block lies in a tangent vector."""
         return _slices((name, b.dim) for name, b in self.blocks)
 
-    def pack(self, values: Mapping[str, Float[Array, "..."]]) -> Float[Array, " size"]:
+    def pack(self, values: Mapping[str, Float[Array, ...]]) -> Float[Array, " size"]:
         """Named values to a flat point."""
         return self._concatenate(values, [b.size for _, b in self.blocks])
 
-    def pack_tangent(self, values: Mapping[str, Float[Array, "..."]]) -> Float[Array, " dim"]:
+    def pack_tangent(self, values: Mapping[str, Float[Array, ...]]) -> Float[Array, " dim"]:
         """Named tangent values (three numbers for a rotation) to a flat tangent vector."""
         return self._concatenate(values, [b.dim for _, b in self.blocks])
 
-    def unpack(self, point: Float[Array, "*batch size"]) -> dict[str, Float[Array, "..."]]:
+    def unpack(self, point: Float[Array, "*batch size"]) -> dict[str, Float[Array, ...]]:
         """A flat point to named values."""
         return {
-            name: point[..., s] if self[name].shape else point[..., s.start] for name, s in self.stored.items()
+            name: point[..., s] if self[name].shape else point[..., s.start]
+            for name, s in self.stored.items()
         }
 
     def initial(self) -> tuple[float, ...]:
@@ -167,9 +168,7 @@ class Space(Mapping[str, Block]):
 
     def plus(self, x: Float[Array, " size"], delta: Float[Array, " dim"]) -> Float[Array, " size"]:
         """x [+] delta."""
-        return self._apply(
-            lambda b, s, t: rotations.plus(x[s], delta[t]) if b.rotation else x[s] + delta[t]
-        )
+        return self._apply(lambda b, s, t: rotations.plus(x[s], delta[t]) if b.rotation else x[s] + delta[t])
 
     def minus(self, a: Float[Array, " size"], b: Float[Array, " size"]) -> Float[Array, " dim"]:
         """a [-] b, in the tangent space at b."""
@@ -200,17 +199,13 @@ class Space(Mapping[str, Block]):
 
     def chart_rate(self, delta: Float[Array, " dim"], rate: Float[Array, " dim"]) -> Float[Array, " dim"]:
         """Rate of delta where x [+] delta moves with this tangent rate."""
-        return self._apply(
-            lambda b, s, t: rotations.chart_rate(delta[t], rate[t]) if b.rotation else rate[t]
-        )
+        return self._apply(lambda b, s, t: rotations.chart_rate(delta[t], rate[t]) if b.rotation else rate[t])
 
     def _apply(self, of_block) -> Float[Array, " n"]:
         parts, run = [], []
         for name, block in self.blocks:
             s, t = self.stored[name], self.tangent[name]
-            if block.rotation or not run:
-                run.append((block, s, t))
-            elif run[-1][0].rotation:
+            if block.rotation or not run or run[-1][0].rotation:
                 run.append((block, s, t))
             else:
                 last, ls, lt = run[-1]
@@ -219,7 +214,7 @@ class Space(Mapping[str, Block]):
             parts.append(of_block(block, s, t))
         return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
-    def _concatenate(self, values: Mapping[str, Float[Array, "..."]], sizes: list[int]) -> Float[Array, " n"]:
+    def _concatenate(self, values: Mapping[str, Float[Array, ...]], sizes: list[int]) -> Float[Array, " n"]:
         if set(values) != set(self._by_name):
             missing, unknown = set(self._by_name) - set(values), set(values) - set(self._by_name)
             raise SettingError(

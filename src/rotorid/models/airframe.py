@@ -158,7 +158,9 @@ def _table(source: str, key: str, table: Any, known: set[str]) -> dict[str, Any]
         raise AirframeError(f"{source}: [{key}] needs at least value and unit")
     for entry in table:
         if entry not in known:
-            raise AirframeError(f"{source}: [{key}] has an unknown entry {entry!r} (known: {', '.join(sorted(known))})")
+            raise AirframeError(
+                f"{source}: [{key}] has an unknown entry {entry!r} (known: {', '.join(sorted(known))})"
+            )
     return table
 
 
@@ -187,26 +189,34 @@ def _thrust_curve(source: str, raw: Any) -> ThrustCurve:
     if len(dead_zone) != 2 or dead_zone[0] >= dead_zone[1]:
         raise AirframeError(f"{source}: [thrust_curve] dead_zone needs two commands, the lower first")
     if sum(coefficients) <= 0:
-        raise AirframeError(f"{source}: [thrust_curve] gives no thrust at full command; check the signs of value")
+        raise AirframeError(
+            f"{source}: [thrust_curve] gives no thrust at full command; check the signs of value"
+        )
     exponent = _numbers(source, "[thrust_curve] voltage_exponent", table.get("voltage_exponent", 0.0))[0]
     if exponent != 0.0 and "voltage" not in table:
         raise AirframeError(f"{source}: [thrust_curve] with voltage_exponent needs voltage, in V")
-    voltage = _numbers(source, "[thrust_curve] voltage", table["voltage"])[0] if "voltage" in table else math.nan
+    voltage = (
+        _numbers(source, "[thrust_curve] voltage", table["voltage"])[0] if "voltage" in table else math.nan
+    )
     if voltage <= 0:
         raise AirframeError(f"{source}: [thrust_curve] voltage {voltage:g} V must be positive")
-    return ThrustCurve(coefficients, dead_zone[0], dead_zone[1], voltage, exponent, str(table.get("source", "")))
+    return ThrustCurve(
+        coefficients, dead_zone[0], dead_zone[1], voltage, exponent, str(table.get("source", ""))
+    )
 
 
 def _rotor(source: str, index: int, raw: Any) -> Rotor:
     where = f"[[rotor]] {index}"
     if not isinstance(raw, dict) or set(raw) - {"position", "direction", "axis"} or "position" not in raw:
-        raise AirframeError(f"{source}: {where} needs position = [x, y, z] in m and direction = \"cw\" or \"ccw\"")
+        raise AirframeError(
+            f'{source}: {where} needs position = [x, y, z] in m and direction = "cw" or "ccw"'
+        )
     position = _numbers(source, f"{where} position", raw["position"])
     axis = _numbers(source, f"{where} axis", raw.get("axis", [0.0, 0.0, 1.0]))
     if len(position) != 3 or len(axis) != 3:
         raise AirframeError(f"{source}: {where} position and axis need three numbers")
     if raw.get("direction") not in ("cw", "ccw"):
-        raise AirframeError(f"{source}: {where} direction must be \"cw\" or \"ccw\" as seen from above")
+        raise AirframeError(f'{source}: {where} direction must be "cw" or "ccw" as seen from above')
     length = math.sqrt(sum(a * a for a in axis))
     if length == 0:
         raise AirframeError(f"{source}: {where} axis has no length")

@@ -25,9 +25,9 @@ from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe import Airframe
-from rotorid.models.thrust import ThrustCurve
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.system import GRAVITY, Parameter, System, Values
+from rotorid.models.thrust import ThrustCurve
 
 ThrustInput = Literal["rotor_command", "thrust"]
 
@@ -61,7 +61,9 @@ class Multirotor(System):
         return Space.of(
             attitude=Rotation(noise=0.02, std=0.3),
             velocity=Vector(3, "m/s", frame="world", noise=0.05, std=3.0),
-            thrust=Scalar("N", frame="body z", initial=self.weight, std=0.5 * self.weight, noise=0.01 * self.weight),
+            thrust=Scalar(
+                "N", frame="body z", initial=self.weight, std=0.5 * self.weight, noise=0.01 * self.weight
+            ),
         )
 
     @property

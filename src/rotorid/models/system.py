@@ -85,7 +85,10 @@ class Parameter:
         return tuple(f"{self.name}_{axis}" for axis in "xyzw"[: len(self.value)])
 
     def with_prior(
-        self, value: float | tuple[float, ...] | None = None, std: float | None = None, drift: float | None = None
+        self,
+        value: float | tuple[float, ...] | None = None,
+        std: float | None = None,
+        drift: float | None = None,
     ) -> Parameter:
         """A copy with another prior; None leaves an entry as it is."""
         return dataclasses.replace(
@@ -137,7 +140,7 @@ class System(ABC):
         raise SettingError(f"{type(self).__name__} has no parameter {name!r} (it has {known})")
 
 
-def parameter_values(system: System, **override: float | tuple[float, ...]) -> dict[str, Float[Array, "..."]]:
+def parameter_values(system: System, **override: float | tuple[float, ...]) -> dict[str, Float[Array, ...]]:
     """Prior means of all parameters by name, some of them replaced: what `dynamics` and `observe` take as p."""
     for name in override:
         system.parameter(name)

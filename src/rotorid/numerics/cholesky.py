@@ -10,16 +10,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
-def whitened_square(S: Float[Array, "n n"], r: Float[Array, " n"]) -> Float[Array, ""]:
-    """r^T S^-1 r for a small positive definite S."""
-    n = r.shape[0]
-    L = [[S[i, j] for j in range(n)] for i in range(n)]
-    total = jnp.zeros((), r.dtype)
-    w: list[Float[Array, ""]] = []
+def whiten(S: Float[Array, "n n"], *rows: Float[Array, "n ..."]) -> tuple[Float[Array, "n ..."], ...]:
+    """L^-1 B of each B (n rows), where L L^T = S is a small positive definite matrix."""
+    n = S.shape[0]
+    L: list[list[Float[Array, ""]]] = [[S[i, j] for j in range(n)] for i in range(n)]
+    found: list[list[Float[Array, ...]]] = [[] for _ in rows]
     for i in range(n):
         for j in range(i):
-            L[i][j] = (L[i][j] - sum((L[i][k] * L[j][k] for k in range(j)), jnp.zeros(()))) / L[j][j]
-        L[i][i] = jnp.sqrt(L[i][i] - sum((L[i][k] * L[i][k] for k in range(i)), jnp.zeros(())))
-        w.append((r[i] - sum((L[i][k] * w[k] for k in range(i)), jnp.zeros(()))) / L[i][i])
-        total = total + w[i] * w[i]
-    return total
+            for k in range(j):
+                L[i][j] = L[i][j] - L[i][k] * L[j][k]
+            L[i][j] = L[i][j] / L[j][j]
+        for k in range(i):
+            L[i][i] = L[i][i] - L[i][k] * L[i][k]
+        L[i][i] = jnp.sqrt(L[i][i])
+        for B, solved in zip(rows, found, strict=True):
+            row = B[i]
+            for k in range(i):
+                row = row - L[i][k] * solved[k]
+            solved.append(row / L[i][i])
+    return tuple(jnp.stack(solved) for solved in found)

@@ -47,7 +47,9 @@ def step(
     return space.plus(x, dt * total)
 
 
-def _combine(coefficients: tuple[float, ...], slopes: list[Float[Array, " dim"]]) -> Float[Array, " dim"] | None:
+def _combine(
+    coefficients: tuple[float, ...], slopes: list[Float[Array, " dim"]]
+) -> Float[Array, " dim"] | None:
     terms = [c * k if c != 1.0 else k for c, k in zip(coefficients, slopes, strict=True) if c != 0.0]
     if not terms:
         return None

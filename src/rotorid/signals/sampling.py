@@ -49,10 +49,14 @@ def sample(
     missing = [n for n in inputs if n not in flight]
     if missing:
         has = ", ".join(sorted(flight.signals))
-        raise SignalError(f"{flight.source}: no {' and no '.join(missing)} in this log, which the model needs (it has {has})")
+        raise SignalError(
+            f"{flight.source}: no {' and no '.join(missing)} in this log, which the model needs (it has {has})"
+        )
     measured = [n for n in outputs if n in flight]
     if not measured:
-        raise SignalError(f"{flight.source}: none of {', '.join(outputs)} in this log; nothing to compare the model with")
+        raise SignalError(
+            f"{flight.source}: none of {', '.join(outputs)} in this log; nothing to compare the model with"
+        )
     rate = rate or grid_rate(flight, inputs, outputs)
     if rate <= 0:
         raise SignalError(f"{flight.source}: its signals have too few samples to estimate anything")
@@ -66,7 +70,9 @@ def sample(
     inside &= np.all(known, axis=0)
     y, mask = zip(*(_measured(flight.signals.get(n), outputs, n, t, h) for n in outputs), strict=True)
     if inside.sum() < 2:
-        raise ExcitationError(f"{flight.source}: no part of this log is in the air with all of {', '.join(inputs)} known")
+        raise ExcitationError(
+            f"{flight.source}: no part of this log is in the air with all of {', '.join(inputs)} known"
+        )
     t = t[inside]
     return Samples(
         jnp.asarray(t),
@@ -77,7 +83,9 @@ def sample(
     )
 
 
-def _inside(t: Float[np.ndarray, " n"], spans: Sequence[tuple[float, float]] | None) -> Bool[np.ndarray, " n"]:
+def _inside(
+    t: Float[np.ndarray, " n"], spans: Sequence[tuple[float, float]] | None
+) -> Bool[np.ndarray, " n"]:
     if spans is None:
         return np.ones(len(t), bool)
     return np.any([(a <= t) & (t <= b) for a, b in spans] or [np.zeros(len(t), bool)], axis=0)
@@ -146,7 +154,9 @@ def with_reconstructed_commands(flight: Flight) -> Flight:
     residual = np.std(mean - (ratio * at_rotors + offset))
     if not 0.3 < ratio < 3.0 or residual > 0.05:
         return flight
-    shape = np.stack([np.interp(collective.times, rotors.times, c) for c in (rotors.values - mean[:, None]).T], axis=1)
+    shape = np.stack(
+        [np.interp(collective.times, rotors.times, c) for c in (rotors.values - mean[:, None]).T], axis=1
+    )
     fast = ratio * collective.values + offset + shape
     inside = (collective.times >= rotors.times[0]) & (collective.times <= rotors.times[-1])
     signal = dataclasses.replace(
@@ -155,9 +165,7 @@ def with_reconstructed_commands(flight: Flight) -> Flight:
         values=np.clip(fast[inside], 0.0, 1.0),
         source=f"{rotors.source}, between its rows by {collective.source}",
     )
-    note = (
-        f"rotor commands at {rotors.rate:.0f} Hz follow the collective command at {collective.rate:.0f} Hz between rows"
-    )
+    note = f"rotor commands at {rotors.rate:.0f} Hz follow the collective command at {collective.rate:.0f} Hz between rows"
     return flight.with_signals(signal, notes=(note,))
 
 
