@@ -23,14 +23,14 @@ __all__ = ["UnsupportedPrimitiveError", "to_casadi"]
 
 
 def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> ca.Function:
-    """The CasADi function that computes the same as a JAX function, in float64.
+    """The CasADi function that computes the same as a JAX function, in float64; a truth value is 1 or 0.
 
     examples: arguments of the shapes to trace for (arrays, numbers or pytrees of them; their values do not
     matter). Each leaf becomes an input (in0, in1_mass, ...), and each leaf of the result an output (out0,
     ...), of at most two dimensions; a vector is a column.
     """
     with jax.enable_x64(True):
-        examples = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), examples)
+        examples = jax.tree.map(_example, examples)
         closed = jax.make_jaxpr(function)(*examples)
         leaves = jax.tree.leaves_with_path(examples)
         names = [_input_name(path) for path, _ in leaves]
@@ -72,6 +72,12 @@ def _fold(value: Any, aval: Any) -> Value:
     if is_traced(value) and not any(isinstance(e, ca.SX) for e in value.flat):
         return value.astype(aval.dtype)
     return value
+
+
+def _example(leaf: Any) -> np.ndarray:
+    """In float64, unless it is an array of truth values or of integers."""
+    keep = hasattr(leaf, "dtype") and np.dtype(leaf.dtype).kind in "biu"
+    return np.asarray(leaf) if keep or isinstance(leaf, bool) else np.asarray(leaf, dtype=np.float64)
 
 
 def _input_name(path: tuple[Any, ...]) -> str:

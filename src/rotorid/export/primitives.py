@@ -131,6 +131,7 @@ _STRUCTURAL: dict[str, Callable[..., Any]] = {
     "split": _split,
     "unstack": _unstack,
     "transpose": _of_parameters(np.transpose, axes="permutation"),
+    "tile": _of_parameters(np.tile, reps="reps"),
     "rev": _of_parameters(np.flip, axis="dimensions"),
     "concatenate": lambda run, eqn, *xs: np.concatenate(
         [x.astype(object) for x in xs], axis=eqn.params["dimension"]

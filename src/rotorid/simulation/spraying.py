@@ -29,12 +29,12 @@ def simulate_spraying(
 ) -> Flight:
     """A flight of a sprayer, as a log with the same signals as `simulate` gives.
 
-    Drawn by seed: rows of 8 to 12 m, 1.5 to 2.5 m apart, flown at 2.5 to 3.5 m/s; 1.2 to 1.3 kg with a full tank,
-    0.75 to 0.85 kg with an empty one. duration: s.
+    Drawn by seed: rows of 8 to 12 m, 1.5 to 2.5 m apart, flown at 2.5 to 3.5 m/s; 1.2 to 1.3 kg with a full
+    tank, 0.75 to 0.85 kg with an empty one. duration: s.
     """
     if duration <= 0 or seed < 0:
         raise SettingError(
-            f"a flight of {duration:g} s with seed {seed}: take a positive duration and no negative seed"
+            f"a flight of {duration:g} s with seed {seed}: the duration must be positive, the seed 0 or more"
         )
     rng = np.random.default_rng([seed, _STREAM])
     length, apart, speed = rng.uniform(8.0, 12.0), rng.uniform(1.5, 2.5), rng.uniform(2.5, 3.5)
