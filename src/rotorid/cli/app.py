@@ -6,9 +6,13 @@ from typing import Annotated
 
 import typer
 
+from rotorid.cli.airframes import airframes
+from rotorid.cli.calibrate import calibrate
 from rotorid.cli.convert import convert
+from rotorid.cli.demo import demo
 from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.inspect import inspect
+from rotorid.cli.simulate import simulate
 from rotorid.cli.track import track
 
 app = typer.Typer(
@@ -23,6 +27,10 @@ app = typer.Typer(
 app.command("inspect")(inspect)
 app.command("convert")(convert)
 app.command("track")(track)
+app.command("calibrate")(calibrate)
+app.command("simulate")(simulate)
+app.command("demo")(demo)
+app.command("airframes")(airframes)
 
 
 def _version(wanted: bool) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ESTIMATORS: Final = ("ekf", "ukf")
 SYSTEMS: Final = ("multirotor", "multirotor-bare")
-# the names in `results.track`, which is not imported here for the sake of a quick --help; a test compares them
+# the names in `results.track`, which is not imported here for the sake of a quick --help; a test compares
 
 AirframeOption = Annotated[
     str,
@@ -124,7 +124,11 @@ def estimator_names(text: str) -> tuple[EstimatorName, ...]:
 
 
 def track_and_write(
-    flight: Flight, airframe: Airframe, settings: Settings, folder: Path, inputs: Sequence[Input] = ()
+    flight: Flight,
+    airframe: Airframe,
+    settings: Settings,
+    folder: Path,
+    inputs: Sequence[Input] = (),
 ) -> Summary:
     """Track a flight as the settings say, and write the results into a folder. Shows its stages."""
     from rotorid.cli.console import status
@@ -133,13 +137,13 @@ def track_and_write(
     from rotorid.results.files import write_results
     from rotorid.results.motion import motion
     from rotorid.results.summary import summarise
+    from rotorid.results.truth import with_true_wind
 
     tracks = []
     for name in settings.estimators:
         with status(f"Tracking with the {name.upper()}"):
-            tracks.append(
-                tracking.track(flight, airframe, name, settings.system, known_mass=settings.known_mass)
-            )
+            found = tracking.track(flight, airframe, name, settings.system, known_mass=settings.known_mass)
+            tracks.append(with_true_wind(found, flight))
     with status("Writing the report"):
         flown = motion(flight, airframe, float(tracks[0].t[0]), float(tracks[0].t[-1]))
         summary = summarise(tracks, flight, settings, inputs, flown.fastest)

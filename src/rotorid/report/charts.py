@@ -96,9 +96,9 @@ def band(
     *,
     points: int = 800,
     longest: float = 1.0,
-    **more: Any,
+    outline: dict[str, Any] | None = None,
 ) -> Trace:
-    """A filled band over time."""
+    """A filled band over time. outline: the line around it, none by default."""
     ts, values = thin_band(t, lower, upper, points, longest)
     return {
         "type": "scatter",
@@ -107,10 +107,10 @@ def band(
         "y": numbers(values),
         "fill": "toself",
         "fillcolor": colour,
-        "line": {"width": 0},
+        "line": outline or {"width": 0},
         "hoverinfo": "skip",
         "showlegend": False,
-    } | more
+    }
 
 
 def layout(y_title: str, *, x_title: str = "time (s)", legend: bool = False, **more: Any) -> Layout:

@@ -54,7 +54,7 @@ def main_figure(tracks: Sequence[Track], summaries: Sequence[QuantitySummary]) -
     )
     figure["xaxis"] |= {"anchor": "y2", "range": _whole(tracks)}
     figure["shapes"] = _gaps(tracks)
-    return Figure(tuple(traces), figure, height=440)
+    return Figure(tuple(traces), figure, height=430)
 
 
 def quantity_figure(tracks: Sequence[Track], name: str, summaries: Sequence[QuantitySummary]) -> Figure:
@@ -119,7 +119,7 @@ def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figur
         "y": numbers(path[[0, -1], 1]),
         "z": numbers(path[[0, -1], 2]),
         "text": ["start", "end"],
-        "textposition": "top center",
+        "textposition": ["bottom center", "top center"],
         "textfont": {"color": "@ink", "size": 12},
         "marker": {"size": 4, "color": "@ink"},
         "hoverinfo": "skip",
@@ -137,24 +137,31 @@ def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figur
             "xaxis": scene | {"title": {"text": "east (m)"}},
             "yaxis": scene | {"title": {"text": "north (m)"}},
             "zaxis": scene | {"title": {"text": "up (m)"}},
-            "camera": {"eye": {"x": 1.35, "y": -1.35, "z": 0.9}},
+            "camera": {"eye": {"x": 1.05, "y": -1.15, "z": 0.6}},
         },
     }
     return Figure((flown, ends), figure, height=460, timed=False)
 
 
 def _curves(tracks: Sequence[Track], name: str, points: int, *, legend: bool = False) -> list[Trace]:
-    """Bands first, then truth, then the estimates; a second estimator is dashed, so that equal ones both
-    show."""
+    """Bands, truth as a broad pale line, and the estimates on it.
+
+    All but the first estimator are thin, dashed, and have only the outline of their band: equal ones all
+    show.
+    """
     traces = []
     for i, track in enumerate(tracks):
-        q = track.quantities[name]
-        strength = 0.20 if i == 0 else 0.14
-        faint = f"{colour(track.estimator, i)}:{strength}"
-        traces.append(band(track.t, q.value - SIGMAS * q.std, q.value + SIGMAS * q.std, faint, points=points))
+        q, own = track.quantities[name], colour(track.estimator, i)
+        lower, upper = q.value - SIGMAS * q.std, q.value + SIGMAS * q.std
+        outline = None if i == 0 else {"width": 0.8, "color": f"{own}:0.7", "dash": "2px,2px"}
+        fill = f"{own}:0.18" if i == 0 else "rgba(0,0,0,0)"
+        traces.append(band(track.t, lower, upper, fill, points=points, outline=outline))
     truth = next(((t.t, t.truth[name]) for t in tracks if name in t.truth), None)
     if truth is not None:
-        traces.append(line(*truth, "known", "@ink", points=points, width=1.3, step=True, showlegend=legend))
+        width = 7.0 if legend else 5.0
+        traces.append(
+            line(*truth, "known", "@ink:0.28", points=points, width=width, step=True, showlegend=legend)
+        )
     for i, track in enumerate(tracks):
         q = track.quantities[name]
         traces.append(
@@ -164,8 +171,8 @@ def _curves(tracks: Sequence[Track], name: str, points: int, *, legend: bool = F
                 estimator_label(track.estimator),
                 colour(track.estimator, i),
                 points=points,
-                width=2.0 if legend else 1.6,
-                dash="solid" if i == 0 else "4px,3px",
+                width=2.2 if i == 0 else 1.3,
+                dash="solid" if i == 0 else "5px,4px",
                 std=q.std,
                 digits=max(3, decimals(float(np.nanmedian(q.std)))),
                 showlegend=legend,
@@ -178,7 +185,7 @@ def _health(tracks: Sequence[Track]) -> list[Trace]:
     """A strip per estimator: a thin line while all is well, a thick one in the colour of what was not."""
     start, end = _whole(tracks)
     shortest = 0.004 * (end - start)
-    common = {"type": "scatter", "mode": "lines", "yaxis": "y2", "legendgroup": "health"}
+    common = {"type": "scatter", "mode": "lines", "yaxis": "y2"}
     traces: list[Trace] = []
     for i, track in enumerate(tracks):
         xs = [

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from string import Template
 
 from rotorid.report.charts import Figure
 
-escape = html.escape
+_UNBROKEN = re.compile(r"(?<=\d) (?=(?:±|%|kg|N|m|s|min|rad|V|Hz)(?:\b|\W))|(?<=±) ")
+
+
+def escape(text: str) -> str:
+    """Text as HTML, in which no line breaks between a number and its unit."""
+    return _UNBROKEN.sub("\u00a0", html.escape(text)).replace("N s/m", "N\u00a0s/m")
 
 
 class Page:
@@ -60,10 +66,9 @@ class Page:
         )
 
 
-def card(name: str, value: str, note: str = "", *, told: bool = True) -> str:
-    """A key number. value: its unit after the last space is set small where it follows a number."""
-    number, _, unit = value.rpartition(" ")
-    shown = f"{escape(number)} <small>{escape(unit)}</small>" if number else escape(value)
+def card(name: str, value: str, unit: str = "", note: str = "", *, told: bool = True) -> str:
+    """A key number with its unit."""
+    shown = f"{escape(value)} <small>{escape(unit)}</small>" if unit else escape(value)
     return (
         f'<div class="card{"" if told else " mute"}"><span class="name">{escape(name)}</span>'
         f'<span class="value">{shown}</span><span class="note">{escape(note)}</span></div>'

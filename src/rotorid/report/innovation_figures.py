@@ -29,7 +29,8 @@ def consistency_figure(tracks: Sequence[Track], consistencies: Sequence[Consiste
                 estimator_label(track.estimator),
                 colour(track.estimator, i),
                 longest=_LONGEST,
-                dash="solid" if i == 0 else "4px,3px",
+                width=2.2 if i == 0 else 1.3,
+                dash="solid" if i == 0 else "5px,4px",
                 showlegend=len(tracks) > 1,
             )
         )
@@ -106,6 +107,7 @@ def histogram_figure(normalised: Normalised) -> Figure:
     }
     x = np.linspace(-4.0, 4.0, 161)
     normal = line(x, standard_normal(x), "expected", "@ink", width=1.6, digits=2)
+    normal["line"]["simplify"] = False
     figure = layout("density", x_title="innovation / its std")
     figure |= {"bargap": 0.0}
     figure["xaxis"] |= {"range": [-4.1, 4.1], "dtick": 2}

@@ -30,6 +30,9 @@
     const spec = specs[box.id];
     const layout = dressed(spec.layout);
     layout.dragmode = layout.scene ? "orbit" : touch ? false : "zoom";
+    if (layout.scene && innerWidth < 640) {
+      for (const k of ["x", "y", "z"]) layout.scene.camera.eye[k] *= 1.4;
+    }
     if (layout.yaxis && spec.timed) layout.yaxis.fixedrange = true;
     Plotly.react(box, dressed(spec.data), layout, options);
     if (!drawn.has(box)) {

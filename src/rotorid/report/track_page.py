@@ -81,15 +81,30 @@ def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -
         ]
         note = joined(others) if q.informed else "not told by this flight"
         cards.append(
-            card(f"{title(name)} at the end", plus_minus(q.final, q.final_std, q.unit), note, told=q.informed)
+            card(
+                f"{title(name)} at the end",
+                plus_minus(q.final, q.final_std),
+                unit_text(q.unit),
+                note,
+                told=q.informed,
+            )
         )
     main = found.quantities[lead.main]
     if main.error is not None and main.coverage is not None:
         cards.append(
-            card("Error against the known", f"{main.error:.1f} %", f"band holds it {percent(main.coverage)}")
+            card(
+                "Error against the known", f"{main.error:.1f}", "%", f"band holds it {percent(main.coverage)}"
+            )
         )
-    cards.append(card("Healthy", percent(found.healthy), f"of the time ({estimator_label(lead.estimator)})"))
-    cards.append(card("NIS / dimension", _ratio(found.consistency), "1 of a consistent filter"))
+    cards.append(
+        card(
+            "Healthy",
+            percent(found.healthy).removesuffix(" %"),
+            "%",
+            f"of the time ({estimator_label(lead.estimator)})",
+        )
+    )
+    cards.append(card("NIS / dimension", _ratio(found.consistency), note="1 of a consistent filter"))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
@@ -107,7 +122,10 @@ def _secondary(page: Page, tracks: Sequence[Track], summary: Summary, lead: Trac
     if not names:
         return
     page.section(
-        "What else was tracked", "Each with its 95 % band, and the value at the end ± one standard deviation."
+        "What else was tracked",
+        "Each with its 95 % band, and its value at the end ± one standard deviation. World axes: x east, "
+        "y north; "
+        "body axes: x forward, y left, z up.",
     )
     panels = []
     for name in names:
@@ -145,13 +163,13 @@ def _in_words(ratio: float) -> str:
         return what + "None was measured."
     if ratio > 2.0:
         return what + (
-            "Here they are larger than the filter expects: the model lacks something, or the noise is assumed "
-            "too small, and the bands are too narrow."
+            "Here they are larger than the filter expects: the model lacks something, or the noise is "
+            "assumed too small, and the bands are too narrow."
         )
     if ratio < 0.5:
         return what + (
-            "Here they are smaller than the filter expects: it assumes more noise than this log shows, so its "
-            "bands err on the wide side."
+            "Here they are smaller than the filter expects: it assumes more noise than this log shows, so "
+            "its bands err on the wide side."
         )
     return what + "Here they are about as large as the filter expects, so its bands can be taken as they are."
 
@@ -161,7 +179,7 @@ def _motion(page: Page, tracks: Sequence[Track], motion: Motion, lead: Track, ma
         "What the vehicle did",
         "A parameter shows only while something moves it: drag shows in speed, thrust in climbs.",
     )
-    panels = [page.panel(curve_figure(c, tracks), title(c.what), unit_text(c.unit)) for c in motion.curves]
+    panels = [page.panel(curve_figure(c, tracks), title(c.what)) for c in motion.curves]
     path = path_figure(motion, lead, main)
     if path is None:
         page.add(grid(panels), '<p class="caption">The log has no position, so the path cannot be drawn.</p>')
@@ -173,7 +191,7 @@ def _motion(page: Page, tracks: Sequence[Track], motion: Motion, lead: Track, ma
 def _numbers(page: Page, summary: Summary) -> None:
     page.section(
         "All numbers",
-        "± is one standard deviation. Median, lowest and highest: after the filter has settled, where informed.",
+        "± is one standard deviation. Median, lowest and highest: once the filter has settled.",
     )
     head = ["quantity", "estimator", "at the end", "median", "lowest", "highest", "unit", "informed"]
     names = dict.fromkeys(n for found in summary.estimators.values() for n in found.quantities)

@@ -30,7 +30,12 @@ from rotorid.results.track import Track
 ESTIMATES, SUMMARY, REPORT = "estimates.parquet", "summary.json", "report.html"
 
 
-def write_results(folder: str | Path, tracks: Sequence[Track], summary: Summary, report_html: str) -> Path:
+def write_results(
+    folder: str | Path,
+    tracks: Sequence[Track],
+    summary: Summary,
+    report_html: str,
+) -> Path:
     """Write the files of a result into a folder, which is created where it is missing. Returns the folder.
 
     Files of these names in it are replaced. Raises OutputError where they cannot be written, and leaves

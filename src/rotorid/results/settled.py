@@ -19,14 +19,14 @@ _EDGE = 3  # bins that stand for the start and for the end
 _SIGNIFICANT = 1.96
 
 
-def settled(track: Track, name: str) -> Bool[np.ndarray, " n"]:
-    """The rows that count for a quantity: past the first `SETTLING` s or quarter, informed, and finite.
+def settled(track: Track, name: str, settling: float = SETTLING) -> Bool[np.ndarray, " n"]:
+    """The rows that count for a quantity: past the first `settling` s or quarter, informed, and finite.
 
     Where the data never spoke about it, all finite rows past the first quarter.
     """
     quantity = track.quantities[name]
     covered = np.cumsum(np.minimum(np.diff(track.t, prepend=track.t[:1]), 1.0))
-    late = covered >= min(SETTLING, 0.25 * covered[-1])
+    late = covered >= min(settling, 0.25 * covered[-1])
     rows = late & np.isfinite(quantity.value) & np.isfinite(quantity.std)
     informed = rows & quantity.informed
     return informed if informed.any() else rows

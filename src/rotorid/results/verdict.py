@@ -31,6 +31,7 @@ OVERCONFIDENT = 2.0
 _TROUBLED: Final = (Health.INCONSISTENT, Health.RECOVERING, Health.DIVERGED)
 _TROUBLED_SHARE: Final = 0.2
 _DISAGREE: Final = 3.0  # standard deviations between two estimators
+_SETTLING: Final = 3.0  # s until a change can be told
 _QUICK: Final = 4.0  # s; faster is a step, since a filter itself takes a second or two
 _SLOW: Final = 1.0  # m/s; slower is a hover, in which drag does not show
 
@@ -58,7 +59,7 @@ def verdict(tracks: Sequence[Track], speed: float | None = None) -> Verdict:
         return Verdict("bad", "No part of this log is in the air, so there is nothing to track.")
     lead = leading(usable)
     main, name = lead.quantities[lead.main], lead.main
-    rows = settled(lead, name)
+    rows = settled(lead, name, _SETTLING)
     if lead.health[-1] == Health.DIVERGED or not rows.any() or not np.isfinite(main.value[-1]):
         return Verdict(
             "bad",
@@ -157,7 +158,7 @@ def _against_truth(tracks: Sequence[Track], name: str) -> list[str]:
                 errors.append(f"{error:.1f} % ({estimator_label(track.estimator)})")
     if not errors:
         return []
-    return [f"Against the known {label(name)} the error is {' and '.join(errors)}, root mean square."]
+    return [f"The root mean square error against the known {label(name)} is {' and '.join(errors)}."]
 
 
 def _others(lead: Track, speed: float | None) -> list[str]:

@@ -1,0 +1,33 @@
+"""`rotorid airframes`: the airframes that come with rotorid."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def airframes(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Print this one as TOML.", show_default=False)
+    ] = None,
+) -> None:
+    """List the airframes that come with rotorid, or print one as a start for your own.
+
+    Save the printed text as a .toml file, change it, and give the file to --airframe.
+    """
+    from rotorid.models.airframe import load_airframe, shipped_airframes
+
+    if name is not None:
+        from rotorid.models.airframe_toml import airframe_toml
+
+        typer.echo(airframe_toml(load_airframe(name)), nl=False)
+        return
+    from rich.table import Table
+
+    from rotorid.cli.console import out
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for shipped in shipped_airframes():
+        table.add_row(shipped, load_airframe(shipped).description)
+    out().print(table)

@@ -1,0 +1,82 @@
+"""`rotorid calibrate`: how much stronger or weaker a vehicle pulls than its airframe file says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rotorid.cli.arguments import Mapping
+from rotorid.cli.track import AirframeOption
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rotorid.results.calibration import Calibration
+
+
+def calibrate(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="LOG...", help="Flights of one vehicle, all with the same known mass.", show_default=False
+        ),
+    ],
+    airframe: AirframeOption,
+    mass: Annotated[
+        float, typer.Option("--mass", metavar="KG", help="The mass on the scale, in kg.", show_default=False)
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="OUT.toml", help="The airframe file to write.", show_default=False
+        ),
+    ],
+    mapping: Mapping = None,
+) -> None:
+    """Find the thrust scale of a vehicle from flights with a known mass, and write its airframe with it.
+
+    The scale's uncertainty becomes part of every mass that is tracked with the new file.
+    """
+    from rotorid.cli.console import out, progress, setup_jax, status
+    from rotorid.errors import SettingError
+
+    if output.suffix != ".toml":
+        raise SettingError(f"{output}: an airframe file ends in .toml")
+    with status("Starting"):
+        setup_jax()
+        from rotorid.logs.read import read
+        from rotorid.logs.write import write_whole
+        from rotorid.models.airframe import load_airframe
+        from rotorid.models.airframe_toml import airframe_toml
+        from rotorid.results.calibration import pool, scale_of, with_thrust_scale
+
+        vehicle = load_airframe(airframe)
+    scales = [scale_of(read(log, mapping), vehicle, mass) for log in progress(logs, "Tracking", len(logs))]
+    found = pool(scales, mass)
+    write_whole(output, airframe_toml(with_thrust_scale(vehicle, found)).encode())
+    _show(found, output, out())
+
+
+def _show(found: Calibration, output: Path, console: Console) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from rotorid.results.words import plus_minus
+
+    more = 100.0 * (found.value - 1.0)
+    console.print()
+    headline = (
+        f"Thrust scale {plus_minus(found.value, found.std)}: the vehicle pulls {abs(more):.0f} % "
+        f"{'more' if more >= 0 else 'less'} than its airframe said."
+    )
+    console.print(Padding(Text(headline, style="bold"), (0, 2)))
+    console.print()
+    width = max(len(f.flight) for f in found.flights)
+    for flight in found.flights:
+        console.print(
+            Padding(Text(f"{flight.flight:<{width}}  {plus_minus(flight.value, flight.std)}"), (0, 2))
+        )
+    console.print()
+    console.print(Padding(Text.assemble("Airframe: ", (str(output), "bold")), (0, 2)))

@@ -1,0 +1,102 @@
+"""The thrust scale of a vehicle, from flights of known mass.
+
+Each flight i gives a scale s_i: the mean of what was tracked, weighted by information, past the first
+quarter. Its standard deviation sigma_i is the filter's own there. The n flights are pooled with
+
+    s = sum_i w_i s_i / sum_i w_i,   w_i = 1 / sigma_i^2,   std^2 = mean_i sigma_i^2 + (1 + 1/n) scatter^2,
+
+where scatter^2 is the sample variance of the s_i. This is how well the scale of one further flight is known.
+sigma_i does not shrink with n: what makes a flight's scale uncertain (drag, tilt, vibration, the load that it
+was flown with) is much the same in all of them. It enters the band of every mass that is tracked with the
+scale.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from rotorid.errors import ExcitationError, SettingError
+from rotorid.estimators.base import Health
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe import Airframe, Quantity
+from rotorid.results.settled import settled
+from rotorid.results.track import EstimatorName, track
+
+
+@dataclasses.dataclass(frozen=True)
+class FlightScale:
+    """The thrust scale of one flight: true thrust over that of the airframe. flight: name of its file."""
+
+    flight: str
+    value: float
+    std: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """The pooled thrust scale, its standard deviation for a further flight, and the scatter. mass: kg,
+    known."""
+
+    value: float
+    std: float
+    scatter: float
+    mass: float
+    flights: tuple[FlightScale, ...]
+
+    @property
+    def source(self) -> str:
+        """Where the number comes from, in words."""
+        names = ", ".join(f.flight for f in self.flights)
+        return f"calibrated on {names} with a known mass of {self.mass:g} kg"
+
+
+def calibrate(
+    flights: Sequence[Flight], airframe: Airframe, known_mass: float, estimator: EstimatorName = "ekf"
+) -> Calibration:
+    """The thrust scale of an airframe from flights with a known mass in kg.
+
+    Raises SettingError without flights or with an impossible mass, ExcitationError where a flight does not
+    tell it.
+    """
+    if not flights:
+        raise SettingError("name at least one flight to calibrate on")
+    return pool([scale_of(flight, airframe, known_mass, estimator) for flight in flights], known_mass)
+
+
+def scale_of(
+    flight: Flight, airframe: Airframe, known_mass: float, estimator: EstimatorName = "ekf"
+) -> FlightScale:
+    """The thrust scale of one flight with a known mass in kg. Raises ExcitationError where it does not tell
+    it."""
+    if not np.isfinite(known_mass) or known_mass <= 0:
+        raise SettingError(f"the known mass {known_mass:g} kg must be positive")
+    found = track(flight, airframe, estimator, known_mass=known_mass)
+    quantity = found.quantities["thrust_scale"]
+    rows = settled(found, "thrust_scale", settling=np.inf)
+    if not rows.any() or not quantity.informed[-1] or found.health[-1] == Health.DIVERGED:
+        raise ExcitationError(f"{flight.source}: does not tell the thrust scale; leave this flight out")
+    value, std = quantity.value[rows], quantity.std[rows]
+    mean = float(np.sum(value / std**2) / np.sum(1.0 / std**2))
+    return FlightScale(flight.source.name, mean, float(np.median(std)))
+
+
+def pool(scales: Sequence[FlightScale], mass: float) -> Calibration:
+    """The scales of some flights as one. mass: kg, known."""
+    value = np.array([s.value for s in scales])
+    variance = np.array([s.std for s in scales]) ** 2
+    n = len(value)
+    scatter = float(np.std(value, ddof=1)) if n > 1 else 0.0
+    mean = float(np.sum(value / variance) / np.sum(1.0 / variance))
+    std = float(np.sqrt(np.mean(variance) + (1.0 + 1.0 / n) * scatter**2))
+    return Calibration(mean, std, scatter, mass, tuple(scales))
+
+
+def with_thrust_scale(airframe: Airframe, calibration: Calibration) -> Airframe:
+    """The airframe with the calibrated thrust scale, rounded to the digits that matter."""
+    digits = max(0, 2 - int(np.floor(np.log10(calibration.std))))
+    value, std = round(calibration.value, digits), round(calibration.std, digits)
+    scale = Quantity((value,), "1", (std,), calibration.source)
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, "thrust_scale": scale})
