@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rotorid.results.summary import Summary
 
+_WIDEST = 100
 _TONES = {"good": "green", "caution": "yellow", "bad": "red"}
 
 
@@ -20,6 +21,7 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
+    console.width = min(console.width, _WIDEST)
     verdict = summary.verdict
     console.print()
     console.print(Padding(Text(verdict.headline, style=f"bold {_TONES[verdict.tone]}"), (0, 2)))
@@ -33,6 +35,9 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
         rest = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
         text = f"{estimator_label(name)}: healthy {percent(found.healthy)} of the time"
         console.print(Padding(Text(f"{text} ({rest})" if rest else text, style="dim"), (0, 2)))
+    if any(not q.informed for e in summary.estimators.values() for q in e.quantities.values()):
+        text = "not told: the flight did not move enough, or the log has too little, to tell it"
+        console.print(Padding(Text(text, style="dim"), (0, 2)))
     for note in summary.notes:
         console.print(Padding(Text(f"Note: {note}", style="dim"), (0, 2)))
     console.print()
@@ -46,9 +51,9 @@ def _table(summary: Summary):
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
     table.add_column("at the end")
     for name in summary.estimators:
-        table.add_column(estimator_label(name), justify="right")
-    table.add_column("")
-    table.add_column("")
+        table.add_column(estimator_label(name), justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("", no_wrap=True)
     quantities = dict.fromkeys(q for found in summary.estimators.values() for q in found.quantities)
     for name in quantities:
         found = [e.quantities.get(name) for e in summary.estimators.values()]
@@ -58,7 +63,7 @@ def _table(summary: Summary):
             title(name),
             *("" if q is None else plus_minus(q.final, q.final_std) for q in found),
             unit_text(known.unit),
-            "" if informed else "not told by this flight",
+            "" if informed else "not told",
             style=None if informed else "dim",
         )
     return table

@@ -13,6 +13,7 @@ from rotorid.estimators.base import Health
 from rotorid.report.charts import Figure, Trace, axis, band, colour, layout, line, numbers, shaded
 from rotorid.report.thin import segments
 from rotorid.results.motion import Curve, Motion
+from rotorid.results.settled import settled
 from rotorid.results.summary import QuantitySummary
 from rotorid.results.track import Track
 from rotorid.results.words import decimals, estimator_label, label, unit_text
@@ -20,7 +21,9 @@ from rotorid.results.words import decimals, estimator_label, label, unit_text
 SIGMAS: Final = 1.96
 """Half the width of a 95 % band, in standard deviations."""
 
+_WAYS: Final = ("east", "north", "up")
 _POINTS_MAIN, _POINTS_SMALL = 3000, 700
+_SETTLING: Final = 2.0  # s that may leave the picture
 _HEALTH_COLOURS: Final = {
     Health.NO_INFORMATION: "@no-information",
     Health.OUTLIER: "@outlier",
@@ -36,14 +39,14 @@ def named(quantity: str, unit: str) -> str:
     return f"{label(quantity)} ({text})" if text else label(quantity)
 
 
-def main_figure(tracks: Sequence[Track], summaries: Sequence[QuantitySummary]) -> Figure:
+def main_figure(tracks: Sequence[Track]) -> Figure:
     """The main quantity with its 95 % band, truth where known, and the health of each estimator below it."""
     name = tracks[0].main
     traces = _curves(tracks, name, _POINTS_MAIN, legend=True)
     traces += _health(tracks)
     unit = tracks[0].quantities[name].unit
     figure = layout(named(name, unit), legend=True)
-    figure["yaxis"] |= {"domain": [0.2, 1.0], "range": _range(tracks, name, summaries)}
+    figure["yaxis"] |= {"domain": [0.2, 1.0], "range": _range(tracks, name)}
     figure["yaxis2"] = axis(
         domain=[0.0, 0.12],
         showgrid=False,
@@ -57,13 +60,13 @@ def main_figure(tracks: Sequence[Track], summaries: Sequence[QuantitySummary]) -
     return Figure(tuple(traces), figure, height=430)
 
 
-def quantity_figure(tracks: Sequence[Track], name: str, summaries: Sequence[QuantitySummary]) -> Figure:
+def quantity_figure(tracks: Sequence[Track], name: str) -> Figure:
     """One of the other quantities, small."""
     having = [t for t in tracks if name in t.quantities]
     unit = having[0].quantities[name].unit
     figure = layout(unit_text(unit))
     figure["xaxis"] |= {"range": _whole(tracks)}
-    figure["yaxis"] |= {"range": _range(having, name, summaries), "nticks": 5}
+    figure["yaxis"] |= {"range": _range(having, name), "nticks": 5}
     figure["shapes"] = _gaps(tracks)
     return Figure(tuple(_curves(having, name, _POINTS_SMALL)), figure, height=190)
 
@@ -88,6 +91,9 @@ def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figur
     value = np.interp(t, track.t, quantity.value)
     low, high = summary.lowest, summary.highest
     x, y, z = (numbers(path[:, k]) for k in range(3))
+    lowest, highest = path.min(axis=0).astype(float), path.max(axis=0).astype(float)
+    middle, sides = 0.5 * (lowest + highest), 1.08 * (highest - lowest)
+    sides = np.maximum(sides, max(0.3 * float(sides.max()), 1e-3))
     flown: Trace = {
         "type": "scatter3d",
         "mode": "lines",
@@ -133,11 +139,13 @@ def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figur
         "hovermode": "closest",
         "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
         "scene": {
-            "aspectmode": "data",
-            "xaxis": scene | {"title": {"text": "east (m)"}},
-            "yaxis": scene | {"title": {"text": "north (m)"}},
-            "zaxis": scene | {"title": {"text": "up (m)"}},
-            "camera": {"eye": {"x": 1.05, "y": -1.15, "z": 0.6}},
+            "aspectmode": "manual",
+            "aspectratio": dict(zip("xyz", sides / sides.max(), strict=True)),
+            "camera": {"eye": {"x": 0.95, "y": -1.05, "z": 0.7}, "center": {"x": 0, "y": 0, "z": -0.08}},
+            **{
+                f"{axis_}axis": scene | {"title": {"text": f"{way} (m)"}, "range": [m - s / 2, m + s / 2]}
+                for axis_, way, m, s in zip("xyz", _WAYS, middle, sides, strict=True)
+            },
         },
     }
     return Figure((flown, ends), figure, height=460, timed=False)
@@ -235,16 +243,19 @@ def _gaps(tracks: Sequence[Track]) -> list[dict]:
     return [shaded(float(t[a.stop - 1]), float(t[b.start])) for a, b in itertools.pairwise(parts)]
 
 
-def _range(tracks: Sequence[Track], name: str, summaries: Sequence[QuantitySummary]) -> list[float] | None:
+def _range(tracks: Sequence[Track], name: str) -> list[float] | None:
     """Room for what settled with its band, and for the truth; the wide band of the first moments may leave
     the picture."""
-    low = [s.lowest - 2.5 * s.median_std for s in summaries]
-    high = [s.highest + 2.5 * s.median_std for s in summaries]
+    low, high = [], []
     for track in tracks:
+        q, rows = track.quantities[name], settled(track, name, _SETTLING)
+        if rows.any():
+            low += [np.min(q.value[rows]), np.percentile(q.value[rows] - SIGMAS * q.std[rows], 1)]
+            high += [np.max(q.value[rows]), np.percentile(q.value[rows] + SIGMAS * q.std[rows], 99)]
         if name in track.truth:
-            low.append(float(np.min(track.truth[name])))
-            high.append(float(np.max(track.truth[name])))
-    if not np.all(np.isfinite(low + high)):
+            low.append(np.min(track.truth[name]))
+            high.append(np.max(track.truth[name]))
+    if not low:
         return None
     margin = 0.06 * (max(high) - min(low)) or 1.0
-    return [min(low) - margin, max(high) + margin]
+    return [float(min(low) - margin), float(max(high) + margin)]

@@ -20,7 +20,7 @@ def consistency_figure(tracks: Sequence[Track], consistencies: Sequence[Consiste
     scale."""
     first = consistencies[0]
     traces: list[Trace] = [band(first.t, first.lower, first.upper, "@ink:0.16", longest=_LONGEST)]
-    lowest, highest = [0.5], [2.0]
+    lowest, highest = [0.1], [10.0]
     for i, (track, running) in enumerate(zip(tracks, consistencies, strict=True)):
         traces.append(
             line(

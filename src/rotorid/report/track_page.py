@@ -43,7 +43,7 @@ def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary:
     page = Page(f"{flight.source.name}: {label(lead.main)}")
     _header(page, flight, summary, summary.verdict)
     _cards(page, lead, found, summary)
-    _main(page, tracks, summary, lead)
+    _main(page, tracks, lead)
     _secondary(page, tracks, summary, lead)
     _innovations(page, tracks, lead, found)
     _motion(page, tracks, motion, lead, found.quantities[lead.main])
@@ -108,13 +108,13 @@ def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
-def _main(page: Page, tracks: Sequence[Track], summary: Summary, lead: Track) -> None:
+def _main(page: Page, tracks: Sequence[Track], lead: Track) -> None:
     page.section(
         f"{title(lead.main)} over time",
         "Shaded in colour: the 95 % band. Grey: not in the air, or inputs unknown. Below: the health of each "
         "estimator, thin while all is well. Drag to zoom all charts of time, double-click to see all again.",
     )
-    page.add(page.panel(main_figure(tracks, _of(summary, lead.main))))
+    page.add(page.panel(main_figure(tracks)))
 
 
 def _secondary(page: Page, tracks: Sequence[Track], summary: Summary, lead: Track) -> None:
@@ -131,9 +131,7 @@ def _secondary(page: Page, tracks: Sequence[Track], summary: Summary, lead: Trac
     for name in names:
         q = summary.estimators[lead.estimator].quantities[name]
         ended = plus_minus(q.final, q.final_std, q.unit)
-        panels.append(
-            page.panel(quantity_figure(tracks, name, _of(summary, name)), title(name), ended, told=q.informed)
-        )
+        panels.append(page.panel(quantity_figure(tracks, name), title(name), ended, told=q.informed))
     page.add(grid(panels))
 
 
@@ -258,7 +256,3 @@ def _ratio(value: float) -> str:
     if not math.isfinite(value):
         return "–"
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
-
-
-def _of(summary: Summary, name: str) -> list[QuantitySummary]:
-    return [s.quantities[name] for s in summary.estimators.values() if name in s.quantities]

@@ -144,6 +144,10 @@ def _doubts(tracks: Sequence[Track], lead: Track) -> list[str]:
     return found
 
 
+def _measured(track: Track, output: str) -> bool:
+    return output not in track.innovations or bool((track.innovations[output].std > 0).any())
+
+
 def _apart(a: Quantity, b: Quantity) -> float:
     difference = abs(float(a.value[-1] - b.value[-1]))
     return difference / max(float(min(a.std[-1], b.std[-1])), 1e-12)
@@ -167,6 +171,8 @@ def _others(lead: Track, speed: float | None) -> list[str]:
     if "drag" not in quantities:
         return []
     drag = quantities["drag"]
+    if not _measured(lead, "velocity"):
+        return ["The log has no velocity: what drag and wind it shows is little more than a guess."]
     if not drag.informed[-1]:
         because = "it moved too little" if speed is None or speed >= _SLOW else "it hovered"
         return [f"This flight cannot tell drag from wind: {because}."]
