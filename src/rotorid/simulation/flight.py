@@ -5,9 +5,9 @@ nominal mass; the true dynamics, with the true mass, give the next state. A flig
 trajectory, mass profile, seed and settings, in float64 whatever JAX is set to, and the same to the last bit.
 
 Rows come at 100 Hz, control at 50 Hz, the plant is integrated at 1 kHz. In the row at t_k, states are those
-at t_k, and the inputs (thrust, body rate, rotor command) are those applied from t_k until the next row: a
-zero-order hold, as a log of commands has it. The specific force is that at t_k under the inputs of the row
-before, since an accelerometer measures the past.
+at t_k, and the commands (thrust, rotor command) are those applied from t_k until the next row: a zero-order
+hold, as a log of commands has it. Body rate and specific force are those up to t_k, under the commands of the
+row before, since a gyro and an accelerometer measure the past.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ def log(flown: Flown, noise: Noise, sensors: Sensors, plant: Plant, *, name: str
     for i, kind in enumerate(MEASURED):
         rows = np.flatnonzero(noise.kept[:, i] & (np.arange(n) >= sensors.delay))
         add(kind, measured[late][:, BareMultirotor.states.stored[kind]], "simulated, with noise", rows)
-    add("body_rate", flown.inputs[:, 1:] + noise.body_rate, "simulated")
+    before = flown.inputs[np.maximum(np.arange(n) - 1, 0)]
+    add("body_rate", before[:, 1:] + noise.body_rate, "simulated")
     add("thrust", flown.inputs[:, 0], "simulated command")
     if sensors.rotor_command:
         add(
@@ -156,7 +157,6 @@ def log(flown: Flown, noise: Noise, sensors: Sensors, plant: Plant, *, name: str
             np.repeat(flown.inputs[:, :1] / MAXIMUM_THRUST, 4, axis=1),
             "simulated, equal shares",
         )
-    before = flown.inputs[np.maximum(np.arange(n) - 1, 0)]
     outputs = plant_outputs(plant).map(n)(flown.states.T, before.T, flown.mass[None])
     specific_force, force = (np.asarray(y).T for y in outputs)
     if sensors.specific_force_noise is not None:

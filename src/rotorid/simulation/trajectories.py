@@ -8,7 +8,7 @@ a height of 3 m.
     name        what is drawn for each seed                                      acceleration
     random      corners in a box of 10 x 10 x 3 m, each leg at 2 to 4 m/s        below 7 m/s^2
     loop        radius 2 to 4 m, height +- 0.3 to 1 m, heading along it          3 to 6 m/s^2 inwards
-    lemniscate  half length 2.5 to 4 m, height +- 0.3 to 0.8 m                   9 to 12 m/s^2 at the worst
+    lemniscate  half length 2.5 to 4 m, height +- 0.3 to 0.8 m                   11 to 14 m/s^2 at worst
     zigzag      legs of 4 to 7 m, 1 to 2 m apart, height +- 0.5 m, 2 to 3.5 m/s  below 7 m/s^2
     square      sides of 3 to 6 m, height +- 0.5 m, 2 to 4 m/s                   below 7 m/s^2
 
@@ -178,7 +178,7 @@ def _loop(rng: np.random.Generator, duration: float):
 
 
 def _lemniscate(rng: np.random.Generator, duration: float):
-    length, rise, worst = rng.uniform(2.5, 4.0), rng.uniform(0.3, 0.8), rng.uniform(9.0, 12.0)
+    length, rise, worst = rng.uniform(2.5, 4.0), rng.uniform(0.3, 0.8), rng.uniform(11.0, 14.0)
     angle = np.linspace(0.0, 2.0 * np.pi, 1000)
     unit = np.column_stack([length * np.sin(angle), 2.0 * length * np.sin(2.0 * angle), rise * np.sin(angle)])
     rate = np.sqrt(worst / np.linalg.norm(unit, axis=1).max())
