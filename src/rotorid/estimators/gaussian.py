@@ -2,12 +2,14 @@
 
 A filter adds how the joint point z (see `Joint`) and its spread (a covariance, or a lower root of it) move.
 
-Life of a filter. It starts with every block `lost`: a measured state of the same name is taken as it comes, with
-no gate. Then each block of measurements passes a chi-square gate of its own, so that a bad velocity does not silence
-the accelerometer. A block that is rejected for longer than `patience` means that the filter, not the sensor, is wrong: the
-parameters open up as if `REOPENED` seconds of their drift had gone by, so that what may change (mass, wind) moves first and
-what hardly changes (drag) stays; a state of the block's name is lost and taken anew; and the estimate says RECOVERING
-for a while. A gap longer than `max_gap` loses all states. Numbers that become invalid bring back the prior as a whole.
+Life of a filter. It starts with every block `lost`: a measured state of the same name is taken as it comes, with no gate.
+Then each block of measurements passes a chi-square gate of its own, so that a bad velocity does not silence the
+accelerometer. Two things tell that the filter, not the sensor, is wrong: a block that is rejected for longer than
+`patience`, and innovations whose running mean over `bias_memory` is further from zero than `bias_gate` standard deviations of
+such a mean of white noise. Then the parameters open up as if `REOPENED` seconds of their drift had gone by, so that what
+may change (mass, wind) moves first and what hardly changes (drag) stays; the state of a rejected block's name is
+lost and taken anew; and the estimate says RECOVERING for a while. A gap longer than `max_gap` loses all states. Numbers
+that become invalid bring back the prior as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint, slope, to_value
 from rotorid.signals.samples import Samples
 
-REOPENED = 60.0
+REOPENED = 15.0
 """Seconds of drift that the parameters get at once where measurements keep disagreeing."""
 
 _RECOVERY = 0.5  # s
@@ -36,6 +38,7 @@ class FilterState(eqx.Module):
     """State of a Gaussian filter.
 
     z: joint point. spread: its covariance, or a lower root. suspicion: s for which each output block has been rejected.
+    bias: running mean of the normalised innovations, bias_variance: what it would be for white noise.
     lost: whether each output block waits for its first measurement. forget: states (tangent dimensions) that predict must
     forget. doubted: whether predict must open up the parameters. excess: running mean of NIS over its dimension.
     recovering: s of RECOVERING left. The rest is the last innovation, for `estimate`.
@@ -45,6 +48,8 @@ class FilterState(eqx.Module):
     spread: Float[Array, "dim dim"]
     suspicion: Float[Array, " blocks"]
     lost: Bool[Array, " blocks"]
+    bias: Float[Array, " measured"]
+    bias_variance: Float[Array, " measured"]
     forget: Bool[Array, " tangent"]
     doubted: Bool[Array, ""]
     excess: Float[Array, ""]
@@ -116,6 +121,8 @@ class AbstractGaussianFilter(AbstractEstimator):
             spread=self._spread_of(self._prior_std()),
             suspicion=jnp.zeros(blocks, dtype),
             lost=jnp.ones(blocks, bool),
+            bias=jnp.zeros(measured, dtype),
+            bias_variance=jnp.zeros(measured, dtype),
             forget=jnp.zeros(joint.states_dim, bool),
             doubted=jnp.zeros((), bool),
             excess=jnp.ones((), dtype),
@@ -158,7 +165,9 @@ class AbstractGaussianFilter(AbstractEstimator):
             any_valid, jnp.where(accepted, 0.0, state.suspicion + sample.dt), state.suspicion
         )
         doubts = suspicion > tuning.patience
-        doubted = jnp.any(doubts)
+        bias, bias_variance = self._biased(state, seen, sample)
+        biased = jnp.any(jnp.abs(bias) > tuning.bias_gate * jnp.sqrt(bias_variance)) & (state.recovering <= 0)
+        doubted = jnp.any(doubts) | biased
         share = jnp.where(dof > 0, sample.dt / (sample.dt + _CONSISTENCY_MEMORY), 0.0)
         excess = state.excess + share * (seen.nis / jnp.maximum(dof, 1) - state.excess)
 
@@ -172,6 +181,8 @@ class AbstractGaussianFilter(AbstractEstimator):
             spread=spread,
             suspicion=jnp.where(doubts | broken, 0.0, suspicion),
             lost=(state.lost & ~any_valid) | doubts | broken,
+            bias=jnp.where(doubted | broken, 0.0, bias),
+            bias_variance=jnp.where(doubted | broken, 0.0, bias_variance),
             forget=self._states_of(doubts),
             doubted=doubted,
             excess=jnp.where(doubted | broken, 1.0, excess),
@@ -202,6 +213,14 @@ class AbstractGaussianFilter(AbstractEstimator):
             informed=std[n:] < _INFORMED * self.tuning.coordinate_std,
             health=state.health,
         )
+
+    def _biased(
+        self, state: FilterState, seen: Absorbed, sample: Samples
+    ) -> tuple[Float[Array, " measured"], Float[Array, " measured"]]:
+        """Running means of the normalised innovations, and the variances that such means of white noise have."""
+        share = jnp.where(sample.mask, sample.dt / (sample.dt + self.tuning.bias_memory), 0.0)
+        w = seen.innovation / jnp.where(sample.mask, seen.innovation_std, 1.0)
+        return state.bias + share * (w - state.bias), (1.0 - share) ** 2 * state.bias_variance + share**2
 
     def _prior_std(self) -> Float[Array, " dim"]:
         return jnp.concatenate([self.tuning.initial_std, self.tuning.coordinate_std])

@@ -41,7 +41,7 @@ def run_many(
 ) -> Estimate:
     """Estimates of many flights at once, stacked along a first axis: `run_many(ekf, stack([a, b, c]))`.
 
-    tunings: the estimator's leaves bear the same first axis, one tuning a flight (see `stack`).
+    tunings: the estimator's leaves bear the same first axis, one tuning a flight (see `stack_tunings`).
     """
     if keys is None:
         keys = jax.random.split(jax.random.key(0), samples.t.shape[0])
@@ -76,6 +76,13 @@ def stack(flights: Sequence[Samples]) -> Samples:
         )
 
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(padded, flights))
+
+
+def stack_tunings(estimators: Sequence[AbstractEstimator]) -> AbstractEstimator:
+    """Estimators that differ in their tunings alone as one, for `run_many(..., tunings=True)`."""
+    if len({jax.tree.structure(e) for e in estimators}) != 1:
+        raise SettingError("these estimators differ in more than their tunings; give them one System and other priors")
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *estimators)
 
 
 class Stream:

@@ -17,6 +17,15 @@ from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
+MASS_SPREAD = 0.3
+"""Standard deviation of a prior mass, as a share of it, where nobody says."""
+
+MASS_DRIFT = 0.035
+"""How far a mass may wander in a second, as a share of it: fast enough for a sprayer and a load that comes or goes."""
+
+MASS = Parameter("mass", 1.0, std=MASS_SPREAD, unit="kg", bounds=(0.0, math.inf), drift=MASS_DRIFT)
+"""Prior of a mass of 1 kg."""
+
 
 @dataclasses.dataclass(frozen=True)
 class BareMultirotor(System):
@@ -25,12 +34,12 @@ class BareMultirotor(System):
     mass: prior of the tracked mass, kg.
     """
 
-    mass: Parameter = Parameter("mass", 1.0, std=0.3, unit="kg", bounds=(0.0, math.inf), drift=0.1)
+    mass: Parameter = MASS
 
     states = Space.of(
-        attitude=Rotation(noise=0.01, std=0.3),
-        position=Vector(3, "m", frame="world", noise=0.01, std=10.0),
-        velocity=Vector(3, "m/s", frame="world", noise=0.05, std=3.0),
+        attitude=Rotation(noise=0.003, std=0.3),
+        position=Vector(3, "m", frame="world", noise=0.003, std=10.0),
+        velocity=Vector(3, "m/s", frame="world", noise=0.01, std=3.0),
     )
     inputs = Space.of(thrust=Scalar("N", frame="body z"), body_rate=Vector(3, "rad/s", frame="body"))
     outputs = Space.of(

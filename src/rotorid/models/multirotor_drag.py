@@ -25,15 +25,13 @@ from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe import Airframe
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor import MASS, MASS_DRIFT, MASS_SPREAD, BareMultirotor
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.models.thrust import ThrustCurve
 
 ThrustInput = Literal["rotor_command", "thrust"]
 
 _POSITIVE = (0.0, math.inf)
-_DEFAULT_MASS_SPREAD = 0.3  # of the mass, where the airframe does not say
-_MASS_DRIFT = 0.03  # of the mass, per square root of s
 _DRAG_DRIFT = 0.005  # of the drag, per square root of s
 _DRAG_PER_MASS = 0.3  # 1/s, with a spread as large, where the airframe does not say
 _WIND_FORCE_PER_MASS = 1.0  # m/s^2, standard deviation
@@ -151,13 +149,13 @@ def multirotor(
         Parameter(
             "mass",
             nominal,
-            std=0.0 if known_mass else (mass.std[0] if mass.std else _DEFAULT_MASS_SPREAD * nominal),
+            std=0.0 if known_mass else (mass.std[0] if mass.std else MASS_SPREAD * nominal),
             unit="kg",
             bounds=_POSITIVE,
-            drift=_MASS_DRIFT * nominal,
+            drift=MASS_DRIFT * nominal,
         ),
         Parameter(
-            "thrust_scale", scale_value, std=0.2 if known_mass else 0.0, bounds=_POSITIVE, drift=_MASS_DRIFT
+            "thrust_scale", scale_value, std=0.2 if known_mass else 0.0, bounds=_POSITIVE, drift=MASS_DRIFT
         ),
         Parameter("drag", drag_value, drag_std, "N s/m", _POSITIVE, _DRAG_DRIFT * drag_value, "world", True),
         Parameter(
@@ -185,8 +183,8 @@ def multirotor(
 def bare_multirotor(airframe: Airframe) -> BareMultirotor:
     """The seed's thrust-and-body-rate multirotor with the airframe's mass as prior."""
     mass = airframe.mass
-    std = mass.std[0] if mass.std else _DEFAULT_MASS_SPREAD * mass.number
-    return BareMultirotor(mass=BareMultirotor.mass.with_prior(mass.number, std, _MASS_DRIFT * mass.number))
+    std = mass.std[0] if mass.std else MASS_SPREAD * mass.number
+    return BareMultirotor(mass=MASS.with_prior(mass.number, std, MASS_DRIFT * mass.number))
 
 
 def _along_z(thrust: Float[Array, ""]) -> Float[Array, " 3"]:
