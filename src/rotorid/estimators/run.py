@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State
+from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
 
 
@@ -88,24 +89,64 @@ def stack_tunings(estimators: Sequence[AbstractEstimator]) -> AbstractEstimator:
 class Stream:
     """An estimator fed sample by sample, as a vehicle's computer feeds it: `estimate = stream.step(sample)`.
 
-    It gives the numbers that `run` gives on the same samples. The step is compiled once, at the first sample.
+    It gives the numbers that `run` gives on the same samples, as numpy arrays. The step is compiled once, at the first
+    sample. Samples may be numpy arrays or numbers, which is fastest.
     """
 
     def __init__(self, estimator: AbstractEstimator, key: PRNGKeyArray | None = None) -> None:
         self.estimator = estimator
         self._key = jax.random.key(0) if key is None else key
-        self._state: State = None
-        self._step = None
+        self._program: _StreamProgram | None = None
 
     @property
     def state(self) -> State:
         """The estimator's present state, None before the first sample."""
-        return self._state
+        return None if self._program is None else self._program.state()
 
     def step(self, sample: Samples) -> Estimate:
         """Estimate after one more sample."""
-        if self._step is None:
-            self._state = jax.jit(self.estimator.init)(sample, self._key)
-            self._step = jax.jit(partial(step, self.estimator)).lower(self._state, sample).compile()
-        self._state, estimate = self._step(self._state, sample)
-        return estimate
+        if self._program is None:
+            self._program = _StreamProgram(self.estimator, sample, self._key)
+        return self._program.step(sample)
+
+
+class _StreamProgram:
+    """The compiled step, from flat vector to flat vector.
+
+    What is carried is the state followed by the last estimate, as one vector, so that a step takes two arrays and
+    gives one.
+    """
+
+    def __init__(self, estimator: AbstractEstimator, sample: Samples, key: PRNGKeyArray) -> None:
+        sample = jax.tree.map(jnp.asarray, sample)
+        state = eqx.filter_jit(lambda e: e.init(sample, key))(estimator)
+        _, estimate = eqx.filter_eval_shape(step, estimator, state, sample)
+        floats = [x.dtype for x in jax.tree.leaves((state, sample, estimate)) if jnp.issubdtype(x.dtype, jnp.floating)]
+        dtype = jnp.result_type(*floats)
+        self._state = Layout(state, dtype, integers=dtype == np.float64)
+        self._estimate = Layout(estimate, dtype, integers=True)
+        self._sample = Layout(sample, dtype, integers=True)
+        self._flat, self._parts = self._sample.writer()
+
+        def advance(carried, flat):
+            before, others = carried
+            state, estimate = step(
+                estimator, self._state.unpack(before[: self._state.size], others), self._sample.unpack(flat)
+            )
+            after, others = self._state.pack(state)
+            return jnp.concatenate([after, self._estimate.pack(estimate)[0]]), others
+
+        first, others = self._state.pack(state)
+        self._carried = jnp.concatenate([first, jnp.zeros(self._estimate.size, dtype)]), others
+        self._advance = jax.jit(advance)
+
+    def state(self) -> State:
+        flat, others = self._carried
+        return self._state.unpack(np.asarray(flat)[: self._state.size], others)
+
+    def step(self, sample: Samples) -> Estimate:
+        for part, leaf in zip(self._parts, (sample.t, sample.dt, sample.u, sample.y, sample.mask), strict=True):
+            part[...] = leaf
+        self._carried = self._advance(self._carried, self._flat)
+        # Waiting for the numbers here also makes it safe to fill self._flat again.
+        return self._estimate.unpack(np.asarray(self._carried[0])[self._state.size :])
