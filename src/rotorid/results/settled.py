@@ -122,17 +122,27 @@ def _largest_step(centre: np.ndarray, middle: np.ndarray) -> tuple[float, float]
         float(np.median(middle[i : i + half]) - np.median(middle[max(0, i - half) : i]))
         for i in range(1, len(middle))
     ]
-    i = int(np.argmax(np.abs(differences)))
-    return differences[i], float(0.5 * (centre[i] + centre[i + 1]))
+    sizes = np.abs(differences)
+    i = last = int(np.argmax(sizes))
+    while (
+        last + 1 < len(sizes) and sizes[last + 1] >= 0.95 * sizes[i]
+    ):  # medians see a step from both sides of it
+        last += 1
+    middle_index = (i + last) // 2
+    return differences[i], float(0.5 * (centre[middle_index] + centre[middle_index + 1]))
 
 
 def _span(centre: np.ndarray, smooth: np.ndarray, start: float, end: float) -> tuple[float, float]:
-    """When the value had gone a tenth of the way for good, and nine tenths, extended to the whole way."""
+    """When the value last was within a tenth of the way from its start, and first within a tenth from its end.
+
+    Both are moved outwards by what is missing to the whole way.
+    """
     if start == end or len(centre) < 2:
         return float(centre[0]), float(centre[-1])
     way = (smooth - start) / (end - start)
-    left = int(np.flatnonzero(way <= 0.1)[-1]) if (way <= 0.1).any() else 0
-    reached = int(np.flatnonzero(way < 0.9)[-1]) + 1 if (way < 0.9).any() else 0
-    reached = max(left + 1, min(reached, len(centre) - 1))
+    near_end = np.flatnonzero(way >= 0.9)
+    reached = max(int(near_end[0]), 1) if len(near_end) else len(way) - 1
+    near_start = np.flatnonzero(way[:reached] <= 0.1)
+    left = int(near_start[-1]) if len(near_start) else 0
     margin = 0.125 * (centre[reached] - centre[left])
     return float(max(centre[0], centre[left] - margin)), float(min(centre[-1], centre[reached] + margin))

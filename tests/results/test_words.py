@@ -1,0 +1,48 @@
+"""Numbers as people write them."""
+
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rotorid.results.words import joined, label, percent, plus_minus, seconds, title, unit_text, value_text
+
+
+@pytest.mark.parametrize(
+    ("value", "std", "unit", "text"),
+    [
+        (1.04734, 0.00813, "kg", "1.047 ± 0.008 kg"),
+        (1.2, 0.0131, "kg", "1.200 ± 0.013 kg"),
+        (0.0419, 0.00051, "kg", "0.0419 ± 0.0005 kg"),
+        (-0.2503, 0.03, "N", "−0.25 ± 0.03 N"),
+        (-0.0001, 0.08, "m/s", "0.00 ± 0.08 m/s"),
+        (123.4, 2.6, "m/s^2", "123 ± 3 m/s²"),
+        (1.0, 0.0, "1", "1.000"),
+        (math.nan, 0.1, "kg", "– kg"),
+    ],
+)
+def test_a_value_has_the_digits_that_its_std_deserves(value: float, std: float, unit: str, text: str) -> None:
+    assert plus_minus(value, std, unit) == text
+
+
+def test_a_share_is_never_rounded_to_all_or_nothing() -> None:
+    assert [percent(x) for x in (1.0, 0.99996, 0.5, 0.0003, 0.0, math.nan)] == [
+        "100 %",
+        "99.9 %",
+        "50 %",
+        "0.1 %",
+        "0 %",
+        "–",
+    ]
+
+
+def test_names_and_durations() -> None:
+    assert label("wind_force_x") == "wind force x"
+    assert title("thrust_scale") == "Thrust scale"
+    assert unit_text("1") == ""
+    assert [seconds(x) for x in (0.84, 19.6, 204.8)] == ["0.8 s", "20 s", "3 min 25 s"]
+    assert [joined(x) for x in ([], ["a"], ["a", "b", "c"])] == ["", "a", "a, b and c"]
+    assert value_text(2.0, math.nan) == "2.000"
