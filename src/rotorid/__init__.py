@@ -1,0 +1,132 @@
+"""rotorid: run-time model identification for flying robots.
+
+    from rotorid import load_airframe, read, track
+
+    mass = track(read("flight.ulg"), load_airframe("quad.toml")).quantities["mass"]
+
+The names below are the public interface. Each is loaded when it is first used, so that `import rotorid` is quick. Estimators
+want float64, which the caller switches on: `jax.config.update("jax_enable_x64", True)`. The commands do that themselves.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rotorid.errors import AirframeError as AirframeError
+    from rotorid.errors import ExcitationError as ExcitationError
+    from rotorid.errors import LogError as LogError
+    from rotorid.errors import LogFormatError as LogFormatError
+    from rotorid.errors import OutputError as OutputError
+    from rotorid.errors import RotoridError as RotoridError
+    from rotorid.errors import SettingError as SettingError
+    from rotorid.errors import SignalError as SignalError
+    from rotorid.estimators.base import AbstractEstimator as AbstractEstimator
+    from rotorid.estimators.base import Estimate as Estimate
+    from rotorid.estimators.base import Health as Health
+    from rotorid.estimators.ekf import EKF as EKF
+    from rotorid.estimators.ekf import ekf as ekf
+    from rotorid.estimators.run import Stream as Stream
+    from rotorid.estimators.run import run as run
+    from rotorid.estimators.run import run_many as run_many
+    from rotorid.estimators.run import stack as stack
+    from rotorid.estimators.run import stack_tunings as stack_tunings
+    from rotorid.estimators.tuning import Tuning as Tuning
+    from rotorid.estimators.ukf import UKF as UKF
+    from rotorid.estimators.ukf import ukf as ukf
+    from rotorid.geometry.spaces import Rotation as Rotation
+    from rotorid.geometry.spaces import Scalar as Scalar
+    from rotorid.geometry.spaces import Space as Space
+    from rotorid.geometry.spaces import Vector as Vector
+    from rotorid.logs.flight import Flight as Flight
+    from rotorid.logs.flight import Signal as Signal
+    from rotorid.logs.read import read as read
+    from rotorid.logs.truth import attach_truth as attach_truth
+    from rotorid.logs.write import write_table as write_table
+    from rotorid.models.airframe import Airframe as Airframe
+    from rotorid.models.airframe import load_airframe as load_airframe
+    from rotorid.models.airframe import shipped_airframes as shipped_airframes
+    from rotorid.models.joint import Joint as Joint
+    from rotorid.models.multirotor import BareMultirotor as BareMultirotor
+    from rotorid.models.multirotor_drag import Multirotor as Multirotor
+    from rotorid.models.multirotor_drag import bare_multirotor as bare_multirotor
+    from rotorid.models.multirotor_drag import multirotor as multirotor
+    from rotorid.models.system import Parameter as Parameter
+    from rotorid.models.system import System as System
+    from rotorid.models.system import parameter_values as parameter_values
+    from rotorid.results.calibration import calibrate as calibrate
+    from rotorid.results.metrics import coverage as coverage
+    from rotorid.results.metrics import rmspe as rmspe
+    from rotorid.results.track import Track as Track
+    from rotorid.results.track import prepare as prepare
+    from rotorid.results.track import system_for as system_for
+    from rotorid.results.track import to_track as to_track
+    from rotorid.results.track import track as track
+    from rotorid.signals.airborne import airborne as airborne
+    from rotorid.signals.inspection import Inspection as Inspection
+    from rotorid.signals.inspection import inspect_flight as inspect_flight
+    from rotorid.signals.noise import measured_noise as measured_noise
+    from rotorid.signals.samples import Samples as Samples
+    from rotorid.signals.sampling import sample as sample
+    from rotorid.simulation.flight import simulate as simulate
+    from rotorid.simulation.plant import Plant as Plant
+    from rotorid.simulation.sensors import Sensors as Sensors
+
+_HOMES: Final = {
+    "rotorid.errors": (
+        "AirframeError",
+        "ExcitationError",
+        "LogError",
+        "LogFormatError",
+        "OutputError",
+        "RotoridError",
+        "SettingError",
+        "SignalError",
+    ),
+    "rotorid.estimators.base": ("AbstractEstimator", "Estimate", "Health"),
+    "rotorid.estimators.ekf": ("EKF", "ekf"),
+    "rotorid.estimators.run": ("Stream", "run", "run_many", "stack", "stack_tunings"),
+    "rotorid.estimators.tuning": ("Tuning",),
+    "rotorid.estimators.ukf": ("UKF", "ukf"),
+    "rotorid.geometry.spaces": ("Rotation", "Scalar", "Space", "Vector"),
+    "rotorid.logs.flight": ("Flight", "Signal"),
+    "rotorid.logs.read": ("read",),
+    "rotorid.logs.truth": ("attach_truth",),
+    "rotorid.logs.write": ("write_table",),
+    "rotorid.models.airframe": ("Airframe", "load_airframe", "shipped_airframes"),
+    "rotorid.models.joint": ("Joint",),
+    "rotorid.models.multirotor": ("BareMultirotor",),
+    "rotorid.models.multirotor_drag": ("Multirotor", "bare_multirotor", "multirotor"),
+    "rotorid.models.system": ("Parameter", "System", "parameter_values"),
+    "rotorid.results.calibration": ("calibrate",),
+    "rotorid.results.metrics": ("coverage", "rmspe"),
+    "rotorid.results.track": ("Track", "prepare", "system_for", "to_track", "track"),
+    "rotorid.signals.airborne": ("airborne",),
+    "rotorid.signals.inspection": ("Inspection", "inspect_flight"),
+    "rotorid.signals.noise": ("measured_noise",),
+    "rotorid.signals.samples": ("Samples",),
+    "rotorid.signals.sampling": ("sample",),
+    "rotorid.simulation.flight": ("simulate",),
+    "rotorid.simulation.plant": ("Plant",),
+    "rotorid.simulation.sensors": ("Sensors",),
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME_OF)]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rotorid")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rotorid' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
