@@ -82,7 +82,9 @@ def stack(flights: Sequence[Samples]) -> Samples:
 def stack_tunings(estimators: Sequence[AbstractEstimator]) -> AbstractEstimator:
     """Estimators that differ in their tunings alone as one, for `run_many(..., tunings=True)`."""
     if len({jax.tree.structure(e) for e in estimators}) != 1:
-        raise SettingError("these estimators differ in more than their tunings; give them one System and other priors")
+        raise SettingError(
+            "these estimators differ in more than their tunings; give them one System and other priors"
+        )
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *estimators)
 
 
@@ -121,7 +123,11 @@ class _StreamProgram:
         sample = jax.tree.map(jnp.asarray, sample)
         state = eqx.filter_jit(lambda e: e.init(sample, key))(estimator)
         _, estimate = eqx.filter_eval_shape(step, estimator, state, sample)
-        floats = [x.dtype for x in jax.tree.leaves((state, sample, estimate)) if jnp.issubdtype(x.dtype, jnp.floating)]
+        floats = [
+            x.dtype
+            for x in jax.tree.leaves((state, sample, estimate))
+            if jnp.issubdtype(x.dtype, jnp.floating)
+        ]
         dtype = jnp.result_type(*floats)
         self._state = Layout(state, dtype, integers=dtype == np.float64)
         self._estimate = Layout(estimate, dtype, integers=True)
@@ -145,7 +151,9 @@ class _StreamProgram:
         return self._state.unpack(np.asarray(flat)[: self._state.size], others)
 
     def step(self, sample: Samples) -> Estimate:
-        for part, leaf in zip(self._parts, (sample.t, sample.dt, sample.u, sample.y, sample.mask), strict=True):
+        for part, leaf in zip(
+            self._parts, (sample.t, sample.dt, sample.u, sample.y, sample.mask), strict=True
+        ):
             part[...] = leaf
         self._carried = self._advance(self._carried, self._flat)
         # Waiting for the numbers here also makes it safe to fill self._flat again.
