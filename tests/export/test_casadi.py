@@ -261,7 +261,7 @@ def test_a_whole_filter_step(make):
     estimator, rng = make(BareMultirotor()), np.random.default_rng(2)
     y = np.concatenate([[np.sqrt(0.9), 0.0, np.sqrt(0.1), 0.0], rng.normal(size=6)])
     mask = np.arange(9) != 4
-    sample = Samples(np.array(0.01), np.array(0.01), np.array([9.0, 0.1, 0.2, 0.3]), y, mask)
+    sample = Samples(*map(jnp.asarray, (0.01, 0.01, np.array([9.0, 0.1, 0.2, 0.3]), y, mask)))
     state = estimator.init(sample, jax.random.key(0))
 
     def estimate(state, sample):  # the state itself holds a root, whose columns may have either sign

@@ -42,7 +42,7 @@ class Plan:
     were not solved. seconds: time that the solution took.
     """
 
-    states: Float64[np.ndarray, "N+1 size"]
+    states: Float64[np.ndarray, "knots size"]
     inputs: Float64[np.ndarray, "N inputs"]
     solved: bool = True
     failures: int = 0
@@ -87,7 +87,7 @@ class NMPC:
 
     def guess(
         self,
-        reference_states: Float64[np.ndarray, "N+1 size"],
+        reference_states: Float64[np.ndarray, "knots size"],
         reference_inputs: Float64[np.ndarray, "N inputs"],
     ) -> Plan:
         """The plan to start from where there is none: the reference itself."""
@@ -96,7 +96,7 @@ class NMPC:
     def solve(
         self,
         x: Float64[np.ndarray, " size"],
-        reference_states: Float64[np.ndarray, "N+1 size"],
+        reference_states: Float64[np.ndarray, "knots size"],
         reference_inputs: Float64[np.ndarray, "N inputs"],
         guess: Plan | None = None,
         *,
@@ -126,9 +126,9 @@ class NMPC:
     def _refine(
         self,
         x: Float64[np.ndarray, " size"],
-        states: Float64[np.ndarray, "size N+1"],
+        states: Float64[np.ndarray, "size knots"],
         inputs: Float64[np.ndarray, "inputs N"],
-        reference_states: Float64[np.ndarray, "size N+1"],
+        reference_states: Float64[np.ndarray, "size knots"],
         reference_inputs: Float64[np.ndarray, "inputs N"],
         iterations: int,
     ) -> tuple[np.ndarray, np.ndarray] | None:

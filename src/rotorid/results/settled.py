@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -71,7 +72,7 @@ def change(
     edge = min(_EDGE, max(1, len(middle) // 3))
     start, end = float(np.median(middle[:edge])), float(np.median(middle[-edge:]))
     start_std, end_std = float(np.median(spread[:edge])), float(np.median(spread[-edge:]))
-    band = _SIGNIFICANT * np.hypot(start_std, end_std)
+    band = _SIGNIFICANT * math.hypot(start_std, end_std)
     smooth = np.array([np.median(middle[max(0, i - 1) : i + 2]) for i in range(len(middle))])
     lowest, highest = float(smooth.min()), float(smooth.max())
     typical = float(np.median(spread))
