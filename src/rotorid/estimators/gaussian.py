@@ -28,6 +28,7 @@ from rotorid.signals.samples import Samples
 REOPENED = 15.0
 """Seconds of drift that the parameters get at once where measurements keep disagreeing."""
 
+_CLIPPED = 3.0
 _RECOVERY = 0.5  # s
 _CONSISTENCY_MEMORY = 0.5  # s over which the innovations are judged
 _INCONSISTENT = 3.0  # times the expected NIS
@@ -217,9 +218,12 @@ class AbstractGaussianFilter(AbstractEstimator):
     def _biased(
         self, state: FilterState, seen: Absorbed, sample: Samples
     ) -> tuple[Float[Array, " measured"], Float[Array, " measured"]]:
-        """Running means of the normalised innovations, and the variances that such means of white noise have."""
+        """Running means of the normalised innovations, and the variances that such means of white noise have.
+
+        An innovation counts for `_CLIPPED` standard deviations at most, so that one outlier is no bias.
+        """
         share = jnp.where(sample.mask, sample.dt / (sample.dt + self.tuning.bias_memory), 0.0)
-        w = seen.innovation / jnp.where(sample.mask, seen.innovation_std, 1.0)
+        w = jnp.clip(seen.innovation / jnp.where(sample.mask, seen.innovation_std, 1.0), -_CLIPPED, _CLIPPED)
         return state.bias + share * (w - state.bias), (1.0 - share) ** 2 * state.bias_variance + share**2
 
     def _prior_std(self) -> Float[Array, " dim"]:

@@ -58,7 +58,7 @@ class UKF(AbstractGaussianFilter):
 
         accepted = trusted | self._gate(innovation, S)
         used = mask & per_dimension(outputs, accepted)
-        X = spread * (gamma * np.sqrt(weights[1]))
+        X = spread * float(gamma * np.sqrt(weights[1]))
         X = jnp.concatenate([jnp.zeros((n, 1), X.dtype), X, -X], axis=1)
         Y = jnp.where(used, Y, 0.0).T
         m = Y.shape[0]
@@ -83,7 +83,7 @@ class UKF(AbstractGaussianFilter):
 
     def _weights(self):
         n = self.joint.space.dim
-        gamma = np.sqrt(n / (1.0 - _CENTRE_WEIGHT))
+        gamma = float(np.sqrt(n / (1.0 - _CENTRE_WEIGHT)))
         return n, gamma, np.array([_CENTRE_WEIGHT] + [(1.0 - _CENTRE_WEIGHT) / (2 * n)] * (2 * n))
 
     def _sigma_points(self, z, spread):

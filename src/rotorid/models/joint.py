@@ -86,7 +86,8 @@ class Joint:
         system = self.system
         x = system.states.unpack(z[: system.states.size])
         rate = system.dynamics(x, system.inputs.unpack(u), self.parameters(z, values))
-        return jnp.concatenate([system.states.pack_tangent(rate), jnp.zeros(len(self.quantities), z.dtype)])
+        moving = system.states.pack_tangent(rate).astype(z.dtype)
+        return jnp.concatenate([moving, jnp.zeros(len(self.quantities), z.dtype)])
 
     def step(
         self,
@@ -131,7 +132,8 @@ class Joint:
         """The outputs, packed."""
         system = self.system
         x = system.states.unpack(z[: system.states.size])
-        return system.outputs.pack(system.observe(x, system.inputs.unpack(u), self.parameters(z, values)))
+        seen = system.observe(x, system.inputs.unpack(u), self.parameters(z, values))
+        return system.outputs.pack(seen).astype(z.dtype)
 
     def sensitivity(
         self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]

@@ -1,0 +1,93 @@
+"""Failure is data: outliers, gaps, jumps and invalid numbers are survived and said."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.estimators.base import Health
+from rotorid.estimators.ekf import ekf
+from rotorid.estimators.run import run
+from rotorid.estimators.ukf import ukf
+from tests.systems import SYSTEMS, matched
+
+MAKERS = pytest.mark.parametrize("make", [ekf, ukf])
+
+
+def hovering(make, seed=1, steps=800):
+    filter_ = make(SYSTEMS["bare"])
+    samples, truth = matched(filter_, seed, steps)
+    return filter_, samples, np.exp(truth[:, 10])
+
+
+@MAKERS
+def test_an_outlier_is_rejected_and_said(make):
+    filter_, samples, _ = hovering(make)
+    velocity = filter_.joint.system.outputs.stored["velocity"]
+    y = samples.y.at[500, velocity].add(20.0)
+    spoilt, clean = run(filter_, eqx.tree_at(lambda s: s.y, samples, y)), run(filter_, samples)
+    assert int(spoilt.health[500]) == Health.OUTLIER
+    assert abs(float(spoilt.value[500, 0] - clean.value[500, 0])) < 0.2 * float(clean.std[500, 0])
+    assert int(spoilt.nis_dof[500]) == 6
+
+
+@MAKERS
+def test_a_gap_loses_the_states_and_keeps_the_mass(make):
+    filter_, samples, mass = hovering(make)
+    dt = samples.dt.at[500].set(5.0)
+    space = filter_.joint.system.outputs
+    far = jnp.where(jnp.arange(800)[:, None] >= 500, 1.0, 0.0) * jnp.zeros(space.size).at[space.stored["position"]].set(50.0)
+    gap = eqx.tree_at(lambda s: (s.dt, s.y), samples, (dt, samples.y + far))
+    found = run(filter_, gap)
+    assert int(found.health[500]) == Health.RECOVERING
+    assert int(found.health[-1]) == Health.OK
+    assert float(found.std[500, 0]) > float(found.std[499, 0])
+    assert abs(float(found.value[-1, 0]) / mass[-1] - 1.0) < 0.05
+    np.testing.assert_allclose(found.state[520, 4:7], gap.y[520, 4:7], atol=0.1)
+
+
+@MAKERS
+def test_a_load_let_go_is_found_within_half_a_second(make):
+    """A third of the mass is gone at 5 s: the same data, with twice the thrust asked for then, as of a heavier vehicle."""
+    filter_, samples, mass = hovering(make, steps=1000)
+    u = samples.u.at[500:, 0].multiply(1.5)
+    found = run(filter_, eqx.tree_at(lambda s: s.u, samples, u))
+    assert abs(float(found.value[550, 0]) / (1.5 * mass[550]) - 1.0) < 0.1
+    assert int(jnp.max(found.health[500:560])) == Health.RECOVERING
+    assert int(found.health[-1]) == Health.OK
+
+
+@MAKERS
+def test_invalid_numbers_bring_back_the_prior(make):
+    filter_, samples, mass = hovering(make)
+    broken = eqx.tree_at(lambda s: s.u, samples, samples.u.at[400].set(jnp.nan))
+    found = run(filter_, broken)
+    assert int(found.health[400]) == Health.DIVERGED
+    assert bool(jnp.all(jnp.isfinite(found.value)))
+    assert abs(float(found.value[-1, 0]) / mass[-1] - 1.0) < 0.05
+
+
+@MAKERS
+def test_what_is_not_measured_is_masked_not_read(make):
+    filter_, samples, _ = hovering(make, steps=100)
+    mask = samples.mask.at[50].set(False)
+    masked = eqx.tree_at(lambda s: s.mask, samples, mask)
+    spoilt = eqx.tree_at(lambda s: s.y, masked, masked.y.at[50, 4:].set(1e9))
+    np.testing.assert_array_equal(run(filter_, masked).value, run(filter_, spoilt).value)
+
+
+@MAKERS
+def test_data_that_say_nothing_are_said_to(make):
+    """In free fall without thrust the mass cannot be told."""
+    filter_, samples, _ = hovering(make, steps=300)
+    t = jnp.cumsum(samples.dt)
+    falling = jnp.zeros_like(samples.y).at[:, 0].set(1.0)
+    falling = falling.at[:, 6].set(-0.5 * 9.81 * t**2).at[:, 9].set(-9.81 * t)
+    found = run(filter_, eqx.tree_at(lambda s: (s.u, s.y), samples, (jnp.zeros_like(samples.u), falling)))
+    assert not bool(found.informed[-1, 0])
+    assert int(found.health[-1]) == Health.NO_INFORMATION
+    assert float(found.std[-1, 0]) > 0.25
+
+
+def test_every_health_has_a_meaning():
+    assert all(health.meaning for health in Health)
