@@ -8,9 +8,15 @@ def main() -> None:
     import sys
 
     try:
-        from rotorid.cli.app import app
+        from rotorid.cli.interrupts import run_interruptible
 
-        app(prog_name="rotorid")
+        run_interruptible(_command)
     except KeyboardInterrupt:
         print("rotorid: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _command() -> None:
+    from rotorid.cli.app import app
+
+    app(prog_name="rotorid")

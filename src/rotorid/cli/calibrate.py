@@ -44,6 +44,8 @@ def calibrate(
 
     if output.suffix != ".toml":
         raise SettingError(f"{output}: an airframe file ends in .toml")
+    if not mass > 0:
+        raise SettingError(f"the known mass {mass:g} kg must be positive")
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read

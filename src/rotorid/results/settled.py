@@ -134,7 +134,8 @@ def _largest_step(centre: np.ndarray, middle: np.ndarray) -> tuple[float, float]
 
 
 def _span(centre: np.ndarray, smooth: np.ndarray, start: float, end: float) -> tuple[float, float]:
-    """When the value last was within a tenth of the way from its start, and first within a tenth from its end.
+    """When the value last was within a tenth of the way from its start, and first within a tenth from its
+    end.
 
     Both are moved outwards by what is missing to the whole way.
     """

@@ -1,0 +1,199 @@
+"""`rotorid track` and `rotorid simulate`, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import get_args
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from rotorid.cli import track as command
+from rotorid.cli.app import app
+
+QUANTITIES = [
+    "mass",
+    "drag",
+    "wind_force_x",
+    "wind_force_y",
+    *(f"accelerometer_bias_{k}" for k in "xyz"),
+    "wind_x",
+    "wind_y",
+]
+SETTINGS = {"COLUMNS": "80", "ROTORID_TRACEBACK": ""}
+
+
+def rotorid(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rotorid", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | SETTINGS | {"ROTORID_CACHE": str(folder / "cache")},
+    )
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with a short simulated flight in it."""
+    folder = tmp_path_factory.mktemp("track")
+    result = rotorid(folder, "simulate", "--seed", "3", "--duration", "5", "-o", "flight.parquet")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("5 s of loop with steps, seed 3: flight.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(place: Path) -> subprocess.CompletedProcess[str]:
+    return rotorid(place, "track", "flight.parquet", "--airframe", "simulated-quad")
+
+
+def test_simulated_flights_come_again(place: Path, tmp_path: Path) -> None:
+    more = ("--trajectory", "loop", "--mass-profile", "steps", "--seed", "3", "--duration", "5")
+    again = rotorid(tmp_path, "simulate", *more, "-o", "again.parquet")
+    assert again.returncode == 0
+    assert (tmp_path / "again.parquet").read_bytes() == (place / "flight.parquet").read_bytes()
+
+
+def test_what_it_says(run) -> None:
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    assert max(len(line.rstrip()) for line in run.stdout.splitlines()) <= 80
+    assert "\x1b" not in run.stdout
+    said = " ".join(run.stdout.split())
+    for words in ("Mass ", "EKF", "UKF", "±", "kg", "N s/m", "healthy", "Report: flight-track/report.html"):
+        assert words in said
+    assert "root mean square error against the known mass" in said
+
+
+def test_what_it_leaves(run, place: Path) -> None:
+    folder = place / "flight-track"
+    assert sorted(f.name for f in folder.iterdir()) == ["estimates.parquet", "report.html", "summary.json"]
+    table = pl.read_parquet(folder / "estimates.parquet")
+    pairs = [column for q in QUANTITIES for column in (q, f"{q}_std")]
+    assert table.columns == ["t", "estimator", *pairs, "health"]
+    assert table["estimator"].unique().sort().to_list() == ["ekf", "ukf"]
+    summary = json.loads((folder / "summary.json").read_text())
+    assert [i["name"] for i in summary["inputs"]] == ["flight.parquet"]
+    assert len(summary["inputs"][0]["sha256"]) == 64
+    assert summary["estimators"]["ekf"]["quantities"]["mass"]["error"] < 10.0
+    assert summary["settings"]["airframe"] == "simulated-quad"
+    report = (folder / "report.html").read_text()
+    assert 'src="http' not in report
+    assert summary["verdict"]["headline"].split()[0] in report
+
+
+def test_the_same_again_is_the_same_bytes(run, place: Path) -> None:
+    again = rotorid(place, "track", "flight.parquet", "-a", "simulated-quad", "-o", "again")
+    assert again.returncode == 0
+    for name in ("estimates.parquet", "report.html", "summary.json"):
+        assert (place / "again" / name).read_bytes() == (place / "flight-track" / name).read_bytes()
+
+
+def test_truth_from_a_table_and_one_estimator(run, place: Path) -> None:
+    (place / "truth.csv").write_text("t,mass\n0,1.0\n2,1.1\n")
+    result = rotorid(
+        place, "track", "flight.parquet", "-a", "simulated-quad", "-e", "EKF", "--truth", "truth.csv",
+        "--system", "multirotor-bare", "-o", "bare",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    table = pl.read_parquet(place / "bare" / "estimates.parquet")
+    assert table.columns == ["t", "estimator", "mass", "mass_std", "health"]
+    assert table["estimator"].unique().to_list() == ["ekf"]
+    summary = json.loads((place / "bare" / "summary.json").read_text())
+    assert {i["role"] for i in summary["inputs"]} == {"log", "truth"}
+    assert summary["estimators"]["ekf"]["quantities"]["mass"]["error"] > 5.0
+
+
+AIRFRAME = 'name = "mine"\n[mass]\nvalue = {value}\nunit = "{unit}"\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.ulg", "-a", "simulated-quad"], "missing.ulg: there is no such file"),
+        (["flight.parquet", "-a", "nothing"], "no airframe 'nothing'"),
+        (["flight.parquet", "-a", "grams.toml"], "[mass] has unit 'g'; give it in 'kg'"),
+        (["flight.parquet", "-a", "negative.toml"], "[mass] value -1 kg must be positive"),
+        (
+            ["flight.parquet", "-a", "simulated-quad", "-e", "ekf,abc"],
+            "no estimator 'abc'; there are ekf, ukf",
+        ),
+        (["flight.parquet", "-a", "simulated-quad", "-e", ","], "no estimator ','; there are ekf, ukf"),
+        (["flight.parquet", "-a", "simulated-quad", "--system", "plane"], "no system 'plane'"),
+        (
+            ["flight.parquet", "-a", "simulated-quad", "--known-mass", "-2"],
+            "known mass -2 kg must be positive",
+        ),
+        (["flight.parquet", "-a", "simulated-quad", "-o", "grams.toml"], "grams.toml: this is a file"),
+        (["flight.parquet", "-a", "simulated-quad", "-o", "no/results"], "the folder no does not exist"),
+        (["flight.parquet", "-a", "simulated-quad", "--truth", "no.csv"], "no.csv: there is no such file"),
+        (["ground.csv", "-a", "simulated-quad"], "ground.csv: no signal 'rotor_command' in this log"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_what_cannot_be_is_one_line(place: Path, arguments: list[str], words: str, monkeypatch) -> None:
+    (place / "grams.toml").write_text(AIRFRAME.format(value=1000, unit="g"))
+    (place / "negative.toml").write_text(AIRFRAME.format(value=-1, unit="kg"))
+    (place / "ground.csv").write_text("t,velocity_x,velocity_y,velocity_z\n0,0,0,0\n1,0,0,0\n2,0,0,0\n")
+    before = sorted(place.iterdir())
+    monkeypatch.chdir(place)
+    monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+    result = CliRunner().invoke(app, ["track", *arguments])
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("rotorid: ")
+    assert words in line
+    assert result.stdout == ""
+    assert sorted(place.iterdir()) == before
+
+
+def test_a_full_disk_leaves_nothing(run, place: Path) -> None:
+    before = sorted(place.iterdir())
+    arguments = "track flight.parquet -a simulated-quad -o full"
+    limited = f"ulimit -f 500; exec {sys.executable} -m rotorid {arguments}"  # kB: less than a report
+    result = subprocess.run(
+        ["bash", "-c", limited],
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env=os.environ | SETTINGS | {"ROTORID_CACHE": str(place / "cache")},
+    )
+    assert result.returncode == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("rotorid: full: the results could not be written")
+    assert sorted(place.iterdir()) == before
+
+
+@pytest.mark.parametrize("after", [1.0, 3.0])
+def test_ctrl_c_leaves_nothing(run, place: Path, after: float) -> None:
+    before = sorted(place.iterdir())
+    arguments = ["track", "flight.parquet", "-a", "simulated-quad", "-o", "interrupted"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rotorid", *arguments],
+        cwd=place,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | SETTINGS | {"ROTORID_CACHE": str(place / "empty-cache")},
+    )
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert said.splitlines() == ["rotorid: interrupted"]
+    assert [p for p in sorted(place.iterdir()) if p.name != "empty-cache"] == before
+
+
+def test_the_names_are_those_of_the_library() -> None:
+    from rotorid.results import track as library
+
+    assert command.ESTIMATORS == tuple(library.ESTIMATORS) == get_args(library.EstimatorName)
+    assert command.SYSTEMS == library.SYSTEMS == get_args(library.SystemName)

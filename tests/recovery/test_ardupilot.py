@@ -1,0 +1,32 @@
+"""The mass of a body flown by ArduPilot, with its thrust law as the airframe's curve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.recovery.tracked import flight_of, tracked
+
+SETTLED = 3.0  # s after a change of mass
+STILL = 0.15  # m/s
+
+
+@pytest.mark.parametrize("estimator", ["ekf", "ukf"])
+def test_mass_in_still_air_hovers(flights: Path, estimator: str) -> None:
+    folder = flights / "ardupilot_sitl"
+    log, truth = folder / "dev.BIN", folder / "dev_truth.csv.gz"
+    flight = flight_of(log, truth)
+    found = tracked(log, "ardupilot-sitl-x", estimator, truth=truth)
+    velocity, wind, mass = (flight[n] for n in ("velocity", "true_wind", "true_mass"))
+    speed = np.interp(found.t, velocity.times, np.linalg.norm(velocity.values, axis=1))
+    blowing = np.interp(found.t, wind.times, np.linalg.norm(wind.values, axis=1))
+    changes = mass.times[1:][np.diff(mass.values[:, 0]) != 0]
+    recent = np.any([(found.t >= c) & (found.t < c + SETTLED) for c in [found.t[0], *changes]], axis=0)
+    hover = (speed < STILL) & (blowing < 0.01) & ~recent
+    error = found.quantities["mass"].value / found.truth["mass"] - 1.0
+    for kilograms in (3.0, 4.0):
+        rows = hover & (found.truth["mass"] == kilograms)
+        assert rows.sum() > 25
+        assert np.max(np.abs(error[rows])) <= 0.03
