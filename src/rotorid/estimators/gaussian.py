@@ -28,7 +28,7 @@ from rotorid.signals.samples import Samples
 REOPENED = 15.0
 """Seconds of drift that the parameters get at once where measurements keep disagreeing."""
 
-_CLIPPED = 3.0
+_CLIPPED = 6.0
 _RECOVERY = 0.5  # s
 _CONSISTENCY_MEMORY = 0.5  # s over which the innovations are judged
 _INCONSISTENT = 3.0  # times the expected NIS

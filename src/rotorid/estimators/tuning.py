@@ -51,7 +51,7 @@ class Tuning(eqx.Module):
         gate: float = 5.0,
         patience: float = 0.1,
         bias_gate: float = 4.0,
-        bias_memory: float = 0.1,
+        bias_memory: float = 0.06,
         max_gap: float = 0.5,
     ) -> Tuning:
         """The System's defaults, some of them replaced: noises by block name (in the blocks' units), priors by parameter.
