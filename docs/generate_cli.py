@@ -1,0 +1,73 @@
+"""Write docs/cli.md, the reference of the commands, from the commands themselves: `make docs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from rotorid.cli.app import app
+
+PAGE = Path(__file__).parent / "cli.md"
+
+
+def commands() -> dict[str, Any]:
+    """Every command by name, in the order of the help."""
+    group: Any = typer.main.get_command(app)
+    return {name: command for name, command in group.commands.items() if not command.hidden}
+
+
+def reference() -> str:
+    """The page."""
+    listed = "\n".join(
+        f"- [`rotorid {name}`](commands/{name}.md): {first_sentence(command.help)}"
+        for name, command in commands().items()
+    )
+    head = (
+        "# The commands\n\n"
+        "Written by `make docs` from the commands themselves. Every command has a page with examples, and "
+        "`--help`.\n\n"
+    )
+    return head + listed + "\n" + "".join(section(name, command) for name, command in commands().items())
+
+
+def section(name: str, command: Any) -> str:
+    """One command: how to call it, what it does, what it takes."""
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    needed = [f"{p.opts[0]} {p.metavar}" for p in command.params if p.required and p not in arguments]
+    taken = [p.metavar if p.required else f"[{p.metavar}]" for p in arguments]
+    usage = " ".join(["rotorid", name, *taken, *needed, "[OPTIONS]"])
+    rows = "\n".join(row(p) for p in command.params if not getattr(p, "hidden", False))
+    return (
+        f"\n## rotorid {name}\n\n    {usage}\n\n{text(command.help)}\n\n"
+        f"| | | default |\n|---|---|---|\n{rows}\n"
+    )
+
+
+def row(parameter: Any) -> str:
+    """One argument or option, as a row of the table."""
+    if parameter.param_type_name == "argument":
+        name = f"`{parameter.metavar}`"
+    else:
+        names = ", ".join(f"`{option}`" for option in sorted(parameter.opts, key=len, reverse=True))
+        kind = "" if getattr(parameter, "is_flag", False) else parameter.metavar or parameter.name.upper()
+        name = f"{names} {kind}".strip()
+    default = parameter.default
+    shown = "required" if parameter.required else "" if default in (None, False) else f"`{default}`"
+    return f"| {name} | {text(parameter.help)} | {shown} |"
+
+
+def text(help_: str | None) -> str:
+    """A help text with one line a paragraph."""
+    paragraphs = (help_ or "").replace("|", "\\|").strip().split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def first_sentence(help_: str | None) -> str:
+    return text(help_).split("\n")[0].split(". ")[0].rstrip(".")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference())
+    print(PAGE)

@@ -1,0 +1,141 @@
+"""The documentation tells the truth: its code runs, its links lead somewhere, and no command is left out of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.docs_page import blocks, commands
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RUN = [page for page in PAGES if any(b[1] in ("python", "console") for b in blocks(page.read_text()))]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture(scope="session")
+def environment(pytestconfig: pytest.Config) -> Mapping[str, str]:
+    """Environment of a child: compiled functions are kept, so that each is compiled once."""
+    cache = pytestconfig.cache.mkdir("rotorid")  # pyright: ignore[reportOptionalMemberAccess]
+    return {
+        **os.environ,
+        "ROTORID_CACHE": str(cache),
+        "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.3",
+        "COLUMNS": "100",
+    }
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory, environment: Mapping[str, str]) -> Path:
+    """A folder with the flight that the pages speak of, in both forms."""
+    folder = tmp_path_factory.mktemp("prepared")
+    simulate = "simulate --trajectory loop --mass-profile steps --seed 3 -o flight.parquet"
+    for arguments in (simulate, "convert flight.parquet flight.csv"):
+        command = [sys.executable, "-m", "rotorid", *arguments.split()]
+        subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def generator() -> ModuleType:
+    """docs/generate_cli.py."""
+    spec = importlib.util.spec_from_file_location("generate_cli", ROOT / "docs" / "generate_cli.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_code_runs(page: Path, prepared: Path, environment: Mapping[str, str], tmp_path: Path) -> None:
+    for name in ("flight.parquet", "flight.csv"):
+        shutil.copy(prepared / name, tmp_path)
+    runner = [sys.executable, str(ROOT / "tests" / "docs_page.py"), str(page)]
+    result = subprocess.run(runner, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" not in target and not target.startswith("#"):
+            assert (page.parent / target.split("#")[0]).exists(), target
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        if page.name != "index.md":
+            assert f"({page.relative_to(ROOT / 'docs')})" in index, (
+                f"docs/index.md does not name {name_of(page)}"
+            )
+
+
+def test_the_reference_of_the_commands_is_up_to_date(generator: ModuleType) -> None:
+    assert generator.PAGE.read_text() == generator.reference(), "run `make docs`"
+
+
+def test_every_command_has_help_a_page_and_an_example(generator: ModuleType) -> None:
+    for name, command in generator.commands().items():
+        assert command.help, f"{name} has no help"
+        for parameter in command.params:
+            assert parameter.help, f"{name} {parameter.name} has no help"
+        page = ROOT / "docs" / "commands" / f"{name}.md"
+        assert page.exists(), f"no {name_of(page)}"
+        shown = [
+            c for _, lang, _, code in blocks(page.read_text()) if lang == "console" for _, c in commands(code)
+        ]
+        assert any(c.startswith(f"rotorid {name}") for c in shown), f"no example in {name_of(page)}"
+
+
+def test_pages_of_commands_are_of_commands_that_exist(generator: ModuleType) -> None:
+    assert {page.stem for page in (ROOT / "docs" / "commands").glob("*.md")} == set(generator.commands())
+
+
+def test_options_that_the_docs_name_exist(generator: ModuleType) -> None:
+    known = {"--help", "--version", "--traceback"}
+    known |= {
+        option for command in generator.commands().values() for p in command.params for option in p.opts
+    }
+    for page in PAGES:
+        for line in page.read_text().splitlines():
+            if "rotorid" in line and "pip" not in line:
+                unknown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)) - known
+                assert not unknown, f"{name_of(page)}: {sorted(unknown)}"
+
+
+def test_the_readme_begins_with_two_commands() -> None:
+    first = next(
+        code for _, language, _, code in blocks((ROOT / "README.md").read_text()) if language == "console"
+    )
+    assert [c.split("#")[0].strip() for _, c in commands(first)] == ["make demo", "make test"]
+
+
+def test_the_tuning_table_tells_the_defaults() -> None:
+    from rotorid import Tuning
+
+    rows = re.findall(
+        r"^\| `(\w+)` \| ([^|]+) \|", (ROOT / "docs" / "estimators.md").read_text(), re.MULTILINE
+    )
+    told = {name: default for name, default in rows if not name.isupper()}
+    keywords = [p for p in inspect.signature(Tuning.of).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    assert set(told) == {p.name for p in keywords}
+    for p in keywords:
+        if p.default is not None:
+            assert float(told[p.name]) == p.default, p.name
