@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test lint format bench docs picture clean
+.PHONY: help demo test lint format bench docs clean
 
 help:
 	@echo "make demo    install, fly a simulated sprayer, track its mass, write a report"
