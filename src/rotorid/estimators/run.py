@@ -105,6 +105,11 @@ class Stream:
         """The estimator's present state, None before the first sample."""
         return None if self._program is None else self._program.state()
 
+    def restart(self) -> None:
+        """Forget all samples, for a new flight; the compiled step is kept."""
+        if self._program is not None:
+            self._program.restart()
+
     def step(self, sample: Samples) -> Estimate:
         """Estimate after one more sample."""
         if self._program is None:
@@ -143,8 +148,12 @@ class _StreamProgram:
             return jnp.concatenate([after, self._estimate.pack(estimate)[0]]), others
 
         first, others = self._state.pack(state)
-        self._carried = jnp.concatenate([first, jnp.zeros(self._estimate.size, dtype)]), others
+        self._first = jnp.concatenate([first, jnp.zeros(self._estimate.size, dtype)]), others
+        self._carried = self._first
         self._advance = jax.jit(advance)
+
+    def restart(self) -> None:
+        self._carried = self._first
 
     def state(self) -> State:
         flat, others = self._carried

@@ -1,19 +1,21 @@
 """Square-root unscented Kalman filter on the manifold, over any System (seed 000, section 4.2.3, eqs. 15-17).
 
 Sigma points are mu, mu [+] gamma S_i and mu [-] gamma S_i with S S^T = Sigma and l the tangent dimension. The seed
-leaves gamma and the weights open; here gamma^2 = l / (1 - w0), w = (1 - w0) / (2 l) and w0 >= 0 for the middle point in the mean
-and in the covariance, so that no weight is negative and a root of every covariance follows from one QR
-decomposition, with no downdate that could fail:
+leaves gamma and the weights open; here gamma^2 = l / (1 - w0), w = (1 - w0) / (2 l) and w0 >= 0 for the middle point,
+in the mean and in the covariance, so that no weight is negative and a root of every covariance follows from an orthogonal
+triangularisation (tria), with no downdate that could fail, and whatever the rounding of K:
 
     predict   S <- tria [ sqrt(w_i) (X_i [-] mu),  sqrt(Q dt) ]
-    update    tria [ sqrt(w_i) (Y_i [-] mu_y)  sqrt(R) ]  =  [ S_y      0  ]
-                   [ sqrt(w_i) (X_i [-] mu)     0      ]     [ K S_y    S+ ]
+    update    K = Sigma_xy (Sigma_yy + R)^-1
+              S <- tria [ sqrt(w_i) ((X_i [-] mu) - K (Y_i [-] mu_y)),  K sqrt(R) ]
 
 References: R. van der Merwe, E. Wan, The square-root unscented Kalman filter, ICASSP 2001; I. Arasaratnam, S. Haykin,
 Cubature Kalman filters, IEEE TAC 54 (2009), for the array update.
 """
 
 from __future__ import annotations
+
+import math
 
 import equinox as eqx
 import jax
@@ -23,7 +25,7 @@ import numpy as np
 from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile, per_dimension
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
-from rotorid.numerics.cholesky import whiten
+from rotorid.numerics.cholesky import tria, whiten
 
 _CENTRE_WEIGHT = 0.2
 
@@ -58,16 +60,21 @@ class UKF(AbstractGaussianFilter):
 
         accepted = trusted | self._gate(innovation, S)
         used = mask & per_dimension(outputs, accepted)
-        X = spread * float(gamma * np.sqrt(weights[1]))
-        X = jnp.concatenate([jnp.zeros((n, 1), X.dtype), X, -X], axis=1)
+        eye = jnp.eye(S.shape[0], dtype=S.dtype)
         Y = jnp.where(used, Y, 0.0).T
-        m = Y.shape[0]
-        root_R = jnp.diag(jnp.where(used, noise, 1.0))
-        L = tria(jnp.block([[Y, root_R], [X, jnp.zeros((n, m), X.dtype)]]))
-        whitened = jax.scipy.linalg.solve_triangular(L[:m, :m], jnp.where(used, innovation, 0.0), lower=True)
+        X = spread * (gamma * math.sqrt(weights[1]))
+        ahead, behind = Y[:, 1 : n + 1], Y[:, n + 1 :]
+        whitened, A, inverse = whiten(
+            jnp.where(used[:, None] & used, S, eye),
+            jnp.where(used, innovation, 0.0),
+            (ahead - behind) @ X.T,
+            eye,
+        )
+        K = A.T @ inverse
+        rest = jnp.concatenate([Y[:, :1], jnp.diag(jnp.where(used, noise, 0.0))], axis=1)
         return Absorbed(
-            correction=L[m:, :m] @ whitened,
-            spread=L[m:, m:],
+            correction=A.T @ whitened,
+            spread=tria(jnp.concatenate([X - K @ ahead, X + K @ behind, K @ rest], axis=1)),
             accepted=accepted,
             innovation=innovation,
             innovation_std=jnp.where(mask, jnp.sqrt(jnp.diag(S)), 0.0),
@@ -98,12 +105,6 @@ class UKF(AbstractGaussianFilter):
         minus = jax.vmap(space.minus, in_axes=(0, None))
         mean = space.plus(points[0], weights.astype(points.dtype) @ minus(points, points[0]))
         return mean, np.sqrt(weights)[:, None].astype(points.dtype) * minus(points, mean)
-
-
-def tria(A):
-    """Lower-triangular L with L L^T = A A^T, by QR."""
-    R = jnp.linalg.qr(A.T, mode="r")
-    return R.T
 
 
 def ukf(system, *, method="midpoint", **tuning) -> UKF:

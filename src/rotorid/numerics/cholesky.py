@@ -1,31 +1,56 @@
-"""Cholesky factors of small matrices, written out.
+"""Factors of small matrices, written out.
 
 A library call per matrix costs more than the arithmetic of a 3 x 3 one, and it cannot be batched across filters. Written
-out, the factor is a handful of fused elementwise operations, over any number of filters at once.
+out, a factor is a handful of fused elementwise operations, over any number of filters at once.
 """
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+_WRITTEN_OUT = 24
+"""Rows up to which `tria` is written out; compiling takes too long beyond."""
+
 
 def whiten(S: Float[Array, "n n"], *rows: Float[Array, "n ..."]) -> tuple[Float[Array, "n ..."], ...]:
-    """L^-1 B of each B (n rows), where L L^T = S is a small positive definite matrix."""
+    """L^-1 B of each B (n rows), where L L^T = S is a small positive definite matrix.
+
+    Cholesky's elimination on S with all B beside it, a row at a time.
+    """
     n = S.shape[0]
-    L: list[list[Float[Array, ""]]] = [[S[i, j] for j in range(n)] for i in range(n)]
-    found: list[list[Float[Array, ...]]] = [[] for _ in rows]
+    B = jnp.concatenate([b.reshape(n, -1) for b in rows], axis=1)
+    left, right, found = S, B, []
     for i in range(n):
-        for j in range(i):
-            for k in range(j):
-                L[i][j] = L[i][j] - L[i][k] * L[j][k]
-            L[i][j] = L[i][j] / L[j][j]
-        for k in range(i):
-            L[i][i] = L[i][i] - L[i][k] * L[i][k]
-        L[i][i] = jnp.sqrt(L[i][i])
-        for B, solved in zip(rows, found, strict=True):
-            row = B[i]
-            for k in range(i):
-                row = row - L[i][k] * solved[k]
-            solved.append(row / L[i][i])
-    return tuple(jnp.stack(solved) for solved in found)
+        scale = jax.lax.rsqrt(left[0, 0])
+        row = right[0] * scale
+        found.append(row)
+        if i + 1 < n:
+            column = left[1:, 0] * scale
+            right = right[1:] - column[:, None] * row
+            left = left[1:, 1:] - column[:, None] * column
+    solved, start, parts = jnp.stack(found), 0, []
+    for b in rows:
+        width = b.size // n
+        parts.append(solved[:, start : start + width].reshape(b.shape))
+        start += width
+    return tuple(parts)
+
+
+def tria(A: Float[Array, "n m"]) -> Float[Array, "n n"]:
+    """Lower-triangular L with L L^T = A A^T (m >= n), by modified Gram-Schmidt on the rows of A.
+
+    L is as accurate as that of Householder's QR decomposition, since only Q suffers from lost orthogonality: Å. Björck,
+    Solving linear least squares problems by Gram-Schmidt orthogonalization, BIT 7 (1967) 1-21.
+    """
+    n = A.shape[0]
+    if n > _WRITTEN_OUT:
+        return jnp.linalg.qr(A.T, mode="r").T
+    columns = []
+    for i in range(n):
+        products = A @ A[0]
+        square = jnp.where(products[0] > 0.0, products[0], 1.0)
+        columns.append(jnp.concatenate([jnp.zeros(i, A.dtype), products * jax.lax.rsqrt(square)]))
+        A = A[1:] - (products[1:] / square)[:, None] * A[0]
+    return jnp.stack(columns, axis=1)
