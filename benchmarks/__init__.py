@@ -1,0 +1,1 @@
+"""Speed and accuracy of rotorid beside its peers: `python -m benchmarks`."""

@@ -1,0 +1,84 @@
+"""`python -m benchmarks`: measure, print a table, and with --check fail where something got worse."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import json
+import sys
+
+import jax
+
+from benchmarks.metrics import BASELINE, Metric, regressions, save
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("only", nargs="*", help="batch, stream or readers; all without")
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    parser.add_argument("--check", action="store_true", help=f"fail on numbers worse than {BASELINE.name}")
+    parser.add_argument("--save", action="store_true", help=f"write {BASELINE.name} anew")
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
+    parser.add_argument("--no-peers", action="store_true", help="rotorid alone")
+    options = parser.parse_args()
+    unknown = set(options.only) - {"batch", "stream", "readers"}
+    if unknown:
+        parser.error(
+            f"there is no benchmark {', '.join(sorted(unknown))}; there are batch, stream and readers"
+        )
+
+    missing = [name for name in ("dynamax", "filterpy") if importlib.util.find_spec(name) is None]
+    peers = not options.no_peers
+    if peers and missing:
+        print(
+            f"{' and '.join(missing)} not found, so rotorid is measured alone. Install: pip install 'rotorid[bench]'",
+            file=sys.stderr,
+        )
+        peers = False
+
+    metrics = measure(set(options.only), options.quick, peers)
+    if options.json:
+        print(json.dumps([dataclasses.asdict(m) for m in metrics], indent=2))
+    else:
+        show(metrics)
+    if options.save:
+        save(metrics)
+    worse = regressions(metrics) if options.check else []
+    for line in worse:
+        print(f"worse than {BASELINE.name}: {line}", file=sys.stderr)
+    return 1 if worse else 0
+
+
+def measure(only: set[str], quick: bool, peers: bool) -> list[Metric]:
+    """The numbers of the named benchmarks, of all without a name."""
+    jax.config.update("jax_enable_x64", True)
+    from benchmarks import batch, readers, stream
+
+    found: list[Metric] = []
+    if not only or "batch" in only:
+        found += batch.benchmark(*((2, 1.0, 2) if quick else (64, 10.0, 7)), peers)
+    if not only or "stream" in only:
+        found += stream.benchmark(*((1.0, 2) if quick else (10.0, 9)), peers)
+    if not only or "readers" in only:
+        found += readers.benchmark(*((1, 1.0) if quick else (3, 300.0)), peers and not quick)
+    return found
+
+
+def show(metrics: list[Metric]) -> None:
+    """As a table: the peer's number beside ours."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None)
+    for header, justify in (("", "left"), ("rotorid", "right"), ("peer", "right"), ("unit", "left")):
+        table.add_column(header, justify=justify)
+    for m in metrics:
+        style = "bold" if m.unit == "x" else None
+        peer = "" if m.peer is None else f"{m.peer:.3g}"
+        table.add_row(m.name, f"{m.value:.3g}", peer, m.unit, style=style)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""The benchmarks run, with small sizes; what they measure is judged by `python -m benchmarks --check` alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.metrics import Metric, interleaved, ratio, regressions, save  # noqa: E402
+
+
+def _run(*arguments: str) -> list[dict]:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--quick", "--json", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_rotorid_alone():
+    found = {m["name"]: m for m in _run("--no-peers", "stream", "readers")}
+    assert found["EKF, stream: error of the mass"]["value"] < 5.0
+    assert found["read flight table .csv"]["value"] > 0.0
+    assert all(math.isfinite(m["value"]) for m in found.values())
+
+
+@pytest.mark.parametrize(("benchmark", "peer"), [("batch", "dynamax"), ("stream", "filterpy")])
+def test_beside_the_peer(benchmark, peer):
+    if importlib.util.find_spec("dynamax") is None or importlib.util.find_spec("filterpy") is None:
+        pytest.skip("dynamax or filterpy is not installed: pip install 'rotorid[bench]'")
+    found = _run(benchmark)
+    assert any(f"{peer} / ours" in m["name"] and m["value"] > 0.0 for m in found)
+    for m in found:
+        if "error of the mass" in m["name"]:
+            assert abs(m["value"] - m["peer"]) < 1.0, m
+
+
+def test_interleaving_alternates_the_order():
+    order = []
+    took = interleaved({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, rounds=2)
+    assert order == ["a", "b", "b", "a"]
+    assert {name: len(times) for name, times in took.items()} == {"a": 2, "b": 2}
+
+
+def test_ratio_is_taken_round_by_round():
+    assert ratio([2.0, 20.0, 4.0], [1.0, 10.0, 1.0]) == 2.0
+
+
+def test_only_what_got_worse_beyond_its_tolerance_is_a_regression(tmp_path):
+    speed = Metric("speed", 2.0, "x", "higher", tolerance=0.2)
+    error = Metric("error", 1.0, "%", "lower", tolerance=0.1)
+    free = Metric("time", 1.0, "s", "lower")
+    path = tmp_path / "baseline.json"
+    save([speed, error, free], path)
+
+    def now(s, e):
+        metrics = [
+            dataclasses.replace(speed, value=s),
+            dataclasses.replace(error, value=e),
+            dataclasses.replace(free, value=99.0),
+        ]
+        return regressions(metrics, path)
+
+    assert now(1.7, 1.05) == []
+    assert now(5.0, 0.1) == []
+    assert len(now(1.5, 1.05)) == 1
+    assert len(now(1.5, 1.2)) == 2
+    assert len(now(1.7, math.nan)) == 1
