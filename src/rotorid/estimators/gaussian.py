@@ -6,7 +6,7 @@ Life of a filter. It starts with every block `lost`: a measured state of the sam
 Then each block of measurements passes a chi-square gate of its own, so that a bad velocity does not silence the
 accelerometer. Two things tell that the filter, not the sensor, is wrong: a block that is rejected for longer than
 `patience`, and innovations whose running mean over `bias_memory` is further from zero than `bias_gate` standard deviations of
-such a mean of white noise. Then the parameters open up as if `REOPENED` seconds of their drift had gone by, so that what
+such a mean of white noise (and than one of a measurement, since assumed noise stands for slow errors too). Then the parameters open up as if `REOPENED` seconds of their drift had gone by, so that what
 may change (mass, wind) moves first and what hardly changes (drag) stays; the state of a rejected block's name is
 lost and taken anew; and the estimate says RECOVERING for a while. A gap longer than `max_gap` loses all states. Numbers
 that become invalid bring back the prior as a whole.
@@ -29,10 +29,12 @@ REOPENED = 15.0
 """Seconds of drift that the parameters get at once where measurements keep disagreeing."""
 
 _CLIPPED = 6.0
+_NOTICED = 1.0  # standard deviations: a smaller bias is within what the assumed noise stands for
 _RECOVERY = 0.5  # s
 _CONSISTENCY_MEMORY = 0.5  # s over which the innovations are judged
 _INCONSISTENT = 3.0  # times the expected NIS
-_INFORMED = 0.7  # share of the prior standard deviation under which the data have spoken
+INFORMED = 0.7
+"""Share of the prior standard deviation under which the data have spoken."""
 
 
 class FilterState(eqx.Module):
@@ -135,6 +137,15 @@ class AbstractGaussianFilter(AbstractEstimator):
             health=jnp.asarray(Health.NO_INFORMATION, int),
         )
 
+    def prior(self) -> Estimate:
+        """What the filter knows before any sample."""
+        outputs = self.joint.system.outputs
+        none = Samples(
+            *(jnp.zeros(shape) for shape in ((), (), self.joint.system.inputs.size, outputs.size)),
+            jnp.zeros(outputs.dim, bool),
+        )
+        return self.estimate(self.init(none))
+
     def predict(self, state: FilterState, u: Float[Array, " inputs"], dt: Float[Array, ""]) -> FilterState:
         tuning = self.tuning
         gap = dt > tuning.max_gap
@@ -167,7 +178,8 @@ class AbstractGaussianFilter(AbstractEstimator):
         )
         doubts = suspicion > tuning.patience
         bias, bias_variance = self._biased(state, seen, sample)
-        biased = jnp.any(jnp.abs(bias) > tuning.bias_gate * jnp.sqrt(bias_variance)) & (state.recovering <= 0)
+        limit = jnp.maximum(tuning.bias_gate * jnp.sqrt(bias_variance), _NOTICED)
+        biased = jnp.any(jnp.abs(bias) > limit) & (state.recovering <= 0)
         doubted = jnp.any(doubts) | biased
         share = jnp.where(dof > 0, sample.dt / (sample.dt + _CONSISTENCY_MEMORY), 0.0)
         excess = state.excess + share * (seen.nis / jnp.maximum(dof, 1) - state.excess)
@@ -211,7 +223,7 @@ class AbstractGaussianFilter(AbstractEstimator):
             innovation_std=state.innovation_std,
             nis=state.nis,
             nis_dof=state.nis_dof,
-            informed=std[n:] < _INFORMED * self.tuning.coordinate_std,
+            informed=std[n:] < INFORMED * self.tuning.coordinate_std,
             health=state.health,
         )
 
@@ -267,7 +279,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         n = self.joint.states_dim
         if n == self.joint.space.dim:
             return jnp.ones((), bool)
-        return jnp.sqrt(self._covariance(spread)[n, n]) < _INFORMED * self.tuning.coordinate_std[0]
+        return jnp.sqrt(self._covariance(spread)[n, n]) < INFORMED * self.tuning.coordinate_std[0]
 
     def _health(
         self,

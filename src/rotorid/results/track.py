@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Estimate, Health
 from rotorid.estimators.ekf import ekf
-from rotorid.estimators.gaussian import AbstractGaussianFilter
+from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
 from rotorid.estimators.run import run
 from rotorid.estimators.ukf import ukf
 from rotorid.logs.flight import Flight
@@ -134,6 +134,8 @@ def track(
     samples = prepare(flight, model, whole=flight.format == "simulation")
     filter_ = ESTIMATORS[estimator](model, measurement_noise=measured_noise(samples, model.outputs))
     estimates = jax.tree.map(np.asarray, run(filter_, samples))
+    if "velocity" not in flight:
+        estimates = _without_motion(estimates, filter_)
     common = _common_std(airframe, known_mass)
     return to_track(estimates, np.asarray(samples.t), filter_, estimator, system, flight, common)
 
@@ -151,14 +153,16 @@ def to_track(
     joint = filter_.joint
     quantities = {}
     for i, (name, unit) in enumerate(zip(joint.quantities, joint.units, strict=True)):
-        value, std = estimates.value[:, i], estimates.std[:, i]
+        value, std = np.asarray(estimates.value)[:, i], np.asarray(estimates.std)[:, i]
         extra = (common_std or {}).get(name, 0.0) * value
-        quantities[name] = Quantity(value, np.hypot(std, extra), unit, estimates.informed[:, i])
+        quantities[name] = Quantity(value, np.hypot(std, extra), unit, np.asarray(estimates.informed)[:, i])
     quantities |= _derived(estimates, filter_)
     outputs = joint.system.outputs
     innovations = {
         name: Innovations(
-            estimates.innovation[:, s], estimates.innovation_std[:, s], "rad" if outputs[name].rotation else outputs[name].unit
+            np.asarray(estimates.innovation)[:, s],
+            np.asarray(estimates.innovation_std)[:, s],
+            "rad" if outputs[name].rotation else outputs[name].unit,
         )
         for name, s in outputs.tangent.items()
     }
@@ -170,12 +174,18 @@ def to_track(
         system,
         t,
         quantities,
-        estimates.health,
+        np.asarray(estimates.health),
         innovations,
-        estimates.nis,
-        estimates.nis_dof,
+        np.asarray(estimates.nis),
+        np.asarray(estimates.nis_dof),
         {k: v for k, v in truth.items() if k in quantities},
     )
+
+
+def _without_motion(estimates: Estimate, filter_: AbstractGaussianFilter) -> Estimate:
+    """Estimates of a log without velocity: what air and bias do there cannot be told apart, so neither is informed."""
+    confounded = [q.startswith(("drag", "wind", "accelerometer_bias")) for q in filter_.joint.quantities]
+    return dataclasses.replace(estimates, informed=estimates.informed & ~np.array(confounded))
 
 
 def _common_std(airframe: Airframe, known_mass: float | None) -> dict[str, float]:
@@ -200,10 +210,14 @@ def _derived(estimates: Estimate, filter_: AbstractGaussianFilter) -> dict[str, 
         J = jax.jacfwd(derive)(value, state)
         return derive(value, state), jnp.sqrt(jnp.diag(J @ covariance @ J.T)), J != 0
 
-    values, stds, depends = jax.jit(jax.vmap(one))(estimates.value, estimates.state, estimates.covariance)
-    informed = np.all(~np.asarray(depends) | estimates.informed[:, None, :], axis=2)
+    values, stds, depends = map(
+        np.asarray, jax.jit(jax.vmap(one))(estimates.value, estimates.state, estimates.covariance)
+    )
+    prior = filter_.prior()
+    _, prior_std, _ = map(np.asarray, one(prior.value, prior.state, prior.covariance))
+    informed = np.all(~depends | estimates.informed[:, None, :], axis=2) & (stds < INFORMED * prior_std)
     return {
-        name: Quantity(np.asarray(values)[:, i], np.asarray(stds)[:, i], unit, informed[:, i])
+        name: Quantity(values[:, i], stds[:, i], unit, informed[:, i])
         for i, (name, unit) in enumerate(system.derived_units.items())
     }
 
