@@ -2,14 +2,15 @@
 
 A filter adds how the joint point z (see `Joint`) and its spread (a covariance, or a lower root of it) move.
 
-Life of a filter. It starts with every block `lost`: a measured state of the same name is taken as it comes, with no gate.
-Then each block of measurements passes a chi-square gate of its own, so that a bad velocity does not silence the
+Life of a filter. It starts with every block `lost`: a measured state of the same name is taken as it comes, with no
+gate. Then each block of measurements passes a chi-square gate of its own, so that a bad velocity does not silence the
 accelerometer. Two things tell that the filter, not the sensor, is wrong: a block that is rejected for longer than
-`patience`, and innovations whose running mean over `bias_memory` is further from zero than `bias_gate` standard deviations of
-such a mean of white noise (and than one of a measurement, since assumed noise stands for slow errors too). Then the parameters open up as if `REOPENED` seconds of their drift had gone by, so that what
-may change (mass, wind) moves first and what hardly changes (drag) stays; the state of a rejected block's name is
-lost and taken anew; and the estimate says RECOVERING for a while. A gap longer than `max_gap` loses all states. Numbers
-that become invalid bring back the prior as a whole.
+`patience`, and innovations whose running mean over `bias_memory` is further from zero than `bias_gate` standard
+deviations of such a mean of white noise (and than one of a measurement, since assumed noise stands for slow errors
+too). Then the parameters open up as if `REOPENED` seconds of their drift had gone by, so that what may change (mass,
+wind) moves first and what hardly changes (drag) stays; the state of a rejected block's name is lost and taken anew;
+and the estimate says RECOVERING for a while. A gap longer than `max_gap` loses all states. Numbers that become
+invalid bring back the prior as a whole.
 """
 
 from __future__ import annotations
