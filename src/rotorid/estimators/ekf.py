@@ -10,13 +10,20 @@ gain, with the whitened H P so that P stays symmetric to the last bit.
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
+from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
+from rotorid.numerics.integrators import Method
+from rotorid.numerics.products import product
+from rotorid.signals.samples import Samples
 
 
 class EKF(AbstractGaussianFilter):
@@ -25,42 +32,56 @@ class EKF(AbstractGaussianFilter):
     joint: Joint = eqx.field(static=True)
     tuning: Tuning
 
-    def _spread_of(self, std):
+    def _spread_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
         return jnp.diag(std * std)
 
-    def _covariance(self, spread):
+    def _covariance(self, spread: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
         return spread
 
-    def _propagate(self, z, spread, u, dt, keep, noise):
+    def _propagate(
+        self,
+        z: Float[Array, " size"],
+        spread: Float[Array, "dim dim"],
+        u: Float[Array, " inputs"],
+        dt: Float[Array, ""],
+        keep: Float[Array, " dim"],
+        noise: Float[Array, " dim"],
+    ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         after, F = self.joint.transition(z, u, self.tuning.values, dt)
         F = keep[:, None] * F
-        return after, F @ spread @ F.T + jnp.diag(noise * noise)
+        return after, product(product(F, spread), F.T) + jnp.diag(noise * noise)
 
-    def _absorb(self, z, spread, sample, trusted):
+    def _absorb(
+        self,
+        z: Float[Array, " size"],
+        spread: Float[Array, "dim dim"],
+        sample: Samples,
+        trusted: Bool[Array, " blocks"],
+    ) -> Absorbed:
         """Blocks one after the other: with independent noise this equals all at once, and gates each given the ones before."""
         outputs, R, m = self.joint.system.outputs, self.tuning.measurement_noise**2, sample.mask
         expected, H = self.joint.sensitivity(z, sample.u, self.tuning.values)
         H = jnp.where(m[:, None], H, 0.0)
         innovation = jnp.where(m, outputs.minus(sample.y, expected), 0.0)
-        innovation_std = jnp.where(m, jnp.sqrt(jnp.sum((H @ spread) * H, axis=1) + R), 0.0)
+        innovation_std = jnp.where(m, jnp.sqrt(jnp.sum(product(H, spread) * H, axis=1) + R), 0.0)
 
         P, correction, nis = spread, jnp.zeros(spread.shape[0], spread.dtype), jnp.zeros((), spread.dtype)
         accepted = []
         for i, slot in enumerate(outputs.tangent.values()):
             h = H[slot]
-            hP = h @ P
-            S = hP @ h.T + jnp.diag(jnp.where(m[slot], R[slot], 1.0))
+            hP = product(h, P)
+            S = product(hP, h.T) + jnp.diag(jnp.where(m[slot], R[slot], 1.0))
             w, A = whiten(S, innovation[slot] - h @ correction, hP)
             distance = w @ w
             accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.gate, h.shape[0]))
-            P = jnp.where(accept, P - A.T @ A, P)
+            P = jnp.where(accept, P - product(A.T, A), P)
             correction = jnp.where(accept, correction + w @ A, correction)
             nis = jnp.where(accept, nis + distance, nis)
             accepted.append(accept)
         return Absorbed(correction, P, jnp.stack(accepted), innovation, innovation_std, nis)
 
 
-def ekf(system, *, method="midpoint", **tuning) -> EKF:
+def ekf(system: System, *, method: Method = "midpoint", **tuning: Any) -> EKF:
     """EKF over a System with its default tuning; keywords as in `Tuning.of`."""
     joint = Joint(system, method)
     return EKF(joint, Tuning.of(joint, **tuning))

@@ -108,7 +108,7 @@ def chart_rate(delta: Float[Array, "... 3"], body_rate: Float[Array, "... 3"]) -
 
 
 def from_euler(
-    roll: Float[Array, ...], pitch: Float[Array, ...], yaw: Float[Array, ...]
+    roll: Float[Array, " ..."], pitch: Float[Array, " ..."], yaw: Float[Array, " ..."]
 ) -> Float[Array, "... 4"]:
     """Unit quaternion of the intrinsic z-y-x angles in rad (FLU body in an ENU world)."""
     zero = jnp.zeros_like(roll)

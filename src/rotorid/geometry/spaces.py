@@ -139,15 +139,15 @@ class Space(Mapping[str, Block]):
         """Where each block lies in a tangent vector."""
         return _slices((name, b.dim) for name, b in self.blocks)
 
-    def pack(self, values: Mapping[str, Float[Array, ...]]) -> Float[Array, " size"]:
+    def pack(self, values: Mapping[str, Float[Array, " ..."]]) -> Float[Array, " size"]:
         """Named values to a flat point."""
         return self._concatenate(values, [b.size for _, b in self.blocks])
 
-    def pack_tangent(self, values: Mapping[str, Float[Array, ...]]) -> Float[Array, " dim"]:
+    def pack_tangent(self, values: Mapping[str, Float[Array, " ..."]]) -> Float[Array, " dim"]:
         """Named tangent values (three numbers for a rotation) to a flat tangent vector."""
         return self._concatenate(values, [b.dim for _, b in self.blocks])
 
-    def unpack(self, point: Float[Array, "*batch size"]) -> dict[str, Float[Array, ...]]:
+    def unpack(self, point: Float[Array, "*batch size"]) -> dict[str, Float[Array, " ..."]]:
         """A flat point to named values."""
         return {
             name: point[..., s] if self[name].shape else point[..., s.start]
@@ -214,7 +214,9 @@ class Space(Mapping[str, Block]):
             parts.append(of_block(block, s, t))
         return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
-    def _concatenate(self, values: Mapping[str, Float[Array, ...]], sizes: list[int]) -> Float[Array, " n"]:
+    def _concatenate(
+        self, values: Mapping[str, Float[Array, " ..."]], sizes: list[int]
+    ) -> Float[Array, " n"]:
         if set(values) != set(self._by_name):
             missing, unknown = set(self._by_name) - set(values), set(values) - set(self._by_name)
             raise SettingError(

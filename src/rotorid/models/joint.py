@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.models.system import Parameter, System
 from rotorid.numerics import integrators
+from rotorid.numerics.products import product
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,14 +58,14 @@ class Joint:
 
     def parameters(
         self, z: Float[Array, " size"], values: Float[Array, " all"]
-    ) -> dict[str, Float[Array, ...]]:
+    ) -> dict[str, Float[Array, " ..."]]:
         """All parameters by name, in their units: the tracked ones from z, the others from values (see `values`)."""
         parts = [to_value(p, z[self.space.stored[p.name]]) for p in self.tracked]
         return self.with_tracked(jnp.concatenate(parts) if parts else jnp.zeros(0, z.dtype), values)
 
     def with_tracked(
         self, tracked: Float[Array, " parameters"], values: Float[Array, " all"]
-    ) -> dict[str, Float[Array, ...]]:
+    ) -> dict[str, Float[Array, " ..."]]:
         """All parameters by name, in their units: the tracked ones given in their units, the others from values."""
         found, start, at = {}, 0, 0
         for p in self.system.parameters:
@@ -122,7 +123,7 @@ class Joint:
         term = J
         F = jnp.eye(self.space.dim, dtype=z.dtype) + J
         for k in range(2, {"euler": 1, "midpoint": 2, "rk4": 4}[self.method] + 1):
-            term = J @ term / k
+            term = product(J, term) / k
             F = F + term
         return after, F
 
@@ -148,7 +149,7 @@ class Joint:
         return jax.vmap(seen, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
 
 
-def to_value(p: Parameter, coordinate: Float[Array, ...]) -> Float[Array, ...]:
+def to_value(p: Parameter, coordinate: Float[Array, " ..."]) -> Float[Array, " ..."]:
     """A parameter in its unit from its estimation coordinate."""
     lower, upper = p.bounds
     if math.isinf(lower) and math.isinf(upper):
@@ -176,7 +177,7 @@ def to_coordinate(p: Parameter, value: float) -> float:
     return math.log((value - lower) / (upper - value))
 
 
-def slope(p: Parameter, value: Float[Array, ...]) -> Float[Array, ...]:
+def slope(p: Parameter, value: Float[Array, " ..."] | float) -> Float[Array, " ..."] | float:
     """d value / d coordinate at a value in its unit: turns a standard deviation of the coordinate into one in the unit."""
     lower, upper = p.bounds
     if math.isinf(lower) and math.isinf(upper):

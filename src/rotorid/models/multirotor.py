@@ -49,7 +49,7 @@ class BareMultirotor(System):
     )
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Parameter, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         return (self.mass,)
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:

@@ -55,7 +55,7 @@ class Multirotor(System):
     curve: ThrustCurve | None = None
 
     @property
-    def states(self) -> Space:
+    def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         return Space.of(
             attitude=Rotation(noise=0.02, std=0.3),
             velocity=Vector(3, "m/s", frame="world", noise=0.05, std=3.0),
@@ -65,7 +65,7 @@ class Multirotor(System):
         )
 
     @property
-    def inputs(self) -> Space:
+    def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         rate = ("body_rate", Vector(3, "rad/s", frame="body"))
         if self.thrust_input == "thrust":
             return Space((("thrust", Scalar("N", frame="body z")), rate))
@@ -75,7 +75,7 @@ class Multirotor(System):
         return Space((command, rate))
 
     @property
-    def outputs(self) -> Space:
+    def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         return Space.of(
             attitude=Rotation(noise=0.02),
             velocity=Vector(3, "m/s", frame="world", noise=0.1),

@@ -31,7 +31,7 @@ from rotorid.geometry.spaces import Space
 GRAVITY = 9.81
 """Standard gravity of every model, m/s^2: the world's gravity is (0, 0, -GRAVITY)."""
 
-Values = Mapping[str, Float[Array, "..."]]
+Values = Mapping[str, Float[Array, " ..."]]
 """Named values of a space, or of the parameters."""
 
 
@@ -140,7 +140,9 @@ class System(ABC):
         raise SettingError(f"{type(self).__name__} has no parameter {name!r} (it has {known})")
 
 
-def parameter_values(system: System, **override: float | tuple[float, ...]) -> dict[str, Float[Array, ...]]:
+def parameter_values(
+    system: System, **override: float | tuple[float, ...]
+) -> dict[str, Float[Array, " ..."]]:
     """Prior means of all parameters by name, some of them replaced: what `dynamics` and `observe` take as p."""
     for name in override:
         system.parameter(name)
