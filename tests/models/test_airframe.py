@@ -1,0 +1,93 @@
+"""Airframe files: the shipped ones load, and a wrong entry is named in one line."""
+
+import pytest
+
+from rotorid.errors import AirframeError
+from rotorid.models.airframe import load_airframe, parse_airframe, shipped_airframes
+
+GOOD = """
+[mass]
+value = 1.2
+std = 0.2
+unit = "kg"
+
+[thrust_curve]
+value = [0.0, 1.0, 4.0]
+unit = "N"
+"""
+
+
+@pytest.mark.parametrize("name", shipped_airframes())
+def test_shipped_airframes_load_and_say_where_their_numbers_are_from(name):
+    airframe = load_airframe(name)
+    assert airframe.name == name
+    assert airframe.description
+    assert all(q.source for q in airframe.quantities.values())
+    assert airframe.mass.number > 0
+
+
+def test_the_expected_airframes_ship():
+    assert {"px4-sih-quad", "ardupilot-sitl-x", "crazyflie-2.1", "crazyflie-crazyswarm2"} <= set(
+        shipped_airframes()
+    )
+
+
+def test_a_file_is_read(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD)
+    airframe = load_airframe(path)
+    assert airframe.mass.value == (1.2,)
+    assert airframe.mass.std == (0.2,)
+    assert airframe.thrust_curve is not None
+    assert airframe.thrust_curve.coefficients == (0.0, 1.0, 4.0)
+    assert airframe.get("drag") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('unit = "kg"', 'unit = "g"', r"\[mass\] has unit 'g'; give it in 'kg'"),
+        ("value = 1.2", "value = -1.2", r"\[mass\] value -1.2 kg must be positive"),
+        ("value = 1.2", "value = nan", r"\[mass\] value must be finite"),
+        ("value = 1.2", 'value = "heavy"', r"\[mass\] value must be a number"),
+        ("value = 1.2", "value = [1.0, 2.0]", r"\[mass\] has 2 numbers where 1 are needed"),
+        ("std = 0.2", "std = -0.2", r"\[mass\] std must be 0 or more"),
+        ("std = 0.2", "sigma = 0.2", r"unknown entry 'sigma'"),
+        ("[mass]", "[weight]", r"unknown entry \[weight\]"),
+        ("[0.0, 1.0, 4.0]", "[0.0, -1.0, -4.0]", r"gives no thrust at full command"),
+        ('unit = "N"', 'unit = "N"\nvoltage_exponent = 2.0', r"needs voltage, in V"),
+        ('unit = "N"', 'unit = "N"\ndead_zone = [0.9, 0.1]', r"the lower first"),
+        ("[mass]", "mass", r"not valid TOML"),
+    ],
+)
+def test_a_wrong_entry_is_named(old, new, message):
+    with pytest.raises(AirframeError, match=message) as caught:
+        parse_airframe(GOOD.replace(old, new, 1), "mine.toml")
+    assert str(caught.value).startswith("mine.toml: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_missing_is_named(tmp_path):
+    with pytest.raises(AirframeError, match="no \\[mass\\]"):
+        parse_airframe('name = "x"', "x.toml")
+    with pytest.raises(AirframeError, match="no airframe 'dragonfly'.*px4-sih-quad"):
+        load_airframe("dragonfly")
+    with pytest.raises(AirframeError, match="cannot be read"):
+        load_airframe(tmp_path / "none.toml")
+    (tmp_path / "noise.toml").write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(AirframeError, match="not a text file"):
+        load_airframe(tmp_path / "noise.toml")
+
+
+@pytest.mark.parametrize(
+    ("rotor", "message"),
+    [
+        ('position = [0.1, 0.1, 0.0]\ndirection = "left"', 'must be "cw" or "ccw"'),
+        ('position = [0.1, 0.1]\ndirection = "cw"', "need three numbers"),
+        ('direction = "cw"', "needs position"),
+        ('position = [0.1, 0.1, 0.0]\ndirection = "cw"\naxis = [0.0, 0.0, 0.0]', "axis has no length"),
+    ],
+)
+def test_a_wrong_rotor_is_named(rotor, message):
+    with pytest.raises(AirframeError, match=message):
+        parse_airframe(f"{GOOD}\n[[rotor]]\n{rotor}\n", "mine.toml")

@@ -1,0 +1,150 @@
+"""The multirotors against the equations written out with a rotation library."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from rotorid.errors import AirframeError, SettingError
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.airframe import load_airframe, parse_airframe
+from rotorid.models.joint import Joint, slope, to_coordinate, to_value
+from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor_drag import multirotor
+from rotorid.models.system import Parameter, parameter_values
+from rotorid.models.thrust import ThrustCurve, with_commanded_thrust
+
+RNG = np.random.default_rng(0)
+G = np.array([0.0, 0.0, -9.81])
+
+
+def a_state(system):
+    q = RNG.normal(size=4)
+    x = {"attitude": jnp.asarray(q / np.linalg.norm(q)), "velocity": jnp.asarray(RNG.normal(size=3))}
+    if "position" in system.states:
+        x["position"] = jnp.asarray(RNG.normal(size=3))
+    if "thrust" in system.states:
+        x["thrust"] = jnp.asarray(8.0)
+    return x, Rotation.from_quat(q, scalar_first=True)
+
+
+def test_bare_equals_equation_47():
+    system = BareMultirotor()
+    x, R = a_state(system)
+    u = {"thrust": jnp.asarray(12.0), "body_rate": jnp.asarray([0.1, -0.2, 0.3])}
+    rate = system.dynamics(x, u, parameter_values(system, mass=1.7))
+    np.testing.assert_allclose(rate["velocity"], R.apply([0.0, 0.0, 12.0]) / 1.7 + G, rtol=1e-12)
+    np.testing.assert_allclose(rate["position"], x["velocity"])
+    np.testing.assert_allclose(rate["attitude"], u["body_rate"])
+
+
+def test_drag_wind_lag_and_bias():
+    system = multirotor(load_airframe("px4-sih-quad"))
+    x, R = a_state(system)
+    u = {"rotor_command": jnp.asarray([0.5, 0.6, 0.4, 0.55]), "body_rate": jnp.zeros(3)}
+    bias = (0.1, -0.1, 0.05)
+    p = parameter_values(system, mass=1.2, drag=0.6, wind_force=(0.9, -0.3), accelerometer_bias=bias)
+    rate, seen, derived = system.dynamics(x, u, p), system.observe(x, u, p), system.derive(x, p)
+    air = np.array([0.9, -0.3, 0.0]) - 0.6 * np.asarray(x["velocity"])
+    np.testing.assert_allclose(rate["velocity"], (R.apply([0.0, 0.0, 8.0]) + air) / 1.2 + G, rtol=1e-12)
+    np.testing.assert_allclose(rate["thrust"], (5.0 * 2.05 - 8.0) / 0.05, rtol=1e-12)
+    specific = (np.array([0.0, 0.0, 8.0]) + R.inv().apply(air)) / 1.2 + bias
+    np.testing.assert_allclose(seen["specific_force"], specific, rtol=1e-12)
+    np.testing.assert_allclose([derived["wind_x"], derived["wind_y"]], [1.5, -0.5], rtol=1e-12)
+    assert tuple(derived) == tuple(system.derived_units)
+
+
+def test_a_known_mass_frees_the_thrust_scale():
+    system = multirotor(load_airframe("crazyflie-crazyswarm2"), "thrust", known_mass=0.032)
+    assert not system.parameter("mass").tracked
+    assert system.parameter("mass").value == 0.032
+    assert Joint(system).quantities[0] == "thrust_scale"
+    with pytest.raises(SettingError, match="must be positive"):
+        multirotor(load_airframe("crazyflie-crazyswarm2"), "thrust", known_mass=-1.0)
+    with pytest.raises(AirframeError, match="no \\[thrust_curve\\]"):
+        multirotor(load_airframe("crazyflie-crazyswarm2"), "rotor_command")
+
+
+def test_thrust_curve_with_dead_zone_and_voltage():
+    curve = ThrustCurve((0.0, 6.6007, 12.2584), zero=0.15, full=0.95, voltage=12.6, voltage_exponent=2.0)
+    command = jnp.asarray([[0.0, 0.55, 0.95, 1.0]])
+    c = np.array([0.0, 0.5, 1.0, 1.0])
+    thrust = (6.6007 * c + 12.2584 * c**2).sum() * (11.0 / 12.6) ** 2
+    np.testing.assert_allclose(curve.collective(command, jnp.asarray([11.0])), [thrust], rtol=1e-12)
+
+
+def test_commanded_thrust_of_a_flight():
+    t = np.arange(5) * 0.1
+    rotors = Signal("rotor_command", t, np.full((5, 4), 0.5), "motors")
+    flight = Flight({"rotor_command": rotors}, source=Path("log"), format="simulation")
+    thrust = with_commanded_thrust(flight, ThrustCurve((0.0, 5.0)), "mine.toml")["thrust"]
+    np.testing.assert_allclose(thrust.values, 10.0)
+    assert with_commanded_thrust(flight.with_signals(thrust), None, "mine.toml")["thrust"] is thrust
+    with pytest.raises(AirframeError, match="no \\[thrust_curve\\]"):
+        with_commanded_thrust(flight, None, "mine.toml")
+
+
+@pytest.mark.parametrize(
+    "p",
+    [
+        Parameter("free", 1.5, std=1.0),
+        Parameter("positive", 1.5, std=1.0, bounds=(0.0, np.inf)),
+        Parameter("soft", 1.5, std=1.0, bounds=(0.0, np.inf), soft=True),
+        Parameter("negative", -1.5, std=1.0, bounds=(-np.inf, 0.0)),
+        Parameter("between", 1.5, std=1.0, bounds=(1.0, 3.0)),
+    ],
+    ids=lambda p: p.name,
+)
+def test_coordinates_go_there_and_back_and_know_their_slope(p):
+    value = float(p.values[0])
+    coordinate = jnp.asarray(to_coordinate(p, value))
+    np.testing.assert_allclose(to_value(p, coordinate), value, rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.grad(lambda c: to_value(p, c))(coordinate), slope(p, jnp.asarray(value)), rtol=1e-9
+    )
+    assert all(p.bounds[0] < float(to_value(p, jnp.asarray(c))) < p.bounds[1] for c in (-3.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"value": -1.0, "std": 1.0, "bounds": (0.0, np.inf)}, "not inside its bounds"),
+        ({"value": 1.0, "std": -1.0}, "must be 0 or more"),
+        ({"value": float("nan")}, "must be finite"),
+        ({"value": 1.0, "soft": True}, "needs a lower bound"),
+    ],
+)
+def test_an_impossible_parameter_is_refused(wrong, message):
+    with pytest.raises(SettingError, match=message):
+        Parameter("p", **wrong)
+
+
+def test_transition_is_the_derivative_of_the_step():
+    joint = Joint(multirotor(parse_airframe('[mass]\nvalue=1.0\nstd=0.3\nunit="kg"', "x"), "thrust"), "rk4")
+    z = jnp.asarray(RNG.normal(size=joint.space.size)).at[:4].set(jnp.asarray([0.8, 0.2, -0.4, 0.4]))
+    u, values, dt = jnp.asarray([9.0, 0.5, -0.3, 0.2]), jnp.asarray(joint.values()), 0.01
+    after, F = joint.transition(z, u, values, dt)
+    exact = jax.jacfwd(lambda d: joint.space.minus(joint.step(joint.space.plus(z, d), u, values, dt), after))(
+        jnp.zeros(joint.space.dim)
+    )
+    np.testing.assert_allclose(F, exact, atol=2e-3)
+    half = joint.transition(z, u, values, dt / 2)
+    exact_half = jax.jacfwd(
+        lambda d: joint.space.minus(joint.step(joint.space.plus(z, d), u, values, dt / 2), half[0])
+    )(jnp.zeros(joint.space.dim))
+    assert np.abs(half[1] - exact_half).max() < 0.3 * np.abs(F - exact).max()
+
+
+def test_sensitivity_is_the_derivative_of_the_outputs():
+    joint = Joint(multirotor(load_airframe("px4-sih-quad"), "thrust"))
+    z = jnp.asarray(RNG.normal(size=joint.space.size)).at[:4].set(jnp.asarray([0.8, 0.2, -0.4, 0.4]))
+    u, values = jnp.asarray([9.0, 0.5, -0.3, 0.2]), jnp.asarray(joint.values())
+    outputs = joint.system.outputs
+    expected, H = joint.sensitivity(z, u, values)
+    exact = jax.jacfwd(lambda d: outputs.minus(joint.observe(joint.space.plus(z, d), u, values), expected))(
+        jnp.zeros(joint.space.dim)
+    )
+    np.testing.assert_allclose(H, exact, atol=1e-10)
