@@ -43,9 +43,7 @@ class Pendulum(System):
 class Cart(System):
     """A cart with an unknown constant push: linear in everything."""
 
-    states = Space.of(
-        position=Scalar("m", std=2.0, noise=0.02), velocity=Scalar("m/s", std=1.0, noise=0.05)
-    )
+    states = Space.of(position=Scalar("m", std=2.0, noise=0.02), velocity=Scalar("m/s", std=1.0, noise=0.05))
     inputs = Space.of(force=Scalar("N"))
     outputs = Space.of(position=Scalar("m", noise=0.1), motion=Vector(2, "1", noise=(0.2, 0.3)))
     parameters = (Parameter("push", 0.5, std=1.0, unit="N", drift=0.1), Parameter("mass", 2.0, unit="kg"))
@@ -76,7 +74,9 @@ def inputs_for(system: System, t: np.ndarray, rng: np.random.Generator) -> np.nd
     return u
 
 
-def matched(filter_: AbstractGaussianFilter, seed: int, steps: int, dt: float = 0.01) -> tuple[Samples, np.ndarray]:
+def matched(
+    filter_: AbstractGaussianFilter, seed: int, steps: int, dt: float = 0.01
+) -> tuple[Samples, np.ndarray]:
     """Data drawn from a filter's own model, prior and noises, and the true joint points (one a row)."""
     joint, tuning = filter_.joint, filter_.tuning
     rng = np.random.default_rng(seed)
@@ -86,9 +86,12 @@ def matched(filter_: AbstractGaussianFilter, seed: int, steps: int, dt: float = 
     prior = np.concatenate([tuning.initial_std, tuning.coordinate_std])
     wander = np.concatenate([tuning.process_noise, tuning.drift])
     z0 = joint.space.plus(
-        jnp.concatenate([tuning.initial, tuning.coordinate]), jnp.asarray(prior * rng.normal(size=joint.space.dim))
+        jnp.concatenate([tuning.initial, tuning.coordinate]),
+        jnp.asarray(prior * rng.normal(size=joint.space.dim)),
     )
-    disturbance = jnp.asarray(wander * np.sqrt(np.asarray(dts))[:, None] * rng.normal(size=(steps, joint.space.dim)))
+    disturbance = jnp.asarray(
+        wander * np.sqrt(np.asarray(dts))[:, None] * rng.normal(size=(steps, joint.space.dim))
+    )
     noise = tuning.measurement_noise * rng.normal(size=(steps, joint.system.outputs.dim))
 
     z, y = _simulate(joint, tuning.values, z0, (u, dts, disturbance, noise))

@@ -37,7 +37,9 @@ def nees(filter_, samples, truth):
 def test_nees_lies_in_its_band_on_a_matched_multirotor(make):
     filter_ = make(BareMultirotor())
     data = [matched(filter_, seed, steps=300) for seed in range(SEEDS)]
-    found = nees(filter_, stack([samples for samples, _ in data]), jnp.stack([jnp.asarray(z) for _, z in data]))
+    found = nees(
+        filter_, stack([samples for samples, _ in data]), jnp.stack([jnp.asarray(z) for _, z in data])
+    )
     dim = filter_.joint.space.dim
     low, high = chi2.ppf([0.025, 0.975], SEEDS * dim) / SEEDS
     mean = found[:, 20:].mean(axis=0)

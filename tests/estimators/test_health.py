@@ -36,7 +36,9 @@ def test_a_gap_loses_the_states_and_keeps_the_mass(make):
     filter_, samples, mass = hovering(make)
     dt = samples.dt.at[500].set(5.0)
     space = filter_.joint.system.outputs
-    far = jnp.where(jnp.arange(800)[:, None] >= 500, 1.0, 0.0) * jnp.zeros(space.size).at[space.stored["position"]].set(50.0)
+    far = jnp.where(jnp.arange(800)[:, None] >= 500, 1.0, 0.0) * jnp.zeros(space.size).at[
+        space.stored["position"]
+    ].set(50.0)
     gap = eqx.tree_at(lambda s: (s.dt, s.y), samples, (dt, samples.y + far))
     found = run(filter_, gap)
     assert int(found.health[500]) == Health.RECOVERING

@@ -43,7 +43,9 @@ def test_a_batch_equals_single_runs_whatever_the_lengths(make):
         n = len(flight.t)
         np.testing.assert_allclose(batch.value[i, :n], alone.value, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(batch.std[i, :n], alone.std, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(batch.value[i, n:], jnp.broadcast_to(alone.value[-1], batch.value[i, n:].shape))
+        np.testing.assert_allclose(
+            batch.value[i, n:], jnp.broadcast_to(alone.value[-1], batch.value[i, n:].shape)
+        )
 
 
 @MAKERS

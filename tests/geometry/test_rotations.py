@@ -101,7 +101,9 @@ def test_normalize_is_the_nearest_unit():
 
 
 @pytest.mark.parametrize(
-    "function", [rotations.exp, lambda d: rotations.minus(rotations.exp(d), jnp.asarray(OTHER))], ids=["exp", "minus"]
+    "function",
+    [rotations.exp, lambda d: rotations.minus(rotations.exp(d), jnp.asarray(OTHER))],
+    ids=["exp", "minus"],
 )
 def test_derivatives_are_finite_and_right(function):
     h = 1e-6

@@ -31,8 +31,12 @@ def test_mass_of_25_flights(flights, make, wrong):
     """Attitude, position and velocity with 0.01 rad, 0.01 m and 0.03 m/s at 100 Hz, initial mass 30 % wrong."""
     system = BareMultirotor()
     samples = [sample(flight, system.inputs, system.outputs) for _, flight in flights]
-    truths = [truth_at(f, "true_mass", np.asarray(s.t))[:, 0] for s, (_, f) in zip(samples, flights, strict=True)]
-    priors = [MASS.with_prior(wrong * m[0], MASS_SPREAD * wrong * m[0], MASS.drift * wrong * m[0]) for m in truths]
+    truths = [
+        truth_at(f, "true_mass", np.asarray(s.t))[:, 0] for s, (_, f) in zip(samples, flights, strict=True)
+    ]
+    priors = [
+        MASS.with_prior(wrong * m[0], MASS_SPREAD * wrong * m[0], MASS.drift * wrong * m[0]) for m in truths
+    ]
     filters = stack_tunings([make(system, priors={"mass": p}) for p in priors])
     found = run_many(filters, stack(samples), tunings=True)
 
