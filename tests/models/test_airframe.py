@@ -70,7 +70,7 @@ def test_a_wrong_entry_is_named(old, new, message):
 def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(AirframeError, match="no \\[mass\\]"):
         parse_airframe('name = "x"', "x.toml")
-    with pytest.raises(AirframeError, match="no airframe 'dragonfly'.*px4-sih-quad"):
+    with pytest.raises(AirframeError, match=r"no airframe 'dragonfly'.*px4-sih-quad"):
         load_airframe("dragonfly")
     with pytest.raises(AirframeError, match="cannot be read"):
         load_airframe(tmp_path / "none.toml")

@@ -74,12 +74,12 @@ def test_spans_limit_the_rows():
     assert ((t <= 1.5) | (t >= 3.0)).all()
     assert t.min() >= 1.0
     assert t.max() <= 3.5
-    with pytest.raises(ExcitationError, match="made.csv: no part of this log is in the air"):
+    with pytest.raises(ExcitationError, match=r"made\.csv: no part of this log is in the air"):
         sample(flight(), INPUTS, OUTPUTS, spans=[])
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(SignalError, match="made.csv: no thrust in this log"):
+    with pytest.raises(SignalError, match=r"made\.csv: no thrust in this log"):
         sample(flight(thrust=None), INPUTS, OUTPUTS)
     with pytest.raises(SignalError, match="none of attitude, velocity"):
         sample(flight(attitude=None, velocity=None), INPUTS, OUTPUTS)
