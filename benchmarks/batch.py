@@ -72,7 +72,7 @@ def _dynamax(name: str, made: flights.Made):
     def one(y, u):
         if name == "EKF":
             return extended(params, y, inputs=u, output_fields=fields)
-        return unscented(params, y, UKFHyperParams(), inputs=u, output_fields=fields)
+        return unscented(params, y, UKFHyperParams(**peer_model.SIGMA_POINTS), inputs=u, output_fields=fields)
 
     y, u = jnp.asarray(made.measured()), made.samples.u
     compiled = jax.jit(jax.vmap(one))

@@ -21,6 +21,11 @@ MEASUREMENT = np.diag(np.array(SYSTEM.outputs.noise()) ** 2)
 PRIOR = np.diag(np.array([*SYSTEM.states.std(), SYSTEM.mass.std]) ** 2)
 START = np.array([0.0] * 9 + [SYSTEM.mass.values[0]])
 OBSERVE = np.eye(9, 10)
+SIGMA_POINTS = {
+    "alpha": 0.5,
+    "beta": 2.0,
+    "kappa": 0.0,
+}  # wider ones reach a mass of zero, and numbers become NaN
 
 
 def step(x: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -106,7 +106,7 @@ def _extended() -> Callable:
 def _unscented() -> Callable:
     from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
 
-    points = MerweScaledSigmaPoints(10, alpha=0.5, beta=2.0, kappa=0.0)
+    points = MerweScaledSigmaPoints(10, **peer_model.SIGMA_POINTS)
     peer = UnscentedKalmanFilter(
         10, 9, peer_model.DT, hx=lambda x: x[:9], fx=lambda x, dt, u: peer_model.step(x, u), points=points
     )

@@ -26,6 +26,7 @@ from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_sq
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.numerics.cholesky import tria, whiten
+from rotorid.numerics.products import product
 
 _CENTRE_WEIGHT = 0.2
 
@@ -67,14 +68,16 @@ class UKF(AbstractGaussianFilter):
         whitened, A, inverse = whiten(
             jnp.where(used[:, None] & used, S, eye),
             jnp.where(used, innovation, 0.0),
-            (ahead - behind) @ X.T,
+            product(ahead - behind, X.T),
             eye,
         )
-        K = A.T @ inverse
+        K = product(A.T, inverse)
         rest = jnp.concatenate([Y[:, :1], jnp.diag(jnp.where(used, noise, 0.0))], axis=1)
         return Absorbed(
             correction=A.T @ whitened,
-            spread=tria(jnp.concatenate([X - K @ ahead, X + K @ behind, K @ rest], axis=1)),
+            spread=tria(
+                jnp.concatenate([X - product(K, ahead), X + product(K, behind), product(K, rest)], axis=1)
+            ),
             accepted=accepted,
             innovation=innovation,
             innovation_std=jnp.where(mask, jnp.sqrt(jnp.diag(S)), 0.0),
