@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import PRNGKeyArray
 
 from rotorid.errors import SettingError
@@ -32,22 +35,57 @@ def run(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray | None
     return _scan(estimator, samples, jax.random.key(0) if key is None else key)
 
 
-@eqx.filter_jit
 def run_many(
     estimator: AbstractEstimator,
     samples: Samples,
     keys: PRNGKeyArray | None = None,
     *,
     tunings: bool = False,
+    workers: int | None = None,
 ) -> Estimate:
     """Estimates of many flights at once, stacked along a first axis: `run_many(ekf, stack([a, b, c]))`.
 
-    tunings: the estimator's leaves bear the same first axis, one tuning a flight (see `stack_tunings`).
+    tunings: the estimator's leaves bear the same first axis, one tuning a flight (see `stack_tunings`). workers: threads
+    that share the flights; by default as many as a CPU has cores, each with at least 8 flights. Under `jit` and `grad`
+    there is one.
     """
+    count = samples.t.shape[0]
     if keys is None:
-        keys = jax.random.split(jax.random.key(0), samples.t.shape[0])
+        keys = jax.random.split(jax.random.key(0), count)
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((estimator, samples, keys))):
+        workers = 1
+    if workers is None:
+        workers = min(_cores(), count // 8) if jax.default_backend() == "cpu" else 1
+    if workers <= 1:
+        return _run_many(estimator, samples, keys, tunings)
+
+    size = -(-count // workers)
+    wide = jax.dtypes.canonicalize_dtype(float) == np.float64  # how JAX is set is a matter of each thread
+
+    def part(first: int) -> Estimate:
+        def cut(tree):
+            return jax.tree.map(lambda leaf: leaf[first : first + size] if eqx.is_array(leaf) else leaf, tree)
+
+        with jax.enable_x64(bool(wide)):
+            share = cut(estimator) if tunings else estimator
+            return jax.block_until_ready(_run_many(share, cut(samples), cut(keys), tunings))
+
+    firsts = [min(k, count - size) for k in range(0, count, size)]  # equal parts share one compiled program
+    with ThreadPoolExecutor(len(firsts)) as pool:
+        parts = list(pool.map(part, firsts))
+    twice = len(firsts) * size - count
+    parts[-1] = jax.tree.map(lambda leaf: leaf[twice:], parts[-1])
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+
+@eqx.filter_jit
+def _run_many(estimator: AbstractEstimator, samples: Samples, keys: PRNGKeyArray, tunings: bool) -> Estimate:
     axes = eqx.if_array(0) if tunings else None
     return eqx.filter_vmap(_scan, in_axes=(axes, eqx.if_array(0), 0))(estimator, samples, keys)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _scan(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Estimate:
