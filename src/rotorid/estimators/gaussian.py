@@ -23,6 +23,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
 from rotorid.estimators.tuning import Tuning
+from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint, slope, to_value
 from rotorid.signals.samples import Samples
 
@@ -141,10 +142,8 @@ class AbstractGaussianFilter(AbstractEstimator):
     def prior(self) -> Estimate:
         """What the filter knows before any sample."""
         outputs = self.joint.system.outputs
-        none = Samples(
-            *(jnp.zeros(shape) for shape in ((), (), self.joint.system.inputs.size, outputs.size)),
-            jnp.zeros(outputs.dim, bool),
-        )
+        now, u, y = jnp.zeros(()), jnp.zeros(self.joint.system.inputs.size), jnp.zeros(outputs.size)
+        none = Samples(now, now, u, y, jnp.zeros(outputs.dim, bool))
         return self.estimate(self.init(none))
 
     def predict(self, state: FilterState, u: Float[Array, " inputs"], dt: Float[Array, ""]) -> FilterState:
@@ -303,7 +302,7 @@ def chi_square_quantile(sigmas: Float[Array, ""], dof: int) -> Float[Array, ""]:
     return dof * (1.0 - spread + sigmas * jnp.sqrt(spread)) ** 3
 
 
-def per_dimension(outputs, blocks: Bool[Array, " blocks"]) -> Bool[Array, " measured"]:
+def per_dimension(outputs: Space, blocks: Bool[Array, " blocks"]) -> Bool[Array, " measured"]:
     return jnp.concatenate(
         [jnp.broadcast_to(blocks[i], (s.stop - s.start,)) for i, s in enumerate(outputs.tangent.values())]
     )

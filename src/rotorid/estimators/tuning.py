@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.errors import SettingError
+from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint, slope, to_coordinate
 from rotorid.models.system import Parameter
 
@@ -21,9 +22,9 @@ class Tuning(eqx.Module):
     estimation coordinates (drift per square root of s). initial, initial_std: of the states. process_noise: per tangent
     dimension of the states, per square root of s. measurement_noise: per tangent dimension of the outputs. gate: a
     block of measurements further out than this many standard deviations (of the one-dimensional normal with the same
-    tail) is rejected. patience: s of rejections after which the filter doubts itself and opens up. bias_gate: standard deviations of a running mean of
-    innovations over bias_memory (s) at which it does so too. max_gap: s without
-    samples after which the states are taken as lost.
+    tail) is rejected. patience: s of rejections after which the filter doubts itself and opens up. bias_gate: standard
+    deviations of a running mean of innovations over bias_memory (s) at which it does so too. max_gap: s without samples
+    after which the states are taken as lost.
     """
 
     values: Float[Array, " all"]
@@ -82,11 +83,11 @@ class Tuning(eqx.Module):
         )
 
 
-def _with_noise(space, noise, what):
+def _with_noise(space: Space, noise: dict[str, float | tuple[float, ...]] | None, what: str) -> Space:
     for name in noise or {}:
         if name not in space:
             raise SettingError(f"no {what} {name!r} to set the noise of (there are {', '.join(space)})")
     replaced = tuple(
         (n, dataclasses.replace(b, noise=(noise or {}).get(n, b.noise))) for n, b in space.blocks
     )
-    return type(space)(replaced)
+    return Space(replaced)

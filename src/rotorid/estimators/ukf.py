@@ -16,17 +16,23 @@ Cubature Kalman filters, IEEE TAC 54 (2009), for the array update.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile, per_dimension
 from rotorid.estimators.tuning import Tuning
+from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint
+from rotorid.models.system import System
 from rotorid.numerics.cholesky import tria, whiten
+from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
+from rotorid.signals.samples import Samples
 
 _CENTRE_WEIGHT = 0.2
 
@@ -37,19 +43,33 @@ class UKF(AbstractGaussianFilter):
     joint: Joint = eqx.field(static=True)
     tuning: Tuning
 
-    def _spread_of(self, std):
+    def _spread_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
         return jnp.diag(std)
 
-    def _covariance(self, spread):
+    def _covariance(self, spread: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
         return spread @ spread.T
 
-    def _propagate(self, z, spread, u, dt, keep, noise):
+    def _propagate(
+        self,
+        z: Float[Array, " size"],
+        spread: Float[Array, "dim dim"],
+        u: Float[Array, " inputs"],
+        dt: Float[Array, ""],
+        keep: Float[Array, " dim"],
+        noise: Float[Array, " dim"],
+    ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         space, values = self.joint.space, self.tuning.values
         points = jax.vmap(lambda point: self.joint.step(point, u, values, dt))(self._sigma_points(z, spread))
         mean, deviations = self._moments(space, points)
         return mean, tria(jnp.concatenate([keep[:, None] * deviations.T, jnp.diag(noise)], axis=1))
 
-    def _absorb(self, z, spread, sample, trusted):
+    def _absorb(
+        self,
+        z: Float[Array, " size"],
+        spread: Float[Array, "dim dim"],
+        sample: Samples,
+        trusted: Bool[Array, " blocks"],
+    ) -> Absorbed:
         outputs, noise, mask = self.joint.system.outputs, self.tuning.measurement_noise, sample.mask
         n, gamma, weights = self._weights()
         points = self._sigma_points(z, spread)
@@ -84,33 +104,39 @@ class UKF(AbstractGaussianFilter):
             nis=whitened @ whitened,
         )
 
-    def _gate(self, innovation, S):
+    def _gate(
+        self, innovation: Float[Array, " measured"], S: Float[Array, "measured measured"]
+    ) -> Bool[Array, " blocks"]:
         accepted = []
         for slot in self.joint.system.outputs.tangent.values():
             (w,) = whiten(S[slot, slot], innovation[slot])
             accepted.append(w @ w <= chi_square_quantile(self.tuning.gate, slot.stop - slot.start))
         return jnp.stack(accepted)
 
-    def _weights(self):
+    def _weights(self) -> tuple[int, float, Float[np.ndarray, " points"]]:
         n = self.joint.space.dim
         gamma = float(np.sqrt(n / (1.0 - _CENTRE_WEIGHT)))
         return n, gamma, np.array([_CENTRE_WEIGHT] + [(1.0 - _CENTRE_WEIGHT) / (2 * n)] * (2 * n))
 
-    def _sigma_points(self, z, spread):
+    def _sigma_points(
+        self, z: Float[Array, " size"], spread: Float[Array, "dim dim"]
+    ) -> Float[Array, "points size"]:
         _, gamma, _ = self._weights()
         steps = gamma * spread.T
         plus = jax.vmap(lambda delta: self.joint.space.plus(z, delta))
         return jnp.concatenate([z[None], plus(steps), plus(-steps)])
 
-    def _moments(self, space, points):
+    def _moments(
+        self, space: Space, points: Float[Array, "points stored"]
+    ) -> tuple[Float[Array, " stored"], Float[Array, "points tangent"]]:
         """Mean on the manifold (one Gauss-Newton step from the middle point) and weighted deviations, one row a point."""
         _, _, weights = self._weights()
         minus = jax.vmap(space.minus, in_axes=(0, None))
-        mean = space.plus(points[0], weights.astype(points.dtype) @ minus(points, points[0]))
-        return mean, np.sqrt(weights)[:, None].astype(points.dtype) * minus(points, mean)
+        mean = space.plus(points[0], jnp.asarray(weights, points.dtype) @ minus(points, points[0]))
+        return mean, jnp.asarray(np.sqrt(weights)[:, None], points.dtype) * minus(points, mean)
 
 
-def ukf(system, *, method="midpoint", **tuning) -> UKF:
+def ukf(system: System, *, method: Method = "midpoint", **tuning: Any) -> UKF:
     """UKF over a System with its default tuning; keywords as in `Tuning.of`."""
     joint = Joint(system, method)
     return UKF(joint, Tuning.of(joint, **tuning))
