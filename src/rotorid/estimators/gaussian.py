@@ -303,6 +303,7 @@ def chi_square_quantile(sigmas: Float[Array, ""], dof: int) -> Float[Array, ""]:
 
 
 def per_dimension(outputs: Space, blocks: Bool[Array, " blocks"]) -> Bool[Array, " measured"]:
+    """A flag per output block, repeated for each of its tangent dimensions."""
     return jnp.concatenate(
         [jnp.broadcast_to(blocks[i], (s.stop - s.start,)) for i, s in enumerate(outputs.tangent.values())]
     )
