@@ -59,7 +59,7 @@ def _measure(name: str, path: Path, rounds: int, peer: str | None) -> list[Metri
     if not peer:
         return [speed]
     ratio = statistics.median(p / o for p, o in zip(took[peer], took["ours"], strict=True))
-    return [Metric(f"read {name}: {peer} / ours", ratio, "x", "higher", 0.4), speed]
+    return [Metric(f"read {name}: {peer} / ours", ratio, "x", "higher", 0.5), speed]
 
 
 def _pyulog(path: Path) -> Callable[[], object]:

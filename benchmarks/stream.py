@@ -40,7 +40,7 @@ def benchmark(seconds: float, rounds: int, peers: bool) -> list[Metric]:
             speed = statistics.median(
                 p / o for p, o in zip(latency["filterpy"], latency["ours"], strict=True)
             )
-            found.append(Metric(f"{name}, stream: filterpy / ours", speed, "x", "higher", 0.4))
+            found.append(Metric(f"{name}, stream: filterpy / ours", speed, "x", "higher", 0.5))
         found += [
             Metric(
                 f"{name}, stream: step",
