@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Key, PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State
@@ -38,7 +38,7 @@ def run(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray | None
 def run_many(
     estimator: AbstractEstimator,
     samples: Samples,
-    keys: PRNGKeyArray | None = None,
+    keys: Key[Array, " flights"] | None = None,
     *,
     tunings: bool = False,
     workers: int | None = None,
@@ -79,7 +79,9 @@ def run_many(
 
 
 @eqx.filter_jit
-def _run_many(estimator: AbstractEstimator, samples: Samples, keys: PRNGKeyArray, tunings: bool) -> Estimate:
+def _run_many(
+    estimator: AbstractEstimator, samples: Samples, keys: Key[Array, " flights"], tunings: bool
+) -> Estimate:
     axes = eqx.if_array(0) if tunings else None
     return eqx.filter_vmap(_scan, in_axes=(axes, eqx.if_array(0), 0))(estimator, samples, keys)
 
