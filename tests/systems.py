@@ -13,7 +13,6 @@ import numpy as np
 from rotorid.estimators.gaussian import AbstractGaussianFilter
 from rotorid.geometry.spaces import Scalar, Space, Vector
 from rotorid.models.airframe import load_airframe
-from rotorid.models.joint import Joint
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.multirotor_drag import multirotor
 from rotorid.models.system import Parameter, System
@@ -107,7 +106,3 @@ def _simulate(joint, values, z, rows):
         return z, (z, joint.system.outputs.plus(joint.observe(z, u, values), v))
 
     return jax.lax.scan(one, z, rows)[1]
-
-
-def joint_of(name: str) -> Joint:
-    return Joint(SYSTEMS[name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 import jax
@@ -225,10 +225,3 @@ def _derived(estimates: Estimate, filter_: AbstractGaussianFilter) -> dict[str, 
 def airborne_share(track_: Track, flight: Flight) -> float:
     """Share of the flight's length that the track covers."""
     return float(np.sum(np.diff(track_.t)[np.diff(track_.t) < 1.0]) / max(flight.duration, 1e-9))
-
-
-def tracks(
-    flight: Flight, airframe: Airframe, estimators: Sequence[EstimatorName], system: SystemName = "multirotor"
-) -> list[Track]:
-    """One Track per estimator."""
-    return [track(flight, airframe, name, system) for name in estimators]
