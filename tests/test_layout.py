@@ -21,13 +21,14 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 ORDER = (
     "errors",
+    "cache",
     "geometry",
     "numerics",
     "logs",
     "signals",
     "models",
-    "estimators",
     "export",
+    "estimators",
     "learning",
     "identification",
     "control",

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rotorid.errors import RotoridError, SettingError
+from rotorid.estimators.base import step as estimator_step
 from rotorid.estimators.ekf import ekf
-from rotorid.estimators.run import step as estimator_step
 from rotorid.estimators.ukf import ukf
 from rotorid.export.casadi import UnsupportedPrimitiveError, to_casadi
 from rotorid.models.multirotor import BareMultirotor

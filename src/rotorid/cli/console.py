@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from rotorid.cache import cache_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,13 +48,6 @@ def progress(items: Iterable[T], text: str, total: int | None = None) -> Iterato
     from rich.progress import track
 
     yield from track(items, description=text, total=total, console=console, transient=True)
-
-
-def cache_folder() -> Path:
-    """Where rotorid keeps what it can compute again: $ROTORID_CACHE, else a folder in the user's cache."""
-    if own := os.environ.get("ROTORID_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotorid"
 
 
 def setup_jax() -> None:

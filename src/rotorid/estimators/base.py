@@ -82,3 +82,10 @@ class AbstractEstimator(eqx.Module):
     @abstractmethod
     def estimate(self, state: State) -> Estimate:
         """What the state says."""
+
+
+def step(estimator: AbstractEstimator, state: State, sample: Samples) -> tuple[State, Estimate]:
+    """One sample: predict over its dt, update with its measurements, estimate."""
+    state = estimator.predict(state, sample.u, sample.dt)
+    state = estimator.update(state, sample)
+    return state, estimator.estimate(state)

@@ -1,4 +1,9 @@
-"""Run an estimator: over a log, over many, or sample by sample. All three give the same numbers."""
+"""Run an estimator: over a log, over many, or sample by sample. All three give the same numbers.
+
+Where a C compiler is at hand, the estimator's step is compiled to C (see `rotorid.estimators.compiled`); JAX computes
+elsewhere: under its own transformations (`jit`, `grad`, `vmap`), on other devices, in float32, and for estimators that C
+cannot express. `engine` asks for one of the two.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +19,30 @@ from jax.core import Tracer
 from jaxtyping import Array, Key, PRNGKeyArray
 
 from rotorid.errors import SettingError
-from rotorid.estimators.base import AbstractEstimator, Estimate, State
+from rotorid.estimators.base import AbstractEstimator, Estimate, State, step
+from rotorid.estimators.compiled import LANES, CompiledStream, Engine, compiled_form
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
 
 
-def step(estimator: AbstractEstimator, state: State, sample: Samples) -> tuple[State, Estimate]:
-    """One sample: predict over its dt, update with its measurements, estimate."""
-    state = estimator.predict(state, sample.u, sample.dt)
-    state = estimator.update(state, sample)
-    return state, estimator.estimate(state)
-
-
-@eqx.filter_jit
-def run(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray | None = None) -> Estimate:
+def run(
+    estimator: AbstractEstimator,
+    samples: Samples,
+    key: PRNGKeyArray | None = None,
+    *,
+    engine: Engine = "auto",
+) -> Estimate:
     """Estimates after every sample of one flight, stacked along the first axis.
 
-    key: for estimators that draw random numbers; the default is `jax.random.key(0)`.
+    key: for estimators that draw random numbers; the default is `jax.random.key(0)`. engine: "c", "jax", or "auto" for C
+    where it can. Raises SettingError where "c" was asked for and cannot be had.
     """
-    return _scan(estimator, samples, jax.random.key(0) if key is None else key)
+    compiled = compiled_form(estimator, _row(samples, 0), 1, engine)
+    if compiled is None:
+        return _run(estimator, samples, jax.random.key(0) if key is None else key)
+    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], samples)
+    found = compiled.run(estimator, one, tunings=False, workers=1)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), found)
 
 
 def run_many(
@@ -42,21 +52,26 @@ def run_many(
     *,
     tunings: bool = False,
     workers: int | None = None,
+    engine: Engine = "auto",
 ) -> Estimate:
     """Estimates of many flights at once, stacked along a first axis: `run_many(ekf, stack([a, b, c]))`.
 
     tunings: the estimator's leaves bear the same first axis, one tuning a flight (see `stack_tunings`). workers: threads
     that share the flights; by default as many as a CPU has cores, each with at least 8 flights. Under `jit` and `grad`
-    there is one.
+    there is one. engine: as in `run`.
     """
     count = samples.t.shape[0]
+    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((estimator, samples, keys)))
+    if workers is None:
+        workers = min(_cores(), count // LANES) if jax.default_backend() == "cpu" else 1
+    workers = 1 if traced else max(workers, 1)
+    one = _row(estimator, 0) if tunings else estimator
+    compiled = compiled_form(one, _row(_row(samples, 0), 0), 1 if count == 1 else LANES, engine)
+    if compiled is not None:
+        return jax.tree.map(jnp.asarray, compiled.run(estimator, samples, tunings=tunings, workers=workers))
     if keys is None:
         keys = jax.random.split(jax.random.key(0), count)
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((estimator, samples, keys))):
-        workers = 1
-    if workers is None:
-        workers = min(_cores(), count // 8) if jax.default_backend() == "cpu" else 1
-    if workers <= 1:
+    if workers == 1:
         return _run_many(estimator, samples, keys, tunings)
 
     size = -(-count // workers)
@@ -76,6 +91,15 @@ def run_many(
     twice = len(firsts) * size - count
     parts[-1] = jax.tree.map(lambda leaf: leaf[twice:], parts[-1])
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+
+def _row(tree, k: int):
+    return jax.tree.map(lambda leaf: leaf[k] if isinstance(leaf, jax.Array | np.ndarray) else leaf, tree)
+
+
+@eqx.filter_jit
+def _run(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Estimate:
+    return _scan(estimator, samples, key)
 
 
 @eqx.filter_jit
@@ -132,33 +156,52 @@ class Stream:
     """An estimator fed sample by sample, as a vehicle's computer feeds it: `estimate = stream.step(sample)`.
 
     It gives the numbers that `run` gives on the same samples, as numpy arrays. The step is compiled once, at the first
-    sample. Samples may be numpy arrays or numbers, which is fastest.
+    sample. Samples may be numpy arrays or numbers, which is fastest. engine: as in `run`.
     """
 
-    def __init__(self, estimator: AbstractEstimator, key: PRNGKeyArray | None = None) -> None:
+    def __init__(
+        self, estimator: AbstractEstimator, key: PRNGKeyArray | None = None, *, engine: Engine = "auto"
+    ) -> None:
         self.estimator = estimator
         self._key = jax.random.key(0) if key is None else key
-        self._program: _StreamProgram | None = None
+        self._asked: Engine = engine
+        self._program: CompiledStream | _JaxStream | None = None
+        self._started = False
+
+    @property
+    def engine(self) -> Engine:
+        """What computes: "c" or "jax"; before the first sample, what was asked for."""
+        if self._program is None:
+            return self._asked
+        return "c" if isinstance(self._program, CompiledStream) else "jax"
 
     @property
     def state(self) -> State:
         """The estimator's present state, None before the first sample."""
-        return None if self._program is None else self._program.state()
+        return self._program.state() if self._program is not None and self._started else None
 
     def restart(self) -> None:
         """Forget all samples, for a new flight; the compiled step is kept."""
-        if self._program is not None:
-            self._program.restart()
+        self._started = False
 
     def step(self, sample: Samples) -> Estimate:
         """Estimate after one more sample."""
         if self._program is None:
-            self._program = _StreamProgram(self.estimator, sample, self._key)
+            self._program = self._compile(sample)
+        if not self._started:
+            self._program.start(sample)
+            self._started = True
         return self._program.step(sample)
 
+    def _compile(self, sample: Samples) -> CompiledStream | _JaxStream:
+        compiled = compiled_form(self.estimator, jax.tree.map(np.asarray, sample), 1, self._asked)
+        if compiled is None:
+            return _JaxStream(self.estimator, sample, self._key)
+        return CompiledStream(compiled, self.estimator)
 
-class _StreamProgram:
-    """The compiled step, from flat vector to flat vector.
+
+class _JaxStream:
+    """The step compiled by JAX, from flat vector to flat vector.
 
     What is carried is the state followed by the last estimate, as one vector, so that a step takes two arrays and
     gives one.
@@ -166,7 +209,8 @@ class _StreamProgram:
 
     def __init__(self, estimator: AbstractEstimator, sample: Samples, key: PRNGKeyArray) -> None:
         sample = jax.tree.map(jnp.asarray, sample)
-        state = eqx.filter_jit(lambda e: e.init(sample, key))(estimator)
+        self._init = eqx.filter_jit(lambda s: estimator.init(s, key))
+        state = eqx.filter_eval_shape(self._init, sample)
         _, estimate = eqx.filter_eval_shape(step, estimator, state, sample)
         floats = [
             x.dtype
@@ -177,7 +221,8 @@ class _StreamProgram:
         self._state = Layout(state, dtype, integers=dtype == np.float64)
         self._estimate = Layout(estimate, dtype, integers=True)
         self._sample = Layout(sample, dtype, integers=True)
-        self._flat, self._parts = self._sample.writer()
+        self._flat = np.zeros(self._sample.size, dtype)
+        self._parts = self._sample.parts_of(self._flat)
 
         def advance(carried, flat):
             before, others = carried
@@ -187,13 +232,11 @@ class _StreamProgram:
             after, others = self._state.pack(state)
             return jnp.concatenate([after, self._estimate.pack(estimate)[0]]), others
 
-        first, others = self._state.pack(state)
-        self._first = jnp.concatenate([first, jnp.zeros(self._estimate.size, dtype)]), others
-        self._carried = self._first
         self._advance = jax.jit(advance)
 
-    def restart(self) -> None:
-        self._carried = self._first
+    def start(self, sample: Samples) -> None:
+        first, others = self._state.pack(self._init(jax.tree.map(jnp.asarray, sample)))
+        self._carried = jnp.concatenate([first, jnp.zeros(self._estimate.size, first.dtype)]), others
 
     def state(self) -> State:
         flat, others = self._carried

@@ -8,6 +8,7 @@ CasADi evaluates everything.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +18,9 @@ import jax.extend
 import numpy as np
 
 from rotorid.errors import SettingError
-from rotorid.export.primitives import RULES, UnsupportedPrimitiveError, Value, is_traced
+from rotorid.export.primitives import IN_NUMPY, RULES, UnsupportedPrimitiveError, Value, is_traced
 
-__all__ = ["UnsupportedPrimitiveError", "to_casadi"]
+__all__ = ["UnsupportedPrimitiveError", "scalar_operations", "to_casadi"]
 
 
 def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> ca.Function:
@@ -40,6 +41,35 @@ def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> 
     return ca.Function(name, symbols, outputs, names, [f"out{i}" for i in range(len(outputs))])
 
 
+def scalar_operations(function: Callable[..., Any], *examples: Any) -> int:
+    """About how many operations on scalars a function takes when its loops are unrolled, found without unrolling them."""
+    with jax.enable_x64(True):
+        return _operations(jax.make_jaxpr(function)(*jax.tree.map(_example, examples)).jaxpr)
+
+
+def _operations(jaxpr: Any) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        inner = [
+            getattr(j, "jaxpr", j)
+            for j in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr)
+            if _is_jaxpr(j)
+        ]
+        if inner:
+            total += equation.params.get("length", 1) * sum(map(_operations, inner))
+        else:
+            size = sum(math.prod(v.aval.shape) for v in equation.outvars)
+            if equation.primitive.name == "dot_general":
+                (contracted, _), _ = equation.params["dimension_numbers"]
+                size *= math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+            total += size
+    return total
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return isinstance(value, jax.extend.core.Jaxpr | jax.extend.core.ClosedJaxpr)
+
+
 def _run(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
     """Evaluate a jaxpr on traced values."""
     known: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
@@ -51,9 +81,14 @@ def _run(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> li
     for equation in jaxpr.eqns:
         inputs = [read(atom) for atom in equation.invars]
         rule = RULES.get(equation.primitive.name)
-        if rule is not None and (any(map(is_traced, inputs)) or rule.calls):
+        traced = any(map(is_traced, inputs))
+        if rule is not None and (traced or rule.always):
             outputs = rule.apply(_run, equation, *inputs)
-        elif not any(map(is_traced, inputs)):
+        elif not traced and equation.primitive.name in IN_NUMPY:
+            outputs = IN_NUMPY[equation.primitive.name](*inputs)
+        elif not traced and equation.primitive.name == "convert_element_type":
+            outputs = inputs[0].astype(equation.params["new_dtype"])
+        elif not traced:
             outputs = equation.primitive.bind(*inputs, **equation.params)
         else:
             raise UnsupportedPrimitiveError(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,11 +39,11 @@ class UnsupportedPrimitiveError(SettingError):
 class Rule:
     """How one primitive is run.
 
-    apply(run, equation, *inputs) gives the output, or the outputs of a primitive that has several. calls:
-    whether it runs inner jaxprs, and so is due even where every input is known."""
+    apply(run, equation, *inputs) gives the output, or the outputs of a primitive that has several. always: whether
+    it is due even where every input is known: inner jaxprs are run, elements are moved without asking XLA."""
 
     apply: Callable[..., Any]
-    calls: bool = False
+    always: bool = False
 
 
 def is_traced(value: Value) -> bool:
@@ -99,6 +100,13 @@ def _broadcast(run: Run, equation: Any, x: Value) -> Value:
     return np.broadcast_to(x.reshape(widened), shape)
 
 
+def _iota(run: Run, equation: Any) -> Value:
+    p = equation.params
+    shape = [-1 if i == p["dimension"] else 1 for i in range(len(p["shape"]))]
+    counted = np.arange(p["shape"][p["dimension"]], dtype=p["dtype"]).reshape(shape)
+    return np.broadcast_to(counted, p["shape"])
+
+
 def _split(run: Run, equation: Any, x: Value) -> list[Value]:
     return np.split(x, np.cumsum(equation.params["sizes"])[:-1], axis=equation.params["axis"])
 
@@ -133,10 +141,13 @@ _STRUCTURAL: dict[str, Callable[..., Any]] = {
     "transpose": _of_parameters(np.transpose, axes="permutation"),
     "tile": _of_parameters(np.tile, reps="reps"),
     "rev": _of_parameters(np.flip, axis="dimensions"),
+    "iota": _iota,
     "concatenate": lambda run, eqn, *xs: np.concatenate(
         [x.astype(object) for x in xs], axis=eqn.params["dimension"]
     ),
     "stack": lambda run, eqn, *xs: np.stack([x.astype(object) for x in xs], axis=eqn.params["axis"]),
+}
+_INDEXED: dict[str, Callable[..., Any]] = {
     "gather": _by_index(0),
     "dynamic_slice": _by_index(0),
     "dynamic_update_slice": _by_index(0, 1),
@@ -175,6 +186,12 @@ def _choose(which: Any, *cases: Any) -> Any:
     return result
 
 
+def _equal(x: Any, y: Any) -> Any:
+    """x == y. Of one and the same, CasADi would say yes without asking whether it is a number."""
+    same = isinstance(x, ca.SX) and isinstance(y, ca.SX) and ca.is_equal(x, y)
+    return ca.fabs(x) <= math.inf if same else x == y
+
+
 def _convert(run: Run, equation: Any, x: Value) -> Value:
     new, old = np.dtype(equation.params["new_dtype"]), np.dtype(equation.invars[0].aval.dtype)
     if new.kind == "b" and old.kind != "b":
@@ -209,7 +226,7 @@ _FORMULAS: dict[str, Callable[..., Any]] = {
     "sinh": ca.sinh, "cosh": ca.cosh, "tanh": ca.tanh, "asinh": ca.asinh, "acosh": ca.acosh,
     "atanh": ca.atanh, "erf": ca.erf, "logistic": lambda x: 1.0 / (1.0 + ca.exp(-x)),
     "select_n": _choose, "clamp": lambda low, x, high: ca.fmin(ca.fmax(x, low), high),
-    "is_finite": lambda x: (x - x) == 0.0, "eq": operator.eq, "ne": operator.ne,
+    "is_finite": lambda x: ca.fabs(x) < math.inf, "eq": _equal, "ne": lambda x, y: ca.logic_not(_equal(x, y)),
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
 
@@ -340,7 +357,12 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "while": _while,
 }
 
-RULES: dict[str, Rule] = {
-    name: Rule(apply) for name, apply in (_STRUCTURAL | _ELEMENTWISE | _ALGEBRA).items()
-}
-RULES |= {name: Rule(apply, calls=True) for name, apply in _CALLS.items()}
+RULES: dict[str, Rule] = {name: Rule(apply) for name, apply in (_INDEXED | _ELEMENTWISE | _ALGEBRA).items()}
+RULES |= {name: Rule(apply, always=True) for name, apply in (_STRUCTURAL | _CALLS).items()}
+
+IN_NUMPY: dict[str, Callable[..., Value]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "sqrt": np.sqrt,
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert,
+}  # fmt: skip
+"""What is often done to known values, and is not worth XLA's compilation for every shape."""

@@ -61,7 +61,6 @@ class Layout:
                 leaves.append(next(rest))
         return jax.tree.unflatten(self._structure, leaves)
 
-    def writer(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        """A numpy vector to be filled, and its parts as views, one a leaf."""
-        flat = np.zeros(self.size, self.dtype)
-        return flat, [flat[part].reshape(shape) for part, shape, _ in self._parts]
+    def parts_of(self, flat: np.ndarray) -> list[np.ndarray]:
+        """A numpy vector's parts as views to be filled, one a leaf."""
+        return [flat[part].reshape(shape) for part, shape, _ in self._parts]

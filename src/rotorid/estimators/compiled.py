@@ -1,0 +1,257 @@
+"""An estimator as C: traced once, compiled, and run over flights or sample by sample without JAX.
+
+The step is traced to straight-line scalar code (`rotorid.export`), compiled for this machine and kept by content in the
+user's cache. What it computes is what JAX computes, to rounding (1e-10 relative in the tests). A single flight runs in one
+lane, many run `LANES` side by side on every core, and the numbers are the same to the last bit either way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from rotorid.errors import SettingError
+from rotorid.estimators.base import AbstractEstimator, Estimate, step
+from rotorid.export.c_source import c_source
+from rotorid.export.casadi import UnsupportedPrimitiveError, scalar_operations, to_casadi
+from rotorid.export.native import FOLDER, BuildError, build, compiler
+from rotorid.numerics.flat import Layout
+from rotorid.signals.samples import Samples
+
+Engine = Literal["auto", "c", "jax"]
+"""What computes: C where it can, JAX elsewhere ("auto"); or one of the two."""
+
+LANES = 8
+MOST_OPERATIONS = 400_000
+"""A step of more scalar operations is left to JAX: as straight-line code it would take minutes to compile."""
+
+_KINDS = {"f": 0, "i": 1, "b": 2}
+
+
+class NotCompiledError(Exception):
+    """Why an estimator has no C form here."""
+
+
+class _Leaf(ctypes.Structure):
+    """As in runner.c: numbers of every flight and step, strides in elements."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        *((n, ctypes.c_int64) for n in ("count", "flight", "step", "kind")),
+    ]
+
+
+class CompiledEstimator:
+    """The C form of an estimator's structure; its numbers (tunings) are arguments."""
+
+    def __init__(self, estimator: AbstractEstimator, sample: Samples) -> None:
+        """sample: one row. Raises NotCompiledError, and BuildError from the methods."""
+        arrays, static = eqx.partition(estimator, _is_array)
+        arrays, sample = jax.tree.map(np.asarray, (arrays, sample))
+        if any(
+            leaf.dtype not in (np.float64, np.int64, np.bool_) for leaf in jax.tree.leaves((arrays, sample))
+        ):
+            raise NotCompiledError("it is not in float64")
+        with jax.enable_x64(True):
+            key = jax.random.key(0)
+            if _draws(estimator, sample, key):
+                raise NotCompiledError("it draws random numbers")
+            state = jax.eval_shape(lambda a, s: eqx.combine(a, static).init(s, key), arrays, sample)
+            _, estimate = jax.eval_shape(
+                lambda a, *rest: step(eqx.combine(a, static), *rest), arrays, state, sample
+            )
+        self.fixed, self.sample, self.state, self.estimate = (
+            Layout(tree, np.float64, integers=True) for tree in (arrays, sample, state, estimate)
+        )
+        if self.state.others or self.estimate.others:
+            raise NotCompiledError("its state is not made of numbers")
+        self._shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), estimate)
+        sample_at, self.state_at = self.fixed.size, self.fixed.size + self.sample.size
+        self.x_size = self.state_at + self.state.size
+
+        def parts(x):
+            return eqx.combine(self.fixed.unpack(x[:sample_at]), static), self.sample.unpack(
+                x[sample_at : self.state_at]
+            )
+
+        def flat_init(x):
+            own, sample = parts(x)
+            return self.state.pack(own.init(sample, key))[0]
+
+        def flat_step(x):
+            own, sample = parts(x)
+            state, estimate = step(own, self.state.unpack(x[self.state_at :]), sample)
+            return jax.numpy.concatenate([self.state.pack(state)[0], self.estimate.pack(estimate)[0]])
+
+        self._units = [(FOLDER / "runner.c").read_text()]
+        for name, function, size in (("init", flat_init, self.state_at), ("step", flat_step, self.x_size)):
+            if scalar_operations(function, np.zeros(size)) > MOST_OPERATIONS:
+                raise NotCompiledError("its step is too large")
+            try:
+                self._units += c_source(to_casadi(function, np.zeros(size)), name)
+            except UnsupportedPrimitiveError as error:
+                raise NotCompiledError(str(error)) from error
+        self._libraries: dict[int, ctypes.CDLL] = {}
+        self._lock = threading.Lock()
+
+    def library(self, lanes: int) -> ctypes.CDLL:
+        """The compiled code for so many flights side by side."""
+        with self._lock:
+            if lanes not in self._libraries:
+                sizes = {
+                    "X_SIZE": self.x_size,
+                    "Y_SIZE": self.state.size + self.estimate.size,
+                    "STATE_SIZE": self.state.size,
+                }
+                self._libraries[lanes] = build(self._units, {"LANES": lanes, **sizes})
+            return self._libraries[lanes]
+
+    def run(self, estimator: AbstractEstimator, samples: Samples, *, tunings: bool, workers: int) -> Estimate:
+        """Estimates of flights stacked along a first axis, as numpy arrays; tunings: the estimator's leaves bear it too."""
+        flights, steps = samples.t.shape
+        fixed = _contiguous(eqx.filter(estimator, _is_array))
+        rows = _contiguous(samples)
+        found = jax.tree.map(lambda leaf: np.empty((flights, steps, *leaf.shape), leaf.dtype), self._shapes)
+        estimates = jax.tree.leaves(found)
+        library = self.library(1 if flights == 1 else LANES)
+
+        def part(first: int, last: int) -> None:
+            library.run_flights(
+                *map(ctypes.c_int64, (last - first, steps)),
+                *_table(fixed, first if tunings else None, 1 if tunings else 0),
+                *_table(rows, first, 2),
+                *_table(estimates, first, 2),
+            )
+
+        size = LANES * -(-flights // (LANES * workers))
+        spans = [(first, min(first + size, flights)) for first in range(0, flights, size)]
+        with ThreadPoolExecutor(len(spans)) as pool:
+            for done in [pool.submit(part, *span) for span in spans]:
+                done.result()
+        return found
+
+
+def _table(leaves: Sequence[np.ndarray], first: int | None, leading: int) -> tuple[ctypes.c_int64, Any]:
+    """Leaves for C, from flight `first` on. leading: axes in front of each leaf's numbers (flights, then steps)."""
+    table = (_Leaf * len(leaves))()
+    for entry, leaf in zip(table, leaves, strict=True):
+        count = int(np.prod(leaf.shape[leading:]))
+        strides = [int(np.prod(leaf.shape[k + 1 :])) for k in range(leading)]
+        flight, step_ = (*strides, 0, 0)[:2]
+        start = leaf.ctypes.data + (first or 0) * flight * leaf.itemsize
+        entry.data, entry.count, entry.flight, entry.step = start, count, flight, step_
+        entry.kind = _KINDS[leaf.dtype.kind]
+    return ctypes.c_int64(len(leaves)), table
+
+
+class CompiledStream:
+    """A `CompiledEstimator` fed sample by sample."""
+
+    def __init__(self, compiled: CompiledEstimator, estimator: AbstractEstimator) -> None:
+        self._compiled = compiled
+        self._library = compiled.library(1)
+        self._x = np.zeros(compiled.x_size)
+        fixed, self._sample = self._x[: compiled.fixed.size], self._x[compiled.fixed.size : compiled.state_at]
+        self._parts = compiled.sample.parts_of(self._sample)
+        for part, leaf in zip(
+            compiled.fixed.parts_of(fixed), jax.tree.leaves(eqx.filter(estimator, _is_array)), strict=True
+        ):
+            part[...] = leaf
+        self._estimate = np.zeros(compiled.estimate.size)
+        self._pointers = [ctypes.c_void_p(a.ctypes.data) for a in (self._x, self._estimate)]
+
+    def start(self, sample: Samples) -> None:
+        """The state before a first sample."""
+        self._fill(sample)
+        self._library.start(self._pointers[0])
+
+    def state(self) -> Any:
+        return self._compiled.state.unpack(self._x[self._compiled.state_at :].copy())
+
+    def step(self, sample: Samples) -> Estimate:
+        self._fill(sample)
+        self._library.advance(*self._pointers)
+        return self._compiled.estimate.unpack(self._estimate.copy())
+
+    def _fill(self, sample: Samples) -> None:
+        for part, leaf in zip(
+            self._parts, (sample.t, sample.dt, sample.u, sample.y, sample.mask), strict=True
+        ):
+            part[...] = leaf
+
+
+_known: dict[Any, CompiledEstimator | str] = {}
+_lock = threading.Lock()
+
+
+def compiled_form(
+    estimator: AbstractEstimator, sample: Samples, lanes: int, engine: Engine
+) -> CompiledEstimator | None:
+    """The C form of an estimator for samples like this one, None where JAX is to do it.
+
+    lanes: flights side by side that it will be asked for. Raises SettingError where engine is "c" and there is none.
+    """
+    if engine == "jax":
+        return None
+    if engine not in ("auto", "c"):
+        raise SettingError(f"no engine {engine!r}; there are auto, c, jax")
+    found = _form(estimator, sample, lanes)
+    if isinstance(found, CompiledEstimator):
+        return found
+    if engine == "c":
+        raise SettingError(f"this estimator has no C form here: {found}; use engine='auto'")
+    return None
+
+
+def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> CompiledEstimator | str:
+    """The C form, or why there is none."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((estimator, sample))):
+        return "JAX is tracing it"
+    if jax.default_backend() != "cpu":
+        return f"JAX runs on {jax.default_backend()}"
+    if compiler() is None:
+        return "no C compiler was found ($CC, cc, gcc, clang)"
+    arrays, static = eqx.partition(estimator, _is_array)
+    shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves((arrays, sample)))
+    key = jax.tree.structure(arrays), jax.tree.structure(static), tuple(jax.tree.leaves(static)), shapes
+    with _lock:
+        if key not in _known:
+            try:
+                _known[key] = CompiledEstimator(estimator, sample)
+            except NotCompiledError as reason:
+                _known[key] = str(reason)
+        found = _known[key]
+        if isinstance(found, CompiledEstimator):
+            try:
+                found.library(lanes)
+            except BuildError as error:
+                warnings.warn(
+                    f"C is compiled no more, JAX computes instead: {error}", RuntimeWarning, stacklevel=4
+                )
+                found = _known[key] = str(error)
+    return found
+
+
+def _draws(estimator: AbstractEstimator, sample: Samples, key: Any) -> bool:
+    """Whether `init` uses its random key."""
+    closed = jax.make_jaxpr(lambda k: estimator.init(sample, k))(key)
+    (variable,) = closed.jaxpr.invars
+    used = [v for equation in closed.jaxpr.eqns for v in equation.invars]
+    return any(v is variable for v in (*used, *closed.jaxpr.outvars))
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray)
+
+
+def _contiguous(tree: Any) -> list[np.ndarray]:
+    return [np.ascontiguousarray(leaf) for leaf in jax.tree.leaves(tree)]

@@ -1,0 +1,58 @@
+/* Arithmetic on `num`: a double, or a vector of LANES doubles. A truth value is a `mask`: all bits set, or none. */
+#ifndef ROTORID_NUM_H
+#define ROTORID_NUM_H
+#include <math.h>
+#include <stdint.h>
+
+#ifndef LANES
+#define LANES 1
+#endif
+
+#if LANES == 1
+typedef double num;
+typedef int64_t mask;
+#define NUM(c) (c)
+#define MASK(condition) (-(mask)(condition))
+#define SELECT(m, yes, no) ((m) ? (yes) : (no))
+#define PUT_MASK(m) ((double)(m))
+#define GET_MASK(w) ((mask)(w))
+#define LANE(v, i) (v)
+#else
+typedef double num __attribute__((vector_size(8 * LANES)));
+typedef int64_t mask __attribute__((vector_size(8 * LANES)));
+#define NUM(c) ((num){0} + (c))
+#define MASK(condition) (condition)
+#define SELECT(m, yes, no) ((num)(((m) & (mask)(yes)) | (~(m) & (mask)(no))))
+#define PUT_MASK(m) ((num)(m))
+#define GET_MASK(w) ((mask)(w))
+#define LANE(v, i) ((v)[i])
+#endif
+
+#define ZERO NUM(0.0)
+#define ONE NUM(1.0)
+
+#define LANE_BY_LANE(name)                                          \
+  static inline num num_##name(num a) {                             \
+    for (int i = 0; i < LANES; i++) LANE(a, i) = name(LANE(a, i));  \
+    return a;                                                       \
+  }
+#define LANE_BY_LANE_2(name)                                                    \
+  static inline num num_##name(num a, num b) {                                  \
+    for (int i = 0; i < LANES; i++) LANE(a, i) = name(LANE(a, i), LANE(b, i));  \
+    return a;                                                                   \
+  }
+
+LANE_BY_LANE(sqrt) LANE_BY_LANE(fabs) LANE_BY_LANE(floor) LANE_BY_LANE(ceil)
+LANE_BY_LANE(exp) LANE_BY_LANE(expm1) LANE_BY_LANE(log) LANE_BY_LANE(log1p) LANE_BY_LANE(erf)
+LANE_BY_LANE(sin) LANE_BY_LANE(cos) LANE_BY_LANE(tan)
+LANE_BY_LANE(asin) LANE_BY_LANE(acos) LANE_BY_LANE(atan)
+LANE_BY_LANE(sinh) LANE_BY_LANE(cosh) LANE_BY_LANE(tanh)
+LANE_BY_LANE(asinh) LANE_BY_LANE(acosh) LANE_BY_LANE(atanh)
+LANE_BY_LANE_2(pow) LANE_BY_LANE_2(atan2) LANE_BY_LANE_2(fmod)
+
+/* As in JAX: not a number if one of them is not. */
+static inline num num_max(num a, num b) { return SELECT(MASK(a >= b) | MASK(a != a), a, b); }
+static inline num num_min(num a, num b) { return SELECT(MASK(a <= b) | MASK(a != a), a, b); }
+static inline num num_sign(num a) { return SELECT(MASK(a > ZERO), ONE, SELECT(MASK(a < ZERO), -ONE, a)); }
+
+#endif

@@ -1,0 +1,207 @@
+"""C source of a CasADi function on scalars: straight-line code over lanes, one filter in each lane.
+
+The instructions become single assignments. Equal ones are shared, truth values stay masks instead of numbers, and what
+chooses between two values is one selection. The code is cut into functions of `CHUNK` assignments, so that a C compiler's
+time grows no faster than the code; values that outlive a chunk wait in memory.
+
+The arithmetic is on the type `num` of "num.h": a double, or a vector of several. One program thus steps one filter, or
+several side by side with the same result to the last bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import casadi as ca
+
+from rotorid.errors import SettingError
+
+CHUNK = 500
+"""Assignments to a C function."""
+
+# fmt: off
+_ARITHMETIC = {
+    ca.OP_NEG: "-{0}", ca.OP_SQ: "{0} * {0}", ca.OP_TWICE: "{0} + {0}", ca.OP_INV: "ONE / {0}",
+    ca.OP_ADD: "{0} + {1}", ca.OP_SUB: "{0} - {1}", ca.OP_MUL: "{0} * {1}", ca.OP_DIV: "{0} / {1}",
+    **{op: f"num_{name}({{0}})" for op, name in {
+        ca.OP_SQRT: "sqrt", ca.OP_FABS: "fabs", ca.OP_SIGN: "sign", ca.OP_FLOOR: "floor", ca.OP_CEIL: "ceil",
+        ca.OP_EXP: "exp", ca.OP_EXPM1: "expm1", ca.OP_LOG: "log", ca.OP_LOG1P: "log1p", ca.OP_ERF: "erf",
+        ca.OP_SIN: "sin", ca.OP_COS: "cos", ca.OP_TAN: "tan",
+        ca.OP_ASIN: "asin", ca.OP_ACOS: "acos", ca.OP_ATAN: "atan",
+        ca.OP_SINH: "sinh", ca.OP_COSH: "cosh", ca.OP_TANH: "tanh",
+        ca.OP_ASINH: "asinh", ca.OP_ACOSH: "acosh", ca.OP_ATANH: "atanh",
+    }.items()},
+    **{op: f"num_{name}({{0}}, {{1}})" for op, name in {
+        ca.OP_FMIN: "min", ca.OP_FMAX: "max", ca.OP_POW: "pow", ca.OP_CONSTPOW: "pow", ca.OP_ATAN2: "atan2",
+        ca.OP_FMOD: "fmod",
+    }.items()},
+}
+_COMPARED = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
+_LOGICAL = {ca.OP_AND: "{0} & {1}", ca.OP_OR: "{0} | {1}"}
+_OF_TRUTHS = _LOGICAL | {ca.OP_EQ: "~({0} ^ {1})", ca.OP_NE: "{0} ^ {1}"}
+_COMMUTES = {ca.OP_ADD, ca.OP_MUL, ca.OP_AND, ca.OP_OR, ca.OP_EQ, ca.OP_NE}
+# fmt: on
+
+
+@dataclasses.dataclass(frozen=True)
+class _Value:
+    """A formula over other values, by their numbers. truth: whether it is a mask."""
+
+    formula: str
+    operands: tuple[int, ...] = ()
+    truth: bool = False
+
+
+class _Values:
+    """Single assignments, equal ones shared."""
+
+    def __init__(self) -> None:
+        self.all: list[_Value] = []
+        self._numbers: dict[_Value, int] = {}
+        self._opposites: dict[int, int] = {}
+        self._chosen: dict[int, tuple[int, int]] = {}
+        """Mask and number of the values that are a number or else zero."""
+
+    def add(self, formula: str, *operands: int, truth: bool = False) -> int:
+        value = _Value(formula, operands, truth)
+        number = self._numbers.setdefault(value, len(self.all))
+        if number == len(self.all):
+            self.all.append(value)
+        return number
+
+    def constant(self, c: float) -> int:
+        return self.add(f"NUM({c!r})".replace("nan", "NAN").replace("inf", "INFINITY"))
+
+    def truth(self, value: int) -> int:
+        """The value as a mask."""
+        return value if self.all[value].truth else self.add("MASK({0} != ZERO)", value, truth=True)
+
+    def number(self, value: int) -> int:
+        """The value as a number."""
+        return self.add("SELECT({0}, ONE, ZERO)", value) if self.all[value].truth else value
+
+    def operation(self, op: int, operands: list[int]) -> int:
+        """The result of one of CasADi's operations."""
+        if op == ca.OP_ASSIGN:
+            return operands[0]
+        if op == ca.OP_NOT:
+            return self._not(self.truth(operands[0]))
+        if op == ca.OP_IF_ELSE_ZERO:
+            mask, number = self.truth(operands[0]), self.number(operands[1])
+            chosen = self.add("SELECT({0}, {1}, ZERO)", mask, number)
+            self._chosen[chosen] = mask, number
+            return chosen
+        if op == ca.OP_ADD and all(o in self._chosen for o in operands):
+            (mask, yes), (other, no) = (self._chosen[o] for o in operands)
+            if self._opposites.get(mask) == other:
+                return self.add("SELECT({0}, {1}, {2})", mask, yes, no)
+        if op in _COMMUTES:
+            operands = sorted(operands)
+        if op in _LOGICAL or (op in _OF_TRUTHS and all(self.all[o].truth for o in operands)):
+            return self.add(_OF_TRUTHS[op], *map(self.truth, operands), truth=True)
+        numbers = [self.number(o) for o in operands]
+        if op in _COMPARED:
+            return self.add(f"MASK({{0}} {_COMPARED[op]} {{1}})", *numbers, truth=True)
+        if op not in _ARITHMETIC:
+            raise SettingError(f"CasADi's operation {op} has no C form in rotorid")
+        return self.add(_ARITHMETIC[op], *numbers)
+
+    def _not(self, mask: int) -> int:
+        if mask not in self._opposites:
+            opposite = self.add("~{0}", mask, truth=True)
+            self._opposites |= {mask: opposite, opposite: mask}
+        return self._opposites[mask]
+
+
+def c_source(function: ca.Function, name: str) -> list[str]:
+    """Text of C files that define `void NAME(const num *x, num *y)`, for a function of one column that gives one.
+
+    They include "num.h", which lies beside this file. Raises SettingError for an operation that has no C form.
+    """
+    values, results = _assigned(function)
+    order = _needed(values, results)
+    chunks = [order[i : i + CHUNK] for i in range(0, max(len(order), 1), CHUNK)]
+    home = {value: k for k, chunk in enumerate(chunks) for value in chunk}
+    crossing = sorted(
+        {o for value in order for o in values.all[value].operands if home.get(o, home[value]) != home[value]}
+    )
+    slots = {value: slot for slot, value in enumerate(crossing)}
+
+    parts = []
+    for k, chunk in enumerate(chunks):
+        written = [(place, v) for place, v in enumerate(results) if home.get(v, 0) == k]
+        parts.append(_part(f"{name}_{k}", values, chunk, written, slots))
+    declared = "\n".join(f"{_signature(f'{name}_{k}')};" for k in range(len(chunks)))
+    calls = "\n".join(f"  {name}_{k}(x, y, w);" for k in range(len(chunks)))
+    whole = (
+        f"{declared}\n\nvoid {name}(const num *x, num *y) {{\n  num w[{max(len(slots), 1)}];\n{calls}\n}}\n"
+    )
+    return [f'#include "num.h"\n\n{text}' for text in [whole, *parts]]
+
+
+def _assigned(function: ca.Function) -> tuple[_Values, list[int]]:
+    """The function's instructions as single assignments, and the values that are its results."""
+    values = _Values()
+    work: dict[int, int] = {}
+    results: dict[int, int] = {}
+    for k in range(function.n_instructions()):
+        op, into = function.instruction_id(k), function.instruction_output(k)
+        if op == ca.OP_OUTPUT:
+            results[into[1]] = values.number(work[function.instruction_input(k)[0]])
+        elif op == ca.OP_INPUT:
+            work[into[0]] = values.add(f"x[{function.instruction_input(k)[1]}]")
+        elif op == ca.OP_CONST:
+            work[into[0]] = values.constant(function.instruction_constant(k))
+        else:
+            work[into[0]] = values.operation(op, [work[i] for i in function.instruction_input(k)])
+    return values, [results[place] for place in sorted(results)]
+
+
+def _needed(values: _Values, results: Iterable[int]) -> list[int]:
+    """The values that the results depend on, in their order, without constants and arguments."""
+    needed, waiting = set(), list(results)
+    while waiting:
+        value = waiting.pop()
+        if value not in needed and values.all[value].operands:
+            needed.add(value)
+            waiting += values.all[value].operands
+    return sorted(needed)
+
+
+def _signature(name: str) -> str:
+    return f"void {name}(const num *restrict x, num *restrict y, num *restrict w)"
+
+
+def _part(
+    name: str,
+    values: _Values,
+    chunk: Sequence[int],
+    written: Sequence[tuple[int, int]],
+    slots: dict[int, int],
+) -> str:
+    """A C function that computes a chunk of the values; what crosses chunks has a slot in w."""
+    lines, known = [], set()
+
+    def named(value: int) -> str:
+        if not values.all[value].operands:
+            return values.all[value].formula
+        if value not in known:
+            known.add(value)
+            slot = slots[value]
+            lines.append(
+                f"const mask t{value} = GET_MASK(w[{slot}]);"
+                if values.all[value].truth
+                else f"const num t{value} = w[{slot}];"
+            )
+        return f"t{value}"
+
+    for value in chunk:
+        v = values.all[value]
+        formula = v.formula.format(*map(named, v.operands))
+        known.add(value)
+        lines.append(f"const {'mask' if v.truth else 'num'} t{value} = {formula};")
+        if value in slots:
+            lines.append(f"w[{slots[value]}] = {f'PUT_MASK(t{value})' if v.truth else f't{value}'};")
+    lines += [f"y[{place}] = {named(value)};" for place, value in written]
+    return f"{_signature(name)} {{\n  " + "\n  ".join(lines) + "\n}\n"

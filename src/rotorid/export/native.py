@@ -1,0 +1,121 @@
+"""C source to functions in this process: compiled once, kept by content in the user's cache, loaded with ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rotorid.cache import cache_folder
+
+FOLDER = Path(__file__).with_name("c")
+"""The C files that come with rotorid."""
+
+_FLAGS = (
+    "-O2",
+    "-march=native",
+    "-ffp-contract=off",  # the same result in a lane as alone
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-w",
+)
+
+
+class BuildError(Exception):
+    """The C compiler did not do it. Its message is the compiler's."""
+
+
+def compiler() -> list[str] | None:
+    """The command of this machine's C compiler ($CC, cc, gcc or clang), None where there is none."""
+    for command in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        if command and shutil.which(shlex.split(command)[0]):
+            return shlex.split(command)
+    return None
+
+
+def build(units: Sequence[str], defines: Mapping[str, int]) -> ctypes.CDLL:
+    """The shared library of C units (see `FOLDER` for what they may include); one built before is loaded.
+
+    Raises BuildError where there is no compiler, or where it fails.
+    """
+    command = compiler()
+    if command is None:
+        raise BuildError("no C compiler found (looked for $CC, cc, gcc, clang)")
+    options = [*_FLAGS, *(f"-D{name}={value}" for name, value in defines.items()), f"-I{FOLDER}"]
+    headers = [p.read_text() for p in sorted(FOLDER.glob("*.h"))]
+    name = hashlib.sha256(
+        "\0".join([*command, *options[:-1], _machine(), *headers, *units]).encode()
+    ).hexdigest()
+    library = _library_folder() / f"{name[:32]}.so"
+    if not library.exists():
+        try:
+            _compile(command, options, units, library)
+        except OSError as error:
+            raise BuildError(f"{library.parent}: {error.strerror}") from error
+    return ctypes.CDLL(str(library))
+
+
+def _compile(command: list[str], options: list[str], units: Sequence[str], library: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+        folder = Path(scratch)
+
+        def one(k: int) -> Path:
+            source, object_ = folder / f"{k}.c", folder / f"{k}.o"
+            source.write_text(units[k])
+            _call([*command, *options, "-c", str(source), "-o", str(object_)])
+            return object_
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            objects = list(pool.map(one, range(len(units))))
+        linked = folder / "linked.so"
+        _call([*command, "-shared", "-o", str(linked), *map(str, objects), "-lm"])
+        os.replace(linked, library)
+
+
+def _call(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+        raise BuildError(f"{command[0]}: {errors[0] if errors else f'exit {done.returncode}'}")
+
+
+def _library_folder() -> Path:
+    """In the user's cache; in a folder of this process alone where that cannot be written."""
+    folder = cache_folder() / "native"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return Path(_own_folder().name)
+
+
+@functools.cache
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="rotorid-")
+
+
+@functools.cache
+def _machine() -> str:
+    """What `-march=native` depends on: a cache may be shared by several machines."""
+    try:
+        flags = next(
+            line
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith(("flags", "Features"))
+        )
+    except (OSError, StopIteration):
+        flags = platform.processor()
+    return f"{platform.system()} {platform.machine()} {flags}"

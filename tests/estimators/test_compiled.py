@@ -1,0 +1,201 @@
+"""An estimator in C gives the numbers that JAX gives, and JAX takes over where C cannot be had."""
+
+import inspect
+import subprocess
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.errors import SettingError
+from rotorid.estimators import compiled
+from rotorid.estimators.ekf import EKF, ekf
+from rotorid.estimators.run import Stream, run, run_many, stack, stack_tunings
+from rotorid.estimators.ukf import ukf
+from rotorid.export import native
+from tests.systems import SYSTEMS, Pendulum, matched
+
+MAKERS = pytest.mark.parametrize("make", [ekf, ukf])
+
+pytestmark = pytest.mark.skipif(native.compiler() is None, reason="no C compiler on this machine")
+
+
+def rows(samples):
+    return [jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i]), samples) for i in range(len(samples.t))]
+
+
+def assert_same(a, b):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def troubled(samples):
+    """A flight with an outlier, missing measurements, a gap, a jump of the inputs and numbers that are none."""
+    y = samples.y.at[40].add(20.0).at[200:215].add(5.0)
+    mask = samples.mask.at[60:70, 0].set(False).at[80].set(False)
+    u = samples.u.at[120:].multiply(1.4).at[180].set(jnp.nan)
+    dt = samples.dt.at[150].set(3.0)
+    return eqx.tree_at(lambda s: (s.y, s.mask, s.u, s.dt), samples, (y, mask, u, dt))
+
+
+@MAKERS
+@pytest.mark.parametrize("trouble", [lambda s: s, troubled], ids=["calm", "troubled"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_c_agrees_with_jax(make, name, trouble):
+    filter_ = make(SYSTEMS[name])
+    samples = trouble(matched(filter_, seed=11, steps=250)[0])
+    in_c, in_jax = run(filter_, samples, engine="c"), run(filter_, samples, engine="jax")
+    for field, a in vars(in_c).items():
+        b = getattr(in_jax, field)
+        assert a.dtype == b.dtype, field
+        scale = float(np.nanmax(np.abs(np.asarray(b, float))))
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * scale, err_msg=field)
+
+
+@MAKERS
+def test_one_flight_many_flights_and_a_stream_are_the_same_to_the_last_bit(make):
+    filter_ = make(SYSTEMS["bare"])
+    flights = [troubled(matched(filter_, seed, steps)[0]) for seed, steps in enumerate((250, 310, 230) * 6)]
+    together = run_many(filter_, stack(flights), workers=2, engine="c")
+    for k in (0, 1, 8, 17):
+        n = len(flights[k].t)
+        assert_same(
+            jax.tree.map(lambda leaf, k=k, n=n: leaf[k, :n], together), run(filter_, flights[k], engine="c")
+        )
+    stream = Stream(filter_, engine="c")
+    for k in (0, 1):
+        stream.restart()
+        streamed = [stream.step(row) for row in rows(flights[k])]
+        assert_same(
+            jax.tree.map(lambda *leaves: np.stack(leaves), *streamed), run(filter_, flights[k], engine="c")
+        )
+
+
+def test_tunings_share_the_compiled_code(monkeypatch):
+    priors = [{"length": Pendulum.parameters[0].with_prior(v)} for v in (0.8, 1.3, 0.9)]
+    filters = [ekf(Pendulum(), priors=p) for p in priors]
+    samples, _ = matched(filters[0], seed=5, steps=100)
+    alone = [run(f, samples, engine="c") for f in filters]
+    batch = run_many(stack_tunings(filters), stack([samples] * 3), tunings=True, engine="c")
+    for k, estimates in enumerate(alone):
+        assert_same(jax.tree.map(lambda leaf, k=k: leaf[k], batch), estimates)
+    monkeypatch.setattr(compiled, "to_casadi", None)
+    run(ekf(Pendulum(), gate=4.0), samples, engine="c")
+
+
+def test_a_stream_says_what_computes_and_keeps_its_state():
+    filter_ = ekf(Pendulum())
+    samples, _ = matched(filter_, seed=2, steps=30)
+    streams = {engine: Stream(filter_, engine=engine) for engine in ("auto", "c", "jax")}
+    for engine, stream in streams.items():
+        assert stream.engine == engine
+        assert stream.state is None
+        for row in rows(samples):
+            stream.step(row)
+    assert {name: stream.engine for name, stream in streams.items()} == {"auto": "c", "c": "c", "jax": "jax"}
+    for a, b in zip(*(jax.tree.leaves(streams[name].state) for name in ("c", "jax")), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+    streams["c"].restart()
+    assert streams["c"].state is None
+
+
+def test_estimates_of_a_stream_are_not_overwritten_by_the_next():
+    filter_ = ekf(Pendulum())
+    samples, _ = matched(filter_, seed=2, steps=3)
+    stream = Stream(filter_, engine="c")
+    first, *_ = [stream.step(row) for row in rows(samples)]
+    np.testing.assert_array_equal(first.value, run(filter_, samples, engine="c").value[0])
+
+
+class Drawing(EKF):
+    """An EKF that starts somewhere by chance."""
+
+    def init(self, sample, key=None):
+        state = super().init(sample, key)
+        return eqx.tree_at(lambda s: s.z, state, state.z + 0.01 * jax.random.normal(key, state.z.shape))
+
+
+def _single(leaf):
+    return leaf.astype(jnp.float32) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda f, s: (Drawing(f.joint, f.tuning), s), "it draws random numbers"),
+        (lambda f, s: (jax.tree.map(_single, f), jax.tree.map(_single, s)), "it is not in float64"),
+    ],
+)
+def test_jax_computes_what_c_cannot(change, why):
+    filter_ = ekf(Pendulum())
+    filter_, samples = change(filter_, matched(filter_, seed=2, steps=30)[0])
+    assert_same(run(filter_, samples), run(filter_, samples, engine="jax"))
+    with pytest.raises(SettingError, match=why):
+        run(filter_, samples, engine="c")
+
+
+def test_a_step_too_large_for_straight_line_code_is_left_to_jax(monkeypatch):
+    monkeypatch.setattr(compiled, "MOST_OPERATIONS", 100)
+    filter_ = ekf(SYSTEMS["cart"], method="rk4")
+    samples, _ = matched(filter_, seed=2, steps=20)
+    with pytest.raises(SettingError, match="its step is too large"):
+        run(filter_, samples, engine="c")
+
+
+def test_under_a_transformation_jax_computes():
+    filter_ = ekf(Pendulum())
+    samples, _ = matched(filter_, seed=2, steps=20)
+    jitted = jax.jit(lambda s: run(filter_, s).value)(samples)
+    np.testing.assert_allclose(jitted, run(filter_, samples, engine="c").value, rtol=1e-10)
+    with pytest.raises(SettingError, match="JAX is tracing it"):
+        jax.jit(lambda s: run(filter_, s, engine="c").value)(samples)
+
+
+def test_an_unknown_engine_is_named():
+    filter_ = ekf(Pendulum())
+    samples, _ = matched(filter_, seed=2, steps=20)
+    with pytest.raises(SettingError, match="no engine 'fortran'"):
+        inspect.unwrap(compiled.compiled_form)(filter_, samples, 1, "fortran")
+
+
+@pytest.fixture
+def _nothing_known(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiled, "_known", {})
+    monkeypatch.setenv("ROTORID_CACHE", str(tmp_path))
+
+
+@pytest.mark.usefixtures("_nothing_known")
+def test_without_a_compiler_jax_computes(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    filter_ = ekf(Pendulum())
+    samples, _ = matched(filter_, seed=2, steps=20)
+    stream = Stream(filter_)
+    stream.step(rows(samples)[0])
+    assert stream.engine == "jax"
+    with pytest.raises(SettingError, match="no C compiler was found"):
+        run(filter_, samples, engine="c")
+
+
+@pytest.mark.usefixtures("_nothing_known")
+def test_a_compiler_that_fails_is_said_and_jax_computes(monkeypatch):
+    monkeypatch.setenv("CC", "false")
+    filter_ = ekf(Pendulum())
+    samples, _ = matched(filter_, seed=2, steps=20)
+    with pytest.warns(RuntimeWarning, match="JAX computes instead: false: exit 1"):
+        found = run(filter_, samples)
+    assert_same(found, run(filter_, samples, engine="jax"))
+
+
+@pytest.mark.usefixtures("_nothing_known")
+def test_what_was_compiled_is_kept_between_runs(monkeypatch, tmp_path):
+    filter_ = ekf(Pendulum())
+    samples, _ = matched(filter_, seed=2, steps=20)
+    before = run(filter_, samples, engine="c")
+    (library,) = (tmp_path / "native").iterdir()
+    monkeypatch.setattr(compiled, "_known", {})
+    monkeypatch.setattr(subprocess, "run", None)
+    assert_same(run(filter_, samples, engine="c"), before)
+    assert [library] == list((tmp_path / "native").iterdir())
