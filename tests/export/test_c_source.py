@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rotorid.export.c_source import CHUNK, c_source
-from rotorid.export.casadi import scalar_operations, to_casadi
+from rotorid.export.casadi import flat_casadi, scalar_operations, to_casadi
+from rotorid.export.fingerprint import fingerprint
 from rotorid.export.native import BuildError, build, compiler
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler on this machine")
@@ -31,7 +32,8 @@ def in_c(function: ca.Function, columns: np.ndarray) -> np.ndarray:
     """The function of every column (arguments, lanes), computed side by side."""
     inputs, lanes = columns.shape
     outputs = function.numel_out()
-    library = build([CALL, *c_source(function, "f")], {"LANES": lanes, "X": inputs, "Y": outputs})
+    units = [CALL, *c_source(function, "f")]
+    library = build("".join(units), lambda: units, {"LANES": lanes, "X": inputs, "Y": outputs})
     x, y = np.ascontiguousarray(columns, float), np.full((outputs, lanes), np.nan)
     library.call(*(a.ctypes.data_as(ctypes.c_void_p) for a in (x, y)))
     return y
@@ -122,13 +124,52 @@ def test_a_result_may_be_an_argument_or_a_constant():
 
 def test_what_the_compiler_says_is_told():
     with pytest.raises(BuildError, match="expected"):
-        build(["int f( {"], {"LANES": 1})
+        build("wrong", lambda: ["int f( {"], {"LANES": 1})
 
 
 def test_operations_are_counted_with_their_loops():
+    def count(function, *arguments):
+        return scalar_operations(jax.make_jaxpr(function)(*arguments).jaxpr)
+
     def looped(x):
         return jax.lax.fori_loop(0, 10, lambda k, v: v * 2.0, x)
 
-    assert scalar_operations(lambda x: x * 2.0 + 1.0, np.zeros(7)) == 14
-    assert 70 <= scalar_operations(looped, np.zeros(7)) <= 100
-    assert scalar_operations(lambda a, b: a @ b, np.zeros((2, 3)), np.zeros((3, 4))) == 24
+    assert count(lambda x: x * 2.0 + 1.0, np.zeros(7)) == 14
+    assert 70 <= count(looped, np.zeros(7)) <= 100
+    assert count(lambda a, b: a @ b, np.zeros((2, 3)), np.zeros((3, 4))) == 24
+
+
+def test_a_flat_function_takes_all_arguments_in_one_column():
+    def function(matrix, flag, tensor):
+        return jnp.where(flag, matrix.T, matrix[:, ::-1].T), jnp.sum(tensor, axis=(0, 2))
+
+    arguments = RNG.normal(size=(2, 3)), np.array([True, False]), RNG.normal(size=(2, 4, 2))
+    flat = flat_casadi(jax.make_jaxpr(function)(*arguments), "flat")
+    got = np.array(flat(np.concatenate([a.ravel() for a in arguments])))[:, 0]
+    np.testing.assert_allclose(got, np.concatenate([np.ravel(y) for y in function(*arguments)]), rtol=1e-14)
+
+
+def test_a_fingerprint_tells_functions_apart_by_what_they_compute():
+    def of(function, *arguments):
+        return fingerprint(jax.make_jaxpr(function)(*arguments))
+
+    x, table = np.arange(3.0), np.arange(2000.0)
+    same = of(lambda x: jnp.sin(x) * 2.0, x)
+    assert same == of(lambda other: jnp.sin(other) * 2.0, x + 1.0)
+    nudged = table.copy()
+    nudged[1000] += 1e-12
+    different = [
+        same,
+        of(lambda x: jnp.sin(x) * 2.0, x[:2]),
+        of(lambda x: jnp.sin(x) * (2.0 + 1e-15), x),
+        of(lambda x: jnp.cos(x) * 2.0, x),
+        of(lambda x: jnp.sin(x) * x, x),
+        of(lambda x: x[0] + jnp.asarray(table), x),
+        of(lambda x: x[0] + jnp.asarray(nudged), x),
+        of(lambda x: jax.lax.fori_loop(0, 3, lambda k, v: v * 2.0, x), x),
+        of(lambda x: jax.lax.fori_loop(0, 3, lambda k, v: v * 3.0, x), x),
+        of(lambda x: jax.lax.fori_loop(0, 4, lambda k, v: v * 2.0, x), x),
+        of(lambda x: jax.nn.relu(x), x),
+        of(lambda x: jax.lax.cond(x[0] > 0, lambda: x, lambda: -x), x),
+    ]
+    assert len(set(different)) == len(different)

@@ -22,7 +22,8 @@ from jax.core import Tracer
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, step
 from rotorid.export.c_source import c_source
-from rotorid.export.casadi import UnsupportedPrimitiveError, scalar_operations, to_casadi
+from rotorid.export.casadi import UnsupportedPrimitiveError, flat_casadi, scalar_operations
+from rotorid.export.fingerprint import fingerprint
 from rotorid.export.native import FOLDER, BuildError, build, compiler
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
@@ -54,57 +55,38 @@ class CompiledEstimator:
     """The C form of an estimator's structure; its numbers (tunings) are arguments."""
 
     def __init__(self, estimator: AbstractEstimator, sample: Samples) -> None:
-        """sample: one row. Raises NotCompiledError, and BuildError from the methods."""
+        """sample: one row. Raises NotCompiledError."""
         arrays, static = eqx.partition(estimator, _is_array)
         arrays, sample = jax.tree.map(np.asarray, (arrays, sample))
         if any(
             leaf.dtype not in (np.float64, np.int64, np.bool_) for leaf in jax.tree.leaves((arrays, sample))
         ):
             raise NotCompiledError("it is not in float64")
+
+        def init(arrays, sample, key):
+            return eqx.combine(arrays, static).init(sample, key)
+
+        def advance(arrays, sample, state):
+            return step(eqx.combine(arrays, static), state, sample)
+
         with jax.enable_x64(True):
-            key = jax.random.key(0)
-            if _draws(estimator, sample, key):
+            first, state = jax.make_jaxpr(init, return_shape=True)(arrays, sample, jax.random.key(0))
+            if _uses(first.jaxpr, first.jaxpr.invars[-1]):
                 raise NotCompiledError("it draws random numbers")
-            state = jax.eval_shape(lambda a, s: eqx.combine(a, static).init(s, key), arrays, sample)
-            _, estimate = jax.eval_shape(
-                lambda a, *rest: step(eqx.combine(a, static), *rest), arrays, state, sample
-            )
-        self.fixed, self.sample, self.state, self.estimate = (
-            Layout(tree, np.float64, integers=True) for tree in (arrays, sample, state, estimate)
-        )
-        if self.state.others or self.estimate.others:
-            raise NotCompiledError("its state is not made of numbers")
-        self._shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), estimate)
-        sample_at, self.state_at = self.fixed.size, self.fixed.size + self.sample.size
+            self.fixed, self.sample, self.state = (_layout(tree) for tree in (arrays, sample, state))
+            following, (_, self._estimate) = jax.make_jaxpr(advance, return_shape=True)(arrays, sample, state)
+        self.estimate = _layout(self._estimate)
+        if max(map(scalar_operations, (first.jaxpr, following.jaxpr))) > MOST_OPERATIONS:
+            raise NotCompiledError("its step is too large")
+        self.state_at = self.fixed.size + self.sample.size
         self.x_size = self.state_at + self.state.size
-
-        def parts(x):
-            return eqx.combine(self.fixed.unpack(x[:sample_at]), static), self.sample.unpack(
-                x[sample_at : self.state_at]
-            )
-
-        def flat_init(x):
-            own, sample = parts(x)
-            return self.state.pack(own.init(sample, key))[0]
-
-        def flat_step(x):
-            own, sample = parts(x)
-            state, estimate = step(own, self.state.unpack(x[self.state_at :]), sample)
-            return jax.numpy.concatenate([self.state.pack(state)[0], self.estimate.pack(estimate)[0]])
-
-        self._units = [(FOLDER / "runner.c").read_text()]
-        for name, function, size in (("init", flat_init, self.state_at), ("step", flat_step, self.x_size)):
-            if scalar_operations(function, np.zeros(size)) > MOST_OPERATIONS:
-                raise NotCompiledError("its step is too large")
-            try:
-                self._units += c_source(to_casadi(function, np.zeros(size)), name)
-            except UnsupportedPrimitiveError as error:
-                raise NotCompiledError(str(error)) from error
+        self._programs = {"init": first, "step": following}
+        self._key = "".join(map(fingerprint, self._programs.values()))
         self._libraries: dict[int, ctypes.CDLL] = {}
         self._lock = threading.Lock()
 
     def library(self, lanes: int) -> ctypes.CDLL:
-        """The compiled code for so many flights side by side."""
+        """The compiled code for so many flights side by side. Raises NotCompiledError and BuildError."""
         with self._lock:
             if lanes not in self._libraries:
                 sizes = {
@@ -112,15 +94,24 @@ class CompiledEstimator:
                     "Y_SIZE": self.state.size + self.estimate.size,
                     "STATE_SIZE": self.state.size,
                 }
-                self._libraries[lanes] = build(self._units, {"LANES": lanes, **sizes})
+                self._libraries[lanes] = build(self._key, self._units, {"LANES": lanes, **sizes})
             return self._libraries[lanes]
+
+    def _units(self) -> list[str]:
+        units = [(FOLDER / "runner.c").read_text()]
+        for name, closed in self._programs.items():
+            try:
+                units += c_source(flat_casadi(closed, name), name)
+            except UnsupportedPrimitiveError as error:
+                raise NotCompiledError(str(error)) from error
+        return units
 
     def run(self, estimator: AbstractEstimator, samples: Samples, *, tunings: bool, workers: int) -> Estimate:
         """Estimates of flights stacked along a first axis, as numpy arrays; tunings: the estimator's leaves bear it too."""
         flights, steps = samples.t.shape
         fixed = _contiguous(eqx.filter(estimator, _is_array))
         rows = _contiguous(samples)
-        found = jax.tree.map(lambda leaf: np.empty((flights, steps, *leaf.shape), leaf.dtype), self._shapes)
+        found = jax.tree.map(lambda leaf: np.empty((flights, steps, *leaf.shape), leaf.dtype), self._estimate)
         estimates = jax.tree.leaves(found)
         library = self.library(1 if flights == 1 else LANES)
 
@@ -224,29 +215,32 @@ def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> Compiled
     shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves((arrays, sample)))
     key = jax.tree.structure(arrays), jax.tree.structure(static), tuple(jax.tree.leaves(static)), shapes
     with _lock:
-        if key not in _known:
-            try:
+        try:
+            if key not in _known:
                 _known[key] = CompiledEstimator(estimator, sample)
-            except NotCompiledError as reason:
-                _known[key] = str(reason)
-        found = _known[key]
-        if isinstance(found, CompiledEstimator):
-            try:
+            found = _known[key]
+            if isinstance(found, CompiledEstimator):
                 found.library(lanes)
-            except BuildError as error:
-                warnings.warn(
-                    f"C is compiled no more, JAX computes instead: {error}", RuntimeWarning, stacklevel=4
-                )
-                found = _known[key] = str(error)
+        except NotCompiledError as reason:
+            found = _known[key] = str(reason)
+        except BuildError as error:
+            warnings.warn(
+                f"C is compiled no more, JAX computes instead: {error}", RuntimeWarning, stacklevel=4
+            )
+            found = _known[key] = str(error)
     return found
 
 
-def _draws(estimator: AbstractEstimator, sample: Samples, key: Any) -> bool:
-    """Whether `init` uses its random key."""
-    closed = jax.make_jaxpr(lambda k: estimator.init(sample, k))(key)
-    (variable,) = closed.jaxpr.invars
-    used = [v for equation in closed.jaxpr.eqns for v in equation.invars]
-    return any(v is variable for v in (*used, *closed.jaxpr.outvars))
+def _layout(tree: Any) -> Layout:
+    layout = Layout(tree, np.float64, integers=True)
+    if layout.others:
+        raise NotCompiledError("its state is not made of numbers")
+    return layout
+
+
+def _uses(jaxpr: Any, variable: Any) -> bool:
+    used = [v for equation in jaxpr.eqns for v in equation.invars]
+    return any(v is variable for v in (*used, *jaxpr.outvars))
 
 
 def _is_array(leaf: Any) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 from rotorid.errors import SettingError
 from rotorid.export.primitives import IN_NUMPY, RULES, UnsupportedPrimitiveError, Value, is_traced
 
-__all__ = ["UnsupportedPrimitiveError", "scalar_operations", "to_casadi"]
+__all__ = ["UnsupportedPrimitiveError", "flat_casadi", "scalar_operations", "to_casadi"]
 
 
 def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> ca.Function:
@@ -41,13 +41,32 @@ def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> 
     return ca.Function(name, symbols, outputs, names, [f"out{i}" for i in range(len(outputs))])
 
 
-def scalar_operations(function: Callable[..., Any], *examples: Any) -> int:
-    """About how many operations on scalars a function takes when its loops are unrolled, found without unrolling them."""
+def flat_casadi(closed: jax.extend.core.ClosedJaxpr, name: str) -> ca.Function:
+    """The CasADi function of a jaxpr that was traced in float64: from one column of all arguments to one of all results.
+
+    They lie one after the other, each in C order. Its arguments beyond numbers and truth values must be unused.
+    """
+    sizes = [_size(v) for v in closed.jaxpr.invars]
+    x = ca.SX.sym("x", sum(sizes))
+    elements, arguments, start = x.elements(), [], 0
+    for variable, size in zip(closed.jaxpr.invars, sizes, strict=True):
+        argument = np.empty(size, dtype=object)
+        argument[:] = elements[start : start + size]
+        arguments.append(argument.reshape(variable.aval.shape) if size else argument)
+        start += size
     with jax.enable_x64(True):
-        return _operations(jax.make_jaxpr(function)(*jax.tree.map(_example, examples)).jaxpr)
+        results = _run(closed.jaxpr, closed.consts, arguments)
+    y = [ca.SX(e) for value in results for e in value.ravel().tolist()]
+    return ca.Function(name, [x], [ca.densify(ca.vertcat(*y))])
 
 
-def _operations(jaxpr: Any) -> int:
+def _size(variable: Any) -> int:
+    is_key = jax.dtypes.issubdtype(variable.aval.dtype, jax.dtypes.extended)
+    return 0 if is_key else math.prod(variable.aval.shape)
+
+
+def scalar_operations(jaxpr: Any) -> int:
+    """About how many operations on scalars a jaxpr takes when its loops are unrolled, found without unrolling them."""
     total = 0
     for equation in jaxpr.eqns:
         inner = [
@@ -56,7 +75,7 @@ def _operations(jaxpr: Any) -> int:
             if _is_jaxpr(j)
         ]
         if inner:
-            total += equation.params.get("length", 1) * sum(map(_operations, inner))
+            total += equation.params.get("length", 1) * sum(map(scalar_operations, inner))
         else:
             size = sum(math.prod(v.aval.shape) for v in equation.outvars)
             if equation.primitive.name == "dot_general":

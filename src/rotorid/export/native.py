@@ -1,4 +1,4 @@
-"""C source to functions in this process: compiled once, kept by content in the user's cache, loaded with ctypes."""
+"""C source to functions in this process: compiled once, kept in the user's cache, loaded with ctypes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 
 from rotorid.cache import cache_folder
@@ -44,23 +45,20 @@ def compiler() -> list[str] | None:
     return None
 
 
-def build(units: Sequence[str], defines: Mapping[str, int]) -> ctypes.CDLL:
+def build(key: str, units: Callable[[], Sequence[str]], defines: Mapping[str, int]) -> ctypes.CDLL:
     """The shared library of C units (see `FOLDER` for what they may include); one built before is loaded.
 
-    Raises BuildError where there is no compiler, or where it fails.
+    key: what the units depend on, beside rotorid itself. Raises BuildError where there is no compiler, or where it fails.
     """
     command = compiler()
     if command is None:
         raise BuildError("no C compiler found (looked for $CC, cc, gcc, clang)")
-    options = [*_FLAGS, *(f"-D{name}={value}" for name, value in defines.items()), f"-I{FOLDER}"]
-    headers = [p.read_text() for p in sorted(FOLDER.glob("*.h"))]
-    name = hashlib.sha256(
-        "\0".join([*command, *options[:-1], _machine(), *headers, *units]).encode()
-    ).hexdigest()
+    options = [*_FLAGS, *(f"-D{name}={value}" for name, value in defines.items())]
+    name = hashlib.sha256("\0".join([*command, *options, _machine(), _generator(), key]).encode()).hexdigest()
     library = _library_folder() / f"{name[:32]}.so"
     if not library.exists():
         try:
-            _compile(command, options, units, library)
+            _compile(command, [*options, f"-I{FOLDER}"], units(), library)
         except OSError as error:
             raise BuildError(f"{library.parent}: {error.strerror}") from error
     return ctypes.CDLL(str(library))
@@ -119,3 +117,10 @@ def _machine() -> str:
     except (OSError, StopIteration):
         flags = platform.processor()
     return f"{platform.system()} {platform.machine()} {flags}"
+
+
+@functools.cache
+def _generator() -> str:
+    """A digest of what turns a function into C, so that a library of another version is not taken for ours."""
+    files = sorted(p for p in FOLDER.parent.rglob("*") if p.suffix in (".py", ".c", ".h"))
+    return hashlib.sha256(b"".join(p.read_bytes() for p in files) + version("casadi").encode()).hexdigest()
