@@ -61,7 +61,7 @@ def flat_casadi(closed: jax.extend.core.ClosedJaxpr, name: str) -> ca.Function:
 
 
 def _size(variable: Any) -> int:
-    is_key = jax.dtypes.issubdtype(variable.aval.dtype, jax.dtypes.extended)
+    is_key = jax.numpy.issubdtype(variable.aval.dtype, jax.dtypes.extended)
     return 0 if is_key else math.prod(variable.aval.shape)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -197,9 +198,22 @@ def _common_std(airframe: Airframe, known_mass: float | None) -> dict[str, float
 
 def _derived(estimates: Estimate, filter_: AbstractGaussianFilter) -> dict[str, Quantity]:
     """Numbers that the System derives, with the uncertainty of the tracked parameters carried over to first order."""
-    joint, system = filter_.joint, filter_.joint.system
-    if not system.derived_units:
+    units = filter_.joint.system.derived_units
+    if not units:
         return {}
+    rows = estimates.value, estimates.state, estimates.covariance
+    (values, stds, depends), prior_std = jax.tree.map(np.asarray, _derive(filter_, *rows))
+    informed = np.all(~depends | estimates.informed[:, None, :], axis=2) & (stds < INFORMED * prior_std)
+    return {
+        name: Quantity(values[:, i], stds[:, i], unit, informed[:, i])
+        for i, (name, unit) in enumerate(units.items())
+    }
+
+
+@eqx.filter_jit
+def _derive(filter_: AbstractGaussianFilter, values, states, covariances):
+    """Derived numbers of every row, their standard deviations and what they depend on; and the deviations of the prior."""
+    joint, system = filter_.joint, filter_.joint.system
 
     def derive(value, state):
         p = joint.with_tracked(value, filter_.tuning.values)
@@ -210,16 +224,8 @@ def _derived(estimates: Estimate, filter_: AbstractGaussianFilter) -> dict[str, 
         J = jax.jacfwd(derive)(value, state)
         return derive(value, state), jnp.sqrt(jnp.diag(J @ covariance @ J.T)), J != 0
 
-    values, stds, depends = map(
-        np.asarray, jax.jit(jax.vmap(one))(estimates.value, estimates.state, estimates.covariance)
-    )
     prior = filter_.prior()
-    _, prior_std, _ = map(np.asarray, one(prior.value, prior.state, prior.covariance))
-    informed = np.all(~depends | estimates.informed[:, None, :], axis=2) & (stds < INFORMED * prior_std)
-    return {
-        name: Quantity(values[:, i], stds[:, i], unit, informed[:, i])
-        for i, (name, unit) in enumerate(system.derived_units.items())
-    }
+    return jax.vmap(one)(values, states, covariances), one(prior.value, prior.state, prior.covariance)[1]
 
 
 def airborne_share(track_: Track, flight: Flight) -> float:
