@@ -20,7 +20,7 @@ from rotorid.models.system import GRAVITY, Parameter, System, Values
 MASS_SPREAD = 0.3
 """Standard deviation of a prior mass, as a share of it, where nobody says."""
 
-MASS_DRIFT = 0.035
+MASS_DRIFT = 0.028
 """How far a mass may wander in a second, as a share of it: fast enough for a sprayer and a load that comes or goes."""
 
 MASS = Parameter("mass", 1.0, std=MASS_SPREAD, unit="kg", bounds=(0.0, math.inf), drift=MASS_DRIFT)
