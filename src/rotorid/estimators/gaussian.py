@@ -1,6 +1,7 @@
 """What every Gaussian filter over a System shares: gating, gaps, recovery, health.
 
-A filter adds how the joint point z (see `Joint`) and its spread (a covariance, or a lower root of it) move.
+A filter adds how the joint point z (see `Joint`) and its spread (a covariance, a lower root of it, or a pytree that
+holds one beside what else the filter remembers) move.
 
 Life of a filter. It starts with every block `lost`: a measured state of the same name is taken as it comes, with no
 gate. Then each block of measurements passes a chi-square gate of its own, so that a bad velocity does not silence the
@@ -16,8 +17,10 @@ invalid bring back the prior as a whole.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
@@ -26,6 +29,9 @@ from rotorid.estimators.tuning import Tuning
 from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint, slope, to_value
 from rotorid.signals.samples import Samples
+
+Spread = Any
+"""A covariance of the joint point, a lower root of it, or a pytree of arrays that a filter takes it from."""
 
 REOPENED = 15.0
 """Seconds of drift that the parameters get at once where measurements keep disagreeing."""
@@ -42,7 +48,7 @@ INFORMED = 0.7
 class FilterState(eqx.Module):
     """State of a Gaussian filter.
 
-    z: joint point. spread: its covariance, or a lower root. suspicion: s for which each output block has been rejected.
+    z: joint point. spread: see `Spread`. suspicion: s for which each output block has been rejected.
     bias: running mean of the normalised innovations, bias_variance: what it would be for white noise.
     lost: whether each output block waits for its first measurement. forget: states (tangent dimensions) that predict must
     forget. doubted: whether predict must open up the parameters. excess: running mean of NIS over its dimension.
@@ -50,7 +56,7 @@ class FilterState(eqx.Module):
     """
 
     z: Float[Array, " size"]
-    spread: Float[Array, "dim dim"]
+    spread: Spread
     suspicion: Float[Array, " blocks"]
     lost: Bool[Array, " blocks"]
     bias: Float[Array, " measured"]
@@ -74,7 +80,7 @@ class Absorbed(eqx.Module):
     """
 
     correction: Float[Array, " dim"]
-    spread: Float[Array, "dim dim"]
+    spread: Spread
     accepted: Bool[Array, " blocks"]
     innovation: Float[Array, " measured"]
     innovation_std: Float[Array, " measured"]
@@ -88,30 +94,30 @@ class AbstractGaussianFilter(AbstractEstimator):
     tuning: eqx.AbstractVar[Tuning]
 
     @abstractmethod
-    def _spread_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
+    def _spread_of(self, std: Float[Array, " dim"]) -> Spread:
         """Spread with these standard deviations and no correlation."""
 
     @abstractmethod
-    def _covariance(self, spread: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
+    def _covariance(self, spread: Spread) -> Float[Array, "dim dim"]:
         """Covariance of a spread."""
 
     @abstractmethod
     def _propagate(
         self,
         z: Float[Array, " size"],
-        spread: Float[Array, "dim dim"],
+        spread: Spread,
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         keep: Float[Array, " dim"],
         noise: Float[Array, " dim"],
-    ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
+    ) -> tuple[Float[Array, " size"], Spread]:
         """Mean and spread dt later. Dimensions with keep 0 are forgotten; noise (standard deviation) is added."""
 
     @abstractmethod
     def _absorb(
         self,
         z: Float[Array, " size"],
-        spread: Float[Array, "dim dim"],
+        spread: Spread,
         sample: Samples,
         trusted: Bool[Array, " blocks"],
     ) -> Absorbed:
@@ -184,9 +190,10 @@ class AbstractGaussianFilter(AbstractEstimator):
         share = jnp.where(dof > 0, sample.dt / (sample.dt + _CONSISTENCY_MEMORY), 0.0)
         excess = state.excess + share * (seen.nis / jnp.maximum(dof, 1) - state.excess)
 
-        broken = ~(jnp.all(jnp.isfinite(z)) & jnp.all(jnp.isfinite(spread)))
+        broken = ~jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((z, spread))]))
         z = jnp.where(broken, jnp.concatenate([tuning.initial, tuning.coordinate]), z)
-        spread = jnp.where(broken, self._spread_of(self._prior_std()), spread)
+        fresh = self._spread_of(self._prior_std())
+        spread = jax.tree.map(lambda new, old: jnp.where(broken, new, old), fresh, spread)
         recovering = jnp.where(doubted, _RECOVERY, state.recovering)
         rejected = jnp.any(any_valid & ~accepted)
         return FilterState(
@@ -274,7 +281,7 @@ class AbstractGaussianFilter(AbstractEstimator):
             ]
         )
 
-    def _informed(self, spread: Float[Array, "dim dim"]) -> Bool[Array, ""]:
+    def _informed(self, spread: Spread) -> Bool[Array, ""]:
         """Whether the data have spoken about the first tracked parameter."""
         n = self.joint.states_dim
         if n == self.joint.space.dim:
@@ -283,7 +290,7 @@ class AbstractGaussianFilter(AbstractEstimator):
 
     def _health(
         self,
-        spread: Float[Array, "dim dim"],
+        spread: Spread,
         rejected: Bool[Array, ""],
         excess: Float[Array, ""],
         recovering: Bool[Array, ""],

@@ -1,0 +1,253 @@
+"""Multi-state constraint Kalman filter over any System (seed 000, section 4.2.2, eqs. 9-14, particularised in eq. 49).
+
+    x = (x_I, x_C1 .. x_CN)             the head (states and tracked parameters), and clones of its states at past measurements
+    P_II <- F P_II F^T + Q dt,   P_IC <- F P_IC        predict: clones stay (the seed's last block F^T P_IC^T is a misprint)
+    P <- (I; dx_C/dx) P (I; dx_C/dx)^T                 augment: a clone is a copy of the head's states
+    H, S = H P H^T + R,   x <- x [+] K (y [-] h(x))    update, with the measurements of the whole window
+
+Every measurement is used N times, as long as its clone is in the window. Used in full each time it would count N times, and
+the filter would be too sure of itself. So its information is split over its uses: the a-th use has the noise R / s_a, and
+the shares s_0 .. s_(N-1) sum to one. On a linear System an update with R / s multiplies the density of the window's states
+by the s-th power of the measurement's likelihood, so uses up to the a-th count as one with R / (s_0 + .. + s_a): clones and
+head are those of the smoother and of the Kalman filter to whose measurement of age a this noise is given, and a measurement
+whose clone has left the window has counted once. What is used later is linearised anew, around a clone that later
+measurements have corrected.
+
+A clone is taken where something was measured. An output that depends on parameters is taken to see their present values.
+
+Reference: A. Mourikis, S. Roumeliotis, A multi-state constraint Kalman filter for vision-aided inertial navigation, ICRA
+2007.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rotorid.errors import SettingError
+from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile, per_dimension
+from rotorid.estimators.tuning import Tuning
+from rotorid.models.joint import Joint
+from rotorid.models.system import System
+from rotorid.numerics.cholesky import whiten
+from rotorid.numerics.integrators import Method
+from rotorid.numerics.products import product
+from rotorid.signals.samples import Samples
+
+WINDOW = 3
+"""Uses of a measurement, where nobody says."""
+
+
+class Clones(eqx.Module):
+    """The covariance P of head and clones (the newest first), and the clones with what was measured at them.
+
+    x: states. u, y: inputs and measurements. used: what was measured and passed the gate.
+    """
+
+    P: Float[Array, "all all"]
+    x: Float[Array, "clones states"]
+    u: Float[Array, "clones inputs"]
+    y: Float[Array, "clones outputs"]
+    used: Bool[Array, "clones measured"]
+
+
+class MSCKF(AbstractGaussianFilter):
+    """Multi-state constraint Kalman filter, or `msckf(system)`.
+
+    shares: of a measurement's information, by use; as many as the window is long.
+    """
+
+    joint: Joint = eqx.field(static=True)
+    tuning: Tuning
+    shares: Float[Array, " window"]
+
+    def _spread_of(self, std: Float[Array, " dim"]) -> Clones:
+        system, clones = self.joint.system, self.shares.shape[0] - 1
+        nothing = jnp.zeros(clones * self.joint.states_dim, std.dtype)
+        return Clones(
+            P=jnp.diag(jnp.concatenate([std * std, nothing])),
+            x=jnp.tile(self.tuning.initial, (clones, 1)),
+            u=jnp.zeros((clones, system.inputs.size), std.dtype),
+            y=jnp.tile(jnp.asarray(system.outputs.initial(), std.dtype), (clones, 1)),
+            used=jnp.zeros((clones, system.outputs.dim), bool),
+        )
+
+    def _covariance(self, spread: Clones) -> Float[Array, "dim dim"]:
+        dim = self.joint.space.dim
+        return spread.P[:dim, :dim]
+
+    def _propagate(
+        self,
+        z: Float[Array, " size"],
+        spread: Clones,
+        u: Float[Array, " inputs"],
+        dt: Float[Array, ""],
+        keep: Float[Array, " dim"],
+        noise: Float[Array, " dim"],
+    ) -> tuple[Float[Array, " size"], Clones]:
+        dim = self.joint.space.dim
+        after, F = self.joint.transition(z, u, self.tuning.values, dt)
+        F = keep[:, None] * F
+        top = product(F, spread.P[:dim])
+        P_II = product(top[:, :dim], F.T) + jnp.diag(noise * noise)
+        P_IC, P_CC = top[:, dim:], spread.P[dim:, dim:]
+        P = jnp.concatenate([jnp.concatenate([P_II, P_IC], axis=1), jnp.concatenate([P_IC.T, P_CC], axis=1)])
+        return after, eqx.tree_at(lambda s: s.P, spread, P)
+
+    def _absorb(
+        self,
+        z: Float[Array, " size"],
+        spread: Clones,
+        sample: Samples,
+        trusted: Bool[Array, " blocks"],
+    ) -> Absorbed:
+        """The clones' measurements once more, then the newest ones, gated; then a clone is taken of the head.
+
+        A sample that measures nothing takes no clone and uses no share.
+        """
+        measured = jnp.any(sample.mask)
+        again = eqx.tree_at(lambda s: s.used, spread, spread.used & measured)
+        correction, P = self._absorb_clones(z, again, jnp.zeros(spread.P.shape[0], spread.P.dtype))
+        seen, correction, P = self._absorb_newest(z, P, correction, sample, trusted)
+        used = sample.mask & per_dimension(self.joint.system.outputs, seen.accepted)
+        window = self._corrected(eqx.tree_at(lambda s: s.P, spread, P), correction)
+        cloned = self._clone(window, z, correction, sample, used)
+        window = jax.tree.map(lambda new, old: jnp.where(measured, new, old), cloned, window)
+        return eqx.tree_at(lambda s: s.spread, seen, window)
+
+    def _absorb_clones(
+        self, z: Float[Array, " size"], spread: Clones, correction: Float[Array, " all"]
+    ) -> tuple[Float[Array, " all"], Float[Array, "all all"]]:
+        """Correction and covariance after the further uses, the newest clone first."""
+        if not len(spread.x):
+            return correction, spread.P
+        joint, R = self.joint, self.tuning.measurement_noise**2
+        outputs, n, dim = joint.system.outputs, joint.states_dim, joint.space.dim
+        parameters = z[joint.system.states.size :]
+
+        def turned(a):
+            """With the first clone behind the last."""
+            return jnp.concatenate([a[:dim], a[dim + n :], a[dim : dim + n]])
+
+        def one(carried, row):
+            correction, P = carried
+            x, u, y, used, share = row
+            expected, H = joint.sensitivity(jnp.concatenate([x, parameters]), u, self.tuning.values)
+            H = jnp.where(used[:, None], H, 0.0)
+            H_x, H_p = H[:, :n], H[:, n:]
+            HP = product(H_x, P[dim : dim + n]) + product(H_p, P[n:dim])
+            S = product(HP[:, dim : dim + n], H_x.T) + product(HP[:, n:dim], H_p.T)
+            S = S + jnp.diag(jnp.where(used, R / share, 1.0))
+            residual = jnp.where(used, outputs.minus(y, expected), 0.0)
+            residual = residual - H_x @ correction[dim : dim + n] - H_p @ correction[n:dim]
+            w, A = whiten(S, residual, HP)
+            P = turned(turned(P - product(A.T, A)).T)
+            return (turned(correction + w @ A), P), None
+
+        rows = spread.x, spread.u, spread.y, spread.used, self.shares[1:]
+        return jax.lax.scan(one, (correction, spread.P), rows)[0]
+
+    def _absorb_newest(
+        self,
+        z: Float[Array, " size"],
+        P: Float[Array, "all all"],
+        correction: Float[Array, " all"],
+        sample: Samples,
+        trusted: Bool[Array, " blocks"],
+    ) -> tuple[Absorbed, Float[Array, " all"], Float[Array, "all all"]]:
+        """The EKF's update with R / s_0. Gate and NIS judge a measurement by its own noise, R."""
+        outputs, R, m = self.joint.system.outputs, self.tuning.measurement_noise**2, sample.mask
+        dim = self.joint.space.dim
+        expected, H = self.joint.sensitivity(z, sample.u, self.tuning.values)
+        H = jnp.where(m[:, None], H, 0.0)
+        innovation = jnp.where(m, outputs.minus(sample.y, expected), 0.0) - H @ correction[:dim]
+        innovation_std = jnp.where(m, jnp.sqrt(jnp.sum(product(H, P[:dim, :dim]) * H, axis=1) + R), 0.0)
+
+        change, nis, accepted = jnp.zeros_like(correction), jnp.zeros((), P.dtype), []
+        for i, slot in enumerate(outputs.tangent.values()):
+            h = H[slot]
+            hP = product(h, P[:dim])
+            hPh, residual = product(hP[:, :dim], h.T), innovation[slot] - h @ change[:dim]
+            (distant,) = whiten(hPh + jnp.diag(jnp.where(m[slot], R[slot], 1.0)), residual)
+            share = jnp.diag(jnp.where(m[slot], R[slot] / self.shares[0], 1.0))
+            w, A = whiten(hPh + share, residual, hP)
+            distance = distant @ distant
+            accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.gate, h.shape[0]))
+            P = jnp.where(accept, P - product(A.T, A), P)
+            change = jnp.where(accept, change + w @ A, change)
+            nis = jnp.where(accept, nis + distance, nis)
+            accepted.append(accept)
+        correction = correction + change
+        head = correction[:dim]
+        return Absorbed(head, P, jnp.stack(accepted), innovation, innovation_std, nis), correction, P
+
+    def _corrected(self, spread: Clones, correction: Float[Array, " all"]) -> Clones:
+        n = self.joint.states_dim
+        changes = correction[self.joint.space.dim :].reshape(-1, n)
+        return eqx.tree_at(lambda s: s.x, spread, jax.vmap(self.joint.system.states.plus)(spread.x, changes))
+
+    def _clone(
+        self,
+        spread: Clones,
+        z: Float[Array, " size"],
+        correction: Float[Array, " all"],
+        sample: Samples,
+        used: Bool[Array, " measured"],
+    ) -> Clones:
+        """The head's states become the newest clone, and the oldest is left out (eq. 13)."""
+        states, n, dim = self.joint.system.states, self.joint.states_dim, self.joint.space.dim
+        if not len(spread.x):
+            return spread
+        x = states.plus(z[: states.size], correction[:n])
+
+        def augmented(a):
+            return jnp.concatenate([a[:dim], a[:n], a[dim:-n]])
+
+        def shifted(new, old):
+            return jnp.concatenate([new[None], old[:-1]])
+
+        return Clones(
+            P=augmented(augmented(spread.P).T),
+            x=shifted(x, spread.x),
+            u=shifted(sample.u, spread.u),
+            y=shifted(sample.y, spread.y),
+            used=shifted(used, spread.used),
+        )
+
+
+def msckf(
+    system: System,
+    *,
+    window: int | None = None,
+    shares: Sequence[float] | None = None,
+    method: Method = "midpoint",
+    **tuning: Any,
+) -> MSCKF:
+    """MSCKF over a System with its default tuning; keywords as in `Tuning.of`.
+
+    window: uses of every measurement, 1 or more; with 1 it is the EKF. shares: of a measurement's information, from its first
+    use to its last; they sum to one, and tell the window. By default each is half of the one before, which loses little
+    to the EKF in following a change: what is used later is known later. Raises SettingError where these do not go together.
+    """
+    joint = Joint(system, method)
+    return MSCKF(joint, Tuning.of(joint, **tuning), jnp.asarray(_shares(window, shares), dtype=float))
+
+
+def _shares(window: int | None, shares: Sequence[float] | None) -> tuple[float, ...]:
+    if shares is None:
+        window = WINDOW if window is None else window
+        if window < 1:
+            raise SettingError(f"a window of {window} holds no measurement; it must be 1 or more")
+        total = 2.0 - 2.0 ** (1 - window)
+        return tuple(2.0**-use / total for use in range(window))
+    if window not in (None, len(shares)):
+        raise SettingError(f"{len(shares)} shares for a window of {window}; give one share for each use")
+    if not shares or min(shares) <= 0 or not math.isclose(sum(shares), 1.0, abs_tol=1e-9):
+        raise SettingError(f"shares {tuple(shares)} must be positive and sum to one")
+    return tuple(shares)
