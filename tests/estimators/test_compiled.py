@@ -197,6 +197,6 @@ def test_what_was_compiled_is_kept_between_runs(monkeypatch, tmp_path):
     (library,) = (tmp_path / "native").iterdir()
     monkeypatch.setattr(compiled, "_known", {})
     monkeypatch.setattr(subprocess, "run", None)
-    monkeypatch.setattr(compiled, "flat_casadi", None)
+    monkeypatch.setattr(compiled, "c_program", None)
     assert_same(run(filter_, samples, engine="c"), before)
     assert [library] == list((tmp_path / "native").iterdir())

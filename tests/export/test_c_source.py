@@ -2,41 +2,46 @@
 
 import ctypes
 
-import casadi as ca
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.export.c_source import CHUNK, c_source
-from rotorid.export.casadi import flat_casadi, scalar_operations, to_casadi
+from rotorid.export.c_source import CHUNK
+from rotorid.export.casadi import scalar_operations
 from rotorid.export.fingerprint import fingerprint
 from rotorid.export.native import BuildError, build, compiler
+from rotorid.export.program import c_program
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler on this machine")
 
 CALL = """#include "num.h"
 #include <string.h>
-void f(const num *x, num *y);
+void f(const num *x, num *y, num *m);
 __attribute__((visibility("default"))) void call(const double *x, double *y) {
-  num a[X], b[Y];
+  num a[X], b[Y], m[M + 1];
   memcpy(a, x, sizeof a);
-  f(a, b);
+  f(a, b, m);
   memcpy(y, b, sizeof b);
 }
 """
 RNG = np.random.default_rng(0)
 
 
-def in_c(function: ca.Function, columns: np.ndarray) -> np.ndarray:
-    """The function of every column (arguments, lanes), computed side by side."""
+def in_c(function, columns: np.ndarray) -> np.ndarray:
+    """A function of one vector that gives one, of every column (arguments, lanes), computed side by side."""
     inputs, lanes = columns.shape
-    outputs = function.numel_out()
-    units = [CALL, *c_source(function, "f")]
-    library = build("".join(units), lambda: units, {"LANES": lanes, "X": inputs, "Y": outputs})
-    x, y = np.ascontiguousarray(columns, float), np.full((outputs, lanes), np.nan)
+    closed, result = jax.make_jaxpr(function, return_shape=True)(np.zeros(inputs))
+    program = c_program(closed, "f")
+    units, sizes = [CALL, *program.units], {"X": inputs, "Y": result.size, "M": program.memory}
+    library = build("".join(units), lambda: units, {"LANES": lanes, **sizes})
+    x, y = np.ascontiguousarray(columns, float), np.full((result.size, lanes), np.nan)
     library.call(*(a.ctypes.data_as(ctypes.c_void_p) for a in (x, y)))
     return y
+
+
+def text_of(function, inputs: int) -> str:
+    return "".join(c_program(jax.make_jaxpr(function)(np.zeros(inputs)), "f").units)
 
 
 FORMULAS = {
@@ -70,7 +75,7 @@ def test_every_operation(name, lanes):
     columns = np.stack([RNG.uniform(-3.0, 3.0, lanes), RNG.uniform(0.1, 3.0, lanes)])
     with np.errstate(all="ignore"):
         want = np.stack([jax.jit(function)(column) for column in columns.T], axis=1)
-    np.testing.assert_allclose(in_c(to_casadi(function, np.zeros(2)), columns), want, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(in_c(function, columns), want, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -81,11 +86,10 @@ def test_numbers_that_are_none_spread_as_in_jax(lanes):
         return jnp.stack([jnp.asarray(v, float) for v in [jnp.maximum(a, b), jnp.minimum(a, b), *chosen]])
 
     values = [np.nan, np.inf, -np.inf, 1.0, -1.0]
-    traced = to_casadi(function, np.zeros(2))
     for a in values:
         for b in values:
             column = np.array([a, b])
-            got = in_c(traced, np.tile(column[:, None], (1, lanes)))
+            got = in_c(function, np.tile(column[:, None], (1, lanes)))
             np.testing.assert_array_equal(
                 got, np.tile(np.asarray(jax.jit(function)(column))[:, None], (1, lanes))
             )
@@ -98,27 +102,24 @@ def test_code_of_many_chunks_hands_numbers_and_truths_on():
             x = x.at[k % 4].set(jnp.sin(x[(k + 1) % 4] + k) + x[k % 4])
         return jnp.stack([early, jnp.where(flag, x[2], early), *x])
 
-    traced = to_casadi(function, np.zeros(4))
-    assert len(c_source(traced, "f")) > 2
+    assert text_of(function, 4).count("void f_0_2(") == 2
     columns = RNG.normal(size=(4, 8))
     want = np.stack([jax.jit(function)(column) for column in columns.T], axis=1)
-    np.testing.assert_allclose(in_c(traced, columns), want, rtol=1e-11)
-    np.testing.assert_array_equal(in_c(traced, columns)[:, 3], in_c(traced, columns[:, 3:4])[:, 0])
+    np.testing.assert_allclose(in_c(function, columns), want, rtol=1e-11)
+    np.testing.assert_array_equal(in_c(function, columns)[:, 3], in_c(function, columns[:, 3:4])[:, 0])
 
 
 def test_equal_work_is_done_once():
     def function(x):
         return jnp.stack([jnp.sin(x[0]) + 1.0, jnp.sin(x[0]) + 1.0, 1.0 + jnp.sin(x[0])])
 
-    text = "".join(c_source(to_casadi(function, np.zeros(1)), "f"))
+    text = text_of(function, 1)
     assert text.count("num_sin(") == 1
     assert text.count(" + ") == 1
 
 
 def test_a_result_may_be_an_argument_or_a_constant():
-    got = in_c(
-        to_casadi(lambda x: jnp.stack([x[1], jnp.float64(2.0), x[0]]), np.zeros(2)), np.array([[5.0], [7.0]])
-    )
+    got = in_c(lambda x: jnp.stack([x[1], jnp.float64(2.0), x[0]]), np.array([[5.0], [7.0]]))
     np.testing.assert_array_equal(got[:, 0], [7.0, 2.0, 5.0])
 
 
@@ -139,14 +140,44 @@ def test_operations_are_counted_with_their_loops():
     assert count(lambda a, b: a @ b, np.zeros((2, 3)), np.zeros((3, 4))) == 24
 
 
-def test_a_flat_function_takes_all_arguments_in_one_column():
-    def function(matrix, flag, tensor):
-        return jnp.where(flag, matrix.T, matrix[:, ::-1].T), jnp.sum(tensor, axis=(0, 2))
+def looping(x):
+    """A scan over rows with a carry of two, constants, a nested scan, and values used before and after."""
+    early, rows = jnp.sin(x[0]) * x[1], x[2:].reshape(20, 5)
 
-    arguments = RNG.normal(size=(2, 3)), np.array([True, False]), RNG.normal(size=(2, 4, 2))
-    flat = flat_casadi(jax.make_jaxpr(function)(*arguments), "flat")
-    got = np.array(flat(np.concatenate([a.ravel() for a in arguments])))[:, 0]
-    np.testing.assert_allclose(got, np.concatenate([np.ravel(y) for y in function(*arguments)]), rtol=1e-14)
+    def turn(carry, row):
+        total, flag = carry
+        inner, seen = jax.lax.scan(
+            lambda c, r: (c * early + jnp.outer(r, row), jnp.sum(c)),
+            jnp.outer(row, row),
+            jnp.outer(jnp.ones(80), row),
+        )
+        total = jnp.where(flag, total + inner[0], total - row)
+        return (jnp.tanh(total), jnp.sum(row) > 0), (seen[-1], inner @ row)
+
+    (total, flag), (seen, products) = jax.lax.scan(turn, (x[2:7], x[0] > 0), rows, reverse=True)
+    return jnp.concatenate(
+        [total, jnp.where(flag, early, -early)[None], seen, products.ravel(), jnp.cos(seen) * x[1]]
+    )
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_long_loops_stay_loops(lanes):
+    columns = 0.3 * RNG.normal(size=(102, lanes))
+    text = text_of(looping, 102)
+    assert text.count("for (int turn") == 2
+    assert text.count(" = t") + text.count(";") < 4000
+    want = np.stack([jax.jit(looping)(column) for column in columns.T], axis=1)
+    np.testing.assert_allclose(in_c(looping, columns), want, rtol=1e-11, atol=1e-13)
+
+
+def test_arguments_lie_one_after_the_other():
+    def function(x):
+        matrix, flag, tensor = x[:6].reshape(2, 3), x[6:8] > 0, x[8:].reshape(2, 4, 2)
+        chosen = jnp.where(flag, matrix.T, matrix[:, ::-1].T)
+        return jnp.concatenate([chosen.ravel(), jnp.sum(tensor, axis=(0, 2))])
+
+    column = RNG.normal(size=24)
+    np.testing.assert_allclose(in_c(function, column[:, None])[:, 0], function(column), rtol=1e-14)
 
 
 def test_a_fingerprint_tells_functions_apart_by_what_they_compute():

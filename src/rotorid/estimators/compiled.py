@@ -21,10 +21,10 @@ from jax.core import Tracer
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, step
-from rotorid.export.c_source import c_source
-from rotorid.export.casadi import UnsupportedPrimitiveError, flat_casadi, scalar_operations
+from rotorid.export.casadi import UnsupportedPrimitiveError
 from rotorid.export.fingerprint import fingerprint
 from rotorid.export.native import FOLDER, BuildError, build, compiler
+from rotorid.export.program import c_program, straight_operations
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
 
@@ -76,7 +76,7 @@ class CompiledEstimator:
             self.fixed, self.sample, self.state = (_layout(tree) for tree in (arrays, sample, state))
             following, (_, self._estimate) = jax.make_jaxpr(advance, return_shape=True)(arrays, sample, state)
         self.estimate = _layout(self._estimate)
-        if max(map(scalar_operations, (first.jaxpr, following.jaxpr))) > MOST_OPERATIONS:
+        if max(map(straight_operations, (first.jaxpr, following.jaxpr))) > MOST_OPERATIONS:
             raise NotCompiledError("its step is too large")
         self.state_at = self.fixed.size + self.sample.size
         self.x_size = self.state_at + self.state.size
@@ -89,22 +89,23 @@ class CompiledEstimator:
         """The compiled code for so many flights side by side. Raises NotCompiledError and BuildError."""
         with self._lock:
             if lanes not in self._libraries:
-                sizes = {
-                    "X_SIZE": self.x_size,
-                    "Y_SIZE": self.state.size + self.estimate.size,
-                    "STATE_SIZE": self.state.size,
-                }
-                self._libraries[lanes] = build(self._key, self._units, {"LANES": lanes, **sizes})
+                self._libraries[lanes] = build(self._key, self._units, {"LANES": lanes})
             return self._libraries[lanes]
 
     def _units(self) -> list[str]:
-        units = [(FOLDER / "runner.c").read_text()]
-        for name, closed in self._programs.items():
-            try:
-                units += c_source(flat_casadi(closed, name), name)
-            except UnsupportedPrimitiveError as error:
-                raise NotCompiledError(str(error)) from error
-        return units
+        try:
+            programs = [c_program(closed, name) for name, closed in self._programs.items()]
+        except UnsupportedPrimitiveError as error:
+            raise NotCompiledError(str(error)) from error
+        sizes = {
+            "X_SIZE": self.x_size,
+            "Y_SIZE": self.state.size + self.estimate.size,
+            "STATE_SIZE": self.state.size,
+            "M_SIZE": max(program.memory for program in programs),
+        }
+        defines = "".join(f"#define {name} {size}\n" for name, size in sizes.items())
+        runner = f"{defines}{(FOLDER / 'runner.c').read_text()}"
+        return [runner, *(unit for program in programs for unit in program.units)]
 
     def run(self, estimator: AbstractEstimator, samples: Samples, *, tunings: bool, workers: int) -> Estimate:
         """Estimates of flights stacked along a first axis, as numpy arrays; tunings: the estimator's leaves bear it too."""
@@ -116,12 +117,14 @@ class CompiledEstimator:
         library = self.library(1 if flights == 1 else LANES)
 
         def part(first: int, last: int) -> None:
-            library.run_flights(
+            done = library.run_flights(
                 *map(ctypes.c_int64, (last - first, steps)),
                 *_table(fixed, first if tunings else None, 1 if tunings else 0),
                 *_table(rows, first, 2),
                 *_table(estimates, first, 2),
             )
+            if not done:
+                raise MemoryError
 
         size = LANES * -(-flights // (LANES * workers))
         spans = [(first, min(first + size, flights)) for first in range(0, flights, size)]
@@ -158,19 +161,22 @@ class CompiledStream:
         ):
             part[...] = leaf
         self._estimate = np.zeros(compiled.estimate.size)
-        self._pointers = [ctypes.c_void_p(a.ctypes.data) for a in (self._x, self._estimate)]
+        self._memory = np.zeros(ctypes.c_long.in_dll(self._library, "memory_size").value)
+        self._at, self._estimate_at, self._memory_at = (
+            ctypes.c_void_p(a.ctypes.data) for a in (self._x, self._estimate, self._memory)
+        )
 
     def start(self, sample: Samples) -> None:
         """The state before a first sample."""
         self._fill(sample)
-        self._library.start(self._pointers[0])
+        self._library.start(self._at, self._memory_at)
 
     def state(self) -> Any:
         return self._compiled.state.unpack(self._x[self._compiled.state_at :].copy())
 
     def step(self, sample: Samples) -> Estimate:
         self._fill(sample)
-        self._library.advance(*self._pointers)
+        self._library.advance(self._at, self._estimate_at, self._memory_at)
         return self._compiled.estimate.unpack(self._estimate.copy())
 
     def _fill(self, sample: Samples) -> None:

@@ -114,12 +114,13 @@ class _Values:
         return self._opposites[mask]
 
 
-def c_source(function: ca.Function, name: str) -> list[str]:
-    """Text of C files that define `void NAME(const num *x, num *y)`, for a function of one column that gives one.
+def c_source(function: ca.Function, name: str, reads: Sequence[str], writes: Sequence[str]) -> list[str]:
+    """Text of C files that define `void NAME(const num *x, num *y, num *m)`, for a function of one column that gives one.
 
-    They include "num.h", which lies beside this file. Raises SettingError for an operation that has no C form.
+    reads, writes: where its arguments come from and its results go, as C expressions ("x[3]", "m[7]"); no place is both. They
+    include "num.h", which lies beside this file. Raises SettingError for an operation that has no C form.
     """
-    values, results = _assigned(function)
+    values, results = _assigned(function, reads)
     order = _needed(values, results)
     chunks = [order[i : i + CHUNK] for i in range(0, max(len(order), 1), CHUNK)]
     home = {value: k for k, chunk in enumerate(chunks) for value in chunk}
@@ -130,17 +131,18 @@ def c_source(function: ca.Function, name: str) -> list[str]:
 
     parts = []
     for k, chunk in enumerate(chunks):
-        written = [(place, v) for place, v in enumerate(results) if home.get(v, 0) == k]
+        written = [(writes[place], v) for place, v in enumerate(results) if home.get(v, 0) == k]
         parts.append(_part(f"{name}_{k}", values, chunk, written, slots))
     declared = "\n".join(f"{_signature(f'{name}_{k}')};" for k in range(len(chunks)))
-    calls = "\n".join(f"  {name}_{k}(x, y, w);" for k in range(len(chunks)))
+    calls = "\n".join(f"  {name}_{k}(x, y, m, w);" for k in range(len(chunks)))
     whole = (
-        f"{declared}\n\nvoid {name}(const num *x, num *y) {{\n  num w[{max(len(slots), 1)}];\n{calls}\n}}\n"
+        f"{declared}\n\nvoid {name}(const num *x, num *y, num *m) {{\n"
+        f"  num w[{max(len(slots), 1)}];\n{calls}\n}}\n"
     )
     return [f'#include "num.h"\n\n{text}' for text in [whole, *parts]]
 
 
-def _assigned(function: ca.Function) -> tuple[_Values, list[int]]:
+def _assigned(function: ca.Function, reads: Sequence[str]) -> tuple[_Values, list[int]]:
     """The function's instructions as single assignments, and the values that are its results."""
     values = _Values()
     work: dict[int, int] = {}
@@ -150,7 +152,7 @@ def _assigned(function: ca.Function) -> tuple[_Values, list[int]]:
         if op == ca.OP_OUTPUT:
             results[into[1]] = values.number(work[function.instruction_input(k)[0]])
         elif op == ca.OP_INPUT:
-            work[into[0]] = values.add(f"x[{function.instruction_input(k)[1]}]")
+            work[into[0]] = values.add(reads[function.instruction_input(k)[1]])
         elif op == ca.OP_CONST:
             work[into[0]] = values.constant(function.instruction_constant(k))
         else:
@@ -170,14 +172,14 @@ def _needed(values: _Values, results: Iterable[int]) -> list[int]:
 
 
 def _signature(name: str) -> str:
-    return f"void {name}(const num *restrict x, num *restrict y, num *restrict w)"
+    return f"void {name}(const num *restrict x, num *restrict y, num *restrict m, num *restrict w)"
 
 
 def _part(
     name: str,
     values: _Values,
     chunk: Sequence[int],
-    written: Sequence[tuple[int, int]],
+    written: Sequence[tuple[str, int]],
     slots: dict[int, int],
 ) -> str:
     """A C function that computes a chunk of the values; what crosses chunks has a slot in w."""
@@ -203,5 +205,5 @@ def _part(
         lines.append(f"const {'mask' if v.truth else 'num'} t{value} = {formula};")
         if value in slots:
             lines.append(f"w[{slots[value]}] = {f'PUT_MASK(t{value})' if v.truth else f't{value}'};")
-    lines += [f"y[{place}] = {named(value)};" for place, value in written]
+    lines += [f"{place} = {named(value)};" for place, value in written]
     return f"{_signature(name)} {{\n  " + "\n  ".join(lines) + "\n}\n"

@@ -20,7 +20,14 @@ import numpy as np
 from rotorid.errors import SettingError
 from rotorid.export.primitives import IN_NUMPY, RULES, UnsupportedPrimitiveError, Value, is_traced
 
-__all__ = ["UnsupportedPrimitiveError", "flat_casadi", "scalar_operations", "to_casadi"]
+__all__ = [
+    "UnsupportedPrimitiveError",
+    "evaluate",
+    "inner_jaxprs",
+    "scalar_operations",
+    "to_casadi",
+    "value_of",
+]
 
 
 def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> ca.Function:
@@ -41,48 +48,24 @@ def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> 
     return ca.Function(name, symbols, outputs, names, [f"out{i}" for i in range(len(outputs))])
 
 
-def flat_casadi(closed: jax.extend.core.ClosedJaxpr, name: str) -> ca.Function:
-    """The CasADi function of a jaxpr that was traced in float64: from one column of all arguments to one of all results.
-
-    They lie one after the other, each in C order. Its arguments beyond numbers and truth values must be unused.
-    """
-    sizes = [_size(v) for v in closed.jaxpr.invars]
-    x = ca.SX.sym("x", sum(sizes))
-    elements, arguments, start = x.elements(), [], 0
-    for variable, size in zip(closed.jaxpr.invars, sizes, strict=True):
-        argument = np.empty(size, dtype=object)
-        argument[:] = elements[start : start + size]
-        arguments.append(argument.reshape(variable.aval.shape) if size else argument)
-        start += size
-    with jax.enable_x64(True):
-        results = _run(closed.jaxpr, closed.consts, arguments)
-    y = [ca.SX(e) for value in results for e in value.ravel().tolist()]
-    return ca.Function(name, [x], [ca.densify(ca.vertcat(*y))])
+def scalar_operations(traced: Any) -> int:
+    """About how many operations on scalars a jaxpr or an equation takes with its loops unrolled, found without unrolling."""
+    if hasattr(traced, "eqns"):
+        return sum(map(scalar_operations, traced.eqns))
+    inner = inner_jaxprs(traced)
+    if inner:
+        return traced.params.get("length", 1) * sum(map(scalar_operations, inner))
+    size = sum(math.prod(v.aval.shape) for v in traced.outvars)
+    if traced.primitive.name == "dot_general":
+        (contracted, _), _ = traced.params["dimension_numbers"]
+        size *= math.prod(traced.invars[0].aval.shape[axis] for axis in contracted)
+    return size
 
 
-def _size(variable: Any) -> int:
-    is_key = jax.numpy.issubdtype(variable.aval.dtype, jax.dtypes.extended)
-    return 0 if is_key else math.prod(variable.aval.shape)
-
-
-def scalar_operations(jaxpr: Any) -> int:
-    """About how many operations on scalars a jaxpr takes when its loops are unrolled, found without unrolling them."""
-    total = 0
-    for equation in jaxpr.eqns:
-        inner = [
-            getattr(j, "jaxpr", j)
-            for j in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr)
-            if _is_jaxpr(j)
-        ]
-        if inner:
-            total += equation.params.get("length", 1) * sum(map(scalar_operations, inner))
-        else:
-            size = sum(math.prod(v.aval.shape) for v in equation.outvars)
-            if equation.primitive.name == "dot_general":
-                (contracted, _), _ = equation.params["dimension_numbers"]
-                size *= math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
-            total += size
-    return total
+def inner_jaxprs(equation: Any, *, closed: bool = False) -> list[Any]:
+    """The jaxprs among an equation's parameters, or those of them that come with their constants."""
+    found = jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr)
+    return [j if closed else getattr(j, "jaxpr", j) for j in found if _is_jaxpr(j)]
 
 
 def _is_jaxpr(value: Any) -> bool:
@@ -93,31 +76,36 @@ def _run(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> li
     """Evaluate a jaxpr on traced values."""
     known: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
     known |= zip(jaxpr.invars, arguments, strict=True)
-
-    def read(atom: Any) -> Value:
-        return np.asarray(atom.val) if isinstance(atom, jax.extend.core.Literal) else known[atom]
-
     for equation in jaxpr.eqns:
-        inputs = [read(atom) for atom in equation.invars]
-        rule = RULES.get(equation.primitive.name)
-        traced = any(map(is_traced, inputs))
-        if rule is not None and (traced or rule.always):
-            outputs = rule.apply(_run, equation, *inputs)
-        elif not traced and equation.primitive.name in IN_NUMPY:
-            outputs = IN_NUMPY[equation.primitive.name](*inputs)
-        elif not traced and equation.primitive.name == "convert_element_type":
-            outputs = inputs[0].astype(equation.params["new_dtype"])
-        elif not traced:
-            outputs = equation.primitive.bind(*inputs, **equation.params)
-        else:
-            raise UnsupportedPrimitiveError(
-                f"the JAX primitive {equation.primitive.name!r} has no CasADi counterpart in rotorid: "
-                "write the function without it, or add a rule to rotorid.export.primitives"
-            )
-        outputs = outputs if equation.primitive.multiple_results else [outputs]
-        for variable, output in zip(equation.outvars, outputs, strict=True):
-            known[variable] = _fold(output, variable.aval)
-    return [read(atom) for atom in jaxpr.outvars]
+        outputs = evaluate(equation, [value_of(atom, known) for atom in equation.invars])
+        known |= zip(equation.outvars, outputs, strict=True)
+    return [value_of(atom, known) for atom in jaxpr.outvars]
+
+
+def value_of(atom: Any, known: dict[Any, Value]) -> Value:
+    """The value of a variable or of a literal."""
+    return np.asarray(atom.val) if isinstance(atom, jax.extend.core.Literal) else known[atom]
+
+
+def evaluate(equation: Any, inputs: Sequence[Value]) -> list[Value]:
+    """The outputs of one equation of a jaxpr on traced values."""
+    rule = RULES.get(equation.primitive.name)
+    traced = any(map(is_traced, inputs))
+    if rule is not None and (traced or rule.always):
+        outputs = rule.apply(_run, equation, *inputs)
+    elif not traced and equation.primitive.name in IN_NUMPY:
+        outputs = IN_NUMPY[equation.primitive.name](*inputs)
+    elif not traced and equation.primitive.name == "convert_element_type":
+        outputs = inputs[0].astype(equation.params["new_dtype"])
+    elif not traced:
+        outputs = equation.primitive.bind(*inputs, **equation.params)
+    else:
+        raise UnsupportedPrimitiveError(
+            f"the JAX primitive {equation.primitive.name!r} has no CasADi counterpart in rotorid: "
+            "write the function without it, or add a rule to rotorid.export.primitives"
+        )
+    outputs = outputs if equation.primitive.multiple_results else [outputs]
+    return [_fold(output, variable.aval) for variable, output in zip(equation.outvars, outputs, strict=True)]
 
 
 def _fold(value: Any, aval: Any) -> Value:

@@ -1,14 +1,17 @@
 /* A filter over flights, LANES of them side by side, and sample by sample.
 
    Its numbers lie in two columns:  x = [fixed, sample, state],  y = [state, estimate].
-   init: [fixed, sample] -> state.  step: x -> y. */
+   init: [fixed, sample] -> state.  step: x -> y.  m is their memory. */
 #include "num.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define SEEN __attribute__((visibility("default")))
 
-void init(const num *x, num *y);
-void step(const num *x, num *y);
+SEEN const long memory_size = M_SIZE;
+
+void init(const num *x, num *y, num *m);
+void step(const num *x, num *y, num *m);
 
 enum kind { FLOAT, INTEGER, TRUTH };
 
@@ -52,31 +55,34 @@ static void scatter(const num *y, const leaf *leaves, int64_t n, int64_t flight,
         set(&leaves[j], (flight + lane) * leaves[j].flight + k * leaves[j].step + i, LANE(*y, lane));
 }
 
-/* Estimates after every sample of every flight. */
-SEEN void run_flights(int64_t flights, int64_t steps, int64_t n_fixed, const leaf *fixed, int64_t n_samples,
+/* Estimates after every sample of every flight. Whether there was memory for it. */
+SEEN int run_flights(int64_t flights, int64_t steps, int64_t n_fixed, const leaf *fixed, int64_t n_samples,
                  const leaf *samples, int64_t n_estimates, const leaf *estimates) {
-  num x[X_SIZE], y[Y_SIZE];
+  num x[X_SIZE], y[Y_SIZE], *m = aligned_alloc(sizeof(num), (M_SIZE + 1) * sizeof(num));
+  if (!m) return 0;
   for (int64_t flight = 0; flight < flights; flight += LANES) {
     num *sample = gather(x, fixed, n_fixed, flight, flights, 0);
     num *state = gather(sample, samples, n_samples, flight, flights, 0);
-    init(x, state);
+    init(x, state, m);
     for (int64_t k = 0; k < steps; k++) {
       gather(sample, samples, n_samples, flight, flights, k);
-      step(x, y);
+      step(x, y, m);
       memcpy(state, y, STATE_SIZE * sizeof(num));
       scatter(y + STATE_SIZE, estimates, n_estimates, flight, flights, k);
     }
   }
+  free(m);
+  return 1;
 }
 
 #if LANES == 1
 /* The state before the first sample. */
-SEEN void start(double *x) { init(x, x + X_SIZE - STATE_SIZE); }
+SEEN void start(double *x, double *m) { init(x, x + X_SIZE - STATE_SIZE, m); }
 
 /* One more sample: the state in x moves on, and the estimate is written. */
-SEEN void advance(double *x, double *estimate) {
+SEEN void advance(double *x, double *estimate, double *m) {
   double y[Y_SIZE];
-  step(x, y);
+  step(x, y, m);
   memcpy(x + X_SIZE - STATE_SIZE, y, STATE_SIZE * sizeof(double));
   memcpy(estimate, y + STATE_SIZE, (Y_SIZE - STATE_SIZE) * sizeof(double));
 }

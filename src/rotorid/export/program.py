@@ -1,0 +1,249 @@
+"""A traced function as a C program: straight-line code, with the long loops of `jax.lax.scan` kept as loops.
+
+    x ──> part 0 ──> m ──> for k: [ slice of m ──> body ──> carry in m ] ──> part 1 ──> y
+
+What a loop needs, and what outlives one, waits in the memory m: whatever is computed before a loop is written there, and
+read back as if it were an argument. A loop's body is a program in turn. Short loops are unrolled, so that what is known
+in some of their turns is folded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import jax
+import jax.extend
+import numpy as np
+
+from rotorid.export.c_source import c_source
+from rotorid.export.casadi import evaluate, inner_jaxprs, scalar_operations, value_of
+from rotorid.export.primitives import Value, is_traced
+
+LOOPED = 4_000
+"""A scan of more scalar operations, all turns together, stays a loop."""
+
+_CALLS = (
+    "jit",
+    "pjit",
+    "closed_call",
+    "core_call",
+    "remat",
+    "checkpoint",
+    "remat2",
+    "custom_jvp_call",
+    "custom_vjp_call",
+)
+
+
+@dataclasses.dataclass
+class _Frame:
+    """A jaxpr under way: its values so far, and where it is."""
+
+    jaxpr: Any
+    known: dict[Any, Value]
+    at: int = 0
+
+    def live(self) -> list[Any]:
+        """Variables that are used after the present equation."""
+        later = [a for equation in self.jaxpr.eqns[self.at + 1 :] for a in equation.invars]
+        atoms = [a for a in [*later, *self.jaxpr.outvars] if not isinstance(a, jax.extend.core.Literal)]
+        return [v for v in dict.fromkeys(atoms) if v in self.known]
+
+
+@dataclasses.dataclass
+class CProgram:
+    """units: C files that define `void NAME(const num *x, num *y, num *m)`. memory: numbers that m holds."""
+
+    units: list[str]
+    memory: int
+
+
+def c_program(closed: jax.extend.core.ClosedJaxpr, name: str) -> CProgram:
+    """The C program of a jaxpr that was traced in float64: from one column of all arguments to one of all results.
+
+    They lie one after the other, each in C order. Arguments that are neither numbers nor truth values must be unused. Raises
+    UnsupportedPrimitiveError for a primitive without a rule.
+    """
+    with jax.enable_x64(True):
+        return _Writer(name).whole(closed)
+
+
+def straight_operations(jaxpr: Any) -> int:
+    """About how many scalar operations the program has, a loop's body counted once."""
+    total = 0
+    for equation in jaxpr.eqns:
+        inner = inner_jaxprs(equation)
+        if (inner and _is_loop(equation)) or (inner and equation.primitive.name in _CALLS):
+            total += sum(map(straight_operations, inner))
+        else:
+            total += scalar_operations(equation)
+    return total
+
+
+class _Writer:
+    """Writes one program."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._units: list[str] = []
+        self._declared: list[str] = []
+        self._lines: list[str] = []
+        self._frames: list[_Frame] = []
+        self._memory = 0
+
+    def whole(self, closed: Any) -> CProgram:
+        arguments, start = [], 0
+        for variable in closed.jaxpr.invars:
+            shape = variable.aval.shape
+            if jax.numpy.issubdtype(variable.aval.dtype, jax.dtypes.extended):
+                arguments.append(np.empty(0, dtype=object))
+                continue
+            arguments.append(_symbols("x", start, shape))
+            start += math.prod(shape)
+        results = self._block(closed.jaxpr, closed.consts, arguments)
+        self._part([e for value in results for e in value.ravel().tolist()], "y", 0)
+        declared, body = "\n".join(self._declared), "\n".join(self._lines)
+        head = f'#include "num.h"\n#include <string.h>\n\n{declared}\n\n'
+        text = f"{head}void {self._name}(const num *x, num *y, num *m) {{\n{body}\n}}\n"
+        return CProgram([text, *self._units], self._memory)
+
+    def _block(self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
+        """The results of a jaxpr; code is written where a loop asks for it."""
+        known: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
+        frame = _Frame(jaxpr, known | dict(zip(jaxpr.invars, arguments, strict=True)))
+        self._frames.append(frame)
+        for frame.at, equation in enumerate(jaxpr.eqns):
+            inputs = [value_of(atom, frame.known) for atom in equation.invars]
+            if _is_loop(equation) and any(map(is_traced, inputs)):
+                outputs = self._loop(equation, inputs)
+            elif equation.primitive.name in _CALLS and _holds_loop(equation):
+                (inner,) = inner_jaxprs(equation, closed=True)
+                outputs = self._block(inner.jaxpr, inner.consts, inputs)
+            else:
+                outputs = evaluate(equation, inputs)
+            frame.known |= zip(equation.outvars, outputs, strict=True)
+        self._frames.pop()
+        return [value_of(atom, frame.known) for atom in jaxpr.outvars]
+
+    def _loop(self, equation: Any, inputs: list[Value]) -> list[Value]:
+        p = equation.params
+        n, m, turns, body = p["num_consts"], p["num_consts"] + p["num_carry"], p["length"], p["jaxpr"]
+        carry, xs = inputs[n:m], inputs[m:]
+        row = sum(x.size // turns for x in xs)
+        carry_at, xs_at = self._reserve(sum(c.size for c in carry)), self._reserve(turns * row)
+        rows = [x.reshape(turns, -1).astype(object) for x in xs]
+        constants = self._settle(inputs[:n])
+        self._part([e for c in carry for e in c.ravel().tolist()], "m", carry_at)
+        self._part([e for k in range(turns) for r in rows for e in r[k].tolist()], "m", xs_at)
+
+        outer, self._frames, lines, self._lines = self._frames, [], self._lines, []
+        slot = self._reserve(row)
+        parts, start = [], slot
+        for x in xs:
+            parts.append(_symbols("m", start, x.shape[1:]))
+            start += x.size // turns
+        carried, start = [], carry_at
+        for c in carry:
+            carried.append(_symbols("m", start, c.shape))
+            start += c.size
+        results = self._block(body.jaxpr, body.consts, [*constants, *carried, *parts])
+        new, made = results[: p["num_carry"]], results[p["num_carry"] :]
+        made_row = sum(y.size for y in made)
+        new_at, made_at, all_at = (
+            self._reserve(size) for size in (sum(c.size for c in new), made_row, turns * made_row)
+        )
+        self._part([e for value in new for e in value.ravel().tolist()], "m", new_at)
+        self._part([e for value in made for e in value.ravel().tolist()], "m", made_at)
+        inside, self._frames, self._lines = self._lines, outer, lines
+
+        counter = f"turn{len(self._declared)}"
+        index = f"({turns - 1} - {counter})" if p["reverse"] else counter
+        self._lines += [
+            f"for (int {counter} = 0; {counter} < {turns}; {counter}++) {{",
+            *_copied(slot, f"{xs_at} + {index} * {row}", row),
+            *inside,
+            *_copied(carry_at, new_at, sum(c.size for c in new)),
+            *_copied(f"{all_at} + {index} * {made_row}", made_at, made_row),
+            "}",
+        ]
+        table = _symbols("m", all_at, (turns, made_row))
+        stacked, column = [], 0
+        for y in made:
+            stacked.append(table[:, column : column + y.size].reshape(turns, *y.shape))
+            column += y.size
+        return [*carried, *stacked]
+
+    def _settle(self, values: list[Value]) -> list[Value]:
+        """Write down what has been computed and is used later; the values, read back from there."""
+        live = [(frame, v) for frame in self._frames for v in frame.live()]
+        everything = [*values, *(frame.known[v] for frame, v in live)]
+        computed = {
+            e.element_hash(): e
+            for value in everything
+            if is_traced(value)
+            for e in value.ravel().tolist()
+            if isinstance(e, ca.SX) and not e.is_symbolic() and not e.is_constant()
+        }
+        at = self._reserve(len(computed))
+        self._part(list(computed.values()), "m", at)
+        stored = dict(zip(computed, _symbols("m", at, (len(computed),)), strict=True))
+
+        def read_back(value: Value) -> Value:
+            if not is_traced(value):
+                return value
+            flat = np.empty(value.size, dtype=object)
+            for i, e in enumerate(value.ravel().tolist()):
+                flat[i] = stored.get(e.element_hash(), e) if isinstance(e, ca.SX) else e
+            return flat.reshape(value.shape)
+
+        for frame, v in live:
+            frame.known[v] = read_back(frame.known[v])
+        return [read_back(value) for value in values]
+
+    def _part(self, elements: list[Any], target: str, at: int) -> None:
+        """Straight-line code that writes elements, one after the other."""
+        if not elements:
+            return
+        results = ca.vertcat(*map(ca.SX, elements))
+        symbols = ca.symvar(results)
+        name = f"{self._name}_{len(self._declared)}"
+        function = ca.Function(
+            "part", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [ca.densify(results)]
+        )
+        writes = [f"{target}[{at + i}]" for i in range(len(elements))]
+        self._units += c_source(function, name, [s.name() for s in symbols], writes)
+        self._declared.append(f"void {name}(const num *x, num *y, num *m);")
+        self._lines.append(f"{name}(x, y, m);")
+
+    def _reserve(self, size: int) -> int:
+        at = self._memory
+        self._memory += size
+        return at
+
+
+def _symbols(where: str, at: int, shape: Sequence[int]) -> Value:
+    """Scalars that stand for numbers in C, by their names."""
+    flat = np.empty(math.prod(shape), dtype=object)
+    for i in range(flat.size):
+        flat[i] = ca.SX.sym(f"{where}[{at + i}]")
+    return flat.reshape(shape)
+
+
+def _copied(to: Any, source: Any, size: int) -> list[str]:
+    return [f"memcpy(m + {to}, m + {source}, {size} * sizeof(num));"] if size else []
+
+
+def _is_loop(equation: Any) -> bool:
+    return equation.primitive.name == "scan" and scalar_operations(equation) > LOOPED
+
+
+def _holds_loop(equation: Any) -> bool:
+    return any(
+        _is_loop(e) or (e.primitive.name in _CALLS and _holds_loop(e))
+        for jaxpr in inner_jaxprs(equation)
+        for e in jaxpr.eqns
+    )
