@@ -94,6 +94,43 @@ def test_motor_lag_drag_and_wind():
     np.testing.assert_allclose(np.diff(v, axis=0) / 0.01, mean, atol=5e-2)
 
 
+def test_gusts_act_by_drag_and_are_told():
+    plant = Plant(drag=0.3, wind=(3.0, 0.0, 0.0), gusts=(1.0, 1.0, 0.5), gust_times=(2.0, 2.0, 0.5))
+    f = flown(plant=plant)
+    log = simulate("lemniscate", "sine", 1, duration=4.0, plant=plant)
+    np.testing.assert_array_equal(log["true_wind"].values, f.wind)
+    np.testing.assert_allclose(log["true_force"].values, 0.3 * (f.wind - f.states[:, 7:10]), atol=1e-12)
+    assert np.ptp(f.wind, axis=0).min() > 0.5
+    v, mass = f.states[:, 7:10], f.mass[:, None]
+    along_z = Rotation.from_quat(f.states[:, :4], scalar_first=True).apply(
+        np.outer(f.inputs[:, 0], [0.0, 0.0, 1.0])
+    )
+    acceleration = (along_z + 0.3 * (f.wind - v)) / mass + GRAVITY
+    turning = (
+        np.abs(np.diff(f.inputs[:, 0])) > 0.05
+    )  # where the thrust jumps, the mean of two rows is not the one held
+    mean = (acceleration[1:] + acceleration[:-1]) / 2.0
+    np.testing.assert_allclose((np.diff(v, axis=0) / 0.01)[~turning], mean[~turning], atol=5e-2)
+    assert "true_wind" not in simulate("loop", duration=0.5, plant=Plant(wind=(3.0, 0.0, 0.0)))
+
+
+def test_rotors_deliver_what_they_can_of_the_commanded_thrust():
+    limits = (5.0, 11.0)
+    at_once = Plant(thrust_limits=limits)
+    f = flown(plant=at_once)
+    assert f.inputs[:, 0].max() > 12.0
+    log = simulate(
+        "lemniscate", "sine", 1, duration=4.0, plant=at_once, sensors=Sensors(specific_force_noise=0.0)
+    )
+    delivered = np.clip(np.concatenate([f.inputs[:1, 0], f.inputs[:-1, 0]]), *limits)
+    np.testing.assert_allclose(log["specific_force"].values[:, 2], delivered / f.mass, atol=1e-9)
+    np.testing.assert_array_equal(log["thrust"].values[:, 0], f.inputs[:, 0])
+    slow = flown(plant=Plant(thrust_limits=limits, motor_time_constant=0.05))
+    thrust, wanted = slow.states[:, 10], np.clip(slow.inputs[:, 0], *limits)
+    after = wanted + (thrust - wanted) * np.exp(-0.01 / 0.05)
+    np.testing.assert_allclose(thrust[1:], after[:-1], atol=1e-8)
+
+
 def test_equal_arguments_give_equal_bits_whatever_jax_is_set_to():
     a = simulate("random", "steps", 7, duration=2.0)
     with jax.enable_x64(True):
@@ -171,3 +208,7 @@ def test_wrong_settings_are_named():
         Sensors(dropout=1.0)
     with pytest.raises(SettingError, match="motor_time_constant"):
         Plant(motor_time_constant=0.001)
+    with pytest.raises(SettingError, match="gusts"):
+        Plant(gust_times=(1.0, 0.0, 1.0))
+    with pytest.raises(SettingError, match="thrust_limits"):
+        Plant(thrust_limits=(18.0, 1.0))

@@ -27,6 +27,7 @@ from rotorid.simulation.plant import STEP, Plant, flight_interval, plant_outputs
 from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS, mass_profile
 from rotorid.simulation.sensors import MEASURED, Noise, Sensors, draw, state_plus
 from rotorid.simulation.trajectories import RATE, TRAJECTORIES, Reference, reference
+from rotorid.simulation.wind import draw_wind
 
 MAXIMUM_THRUST = 20.0
 """Limit on the commanded thrust, N: about twice the nominal weight."""
@@ -37,6 +38,7 @@ MAXIMUM_BODY_RATE = 6.0
 _CONTROL_EVERY = 2  # rows
 _HORIZON = 20  # steps
 _HORIZON_ROWS = 5  # rows a step of the horizon
+_GUSTS = 4  # stream of random numbers, after those of the sensors
 
 STEPS = round(1.0 / (RATE * STEP))
 """Steps of the plant in a row."""
@@ -47,14 +49,15 @@ class Flown:
     """The truth of a flight, one row every 1 / RATE seconds.
 
     states: packed as `BareMultirotor.states`, then the thrust where the plant has motor lag. inputs: thrust
-    (N) and body rate (rad/s) applied from the row on. mass: kg. solve_seconds: of each control. failures:
-    controls that were not solved.
+    (N) and body rate (rad/s) applied from the row on. mass: kg. wind: m/s, world. solve_seconds: of each control.
+    failures: controls that were not solved.
     """
 
     times: Float64[np.ndarray, " n"]
     states: Float64[np.ndarray, "n states"]
     inputs: Float64[np.ndarray, "n 4"]
     mass: Float64[np.ndarray, " n"]
+    wind: Float64[np.ndarray, "n 3"]
     solve_seconds: Float64[np.ndarray, " controls"]
     failures: int
 
@@ -73,7 +76,7 @@ def simulate(
     trajectory: one of `TRAJECTORIES`. mass_profile: one of `MASS_PROFILES`. seed: of sizes, speeds, masses
     and noise. duration: s. The flight has the signals position, velocity, attitude, body_rate, thrust and
     true_mass; specific_force and rotor_command where the sensors have them; true_force (of the air) where the
-    plant has drag.
+    plant has drag, and true_wind where it has wind too.
     """
     flown, noise = fly(trajectory, mass_profile, seed, duration=duration, sensors=sensors, plant=plant)
     return log(flown, noise, sensors, plant, name=f"{trajectory}-{mass_profile}-{seed}")
@@ -92,8 +95,14 @@ def fly(
     fine = STEP * (np.arange(rows * STEPS) + 0.5)
     masses = mass_profile(profile, seed, fine, duration).reshape(rows, STEPS)
     mass = mass_profile(profile, seed, np.arange(rows) / RATE, duration)
-    noise = draw(sensors, rows, [seed, TRAJECTORIES.index(trajectory), MASS_PROFILES.index(profile)])
-    return follow(wanted, mass, masses, noise, plant), noise
+    stream = [seed, TRAJECTORIES.index(trajectory), MASS_PROFILES.index(profile)]
+    noise = draw(sensors, rows, stream)
+    return follow(wanted, mass, masses, noise, plant, wind_of(plant, rows, stream)), noise
+
+
+def wind_of(plant: Plant, rows: int, seed: list[int]) -> Float64[np.ndarray, "{rows}+1 3"]:
+    """The wind of a flight of that many rows, and of one row more; m/s, world."""
+    return draw_wind(plant.wind, plant.gusts, plant.gust_times, rows + 1, 1.0 / RATE, [*seed, _GUSTS])
 
 
 def follow(
@@ -102,13 +111,15 @@ def follow(
     masses: Float64[np.ndarray, "n steps"],
     noise: Noise,
     plant: Plant,
+    wind: Float64[np.ndarray, "n+1 3"],
 ) -> Flown:
     """Fly a reference, which must reach a horizon beyond the last row. mass: kg in each row. masses: in each
-    plant step."""
+    plant step. wind: m/s, world, in each row and the one after; straight between rows."""
     controller, interval, plus = _controller(), flight_interval(plant, STEPS), state_plus()
     target_states = np.column_stack([wanted.attitude, wanted.position, wanted.velocity])
     target_inputs = np.column_stack([wanted.thrust, wanted.body_rate])
     window = _HORIZON_ROWS * np.arange(_HORIZON + 1)
+    part = ((np.arange(STEPS) + 0.5) / STEPS)[:, None]
     lagging = plant.motor_time_constant > 0
     x = np.concatenate([target_states[0], [mass[0] / NOMINAL_MASS * target_inputs[0, 0]] if lagging else []])
     plan: Plan | None = None
@@ -129,10 +140,10 @@ def follow(
             seconds.append(plan.seconds)
         states.append(x)
         inputs.append(u)
-        x = np.asarray(interval(x, u, masses[k])).ravel()
-    return Flown(
-        np.arange(len(mass)) / RATE, np.array(states), np.array(inputs), mass, np.array(seconds), failures
-    )
+        winds = wind[k] + part * (wind[k + 1] - wind[k])
+        x = np.asarray(interval(x, u, masses[k], winds.T)).ravel()
+    times = np.arange(len(mass)) / RATE
+    return Flown(times, np.array(states), np.array(inputs), mass, wind[:-1], np.array(seconds), failures)
 
 
 def log(flown: Flown, noise: Noise, sensors: Sensors, plant: Plant, *, name: str) -> Flight:
@@ -157,12 +168,14 @@ def log(flown: Flown, noise: Noise, sensors: Sensors, plant: Plant, *, name: str
             np.repeat(flown.inputs[:, :1] / MAXIMUM_THRUST, 4, axis=1),
             "simulated, equal shares",
         )
-    outputs = plant_outputs(plant).map(n)(flown.states.T, before.T, flown.mass[None])
+    outputs = plant_outputs(plant).map(n)(flown.states.T, before.T, flown.mass[None], flown.wind.T)
     specific_force, force = (np.asarray(y).T for y in outputs)
     if sensors.specific_force_noise is not None:
         add("specific_force", specific_force + noise.specific_force, "simulated, with noise")
     if plant.drag:
         add("true_force", force, "simulated truth")
+    if plant.windy:
+        add("true_wind", flown.wind, "simulated truth")
     add("true_mass", flown.mass, "simulated truth")
     notes = (f"the controller kept its last plan {flown.failures} times",) if flown.failures else ()
     return Flight(

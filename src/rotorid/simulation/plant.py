@@ -1,9 +1,9 @@
-"""The vehicle that is flown: the bare multirotor, with motor lag, drag and wind where asked for.
+"""The vehicle that is flown: the bare multirotor, with motor lag, limits of the thrust, drag and wind where asked for.
 
-    v' = (R(q) (0, 0, T) + f) / m + g,     f = k (w - v),     T' = (T_c - T) / tau     (tau = 0: T = T_c)
+    v' = (R(q) (0, 0, T) + f) / m + g,     f = k (w - v),     T' = (T_d - T) / tau     (tau = 0: T = T_d)
 
-integrated by fourth-order Runge-Kutta steps of a millisecond with the true mass, as compiled CasADi functions
-of the same `BareMultirotor` that the estimators use.
+T_d is the commanded thrust T_c, or what the rotors can deliver of it. Integrated by fourth-order Runge-Kutta steps of a
+millisecond with the true mass and wind, as compiled CasADi functions of the same `BareMultirotor` that the estimators use.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from rotorid.geometry.spaces import Scalar, Space, Vector
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.system import Parameter, System, Values
 from rotorid.numerics import integrators
+from rotorid.simulation.wind import Axes
 
 STEP = 0.001
 """Length of an integration step, s."""
@@ -32,20 +33,40 @@ STEP = 0.001
 class Plant:
     """What acts on the simulated vehicle beside thrust and weight; by default nothing.
 
-    motor_time_constant: tau, s. drag: k, N s/m, the same in all directions. wind: w, m/s, world.
+    motor_time_constant: tau, s. drag: k, N s/m, the same in all directions. wind: mean of w, m/s, world. gusts: standard
+    deviation of w along x, y, z, m/s. gust_times: their time constants, s (see `rotorid.simulation.wind`). thrust_limits:
+    least and greatest thrust that the rotors deliver, N, whatever is commanded; None: no limits. Wind acts by drag only.
     """
 
     motor_time_constant: float = 0.0
     drag: float = 0.0
-    wind: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    wind: Axes = (0.0, 0.0, 0.0)
+    gusts: Axes = (0.0, 0.0, 0.0)
+    gust_times: Axes = (1.0, 1.0, 1.0)
+    thrust_limits: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.motor_time_constant < 0 or self.drag < 0:
             raise SettingError("plant: motor_time_constant (s) and drag (N s/m) must be 0 or more")
+        if min(self.gusts) < 0 or min(self.gust_times) <= 0:
+            raise SettingError("plant: gusts (m/s) must be 0 or more, and gust_times (s) positive")
+        if self.thrust_limits and not 0 <= self.thrust_limits[0] < self.thrust_limits[1]:
+            raise SettingError("plant: thrust_limits (N) are the least and the greatest thrust, 0 or more")
         if 0 < self.motor_time_constant < 2 * STEP:
             raise SettingError(
                 f"plant: a motor_time_constant below {2 * STEP:g} s cannot be integrated; take 0 for none"
             )
+
+    @property
+    def windy(self) -> bool:
+        """Whether the air moves, and the vehicle feels it."""
+        return self.drag > 0 and any((*self.wind, *self.gusts))
+
+    def without_wind(self) -> Plant:
+        """The plant that is compiled once, whatever the wind."""
+        return dataclasses.replace(
+            self, wind=(0.0, 0.0, 0.0), gusts=(0.0, 0.0, 0.0), gust_times=(1.0, 1.0, 1.0)
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +74,7 @@ class PlantModel(System):
     """The plant as a System, with the thrust (N) among its states where the motors lag."""
 
     states: Space = BareMultirotor.states
+    thrust_limits: tuple[float, float] | None = None
 
     inputs = BareMultirotor.inputs
     outputs = Space.of(specific_force=Vector(3, "m/s^2", frame="body"), force=Vector(3, "N", frame="world"))
@@ -63,15 +85,19 @@ class PlantModel(System):
         Parameter("motor_time_constant", 0.0, unit="s"),
     )
 
+    def _delivered(self, u: Values) -> Float[Array, ""]:
+        """T_d."""
+        return jnp.clip(u["thrust"], *self.thrust_limits) if self.thrust_limits else u["thrust"]
+
     def _thrust(self, x: Values, u: Values) -> Float[Array, ""]:
-        return x["thrust"] if "thrust" in x else u["thrust"]
+        return x["thrust"] if "thrust" in x else self._delivered(u)
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
         thrust = self._thrust(x, u)
         rates = dict(BareMultirotor().dynamics(x, {**u, "thrust": thrust}, p))
         rates["velocity"] = rates["velocity"] + self._air_force(x, p) / p["mass"]
         if "thrust" in x:
-            rates["thrust"] = (u["thrust"] - thrust) / p["motor_time_constant"]
+            rates["thrust"] = (self._delivered(u) - thrust) / p["motor_time_constant"]
         return rates
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
@@ -85,13 +111,22 @@ class PlantModel(System):
         return p["drag"] * (p["wind"] - x["velocity"])
 
 
-@functools.cache
 def flight_interval(plant: Plant, steps: int) -> ca.Function:
-    """(x, u, masses) -> x after `steps` steps of `STEP` with u held and one mass (kg) a step."""
+    """(x, u, masses, winds) -> x after `steps` steps of `STEP` with u held, one mass (kg) and wind (m/s, world) a step."""
+    return _flight_interval(plant.without_wind(), steps)
+
+
+def plant_outputs(plant: Plant) -> ca.Function:
+    """(x, u, mass, wind) -> specific force (m/s^2, body) and force of the air (N, world)."""
+    return _plant_outputs(plant.without_wind())
+
+
+@functools.cache
+def _flight_interval(plant: Plant, steps: int) -> ca.Function:
     system, space, inputs = _model(plant)
 
-    def step(x, u, mass):
-        p = _values(plant, mass)
+    def step(x, u, mass, wind):
+        p = _values(plant, mass, wind)
         return integrators.step(
             space,
             lambda x: space.pack_tangent(system.dynamics(space.unpack(x), inputs.unpack(u), p)),
@@ -99,31 +134,34 @@ def flight_interval(plant: Plant, steps: int) -> ca.Function:
             STEP,
         )
 
-    one = to_casadi(step, np.array(space.initial()), np.zeros(inputs.size), 1.0, name="step")
-    x, u, masses = ca.MX.sym("x", space.size), ca.MX.sym("u", inputs.size), ca.MX.sym("masses", 1, steps)
-    last = one.mapaccum("interval", steps)(x, ca.repmat(u, 1, steps), masses)[:, -1]
-    return ca.Function("interval", [x, u, masses], [last])
+    one = to_casadi(step, np.array(space.initial()), np.zeros(inputs.size), 1.0, np.zeros(3), name="step")
+    x, u = ca.MX.sym("x", space.size), ca.MX.sym("u", inputs.size)
+    masses, winds = ca.MX.sym("masses", 1, steps), ca.MX.sym("winds", 3, steps)
+    last = one.mapaccum("interval", steps)(x, ca.repmat(u, 1, steps), masses, winds)[:, -1]
+    return ca.Function("interval", [x, u, masses, winds], [last])
 
 
 @functools.cache
-def plant_outputs(plant: Plant) -> ca.Function:
-    """(x, u, mass) -> specific force (m/s^2, body) and force of the air (N, world)."""
+def _plant_outputs(plant: Plant) -> ca.Function:
     system, space, inputs = _model(plant)
 
-    def outputs(x, u, mass):
-        y = system.observe(space.unpack(x), inputs.unpack(u), _values(plant, mass))
+    def outputs(x, u, mass, wind):
+        y = system.observe(space.unpack(x), inputs.unpack(u), _values(plant, mass, wind))
         return y["specific_force"], y["force"]
 
-    return to_casadi(outputs, np.array(space.initial()), np.zeros(inputs.size), 1.0, name="outputs")
+    return to_casadi(
+        outputs, np.array(space.initial()), np.zeros(inputs.size), 1.0, np.zeros(3), name="outputs"
+    )
 
 
 def _model(plant: Plant) -> tuple[PlantModel, Space, Space]:
     states = BareMultirotor.states
     if plant.motor_time_constant > 0:
         states = Space((*states.blocks, ("thrust", Scalar("N", frame="body z"))))
-    return PlantModel(states), states, PlantModel.inputs
+    return PlantModel(states, plant.thrust_limits), states, PlantModel.inputs
 
 
-def _values(plant: Plant, mass: Float[Array, ""]) -> Values:
-    constants = {"drag": plant.drag, "wind": plant.wind, "motor_time_constant": plant.motor_time_constant}
-    return {"mass": mass} | {name: jnp.asarray(value, dtype=float) for name, value in constants.items()}
+def _values(plant: Plant, mass: Float[Array, ""], wind: Float[Array, " 3"]) -> Values:
+    constants = {"drag": plant.drag, "motor_time_constant": plant.motor_time_constant}
+    fixed = {name: jnp.asarray(value, dtype=float) for name, value in constants.items()}
+    return {"mass": mass, "wind": wind, **fixed}

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float64
 
 from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight
-from rotorid.simulation.flight import STEPS, follow, horizon, log
+from rotorid.simulation.flight import STEPS, follow, horizon, log, wind_of
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import NOMINAL_MASS
 from rotorid.simulation.sensors import Sensors, draw
@@ -48,7 +48,7 @@ def simulate_spraying(
     mass = _mass(np.abs(wanted.velocity[: n + 1, 0]) > 0.9 * speed, full, empty)
     fine = np.linspace(mass[:-1], mass[1:], 2 * STEPS + 1, axis=1)[:, 1::2]
     noise = draw(sensors, n, [seed, _STREAM])
-    flown = follow(wanted, mass[:n], fine, noise, plant)
+    flown = follow(wanted, mass[:n], fine, noise, plant, wind_of(plant, n, [seed, _STREAM]))
     return log(flown, noise, sensors, plant, name=f"spraying-{seed}")
 
 

@@ -34,10 +34,12 @@ RATE = 100
 HOVER = 1.0
 """Time at rest at the start, s."""
 
+HEIGHT = 3.0
+"""Of that rest, m."""
+
 _FINE = 10  # steps of the raw path per row
 _STEP = 1.0 / (RATE * _FINE)
 _ACCELERATION = 7.0  # m/s^2, at corners
-_HEIGHT = 3.0  # m
 _RAMP = 3.0  # s, until a curve is at full speed
 
 Path = tuple[Float64[np.ndarray, "n 3"], Float64[np.ndarray, " n"]]
@@ -154,7 +156,7 @@ def _phase(t: np.ndarray, rate: float) -> np.ndarray:
 
 
 def _random(rng: np.random.Generator, duration: float):
-    points, time, speeds = [np.array([0.0, 0.0, _HEIGHT])], 0.0, []
+    points, time, speeds = [np.array([0.0, 0.0, HEIGHT])], 0.0, []
     while time < duration + 5.0:
         corner = rng.uniform([-5.0, -5.0, 1.5], [5.0, 5.0, 4.5])
         if np.linalg.norm(corner - points[-1]) < 2.5:
@@ -172,7 +174,7 @@ def _loop(rng: np.random.Generator, duration: float):
     def path(t: np.ndarray) -> Path:
         angle = _phase(t, np.sqrt(inwards / radius))
         x, y = radius * np.sin(angle), side * radius * (1.0 - np.cos(angle))
-        return np.column_stack([x, y, _HEIGHT + rise * np.sin(angle)]), side * angle
+        return np.column_stack([x, y, HEIGHT + rise * np.sin(angle)]), side * angle
 
     return path, 0.1
 
@@ -185,9 +187,7 @@ def _lemniscate(rng: np.random.Generator, duration: float):
 
     def path(t: np.ndarray) -> Path:
         a = _phase(t, rate)
-        xyz = np.column_stack(
-            [length * np.sin(a), 0.5 * length * np.sin(2.0 * a), _HEIGHT + rise * np.sin(a)]
-        )
+        xyz = np.column_stack([length * np.sin(a), 0.5 * length * np.sin(2.0 * a), HEIGHT + rise * np.sin(a)])
         return xyz, np.zeros_like(t)
 
     return path, 0.1
@@ -198,7 +198,7 @@ def _zigzag(rng: np.random.Generator, duration: float):
     count = int(speed * (duration + 5.0) / across) + 2
     i = np.arange(count)
     points = np.column_stack(
-        [ahead * i, across * (i % 2), _HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)]
+        [ahead * i, across * (i % 2), HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)]
     )
     return legs(points, np.full(count - 1, speed))
 
@@ -208,7 +208,7 @@ def _square(rng: np.random.Generator, duration: float):
     count = int(speed * (duration + 5.0) / side) + 2
     i = np.arange(count)
     corners = side * np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])[i % 4]
-    height = _HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)
+    height = HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)
     return legs(np.column_stack([corners, height]), np.full(count - 1, speed))
 
 
