@@ -160,3 +160,13 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path):
     assert "\n" not in str(caught.value)
     assert os.listdir(tmp_path) == ["flight.csv"]
     assert path.read_text() == "old"
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "file", b"content")
+    assert list(tmp_path.iterdir()) == []

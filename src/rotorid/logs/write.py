@@ -7,6 +7,7 @@ import io
 import os
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -21,10 +22,15 @@ def write_table(flight: Flight, path: str | Path) -> Path:
     ending = path.suffix.lower()
     if ending not in (".csv", ".parquet"):
         raise SettingError(f"{path}: a flight table ends in .csv or .parquet")
+    write_whole(path, table_bytes(flight, ending))
+    return path
+
+
+def table_bytes(flight: Flight, ending: Literal[".csv", ".parquet"]) -> bytes:
+    """The content of a flight table: the same flight gives the same bytes."""
     metadata = {"time_origin": repr(float(flight.time_origin)), "vehicle": " ".join(flight.vehicle.split())}
     columns = table_columns(flight)
-    write_whole(path, _csv(columns, metadata) if ending == ".csv" else _parquet(columns, metadata))
-    return path
+    return _csv(columns, metadata) if ending == ".csv" else _parquet(columns, metadata)
 
 
 def table_columns(flight: Flight) -> dict[str, Float64[np.ndarray, " n"]]:
@@ -49,10 +55,12 @@ def write_whole(path: Path, content: bytes) -> None:
             file.write(content)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+        if not isinstance(error, OSError):
+            raise
         raise OutputError(f"{path}: could not be written: {error.strerror or error}") from None
 
 
