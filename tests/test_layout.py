@@ -42,15 +42,15 @@ ORDER = (
 
 # fmt: off
 PUBLIC = [
-    "AbstractEstimator", "Airframe", "AirframeError", "BareMultirotor", "EKF", "Estimate",
-    "ExcitationError", "Flight", "Health", "Inspection", "Joint", "LogError", "LogFormatError",
-    "Multirotor", "OutputError", "Parameter", "Plant", "Rotation", "RotoridError", "Samples",
-    "Scalar", "Sensors", "SettingError", "Signal", "SignalError", "Space", "Stream", "System",
-    "Track", "Tuning", "UKF", "Vector", "airborne", "attach_truth", "bare_multirotor", "calibrate",
-    "coverage", "ekf", "inspect_flight", "load_airframe", "measured_noise", "multirotor",
-    "parameter_values", "prepare", "read", "rmspe", "run", "run_many", "sample",
-    "shipped_airframes", "simulate", "stack", "stack_tunings", "system_for", "to_track", "track",
-    "ukf", "write_table",
+    "AbstractEstimator", "Airframe", "AirframeError", "BareMultirotor", "Dataset", "EKF",
+    "Estimate", "ExcitationError", "Flight", "Health", "Inspection", "Joint", "LogError",
+    "LogFormatError", "Multirotor", "OutputError", "Parameter", "Plant", "Rotation", "RotoridError",
+    "Samples", "Scalar", "Sensors", "SettingError", "Signal", "SignalError", "Space", "Stream",
+    "System", "Track", "Tuning", "UKF", "Vector", "airborne", "attach_truth", "bare_multirotor",
+    "calibrate", "coverage", "ekf", "generate_dataset", "inspect_flight", "load_airframe",
+    "measured_noise", "multirotor", "parameter_values", "prepare", "read", "rmspe", "run",
+    "run_many", "sample", "shipped_airframes", "simulate", "stack", "stack_tunings", "system_for",
+    "to_track", "track", "ukf", "write_table",
 ]
 # fmt: on
 

@@ -69,7 +69,9 @@ if TYPE_CHECKING:
     from rotorid.signals.noise import measured_noise as measured_noise
     from rotorid.signals.samples import Samples as Samples
     from rotorid.signals.sampling import sample as sample
+    from rotorid.simulation.dataset import Dataset as Dataset
     from rotorid.simulation.flight import simulate as simulate
+    from rotorid.simulation.generation import generate_dataset as generate_dataset
     from rotorid.simulation.plant import Plant as Plant
     from rotorid.simulation.sensors import Sensors as Sensors
 
@@ -107,7 +109,9 @@ _HOMES: Final = {
     "rotorid.signals.noise": ("measured_noise",),
     "rotorid.signals.samples": ("Samples",),
     "rotorid.signals.sampling": ("sample",),
+    "rotorid.simulation.dataset": ("Dataset",),
     "rotorid.simulation.flight": ("simulate",),
+    "rotorid.simulation.generation": ("generate_dataset",),
     "rotorid.simulation.plant": ("Plant",),
     "rotorid.simulation.sensors": ("Sensors",),
 }

@@ -9,6 +9,7 @@ import typer
 from rotorid.cli.airframes import airframes
 from rotorid.cli.calibrate import calibrate
 from rotorid.cli.convert import convert
+from rotorid.cli.dataset import dataset
 from rotorid.cli.demo import demo
 from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.inspect import inspect
@@ -29,6 +30,7 @@ app.command("convert")(convert)
 app.command("track")(track)
 app.command("calibrate")(calibrate)
 app.command("simulate")(simulate)
+app.command("dataset")(dataset)
 app.command("demo")(demo)
 app.command("airframes")(airframes)
 
