@@ -97,7 +97,7 @@ def test_ctrl_c_leaves_whole_files_and_the_next_run_goes_on(tmp_path: Path) -> N
     with pytest.warns(UserWarning, match="there is no such file"):
         assert len(list(Dataset(folder))) == len(there)
     again = subprocess.run(arguments, capture_output=True, text=True)
-    assert again.returncode == 0, again.stderr
+    assert (again.returncode, again.stderr) == (0, "")
     assert f"{6 - len(there)} flight" in again.stdout
     assert f"{len(there)} were there already" in again.stdout
     assert len(list(Dataset(folder))) == 6

@@ -69,6 +69,7 @@ def test_a_flight_is_the_same_alone_and_in_the_set(made: Path, tmp_path: Path) -
     alone = flight_of(Key("square", "steps", 1), seed=3, duration=1.0)
     of_set = Dataset(made).flight("square", "steps", 1)
     assert set(alone.signals) == set(of_set.signals)
+    assert alone.format == of_set.format == "simulation"
     for name in alone.signals:
         np.testing.assert_array_equal(alone[name].values, of_set[name].values)
         np.testing.assert_array_equal(alone[name].times, of_set[name].times)
@@ -245,8 +246,9 @@ def killed(key: int) -> bytes:
     return b""
 
 
-def test_what_goes_wrong_in_a_worker_is_told() -> None:
+def test_what_goes_wrong_in_a_worker_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     assert dict(engines.local(broken, [0, 1, 2], 2)) == {0: b"\0", 1: b"\1", 2: b"\2"}
+    assert capfd.readouterr().err == ""
     with pytest.raises(OutputError, match="no paper"):
         list(engines.local(broken, [0, 1, 2, 3, 4], 2))
     with pytest.raises(OutputError, match="a worker ended unexpectedly"):

@@ -85,7 +85,7 @@ def _parquet(columns: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
 
     buffer = io.BytesIO()
     table = _arrow(columns).replace_schema_metadata({k: v for k, v in metadata.items() if v})
-    parquet.write_table(table, buffer, compression="zstd")
+    parquet.write_table(table, buffer, compression="zstd", use_dictionary=False)  # no value comes twice
     return buffer.getvalue()
 
 

@@ -8,6 +8,7 @@ The names of the folders are Hive's, so that the tables read as one in polars, p
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 from collections.abc import Iterator, Mapping
@@ -134,9 +135,9 @@ class Reading:
 
 
 def read_whole(path: Path, rows: int) -> Flight:
-    """The flight in a file, which must have that many rows of truth."""
+    """The simulated flight in a file, which must have that many rows of truth."""
     flight = read(path)
     found = len(flight["true_mass"].times)
     if found != rows:
         raise SignalError(f"{path}: has {found} rows of {rows}; delete it and make the data set again")
-    return flight
+    return dataclasses.replace(flight, format="simulation")

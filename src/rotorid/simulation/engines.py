@@ -150,13 +150,14 @@ def _serve(make: Make, connection: Connection) -> None:
     """A worker: answers keys with results, or with what went wrong. It ends with the process that started it, however that
     one ends."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    while True:
-        key = connection.recv()
-        try:
-            result = make(key)
-        except Exception as error:
-            result = error
-        connection.send(result)
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody listens any more
+        while True:
+            key = connection.recv()
+            try:
+                result = make(key)
+            except Exception as error:
+                result = error
+            connection.send(result)
 
 
 def _end_with_parent() -> None:
