@@ -43,8 +43,9 @@ ORDER = (
 # fmt: off
 PUBLIC = [
     "AbstractEstimator", "Airframe", "AirframeError", "BareMultirotor", "Dataset", "EKF",
-    "Estimate", "ExcitationError", "Flight", "Health", "Inspection", "Joint", "LogError",
-    "LogFormatError", "Multirotor", "OutputError", "Parameter", "Plant", "Rotation", "RotoridError",
+    "ELMRegressor", "Estimate", "ExcitationError", "Flight", "Health", "Inspection", "Joint", "LogError",
+    "LogFormatError", "Multirotor", "OSELMRegressor", "OutputError", "Parameter", "Plant",
+    "Rotation", "RotoridError",
     "Samples", "Scalar", "Sensors", "SettingError", "Signal", "SignalError", "Space", "Stream",
     "System", "Track", "Tuning", "UKF", "Vector", "airborne", "attach_truth", "bare_multirotor",
     "calibrate", "coverage", "ekf", "generate_dataset", "inspect_flight", "load_airframe",
@@ -111,7 +112,8 @@ def test_public_names_have_a_docstring() -> None:
 
 def test_import_is_light_and_changes_nothing() -> None:
     code = (
-        "import sys, rotorid; print([m for m in ('jax', 'numpy', 'pyarrow', 'plotly') if m in sys.modules]);"
+        "import sys, rotorid; heavy = ('jax', 'numpy', 'pyarrow', 'plotly', 'scipy', 'sklearn');"
+        "print([m for m in heavy if m in sys.modules]);"
         "from rotorid import track; import jax; print(jax.config.jax_enable_x64)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

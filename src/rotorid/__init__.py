@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from rotorid.geometry.spaces import Scalar as Scalar
     from rotorid.geometry.spaces import Space as Space
     from rotorid.geometry.spaces import Vector as Vector
+    from rotorid.learning.elm import ELMRegressor as ELMRegressor
+    from rotorid.learning.elm import OSELMRegressor as OSELMRegressor
     from rotorid.logs.flight import Flight as Flight
     from rotorid.logs.flight import Signal as Signal
     from rotorid.logs.read import read as read
@@ -92,6 +94,7 @@ _HOMES: Final = {
     "rotorid.estimators.tuning": ("Tuning",),
     "rotorid.estimators.ukf": ("UKF", "ukf"),
     "rotorid.geometry.spaces": ("Rotation", "Scalar", "Space", "Vector"),
+    "rotorid.learning.elm": ("ELMRegressor", "OSELMRegressor"),
     "rotorid.logs.flight": ("Flight", "Signal"),
     "rotorid.logs.read": ("read",),
     "rotorid.logs.truth": ("attach_truth",),

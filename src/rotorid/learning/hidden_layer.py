@@ -1,0 +1,117 @@
+"""The random hidden layer of an extreme learning machine: seed 000, eqs. 24 and 26.
+
+    H[j, i] = g(w_i . x_j + b_i),    x_j = (raw_j - mean) / scale
+
+with w_i and b_i drawn once and never trained. H is made in blocks of rows, each in place, and handed on with the targets
+beside it, so that no array of the size of the training data is made.
+
+Reference: G.-B. Huang, Q.-Y. Zhu, C.-K. Siew, Extreme learning machine: theory and applications, Neurocomputing 70, 2006.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+Array = np.ndarray
+Activation = str | Callable[[Array], Array]
+
+BLOCK = 1 << 18
+"""Numbers in a block of H: 2 MiB."""
+
+
+def _sigmoid(x: Array) -> None:
+    np.negative(x, out=x)
+    with np.errstate(over="ignore"):
+        np.exp(x, out=x)
+    x += 1.0
+    np.reciprocal(x, out=x)
+
+
+def _gaussian(x: Array) -> None:
+    np.square(x, out=x)
+    np.negative(x, out=x)
+    np.exp(x, out=x)
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Any]] = {
+    "sigmoid": _sigmoid,
+    "tanh": lambda x: np.tanh(x, out=x),
+    "sine": lambda x: np.sin(x, out=x),
+    "gaussian": _gaussian,
+    "relu": lambda x: np.maximum(x, 0.0, out=x),
+}
+"""Activation functions by name; each works in place."""
+
+
+@dataclasses.dataclass(frozen=True)
+class HiddenLayer:
+    """Weights (inputs by nodes) and biases of the nodes; mean and scale of the raw inputs."""
+
+    weights: Float[Array, "inputs hidden"]
+    bias: Float[Array, " hidden"]
+    mean: Float[Array, " inputs"]
+    scale: Float[Array, " inputs"]
+    activation: Activation
+
+    def blocks(
+        self, X: Float[Array, "n inputs"], T: Float[Array, "n outputs"] | None = None
+    ) -> Iterator[tuple[slice, Float[Array, "rows columns"]]]:
+        """Rows, and [H T] of these rows in Fortran's order. The memory of one block is that of the one before."""
+        hidden = len(self.bias)
+        columns = hidden + (0 if T is None else T.shape[1])
+        size = min(len(X), max(1, BLOCK // columns))
+        memory = np.empty(columns * size)
+        weights = np.vstack([self.weights, self.bias]).T
+        for start in range(0, len(X), size):
+            rows = slice(start, min(start + size, len(X)))
+            count = rows.stop - start
+            block = memory[: columns * count].reshape(columns, count)
+            x = np.ones((count, len(self.mean) + 1))
+            np.subtract(X[rows], self.mean, out=x[:, :-1])
+            x[:, :-1] /= self.scale
+            np.matmul(weights, x.T, out=block[:hidden])
+            self._activate(block[:hidden])
+            if T is not None:
+                block[hidden:] = T[rows].T
+            yield rows, block.T
+
+    def _activate(self, x: Float[Array, "hidden rows"]) -> None:
+        if isinstance(self.activation, str):
+            ACTIVATIONS[self.activation](x)
+            return
+        found = np.asarray(self.activation(x.T))
+        if found.shape != x.T.shape:
+            raise ValueError(
+                f"activation turned an array of shape {x.T.shape} into {found.shape}: it must work on each element"
+            )
+        x[...] = found.T
+
+
+def draw(
+    rng: np.random.RandomState,
+    mean: Float[Array, " inputs"],
+    scale: Float[Array, " inputs"],
+    hidden: int,
+    activation: Activation,
+    weight_scale: float,
+) -> HiddenLayer:
+    """A layer whose w . x of standardised inputs and whose b are normal with standard deviation `weight_scale`."""
+    inputs = len(mean)
+    weights = rng.standard_normal((inputs, hidden)) * (weight_scale / np.sqrt(inputs))
+    return HiddenLayer(weights, rng.standard_normal(hidden) * weight_scale, mean, scale, activation)
+
+
+def standardisation(X: Float[Array, "n inputs"]) -> tuple[Float[Array, " inputs"], Float[Array, " inputs"]]:
+    """Mean and standard deviation of every input. One that is constant is scaled by its size, one of zeros by 1."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, scale = X.mean(axis=0), X.std(axis=0)
+    if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
+        raise ValueError("X is too large for float64: its standard deviation overflows; use another unit")
+    size = np.abs(mean)
+    constant = scale <= 10.0 * np.finfo(float).eps * np.sqrt(len(X)) * size
+    return mean, np.where(constant, np.where(size > 0.0, size, 1.0), scale)
