@@ -184,7 +184,7 @@ class ELMRegressor(_RandomLayerRegressor):
         activation: Any = "sigmoid",
         alpha: Any = 0.0,
         scaling: Any = "standard",
-        weight_scale: Any = 1.0,
+        weight_scale: Any = 3.0,
         random_state: Any = None,
     ) -> None:
         self.hidden = hidden
@@ -219,7 +219,7 @@ class OSELMRegressor(_RandomLayerRegressor):
         alpha: Any = 1e-5,
         forgetting: Any = 1.0,
         scaling: Any = "standard",
-        weight_scale: Any = 1.0,
+        weight_scale: Any = 3.0,
         random_state: Any = None,
     ) -> None:
         self.hidden = hidden

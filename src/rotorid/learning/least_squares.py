@@ -74,12 +74,9 @@ class Root:
                     block *= np.sqrt(weights[rows])[:, None]
                 yield block
 
-        if f < 1.0:
-            before = self.triangle * f ** (0.5 * count)
-        else:  # one row is checked before the triangle is overwritten, of more the last may fail
-            before = self.triangle if count == 1 else self.triangle.copy(order="F")
+        before = self.triangle * f ** (0.5 * count) if f < 1.0 else self.triangle
         triangle = _by_cholesky(before, weighted(), n) if count >= _FOR_CHOLESKY * n else None
-        self.triangle = _by_reflections(before, weighted()) if triangle is None else triangle
+        self.triangle = _by_reflections(before, weighted(), count) if triangle is None else triangle
         self.weight = f**count * self.weight + weights.sum()
         self.squared_weight = f ** (2 * count) * self.squared_weight + np.square(weights).sum()
         self.count += count
@@ -123,8 +120,10 @@ class Solution:
         self._R, Z, E = triangle[:n, :n], triangle[:n, n:], triangle[n:, n:]
         self._least = np.einsum("ij,ij->j", E, E)
         self._deficient: Float[Array, "hidden rank"] | None = None
-        conditioned, _ = _TRCON(self._R)
-        if conditioned > n * _EPS:
+        safe = np.sqrt(alpha) > n * _EPS * np.linalg.norm(
+            triangle[:, :n]
+        )  # its least singular value is sqrt(lambda) or more
+        if safe or _TRCON(self._R)[0] > n * _EPS:
             self.beta, _ = _TRTRS(self._R, Z)
             return
         rows = min(n, count) if alpha == 0.0 else n  # those below hold rounding only
@@ -165,9 +164,12 @@ class Solution:
 
 
 def _by_reflections(
-    triangle: Float[Array, "columns columns"], blocks: Iterable[Float[Array, "rows columns"]]
+    triangle: Float[Array, "columns columns"], blocks: Iterable[Float[Array, "rows columns"]], count: int
 ) -> Float[Array, "columns columns"]:
-    for block in blocks:
+    """The triangle of these rows below it. It is overwritten if they are one block, as no later one can fail then."""
+    for i, block in enumerate(blocks):
+        if i == 0 and len(block) < count:
+            triangle = triangle.copy(order="F")
         triangle = _reflect(triangle, block)
     return triangle
 

@@ -1,0 +1,244 @@
+"""The features find the mass of flights whose truth is known, by a naive fit, and a trained regressor finds it too."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid import BareMultirotor, ELMRegressor, OSELMRegressor, Samples, sample, simulate
+from rotorid.errors import ExcitationError, SettingError
+from rotorid.learning.features import WINDOWS, mass_features, mass_training_set, predict_mass
+from rotorid.models.multirotor import MASS
+from rotorid.signals.sampling import truth_at
+
+SYSTEM = BareMultirotor()
+FINE = 50  # steps of the true motion in a row
+
+
+@dataclasses.dataclass
+class Rows:
+    """Samples in numpy."""
+
+    t: np.ndarray
+    dt: np.ndarray
+    u: np.ndarray
+    y: np.ndarray
+    mask: np.ndarray
+
+    def __getitem__(self, which) -> Rows:
+        return Rows(*(leaf[which] for leaf in vars(self).values()))
+
+    def samples(self) -> Samples:
+        return Samples(**{name: jnp.asarray(leaf) for name, leaf in vars(self).items()})
+
+
+def features(made, *arguments, **options):
+    return mass_features(made.samples(), *arguments, **options)
+
+
+def quaternion(roll, pitch, yaw):
+    (cr, sr), (cp, sp), (cy, sy) = ((np.cos(a / 2), np.sin(a / 2)) for a in (roll, pitch, yaw))
+    return np.stack(
+        [
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        ],
+        axis=-1,
+    )
+
+
+def flight(seconds=4.0, mass=1.3, rate=100.0, noise=0.0, seed=0, heading=0.0, thrust=None):
+    """Rolling, pitching and turning, under a thrust held over each row; mass: kg, or one per row."""
+    rng = np.random.default_rng(seed)
+    n = round(seconds * rate) + 1
+    t = np.arange(n) / rate
+    fine = np.arange((n - 1) * FINE + 1) / rate / FINE
+    a, b, c = rng.uniform(1.0, 4.0, 3)
+
+    def angles(t):
+        return 0.5 * np.sin(a * t), 0.4 * np.cos(b * t), heading + 0.3 * c * t
+
+    roll, pitch, yaw = angles(fine)
+    up = np.stack(
+        [
+            np.cos(roll) * np.sin(pitch) * np.cos(yaw) + np.sin(roll) * np.sin(yaw),
+            np.cos(roll) * np.sin(pitch) * np.sin(yaw) - np.sin(roll) * np.cos(yaw),
+            np.cos(roll) * np.cos(pitch),
+        ],
+        axis=1,
+    )
+    masses = np.broadcast_to(mass, n)
+    held = 12.0 + 3.0 * np.sin(5.0 * t) if thrust is None else np.full(n, thrust)
+    acceleration = 0.5 * (up[1:] + up[:-1]) * np.repeat(held[1:] / masses[1:], FINE)[:, None]
+    acceleration[:, 2] -= 9.81
+    steps = np.add.reduceat(acceleration, np.arange(0, (n - 1) * FINE, FINE)) / rate / FINE
+    velocity = np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+    pitch_rate, roll_rate, yaw_rate = -0.4 * b * np.sin(b * t), 0.5 * a * np.cos(a * t), 0.3 * c
+    roll, pitch, yaw = angles(t)
+    body_rate = np.stack(
+        [
+            roll_rate - yaw_rate * np.sin(pitch),
+            pitch_rate * np.cos(roll) + yaw_rate * np.cos(pitch) * np.sin(roll),
+            -pitch_rate * np.sin(roll) + yaw_rate * np.cos(pitch) * np.cos(roll),
+        ],
+        axis=1,
+    )
+    velocity += noise * rng.normal(size=velocity.shape)
+    return Rows(
+        t=t,
+        dt=np.diff(t, prepend=t[0]),
+        u=np.column_stack([held, body_rate]),
+        y=np.column_stack([quaternion(roll, pitch, yaw), np.zeros((n, 3)), velocity]),
+        mask=np.ones((n, 9), bool),
+    )
+
+
+def sharp(noise=1e-6):
+    """A model whose velocity has hardly any noise, so that the prior does not pull."""
+    outputs = dict(SYSTEM.outputs)
+    outputs["velocity"] = dataclasses.replace(outputs["velocity"], noise=noise)
+    return type("Sharp", (BareMultirotor,), {"outputs": type(SYSTEM.outputs).of(**outputs)})()
+
+
+@pytest.mark.parametrize("mass", [0.2, 1.3, 40.0])
+def test_inverse_of_a_steady_mass(mass):
+    found, informed = features(flight(mass=mass), sharp(1e-9))
+    assert not informed[3]
+    assert informed[4:].all()
+    np.testing.assert_allclose(found[informed], 1.0 / mass, rtol=1e-3)
+
+
+@pytest.mark.parametrize("k", [4, 30, 399])
+def test_each_is_the_least_squares_of_its_window(k):
+    """With the prior as one more row, of the inverse mass."""
+    samples = flight(noise=0.03)
+    found, _ = features(samples)
+    kappa = (0.03 / MASS.std) ** 2
+    q = samples.y[:, :4]
+    w, x, y, z = q.T
+    up = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=1)
+    impulse = np.concatenate([np.zeros((1, 3)), 0.5 * (up[1:] + up[:-1]) * samples.u[1:, :1] * 0.01])
+    J, V = np.cumsum(impulse, axis=0), samples.y[:, 7:] + samples.t[:, None] * [0.0, 0.0, 9.81]
+    for j, window in enumerate(WINDOWS):
+        part = slice(max(0, k - round(100 * window)), k + 1)
+        n = len(J[part])
+        A = np.column_stack([J[part].ravel(), np.tile(np.eye(3), (n, 1))])
+        A = np.vstack([A, [np.sqrt(kappa), 0.0, 0.0, 0.0]])
+        b = np.append(V[part].ravel(), np.sqrt(kappa) / MASS.value)
+        np.testing.assert_allclose(found[k, j], np.linalg.lstsq(A, b)[0][0], rtol=1e-6)
+
+
+def test_causal():
+    samples = flight(noise=0.03)
+    whole, informed = features(samples)
+    for end in (10, 150, 333):
+        part, full = features(samples[:end])
+        np.testing.assert_allclose(part, whole[:end], rtol=1e-9)
+        assert np.array_equal(full, informed[:end])
+    buffer, _ = features(samples[399 - 162 : 400])
+    np.testing.assert_allclose(buffer[-1], whole[399], rtol=1e-6)
+
+
+def test_where_when_and_which_way_it_flies_do_not_matter():
+    samples = flight(noise=0.0)
+    moved = flight(heading=2.0)
+    moved.t += 1e5
+    moved.y[:, 4:] += [1e3, -50.0, 7.0, 20.0, -3.0, 1.0]
+    np.testing.assert_allclose(features(moved)[0], features(samples)[0], rtol=1e-5)
+
+
+def test_a_long_flight_loses_no_digits():
+    samples = flight(seconds=300.0)
+    found, _ = features(samples)
+    tail, _ = features(samples[-1000:])
+    np.testing.assert_allclose(found[-500:], tail[-500:], rtol=1e-6)
+
+
+def test_missing_measurements():
+    samples = flight(seconds=6.0)
+    rng = np.random.default_rng(0)
+    samples.mask[:, :3] = (np.arange(len(samples.t)) % 4 == 0)[:, None]
+    samples.mask[:, 6:] = (rng.random(len(samples.t)) < 0.7)[:, None]
+    samples.y[:, :4][~samples.mask[:, 0]] = [1.0, 0.0, 0.0, 0.0]
+    samples.y[:, 7:][~samples.mask[:, 6]] = 0.0
+    found, informed = features(samples, sharp())
+    assert 0.5 < informed.mean() < 0.95
+    np.testing.assert_allclose(found[informed], 1.0 / 1.3, rtol=0.03)
+
+
+def test_windows_do_not_reach_across_a_gap():
+    samples = flight(seconds=6.0)
+    gapped = samples[np.r_[0:200, 300:601]]
+    gapped.dt = np.diff(gapped.t, prepend=0.0)
+    found, informed = features(gapped, sharp())
+    assert not informed[200:204].any()
+    assert informed[204:].all()
+    np.testing.assert_allclose(found[informed], 1.0 / 1.3, rtol=1e-3)
+
+
+def test_no_thrust_tells_nothing():
+    found, _ = features(flight(thrust=0.0, noise=0.03))
+    np.testing.assert_allclose(found, 1.0 / MASS.value, atol=1e-9)
+
+
+def test_what_cannot_be():
+    samples = flight()
+    with pytest.raises(ExcitationError, match="2 rows"):
+        features(samples[:2])
+    with pytest.raises(SettingError, match="the shortest must hold 3 rows"):
+        features(samples, windows=(0.5, 0.01))
+    with pytest.raises(SettingError, match="prior mass of 1 kg with 0 kg"):
+        features(samples, BareMultirotor(mass=MASS.with_prior(1.0, 0.0, 0.0)))
+
+
+# --- the mass -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def flown():
+    """Simulated flights of 8 s and their mass: noise of 0.01 rad, 0.01 m, 0.03 m/s at 100 Hz."""
+    found = []
+    for seed, (trajectory, profile) in enumerate(
+        [(t, p) for p in ("linear", "steps", "sine") for t in ("random", "loop", "lemniscate")]
+    ):
+        made = simulate(trajectory, profile, seed=seed, duration=8.0)
+        samples = sample(made, SYSTEM.inputs, SYSTEM.outputs)
+        found.append((samples, truth_at(made, "true_mass", np.asarray(samples.t))[:, 0]))
+    return found
+
+
+@pytest.mark.parametrize(
+    "regressor",
+    [ELMRegressor(100, alpha=1e-2, random_state=0), OSELMRegressor(100, alpha=1e-2, random_state=0)],
+    ids=["ELM", "OS-ELM"],
+)
+def test_mass_of_flights_that_it_was_not_trained_on(flown, regressor):
+    new = [flown[0], flown[4], flown[8]]
+    train = [pair for i, pair in enumerate(flown) if i not in (0, 4, 8)]
+    X, y = mass_training_set(*zip(*train, strict=True), every=2)
+    regressor.fit(X, y)
+    errors, within = [], []
+    for samples, mass in new:
+        found = predict_mass(regressor, samples)
+        ok = found.informed
+        assert np.array_equal(found.t, np.asarray(samples.t))
+        assert set(found.value[~ok]) == {MASS.value}
+        assert set(found.std[~ok]) == {MASS.std}
+        assert (~ok).sum() == 4
+        errors.append(np.mean((found.value[ok] / mass[ok] - 1.0) ** 2))
+        within.append(np.mean(np.abs(found.value[ok] - mass[ok]) < 1.96 * found.std[ok]))
+    assert np.sqrt(np.mean(errors)) < 0.03
+    assert np.mean(within) > 0.93
+
+
+def test_training_set(flown):
+    X, y = mass_training_set(*zip(*flown[:2], strict=True))
+    assert X.shape == (2 * (len(flown[0][1]) - 4), len(WINDOWS))
+    half, masses = mass_training_set(*zip(*flown[:1], strict=True), every=2)
+    assert np.array_equal(half, X[: len(flown[0][1]) - 4 : 2])
+    assert np.array_equal(masses, y[: len(flown[0][1]) - 4 : 2])
