@@ -14,32 +14,37 @@ import jax
 
 from benchmarks.metrics import BASELINE, Metric, regressions, save
 
+BENCHMARKS = ("batch", "stream", "readers", "elm")
+FILTER_PEERS = ("dynamax", "filterpy")
+ELM_PEERS = ("hpelm", "pyoselm")
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("only", nargs="*", help="batch, stream or readers; all without")
+    parser.add_argument("only", nargs="*", help="batch, stream, readers or elm; all without")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument("--check", action="store_true", help=f"fail on numbers worse than {BASELINE.name}")
     parser.add_argument("--save", action="store_true", help=f"write {BASELINE.name} anew")
     parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
     parser.add_argument("--no-peers", action="store_true", help="rotorid alone")
     options = parser.parse_args()
-    unknown = set(options.only) - {"batch", "stream", "readers"}
+    unknown = set(options.only) - set(BENCHMARKS)
     if unknown:
-        parser.error(
-            f"there is no benchmark {', '.join(sorted(unknown))}; there are batch, stream and readers"
-        )
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
 
-    missing = [name for name in ("dynamax", "filterpy") if importlib.util.find_spec(name) is None]
-    peers = not options.no_peers
-    if peers and missing:
+    only = set(options.only) or set(BENCHMARKS)
+    wanted = FILTER_PEERS if only - {"elm"} else ()
+    wanted += ELM_PEERS if "elm" in only else ()
+    missing = {name for name in wanted if importlib.util.find_spec(name) is None}
+    peers = set() if options.no_peers else set(wanted) - missing
+    if missing and not options.no_peers:
         print(
-            f"{' and '.join(missing)} not found, so rotorid is measured alone. Install: pip install 'rotorid[bench]'",
+            f"{' and '.join(sorted(missing))} not found, so what has it for a peer is measured alone. "
+            "Install: pip install 'rotorid[bench]'",
             file=sys.stderr,
         )
-        peers = False
 
-    metrics = measure(set(options.only), options.quick, peers)
+    metrics = measure(only, options.quick, peers)
     if options.json:
         print(json.dumps([dataclasses.asdict(m) for m in metrics], indent=2))
     else:
@@ -52,20 +57,23 @@ def main() -> int:
     return 1 if worse else 0
 
 
-def measure(only: set[str], quick: bool, peers: bool) -> list[Metric]:
-    """The numbers of the named benchmarks, of all without a name."""
+def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
+    """The numbers of the named benchmarks, beside those of their peers that were found."""
     jax.config.update("jax_enable_x64", True)
-    from benchmarks import batch, readers, stream
+    from benchmarks import batch, elm, readers, stream
 
     found: list[Metric] = []
+    peers = set(FILTER_PEERS) <= found_peers
     with tempfile.TemporaryDirectory() as cache:
         os.environ["ROTORID_CACHE"] = cache  # nothing that was compiled before
-        if not only or "batch" in only:
+        if "batch" in only:
             found += batch.benchmark(*((2, 1.0, 2) if quick else (64, 10.0, 7)), peers)
-        if not only or "stream" in only:
+        if "stream" in only:
             found += stream.benchmark(*((1.0, 2) if quick else (10.0, 9)), peers)
-        if not only or "readers" in only:
+        if "readers" in only:
             found += readers.benchmark(*((1, 1.0) if quick else (3, 300.0)), peers and not quick)
+        if "elm" in only:
+            found += elm.benchmark(*((2000, 60, 2) if quick else (50_000, 500, 7)), found_peers)
     return found
 
 

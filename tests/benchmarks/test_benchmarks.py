@@ -47,6 +47,22 @@ def test_beside_the_peer(benchmark, peer):
             assert abs(m["value"] - m["peer"]) < 1.0, m
 
 
+@pytest.mark.parametrize("peers", [True, False])
+def test_elm(peers):
+    missing = [name for name in ("hpelm", "pyoselm") if importlib.util.find_spec(name) is None]
+    if peers and missing:
+        pytest.skip(f"{' and '.join(missing)} not installed: pip install 'rotorid[bench]'")
+    found = {m["name"]: m for m in _run("elm", *([] if peers else ["--no-peers"]))}
+    assert (
+        peers
+        == any("pyoselm / ours" in name for name in found)
+        == any("hpelm / ours" in name for name in found)
+    )
+    (error,) = (m for name, m in found.items() if "error on new samples" in name)
+    assert error["value"] < 30.0
+    assert not peers or error["value"] < 1.5 * error["peer"]
+
+
 def test_interleaving_alternates_the_order():
     order = []
     took = interleaved({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, rounds=2)
