@@ -330,6 +330,23 @@ def test_data_that_cannot_be():
     assert np.array_equal(found.output_weights_, before)
 
 
+def test_a_chunk_whose_last_row_fails_changes_nothing():
+    """Also of more than one block."""
+    X, T = problem(1000)
+    rows = BLOCK // 602
+    assert rows < len(X) < 2 * 600
+    bad = OSELMRegressor(
+        600, activation=lambda x: np.where(np.abs(x) > 1e6, np.nan, np.tanh(x)), random_state=0
+    )
+    bad.partial_fit(X, T)
+    before = bad.output_weights_
+    X[-1] *= 1e9
+    with pytest.raises(ValueError, match="not finite"):
+        bad.partial_fit(X, T)
+    bad._root._solution = None
+    assert np.array_equal(bad.output_weights_, before)
+
+
 def test_a_first_chunk_that_fails_leaves_nothing_behind():
     X, T = problem(50)
     found = OSELMRegressor(10, activation=lambda x: np.full_like(x, np.nan), random_state=0)

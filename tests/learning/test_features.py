@@ -163,6 +163,7 @@ def test_missing_measurements():
     samples = flight(seconds=6.0)
     rng = np.random.default_rng(0)
     samples.mask[:, :3] = (np.arange(len(samples.t)) % 4 == 0)[:, None]
+    samples.mask[:7, :3] = False
     samples.mask[:, 6:] = (rng.random(len(samples.t)) < 0.7)[:, None]
     samples.y[:, :4][~samples.mask[:, 0]] = [1.0, 0.0, 0.0, 0.0]
     samples.y[:, 7:][~samples.mask[:, 6]] = 0.0

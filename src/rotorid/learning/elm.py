@@ -34,7 +34,7 @@ Array = np.ndarray
 
 
 class _RandomLayerRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """What both have in common: settings, the layer, and prediction."""
+    """What both have in common: settings, the layer, and prediction. Settings are checked by `fit`, as scikit-learn asks."""
 
     hidden: int
     activation: Activation

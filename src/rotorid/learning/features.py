@@ -85,9 +85,12 @@ def mass_features(
     t, dt, u, y, mask = (
         np.asarray(leaf) for leaf in (samples.t, samples.dt, samples.u, samples.y, samples.mask)
     )
-    if len(t) < _NEEDED_ROWS:
-        raise ExcitationError(f"{len(t)} rows: at least {_NEEDED_ROWS} are needed to tell an acceleration")
-    period = float(np.median(dt[1:]))
+    steps = dt[dt > 0.0]
+    if len(steps) < _NEEDED_ROWS - 1:
+        raise ExcitationError(
+            f"{len(t)} rows, {len(steps)} of them after another: {_NEEDED_ROWS} or more are needed to tell an acceleration"
+        )
+    period = float(np.median(steps))
     rows = [round(w / period) for w in sorted(windows)]
     if not rows or rows[0] < _NEEDED_ROWS:
         raise SettingError(
@@ -95,7 +98,9 @@ def mass_features(
         )
     velocity = y[:, system.outputs.stored["velocity"]]
     known = np.all(mask[:, system.outputs.tangent["velocity"]], axis=1)
-    direction = _thrust_direction(u, y, mask, dt, system)
+    seen = np.all(mask[:, system.outputs.tangent["attitude"]], axis=1)
+    known &= np.maximum.accumulate(seen)
+    direction = _thrust_direction(u, y, seen, dt, system)
     midway = 0.5 * (direction + np.concatenate([direction[:1], direction[:-1]]))
     impulse = midway * (u[:, system.inputs.stored["thrust"]] * dt[:, None])
 
@@ -160,8 +165,9 @@ def predict_mass(
     """Mass over a flight by a fitted regressor, whose `predict` takes return_std: `ELMRegressor`, `OSELMRegressor` or
     scikit-learn's Gaussian process and Bayesian ridge.
 
-    system, windows: those of the training. The standard deviation is the regressor's: over all flights that it was trained
-    on, hence too small for a second after a step of the mass and too large when the mass is steady.
+    system, windows: those of the training. The standard deviation is the regressor's: the same for steady and for changing
+    masses, hence too small just after a step of the mass (1.96 of it held 61 % of the errors in the 0.3 s after one, in the
+    flights above) and too large at other times (99 %).
     """
     features, informed = mass_features(samples, system, windows=windows)
     value, std = (np.full(len(features), number) for number in _prior(system))
@@ -185,23 +191,19 @@ def _velocity_noise(outputs: Space) -> float:
 def _thrust_direction(
     u: Float[np.ndarray, "n inputs"],
     y: Float[np.ndarray, "n outputs"],
-    mask: Bool[np.ndarray, "n measured"],
+    seen: Bool[np.ndarray, " n"],
     dt: Float[np.ndarray, " n"],
     system: BareMultirotor,
 ) -> Float[np.ndarray, "n 3"]:
-    """Body z in the world; where the attitude is missing, the last one turned by the body rate since."""
-    row = np.arange(len(dt))
-    seen = mask[:, system.outputs.tangent["attitude"]].all(axis=1)
-    last = np.maximum.accumulate(np.where(seen, row, 0))
+    """Body z in the world; where the attitude is not seen, the last one turned by the body rate since."""
+    last = np.maximum.accumulate(np.where(seen, np.arange(len(dt)), 0))
     turned = np.cumsum(u[:, system.inputs.stored["body_rate"]] * dt[:, None], axis=0)
     phi = turned - turned[last]
     angle = np.linalg.norm(phi, axis=1, keepdims=True)
     along, across = np.sinc(angle / np.pi), 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
     z = np.array([0.0, 0.0, 1.0])
     z = z + along * np.cross(phi, z) + across * np.cross(phi, np.cross(phi, z))
-    w, axis = (
-        y[last][:, system.outputs.stored["attitude"]][:, :1],
-        y[last][:, system.outputs.stored["attitude"]][:, 1:],
-    )
+    q = y[last][:, system.outputs.stored["attitude"]]
+    w, axis = q[:, :1], q[:, 1:]
     s = 2.0 * np.cross(axis, z)
     return z + w * s + np.cross(axis, s)

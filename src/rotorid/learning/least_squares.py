@@ -48,7 +48,7 @@ _KNOWN_RESIDUAL = 1e-6  # share of the samples that must be left over by the nod
 class Root:
     """The triangle [R Z; 0 E] of the rows absorbed so far.
 
-    alpha: lambda. forgetting: f, in (0, 1]. Of E, the lengths of its columns are kept, on the diagonal: no more counts.
+    alpha: lambda. forgetting: f, in (0, 1]. Of E, only the lengths of its columns count, so that it may be diagonal.
     """
 
     def __init__(self, hidden: int, outputs: int, alpha: float, forgetting: float = 1.0) -> None:
@@ -120,9 +120,8 @@ class Solution:
         self._R, Z, E = triangle[:n, :n], triangle[:n, n:], triangle[n:, n:]
         self._least = np.einsum("ij,ij->j", E, E)
         self._deficient: Float[Array, "hidden rank"] | None = None
-        safe = np.sqrt(alpha) > n * _EPS * np.linalg.norm(
-            triangle[:, :n]
-        )  # its least singular value is sqrt(lambda) or more
+        least_singular_value = np.sqrt(alpha)  # R^T R is lambda I and more
+        safe = least_singular_value > n * _EPS * np.linalg.norm(triangle[:, :n])
         if safe or _TRCON(self._R)[0] > n * _EPS:
             self.beta, _ = _TRTRS(self._R, Z)
             return
