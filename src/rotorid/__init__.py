@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from rotorid.estimators.base import Health as Health
     from rotorid.estimators.ekf import EKF as EKF
     from rotorid.estimators.ekf import ekf as ekf
+    from rotorid.estimators.msckf import MSCKF as MSCKF
+    from rotorid.estimators.msckf import msckf as msckf
     from rotorid.estimators.run import Stream as Stream
     from rotorid.estimators.run import run as run
     from rotorid.estimators.run import run_many as run_many
     from rotorid.estimators.run import stack as stack
     from rotorid.estimators.run import stack_tunings as stack_tunings
+    from rotorid.estimators.swls import SWLS as SWLS
+    from rotorid.estimators.swls import swls as swls
     from rotorid.estimators.tuning import Tuning as Tuning
     from rotorid.estimators.ukf import UKF as UKF
     from rotorid.estimators.ukf import ukf as ukf
@@ -90,7 +94,9 @@ _HOMES: Final = {
     ),
     "rotorid.estimators.base": ("AbstractEstimator", "Estimate", "Health"),
     "rotorid.estimators.ekf": ("EKF", "ekf"),
+    "rotorid.estimators.msckf": ("MSCKF", "msckf"),
     "rotorid.estimators.run": ("Stream", "run", "run_many", "stack", "stack_tunings"),
+    "rotorid.estimators.swls": ("SWLS", "swls"),
     "rotorid.estimators.tuning": ("Tuning",),
     "rotorid.estimators.ukf": ("UKF", "ukf"),
     "rotorid.geometry.spaces": ("Rotation", "Scalar", "Space", "Vector"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rotorid.results.summary import Input, Settings, Summary
     from rotorid.results.track import EstimatorName, SystemName
 
-ESTIMATORS: Final = ("ekf", "ukf")
+ESTIMATORS: Final = ("ekf", "ukf", "msckf", "swls")
 SYSTEMS: Final = ("multirotor", "multirotor-bare")
 # the names in `results.track`, which is not imported here for the sake of a quick --help; a test compares
 
@@ -33,7 +33,12 @@ AirframeOption = Annotated[
 ]
 Estimators = Annotated[
     str,
-    typer.Option("--estimator", "-e", metavar="NAMES", help="One or more of ekf, ukf, separated by commas."),
+    typer.Option(
+        "--estimator",
+        "-e",
+        metavar="NAMES",
+        help="One or more of ekf, ukf, msckf, swls, separated by commas.",
+    ),
 ]
 Folder = Annotated[
     Path | None,

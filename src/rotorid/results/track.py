@@ -16,7 +16,9 @@ from rotorid.errors import SettingError
 from rotorid.estimators.base import Estimate, Health
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
+from rotorid.estimators.msckf import msckf
 from rotorid.estimators.run import run
+from rotorid.estimators.swls import swls
 from rotorid.estimators.ukf import ukf
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
@@ -29,13 +31,13 @@ from rotorid.signals.noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
 
-ESTIMATORS = {"ekf": ekf, "ukf": ukf}
+ESTIMATORS = {"ekf": ekf, "ukf": ukf, "msckf": msckf, "swls": swls}
 """Estimators by the name that commands and files know them by."""
 
 SYSTEMS = ("multirotor", "multirotor-bare")
 """Systems that a flight can be tracked with, by name: with drag, wind and motor lag, and the seed's bare one."""
 
-EstimatorName = Literal["ekf", "ukf"]
+EstimatorName = Literal["ekf", "ukf", "msckf", "swls"]
 SystemName = Literal["multirotor", "multirotor-bare"]
 
 

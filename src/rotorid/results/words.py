@@ -8,7 +8,7 @@ import math
 from typing import Final
 
 PLAIN_UNITS: Final = ("", "1")
-_ESTIMATORS: Final = {"ekf": "EKF", "ukf": "UKF"}
+_ESTIMATORS: Final = {"ekf": "EKF", "ukf": "UKF", "msckf": "MSCKF", "swls": "SWLS"}
 
 
 def label(name: str) -> str:

@@ -1,0 +1,258 @@
+"""Sliding-window least squares over any System (seed 000, section 4.2.4, eqs. 18-23, particularised in eqs. 50-54).
+
+The unknowns are the joint points x_0 .. x_n (states and tracked parameters) at the last n + 1 samples that measured
+something. Each sample's arrival moves the window by one and takes a fixed number of Gauss-Newton steps on
+
+    |r_prior|^2 + sum_k rho(|y_k [-] h(x_k)|^2_R) + sum_k |x_(k+1) [-] f_k(x_k)|^2_(Q_k)
+
+f_k is the pre-integrated interval between neighbours (see `preintegration`): integrated once, when it has passed. What
+leaves the window stays as the prior of what was its neighbour (marginalisation), linearised where it was last; on a linear
+System the newest state is therefore that of the Kalman filter, and the window that of the smoother, whatever n is. rho is
+a robust loss, applied to each block of measurements as a weight from its residual in the step before (iteratively reweighted
+least squares); a block that has just come counts in full in its first step, since it had no part yet in what its residual
+is measured from. The equations of a step are block-tridiagonal (see `numerics.tridiagonal`).
+
+A sample that measures nothing extends the present interval. Blocks that the gate rejects on arrival stay out for good.
+
+References: F. Dellaert, M. Kaess, Factor graphs for robot perception, Found. Trends Robotics 6 (2017); G. Sibley, L.
+Matthies, G. Sukhatme, Sliding window filter with application to planetary landing, J. Field Robotics 27 (2010).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rotorid.errors import SettingError
+from rotorid.estimators.ekf import EKF
+from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile, per_dimension
+from rotorid.estimators.preintegration import AbstractPreintegration, Interval, preintegration
+from rotorid.estimators.tuning import Tuning
+from rotorid.models.joint import Joint
+from rotorid.models.system import System
+from rotorid.numerics.integrators import Method
+from rotorid.numerics.products import product
+from rotorid.numerics.tridiagonal import Link, minimum
+from rotorid.signals.samples import Samples
+
+Loss = Literal["huber", "cauchy", "squares"]
+"""What a distance d costs: d^2, and 2 c d - c^2 beyond the threshold c ("huber"); c^2 log(1 + d^2 / c^2) ("cauchy"); d^2."""
+
+
+class Window(eqx.Module):
+    """The window, oldest first; a node that is not valid yet is a placeholder.
+
+    x: joint points. u, y, used: inputs, measurements, and which of them count. interval: that leads to each node.
+    prior, prior_covariance: of the oldest valid node, from all that has left; next_prior, next_covariance: what will be so
+    of the second. ahead: the interval since the newest node. P: covariance of the present joint point.
+    """
+
+    x: Float[Array, "nodes size"]
+    u: Float[Array, "nodes inputs"]
+    y: Float[Array, "nodes outputs"]
+    used: Bool[Array, "nodes measured"]
+    valid: Bool[Array, " nodes"]
+    interval: Interval
+    prior: Float[Array, " size"]
+    prior_covariance: Float[Array, "dim dim"]
+    next_prior: Float[Array, " size"]
+    next_covariance: Float[Array, "dim dim"]
+    ahead: Interval
+    P: Float[Array, "dim dim"]
+
+
+class SWLS(AbstractGaussianFilter):
+    """Sliding-window least squares, or `swls(system)`.
+
+    nodes: joint points in the window. iterations: Gauss-Newton steps a sample. threshold: of the robust loss, in the standard
+    deviations of a one-dimensional normal, as the gate's.
+    """
+
+    joint: Joint = eqx.field(static=True)
+    tuning: Tuning
+    threshold: Float[Array, ""]
+    preintegration: AbstractPreintegration = eqx.field(static=True)
+    nodes: int = eqx.field(static=True)
+    iterations: int = eqx.field(static=True)
+    loss: Loss = eqx.field(static=True)
+
+    def _spread_of(self, std: Float[Array, " dim"]) -> Window:
+        system, nodes, P = self.joint.system, self.nodes, jnp.diag(std * std)
+        z = jnp.concatenate([self.tuning.initial, self.tuning.coordinate])
+        empty = self.preintegration.opened(z)
+        return Window(
+            x=jnp.tile(z, (nodes, 1)),
+            u=jnp.zeros((nodes, system.inputs.size), z.dtype),
+            y=jnp.tile(jnp.asarray(system.outputs.initial(), z.dtype), (nodes, 1)),
+            used=jnp.zeros((nodes, system.outputs.dim), bool),
+            valid=jnp.zeros(nodes, bool),
+            interval=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (nodes, *leaf.shape)), empty),
+            prior=z,
+            prior_covariance=P,
+            next_prior=z,
+            next_covariance=P,
+            ahead=empty,
+            P=P,
+        )
+
+    def _covariance(self, spread: Window) -> Float[Array, "dim dim"]:
+        return spread.P
+
+    def _propagate(
+        self,
+        z: Float[Array, " size"],
+        spread: Window,
+        u: Float[Array, " inputs"],
+        dt: Float[Array, ""],
+        keep: Float[Array, " dim"],
+        noise: Float[Array, " dim"],
+    ) -> tuple[Float[Array, " size"], Window]:
+        ahead, F = self.preintegration.extended(spread.ahead, u, self.tuning.values, dt, keep, noise)
+        P = product(product(F, spread.P), F.T) + jnp.diag(noise * noise)
+        return ahead.end, eqx.tree_at(lambda s: (s.ahead, s.P), spread, (ahead, P))
+
+    def _absorb(
+        self,
+        z: Float[Array, " size"],
+        spread: Window,
+        sample: Samples,
+        trusted: Bool[Array, " blocks"],
+    ) -> Absorbed:
+        """The gate is the EKF's. z may differ from where the interval ended: a lost state was set to what was measured."""
+        seen = EKF(self.joint, self.tuning)._absorb(z, spread.P, sample, trusted)
+        used = sample.mask & per_dimension(self.joint.system.outputs, seen.accepted)
+        moved = self._solved(self._moved(z, spread, sample, used))
+        measured = jnp.any(sample.mask)
+        window = jax.tree.map(lambda new, old: jnp.where(measured, new, old), moved, spread)
+        correction = jnp.where(measured, self.joint.space.minus(moved.x[-1], z), 0.0)
+        return eqx.tree_at(lambda s: (s.correction, s.spread), seen, (correction, window))
+
+    def _moved(
+        self, z: Float[Array, " size"], window: Window, sample: Samples, used: Bool[Array, " measured"]
+    ) -> Window:
+        """The window with a node for the present, without its oldest one."""
+        ahead, empty, full = window.ahead, ~window.valid[-1], window.valid[0]
+        arrived = eqx.tree_at(lambda i: (i.end, i.intact), ahead, (z, ahead.intact & jnp.all(z == ahead.end)))
+
+        def shifted(old, new):
+            return jax.tree.map(lambda a, b: jnp.concatenate([a[1:], b[None]]), old, new)
+
+        left = (
+            jnp.where(full, window.next_prior, window.prior),
+            jnp.where(full, window.next_covariance, window.prior_covariance),
+        )
+        return Window(
+            x=shifted(window.x, z),
+            u=shifted(window.u, sample.u),
+            y=shifted(window.y, sample.y),
+            used=shifted(window.used, used),
+            valid=shifted(window.valid, jnp.ones((), bool)),
+            interval=shifted(window.interval, arrived),
+            prior=jnp.where(empty, z, left[0]),
+            prior_covariance=jnp.where(empty, window.P, left[1]),
+            next_prior=window.next_prior,
+            next_covariance=window.next_covariance,
+            ahead=ahead,
+            P=window.P,
+        )
+
+    def _solved(self, window: Window) -> Window:
+        """After the Gauss-Newton steps."""
+        space, nodes = self.joint.space, self.nodes
+        before = jnp.concatenate([jnp.zeros(1, bool), window.valid[:-1]])
+        first, newest = window.valid & ~before, jnp.arange(nodes) == nodes - 1
+
+        def improved(x, in_full):
+            mean = space.minus(window.prior, jnp.sum(jnp.where(first[:, None], x, 0.0), axis=0))
+            rows = (
+                jnp.concatenate([x[:1], x[:-1]]),
+                x,
+                window.interval,
+                before,
+                window.u,
+                window.y,
+                window.used,
+                in_full & newest,
+            )
+            chain = minimum(mean, window.prior_covariance, rows, self._link)
+            second = space.plus(x[1], chain.mean[1]), chain.covariance[1]
+            return jax.vmap(space.plus)(x, chain.d), (*second, chain.last)
+
+        in_full = jnp.arange(self.iterations) == 0
+        x, found = jax.lax.scan(improved, window.x, in_full)
+        prior, prior_covariance, P = (leaf[-1] for leaf in found)
+        x = jnp.where(window.valid[:, None], x, window.x)
+        return eqx.tree_at(
+            lambda w: (w.x, w.next_prior, w.next_covariance, w.P, w.ahead),
+            window,
+            (x, prior, prior_covariance, P, self.preintegration.opened(x[-1])),
+        )
+
+    def _link(self, row: Any) -> Link:
+        """A node's equations, around the present points."""
+        x_before, x, interval, tied, u, y, used, in_full = row
+        joint, outputs = self.joint, self.joint.system.outputs
+        end, F = self.preintegration.flow(interval, x_before, self.tuning.values)
+        expected, H = joint.sensitivity(x, u, self.tuning.values)
+        r = jnp.where(used, outputs.minus(y, expected), 0.0)
+        R = self.tuning.measurement_noise**2
+        weights = []
+        for slot in outputs.tangent.values():
+            square = jnp.sum(r[slot] ** 2 / R[slot])
+            weight = self._weight(square, chi_square_quantile(self.threshold, slot.stop - slot.start))
+            weights.append(jnp.broadcast_to(jnp.where(in_full, 1.0, weight), (slot.stop - slot.start,)))
+        return Link(
+            F=jnp.where(tied, F, jnp.eye(joint.space.dim, dtype=x.dtype)),
+            c=jnp.where(tied, joint.space.minus(end, x), 0.0),
+            Q=jnp.where(tied, interval.Q, 0.0),
+            H=jnp.where(used[:, None], H, 0.0),
+            r=r,
+            R=jnp.where(used, R / jnp.concatenate(weights), 1.0),
+        )
+
+    def _weight(self, square: Float[Array, ""], limit: Float[Array, ""]) -> Float[Array, ""]:
+        """Weight of a block at this squared distance, where the loss turns at limit."""
+        if self.loss == "huber":
+            return jnp.sqrt(limit / jnp.maximum(square, limit))
+        if self.loss == "cauchy":
+            return limit / (limit + square)
+        return jnp.ones_like(square)
+
+
+def swls(
+    system: System,
+    *,
+    window: int = 20,
+    iterations: int = 2,
+    loss: Loss = "huber",
+    threshold: float = 3.0,
+    method: Method = "midpoint",
+    **tuning: Any,
+) -> SWLS:
+    """Sliding-window least squares over a System with its default tuning; further keywords as in `Tuning.of`.
+
+    window: intervals between the samples that it spans, 1 or more. iterations: Gauss-Newton steps a sample. loss, threshold:
+    how far out, in standard deviations, a measurement's weight begins to fall, and how. Raises SettingError.
+    """
+    if window < 1:
+        raise SettingError(f"a window of {window} spans no interval; it must be 1 or more")
+    if iterations < 1:
+        raise SettingError(f"{iterations} iterations solve nothing; it must be 1 or more")
+    if loss not in get_args(Loss):
+        raise SettingError(f"no loss {loss!r}; there are {', '.join(get_args(Loss))}")
+    if threshold <= 0:
+        raise SettingError(f"a threshold of {threshold} standard deviations; it must be above 0")
+    joint = Joint(system, method)
+    return SWLS(
+        joint,
+        Tuning.of(joint, **tuning),
+        jnp.asarray(threshold, dtype=float),
+        preintegration(joint),
+        window + 1,
+        iterations,
+        loss,
+    )

@@ -1,0 +1,73 @@
+"""Least squares along a chain of blocks: the normal equations are block-tridiagonal.
+
+    min  |d_0 - m|^2_P + sum_k |d_k - F_k d_(k-1) - c_k|^2_(Q_k) + sum_k |r_k - H_k d_k|^2_(R_k)
+
+with |e|^2_V = e^T V^-1 e. One step of block elimination gives the next block on the diagonal as (Q + F P F^T)^-1 + H^T R^-1 H,
+where P^-1 is the block before. Here P is carried in place of P^-1, so that the forward pass of the block Cholesky
+factorisation is a Kalman filter and its back substitution the smoother's recursion. The numbers are the same, and what
+information cannot hold is nothing special: a block that does not move (Q = 0), a step that takes no time, a row that
+says nothing.
+
+References: H. Rauch, F. Tung, C. Striebel, Maximum likelihood estimates of linear dynamic systems, AIAA J. 3 (1965); B.
+Bell, The iterated Kalman smoother as a Gauss-Newton method, SIAM J. Optim. 4 (1994).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rotorid.numerics.cholesky import whiten
+from rotorid.numerics.products import product
+
+
+class Link(NamedTuple):
+    """What ties block k to the one before, d_k = F d_(k-1) + c + noise of covariance Q, and its rows r = H d_k + noise, R."""
+
+    F: Float[Array, "n n"]
+    c: Float[Array, " n"]
+    Q: Float[Array, "n n"]
+    H: Float[Array, "m n"]
+    r: Float[Array, " m"]
+    R: Float[Array, " m"]
+
+
+class Chain(NamedTuple):
+    """The minimum d of a chain; mean and covariance of each block given those before it alone; covariance of the last."""
+
+    d: Float[Array, "blocks n"]
+    mean: Float[Array, "blocks n"]
+    covariance: Float[Array, "blocks n n"]
+    last: Float[Array, "n n"]
+
+
+def minimum(
+    m: Float[Array, " n"], P: Float[Array, "n n"], rows: Any, link: Callable[[Any], Link] = lambda row: row
+) -> Chain:
+    """The minimum of a chain. m, P: the prior, through which the first block's link goes too.
+
+    rows: a pytree of arrays with one entry a block; link: makes a `Link` of one of them.
+    """
+
+    def forward(carried, row):
+        m, P = carried
+        F, c, Q, H, r, R = link(row)
+        FP = product(F, P)
+        ahead, P_ahead = F @ m + c, product(FP, F.T) + Q
+        HP = product(H, P_ahead)
+        w, A = whiten(product(HP, H.T) + jnp.diag(R), r - H @ ahead, HP)
+        return (ahead + w @ A, P_ahead - product(A.T, A)), (m, FP, ahead, P_ahead)
+
+    def backward(d, row):
+        m, FP, ahead, P_ahead = row
+        fixed = jnp.diag(P_ahead) <= 0.0  # a number that is known already: nothing is to be learnt of it
+        w, A = whiten(P_ahead + jnp.diag(jnp.where(fixed, 1.0, 0.0)), d - ahead, FP)
+        return m + w @ A, d
+
+    (d, last), found = jax.lax.scan(forward, (m, P), rows)
+    _, smoothed = jax.lax.scan(backward, d, found, reverse=True)
+    return Chain(smoothed, found[2], found[3], last)
