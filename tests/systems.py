@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rotorid.estimators.adaptive import Adaptive
 from rotorid.estimators.gaussian import AbstractGaussianFilter
 from rotorid.geometry.spaces import Scalar, Space, Vector
 from rotorid.models.airframe import load_airframe
@@ -74,10 +75,13 @@ def inputs_for(system: System, t: np.ndarray, rng: np.random.Generator) -> np.nd
 
 
 def matched(
-    filter_: AbstractGaussianFilter, seed: int, steps: int, dt: float = 0.01
+    filter_: AbstractGaussianFilter | Adaptive, seed: int, steps: int, dt: float = 0.01
 ) -> tuple[Samples, np.ndarray]:
-    """Data drawn from a filter's own model, prior and noises, and the true joint points (one a row)."""
-    joint, tuning = filter_.joint, filter_.tuning
+    """Data drawn from a filter's own model, prior and noises, and the true joint points (one a row).
+
+    Parameters wander by the filter's drift; rates that it has for them are zero.
+    """
+    joint, tuning = dataclasses.replace(filter_.joint, rates=()), filter_.tuning
     rng = np.random.default_rng(seed)
     t = dt * np.arange(1, steps + 1)
     u = jnp.asarray(inputs_for(joint.system, t, rng))

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from rotorid.errors import RotoridError as RotoridError
     from rotorid.errors import SettingError as SettingError
     from rotorid.errors import SignalError as SignalError
+    from rotorid.estimators.adaptive import Adaptive as Adaptive
+    from rotorid.estimators.adaptive import AdaptiveEstimate as AdaptiveEstimate
+    from rotorid.estimators.adaptive import adaptive as adaptive
     from rotorid.estimators.base import AbstractEstimator as AbstractEstimator
     from rotorid.estimators.base import Estimate as Estimate
     from rotorid.estimators.base import Health as Health
     from rotorid.estimators.ekf import EKF as EKF
     from rotorid.estimators.ekf import ekf as ekf
+    from rotorid.estimators.hypotheses import change_times as change_times
     from rotorid.estimators.msckf import MSCKF as MSCKF
     from rotorid.estimators.msckf import msckf as msckf
     from rotorid.estimators.run import Stream as Stream
@@ -92,8 +96,10 @@ _HOMES: Final = {
         "SettingError",
         "SignalError",
     ),
+    "rotorid.estimators.adaptive": ("Adaptive", "AdaptiveEstimate", "adaptive"),
     "rotorid.estimators.base": ("AbstractEstimator", "Estimate", "Health"),
     "rotorid.estimators.ekf": ("EKF", "ekf"),
+    "rotorid.estimators.hypotheses": ("change_times",),
     "rotorid.estimators.msckf": ("MSCKF", "msckf"),
     "rotorid.estimators.run": ("Stream", "run", "run_many", "stack", "stack_tunings"),
     "rotorid.estimators.swls": ("SWLS", "swls"),

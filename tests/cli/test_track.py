@@ -125,9 +125,12 @@ AIRFRAME = 'name = "mine"\n[mass]\nvalue = {value}\nunit = "{unit}"\n'
         (["flight.parquet", "-a", "negative.toml"], "[mass] value -1 kg must be positive"),
         (
             ["flight.parquet", "-a", "simulated-quad", "-e", "ekf,abc"],
-            "no estimator 'abc'; there are ekf, ukf",
+            "no estimator 'abc'; there are ekf, ukf, msckf, swls, adaptive",
         ),
-        (["flight.parquet", "-a", "simulated-quad", "-e", ","], "no estimator ','; there are ekf, ukf"),
+        (
+            ["flight.parquet", "-a", "simulated-quad", "-e", ","],
+            "no estimator ','; there are ekf, ukf, msckf, swls, adaptive",
+        ),
         (["flight.parquet", "-a", "simulated-quad", "--system", "plane"], "no system 'plane'"),
         (
             ["flight.parquet", "-a", "simulated-quad", "--known-mass", "-2"],

@@ -61,10 +61,10 @@ def test_without_measurements_it_only_grows_less_sure(case):
     lost = found.std[half:] / found.std[half - 1]
     drifting = np.asarray(estimator.tuning.drift) > 0
     assert np.all(np.asarray(lost)[-1, drifting] > 1.0)
-    np.testing.assert_allclose(
-        found.value[half:],
-        jnp.broadcast_to(found.value[half - 1], found.value[half:].shape),
-        rtol=1e-2,
-        atol=1e-2,
-    )
+    moved = np.abs(np.asarray(found.value[half:] - found.value[half - 1]))
+    still = 0.01 + 0.01 * np.abs(np.asarray(found.value[half - 1]))
+    steady = (
+        0.5 * np.asarray(found.std[half:]) if estimator.joint.rates else 0.0
+    )  # what moves steadily goes on
+    assert np.all(moved <= still + steady)
     assert bool(jnp.all(found.nis_dof[half:] == 0))

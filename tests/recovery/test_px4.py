@@ -28,6 +28,21 @@ def test_mass_and_drag(flights: Path, estimator: str, start: float, end: float, 
     assert drag.informed[rows][-1]
 
 
+@pytest.mark.parametrize(
+    ("name", "start", "end", "steps"),
+    [("dev", *WHOLE, (73.64, 92.80, 106.90)), ("default_logging", 20.0, np.inf, (43.54, 62.63))],
+)
+def test_the_adaptive_filter_finds_and_times_the_changes(
+    flights: Path, name: str, start: float, end: float, steps: tuple[float, ...]
+) -> None:
+    log, truth = files(flights, name)
+    flight = flight_of(log, truth)
+    found = tracked(log, "px4-sih-quad", "adaptive", truth=truth)
+    rows = window(flight, found.t, start, end)
+    assert mass_error(found, rows) <= 1.0
+    assert np.array(found.changes) + flight.time_origin == pytest.approx(steps, abs=0.1)
+
+
 def test_the_bare_model_is_worse(flights: Path) -> None:
     log, truth = files(flights, "dev")
     flight = flight_of(log, truth)

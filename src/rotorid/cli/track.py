@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rotorid.results.summary import Input, Settings, Summary
     from rotorid.results.track import EstimatorName, SystemName
 
-ESTIMATORS: Final = ("ekf", "ukf", "msckf", "swls")
+ESTIMATORS: Final = ("ekf", "ukf", "msckf", "swls", "adaptive")
 SYSTEMS: Final = ("multirotor", "multirotor-bare")
 # the names in `results.track`, which is not imported here for the sake of a quick --help; a test compares
 
@@ -37,7 +37,7 @@ Estimators = Annotated[
         "--estimator",
         "-e",
         metavar="NAMES",
-        help="One or more of ekf, ukf, msckf, swls, separated by commas.",
+        help="One or more of ekf, ukf, msckf, swls, adaptive, separated by commas.",
     ),
 ]
 Folder = Annotated[

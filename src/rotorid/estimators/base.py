@@ -11,8 +11,11 @@ from abc import abstractmethod
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from rotorid.models.joint import Joint
 from rotorid.signals.samples import Samples
 
 State = Any
@@ -65,7 +68,9 @@ class Estimate(eqx.Module):
 
 
 class AbstractEstimator(eqx.Module):
-    """Turns Samples into Estimates over a System."""
+    """Turns Samples into Estimates over a System, that of its `joint`."""
+
+    joint: eqx.AbstractVar[Joint]
 
     @abstractmethod
     def init(self, sample: Samples, key: PRNGKeyArray) -> State:
@@ -82,6 +87,14 @@ class AbstractEstimator(eqx.Module):
     @abstractmethod
     def estimate(self, state: State) -> Estimate:
         """What the state says."""
+
+
+def prior(estimator: AbstractEstimator) -> Estimate:
+    """What an estimator knows before any sample."""
+    system = estimator.joint.system
+    now, u, y = jnp.zeros(()), jnp.zeros(system.inputs.size), jnp.zeros(system.outputs.size)
+    none = Samples(now, now, u, y, jnp.zeros(system.outputs.dim, bool))
+    return estimator.estimate(estimator.init(none, jax.random.key(0)))
 
 
 def step(estimator: AbstractEstimator, state: State, sample: Samples) -> tuple[State, Estimate]:

@@ -27,7 +27,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
 from rotorid.estimators.tuning import Tuning
 from rotorid.geometry.spaces import Space
-from rotorid.models.joint import Joint, slope, to_value
 from rotorid.signals.samples import Samples
 
 Spread = Any
@@ -90,7 +89,6 @@ class Absorbed(eqx.Module):
 class AbstractGaussianFilter(AbstractEstimator):
     """A filter with a mean on the joint manifold and a spread in its tangent space."""
 
-    joint: eqx.AbstractVar[Joint]
     tuning: eqx.AbstractVar[Tuning]
 
     @abstractmethod
@@ -145,13 +143,6 @@ class AbstractGaussianFilter(AbstractEstimator):
             health=jnp.asarray(Health.NO_INFORMATION, int),
         )
 
-    def prior(self) -> Estimate:
-        """What the filter knows before any sample."""
-        outputs = self.joint.system.outputs
-        now, u, y = jnp.zeros(()), jnp.zeros(self.joint.system.inputs.size), jnp.zeros(outputs.size)
-        none = Samples(now, now, u, y, jnp.zeros(outputs.dim, bool))
-        return self.estimate(self.init(none))
-
     def predict(self, state: FilterState, u: Float[Array, " inputs"], dt: Float[Array, ""]) -> FilterState:
         tuning = self.tuning
         gap = dt > tuning.max_gap
@@ -172,7 +163,7 @@ class AbstractGaussianFilter(AbstractEstimator):
     def update(self, state: FilterState, sample: Samples) -> FilterState:
         outputs, tuning = self.joint.system.outputs, self.tuning
         valid = jnp.stack([jnp.all(sample.mask[s]) for s in outputs.tangent.values()])
-        z = self._take_lost(state.z, state.lost & valid, sample.y)
+        z = self.joint.take_measured(state.z, state.lost & valid, sample.y)
 
         seen = self._absorb(z, state.spread, sample, state.lost)
         z, spread, accepted = self.joint.space.plus(z, seen.correction), seen.spread, seen.accepted
@@ -203,7 +194,7 @@ class AbstractGaussianFilter(AbstractEstimator):
             lost=(state.lost & ~any_valid) | doubts | broken,
             bias=jnp.where(doubted | broken, 0.0, bias),
             bias_variance=jnp.where(doubted | broken, 0.0, bias_variance),
-            forget=self._states_of(doubts),
+            forget=self.joint.states_measured(doubts),
             doubted=doubted,
             excess=jnp.where(doubted | broken, 1.0, excess),
             recovering=recovering,
@@ -219,7 +210,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         n, states = joint.states_dim, joint.system.states.size
         covariance = self._covariance(state.spread)
         std = jnp.sqrt(jnp.diag(covariance))
-        value, scale = self._values(state.z[states:])
+        value, scale = self.joint.values_and_slopes(state.z[states:])
         return Estimate(
             state=state.z[:states],
             state_std=std[:n],
@@ -247,39 +238,6 @@ class AbstractGaussianFilter(AbstractEstimator):
 
     def _prior_std(self) -> Float[Array, " dim"]:
         return jnp.concatenate([self.tuning.initial_std, self.tuning.coordinate_std])
-
-    def _values(
-        self, coordinates: Float[Array, " parameters"]
-    ) -> tuple[Float[Array, " parameters"], Float[Array, " parameters"]]:
-        values, scales, start = [], [], 0
-        for p in self.joint.tracked:
-            value = to_value(p, coordinates[start : start + len(p.values)])
-            values.append(value)
-            scales.append(slope(p, value))
-            start += len(p.values)
-        if not values:
-            return coordinates, coordinates
-        return jnp.concatenate(values), jnp.concatenate(scales)
-
-    def _take_lost(
-        self, z: Float[Array, " size"], take: Bool[Array, " blocks"], y: Float[Array, " outputs"]
-    ) -> Float[Array, " size"]:
-        states, outputs = self.joint.system.states, self.joint.system.outputs
-        for i, (name, slot) in enumerate(outputs.stored.items()):
-            if name in states and states[name].shape == outputs[name].shape:
-                target = states.stored[name]
-                z = z.at[target].set(jnp.where(take[i], y[slot], z[target]))
-        return z
-
-    def _states_of(self, blocks: Bool[Array, " blocks"]) -> Bool[Array, " tangent"]:
-        """Tangent dimensions of the states that bear the names of these output blocks."""
-        states, outputs = self.joint.system.states, list(self.joint.system.outputs)
-        return jnp.concatenate(
-            [
-                jnp.broadcast_to(blocks[outputs.index(name)] if name in outputs else False, (block.dim,))
-                for name, block in states.blocks
-            ]
-        )
 
     def _informed(self, spread: Spread) -> Bool[Array, ""]:
         """Whether the data have spoken about the first tracked parameter."""

@@ -14,7 +14,7 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.models.system import Parameter, System
@@ -26,11 +26,13 @@ from rotorid.numerics.products import product
 class Joint:
     """The joint model of states and tracked parameters.
 
-    method: how one step is integrated.
+    method: how one step is integrated. rates: names of tracked parameters whose rates (of the coordinate, per second) are
+    states too, after the parameters.
     """
 
     system: System
     method: integrators.Method = "midpoint"
+    rates: tuple[str, ...] = ()
 
     @cached_property
     def tracked(self) -> tuple[Parameter, ...]:
@@ -38,9 +40,12 @@ class Joint:
 
     @cached_property
     def space(self) -> Space:
-        """States, then tracked parameters."""
+        """States, then tracked parameters, then the rates of some."""
         parameters = tuple((p.name, Vector(len(p.values), p.unit)) for p in self.tracked)
-        return Space(self.system.states.blocks + parameters)
+        rates = tuple(
+            (f"{p.name} rate", Vector(len(p.values), "1/s")) for p in self.tracked if p.name in self.rates
+        )
+        return Space(self.system.states.blocks + parameters + rates)
 
     @cached_property
     def quantities(self) -> tuple[str, ...]:
@@ -83,12 +88,21 @@ class Joint:
     def rate(
         self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
     ) -> Float[Array, " dim"]:
-        """Tangent rate of the joint point per second; zero for the parameters."""
+        """Tangent rate of the joint point per second; zero for parameters without a rate."""
         system = self.system
         x = system.states.unpack(z[: system.states.size])
         rate = system.dynamics(x, system.inputs.unpack(u), self.parameters(z, values))
         moving = system.states.pack_tangent(rate).astype(z.dtype)
-        return jnp.concatenate([moving, jnp.zeros(len(self.quantities), z.dtype)])
+        if not self.rates:
+            return jnp.concatenate([moving, jnp.zeros(len(self.quantities), z.dtype)])
+        parts = [
+            z[self.space.stored[f"{p.name} rate"]]
+            if p.name in self.rates
+            else jnp.zeros(len(p.values), z.dtype)
+            for p in self.tracked
+        ]
+        still = jnp.zeros(self.space.dim - self.states_dim - len(self.quantities), z.dtype)
+        return jnp.concatenate([moving, *parts, still])
 
     def step(
         self,
@@ -126,6 +140,41 @@ class Joint:
             term = product(J, term) / k
             F = F + term
         return after, F
+
+    def values_and_slopes(
+        self, coordinates: Float[Array, " parameters"]
+    ) -> tuple[Float[Array, " parameters"], Float[Array, " parameters"]]:
+        """The tracked parameters in their units, and how they grow with their coordinates."""
+        values, slopes, start = [], [], 0
+        for p in self.tracked:
+            value = to_value(p, coordinates[start : start + len(p.values)])
+            values.append(value)
+            slopes.append(slope(p, value))
+            start += len(p.values)
+        if not values:
+            return coordinates, coordinates
+        return jnp.concatenate(values), jnp.concatenate(slopes)
+
+    def take_measured(
+        self, z: Float[Array, " size"], take: Bool[Array, " blocks"], y: Float[Array, " outputs"]
+    ) -> Float[Array, " size"]:
+        """The point with the states of some output blocks' names replaced by what was measured."""
+        states, outputs = self.system.states, self.system.outputs
+        for i, (name, slot) in enumerate(outputs.stored.items()):
+            if name in states and states[name].shape == outputs[name].shape:
+                target = states.stored[name]
+                z = z.at[target].set(jnp.where(take[i], y[slot], z[target]))
+        return z
+
+    def states_measured(self, blocks: Bool[Array, " blocks"]) -> Bool[Array, " tangent"]:
+        """Tangent dimensions of the states that bear the names of some output blocks."""
+        outputs = list(self.system.outputs)
+        return jnp.concatenate(
+            [
+                jnp.broadcast_to(blocks[outputs.index(name)] if name in outputs else False, (block.dim,))
+                for name, block in self.system.states.blocks
+            ]
+        )
 
     def observe(
         self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]

@@ -19,10 +19,18 @@ def whiten(S: Float[Array, "n n"], *rows: Float[Array, "n ..."]) -> tuple[Float[
 
     Cholesky's elimination on S with all B beside it, a row at a time.
     """
+    return whiten_and_measure(S, *rows)[1]
+
+
+def whiten_and_measure(
+    S: Float[Array, "n n"], *rows: Float[Array, "n ..."]
+) -> tuple[Float[Array, ""], tuple[Float[Array, "n ..."], ...]]:
+    """The logarithm of det S, and what `whiten` gives."""
     n = S.shape[0]
     B = jnp.concatenate([b.reshape(n, -1) for b in rows], axis=1)
-    left, right, found = S, B, []
+    left, right, found, pivots = S, B, [], []
     for i in range(n):
+        pivots.append(left[0, 0])
         scale = jax.lax.rsqrt(left[0, 0])
         row = right[0] * scale
         found.append(row)
@@ -35,7 +43,7 @@ def whiten(S: Float[Array, "n n"], *rows: Float[Array, "n ..."]) -> tuple[Float[
         width = b.size // n
         parts.append(solved[:, start : start + width].reshape(b.shape))
         start += width
-    return tuple(parts)
+    return jnp.sum(jnp.log(jnp.stack(pivots))), tuple(parts)
 
 
 def tria(A: Float[Array, "n m"]) -> Float[Array, "n n"]:

@@ -13,9 +13,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rotorid.errors import SettingError
-from rotorid.estimators.base import Estimate, Health
+from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate, adaptive
+from rotorid.estimators.base import Estimate, Health, prior
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
+from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.msckf import msckf
 from rotorid.estimators.run import run
 from rotorid.estimators.swls import swls
@@ -31,13 +33,14 @@ from rotorid.signals.noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
 
-ESTIMATORS = {"ekf": ekf, "ukf": ukf, "msckf": msckf, "swls": swls}
+ESTIMATORS = {"ekf": ekf, "ukf": ukf, "msckf": msckf, "swls": swls, "adaptive": adaptive}
 """Estimators by the name that commands and files know them by."""
 
 SYSTEMS = ("multirotor", "multirotor-bare")
 """Systems that a flight can be tracked with, by name: with drag, wind and motor lag, and the seed's bare one."""
 
-EstimatorName = Literal["ekf", "ukf", "msckf", "swls"]
+Filter = AbstractGaussianFilter | Adaptive
+EstimatorName = Literal["ekf", "ukf", "msckf", "swls", "adaptive"]
 SystemName = Literal["multirotor", "multirotor-bare"]
 
 
@@ -66,7 +69,8 @@ class Track:
 
     t: s from the start of the flight. quantities: tracked parameters first, then numbers derived from them. attitude:
     unit quaternion (w x y z, body to world), where the System has one. innovations: by output. nis: normalised
-    innovation squared over nis_dof dimensions. truth: of quantities, where known.
+    innovation squared over nis_dof dimensions. truth: of quantities, where known. changes: when the main quantity jumped,
+    s, where the estimator looks for it.
     """
 
     estimator: str
@@ -78,6 +82,7 @@ class Track:
     nis: Float[np.ndarray, " n"]
     nis_dof: Int[np.ndarray, " n"]
     truth: Mapping[str, Float[np.ndarray, " n"]]
+    changes: tuple[float, ...] = ()
 
     @property
     def main(self) -> str:
@@ -146,7 +151,7 @@ def track(
 def to_track(
     estimates: Estimate,
     t: Float[np.ndarray, " n"],
-    filter_: AbstractGaussianFilter,
+    filter_: Filter,
     estimator: str,
     system: str,
     flight: Flight | None = None,
@@ -182,10 +187,13 @@ def to_track(
         np.asarray(estimates.nis),
         np.asarray(estimates.nis_dof),
         {k: v for k, v in truth.items() if k in quantities},
+        change_times(t, np.asarray(estimates.since_change))
+        if isinstance(estimates, AdaptiveEstimate)
+        else (),
     )
 
 
-def _without_motion(estimates: Estimate, filter_: AbstractGaussianFilter) -> Estimate:
+def _without_motion(estimates: Estimate, filter_: Filter) -> Estimate:
     """Estimates of a log without velocity: what air and bias do there cannot be told apart, so neither is informed."""
     confounded = [q.startswith(("drag", "wind", "accelerometer_bias")) for q in filter_.joint.quantities]
     return dataclasses.replace(estimates, informed=estimates.informed & ~np.array(confounded))
@@ -198,7 +206,7 @@ def _common_std(airframe: Airframe, known_mass: float | None) -> dict[str, float
     return {"mass": scale.std[0] / scale.number}
 
 
-def _derived(estimates: Estimate, filter_: AbstractGaussianFilter) -> dict[str, Quantity]:
+def _derived(estimates: Estimate, filter_: Filter) -> dict[str, Quantity]:
     """Numbers that the System derives, with the uncertainty of the tracked parameters carried over to first order."""
     units = filter_.joint.system.derived_units
     if not units:
@@ -213,7 +221,7 @@ def _derived(estimates: Estimate, filter_: AbstractGaussianFilter) -> dict[str, 
 
 
 @eqx.filter_jit
-def _derive(filter_: AbstractGaussianFilter, values, states, covariances):
+def _derive(filter_: Filter, values, states, covariances):
     """Derived numbers of every row, their standard deviations and what they depend on; and the deviations of the prior."""
     joint, system = filter_.joint, filter_.joint.system
 
@@ -226,8 +234,8 @@ def _derive(filter_: AbstractGaussianFilter, values, states, covariances):
         J = jax.jacfwd(derive)(value, state)
         return derive(value, state), jnp.sqrt(jnp.diag(J @ covariance @ J.T)), J != 0
 
-    prior = filter_.prior()
-    return jax.vmap(one)(values, states, covariances), one(prior.value, prior.state, prior.covariance)[1]
+    first = prior(filter_)
+    return jax.vmap(one)(values, states, covariances), one(first.value, first.state, first.covariance)[1]
 
 
 def airborne_share(track_: Track, flight: Flight) -> float:

@@ -8,7 +8,7 @@ import math
 from typing import Final
 
 PLAIN_UNITS: Final = ("", "1")
-_ESTIMATORS: Final = {"ekf": "EKF", "ukf": "UKF", "msckf": "MSCKF", "swls": "SWLS"}
+_ESTIMATORS: Final = {"ekf": "EKF", "ukf": "UKF", "msckf": "MSCKF", "swls": "SWLS", "adaptive": "adaptive"}
 
 
 def label(name: str) -> str:
