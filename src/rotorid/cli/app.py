@@ -8,6 +8,7 @@ import typer
 
 from rotorid.cli.airframes import airframes
 from rotorid.cli.calibrate import calibrate
+from rotorid.cli.compare import compare
 from rotorid.cli.convert import convert
 from rotorid.cli.dataset import dataset
 from rotorid.cli.demo import demo
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command("inspect")(inspect)
 app.command("convert")(convert)
 app.command("track")(track)
+app.command("compare")(compare)
 app.command("calibrate")(calibrate)
 app.command("simulate")(simulate)
 app.command("dataset")(dataset)

@@ -1,0 +1,229 @@
+"""`rotorid compare`: on a data set with a broken file in it, and on one log with truth and without."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from rotorid.cli import console
+from rotorid.cli.app import app
+from rotorid.estimators.base import Health, prior
+from rotorid.models.airframe import load_airframe
+from rotorid.results.batch import Batch, filter_of, prepared
+from rotorid.results.track import track
+from rotorid.simulation.dataset import Dataset
+
+FAST = ["--estimators", "ekf,ukf", "--system", "multirotor-bare"]
+
+
+def rotorid(*arguments: str | Path):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+@pytest.fixture(autouse=True)
+def undisturbed(monkeypatch: pytest.MonkeyPatch):
+    """float64 for the time of a test, and a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with a data set of 2 cells x 2 flights x 3 s, its twin with a broken file, and logs of 5 s."""
+    folder = tmp_path_factory.mktemp("compare")
+    small = ["--flights", 2, "--duration", 3, "-t", "loop", "-m", "step,sine", "-w", 1]
+    for name in ("whole", "broken"):
+        assert rotorid("dataset", folder / name, *small).exit_code == 0
+    (folder / "broken/trajectory=loop/mass_profile=sine/00001.parquet").write_text("no flight")
+    log = ["--seed", 3, "--duration", 5, "-o", folder / "flight.parquet"]
+    assert rotorid("simulate", *log).exit_code == 0
+    pl.read_parquet(folder / "flight.parquet").drop("true_mass").write_parquet(folder / "unknown.parquet")
+    (folder / "truth.csv").write_text("t,mass\n0,1.0\n")
+    return folder
+
+
+def test_a_data_set(place: Path, tmp_path: Path) -> None:
+    result = rotorid("compare", place / "whole", *FAST, "--prior-error", "-0.3", "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= 80
+    for words in ("4 flights", "EKF", "UKF", "RMSPE", "±", "loop, sine", "loop, step", "µs / update"):
+        assert words in result.stdout
+    assert "skipped" not in result.stdout
+    assert sorted(f.name for f in (tmp_path / "out").iterdir()) == ["comparison.json", "comparison.parquet"]
+
+    table = pl.read_parquet(tmp_path / "out" / "comparison.parquet")
+    rows = table.select("trajectory", "mass_profile", "estimator", "flights").rows()
+    assert sorted(rows) == [("loop", m, e, 2) for m in ("sine", "step") for e in ("ekf", "ukf")]
+    numbers = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert numbers["settings"]["airframe"] == "simulated-quad"
+    assert numbers["settings"]["prior_error"] == -0.3
+    assert (numbers["flights"], numbers["truth"], numbers["skipped"]) == (4, True, {})
+    for name, merit in numbers["estimators"].items():
+        cells = table.filter(pl.col("estimator") == name)
+        assert merit["rmspe"]["value"] == pytest.approx(cells["rmspe"].mean())
+        assert merit["rmspe"]["standard_error"] > 0
+        assert 0 < merit["seconds_per_update"] < 1e-2
+        in_json = [numbers["cells"][f"loop/{m}"][name]["rmspe"]["value"] for m in ("sine", "step")]
+        assert sorted(cells["rmspe"]) == sorted(in_json)
+
+
+def test_a_wrong_prior_costs_most_at_the_start(place: Path) -> None:
+    """The share that the mass starts wrong by is that of the true one, flight by flight."""
+    airframe = load_airframe("simulated-quad")
+    for _, flight in Dataset(place / "whole"):
+        one = prepared(flight, airframe, "multirotor-bare")
+        assert one.truth is not None
+        start = prior(filter_of("ekf", one, -0.3))
+        true = float(one.truth[0])
+        assert true == pytest.approx(flight["true_mass"].values[0, 0], rel=0.02)
+        assert float(start.value[0]) == pytest.approx(0.7 * true)
+        assert float(start.std[0]) == pytest.approx(0.3 * 0.7 * true)
+        (score,) = Batch(["ekf"], -0.3).scores_of([one])
+        (better,) = Batch(["ekf"], 0.0).scores_of([one])
+        assert score.rmspe > better.rmspe
+
+
+def test_stacked_flights_are_tracked_as_single_ones(place: Path) -> None:
+    airframe = load_airframe("simulated-quad")
+    flights = [flight for _, flight in Dataset(place / "whole")]
+    together = list(Batch(["ekf"]).scores([prepared(f, airframe, "multirotor-bare") for f in flights], 4))
+    assert len(together) == 4
+    for flight, score in zip(flights, together, strict=True):
+        alone = track(flight, airframe, "ekf", "multirotor-bare")
+        mass = alone.quantities["mass"]
+        assert score.final == pytest.approx(float(mass.value[-1]), rel=1e-9)
+        assert score.final_std == pytest.approx(float(mass.std[-1]), rel=1e-9)
+        errors = mass.value / alone.truth["mass"] - 1.0
+        assert score.rmspe == pytest.approx(100.0 * math.sqrt(np.mean(errors**2)), rel=1e-9)
+        assert score.healthy == pytest.approx(alone.share(Health.OK))
+
+
+def test_a_broken_flight_is_named_skipped_and_counted(place: Path, tmp_path: Path) -> None:
+    result = rotorid("compare", place / "broken", *FAST, "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "3 flights" in result.stdout
+    assert "1 flight skipped:" in result.stdout
+    assert "mass_profile=sine/00001.parquet" in "".join(line.strip() for line in result.stdout.splitlines())
+    numbers = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert list(numbers["skipped"]) == ["loop/sine/1"]
+    assert numbers["cells"]["loop/sine"]["ekf"]["flights"] == 1
+    assert numbers["cells"]["loop/sine"]["ekf"]["rmspe"]["standard_error"] is None
+
+
+def test_the_first_flights_of_each_cell(place: Path) -> None:
+    result = rotorid("compare", place / "broken", *FAST, "--flights", "1")
+    assert result.exit_code == 0, result.output
+    assert "2 flights" in result.stdout
+    assert "skipped" not in result.stdout
+
+
+def test_a_data_set_without_any_whole_flight(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "dataset.json").write_bytes((place / "whole" / "dataset.json").read_bytes())
+    result = rotorid("compare", tmp_path / "set", *FAST, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "none of its flights can be compared on" in line
+    assert "there is no such file" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_log(place: Path, tmp_path: Path) -> None:
+    log = place / "flight.parquet", "-a", "simulated-quad", *FAST
+    result = rotorid("compare", *log, "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    for words in ("1 flight ", "RMSPE", "NEES", "healthy"):
+        assert words in result.stdout
+    assert "missing" not in result.stdout
+    table = pl.read_parquet(tmp_path / "out" / "comparison.parquet")
+    assert table.select("trajectory", "mass_profile", "estimator").rows() == [
+        (None, None, "ekf"),
+        (None, None, "ukf"),
+    ]
+    numbers = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert [i["name"] for i in numbers["inputs"]] == ["flight.parquet"]
+    assert numbers["cells"] == {}
+
+
+def test_a_log_without_truth_says_so(place: Path, tmp_path: Path) -> None:
+    result = rotorid(
+        "compare", place / "unknown.parquet", "-a", "simulated-quad", *FAST, "-o", tmp_path / "o"
+    )
+    assert result.exit_code == 0, result.output
+    assert "The true mass is missing" in result.stdout
+    for words in ("end mass, kg", "% off median", "NIS / dim.", "healthy", "µs / update"):
+        assert words in result.stdout
+    assert "RMSPE" not in result.stdout
+    numbers = json.loads((tmp_path / "o" / "comparison.json").read_text())
+    assert numbers["truth"] is False
+    assert numbers["estimators"]["ekf"]["rmspe"]["value"] is None
+    assert numbers["estimators"]["ekf"]["apart"]["value"] >= 0
+
+
+def test_truth_from_a_table(place: Path) -> None:
+    truth = "--truth", place / "truth.csv"
+    result = rotorid("compare", place / "unknown.parquet", "-a", "simulated-quad", *FAST, *truth)
+    assert result.exit_code == 0, result.output
+    assert "RMSPE" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["whole", "-e", "ekf,abc"], "no estimator 'abc'; there are ekf, ukf"),
+        (["whole", "--system", "plane"], "no system 'plane'"),
+        (["whole", "--prior-error", "-1"], "a prior error of -1 leaves no mass"),
+        (["whole", "--truth", "truth.csv"], "--truth is for a log"),
+        (["whole", "--flights", "0"], "1 or more"),
+        (["whole", "-o", "truth.csv"], "truth.csv: this is a file"),
+        ([".", "-e", "ekf"], "holds no data set"),
+        (["flight.parquet"], "give the vehicle of this log with --airframe"),
+        (["flight.parquet", "-a", "simulated-quad", "--flights", "1"], "--flights is for a data set"),
+        (["unknown.parquet", "-a", "simulated-quad", *FAST, "--prior-error", "0.3"], "has no truth"),
+        (["gone.parquet", "-a", "simulated-quad"], "gone.parquet: there is no such file"),
+    ],
+)
+def test_wrong_use_is_one_line(place: Path, arguments: list[str], said: str, monkeypatch) -> None:
+    monkeypatch.chdir(place)
+    before = sorted(place.rglob("*"))
+    result = rotorid("compare", *arguments)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("rotorid: ")
+    assert said in line
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_bar_counts_flights_and_estimators(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(
+        console, "err", lambda: Console(file=terminal, force_terminal=True, width=80, highlight=False)
+    )
+    assert rotorid("compare", place / "whole", *FAST).exit_code == 0
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    assert "Comparing" in shown
+    assert "100%" in shown
+
+
+def test_the_files_appear_both_or_none(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    result = rotorid("compare", place / "whole", *FAST, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "could not be written, no space left on device" in result.stderr
+    assert list(tmp_path.iterdir()) == []
