@@ -11,6 +11,7 @@ several side by side with the same result to the last bit.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 
 import casadi as ca
@@ -122,7 +123,7 @@ def c_source(function: ca.Function, name: str, reads: Sequence[str], writes: Seq
     """
     values, results = _assigned(function, reads)
     order = _needed(values, results)
-    chunks = [order[i : i + CHUNK] for i in range(0, max(len(order), 1), CHUNK)]
+    chunks = [order[i : i + CHUNK] for i in range(0, len(order), CHUNK)]
     home = {value: k for k, chunk in enumerate(chunks) for value in chunk}
     crossing = sorted(
         {o for value in order for o in values.all[value].operands if home.get(o, home[value]) != home[value]}
@@ -131,15 +132,52 @@ def c_source(function: ca.Function, name: str, reads: Sequence[str], writes: Seq
 
     parts = []
     for k, chunk in enumerate(chunks):
-        written = [(writes[place], v) for place, v in enumerate(results) if home.get(v, 0) == k]
+        written = [(writes[place], v) for place, v in enumerate(results) if home.get(v) == k]
         parts.append(_part(f"{name}_{k}", values, chunk, written, slots))
-    declared = "\n".join(f"{_signature(f'{name}_{k}')};" for k in range(len(chunks)))
-    calls = "\n".join(f"  {name}_{k}(x, y, m, w);" for k in range(len(chunks)))
+    copied = [(writes[place], values.all[v].formula) for place, v in enumerate(results) if v not in home]
+    lines = _copies(copied)
+    for start in range(0, len(lines), CHUNK):
+        body = "\n  ".join(lines[start : start + CHUNK])
+        parts.append(f"{_signature(f'{name}_{len(parts)}')} {{\n  {body}\n}}\n")
+    declared = "\n".join(f"{_signature(f'{name}_{k}')};" for k in range(len(parts)))
+    calls = "\n".join(f"  {name}_{k}(x, y, m, w);" for k in range(len(parts)))
     whole = (
         f"{declared}\n\nvoid {name}(const num *x, num *y, num *m) {{\n"
         f"  num w[{max(len(slots), 1)}];\n{calls}\n}}\n"
     )
     return [f'#include "num.h"\n\n{text}' for text in [whole, *parts]]
+
+
+def _copies(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Statements that write arguments and constants to places, neighbours at once."""
+    lines, start = [], 0
+    while start < len(pairs):
+        (to, source), end = pairs[start], start + 1
+        constant = _PLACE.fullmatch(source) is None
+        while end < len(pairs) and pairs[end] == (
+            _later(to, end - start),
+            source if constant else _later(source, end - start),
+        ):
+            end += 1
+        count = end - start
+        if count == 1:
+            lines.append(f"{to} = {source};")
+        elif constant:
+            lines.append(f"for (int i = 0; i < {count}; i++) (&{to})[i] = {source};")
+        else:
+            lines.append(f"for (int i = 0; i < {count}; i++) (&{to})[i] = (&{source})[i];")
+        start = end
+    return lines
+
+
+_PLACE = re.compile(r"(\w+)\[(\d+)\]")
+
+
+def _later(place: str, steps: int) -> str:
+    """The place so many steps behind a place: "m[7]" and 2 give "m[9]"."""
+    match = _PLACE.fullmatch(place)
+    assert match is not None
+    return f"{match[1]}[{int(match[2]) + steps}]"
 
 
 def _assigned(function: ca.Function, reads: Sequence[str]) -> tuple[_Values, list[int]]:
