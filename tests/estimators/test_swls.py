@@ -242,13 +242,11 @@ def test_within_the_threshold_a_robust_loss_is_squares(loss):
 
 
 def test_it_converges_to_the_minimum_of_what_it_says_it_minimises():
-    """On the multirotor, from a mass 30 % wrong: against a general solver, over the whole (short) flight."""
-    from scipy.optimize import least_squares
-
+    """On the multirotor, from a mass 30 % wrong: against plain Gauss-Newton steps over the whole (short) flight."""
     system = BareMultirotor()
     heavy = system.mass.with_prior(1.3)
     filter_ = swls(
-        system, window=8, iterations=8, loss="squares", gate=1e6, bias_gate=1e6, priors={"mass": heavy}
+        system, window=8, iterations=3, loss="squares", gate=1e6, bias_gate=1e6, priors={"mass": heavy}
     )
     samples, _ = matched(swls(system), seed=6, steps=8, dt=0.05)
     joint, tuning = filter_.joint, filter_.tuning
@@ -273,10 +271,13 @@ def test_it_converges_to_the_minimum_of_what_it_says_it_minimises():
             ]
         )
 
-    jacobian = jax.jit(jax.jacfwd(residuals))
-    best = least_squares(residuals, np.zeros(80), jac=jacobian, xtol=1e-14, ftol=1e-14, gtol=1e-12)
-    std = np.sqrt(np.diag(np.linalg.inv(best.jac.T @ best.jac))[-1])
-    assert abs(best.x[-1]) < 0.01 * std
+    jacobian, best = jax.jit(jax.jacfwd(residuals)), np.zeros(80)
+    for _ in range(10):
+        J = np.asarray(jacobian(best))
+        best = best - np.linalg.lstsq(J, np.asarray(residuals(best)), rcond=None)[0]
+    J = np.asarray(jacobian(best))
+    std = np.sqrt(np.linalg.inv(J.T @ J)[-1, -1])
+    assert abs(best[-1]) < 0.01 * std
     np.testing.assert_allclose(np.sqrt(window.P[-1, -1]), std, rtol=0.01)
 
 

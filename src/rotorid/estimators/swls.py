@@ -176,20 +176,20 @@ class SWLS(AbstractGaussianFilter):
                 window.u,
                 window.y,
                 window.used,
-                in_full & newest,
+                in_full,
             )
             chain = minimum(mean, window.prior_covariance, rows, self._link)
             second = space.plus(x[1], chain.mean[1]), chain.covariance[1]
-            return jax.vmap(space.plus)(x, chain.d), (*second, chain.last)
+            return jax.vmap(space.plus)(x, chain.d), second, chain.last
 
-        in_full = jnp.arange(self.iterations) == 0
-        x, found = jax.lax.scan(improved, window.x, in_full)
-        prior, prior_covariance, P = (leaf[-1] for leaf in found)
+        x, left, P = window.x, (window.next_prior, window.next_covariance), window.P
+        for step in range(self.iterations):
+            x, left, P = improved(x, newest & (step == 0))
         x = jnp.where(window.valid[:, None], x, window.x)
         return eqx.tree_at(
             lambda w: (w.x, w.next_prior, w.next_covariance, w.P, w.ahead),
             window,
-            (x, prior, prior_covariance, P, self.preintegration.opened(x[-1])),
+            (x, *left, P, self.preintegration.opened(x[-1])),
         )
 
     def _link(self, row: Any) -> Link:
@@ -227,8 +227,8 @@ def swls(
     system: System,
     *,
     window: int = 20,
-    iterations: int = 2,
-    loss: Loss = "huber",
+    iterations: int = 1,
+    loss: Loss = "squares",
     threshold: float = 3.0,
     method: Method = "midpoint",
     **tuning: Any,
@@ -237,6 +237,9 @@ def swls(
 
     window: intervals between the samples that it spans, 1 or more. iterations: Gauss-Newton steps a sample. loss, threshold:
     how far out, in standard deviations, a measurement's weight begins to fall, and how. Raises SettingError.
+
+    A robust loss is not the default: on simulated flights it was no better, be it with outliers in 1 % of the positions and
+    velocities. The gate meets the wild ones first, and what a jump of the mass does to the residuals is weighed down too.
     """
     if window < 1:
         raise SettingError(f"a window of {window} spans no interval; it must be 1 or more")
