@@ -17,9 +17,11 @@ from typer.testing import CliRunner
 
 from rotorid.cli import console
 from rotorid.cli.app import app
+from rotorid.cli.compare_page import show
 from rotorid.estimators.base import Health, prior
 from rotorid.models.airframe import load_airframe
 from rotorid.results.batch import Batch, filter_of, prepared
+from rotorid.results.comparison import Found, compare_scores, score_flight
 from rotorid.results.track import track
 from rotorid.simulation.dataset import Dataset
 
@@ -227,3 +229,24 @@ def test_the_files_appear_both_or_none(place: Path, tmp_path: Path, monkeypatch:
     assert result.exit_code == 2
     assert "could not be written, no space left on device" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_five_estimators_fit_on_80_columns(known: bool) -> None:
+    """However many digits there are: no number is broken over two lines."""
+    t, rng = np.arange(0.0, 8.0, 0.01), np.random.default_rng(0)
+    truth = np.where(t < 4.0, 1.3, 0.8)
+    scores = []
+    for cell in (("lemniscate", "exponential"), ("random", "steps")):
+        for level in (-0.04, -0.12, -0.3):
+            found = {}
+            for name in ("ekf", "ukf", "msckf", "swls", "adaptive"):
+                value = truth * (1.0 + level + 0.02 * rng.standard_normal(len(t)))
+                health, dof = np.zeros(len(t), int), np.full(len(t), 3)
+                found[name] = Found(t, value, 0.02 * truth, health, np.full(len(t), 3.3), dof, 1.3e-4)
+            scores += score_flight(found, truth if known else None, cell)
+    shown = io.StringIO()
+    show(compare_scores(scores), {}, None, Console(file=shown, width=80, highlight=False))
+    lines = [line for line in shown.getvalue().splitlines() if " ± " in line and "std" not in line]
+    assert len(lines) == (4 if known else 2)
+    assert all(re.fullmatch(r".{10,14}( +\u2212?[\d.]+ ± [\d.]+){5} *", line) for line in lines), lines

@@ -201,3 +201,6 @@ def test_an_estimate_that_is_no_number_is_left_out_and_seen() -> None:
     merit = c.estimators["ekf"]
     assert (merit.flights, merit.rmspe.flights) == (2, 1)
     assert merit.rmspe.value == pytest.approx(1.0)
+    alone = compare_scores([score(np.full(len(T), math.nan), ones)])
+    assert alone.truth
+    assert alone.estimators["ekf"].rmspe.flights == 0

@@ -27,7 +27,7 @@ def compare(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="LOG|DATASET",
+            metavar="LOG_OR_DATASET",
             help="A flight log, as of `rotorid track`, or the folder of a data set made by `rotorid dataset`.",
             show_default=False,
         ),

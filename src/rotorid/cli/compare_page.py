@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rotorid.results.comparison import LATE, PATIENCE, SETTLED, Comparison, Mean, Merit
-from rotorid.results.words import estimator_label, percent, plus_minus
+from rotorid.results.words import decimals, estimator_label, percent, value_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,7 +75,10 @@ def _flights(count: int) -> str:
 
 
 def _number(mean: Mean) -> str:
-    return plus_minus(mean.value, mean.standard_error) if mean.flights > 1 else _plain(mean.value)
+    if mean.flights < 2 or not math.isfinite(mean.standard_error):
+        return _plain(mean.value)
+    places = min(decimals(mean.standard_error), 2)
+    return f"{mean.value:.{places}f} ± {mean.standard_error:.{places}f}".replace("-", "−")
 
 
 def _plain(value: float) -> str:
@@ -108,7 +111,8 @@ _WITH_TRUTH: tuple[Row, ...] = (
     *_COMMON,
 )
 _WITHOUT_TRUTH: tuple[Row, ...] = (
-    ("end mass, kg", lambda m: plus_minus(m.final.value, m.final_std.value)),
+    ("end mass, kg", lambda m: value_text(m.final.value, m.final_std.value)),
+    ("  ± std", lambda m: f"{m.final_std.value:.{decimals(m.final_std.value)}f}"),
     ("% off median", lambda m: _number(m.apart)),
     ("NIS / dim.", lambda m: _number(m.consistency)),
     *_COMMON,
@@ -119,7 +123,9 @@ def _empty(title: str, names: Mapping[str, Merit]) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1))
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", collapse_padding=True
+    )
     table.add_column(title, no_wrap=True)
     for name in names:
         table.add_column(estimator_label(name), justify="right")

@@ -60,14 +60,15 @@ Cell = tuple[str, str]
 class Score:
     """One estimator on one flight.
 
-    cell: of a data set, else None. rmspe, rmspe_late, bias: %. delays: of each step, s, infinite where missed. nees, coverage:
-    of the main quantity. All of them are NaN (delays: empty) without truth. consistency: NIS over its dimension. healthy:
-    share of rows. apart: RMSPE in % from the median of the estimators from `LATE` on, NaN of one estimator alone. final,
-    final_std: kg. seconds_per_update: of one core.
+    cell: of a data set, else None. truth: whether it was known; without it the numbers against it are NaN, delays empty.
+    rmspe, rmspe_late, bias: %. delays: of each step, s, infinite where missed. nees, coverage: of the mass. consistency: NIS
+    over its dimension. healthy: share of rows. apart: RMSPE in % from the median of the estimators from `LATE` on, NaN of one
+    estimator alone. final, final_std: kg. seconds_per_update: of one core.
     """
 
     estimator: str
     cell: Cell | None
+    truth: bool
     rows: int
     rmspe: float
     rmspe_late: float
@@ -163,6 +164,7 @@ def _score(
     return Score(
         estimator=name,
         cell=cell,
+        truth=truth is not None,
         rows=len(f.t),
         rmspe=nan if truth is None else rmspe(f.value, truth),
         rmspe_late=late_error,
@@ -226,7 +228,7 @@ def compare_scores(scores: Sequence[Score]) -> Comparison:
         return {name: _merit([s for s in of if s.estimator == name]) for name in names}
 
     return Comparison(
-        truth=any(math.isfinite(s.rmspe) for s in scores),
+        truth=any(s.truth for s in scores),
         flights=max((sum(s.estimator == name for s in scores) for name in names), default=0),
         estimators=merits(scores),
         cells={cell: merits([s for s in scores if s.cell == cell]) for cell in cells},
