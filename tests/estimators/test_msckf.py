@@ -10,7 +10,7 @@ from rotorid.estimators.ekf import ekf
 from rotorid.estimators.msckf import msckf
 from rotorid.estimators.run import run
 from rotorid.signals.samples import Samples
-from tests.estimators import test_health, test_run
+from tests.estimators import test_health
 from tests.estimators.test_compiled import troubled
 from tests.systems import SYSTEMS, Cart, matched
 
@@ -89,8 +89,6 @@ LAWS = [
     test_health.test_invalid_numbers_bring_back_the_prior,
     test_health.test_what_is_not_measured_is_masked_not_read,
     test_health.test_data_that_say_nothing_are_said_to,
-    test_run.test_a_batch_equals_single_runs_whatever_the_lengths,
-    test_run.test_a_batch_of_tunings_equals_single_runs,
 ]
 
 

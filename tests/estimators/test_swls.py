@@ -16,7 +16,7 @@ from rotorid.models.joint import Joint
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.numerics.tridiagonal import Link, minimum
 from rotorid.signals.samples import Samples
-from tests.estimators import test_health, test_run
+from tests.estimators import test_health
 from tests.systems import SYSTEMS, Cart, matched
 
 OPEN = {"loss": "squares", "iterations": 1, "gate": 1e6, "bias_gate": 1e6}
@@ -297,7 +297,6 @@ LAWS = [
     test_health.test_invalid_numbers_bring_back_the_prior,
     test_health.test_what_is_not_measured_is_masked_not_read,
     test_health.test_data_that_say_nothing_are_said_to,
-    test_run.test_a_batch_of_tunings_equals_single_runs,
 ]
 
 

@@ -8,7 +8,7 @@ the run length of R. Adams, D. MacKay, Bayesian online changepoint detection, 20
 
     branch    every `period`: the likeliest hypothesis is copied and opened; its weight is hazard x period of the likeliest's
     update    each EKF by the measurements; w <- w N(innovation; 0, S), normalised
-    merge     the oldest hypothesis goes into the first, by moments (as in interacting multiple models, seed 000 has none)
+    merge     the oldest hypothesis goes into the first, by moments, as in interacting multiple models
     estimate  mean and covariance of the mixture
 
 An outlier is what no hypothesis can explain: a block passes its gate if it passes that of any of them. What is known `lag`
