@@ -16,7 +16,7 @@ from rotorid.models.joint import Joint
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.numerics.tridiagonal import Link, minimum
 from rotorid.signals.samples import Samples
-from tests.estimators import test_health
+from tests.estimators.test_msckf import LAWS
 from tests.systems import SYSTEMS, Cart, matched
 
 OPEN = {"loss": "squares", "iterations": 1, "gate": 1e6, "bias_gate": 1e6}
@@ -288,16 +288,6 @@ def _last(filter_, samples):
     first = jax.tree.map(lambda leaf: leaf[0], samples)
     state = jax.jit(lambda s: jax.lax.scan(step, filter_.init(first), s)[0])(samples)
     return state.z, state.spread
-
-
-LAWS = [
-    test_health.test_an_outlier_is_rejected_and_said,
-    test_health.test_a_gap_loses_the_states_and_keeps_the_mass,
-    test_health.test_a_load_let_go_is_found_within_half_a_second,
-    test_health.test_invalid_numbers_bring_back_the_prior,
-    test_health.test_what_is_not_measured_is_masked_not_read,
-    test_health.test_data_that_say_nothing_are_said_to,
-]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

@@ -26,7 +26,15 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
-from rotorid.estimators.gaussian import INFORMED, REOPENED, chi_square_quantile, per_dimension
+from rotorid.estimators.gaussian import (
+    CONSISTENCY_MEMORY,
+    INCONSISTENT,
+    INFORMED,
+    RECOVERY,
+    REOPENED,
+    chi_square_quantile,
+    per_dimension,
+)
 from rotorid.estimators.hypotheses import NEVER, UNLIKELY, Hypotheses, largest
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
@@ -35,10 +43,6 @@ from rotorid.numerics.cholesky import whiten, whiten_and_measure
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
-
-_RECOVERY = 0.5  # s
-_CONSISTENCY_MEMORY = 0.5  # s
-_INCONSISTENT = 3.0
 
 
 class ChangeTuning(eqx.Module):
@@ -146,7 +150,7 @@ class Adaptive(AbstractEstimator):
                 state.lost | gap,
                 jnp.zeros_like(forget),
                 jnp.zeros_like(state.doubted),
-                jnp.where(gap, _RECOVERY, jnp.maximum(state.recovering - dt, 0.0)),
+                jnp.where(gap, RECOVERY, jnp.maximum(state.recovering - dt, 0.0)),
             ),
         )
 
@@ -193,7 +197,7 @@ class Adaptive(AbstractEstimator):
             any_valid, jnp.where(accepted, 0.0, state.suspicion + sample.dt), state.suspicion
         )
         doubts = suspicion > tuning.patience
-        share = jnp.where(dof > 0, sample.dt / (sample.dt + _CONSISTENCY_MEMORY), 0.0)
+        share = jnp.where(dof > 0, sample.dt / (sample.dt + CONSISTENCY_MEMORY), 0.0)
         excess = state.excess + share * (nis / jnp.maximum(dof, 1) - state.excess)
         broken = ~(jnp.all(jnp.isfinite(z)) & jnp.all(jnp.isfinite(P)) & jnp.all(jnp.isfinite(weight)))
         hypotheses = jax.tree.map(
@@ -202,9 +206,9 @@ class Adaptive(AbstractEstimator):
             Hypotheses(z, P, weight, h.age, h.before, h.before_std),
         )
         doubted = jnp.any(doubts)
-        recovering = jnp.where(doubted, _RECOVERY, state.recovering)
+        recovering = jnp.where(doubted, RECOVERY, state.recovering)
         flags = jnp.where(jnp.any(any_valid & ~accepted), int(Health.OUTLIER), int(Health.OK))
-        flags = jnp.where(excess > _INCONSISTENT, int(Health.INCONSISTENT), flags)
+        flags = jnp.where(excess > INCONSISTENT, int(Health.INCONSISTENT), flags)
         flags = jnp.where(recovering > 0, int(Health.RECOVERING), flags)
         return AdaptiveState(
             hypotheses=hypotheses,

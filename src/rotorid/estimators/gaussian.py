@@ -37,9 +37,9 @@ REOPENED = 15.0
 
 _CLIPPED = 6.0
 _NOTICED = 1.0  # standard deviations: a smaller bias is within what the assumed noise stands for
-_RECOVERY = 0.5  # s
-_CONSISTENCY_MEMORY = 0.5  # s over which the innovations are judged
-_INCONSISTENT = 3.0  # times the expected NIS
+RECOVERY = 0.5  # s
+CONSISTENCY_MEMORY = 0.5  # s over which the innovations are judged
+INCONSISTENT = 3.0  # times the expected NIS
 INFORMED = 0.7
 """Share of the prior standard deviation under which the data have spoken."""
 
@@ -153,7 +153,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         z, spread = self._propagate(
             state.z, state.spread, u, jnp.minimum(dt, tuning.max_gap), keep, jnp.concatenate([wander, drift])
         )
-        recovering = jnp.where(gap, _RECOVERY, jnp.maximum(state.recovering - dt, 0.0))
+        recovering = jnp.where(gap, RECOVERY, jnp.maximum(state.recovering - dt, 0.0))
         return eqx.tree_at(
             lambda s: (s.z, s.spread, s.lost, s.forget, s.doubted, s.recovering),
             state,
@@ -178,14 +178,14 @@ class AbstractGaussianFilter(AbstractEstimator):
         limit = jnp.maximum(tuning.bias_gate * jnp.sqrt(bias_variance), _NOTICED)
         biased = jnp.any(jnp.abs(bias) > limit) & (state.recovering <= 0)
         doubted = jnp.any(doubts) | biased
-        share = jnp.where(dof > 0, sample.dt / (sample.dt + _CONSISTENCY_MEMORY), 0.0)
+        share = jnp.where(dof > 0, sample.dt / (sample.dt + CONSISTENCY_MEMORY), 0.0)
         excess = state.excess + share * (seen.nis / jnp.maximum(dof, 1) - state.excess)
 
         broken = ~jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((z, spread))]))
         z = jnp.where(broken, jnp.concatenate([tuning.initial, tuning.coordinate]), z)
         fresh = self._spread_of(self._prior_std())
         spread = jax.tree.map(lambda new, old: jnp.where(broken, new, old), fresh, spread)
-        recovering = jnp.where(doubted, _RECOVERY, state.recovering)
+        recovering = jnp.where(doubted, RECOVERY, state.recovering)
         rejected = jnp.any(any_valid & ~accepted)
         return FilterState(
             z=z,
@@ -256,7 +256,7 @@ class AbstractGaussianFilter(AbstractEstimator):
     ) -> Int[Array, ""]:
         health = jnp.where(self._informed(spread), int(Health.OK), int(Health.NO_INFORMATION))
         health = jnp.where(rejected, int(Health.OUTLIER), health)
-        health = jnp.where(excess > _INCONSISTENT, int(Health.INCONSISTENT), health)
+        health = jnp.where(excess > INCONSISTENT, int(Health.INCONSISTENT), health)
         health = jnp.where(recovering, int(Health.RECOVERING), health)
         return jnp.where(broken, int(Health.DIVERGED), health)
 

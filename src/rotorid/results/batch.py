@@ -25,12 +25,11 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor import MASS_DRIFT, MASS_SPREAD, BareMultirotor
 from rotorid.models.multirotor_drag import Multirotor
-from rotorid.models.thrust import with_commanded_thrust
 from rotorid.results.comparison import Cell, Found, Score, score_flight
-from rotorid.results.track import ESTIMATORS, EstimatorName, Filter, SystemName, prepare, system_for
+from rotorid.results.track import ESTIMATORS, EstimatorName, Filter, SystemName, prepare_for, system_for
 from rotorid.signals.noise import measured_noise
 from rotorid.signals.samples import Samples
-from rotorid.signals.sampling import truth_at, with_reconstructed_commands
+from rotorid.signals.sampling import truth_at
 
 STACK = 48
 """Most flights that run side by side: a multiple of the lanes of a compiled estimator."""
@@ -57,10 +56,7 @@ def prepared(
 ) -> Prepared:
     """A flight for an airframe and a System by name. Raises what `track` raises."""
     model = system_for(flight, airframe, system)
-    flight = with_reconstructed_commands(flight)
-    if "thrust" in model.inputs:
-        flight = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
-    samples = prepare(flight, model, whole=flight.format == "simulation")
+    flight, samples = prepare_for(flight, airframe, model)
     mass = truth_at(flight, "true_mass", np.asarray(samples.t))
     if mass is not None and not (np.isfinite(mass) & (mass > 0)).all():
         raise SignalError(f"{flight.source}: true_mass must be above 0 kg throughout to compare with it")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import math
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from rotorid.results.comparison import LATE, MEANS, PATIENCE, SETTLED, STEP, Comparison, Mean
 from rotorid.results.files import write_folder
+from rotorid.results.plain import plain
 
 TABLE, NUMBERS = "comparison.parquet", "comparison.json"
 
@@ -53,7 +53,7 @@ def comparison_json(comparison: Comparison, about: Mapping[str, Any], skipped: M
         "estimators": comparison.estimators,
         "cells": {"/".join(cell): merits for cell, merits in comparison.cells.items()},
     }
-    text = json.dumps(_plain(content), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(content), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return f"{text}\n"
 
 
@@ -91,19 +91,7 @@ def _row(merit: Any) -> dict[str, Any]:
     for field in dataclasses.fields(merit):
         value = getattr(merit, field.name)
         if isinstance(value, Mean):
-            row[field.name], row[f"{field.name}_se"] = _plain(value.value), _plain(value.standard_error)
+            row[field.name], row[f"{field.name}_se"] = plain(value.value), plain(value.standard_error)
         else:
-            row[field.name] = _plain(value)
+            row[field.name] = plain(value)
     return row
-
-
-def _plain(thing: Any) -> Any:
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        return {f.name: _plain(getattr(thing, f.name)) for f in dataclasses.fields(thing)}
-    if isinstance(thing, Mapping):
-        return {str(k): _plain(v) for k, v in thing.items()}
-    if isinstance(thing, (list, tuple)):
-        return [_plain(v) for v in thing]
-    if isinstance(thing, float):
-        return thing if math.isfinite(thing) else None
-    return thing

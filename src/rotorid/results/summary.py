@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from rotorid.errors import RotoridError
 from rotorid.estimators.base import Health
 from rotorid.logs.flight import Flight
 from rotorid.results.metrics import consistency, coverage, rmspe
+from rotorid.results.plain import plain
 from rotorid.results.settled import settled
 from rotorid.results.track import EstimatorName, Quantity, SystemName, Track, airborne_share
 from rotorid.results.verdict import Verdict, verdict
@@ -102,7 +102,7 @@ class Summary:
 
     def as_json(self) -> str:
         """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
-        return json.dumps(_plain(self), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(plain(self), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def summarise(
@@ -172,15 +172,3 @@ def _of_quantity(track: Track, name: str, q: Quantity) -> QuantitySummary:
         error=error,
         coverage=share,
     )
-
-
-def _plain(thing: Any) -> Any:
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        return {f.name: _plain(getattr(thing, f.name)) for f in dataclasses.fields(thing)}
-    if isinstance(thing, Mapping):
-        return {str(k): _plain(v) for k, v in thing.items()}
-    if isinstance(thing, (list, tuple)):
-        return [_plain(v) for v in thing]
-    if isinstance(thing, float):
-        return thing if math.isfinite(thing) else None
-    return thing

@@ -120,6 +120,14 @@ def prepare(flight: Flight, system: System, *, whole: bool = False) -> Samples:
     return sample(flight, system.inputs, system.outputs, spans=spans)
 
 
+def prepare_for(flight: Flight, airframe: Airframe, system: System) -> tuple[Flight, Samples]:
+    """The flight with the commands that it lacks, and its Samples; a simulated one is taken whole."""
+    flight = with_reconstructed_commands(flight)
+    if "thrust" in system.inputs:
+        flight = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
+    return flight, prepare(flight, system, whole=flight.format == "simulation")
+
+
 def track(
     flight: Flight,
     airframe: Airframe,
@@ -136,10 +144,7 @@ def track(
     if estimator not in ESTIMATORS:
         raise SettingError(f"no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}")
     model = system_for(flight, airframe, system, known_mass)
-    flight = with_reconstructed_commands(flight)
-    if "thrust" in model.inputs:
-        flight = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
-    samples = prepare(flight, model, whole=flight.format == "simulation")
+    flight, samples = prepare_for(flight, airframe, model)
     filter_ = ESTIMATORS[estimator](model, measurement_noise=measured_noise(samples, model.outputs))
     estimates = jax.tree.map(np.asarray, run(filter_, samples))
     if "velocity" not in flight:
