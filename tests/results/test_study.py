@@ -1,0 +1,61 @@
+"""A study keeps its parts: what was found comes back as it was, and only for the same question."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from rotorid.results.study import PARTS, Curve, Part, Row, kept
+
+ROWS = (
+    Row("methods", "ekf", "rmspe", 2.25, "%", "loop", "step", standard_error=0.1, flights=3),
+    Row("table 1", "elm", "rmspe", 1.5, "%", setting="hidden=500", published=1.8922),
+)
+
+
+def curve(method: str, rows: int) -> Curve:
+    t = np.arange(rows) / 100.0
+    return Curve("methods", method, "loop", "step", t, 1.0 + t, np.full(rows, np.nan), 1.1 + t)
+
+
+def same(a: Part, b: Part) -> bool:
+    if len(a.rows) != len(b.rows) or len(a.curves) != len(b.curves):
+        return False
+    rows = all(repr(x) == repr(y) for x, y in zip(a.rows, b.rows, strict=True))
+    return rows and all(
+        (x.part, x.method, x.trajectory, x.mass_profile) == (y.part, y.method, y.trajectory, y.mass_profile)
+        and all(
+            np.array_equal(getattr(x, n), getattr(y, n), equal_nan=True)
+            for n in ("t", "value", "std", "truth")
+        )
+        for x, y in zip(a.curves, b.curves, strict=True)
+    )
+
+
+def test_kept_part_comes_back_as_it_was(tmp_path: Path) -> None:
+    part = Part(ROWS, (curve("ekf", 4), curve("ekf", 3), curve("ukf", 5)))
+    made = kept(tmp_path, "methods", {"seed": 0}, lambda: part)
+
+    def never() -> Part:
+        raise AssertionError("made twice")
+
+    again = kept(tmp_path, "methods", {"seed": 0}, never)
+    assert same(made, part)
+    assert same(again, part)
+    assert math.isnan(again.rows[0].published)
+    assert again.rows[1].published == 1.8922
+
+
+def test_without_curves(tmp_path: Path) -> None:
+    kept(tmp_path, "methods", {}, lambda: Part(ROWS))
+    assert same(kept(tmp_path, "methods", {}, lambda: Part(())), Part(ROWS))
+
+
+def test_other_question_or_broken_file_is_made_anew(tmp_path: Path) -> None:
+    kept(tmp_path, "methods", {"seed": 0}, lambda: Part(ROWS))
+    assert same(kept(tmp_path, "methods", {"seed": 1}, lambda: Part(ROWS[:1])), Part(ROWS[:1]))
+    for file in (tmp_path / PARTS).iterdir():
+        file.write_bytes(b"PAR1")
+    assert same(kept(tmp_path, "methods", {"seed": 1}, lambda: Part(ROWS)), Part(ROWS))
