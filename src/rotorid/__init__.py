@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from rotorid.models.airframe import Airframe as Airframe
     from rotorid.models.airframe import load_airframe as load_airframe
     from rotorid.models.airframe import shipped_airframes as shipped_airframes
+    from rotorid.models.announced import Announced as Announced
+    from rotorid.models.announced import announce as announce
     from rotorid.models.joint import Joint as Joint
     from rotorid.models.multirotor import BareMultirotor as BareMultirotor
     from rotorid.models.multirotor_drag import Multirotor as Multirotor
@@ -112,6 +114,7 @@ _HOMES: Final = {
     "rotorid.logs.truth": ("attach_truth",),
     "rotorid.logs.write": ("write_table",),
     "rotorid.models.airframe": ("Airframe", "load_airframe", "shipped_airframes"),
+    "rotorid.models.announced": ("Announced", "announce"),
     "rotorid.models.joint": ("Joint",),
     "rotorid.models.multirotor": ("BareMultirotor",),
     "rotorid.models.multirotor_drag": ("Multirotor", "bare_multirotor", "multirotor"),

@@ -14,6 +14,7 @@ from rotorid.estimators.base import Health
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.run import run
+from rotorid.models.announced import Announced, announce
 from tests.systems import SYSTEMS, Cart, matched
 
 
@@ -141,3 +142,28 @@ def test_what_cannot_change_is_named():
         adaptive(Cart(), changing="weight")
     with pytest.raises(SettingError, match="0 branches are too few"):
         adaptive(Cart(), branches=0)
+
+
+def test_an_announced_change_is_known_at_once(hovering):
+    samples, mass = hovering
+    told = announce(samples, [float(samples.t[600])])
+    assert np.flatnonzero(np.asarray(told.u[:, -1])).tolist() == [600]
+    only = run(adaptive(Announced(SYSTEMS["bare"]), branches=0), told)
+    also = run(adaptive(Announced(SYSTEMS["bare"])), told)
+    plain = run(adaptive(SYSTEMS["bare"]), samples)
+    for found in (only, also):
+        assert float(found.since_change[600]) <= 0.02
+        error = np.abs(np.asarray(found.value[:, 0]) / mass - 1.0)
+        assert error[610:].max() < 0.08
+    assert float(only.std[600, 0]) > 3 * float(plain.std[599, 0])
+    assert np.all(np.asarray(only.since_change)[:600] > 1e5)
+    np.testing.assert_array_equal(np.asarray(also.value)[:600], np.asarray(plain.value)[:600])
+
+
+def test_who_hears_of_every_change_knows_of_no_others(hovering):
+    """Nothing announced: the filter with rates alone, slow to follow the jump."""
+    samples, mass = hovering
+    found = run(adaptive(Announced(SYSTEMS["bare"]), branches=0), announce(samples, []))
+    assert abs(float(found.value[610, 0]) / mass[610] - 1.0) > 0.1
+    with pytest.raises(SettingError, match="has an input 'change' already"):
+        Announced(Announced(SYSTEMS["bare"]))

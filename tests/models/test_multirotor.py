@@ -27,7 +27,7 @@ def a_state(system):
     if "position" in system.states:
         x["position"] = jnp.asarray(RNG.normal(size=3))
     if "thrust" in system.states:
-        x["thrust"] = jnp.asarray(8.0)
+        x |= {"thrust": jnp.asarray(8.0), "updraught": jnp.asarray(0.4)}
     return x, Rotation.from_quat(q, scalar_first=True)
 
 
@@ -48,13 +48,25 @@ def test_drag_wind_lag_and_bias():
     bias = (0.1, -0.1, 0.05)
     p = parameter_values(system, mass=1.2, drag=0.6, wind_force=(0.9, -0.3), accelerometer_bias=bias)
     rate, seen, derived = system.dynamics(x, u, p), system.observe(x, u, p), system.derive(x, p)
-    air = np.array([0.9, -0.3, 0.0]) - 0.6 * np.asarray(x["velocity"])
+    air = np.array([0.9, -0.3, 0.4]) - 0.6 * np.asarray(x["velocity"])
     np.testing.assert_allclose(rate["velocity"], (R.apply([0.0, 0.0, 8.0]) + air) / 1.2 + G, rtol=1e-12)
     np.testing.assert_allclose(rate["thrust"], (5.0 * 2.05 - 8.0) / 0.05, rtol=1e-12)
+    np.testing.assert_allclose(rate["updraught"], -0.4)
     specific = (np.array([0.0, 0.0, 8.0]) + R.inv().apply(air)) / 1.2 + bias
     np.testing.assert_allclose(seen["specific_force"], specific, rtol=1e-12)
     np.testing.assert_allclose([derived["wind_x"], derived["wind_y"]], [1.5, -0.5], rtol=1e-12)
     assert tuple(derived) == tuple(system.derived_units)
+
+
+def test_the_thrust_curve_does_not_hold_at_a_rotors_limit():
+    system = multirotor(load_airframe("px4-sih-quad"))
+    x, _ = a_state(system)
+    p = parameter_values(system)
+    for command, holds in ((0.94, True), (0.96, False)):
+        u = {"rotor_command": jnp.asarray([0.5, 0.6, command, 0.55]), "body_rate": jnp.zeros(3)}
+        assert bool(system.holds(u)) is holds
+        assert (float(system.dynamics(x, u, p)["thrust"]) != 0.0) is holds
+    assert multirotor(load_airframe("crazyflie-crazyswarm2"), "thrust").holds({"thrust": jnp.asarray(1e3)})
 
 
 def test_a_known_mass_frees_the_thrust_scale():

@@ -11,6 +11,9 @@ the run length of R. Adams, D. MacKay, Bayesian online changepoint detection, 20
     merge     the oldest hypothesis goes into the first, by moments, as in interacting multiple models
     estimate  mean and covariance of the mixture
 
+Where the System announces its changes (`rotorid.models.announced`), each hypothesis is opened by the jump's covariance at
+one. With no branches, it is one EKF with rates that knows of no other changes.
+
 An outlier is what no hypothesis can explain: a block passes its gate if it passes that of any of them. What is known `lag`
 later of the parameters is part of the estimate: a hypothesis whose change is younger than the lag says what held before it.
 """
@@ -34,30 +37,17 @@ from rotorid.estimators.gaussian import (
     REOPENED,
     chi_square_quantile,
     per_dimension,
+    wandering,
 )
-from rotorid.estimators.hypotheses import NEVER, UNLIKELY, Hypotheses, largest
+from rotorid.estimators.hypotheses import NEVER, UNLIKELY, ChangeTuning, Hypotheses, largest
 from rotorid.estimators.tuning import Tuning
+from rotorid.models.announced import CHANGE
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten, whiten_and_measure
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
-
-
-class ChangeTuning(eqx.Module):
-    """How parameters change. In estimation coordinates: relative for a positive parameter.
-
-    rate_std, rate_noise: of the rates, per s and per s per square root of s. jump: standard deviation of a jump. hazard: jumps
-    per s. period: s between hypotheses. lag: s by which the lagged estimate is late.
-    """
-
-    rate_std: Float[Array, ""]
-    rate_noise: Float[Array, ""]
-    jump: Float[Array, ""]
-    hazard: Float[Array, ""]
-    period: Float[Array, ""]
-    lag: Float[Array, ""]
 
 
 class AdaptiveState(eqx.Module):
@@ -90,7 +80,8 @@ class AdaptiveEstimate(Estimate):
 
 
 class Adaptive(AbstractEstimator):
-    """The adaptive filter, or `adaptive(system)`. branches: hypotheses about a late change, beside the one without."""
+    """The adaptive filter, or `adaptive(system)`. branches: hypotheses about a late change, beside the one without; 0 of
+    a System that announces its changes, if there are no others."""
 
     joint: Joint = eqx.field(static=True)
     branches: int = eqx.field(static=True)
@@ -124,10 +115,13 @@ class Adaptive(AbstractEstimator):
         forget = state.forget | gap
         since = state.since + dt
         due = since >= changes.period
-        branched = self._branch(state.hypotheses)
-        h = jax.tree.map(lambda new, old: jnp.where(due, new, old), branched, state.hypotheses)
+        h = state.hypotheses
+        if self.branches:
+            h = jax.tree.map(lambda new, old: jnp.where(due, new, old), self._branch(h), h)
+        if CHANGE in self.joint.system.inputs:
+            h = self._announced(h, self.joint.system.inputs.unpack(u)[CHANGE] > 0.5)
 
-        wander = jnp.where(forget, tuning.initial_std, tuning.process_noise * jnp.sqrt(dt))
+        wander = wandering(self.joint, tuning, u, dt, forget)
         drift = tuning.drift * jnp.sqrt(dt + jnp.where(state.doubted, REOPENED, 0.0))
         rates = self.joint.space.dim - self.joint.states_dim - drift.shape[0]
         noise = jnp.concatenate([wander, drift, jnp.full(rates, changes.rate_noise * jnp.sqrt(dt))])
@@ -208,6 +202,7 @@ class Adaptive(AbstractEstimator):
         doubted = jnp.any(doubts)
         recovering = jnp.where(doubted, RECOVERY, state.recovering)
         flags = jnp.where(jnp.any(any_valid & ~accepted), int(Health.OUTLIER), int(Health.OK))
+        flags = jnp.where(self.joint.holds(sample.u), flags, int(Health.OUT_OF_RANGE))
         flags = jnp.where(excess > INCONSISTENT, int(Health.INCONSISTENT), flags)
         flags = jnp.where(recovering > 0, int(Health.RECOVERING), flags)
         return AdaptiveState(
@@ -301,6 +296,20 @@ class Adaptive(AbstractEstimator):
         merged = self._merged(first, oldest)
         return jax.tree.map(lambda a, b, c: jnp.concatenate([a[None], b[None], c]), merged, new, others)
 
+    def _announced(self, h: Hypotheses, now: Bool[Array, ""]) -> Hypotheses:
+        """Every hypothesis with a change of now, where there is one."""
+        n, size, count = self.joint.states_dim, self.joint.system.states.size, len(self.joint.quantities)
+        variance = jnp.diagonal(h.P, axis1=1, axis2=2)[:, n : n + count]
+        changed = Hypotheses(
+            h.z,
+            h.P + jnp.diag(self._opening() ** 2),
+            h.weight,
+            jnp.zeros_like(h.age),
+            h.z[:, size : size + count],
+            jnp.sqrt(variance),
+        )
+        return jax.tree.map(lambda new, old: jnp.where(now, new, old), changed, h)
+
     def _merged(self, a: Hypotheses, b: Hypotheses) -> Hypotheses:
         share = jax.nn.sigmoid(b.weight - a.weight)
         away = self.joint.space.minus(b.z, a.z)
@@ -372,8 +381,8 @@ def adaptive(
             raise SettingError(
                 f"{name!r} is not tracked, so it cannot change (tracked: {', '.join(p.name for p in plain.tracked)})"
             )
-    if branches < 1:
-        raise SettingError(f"{branches} branches are too few; give 1 or more")
+    if branches < (0 if CHANGE in system.inputs else 1):
+        raise SettingError(f"{branches} branches are too few; give 1 or more (0 where changes are announced)")
     joint = Joint(system, method, names)
     base = Tuning.of(joint, **tuning)
     kept = [steady if p.name in names else 1.0 for p in joint.tracked for _ in p.values]

@@ -28,9 +28,10 @@ class Health(enum.IntEnum):
     OK = 0
     NO_INFORMATION = 1
     OUTLIER = 2
-    INCONSISTENT = 3
-    RECOVERING = 4
-    DIVERGED = 5
+    OUT_OF_RANGE = 3
+    INCONSISTENT = 4
+    RECOVERING = 5
+    DIVERGED = 6
 
     @property
     def meaning(self) -> str:
@@ -38,6 +39,7 @@ class Health(enum.IntEnum):
             Health.OK: "informed and consistent",
             Health.NO_INFORMATION: "the data have said little about the first tracked parameter so far",
             Health.OUTLIER: "a measurement was rejected",
+            Health.OUT_OF_RANGE: "the model does not hold here (rotors at their limit): little is learnt",
             Health.INCONSISTENT: "innovations are larger than the model expects",
             Health.RECOVERING: "restarted after a gap, or opened up after measurements kept disagreeing",
             Health.DIVERGED: "numbers became invalid; restarted from the prior",

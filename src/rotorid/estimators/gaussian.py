@@ -27,6 +27,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
 from rotorid.estimators.tuning import Tuning
 from rotorid.geometry.spaces import Space
+from rotorid.models.joint import Joint
 from rotorid.signals.samples import Samples
 
 Spread = Any
@@ -34,6 +35,9 @@ Spread = Any
 
 REOPENED = 15.0
 """Seconds of drift that the parameters get at once where measurements keep disagreeing."""
+
+LOOSENED = 30.0
+"""Times the process noise of the states where the model does not hold (see `System.holds`)."""
 
 _CLIPPED = 6.0
 _NOTICED = 1.0  # standard deviations: a smaller bias is within what the assumed noise stands for
@@ -147,7 +151,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         tuning = self.tuning
         gap = dt > tuning.max_gap
         forget = state.forget | gap
-        wander = jnp.where(forget, tuning.initial_std, tuning.process_noise * jnp.sqrt(dt))
+        wander = wandering(self.joint, tuning, u, dt, forget)
         drift = tuning.drift * jnp.sqrt(dt + jnp.where(state.doubted, REOPENED, 0.0))
         keep = jnp.concatenate([jnp.where(forget, 0.0, 1.0), jnp.ones_like(drift)])
         z, spread = self._propagate(
@@ -202,7 +206,9 @@ class AbstractGaussianFilter(AbstractEstimator):
             innovation_std=seen.innovation_std,
             nis=seen.nis,
             nis_dof=dof,
-            health=self._health(spread, rejected, excess, recovering > 0, broken),
+            health=self._health(
+                spread, rejected, ~self.joint.holds(sample.u), excess, recovering > 0, broken
+            ),
         )
 
     def estimate(self, state: FilterState) -> Estimate:
@@ -250,15 +256,30 @@ class AbstractGaussianFilter(AbstractEstimator):
         self,
         spread: Spread,
         rejected: Bool[Array, ""],
+        outside: Bool[Array, ""],
         excess: Float[Array, ""],
         recovering: Bool[Array, ""],
         broken: Bool[Array, ""],
     ) -> Int[Array, ""]:
         health = jnp.where(self._informed(spread), int(Health.OK), int(Health.NO_INFORMATION))
         health = jnp.where(rejected, int(Health.OUTLIER), health)
+        health = jnp.where(outside, int(Health.OUT_OF_RANGE), health)
         health = jnp.where(excess > INCONSISTENT, int(Health.INCONSISTENT), health)
         health = jnp.where(recovering, int(Health.RECOVERING), health)
         return jnp.where(broken, int(Health.DIVERGED), health)
+
+
+def wandering(
+    joint: Joint,
+    tuning: Tuning,
+    u: Float[Array, " inputs"],
+    dt: Float[Array, ""],
+    forget: Bool[Array, " tangent"],
+) -> Float[Array, " tangent"]:
+    """Standard deviation that the states get in dt: of their process noise, `LOOSENED` where the model does not hold, and
+    that of their prior where they are forgotten."""
+    noise = tuning.process_noise * jnp.where(joint.holds(u), 1.0, LOOSENED)
+    return jnp.where(forget, tuning.initial_std, noise * jnp.sqrt(dt))
 
 
 def chi_square_quantile(sigmas: Float[Array, ""], dof: int) -> Float[Array, ""]:

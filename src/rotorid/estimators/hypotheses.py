@@ -1,4 +1,4 @@
-"""Hypotheses about when parameters last changed, one a row, and the times that they settle on."""
+"""Hypotheses about when parameters last changed, one a row: how changes come, and the times that they settle on."""
 
 from __future__ import annotations
 
@@ -15,6 +15,21 @@ UNLIKELY = -60.0
 
 _HELD = 0.1  # s
 _APART = 0.05  # s
+
+
+class ChangeTuning(eqx.Module):
+    """How parameters change. In estimation coordinates: relative for a positive parameter.
+
+    rate_std, rate_noise: of the rates, per s and per s per square root of s. jump: standard deviation of a jump. hazard: jumps
+    per s. period: s between hypotheses. lag: s by which the lagged estimate is late.
+    """
+
+    rate_std: Float[Array, ""]
+    rate_noise: Float[Array, ""]
+    jump: Float[Array, ""]
+    hazard: Float[Array, ""]
+    period: Float[Array, ""]
+    lag: Float[Array, ""]
 
 
 class Hypotheses(eqx.Module):

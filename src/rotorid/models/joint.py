@@ -176,6 +176,10 @@ class Joint:
             ]
         )
 
+    def holds(self, u: Float[Array, " inputs"]) -> Bool[Array, ""]:
+        """Whether the System holds for these inputs."""
+        return jnp.asarray(self.system.holds(self.system.inputs.unpack(u)), bool)
+
     def observe(
         self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
     ) -> Float[Array, " outputs"]:

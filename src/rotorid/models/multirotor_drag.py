@@ -1,14 +1,18 @@
 """The multirotor of real logs: motor lag, linear drag and wind beside the mass.
 
     q' = 1/2 q (x) omega                       T' = (T_c - T) / tau
-    v' = (R(q) (0, 0, T) - k v + f_w) / m + g
-    a  = ((0, 0, T) + R(q)^T (f_w - k v)) / m + b  (what the accelerometer measures)
+    v' = (R(q) (0, 0, T) - k v + f) / m + g    f = (f_w, f_z),  f_z' = -f_z / tau_z
+    a  = ((0, 0, T) + R(q)^T (f - k v)) / m + b    (what the accelerometer measures)
 
 T_c is the thrust that the rotor commands ask for by the airframe's thrust curve, or the commanded thrust itself. Seed 000
-(eqs. 44-47) is the case k = 0, tau = 0. Drag is isotropic; wind is horizontal, since a vertical one acts just
-as more or less mass does. What is tracked is the wind's force f_w = k w on the vehicle at rest, in which the model is
-linear and which stays known when drag and wind cannot be told apart (in a steady hover); the wind itself is
-w = f_w / k. The tracked parameters are mass, drag and wind force, or the thrust scale where the mass is known.
+(eqs. 44-47) is the case k = 0, tau = 0, f = 0. Drag is isotropic. What is tracked of the wind is its horizontal force
+f_w = k w on the vehicle at rest, in which the model is linear and which stays known when drag and wind cannot be told apart
+(in a steady hover); the wind itself is w = f_w / k. A steady vertical wind acts just as less mass does. What goes up and down
+is a state, the updraught f_z (N), a Gauss-Markov process that stands for gusts and ground effect too: the mass does not
+follow them, and its band is as wide as they leave it. The tracked parameters are mass, drag and wind force, or the thrust
+scale where the mass is known.
+
+A rotor commanded to its limit delivers what no curve tells: T then follows the acceleration, and little is learnt.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
@@ -31,11 +35,16 @@ from rotorid.models.thrust import ThrustCurve
 
 ThrustInput = Literal["rotor_command", "thrust"]
 
+SATURATED = 0.95
+"""Command of a rotor from which on it may be at its limit."""
+
 _POSITIVE = (0.0, math.inf)
 _DRAG_DRIFT = 0.005  # of the drag, per square root of s
 _DRAG_PER_MASS = 0.3  # 1/s, with a spread as large, where the airframe does not say
 _WIND_FORCE_PER_MASS = 1.0  # m/s^2, standard deviation
 _WIND_FORCE_DRIFT = 0.1  # m/s^2 per square root of s
+_UPDRAUGHT = 0.015  # of the weight, standard deviation
+_UPDRAUGHT_TIME = 1.0  # s
 _BIAS_STD = 0.2  # m/s^2
 _BIAS_DRIFT = 0.002  # m/s^2 per square root of s
 
@@ -56,12 +65,14 @@ class Multirotor(System):
 
     @property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        std = _UPDRAUGHT * self.weight
         return Space.of(
             attitude=Rotation(noise=0.02, std=0.3),
             velocity=Vector(3, "m/s", frame="world", noise=0.05, std=3.0),
             thrust=Scalar(
                 "N", frame="body z", initial=self.weight, std=0.5 * self.weight, noise=0.01 * self.weight
             ),
+            updraught=Scalar("N", frame="world", std=std, noise=std * math.sqrt(2.0 / _UPDRAUGHT_TIME)),
         )
 
     @property
@@ -89,9 +100,13 @@ class Multirotor(System):
         assert self.curve is not None
         return self.curve.collective(u["rotor_command"], u.get("battery_voltage"))
 
+    def holds(self, u: Values) -> Bool[Array, ""] | bool:
+        """Not while a rotor is commanded to its limit: what it delivers then, no thrust curve tells."""
+        return jnp.max(u["rotor_command"]) < SATURATED if self.thrust_input == "rotor_command" else True
+
     def air_force(self, x: Values, p: Values) -> Float[Array, " 3"]:
         """f_w - k v: force of the air on the vehicle in N, world frame."""
-        return jnp.concatenate([p["wind_force"], jnp.zeros(1)]) - p["drag"] * x["velocity"]
+        return jnp.concatenate([p["wind_force"], x["updraught"][None]]) - p["drag"] * x["velocity"]
 
     def derive(self, x: Values, p: Values) -> Values:
         wind = p["wind_force"] / p["drag"]
@@ -107,7 +122,8 @@ class Multirotor(System):
         return {
             "attitude": u["body_rate"],
             "velocity": force / p["mass"] - jnp.array([0.0, 0.0, GRAVITY]),
-            "thrust": lag,
+            "thrust": jnp.where(self.holds(u), lag, 0.0),
+            "updraught": -x["updraught"] / _UPDRAUGHT_TIME,
         }
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:

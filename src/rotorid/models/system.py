@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Space
@@ -121,6 +121,11 @@ class System(ABC):
     @abstractmethod
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         """Value of each output block."""
+
+    def holds(self, u: Values) -> Bool[Array, ""] | bool:
+        """Whether the model can be trusted under these inputs. Where not (actuators at their limit), estimators follow the
+        measurements, learn little, and say OUT_OF_RANGE. By default it always can."""
+        return True
 
     def derive(self, x: Values, p: Values) -> Values:
         """Further numbers by name that follow from states and parameters, to be reported with their uncertainty."""
