@@ -1,6 +1,6 @@
 """What a study finds: numbers in rows, curves to look at, and the files that keep both.
 
-`results.parquet` has one `Row` a line; `estimates.parquet` one line for each time of each `Curve`. A study is made part by
+`results.parquet` has one `Row` a line; `curves.parquet` one line for each time of each `Curve`. A study is made part by
 part, and each part is kept in `parts/` of its folder once it is done, with what it was asked: asked the same again, it is read
 from there. So a study that was interrupted goes on where it was.
 """
@@ -22,7 +22,7 @@ from jaxtyping import Float
 from rotorid.errors import OutputError
 from rotorid.logs.write import write_whole
 
-RESULTS, CURVES, PARTS = "results.parquet", "estimates.parquet", "parts"
+RESULTS, CURVES, PARTS = "results.parquet", "curves.parquet", "parts"
 
 _ASKED = b"asked"
 
@@ -51,7 +51,8 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """The mass over one flight by one method: t in s, value, std and truth in kg. std is NaN where the method has none."""
+    """A quantity over one flight by one method: t in s; value, std and truth in unit. std and truth are NaN where there is
+    none."""
 
     part: str
     method: str
@@ -61,6 +62,8 @@ class Curve:
     value: Float[np.ndarray, " n"]
     std: Float[np.ndarray, " n"]
     truth: Float[np.ndarray, " n"]
+    quantity: str = "mass"
+    unit: str = "kg"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +108,7 @@ def rows_parquet(rows: Sequence[Row], asked: bytes = b"") -> bytes:
 
 
 def curves_parquet(curves: Sequence[Curve], asked: bytes = b"") -> bytes:
-    """Curves as Parquet, one below the other: `t`, `estimator`, `mass`, `mass_std`, `true_mass`, and what they are of."""
+    """Curves as Parquet, one below the other."""
     import pyarrow as pa
 
     def texts(of: str) -> pa.Array:
@@ -116,27 +119,12 @@ def curves_parquet(curves: Sequence[Curve], asked: bytes = b"") -> bytes:
         every = np.concatenate([np.zeros(0), *(getattr(c, of) for c in curves)])
         return pa.array(every, mask=~np.isfinite(every))
 
-    columns = {
-        **{name: texts(of) for name, of in _TEXTS.items()},
-        **{name: numbers(of) for name, of in _NUMBERS.items()},
-    }
-    units = {"t": "s", "mass": "kg", "mass_std": "kg", "true_mass": "kg"}
-    schema = pa.schema(
-        [
-            pa.field(name, column.type, metadata={"unit": units[name]} if name in units else None)
-            for name, column in columns.items()
-        ]
-    )
-    return _as_parquet(pa.table(list(columns.values()), schema=schema), asked)
+    columns = {**{name: texts(name) for name in _TEXTS}, **{name: numbers(name) for name in _NUMBERS}}
+    return _as_parquet(pa.table(columns), asked)
 
 
-_TEXTS = {
-    "part": "part",
-    "trajectory": "trajectory",
-    "mass_profile": "mass_profile",
-    "estimator": "method",
-}
-_NUMBERS = {"t": "t", "mass": "value", "mass_std": "std", "true_mass": "truth"}
+_TEXTS = ("part", "method", "trajectory", "mass_profile", "quantity", "unit")
+_NUMBERS = ("t", "value", "std", "truth")
 
 
 def _null(value: Any) -> Any:
@@ -163,13 +151,13 @@ def _rows_of(table: Any) -> tuple[Row, ...]:
 
 def _curves_of(table: Any) -> tuple[Curve, ...]:
     names = [tuple(line.values()) for line in table.select(list(_TEXTS)).to_pylist()]
-    numbers = {of: table[name].to_numpy() for name, of in _NUMBERS.items()}
+    numbers = {name: table[name].to_numpy() for name in _NUMBERS}
     t = numbers["t"]
     starts = [k for k in range(len(t)) if k == 0 or names[k] != names[k - 1] or t[k] < t[k - 1]]
     curves: list[dict[str, Any]] = [
         {
-            **dict(zip(_TEXTS.values(), names[a], strict=True)),
-            **{of: column[a:b] for of, column in numbers.items()},
+            **dict(zip(_TEXTS, names[a], strict=True)),
+            **{name: column[a:b] for name, column in numbers.items()},
         }
         for a, b in itertools.pairwise([*starts, len(t)])
     ]
