@@ -49,6 +49,11 @@ if TYPE_CHECKING:
     from rotorid.geometry.spaces import Vector as Vector
     from rotorid.learning.elm import ELMRegressor as ELMRegressor
     from rotorid.learning.elm import OSELMRegressor as OSELMRegressor
+    from rotorid.learning.features import MassRegressor as MassRegressor
+    from rotorid.learning.features import fit_spread as fit_spread
+    from rotorid.learning.features import mass_features as mass_features
+    from rotorid.learning.features import mass_training_set as mass_training_set
+    from rotorid.learning.features import predict_mass as predict_mass
     from rotorid.logs.flight import Flight as Flight
     from rotorid.logs.flight import Signal as Signal
     from rotorid.logs.read import read as read
@@ -109,6 +114,13 @@ _HOMES: Final = {
     "rotorid.estimators.ukf": ("UKF", "ukf"),
     "rotorid.geometry.spaces": ("Rotation", "Scalar", "Space", "Vector"),
     "rotorid.learning.elm": ("ELMRegressor", "OSELMRegressor"),
+    "rotorid.learning.features": (
+        "MassRegressor",
+        "fit_spread",
+        "mass_features",
+        "mass_training_set",
+        "predict_mass",
+    ),
     "rotorid.logs.flight": ("Flight", "Signal"),
     "rotorid.logs.read": ("read",),
     "rotorid.logs.truth": ("attach_truth",),

@@ -10,7 +10,7 @@ import pytest
 
 from rotorid import BareMultirotor, ELMRegressor, OSELMRegressor, Samples, sample, simulate
 from rotorid.errors import ExcitationError, SettingError
-from rotorid.learning.features import WINDOWS, mass_features, mass_training_set, predict_mass
+from rotorid.learning.features import WINDOWS, fit_spread, mass_features, mass_training_set, predict_mass
 from rotorid.models.multirotor import MASS
 from rotorid.signals.sampling import truth_at
 
@@ -243,3 +243,100 @@ def test_training_set(flown):
     half, masses = mass_training_set(*zip(*flown[:1], strict=True), every=2)
     assert np.array_equal(half, X[: len(flown[0][1]) - 4 : 2])
     assert np.array_equal(masses, y[: len(flown[0][1]) - 4 : 2])
+
+
+# --- how sure it is -------------------------------------------------------------------------------------
+
+
+def windows_of(rng, n):
+    """Features whose two shortest windows differ by up to a hundred times as much as others; errors of which the standard
+    deviation is known, and that."""
+    sizes = 0.001 * 10.0 ** rng.uniform(-1.0, 2.0, n)
+    X = 1.0 + 0.001 * rng.normal(size=(n, 5))
+    X[:, 0] = X[:, 1] + sizes * rng.choice([-1.0, 1.0], n)
+    std = 0.02 * np.sqrt(1.0 + (sizes / 0.005) ** 2)
+    return X, std * rng.normal(size=n), std
+
+
+def test_spread_of_errors_that_grow_as_the_windows_disagree():
+    """Their standard deviation is found over a range of 1 to 20."""
+    rng = np.random.default_rng(0)
+    X, y, _ = windows_of(rng, 10000)
+    regressor = ELMRegressor(10, alpha=1.0, random_state=0).fit(X, y)
+    found = fit_spread(regressor, X, y)
+    new, _, std = windows_of(rng, 1000)
+    value, spread = found.predict(new, return_std=True)
+    assert np.array_equal(value, regressor.predict(new))
+    assert np.array_equal(value, found.predict(new))
+    assert std.max() > 15.0 * std.min()
+    assert np.quantile(np.abs(spread / std - 1.0), 0.9) < 0.2
+
+
+def test_spread_is_of_rows_that_the_regressor_has_not_seen():
+    """So many nodes make errors in the training that are smaller than those of new rows."""
+    rng = np.random.default_rng(1)
+
+    def noise(n):
+        return 1.0 + 0.01 * rng.normal(size=(n, 5)), rng.normal(size=n)
+
+    (X, y), (new, of_new) = noise(1000), noise(1000)
+    regressor = ELMRegressor(300, alpha=1e-2, random_state=0).fit(X, y)
+    value, std = fit_spread(regressor, X, y, hidden=5).predict(new, return_std=True)
+    error = np.median(np.abs(value - of_new)) / 0.6745
+    assert np.median(np.abs(y - regressor.predict(X))) / 0.6745 < 0.8 * error
+    np.testing.assert_allclose(np.median(std), error, rtol=0.3)
+
+
+def test_spread_does_not_grow_beyond_what_was_seen():
+    rng = np.random.default_rng(2)
+    X, error, _ = windows_of(rng, 3000)
+    found = fit_spread(ELMRegressor(10, alpha=1.0, random_state=0).fit(X, error), X, error, hidden=30)
+    far = X * [1e3, 1.0, -1e3, 1.0, 1.0]
+    std = found.predict(far, return_std=True)[1]
+    assert np.all((std > 0.01) & (std < 1.0))
+
+
+def test_spread_of_no_errors_and_equal_windows():
+    """A mass that never changes and windows that never differ: hardly any spread, and no division by zero."""
+    X = np.repeat(np.linspace(0.5, 2.0, 100)[:, None], 4, axis=1)
+    X[0] = 0.0
+    regressor = ELMRegressor(5, alpha=1e-3, random_state=0).fit(X, np.ones(100))
+    _, std = fit_spread(regressor, X, np.ones(100), hidden=5).predict(X, return_std=True)
+    assert np.isfinite(std).all()
+    assert np.all(std < 0.1)
+
+
+def test_spread_after_steps_of_the_mass(flown):
+    """Wider just after a step than elsewhere, so that it holds what the regressor's own does not."""
+    held = {"own": ([], []), "spread": ([], [])}
+    for i in (3, 4, 5):
+        samples, mass = flown[i]
+        steps = np.flatnonzero(np.abs(np.diff(mass)) > 0.05) + 1
+        since = np.min(
+            [np.where(np.arange(len(mass)) < k, 999, np.arange(len(mass)) - k) for k in steps], axis=0
+        )
+        others = [pair for j, pair in enumerate(flown) if j != i]
+        X, y = mass_training_set(*zip(*others, strict=True), every=2)
+        regressor = ELMRegressor(100, alpha=1e-2, random_state=0).fit(X, y)
+        for name, of in (("own", regressor), ("spread", fit_spread(regressor, X, y))):
+            found = predict_mass(of, samples)
+            inside = np.abs(found.value - mass) < 1.96 * found.std
+            held[name][0].extend(inside[(since >= 5) & (since < 30)])
+            held[name][1].extend(inside[since >= 30])
+    own = np.mean(held["own"][0])
+    after, elsewhere = (np.mean(part) for part in held["spread"])
+    assert len(held["own"][0]) > 150
+    assert after > own + 0.1
+    assert after > 0.85
+    assert elsewhere > 0.9
+
+
+def test_what_spread_cannot_be_fitted():
+    X, y = np.ones((40, 3)), np.ones(40)
+    regressor = ELMRegressor(5, alpha=1.0).fit(X, y)
+    with pytest.raises(SettingError, match="two windows or more"):
+        fit_spread(regressor, X[:, :1], y)
+    with pytest.raises(SettingError, match="folds=1 of 40 rows"):
+        fit_spread(regressor, X, y, folds=1)
+    with pytest.raises(SettingError, match="folds=5 of 40 rows"):
+        fit_spread(regressor, X, y, folds=5)
