@@ -44,16 +44,16 @@ ORDER = (
 PUBLIC = [
     "AbstractEstimator", "Adaptive", "AdaptiveEstimate", "Airframe", "AirframeError",
     "Announced", "BareMultirotor", "Dataset", "EKF", "ELMRegressor", "Estimate",
-    "ExcitationError", "Flight", "Health", "Inspection", "Joint", "LogError", "LogFormatError",
-    "MSCKF", "MassRegressor", "Multirotor", "OSELMRegressor", "OutputError", "Parameter",
-    "Plant", "Rotation", "RotoridError", "SWLS", "Samples", "Scalar", "Sensors", "SettingError",
-    "Signal", "SignalError", "Space", "Stream", "System", "Track", "Tuning", "UKF", "Vector",
-    "adaptive", "airborne", "announce", "attach_truth", "bare_multirotor", "calibrate",
-    "change_times", "coverage", "ekf", "fit_spread", "generate_dataset", "inspect_flight",
-    "load_airframe", "mass_features", "mass_training_set", "measured_noise", "msckf",
-    "multirotor", "parameter_values", "predict_mass", "prepare", "read", "rmspe", "run",
-    "run_many", "sample", "shipped_airframes", "simulate", "stack", "stack_tunings", "swls",
-    "system_for", "to_track", "track", "ukf", "write_table",
+    "ExcitationError", "Flight", "Health", "Inspection", "Joint", "Jump", "LogError",
+    "LogFormatError", "MSCKF", "MassRegressor", "Multirotor", "OSELMRegressor", "OutputError",
+    "Parameter", "Plant", "Rotation", "RotoridError", "SWLS", "Samples", "Scalar", "Sensors",
+    "SettingError", "Signal", "SignalError", "Space", "Stream", "System", "Track", "Tuning",
+    "UKF", "Vector", "adaptive", "airborne", "announce", "attach_truth", "bare_multirotor",
+    "calibrate", "change_times", "coverage", "ekf", "fit_spread", "generate_dataset",
+    "inspect_flight", "jumps", "load_airframe", "mass_features", "mass_training_set",
+    "measured_noise", "msckf", "multirotor", "parameter_values", "predict_mass", "prepare",
+    "read", "rmspe", "run", "run_many", "sample", "shipped_airframes", "simulate", "stack",
+    "stack_tunings", "swls", "system_for", "to_track", "track", "ukf", "write_table",
 ]
 # fmt: on
 

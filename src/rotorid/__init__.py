@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from rotorid.models.system import System as System
     from rotorid.models.system import parameter_values as parameter_values
     from rotorid.results.calibration import calibrate as calibrate
+    from rotorid.results.jumps import Jump as Jump
+    from rotorid.results.jumps import jumps as jumps
     from rotorid.results.metrics import coverage as coverage
     from rotorid.results.metrics import rmspe as rmspe
     from rotorid.results.track import Track as Track
@@ -132,6 +134,7 @@ _HOMES: Final = {
     "rotorid.models.multirotor_drag": ("Multirotor", "bare_multirotor", "multirotor"),
     "rotorid.models.system": ("Parameter", "System", "parameter_values"),
     "rotorid.results.calibration": ("calibrate",),
+    "rotorid.results.jumps": ("Jump", "jumps"),
     "rotorid.results.metrics": ("coverage", "rmspe"),
     "rotorid.results.track": ("Track", "prepare", "system_for", "to_track", "track"),
     "rotorid.signals.airborne": ("airborne",),

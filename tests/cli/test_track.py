@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -11,13 +12,19 @@ import time
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import polars as pl
 import pytest
 from plotly.offline import get_plotlyjs
+from rich.console import Console
 from typer.testing import CliRunner
 
 from rotorid.cli import track as command
 from rotorid.cli.app import app
+from rotorid.cli.track_page import show
+from rotorid.results.summary import Settings, summarise
+from rotorid.results.track import EstimatorName
+from tests.results.made import T, made_flight, made_track, quantity
 
 QUANTITIES = [
     "mass",
@@ -111,6 +118,48 @@ def test_truth_from_a_table_and_one_estimator(run, place: Path) -> None:
     summary = json.loads((place / "bare" / "summary.json").read_text())
     assert {i["role"] for i in summary["inputs"]} == {"log", "truth"}
     assert summary["estimators"]["ekf"]["quantities"]["mass"]["error"] > 5.0
+
+
+def test_the_adaptive_filter_tells_when_the_mass_changed(place: Path) -> None:
+    rotorid(place, "simulate", "-m", "step", "--seed", "3", "--duration", "6", "-o", "step.parquet")
+    result = rotorid(place, "track", "step.parquet", "-a", "simulated-quad", "-e", "adaptive", "-o", "jumps")
+    assert result.returncode == 0, result.stderr
+    assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= 80
+    table = pl.read_parquet(place / "step.parquet")
+    steps = np.diff(table["true_mass"].to_numpy())
+    row = int(np.argmax(np.abs(steps)))
+    summary = json.loads((place / "jumps" / "summary.json").read_text())
+    (jump,) = summary["estimators"]["adaptive"]["changes"]
+    assert jump["time"] == pytest.approx(table["t"][row + 1], abs=0.1)
+    assert abs(jump["size"] - steps[row]) < 4.0 * jump["size_std"]
+    assert f"in one step at {jump['time']:.1f} s." in " ".join(result.stdout.split())
+    assert "When it changed" in (place / "jumps" / "report.html").read_text()
+    assert "mass jumped at" in result.stdout
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("changes", [(), (30.0,), (10.0, 30.0)])
+def test_five_estimators_fit(width: int, changes: tuple[float, ...]) -> None:
+    names = get_args(EstimatorName)
+    wide = {f"accelerometer_bias_{k}": quantity(-0.0123, 0.0111, "m/s^2", informed=k != "z") for k in "xyz"}
+    mass = np.where(T < 30.0, 1.0, 1.25)
+    tracks = [
+        made_track(mass, estimator=e, changes=changes if e == "adaptive" else None, **wide) for e in names
+    ]
+    summary = summarise(tracks, made_flight(), Settings("track", names, "multirotor", "made"))
+    console = Console(width=width, file=io.StringIO())
+    show(summary, Path("out"), console)
+    said = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert max(len(line) for line in said.splitlines()) <= width
+    assert "…" not in said
+    for name in ("EKF", "UKF", "MSCKF", "SWLS", "adaptive"):
+        assert f" {name}" in said
+    assert said.count("1.250 ± 0.010") >= 5
+    assert said.count("Accelerometer bias x") >= 2
+    assert "EKF, UKF, MSCKF, SWLS and adaptive: healthy 100 %" in said
+    assert ("+0.250 ± 0.014" in said) == (30.0 in changes)
+    assert ("no jump of the mass found" in said) == (30.0 not in changes)
+    assert ("1 more change did not last" in said) == (10.0 in changes)
 
 
 AIRFRAME = 'name = "mine"\n[mass]\nvalue = {value}\nunit = "{unit}"\n'

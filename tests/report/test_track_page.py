@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
+from rotorid.report.charts import colour
 from rotorid.report.figures import main_figure, path_figure
 from rotorid.report.track_page import track_page
+from rotorid.results.jumps import jumps
 from rotorid.results.motion import Motion
 from rotorid.results.summary import Settings, summarise
+from rotorid.results.track import ESTIMATORS
 from tests.results.made import T, made_flight, made_motion, made_track, quantity
 
 VOID = {"meta", "link", "br"}
@@ -151,6 +154,70 @@ def test_gaps_are_shaded_and_break_the_line() -> None:
     known = next(t for t in figure.traces if t.get("name") == "EKF")
     values = np.frombuffer(base64.b64decode(known["y"]["bdata"]), "<f4")
     assert np.isnan(values).sum() == 1
+
+
+def looking(mass, *changes: float) -> str:
+    """The page of five estimators, of which the adaptive one looks for changes."""
+    names = ("ekf", "ukf", "msckf", "swls", "adaptive")
+    found = [made_track(mass, estimator=e, changes=changes if e == "adaptive" else None) for e in names]
+    flight = made_flight()
+    summary = summarise(found, flight, Settings("track", names, "multirotor", "made"))
+    return track_page(found, flight, made_motion(), summary)
+
+
+def words_of(text: str) -> str:
+    return " ".join(" ".join(parsed(text).words).split())
+
+
+def test_jumps_are_drawn_and_listed() -> None:
+    text = looking(np.where(T < 30.0, 1.0, 1.25), 10.0, 30.0)
+    words = words_of(text)
+    assert "When it changed" in words
+    assert "30.0 s 1.000 ± 0.010 1.250 ± 0.010 +0.250 ± 0.014" in words
+    assert "1 more change did not last" in words
+    layout = figures(text)["figure0"]["layout"]
+    assert [s["x0"] for s in layout["shapes"] if s["type"] == "line"] == [30.0]
+    assert [a["text"] for a in layout["annotations"]] == ["+0.250 kg"]
+    (marks,) = [t for t in figures(text)["figure0"]["data"] if t.get("name") == "jump"]
+    assert marks["text"] == ["+0.250 ± 0.014 kg at 30.0 s"]
+
+
+def test_no_jump_is_said_too(made: str) -> None:
+    assert "When it changed jumps of the mass (kg) that the adaptive estimator found None found." in words_of(
+        looking(1.0)
+    )
+    assert "When it changed" not in words_of(made)
+
+
+def test_labels_of_many_jumps_do_not_cover_each_other() -> None:
+    mass = 1.0 + 0.3 * (np.floor(T / 2.0) % 2)
+    found = made_track(mass, estimator="adaptive", changes=tuple(np.arange(2.0, 58.0, 2.0).tolist()))
+    some = jumps(found)
+    assert some is not None
+    assert len(some) > 20
+    figure = main_figure([found], some)
+    assert len([s for s in figure.layout["shapes"] if s["type"] == "line"]) == len(some)
+    rows = {}
+    for one in figure.layout["annotations"]:
+        rows.setdefault(one["yshift"], []).append(one["x"])
+    assert sorted(rows) == [-14, 0]
+    assert min(np.diff(xs).min() for xs in rows.values()) >= 0.08 * 59.9
+
+
+def test_every_estimator_has_its_own_colour_in_both_dresses(made: str) -> None:
+    light, dark = made.split("prefers-color-scheme: dark)")[:2]
+    for dress in (light, dark):
+        colours = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", dress))
+        own = [colours[colour(name).removeprefix("@")] for name in ESTIMATORS]
+        assert len(set(own)) == len(ESTIMATORS)
+    assert {colour(name) for name in ESTIMATORS} == {f"@{name}" for name in ESTIMATORS}
+
+
+def test_every_colour_of_a_figure_is_one_of_the_page(made: str) -> None:
+    known = set(re.findall(r"--([a-z0-9-]+):", made.split("</style>")[0]))
+    for text in (made, looking(np.where(T < 30.0, 1.0, 1.25), 30.0)):
+        used = set(re.findall(r'"@([a-z0-9-]+)', json.dumps(figures(text))))
+        assert used <= known
 
 
 def test_equal_input_gives_equal_pages(made: str) -> None:

@@ -21,7 +21,7 @@ def quantity(value, std=0.01, unit="kg", informed=True, t=T) -> Quantity:
 
 
 def made_track(
-    mass, *, estimator="ekf", t=T, health=Health.OK, nis=9.0, truth=None, seed=0, **others
+    mass, *, estimator="ekf", t=T, health=Health.OK, nis=9.0, truth=None, seed=0, changes=None, **others
 ) -> Track:
     """A track of this mass (kg; a Quantity or numbers) and other quantities, with white innovations."""
     rng = np.random.default_rng(seed)
@@ -41,6 +41,7 @@ def made_track(
         nis=np.full(n, float(nis)),
         nis_dof=np.full(n, 9),
         truth={} if truth is None else {"mass": truth * np.ones(n)},
+        changes=changes,
     )
 
 

@@ -54,6 +54,19 @@ def test_units_travel_with_the_columns(tracks) -> None:
     assert schema.field("drag_std").metadata == {b"unit": b"N s/m"}
 
 
+def test_changes_of_an_estimator_that_looks_for_them() -> None:
+    step = np.where(T < 30.0, 1.0, 1.25)
+    looking = made_track(step, estimator="adaptive", changes=(10.0, 30.0))
+    data = json.loads(summarise([made_track(step), looking], made_flight(), SETTINGS).as_json())["estimators"]
+    assert (data["ekf"]["changes"], data["ekf"]["unconfirmed_changes"]) == (None, 0)
+    (jump,) = data["adaptive"]["changes"]
+    assert set(jump) == {"time", "before", "before_std", "after", "after_std", "size", "size_std"}
+    assert (jump["time"], jump["before"], jump["after"], jump["size"]) == pytest.approx(
+        (30.0, 1.0, 1.25, 0.25)
+    )
+    assert data["adaptive"]["unconfirmed_changes"] == 1
+
+
 def test_summary(summary, tmp_path: Path) -> None:
     data = json.loads(summary.as_json())
     assert data["versions"].keys() == {"rotorid", "jax"}

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,49 @@ def test_up_and_down() -> None:
     assert "ended at 0.850 ± 0.010 kg" in headline
     assert "largest step was −0.40" in headline
     assert "near 40 s" in headline
+
+
+def adaptive_track(mass, *times: float):
+    return made_track(mass + NOISE, estimator="adaptive", changes=times)
+
+
+def test_one_jump_is_in_the_headline() -> None:
+    mass = np.where(T < 25.0, 1.2, 0.8)
+    found = verdict([adaptive_track(mass, 25.0)])
+    assert found.headline == "Mass fell from 1.200 ± 0.010 kg to 0.800 ± 0.010 kg in one step at 25.0 s."
+    assert found.details == ()
+
+
+def test_jumps_are_told_with_their_times() -> None:
+    mass = np.select([T < 20, T < 40], [1.0, 1.25], 0.85)
+    found = verdict([made_track(mass + NOISE), adaptive_track(mass, 20.0, 40.0)])
+    assert found.headline.endswith("and ended at 0.850 ± 0.010 kg.")
+    (told,) = found.details
+    sizes = re.fullmatch(
+        r"The mass jumped by \+(.*) ± 0.015 kg at 20.0 s and −(.*) ± 0.015 kg at 40.0 s.", told
+    )
+    assert sizes is not None
+    assert [float(size) for size in sizes.groups()] == pytest.approx([0.25, 0.4], abs=0.003)
+
+
+def test_a_jump_in_a_steady_change() -> None:
+    mass = 1.4 - 0.01 * T - 0.3 * (T > 30.0)
+    found = verdict([adaptive_track(mass, 30.0)])
+    assert found.details[0].startswith("The mass dropped by 0.29")
+    assert found.details[0].endswith(" kg at 30.0 s.")
+    up = verdict([adaptive_track(2.0 - mass, 30.0)])
+    assert up.details[0].startswith("The mass rose by 0.3")
+
+
+def test_there_and_back_is_no_fall() -> None:
+    times = (12.0, 20.0, 35.0, 50.0)
+    found = verdict([adaptive_track(1.3 - 0.3 * (np.searchsorted(times, T) % 2), *times)])
+    assert found.headline.startswith("Mass varied between ")
+    assert found.details[0].startswith("The mass jumped 4 times, most by ")
+
+
+def test_changes_that_the_track_does_not_bear_out_are_not_told() -> None:
+    assert verdict([adaptive_track(np.ones(len(T)), 20.0, 40.0)]).details == ()
 
 
 def test_a_change_within_the_band_is_no_change() -> None:
@@ -103,6 +148,11 @@ def test_filters_that_disagree() -> None:
     found = verdict([made_track(1.0 + NOISE), made_track(1.2 + NOISE, estimator="ukf")])
     assert found.tone == "caution"
     assert "The UKF disagrees" in found.details[0]
+
+
+def test_the_adaptive_estimator_by_its_name() -> None:
+    found = verdict([made_track(1.0 + NOISE), made_track(1.2 + NOISE, estimator="adaptive")])
+    assert found.details[0].startswith("The adaptive estimator disagrees")
 
 
 def test_against_truth() -> None:

@@ -8,7 +8,18 @@ import math
 
 import pytest
 
-from rotorid.results.words import joined, label, percent, plus_minus, seconds, title, unit_text, value_text
+from rotorid.results.words import (
+    joined,
+    label,
+    percent,
+    plus_minus,
+    seconds,
+    the_estimator,
+    title,
+    unconfirmed,
+    unit_text,
+    value_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +37,17 @@ from rotorid.results.words import joined, label, percent, plus_minus, seconds, t
 )
 def test_a_value_has_the_digits_that_its_std_deserves(value: float, std: float, unit: str, text: str) -> None:
     assert plus_minus(value, std, unit) == text
+
+
+def test_a_size_has_its_sign() -> None:
+    sizes = [plus_minus(value, 0.02, "kg", signed=True) for value in (0.21, -0.21, 0.0001)]
+    assert sizes == ["+0.21 ± 0.02 kg", "−0.21 ± 0.02 kg", "0.00 ± 0.02 kg"]
+
+
+def test_estimators_and_their_changes_in_a_sentence() -> None:
+    assert [the_estimator(name) for name in ("ekf", "adaptive")] == ["The EKF", "The adaptive estimator"]
+    assert unconfirmed(1, more=False).startswith("1 change did")
+    assert unconfirmed(7, more=True).startswith("7 more changes did")
 
 
 def test_a_share_is_never_rounded_to_all_or_nothing() -> None:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotorid.results.words import estimator_label, percent, plus_minus, title, unit_text
+from rotorid.results.words import (
+    estimator_label,
+    joined,
+    label,
+    percent,
+    plus_minus,
+    title,
+    unconfirmed,
+    unit_text,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-    from rotorid.results.summary import Summary
+    from rotorid.results.summary import EstimatorSummary, Summary
 
 _WIDEST = 100
 _TONES = {"good": "green", "caution": "yellow", "bad": "red"}
@@ -28,13 +40,15 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
     if verdict.details:
         console.print(Padding(Text(" ".join(verdict.details)), (0, 2)))
     console.print()
-    console.print(Padding(_table(summary), (0, 1)))
-    console.print()
+    for table in _tables(summary, console):
+        console.print(Padding(table, (0, 1)))
+        console.print()
+    _show_changes(summary, console)
+    alike: dict[str, list[str]] = {}
     for name, found in summary.estimators.items():
-        health = [(k, share) for k, share in found.health.items() if share > 0 and k != "ok"]
-        rest = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
-        text = f"{estimator_label(name)}: healthy {percent(found.healthy)} of the time"
-        console.print(Padding(Text(f"{text} ({rest})" if rest else text, style="dim"), (0, 2)))
+        alike.setdefault(_health(found), []).append(estimator_label(name))
+    for text, names in alike.items():
+        console.print(Padding(Text(f"{joined(names)}: {text}", style="dim"), (0, 2)))
     if any(not q.informed for e in summary.estimators.values() for q in e.quantities.values()):
         text = "not told: the flight did not move enough, or the log has too little, to tell it"
         console.print(Padding(Text(text, style="dim"), (0, 2)))
@@ -44,19 +58,82 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
     console.print(Padding(Text.assemble("Report: ", (str(folder / "report.html"), "bold")), (0, 2)))
 
 
-def _table(summary: Summary):
+def _health(found: EstimatorSummary) -> str:
+    health = [(k, share) for k, share in found.health.items() if share > 0 and k != "ok"]
+    rest = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
+    text = f"healthy {percent(found.healthy)} of the time"
+    return f"{text} ({rest})" if rest else text
+
+
+def _show_changes(summary: Summary, console: Console) -> None:
+    """When the main quantity jumped, of each estimator that looks for it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for name, found in summary.estimators.items():
+        if found.changes is None:
+            continue
+        main, quantity = next(iter(found.quantities.items()))
+        if found.changes:
+            console.print(Padding(_change_table(main, quantity.unit, found), (0, 1)))
+        else:
+            text = f"{estimator_label(name)}: no jump of the {label(main)} found"
+            console.print(Padding(Text(text), (0, 2)))
+        if found.unconfirmed_changes:
+            text = unconfirmed(found.unconfirmed_changes, more=bool(found.changes))
+            console.print(Padding(Text(text, style="dim"), (0, 2)))
+        console.print()
+
+
+def _empty_table() -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    return Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0)
+    )
+
+
+def _change_table(main: str, unit: str, found: EstimatorSummary) -> Table:
+    table = _empty_table()
+    for head in (f"{label(main)} jumped at", "from", "to", "by"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for jump in found.changes or ():
+        table.add_row(
+            f"{jump.time:.1f} s",
+            plus_minus(jump.before, jump.before_std),
+            plus_minus(jump.after, jump.after_std),
+            plus_minus(jump.size, jump.size_std, signed=True),
+            unit_text(unit),
+        )
+    return table
+
+
+def _tables(summary: Summary, console: Console) -> list[Table]:
+    """The numbers at the end, in as many tables of estimators side by side as the width asks for."""
+    from rich.measure import Measurement
+
+    names = list(summary.estimators)
+    for count in range(1, len(names) + 1):
+        size = math.ceil(len(names) / count)
+        tables = [_table(summary, names[i : i + size]) for i in range(0, len(names), size)]
+        widest = max(Measurement.get(console, console.options, t).maximum for t in tables)
+        if widest + 2 <= console.width:
+            return tables
+    return [_table(summary, [name]) for name in names]
+
+
+def _table(summary: Summary, names: Sequence[str]) -> Table:
+    table = _empty_table()
     table.add_column("at the end")
-    for name in summary.estimators:
+    for name in names:
         table.add_column(estimator_label(name), justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("", no_wrap=True)
-    quantities = dict.fromkeys(q for found in summary.estimators.values() for q in found.quantities)
-    for name in quantities:
-        found = [e.quantities.get(name) for e in summary.estimators.values()]
+    estimators = [summary.estimators[name] for name in names]
+    for name in dict.fromkeys(q for found in estimators for q in found.quantities):
+        found = [e.quantities.get(name) for e in estimators]
         known = next(q for q in found if q is not None)
         informed = any(q is not None and q.informed for q in found)
         table.add_row(

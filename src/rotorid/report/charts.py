@@ -20,7 +20,8 @@ from rotorid.report.thin import thin_band, thin_line
 Trace = dict[str, Any]
 Layout = dict[str, Any]
 
-KNOWN_COLOURS: Final = ("ekf", "ukf")
+KNOWN_COLOURS: Final = ("ekf", "ukf", "msckf", "swls", "adaptive")
+_DASHES: Final = ("solid", "5px,4px", "2px,2px", "9px,3px", "9px,3px,2px,3px")
 _AXES: Final = ("x", "y", "z")
 
 
@@ -42,6 +43,11 @@ class Figure:
 def colour(estimator: str, index: int = 0) -> str:
     """The token of an estimator's colour: its own, or the one of its place in the list."""
     return f"@{estimator}" if estimator in KNOWN_COLOURS else f"@other{index % 2}"
+
+
+def stroke(index: int) -> dict[str, Any]:
+    """Width and dash of the line of the estimator at that place in the list: one over the other, all show."""
+    return {"width": 2.2 if index == 0 else 1.3, "dash": _DASHES[index % len(_DASHES)]}
 
 
 def axis_colour(k: int) -> str:

@@ -10,20 +10,26 @@ from typing import Final
 import numpy as np
 
 from rotorid.estimators.base import Health
-from rotorid.report.charts import Figure, Trace, axis, band, colour, layout, line, numbers, shaded
+from rotorid.report.charts import Figure, Trace, axis, band, colour, layout, line, numbers, shaded, stroke
 from rotorid.report.thin import segments
+from rotorid.results.jumps import Jump
 from rotorid.results.motion import Curve, Motion
 from rotorid.results.settled import settled
 from rotorid.results.summary import QuantitySummary
 from rotorid.results.track import Track
-from rotorid.results.words import decimals, estimator_label, label, unit_text
+from rotorid.results.words import decimals, estimator_label, label, plus_minus, unit_text, value_text
 
 SIGMAS: Final = 1.96
 """Half the width of a 95 % band, in standard deviations."""
 
+BANDS: Final = 2
+"""Of so many estimators each has its band; of more, the first."""
+
 _WAYS: Final = ("east", "north", "up")
 _POINTS_MAIN, _POINTS_SMALL = 3000, 700
 _SETTLING: Final = 2.0  # s that may leave the picture
+_STRIP: Final = 16  # px of an estimator's health
+_LABEL: Final = 0.08  # of the width of the figure
 _HEALTH_COLOURS: Final = {
     Health.NO_INFORMATION: "@no-information",
     Health.OUTLIER: "@outlier",
@@ -39,16 +45,23 @@ def named(quantity: str, unit: str) -> str:
     return f"{label(quantity)} ({text})" if text else label(quantity)
 
 
-def main_figure(tracks: Sequence[Track]) -> Figure:
-    """The main quantity with its 95 % band, truth where known, and the health of each estimator below it."""
+def main_figure(tracks: Sequence[Track], jumps: Sequence[Jump] = ()) -> Figure:
+    """The main quantity with its 95 % band, truth where known, and the health of each estimator below it.
+
+    jumps: of the main quantity, drawn as thin vertical lines.
+    """
     name = tracks[0].main
     traces = _curves(tracks, name, _POINTS_MAIN, legend=True)
-    traces += _health(tracks)
     unit = tracks[0].quantities[name].unit
+    if jumps:
+        traces.append(_jump_marks(jumps, unit))
+    traces += _health(tracks)
     figure = layout(named(name, unit), legend=True)
-    figure["yaxis"] |= {"domain": [0.2, 1.0], "range": _range(tracks, name)}
+    strip = _STRIP * len(tracks)
+    height = 398 + strip
+    figure["yaxis"] |= {"domain": [(strip + 28) / (height - 66), 1.0], "range": _range(tracks, name)}
     figure["yaxis2"] = axis(
-        domain=[0.0, 0.12],
+        domain=[0.0, strip / (height - 66)],
         showgrid=False,
         range=[len(tracks) - 0.4, -0.6],
         tickvals=list(range(len(tracks))),
@@ -56,8 +69,9 @@ def main_figure(tracks: Sequence[Track]) -> Figure:
         fixedrange=True,
     )
     figure["xaxis"] |= {"anchor": "y2", "range": _whole(tracks)}
-    figure["shapes"] = _gaps(tracks)
-    return Figure(tuple(traces), figure, height=430)
+    figure["shapes"] = _gaps(tracks) + [_jump_line(j) for j in jumps]
+    figure["annotations"] = _jump_labels(jumps, unit, _whole(tracks))
+    return Figure(tuple(traces), figure, height=height)
 
 
 def quantity_figure(tracks: Sequence[Track], name: str) -> Figure:
@@ -154,11 +168,11 @@ def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figur
 def _curves(tracks: Sequence[Track], name: str, points: int, *, legend: bool = False) -> list[Trace]:
     """Bands, truth as a broad pale line, and the estimates on it.
 
-    All but the first estimator are thin, dashed, and have only the outline of their band: equal ones all
-    show.
+    All but the first estimator are thin and dashed: equal ones all show. A second one has the outline of its band, more
+    have none.
     """
     traces = []
-    for i, track in enumerate(tracks):
+    for i, track in enumerate(tracks if len(tracks) <= BANDS else tracks[:1]):
         q, own = track.quantities[name], colour(track.estimator, i)
         lower, upper = q.value - SIGMAS * q.std, q.value + SIGMAS * q.std
         outline = None if i == 0 else {"width": 0.8, "color": f"{own}:0.7", "dash": "2px,2px"}
@@ -179,14 +193,74 @@ def _curves(tracks: Sequence[Track], name: str, points: int, *, legend: bool = F
                 estimator_label(track.estimator),
                 colour(track.estimator, i),
                 points=points,
-                width=2.2 if i == 0 else 1.3,
-                dash="solid" if i == 0 else "5px,4px",
                 std=q.std,
                 digits=max(3, decimals(float(np.nanmedian(q.std)))),
                 showlegend=legend,
+                **stroke(i),
             )
         )
     return traces
+
+
+def _jump_line(jump: Jump) -> dict:
+    return {
+        "type": "line",
+        "xref": "x",
+        "yref": "y domain",
+        "x0": round(jump.time, 3),
+        "x1": round(jump.time, 3),
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": "@ink:0.55", "width": 1},
+        "layer": "below",
+    }
+
+
+def _jump_marks(jumps: Sequence[Jump], unit: str) -> Trace:
+    """A small triangle where the quantity went, which tells by how much."""
+    texts = [f"{plus_minus(j.size, j.size_std, unit, signed=True)} at {j.time:.1f} s" for j in jumps]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "jump",
+        "x": numbers([j.time for j in jumps]),
+        "y": numbers([j.after for j in jumps]),
+        "text": texts,
+        "hovertemplate": "%{text}<extra>jump</extra>",
+        "marker": {
+            "symbol": ["triangle-up" if j.size > 0 else "triangle-down" for j in jumps],
+            "size": 9,
+            "color": "@ink",
+        },
+    }
+
+
+def _jump_labels(jumps: Sequence[Jump], unit: str, whole: Sequence[float]) -> list[dict]:
+    """The size of each jump beside its line, in two rows; one that would cover another is left out."""
+    room, ends = _LABEL * (whole[1] - whole[0]), [-np.inf, -np.inf]
+    labels = []
+    for jump in jumps:
+        row = next((k for k, end in enumerate(ends) if jump.time >= end), None)
+        if row is None:
+            continue
+        ends[row] = jump.time + room
+        last = jump.time > whole[1] - room
+        labels.append(
+            {
+                "xref": "x",
+                "x": round(jump.time, 3),
+                "xanchor": "right" if last else "left",
+                "xshift": -3 if last else 3,
+                "yref": "y domain",
+                "y": 1,
+                "yanchor": "top",
+                "yshift": -14 * row,
+                "text": f"{value_text(jump.size, jump.size_std, signed=True)} {unit_text(unit)}".strip(),
+                "showarrow": False,
+                "font": {"size": 11, "color": "@ink"},
+            }
+        )
+    return labels
 
 
 def _health(tracks: Sequence[Track]) -> list[Trace]:

@@ -75,8 +75,18 @@ def card(name: str, value: str, unit: str = "", note: str = "", *, told: bool = 
     )
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Mapping[str, str] | None = None) -> str:
-    """A table. kinds: class of a column by its head: "number", "word", "long"."""
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    kinds: Mapping[str, str] | None = None,
+    heading: str = "",
+    aside: str = "",
+    below: str = "",
+    *,
+    tight: bool = False,
+) -> str:
+    """A table, without its head where it has no rows. kinds: class of a column by its head: "number", "word", "long".
+    heading, aside: over it, as of a panel. below: a line of text under it. tight: no wider than it has to be."""
     classes = [(kinds or {}).get(h, "") for h in head]
     cells = "".join(f'<th class="{c}">{escape(h)}</th>' for h, c in zip(head, classes, strict=True))
     lines = "".join(
@@ -85,8 +95,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Mapping[str
         + "</tr>"
         for row in rows
     )
-    body = f"<thead><tr>{cells}</tr></thead><tbody>{lines}</tbody>"
-    return f'<div class="panel scroll"><table>{body}</table></div>'
+    kind = ' class="tight"' if tight else ""
+    body = f"<table{kind}><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table>" if rows else ""
+    above = f"<h3>{escape(heading)} <span>{escape(aside)}</span></h3>" if heading else ""
+    under = f'<p class="below">{escape(below)}</p>' if below else ""
+    return f'<div class="panel scroll">{above}{body}{under}</div>'
 
 
 def grid(panels: Sequence[str], kind: str = "grid") -> str:

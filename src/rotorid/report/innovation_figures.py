@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rotorid.report.charts import Figure, Trace, axis_colour, band, colour, layout, line, numbers
+from rotorid.report.charts import Figure, Trace, axis_colour, band, colour, layout, line, numbers, stroke
 from rotorid.results.track import Track
 from rotorid.results.whiteness import Consistency, Normalised, standard_normal
 from rotorid.results.words import estimator_label
@@ -29,9 +29,8 @@ def consistency_figure(tracks: Sequence[Track], consistencies: Sequence[Consiste
                 estimator_label(track.estimator),
                 colour(track.estimator, i),
                 longest=_LONGEST,
-                width=2.2 if i == 0 else 1.3,
-                dash="solid" if i == 0 else "5px,4px",
                 showlegend=len(tracks) > 1,
+                **stroke(i),
             )
         )
         shown = running.ratio[running.ratio > 0]

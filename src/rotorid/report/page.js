@@ -33,6 +33,7 @@
     if (layout.scene && innerWidth < 640) {
       for (const k of ["x", "y", "z"]) layout.scene.camera.eye[k] *= 1.4;
     }
+    if (innerWidth < 900) layout.annotations = []; // they would cover each other
     if (layout.yaxis && spec.timed) layout.yaxis.fixedrange = true;
     Plotly.react(box, dressed(spec.data), layout, options);
     if (!drawn.has(box)) {

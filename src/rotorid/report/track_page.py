@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from rotorid.logs.flight import Flight
-from rotorid.report.figures import curve_figure, main_figure, path_figure, quantity_figure
+from rotorid.report.figures import BANDS, curve_figure, main_figure, named, path_figure, quantity_figure
 from rotorid.report.html import Page, card, escape, grid, table
 from rotorid.report.innovation_figures import consistency_figure, histogram_figure, innovation_figure
 from rotorid.results.motion import Motion
@@ -24,6 +24,7 @@ from rotorid.results.words import (
     plus_minus,
     seconds,
     title,
+    unconfirmed,
     unit_text,
     value_text,
 )
@@ -43,7 +44,7 @@ def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary:
     page = Page(f"{flight.source.name}: {label(lead.main)}")
     _header(page, flight, summary, summary.verdict)
     _cards(page, lead, found, summary)
-    _main(page, tracks, lead)
+    _main(page, tracks, lead, summary)
     _secondary(page, tracks, summary, lead)
     _innovations(page, tracks, lead, found)
     _motion(page, tracks, motion, lead, found.quantities[lead.main])
@@ -75,7 +76,7 @@ def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -
     for name in names:
         q = found.quantities[name]
         others = [
-            f"{estimator_label(e)} {plus_minus(s.quantities[name].final, s.quantities[name].final_std)}"
+            f"{estimator_label(e)}\u00a0{plus_minus(s.quantities[name].final, s.quantities[name].final_std)}"
             for e, s in summary.estimators.items()
             if e != lead.estimator and name in s.quantities
         ]
@@ -108,13 +109,44 @@ def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
-def _main(page: Page, tracks: Sequence[Track], lead: Track) -> None:
+def _main(page: Page, tracks: Sequence[Track], lead: Track, summary: Summary) -> None:
     page.section(
         f"{title(lead.main)} over time",
-        "Shaded in colour: the 95 % band. Grey: not in the air, or inputs unknown. Below: the health of each "
-        "estimator, thin while all is well. Drag to zoom all charts of time, double-click to see all again.",
+        f"Shaded in colour: the 95 % band{_whose(tracks)}. Grey: not in the air, or inputs unknown. Below: the health of "
+        "each estimator, thin while all is well. Drag to zoom all charts of time, double-click to see all again.",
     )
-    page.add(page.panel(main_figure(tracks)))
+    looking = [e for e in summary.estimators.values() if e.changes is not None]
+    jumps = (looking[0].changes or ()) if looking else ()
+    page.add('<div class="stack">', page.panel(main_figure(tracks, jumps)))
+    for name, found in summary.estimators.items():
+        if found.changes is not None:
+            page.add(_changes(name, lead.main, found))
+    page.add("</div>")
+
+
+def _whose(tracks: Sequence[Track]) -> str:
+    """Whose band is drawn, where not everyone's is."""
+    return f" of the {estimator_label(tracks[0].estimator)}" if len(tracks) > BANDS else ""
+
+
+def _changes(name: str, quantity: str, found: EstimatorSummary) -> str:
+    """When the main quantity jumped, as an estimator that looks for it found."""
+    what = named(quantity, found.quantities[quantity].unit)
+    aside = f"jumps of the {what} that the {estimator_label(name)} estimator found"
+    rows = [
+        [
+            f"{j.time:.1f} s",
+            plus_minus(j.before, j.before_std),
+            plus_minus(j.after, j.after_std),
+            plus_minus(j.size, j.size_std, signed=True),
+        ]
+        for j in found.changes or ()
+    ]
+    more = found.unconfirmed_changes
+    rest = f"{unconfirmed(more, more=bool(rows))}." if more else ""
+    below = " ".join(text for text in ("" if rows else "None found.", rest) if text)
+    head = ["at", "from", "to", "by"]
+    return table(head, rows, dict.fromkeys(head, "number"), "When it changed", aside, below, tight=True)
 
 
 def _secondary(page: Page, tracks: Sequence[Track], summary: Summary, lead: Track) -> None:
@@ -123,7 +155,7 @@ def _secondary(page: Page, tracks: Sequence[Track], summary: Summary, lead: Trac
         return
     page.section(
         "What else was tracked",
-        "Each with its 95 % band, and its value at the end ± one standard deviation. World axes: x east, "
+        f"Each with the 95 % band{_whose(tracks)}, and its value at the end ± one standard deviation. World axes: x east, "
         "y north; "
         "body axes: x forward, y left, z up.",
     )

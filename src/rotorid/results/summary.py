@@ -15,6 +15,7 @@ import numpy as np
 from rotorid.errors import RotoridError
 from rotorid.estimators.base import Health
 from rotorid.logs.flight import Flight
+from rotorid.results.jumps import Jump, jumps
 from rotorid.results.metrics import consistency, coverage, rmspe
 from rotorid.results.plain import plain
 from rotorid.results.settled import settled
@@ -71,7 +72,8 @@ class EstimatorSummary:
     """What one estimator found. start, end, settled_from: s from the start of the flight.
 
     consistency: NIS over its dimension, 1 of a consistent filter. health: share of the rows by name. healthy:
-    share of OK.
+    share of OK. changes: jumps of the main quantity that its track bears out (see `results.jumps`), None where it does
+    not look for changes. unconfirmed_changes: how many more it was convinced of for a while.
     """
 
     rows: int
@@ -82,6 +84,8 @@ class EstimatorSummary:
     healthy: float
     health: Mapping[str, float]
     quantities: Mapping[str, QuantitySummary]
+    changes: tuple[Jump, ...] | None = None
+    unconfirmed_changes: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +142,7 @@ def file_input(role: str, path: Path) -> Input:
 
 
 def _of_track(track: Track) -> EstimatorSummary:
-    rows = settled(track, track.main)
+    rows, changes = settled(track, track.main), jumps(track)
     return EstimatorSummary(
         rows=len(track.t),
         start=float(track.t[0]),
@@ -148,6 +152,8 @@ def _of_track(track: Track) -> EstimatorSummary:
         healthy=track.share(Health.OK),
         health={h.name.lower(): track.share(h) for h in Health},
         quantities={name: _of_quantity(track, name, q) for name, q in track.quantities.items()},
+        changes=changes,
+        unconfirmed_changes=len(track.changes or ()) - len(changes or ()),
     )
 
 

@@ -46,12 +46,16 @@ SystemName = Literal["multirotor", "multirotor-bare"]
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-    """One number over time with its standard deviation, in unit; informed: whether the data had spoken about it."""
+    """One number over time with its standard deviation, in unit; informed: whether the data had spoken about it.
+
+    common: share of the value, part of std, by which all values may be wrong together (a thrust scale's).
+    """
 
     value: Float[np.ndarray, " n"]
     std: Float[np.ndarray, " n"]
     unit: str
     informed: Bool[np.ndarray, " n"]
+    common: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +73,8 @@ class Track:
 
     t: s from the start of the flight. quantities: tracked parameters first, then numbers derived from them. attitude:
     unit quaternion (w x y z, body to world), where the System has one. innovations: by output. nis: normalised
-    innovation squared over nis_dof dimensions. truth: of quantities, where known. changes: when the main quantity jumped,
-    s, where the estimator looks for it.
+    innovation squared over nis_dof dimensions. truth: of quantities, where known. changes: when the estimator was
+    convinced that its parameters changed, s, None where it does not look for that; `results.jumps` says which of them last.
     """
 
     estimator: str
@@ -82,7 +86,7 @@ class Track:
     nis: Float[np.ndarray, " n"]
     nis_dof: Int[np.ndarray, " n"]
     truth: Mapping[str, Float[np.ndarray, " n"]]
-    changes: tuple[float, ...] = ()
+    changes: tuple[float, ...] | None = None
 
     @property
     def main(self) -> str:
@@ -167,8 +171,9 @@ def to_track(
     quantities = {}
     for i, (name, unit) in enumerate(zip(joint.quantities, joint.units, strict=True)):
         value, std = np.asarray(estimates.value)[:, i], np.asarray(estimates.std)[:, i]
-        extra = (common_std or {}).get(name, 0.0) * value
-        quantities[name] = Quantity(value, np.hypot(std, extra), unit, np.asarray(estimates.informed)[:, i])
+        common = (common_std or {}).get(name, 0.0)
+        informed = np.asarray(estimates.informed)[:, i]
+        quantities[name] = Quantity(value, np.hypot(std, common * value), unit, informed, common)
     quantities |= _derived(estimates, filter_)
     outputs = joint.system.outputs
     innovations = {
@@ -193,8 +198,8 @@ def to_track(
         np.asarray(estimates.nis_dof),
         {k: v for k, v in truth.items() if k in quantities},
         change_times(t, np.asarray(estimates.since_change))
-        if isinstance(estimates, AdaptiveEstimate)
-        else (),
+        if isinstance(estimates, AdaptiveEstimate) and filter_.joint.rates
+        else None,
     )
 
 

@@ -9,15 +9,18 @@ from typing import Final, Literal
 import numpy as np
 
 from rotorid.estimators.base import Health
+from rotorid.results.jumps import Jump, jumps
 from rotorid.results.metrics import consistency, rmspe
 from rotorid.results.settled import Change, change, settled
 from rotorid.results.track import Quantity, Track
 from rotorid.results.words import (
     estimator_label,
+    joined,
     label,
     percent,
     plus_minus,
     seconds,
+    the_estimator,
     title,
     unit_text,
     value_text,
@@ -34,6 +37,7 @@ _DISAGREE: Final = 3.0  # standard deviations between two estimators
 _SETTLING: Final = 3.0  # s until a change can be told
 _QUICK: Final = 4.0  # s; faster is a step, since a filter itself takes a second or two
 _SLOW: Final = 1.0  # m/s; slower is a hover, in which drag does not show
+_MOST_JUMPS: Final = 3  # that are told one by one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,12 +78,13 @@ def verdict(tracks: Sequence[Track], speed: float | None = None) -> Verdict:
             ("Some seconds in the air, with thrust and velocity or acceleration logged, would tell it.",),
         )
     moved = change(lead.t[rows], main.value[rows], main.std[rows])
+    headline, jumped = _headline(name, main.unit, moved, _found_jumps(usable, name))
     doubts = _doubts(usable, lead)
     bad = lead.health[-1] == Health.INCONSISTENT or _troubled(lead) > 0.5
     return Verdict(
         "bad" if bad else "caution" if doubts else "good",
-        _headline(name, main.unit, moved),
-        (*doubts, *_against_truth(usable, name), *_others(lead, speed)),
+        headline,
+        (*doubts, *jumped, *_against_truth(usable, name), *_others(lead, speed)),
     )
 
 
@@ -88,11 +93,18 @@ def leading(tracks: Sequence[Track]) -> Track:
     return next((t for t in tracks if len(t.t) and t.health[-1] != Health.DIVERGED), tracks[0])
 
 
-def _headline(name: str, unit: str, moved: Change) -> str:
-    what = title(name)
+def _found_jumps(tracks: Sequence[Track], name: str) -> tuple[Jump, ...] | None:
+    """The jumps of a quantity, from the first estimator that looks for them."""
+    return next((found for t in tracks if t.main == name and (found := jumps(t)) is not None), None)
+
+
+def _headline(name: str, unit: str, moved: Change, found: tuple[Jump, ...] | None) -> tuple[str, list[str]]:
+    """The headline, and sentences on jumps that it does not tell itself."""
+    what, jumped = title(name), _jumped(name, unit, found or ())
+    one_way = moved.monotonic and len({j.size > 0 for j in found or ()}) < 2
     if not moved.significant:
-        return f"{what} stayed at {plus_minus(0.5 * (moved.start + moved.end), moved.std, unit)}."
-    if moved.monotonic and abs(moved.total) > 0:
+        return f"{what} stayed at {plus_minus(0.5 * (moved.start + moved.end), moved.std, unit)}.", jumped
+    if one_way and abs(moved.total) > 0:
         verb = "rose" if moved.total > 0 else "fell"
         from_to = (
             f"{what} {verb} from {plus_minus(moved.start, moved.start_std, unit)} "
@@ -100,18 +112,34 @@ def _headline(name: str, unit: str, moved: Change) -> str:
         )
         duration = moved.change_end - moved.change_start
         if duration <= _QUICK:
-            return f"{from_to} in one step near {moved.step_time:.0f} s."
-        return f"{from_to} over {seconds(duration)}, from {moved.change_start:.0f} s on."
+            if found and len(found) == 1 and abs(found[0].time - moved.step_time) <= _QUICK:
+                return f"{from_to} in one step at {found[0].time:.1f} s.", []
+            return f"{from_to} in one step near {moved.step_time:.0f} s.", jumped
+        return f"{from_to} over {seconds(duration)}, from {moved.change_start:.0f} s on.", jumped
     lowest, highest = (value_text(v, moved.std) for v in (moved.lowest, moved.highest))
     ended = (
         f"{what} varied between {lowest} and {f'{highest} {unit_text(unit)}'.strip()}, "
         f"and ended at {plus_minus(moved.end, moved.end_std, unit)}"
     )
-    sign = "+" if moved.step > 0 else ""
-    if abs(moved.step) > 0.3 * (moved.highest - moved.lowest):
-        step = f"{sign}{value_text(moved.step, moved.std)} {unit_text(unit)}".strip()
-        return f"{ended}; its largest step was {step} near {moved.step_time:.0f} s."
-    return f"{ended}."
+    if not found and abs(moved.step) > 0.3 * (moved.highest - moved.lowest):
+        step = f"{value_text(moved.step, moved.std, signed=True)} {unit_text(unit)}".strip()
+        return f"{ended}; its largest step was {step} near {moved.step_time:.0f} s.", jumped
+    return f"{ended}.", jumped
+
+
+def _jumped(name: str, unit: str, found: Sequence[Jump]) -> list[str]:
+    """A sentence on the jumps that an estimator found."""
+    if not found:
+        return []
+    if len(found) == 1:
+        verb = "rose" if found[0].size > 0 else "dropped"
+        by = plus_minus(abs(found[0].size), found[0].size_std, unit)
+        return [f"The {label(name)} {verb} by {by} at {found[0].time:.1f} s."]
+    texts = [f"{plus_minus(j.size, j.size_std, unit, signed=True)} at {j.time:.1f} s" for j in found]
+    if len(found) <= _MOST_JUMPS:
+        return [f"The {label(name)} jumped by {joined(texts)}."]
+    largest = max(range(len(found)), key=lambda i: abs(found[i].size))
+    return [f"The {label(name)} jumped {len(found)} times, most by {texts[largest]}."]
 
 
 def _troubled(track: Track) -> float:
@@ -135,10 +163,10 @@ def _doubts(tracks: Sequence[Track], lead: Track) -> list[str]:
         if other is lead or theirs is None:
             continue
         if other.health[-1] == Health.DIVERGED or not np.isfinite(theirs.value[-1]):
-            found.append(f"The {estimator_label(other.estimator)} diverged.")
+            found.append(f"{the_estimator(other.estimator)} diverged.")
         elif _apart(mine, theirs) > _DISAGREE:
             found.append(
-                f"The {estimator_label(other.estimator)} disagrees: it ends at "
+                f"{the_estimator(other.estimator)} disagrees: it ends at "
                 f"{plus_minus(float(theirs.value[-1]), float(theirs.std[-1]), theirs.unit)}."
             )
     return found
@@ -162,7 +190,7 @@ def _against_truth(tracks: Sequence[Track], name: str) -> list[str]:
                 errors.append(f"{error:.1f} % ({estimator_label(track.estimator)})")
     if not errors:
         return []
-    return [f"The root mean square error against the known {label(name)} is {' and '.join(errors)}."]
+    return [f"The root mean square error against the known {label(name)} is {joined(errors)}."]
 
 
 def _others(lead: Track, speed: float | None) -> list[str]:

@@ -27,6 +27,12 @@ def estimator_label(name: str) -> str:
     return _ESTIMATORS.get(name, name)
 
 
+def the_estimator(name: str) -> str:
+    """An estimator at the start of a sentence: "The EKF", "The adaptive estimator"."""
+    written = estimator_label(name)
+    return f"The {written}" if written.isupper() else f"The {written} estimator"
+
+
 def unit_text(unit: str) -> str:
     """A unit as people write it: "m/s^2" -> "m/s²", nothing for a pure number."""
     if unit in PLAIN_UNITS:
@@ -45,19 +51,21 @@ def decimals(std: float) -> int:
     return max(0, -exponent + (1 if leading < 1.95 else 0))
 
 
-def value_text(value: float, std: float) -> str:
-    """A value with as many decimals as its standard deviation deserves."""
+def value_text(value: float, std: float, *, signed: bool = False) -> str:
+    """A value with as many decimals as its standard deviation deserves; signed: "+0.21"."""
     if not math.isfinite(value):
         return "–"
     text = f"{value:.{decimals(std)}f}"
     if not text.strip("-0."):
         text = text.removeprefix("-")
+    elif signed and value > 0:
+        text = f"+{text}"
     return text.replace("-", "−")
 
 
-def plus_minus(value: float, std: float, unit: str = "") -> str:
-    """A value with its standard deviation and unit: "1.047 ± 0.008 kg"."""
-    text = value_text(value, std)
+def plus_minus(value: float, std: float, unit: str = "", *, signed: bool = False) -> str:
+    """A value with its standard deviation and unit: "1.047 ± 0.008 kg"; signed: "+0.21 ± 0.02 kg"."""
+    text = value_text(value, std, signed=signed)
     if math.isfinite(value) and math.isfinite(std) and std > 0.0:
         text += f" ± {std:.{decimals(std)}f}"
     return f"{text} {unit_text(unit)}".rstrip()
@@ -83,6 +91,12 @@ def seconds(duration: float) -> str:
         return f"{duration:.0f} s"
     minutes, rest = divmod(round(duration), 60)
     return f"{minutes} min {rest} s"
+
+
+def unconfirmed(count: int, *, more: bool) -> str:
+    """What becomes of changes that an estimator believed in, and its track does not bear out. more: besides others."""
+    changes = f"{count}{' more' if more else ''} change{'s' if count > 1 else ''}"
+    return f"{changes} did not last, or cannot be told from noise"
 
 
 def joined(words: list[str] | tuple[str, ...]) -> str:
