@@ -14,6 +14,7 @@ from rotorid.cli.dataset import dataset
 from rotorid.cli.demo import demo
 from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.inspect import inspect
+from rotorid.cli.reproduce import reproduce
 from rotorid.cli.simulate import simulate
 from rotorid.cli.track import track
 
@@ -33,6 +34,7 @@ app.command("compare")(compare)
 app.command("calibrate")(calibrate)
 app.command("simulate")(simulate)
 app.command("dataset")(dataset)
+app.command("reproduce")(reproduce)
 app.command("demo")(demo)
 app.command("airframes")(airframes)
 

@@ -47,8 +47,8 @@ def show(comparison: Comparison, skipped: Mapping[str, str], folder: Path | None
     if comparison.truth:
         say(
             f"RMSPE and bias in %: over the whole flight, and from {LATE:g} s on. Delay: median time until 90 % of "
-            f"a step of the mass are covered, missed after {PATIENCE:g} s. NEES (1 is consistent) and 95 % band: "
-            f"from {SETTLED:g} s on.",
+            f"a step of the mass are covered, missed after {PATIENCE:g} s. NEES (1 is consistent), 95 % band, and "
+            f"silently off (outside of the band with good health): from {SETTLED:g} s on.",
             "dim",
         )
     if several:
@@ -108,6 +108,7 @@ _WITH_TRUTH: tuple[Row, ...] = (
     ("missed", lambda m: f"{m.missed} of {m.steps}" if m.steps else "–"),
     ("NEES", lambda m: _number(m.nees)),
     ("95 % band", lambda m: percent(m.coverage.value)),
+    ("silently off", lambda m: percent(m.silent.value)),
     *_COMMON,
 )
 _WITHOUT_TRUTH: tuple[Row, ...] = (

@@ -33,6 +33,7 @@ _LABEL: Final = 0.08  # of the width of the figure
 _HEALTH_COLOURS: Final = {
     Health.NO_INFORMATION: "@no-information",
     Health.OUTLIER: "@outlier",
+    Health.OUT_OF_RANGE: "@out-of-range",
     Health.INCONSISTENT: "@inconsistent",
     Health.RECOVERING: "@recovering",
     Health.DIVERGED: "@diverged",

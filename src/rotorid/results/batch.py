@@ -71,18 +71,20 @@ def prepared(
     )
 
 
-def filter_of(name: EstimatorName, flight: Prepared, prior_error: float | None = None) -> Filter:
+def filter_of(
+    name: EstimatorName, flight: Prepared, prior_error: float | None = None, mass_drift: float = MASS_DRIFT
+) -> Filter:
     """The estimator for a flight, with its airframe's prior of the mass.
 
     prior_error: starts with (1 + prior_error) times the true mass of the first row in its place, with `MASS_SPREAD` of that
-    as standard deviation. Raises SettingError without truth.
+    as standard deviation, and mass_drift of it per square root of s. Raises SettingError without truth.
     """
     if prior_error is None:
         return ESTIMATORS[name](flight.system, measurement_noise=flight.noise)
     if flight.truth is None:
         raise SettingError("a prior error is a share of the true mass, and this flight has no truth")
     wrong = (1.0 + prior_error) * float(flight.truth[0])
-    mass = flight.system.parameter("mass").with_prior(wrong, MASS_SPREAD * wrong, MASS_DRIFT * wrong)
+    mass = flight.system.parameter("mass").with_prior(wrong, MASS_SPREAD * wrong, mass_drift * wrong)
     return ESTIMATORS[name](flight.system, measurement_noise=flight.noise, priors={"mass": mass})
 
 
@@ -92,8 +94,13 @@ class Batch:
     It knows which stacks it has run before, and so are compiled.
     """
 
-    def __init__(self, names: Sequence[EstimatorName], prior_error: float | None = None) -> None:
-        """Raises SettingError for an unknown estimator, or a prior of no mass."""
+    def __init__(
+        self,
+        names: Sequence[EstimatorName],
+        prior_error: float | None = None,
+        mass_drift: float = MASS_DRIFT,
+    ) -> None:
+        """mass_drift: as in `filter_of`. Raises SettingError for an unknown estimator, or a prior of no mass."""
         for name in names:
             if name not in ESTIMATORS:
                 raise SettingError(f"no estimator {name!r}; there are {', '.join(ESTIMATORS)}")
@@ -101,31 +108,31 @@ class Batch:
             raise SettingError(f"a prior error of {prior_error:g} leaves no mass; give more than -1")
         self.names = tuple(names)
         self.prior_error = prior_error
+        self.mass_drift = mass_drift
         self._compiled: set[tuple[object, ...]] = set()
 
     def scores(self, flights: Iterable[Prepared], total: int | None = None) -> Iterator[Score]:
         """A score of each estimator on each flight, as stacks of them are done. total: how many flights come at most."""
-        size = STACK if total is None else math.ceil(total / math.ceil(max(total, 1) / STACK))
-        waiting: list[Prepared] = []
-        for flight in flights:
-            if waiting and (len(waiting) == size or flight.system != waiting[0].system):
-                yield from self.scores_of(waiting)
-                waiting = []
-            waiting.append(flight)
-        if waiting:
-            yield from self.scores_of(waiting)
+        for some in stacks(flights, total):
+            yield from self.scores_of(some)
 
     def scores_of(self, flights: Sequence[Prepared]) -> Iterator[Score]:
         """The scores of one stack of flights with one System."""
+        for flight, found in zip(flights, self.found_in(flights), strict=True):
+            yield from score_flight(found, flight.truth, flight.cell)
+
+    def found_in(self, flights: Sequence[Prepared]) -> list[dict[str, Found]]:
+        """What the estimators find in each flight of one stack with one System."""
         full = [flights[i % len(flights)] for i in range(_filled(len(flights)))]
         samples = stack([flight.samples for flight in full])
         found = {name: self._found(name, full, samples) for name in self.names}
-        for i, flight in enumerate(flights):
-            yield from score_flight({n: of[i] for n, of in found.items()}, flight.truth, flight.cell)
+        return [{name: of[i] for name, of in found.items()} for i in range(len(flights))]
 
     def _found(self, name: EstimatorName, full: Sequence[Prepared], samples: Samples) -> list[Found]:
         """What one estimator finds in each flight of a full stack."""
-        filters = stack_tunings([filter_of(name, flight, self.prior_error) for flight in full])
+        filters = stack_tunings(
+            [filter_of(name, flight, self.prior_error, self.mass_drift) for flight in full]
+        )
         key = name, full[0].system, samples.t.shape
         if key not in self._compiled:
             _run(filters, samples)
@@ -142,6 +149,19 @@ class Batch:
             own = value[i, rows], total, health[i, rows], nis[i, rows], dof[i, rows]
             scored.append(Found(t, *own, seconds_per_update=seconds))
         return scored
+
+
+def stacks(flights: Iterable[Prepared], total: int | None = None) -> Iterator[list[Prepared]]:
+    """Flights that come one by one, in stacks of one System each. total: how many flights come at most."""
+    size = STACK if total is None else math.ceil(total / math.ceil(max(total, 1) / STACK))
+    waiting: list[Prepared] = []
+    for flight in flights:
+        if waiting and (len(waiting) == size or flight.system != waiting[0].system):
+            yield waiting
+            waiting = []
+        waiting.append(flight)
+    if waiting:
+        yield waiting
 
 
 def _filled(count: int) -> int:

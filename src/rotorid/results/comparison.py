@@ -7,6 +7,7 @@ With the estimate m_k, its standard deviation s_k and the truth y_k of the mass 
     NEES        mean e_k^2 / s_k^2                   from `SETTLED` on; 1 of a consistent estimator
     in band     mean [|e_k| <= 1.96 s_k]             from `SETTLED` on; 0.95 of a consistent estimator
     healthy     mean [health_k = OK]
+    silent      mean [|e_k| > 1.96 s_k and health_k = OK]    from `SETTLED` on: wrong by more than it says, with nothing said
 
 A step is a jump of the truth, from one row to the next, by more than `STEP` of it. The delay to it is the time from its
 first row until
@@ -48,7 +49,7 @@ PATIENCE = 2.0
 _COVERED, _NEAR = 0.1, 0.03
 
 MEANS = (
-    "rmspe", "rmspe_late", "bias", "nees", "coverage", "consistency", "healthy", "apart", "final", "final_std",
+    "rmspe", "rmspe_late", "bias", "nees", "coverage", "consistency", "healthy", "silent", "apart", "final", "final_std",
 )  # fmt: skip
 """What is averaged over flights."""
 
@@ -62,8 +63,8 @@ class Score:
 
     cell: of a data set, else None. truth: whether it was known; without it the numbers against it are NaN, delays empty.
     rmspe, rmspe_late, bias: %. delays: of each step, s, infinite where missed. nees, coverage: of the mass. consistency: NIS
-    over its dimension. healthy: share of rows. apart: RMSPE in % from the median of the estimators from `LATE` on, NaN of one
-    estimator alone. final, final_std: kg. seconds_per_update: of one core.
+    over its dimension. healthy, silent: share of rows. apart: RMSPE in % from the median of the estimators from `LATE` on,
+    NaN of one estimator alone. final, final_std: kg. seconds_per_update: of one core.
     """
 
     estimator: str
@@ -78,6 +79,7 @@ class Score:
     coverage: float
     consistency: float
     healthy: float
+    silent: float
     apart: float
     final: float
     final_std: float
@@ -109,6 +111,7 @@ class Merit:
     coverage: Mean
     consistency: Mean
     healthy: Mean
+    silent: Mean
     apart: Mean
     final: Mean
     final_std: Mean
@@ -155,12 +158,14 @@ def _score(
 ) -> Score:
     late, settled = f.t - f.t[0] >= LATE, f.t - f.t[0] >= SETTLED
     nan = math.nan
-    late_error = bias = nees_ = inside = nan
+    late_error = bias = nees_ = inside = silent = nan
     if truth is not None and late.any():
         late_error, bias = rmspe(f.value[late], truth[late]), mean_relative_error(f.value[late], truth[late])
     if truth is not None and settled.any():
         of_settled = f.value[settled], f.std[settled], truth[settled]
         nees_, inside = nees(*of_settled), coverage(*of_settled)
+        outside = np.abs(f.value - truth) > 1.96 * f.std
+        silent = float(np.mean((outside & (f.health == Health.OK))[settled]))
     return Score(
         estimator=name,
         cell=cell,
@@ -174,6 +179,7 @@ def _score(
         coverage=inside,
         consistency=consistency(f.nis, f.nis_dof),
         healthy=float(np.mean(f.health == Health.OK)),
+        silent=silent,
         apart=nan if middle is None or not late.any() else rmspe(f.value[late], middle[late]),
         final=float(f.value[-1]),
         final_std=float(f.std[-1]),

@@ -74,7 +74,7 @@ def generate_dataset(
         with contextlib.closing(ENGINES[engine](make, lacking, workers or cores())) as results:
             for count, (key, table) in enumerate(results, 1):
                 path = path_of(folder, key)
-                _make_folder(path.parent)
+                make_folder(path.parent)
                 write_whole(path, table)
                 if progress:
                     progress(count, len(lacking))
@@ -168,7 +168,7 @@ def _begin(folder: Path, settings: dict[str, Any], asked: Mapping[tuple[str, str
         raise OutputError(f"{folder}: the folder {folder.parent} does not exist; create it or name another")
     cells = {cell: max(there.get(cell, 0), asked.get(cell, 0)) for cell in {**there, **asked}}
     if cells != there:
-        _make_folder(folder)
+        make_folder(folder)
         write_whole(folder / DESCRIPTION, describe(settings, cells))
     return Dataset(folder)
 
@@ -185,7 +185,8 @@ def _refuse_other(dataset: Dataset, settings: dict[str, Any]) -> None:
     )
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it, where they are missing. Raises OutputError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

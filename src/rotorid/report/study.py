@@ -1,0 +1,95 @@
+"""Pieces that pages of studies have in common: numbers by what they are of, as text, and curves of the mass.
+
+They draw what rows and curves hold, and compute nothing.
+"""
+
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from rotorid.report.charts import Figure, Trace, band, colour, layout, line
+from rotorid.results.study import Curve, Row
+from rotorid.results.words import decimals, estimator_label
+
+
+class Numbers:
+    """Rows of a study by what they are of."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = {
+            (r.part, r.method, r.quantity, r.trajectory, r.mass_profile, r.setting): r for r in rows
+        }
+        self.rows = list(self._rows.values())
+
+    def get(
+        self,
+        part: str,
+        method: str,
+        quantity: str,
+        trajectory: str = "",
+        profile: str = "",
+        setting: str = "",
+    ) -> Row:
+        """The number, or one that is none."""
+        key = (part, method, quantity, trajectory, profile, setting)
+        return self._rows.get(key, Row(*key[:3], math.nan))
+
+    def some(self, part: str, quantity: str) -> list[Row]:
+        return [r for r in self.rows if r.part == part and r.quantity == quantity]
+
+
+def by_cell(curves: Sequence[Curve], part: str) -> list[list[Curve]]:
+    cells: dict[tuple[str, str], list[Curve]] = {}
+    for c in curves:
+        if c.part == part:
+            cells.setdefault((c.trajectory, c.mass_profile), []).append(c)
+    return list(cells.values())
+
+
+def mass_figure(of: Sequence[Curve], banded: str | None = None) -> Figure:
+    """The truth and what the methods made of it; the band of one of them, or of the only one."""
+    traces: list[Trace] = []
+    low, high = min(c.truth.min() for c in of), max(c.truth.max() for c in of)
+    for k, c in enumerate(of):
+        if c.method == banded or len(of) == 1:
+            token = f"{colour(c.method, k)}:0.18"
+            traces.append(band(c.t, c.value - 1.96 * c.std, c.value + 1.96 * c.std, token))
+    traces += [
+        line(c.t, c.value, method_label(c.method), colour(c.method, k), width=1.2, std=c.std)
+        for k, c in enumerate(of)
+    ]
+    truth = of[0]
+    traces.append(line(truth.t, truth.truth, "truth", "@ink", width=1.0, dash="dot"))
+    drawn = layout("kg", legend=True)
+    drawn["yaxis"] |= {"range": [low - 0.12, high + 0.12], "nticks": 5}
+    return Figure(tuple(traces), drawn, height=260, timed=False)
+
+
+_LABELS: Final[Mapping[str, str]] = {"elm": "ELM", "relm": "regularised ELM", "os-elm": "OS-ELM"}
+
+
+def method_label(method: str) -> str:
+    return _LABELS.get(method, estimator_label(method).replace("_", " "))
+
+
+def row_text(row: Row, *, error: bool = False, scale: float = 1.0) -> str:
+    """A number, with its standard error where asked."""
+    value, std = scale * row.value, scale * row.standard_error
+    if not error or not math.isfinite(std) or std <= 0.0:
+        return number_text(value)
+    places = min(decimals(std), 4)
+    return f"{value:.{places}f} ± {std:.{places}f}".replace("-", "−")
+
+
+def number_text(value: float) -> str:
+    """Three digits."""
+    if not math.isfinite(value):
+        return "–"
+    if value and not 1e-2 <= abs(value) < 1e5:
+        return f"{value:.2e}".replace("-", "−")
+    leading = math.floor(math.log10(abs(value))) if value else 0
+    return f"{value:.{max(0, 2 - leading)}f}".replace("-", "−")

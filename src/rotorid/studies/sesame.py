@@ -1,0 +1,154 @@
+"""The study of seed 000: every method on its five trajectories by five mass profiles, and what it could not do.
+
+flights      5 trajectories x 5 mass profiles x 50 flights, and hard ones               section 5.3
+methods      error, delay, honesty and update time of every method                      6.1, Figures 6 to 10
+figure 11    what a lemniscate asks of the vehicle
+tunings      the best fixed tuning of each of the seed's methods
+adaptive     the adaptive estimator against these, and against one that is told of each jump
+hard         lag, drag, gusts, saturation, late and missing measurements
+elm          ELM, regularised ELM and OS-ELM                                            6.2, Tables 1 to 3, Figures 12 to 16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from rotorid.models.airframe import load_airframe
+from rotorid.results.batch import Prepared, prepared
+from rotorid.results.study import Curve, Part, Row, kept
+from rotorid.results.track import SystemName
+from rotorid.simulation.dataset import Dataset
+from rotorid.simulation.flight import MAXIMUM_THRUST
+from rotorid.simulation.generation import generate_dataset, make_folder
+from rotorid.studies.sesame_adaptive import adaptive_part
+from rotorid.studies.sesame_elm import elm_part
+from rotorid.studies.sesame_hard import hard_part
+from rotorid.studies.sesame_methods import DRIFTS, FIXED, control_part, methods_part, tunings_part
+
+FLIGHTS, HARD_FLIGHTS = "flights", "flights-hard"
+"""Folders of the data sets, in that of the study."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and of how much."""
+
+
+class Size(NamedTuple):
+    """Flights of each trajectory with each mass profile: of the data set, of those that tunings are tried on, of the hard
+    set."""
+
+    flights: int
+    tried: int
+    hard: int
+
+
+FULL, QUICK = Size(50, 10, 10), Size(2, 2, 1)
+
+
+class Study(NamedTuple):
+    """All that was found. flights, hard_flights: how many were flown."""
+
+    rows: tuple[Row, ...]
+    curves: tuple[Curve, ...]
+    flights: int
+    hard_flights: int
+
+
+def sesame(
+    folder: Path,
+    *,
+    size: Size = FULL,
+    seed: int = 0,
+    flights: Path | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> Study:
+    """Make the study in a folder, or go on with it there.
+
+    flights: a nominal data set to use, in place of one that is made. Raises what `generate_dataset` and `Dataset` raise.
+    """
+    make_folder(folder)
+    nominal, hard = _fly(folder, size, seed, flights, progress)
+    asked = {"size": size, "seed": seed, **nominal.settings}
+    count, tried, hard_count = len(nominal), _first(nominal, size.tried), len(hard)
+
+    def make(name: str, of: Callable[[Callable[[int], None]], Part], total: int) -> Part:
+        return kept(folder, name, asked, lambda: of(_counter(progress, name, total)))
+
+    every = make("methods", lambda told: methods_part(_ready(nominal, "simulated-quad"), told), count)
+    control = make("figure 11", lambda told: control_part(nominal, MAXIMUM_THRUST), 1)
+    some = _Once(lambda: list(_ready(nominal, "simulated-quad", size.tried)))
+    runs = tried * len(FIXED) * len(DRIFTS)
+    tunings = make("tunings", lambda told: tunings_part(some(), told), runs)
+    adaptive = make("adaptive", lambda told: adaptive_part(some(), tunings, told), tried)
+    airframe = "simulated-quad-hard"
+    difficult = make(
+        "hard",
+        lambda told: hard_part(lambda system: list(_ready(hard, airframe, system=system)), told),
+        2 * hard_count,
+    )
+    counted = partial(progress, "elm")
+    elm = make("elm", lambda told: elm_part(nominal, quick=size == QUICK, seed=seed, progress=counted), 1)
+    parts = (every, control, tunings, adaptive, difficult, elm)
+    return Study(
+        tuple(row for part in parts for row in part.rows),
+        tuple(curve for part in parts for curve in part.curves),
+        count,
+        hard_count,
+    )
+
+
+def _fly(
+    folder: Path, size: Size, seed: int, flights: Path | None, progress: Progress
+) -> tuple[Dataset, Dataset]:
+    """The nominal data set and the hard one."""
+
+    def fly(name: str, edition: str, count: int) -> Dataset:
+        def told(done: int, total: int) -> None:
+            progress(f"{edition} flights", done, total)
+
+        made = generate_dataset(folder / name, flights=count, seed=seed, edition=edition, progress=told)
+        return made.dataset
+
+    nominal = Dataset(flights) if flights is not None else fly(FLIGHTS, "nominal", size.flights)
+    return nominal, fly(HARD_FLIGHTS, "hard", size.hard)
+
+
+def _ready(
+    dataset: Dataset, airframe: str, most: int | None = None, system: SystemName = "multirotor-bare"
+) -> Iterator[Prepared]:
+    """Flights as estimators eat them, the first ones of each cell."""
+    vehicle = load_airframe(airframe)
+    keys = dataset.keys()
+    for key in keys if most is None else [k for k in keys if k.number < most]:
+        yield prepared(dataset.flight(*key), vehicle, system, cell=(key.trajectory, key.mass_profile))
+
+
+def _first(dataset: Dataset, most: int) -> int:
+    return sum(min(count, most) for count in dataset.cells.values())
+
+
+def _counter(progress: Progress, what: str, total: int) -> Callable[[int], None]:
+    done = 0
+    progress(what, done, total)
+
+    def told(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(what, done, total)
+
+    return told
+
+
+class _Once:
+    """A function whose first answer is kept."""
+
+    def __init__(self, make: Callable[[], list[Prepared]]) -> None:
+        self._make = make
+        self._made: list[Prepared] | None = None
+
+    def __call__(self) -> list[Prepared]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
