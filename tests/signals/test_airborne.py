@@ -11,6 +11,7 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.read import read
 from rotorid.signals.airborne import airborne
 from rotorid.signals.series import length
+from rotorid.simulation.flight import simulate
 
 from .flying import LIFT_OFF, TOUCH_DOWN, change, cut, make_flight
 
@@ -61,6 +62,45 @@ def test_take_off_and_landing_are_found_whatever_is_missing(leave_out: tuple[str
 
 def test_a_log_that_begins_and_ends_in_flight_keeps_its_ends() -> None:
     assert only_interval(cut(make_flight(), 10.0, 30.0)) == (10.0, 30.0)
+
+
+@pytest.mark.parametrize("leave_out", [(), ("specific_force",), ("position",), ("velocity",)], ids=" ".join)
+@pytest.mark.parametrize(("start", "end"), [(14.0, 26.1), (25.3, 32.2), (12.5, 29.9)])
+def test_a_log_may_begin_and_end_in_a_manoeuvre(start: float, end: float, leave_out: tuple[str, ...]) -> None:
+    """A load is dropped at 25 s: from then on the rotors pull less than what would tell a flight from the ground."""
+    flight = make_flight(leave_out=leave_out)
+    command = flight["rotor_command"]
+    lighter = np.where(command.times[:, None] > 25.0, 0.6, 1.0) * command.values
+    flight = cut(change(flight, "rotor_command", lighter), start, end)
+    assert only_interval(flight) == (flight.start, flight.end)
+
+
+@pytest.mark.parametrize("leave_out", [(), ("specific_force",)], ids=" ".join)
+def test_a_log_may_end_in_free_fall(leave_out: tuple[str, ...]) -> None:
+    flight = make_flight(leave_out=leave_out)
+    for name in {"rotor_command", "specific_force"} - set(leave_out):
+        signal = flight[name]
+        falling = signal.times[:, None] > 29.5
+        flight = change(flight, name, np.where(falling, 0.02, 1.0) * signal.values)
+    flight = cut(flight, 12.0, 30.2)
+    assert only_interval(flight) == (flight.start, flight.end)
+
+
+def test_motors_that_idle_at_the_ends_of_a_log_are_no_flight() -> None:
+    flight = make_flight()
+    command = flight["rotor_command"]
+    landed = np.where(command.times[:, None] > TOUCH_DOWN, 0.6, 1.0) * command.values
+    start, end = only_interval(
+        cut(change(flight, "rotor_command", landed), LIFT_OFF - 0.8, TOUCH_DOWN + 0.45)
+    )
+    assert LIFT_OFF < start < LIFT_OFF + 2.0
+    assert TOUCH_DOWN - 2.0 < end < TOUCH_DOWN + 0.3
+
+
+@pytest.mark.parametrize("trajectory", ["loop", "zigzag"])
+def test_a_short_simulated_flight_is_a_flight(trajectory: str) -> None:
+    flight = simulate(trajectory, "step", 0, duration=4.0)
+    assert only_interval(flight) == (flight.start, flight.end)
 
 
 def test_motors_that_turn_on_the_ground_are_no_flight() -> None:

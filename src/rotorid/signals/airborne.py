@@ -12,7 +12,8 @@ The time in the air is found from what the log has, in this order:
 4. *No contact*: the end moves before the first shock of the accelerometer in the last seconds.
 
 `MARGIN` is taken off at a take-off or landing, for the rotors' ground effect and the sway of the touchdown,
-but not where the log begins or ends in flight.
+but not where the log begins or ends in flight: there the rotors carry the vehicle, or it is on the way (faster than
+0.5 m/s, or weightless by 15 % or more, as nothing is that stands on the ground), however little they pull.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-from rotorid.logs.flight import Flight
-from rotorid.signals.series import Intervals, Series, grid, hold, runs, smooth
+from rotorid.logs.flight import Flight, Signal
+from rotorid.signals.series import Intervals, Series, between, grid, hold, runs, smooth
 
 MARGIN: Final = 0.3
 """Taken off after a take-off and before a landing, s."""
@@ -41,19 +42,25 @@ _POWERED: Final = 0.4
 _LIFTING: Final = 0.6
 _LIFTING_BLIND: Final = 0.88
 _CONTACT_SEARCH: Final = 3.0
+_CARRYING: Final = 0.75  # of what hover takes
+_EDGE: Final = 0.15  # s
+_NEAR: Final = 0.2  # s
+_MOVING: Final = 0.5  # m/s
+_WEIGHTLESS: Final = 0.85  # of gravity
 
 
 @dataclasses.dataclass(frozen=True)
 class _Evidence:
     """What tells flight from ground, on one grid of times t in s; None where the log does not tell.
 
-    pull: rotor activity, 1 in hover. height: m above an arbitrary level. force: magnitude of the specific
+    pull: rotor activity, 1 in hover. height: m above an arbitrary level. speed: m/s. force: magnitude of the specific
     force, m/s^2.
     """
 
     t: Series
     pull: Float64[np.ndarray, " n"] | None
     height: Float64[np.ndarray, " n"] | None
+    speed: Float64[np.ndarray, " n"] | None
     force: Float64[np.ndarray, " n"] | None
     aloft: np.ndarray | None
 
@@ -92,7 +99,7 @@ def _evidence(flight: Flight) -> _Evidence:
     if "airborne" in flight:
         s = flight["airborne"]
         aloft = hold(t, s.times, s.values[:, 0]) > 0.5
-    return _Evidence(t, _pull(flight, t, force), _height(flight, t), force, aloft)
+    return _Evidence(t, _pull(flight, t, force), _height(flight, t), _speed(flight, t), force, aloft)
 
 
 def rotor_activity(flight: Flight) -> tuple[str, Series, Float64[np.ndarray, " n"]] | None:
@@ -136,9 +143,25 @@ def _height(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
     height = np.interp(t, s.times, s.values[:, 2])
     if name == "velocity":
         height = np.cumsum(height) * _STEP
+    return np.where(_known(s, t), height, np.nan)
+
+
+def _speed(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
+    """Speed, m/s, NaN in gaps; from the position where there is no velocity."""
+    name = next((n for n in ("velocity", "position") if n in flight and len(flight[n].times) > 10), None)
+    if name is None:
+        return None
+    s = flight[name]
+    velocity = between(t, s.times, s.values)
+    if name == "position":
+        velocity = np.gradient(smooth(velocity, 10), t, axis=0) if len(t) > 1 else np.zeros_like(velocity)
+    return np.where(_known(s, t), np.linalg.norm(velocity, axis=1), np.nan)
+
+
+def _known(s: Signal, t: Series) -> np.ndarray:
     index = np.clip(np.searchsorted(s.times, t), 1, len(s.times) - 1)
     nearest = np.minimum(np.abs(t - s.times[index - 1]), np.abs(t - s.times[index]))
-    return np.where(nearest < max(0.5, 3.0 / s.rate), height, np.nan)
+    return nearest < max(0.5, 3.0 / s.rate)
 
 
 def _stretches(evidence: _Evidence, mask: np.ndarray) -> Intervals:
@@ -159,7 +182,31 @@ def _powered(evidence: _Evidence) -> Intervals:
             high = bool(np.all(evidence.height[pause] > lowest + 2.0))
         if high or (start - end) * _STEP < _PAUSE:
             powered[pause] = True
+    for pause in _pauses_at_the_ends(starts_and_ends, len(powered)):
+        if (pause.stop - pause.start) * _STEP < _PAUSE and _falls(evidence, pause):
+            powered[pause] = True
     return _stretches(evidence, powered)
+
+
+def _pauses_at_the_ends(powered: list[tuple[int, int]], n: int) -> list[slice]:
+    """The rows before the rotors first pull, and after they last do."""
+    return [slice(0, powered[0][0]), slice(powered[-1][1] + 1, n)] if powered else []
+
+
+def _falls(evidence: _Evidence, rows: slice) -> bool:
+    """Whether the vehicle is on the way with idle rotors, throughout some rows: as in a flip or a dive."""
+    if rows.stop <= rows.start:
+        return False
+    if evidence.force is not None:
+        return bool(np.median(evidence.force[rows]) < _WEIGHTLESS * GRAVITY)
+    return evidence.speed is not None and bool(np.all(evidence.speed[rows] > _MOVING))
+
+
+def _on_the_way(evidence: _Evidence, rows: slice) -> bool:
+    """Whether the vehicle moves or is weightless, as nothing is that stands on the ground."""
+    if evidence.force is not None and np.median(evidence.force[rows]) < _WEIGHTLESS * GRAVITY:
+        return True
+    return evidence.speed is not None and bool(np.median(evidence.speed[rows]) > _MOVING)
 
 
 def _lifted(evidence: _Evidence, start: float, end: float) -> tuple[float, float]:
@@ -219,24 +266,30 @@ def _lift_off(height: np.ndarray, ground: np.ndarray) -> int:
 
 def _flying_at(evidence: _Evidence, index: int, time: float) -> bool:
     """Whether the log begins or ends at this index, with the vehicle in the air."""
-    edge = min(time - evidence.t[0], evidence.t[-1] - time) < 0.15
+    edge = min(time - evidence.t[0], evidence.t[-1] - time) < _EDGE
     if not edge or (evidence.aloft is not None and not evidence.aloft[index]):
         return False
-    if evidence.pull is not None:
-        near = evidence.between(time - 0.2, time + 0.2)
-        return bool(np.median(evidence.pull[near]) > 0.75)
-    return evidence.aloft is not None
+    near = evidence.between(time - _NEAR, time + _NEAR)
+    return _carries(evidence, near) or _on_the_way(evidence, near)
+
+
+def _carries(evidence: _Evidence, rows: slice) -> bool:
+    """Whether the rotors carry the vehicle; where the log does not tell, whether the autopilot thought so."""
+    if evidence.pull is None:
+        return evidence.aloft is not None
+    return bool(np.median(evidence.pull[rows]) > _CARRYING)
 
 
 def _trim(evidence: _Evidence, first: float, last: float, start: float, end: float) -> tuple[float, float]:
     """Take off the shock of a landing and the margins; `start` and `end` are those of the powered stretch."""
     ends_in_flight = last >= end and _flying_at(evidence, len(evidence.t) - 1, end)
-    if evidence.force is not None and not ends_in_flight:
+    carried = ends_in_flight and _carries(evidence, evidence.between(end - _NEAR, end + _NEAR))
+    if evidence.force is not None and not carried:
         tail = evidence.between(max(last - _CONTACT_SEARCH, first), last)
         calm = evidence.between(first, max(last - _CONTACT_SEARCH, first))
         shock = max(2.0 * GRAVITY, 1.3 * float(np.max(evidence.force[calm])))
         hits = np.flatnonzero(evidence.force[tail] > shock)
         if len(hits):
-            last = float(evidence.t[tail][hits[0]])
+            last, ends_in_flight = float(evidence.t[tail][hits[0]]), False
     begins_in_flight = first <= start and _flying_at(evidence, 0, start)
     return first + (0.0 if begins_in_flight else MARGIN), last - (0.0 if ends_in_flight else MARGIN)
