@@ -170,6 +170,30 @@ def test_long_loops_stay_loops(lanes):
     np.testing.assert_allclose(in_c(looping, columns), want, rtol=1e-11, atol=1e-13)
 
 
+def choosing(x):
+    """Choices between arrays and whether they are finite: between rows that moved, constants, and what was computed."""
+    rows, flag = x[2:].reshape(16, 20), x[0] > 0
+    moved = jnp.where(flag, jnp.concatenate([rows[1:], jnp.sin(rows[:1])]), rows)
+    signs = jnp.where(rows.T > 0, rows.T, jnp.arange(20.0)[:, None])
+    broken = ~jnp.all(jnp.isfinite(moved)) | (x[1] > 5.0)
+    kept = jnp.where(broken, jnp.zeros_like(moved), moved)
+    again = jnp.where(flag & broken, -jnp.inf, kept)
+    return jnp.concatenate([kept.ravel(), again.ravel(), signs.ravel(), jnp.stack([1.0 * broken, x[1]])])
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_choices_between_large_arrays_are_loops(lanes):
+    columns = RNG.normal(size=(322, max(lanes, 4)))
+    columns[:2, :4] = [[1.0, -1.0, 1.0, -1.0], [0.0, 0.0, 6.0, 0.0]]
+    columns[30, 0], columns[40, 3] = np.nan, np.inf
+    want = np.stack([jax.jit(choosing)(column) for column in columns.T], axis=1)
+    got = [in_c(choosing, columns[:, k : k + lanes]) for k in range(0, columns.shape[1], lanes)]
+    np.testing.assert_allclose(np.concatenate(got, axis=1), want, rtol=1e-14)
+    text = text_of(choosing, 322)
+    assert text.count("num_fabs(") == 1
+    assert text.count("SELECT(") < 340  # 320 to compare each number with 0
+
+
 def test_arguments_lie_one_after_the_other():
     def function(x):
         matrix, flag, tensor = x[:6].reshape(2, 3), x[6:8] > 0, x[8:].reshape(2, 4, 2)

@@ -10,9 +10,9 @@ several side by side with the same result to the last bit.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple, no_type_check
 
 import casadi as ca
 
@@ -45,8 +45,7 @@ _COMMUTES = {ca.OP_ADD, ca.OP_MUL, ca.OP_AND, ca.OP_OR, ca.OP_EQ, ca.OP_NE}
 # fmt: on
 
 
-@dataclasses.dataclass(frozen=True)
-class _Value:
+class _Value(NamedTuple):
     """A formula over other values, by their numbers. truth: whether it is a mask."""
 
     formula: str
@@ -54,6 +53,7 @@ class _Value:
     truth: bool = False
 
 
+@no_type_check  # as all that is called for every scalar
 class _Values:
     """Single assignments, equal ones shared."""
 
@@ -72,7 +72,7 @@ class _Values:
         return number
 
     def constant(self, c: float) -> int:
-        return self.add(f"NUM({c!r})".replace("nan", "NAN").replace("inf", "INFINITY"))
+        return self.add(constant(c))
 
     def truth(self, value: int) -> int:
         """The value as a mask."""
@@ -115,6 +115,12 @@ class _Values:
         return self._opposites[mask]
 
 
+@no_type_check
+def constant(c: float) -> str:
+    """A number in C."""
+    return f"NUM({c!r})".replace("nan", "NAN").replace("inf", "INFINITY")
+
+
 def c_source(function: ca.Function, name: str, reads: Sequence[str], writes: Sequence[str]) -> list[str]:
     """Text of C files that define `void NAME(const num *x, num *y, num *m)`, for a function of one column that gives one.
 
@@ -151,33 +157,40 @@ def c_source(function: ca.Function, name: str, reads: Sequence[str], writes: Seq
 def _copies(pairs: Sequence[tuple[str, str]]) -> list[str]:
     """Statements that write arguments and constants to places, neighbours at once."""
     lines, start = [], 0
+    parsed = [(_place(to), _place(source)) for to, source in pairs]
     while start < len(pairs):
-        (to, source), end = pairs[start], start + 1
-        constant = _PLACE.fullmatch(source) is None
-        while end < len(pairs) and pairs[end] == (
-            _later(to, end - start),
-            source if constant else _later(source, end - start),
-        ):
+        (to, source), (_, index), end = pairs[start], parsed[start][1], start + 1
+        while end < len(pairs) and parsed[end] == tuple(_behind(p, end - start) for p in parsed[start]):
             end += 1
         count = end - start
         if count == 1:
             lines.append(f"{to} = {source};")
-        elif constant:
-            lines.append(f"for (int i = 0; i < {count}; i++) (&{to})[i] = {source};")
         else:
-            lines.append(f"for (int i = 0; i < {count}; i++) (&{to})[i] = (&{source})[i];")
+            taken = source if index is None else f"(&{source})[i]"
+            lines.append(f"for (int i = 0; i < {count}; i++) (&{to})[i] = {taken};")
         start = end
     return lines
 
 
+def neighbours(places: Sequence[str]) -> bool:
+    """Whether places lie one after the other: "m[7]", "m[8]"."""
+    first = _place(places[0])
+    return first[1] is not None and all(_place(p) == _behind(first, k) for k, p in enumerate(places))
+
+
+@no_type_check
+def _place(text: str) -> tuple[str, int | None]:
+    """Array and index of "m[7]"; a text that is no place as it is."""
+    match = _PLACE.fullmatch(text)
+    return (match[1], int(match[2])) if match else (text, None)
+
+
+@no_type_check
+def _behind(place: tuple[str, int | None], steps: int) -> tuple[str, int | None]:
+    return place if place[1] is None else (place[0], place[1] + steps)
+
+
 _PLACE = re.compile(r"(\w+)\[(\d+)\]")
-
-
-def _later(place: str, steps: int) -> str:
-    """The place so many steps behind a place: "m[7]" and 2 give "m[9]"."""
-    match = _PLACE.fullmatch(place)
-    assert match is not None
-    return f"{match[1]}[{int(match[2]) + steps}]"
 
 
 def _assigned(function: ca.Function, reads: Sequence[str]) -> tuple[_Values, list[int]]:
@@ -213,6 +226,7 @@ def _signature(name: str) -> str:
     return f"void {name}(const num *restrict x, num *restrict y, num *restrict m, num *restrict w)"
 
 
+@no_type_check
 def _part(
     name: str,
     values: _Values,

@@ -32,6 +32,9 @@ _FLAGS = (
     "-w",
 )
 
+_LEAST = 60_000
+"""Characters that a run of the compiler is given at least: about what it compiles in the time that it takes to start."""
+
 
 class BuildError(Exception):
     """The C compiler did not do it. Its message is the compiler's."""
@@ -48,7 +51,8 @@ def compiler() -> list[str] | None:
 def build(key: str, units: Callable[[], Sequence[str]], defines: Mapping[str, int]) -> ctypes.CDLL:
     """The shared library of C units (see `FOLDER` for what they may include); one built before is loaded.
 
-    key: what the units depend on, beside rotorid itself. Raises BuildError where there is no compiler, or where it fails.
+    Neighbours are compiled as one file, so no two may define the same name. key: what the units depend on, beside rotorid
+    itself. Raises BuildError where there is no compiler, or where it fails.
     """
     command = compiler()
     if command is None:
@@ -65,20 +69,32 @@ def build(key: str, units: Callable[[], Sequence[str]], defines: Mapping[str, in
 
 
 def _compile(command: list[str], options: list[str], units: Sequence[str], library: Path) -> None:
+    cores = os.cpu_count() or 1
+    files = _files(units, max(_LEAST, sum(map(len, units)) // (4 * cores)))
     with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
         folder = Path(scratch)
 
         def one(k: int) -> Path:
             source, object_ = folder / f"{k}.c", folder / f"{k}.o"
-            source.write_text(units[k])
+            source.write_text(files[k])
             _call([*command, *options, "-c", str(source), "-o", str(object_)])
             return object_
 
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            objects = list(pool.map(one, range(len(units))))
+        with ThreadPoolExecutor(cores) as pool:
+            objects = list(pool.map(one, range(len(files))))
         linked = folder / "linked.so"
         _call([*command, "-shared", "-o", str(linked), *map(str, objects), "-lm"])
         os.replace(linked, library)
+
+
+def _files(units: Sequence[str], size: int) -> list[str]:
+    """The units in files of about this many characters."""
+    files: list[list[str]] = [[]]
+    for unit in units:
+        if files[-1] and sum(map(len, files[-1])) + len(unit) > size:
+            files.append([])
+        files[-1].append(unit)
+    return ["\n".join(file) for file in files]
 
 
 def _call(command: list[str]) -> None:

@@ -16,7 +16,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, no_type_check
 
 import casadi as ca
 import numpy as np
@@ -170,6 +170,7 @@ def _elementwise(function: Callable[..., Any]) -> Callable[..., Value]:
     return lambda run, equation, *values: _map(function, *values)
 
 
+@no_type_check  # called for every scalar
 def _power(base: Any, exponent: int) -> Any:
     """base**exponent by repeated multiplication."""
     if exponent < 0:
@@ -177,6 +178,7 @@ def _power(base: Any, exponent: int) -> Any:
     return functools.reduce(operator.mul, [base] * exponent, 1.0)
 
 
+@no_type_check  # called for every scalar
 def _choose(which: Any, *cases: Any) -> Any:
     if not isinstance(which, ca.SX):
         return cases[int(which)]
@@ -186,6 +188,7 @@ def _choose(which: Any, *cases: Any) -> Any:
     return result
 
 
+@no_type_check  # called for every scalar
 def _equal(x: Any, y: Any) -> Any:
     """x == y. Of one and the same, CasADi would say yes without asking whether it is a number."""
     same = isinstance(x, ca.SX) and isinstance(y, ca.SX) and ca.is_equal(x, y)

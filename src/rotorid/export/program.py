@@ -4,7 +4,7 @@
 
 What a loop needs, and what outlives one, waits in the memory m: whatever is computed before a loop is written there, and
 read back as if it were an argument. A loop's body is a program in turn. Short loops are unrolled, so that what is known
-in some of their turns is folded.
+in some of their turns is folded. What is done to every number of a large array alone (see `_WIDE`) is a loop too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,22 @@ import jax
 import jax.extend
 import numpy as np
 
-from rotorid.export.c_source import c_source
+from rotorid.export.c_source import c_source, constant, neighbours
 from rotorid.export.casadi import evaluate, inner_jaxprs, scalar_operations, value_of
 from rotorid.export.primitives import Value, is_traced
 
 LOOPED = 4_000
 """A scan of more scalar operations, all turns together, stays a loop."""
+
+LARGE = 200
+"""Numbers of an array from which on an operation of `_WIDE` is a loop over them."""
+
+_WIDE = {
+    "select_n": "SELECT(MASK({0} != ZERO), {2}, {1})",
+    "is_finite": "SELECT(MASK(num_fabs({0}) < NUM(INFINITY)), ONE, ZERO)",
+    "reduce_and": "SELECT(MASK({0} != ZERO), all, ZERO)",
+}
+"""Formulas in C on numbers: of choosing, and of what leads from an array to whether all of it is finite."""
 
 _CALLS = (
     "jit",
@@ -77,7 +87,9 @@ def straight_operations(jaxpr: Any) -> int:
     total = 0
     for equation in jaxpr.eqns:
         inner = inner_jaxprs(equation)
-        if (inner and _is_loop(equation)) or (inner and equation.primitive.name in _CALLS):
+        if _is_wide(equation):
+            total += 1
+        elif (inner and _is_loop(equation)) or (inner and equation.primitive.name in _CALLS):
             total += sum(map(straight_operations, inner))
         else:
             total += scalar_operations(equation)
@@ -94,6 +106,8 @@ class _Writer:
         self._lines: list[str] = []
         self._frames: list[_Frame] = []
         self._memory = 0
+        self._plain: dict[int, Value] = {}
+        """Arrays of nothing but arguments and constants, by their identity."""
 
     def whole(self, closed: Any) -> CProgram:
         arguments, start = [], 0
@@ -120,6 +134,8 @@ class _Writer:
             inputs = [value_of(atom, frame.known) for atom in equation.invars]
             if _is_loop(equation) and any(map(is_traced, inputs)):
                 outputs = self._loop(equation, inputs)
+            elif _is_wide(equation) and any(map(is_traced, inputs)):
+                outputs = [self._wide(equation, inputs)]
             elif equation.primitive.name in _CALLS and _holds_loop(equation):
                 (inner,) = inner_jaxprs(equation, closed=True)
                 outputs = self._block(inner.jaxpr, inner.consts, inputs)
@@ -177,6 +193,34 @@ class _Writer:
             column += y.size
         return [*carried, *stacked]
 
+    def _wide(self, equation: Any, inputs: list[Value]) -> Value:
+        """A loop over the numbers of arrays."""
+        shape, formula = equation.outvars[0].aval.shape, _WIDE[equation.primitive.name]
+        operands = [self._operand(value) for value in self._settle(inputs)]
+        size, at = max(value.size for value in inputs), self._reserve(math.prod(shape))
+        loop = f"for (int i = 0; i < {size}; i++)"
+        if shape:
+            self._lines.append(f"{loop} m[{at} + i] = {formula.format(*operands)};")
+        else:
+            self._lines.append(
+                f"{{ num all = ONE; {loop} all = {formula.format(*operands)}; m[{at}] = all; }}"
+            )
+        return self._now_plain(_symbols("m", at, shape))
+
+    def _operand(self, value: Value) -> str:
+        """Number i of an array that is settled, in C; written down once more where it does not lie in one piece."""
+        elements = value.ravel().tolist()
+        texts = [
+            e.name() if isinstance(e, ca.SX) and e.is_symbolic() else constant(float(e)) for e in elements
+        ]
+        if texts.count(texts[0]) == len(texts):
+            return texts[0]
+        if neighbours(texts):
+            return f"(&{texts[0]})[i]"
+        at = self._reserve(len(elements))
+        self._part(elements, "m", at)
+        return f"m[{at} + i]"
+
     def _settle(self, values: list[Value]) -> list[Value]:
         """Write down what has been computed and is used later; the values, read back from there."""
         live = [(frame, v) for frame in self._frames for v in frame.live()]
@@ -184,7 +228,7 @@ class _Writer:
         computed = {
             e.element_hash(): e
             for value in everything
-            if is_traced(value)
+            if not self._is_plain(value)
             for e in value.ravel().tolist()
             if isinstance(e, ca.SX) and not e.is_symbolic() and not e.is_constant()
         }
@@ -193,22 +237,30 @@ class _Writer:
         stored = dict(zip(computed, _symbols("m", at, (len(computed),)), strict=True))
 
         def read_back(value: Value) -> Value:
-            if not is_traced(value):
+            if self._is_plain(value):
                 return value
             flat = np.empty(value.size, dtype=object)
             for i, e in enumerate(value.ravel().tolist()):
                 flat[i] = stored.get(e.element_hash(), e) if isinstance(e, ca.SX) else e
-            return flat.reshape(value.shape)
+            return self._now_plain(flat.reshape(value.shape))
 
         for frame, v in live:
             frame.known[v] = read_back(frame.known[v])
         return [read_back(value) for value in values]
 
+    def _is_plain(self, value: Value) -> bool:
+        """Whether nothing of an array waits to be computed, as far as is known without a look at its elements."""
+        return not is_traced(value) or id(value) in self._plain
+
+    def _now_plain(self, value: Value) -> Value:
+        self._plain[id(value)] = value
+        return value
+
     def _part(self, elements: list[Any], target: str, at: int) -> None:
         """Straight-line code that writes elements, one after the other."""
         if not elements:
             return
-        results = ca.vertcat(*map(ca.SX, elements))
+        results = ca.vertcat(*(e if isinstance(e, ca.SX) else ca.SX(e) for e in elements))
         symbols = ca.symvar(results)
         name = f"{self._name}_{len(self._declared)}"
         function = ca.Function(
@@ -241,9 +293,19 @@ def _is_loop(equation: Any) -> bool:
     return equation.primitive.name == "scan" and scalar_operations(equation) > LOOPED
 
 
+def _is_wide(equation: Any) -> bool:
+    """Whether it is a loop over numbers: of all of an array, and with a choice that is between two."""
+    name, into, out = equation.primitive.name, equation.invars, equation.outvars[0].aval
+    if name not in _WIDE or into[-1].aval.size < LARGE:
+        return False
+    if name == "select_n":
+        return len(into) == 3 and into[0].aval.shape in ((), out.shape) and into[0].aval.dtype == np.bool_
+    return name != "reduce_and" or not out.shape
+
+
 def _holds_loop(equation: Any) -> bool:
     return any(
-        _is_loop(e) or (e.primitive.name in _CALLS and _holds_loop(e))
+        _is_loop(e) or _is_wide(e) or (e.primitive.name in _CALLS and _holds_loop(e))
         for jaxpr in inner_jaxprs(equation)
         for e in jaxpr.eqns
     )
