@@ -102,6 +102,14 @@ def table(
     return f'<div class="panel scroll">{above}{body}{under}</div>'
 
 
+def legend(names: Sequence[tuple[str, str]]) -> str:
+    """Names with the tokens of their colours, for several figures."""
+    keys = "".join(
+        f'<span style="--key:var(--{token.removeprefix("@")})">{escape(name)}</span>' for name, token in names
+    )
+    return f'<p class="legend">{keys}</p>'
+
+
 def grid(panels: Sequence[str], kind: str = "grid") -> str:
     """Panels side by side; below each other on a narrow screen."""
     return f'<div class="{kind}">{"".join(panels)}</div>'

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from rotorid.report.charts import Figure, Trace, colour, layout, line
-from rotorid.report.html import Page, card, escape, grid, table
-from rotorid.report.study import Numbers, by_cell, mass_figure, method_label, number_text, row_text
+from rotorid.report.html import Page, card, escape, legend, table
+from rotorid.report.study import Numbers, by_cell, mass_panels, method_label, number_text, row_text
 from rotorid.results.study import Curve, Row
 from rotorid.results.words import estimator_label, percent, title
 
@@ -125,17 +125,13 @@ def _methods(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section("What they are worth", "Over all flights. Bias, NEES, bands: once the start is past.")
     page.add(_methods_table(["number", "unit"], METHODS, _merits(n, "methods", METHODS)))
     for trajectory, number in TRAJECTORIES.items():
-        panels = [
-            page.panel(mass_figure(of), f"{title(trajectory)}, {of[0].mass_profile}")
-            for of in by_cell(curves, "methods")
-            if of[0].trajectory == trajectory
-        ]
-        if panels:
+        cells = [of for of in by_cell(curves, "methods") if of[0].trajectory == trajectory]
+        if cells:
             page.section(
                 f"Figure {number}: {trajectory}",
                 "Mass in kg over time in s, one flight of each mass profile.",
             )
-            page.add(grid(panels))
+            page.add(mass_panels(page, cells))
 
 
 _MERITS: Final = (
@@ -172,7 +168,8 @@ def _methods_table(head: Sequence[str], methods: Sequence[str], body: Sequence[S
 def _control(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
         "Figure 11: what a trajectory asks of the vehicle",
-        "The lemniscate is the only one that comes to the limit of the thrust, and asks for the fastest changes.",
+        "The lemniscate is the only one that comes to the limit of the thrust; it asks for the fastest turns, and for "
+        "the thrust that changes most.",
     )
     rows = [r for r in n.rows if r.part == "figure 11"]
     trajectories = list(dict.fromkeys(r.trajectory for r in rows))
@@ -196,9 +193,10 @@ def _control(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
             ]
             what = "thrust" if some is thrust else "body rate"
             if traces:
-                figure = Figure(tuple(traces), layout(unit, legend=len(traces) > 1), height=220, timed=False)
+                figure = Figure(tuple(traces), layout(unit), height=190, timed=False)
                 panels.append(page.panel(figure, f"{title(trajectory)}: {what}"))
-    page.add(grid(panels))
+    axes = [(f"body rate {'xyz'[k]}", f"@axis-{'zxy'[k]}") for k in range(3)]
+    page.add(legend(axes), f'<div class="pairs">{"".join(panels)}</div>')
 
 
 def _tunings(page: Page, n: Numbers) -> None:
@@ -262,11 +260,11 @@ def _adaptive(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
             else f"{row.value:.3g} {'' if row.unit == '1' else row.unit}"
         )
         found.append([q, shown])
-    page.add(table(["jumps of the mass by more than 5 %", "number"], found, {"number": "number"}))
-    panels = []
-    for of in by_cell(curves, "adaptive"):
-        panels.append(page.panel(mass_figure(of), f"{title(of[0].trajectory)}, {of[0].mass_profile}"))
-    page.add(grid(panels))
+    page.add(
+        '<div class="between"></div>',
+        table(["jumps of the mass by more than 5 %", "number"], found, {"number": "number"}),
+    )
+    page.add(mass_panels(page, by_cell(curves, "adaptive")))
 
 
 def _hard(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
@@ -278,15 +276,11 @@ def _hard(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.add(_methods_table(["number", "unit"], METHODS, _merits(n, "hard", METHODS, "multirotor")))
     bare = ("ekf", "adaptive")
     page.add(
-        '<p class="caption">With the document\'s model, which knows of none of it:</p>',
+        '<p class="caption between">With the document\'s model, which knows of none of it:</p>',
         _methods_table(["number", "unit"], bare, _merits(n, "hard", bare, "multirotor-bare")),
     )
-    panels = [
-        page.panel(mass_figure(of, banded="adaptive"), f"{title(of[0].trajectory)}, {of[0].mass_profile}")
-        for of in by_cell(curves, "hard")
-        if of[0].mass_profile in ("steps", "sine")
-    ]
-    page.add(grid(panels))
+    cells = [of for of in by_cell(curves, "hard") if of[0].mass_profile in ("steps", "sine")]
+    page.add(mass_panels(page, cells, banded="adaptive"))
 
 
 _TABLES: Final = {
@@ -294,12 +288,14 @@ _TABLES: Final = {
     "table 2": "Table 2: regularisation of 500 nodes",
     "table 3": "Table 3: flights to train on, of each cell",
 }
+_SHOWN: Final = ("training time", "rmspe", "norm of the weights")
 _ELM_FIGURES: Final = {
     "figure 12": "Figure 12: ELM on the lemniscate",
     "figure 13": "Figure 13: ELM on the random trajectory",
     "figure 14": "Figure 14: ELM on the zigzag",
     "figure 15": "Figure 15: OS-ELM on the lemniscate",
     "figure 16": "Figure 16: OS-ELM on the zigzag",
+    "os-elm random": "OS-ELM on the random trajectory, which the document leaves out",
 }
 
 
@@ -309,24 +305,30 @@ def _elm(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
         if not rows:
             continue
         page.section(heading, "Ours, and the document's numbers beside them.")
-        quantities = list(dict.fromkeys(r.quantity for r in rows))
+        quantities = [q for q in _SHOWN if any(r.quantity == q for r in rows)]
+        printed = {r.quantity for r in rows if math.isfinite(r.published)}
         head = ["method", "setting"]
         kinds: dict[str, str] = {"method": "word", "setting": "word"}
         for q in quantities:
             unit = next(r.unit for r in rows if r.quantity == q)
-            named = f"{q} ({unit})" if unit not in ("", "1") else q
-            head += [named, f"{named}, published"]
-            kinds |= {named: "number", f"{named}, published": "number"}
+            named = f"{q.replace('rmspe', 'RMSPE')} ({unit})" if unit not in ("", "1") else q
+            head.append(named)
+            kinds[named] = "number"
+            if q in printed:
+                head.append(f"{q.replace('rmspe', 'RMSPE')}, published")
+                kinds[head[-1]] = "number"
         body = []
         for method, setting in dict.fromkeys((r.method, r.setting) for r in rows):
             texts = [method_label(method), setting]
             for q in quantities:
                 row = n.get(part, method, q, setting=setting)
-                texts += [row_text(row, error=True), number_text(row.published)]
+                texts.append(row_text(row, error=True))
+                if q in printed:
+                    texts.append(number_text(row.published))
             body.append(texts)
         page.add(table(head, body, kinds))
     for part, heading in _ELM_FIGURES.items():
-        panels = [page.panel(mass_figure(of), title(of[0].mass_profile)) for of in by_cell(curves, part)]
-        if panels:
+        cells = by_cell(curves, part)
+        if cells:
             page.section(heading, "Mass in kg over time in s, with the 95 % band.")
-            page.add(grid(panels))
+            page.add(mass_panels(page, cells))

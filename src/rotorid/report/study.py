@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rotorid.report.charts import Figure, Trace, band, colour, layout, line
+from rotorid.report.html import Page, grid, legend
 from rotorid.results.study import Curve, Row
-from rotorid.results.words import decimals, estimator_label
+from rotorid.results.words import decimals, estimator_label, title
 
 
 class Numbers:
@@ -39,10 +40,12 @@ class Numbers:
         return self._rows.get(key, Row(*key[:3], math.nan))
 
     def some(self, part: str, quantity: str) -> list[Row]:
+        """All numbers of one kind in one part."""
         return [r for r in self.rows if r.part == part and r.quantity == quantity]
 
 
 def by_cell(curves: Sequence[Curve], part: str) -> list[list[Curve]]:
+    """The curves of one part, those of one trajectory with one mass profile together."""
     cells: dict[tuple[str, str], list[Curve]] = {}
     for c in curves:
         if c.part == part:
@@ -64,15 +67,28 @@ def mass_figure(of: Sequence[Curve], banded: str | None = None) -> Figure:
     ]
     truth = of[0]
     traces.append(line(truth.t, truth.truth, "truth", "@ink", width=1.0, dash="dot"))
-    drawn = layout("kg", legend=True)
+    drawn = layout("kg")
     drawn["yaxis"] |= {"range": [low - 0.12, high + 0.12], "nticks": 5}
-    return Figure(tuple(traces), drawn, height=260, timed=False)
+    return Figure(tuple(traces), drawn, height=190, timed=False)
+
+
+def mass_panels(page: Page, cells: Sequence[Sequence[Curve]], banded: str | None = None) -> str:
+    """A figure of the mass for each cell, side by side, below one legend for all."""
+    if not cells:
+        return ""
+    names = [(method_label(c.method), colour(c.method, k)) for k, c in enumerate(cells[0])]
+    panels = [
+        page.panel(mass_figure(of, banded), f"{title(of[0].trajectory)}, {of[0].mass_profile}")
+        for of in cells
+    ]
+    return legend([*names, ("truth", "@ink")]) + grid(panels)
 
 
 _LABELS: Final[Mapping[str, str]] = {"elm": "ELM", "relm": "regularised ELM", "os-elm": "OS-ELM"}
 
 
 def method_label(method: str) -> str:
+    """A method as people write it."""
     return _LABELS.get(method, estimator_label(method).replace("_", " "))
 
 

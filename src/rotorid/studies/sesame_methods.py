@@ -80,9 +80,7 @@ def control_part(dataset: Dataset, maximum_thrust: float) -> Part:
         flights = [dataset.flight(*key) for key in dataset.keys(trajectory)]
         thrusts = [f["thrust"].values[:, 0] for f in flights]
         rates = [f["body_rate"].values for f in flights]
-        dt = float(np.median(np.diff(flights[0]["thrust"].times)))
         numbers = {
-            ("thrust, root mean square of its rate", "N/s"): [np.std(np.diff(T)) / dt for T in thrusts],
             ("thrust, standard deviation", "N"): [np.std(T) for T in thrusts],
             ("body rate, root mean square", "rad/s"): [np.sqrt(np.mean(np.sum(w**2, axis=1))) for w in rates],
             ("at the thrust limit", "1"): [np.mean(T / maximum_thrust > 0.995) for T in thrusts],
