@@ -19,7 +19,7 @@ from plotly.offline import get_plotlyjs
 from rich.console import Console
 from typer.testing import CliRunner
 
-from rotorid.cli import track as command
+from rotorid.cli import arguments
 from rotorid.cli.app import app
 from rotorid.cli.track_page import show
 from rotorid.results.summary import Settings, summarise
@@ -250,5 +250,5 @@ def test_ctrl_c_leaves_nothing(run, place: Path, after: float) -> None:
 def test_the_names_are_those_of_the_library() -> None:
     from rotorid.results import track as library
 
-    assert command.ESTIMATORS == tuple(library.ESTIMATORS) == get_args(library.EstimatorName)
-    assert command.SYSTEMS == library.SYSTEMS == get_args(library.SystemName)
+    assert arguments.ESTIMATORS == tuple(library.ESTIMATORS) == get_args(library.EstimatorName)
+    assert arguments.SYSTEMS == library.SYSTEMS == get_args(library.SystemName)

@@ -1,11 +1,28 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and what is made of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
+
+from rotorid.errors import SettingError
+
+if TYPE_CHECKING:
+    from rotorid.results.summary import Input
+    from rotorid.results.track import EstimatorName, SystemName
+
+ESTIMATORS: Final = ("ekf", "ukf", "msckf", "swls", "adaptive")
+SYSTEMS: Final = ("multirotor", "multirotor-bare")
+# the names in `results.track`, which is not imported here for the sake of a quick --help; a test compares
+
+EVERY_ESTIMATOR: Final = ",".join(ESTIMATORS)
+"""All of them, as the option takes them."""
+
+_AIRFRAME: Final = (
+    "A TOML file, or the name of an airframe that comes with rotorid (see `rotorid airframes`)."
+)
 
 Log = Annotated[
     Path,
@@ -14,6 +31,41 @@ Log = Annotated[
         help="A flight log: PX4 .ulg, ArduPilot .BIN, Crazyflie micro-SD log, flight table (.csv, "
         ".parquet), or any CSV with --mapping.",
         show_default=False,
+    ),
+]
+
+AirframeOption = Annotated[
+    str, typer.Option("--airframe", "-a", metavar="AIRFRAME", help=_AIRFRAME, show_default=False)
+]
+
+OptionalAirframe = Annotated[
+    str | None,
+    typer.Option(
+        "--airframe",
+        "-a",
+        metavar="AIRFRAME",
+        help=f"{_AIRFRAME} A data set has its own.",
+        show_default=False,
+    ),
+]
+
+Estimators = Annotated[
+    str,
+    typer.Option(
+        "--estimators",
+        "--estimator",
+        "-e",
+        metavar="NAMES",
+        help=f"One or more of {', '.join(ESTIMATORS)}, separated by commas.",
+    ),
+]
+
+System = Annotated[
+    str,
+    typer.Option(
+        "--system",
+        metavar="NAME",
+        help="multirotor (with drag, wind and motor lag) or multirotor-bare (mass only).",
     ),
 ]
 
@@ -27,3 +79,38 @@ Mapping = Annotated[
         show_default=False,
     ),
 ]
+
+Truth = Annotated[
+    Path | None,
+    typer.Option(
+        "--truth",
+        metavar="CSV",
+        help="Known mass of a log over time (columns t_log_s, mass_kg), to compare with.",
+        show_default=False,
+    ),
+]
+
+
+def estimator_names(text: str) -> tuple[EstimatorName, ...]:
+    """The estimators of a comma-separated list. Raises SettingError for one that does not exist."""
+    names = tuple(dict.fromkeys(name.strip().lower() for name in text.split(",") if name.strip()))
+    if not names or not set(names) <= set(ESTIMATORS):
+        wrong = next((n for n in names if n not in ESTIMATORS), text)
+        raise SettingError(f"no estimator {wrong!r}; there are {', '.join(ESTIMATORS)}")
+    return cast("tuple[EstimatorName, ...]", names)
+
+
+def system_name(text: str) -> SystemName:
+    """The system of that name. Raises SettingError for one that does not exist."""
+    if text not in SYSTEMS:
+        raise SettingError(f"no system {text!r}; there are {', '.join(SYSTEMS)}")
+    return cast("SystemName", text)
+
+
+def inputs_of(log: Path, airframe: str | None, mapping: Path | None, truth: Path | None) -> list[Input]:
+    """The files that a result is made from: those that were given, and the airframe where it is a file."""
+    from rotorid.results.summary import file_input
+
+    own = Path(airframe) if airframe is not None and Path(airframe).is_file() else None
+    roles = {"log": log, "airframe": own, "mapping": mapping, "truth": truth}
+    return [file_input(role, path) for role, path in roles.items() if path is not None]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import Mapping
-from rotorid.cli.track import AirframeOption
+from rotorid.cli.arguments import AirframeOption, Mapping
 
 if TYPE_CHECKING:
     from rich.console import Console

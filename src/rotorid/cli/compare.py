@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import Mapping
-from rotorid.cli.track import SYSTEMS, estimator_names
+from rotorid.cli.arguments import (
+    EVERY_ESTIMATOR,
+    Estimators,
+    Mapping,
+    OptionalAirframe,
+    System,
+    Truth,
+    estimator_names,
+    inputs_of,
+    system_name,
+)
 from rotorid.errors import LogError, RotoridError, SettingError
 
 if TYPE_CHECKING:
     from rotorid.models.airframe import Airframe
     from rotorid.results.batch import Prepared
-    from rotorid.results.summary import Input
     from rotorid.results.track import SystemName
     from rotorid.simulation.dataset import Dataset, Key
 
@@ -32,28 +40,9 @@ def compare(
             show_default=False,
         ),
     ],
-    airframe: Annotated[
-        str | None,
-        typer.Option(
-            "--airframe",
-            "-a",
-            metavar="AIRFRAME",
-            help="A TOML file, or the name of an airframe that comes with rotorid. A data set has its own.",
-            show_default=False,
-        ),
-    ] = None,
-    estimators: Annotated[
-        str,
-        typer.Option("--estimators", "-e", metavar="NAMES", help="Those to compare, separated by commas."),
-    ] = "ekf,ukf,msckf,swls,adaptive",
-    system: Annotated[
-        str,
-        typer.Option(
-            "--system",
-            metavar="NAME",
-            help="multirotor (with drag, wind and motor lag) or multirotor-bare (mass only).",
-        ),
-    ] = "multirotor",
+    airframe: OptionalAirframe = None,
+    estimators: Estimators = EVERY_ESTIMATOR,
+    system: System = "multirotor",
     prior_error: Annotated[
         float | None,
         typer.Option(
@@ -75,15 +64,7 @@ def compare(
         ),
     ] = None,
     mapping: Mapping = None,
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            "--truth",
-            metavar="CSV",
-            help="Known mass of a log over time (columns t_log_s, mass_kg).",
-            show_default=False,
-        ),
-    ] = None,
+    truth: Truth = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -101,9 +82,7 @@ def compare(
     """
     from rotorid.cli.console import out, progress, setup_jax, status
 
-    names = estimator_names(estimators)
-    if system not in SYSTEMS:
-        raise SettingError(f"no system {system!r}; there are {', '.join(SYSTEMS)}")
+    names, model = estimator_names(estimators), system_name(system)
     _check_options(source, airframe, mapping, truth, flights)
     with status("Starting"):
         setup_jax()
@@ -129,14 +108,14 @@ def compare(
     skipped: dict[Key, str] = {}
     if dataset is None:
         with status(f"Comparing on {source.name}"):
-            flight = _log(source, mapping, truth, vehicle, cast("SystemName", system))
-            about = {"settings": settings, "inputs": _inputs(source, airframe, mapping, truth)}
+            flight = _log(source, mapping, truth, vehicle, model)
+            about = {"settings": settings, "inputs": inputs_of(source, airframe, mapping, truth)}
             scores = list(batch.scores_of([flight]))
     else:
         about = {"settings": {**settings, "flights": flights}, "dataset": dataset.settings}
         every = dataset.keys()
         keys = [key for key in every if flights is None or key.number < flights]
-        found = batch.scores(_flights(dataset, keys, vehicle, cast("SystemName", system), skipped), len(keys))
+        found = batch.scores(_flights(dataset, keys, vehicle, model, skipped), len(keys))
         scores = list(progress(found, "Comparing", len(keys) * len(names)))
         if not scores:
             first = next(iter(skipped.values()), "it has none")
@@ -170,14 +149,6 @@ def _own_airframe(dataset: Dataset | None) -> str:
     if edition not in AIRFRAMES:
         raise SettingError(f"no airframe is known for the edition {edition!r}; give one with --airframe")
     return AIRFRAMES[edition]
-
-
-def _inputs(log: Path, airframe: str | None, mapping: Path | None, truth: Path | None) -> list[Input]:
-    from rotorid.results.summary import file_input
-
-    own = Path(airframe) if airframe is not None and Path(airframe).is_file() else None
-    roles = {"log": log, "airframe": own, "mapping": mapping, "truth": truth}
-    return [file_input(role, path) for role, path in roles.items() if path is not None]
 
 
 def _log(
