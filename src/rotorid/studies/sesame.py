@@ -66,11 +66,13 @@ def sesame(
 ) -> Study:
     """Make the study in a folder, or go on with it there.
 
-    flights: a nominal data set to use, in place of one that is made. Raises what `generate_dataset` and `Dataset` raise.
+    flights: a data set to use, in place of one that is made; the hard flights take after it. Raises what `generate_dataset`
+    and `Dataset` raise.
     """
     make_folder(folder)
     nominal, hard = _fly(folder, size, seed, flights, progress)
-    asked = {"size": size, "seed": seed, **nominal.settings}
+    cells = {"/".join(cell): count for cell, count in nominal.cells.items()}
+    asked = {"size": size, "seed": seed, "cells": cells, **nominal.settings}
     count, tried, hard_count = len(nominal), _first(nominal, size.tried), len(hard)
 
     def make(name: str, of: Callable[[Callable[[int], None]], Part], total: int) -> Part:
@@ -102,17 +104,23 @@ def sesame(
 def _fly(
     folder: Path, size: Size, seed: int, flights: Path | None, progress: Progress
 ) -> tuple[Dataset, Dataset]:
-    """The nominal data set and the hard one."""
-
-    def fly(name: str, edition: str, count: int) -> Dataset:
-        def told(done: int, total: int) -> None:
-            progress(f"{edition} flights", done, total)
-
-        made = generate_dataset(folder / name, flights=count, seed=seed, edition=edition, progress=told)
-        return made.dataset
-
-    nominal = Dataset(flights) if flights is not None else fly(FLIGHTS, "nominal", size.flights)
-    return nominal, fly(HARD_FLIGHTS, "hard", size.hard)
+    """The nominal data set, and the hard one with its trajectories, mass profiles and duration."""
+    if flights is None:
+        told = partial(progress, "nominal flights")
+        nominal = generate_dataset(folder / FLIGHTS, flights=size.flights, seed=seed, progress=told).dataset
+    else:
+        nominal = Dataset(flights)
+    hard = generate_dataset(
+        folder / HARD_FLIGHTS,
+        flights=size.hard,
+        seed=seed,
+        edition="hard",
+        duration=nominal.settings["duration"],
+        trajectories=tuple(dict.fromkeys(t for t, _ in nominal.cells)),
+        mass_profiles=tuple(dict.fromkeys(p for _, p in nominal.cells)),
+        progress=partial(progress, "hard flights"),
+    )
+    return nominal, hard.dataset
 
 
 def _ready(

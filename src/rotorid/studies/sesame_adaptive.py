@@ -104,7 +104,7 @@ def _run(
             samples.append(flight.samples)
         else:
             filters.append(adaptive(Announced(flight.system), branches=0, **tuning))
-            samples.append(announce(flight.samples, list(np.asarray(flight.samples.t)[rows])))
+            samples.append(announce(flight.samples, np.asarray(flight.samples.t)[rows].tolist()))
     found = run_many(stack_tunings(filters), stack(samples), tunings=True)
     assert isinstance(found, AdaptiveEstimate)
     return found, float(filters[0].changes.lag)

@@ -134,7 +134,8 @@ def _mean(part: str, name: str, cell: tuple[str, str], setting: str, what: str, 
 def _plain(part: str, name: str, cell: tuple[str, str], setting: str, merit: Merit) -> list[Row]:
     numbers = [("update time", merit.seconds_per_update, "s")]
     if merit.steps:
-        numbers += [("delay", merit.delay, "s"), ("missed", merit.missed / merit.steps, "1")]
+        delay = merit.delay if math.isfinite(merit.delay) else math.nan
+        numbers += [("delay", delay, "s"), ("missed", merit.missed / merit.steps, "1")]
     return [
         Row(part, name, what, value, unit, *cell, setting, flights=merit.flights)
         for what, value, unit in numbers
