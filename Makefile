@@ -14,7 +14,7 @@ help:
 	@echo "make lint    style, formatting and types"
 	@echo "make format  repair style and formatting"
 	@echo "make bench   speed, as ratios to peers that run in the same process"
-	@echo "make docs    write docs/cli.md anew from the commands"
+	@echo "make docs    write docs/cli.md and the numbers of docs/how-to-choose.md anew"
 	@echo "make clean   remove .venv and everything that the others made"
 
 demo: $(VENV)/.installed
@@ -37,6 +37,7 @@ bench: $(VENV)/.installed-bench
 
 docs: $(VENV)/.installed
 	$(BIN)/python docs/generate_cli.py
+	$(BIN)/python docs/fill_numbers.py
 
 clean:
 	rm -rf $(VENV) rotorid-demo build dist src/*.egg-info .pytest_cache .ruff_cache
