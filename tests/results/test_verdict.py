@@ -94,6 +94,9 @@ def test_there_and_back_is_no_fall() -> None:
 
 def test_changes_that_the_track_does_not_bear_out_are_not_told() -> None:
     assert verdict([adaptive_track(np.ones(len(T)), 20.0, 40.0)]).details == ()
+    swaying = verdict([adaptive_track(1.0 + 0.2 * np.sin(0.6 * T), 20.0, 40.0)])
+    assert swaying.headline.startswith("Mass varied between ")
+    assert "step" not in swaying.headline
 
 
 def test_a_change_within_the_band_is_no_change() -> None:

@@ -132,7 +132,7 @@ def _whose(tracks: Sequence[Track]) -> str:
 def _changes(name: str, quantity: str, found: EstimatorSummary) -> str:
     """When the main quantity jumped, as an estimator that looks for it found."""
     what = named(quantity, found.quantities[quantity].unit)
-    aside = f"jumps of the {what} that the {estimator_label(name)} estimator found"
+    aside = f"jumps of the {what}, by the {estimator_label(name)} estimator"
     rows = [
         [
             f"{j.time:.1f} s",

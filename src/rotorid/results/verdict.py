@@ -121,7 +121,7 @@ def _headline(name: str, unit: str, moved: Change, found: tuple[Jump, ...] | Non
         f"{what} varied between {lowest} and {f'{highest} {unit_text(unit)}'.strip()}, "
         f"and ended at {plus_minus(moved.end, moved.end_std, unit)}"
     )
-    if not found and abs(moved.step) > 0.3 * (moved.highest - moved.lowest):
+    if found is None and abs(moved.step) > 0.3 * (moved.highest - moved.lowest):
         step = f"{value_text(moved.step, moved.std, signed=True)} {unit_text(unit)}".strip()
         return f"{ended}; its largest step was {step} near {moved.step_time:.0f} s.", jumped
     return f"{ended}.", jumped
