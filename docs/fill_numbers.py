@@ -15,6 +15,7 @@ DOCS = Path(__file__).parent
 PAGE, ROWS = DOCS / "how-to-choose.md", DOCS / "studies" / "sesame.parquet"
 
 _NUMBER = re.compile(r"\(`([^`]+ / [^`]+ / [^`]+)`[^)]*\)")
+_SHARES = ("coverage", "healthy", "silent", "missed", "jumps found", "cells where best or within 5 % of it")
 _KEYS = ("part", "method", "quantity", "trajectory", "mass_profile", "setting")
 
 
@@ -34,7 +35,7 @@ def filled(text: str) -> str:
 def _text(quantity: str, value: float, unit: str) -> str:
     if quantity == "update time":
         value, unit = 1e6 * value, "µs"
-    elif unit == "1" and quantity in ("coverage", "healthy", "silent", "missed", "jumps found") or quantity.startswith("cells"):
+    elif quantity in _SHARES:
         value, unit = 100.0 * value, "%"
     return f"{value:.3g} {'' if unit == '1' else unit}".strip()
 

@@ -15,6 +15,7 @@ from types import ModuleType
 
 import pytest
 
+from rotorid.cache import cache_folder
 from tests.docs_page import blocks, commands
 
 ROOT = Path(__file__).parents[1]
@@ -27,13 +28,11 @@ def name_of(page: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def environment(pytestconfig: pytest.Config) -> Mapping[str, str]:
-    """Environment of a child: compiled functions are kept, so that each is compiled once."""
-    cache = pytestconfig.cache.mkdir("rotorid")  # pyright: ignore[reportOptionalMemberAccess]
+def environment() -> Mapping[str, str]:
+    """Environment of a child: what JAX compiles for Python is kept where the commands keep it, and compiled once."""
     return {
         **os.environ,
-        "ROTORID_CACHE": str(cache),
-        "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
+        "JAX_COMPILATION_CACHE_DIR": str(cache_folder() / "jax"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.3",
         "COLUMNS": "100",
     }
@@ -50,15 +49,20 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, environment: Mapping[str,
     return folder
 
 
+def module(name: str) -> ModuleType:
+    """A script in docs/."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
 @pytest.fixture(scope="session")
 def generator() -> ModuleType:
     """docs/generate_cli.py."""
-    spec = importlib.util.spec_from_file_location("generate_cli", ROOT / "docs" / "generate_cli.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module("generate_cli")
 
 
 @pytest.mark.parametrize("page", RUN, ids=name_of)
@@ -89,6 +93,13 @@ def test_every_page_is_in_the_index() -> None:
 
 def test_the_reference_of_the_commands_is_up_to_date(generator: ModuleType) -> None:
     assert generator.PAGE.read_text() == generator.reference(), "run `make docs`"
+
+
+def test_the_numbers_of_how_to_choose_are_those_of_the_study() -> None:
+    fill = module("fill_numbers")
+    text = fill.PAGE.read_text()
+    assert text.count("(`") >= 30
+    assert text == fill.filled(text), "run `make docs`"
 
 
 def test_every_command_has_help_a_page_and_an_example(generator: ModuleType) -> None:

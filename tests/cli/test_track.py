@@ -44,7 +44,7 @@ def rotorid(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess
         capture_output=True,
         text=True,
         cwd=folder,
-        env=os.environ | SETTINGS | {"ROTORID_CACHE": str(folder / "cache")},
+        env=os.environ | SETTINGS,
     )
 
 
@@ -217,7 +217,7 @@ def test_a_full_disk_leaves_nothing(run, place: Path) -> None:
         capture_output=True,
         text=True,
         cwd=place,
-        env=os.environ | SETTINGS | {"ROTORID_CACHE": str(place / "cache")},
+        env=os.environ | SETTINGS,
     )
     assert result.returncode == 2
     (line,) = result.stderr.splitlines()
