@@ -357,7 +357,7 @@ def adaptive(
     changing: str | tuple[str, ...] | None = None,
     branches: int = 8,
     rate_std: float = 0.05,
-    rate_noise: float = 0.02,
+    rate_noise: float = 0.03,
     jump: float = 0.3,
     hazard: float = 0.05,
     period: float = 0.02,
