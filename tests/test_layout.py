@@ -46,13 +46,13 @@ PUBLIC = [
     "Announced", "BareMultirotor", "Dataset", "EKF", "ELMRegressor", "Estimate",
     "ExcitationError", "Flight", "Health", "Inspection", "Joint", "Jump", "LogError",
     "LogFormatError", "MSCKF", "MassRegressor", "Multirotor", "OSELMRegressor", "OutputError",
-    "Parameter", "Plant", "Rotation", "RotoridError", "SWLS", "Samples", "Scalar", "Sensors",
+    "Parameter", "Plant", "RigidMultirotor", "Rotation", "RotoridError", "SWLS", "Samples", "Scalar", "Sensors",
     "SettingError", "Signal", "SignalError", "Space", "Stream", "System", "Track", "Tuning",
-    "UKF", "Vector", "adaptive", "airborne", "announce", "attach_truth", "bare_multirotor",
+    "UKF", "Vector", "adaptive", "airborne", "allocation", "announce", "attach_truth", "bare_multirotor",
     "calibrate", "change_times", "coverage", "ekf", "fit_spread", "generate_dataset",
     "inspect_flight", "jumps", "load_airframe", "mass_features", "mass_training_set",
     "measured_noise", "msckf", "multirotor", "parameter_values", "predict_mass", "prepare",
-    "read", "rmspe", "run", "run_many", "sample", "shipped_airframes", "simulate", "stack",
+    "read", "rigid_multirotor", "rmspe", "run", "run_many", "sample", "shipped_airframes", "simulate", "stack",
     "stack_tunings", "swls", "system_for", "to_track", "track", "ukf", "write_table",
 ]
 # fmt: on

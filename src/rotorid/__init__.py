@@ -69,6 +69,9 @@ if TYPE_CHECKING:
     from rotorid.models.multirotor_drag import Multirotor as Multirotor
     from rotorid.models.multirotor_drag import bare_multirotor as bare_multirotor
     from rotorid.models.multirotor_drag import multirotor as multirotor
+    from rotorid.models.rigid_multirotor import RigidMultirotor as RigidMultirotor
+    from rotorid.models.rigid_multirotor import rigid_multirotor as rigid_multirotor
+    from rotorid.models.rotors import allocation as allocation
     from rotorid.models.system import Parameter as Parameter
     from rotorid.models.system import System as System
     from rotorid.models.system import parameter_values as parameter_values
@@ -132,6 +135,8 @@ _HOMES: Final = {
     "rotorid.models.joint": ("Joint",),
     "rotorid.models.multirotor": ("BareMultirotor",),
     "rotorid.models.multirotor_drag": ("Multirotor", "bare_multirotor", "multirotor"),
+    "rotorid.models.rigid_multirotor": ("RigidMultirotor", "rigid_multirotor"),
+    "rotorid.models.rotors": ("allocation",),
     "rotorid.models.system": ("Parameter", "System", "parameter_values"),
     "rotorid.results.calibration": ("calibrate",),
     "rotorid.results.jumps": ("Jump", "jumps"),

@@ -15,6 +15,9 @@ unit = "kg"
 value = [0.0, 1.0, 4.0]
 unit = "N"
 """
+INERTIA = '[inertia]\nvalue = [1.0, 1.0, 1.0]\nunit = "kg m^2"\n'
+PRODUCTS = '[products_of_inertia]\nvalue = [0.9, 0.9, -0.9]\nunit = "kg m^2"\n'
+RATIOS = '[torque_ratio]\nvalue = 0.02\nunit = "m"\n[torque_coefficient]\nvalue = 1e-7\nunit = "N m s^2"\n'
 
 
 @pytest.mark.parametrize("name", shipped_airframes())
@@ -37,6 +40,8 @@ def test_a_file_is_read(tmp_path):
     path.write_text(GOOD)
     airframe = load_airframe(path)
     assert airframe.mass.value == (1.2,)
+    moved = parse_airframe(f'{GOOD}[centre_of_mass]\nvalue = [0.0, -0.01, 0.0]\nunit = "m"', "x").quantities
+    assert moved["centre_of_mass"].value == (0.0, -0.01, 0.0)
     assert airframe.mass.std == (0.2,)
     assert airframe.thrust_curve is not None
     assert airframe.thrust_curve.coefficients == (0.0, 1.0, 4.0)
@@ -58,6 +63,9 @@ def test_a_file_is_read(tmp_path):
         ('unit = "N"', 'unit = "N"\nvoltage_exponent = 2.0', r"needs voltage, in V"),
         ('unit = "N"', 'unit = "N"\ndead_zone = [0.9, 0.1]', r"the lower first"),
         ("[mass]", "mass", r"not valid TOML"),
+        ("[thrust_curve]", f"{PRODUCTS}\n[thrust_curve]", r"\[products_of_inertia\] without \[inertia\]"),
+        ("[thrust_curve]", f"{INERTIA}{PRODUCTS}\n[thrust_curve]", r"not positive definite"),
+        ("[thrust_curve]", f"{RATIOS}\n[thrust_curve]", r"say the same; give one"),
     ],
 )
 def test_a_wrong_entry_is_named(old, new, message):

@@ -79,9 +79,12 @@ class Airframe:
 QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
     "mass": ("kg", 1, True),
     "inertia": ("kg m^2", 3, True),
+    "products_of_inertia": ("kg m^2", 3, False),
+    "centre_of_mass": ("m", 3, False),
     "motor_time_constant": ("s", 1, True),
     "thrust_coefficient": ("N s^2", 1, True),
     "torque_coefficient": ("N m s^2", 1, True),
+    "torque_ratio": ("m", 1, True),
     "thrust_scale": ("1", 1, True),
     "drag": ("N s/m", 1, True),
 }
@@ -134,6 +137,7 @@ def parse_airframe(text: str, source: str) -> Airframe:
     if "mass" not in table:
         raise AirframeError(f"{source}: no [mass]; give its value in kg, and std if it is to be found")
     quantities = {k: _quantity(source, k, table[k]) for k in QUANTITIES if k in table}
+    _agree(source, quantities)
     return Airframe(
         name=name,
         description=description,
@@ -142,6 +146,24 @@ def parse_airframe(text: str, source: str) -> Airframe:
         thrust_curve=_thrust_curve(source, table["thrust_curve"]) if "thrust_curve" in table else None,
         source=source,
     )
+
+
+def _agree(source: str, quantities: Mapping[str, Quantity]) -> None:
+    """Raises AirframeError where quantities contradict each other."""
+    if "products_of_inertia" in quantities:
+        if "inertia" not in quantities:
+            raise AirframeError(f"{source}: [products_of_inertia] without [inertia]; give both")
+        x, y, z = quantities["inertia"].value
+        xy, xz, yz = quantities["products_of_inertia"].value
+        determinant = x * (y * z - yz * yz) - xy * (xy * z - yz * xz) + xz * (xy * yz - y * xz)
+        if x * y <= xy * xy or determinant <= 0:
+            raise AirframeError(
+                f"{source}: [inertia] with [products_of_inertia] is not positive definite; no body has such an inertia"
+            )
+    if {"torque_ratio", "torque_coefficient"} <= set(quantities):
+        raise AirframeError(
+            f"{source}: [torque_ratio] and [torque_coefficient] say the same; give one of them"
+        )
 
 
 def _numbers(source: str, where: str, value: Any) -> tuple[float, ...]:

@@ -1,0 +1,237 @@
+"""The multirotor as a rigid body with any rotors, and the external wrench on it (seed 001, section II-A, eqs. 1-8).
+
+    q' = 1/2 q (x) omega                            p' = v
+    m v' = R f_a - m g z - k v + f_e                J omega' = -omega x J omega + tau_a + tau_e
+    (f_a, tau_a) = G gamma                          gamma' = (gamma_c - gamma) / tau_m
+
+One convention throughout: forces of the equation of motion in the world frame, torques in the body frame, as eq. 5 of the
+seed has them; G is in the body frame (see `rotors`). p and v are those of the centre of mass, and every torque is about
+it. Where the centre of mass is c away from the origin of the body frame, position, velocity and specific force are
+measured at the origin, p - R c. k v is a linear drag, which the seed leaves out (k = 0). gamma is what the rotors are
+known to pull, or c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor lag.
+
+The external wrench (f_e, tau_e) are two parameters that wander. An EKF or UKF over this System is therefore the
+Kalman-filter wrench observer of C. D. McKinnon and A. P. Schoellig, Unscented external force and torque estimation for
+quadrotors, IROS 2016 (the seed's [10]).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from rotorid.errors import AirframeError, SettingError
+from rotorid.geometry import rotations
+from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
+from rotorid.models.airframe import Airframe, Rotor
+from rotorid.models.multirotor_drag import SATURATED
+from rotorid.models.rotors import allocation, thrust_of_speed, torque_ratio_of
+from rotorid.models.system import GRAVITY, Parameter, System, Values
+from rotorid.models.thrust import ThrustCurve
+
+RotorInput = Literal["rotor_thrust", "rotor_speed", "rotor_command"]
+
+_UNITS = {"rotor_thrust": "N", "rotor_speed": "rad/s", "rotor_command": "1"}
+_FORCE_PER_MASS = 3.0  # m/s^2, standard deviation of the external force, and of its wandering in a second
+_TORQUE_PER_INERTIA = 10.0  # rad/s^2, likewise of the external torque
+_LAG = 0.03  # s, where the airframe does not say
+
+
+@dataclasses.dataclass(frozen=True)
+class RigidMultirotor(System):
+    """Attitude, position, velocity and body rate under the rotors' and an external wrench; `rigid_multirotor` makes it.
+
+    rotors: where they are. rotor_input: what is known of them. weight: nominal, N; the process noise of lagging rotors goes
+    by it. curve: thrust of one rotor, for commands.
+    """
+
+    parameters: tuple[Parameter, ...]
+    rotors: tuple[Rotor, ...]
+    rotor_input: RotorInput
+    weight: float
+    curve: ThrustCurve | None = None
+
+    @property
+    def lags(self) -> bool:
+        """Whether the rotors' thrusts are states, which follow the commands."""
+        return self.rotor_input == "rotor_command"
+
+    @property
+    def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        blocks = Space.of(
+            attitude=Rotation(noise=0.003, std=0.3),
+            position=Vector(3, "m", frame="world", noise=0.003, std=10.0),
+            velocity=Vector(3, "m/s", frame="world", noise=0.01, std=3.0),
+            body_rate=Vector(3, "rad/s", frame="body", noise=0.03, std=1.0),
+        ).blocks
+        if not self.lags:
+            return Space(blocks)
+        n, hover = len(self.rotors), self.weight / len(self.rotors)
+        thrust = Vector(n, "N", initial=(hover,) * n, std=0.5 * hover, noise=0.02 * hover)
+        return Space((*blocks, ("rotor_thrust", thrust)))
+
+    @property
+    def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        rotors = (self.rotor_input, Vector(len(self.rotors), _UNITS[self.rotor_input]))
+        if self.lags and self.curve is not None and self.curve.voltage_exponent:
+            return Space((rotors, ("battery_voltage", Scalar("V"))))
+        return Space((rotors,))
+
+    @property
+    def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Space.of(
+            attitude=Rotation(noise=0.01),
+            position=Vector(3, "m", frame="world", noise=0.02),
+            velocity=Vector(3, "m/s", frame="world", noise=0.05),
+            body_rate=Vector(3, "rad/s", frame="body", noise=0.02),
+            specific_force=Vector(3, "m/s^2", frame="body", noise=0.3),
+        )
+
+    def holds(self, u: Values) -> Bool[Array, ""] | bool:
+        """Not while a rotor is commanded to its limit: what it delivers then, no thrust curve tells."""
+        return jnp.max(u["rotor_command"]) < SATURATED if self.lags else True
+
+    def known_thrust(self, u: Values, p: Values) -> Float[Array, " rotors"]:
+        """Thrust of each rotor in N as the inputs have it; gamma_c of commands."""
+        if self.rotor_input == "rotor_thrust":
+            return u["rotor_thrust"]
+        if self.rotor_input == "rotor_speed":
+            return thrust_of_speed(u["rotor_speed"], p["thrust_coefficient"])
+        assert self.curve is not None
+        voltage = u.get("battery_voltage")
+        if voltage is not None:
+            voltage = jnp.broadcast_to(voltage, (len(self.rotors),))
+        return p["thrust_scale"] * self.curve.collective(u["rotor_command"][:, None], voltage)
+
+    def rotor_wrench(
+        self, thrust: Float[Array, " rotors"], p: Values
+    ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
+        """Force in N and torque about the centre of mass in N m of the rotors at these thrusts (N), body frame."""
+        G = allocation(self.rotors, p["torque_ratio"], p["centre_of_mass"])
+        wrench = jnp.sum(G * thrust, axis=1)
+        return wrench[:3], wrench[3:]
+
+    def dynamics(self, x: Values, u: Values, p: Values) -> Values:
+        thrust, acceleration, turning = self._accelerations(x, u, p)
+        rate = {
+            "attitude": x["body_rate"],
+            "position": x["velocity"],
+            "velocity": acceleration - jnp.array([0.0, 0.0, GRAVITY]),
+            "body_rate": turning,
+        }
+        if self.lags:
+            lag = (self.known_thrust(u, p) - thrust) / p["motor_time_constant"]
+            rate["rotor_thrust"] = jnp.where(self.holds(u), lag, 0.0)
+        return rate
+
+    def observe(self, x: Values, u: Values, p: Values) -> Values:
+        q, omega, c = x["attitude"], x["body_rate"], p["centre_of_mass"]
+        _, acceleration, turning = self._accelerations(x, u, p)
+        lever = rotations.cross(turning, c) + rotations.cross(omega, rotations.cross(omega, c))
+        return {
+            "attitude": q,
+            "position": x["position"] - rotations.rotate(q, c),
+            "velocity": x["velocity"] - rotations.rotate(q, rotations.cross(omega, c)),
+            "body_rate": omega,
+            "specific_force": rotations.rotate(rotations.inverse(q), acceleration) - lever,
+        }
+
+    def _accelerations(
+        self, x: Values, u: Values, p: Values
+    ) -> tuple[Float[Array, " rotors"], Float[Array, " 3"], Float[Array, " 3"]]:
+        """Rotor thrusts in N, acceleration without gravity in m/s^2 (world), and omega' in rad/s^2 (body)."""
+        thrust = x["rotor_thrust"] if self.lags else self.known_thrust(u, p)
+        force, torque = self.rotor_wrench(thrust, p)
+        omega = x["body_rate"]
+        outer = rotations.rotate(x["attitude"], force) - p["drag"] * x["velocity"] + p["force"]
+        turning = torque + p["torque"] - gyroscopic(omega, p)
+        return thrust, outer / p["mass"], divided_by_inertia(turning, p)
+
+
+def angular_momentum(omega: Float[Array, " 3"], p: Values) -> Float[Array, " 3"]:
+    """J omega in N m s, body frame. omega: rad/s."""
+    return p["inertia"] * omega + _off_diagonal(omega, p["products_of_inertia"])
+
+
+def gyroscopic(omega: Float[Array, " 3"], p: Values) -> Float[Array, " 3"]:
+    """omega x J omega in N m, body frame. omega: rad/s."""
+    return rotations.cross(omega, angular_momentum(omega, p))
+
+
+def divided_by_inertia(torque: Float[Array, " 3"], p: Values) -> Float[Array, " 3"]:
+    """J^-1 torque in rad/s^2, body frame, by the adjugate of J. torque: N m."""
+    x, y, z = p["inertia"]
+    xy, xz, yz = p["products_of_inertia"]
+    diagonal = jnp.stack([y * z - yz * yz, x * z - xz * xz, x * y - xy * xy])
+    off = jnp.stack([xz * yz - xy * z, xy * yz - xz * y, xy * xz - yz * x])
+    determinant = x * diagonal[0] + xy * off[0] + xz * off[1]
+    return (diagonal * torque + _off_diagonal(torque, off)) / determinant
+
+
+def inertia_matrix(p: Values) -> Float[Array, "3 3"]:
+    """J in kg m^2, about the centre of mass, body frame."""
+    xy, xz, yz = p["products_of_inertia"]
+    zero = jnp.zeros_like(xy)
+    return jnp.diag(p["inertia"]) + jnp.stack([zero, xy, xz, xy, zero, yz, xz, yz, zero]).reshape(3, 3)
+
+
+def _off_diagonal(v: Float[Array, " 3"], off: Float[Array, " 3"]) -> Float[Array, " 3"]:
+    """What the off-diagonal elements (xy, xz, yz) of a symmetric matrix make of v."""
+    xy, xz, yz = off
+    return jnp.stack([xy * v[1] + xz * v[2], xy * v[0] + yz * v[2], xz * v[0] + yz * v[1]])
+
+
+def rigid_multirotor(airframe: Airframe, rotor_input: RotorInput = "rotor_thrust") -> RigidMultirotor:
+    """The rigid multirotor of an airframe, whose external force (N, world) and torque (N m, body) are tracked.
+
+    rotor_input: what the flight knows of the rotors: their thrusts in N, their speeds in rad/s, or their commands from 0 to 1.
+    Raises AirframeError where the airframe lacks what that needs: rotors, inertia, torque ratio, coefficient or curve.
+    """
+    if rotor_input not in _UNITS:
+        raise SettingError(f"no rotor input {rotor_input!r}; there are {', '.join(_UNITS)}")
+    if not airframe.rotors:
+        raise AirframeError(
+            f"{airframe.source}: no [[rotor]], whose places the wrench follows from; add one for each rotor"
+        )
+    inertia, coefficient = airframe.get("inertia"), airframe.get("thrust_coefficient")
+    if inertia is None:
+        raise AirframeError(
+            f"{airframe.source}: no [inertia], which the torque follows from; give it in kg m^2"
+        )
+    if rotor_input == "rotor_speed" and coefficient is None:
+        raise AirframeError(f"{airframe.source}: no [thrust_coefficient] for rotor speeds; give it in N s^2")
+    if rotor_input == "rotor_command" and airframe.thrust_curve is None:
+        raise AirframeError(f"{airframe.source}: no [thrust_curve] for rotor commands; give it in N")
+
+    def number(name: str, default: float) -> float:
+        found = airframe.get(name)
+        return found.number if found else default
+
+    def vector(name: str) -> tuple[float, ...]:
+        found = airframe.get(name)
+        return found.value if found else (0.0, 0.0, 0.0)
+
+    mass = airframe.mass.number
+    force = _FORCE_PER_MASS * mass
+    torque = _TORQUE_PER_INERTIA * float(np.mean(inertia.value))
+    none = (0.0, 0.0, 0.0)
+    parameters = (
+        Parameter("force", none, std=force, unit="N", drift=force, frame="world"),
+        Parameter("torque", none, std=torque, unit="N m", drift=torque, frame="body"),
+        Parameter("mass", mass, unit="kg", bounds=(0.0, math.inf)),
+        Parameter("inertia", inertia.value, unit="kg m^2", frame="body"),
+        Parameter("products_of_inertia", vector("products_of_inertia"), unit="kg m^2", frame="body"),
+        Parameter("centre_of_mass", vector("centre_of_mass"), unit="m", frame="body"),
+        Parameter("torque_ratio", torque_ratio_of(airframe), unit="m"),
+        Parameter("thrust_coefficient", number("thrust_coefficient", 0.0), unit="N s^2"),
+        Parameter("thrust_scale", number("thrust_scale", 1.0)),
+        Parameter("drag", number("drag", 0.0), unit="N s/m"),
+        Parameter("motor_time_constant", number("motor_time_constant", _LAG), unit="s"),
+    )
+    curve = airframe.thrust_curve if rotor_input == "rotor_command" else None
+    return RigidMultirotor(parameters, airframe.rotors, rotor_input, mass * GRAVITY, curve)
