@@ -1,7 +1,7 @@
 """Writes the numbers of docs/how-to-choose.md anew from the rows of the study, so that none is typed.
 
-A number stands behind the name of its row: (`part / method / quantity` 1.23 %), with `trajectory=`, `mass_profile=` and
-`setting=` after it where the row has them.
+A number stands before the name of its row: **1.23 %** (`part / method / quantity`), with `trajectory=`, `mass_profile=` and
+`setting=` in it where the row has them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.parquet as parquet
 DOCS = Path(__file__).parent
 PAGE, ROWS = DOCS / "how-to-choose.md", DOCS / "studies" / "sesame.parquet"
 
-_NUMBER = re.compile(r"\(`([^`]+ / [^`]+ / [^`]+)`[^)]*\)")
+_NUMBER = re.compile(r"\*\*[^*\n]+\*\* \(`([^`]+ / [^`]+ / [^`]+)`\)")
 _SHARES = ("coverage", "healthy", "silent", "missed", "jumps found", "cells where best or within 5 % of it")
 _KEYS = ("part", "method", "quantity", "trajectory", "mass_profile", "setting")
 
@@ -27,7 +27,7 @@ def filled(text: str) -> str:
         names = found[1].split(" / ")
         more = dict(name.split("=", 1) for name in names[3:])
         row = rows[(*names[:3], *(more.get(k, "") for k in _KEYS[3:]))]
-        return f"(`{found[1]}` {_text(row['quantity'], row['value'], row['unit'])})"
+        return f"**{_text(row['quantity'], row['value'], row['unit'])}** (`{found[1]}`)"
 
     return _NUMBER.sub(number, text)
 

@@ -98,7 +98,7 @@ def test_the_reference_of_the_commands_is_up_to_date(generator: ModuleType) -> N
 def test_the_numbers_of_how_to_choose_are_those_of_the_study() -> None:
     fill = module("fill_numbers")
     text = fill.PAGE.read_text()
-    assert text.count("(`") >= 30
+    assert text.count("** (`") >= 30
     assert text == fill.filled(text), "run `make docs`"
 
 

@@ -24,7 +24,7 @@ _DIFFERENCES: Final = (
     "noises (0.01 rad, 0.01 m, 0.03 m/s at 100 Hz) are drawn for each flight, and the first guess of the mass is 30 % off.",
     "It finds SWLS the most accurate and slow to follow repeated jumps. Here all four methods with one fixed tuning are equal "
     "within their errors: they weigh the same measurements by the same model, and the model is nearly linear in the mass.",
-    "Its update times are milliseconds, ours microseconds: the estimators are compiled to C. The order is the same.",
+    "Its update times are milliseconds, ours microseconds: the estimators are compiled to C. The EKF is the quickest in both.",
     "It feeds instantaneous inputs and states to ELM. These say nothing of a mass; ours are slopes of velocity over impulse in "
     "windows of 0.04 to 1.6 s, so that errors fall below its own, and weights stay small.",
     "It prefers OS-ELM for its smaller variance, and leaves the random trajectory out of OS-ELM as too hard. Fed with the same "
