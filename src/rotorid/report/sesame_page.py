@@ -315,7 +315,7 @@ def _elm(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
             head.append(named)
             kinds[named] = "number"
             if q in printed:
-                head.append(f"{q.replace('rmspe', 'RMSPE')}, published")
+                head.append("published")
                 kinds[head[-1]] = "number"
         body = []
         for method, setting in dict.fromkeys((r.method, r.setting) for r in rows):
