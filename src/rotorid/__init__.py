@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from rotorid.estimators.tuning import Tuning as Tuning
     from rotorid.estimators.ukf import UKF as UKF
     from rotorid.estimators.ukf import ukf as ukf
+    from rotorid.estimators.wrench import AccelerationObserver as AccelerationObserver
+    from rotorid.estimators.wrench import MomentumObserver as MomentumObserver
+    from rotorid.estimators.wrench import acceleration_observer as acceleration_observer
+    from rotorid.estimators.wrench import momentum_observer as momentum_observer
     from rotorid.geometry.spaces import Rotation as Rotation
     from rotorid.geometry.spaces import Scalar as Scalar
     from rotorid.geometry.spaces import Space as Space
@@ -117,6 +121,12 @@ _HOMES: Final = {
     "rotorid.estimators.swls": ("SWLS", "swls"),
     "rotorid.estimators.tuning": ("Tuning",),
     "rotorid.estimators.ukf": ("UKF", "ukf"),
+    "rotorid.estimators.wrench": (
+        "AccelerationObserver",
+        "MomentumObserver",
+        "acceleration_observer",
+        "momentum_observer",
+    ),
     "rotorid.geometry.spaces": ("Rotation", "Scalar", "Space", "Vector"),
     "rotorid.learning.elm": ("ELMRegressor", "OSELMRegressor"),
     "rotorid.learning.features": (

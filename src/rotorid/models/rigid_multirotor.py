@@ -37,8 +37,10 @@ from rotorid.models.thrust import ThrustCurve
 RotorInput = Literal["rotor_thrust", "rotor_speed", "rotor_command"]
 
 _UNITS = {"rotor_thrust": "N", "rotor_speed": "rad/s", "rotor_command": "1"}
-_FORCE_PER_MASS = 3.0  # m/s^2, standard deviation of the external force, and of its wandering in a second
-_TORQUE_PER_INERTIA = 10.0  # rad/s^2, likewise of the external torque
+_FORCE_PER_MASS = 3.0  # m/s^2, standard deviation of the external force
+_FORCE_DRIFT = 1.0  # m/s^2 per square root of s
+_TORQUE_PER_INERTIA = 10.0  # rad/s^2, standard deviation of the external torque
+_TORQUE_DRIFT = 3.0  # rad/s^2 per square root of s
 _LAG = 0.03  # s, where the airframe does not say
 
 
@@ -217,12 +219,13 @@ def rigid_multirotor(airframe: Airframe, rotor_input: RotorInput = "rotor_thrust
         return found.value if found else (0.0, 0.0, 0.0)
 
     mass = airframe.mass.number
-    force = _FORCE_PER_MASS * mass
-    torque = _TORQUE_PER_INERTIA * float(np.mean(inertia.value))
+    turning = float(np.mean(inertia.value))
     none = (0.0, 0.0, 0.0)
     parameters = (
-        Parameter("force", none, std=force, unit="N", drift=force, frame="world"),
-        Parameter("torque", none, std=torque, unit="N m", drift=torque, frame="body"),
+        Parameter("force", none, _FORCE_PER_MASS * mass, "N", drift=_FORCE_DRIFT * mass, frame="world"),
+        Parameter(
+            "torque", none, _TORQUE_PER_INERTIA * turning, "N m", drift=_TORQUE_DRIFT * turning, frame="body"
+        ),
         Parameter("mass", mass, unit="kg", bounds=(0.0, math.inf)),
         Parameter("inertia", inertia.value, unit="kg m^2", frame="body"),
         Parameter("products_of_inertia", vector("products_of_inertia"), unit="kg m^2", frame="body"),

@@ -1,0 +1,92 @@
+"""The wrench that a rigid multirotor's model knows, integrated over a step (seed 001, eqs. 7-8 and 13).
+
+    force (world)   R f_a - m g z - k v                 torque (body)   tau_a - omega x J omega
+
+From w and w' at both ends of a step of h seconds, by Hermite's rule, whose error is of fourth order:
+
+    integral = h/2 (w_0 + w_1) + h^2/12 (w_0' - w_1')
+
+so that each end adds a part of its own, and the last one can be replaced when it is measured. For the gyroscopic torque the
+rule is that of a body rate which changes linearly, and is exact for it.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rotorid.geometry import rotations
+from rotorid.models.rigid_multirotor import (
+    RigidMultirotor,
+    angular_momentum,
+    divided_by_inertia,
+    gyroscopic,
+    inertia_matrix,
+)
+from rotorid.models.system import GRAVITY, Values
+
+
+def head(
+    system: RigidMultirotor, x: Values, u: Values, p: Values, dt: Float[Array, ""]
+) -> Float[Array, " 6"]:
+    """What the start of a step adds to the integral of force (world, N s) and torque (body, N m s)."""
+    wrench, rate = _at(system, x, u, p)
+    return 0.5 * dt * wrench + dt * dt / 12.0 * rate
+
+
+def tail(
+    system: RigidMultirotor,
+    x: Values,
+    rate_before: Float[Array, " 3"],
+    u: Values,
+    p: Values,
+    dt: Float[Array, ""],
+) -> Float[Array, " 6"]:
+    """What the end of a step adds; rate_before is the body rate at its start, rad/s."""
+    wrench, rate = _at(system, x, u, p)
+    bent = gyroscopic(x["body_rate"] - rate_before, p) / 6.0
+    curved = jnp.concatenate([jnp.zeros_like(bent), dt * bent])
+    return 0.5 * dt * wrench - dt * dt / 12.0 * rate + curved
+
+
+def rotor_thrust(system: RigidMultirotor, x: Values, u: Values, p: Values) -> Float[Array, " rotors"]:
+    """Thrust of each rotor now, N."""
+    return x["rotor_thrust"] if system.lags else system.known_thrust(u, p)
+
+
+def force_by_attitude(system: RigidMultirotor, x: Values, u: Values, p: Values) -> Float[Array, "3 3"]:
+    """d(R f_a) / d attitude error (body), N/rad: -R [f_a]x."""
+    force, _ = system.rotor_wrench(rotor_thrust(system, x, u, p), p)
+    return turned_by_attitude(x["attitude"], force)
+
+
+def turned_by_attitude(q: Float[Array, " 4"], v: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+    """d(R v) / d attitude error (body): -R [v]x."""
+    return -rotations.rotate(q, rotations.skew(v).T).T
+
+
+def torque_by_rate(omega: Float[Array, " 3"], p: Values) -> Float[Array, "3 3"]:
+    """d(-omega x J omega) / d omega, N m s: [J omega]x - [omega]x J."""
+    return rotations.skew(angular_momentum(omega, p)) - rotations.skew(omega) @ inertia_matrix(p)
+
+
+def inverse_inertia(p: Values) -> Float[Array, "3 3"]:
+    """J^-1, 1/(kg m^2)."""
+    return jnp.stack([divided_by_inertia(e, p) for e in jnp.eye(3)], axis=1)
+
+
+def _at(
+    system: RigidMultirotor, x: Values, u: Values, p: Values
+) -> tuple[Float[Array, " 6"], Float[Array, " 6"]]:
+    """The known wrench and its rate per second; of drag and of the gyroscopic torque no rate."""
+    q, omega, thrust = x["attitude"], x["body_rate"], rotor_thrust(system, x, u, p)
+    force, torque = system.rotor_wrench(thrust, p)
+    growing, torque_growing = jnp.zeros(3), jnp.zeros(3)
+    if system.lags:
+        lag = (system.known_thrust(u, p) - thrust) / p["motor_time_constant"]
+        growing, torque_growing = system.rotor_wrench(jnp.where(system.holds(u), lag, 0.0), p)
+    weight = p["mass"] * jnp.array([0.0, 0.0, GRAVITY])
+    outer = rotations.rotate(q, force) - weight - p["drag"] * x["velocity"]
+    turning = rotations.rotate(q, rotations.cross(omega, force) + growing)
+    wrench = jnp.concatenate([outer, torque - gyroscopic(omega, p)])
+    return wrench, jnp.concatenate([turning, torque_growing])

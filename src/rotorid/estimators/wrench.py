@@ -1,0 +1,205 @@
+"""External-wrench observers over a rigid multirotor (seed 001, section II-C, eqs. 12-14).
+
+    rho = M (v, omega)                   momentum, eq. 12: world for the force, body for the torque
+    rho' = w_k + w_e                     w_k: the known wrench, rotors, gravity, drag, -omega x J omega (eq. 13)
+    w^' = K (w_e - w^)                   eq. 14
+
+The momentum observer solves eq. 14 exactly for a wrench that is constant between two measured momenta, T apart:
+
+    w^ <- exp(-K T) w^ + (1 - exp(-K T)) / T (rho - rho_last - integral of w_k)
+
+so it is stable for any K and T, and at the samples it is the continuous observer, which is that of F. Ruggiero et al.,
+Impedance control of VToL UAVs with a momentum-based external generalized forces estimator, ICRA 2014 (the seed's [8]). The
+acceleration-based observer takes the force from the accelerometer instead, and the torque as above, as T. Tomic, C. Ott and
+S. Haddadin, External wrench estimation, collision detection, and reflex reaction for flying robots, IEEE T-RO 33 (2017)
+do (the seed's [11]; the force is that of B. Yuksel et al., A nonlinear force observer for quadrotors and application to
+physical interactive tasks, AIM 2014, the seed's [9]):
+
+    f^ <- exp(-K T) f^ + (1 - exp(-K T)) (R (m a - f_a) + k v)
+
+The Kalman-filter observer is an EKF or UKF over the same System: `ekf(rigid_multirotor(airframe))`.
+
+The known wrench is integrated from the measured attitude and body rate at both ends of a step and their rates there
+(Hermite's rule, of fourth order). The covariance is that of the measurement noise, of the start at the prior, and of a
+wrench that wanders by its drift; how far the filter lags behind a wrench that moves faster is not in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rotorid.errors import SettingError
+from rotorid.estimators import known_wrench, wrench_errors
+from rotorid.estimators.tuning import Tuning
+from rotorid.estimators.wrench_observer import (
+    AbstractWrenchObserver,
+    Seen,
+    WrenchState,
+    by_momentum,
+    judged,
+)
+from rotorid.geometry import rotations
+from rotorid.models.joint import Joint
+from rotorid.models.rigid_multirotor import RigidMultirotor, divided_by_inertia, gyroscopic
+from rotorid.models.system import Values
+from rotorid.numerics.integrators import Method
+from rotorid.signals.samples import Samples
+
+GAIN = 10.0
+"""Observer gain in 1/s where nobody says: the wrench is followed with a time constant of 0.1 s."""
+
+_QUANTITIES = tuple(f"{name}_{axis}" for name in ("force", "torque") for axis in "xyz")
+
+
+class MomentumObserver(AbstractWrenchObserver):
+    """The momentum-based observer of force and torque (eqs. 12-14); `momentum_observer` makes it.
+
+    gain: K of force x, y, z and torque x, y, z, 1/s. Its value is the force (world, N) and the torque (body, N m).
+    """
+
+    joint: Joint = eqx.field(static=True)
+    tuning: Tuning
+    gain: Float[Array, " 6"]
+
+    def _force(
+        self, state: WrenchState, sample: Samples, x: Values, p: Values, at: dict[str, Bool[Array, ""]]
+    ) -> tuple[Seen, str]:
+        system, noise = self._system, self.tuning.measurement_noise
+        place, u = system.outputs.tangent, system.inputs.unpack(state.u)
+        by_attitude = 0.5 * state.dt * known_wrench.force_by_attitude(system, x, u, p)
+        errors, factors = wrench_errors.with_measured_s(
+            state.force_errors, at["attitude"], by_attitude, noise[place["attitude"]]
+        )
+        seen = at["velocity"] & state.located
+        of_momentum = p["mass"] * jnp.diag(noise[place["velocity"]])
+        found = by_momentum(
+            state.wrench[:3],
+            p["mass"] * x["velocity"],
+            state.defect[:3],
+            _beside(errors, factors, of_momentum),
+            seen,
+            seen & state.anchored[0],
+            state.elapsed[0],
+            self.gain[:3],
+            jnp.eye(3) / p["mass"],
+        )
+        return found, "velocity"
+
+
+class AccelerationObserver(AbstractWrenchObserver):
+    """The observer of the force by the accelerometer, and of the torque by momentum; `acceleration_observer` makes it.
+
+    gain: K of force x, y, z and torque x, y, z, 1/s. Its value is the force (world, N) and the torque (body, N m).
+    """
+
+    joint: Joint = eqx.field(static=True)
+    tuning: Tuning
+    gain: Float[Array, " 6"]
+
+    def _force(
+        self, state: WrenchState, sample: Samples, x: Values, p: Values, at: dict[str, Bool[Array, ""]]
+    ) -> tuple[Seen, str]:
+        system, noise = self._system, self.tuning.measurement_noise
+        place, u, q = system.outputs.tangent, system.inputs.unpack(state.u), x["attitude"]
+        force, torque = system.rotor_wrench(known_wrench.rotor_thrust(system, x, u, p), p)
+        omega, c = x["body_rate"], p["centre_of_mass"]
+        turning = divided_by_inertia(torque + state.wrench[3:] - gyroscopic(omega, p), p)
+        lever = rotations.cross(turning, c) + rotations.cross(omega, rotations.cross(omega, c))
+        a = system.outputs.unpack(sample.y)["specific_force"] + lever
+        left_over = p["mass"] * a - force
+        instant = rotations.rotate(q, left_over) + p["drag"] * x["velocity"]
+
+        none = jnp.zeros((3, 3), force.dtype)
+        errors, factors = wrench_errors.with_measured_s(
+            _without_defect(state.force_errors), at["attitude"], none, noise[place["attitude"]]
+        )
+        seen = at["specific_force"] & state.located
+        learnt = seen & state.anchored[0]
+        decay = jnp.where(learnt, jnp.exp(-self.gain[:3] * state.elapsed[0]), 1.0)
+        share = 1.0 - decay
+        turned = known_wrench.turned_by_attitude(q, left_over)
+        to_world = rotations.rotate(q, jnp.eye(3)).T
+        of_force = p["mass"] * to_world * noise[place["specific_force"]]
+        P, factors, of_force = _beside(errors, factors, of_force)
+        H = jnp.concatenate([-jnp.eye(3), none, turned], axis=1)
+        S = wrench_errors.of_innovation(P, factors, of_force, H)
+        innovation, std, nis = judged(instant - state.wrench[:3], S, learnt, to_world.T / p["mass"])
+        found = Seen(
+            value=decay * state.wrench[:3] + share * instant,
+            defect=jnp.zeros(3),
+            seen=seen,
+            learnt=learnt,
+            errors=wrench_errors.observed(P, factors, of_force, seen, decay, share, share[:, None] * turned),
+            innovation=innovation,
+            innovation_std=std,
+            nis=nis,
+        )
+        return found, "specific_force"
+
+
+def momentum_observer(
+    system: RigidMultirotor,
+    *,
+    gain: float | tuple[float, ...] = GAIN,
+    method: Method = "midpoint",
+    **tuning: Any,
+) -> MomentumObserver:
+    """The momentum-based observer over a rigid multirotor with its default tuning; keywords as in `Tuning.of`.
+
+    gain: K in 1/s, one number, or six for force x, y, z (world) and torque x, y, z (body). Raises SettingError.
+    """
+    joint = _joint(system, method)
+    return MomentumObserver(joint, Tuning.of(joint, **tuning), _gains(gain))
+
+
+def acceleration_observer(
+    system: RigidMultirotor,
+    *,
+    gain: float | tuple[float, ...] = GAIN,
+    method: Method = "midpoint",
+    **tuning: Any,
+) -> AccelerationObserver:
+    """The acceleration-based observer over a rigid multirotor with its default tuning; keywords as in `Tuning.of`.
+
+    gain: K in 1/s, one number, or six for force x, y, z (world) and torque x, y, z (body). Raises SettingError.
+    """
+    joint = _joint(system, method)
+    return AccelerationObserver(joint, Tuning.of(joint, **tuning), _gains(gain))
+
+
+def _joint(system: RigidMultirotor, method: Method) -> Joint:
+    joint = Joint(system, method)
+    if joint.quantities != _QUANTITIES:
+        raise SettingError(
+            f"an observer finds {', '.join(_QUANTITIES)} alone, and this System tracks "
+            f"{', '.join(joint.quantities) or 'nothing'}; use ekf or ukf, or fix the others with std 0"
+        )
+    return joint
+
+
+def _gains(gain: float | tuple[float, ...]) -> Float[Array, " 6"]:
+    numbers = gain if isinstance(gain, tuple) else (gain,) * 6
+    if len(numbers) != 6 or not all(0 < k < float("inf") for k in numbers):
+        raise SettingError(f"an observer needs one positive gain in 1/s, or six, not {gain!r}")
+    return jnp.asarray(numbers, dtype=float)
+
+
+def _beside(
+    errors: Float[Array, "9 9"], factors: Float[Array, "9 3"], of_momentum: Float[Array, "3 3"]
+) -> tuple[Float[Array, "9 9"], Float[Array, "9 6"], Float[Array, "3 6"]]:
+    """Errors with the noise of s and that of the momentum, which are independent."""
+    none = jnp.zeros((3, 3), errors.dtype)
+    return (
+        errors,
+        jnp.concatenate([factors, jnp.zeros_like(factors)], axis=1),
+        jnp.concatenate([none, of_momentum], axis=1),
+    )
+
+
+def _without_defect(errors: Float[Array, "9 9"]) -> Float[Array, "9 9"]:
+    keep = jnp.array([1.0, 0.0, 1.0]).repeat(3)
+    return errors * keep[:, None] * keep
