@@ -215,10 +215,11 @@ def test_commands_are_followed_with_the_motor_lag():
     target = 2.0 * u["rotor_command"] + 8.0 * u["rotor_command"] ** 2
     z = jnp.asarray(space.initial())
     before = space.unpack(z)["rotor_thrust"]
-    for _ in range(20):
-        z = integrators.step(
-            space, lambda z: space.pack_tangent(system.dynamics(space.unpack(z), u, p)), z, 2e-3
-        )
+
+    def rate(z):
+        return space.pack_tangent(system.dynamics(space.unpack(z), u, p))
+
+    z = jax.lax.fori_loop(0, 20, lambda _, z: integrators.step(space, rate, z, 2e-3), z)
     expected = target + (before - target) * math.exp(-1.0)  # one time constant of 0.04 s later
     np.testing.assert_allclose(space.unpack(z)["rotor_thrust"], expected, rtol=1e-6)
     full = {"rotor_command": u["rotor_command"].at[0].set(1.0)}
