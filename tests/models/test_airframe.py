@@ -4,6 +4,7 @@ import pytest
 
 from rotorid.errors import AirframeError
 from rotorid.models.airframe import load_airframe, parse_airframe, shipped_airframes
+from rotorid.models.airframe_toml import airframe_toml
 
 GOOD = """
 [mass]
@@ -27,6 +28,12 @@ def test_shipped_airframes_load_and_say_where_their_numbers_are_from(name):
     assert airframe.description
     assert all(q.source for q in airframe.quantities.values())
     assert airframe.mass.number > 0
+
+
+@pytest.mark.parametrize("name", shipped_airframes())
+def test_what_is_written_is_read_back_the_same(name):
+    airframe = load_airframe(name)
+    assert parse_airframe(airframe_toml(airframe), airframe.source) == airframe
 
 
 def test_the_expected_airframes_ship():

@@ -92,6 +92,7 @@ QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
 
 _TABLES = (*QUANTITIES, "thrust_curve", "rotor")
 _ENTRIES = {"value", "unit", "std", "source"}
+_UNIT = 1e-9
 _CURVE_ENTRIES = _ENTRIES | {"dead_zone", "voltage", "voltage_exponent"}
 
 
@@ -242,5 +243,7 @@ def _rotor(source: str, index: int, raw: Any) -> Rotor:
     length = math.sqrt(sum(a * a for a in axis))
     if length == 0:
         raise AirframeError(f"{source}: {where} axis has no length")
+    if abs(length - 1.0) < _UNIT:
+        length = 1.0  # so that what was written with all its digits is read back to the last
     unit_axis = (axis[0] / length, axis[1] / length, axis[2] / length)
     return Rotor((position[0], position[1], position[2]), raw["direction"], unit_axis)
