@@ -13,12 +13,11 @@ from rotorid.results.comparison import compare_scores
 from rotorid.results.study import PARTS, Row
 from rotorid.simulation.dataset import Dataset
 from rotorid.simulation.generation import generate_dataset
-from rotorid.studies import sesame_hard
-from rotorid.studies.sesame import Size, _ready, sesame
+from rotorid.studies import sesame, sesame_adaptive, sesame_hard, sesame_methods
 from rotorid.studies.sesame_adaptive import Seen, _detection, jumping
 from rotorid.studies.sesame_methods import PRIOR_ERROR
 
-SIZE = Size(2, 1, 1)
+SIZE = sesame.Size(2, 1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +33,19 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def study(flights: Path, tmp_path_factory: pytest.TempPathFactory):
-    """The study of these, and its folder. The hard set is flown by two methods only."""
+    """The study of these by some of the methods, and its folder."""
     folder = tmp_path_factory.mktemp("study") / "sesame"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sesame_hard, "EVERY_METHOD", ("ekf", "adaptive"))
-        return sesame(folder, size=SIZE, flights=flights), folder
+        for module in (sesame_methods, sesame_hard):
+            patch.setattr(module, "EVERY_METHOD", ("ekf", "adaptive"))
+        for module in (sesame, sesame_methods, sesame_adaptive):
+            patch.setattr(module, "FIXED", ("ekf", "ukf"))
+        return sesame.sesame(folder, size=SIZE, flights=flights), folder
 
 
 def test_its_numbers_are_those_of_a_comparison(study, flights):
     rows = study[0].rows
-    every = list(_ready(Dataset(flights), "simulated-quad"))
+    every = list(sesame._ready(Dataset(flights), "simulated-quad"))
     scores = list(Batch(("ekf",), PRIOR_ERROR).scores(every, len(every)))
     want = compare_scores(scores)
     assert len(list(stacks(every))) == 1
@@ -110,7 +112,10 @@ def test_it_goes_on_where_it_was(study, flights, monkeypatch):
     found, folder = study
     (folder / PARTS / "tunings-results.parquet").unlink()
     done = []
-    again = sesame(folder, size=SIZE, flights=flights, progress=lambda what, n, total: done.append(what))
+    monkeypatch.setattr(sesame_methods, "FIXED", ("ekf", "ukf"))
+    again = sesame.sesame(
+        folder, size=SIZE, flights=flights, progress=lambda what, n, total: done.append(what)
+    )
     assert {"methods", "adaptive", "elm", "hard"}.isdisjoint(done)
     assert "tunings" in done
     assert list(map(repr, again.rows)) == list(map(repr, found.rows))
