@@ -14,14 +14,14 @@ import jax
 
 from benchmarks.metrics import BASELINE, Metric, regressions, save
 
-BENCHMARKS = ("batch", "stream", "readers", "elm")
+BENCHMARKS = ("batch", "stream", "swls", "readers", "elm")
 FILTER_PEERS = ("dynamax", "filterpy")
 ELM_PEERS = ("hpelm", "pyoselm")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("only", nargs="*", help="batch, stream, readers or elm; all without")
+    parser.add_argument("only", nargs="*", help="batch, stream, swls, readers or elm; all without")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument("--check", action="store_true", help=f"fail on numbers worse than {BASELINE.name}")
     parser.add_argument("--save", action="store_true", help=f"write {BASELINE.name} anew")
@@ -33,7 +33,7 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
 
     only = set(options.only) or set(BENCHMARKS)
-    wanted = FILTER_PEERS if only - {"elm"} else ()
+    wanted = FILTER_PEERS if only - {"elm", "swls"} else ()
     wanted += ELM_PEERS if "elm" in only else ()
     missing = {name for name in wanted if importlib.util.find_spec(name) is None}
     peers = set() if options.no_peers else set(wanted) - missing
@@ -60,7 +60,7 @@ def main() -> int:
 def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
     """The numbers of the named benchmarks, beside those of their peers that were found."""
     jax.config.update("jax_enable_x64", True)
-    from benchmarks import batch, elm, readers, stream
+    from benchmarks import batch, elm, readers, stream, swls
 
     found: list[Metric] = []
     peers = set(FILTER_PEERS) <= found_peers
@@ -70,6 +70,8 @@ def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
             found += batch.benchmark(*((2, 1.0, 2) if quick else (64, 10.0, 7)), peers)
         if "stream" in only:
             found += stream.benchmark(*((1.0, 2) if quick else (10.0, 9)), peers)
+        if "swls" in only:
+            found += swls.benchmark(*((0.5, 2, 2, (1,)) if quick else (10.0, 7, 8, (1, swls.CONVERGED))))
         if "readers" in only:
             found += readers.benchmark(*((1, 1.0) if quick else (3, 300.0)), peers and not quick)
         if "elm" in only:

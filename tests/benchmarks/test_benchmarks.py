@@ -10,11 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
+
+from rotorid.export.native import compiler
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import swls  # noqa: E402
 from benchmarks.metrics import Metric, interleaved, ratio, regressions, save  # noqa: E402
 
 
@@ -61,6 +65,19 @@ def test_elm(peers):
     (error,) = (m for name, m in found.items() if "error on new samples" in name)
     assert error["value"] < 30.0
     assert not peers or error["value"] < 1.5 * error["peer"]
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler on this machine")
+def test_swls_and_scipy_come_to_one_minimum(monkeypatch):
+    """In this process, so that what other tests compiled serves here too."""
+    with jax.enable_x64(True):
+        found = {m.name: m for m in swls.benchmark(0.5, 2, 2, (1,))}
+        assert 0.0 < found["SWLS, window 20: from the minimum"].value < 0.05
+        assert {"SWLS, window 20: scipy / ours", "SWLS, window 20: scipy, 2-point / ours"} < set(found)
+        assert all(m.value > 0.0 for m in found.values())
+        monkeypatch.setitem(swls.FAR, 1, 1e-12)
+        with pytest.raises(swls.DifferentMinimumError, match="standard deviations from the minimum"):
+            swls.benchmark(0.5, 2, 2, (1,))
 
 
 def test_interleaving_alternates_the_order():

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
-from rotorid.estimators.compiled import Engine
 from rotorid.estimators.run import run
 from rotorid.results.track import ESTIMATORS
 from tests.systems import SYSTEMS, matched
 
 STEPS = 400
-ENGINES: dict[str, Engine] = {"msckf": "jax", "swls": "jax"}
-"""Of those whose C takes longer to compile than all of this to run."""
 
 
 @pytest.fixture(
@@ -23,13 +20,13 @@ ENGINES: dict[str, Engine] = {"msckf": "jax", "swls": "jax"}
 )
 def case(request):
     name, kind = request.param
-    estimator, engine = ESTIMATORS[name](SYSTEMS[kind]), ENGINES.get(name, "auto")
+    estimator = ESTIMATORS[name](SYSTEMS[kind])
     samples, truth = matched(estimator, seed=7, steps=STEPS)
-    return estimator, samples, truth, run(estimator, samples, engine=engine), engine
+    return estimator, samples, truth, run(estimator, samples)
 
 
 def test_finds_the_truth_within_its_own_bounds(case):
-    estimator, _, truth, found, _ = case
+    estimator, _, truth, found = case
     joint = estimator.joint
     states = joint.system.states
     parameters = jax.vmap(lambda z: joint.parameters(z, estimator.tuning.values))(jnp.asarray(truth))
@@ -43,7 +40,7 @@ def test_finds_the_truth_within_its_own_bounds(case):
 
 
 def test_is_finite_sure_of_something_and_says_how_it_is(case):
-    _, _, _, found, _ = case
+    _, _, _, found = case
     assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(found))
     assert bool(jnp.all(found.std > 0))
     assert bool(jnp.all(jnp.linalg.eigvalsh(found.covariance) > 0))
@@ -51,19 +48,17 @@ def test_is_finite_sure_of_something_and_says_how_it_is(case):
 
 
 def test_is_pure(case):
-    estimator, samples, _, found, engine = case
-    for a, b in zip(
-        jax.tree.leaves(run(estimator, samples, engine=engine)), jax.tree.leaves(found), strict=True
-    ):
+    estimator, samples, _, found = case
+    for a, b in zip(jax.tree.leaves(run(estimator, samples)), jax.tree.leaves(found), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_without_measurements_it_only_grows_less_sure(case):
-    estimator, samples, _, _, engine = case
+    estimator, samples, _, _ = case
     half = STEPS // 2
     blind = samples.mask.at[half:].set(False)
     unmeasured = type(samples)(samples.t, samples.dt, samples.u, samples.y, blind)
-    found = run(estimator, unmeasured, engine=engine)
+    found = run(estimator, unmeasured)
     lost = found.std[half:] / found.std[half - 1]
     drifting = np.asarray(estimator.tuning.drift) > 0
     assert np.all(np.asarray(lost)[-1, drifting] > 1.0)

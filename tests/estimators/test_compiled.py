@@ -12,12 +12,15 @@ import pytest
 from rotorid.errors import SettingError
 from rotorid.estimators import compiled
 from rotorid.estimators.ekf import EKF, ekf
+from rotorid.estimators.msckf import msckf
 from rotorid.estimators.run import Stream, run, run_many, stack, stack_tunings
+from rotorid.estimators.swls import swls
 from rotorid.estimators.ukf import ukf
 from rotorid.export import native
 from tests.systems import SYSTEMS, Pendulum, matched
 
-MAKERS = pytest.mark.parametrize("make", [ekf, ukf])
+PAIRS = [(make, name) for make in (ekf, ukf) for name in SYSTEMS]
+PAIRS += [(make, name) for make in (msckf, swls) for name in ("pendulum", "bare")]
 
 pytestmark = pytest.mark.skipif(native.compiler() is None, reason="no C compiler on this machine")
 
@@ -33,16 +36,18 @@ def assert_same(a, b):
 
 def troubled(samples):
     """A flight with an outlier, missing measurements, a gap, a jump of the inputs and numbers that are none."""
-    y = samples.y.at[40].add(20.0).at[200:215].add(5.0)
-    mask = samples.mask.at[60:70, 0].set(False).at[80].set(False)
-    u = samples.u.at[120:].multiply(1.4).at[180].set(jnp.nan)
+    y, mask, u = map(np.array, (samples.y, samples.mask, samples.u))
+    y[40] += 20.0
+    y[200:215] += 5.0
+    mask[60:70, 0] = mask[80] = False
+    u[120:] *= 1.4
+    u[180] = np.nan
     dt = samples.dt.at[150].set(3.0)
-    return eqx.tree_at(lambda s: (s.y, s.mask, s.u, s.dt), samples, (y, mask, u, dt))
+    return eqx.tree_at(lambda s: (s.y, s.mask, s.u, s.dt), samples, (*map(jnp.asarray, (y, mask, u)), dt))
 
 
-@MAKERS
 @pytest.mark.parametrize("trouble", [lambda s: s, troubled], ids=["calm", "troubled"])
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize(("make", "name"), PAIRS, ids=lambda part: getattr(part, "__name__", part))
 def test_c_agrees_with_jax(make, name, trouble):
     filter_ = make(SYSTEMS[name])
     samples = trouble(matched(filter_, seed=11, steps=250)[0])
@@ -54,10 +59,12 @@ def test_c_agrees_with_jax(make, name, trouble):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * scale, err_msg=field)
 
 
-@MAKERS
-def test_one_flight_many_flights_and_a_stream_are_the_same_to_the_last_bit(make):
-    filter_ = make(SYSTEMS["bare"])
-    flights = [troubled(matched(filter_, seed, steps)[0]) for seed, steps in enumerate((250, 310, 230) * 6)]
+@pytest.mark.parametrize(
+    ("make", "name"), [(ekf, "bare"), (ukf, "bare"), (msckf, "pendulum"), (swls, "pendulum")]
+)
+def test_one_flight_many_flights_and_a_stream_are_the_same_to_the_last_bit(make, name):
+    filter_ = make(SYSTEMS[name])
+    flights = [troubled(matched(filter_, seed, steps)[0]) for seed, steps in enumerate((250, 310) * 9)]
     together = run_many(filter_, stack(flights), workers=2, engine="c")
     for k in (0, 1, 8, 17):
         n = len(flights[k].t)

@@ -184,7 +184,7 @@ class ThrustAndRate(AbstractPreintegration):
     ) -> Integrals:
         held = self.joint.system.inputs.unpack(u)
         phi = held["body_rate"] * dt
-        a, b, c = _coefficients(phi @ phi)
+        a, b, c = coefficients(phi @ phi)
         T = held["thrust"] * jnp.array([0.0, 0.0, 1.0], dtype=u.dtype)
         first = rotations.cross(phi, T)
         second = rotations.cross(phi, first)
@@ -203,10 +203,10 @@ def preintegration(joint: Joint) -> AbstractPreintegration:
     return ThrustAndRate(joint) if isinstance(joint.system, BareMultirotor) else Linearised(joint)
 
 
-def _coefficients(
+def coefficients(
     square: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    """a, b and c of an angle, from its square."""
+    """a, b and c of an angle (rad), from its square."""
     small = square < 1e-2
     s = jnp.where(small, 1.0, square)
     angle, x = jnp.sqrt(s), jnp.where(small, square, 0.0)
