@@ -51,10 +51,7 @@ def benchmark(seconds: float, rounds: int, count: int, iterations: Sequence[int]
         at = np.linspace(steps // 2, steps - 1, count).astype(int)
         windows, states = _windows(stream, rows, set(at.tolist()))
         far = max(peer.distance(w, s.z, s.spread.P) for w, s in zip(windows, states, strict=True))
-        if far > FAR[number]:
-            raise DifferentMinimumError(
-                f"{far:.2g} standard deviations from the minimum, with {number} iterations"
-            )
+        same_minimum(far, number)
 
         few = windows[: max(1, count // 4)]
         calls = {
@@ -81,6 +78,14 @@ def benchmark(seconds: float, rounds: int, count: int, iterations: Sequence[int]
             Metric(f"{label}: from the minimum", far, "std", "lower"),
         ]
     return found
+
+
+def same_minimum(far: float, iterations: int) -> None:
+    """Raises DifferentMinimumError where this many standard deviations from scipy's minimum are too far."""
+    if not far <= FAR[iterations]:
+        raise DifferentMinimumError(
+            f"{far:.2g} standard deviations from the minimum, {iterations} iterations"
+        )
 
 
 def _latency(stream: Stream, rows: Sequence[Samples], rounds: int) -> float:
