@@ -16,9 +16,13 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from scipy.linalg import get_blas_funcs
 
 Array = np.ndarray
 Activation = str | Callable[[Array], Array]
+
+_GEMM: Any = get_blas_funcs("gemm", dtype=np.float64)
+"""scipy's, as in `least_squares`: numpy brings a BLAS of its own, and idle threads of the one keep the other waiting."""
 
 BLOCK = 1 << 18
 """Numbers in a block of H: 2 MiB."""
@@ -74,7 +78,8 @@ class HiddenLayer:
             x = np.ones((count, len(self.mean) + 1))
             np.subtract(X[rows], self.mean, out=x[:, :-1])
             x[:, :-1] /= self.scale
-            np.matmul(weights, x.T, out=block[:hidden])
+            H = block[:hidden].T
+            _GEMM(1.0, x.T, weights, c=H, trans_a=True, trans_b=True, overwrite_c=True)
             self._activate(block[:hidden])
             if T is not None:
                 block[hidden:] = T[rows].T
