@@ -22,12 +22,13 @@ Factorization methods for discrete sequential estimation, 1977, ch. V.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
+from threadpoolctl import ThreadpoolController
 
 Array = np.ndarray
 Blocks = Iterable[tuple[slice, Float[Array, "rows columns"]]]
@@ -173,6 +174,11 @@ def _by_reflections(
     return triangle
 
 
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
 def _reflect(
     triangle: Float[Array, "columns columns"],
     rows: Float[Array, "rows columns"],
@@ -180,7 +186,8 @@ def _reflect(
 ) -> Float[Array, "columns columns"]:
     """R of the QR decomposition of the triangle on top of the rows; both are overwritten."""
     panel = min(_PANEL, len(triangle))
-    triangle, _, _, _ = _TPQRT(pentagonal, panel, triangle, rows, overwrite_a=1, overwrite_b=1)
+    with _threads().limit(limits=1, user_api="blas"):  # its panels are too thin to be shared
+        triangle, _, _, _ = _TPQRT(pentagonal, panel, triangle, rows, overwrite_a=1, overwrite_b=1)
     return triangle
 
 
