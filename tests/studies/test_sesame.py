@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rotorid.results.batch import Batch, stacks
-from rotorid.results.comparison import compare_scores
+from rotorid.results.comparison import compare_scores, jumping
 from rotorid.results.study import PARTS, Row
 from rotorid.simulation.dataset import Dataset
 from rotorid.simulation.generation import generate_dataset
 from rotorid.studies import sesame, sesame_adaptive, sesame_hard, sesame_methods
-from rotorid.studies.sesame_adaptive import Seen, _detection, jumping
+from rotorid.studies.sesame_adaptive import Seen, _detection
 from rotorid.studies.sesame_methods import PRIOR_ERROR
 
 SIZE = sesame.Size(2, 1, 1)

@@ -25,6 +25,7 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor import MASS_DRIFT, MASS_SPREAD, BareMultirotor
 from rotorid.models.multirotor_drag import Multirotor
+from rotorid.models.system import Parameter
 from rotorid.results.comparison import Cell, Found, Score, score_flight
 from rotorid.results.track import ESTIMATORS, EstimatorName, Filter, SystemName, prepare_for, system_for
 from rotorid.signals.noise import measured_noise
@@ -81,11 +82,16 @@ def filter_of(
     """
     if prior_error is None:
         return ESTIMATORS[name](flight.system, measurement_noise=flight.noise)
+    priors = {"mass": guessed_mass(flight, prior_error, mass_drift)}
+    return ESTIMATORS[name](flight.system, measurement_noise=flight.noise, priors=priors)
+
+
+def guessed_mass(flight: Prepared, prior_error: float, mass_drift: float = MASS_DRIFT) -> Parameter:
+    """The prior of a flight's mass with that error, as in `filter_of`."""
     if flight.truth is None:
         raise SettingError("a prior error is a share of the true mass, and this flight has no truth")
     wrong = (1.0 + prior_error) * float(flight.truth[0])
-    mass = flight.system.parameter("mass").with_prior(wrong, MASS_SPREAD * wrong, mass_drift * wrong)
-    return ESTIMATORS[name](flight.system, measurement_noise=flight.noise, priors={"mass": mass})
+    return flight.system.parameter("mass").with_prior(wrong, MASS_SPREAD * wrong, mass_drift * wrong)
 
 
 class Batch:

@@ -199,9 +199,14 @@ def nees(
     return float(np.mean(((estimate - truth) / std) ** 2))
 
 
+def jumping(truth: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+    """The first rows of the truth's jumps, by more than `STEP` of it."""
+    return np.concatenate([[False], np.abs(np.diff(truth)) > STEP * np.abs(truth[:-1])])
+
+
 def steps(t: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> Int[np.ndarray, " s"]:
     """The first rows of the truth's steps that nothing follows within `PATIENCE`. t: s, increasing."""
-    first = np.flatnonzero(np.abs(np.diff(truth)) > STEP * np.abs(truth[:-1])) + 1
+    first = np.flatnonzero(jumping(truth))
     if not len(first):
         return first
     until = np.append(t[first[1:]], t[-1])

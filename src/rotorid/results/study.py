@@ -21,6 +21,7 @@ from jaxtyping import Float
 
 from rotorid.errors import OutputError
 from rotorid.logs.write import write_whole
+from rotorid.results.comparison import Mean
 
 RESULTS, CURVES, PARTS = "results.parquet", "curves.parquet", "parts"
 
@@ -47,6 +48,19 @@ class Row:
     standard_error: float = math.nan
     flights: int = 0
     published: float = math.nan
+
+
+def mean_row(
+    part: str,
+    method: str,
+    quantity: str,
+    unit: str,
+    mean: Mean,
+    cell: tuple[str, str] = ("", ""),
+    setting: str = "",
+) -> Row:
+    """A mean over flights as a row. cell: trajectory and mass profile, "" for all of them."""
+    return Row(part, method, quantity, mean.value, unit, *cell, setting, mean.standard_error, mean.flights)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ elm          ELM, regularised ELM and OS-ELM                                    
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,8 +79,12 @@ def sesame(
         return kept(folder, name, asked, lambda: of(_counter(progress, name, total)))
 
     every = make("methods", lambda told: methods_part(_ready(nominal, "simulated-quad"), told), count)
-    control = make("figure 11", lambda told: control_part(nominal, MAXIMUM_THRUST), 1)
-    some = _Once(lambda: list(_ready(nominal, "simulated-quad", size.tried)))
+    control = make("figure 11", lambda told: control_part(nominal, MAXIMUM_THRUST, told), count)
+
+    @cache
+    def some() -> list[Prepared]:
+        return list(_ready(nominal, "simulated-quad", size.tried))
+
     runs = tried * len(FIXED) * len(DRIFTS)
     tunings = make("tunings", lambda told: tunings_part(some(), told), runs)
     adaptive = make("adaptive", lambda told: adaptive_part(some(), tunings, told), tried)
@@ -147,16 +151,3 @@ def _counter(progress: Progress, what: str, total: int) -> Callable[[int], None]
         progress(what, done, total)
 
     return told
-
-
-class _Once:
-    """A function whose first answer is kept."""
-
-    def __init__(self, make: Callable[[], list[Prepared]]) -> None:
-        self._make = make
-        self._made: list[Prepared] | None = None
-
-    def __call__(self) -> list[Prepared]:
-        if self._made is None:
-            self._made = self._make()
-        return self._made

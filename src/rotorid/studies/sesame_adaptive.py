@@ -17,12 +17,11 @@ from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate, adaptive
 from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.run import run_many, stack, stack_tunings
 from rotorid.models.announced import Announced, announce
-from rotorid.models.multirotor import MASS_DRIFT, MASS_SPREAD
-from rotorid.results.batch import Prepared, stacks
-from rotorid.results.comparison import LATE, STEP
+from rotorid.results.batch import Prepared, guessed_mass, stacks
+from rotorid.results.comparison import LATE, jumping, mean_over
 from rotorid.results.metrics import coverage, rmspe
-from rotorid.results.study import Curve, Part, Row
-from rotorid.studies.sesame_methods import EVERY, FIXED, PRIOR_ERROR, Told, mean_row
+from rotorid.results.study import Curve, Part, Row, mean_row
+from rotorid.studies.sesame_methods import EVERY, FIXED, PRIOR_ERROR, Told
 
 NEAR = 0.1
 """s by which the time of a change may be off and still be that of a jump."""
@@ -60,8 +59,9 @@ def adaptive_part(flights: Sequence[Prepared], tunings: Part, told: Told) -> Par
         profiles = [("", p) for p in dict.fromkeys(p for _, p in cells)]
         for cell in [("", ""), *profiles, *cells]:
             part = [f for f in of if cell in (f.cell, ("", f.cell[1]), ("", ""))]
-            rows.append(mean_row(PART, name, "rmspe_late", "%", [_error(f) for f in part], *cell))
-            rows.append(mean_row(PART, name, "coverage", "1", [_covered(f) for f in part], *cell))
+            errors, covered = (mean_over([of_flight(f) for f in part]) for of_flight in (_error, _covered))
+            rows.append(mean_row(PART, name, "rmspe_late", "%", errors, cell))
+            rows.append(mean_row(PART, name, "coverage", "1", covered, cell))
     rows += _against_the_best(rows, tunings, cells, len(flights))
     rows += _against_the_oracle(rows, len(flights))
     rows += _detection(seen[PART])
@@ -82,11 +82,6 @@ def _all(flights: Sequence[Prepared]) -> Iterator[tuple[str, list[Seen]]]:
     yield LATE_ORACLE, _now(flights, found)
 
 
-def jumping(truth: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
-    """First rows of the jumps of a mass, by more than `STEP` of it."""
-    return np.concatenate([[False], np.abs(np.diff(truth)) > STEP * truth[:-1]])
-
-
 def _run(
     flights: Sequence[Prepared], jumps: Sequence[Bool[np.ndarray, " n"] | None]
 ) -> tuple[AdaptiveEstimate, float]:
@@ -95,10 +90,8 @@ def _run(
     filters: list[Adaptive] = []
     samples = []
     for flight, rows in zip(flights, jumps, strict=True):
-        assert flight.truth is not None
-        guess = (1.0 + PRIOR_ERROR) * float(flight.truth[0])
-        mass = flight.system.parameter("mass").with_prior(guess, MASS_SPREAD * guess, MASS_DRIFT * guess)
-        tuning = {"priors": {"mass": mass}, "measurement_noise": flight.noise}
+        priors = {"mass": guessed_mass(flight, PRIOR_ERROR)}
+        tuning = {"priors": priors, "measurement_noise": flight.noise}
         if rows is None:
             filters.append(adaptive(flight.system, **tuning))
             samples.append(flight.samples)

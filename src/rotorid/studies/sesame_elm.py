@@ -40,9 +40,9 @@ from rotorid.learning.features import MassRegressor, fit_spread, mass_features
 from rotorid.models.airframe import load_airframe
 from rotorid.models.multirotor import MASS_SPREAD, BareMultirotor
 from rotorid.results.batch import prepared
-from rotorid.results.comparison import STEP, mean_over
+from rotorid.results.comparison import jumping, mean_over
 from rotorid.results.metrics import coverage, rmspe
-from rotorid.results.study import Curve, Part, Row
+from rotorid.results.study import Curve, Part, Row, mean_row
 from rotorid.simulation.dataset import Dataset, Key
 from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS
 
@@ -290,11 +290,8 @@ class _Study:
             for quantity, unit, values in zip(
                 ("rmspe", "coverage"), "%1", zip(*pairs, strict=True), strict=True
             ):
-                mean = mean_over(values)
-                yield Row(
-                    "elm cells", "relm", quantity, mean.value, unit, trajectory, profile, setting,
-                    mean.standard_error, mean.flights,
-                )  # fmt: skip
+                cell = (trajectory, profile)
+                yield mean_row("elm cells", "relm", quantity, unit, mean_over(values), cell, setting)
 
     def curves(self, regressors: Mapping[str, MassRegressor]) -> Iterator[Curve]:
         """The first test flight of every mass profile."""
@@ -344,8 +341,7 @@ class _Study:
 
 def since_step(t: Float[np.ndarray, " n"], mass: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """How long ago the mass (kg) last jumped by more than 5 %, at times t, to the microsecond; infinite before that. In s."""
-    jumped = np.concatenate([[False], np.abs(np.diff(mass)) > STEP * np.abs(mass[:-1])])
-    return np.round(t - np.maximum.accumulate(np.where(jumped, t, -math.inf)), 6)
+    return np.round(t - np.maximum.accumulate(np.where(jumping(mass), t, -math.inf)), 6)
 
 
 def _training_set(flights: Iterable[Seen]) -> tuple[Float[np.ndarray, "n windows"], Float[np.ndarray, " n"]]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rotorid.results.batch import Batch, Prepared, stacks
-from rotorid.results.comparison import Score, compare_scores, score_flight
+from rotorid.results.batch import Batch, Prepared
 from rotorid.results.study import Curve, Part, Row
 from rotorid.results.track import EstimatorName, SystemName
-from rotorid.studies.sesame_methods import EVERY_METHOD, Told, mass_curve, merit_rows
+from rotorid.studies.sesame_methods import EVERY_METHOD, Told, compared, merit_rows
 
 BARE: tuple[EstimatorName, ...] = ("ekf", "adaptive")
 """Methods that fly the hard set with the seed's model too."""
@@ -24,14 +23,8 @@ def hard_part(flights_of: Callable[[SystemName], Sequence[Prepared]], told: Told
     curves: list[Curve] = []
     plan: dict[SystemName, tuple[EstimatorName, ...]] = {"multirotor": EVERY_METHOD, "multirotor-bare": BARE}
     for system, names in plan.items():
-        batch, scores = Batch(names), list[Score]()
-        for some in stacks(flights_of(system)):
-            for flight, found in zip(some, batch.found_in(some), strict=True):
-                scores += score_flight(found, flight.truth, flight.cell)
-                if system == "multirotor" and flight.cell not in [
-                    (c.trajectory, c.mass_profile) for c in curves
-                ]:
-                    curves += [mass_curve("hard", name, flight, found[name]) for name in BARE]
-            told(len(some))
-        rows += merit_rows("hard", compare_scores(scores), setting=system)
+        found, pictured = compared("hard", Batch(names), flights_of(system), told)
+        rows += merit_rows("hard", found, setting=system)
+        if system == "multirotor":
+            curves += [curve for curve in pictured if curve.method in BARE]
     return Part(tuple(rows), tuple(curves))

@@ -9,10 +9,19 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from rotorid.results.batch import Batch, Prepared, stacks
-from rotorid.results.comparison import Comparison, Found, Mean, Merit, Score, compare_scores, score_flight
-from rotorid.results.study import Curve, Part, Row
+from rotorid.results.comparison import (
+    Comparison,
+    Found,
+    Merit,
+    Score,
+    compare_scores,
+    mean_over,
+    score_flight,
+)
+from rotorid.results.study import Curve, Part, Row, mean_row
 from rotorid.results.track import EstimatorName
 from rotorid.simulation.dataset import Dataset
 
@@ -36,19 +45,27 @@ Told = Callable[[int], None]
 
 def methods_part(flights: Iterable[Prepared], told: Told) -> Part:
     """All estimators with their defaults over all flights, which come one by one; and the first flight of each cell."""
-    batch = Batch(EVERY_METHOD, PRIOR_ERROR)
+    found, curves = compared("methods", Batch(EVERY_METHOD, PRIOR_ERROR), flights, told)
+    return Part(tuple(merit_rows("methods", found)), tuple(curves))
+
+
+def compared(
+    part: str, batch: Batch, flights: Iterable[Prepared], told: Told
+) -> tuple[Comparison, list[Curve]]:
+    """The comparison that a batch makes of flights, which come one by one; and its curves of the first one of each cell."""
     scores: list[Score] = []
     curves: dict[tuple[str, str], list[Curve]] = {}
     for some in stacks(flights):
         for flight, found in zip(some, batch.found_in(some), strict=True):
             scores += score_flight(found, flight.truth, flight.cell)
             assert flight.cell is not None
+            assert flight.truth is not None
             if flight.cell not in curves:
-                curves[flight.cell] = [mass_curve("methods", name, flight, f) for name, f in found.items()]
+                curves[flight.cell] = [
+                    mass_curve(part, name, flight.cell, f, flight.truth) for name, f in found.items()
+                ]
         told(len(some))
-    return Part(
-        tuple(merit_rows("methods", compare_scores(scores))), tuple(c for of in curves.values() for c in of)
-    )
+    return compare_scores(scores), [c for of in curves.values() for c in of]
 
 
 def tunings_part(flights: Sequence[Prepared], told: Told) -> Part:
@@ -72,41 +89,39 @@ def _overall(rows: Sequence[Row]) -> float:
     return next(r.value for r in rows if r.quantity == "rmspe_late" and not r.trajectory)
 
 
-def control_part(dataset: Dataset, maximum_thrust: float) -> Part:
+def control_part(dataset: Dataset, maximum_thrust: float, told: Told) -> Part:
     """Figure 11: what a lemniscate asks of the vehicle, and what a loop does. maximum_thrust: N, of all rotors."""
     rows: list[Row] = []
     curves: list[Curve] = []
     for trajectory in dict.fromkeys(t for t, _ in dataset.cells):
-        flights = [dataset.flight(*key) for key in dataset.keys(trajectory)]
-        thrusts = [f["thrust"].values[:, 0] for f in flights]
-        rates = [f["body_rate"].values for f in flights]
+        flights = {key: dataset.flight(*key) for key in dataset.keys(trajectory)}
+        thrusts = [f["thrust"].values[:, 0] for f in flights.values()]
+        rates = [f["body_rate"].values for f in flights.values()]
         numbers = {
             ("thrust, standard deviation", "N"): [np.std(T) for T in thrusts],
             ("body rate, root mean square", "rad/s"): [np.sqrt(np.mean(np.sum(w**2, axis=1))) for w in rates],
             ("at the thrust limit", "1"): [np.mean(T / maximum_thrust > 0.995) for T in thrusts],
         }
         for (quantity, unit), values in numbers.items():
-            rows.append(
-                mean_row("figure 11", "control", quantity, unit, [float(v) for v in values], trajectory)
-            )
+            mean = mean_over([float(v) for v in values])
+            rows.append(mean_row("figure 11", "control", quantity, unit, mean, (trajectory, "")))
         if trajectory in ("lemniscate", "loop"):
-            key = next(k for k in dataset.keys(trajectory) if k.mass_profile == "linear")
-            flight = dataset.flight(*key)
+            key = min(flights, key=lambda k: k.mass_profile != "linear")  # linear, if there is one
             for name, unit in (("thrust", "N"), ("body_rate", "rad/s")):
-                for k, value in enumerate(flight[name].values.T):
+                for k, value in enumerate(flights[key][name].values.T):
                     of = name if name == "thrust" else f"{name}_{'xyz'[k]}"
-                    t, none = flight[name].times, np.full(len(value), np.nan)
+                    t, none = flights[key][name].times, np.full(len(value), np.nan)
                     curves.append(Curve("figure 11", "control", *key[:2], t, value, none, none, of, unit))
+        told(len(flights))
     return Part(tuple(rows), tuple(curves))
 
 
-def mass_curve(part: str, method: str, flight: Prepared, found: Found) -> Curve:
+def mass_curve(
+    part: str, method: str, cell: tuple[str, str], found: Found, truth: Float[np.ndarray, " n"]
+) -> Curve:
     """The mass of one flight, thinned for a picture."""
-    assert flight.cell is not None
-    assert flight.truth is not None
     thin = slice(None, None, EVERY)
-    rows = found.t[thin], found.value[thin], found.std[thin], flight.truth[thin]
-    return Curve(part, method, *flight.cell, *rows)
+    return Curve(part, method, *cell, found.t[thin], found.value[thin], found.std[thin], truth[thin])
 
 
 _UNITS = {"rmspe": "%", "rmspe_late": "%", "bias": "%"}
@@ -120,15 +135,13 @@ def merit_rows(
     rows: list[Row] = []
     for cell, merits in {("", ""): comparison.estimators, **comparison.cells}.items():
         for name, merit in merits.items():
-            rows += [_mean(part, name, cell, setting, what, getattr(merit, what)) for what in only]
+            rows += [
+                mean_row(part, name, what, _UNITS.get(what, "1"), getattr(merit, what), cell, setting)
+                for what in only
+            ]
             if only is _MEANS:
                 rows += _plain(part, name, cell, setting, merit)
     return rows
-
-
-def _mean(part: str, name: str, cell: tuple[str, str], setting: str, what: str, mean: Mean) -> Row:
-    unit = _UNITS.get(what, "1")
-    return Row(part, name, what, mean.value, unit, *cell, setting, mean.standard_error, mean.flights)
 
 
 def _plain(part: str, name: str, cell: tuple[str, str], setting: str, merit: Merit) -> list[Row]:
@@ -140,13 +153,3 @@ def _plain(part: str, name: str, cell: tuple[str, str], setting: str, merit: Mer
         Row(part, name, what, value, unit, *cell, setting, flights=merit.flights)
         for what, value, unit in numbers
     ]
-
-
-def mean_row(
-    part: str, method: str, quantity: str, unit: str, values: Sequence[float], trajectory: str = "", profile: str = "",
-    setting: str = "",
-) -> Row:  # fmt: skip
-    """The mean of one number over flights, with its standard error."""
-    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-    mean = float(np.mean(values)) if len(values) else math.nan
-    return Row(part, method, quantity, mean, unit, trajectory, profile, setting, error, len(values))
