@@ -18,7 +18,10 @@ from rotorid import ELMRegressor, OSELMRegressor
 
 INPUTS = 10
 ALPHA = 1e-3
-UPDATES = 5  # in a row, so that one is not too short to be measured
+BLAS_REST = 0.1
+"""Seconds after which the threads of a BLAS no longer spin, and so no longer slow what runs next."""
+
+UPDATES = 10  # in a row, so that one is not too short to be measured
 
 
 def benchmark(samples: int, hidden: int, rounds: int, peers: set[str]) -> list[Metric]:
@@ -75,7 +78,7 @@ def _updates(train, hidden, rounds, peer) -> list[Metric]:
             for way in (False, True):
                 theirs = Peer(n_hidden=hidden, activation_func="sigmoid", use_woodbury=way, random_state=0)
                 calls[f"pyoselm, {way}"] = _updater(theirs, X, y, first, size)
-        took = interleaved(calls, rounds)
+        took = interleaved(calls, rounds, pause=BLAS_REST)
         best = {who: min(times) for who, times in took.items()}
         label = f"OS-ELM, {hidden} nodes, chunk of {size}"
         faster = min((who for who in best if who != "ours"), key=best.__getitem__, default=None)
@@ -89,7 +92,7 @@ def _updates(train, hidden, rounds, peer) -> list[Metric]:
 
 
 def _updater(regressor, X, y, first: int, size: int):
-    """A call that learns from one more chunk, over and over."""
+    """A call that learns from one chunk more, over and over."""
     regressor.partial_fit(X[:first], y[:first])
     chunk = X[-size:], y[-size:]
 

@@ -27,13 +27,16 @@ class Metric:
     note: str = ""
 
 
-def interleaved(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def interleaved(
+    calls: Mapping[str, Callable[[], object]], rounds: int, *, pause: float = 0.0
+) -> dict[str, list[float]]:
     """Seconds of each call in every round. The calls alternate, and so does their order, so that a busy machine slows
-    all of them alike."""
+    all of them alike. pause: s before each, in which the threads of the one before come to rest."""
     names = list(calls)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for k in range(rounds):
         for name in names if k % 2 == 0 else reversed(names):
+            time.sleep(pause)
             start = time.perf_counter()
             calls[name]()
             seconds[name].append(time.perf_counter() - start)
