@@ -1,6 +1,7 @@
 """The wrench that a rigid multirotor's model knows, integrated over a step (seed 001, eqs. 7-8 and 13).
 
-    force (world)   R f_a - m g z - k v                 torque (body)   tau_a - omega x J omega
+    force (world)   R f_a - m g z - k v + m phi_v
+    torque (body)   tau_a - omega x J omega - k_omega omega + J phi_omega
 
 From w and w' at both ends of a step of h seconds, by Hermite's rule, whose error is of fourth order:
 
@@ -66,8 +67,9 @@ def turned_by_attitude(q: Float[Array, " 4"], v: Float[Array, " 3"]) -> Float[Ar
 
 
 def torque_by_rate(omega: Float[Array, " 3"], p: Values) -> Float[Array, "3 3"]:
-    """d(-omega x J omega) / d omega, N m s: [J omega]x - [omega]x J."""
-    return rotations.skew(angular_momentum(omega, p)) - rotations.skew(omega) @ inertia_matrix(p)
+    """d(-omega x J omega - k_omega omega) / d omega, N m s: [J omega]x - [omega]x J - k_omega I."""
+    bent = rotations.skew(angular_momentum(omega, p)) - rotations.skew(omega) @ inertia_matrix(p)
+    return bent - p["angular_drag"] * jnp.eye(3)
 
 
 def inverse_inertia(p: Values) -> Float[Array, "3 3"]:
@@ -78,15 +80,15 @@ def inverse_inertia(p: Values) -> Float[Array, "3 3"]:
 def _at(
     system: RigidMultirotor, x: Values, u: Values, p: Values
 ) -> tuple[Float[Array, " 6"], Float[Array, " 6"]]:
-    """The known wrench and its rate per second; of drag and of the gyroscopic torque no rate."""
+    """The known wrench and its rate per second; of drag, the gyroscopic torque and the residual no rate."""
     q, omega, thrust = x["attitude"], x["body_rate"], rotor_thrust(system, x, u, p)
-    force, torque = system.rotor_wrench(thrust, p)
+    force, _ = system.rotor_wrench(thrust, p)
+    outer, torque = system.known_wrench(x, thrust, p)
     growing, torque_growing = jnp.zeros(3), jnp.zeros(3)
     if system.lags:
         lag = (system.known_thrust(u, p) - thrust) / p["motor_time_constant"]
         growing, torque_growing = system.rotor_wrench(jnp.where(system.holds(u), lag, 0.0), p)
     weight = p["mass"] * jnp.array([0.0, 0.0, GRAVITY])
-    outer = rotations.rotate(q, force) - weight - p["drag"] * x["velocity"]
     turning = rotations.rotate(q, rotations.cross(omega, force) + growing)
-    wrench = jnp.concatenate([outer, torque - gyroscopic(omega, p)])
+    wrench = jnp.concatenate([outer - weight, torque])
     return wrench, jnp.concatenate([turning, torque_growing])

@@ -44,7 +44,7 @@ from rotorid.estimators.wrench_observer import (
 )
 from rotorid.geometry import rotations
 from rotorid.models.joint import Joint
-from rotorid.models.rigid_multirotor import RigidMultirotor, divided_by_inertia, gyroscopic
+from rotorid.models.rigid_multirotor import RigidMultirotor, divided_by_inertia
 from rotorid.models.system import Values
 from rotorid.numerics.integrators import Method
 from rotorid.signals.samples import Samples
@@ -105,13 +105,13 @@ class AccelerationObserver(AbstractWrenchObserver):
     ) -> tuple[Seen, str]:
         system, noise = self._system, self.tuning.measurement_noise
         place, u, q = system.outputs.tangent, system.inputs.unpack(state.u), x["attitude"]
-        force, torque = system.rotor_wrench(known_wrench.rotor_thrust(system, x, u, p), p)
+        thrust = known_wrench.rotor_thrust(system, x, u, p)
+        force, torque = system.known_wrench(x, thrust, p)
         omega, c = x["body_rate"], p["centre_of_mass"]
-        turning = divided_by_inertia(torque + state.wrench[3:] - gyroscopic(omega, p), p)
+        turning = divided_by_inertia(torque + state.wrench[3:], p)
         lever = rotations.cross(turning, c) + rotations.cross(omega, rotations.cross(omega, c))
         a = system.outputs.unpack(sample.y)["specific_force"] + lever
-        left_over = p["mass"] * a - force
-        instant = rotations.rotate(q, left_over) + p["drag"] * x["velocity"]
+        instant = rotations.rotate(q, p["mass"] * a) - force
 
         none = jnp.zeros((3, 3), force.dtype)
         errors, factors = wrench_errors.with_measured_s(
@@ -121,7 +121,7 @@ class AccelerationObserver(AbstractWrenchObserver):
         learnt = seen & state.anchored[0]
         decay = jnp.where(learnt, jnp.exp(-self.gain[:3] * state.elapsed[0]), 1.0)
         share = 1.0 - decay
-        turned = known_wrench.turned_by_attitude(q, left_over)
+        turned = known_wrench.turned_by_attitude(q, p["mass"] * a - system.rotor_wrench(thrust, p)[0])
         to_world = rotations.rotate(q, jnp.eye(3)).T
         of_force = p["mass"] * to_world * noise[place["specific_force"]]
         P, factors, of_force = _beside(errors, factors, of_force)

@@ -87,6 +87,7 @@ QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
     "torque_ratio": ("m", 1, True),
     "thrust_scale": ("1", 1, True),
     "drag": ("N s/m", 1, True),
+    "angular_drag": ("N m s", 1, True),
 }
 """Quantities of an airframe file: unit, how many numbers, whether they must be positive."""
 

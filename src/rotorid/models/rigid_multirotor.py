@@ -1,14 +1,15 @@
 """The multirotor as a rigid body with any rotors, and the external wrench on it (seed 001, section II-A, eqs. 1-8).
 
     q' = 1/2 q (x) omega                            p' = v
-    m v' = R f_a - m g z - k v + f_e                J omega' = -omega x J omega + tau_a + tau_e
+    m v' = R f_a - m g z - k v + f_e                J omega' = -omega x J omega + tau_a - k_omega omega + tau_e
     (f_a, tau_a) = G gamma                          gamma' = (gamma_c - gamma) / tau_m
 
 One convention throughout: forces of the equation of motion in the world frame, torques in the body frame, as eq. 5 of the
 seed has them; G is in the body frame (see `rotors`). p and v are those of the centre of mass, and every torque is about
 it. Where the centre of mass is c away from the origin of the body frame, position, velocity and specific force are
-measured at the origin, p - R c. k v is a linear drag, which the seed leaves out (k = 0). gamma is what the rotors are
-known to pull, or c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor lag.
+measured at the origin, p - R c. k v and k_omega omega are linear drag, which the seed leaves out in eq. 5 (both 0). gamma
+is a scale times what the rotors are known to pull, or c_f |Omega| Omega of their speeds, or follows the thrust curve of
+their commands with the motor lag. A learned residual phi adds m phi_v to the force and J phi_omega to the torque (eq. 11).
 
 The external wrench (f_e, tau_e) are two parameters that wander. An EKF or UKF over this System is therefore the
 Kalman-filter wrench observer of C. D. McKinnon and A. P. Schoellig, Unscented external force and torque estimation for
@@ -30,6 +31,7 @@ from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe import Airframe, Rotor
 from rotorid.models.multirotor_drag import SATURATED
+from rotorid.models.residual import Residual
 from rotorid.models.rotors import allocation, thrust_of_speed, torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.models.thrust import ThrustCurve
@@ -49,7 +51,7 @@ class RigidMultirotor(System):
     """Attitude, position, velocity and body rate under the rotors' and an external wrench; `rigid_multirotor` makes it.
 
     rotors: where they are. rotor_input: what is known of them. weight: nominal, N; the process noise of lagging rotors goes
-    by it. curve: thrust of one rotor, for commands.
+    by it. curve: thrust of one rotor, for commands. residual: learned acceleration, of velocity (world) and body rate (body).
     """
 
     parameters: tuple[Parameter, ...]
@@ -57,6 +59,7 @@ class RigidMultirotor(System):
     rotor_input: RotorInput
     weight: float
     curve: ThrustCurve | None = None
+    residual: Residual | None = None
 
     @property
     def lags(self) -> bool:
@@ -100,23 +103,34 @@ class RigidMultirotor(System):
 
     def known_thrust(self, u: Values, p: Values) -> Float[Array, " rotors"]:
         """Thrust of each rotor in N as the inputs have it; gamma_c of commands."""
+        scale = p["thrust_scale"]
         if self.rotor_input == "rotor_thrust":
-            return u["rotor_thrust"]
+            return scale * u["rotor_thrust"]
         if self.rotor_input == "rotor_speed":
-            return thrust_of_speed(u["rotor_speed"], p["thrust_coefficient"])
+            return scale * thrust_of_speed(u["rotor_speed"], p["thrust_coefficient"])
         assert self.curve is not None
         voltage = u.get("battery_voltage")
         if voltage is not None:
             voltage = jnp.broadcast_to(voltage, (len(self.rotors),))
-        return p["thrust_scale"] * self.curve.collective(u["rotor_command"][:, None], voltage)
+        return scale * self.curve.collective(u["rotor_command"][:, None], voltage)
 
     def rotor_wrench(
         self, thrust: Float[Array, " rotors"], p: Values
     ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
         """Force in N and torque about the centre of mass in N m of the rotors at these thrusts (N), body frame."""
-        G = allocation(self.rotors, p["torque_ratio"], p["centre_of_mass"])
+        G = allocation(
+            self.rotors,
+            p["torque_ratio"],
+            p["centre_of_mass"],
+            arm_scale=p["arm_scale"],
+            tilt_scale=p["tilt_scale"],
+        )
         wrench = jnp.sum(G * thrust, axis=1)
         return wrench[:3], wrench[3:]
+
+    def regressors(self, x: Values, u: Values, p: Values) -> Values:
+        """States, and the thrust of each rotor in N."""
+        return {**x, "rotor_thrust": x["rotor_thrust"] if self.lags else self.known_thrust(u, p)}
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
         thrust, acceleration, turning = self._accelerations(x, u, p)
@@ -148,11 +162,24 @@ class RigidMultirotor(System):
     ) -> tuple[Float[Array, " rotors"], Float[Array, " 3"], Float[Array, " 3"]]:
         """Rotor thrusts in N, acceleration without gravity in m/s^2 (world), and omega' in rad/s^2 (body)."""
         thrust = x["rotor_thrust"] if self.lags else self.known_thrust(u, p)
+        force, torque = self.known_wrench(x, thrust, p)
+        return thrust, (force + p["force"]) / p["mass"], divided_by_inertia(torque + p["torque"], p)
+
+    def known_wrench(
+        self, x: Values, thrust: Float[Array, " rotors"], p: Values
+    ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
+        """What the model knows to act at these rotor thrusts (N), but for weight: force in N (world), torque in N m (body).
+
+        Rotors, drag, gyroscopic torque -omega x J omega, and the learned residual.
+        """
         force, torque = self.rotor_wrench(thrust, p)
         omega = x["body_rate"]
-        outer = rotations.rotate(x["attitude"], force) - p["drag"] * x["velocity"] + p["force"]
-        turning = torque + p["torque"] - gyroscopic(omega, p)
-        return thrust, outer / p["mass"], divided_by_inertia(turning, p)
+        outer = rotations.rotate(x["attitude"], force) - p["drag"] * x["velocity"]
+        turning = torque - gyroscopic(omega, p) - p["angular_drag"] * omega
+        if self.residual is None:
+            return outer, turning
+        phi = self.residual.rates({**x, "rotor_thrust": thrust})
+        return outer + p["mass"] * phi["velocity"], turning + angular_momentum(phi["body_rate"], p)
 
 
 def angular_momentum(omega: Float[Array, " 3"], p: Values) -> Float[Array, " 3"]:
@@ -233,7 +260,10 @@ def rigid_multirotor(airframe: Airframe, rotor_input: RotorInput = "rotor_thrust
         Parameter("torque_ratio", torque_ratio_of(airframe), unit="m"),
         Parameter("thrust_coefficient", number("thrust_coefficient", 0.0), unit="N s^2"),
         Parameter("thrust_scale", number("thrust_scale", 1.0)),
+        Parameter("arm_scale", 1.0),
+        Parameter("tilt_scale", 1.0),
         Parameter("drag", number("drag", 0.0), unit="N s/m"),
+        Parameter("angular_drag", number("angular_drag", 0.0), unit="N m s"),
         Parameter("motor_time_constant", number("motor_time_constant", _LAG), unit="s"),
     )
     curve = airframe.thrust_curve if rotor_input == "rotor_command" else None

@@ -5,7 +5,8 @@
 
 a_i is the unit axis along which rotor i pulls, r_i where it sits and c the centre of mass, all in the body frame; c_d is
 the rotor's torque per newton of thrust (m); k_i is -1 for a rotor that turns counter-clockwise about its axis, which
-drags the body the other way, and +1 for one that turns clockwise.
+drags the body the other way, and +1 for one that turns clockwise. For a frame whose geometry is not known well, all arms
+may be longer, and all tilt angles larger, than the airframe has them: r_i <- s_r r_i, and a_i from s_t times its angles.
 
 Equation 3 of the seed has the forces in the world frame and the torques in the body frame. Here G is in the body frame as
 a whole, and constant; whoever needs the force in the world rotates it.
@@ -28,27 +29,45 @@ def allocation(
     rotors: Sequence[Rotor],
     torque_ratio: Float[Array, ""] | float,
     centre_of_mass: Float[Array, " 3"] | Sequence[float] = (0.0, 0.0, 0.0),
+    *,
+    arm_scale: Float[Array, ""] | float = 1.0,
+    tilt_scale: Float[Array, ""] | float = 1.0,
 ) -> Float[Array, "6 rotors"]:
     """G: force (x, y, z) and torque about the centre of mass (x, y, z) per newton of each rotor's thrust, body frame (FLU).
 
-    torque_ratio: c_d, m. centre_of_mass: in the body frame, m. Raises AirframeError where there are no rotors.
+    torque_ratio: c_d, m. centre_of_mass: in the body frame, m. arm_scale: s_r, by which all positions are multiplied.
+    tilt_scale: s_t, by which all tilt angles are. Raises AirframeError where there are no rotors.
     """
     if not rotors:
         raise AirframeError(
             "no rotors to allocate: add one [[rotor]] a rotor to the airframe, with its position"
         )
-    axes = np.array([r.axis for r in rotors]).T
-    turning = np.array([-spin(r) for r in rotors])
-    levers = np.cross([r.position for r in rotors], axes.T).T
-    c = jnp.asarray(centre_of_mass, dtype=float)
-    shifted = jnp.stack(
+    axes = _tilted(rotors, tilt_scale)
+    r = jnp.asarray(arm_scale) * np.array([rotor.position for rotor in rotors]).T
+    lever = r - jnp.asarray(centre_of_mass, dtype=float)[:, None]
+    arms = jnp.stack(
         [
-            c[1] * axes[2] - c[2] * axes[1],
-            c[2] * axes[0] - c[0] * axes[2],
-            c[0] * axes[1] - c[1] * axes[0],
+            lever[1] * axes[2] - lever[2] * axes[1],
+            lever[2] * axes[0] - lever[0] * axes[2],
+            lever[0] * axes[1] - lever[1] * axes[0],
         ]
     )
-    return jnp.concatenate([jnp.asarray(axes), levers - shifted + torque_ratio * (turning * axes)])
+    turning = np.array([-spin(rotor) for rotor in rotors])
+    return jnp.concatenate([axes, arms + torque_ratio * (turning * axes)])
+
+
+def _tilted(rotors: Sequence[Rotor], scale: Float[Array, ""] | float) -> Float[Array, "3 rotors"]:
+    """The axes with all tilt angles multiplied by the scale: the inverse of `thrust_axis` for the angles, then itself."""
+    upright = np.array([math.copysign(1.0, rotor.axis[2]) for rotor in rotors])
+    azimuth = np.array([math.atan2(rotor.position[1], rotor.position[0]) for rotor in rotors])
+    c, s = np.cos(azimuth), np.sin(azimuth)
+    x, y, z = upright * np.array([rotor.axis for rotor in rotors]).T
+    about_arm = jnp.asarray(scale) * np.arctan2(s * x - c * y, z)
+    across_arm = jnp.asarray(scale) * np.arcsin(np.clip(c * x + s * y, -1.0, 1.0))
+    along = jnp.sin(across_arm)
+    side = -jnp.sin(about_arm) * jnp.cos(across_arm)
+    up = jnp.cos(about_arm) * jnp.cos(across_arm)
+    return jnp.asarray(upright) * jnp.stack([c * along - s * side, s * along + c * side, up])
 
 
 def spin(rotor: Rotor) -> int:

@@ -127,6 +127,10 @@ class System(ABC):
         measurements, learn little, and say OUT_OF_RANGE. By default it always can."""
         return True
 
+    def regressors(self, x: Values, u: Values, p: Values) -> Values:
+        """What a learned residual may depend on, by name: by default the states and the inputs."""
+        return {**u, **x}
+
     def derive(self, x: Values, p: Values) -> Values:
         """Further numbers by name that follow from states and parameters, to be reported with their uncertainty."""
         return {}

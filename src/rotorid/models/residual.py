@@ -1,0 +1,173 @@
+"""What physics leaves unexplained, as a learned acceleration (seed 001, eqs. 11, 16 and 29).
+
+    phi(z) = s (W_2 sigma(W_1 z + b_1) + b_2 + L z),     z = (inputs - mean) / scale
+
+for the rate of one block of the states; a residual has one such head a block. Vectors in the world frame may be turned into
+the body frame on the way in, and the rate back on the way out: what pushes a vehicle depends on how it moves through the air
+and on its rotors, not on where it points. L, where a head has one, is all that an error of thrust, geometry, mass or linear
+drag leaves, and goes on where there were no data; the hidden layer has what bends.
+
+A head knows where it was trained: the distance |V z| from the training inputs, in their own principal axes, over that of their
+edge. Beyond the edge its standard deviation grows by the size of what it learned.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from rotorid.geometry import rotations
+
+Values = Mapping[str, Float[Array, " ..."]]
+Weights = Mapping[str, Float[Array, " ..."]]
+"""Of a head, by name: W_1, b_1, W_2, b_2, L (linear heads), mean, scale, unit (s), V, edge, error, typical."""
+
+LEARNED = ("W_1", "b_1", "W_2", "b_2", "L")
+"""The weights that training changes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """A network with one hidden layer for the rate of one block of the states.
+
+    output: the block. inputs: blocks of states and inputs that it depends on. turned: those of them, and of the outputs, that
+    are world vectors and are seen in the body frame. attitude: the rotation that turns them. hidden: nodes. activation:
+    sigma. linear: whether there is L.
+    """
+
+    output: str
+    inputs: tuple[str, ...]
+    turned: tuple[str, ...] = ()
+    attitude: str = "attitude"
+    hidden: int = 64
+    activation: Literal["relu", "tanh"] = "relu"
+    linear: bool = False
+
+
+def inputs_of(head: Head, values: Values) -> Float[Array, " inputs"]:
+    """The inputs of a head, one after the other, before they are scaled."""
+    parts = [jnp.atleast_1d(values[name]) for name in head.inputs]
+    if head.turned:
+        to_body = rotations.inverse(values[head.attitude])
+        parts = [
+            rotations.rotate(to_body, part) if name in head.turned else part
+            for name, part in zip(head.inputs, parts, strict=True)
+        ]
+    return jnp.concatenate(parts)
+
+
+def rate(head: Head, weights: Weights, values: Values) -> Float[Array, " output"]:
+    """phi of a head in its block's unit per second."""
+    z = (inputs_of(head, values) - weights["mean"]) / weights["scale"]
+    h = _times(weights["W_1"], z) + weights["b_1"]
+    h = jnp.tanh(h) if head.activation == "tanh" else jnp.maximum(h, 0.0)
+    out = _times(weights["W_2"], h) + weights["b_2"]
+    if head.linear:
+        out = out + _times(weights["L"], z)
+    out = weights["unit"] * out
+    return rotations.rotate(values[head.attitude], out) if head.output in head.turned else out
+
+
+def beyond(head: Head, weights: Weights, values: Values) -> Float[Array, ""]:
+    """How far outside its training inputs a head is asked: 0 inside, 1 at twice the distance of their edge."""
+    z = (inputs_of(head, values) - weights["mean"]) / weights["scale"]
+    v = _times(weights["V"], z)
+    distance = jnp.sqrt(jnp.sum(v * v) + 1e-12) / weights["edge"]
+    return jnp.maximum(distance - 1.0, 0.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Residual:
+    """A learned residual; equal to another where all its numbers are, so that a System may hold it.
+
+    heads, weights: one of each per block.
+    """
+
+    heads: tuple[Head, ...]
+    weights: tuple[Mapping[str, np.ndarray], ...]
+
+    def rates(self, values: Values) -> dict[str, Float[Array, " ..."]]:
+        """phi of each block, in its unit per second. values: states and inputs by name."""
+        return {head.output: rate(head, w, values) for head, w in self._parts()}
+
+    def beyond(self, values: Values) -> Float[Array, ""]:
+        """How far outside its training the residual is asked: 0 inside, 1 at twice the distance of the edge."""
+        return jnp.max(jnp.stack([beyond(head, w, values) for head, w in self._parts()]))
+
+    def std(self, values: Values) -> dict[str, Float[Array, " ..."]]:
+        """Standard deviation of phi of each block, in its unit per second, in the frame in which the head works (body for a
+        turned output): the error on flights held out, and beyond the training's edge as much as was learned."""
+        found = {}
+        for head, w in self._parts():
+            outside = beyond(head, w, values) * w["typical"]
+            found[head.output] = jnp.sqrt(w["error"] ** 2 + outside**2)
+        return found
+
+    def _parts(self) -> list[tuple[Head, dict[str, Float[Array, " ..."]]]]:
+        as_arrays = [{name: jnp.asarray(v) for name, v in w.items()} for w in self.weights]
+        return list(zip(self.heads, as_arrays, strict=True))
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all its numbers."""
+        found = hashlib.sha256(repr(self.heads).encode())
+        for weights in self.weights:
+            for name in sorted(weights):
+                value = np.ascontiguousarray(weights[name])
+                found.update(f"{name}{value.dtype}{value.shape}".encode())
+                found.update(value.tobytes())
+        return found.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Residual) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def initial_weights(head: Head, inputs: int, outputs: int, key: jax.Array) -> dict[str, Float[Array, " ..."]]:
+    """The learned weights before training: He's for the hidden layer, and 0 after it, so that phi is 0."""
+    found = {
+        "W_1": jnp.sqrt(2.0 / inputs) * jax.random.normal(key, (head.hidden, inputs)),
+        "b_1": jnp.zeros(head.hidden),
+        "W_2": jnp.zeros((outputs, head.hidden)),
+        "b_2": jnp.zeros(outputs),
+    }
+    return found | ({"L": jnp.zeros((outputs, inputs))} if head.linear else {})
+
+
+def scaled_to(
+    inputs: Float[np.ndarray, "n inputs"], size: Sequence[float] | Float[np.ndarray, " outputs"]
+) -> dict[str, np.ndarray]:
+    """What a head keeps of its training inputs: their mean and scale, principal axes and edge.
+
+    size: what phi is expected to be like, in the unit of the output per second.
+    """
+    mean, scale = inputs.mean(axis=0), inputs.std(axis=0)
+    scale = np.where(scale > 1e-9 * (1.0 + np.abs(mean)), scale, 1.0)
+    z = (inputs - mean) / scale
+    spread, axes = np.linalg.eigh(np.cov(z.T).reshape(len(mean), len(mean)))
+    V = axes.T / np.sqrt(np.maximum(spread, _LEAST_SPREAD * spread.max()))[:, None]
+    distance = np.linalg.norm(z @ V.T, axis=1)
+    edge = np.quantile(distance, _EDGE)
+    zero = np.zeros(len(size))
+    return {
+        "mean": mean, "scale": scale, "unit": np.asarray(size, dtype=float),
+        "V": V, "edge": np.asarray(edge), "error": zero, "typical": zero,
+    }  # fmt: skip
+
+
+_EDGE = 0.999  # share of the training inputs that lie inside the edge
+_LEAST_SPREAD = 1e-4  # of an axis over the widest one's: below it, inputs that never moved would shout at the least of noise
+
+
+def _times(matrix: Float[Array, "rows columns"], vector: Float[Array, " columns"]) -> Float[Array, " rows"]:
+    return matrix @ vector
