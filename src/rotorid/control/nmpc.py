@@ -3,7 +3,7 @@
 Over a horizon of N steps of dt seconds, from the present state x_0,
 
     minimise    sum_k  | x_k [-] xref_k |^2_W  +  | u_k - uref_k |^2_V       (the last state weighs more)
-    subject to  x_{k+1} = step(x_k, u_k),    lower <= u_k <= upper
+    subject to  x_{k+1} = step(x_k, u_k),    lower <= u_k <= upper,    and, where asked for, bounds on x_1 to x_N
 
 by multiple shooting. Each iteration is a Gauss-Newton step of sequential quadratic programming in the tangent
 spaces, x_k <- x_k [+] dx_k, so that a rotation takes three unknowns and stays a rotation. The quadratic
@@ -53,8 +53,10 @@ class NMPC:
     """A controller of a System: a pure function of state, references and the last plan.
 
     horizon: number of steps N. dt: length of a step, s. state_weights, input_weights: by block name.
-    input_bounds: by input block, lower and upper in its unit. terminal: factor on the weights of the last
-    state. parameters: values that differ from the System's priors; the controller knows no others.
+    input_bounds: by input block, lower and upper in its unit. state_bounds: by state block, which is no
+    rotation; they are hard, and hold from x_1 on, so that a start a little outside is brought back at once, as
+    far as the inputs can do that within one step. terminal: factor on the weights of the last state.
+    parameters: values that differ from the System's priors; the controller knows no others.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class NMPC:
         state_weights: Weights,
         input_weights: Weights,
         input_bounds: Mapping[str, tuple[float, float]],
+        state_bounds: Mapping[str, tuple[float, float]] | None = None,
         terminal: float = 5.0,
         parameters: Mapping[str, float | tuple[float, ...]] | None = None,
     ) -> None:
@@ -80,9 +83,10 @@ class NMPC:
         for name, limits in input_bounds.items():
             bounds[_slice(system.inputs, name, "input_bounds")] = limits
         self.lower, self.upper = bounds.T
+        _check_state_bounds(system.states, state_bounds or {})
         self._move_on = shooting.move_on(system.states, system.inputs.size, horizon)
         self._iterate = shooting.iteration(
-            system, horizon, dt, W, V, terminal, bounds, dict(parameters or {})
+            system, horizon, dt, W, V, terminal, bounds, dict(parameters or {}), dict(state_bounds or {})
         )
 
     def guess(
@@ -151,6 +155,17 @@ def _slice(space: Space, name: str, argument: str) -> slice:
     if name not in space:
         raise SettingError(f"{argument}: no block {name!r} (there are {', '.join(space)})")
     return space.tangent[name]
+
+
+def _check_state_bounds(space: Space, bounds: Mapping[str, tuple[float, float]]) -> None:
+    for name, (lower, upper) in bounds.items():
+        _slice(space, name, "state_bounds")
+        if space[name].rotation:
+            raise SettingError(f"state_bounds: {name!r} is a rotation, which has none; bound another block")
+        if not lower < upper:
+            raise SettingError(
+                f"state_bounds: {name!r} from {lower:g} to {upper:g}; give the lower one first"
+            )
 
 
 def _weights(space: Space, weights: Weights, argument: str) -> Float64[np.ndarray, " dim"]:

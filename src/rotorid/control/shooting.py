@@ -1,7 +1,8 @@
 """One Gauss-Newton iteration of multiple shooting on a manifold, as a CasADi function: the engine of `nmpc`.
 
 The quadratic program in the tangents (du_0, dx_1, du_1, ..., dx_N) has the cost J^T W J of every stage, the gaps
-dx_{k+1} = A_k dx_k + B_k du_k + d_k, and bounds on the inputs. HPIPM solves it stage by stage.
+dx_{k+1} = A_k dx_k + B_k du_k + d_k, and bounds on the inputs, and on state blocks where asked for. HPIPM solves it stage
+by stage.
 """
 
 from __future__ import annotations
@@ -82,12 +83,14 @@ def iteration(
     terminal: float,
     bounds: np.ndarray,
     parameters: Mapping[str, Any],
+    state_bounds: Mapping[str, tuple[float, float]],
 ) -> ca.Function:
     """One iteration: (states, inputs, reference states, reference inputs) -> (states, inputs, multipliers).
 
     W, V: weights of the states' and inputs' tangent dimensions. terminal: factor on W at the last state.
-    bounds: lower and upper of each input. All stages are evaluated by one function, and their nonzeros, laid
-    one after the other, are those of the program's matrices in CasADi's order (by columns).
+    bounds: lower and upper of each input. state_bounds: of the vector blocks named, in x_1 to x_N. All stages are
+    evaluated by one function, and their nonzeros, laid one after the other, are those of the program's matrices
+    in CasADi's order (by columns).
     """
     space, n, m = system.states, system.states.dim, system.inputs.size
     stage = _stage(system, dt, W, V, parameters)
@@ -112,14 +115,15 @@ def iteration(
     g = ca.vertcat(ca.vec(gradient)[n:], terminal * last_gradient)
     lower, upper = (ca.vec(limit - inputs) for limit in (ca.DM(bounds[:, 0]), ca.DM(bounds[:, 1])))
     free = ca.DM.ones(n, N) * FREE
+    lowest, highest = _limits(space, state_bounds, states[:, 1:], -free, free)
     solution = _solver(A, H, N, n, m)(
         h=ca.sparsity_cast(h, H),
         g=g,
         a=ca.sparsity_cast(a, A),
         lba=-ca.vec(gap),
         uba=-ca.vec(gap),
-        lbx=ca.vec(ca.vertcat(ca.reshape(lower, m, N), -free)),
-        ubx=ca.vec(ca.vertcat(ca.reshape(upper, m, N), free)),
+        lbx=ca.vec(ca.vertcat(ca.reshape(lower, m, N), lowest)),
+        ubx=ca.vec(ca.vertcat(ca.reshape(upper, m, N), highest)),
         x0=ca.DM(np.full(N * (n + m), _TINY)),
         lam_x0=ca.DM(np.full(N * (n + m), _TINY)),
         lam_a0=ca.DM(np.full(N * n, _TINY)),
@@ -136,6 +140,23 @@ def iteration(
             solution["lam_a"],
         ],
     )
+
+
+def _limits(
+    space: Space,
+    state_bounds: Mapping[str, tuple[float, float]],
+    states: ca.MX,
+    lowest: ca.DM,
+    highest: ca.DM,
+) -> tuple[Any, Any]:
+    """Bounds of the states' steps, one column a stage: what is left to the bound of a block, else `lowest` and `highest`."""
+    if not state_bounds:
+        return lowest, highest
+    down, up = ca.MX(lowest), ca.MX(highest)
+    for name, (lower, upper) in state_bounds.items():
+        down[space.tangent[name], :] = lower - states[space.stored[name], :]
+        up[space.tangent[name], :] = upper - states[space.stored[name], :]
+    return down, up
 
 
 def compiled(function: ca.Function) -> ca.Function:

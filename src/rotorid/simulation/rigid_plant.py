@@ -1,0 +1,102 @@
+"""The rigid multirotor as a plant: what it does within a row, under held rotor speeds and a held external wrench.
+
+    x_{k+1} = RK4(x_k, Omega_k, w_k),    y_{k+1} = h(x_{k+1}, Omega_k, w_k)
+
+the same `RigidMultirotor` that the estimators use, traced to CasADi and compiled to C, where there is a compiler. All its
+parameters are inputs, so that one compiled function serves every vehicle with the same rotors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import casadi as ca
+import jax
+import numpy as np
+from jaxtyping import Float64
+
+from rotorid.control.shooting import compiled
+from rotorid.errors import SettingError
+from rotorid.export.casadi import to_casadi
+from rotorid.models.rigid_multirotor import RigidMultirotor
+from rotorid.models.system import parameter_values
+from rotorid.numerics import integrators
+
+WRENCH = ("force", "torque")
+"""Parameters of the System that the wrench of a row replaces."""
+
+
+def plant_parameters(
+    system: RigidMultirotor, override: Mapping[str, float | tuple[float, ...]]
+) -> Float64[np.ndarray, " numbers"]:
+    """The System's prior means, some of them replaced, as the plant's functions take them.
+
+    Raises SettingError where a name is unknown or a shape wrong, or where it is the wrench.
+    """
+    for name, value in override.items():
+        expected = np.shape(system.parameter(name).value)
+        if name in WRENCH:
+            raise SettingError(
+                f"parameters: {name!r} is the external wrench, which the scenario gives; leave it out"
+            )
+        if np.shape(value) != expected:
+            raise SettingError(
+                f"parameters: {name!r} needs {expected[0] if expected else 1} numbers, not {value!r}"
+            )
+        if not np.isfinite(value).all():
+            raise SettingError(f"parameters: {name!r} is {value!r}; it must be finite")
+    with jax.enable_x64(True):
+        values = parameter_values(system, **override)
+        return np.concatenate([np.ravel(values[n]) for n in places(system)])
+
+
+@functools.cache
+def interval(system: RigidMultirotor, step: float, steps: int) -> ca.Function:
+    """(x, u, wrench, parameters) -> x after that many Runge-Kutta steps of `step` s, with u and wrench held."""
+    space = system.states
+
+    def after(x, u, wrench, numbers):
+        p = _named(system, numbers, wrench)
+        rate = lambda x: space.pack_tangent(  # noqa: E731
+            system.dynamics(space.unpack(x), system.inputs.unpack(u), p)
+        )
+        for _ in range(steps):
+            x = integrators.step(space, rate, x, step)
+        return x
+
+    return compiled(to_casadi(after, *_examples(system), name="interval"))
+
+
+@functools.cache
+def measured(system: RigidMultirotor) -> ca.Function:
+    """(x, u, wrench, parameters) -> the System's outputs, packed."""
+
+    def outputs(x, u, wrench, numbers):
+        p = _named(system, numbers, wrench)
+        return system.outputs.pack(system.observe(system.states.unpack(x), system.inputs.unpack(u), p))
+
+    return compiled(to_casadi(outputs, *_examples(system), name="measured"))
+
+
+def places(system: RigidMultirotor) -> dict[str, slice]:
+    """Where each parameter but the wrench lies among the numbers."""
+    found, start = {}, 0
+    for parameter in system.parameters:
+        if parameter.name not in WRENCH:
+            found[parameter.name] = slice(start, start + len(parameter.values))
+            start += len(parameter.values)
+    return found
+
+
+def _named(system, numbers, wrench):
+    p = {"force": wrench[:3], "torque": wrench[3:]}
+    for name, place in places(system).items():
+        p[name] = numbers[place] if isinstance(system.parameter(name).value, tuple) else numbers[place.start]
+    return p
+
+
+def _examples(system: RigidMultirotor) -> tuple[np.ndarray, ...]:
+    numbers = sum(place.stop - place.start for place in places(system).values())
+    x = np.array(system.states.initial())
+    return x, np.ones(system.inputs.size), np.zeros(6), np.ones(numbers)
