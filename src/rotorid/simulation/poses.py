@@ -68,12 +68,12 @@ def hovering(
 def lemniscate(
     vehicle: RigidMultirotor, bounds: tuple[float, float], rng: np.random.Generator
 ) -> PoseReference:
-    """A lemniscate in space, half as long as 1.5 to 4 m, with a constant attitude or a slowly varying one.
+    """A lemniscate in space, half as long as 0.75 to 2.5 m, with a constant attitude or a slowly varying one.
 
     It begins with a second at rest. bounds: thrust of a rotor, N; its thrusts come to 0.4 to 0.85 of the way there.
     Raises AirframeError where the rotors cannot push in all directions.
     """
-    place, size, effort = _place(rng), rng.uniform(1.5, 4.0), rng.uniform(0.4, 0.85)
+    place, size, effort = _place(rng), rng.uniform(0.75, 2.5), rng.uniform(0.4, 0.85)
     R = _any_rotation(rng)
     euler = _Euler(rng, sways=rng.random() < 0.5)
     part, slow, side = rng.uniform(0.0, 0.4), rng.uniform(0.5, 1.0), rng.choice([-1.0, 1.0])
