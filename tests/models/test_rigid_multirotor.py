@@ -232,7 +232,7 @@ def test_commands_are_followed_with_the_motor_lag():
     [
         (dataclasses.replace(QUADROTOR, rotors=()), "rotor_thrust", r"no \[\[rotor\]\]"),
         (HEXAROTOR, "rotor_command", r"no \[thrust_curve\]"),
-        (load_airframe("px4-sih-quad"), "rotor_thrust", r"no \[torque_ratio\]"),
+        (load_airframe("ardupilot-sitl-x"), "rotor_thrust", r"no \[torque_ratio\]"),
         (load_airframe("px4-sih-quad"), "rotor_speed", r"no \[thrust_coefficient\]"),
     ],
 )

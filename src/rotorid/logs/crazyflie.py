@@ -140,6 +140,11 @@ _CANDIDATES: Final[dict[str, tuple[_Candidate, ...]]] = {
         _Candidate(("ctrlLee.thrustSi",), _SAME, "ctrlLee.thrustSi, N, as commanded"),
         _Candidate(("ctrlLee.thrustSI",), _SAME, "ctrlLee.thrustSI, N, as commanded"),
     ),
+    "control_torque": (
+        _Candidate(
+            _named("ctrlLee", "torquex torquey torquez"), _SAME, "ctrlLee.torquex/y/z, N m, as commanded"
+        ),
+    ),
     "collective_command": (
         _Candidate(("stabilizer.thrust",), _scaled(1 / _FULL_PWM), "stabilizer.thrust / 65535"),
         _Candidate(("controller.cmd_thrust",), _scaled(1 / _FULL_PWM), "controller.cmd_thrust / 65535"),

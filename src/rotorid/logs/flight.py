@@ -37,6 +37,7 @@ KINDS: Final[Mapping[str, SignalKind]] = {
     "body_rate": SignalKind("rad/s", "body", _XYZ, "angular velocity"),
     "specific_force": SignalKind("m/s^2", "body", _XYZ, "what an accelerometer measures"),
     "thrust": SignalKind("N", "body z", ("",), "collective thrust"),
+    "control_torque": SignalKind("N m", "body", _XYZ, "torque that the controller asks of the rotors"),
     "collective_command": SignalKind("1", "body z", ("",), "collective thrust command, 0 to 1"),
     "rotor_speed": SignalKind("rad/s", "rotor", None, "rotor speed"),
     "rotor_command": SignalKind("1", "rotor", None, "normalised rotor command, 0 to 1"),

@@ -1,0 +1,57 @@
+"""From the thrust and torque that a controller asks for to the thrusts of the rotors that give them.
+
+    gamma_c = G_4^+ (f_z, tau_x, tau_y, tau_z),        gamma' = (gamma_c - gamma) / tau_m
+
+G_4 are four rows of the allocation (see `rotors`); where there are more than four rotors, gamma_c is the least such vector. The
+motors follow with the airframe's lag, which is solved exactly for a command held from its stamp to the next.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from rotorid.errors import AirframeError
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.airframe import Airframe
+from rotorid.models.rotors import allocation, torque_ratio_of
+
+_ROWS: Final = (2, 3, 4, 5)  # f_z and the torque
+_LEAST: Final = 1e-6  # of the largest singular value
+
+
+def with_asked_thrusts(flight: Flight, airframe: Airframe) -> Flight:
+    """A flight with the thrust in N of each rotor by what its controller asked for, `thrust` and `control_torque`; as it is
+    where it lacks these, or knows its rotors.
+
+    Raises AirframeError where the airframe's rotors cannot give a torque about each axis.
+    """
+    known = any(n in flight for n in ("rotor_thrust", "rotor_speed", "rotor_command"))
+    if known or "thrust" not in flight or "control_torque" not in flight or not airframe.rotors:
+        return flight
+    G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[list(_ROWS)]
+    sizes = np.linalg.svd(G, compute_uv=False)
+    if len(sizes) < len(_ROWS) or sizes[-1] < _LEAST * sizes[0]:
+        raise AirframeError(
+            f"{airframe.source}: its rotors give no torque about each axis; check [[rotor]] positions and directions"
+        )
+    thrust, torque = flight["thrust"], flight["control_torque"]
+    at = np.stack([np.interp(thrust.times, torque.times, column) for column in torque.values.T], axis=1)
+    asked = np.concatenate([thrust.values, at], axis=1) @ np.linalg.pinv(G).T
+    lag = airframe.get("motor_time_constant")
+    values = asked if lag is None else _lagged(thrust.times, asked, lag.number)
+    source = f"{thrust.source}, and {torque.source}, by the rotors of {airframe.source}"
+    return flight.with_signals(Signal("rotor_thrust", thrust.times, values, source))
+
+
+def _lagged(times: np.ndarray, asked: np.ndarray, lag: float) -> np.ndarray:
+    """Mean thrust over the time that each row acts for, behind a first-order lag (s) that begins settled."""
+    step = np.diff(times, append=times[-1] + (times[-1] - times[-2] if len(times) > 1 else 0.0))
+    thrust, found = asked[0], np.empty_like(asked)
+    for k, (target, h) in enumerate(zip(asked, step, strict=True)):
+        left = np.exp(-h / lag)
+        gone = (1.0 - left) * lag / h if h > 0 else 1.0
+        found[k] = target + (thrust - target) * gone
+        thrust = target + (thrust - target) * left
+    return found

@@ -1,0 +1,213 @@
+"""Pushes on the vehicle: when, how strong, which way, and where.
+
+An observer low-passes the wrench with its gain K, w^' = K (w - w^). The impulse of a stretch is exact for all that,
+
+    integral of w dt = integral of w^ dt + (w^(end) - w^(start)) / K,
+
+and w^ + w^' / K, over a window of 1/K, gives back when a push began and ended: where it first and last pulls along its mean
+direction with a quarter of its strength. What is steady through the flight is taken off first: a mass that is wrong by 5 %
+is an offset, no push.
+
+The wrench alone cannot tell a contact from a gust or from a load that was picked up: an event is any force or torque that
+comes and goes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.results.contact_detection import Baseline, baseline, detect, shrunk
+from rotorid.results.contact_point import Box, LineOfAction, box_around, line_of_action
+from rotorid.results.wrench import COMPONENTS, WrenchTrack
+
+_SHARE: Final = 0.25  # of its strength, from which on a push has begun
+_CLEAR: Final = 3.0  # standard deviations of the wrench, likewise
+_SIGNIFICANT: Final = 1.96
+
+Triple = tuple[float, float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contact:
+    """A force or torque that came and went.
+
+    start, end: s from the start of the flight. impulse: N s, world. force: mean, N, world; strength: its magnitude; direction:
+    its unit vector, world, known to direction_std rad. peak: largest magnitude of the force, N, at peak_time s. torque: mean,
+    N m, body. line: where the force acts, None where it is not determined; line_unknown: why. All without the flight's offset,
+    each with its standard deviation.
+    """
+
+    start: float
+    end: float
+    impulse: Triple
+    impulse_std: Triple
+    force: Triple
+    force_std: Triple
+    strength: float
+    strength_std: float
+    direction: Triple
+    direction_std: float
+    peak: float
+    peak_std: float
+    peak_time: float
+    torque: Triple
+    torque_std: Triple
+    line: LineOfAction | None
+    line_unknown: str
+
+    @property
+    def duration(self) -> float:
+        """s."""
+        return self.end - self.start
+
+
+@dataclasses.dataclass(frozen=True)
+class Offset:
+    """What is steady in one component of the wrench, N or N m. significant: outside of its 95 % band. cause: the parameter that
+    makes most of its std, "" where none does."""
+
+    value: float
+    std: float
+    unit: str
+    significant: bool
+    cause: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Contacts:
+    """Events in order of time, the steady offset by component, and the box that lines of action are cut with."""
+
+    events: tuple[Contact, ...]
+    offsets: dict[str, Offset]
+    box: Box
+
+
+def contacts(found: WrenchTrack) -> Contacts:
+    """The pushes in a wrench."""
+    steady = baseline(found)
+    centre = next(p.values for p in found.system.parameters if p.name == "centre_of_mass")
+    box = box_around(found.system.rotors, centre)
+    offsets = {}
+    for k, name in enumerate(COMPONENTS):
+        value, std = float(steady.offset[k]), float(steady.offset_std[k])
+        unit = found.track.quantities[name].unit
+        offsets[name] = Offset(value, std, unit, abs(value) > _SIGNIFICANT * std, found.spread.cause_of(k))
+    events = tuple(_contact(found, steady, box, a, b) for a, b in detect(found, steady))
+    return Contacts(events, offsets, box)
+
+
+def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: int) -> Contact:
+    """What the rows from first to last tell."""
+    e = found.wrench - steady.offset
+    lag = 0.0 if found.track.estimator == "ekf" else 1.0 / found.gain
+    rows = slice(first, last + 1)
+    begin, end = _extent(found, steady, e, lag, first, last)
+    pushing = slice(begin, end + 1)
+    start, stop = float(found.t[begin]), float(found.t[end])
+    duration = max(stop - start, 1e-3)
+    a, b = (int(np.searchsorted(found.t, at)) for at in (start - 0.5 * lag, stop + 0.5 * lag))
+    b = min(b, len(found.t) - 1)
+    impulse = np.trapezoid(e[a : b + 1], found.t[a : b + 1], axis=0) + lag * (e[b] - e[a])
+
+    mean = impulse / duration
+    noise = shrunk(duration, found.gain)
+    of_noise = np.median(found.covariance[pushing], axis=0) * noise**2
+    of_parameters = np.mean(steady.errors[pushing], axis=0)
+    covariance = of_noise + of_parameters @ of_parameters.T
+    std = np.sqrt(np.diag(covariance))
+
+    strength = float(np.linalg.norm(mean[:3]))
+    direction = mean[:3] / max(strength, 1e-300)
+    strength_std = float(np.sqrt(direction @ covariance[:3, :3] @ direction))
+    across = max(float(np.trace(covariance[:3, :3])) - strength_std**2, 0.0)
+    sizes = np.linalg.norm(e[rows, :3], axis=1)
+    top = first + int(np.argmax(sizes))
+    line = _line(found, steady, e, pushing, of_noise, box)
+    return Contact(
+        start=start,
+        end=stop,
+        impulse=_triple(impulse[:3]),
+        impulse_std=_triple(std[:3] * duration),
+        force=_triple(mean[:3]),
+        force_std=_triple(std[:3]),
+        strength=strength,
+        strength_std=strength_std,
+        direction=_triple(direction),
+        direction_std=float(np.sqrt(0.5 * across)) / max(strength, 1e-300),
+        peak=float(sizes.max()),
+        peak_std=_std_along(found, steady, top, e[top, :3]),
+        peak_time=float(found.t[top]),
+        torque=_triple(mean[3:]),
+        torque_std=_triple(std[3:]),
+        line=line if isinstance(line, LineOfAction) else None,
+        line_unknown="" if isinstance(line, LineOfAction) else line,
+    )
+
+
+def _extent(
+    found: WrenchTrack, steady: Baseline, e: Float[np.ndarray, "n 6"], lag: float, first: int, last: int
+) -> tuple[int, int]:
+    """First and last row at which the wrench itself, without the observer's lag, is there."""
+    t = found.t
+    half = 3 * int(np.argmax(np.mean(steady.score[first : last + 1], axis=0)))
+    part = slice(half, half + 3)
+    mean = np.mean(e[first : last + 1, part], axis=0)
+    direction = mean / max(float(np.linalg.norm(mean)), 1e-300)
+    early = int(np.searchsorted(t, t[first] - lag))
+    rows = np.arange(early, last + 1)
+    along = e[:, part] @ direction
+    if lag > 0.0:
+        now = np.interp(t[rows], t, along)
+        before, after = np.interp(t[rows] - 0.5 * lag, t, along), np.interp(t[rows] + 0.5 * lag, t, along)
+        along_there = now + after - before
+    else:
+        along_there = along[rows]
+    middle = (first + last) // 2
+    noise = np.sqrt(direction @ found.covariance[middle, part, part] @ direction)
+    level = max(_SHARE * float(np.percentile(along_there, 90)), _CLEAR * float(noise))
+    there = np.flatnonzero(along_there > level)
+    if len(there) < 2:
+        return first, last
+    return int(rows[there[0]]), int(rows[there[-1]])
+
+
+def _line(
+    found: WrenchTrack,
+    steady: Baseline,
+    e: Float[np.ndarray, "n 6"],
+    rows: slice,
+    of_noise: Float[np.ndarray, "6 6"],
+    box: Box,
+) -> LineOfAction | str:
+    """The line of action of the mean wrench in body axes."""
+    R = _matrices(found.attitude[rows])
+    force = np.mean(np.einsum("nji,nj->ni", R, e[rows, :3]), axis=0)
+    torque = np.mean(e[rows, 3:], axis=0)
+    turned = np.einsum("nji,njc->nic", R, steady.errors[rows, :3])
+    of_parameters = np.concatenate([turned, steady.errors[rows, 3:]], axis=1).mean(axis=0)
+    Q = np.eye(6)
+    Q[:3, :3] = R[len(R) // 2].T
+    return line_of_action(force, torque, Q @ of_noise @ Q.T + of_parameters @ of_parameters.T, box)
+
+
+def _std_along(found: WrenchTrack, steady: Baseline, row: int, force: Float[np.ndarray, " 3"]) -> float:
+    """Standard deviation of the magnitude of a force at one row."""
+    direction = force / max(float(np.linalg.norm(force)), 1e-300)
+    apart = direction @ steady.errors[row, :3]
+    own = direction @ found.covariance[row, :3, :3] @ direction
+    return float(np.sqrt(own + apart @ apart))
+
+
+def _matrices(q: Float[np.ndarray, "n 4"]) -> Float[np.ndarray, "n 3 3"]:
+    """Rotation matrices, body to world, of unit quaternions."""
+    from scipy.spatial.transform import Rotation
+
+    return Rotation.from_quat(q[:, [1, 2, 3, 0]]).as_matrix()
+
+
+def _triple(v: Float[np.ndarray, " 3"]) -> Triple:
+    return (float(v[0]), float(v[1]), float(v[2]))

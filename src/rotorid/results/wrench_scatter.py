@@ -1,0 +1,98 @@
+"""How much an observed wrench scatters in its flight, against what the assumed noise would make of it.
+
+The noises that the System assumes are those of a poor estimate of position and velocity; they stand for the model's errors
+too. Many autopilots do better by far, and some models worse. So the covariance P of the noise is scaled, of the force and of
+the torque each by one number c for the flight: the upper quartile of what blocks of 10 s show. Of a block, c is the least for
+which
+
+    median and upper quartile of e^T (c P + D D^T)^-1 e  are at most those of chi-square with 3 degrees of freedom
+    c >= variance of the normalised innovations
+
+e is the wrench less its median over the block, D what the parameters' errors add less their median. Pushes during a quarter
+of the time, and slow changes (wind, a load) leave c as it is; throughout gusts, or by a poor model, c grows, and the band with
+it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from rotorid.estimators.base import Health
+
+GAP: Final = 0.5
+"""s between two rows over which nothing is known."""
+
+_SETTLING: Final = 5.0  # time constants of the observer
+_BLOCK: Final = 10.0  # s
+_OF_BLOCKS: Final = 75  # percentile
+_FEWEST: Final = 20  # rows of a block
+_PERCENTILES: Final = (50, 75)
+_CHI_SQUARE: Final = (2.366, 4.108)  # at these percentiles, with 3 degrees of freedom
+_LEAST, _MOST = 1e-6, 1e6
+_HALVINGS: Final = 24
+_UNUSABLE: Final = (Health.NO_INFORMATION, Health.RECOVERING, Health.DIVERGED)
+
+
+def usable(
+    t: Float[np.ndarray, " n"],
+    wrench: Float[np.ndarray, "n 6"],
+    health: Int[np.ndarray, " n"],
+    gain: float,
+) -> Bool[np.ndarray, " n"]:
+    """Rows whose wrench counts: not those of an observer that knows nothing yet, begins anew, or has just begun.
+
+    All of them where none would be left. t: s; gain: of the observer, 1/s.
+    """
+    fine = ~np.isin(health, _UNUSABLE) & np.isfinite(wrench).all(axis=1)
+    starts = np.concatenate([[True], (np.diff(t) > GAP) | ~fine[:-1]])
+    began = t[np.maximum.accumulate(np.where(starts, np.arange(len(t)), 0))]
+    rows = fine & (t >= began + _SETTLING / gain)
+    return rows if rows.any() else np.ones(len(t), bool)
+
+
+def scatter(
+    t: Float[np.ndarray, " n"],
+    wrench: Float[np.ndarray, "n k"],
+    P: Float[np.ndarray, "n k k"],
+    errors: Float[np.ndarray, "n k causes"],
+    normalised: Float[np.ndarray, "n k"],
+) -> float:
+    """c for one half of the wrench. t: s; rows that count alone. errors: of the parameters. normalised: innovations over their
+    standard deviations, NaN where nothing was measured."""
+    count = max(1, round(float(t[-1] - t[0]) / _BLOCK))
+    block = np.minimum((t - t[0]) / max(float(t[-1] - t[0]), 1e-9) * count, count - 1).astype(int)
+    parts = [rows for k in range(count) if (rows := np.flatnonzero(block == k)).size >= _FEWEST]
+    parts = parts or [np.arange(len(t))]
+    found = [_of_block(wrench[rows], P[rows], errors[rows], normalised[rows]) for rows in parts]
+    return float(np.percentile(found, _OF_BLOCKS))
+
+
+def _of_block(wrench: np.ndarray, P: np.ndarray, errors: np.ndarray, normalised: np.ndarray) -> float:
+    e, D = wrench - np.median(wrench, axis=0), errors - np.median(errors, axis=0)
+    apart = D @ D.transpose(0, 2, 1)
+    low, high = np.log(_LEAST), np.log(_MOST)
+    seen = normalised[np.isfinite(normalised).all(axis=1)]
+    if len(seen):
+        spread = 1.4826 * np.median(np.abs(seen - np.median(seen, axis=0)), axis=0)
+        low = float(np.log(np.clip(np.max(spread) ** 2, _LEAST, _MOST)))
+
+    def fits(log_c: float) -> bool:
+        square = squares(e, np.exp(log_c) * P + apart)
+        return all(
+            np.percentile(square, p) <= most for p, most in zip(_PERCENTILES, _CHI_SQUARE, strict=True)
+        )
+
+    if fits(low):
+        return float(np.exp(low))
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return float(np.exp(high))
+
+
+def squares(e: Float[np.ndarray, "n k"], S: Float[np.ndarray, "n k k"]) -> Float[np.ndarray, " n"]:
+    """e^T S^-1 e of each row."""
+    return np.einsum("ni,ni->n", e, np.linalg.solve(S, e[..., None])[..., 0])

@@ -1,0 +1,196 @@
+"""What the parameters' own uncertainty makes of an observed wrench, to first order.
+
+An observer finds the wrench that explains the motion under the model,
+
+    f(theta) = m (a - a_0(theta)),        tau(theta) = J (omega' - omega'_0(theta)),
+
+a_0 and omega'_0 being the accelerations that the System has without a wrench, a and omega' those that were flown. With
+the latter held, one standard deviation of each parameter moves the wrench by d(f, tau) / d theta_j std_j: (a + g) dm of the
+mass, -R f_a ds / s of a thrust scale, v dk of the drag. The observer low-passes that with its gain as it does the wrench.
+Such an error is one number for the whole flight: it does not average out.
+
+Beside the airframe's parameters three things are taken as uncertain that no log tells: how far the measured attitude is off
+(by the noise that the System assumes for it), how well each rotor is made and mounted, and, where the accelerometer is used,
+its bias.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from rotorid.geometry import rotations
+from rotorid.models.airframe import Airframe
+from rotorid.models.rigid_multirotor import RigidMultirotor, inertia_matrix
+from rotorid.models.system import GRAVITY, Values
+from rotorid.signals.samples import Samples
+
+ACCELEROMETER_BIAS: Final = 0.1
+"""Standard deviation of what an accelerometer's calibration leaves, m/s^2."""
+
+ROTOR: Final = 0.01
+"""Standard deviation of a rotor's thrust over itself, along its axis (a blade that is better or worse) and across it (a motor
+that is tilted by 0.6 degrees)."""
+
+_ATTITUDE, _ROTORS, _BIAS = "attitude", "rotors", "accelerometer_bias"
+_CONSTANTS: Final = (_ATTITUDE, _ROTORS, _BIAS)
+
+Cause = tuple[str, int, float]
+"""One number that is not exactly known: parameter, index in it, standard deviation in its unit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Errors that a wrench has for the whole flight.
+
+    causes: names, one a column: "mass", "drag", "inertia x", "rotors 0 x". errors: what one standard deviation of each makes
+    of force (world, N) and torque (body, N m) at every time.
+    """
+
+    causes: tuple[str, ...]
+    errors: Float[np.ndarray, "n 6 causes"]
+
+    @property
+    def std(self) -> Float[np.ndarray, "n 6"]:
+        """Standard deviation of all causes together."""
+        return np.sqrt(np.sum(self.errors**2, axis=2))
+
+    def cause_of(self, index: int) -> str:
+        """The parameter that makes most of the spread of one component, "" where nothing does."""
+        if not self.causes:
+            return ""
+        sizes: dict[str, float] = {}
+        for name, size in zip(self.causes, np.mean(self.errors[:, index] ** 2, axis=0), strict=True):
+            sizes[name.split()[0]] = sizes.get(name.split()[0], 0.0) + float(size)
+        largest = max(sizes, key=lambda name: sizes[name])
+        return largest if sizes[largest] > 0.0 else ""
+
+
+def parameter_stds(airframe: Airframe, system: RigidMultirotor) -> dict[str, tuple[float, ...]]:
+    """Standard deviations of the System's fixed parameters that the airframe gives, in their units, one a number."""
+    found = {}
+    for parameter in system.parameters:
+        quantity = airframe.get(parameter.name)
+        if parameter.tracked or quantity is None or quantity.std is None:
+            continue
+        count = len(parameter.values)
+        found[parameter.name] = quantity.std * count if len(quantity.std) == 1 else quantity.std
+    torque, thrust = airframe.get("torque_coefficient"), airframe.get("thrust_coefficient")
+    if airframe.get("torque_ratio") is None and torque is not None and thrust is not None:
+        shares = [q.std[0] / q.number for q in (torque, thrust) if q.std is not None]
+        found["torque_ratio"] = (math.hypot(*shares, 0.0) * torque.number / thrust.number,)
+    return {name: std for name, std in found.items() if any(std)}
+
+
+def spread(
+    system: RigidMultirotor,
+    samples: Samples,
+    state: Float[np.ndarray, "n states"],
+    wrench: Float[np.ndarray, "n 6"],
+    stds: Mapping[str, tuple[float, ...]],
+    *,
+    attitude: float,
+    bias: float,
+    gain: float,
+    felt: bool = False,
+) -> Spread:
+    """The spread of an observed wrench (force in the world, N; torque in the body, N m).
+
+    state: the System's states, packed. stds: as of `parameter_stds`. attitude: rad; bias: of the accelerometer, m/s^2: 0
+    where it was not used. gain: of the observer, 1/s. felt: the force comes from the accelerometer, which turns with the
+    attitude, not from the velocity.
+    """
+    causes = [(name, k, s) for name, values in stds.items() for k, s in enumerate(values) if s > 0.0]
+    causes += [(_ATTITUDE, k, attitude) for k in range(3) if attitude > 0.0]
+    causes += [(_ROTORS, k, ROTOR) for k in range(3 * len(system.rotors))]
+    causes += [(_BIAS, k, bias) for k in range(3) if bias > 0.0]
+    errors = _errors(system, tuple(causes), felt, samples.u, samples.dt, state, wrench, gain)
+    return Spread(tuple(_named(system, name, k) for name, k, _ in causes), np.asarray(errors))
+
+
+def _named(system: RigidMultirotor, name: str, k: int) -> str:
+    if name == _ROTORS:
+        return f"{name} {k // 3} {'xyz'[k % 3]}"
+    scalar = name not in _CONSTANTS and not isinstance(system.parameter(name).value, tuple)
+    return name if scalar else f"{name} {'xyz'[k]}"
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _errors(
+    system: RigidMultirotor,
+    causes: tuple[Cause, ...],
+    felt: bool,
+    u: Float[Array, "n inputs"],
+    dt: Float[Array, " n"],
+    state: Float[Array, "n states"],
+    wrench: Float[Array, "n 6"],
+    gain: float,
+) -> Float[Array, "n 6 causes"]:
+    none = jnp.zeros(len(causes))
+
+    def one(u, x, w):
+        return jax.jacfwd(lambda amounts: _wrench(system, causes, felt, amounts, u, x, w))(none)
+
+    def lagged(before, row):
+        now, step = row
+        share = -jnp.expm1(-gain * jnp.where(step > 0.0, step, jnp.inf))
+        after = before + share * (now - before)
+        return after, after
+
+    instant = jax.vmap(one)(u, state, wrench)
+    return jax.lax.scan(lagged, instant[0], (instant, dt))[1]
+
+
+def _wrench(
+    system: RigidMultirotor,
+    causes: tuple[Cause, ...],
+    felt: bool,
+    amounts: Float[Array, " causes"],
+    inputs: Float[Array, " inputs"],
+    state: Float[Array, " states"],
+    wrench: Float[Array, " 6"],
+) -> Float[Array, " 6"]:
+    """The wrench that explains what was flown, when each cause is off by an amount (standard deviations)."""
+    p = {q.name: jnp.asarray(q.value, dtype=float) for q in system.parameters}
+    x, u = system.states.unpack(state), system.inputs.unpack(inputs)
+    flown = system.dynamics(x, u, {**p, "force": wrench[:3], "torque": wrench[3:]})
+
+    q, other = x["attitude"], dict(p)
+    off = {_ATTITUDE: jnp.zeros(3), _ROTORS: jnp.zeros(3 * len(system.rotors)), _BIAS: jnp.zeros(3)}
+    for (name, k, std), amount in zip(causes, amounts, strict=True):
+        if name in off:
+            off[name] = off[name].at[k].add(std * amount)
+        else:
+            other[name] = other[name].at[k if other[name].ndim else ()].add(std * amount)
+    up = jnp.array([0.0, 0.0, GRAVITY])
+    turned = rotations.multiply(q, rotations.exp(off[_ATTITUDE]))
+    body = rotations.rotate(rotations.inverse(q), flown["velocity"] + up) + off[_BIAS]
+    outer = rotations.rotate(turned if felt else q, body)
+    without = {**other, "force": jnp.zeros(3), "torque": jnp.zeros(3)}
+    own = system.dynamics(_moved(system, x, p, other) | {"attitude": turned}, u, without)
+    force = other["mass"] * (outer - up - own["velocity"])
+    torque = inertia_matrix(other) @ (flown["body_rate"] - own["body_rate"])
+    thrust = x["rotor_thrust"] if system.lags else system.known_thrust(u, p)
+    pull = off[_ROTORS].reshape(-1, 3) * thrust[:, None]
+    arms = jnp.array([r.position for r in system.rotors]) - p["centre_of_mass"]
+    return jnp.concatenate(
+        [
+            force - rotations.rotate(q, jnp.sum(pull, axis=0)),
+            torque - jnp.sum(rotations.cross(arms, pull), axis=0),
+        ]
+    )
+
+
+def _moved(system: RigidMultirotor, x: Values, p: Values, other: Values) -> dict[str, Float[Array, " ..."]]:
+    """The states with lagging rotors' thrusts as another thrust scale has them, to which they are proportional."""
+    if not system.lags:
+        return dict(x)
+    return {**x, "rotor_thrust": x["rotor_thrust"] * (other["thrust_scale"] / p["thrust_scale"])}
