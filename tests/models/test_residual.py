@@ -1,0 +1,147 @@
+"""Learned residuals: frames, equality, what they know of their training, and any System with one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.geometry import rotations
+from rotorid.learning.architectures import multirotor_heads
+from rotorid.models.airframe import load_airframe
+from rotorid.models.hybrid import with_residual
+from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.residual import Head, Residual, initial_weights, scaled_to
+from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.models.system import parameter_values
+
+HEXAROTOR = rigid_multirotor(load_airframe("fully-actuated-hexarotor"))
+
+
+HEADS = multirotor_heads(hidden=8)
+
+
+def any_residual(heads=HEADS, seed: int = 0) -> Residual:
+    """A residual of random weights, trained on standard normal inputs."""
+    rng = np.random.default_rng(seed)
+    weights = []
+    for head in heads:
+        n = 3 * (len(head.inputs) - 1) + 6
+        w = {name: np.asarray(v) for name, v in initial_weights(head, n, 3, jax.random.key(seed)).items()}
+        w |= {name: rng.normal(size=w[name].shape) for name in w}
+        weights.append(w | scaled_to(rng.normal(size=(500, n)), np.array([2.0, 1.0, 0.5])))
+    return Residual(tuple(heads), tuple(weights))
+
+
+def any_state(seed: int) -> tuple[dict, dict]:
+    rng = np.random.default_rng(seed)
+    q = rng.normal(size=4)
+    x = {
+        "attitude": q / np.linalg.norm(q), "position": rng.normal(size=3), "velocity": rng.normal(size=3),
+        "body_rate": rng.normal(size=3),
+    }  # fmt: skip
+    return {k: jnp.asarray(v) for k, v in x.items()}, {"rotor_thrust": jnp.asarray(rng.uniform(2, 7, 6))}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_residual_in_the_body_frame_turns_with_the_world(seed: int) -> None:
+    residual = any_residual()
+    x, u = any_state(seed)
+    turn = rotations.exp(jnp.array([0.3, -0.7, 1.1]) * (seed + 1))
+    turned = x | {
+        "attitude": rotations.multiply(turn, x["attitude"]),
+        "velocity": rotations.rotate(turn, x["velocity"]),
+    }
+    here, there = residual.rates({**x, **u}), residual.rates({**turned, **u})
+    np.testing.assert_allclose(rotations.rotate(turn, here["velocity"]), there["velocity"], atol=1e-12)
+    np.testing.assert_allclose(here["body_rate"], there["body_rate"], atol=1e-12)
+
+
+def test_the_system_moves_by_its_residual_besides() -> None:
+    residual, p = any_residual(), parameter_values(HEXAROTOR, mass=2.0)
+    x, u = any_state(1)
+    hybrid = with_residual(HEXAROTOR, residual)
+    assert type(hybrid) is type(HEXAROTOR)
+    phi = residual.rates({**x, **u})
+    with_phi, without = hybrid.dynamics(x, u, p), HEXAROTOR.dynamics(x, u, p)
+    for name in ("velocity", "body_rate"):
+        np.testing.assert_allclose(with_phi[name], without[name] + phi[name], atol=1e-12)
+    np.testing.assert_array_equal(with_phi["position"], without["position"])
+
+
+def test_any_system_takes_one() -> None:
+    heads = (Head("velocity", ("velocity", "thrust"), hidden=4),)
+    rng = np.random.default_rng(0)
+    w = {name: np.asarray(v) for name, v in initial_weights(heads[0], 4, 3, jax.random.key(0)).items()}
+    w["b_2"] = np.array([1.0, 2.0, 3.0])
+    residual = Residual(heads, (w | scaled_to(rng.normal(size=(50, 4)), np.full(3, 0.1)),))
+    system = with_residual(BareMultirotor(), residual)
+    x, u = any_state(2)
+    x.pop("body_rate")
+    u = {"thrust": jnp.asarray(9.0), "body_rate": jnp.zeros(3)}
+    p = parameter_values(system)
+    np.testing.assert_allclose(
+        system.dynamics(x, u, p)["velocity"] - BareMultirotor().dynamics(x, u, p)["velocity"],
+        [0.1, 0.2, 0.3],
+    )
+    assert hash(system) == hash(with_residual(BareMultirotor(), residual))
+    assert system.states == BareMultirotor().states
+    assert system.parameters == BareMultirotor().parameters
+
+
+def test_equal_where_all_numbers_are() -> None:
+    one, same, other = any_residual(), any_residual(), any_residual(seed=1)
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    changed = [dict(w) for w in one.weights]
+    changed[0]["b_1"] = changed[0]["b_1"] + 1e-16
+    changed[1]["b_1"] = changed[1]["b_1"] + 1e-9
+    assert Residual(one.heads, tuple(changed)) != one
+    assert one != 3
+
+
+def test_it_knows_where_it_was_trained() -> None:
+    """Inside the cloud of training inputs nothing is added to its error; outside, as much as was learned, in proportion."""
+    rng = np.random.default_rng(0)
+    head = Head("velocity", ("velocity",), hidden=4)
+    inputs = rng.normal(size=(4000, 3)) * [1.0, 2.0, 0.1] + [0.0, 5.0, 0.0]
+    w = {name: np.asarray(v) for name, v in initial_weights(head, 3, 3, jax.random.key(0)).items()}
+    w |= scaled_to(inputs, np.ones(3)) | {"error": np.full(3, 0.1), "typical": np.array([1.0, 2.0, 3.0])}
+    residual = Residual((head,), (w,))
+    inside = [float(residual.beyond({"velocity": jnp.asarray(v)})) for v in inputs[:500]]
+    assert np.mean(np.array(inside) > 0) < 0.01
+    mean = {"velocity": jnp.array([0.0, 5.0, 0.0])}
+    np.testing.assert_allclose(residual.std(mean)["velocity"], 0.1)
+    edge = float(w["edge"])
+    far = {"velocity": jnp.array([0.0, 5.0, 0.1 * 2.0 * edge])}
+    assert float(residual.beyond(far)) == pytest.approx(1.0, rel=0.1)
+    np.testing.assert_allclose(residual.std(far)["velocity"], [1.0, 2.0, 3.0], rtol=0.1)
+
+
+def test_before_training_it_is_zero() -> None:
+    heads = multirotor_heads("split")
+    weights = []
+    for head in heads:
+        n = 9
+        w = {name: np.asarray(v) for name, v in initial_weights(head, n, 3, jax.random.key(0)).items()}
+        weights.append(w | scaled_to(np.random.default_rng(0).normal(size=(50, n)), np.ones(3)))
+    x, u = any_state(0)
+    found = Residual(heads, tuple(weights)).rates({**x, **u})
+    assert not np.any(found["velocity"])
+    assert not np.any(found["body_rate"])
+
+
+def test_inputs_that_never_move_are_not_scaled_away() -> None:
+    inputs = np.column_stack([np.full(50, 3.0), np.linspace(-1, 1, 50)])
+    found = scaled_to(inputs, np.ones(1))
+    assert found["scale"][0] == 1.0
+    assert all(np.isfinite(v).all() for v in found.values())
+
+
+def test_heads_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        multirotor_heads()[0].hidden = 3  # pyright: ignore[reportAttributeAccessIssue]
