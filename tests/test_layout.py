@@ -45,15 +45,16 @@ PUBLIC = [
     "AbstractEstimator", "AccelerationObserver", "Adaptive", "AdaptiveEstimate", "Airframe", "AirframeError",
     "Announced", "BareMultirotor", "Dataset", "EKF", "ELMRegressor", "Estimate",
     "ExcitationError", "Flight", "Health", "Inspection", "Joint", "Jump", "LogError",
-    "LogFormatError", "MSCKF", "MassRegressor", "MomentumObserver", "Multirotor", "OSELMRegressor", "OutputError",
+    "LogFormatError", "LogNoise", "MSCKF", "MassRegressor", "MomentumObserver", "Multirotor", "OSELMRegressor", "OutputError",
     "Parameter", "Plant", "RigidMultirotor", "Rotation", "RotoridError", "SWLS", "Samples", "Scalar", "Sensors",
     "SettingError", "Signal", "SignalError", "Space", "Stream", "System", "Track", "Tuning",
     "UKF", "Vector", "acceleration_observer", "adaptive", "airborne", "allocation", "announce", "attach_truth",
-    "bare_multirotor", "calibrate", "change_times", "coverage", "ekf", "fit_spread", "generate_dataset",
+    "bare_multirotor", "calibrate", "change_times", "coverage", "ekf", "evaluation_flights", "fit_spread", "fly_pushed",
+    "generate_dataset",
     "inspect_flight", "jumps", "load_airframe", "mass_features", "mass_training_set",
     "measured_noise", "momentum_observer", "msckf", "multirotor", "parameter_values", "predict_mass", "prepare",
     "read", "rigid_multirotor", "rmspe", "run", "run_many", "sample", "shipped_airframes", "simulate", "stack",
-    "stack_tunings", "swls", "system_for", "to_track", "track", "ukf", "write_table",
+    "stack_tunings", "swls", "system_for", "to_track", "track", "training_flights", "ukf", "write_table",
 ]
 # fmt: on
 

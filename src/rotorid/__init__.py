@@ -99,6 +99,10 @@ if TYPE_CHECKING:
     from rotorid.simulation.flight import simulate as simulate
     from rotorid.simulation.generation import generate_dataset as generate_dataset
     from rotorid.simulation.plant import Plant as Plant
+    from rotorid.simulation.pushed import LogNoise as LogNoise
+    from rotorid.simulation.pushed import evaluation_flights as evaluation_flights
+    from rotorid.simulation.pushed import fly_pushed as fly_pushed
+    from rotorid.simulation.pushed import training_flights as training_flights
     from rotorid.simulation.sensors import Sensors as Sensors
 
 _HOMES: Final = {
@@ -161,6 +165,7 @@ _HOMES: Final = {
     "rotorid.simulation.flight": ("simulate",),
     "rotorid.simulation.generation": ("generate_dataset",),
     "rotorid.simulation.plant": ("Plant",),
+    "rotorid.simulation.pushed": ("LogNoise", "evaluation_flights", "fly_pushed", "training_flights"),
     "rotorid.simulation.sensors": ("Sensors",),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}

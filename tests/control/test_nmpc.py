@@ -132,9 +132,40 @@ def test_swings_another_system_up():
     assert np.abs(plan.inputs).max() <= 12.0
 
 
+@pytest.mark.parametrize("most", [3.0, None])
+def test_states_stay_within_their_bounds(most):
+    controller = NMPC(
+        Pendulum(),
+        horizon=30,
+        state_weights={"angle": 10.0, "rate": 1.0},
+        input_weights={"torque": 0.01},
+        input_bounds={"torque": (-12.0, 12.0)},
+        state_bounds={"rate": (-most, most)} if most else None,
+    )
+    target, plan, x, seen = np.tile([np.pi, 0.0], (31, 1)), None, np.array([0.0, 3.5]), []
+    for _ in range(100):
+        plan = controller.solve(
+            x, target, np.zeros((30, 1)), plan, elapsed=0.05, iterations=1 if plan else 20
+        )
+        assert plan.solved
+        seen.append(plan.states[1:, 1])
+        x = plan.states[1]
+    np.testing.assert_allclose(x, [np.pi, 0.0], atol=0.02)
+    fastest = np.max(seen)
+    assert fastest == pytest.approx(3.0, abs=1e-6) if most else fastest > 3.5  # and it starts outside
+
+
 def test_wrong_settings_are_named():
     with pytest.raises(SettingError, match="input_bounds: no block 'thrusts'"):
         NMPC(BareMultirotor(), state_weights={}, input_weights={}, input_bounds={"thrusts": (0.0, 1.0)})
+    unset = {"state_weights": {}, "input_weights": {}, "input_bounds": {}}
+    for bounds, message in (
+        ({"speed": (0.0, 1.0)}, "state_bounds: no block 'speed'"),
+        ({"attitude": (0.0, 1.0)}, "'attitude' is a rotation"),
+        ({"velocity": (1.0, 1.0)}, "'velocity' from 1 to 1; give the lower one first"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            NMPC(BareMultirotor(), **unset, state_bounds=bounds)
     with pytest.raises(SettingError, match="horizon of 1"):
         NMPC(BareMultirotor(), horizon=1, state_weights={}, input_weights={}, input_bounds={})
 

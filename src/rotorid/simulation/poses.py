@@ -31,12 +31,15 @@ from rotorid.models.system import GRAVITY, parameter_values
 HEIGHT = 5.0
 """Of the middle of a flight, m."""
 
+LONGEST = 120.0
+"""Of a flight, s: so long are the thrusts known to stay within their bounds."""
+
 _HOVER = 1.0  # s at rest at the start
 _RAMP = 3.0  # s until the lemniscate is at full speed
 _TILT = np.radians(6.0)  # at most, each of roll and pitch
 _YAW_SWAY = np.radians(25.0)
 _STATIC = 0.4  # part of the drawn effort that the attitude alone may take
-_BISECTIONS = 30
+_BISECTIONS = 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +139,7 @@ def _within(
     make: Callable[[float, float], PoseReference],
 ) -> PoseReference:
     """The reference with the largest part of its tilt, then the fastest, whose thrusts stay within a part of the bounds."""
-    t, hover = np.arange(0.0, 60.0, 0.02), hover_thrusts(vehicle)
+    t, hover = np.arange(0.0, LONGEST, 0.05), hover_thrusts(vehicle)
     below, above = hover - bounds[0], bounds[1] - hover
 
     def used(tilt: float, rate: float) -> float:

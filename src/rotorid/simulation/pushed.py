@@ -5,9 +5,9 @@ parameters and no external wrench. The plant is the rigid multirotor under the w
 steps of 4 ms at most. A flight is a pure function of airframe, scenario, seed and settings, in float64 whatever JAX is set
 to, and the same to the last bit.
 
-Control is at 125 Hz. The rotors' thrusts may be from a quarter to twice what each pulls in hover, and change by ten times
-that in a second; the seed does not say, and this is our choice. Rotor speeds are held over a row, where they give the mean of
-the thrust that is planned for it. The vehicle starts a little off its reference.
+Control is at 125 Hz, or the nearest rate that takes whole rows. The rotors' thrusts may be from a quarter to twice what each
+pulls in hover, and change by ten times that in a second; the seed does not say, and this is our choice. Rotor speeds are held
+over a row, where they give the mean of the thrust that is planned for it. The vehicle starts a little off its reference.
 
 In the row at t_k, states are those at t_k; rotor speed, true force and true torque are those from t_k until the next row.
 The specific force is that up to t_k, under the speeds and the wrench of the row before, since an accelerometer measures the
@@ -36,7 +36,15 @@ from rotorid.geometry.spaces import Space
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import Airframe
 from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
-from rotorid.simulation.poses import PoseReference, Poses, hover_thrusts, hovering, lemniscate, rotor_thrusts
+from rotorid.simulation.poses import (
+    LONGEST,
+    PoseReference,
+    Poses,
+    hover_thrusts,
+    hovering,
+    lemniscate,
+    rotor_thrusts,
+)
 from rotorid.simulation.pulses import draw_pulses, wrench_of
 from rotorid.simulation.rigid_plant import interval, measured, places, plant_parameters
 
@@ -50,7 +58,7 @@ THRUST_RATE = 10.0
 """Greatest rate of a rotor's thrust, in the same unit per second."""
 
 CONTROL_RATE = 125.0
-"""Plans per second, Hz; where rows are fewer, one a row."""
+"""Plans per second, Hz."""
 
 _LONGEST_STEP = 0.004  # s, of the plant
 _FIRST_ITERATIONS = 10
@@ -104,7 +112,7 @@ def fly_pushed(
     rate: float = 250.0,
     noise: LogNoise | None = None,
     delay: float = 0.0,
-    pulses: str = "rectangular",
+    pulse_shape: str = "rectangular",
     motor_time_constant: float = 0.0,
     parameters: Mapping[str, float | tuple[float, ...]] | None = None,
 ) -> Flight:
@@ -114,10 +122,10 @@ def fly_pushed(
     "hover-wrench", "free-flight-wrench"; the wrench comes as three pulses, see `rotorid.simulation.pulses`. seed: of the
     reference, the start, the pulses and the noise. duration: s. rate: rows per second, 50 to 1000 Hz. noise: None: the log
     is exact. delay: s, whole rows; the attitude, position, velocity, body rate and specific force that are logged at t were
-    true at t - delay (and begin that late), while rotor speeds and truth are not delayed. pulses: "rectangular" or "smooth".
-    motor_time_constant: with which the thrusts follow their commands, s; 0: at once. The rotor speeds that are logged are the
-    true ones. parameters: of the plant, where they differ from the airframe's (`drag`, say, in N s/m); the controller does
-    not know these.
+    true at t - delay (and begin that late), while rotor speeds and truth are not delayed. pulse_shape: one of "rectangular",
+    "smooth". motor_time_constant: with which the thrusts follow their commands, s; 0: at once. The rotor speeds that are
+    logged are the true ones. parameters: of the plant, where they differ from the airframe's (`drag`, say, in N s/m); the
+    controller does not know these.
 
     The flight has the signals position, velocity, attitude, body_rate, specific_force, rotor_speed, true_force, true_torque and
     true_mass. Raises SettingError, and AirframeError where the airframe lacks something or cannot push in all directions.
@@ -135,7 +143,7 @@ def fly_pushed(
         seed,
         duration=duration,
         rate=rate,
-        pulses=pulses,
+        pulse_shape=pulse_shape,
         motor_time_constant=motor_time_constant,
         parameters=parameters,
     )
@@ -154,16 +162,17 @@ def pushed_flight(
     *,
     duration: float = 20.0,
     rate: float = 250.0,
-    pulses: str = "rectangular",
+    pulse_shape: str = "rectangular",
     motor_time_constant: float = 0.0,
     parameters: Mapping[str, float | tuple[float, ...]] | None = None,
 ) -> PushedFlight:
     """The truth of such a flight; arguments as in `fly_pushed`."""
     if scenario not in SCENARIOS:
         raise SettingError(f"no scenario {scenario!r} (there are {', '.join(SCENARIOS)})")
-    if not 0 < duration <= 600 or seed < 0:
+    if not 0 < duration <= LONGEST or seed < 0:
         raise SettingError(
-            f"a flight of {duration:g} s with seed {seed}: 600 s at most, longer than 0, and the seed 0 or more"
+            f"a flight of {duration:g} s with seed {seed}: "
+            f"it must be longer than 0, {LONGEST:g} s at most, and the seed 0 or more"
         )
     if not 50 <= rate <= 1000:
         raise SettingError(f"{rate:g} rows per second: take 50 to 1000")
@@ -180,7 +189,7 @@ def pushed_flight(
     drawn = draw_pulses(duration, pulse_stream) if scenario.endswith("wrench") else []
     flight = _Conditions(
         wanted=reference,
-        wrench=wrench_of(drawn, times, pulses),
+        wrench=wrench_of(drawn, times, pulse_shape),
         start=np.repeat(list(_START.values()), 3) * start_stream.standard_normal(12),
         parameters=numbers,
         lag=math.exp(-1.0 / (rate * motor_time_constant)) if motor_time_constant else 0.0,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import casadi as ca
 import jax
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Array, Float, Float64
 
 from rotorid.control.shooting import compiled
 from rotorid.errors import SettingError
@@ -89,7 +89,10 @@ def places(system: RigidMultirotor) -> dict[str, slice]:
     return found
 
 
-def _named(system, numbers, wrench):
+def _named(
+    system: RigidMultirotor, numbers: Float[Array, " numbers"], wrench: Float[Array, " 6"]
+) -> dict[str, Float[Array, " ..."]]:
+    """Parameters by name, of the numbers and the wrench."""
     p = {"force": wrench[:3], "torque": wrench[3:]}
     for name, place in places(system).items():
         p[name] = numbers[place] if isinstance(system.parameter(name).value, tuple) else numbers[place.start]
