@@ -14,7 +14,17 @@ from rotorid.learning.architectures import multirotor_heads
 from rotorid.models.airframe import load_airframe
 from rotorid.models.hybrid import with_residual
 from rotorid.models.multirotor import BareMultirotor
-from rotorid.models.residual import Head, Residual, initial_weights, scaled_to
+from rotorid.models.residual import (
+    Head,
+    Residual,
+    beyond,
+    initial_weights,
+    rates,
+    residual_parameters,
+    scaled_to,
+    spread,
+    weights_in,
+)
 from rotorid.models.rigid_multirotor import rigid_multirotor
 from rotorid.models.system import parameter_values
 
@@ -55,17 +65,21 @@ def test_a_residual_in_the_body_frame_turns_with_the_world(seed: int) -> None:
         "attitude": rotations.multiply(turn, x["attitude"]),
         "velocity": rotations.rotate(turn, x["velocity"]),
     }
-    here, there = residual.rates({**x, **u}), residual.rates({**turned, **u})
+    here, there = (
+        rates(residual.heads, residual.arrays, {**x, **u}),
+        rates(residual.heads, residual.arrays, {**turned, **u}),
+    )
     np.testing.assert_allclose(rotations.rotate(turn, here["velocity"]), there["velocity"], atol=1e-12)
     np.testing.assert_allclose(here["body_rate"], there["body_rate"], atol=1e-12)
 
 
 def test_the_system_moves_by_its_residual_besides() -> None:
-    residual, p = any_residual(), parameter_values(HEXAROTOR, mass=2.0)
+    residual = any_residual()
     x, u = any_state(1)
     hybrid = with_residual(HEXAROTOR, residual)
+    p = parameter_values(hybrid, mass=2.0)
     assert type(hybrid) is type(HEXAROTOR)
-    phi = residual.rates({**x, **u})
+    phi = rates(residual.heads, residual.arrays, {**x, **u})
     with_phi, without = hybrid.dynamics(x, u, p), HEXAROTOR.dynamics(x, u, p)
     for name in ("velocity", "body_rate"):
         np.testing.assert_allclose(with_phi[name], without[name] + phi[name], atol=1e-12)
@@ -89,7 +103,23 @@ def test_any_system_takes_one() -> None:
     )
     assert hash(system) == hash(with_residual(BareMultirotor(), residual))
     assert system.states == BareMultirotor().states
-    assert system.parameters == BareMultirotor().parameters
+    assert system.parameters[: -len(residual_parameters(residual))] == BareMultirotor().parameters
+
+
+def test_weights_go_through_the_parameters() -> None:
+    """One System with another residual's numbers as its parameters is the System of that residual."""
+    one, other = any_residual(), any_residual(seed=1)
+    system = with_residual(HEXAROTOR, one)
+    values = {name: p.value for name, p in residual_parameters(other).items()}
+    p = parameter_values(system, **values)
+    for found, wanted in zip(weights_in(one.heads, p), other.weights, strict=True):
+        for name, value in found.items():
+            np.testing.assert_array_equal(value, wanted[name])
+    x, u = any_state(3)
+    there = with_residual(HEXAROTOR, other)
+    np.testing.assert_array_equal(
+        system.dynamics(x, u, p)["velocity"], there.dynamics(x, u, parameter_values(there))["velocity"]
+    )
 
 
 def test_equal_where_all_numbers_are() -> None:
@@ -112,14 +142,16 @@ def test_it_knows_where_it_was_trained() -> None:
     w = {name: np.asarray(v) for name, v in initial_weights(head, 3, 3, jax.random.key(0)).items()}
     w |= scaled_to(inputs, np.ones(3)) | {"error": np.full(3, 0.1), "typical": np.array([1.0, 2.0, 3.0])}
     residual = Residual((head,), (w,))
-    inside = [float(residual.beyond({"velocity": jnp.asarray(v)})) for v in inputs[:500]]
+    inside = [float(beyond(head, residual.arrays[0], {"velocity": jnp.asarray(v)})) for v in inputs[:500]]
     assert np.mean(np.array(inside) > 0) < 0.01
     mean = {"velocity": jnp.array([0.0, 5.0, 0.0])}
-    np.testing.assert_allclose(residual.std(mean)["velocity"], 0.1)
+    np.testing.assert_allclose(spread(residual.heads, residual.arrays, mean)[0]["velocity"], 0.1)
     edge = float(w["edge"])
     far = {"velocity": jnp.array([0.0, 5.0, 0.1 * 2.0 * edge])}
-    assert float(residual.beyond(far)) == pytest.approx(1.0, rel=0.1)
-    np.testing.assert_allclose(residual.std(far)["velocity"], [1.0, 2.0, 3.0], rtol=0.1)
+    assert float(spread(residual.heads, residual.arrays, far)[1]) == pytest.approx(1.0, rel=0.1)
+    np.testing.assert_allclose(
+        spread(residual.heads, residual.arrays, far)[0]["velocity"], [1.0, 2.0, 3.0], rtol=0.1
+    )
 
 
 def test_before_training_it_is_zero() -> None:
@@ -130,7 +162,7 @@ def test_before_training_it_is_zero() -> None:
         w = {name: np.asarray(v) for name, v in initial_weights(head, n, 3, jax.random.key(0)).items()}
         weights.append(w | scaled_to(np.random.default_rng(0).normal(size=(50, n)), np.ones(3)))
     x, u = any_state(0)
-    found = Residual(heads, tuple(weights)).rates({**x, **u})
+    found = rates(heads, Residual(heads, tuple(weights)).arrays, {**x, **u})
     assert not np.any(found["velocity"])
     assert not np.any(found["body_rate"])
 

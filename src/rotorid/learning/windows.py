@@ -78,7 +78,7 @@ def windows(
         usual = np.median(steps[steps > 0]) if np.any(steps > 0) else 0.0
         whole = mask[:, seen].all(axis=1)
         follows = np.zeros(n, bool)
-        follows[1:] = ((steps > 0) & (steps < _JITTER * usual) & whole)[1:] & whole[:-1]
+        follows[1:] = (steps[1:] > 0) & (steps[1:] < _JITTER * usual) & whole[1:] & whole[:-1]
         # a window from row i needs rows i+1 to i+horizon each to follow the one before
         broken = np.concatenate([[0], np.cumsum(~follows)])
         last = n - horizon

@@ -11,17 +11,18 @@ from collections.abc import Mapping
 from jaxtyping import Array, Bool
 
 from rotorid.geometry.spaces import Space
-from rotorid.models.residual import Residual
+from rotorid.models.residual import Head, Residual, rates, residual_parameters, weights_in
 from rotorid.models.rigid_multirotor import RigidMultirotor
 from rotorid.models.system import Parameter, System, Values
 
 
 @dataclasses.dataclass(frozen=True)
 class Hybrid(System):
-    """A System whose rates have a learned residual; `with_residual` makes it."""
+    """A System whose rates have a learned residual; `with_residual` makes it. weights: the parameters that it adds."""
 
     system: System
-    residual: Residual
+    heads: tuple[Head, ...]
+    weights: tuple[Parameter, ...]
 
     @property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -37,13 +38,12 @@ class Hybrid(System):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.system.parameters
+        return (*self.system.parameters, *self.weights)
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
-        rates = dict(self.system.dynamics(x, u, p))
-        for name, phi in self.residual.rates(self.system.regressors(x, u, p)).items():
-            rates[name] = rates[name] + phi
-        return rates
+        found = dict(self.system.dynamics(x, u, p))
+        phi = rates(self.heads, weights_in(self.heads, p), self.system.regressors(x, u, p))
+        return found | {name: found[name] + phi[name] for name in phi}
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         return self.system.observe(x, u, p)
@@ -61,6 +61,7 @@ class Hybrid(System):
 
 def with_residual(system: System, residual: Residual) -> System:
     """The System with the residual beside its physics: a RigidMultirotor stays one, as its observers need it."""
+    weights = tuple(residual_parameters(residual).values())
     if isinstance(system, RigidMultirotor):
-        return dataclasses.replace(system, residual=residual)
-    return Hybrid(system, residual)
+        return dataclasses.replace(system, parameters=(*system.parameters, *weights), heads=residual.heads)
+    return Hybrid(system, residual.heads, weights)

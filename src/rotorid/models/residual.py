@@ -25,8 +25,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.geometry import rotations
+from rotorid.models.system import Parameter, Values
 
-Values = Mapping[str, Float[Array, " ..."]]
 Weights = Mapping[str, Float[Array, " ..."]]
 """Of a head, by name: W_1, b_1, W_2, b_2, L (linear heads), mean, scale, unit (s), V, edge, error, typical."""
 
@@ -84,36 +84,40 @@ def beyond(head: Head, weights: Weights, values: Values) -> Float[Array, ""]:
     return jnp.maximum(distance - 1.0, 0.0)
 
 
+def rates(
+    heads: Sequence[Head], weights: Sequence[Weights], values: Values
+) -> dict[str, Float[Array, " ..."]]:
+    """phi of each block, in its unit per second. values: states and inputs by name."""
+    return {head.output: rate(head, w, values) for head, w in zip(heads, weights, strict=True)}
+
+
+def spread(
+    heads: Sequence[Head], weights: Sequence[Weights], values: Values
+) -> tuple[dict[str, Float[Array, " ..."]], Float[Array, ""]]:
+    """Standard deviation of phi of each block, and how far outside its training the residual is asked (see `beyond`).
+
+    The deviations are in the block's unit per second and in the frame in which the head works (body for a turned output): the
+    error on flights held out, and beyond the training's edge as much as was learned.
+    """
+    outside = [beyond(head, w, values) for head, w in zip(heads, weights, strict=True)]
+    std = {
+        head.output: jnp.sqrt(w["error"] ** 2 + (far * w["typical"]) ** 2)
+        for head, w, far in zip(heads, weights, outside, strict=True)
+    }
+    return std, jnp.max(jnp.stack(outside))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Residual:
-    """A learned residual; equal to another where all its numbers are, so that a System may hold it.
-
-    heads, weights: one of each per block.
-    """
+    """A learned residual: the heads and their weights, as numbers. Equal to another where all of these are."""
 
     heads: tuple[Head, ...]
     weights: tuple[Mapping[str, np.ndarray], ...]
 
-    def rates(self, values: Values) -> dict[str, Float[Array, " ..."]]:
-        """phi of each block, in its unit per second. values: states and inputs by name."""
-        return {head.output: rate(head, w, values) for head, w in self._parts()}
-
-    def beyond(self, values: Values) -> Float[Array, ""]:
-        """How far outside its training the residual is asked: 0 inside, 1 at twice the distance of the edge."""
-        return jnp.max(jnp.stack([beyond(head, w, values) for head, w in self._parts()]))
-
-    def std(self, values: Values) -> dict[str, Float[Array, " ..."]]:
-        """Standard deviation of phi of each block, in its unit per second, in the frame in which the head works (body for a
-        turned output): the error on flights held out, and beyond the training's edge as much as was learned."""
-        found = {}
-        for head, w in self._parts():
-            outside = beyond(head, w, values) * w["typical"]
-            found[head.output] = jnp.sqrt(w["error"] ** 2 + outside**2)
-        return found
-
-    def _parts(self) -> list[tuple[Head, dict[str, Float[Array, " ..."]]]]:
-        as_arrays = [{name: jnp.asarray(v) for name, v in w.items()} for w in self.weights]
-        return list(zip(self.heads, as_arrays, strict=True))
+    @property
+    def arrays(self) -> list[dict[str, Float[Array, " ..."]]]:
+        """The weights as JAX arrays."""
+        return [{name: jnp.asarray(value) for name, value in w.items()} for w in self.weights]
 
     @cached_property
     def digest(self) -> str:
@@ -131,6 +135,38 @@ class Residual:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def residual_parameters(residual: Residual) -> dict[str, Parameter]:
+    """The weights of a residual as parameters of a System, by name: with other values, the same System has another residual."""
+    return {
+        name: Parameter(name, tuple(float(v) for v in np.ravel(value)))
+        for head, weights in zip(residual.heads, residual.weights, strict=True)
+        for name, value in ((_name(head, key), w) for key, w in weights.items())
+    }
+
+
+def weights_in(heads: Sequence[Head], p: Values) -> list[dict[str, Float[Array, " ..."]]]:
+    """The weights of heads among the parameters of a System."""
+    found = []
+    for head in heads:
+        names = [name for name in _SHAPES if name != "L" or head.linear]
+        w = {name: p[_name(head, name)] for name in names}
+        inputs = w["mean"].shape[-1]
+        sizes = {"hidden": head.hidden, "inputs": inputs, "outputs": w["b_2"].shape[-1]}
+        found.append({n: w[n].reshape([sizes[s] for s in _SHAPES[n]]) for n in names})
+    return found
+
+
+_SHAPES: Mapping[str, tuple[str, ...]] = {
+    "W_1": ("hidden", "inputs"), "b_1": ("hidden",), "W_2": ("outputs", "hidden"), "b_2": ("outputs",),
+    "L": ("outputs", "inputs"), "mean": ("inputs",), "scale": ("inputs",), "unit": ("outputs",),
+    "V": ("inputs", "inputs"), "edge": (), "error": ("outputs",), "typical": ("outputs",),
+}  # fmt: skip
+
+
+def _name(head: Head, weight: str) -> str:
+    return f"residual.{head.output}.{weight}"
 
 
 def initial_weights(head: Head, inputs: int, outputs: int, key: jax.Array) -> dict[str, Float[Array, " ..."]]:

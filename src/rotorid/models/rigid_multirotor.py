@@ -31,7 +31,7 @@ from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe import Airframe, Rotor
 from rotorid.models.multirotor_drag import SATURATED
-from rotorid.models.residual import Residual
+from rotorid.models.residual import Head, rates, weights_in
 from rotorid.models.rotors import allocation, thrust_of_speed, torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.models.thrust import ThrustCurve
@@ -50,8 +50,9 @@ _LAG = 0.03  # s, where the airframe does not say
 class RigidMultirotor(System):
     """Attitude, position, velocity and body rate under the rotors' and an external wrench; `rigid_multirotor` makes it.
 
-    rotors: where they are. rotor_input: what is known of them. weight: nominal, N; the process noise of lagging rotors goes
-    by it. curve: thrust of one rotor, for commands. residual: learned acceleration, of velocity (world) and body rate (body).
+        rotors: where they are. rotor_input: what is known of them. weight: nominal, N; the process noise of lagging rotors goes
+        by it. curve: thrust of one rotor, for commands. heads: of a learned residual of velocity and body rate, whose
+    weights are among the parameters (see `with_residual`).
     """
 
     parameters: tuple[Parameter, ...]
@@ -59,7 +60,7 @@ class RigidMultirotor(System):
     rotor_input: RotorInput
     weight: float
     curve: ThrustCurve | None = None
-    residual: Residual | None = None
+    heads: tuple[Head, ...] = ()
 
     @property
     def lags(self) -> bool:
@@ -176,10 +177,12 @@ class RigidMultirotor(System):
         omega = x["body_rate"]
         outer = rotations.rotate(x["attitude"], force) - p["drag"] * x["velocity"]
         turning = torque - gyroscopic(omega, p) - p["angular_drag"] * omega
-        if self.residual is None:
-            return outer, turning
-        phi = self.residual.rates({**x, "rotor_thrust": thrust})
-        return outer + p["mass"] * phi["velocity"], turning + angular_momentum(phi["body_rate"], p)
+        phi = rates(self.heads, weights_in(self.heads, p), {**x, "rotor_thrust": thrust})
+        if "velocity" in phi:
+            outer = outer + p["mass"] * phi["velocity"]
+        if "body_rate" in phi:
+            turning = turning + angular_momentum(phi["body_rate"], p)
+        return outer, turning
 
 
 def angular_momentum(omega: Float[Array, " 3"], p: Values) -> Float[Array, " 3"]:
