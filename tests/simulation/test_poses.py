@@ -57,7 +57,7 @@ def test_the_path_is_a_lemniscate_in_some_plane(seed):
 
 
 def test_rotations_speeds_and_attitudes_differ():
-    flights = [wanted(lemniscate, seed, T) for seed in range(20)]
+    flights = [wanted(lemniscate, seed, T) for seed in range(16)]
     normals = [np.linalg.svd(p.position - p.position[0], full_matrices=False)[2][2] for p in flights]
     assert np.abs([n[2] for n in normals]).min() < 0.3
     assert np.abs([n[2] for n in normals]).max() > 0.7
@@ -65,7 +65,7 @@ def test_rotations_speeds_and_attitudes_differ():
     assert 0.4 < min(fastest) < 0.9
     assert 1.1 < max(fastest) < 3.0
     turning = [np.abs(p.body_rate).max() for p in flights]
-    assert 4 < np.sum(np.array(turning) > 0.01) < 16
+    assert 3 < np.sum(np.array(turning) > 0.01) < 13
     tilt = [np.arccos(1.0 - 2.0 * np.sum(p.attitude[:, 1:3] ** 2, axis=1)).max() for p in flights]
     assert np.radians(3.0) < max(tilt) < np.radians(9.0)
 

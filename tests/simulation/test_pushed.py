@@ -28,7 +28,7 @@ STATES = ("attitude", "position", "velocity", "body_rate")
 
 
 @functools.cache
-def flown(scenario="free-flight-wrench", seed=1, duration=10.0, **settings):
+def flown(scenario="free-flight-wrench", seed=1, duration=6.0, **settings):
     return pushed_flight(HEXAROTOR, scenario, seed, duration=duration, **settings)
 
 
@@ -87,7 +87,7 @@ def test_thrusts_and_their_rates_stay_within_bounds(scenario):
     assert f.failures == 0
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_lemniscates_are_tracked_and_hover_comes_to_rest(seed):
     f = flown("free-flight", seed)
     late = f.times > 4.0
@@ -103,9 +103,9 @@ def test_lemniscates_are_tracked_and_hover_comes_to_rest(seed):
     assert np.abs(still.states[late, 7:]).max() < 1e-3
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_pushed_vehicle_gives_way_and_comes_back(seed):
-    f = flown("hover-wrench", seed, duration=20.0)
+    f = flown("hover-wrench", seed, duration=12.0)
     off = np.linalg.norm(f.states[:, 4:7] - f.wanted.position, axis=1)
     assert off.max() < 0.4
     assert off[f.times > 2.0].max() > 0.01
@@ -156,7 +156,7 @@ def test_the_wrench_is_there_where_the_scenario_says():
 
 
 def test_an_exact_log_is_the_truth():
-    f, log = flown(), fly_pushed(HEXAROTOR, "free-flight-wrench", 1, duration=10.0)
+    f, log = flown(), fly_pushed(HEXAROTOR, "free-flight-wrench", 1, duration=6.0)
     assert log.format == "simulation"
     assert set(log.signals) == {
         *STATES,
@@ -180,7 +180,7 @@ def test_an_exact_log_is_the_truth():
 
 def test_noise_is_as_large_as_said_and_leaves_the_flight_as_it_is():
     exact, noisy = (
-        fly_pushed(HEXAROTOR, "free-flight-wrench", 1, duration=10.0, noise=n) for n in (None, LogNoise())
+        fly_pushed(HEXAROTOR, "free-flight-wrench", 1, duration=6.0, noise=n) for n in (None, LogNoise())
     )
     for name in ("true_force", "true_torque", "true_mass"):
         np.testing.assert_array_equal(noisy[name].values, exact[name].values)
@@ -224,7 +224,7 @@ def test_rotors_may_lag_and_the_plant_may_differ():
     expected = lagging.thrust[1:] + np.exp(-0.004 / 0.05) * (delivered[:-1] - lagging.thrust[1:])
     np.testing.assert_allclose(delivered[1:], expected, atol=1e-9)
     with jax.enable_x64(True):
-        f = pushed_flight(HEXAROTOR, "free-flight", 1, duration=10.0, parameters={"drag": 0.5, "mass": 3.0})
+        f = pushed_flight(HEXAROTOR, "free-flight", 1, duration=6.0, parameters={"drag": 0.5, "mass": 3.0})
     R, v = turned(f), f.states[:, 7:10]
     force, _ = rotor_wrench(f.speed)
     outer = 0.5 * (R[:-1].apply(force[:-1]) + R[1:].apply(force[:-1])) - 0.25 * (v[:-1] + v[1:])

@@ -39,7 +39,7 @@ _RAMP = 3.0  # s until the lemniscate is at full speed
 _TILT = np.radians(6.0)  # at most, each of roll and pitch
 _YAW_SWAY = np.radians(25.0)
 _STATIC = 0.4  # part of the drawn effort that the attitude alone may take
-_BISECTIONS = 24
+_BISECTIONS = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _within(
     make: Callable[[float, float], PoseReference],
 ) -> PoseReference:
     """The reference with the largest part of its tilt, then the fastest, whose thrusts stay within a part of the bounds."""
-    t, hover = np.arange(0.0, LONGEST, 0.05), hover_thrusts(vehicle)
+    t, hover = np.arange(0.0, LONGEST, 0.1), hover_thrusts(vehicle)
     below, above = hover - bounds[0], bounds[1] - hover
 
     def used(tilt: float, rate: float) -> float:
