@@ -1,5 +1,7 @@
 """References of poses: derivatives agree, curves are what they are said to be, and rotors can fly them."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +15,17 @@ from rotorid.models.system import parameter_values
 from rotorid.simulation.poses import hover_thrusts, hovering, lemniscate, rotor_thrusts
 
 HEXAROTOR = rigid_multirotor(load_airframe("fully-actuated-hexarotor"))
+OTHER = {
+    "products_of_inertia": (0.012, -0.008, 0.005),
+    "centre_of_mass": (0.03, -0.02, 0.015),
+    "drag": 0.4,
+    "angular_drag": 0.05,
+    "thrust_scale": 0.9,
+}
+LOPSIDED = dataclasses.replace(
+    HEXAROTOR,
+    parameters=tuple(p.with_prior(OTHER[p.name]) if p.name in OTHER else p for p in HEXAROTOR.parameters),
+)
 HOVER = 2.81 * 9.81 / (6 * np.cos(np.radians(20.0)))
 BOUNDS = (0.25 * HOVER, 2.0 * HOVER)
 H = 1e-4
@@ -78,8 +91,8 @@ def test_the_rotors_can_fly_it(seed):
     assert 0.39 < max(-used.min() / 0.75, used.max()) < 0.852
 
 
-def test_thrusts_are_those_that_the_model_needs():
-    system = HEXAROTOR
+@pytest.mark.parametrize("system", [HEXAROTOR, LOPSIDED], ids=["plain", "lopsided"])
+def test_thrusts_are_those_that_the_model_needs(system):
     poses = wanted(lemniscate, 3, T[::500])
     thrust = rotor_thrusts(system, poses)
     with jax.enable_x64(True):
@@ -89,7 +102,7 @@ def test_thrusts_are_those_that_the_model_needs():
             rate = system.dynamics(x, {"rotor_thrust": jnp.asarray(thrust[k])}, p)
             np.testing.assert_allclose(rate["velocity"], poses.acceleration[k], atol=1e-9)
             np.testing.assert_allclose(rate["body_rate"], poses.turning[k], atol=1e-9)
-    np.testing.assert_allclose(hover_thrusts(system), HOVER, rtol=1e-9)
+    np.testing.assert_allclose(hover_thrusts(HEXAROTOR), HOVER, rtol=1e-9)
 
 
 def test_a_vehicle_that_cannot_push_in_all_directions_is_refused():

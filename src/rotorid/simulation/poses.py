@@ -6,7 +6,7 @@
 
 A fully actuated vehicle tracks position and attitude at once. What its rotors do then follows from inverse dynamics,
 
-    G gamma = (m R^T (a + g z),  J omega' + omega x J omega),
+    G gamma = (R^T (m a + m g z + k v),  J omega' + omega x J omega + k_omega omega),
 
 and the speed w of the lemniscate is the one at which the thrusts come to a drawn part of the way from hovering to their
 bounds. Seed 001, section V-B: "3D lemniscate trajectories (8 shape), with different rotations in 3D space, and with
@@ -44,8 +44,8 @@ _BISECTIONS = 16
 
 @dataclasses.dataclass(frozen=True)
 class Poses:
-    """What is wanted at some times: position (m), velocity (m/s) and acceleration (m/s^2), world; attitude (body to world);
-    body_rate (rad/s) and turning, its rate (rad/s^2), body."""
+    """What is wanted at some times, of the centre of mass: position (m), velocity (m/s) and acceleration (m/s^2), world;
+    attitude (body to world); body_rate (rad/s) and turning, its rate (rad/s^2), body."""
 
     position: Float64[np.ndarray, "n 3"]
     velocity: Float64[np.ndarray, "n 3"]
@@ -94,7 +94,9 @@ def rotor_thrusts(vehicle: RigidMultirotor, poses: Poses) -> Float64[np.ndarray,
     """
     known, omega = _known(vehicle), poses.body_rate
     force = known.mass * (poses.acceleration + np.array([0.0, 0.0, GRAVITY])) + known.drag * poses.velocity
-    torque = poses.turning @ known.inertia + np.cross(omega, omega @ known.inertia)
+    torque = (
+        poses.turning @ known.inertia + np.cross(omega, omega @ known.inertia) + known.angular_drag * omega
+    )
     wrench = np.hstack([_rotated(poses.attitude * np.array([1.0, -1.0, -1.0, -1.0]), force), torque])
     return wrench @ known.inverse.T
 
@@ -111,6 +113,7 @@ class _Known:
 
     mass: float
     drag: float
+    angular_drag: float
     inertia: Float64[np.ndarray, "3 3"]
     inverse: Float64[np.ndarray, "rotors 6"]
 
@@ -124,12 +127,13 @@ def _known(vehicle: RigidMultirotor) -> _Known:
             for unit in jnp.eye(len(vehicle.rotors))
         ]
         G = np.array([np.concatenate(column) for column in columns]).T
-        known = float(p["mass"]), float(p["drag"]), np.array(inertia_matrix(p))
+        mass, drag, angular_drag = (float(p[name]) for name in ("mass", "drag", "angular_drag"))
+        inertia = np.array(inertia_matrix(p))
     if np.linalg.matrix_rank(G) < 6:
         raise AirframeError(
             f"{len(vehicle.rotors)} rotors that cannot push in all directions; take a fully actuated airframe"
         )
-    return _Known(*known, np.linalg.pinv(G))
+    return _Known(mass, drag, angular_drag, inertia, np.linalg.pinv(G))
 
 
 def _within(
