@@ -17,6 +17,7 @@ from rotorid.cli.inspect import inspect
 from rotorid.cli.reproduce import reproduce
 from rotorid.cli.simulate import simulate
 from rotorid.cli.track import track
+from rotorid.cli.wrench import wrench
 
 app = typer.Typer(
     name="rotorid",
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command("inspect")(inspect)
 app.command("convert")(convert)
 app.command("track")(track)
+app.command("wrench")(wrench)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)
 app.command("simulate")(simulate)

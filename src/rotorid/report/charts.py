@@ -20,7 +20,7 @@ from rotorid.report.thin import thin_band, thin_line
 Trace = dict[str, Any]
 Layout = dict[str, Any]
 
-KNOWN_COLOURS: Final = ("ekf", "ukf", "msckf", "swls", "adaptive")
+KNOWN_COLOURS: Final = ("ekf", "ukf", "msckf", "swls", "adaptive", "mo", "acceleration")
 _DASHES: Final = ("solid", "5px,4px", "2px,2px", "9px,3px", "9px,3px,2px,3px")
 _AXES: Final = ("x", "y", "z")
 

@@ -28,7 +28,7 @@ BANDS: Final = 2
 _WAYS: Final = ("east", "north", "up")
 _POINTS_MAIN, _POINTS_SMALL = 3000, 700
 _SETTLING: Final = 2.0  # s that may leave the picture
-_STRIP: Final = 16  # px of an estimator's health
+STRIP: Final = 16  # px of an estimator's health
 _LABEL: Final = 0.08  # of the width of the figure
 _HEALTH_COLOURS: Final = {
     Health.NO_INFORMATION: "@no-information",
@@ -56,11 +56,11 @@ def main_figure(tracks: Sequence[Track], jumps: Sequence[Jump] = ()) -> Figure:
     unit = tracks[0].quantities[name].unit
     if jumps:
         traces.append(_jump_marks(jumps, unit))
-    traces += _health(tracks)
+    traces += health_strips(tracks)
     figure = layout(named(name, unit), legend=True)
-    strip = _STRIP * len(tracks)
+    strip = STRIP * len(tracks)
     height = 398 + strip
-    figure["yaxis"] |= {"domain": [(strip + 28) / (height - 66), 1.0], "range": _range(tracks, name)}
+    figure["yaxis"] |= {"domain": [(strip + 28) / (height - 66), 1.0], "range": value_range(tracks, name)}
     figure["yaxis2"] = axis(
         domain=[0.0, strip / (height - 66)],
         showgrid=False,
@@ -69,9 +69,9 @@ def main_figure(tracks: Sequence[Track], jumps: Sequence[Jump] = ()) -> Figure:
         ticktext=[estimator_label(t.estimator) for t in tracks],
         fixedrange=True,
     )
-    figure["xaxis"] |= {"anchor": "y2", "range": _whole(tracks)}
-    figure["shapes"] = _gaps(tracks) + [_jump_line(j) for j in jumps]
-    figure["annotations"] = _jump_labels(jumps, unit, _whole(tracks))
+    figure["xaxis"] |= {"anchor": "y2", "range": time_range(tracks)}
+    figure["shapes"] = gap_shapes(tracks) + [_jump_line(j) for j in jumps]
+    figure["annotations"] = _jump_labels(jumps, unit, time_range(tracks))
     return Figure(tuple(traces), figure, height=height)
 
 
@@ -80,18 +80,18 @@ def quantity_figure(tracks: Sequence[Track], name: str) -> Figure:
     having = [t for t in tracks if name in t.quantities]
     unit = having[0].quantities[name].unit
     figure = layout(unit_text(unit))
-    figure["xaxis"] |= {"range": _whole(tracks)}
-    figure["yaxis"] |= {"range": _range(having, name), "nticks": 5}
-    figure["shapes"] = _gaps(tracks)
+    figure["xaxis"] |= {"range": time_range(tracks)}
+    figure["yaxis"] |= {"range": value_range(having, name), "nticks": 5}
+    figure["shapes"] = gap_shapes(tracks)
     return Figure(tuple(_curves(having, name, _POINTS_SMALL)), figure, height=190)
 
 
 def curve_figure(curve: Curve, tracks: Sequence[Track]) -> Figure:
     """What excites the model: a number that the vehicle flew."""
     figure = layout(unit_text(curve.unit))
-    figure["xaxis"] |= {"range": _whole(tracks)}
+    figure["xaxis"] |= {"range": time_range(tracks)}
     figure["yaxis"] |= {"nticks": 5}
-    figure["shapes"] = _gaps(tracks)
+    figure["shapes"] = gap_shapes(tracks)
     trace = line(curve.t, curve.value, curve.what, "@ink:0.75", points=_POINTS_SMALL, width=1.1)
     return Figure((trace,), figure, height=190)
 
@@ -264,9 +264,9 @@ def _jump_labels(jumps: Sequence[Jump], unit: str, whole: Sequence[float]) -> li
     return labels
 
 
-def _health(tracks: Sequence[Track]) -> list[Trace]:
+def health_strips(tracks: Sequence[Track]) -> list[Trace]:
     """A strip per estimator: a thin line while all is well, a thick one in the colour of what was not."""
-    start, end = _whole(tracks)
+    start, end = time_range(tracks)
     shortest = 0.004 * (end - start)
     common = {"type": "scatter", "mode": "lines", "yaxis": "y2"}
     traces: list[Trace] = []
@@ -308,17 +308,19 @@ def _runs(track: Track, health: Health) -> list[tuple[float, float]]:
     return [(float(track.t[a]), float(track.t[b])) for a, b in zip(first, last, strict=True)]
 
 
-def _whole(tracks: Sequence[Track]) -> list[float]:
+def time_range(tracks: Sequence[Track]) -> list[float]:
+    """From the first to the last time, s."""
     return [round(min(float(t.t[0]) for t in tracks), 3), round(max(float(t.t[-1]) for t in tracks), 3)]
 
 
-def _gaps(tracks: Sequence[Track]) -> list[dict]:
+def gap_shapes(tracks: Sequence[Track]) -> list[dict]:
+    """Grey where the first track has a gap."""
     t = tracks[0].t
     parts = segments(t)
     return [shaded(float(t[a.stop - 1]), float(t[b.start])) for a, b in itertools.pairwise(parts)]
 
 
-def _range(tracks: Sequence[Track], name: str) -> list[float] | None:
+def value_range(tracks: Sequence[Track], name: str) -> list[float] | None:
     """Room for what settled with its band, and for the truth; the wide band of the first moments may leave
     the picture."""
     low, high = [], []

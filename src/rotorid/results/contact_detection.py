@@ -1,30 +1,35 @@
-"""When the wrench leaves its band: a cumulative-sum test with hysteresis.
+"""When the wrench leaves its band: a cumulative-sum test with hysteresis, on two scales of time.
 
 The score of a row is the larger of
 
     x = e^T S^-1 e / 3
 
 of force and torque, e being the wrench less its steady offset (the flight's median) and S its covariance: that of noise,
-scaled to the flight (`wrench_scatter`), and of the part of the parameters' errors that changes in flight. A wrench that always
-wanders, in wind or by a poor model, is so no endless row of events.
+scaled to the flight (`wrench_scatter`), and of what the parameters' errors change in flight; an attitude error and how each
+rotor pulls are not taken as constant. A wrench that always wanders, in gusts or by a poor model, is so no endless row of
+events.
 
-    g <- max(0, g + K (x - 4) dt)          E. S. Page, Continuous inspection schemes, Biometrika 41 (1954)
+    g <- max(0, g + (x - 4) dt / T)          E. S. Page, Continuous inspection schemes, Biometrika 41 (1954)
 
-An event begins where g last was 0 before it passed 4, and ends once x has stayed below 2 for 0.25 s; g counts in time
-constants 1/K of the observer, the time over which its noise is correlated. By noise alone x exceeds 4 for 0.7 % of the time.
-Shorter than 0.05 s it is none.
+An event begins where g last was 0 before it passed 4, and ends once x has stayed below 2 for 0.25 s; T is the time over which
+the noise is correlated. By noise alone x exceeds 4 for 0.7 % of the time. Shorter than 0.05 s it is none. This is done for
+the wrench as it is, with the observer's time constant T = 1/K, which finds a hit, and for its mean over T = 0.3 s, whose noise
+the quiet parts of the flight tell, and which finds a weak push that lasts. Stretches that overlap are one, unless the mean
+turns round within: a push the other way is another one.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
 
 from rotorid.results.wrench import WrenchTrack
-from rotorid.results.wrench_scatter import GAP, squares
+from rotorid.results.wrench_scatter import GAP, scatter, squares
+from rotorid.results.wrench_spread import UNSTEADY
 
 ALARM: Final = 4.0
 SLACK: Final = 4.0
@@ -35,16 +40,27 @@ HOLD: Final = 0.25
 SHORTEST: Final = 0.05
 """s."""
 
+WINDOW: Final = 0.3
+"""s of the mean in which weak pushes are sought."""
+
+_BLOCK, _OF_BLOCKS = 5.0, 25.0  # s; percentile: of the mean, quiet parts tell the noise
+_HALVES: Final = (slice(0, 3), slice(3, 6))
+
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """What the wrench is when nothing pushes. offset: force (world, N) and torque (body, N m), the flight's median; offset_std:
-    by noise and by the parameters. errors: of the parameters, less their median. score: x of force and of torque."""
+    """What the wrench is when nothing pushes.
+
+    offset: force (world, N) and torque (body, N m), the flight's median; offset_std: by noise and by the parameters. errors: of
+    the parameters, those that are constant less their median. score: x of force and of torque; score_of_mean: of their mean
+    over `WINDOW`.
+    """
 
     offset: Float[np.ndarray, " 6"]
     offset_std: Float[np.ndarray, " 6"]
     errors: Float[np.ndarray, "n 6 causes"]
     score: Float[np.ndarray, "n 2"]
+    score_of_mean: Float[np.ndarray, "n 2"]
 
 
 def baseline(found: WrenchTrack) -> Baseline:
@@ -52,13 +68,37 @@ def baseline(found: WrenchTrack) -> Baseline:
     rows, wrench = found.usable, found.wrench
     offset = np.median(wrench[rows], axis=0)
     steady = np.median(found.spread.errors[rows], axis=0)
-    errors = found.spread.errors - steady
+    constant = np.array([name.split()[0] not in UNSTEADY for name in found.spread.causes])
+    errors = found.spread.errors - steady * constant
     noise = np.median(found.noise_std[rows], axis=0) * shrunk(usable_time(found), found.gain)
     offset_std = np.hypot(noise, np.sqrt(np.sum(steady**2, axis=1)))
-    S = found.covariance + errors @ errors.transpose(0, 2, 1)
-    e = wrench - offset
-    score = [squares(e[:, half], S[:, half, half]) / 3.0 for half in (slice(0, 3), slice(3, 6))]
-    return Baseline(offset, offset_std, errors, np.stack(score, axis=1))
+
+    e, apart = wrench - offset, errors @ errors.transpose(0, 2, 1)
+    mean = over_window(found.t, e)
+    score, score_of_mean = [], []
+    for half in _HALVES:
+        P = found.covariance[:, half, half]
+        score.append(squares(e[:, half], P + apart[:, half, half]) / 3.0)
+        c = scatter(
+            found.t[rows],
+            mean[rows][:, half],
+            P[rows],
+            found.spread.errors[rows][:, half],
+            block=_BLOCK,
+            percentile=_OF_BLOCKS,
+        )
+        score_of_mean.append(squares(mean[:, half], c * P + apart[:, half, half]) / 3.0)
+    return Baseline(offset, offset_std, errors, np.stack(score, axis=1), np.stack(score_of_mean, axis=1))
+
+
+def over_window(t: Float[np.ndarray, " n"], values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    """Mean over `WINDOW` around each time, s."""
+    steps = np.minimum(np.diff(t, prepend=t[:1]), GAP)
+    clock = np.cumsum(steps)
+    integral = np.cumsum(steps[:, None] * values, axis=0)
+    low, high = np.maximum(clock - 0.5 * WINDOW, clock[0]), np.minimum(clock + 0.5 * WINDOW, clock[-1])
+    change = [np.interp(high, clock, column) - np.interp(low, clock, column) for column in integral.T]
+    return np.stack(change, axis=1) / np.maximum(high - low, 1e-9)[:, None]
 
 
 def usable_time(found: WrenchTrack) -> float:
@@ -72,8 +112,36 @@ def shrunk(time: float, gain: float) -> float:
 
 
 def detect(found: WrenchTrack, steady: Baseline) -> list[tuple[int, int]]:
-    """First and last row of each stretch in which the wrench is outside its band."""
-    x = np.where(found.usable, steady.score.max(axis=1), 0.0)
+    """First and last row of each stretch in which the wrench is outside of its band."""
+    stretches = _outside(found, steady.score, 1.0 / found.gain)
+    stretches += _outside(found, steady.score_of_mean, WINDOW)
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(stretches):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return [part for stretch in merged for part in _parts(found, steady, *stretch)]
+
+
+def _parts(found: WrenchTrack, steady: Baseline, first: int, last: int) -> list[tuple[int, int]]:
+    """A stretch, cut where the mean wrench turns against what it was since the last cut. Parts that are too short are none."""
+    rows = slice(first, last + 1)
+    half = _HALVES[int(np.argmax(np.mean(steady.score_of_mean[rows], axis=0)))]
+    mean = over_window(found.t, found.wrench - steady.offset)[rows, half]
+    cuts, total = [0], np.zeros(3)
+    for k, value in enumerate(mean):
+        if value @ total < 0.0:
+            cuts.append(k)
+            total = np.zeros(3)
+        total = total + value
+    parts = [(first + a, first + b - 1) for a, b in itertools.pairwise([*cuts, len(mean)])]
+    return [(a, b) for a, b in parts if found.t[b] - found.t[a] >= SHORTEST]
+
+
+def _outside(found: WrenchTrack, score: Float[np.ndarray, "n 2"], time: float) -> list[tuple[int, int]]:
+    """The cumulative-sum test. time: over which the score is correlated, s."""
+    x = np.where(found.usable, score.max(axis=1), 0.0)
     dt = np.diff(found.t, prepend=found.t[:1])
     events: list[tuple[int, int]] = []
     g, begin, last, active = 0.0, 0, 0, False
@@ -90,7 +158,7 @@ def detect(found: WrenchTrack, steady: Baseline) -> list[tuple[int, int]]:
             continue
         if g == 0.0:
             begin = k
-        g = max(0.0, g + found.gain * (x[k] - SLACK) * dt[k])
+        g = max(0.0, g + (x[k] - SLACK) * dt[k] / time)
         if g > ALARM:
             active, last = True, k
     if active:

@@ -153,7 +153,7 @@ def _extent(
 ) -> tuple[int, int]:
     """First and last row at which the wrench itself, without the observer's lag, is there."""
     t = found.t
-    half = 3 * int(np.argmax(np.mean(steady.score[first : last + 1], axis=0)))
+    half = 3 * int(np.argmax(np.mean(steady.score_of_mean[first : last + 1], axis=0)))
     part = slice(half, half + 3)
     mean = np.mean(e[first : last + 1, part], axis=0)
     direction = mean / max(float(np.linalg.norm(mean)), 1e-300)

@@ -26,11 +26,15 @@ GAP: Final = 0.5
 """s between two rows over which nothing is known."""
 
 _SETTLING: Final = 5.0  # time constants of the observer
-_BLOCK: Final = 10.0  # s
-_OF_BLOCKS: Final = 75  # percentile
+BLOCK: Final = 5.0
+"""s, for the band."""
+
+OF_BLOCKS: Final = 50.0
+"""Percentile over the blocks, for the band."""
+
 _FEWEST: Final = 20  # rows of a block
-_PERCENTILES: Final = (50, 75)
-_CHI_SQUARE: Final = (2.366, 4.108)  # at these percentiles, with 3 degrees of freedom
+_PERCENTILES: Final = (25, 50)
+_CHI_SQUARE: Final = (1.213, 2.366)  # at these percentiles, with 3 degrees of freedom
 _LEAST, _MOST = 1e-6, 1e6
 _HALVINGS: Final = 24
 _UNUSABLE: Final = (Health.NO_INFORMATION, Health.RECOVERING, Health.DIVERGED)
@@ -58,16 +62,21 @@ def scatter(
     wrench: Float[np.ndarray, "n k"],
     P: Float[np.ndarray, "n k k"],
     errors: Float[np.ndarray, "n k causes"],
-    normalised: Float[np.ndarray, "n k"],
+    normalised: Float[np.ndarray, "n k"] | None = None,
+    *,
+    block: float = BLOCK,
+    percentile: float = OF_BLOCKS,
 ) -> float:
     """c for one half of the wrench. t: s; rows that count alone. errors: of the parameters. normalised: innovations over their
-    standard deviations, NaN where nothing was measured."""
-    count = max(1, round(float(t[-1] - t[0]) / _BLOCK))
-    block = np.minimum((t - t[0]) / max(float(t[-1] - t[0]), 1e-9) * count, count - 1).astype(int)
-    parts = [rows for k in range(count) if (rows := np.flatnonzero(block == k)).size >= _FEWEST]
+    standard deviations, NaN where nothing was measured. block: s."""
+    if normalised is None:
+        normalised = np.full_like(wrench, np.nan)
+    count = max(1, round(float(t[-1] - t[0]) / block))
+    place = np.minimum((t - t[0]) / max(float(t[-1] - t[0]), 1e-9) * count, count - 1).astype(int)
+    parts = [rows for k in range(count) if (rows := np.flatnonzero(place == k)).size >= _FEWEST]
     parts = parts or [np.arange(len(t))]
     found = [_of_block(wrench[rows], P[rows], errors[rows], normalised[rows]) for rows in parts]
-    return float(np.percentile(found, _OF_BLOCKS))
+    return float(np.percentile(found, percentile))
 
 
 def _of_block(wrench: np.ndarray, P: np.ndarray, errors: np.ndarray, normalised: np.ndarray) -> float:

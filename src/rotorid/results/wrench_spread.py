@@ -9,9 +9,15 @@ the latter held, one standard deviation of each parameter moves the wrench by d(
 mass, -R f_a ds / s of a thrust scale, v dk of the drag. The observer low-passes that with its gain as it does the wrench.
 Such an error is one number for the whole flight: it does not average out.
 
-Beside the airframe's parameters three things are taken as uncertain that no log tells: how far the measured attitude is off
-(by the noise that the System assumes for it), how well each rotor is made and mounted, and, where the accelerometer is used,
-its bias.
+Beside the airframe's parameters some things are taken as uncertain that it does not tell: how far the measured attitude is
+off (by the noise that the System assumes for it), how well each rotor is made and mounted, and, where the accelerometer is
+used, its bias. A model without a learned residual does not know either how the rotors' pull shifts in forward flight, where the
+blade that goes against the wind lifts more than the other one (G. Hoffmann, H. Huang, S. Waslander and C. Tomlin, Quadrotor
+helicopter flight dynamics and control, AIAA 2007),
+
+    tau = c T (v_y, -v_x, 0),      v in the body frame,
+
+nor the drag, where the airframe has none.
 """
 
 from __future__ import annotations
@@ -33,15 +39,22 @@ from rotorid.models.rigid_multirotor import RigidMultirotor, inertia_matrix
 from rotorid.models.system import GRAVITY, Values
 from rotorid.signals.samples import Samples
 
-ACCELEROMETER_BIAS: Final = 0.1
+ACCELEROMETER_BIAS: Final = 0.2
 """Standard deviation of what an accelerometer's calibration leaves, m/s^2."""
 
 ROTOR: Final = 0.01
 """Standard deviation of a rotor's thrust over itself, along its axis (a blade that is better or worse) and across it (a motor
 that is tilted by 0.6 degrees)."""
 
-_ATTITUDE, _ROTORS, _BIAS = "attitude", "rotors", "accelerometer_bias"
-_CONSTANTS: Final = (_ATTITUDE, _ROTORS, _BIAS)
+FLAPPING: Final = 0.03
+"""Standard deviation of c over the mean distance of the rotors from the centre of mass, s/m: a Crazyflie has 0.03."""
+
+_DRAG_PER_MASS: Final = 0.3  # 1/s
+_ATTITUDE, _ROTORS, _BIAS, _FLAPPING = "attitude", "rotors", "accelerometer_bias", "forward_flight"
+UNSTEADY: Final = (_ATTITUDE, _ROTORS)
+"""Causes that need not be the same all through a flight."""
+
+_CONSTANTS: Final = (_ATTITUDE, _ROTORS, _BIAS, _FLAPPING)
 
 Cause = tuple[str, int, float]
 """One number that is not exactly known: parameter, index in it, standard deviation in its unit."""
@@ -112,6 +125,10 @@ def spread(
     causes += [(_ATTITUDE, k, attitude) for k in range(3) if attitude > 0.0]
     causes += [(_ROTORS, k, ROTOR) for k in range(3 * len(system.rotors))]
     causes += [(_BIAS, k, bias) for k in range(3) if bias > 0.0]
+    if not system.heads:
+        causes.append((_FLAPPING, 0, FLAPPING))
+        if "drag" not in stds and system.parameter("drag").values[0] == 0.0:
+            causes.append(("drag", 0, _DRAG_PER_MASS * system.parameter("mass").values[0]))
     errors = _errors(system, tuple(causes), felt, samples.u, samples.dt, state, wrench, gain)
     return Spread(tuple(_named(system, name, k) for name, k, _ in causes), np.asarray(errors))
 
@@ -119,7 +136,9 @@ def spread(
 def _named(system: RigidMultirotor, name: str, k: int) -> str:
     if name == _ROTORS:
         return f"{name} {k // 3} {'xyz'[k % 3]}"
-    scalar = name not in _CONSTANTS and not isinstance(system.parameter(name).value, tuple)
+    scalar = name == _FLAPPING or (
+        name not in _CONSTANTS and not isinstance(system.parameter(name).value, tuple)
+    )
     return name if scalar else f"{name} {'xyz'[k]}"
 
 
@@ -164,7 +183,8 @@ def _wrench(
     flown = system.dynamics(x, u, {**p, "force": wrench[:3], "torque": wrench[3:]})
 
     q, other = x["attitude"], dict(p)
-    off = {_ATTITUDE: jnp.zeros(3), _ROTORS: jnp.zeros(3 * len(system.rotors)), _BIAS: jnp.zeros(3)}
+    sizes = {_ATTITUDE: 3, _ROTORS: 3 * len(system.rotors), _BIAS: 3, _FLAPPING: 1}
+    off = {name: jnp.zeros(size) for name, size in sizes.items()}
     for (name, k, std), amount in zip(causes, amounts, strict=True):
         if name in off:
             off[name] = off[name].at[k].add(std * amount)
@@ -181,10 +201,13 @@ def _wrench(
     thrust = x["rotor_thrust"] if system.lags else system.known_thrust(u, p)
     pull = off[_ROTORS].reshape(-1, 3) * thrust[:, None]
     arms = jnp.array([r.position for r in system.rotors]) - p["centre_of_mass"]
+    v = rotations.rotate(rotations.inverse(q), x["velocity"])
+    reach = off[_FLAPPING][0] * jnp.mean(jnp.linalg.norm(arms, axis=1)) * jnp.sum(thrust)
+    shifted = reach * jnp.stack([v[1], -v[0], jnp.zeros_like(v[2])])
     return jnp.concatenate(
         [
             force - rotations.rotate(q, jnp.sum(pull, axis=0)),
-            torque - jnp.sum(rotations.cross(arms, pull), axis=0),
+            torque - jnp.sum(rotations.cross(arms, pull), axis=0) - shifted,
         ]
     )
 

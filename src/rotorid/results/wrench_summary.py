@@ -38,6 +38,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     "attitude": "what the measured attitude may be off",
     "rotors": "how well rotors are made and mounted",
     "accelerometer_bias": "the bias of the accelerometer",
+    "forward_flight": "how the rotors' pull shifts in forward flight",
 }
 
 

@@ -1,0 +1,132 @@
+"""`rotorid wrench`: the external force and torque on a vehicle through a flight, and the pushes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, cast
+
+import typer
+
+from rotorid.cli.arguments import AirframeOption, Log, Mapping, inputs_of
+from rotorid.errors import SettingError
+
+if TYPE_CHECKING:
+    from rotorid.logs.flight import Flight
+    from rotorid.models.airframe import Airframe
+    from rotorid.results.summary import Input
+    from rotorid.results.wrench import ObserverName
+    from rotorid.results.wrench_summary import WrenchSummary
+
+OBSERVERS: Final = ("mo", "acceleration", "ekf")
+# the names in `results.wrench`, which is not imported here for the sake of a quick --help; a test compares
+
+
+def wrench(
+    log: Log,
+    airframe: AirframeOption,
+    observer: Annotated[
+        str,
+        typer.Option(
+            "--observer",
+            metavar="NAME",
+            help="mo (by momentum: needs the velocity), acceleration (by the accelerometer), or ekf.",
+        ),
+    ] = "mo",
+    gain: Annotated[
+        float,
+        typer.Option("--gain", metavar="K", help="Observer gain in 1/s: more is quicker, and noisier."),
+    ] = 10.0,
+    mapping: Mapping = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            "--truth",
+            metavar="CSV",
+            help="Known force and torque of a log over time (columns t_log_s, fx, fy, fz in N, north-east-down; qx, qy, qz "
+            "in N m, forward-right-down), to compare with.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Folder for the results. Default: the log's name with -wrench, here.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Observe the external force and torque on a vehicle through a flight, and find when, how hard and where it was pushed.
+
+    Writes estimates.parquet, summary.json and report.html, a page that opens without a network.
+    """
+    from rotorid.cli.console import out, setup_jax, status
+
+    folder = output or Path(f"{log.stem}-wrench")
+    name = observer_name(observer)
+    if not 0.0 < gain < float("inf"):
+        raise SettingError(f"the observer gain {gain:g} 1/s must be positive")
+    with status("Starting"):
+        setup_jax()
+        from rotorid.logs.read import read
+        from rotorid.logs.truth import attach_truth
+        from rotorid.models.airframe import load_airframe
+        from rotorid.results.files import check_folder
+
+        check_folder(folder)
+        vehicle = load_airframe(airframe)
+    with status(f"Reading {log.name}"):
+        flight = read(log, mapping)
+        if truth is not None:
+            flight = attach_truth(flight, truth)
+        inputs = inputs_of(log, airframe, mapping, truth)
+    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs)
+    from rotorid.cli.wrench_page import show
+
+    show(summary, folder, out())
+
+
+def observer_name(text: str) -> ObserverName:
+    """The observer of that name. Raises SettingError for one that does not exist."""
+    name = text.strip().lower()
+    if name not in OBSERVERS:
+        raise SettingError(f"no observer {text!r}; there are {', '.join(OBSERVERS)}")
+    return cast("ObserverName", name)
+
+
+def wrench_and_write(
+    flight: Flight,
+    airframe: Airframe,
+    observer: ObserverName,
+    gain: float,
+    folder: Path,
+    inputs: Sequence[Input] = (),
+) -> WrenchSummary:
+    """Observe the wrench of a flight, and write the results into a folder. Shows its stages. gain: 1/s."""
+    from rotorid.cli.console import status
+    from rotorid.report.wrench_page import wrench_page
+    from rotorid.results.contacts import contacts
+    from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, estimates_parquet, write_folder
+    from rotorid.results.wrench import with_rotors, wrench_system
+    from rotorid.results.wrench import wrench as observe
+    from rotorid.results.wrench_spread import parameter_stds
+    from rotorid.results.wrench_summary import LABELS, WrenchSettings, summarise_wrench
+
+    flight = with_rotors(flight, airframe)
+    system = wrench_system(flight, airframe)
+    settings = WrenchSettings("wrench", observer, gain, airframe.name, system.rotor_input)
+    with status(f"Observing the wrench: {LABELS[observer]}"):
+        found = observe(flight, system, observer, gain=gain, stds=parameter_stds(airframe, system))
+    with status("Writing the report"):
+        pushes = contacts(found)
+        summary = summarise_wrench(found, pushes, flight, settings, inputs)
+        files = {
+            ESTIMATES: estimates_parquet([found.track]),
+            SUMMARY: summary.as_json().encode(),
+            REPORT: wrench_page(found, flight, summary).encode(),
+        }
+        write_folder(folder, files)
+    return summary

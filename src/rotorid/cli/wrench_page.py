@@ -1,0 +1,101 @@
+"""What `rotorid wrench` shows in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rotorid.results.words import percent, plus_minus, title, unit_text, value_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from rotorid.results.contacts import Contact
+    from rotorid.results.wrench_summary import WrenchSummary
+
+_WIDEST = 100
+_TONES = {"good": "green", "caution": "yellow", "bad": "red"}
+_MOST = 12  # events in the terminal; the report has all
+
+
+def show(summary: WrenchSummary, folder: Path, console: Console) -> None:
+    """The verdict, the mean wrench, the pushes, the health, and where the report is."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from rotorid.results.wrench_summary import LABELS
+
+    console.width = min(console.width, _WIDEST)
+    verdict = summary.verdict
+    console.print()
+    console.print(Padding(Text(verdict.headline, style=f"bold {_TONES[verdict.tone]}"), (0, 2)))
+    if verdict.details:
+        console.print(Padding(Text(" ".join(verdict.details)), (0, 2)))
+    console.print()
+    console.print(Padding(_components(summary), (0, 1)))
+    console.print()
+    if summary.events:
+        console.print(Padding(_events(summary.events[:_MOST]), (0, 1)))
+        if len(summary.events) > _MOST:
+            more = f"and {len(summary.events) - _MOST} more, which the report lists"
+            console.print(Padding(Text(more, style="dim"), (0, 2)))
+        console.print()
+    health = [(k, share) for k, share in summary.health.items() if share > 0 and k != "ok"]
+    rest = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
+    text = f"{LABELS[summary.settings.observer]}: healthy {percent(summary.healthy)} of the time"
+    text = text[:1].upper() + text[1:]
+    console.print(Padding(Text(f"{text} ({rest})" if rest else text, style="dim"), (0, 2)))
+    console.print(
+        Padding(Text("Force in world axes (east, north, up), torque in body axes.", style="dim"), (0, 2))
+    )
+    for note in summary.notes:
+        console.print(Padding(Text(f"Note: {note}", style="dim"), (0, 2)))
+    console.print()
+    console.print(Padding(Text.assemble("Report: ", (str(folder / "report.html"), "bold")), (0, 2)))
+
+
+def _empty_table() -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0)
+    )
+
+
+def _components(summary: WrenchSummary) -> Table:
+    table = _empty_table()
+    table.add_column("over the flight")
+    for head in ("mean", "lowest", "highest", "1 std"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for name, c in summary.components.items():
+        table.add_row(
+            title(name),
+            plus_minus(c.mean, c.mean_std),
+            value_text(c.lowest, c.band),
+            value_text(c.highest, c.band),
+            value_text(c.band, c.band),
+            unit_text(c.unit),
+        )
+    return table
+
+
+def _events(events: tuple[Contact, ...]) -> Table:
+    from rotorid.results.wrench_words import nearest_text, way
+
+    table = _empty_table()
+    for head in ("push at", "for", "force (N)", "to", "impulse (N s)", "off centre (cm)"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for event in events:
+        impulse = sum(i * d for i, d in zip(event.impulse, event.direction, strict=True))
+        table.add_row(
+            f"{event.start:.2f} s",
+            f"{event.duration:.2f} s",
+            plus_minus(event.strength, event.strength_std),
+            way(event),
+            value_text(impulse, event.strength_std * event.duration),
+            nearest_text(event),
+        )
+    return table
