@@ -12,10 +12,12 @@ import numpy as np
 
 from rotorid.estimators.adaptive import Adaptive
 from rotorid.estimators.gaussian import AbstractGaussianFilter
+from rotorid.estimators.wrench_observer import AbstractWrenchObserver
 from rotorid.geometry.spaces import Scalar, Space, Vector
 from rotorid.models.airframe import load_airframe
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.multirotor_drag import multirotor
+from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
 from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
 
@@ -63,6 +65,9 @@ SYSTEMS = {
     "multirotor": multirotor(load_airframe("px4-sih-quad"), "thrust"),
 }
 
+RIGID = rigid_multirotor(load_airframe("quadrotor-x"))
+"""What wrench observers are for."""
+
 
 def inputs_for(system: System, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Inputs that excite a System: slow sines, about hover where there is a thrust."""
@@ -71,11 +76,13 @@ def inputs_for(system: System, t: np.ndarray, rng: np.random.Generator) -> np.nd
     if "thrust" in system.inputs:
         slot = system.inputs.stored["thrust"]
         u[:, slot] = 9.81 * (1.0 + 0.2 * u[:, slot])
+    if isinstance(system, RigidMultirotor):
+        u = system.weight / n * (1.0 + 0.01 * u)
     return u
 
 
 def matched(
-    filter_: AbstractGaussianFilter | Adaptive, seed: int, steps: int, dt: float = 0.01
+    filter_: AbstractGaussianFilter | Adaptive | AbstractWrenchObserver, seed: int, steps: int, dt: float = 0.01
 ) -> tuple[Samples, np.ndarray]:
     """Data drawn from a filter's own model, prior and noises, and the true joint points (one a row).
 

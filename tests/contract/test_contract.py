@@ -7,20 +7,22 @@ import pytest
 
 from rotorid.estimators.base import Health
 from rotorid.estimators.run import run
+from rotorid.estimators.wrench import acceleration_observer, momentum_observer
 from rotorid.results.track import ESTIMATORS
-from tests.systems import SYSTEMS, matched
+from tests.systems import RIGID, SYSTEMS, matched
 
 STEPS = 400
+WRENCH = {"mo": momentum_observer, "acceleration": acceleration_observer}
 
 
 @pytest.fixture(
     scope="module",
-    params=[(e, s) for e in ESTIMATORS for s in SYSTEMS],
+    params=[*((e, s) for e in ESTIMATORS for s in SYSTEMS), *((o, "rigid") for o in WRENCH)],
     ids=lambda pair: "-".join(pair),
 )
 def case(request):
     name, kind = request.param
-    estimator = ESTIMATORS[name](SYSTEMS[kind])
+    estimator = WRENCH[name](RIGID) if name in WRENCH else ESTIMATORS[name](SYSTEMS[kind])
     samples, truth = matched(estimator, seed=7, steps=STEPS)
     return estimator, samples, truth, run(estimator, samples)
 

@@ -13,6 +13,7 @@ from rotorid.estimators.base import Health
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.run import Stream, run, run_many, stack
 from rotorid.estimators.wrench import acceleration_observer, momentum_observer
+from rotorid.estimators.wrench_gate import FEW
 from rotorid.export import native
 from rotorid.models.airframe import load_airframe
 from rotorid.models.rigid_multirotor import rigid_multirotor
@@ -236,3 +237,55 @@ def test_what_an_observer_cannot_do_is_refused(make):
     heavier = tuple(p.with_prior(std=0.3) if p.name == "mass" else p for p in HEXAROTOR.parameters)
     with pytest.raises(SettingError, match=r"tracks force_x.*mass; use ekf or ukf"):
         make(dataclasses.replace(HEXAROTOR, parameters=heavier))
+
+
+def with_glitch(samples, row, **values):
+    """Samples in which some outputs of one row are replaced."""
+    y = np.array(samples.y)
+    for name, value in values.items():
+        y[row, HEXAROTOR.outputs.stored[name]] = value
+    return eqx.tree_at(lambda s: s.y, samples, jnp.asarray(y))
+
+
+GLITCHES = {
+    "velocity": (5.0, 0.0, -3.0),
+    "body_rate": (0.0, 30.0, 0.0),
+    "attitude": (0.0, 1.0, 0.0, 0.0),
+    "specific_force": (0.0, 0.0, 400.0),
+}
+
+
+@MAKERS
+@pytest.mark.parametrize("name", GLITCHES)
+def test_a_glitch_is_left_out_as_if_it_had_not_been_measured(make, name, calm):
+    observer, kept = make(HEXAROTOR), np.arange(STEPS) != 120
+    glitch = run(observer, with_glitch(calm, 120, **{name: GLITCHES[name]}))
+    missing = run(observer, seen_only(calm, **{name: kept}))
+    np.testing.assert_array_equal(glitch.value, missing.value)
+    np.testing.assert_array_equal(glitch.std, missing.std)
+    assert np.flatnonzero(np.asarray(glitch.health) == Health.OUTLIER).tolist() == [120]
+
+
+def test_a_hit_is_no_glitch_and_its_impulse_is_found():
+    """600 N for 0.02 s: two rows of 214 m/s^2, which no wrench is expected to make.
+
+    Taken over four rows at once it is (1 - d^4) / (4 - 4 d) of itself, d = exp(-K dt), as eq. 14 has it.
+    """
+    hit = np.zeros((STEPS, 6))
+    hit[60:62, 0] = 600.0
+    samples = flown(HEXAROTOR, hit)
+    found = run(momentum_observer(HEXAROTOR, gain=10.0), samples)
+    health = np.asarray(found.health)
+    rejected = np.flatnonzero(health == Health.OUTLIER)
+    assert 1 <= len(rejected) <= 2 * FEW
+    assert rejected[0] == 60
+    impulse = np.sum(np.asarray(found.value)[:, 0]) * 0.01
+    d = np.exp(-10.0 * 0.01)
+    np.testing.assert_allclose(impulse, 12.0 * (1.0 - d**4) / (4.0 - 4.0 * d), rtol=1e-3)
+    before = run(momentum_observer(HEXAROTOR, gain=10.0), flown(HEXAROTOR, NOTHING))
+    np.testing.assert_array_equal(found.value[:60], before.value[:60])
+
+
+@MAKERS
+def test_a_push_that_the_prior_allows_is_never_rejected(make, step):
+    assert Health.OUTLIER not in set(np.asarray(run(make(HEXAROTOR), step).health).tolist())

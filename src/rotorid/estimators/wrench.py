@@ -35,13 +35,8 @@ from jaxtyping import Array, Bool, Float
 from rotorid.errors import SettingError
 from rotorid.estimators import known_wrench, wrench_errors
 from rotorid.estimators.tuning import Tuning
-from rotorid.estimators.wrench_observer import (
-    AbstractWrenchObserver,
-    Seen,
-    WrenchState,
-    by_momentum,
-    judged,
-)
+from rotorid.estimators.wrench_observer import AbstractWrenchObserver, WrenchState
+from rotorid.estimators.wrench_seen import Seen, by_momentum, judged
 from rotorid.geometry import rotations
 from rotorid.models.joint import Joint
 from rotorid.models.rigid_multirotor import RigidMultirotor, divided_by_inertia

@@ -3,7 +3,8 @@
 `wrench` has the observers and their equations. A step is predicted by the System's own dynamics under the observed
 wrench; what is measured replaces it. A sample without a velocity (or a body rate) leaves the force (the torque) as it was,
 and the next one speaks of the whole time since. While the model does not hold (rotors at their limit) nothing is learnt,
-and after a gap longer than `max_gap` the observer begins anew.
+and after a gap longer than `max_gap` the observer begins anew. What a measurement says that no push explains is left out for a
+few rows (`wrench_gate`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from rotorid.estimators import known_wrench, wrench_errors
+from rotorid.estimators import known_wrench, wrench_errors, wrench_gate
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
 from rotorid.estimators.gaussian import CONSISTENCY_MEMORY, INCONSISTENT, INFORMED, RECOVERY
 from rotorid.estimators.tuning import Tuning
+from rotorid.estimators.wrench_seen import Seen, by_momentum
 from rotorid.geometry import rotations
 from rotorid.models.rigid_multirotor import (
     RigidMultirotor,
@@ -27,7 +29,6 @@ from rotorid.models.rigid_multirotor import (
     inertia_matrix,
 )
 from rotorid.models.system import Values
-from rotorid.numerics.cholesky import whiten
 from rotorid.signals.samples import Samples
 
 _Tree = TypeVar("_Tree")
@@ -40,7 +41,8 @@ class WrenchState(eqx.Module):
     rate_before: body rate at the start of the step. u, dt: of the step. defect: -rho at the last measured momentum minus
     the integral of the known wrench since. tail: what the end of the step adds to that integral. elapsed: s since, for
     force and torque. anchored: whether there is such a momentum. located: whether the attitude is known. force_errors,
-    torque_errors: see `wrench_errors`. position_std, velocity_std: m, m/s. The rest as in other estimators.
+    torque_errors: see `wrench_errors`. position_std, velocity_std: m, m/s. since, rejected: s since each gated output was last
+    believed, and rows that it has not been. The rest as in other estimators.
     """
 
     wrench: Float[Array, " 6"]
@@ -57,6 +59,8 @@ class WrenchState(eqx.Module):
     torque_errors: Float[Array, "9 9"]
     position_std: Float[Array, " 3"]
     velocity_std: Float[Array, " 3"]
+    since: Float[Array, " gated"]
+    rejected: Float[Array, " gated"]
     excess: Float[Array, ""]
     recovering: Float[Array, ""]
     innovation: Float[Array, " measured"]
@@ -64,20 +68,6 @@ class WrenchState(eqx.Module):
     nis: Float[Array, ""]
     nis_dof: Int[Array, ""]
     health: Int[Array, ""]
-
-
-class Seen(eqx.Module):
-    """What a sample did to one half of the wrench. value: N or N m. seen: whether the defect begins anew; learnt: whether
-    the wrench followed. The innovation is in the unit of what was measured."""
-
-    value: Float[Array, " 3"]
-    defect: Float[Array, " 3"]
-    seen: Bool[Array, ""]
-    learnt: Bool[Array, ""]
-    errors: Float[Array, "9 9"]
-    innovation: Float[Array, " 3"]
-    innovation_std: Float[Array, " 3"]
-    nis: Float[Array, ""]
 
 
 class AbstractWrenchObserver(AbstractEstimator):
@@ -117,6 +107,8 @@ class AbstractWrenchObserver(AbstractEstimator):
             torque_errors=wrench_errors.at_start(std[3:], initial[place["body_rate"]]),
             position_std=initial[place["position"]],
             velocity_std=initial[place["velocity"]],
+            since=jnp.full(len(wrench_gate.GATED), wrench_gate.NEVER, dtype),
+            rejected=jnp.zeros(len(wrench_gate.GATED), dtype),
             excess=jnp.ones((), dtype),
             recovering=zero,
             innovation=jnp.zeros(measured, dtype),
@@ -149,7 +141,7 @@ class AbstractWrenchObserver(AbstractEstimator):
         return eqx.tree_at(
             lambda s: (
                 *(s.x, s.rate_before, s.u, s.dt, s.defect, s.tail, s.elapsed, s.anchored, s.recovering),
-                *(s.force_errors, s.torque_errors, s.position_std, s.velocity_std),
+                *(s.force_errors, s.torque_errors, s.position_std, s.velocity_std, s.since),
             ),
             state,
             (
@@ -174,6 +166,7 @@ class AbstractWrenchObserver(AbstractEstimator):
                 ),
                 state.position_std + dt * state.velocity_std,
                 state.velocity_std + dt * jnp.sqrt(jnp.diag(state.force_errors)[:3]) / p["mass"],
+                state.since + dt,
             ),
         )
 
@@ -181,6 +174,9 @@ class AbstractWrenchObserver(AbstractEstimator):
         system, tuning = self._system, self.tuning
         outputs, p = system.outputs, self._parameters(state.wrench)
         at = {n: jnp.all(sample.mask[s]) for n, s in outputs.tangent.items()}
+        measured = jnp.stack([at[name] for name in wrench_gate.GATED])
+        used = self._believed(state, sample, p, measured)
+        at |= {name: used[k] for k, name in enumerate(wrench_gate.GATED)}
         x = self._measured_states(state, sample, p, at)
         inputs = system.inputs.unpack(state.u)
         tail = known_wrench.tail(system, x, state.rate_before, inputs, p, state.dt)
@@ -218,6 +214,8 @@ class AbstractWrenchObserver(AbstractEstimator):
             torque_errors=torque.errors,
             position_std=jnp.where(at["position"], noise[place["position"]], state.position_std),
             velocity_std=jnp.where(at["velocity"], noise[place["velocity"]], state.velocity_std),
+            since=jnp.where(used, 0.0, state.since),
+            rejected=jnp.where(used, 0.0, state.rejected + jnp.where(measured, 1.0, 0.0)),
             excess=excess,
             recovering=state.recovering,
             innovation=innovation,
@@ -231,6 +229,7 @@ class AbstractWrenchObserver(AbstractEstimator):
         found = _choose(broken, self._fresh(), found)
         informed = jnp.sqrt(found.force_errors[0, 0]) < INFORMED * tuning.coordinate_std[0]
         health = jnp.where(informed, int(Health.OK), int(Health.NO_INFORMATION))
+        health = jnp.where(jnp.any(measured & ~used), int(Health.OUTLIER), health)
         health = jnp.where(self.joint.holds(sample.u), health, int(Health.OUT_OF_RANGE))
         health = jnp.where(found.excess > INCONSISTENT, int(Health.INCONSISTENT), health)
         health = jnp.where(found.recovering > 0, int(Health.RECOVERING), health)
@@ -271,6 +270,27 @@ class AbstractWrenchObserver(AbstractEstimator):
 
     def _parameters(self, wrench: Float[Array, " 6"]) -> Values:
         return self.joint.with_tracked(wrench, self.tuning.values)
+
+    def _believed(
+        self, state: WrenchState, sample: Samples, p: Values, measured: Bool[Array, " gated"]
+    ) -> Bool[Array, " gated"]:
+        """Which of the gated outputs are used."""
+        system, tuning = self._system, self.tuning
+        outputs, x = system.outputs, system.states.unpack(state.x)
+        expected = outputs.pack(system.observe(x, system.inputs.unpack(state.u), p))
+        apart = outputs.minus(sample.y, expected)
+        errors = jnp.concatenate([jnp.diag(state.force_errors)[:3], jnp.diag(state.torque_errors)[:3]])
+        std = wrench_gate.stds(
+            outputs,
+            tuning.measurement_noise,
+            jnp.sqrt(errors),
+            tuning.coordinate_std,
+            p["mass"],
+            p["inertia"],
+            state.since,
+        )
+        difference = {name: apart[outputs.tangent[name]] for name in wrench_gate.GATED}
+        return wrench_gate.believed(difference, std, measured, state.rejected, tuning.gate)
 
     def _after(
         self,
@@ -320,61 +340,6 @@ class AbstractWrenchObserver(AbstractEstimator):
             self.gain[3:],
             known_wrench.inverse_inertia(p),
         )
-
-
-def by_momentum(
-    wrench: Float[Array, " 3"],
-    rho: Float[Array, " 3"],
-    defect: Float[Array, " 3"],
-    errors: tuple[Float[Array, "9 9"], Float[Array, "9 noises"], Float[Array, "3 noises"]],
-    seen: Bool[Array, ""],
-    learnt: Bool[Array, ""],
-    elapsed: Float[Array, ""],
-    gain: Float[Array, " 3"],
-    unit: Float[Array, "3 3"],
-) -> Seen:
-    """Equation 14 solved over the time elapsed (s) since the last momentum.
-
-    errors: covariance, what unit white noises add to it, and to rho (see `wrench_errors`). unit: turns a momentum into what
-    was measured.
-    """
-    P, factors, of_momentum = errors
-    decay = jnp.where(learnt, jnp.exp(-gain * elapsed), 1.0)
-    follow = jnp.where(learnt, share_per_second(gain, elapsed), 0.0)
-    external = rho + defect
-    I = jnp.eye(3, dtype=P.dtype)  # noqa: E741
-    H = jnp.concatenate([-elapsed * I, I, jnp.zeros_like(I)], axis=1)
-    S = wrench_errors.of_innovation(P, factors, of_momentum, H)
-    innovation, std, nis = judged(external - wrench * elapsed, S, learnt, unit)
-    return Seen(
-        value=decay * wrench + follow * external,
-        defect=jnp.where(seen, -rho, defect),
-        seen=seen,
-        learnt=learnt,
-        errors=wrench_errors.observed(P, factors, of_momentum, seen, decay, follow, jnp.zeros_like(I)),
-        innovation=innovation,
-        innovation_std=std,
-        nis=nis,
-    )
-
-
-def share_per_second(gain: Float[Array, " 3"], elapsed: Float[Array, ""]) -> Float[Array, " 3"]:
-    """(1 - exp(-K T)) / T in 1/s: K where T is 0."""
-    T = jnp.where(elapsed > 0.0, elapsed, 1.0)
-    return jnp.where(elapsed > 0.0, -jnp.expm1(-gain * T) / T, gain)
-
-
-def judged(
-    innovation: Float[Array, " 3"], S: Float[Array, "3 3"], learnt: Bool[Array, ""], unit: Float[Array, "3 3"]
-) -> tuple[Float[Array, " 3"], Float[Array, " 3"], Float[Array, ""]]:
-    """An innovation in the unit of what was measured, its standard deviation, and the NIS; zeros where nothing was learnt."""
-    (w,) = whiten(jnp.where(learnt, S, jnp.eye(3)), innovation)
-    std = jnp.sqrt(jnp.sum((unit @ S) * unit, axis=1))
-    return (
-        jnp.where(learnt, unit @ innovation, 0.0),
-        jnp.where(learnt, std, 0.0),
-        jnp.where(learnt, w @ w, 0.0),
-    )
 
 
 def _choose(first: Bool[Array, ""], a: _Tree, b: _Tree) -> _Tree:
