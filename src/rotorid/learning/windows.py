@@ -76,7 +76,7 @@ def windows(
         y, mask, steps = np.asarray(flight.y), np.asarray(flight.mask), np.asarray(flight.dt)
         n = len(steps)
         usual = np.median(steps[steps > 0]) if np.any(steps > 0) else 0.0
-        whole = mask[:, seen].all(axis=1)
+        whole = np.logical_and.reduce(mask[:, seen], axis=1)
         follows = np.zeros(n, bool)
         follows[1:] = (steps[1:] > 0) & (steps[1:] < _JITTER * usual) & whole[1:] & whole[:-1]
         # a window from row i needs rows i+1 to i+horizon each to follow the one before
