@@ -151,7 +151,7 @@ def _pushes(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
             page.panel(
                 place_figure(view, found.system.rotors, centre, summary.box, shown),
                 ("Seen from above", "Seen from the right")[view],
-                "arrows: pushes; crosses: nearest to the centre of mass",
+                "cross: nearest to the centre of mass",
             )
             for view in (0, 1)
         ]

@@ -26,6 +26,7 @@ from rotorid.results.wrench import COMPONENTS, WrenchTrack
 
 _SHARE: Final = 0.25  # of its strength, from which on a push has begun
 _CLEAR: Final = 3.0  # standard deviations of the wrench, likewise
+_CERTAIN: Final = 16.3  # of chi-square with 3 degrees of freedom: one in a thousand by chance
 _SIGNIFICANT: Final = 1.96
 
 Triple = tuple[float, float, float]
@@ -96,12 +97,12 @@ def contacts(found: WrenchTrack) -> Contacts:
         value, std = float(steady.offset[k]), float(steady.offset_std[k])
         unit = found.track.quantities[name].unit
         offsets[name] = Offset(value, std, unit, abs(value) > _SIGNIFICANT * std, found.spread.cause_of(k))
-    events = tuple(_contact(found, steady, box, a, b) for a, b in detect(found, steady))
-    return Contacts(events, offsets, box)
+    seen = [_contact(found, steady, box, a, b) for a, b in detect(found, steady)]
+    return Contacts(tuple(c for c in seen if c is not None), offsets, box)
 
 
-def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: int) -> Contact:
-    """What the rows from first to last tell."""
+def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: int) -> Contact | None:
+    """What the rows from first to last tell; None where their mean wrench is within its own band."""
     e = found.wrench - steady.offset
     lag = 0.0 if found.track.estimator == "ekf" else 1.0 / found.gain
     rows = slice(first, last + 1)
@@ -119,6 +120,11 @@ def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: i
     of_parameters = np.mean(steady.errors[pushing], axis=0)
     covariance = of_noise + of_parameters @ of_parameters.T
     std = np.sqrt(np.diag(covariance))
+    if (
+        max(mean[h] @ np.linalg.solve(covariance[h, h], mean[h]) for h in (slice(0, 3), slice(3, 6)))
+        < _CERTAIN
+    ):
+        return None
 
     strength = float(np.linalg.norm(mean[:3]))
     direction = mean[:3] / max(strength, 1e-300)

@@ -129,7 +129,8 @@ def spread(
         causes.append((_FLAPPING, 0, FLAPPING))
         if "drag" not in stds and system.parameter("drag").values[0] == 0.0:
             causes.append(("drag", 0, _DRAG_PER_MASS * system.parameter("mass").values[0]))
-    errors = _errors(system, tuple(causes), felt, samples.u, samples.dt, state, wrench, gain)
+    rows = (samples.u, samples.dt, jnp.asarray(state), jnp.asarray(wrench))
+    errors = _errors(system, tuple(causes), felt, *rows, jnp.asarray(gain, dtype=samples.dt.dtype))
     return Spread(tuple(_named(system, name, k) for name, k, _ in causes), np.asarray(errors))
 
 
@@ -151,7 +152,7 @@ def _errors(
     dt: Float[Array, " n"],
     state: Float[Array, "n states"],
     wrench: Float[Array, "n 6"],
-    gain: float,
+    gain: Float[Array, ""],
 ) -> Float[Array, "n 6 causes"]:
     none = jnp.zeros(len(causes))
 

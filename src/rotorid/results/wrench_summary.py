@@ -21,8 +21,9 @@ from rotorid.results.plain import plain
 from rotorid.results.summary import Input
 from rotorid.results.track import airborne_share
 from rotorid.results.verdict import OVERCONFIDENT, Verdict
-from rotorid.results.words import label, percent, plus_minus, seconds
+from rotorid.results.words import joined, label, percent, plus_minus, seconds, title
 from rotorid.results.wrench import COMPONENTS, ObserverName, WrenchTrack
+from rotorid.results.wrench_words import LASTING, way
 
 LABELS: Final[Mapping[str, str]] = {
     "mo": "momentum observer",
@@ -194,14 +195,21 @@ def _headline(pushes: Contacts) -> str:
     events = pushes.events
     if not events:
         return "No push shows: the wrench keeps to its band from one end of the flight to the other."
-    strongest = max(events, key=lambda c: c.strength / max(c.strength_std, 1e-300))
+    clearest = max(events, key=lambda c: c.strength / max(c.strength_std, 1e-300))
+    lasting = sum(c.duration > LASTING for c in events)
+    short = len(events) - lasting
+    kinds = [
+        f"{count} {noun}{'' if count == 1 else ending}"
+        for count, noun, ending in ((short, "push", "es"), (lasting, "lasting force", "s"))
+        if count
+    ]
     told = (
-        f"{plus_minus(strongest.strength, strongest.strength_std, 'N')} for {seconds(strongest.duration)} "
-        f"at {strongest.start:.1f} s"
+        f"{plus_minus(clearest.strength, clearest.strength_std, 'N')} {way(clearest)} for {seconds(clearest.duration)} "
+        f"from {clearest.start:.1f} s on"
     )
     if len(events) == 1:
-        return f"One push on the vehicle: {told}."
-    return f"{len(events)} pushes on the vehicle, the clearest {told}."
+        return f"{title(kinds[0])} on the vehicle: {told}."
+    return f"{title(joined(kinds))} on the vehicle, the clearest {told}."
 
 
 def _offsets(pushes: Contacts) -> list[str]:
