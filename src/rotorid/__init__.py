@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from rotorid.geometry.spaces import Scalar as Scalar
     from rotorid.geometry.spaces import Space as Space
     from rotorid.geometry.spaces import Vector as Vector
+    from rotorid.identification.fit import Fit as Fit
+    from rotorid.identification.grey_box import fit_grey_box as fit_grey_box
     from rotorid.learning.elm import ELMRegressor as ELMRegressor
     from rotorid.learning.elm import OSELMRegressor as OSELMRegressor
     from rotorid.learning.features import MassRegressor as MassRegressor
@@ -132,6 +134,8 @@ _HOMES: Final = {
         "momentum_observer",
     ),
     "rotorid.geometry.spaces": ("Rotation", "Scalar", "Space", "Vector"),
+    "rotorid.identification.fit": ("Fit",),
+    "rotorid.identification.grey_box": ("fit_grey_box",),
     "rotorid.learning.elm": ("ELMRegressor", "OSELMRegressor"),
     "rotorid.learning.features": (
         "MassRegressor",

@@ -1,0 +1,234 @@
+"""Gauss-Newton on the free parameters, with the windows' starts eliminated and the steps damped where they overshoot."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.errors import SettingError
+from rotorid.identification.coordinates import Coordinates, coordinates_of
+from rotorid.identification.priors import Numbers, Prior
+from rotorid.identification.segments import Segments
+from rotorid.identification.shooting import Linear, Shooting, linearised, squares
+from rotorid.models.system import System
+
+Loss = Literal["squares", "huber"]
+
+_HUBER = 1.5  # times the usual residual of a window: beyond it, it counts linearly
+_LEAST_STEP = 1e-10  # in prior standard deviations: below it is rounding
+_DAMPING = 1e-3  # the first, where one is needed
+_MOST_DAMPING = 1e9
+_ROUNDING = 1e-9  # of the cost
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What is fitted. base: all parameters' numbers. centre, scale: of the free ones' priors."""
+
+    shooting: Shooting
+    coordinates: Coordinates
+    data: Segments
+    base: Float[np.ndarray, " all"]
+    centre: Float[np.ndarray, " free"]
+    scale: Float[np.ndarray, " free"]
+
+    @classmethod
+    def of(
+        cls,
+        system: System,
+        priors: tuple[Prior, ...],
+        values: Mapping[str, Numbers],
+        data: Segments,
+        used: tuple[str, ...],
+    ) -> Problem:
+        """The problem of these priors; parameters that wander and are not free may push each window."""
+        coordinates, centre, scale = coordinates_of(priors)
+        free = tuple(p.name for p in coordinates.parameters)
+        pushing = tuple(p.name for p in system.parameters if p.drift > 0 and p.name not in free)
+        base = np.concatenate(
+            [np.ravel(values.get(p.name, p.value)).astype(float) for p in system.parameters]
+        )
+        return cls(Shooting(system, used, free, pushing), coordinates, data, base, centre, scale)
+
+    @property
+    def start(self) -> int:
+        """Dimension of a start."""
+        return self.shooting.system.states.dim
+
+    @property
+    def free(self) -> int:
+        return self.coordinates.size
+
+    def all(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, " all"]:
+        """All parameters' numbers."""
+        found = self.base.copy()
+        found[np.concatenate([self.shooting.places[name] for name in self.shooting.free])] = self.quantities(
+            z
+        )
+        return found
+
+    def linearised(
+        self,
+        x: Float[np.ndarray, "w states"],
+        z: Float[np.ndarray, " free"],
+        sigma: Float[np.ndarray, " compared"],
+    ) -> Linear:
+        """All windows to first order around the starts x and z."""
+        return linearised(self.shooting, self.data, x, self.all(z), self.quantity_slopes(z), sigma)
+
+    def squares(
+        self,
+        x: Float[np.ndarray, "w states"],
+        z: Float[np.ndarray, " free"],
+        sigma: Float[np.ndarray, " compared"],
+    ) -> Float[np.ndarray, "w compared"]:
+        """Squared residuals by window and output, in sigma."""
+        return squares(self.shooting, self.data, x, self.all(z), sigma)
+
+    def moved(
+        self, x: Float[np.ndarray, "w states"], delta: Float[np.ndarray, "w tangent"]
+    ) -> Float[np.ndarray, "w states"]:
+        """The starts, each moved by a tangent vector."""
+        return np.asarray(jax.vmap(self.shooting.system.states.plus)(jnp.asarray(x), jnp.asarray(delta)))
+
+    def prior_errors(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, " free"]:
+        """e."""
+        c = self.coordinates
+        return np.asarray(c.prior_errors(jnp.asarray(z), jnp.asarray(self.centre), jnp.asarray(self.scale)))
+
+    def prior_slopes(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, "free free"]:
+        """de/dz."""
+        c, centre, scale = self.coordinates, jnp.asarray(self.centre), jnp.asarray(self.scale)
+        return np.asarray(jax.jacfwd(lambda z: c.prior_errors(z, centre, scale))(jnp.asarray(z)))
+
+    def quantities(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, " free"]:
+        """The free parameters in their units."""
+        c = self.coordinates
+        return np.asarray(c.numbers(jnp.asarray(z), jnp.asarray(self.centre), jnp.asarray(self.scale)))
+
+    def quantity_slopes(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, "free free"]:
+        """How the free parameters grow with z, in their units."""
+        c, centre, scale = self.coordinates, jnp.asarray(self.centre), jnp.asarray(self.scale)
+        return np.asarray(jax.jacfwd(lambda z: c.numbers(z, centre, scale))(jnp.asarray(z)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """Where a search ended. triangle: there, to first order. squares: of the residuals by window and output, in sigma.
+
+    weight: of each window. steps: taken.
+    """
+
+    z: Float[np.ndarray, " free"]
+    x: Float[np.ndarray, "w states"]
+    triangle: Float[np.ndarray, "w columns columns"]
+    squares: Float[np.ndarray, "w compared"]
+    weight: Float[np.ndarray, " w"]
+    steps: int
+    converged: bool
+
+
+def search(
+    problem: Problem,
+    z: Float[np.ndarray, " free"],
+    x: Float[np.ndarray, "w states"],
+    sigma: Float[np.ndarray, " compared"],
+    loss: Loss = "squares",
+    most: int = 50,
+    settled: float = 0.01,
+) -> Found:
+    """The least of the cost from z and the starts x on.
+
+    most: steps. settled: standard deviations below which a step is the last.
+    """
+    n, free = problem.start, problem.free
+    least = problem.coordinates.least(problem.centre, problem.scale)
+    damping, steps = 0.0, 0
+    while True:
+        linear, steps = problem.linearised(x, z, sigma), steps + 1
+        if not np.isfinite(linear.triangle).all():
+            raise SettingError(
+                "the model is not finite with these values of the parameters: give prior values near the vehicle's"
+            )
+        weight = _weights(problem, linear, loss)
+        e, E = problem.prior_errors(z), problem.prior_slopes(z)
+        rows = np.sqrt(weight)[:, None, None] * linear.triangle[:, n:, :]
+        J = np.concatenate([rows[:, :, n : n + free].reshape(-1, free), E])
+        r = np.concatenate([rows[:, :, -1].reshape(-1), e])
+        R = np.asarray(np.linalg.qr(np.column_stack([J, r]), mode="r"))
+        held = (z <= least) & (J.T @ r > 0)
+        spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
+        cost = float(weight @ linear.squares.sum(axis=1) + e @ e)
+        while True:
+            trial_z = np.maximum(z + _damped(R, held, damping), least)
+            dz = trial_z - z
+            trial_x = problem.moved(x, _starts(linear.triangle, n, dz))
+            trial = problem.squares(trial_x, trial_z, sigma)
+            e = problem.prior_errors(trial_z)
+            after = float(weight @ trial.sum(axis=1) + e @ e)
+            if np.isfinite(after) and after <= cost * (1.0 + _ROUNDING) + _ROUNDING:
+                break
+            damping = max(10.0 * damping, _DAMPING)
+            if damping > _MOST_DAMPING:
+                return Found(z, x, linear.triangle, linear.squares, weight, steps, False)
+        small = bool(np.all(np.abs(dz) < np.maximum(settled * spread, _LEAST_STEP)))
+        z, x = trial_z, trial_x
+        if (small and damping == 0.0) or steps == most:
+            return Found(z, x, _at(linear.triangle, n, dz), trial, weight, steps, small)
+        damping = 0.0 if damping <= _DAMPING else 0.1 * damping
+
+
+def starts_fitted(
+    problem: Problem, z: Float[np.ndarray, " free"], sigma: Float[np.ndarray, " compared"]
+) -> Float[np.ndarray, "w compared"]:
+    """Squared residuals by window and output with these parameters, in sigma, each window's start fitted."""
+    linear = problem.linearised(problem.data.x, z, sigma)
+    x = problem.moved(problem.data.x, _starts(linear.triangle, problem.start, np.zeros(problem.free)))
+    return problem.squares(x, z, sigma)
+
+
+def _weights(problem: Problem, linear: Linear, loss: Loss) -> Float[np.ndarray, " w"]:
+    if loss == "squares":
+        return np.ones(len(linear.triangle))
+    n = problem.start
+    reduced = linear.squares.sum(axis=1) - np.sum(linear.triangle[:, :n, -1] ** 2, axis=1)
+    q = np.maximum(reduced, 0.0) / np.maximum(problem.data.mask.sum(axis=(1, 2)), 1)
+    size = np.sqrt(q / max(float(np.median(q)), 1e-300))
+    return np.minimum(1.0, _HUBER / np.maximum(size, 1e-12))
+
+
+def _damped(
+    R: Float[np.ndarray, "rows columns"], held: np.ndarray, damping: float
+) -> Float[np.ndarray, " free"]:
+    """The step of Levenberg and Marquardt from the triangle of [J r]; what is held does not move."""
+    free = len(held)
+    J, r = R[:free, :free][:, ~held], R[:free, -1]
+    size = np.linalg.norm(J, axis=0)
+    found = np.zeros(free)
+    stacked = np.concatenate([J / size, np.sqrt(damping) * np.eye(J.shape[1])])
+    found[~held] = np.linalg.lstsq(stacked, -np.concatenate([r, np.zeros(J.shape[1])]), rcond=None)[0] / size
+    return found
+
+
+def _starts(
+    triangle: Float[np.ndarray, "w columns columns"], n: int, dz: Float[np.ndarray, " free"]
+) -> Float[np.ndarray, "w tangent"]:
+    """How each start moves where the parameters move by dz."""
+    wanted = triangle[:, :n, -1] + triangle[:, :n, n : n + len(dz)] @ dz
+    return -np.linalg.solve(triangle[:, :n, :n], wanted[..., None])[..., 0]
+
+
+def _at(
+    triangle: Float[np.ndarray, "w columns columns"], n: int, dz: Float[np.ndarray, " free"]
+) -> Float[np.ndarray, "w columns columns"]:
+    """The triangle after a step of the parameters and of the starts with them, to first order."""
+    found = triangle.copy()
+    found[:, n:, -1] += triangle[:, n:, n : n + len(dz)] @ dz
+    found[:, :n, -1] = 0.0
+    return found
