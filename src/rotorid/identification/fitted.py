@@ -1,0 +1,74 @@
+"""An airframe with what a fit found in it, to be written by `airframe_toml`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from rotorid.errors import SettingError
+from rotorid.identification.fit import Fit
+from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor
+from rotorid.models.rotors import allocation, torque_ratio_of
+
+_SCALES = ("arm_scale", "tilt_scale")
+_RATIO, _COEFFICIENT, _TORQUE = "torque_ratio", "thrust_coefficient", "torque_coefficient"
+
+
+def fitted(airframe: Airframe, fit: Fit, source: str = "fit to free flight") -> Airframe:
+    """The airframe with the fitted quantities, their standard deviations, and where they are from.
+
+    Positions of rotors are multiplied by the fitted arm_scale, tilt angles by tilt_scale. A positive quantity that came to rest
+    at 0 (drag) is left out, which means 0. Where the torque coefficient was given, the torque ratio takes its place.
+    Raises SettingError where the fit has a parameter that no airframe has.
+    """
+    found = dict(airframe.quantities)
+    if (_COEFFICIENT in fit.parameters or _RATIO in fit.parameters) and found.pop(_TORQUE, None):
+        ratio = torque_ratio_of(airframe)
+        found[_RATIO] = Quantity((ratio,), QUANTITIES[_RATIO][0], source="torque over thrust coefficient")
+    for name, value in fit.parameters.items():
+        if name in _SCALES:
+            continue
+        if name not in QUANTITIES:
+            raise SettingError(
+                f"{name}: an airframe has no such quantity; leave it out of the free parameters"
+            )
+        unit, _, positive = QUANTITIES[name]
+        numbers = value if isinstance(value, tuple) else (value,)
+        if positive and min(numbers) <= 0:
+            found.pop(name, None)
+            continue
+        quantities = [q for q in fit.names if q == name or (isinstance(value, tuple) and q[:-2] == name)]
+        std = tuple(fit.std[q] for q in quantities)
+        found[name] = Quantity(numbers, unit, std, _source(fit, quantities, source))
+    ordered = {name: found[name] for name in QUANTITIES if name in found}
+    rotors = _scaled(airframe.rotors, *(fit.values.get(name, 1.0) for name in _SCALES))
+    return dataclasses.replace(airframe, quantities=ordered, rotors=rotors)
+
+
+def _source(fit: Fit, quantities: Sequence[str], source: str) -> str:
+    """Where a quantity is from; whether the flights told it, or its prior did."""
+    told = min(fit.told[q] for q in quantities)
+    return (
+        f"{source}, {fit.windows} windows" if told > 0.5 else f"{source}, but mostly as it was given before"
+    )
+
+
+def _scaled(rotors: Sequence[Rotor], arm: float, tilt: float) -> tuple[Rotor, ...]:
+    if not rotors or (arm == 1.0 and tilt == 1.0):
+        return tuple(rotors)
+    axes = [rotor.axis for rotor in rotors]
+    if tilt != 1.0:
+        with jax.enable_x64(True):
+            columns = np.asarray(allocation(rotors, 0.0, tilt_scale=tilt))[:3].T
+        axes = [_triple(axis / np.linalg.norm(axis)) for axis in columns]
+    return tuple(
+        dataclasses.replace(rotor, position=_triple(arm * np.array(rotor.position)), axis=axis)
+        for rotor, axis in zip(rotors, axes, strict=True)
+    )
+
+
+def _triple(v: np.ndarray) -> tuple[float, float, float]:
+    return float(v[0]), float(v[1]), float(v[2])
