@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from rotorid.errors import SettingError
 
-STUDIES = ("sesame",)
+if TYPE_CHECKING:
+    from rotorid.results.study import Curve, Row
+
+STUDIES = ("sesame", "nemo")
 
 
 def reproduce(
@@ -19,7 +22,8 @@ def reproduce(
         str,
         typer.Argument(
             metavar="STUDY",
-            help="sesame: seven estimators of a changing mass, on 1250 flights.",
+            help="sesame: seven estimators of a changing mass, on 1250 flights. nemo: the external wrench with wrong physics, "
+            "learned residuals and identified physics.",
             show_default=False,
         ),
     ],
@@ -34,14 +38,14 @@ def reproduce(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="The same on 50 flights: minutes in place of an hour.")
+        bool, typer.Option("--quick", help="The same on few flights: minutes in place of an hour.")
     ] = False,
     flights: Annotated[
         Path | None,
         typer.Option(
             "--flights",
             metavar="FOLDER",
-            help="A data set of `rotorid dataset` to use, in place of flying one.",
+            help="sesame: a data set of `rotorid dataset` to use, in place of flying one.",
             show_default=False,
         ),
     ] = None,
@@ -53,30 +57,55 @@ def reproduce(
     """
     if study not in STUDIES:
         raise SettingError(f"no study {study!r}; there are {', '.join(STUDIES)}")
+    if flights is not None and study != "sesame":
+        raise SettingError(f"--flights is for sesame; {study} flies its own")
     from rotorid.cli.console import out, setup_jax, status
 
     folder = output or Path(f"rotorid-{study}")
     with status("Starting"):
         setup_jax()
-        from rotorid.report.sesame_page import headline, sesame_page
         from rotorid.results.files import REPORT, check_folder, write_folder
         from rotorid.results.study import CURVES, RESULTS, curves_parquet, rows_parquet
-        from rotorid.studies.sesame import FULL, QUICK, sesame
 
         check_folder(folder)
-    with _bars() as progress:
-        found = sesame(folder, size=QUICK if quick else FULL, seed=seed, flights=flights, progress=progress)
-    page = sesame_page(found.rows, found.curves, found.flights, found.hard_flights, seed)
+    made = _sesame(folder, quick, seed, flights) if study == "sesame" else _nemo(folder, quick, seed)
     files = {
-        RESULTS: rows_parquet(found.rows),
-        CURVES: curves_parquet(found.curves),
-        REPORT: page.encode(),
+        RESULTS: rows_parquet(made.rows),
+        CURVES: curves_parquet(made.curves),
+        REPORT: made.page.encode(),
     }
     write_folder(folder, files)
     console = out()
-    for line in headline(found.rows):
+    for line in made.headline:
         console.print(line, markup=False, highlight=False)
     console.print(f"Report: {folder / REPORT}", markup=False, soft_wrap=True)
+
+
+class _Made(NamedTuple):
+    rows: Sequence[Row]
+    curves: Sequence[Curve]
+    page: str
+    headline: Sequence[str]
+
+
+def _sesame(folder: Path, quick: bool, seed: int, flights: Path | None) -> _Made:
+    from rotorid.report.sesame_page import headline, sesame_page
+    from rotorid.studies.sesame import FULL, QUICK, sesame
+
+    with _bars() as progress:
+        found = sesame(folder, size=QUICK if quick else FULL, seed=seed, flights=flights, progress=progress)
+    page = sesame_page(found.rows, found.curves, found.flights, found.hard_flights, seed)
+    return _Made(found.rows, found.curves, page, headline(found.rows))
+
+
+def _nemo(folder: Path, quick: bool, seed: int) -> _Made:
+    from rotorid.report.nemo_page import headline, nemo_page
+    from rotorid.studies.nemo import FULL, QUICK, nemo
+
+    with _bars() as progress:
+        found = nemo(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
+    page = nemo_page(found.rows, found.curves, found.flights, seed)
+    return _Made(found.rows, found.curves, page, headline(found.rows))
 
 
 @contextmanager

@@ -31,6 +31,9 @@ from rotorid.models.rigid_multirotor import (
 from rotorid.models.system import Values
 from rotorid.signals.samples import Samples
 
+FAR = 1.0
+"""How far outside its training a learned residual may be asked before the observer says OUT_OF_RANGE: see `beyond`."""
+
 _Tree = TypeVar("_Tree")
 
 
@@ -230,7 +233,11 @@ class AbstractWrenchObserver(AbstractEstimator):
         informed = jnp.sqrt(found.force_errors[0, 0]) < INFORMED * tuning.coordinate_std[0]
         health = jnp.where(informed, int(Health.OK), int(Health.NO_INFORMATION))
         health = jnp.where(jnp.any(measured & ~used), int(Health.OUTLIER), health)
-        health = jnp.where(self.joint.holds(sample.u), health, int(Health.OUT_OF_RANGE))
+        holds = self.joint.holds(sample.u)
+        if system.heads:
+            _, _, beyond = system.residual_covariance(x, known_wrench.rotor_thrust(system, x, inputs, p), p)
+            holds = holds & (beyond < FAR)
+        health = jnp.where(holds, health, int(Health.OUT_OF_RANGE))
         health = jnp.where(found.excess > INCONSISTENT, int(Health.INCONSISTENT), health)
         health = jnp.where(found.recovering > 0, int(Health.RECOVERING), health)
         return eqx.tree_at(lambda s: s.health, found, jnp.where(broken, int(Health.DIVERGED), health))
@@ -238,7 +245,18 @@ class AbstractWrenchObserver(AbstractEstimator):
     def estimate(self, state: WrenchState) -> Estimate:
         zero = jnp.zeros((3, 3), state.wrench.dtype)
         force, torque = state.force_errors, state.torque_errors
-        covariance = jnp.block([[force[:3, :3], zero], [zero, torque[:3, :3]]])
+        of_force, of_torque = force[:3, :3], torque[:3, :3]
+        system = self._system
+        if system.heads:
+            p, x, u = (
+                self._parameters(state.wrench),
+                system.states.unpack(state.x),
+                system.inputs.unpack(state.u),
+            )
+            thrust = known_wrench.rotor_thrust(system, x, u, p)
+            by_force, by_torque, _ = system.residual_covariance(x, thrust, p)
+            of_force, of_torque = of_force + by_force, of_torque + by_torque
+        covariance = jnp.block([[of_force, zero], [zero, of_torque]])
         std = jnp.sqrt(jnp.diag(covariance))
         parts = [
             jnp.sqrt(jnp.diag(force)[6:]),
@@ -246,7 +264,7 @@ class AbstractWrenchObserver(AbstractEstimator):
             state.velocity_std,
             jnp.sqrt(jnp.diag(torque)[6:]),
         ]
-        if self._system.lags:  # taken as known
+        if system.lags:  # taken as known
             parts.append(jnp.zeros(len(self._system.rotors), std.dtype))
         return Estimate(
             state=state.x,

@@ -31,10 +31,11 @@ from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe import Airframe, Rotor
 from rotorid.models.multirotor_drag import SATURATED
-from rotorid.models.residual import Head, rates, weights_in
+from rotorid.models.residual import Head, rates, spread, weights_in
 from rotorid.models.rotors import allocation, thrust_of_speed, torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.models.thrust import ThrustCurve
+from rotorid.numerics.products import product
 
 RotorInput = Literal["rotor_thrust", "rotor_speed", "rotor_command"]
 
@@ -183,6 +184,18 @@ class RigidMultirotor(System):
         if "body_rate" in phi:
             turning = turning + angular_momentum(phi["body_rate"], p)
         return outer, turning
+
+    def residual_covariance(
+        self, x: Values, thrust: Float[Array, " rotors"], p: Values
+    ) -> tuple[Float[Array, "3 3"], Float[Array, "3 3"], Float[Array, ""]]:
+        """What the learned residual may be wrong by at these rotor thrusts (N): covariance of its force (N^2, world) and of its
+        torque (N^2 m^2, body); and how far outside its training it is asked: 0 inside, 1 at twice the distance of the edge."""
+        std, beyond = spread(self.heads, weights_in(self.heads, p), {**x, "rotor_thrust": thrust})
+        force, torque = p["mass"] * std["velocity"], inertia_matrix(p) * std["body_rate"]
+        turned = rotations.rotate(x["attitude"], jnp.diag(force)).T
+        if not any(head.output in head.turned for head in self.heads):
+            turned = jnp.diag(force)
+        return product(turned, turned.T), product(torque, torque.T), beyond
 
 
 def angular_momentum(omega: Float[Array, " 3"], p: Values) -> Float[Array, " 3"]:

@@ -204,12 +204,16 @@ def _judged(
 ) -> tuple[list[Row], tuple[Curve, ...]]:
     """Errors of every model, and the time series of Figures 5 and 6."""
     what, rows, curves = f"wrench, {name}", [], []
+    by_method: dict[str, dict[str, list[Errors]]] = {}
     progress(what, 0, len(models))
     for done, (found, said, seconds) in enumerate(errors_of(system, models, flights)):
         rows += _rows(name, found, seconds)
+        by_method.setdefault(found[0].model.method, {})[found[0].model.kind] = found
         if name == "exact":
             curves += _curves(found[0].model, flights, said)
         progress(what, done + 1, len(models))
+    for method, kinds in by_method.items():
+        rows += _boxes(name, method, kinds)
     return rows, tuple(curves)
 
 
@@ -228,7 +232,6 @@ def _rows(name: str, found: list[Errors], seconds: float) -> list[Row]:
         )  # fmt: skip
         rows.append(_row(name, model.method, "covered", model.kind, e.covered, "", e.scenario, flights=n))
         rows.append(_row(name, model.method, "healthy", model.kind, e.healthy, "", e.scenario, flights=n))
-        rows += _quantiles(name, model, e)
     total = sum(float(e.flights.mean()) for e in found)
     published = PUBLISHED[model.kind].get(model.method) if name == "exact" else None
     rows.append(
@@ -241,16 +244,30 @@ def _rows(name: str, found: list[Errors], seconds: float) -> list[Row]:
     return rows
 
 
-def _quantiles(name: str, model: Model, e: Errors) -> list[Row]:
-    """Of the error of each axis: what Figures 7 and 8 are drawn from."""
-    values = np.quantile(e.all, QUANTILES, axis=0)
-    return [
-        _row(
-            name, model.method, f"{axis} q{round(100 * q)}", model.kind, float(values[i, k]), _unit(axis), e.scenario
-        )
-        for i, q in enumerate(QUANTILES)
-        for k, axis in enumerate(AXES)
-    ]  # fmt: skip
+def _boxes(name: str, method: str, found: Mapping[str, list[Errors]]) -> list[Row]:
+    """Quantiles of errors as Figures 7 and 8 show them. found: one method's, by residual type.
+
+    Of force and torque together over their axes, by scenario and by type; and of each axis over all.
+    """
+    every = [e for some in found.values() for e in some]
+    groups: list[tuple[str, str, list[Errors]]] = [(ALL, ALL, every)]
+    groups += [
+        (s, ALL, [e for e in every if e.scenario == s]) for s in dict.fromkeys(e.scenario for e in every)
+    ]
+    groups += [(ALL, kind, some) for kind, some in found.items()]
+    rows = []
+    for scenario, kind, some in groups:
+        errors = np.concatenate([e.all for e in some])
+        columns = {"force": errors[:, :3], "torque": errors[:, 3:]}
+        if scenario == kind == ALL:
+            columns |= {axis: errors[:, k] for k, axis in enumerate(AXES)}
+        for what, values in columns.items():
+            quantiles = np.quantile(values, QUANTILES)
+            rows += [
+                _row(name, method, f"{what} q{round(100 * q)}", kind, float(v), _unit(what), scenario)
+                for q, v in zip(QUANTILES, quantiles, strict=True)
+            ]
+    return rows
 
 
 _FIGURES: Final = {
