@@ -25,7 +25,7 @@ import itertools
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from rotorid.results.wrench import WrenchTrack
 from rotorid.results.wrench_scatter import GAP, scatter, squares
@@ -43,7 +43,10 @@ SHORTEST: Final = 0.05
 WINDOW: Final = 0.3
 """s of the mean in which weak pushes are sought."""
 
-_BLOCK, _OF_BLOCKS = 5.0, 25.0  # s; percentile: of the mean, quiet parts tell the noise
+_BLOCK: Final = 5.0  # s
+_OF_BLOCKS, _OF_QUIET_BLOCKS = 25.0, 50.0  # percentiles: of the mean, quiet blocks tell the noise
+_LEAST_QUIET: Final = 0.25  # of the rows
+_AROUND: Final = 0.5  # s around a push that are not quiet
 _HALVES: Final = (slice(0, 3), slice(3, 6))
 
 
@@ -63,9 +66,9 @@ class Baseline:
     score_of_mean: Float[np.ndarray, "n 2"]
 
 
-def baseline(found: WrenchTrack) -> Baseline:
-    """The steady part of a wrench, and how far it is from its offset at every time."""
-    rows, wrench = found.usable, found.wrench
+def baseline(found: WrenchTrack, quiet: Bool[np.ndarray, " n"] | None = None) -> Baseline:
+    """The steady part of a wrench, and how far it is from its offset at every time. quiet: rows known to be no push."""
+    rows, wrench = found.usable if quiet is None else quiet, found.wrench
     offset = np.median(wrench[rows], axis=0)
     steady = np.median(found.spread.errors[rows], axis=0)
     constant = np.array([name.split()[0] not in UNSTEADY for name in found.spread.causes])
@@ -85,18 +88,20 @@ def baseline(found: WrenchTrack) -> Baseline:
             P[rows],
             found.spread.errors[rows][:, half],
             block=_BLOCK,
-            percentile=_OF_BLOCKS,
+            percentile=_OF_BLOCKS if quiet is None else _OF_QUIET_BLOCKS,
         )
         score_of_mean.append(squares(mean[:, half], c * P + apart[:, half, half]) / 3.0)
     return Baseline(offset, offset_std, errors, np.stack(score, axis=1), np.stack(score_of_mean, axis=1))
 
 
-def over_window(t: Float[np.ndarray, " n"], values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
-    """Mean over `WINDOW` around each time, s."""
+def over_window(
+    t: Float[np.ndarray, " n"], values: Float[np.ndarray, "n k"], window: float = WINDOW
+) -> Float[np.ndarray, "n k"]:
+    """Mean over a window around each time, s."""
     steps = np.minimum(np.diff(t, prepend=t[:1]), GAP)
     clock = np.cumsum(steps)
     integral = np.cumsum(steps[:, None] * values, axis=0)
-    low, high = np.maximum(clock - 0.5 * WINDOW, clock[0]), np.minimum(clock + 0.5 * WINDOW, clock[-1])
+    low, high = np.maximum(clock - 0.5 * window, clock[0]), np.minimum(clock + 0.5 * window, clock[-1])
     change = [np.interp(high, clock, column) - np.interp(low, clock, column) for column in integral.T]
     return np.stack(change, axis=1) / np.maximum(high - low, 1e-9)[:, None]
 
@@ -109,6 +114,22 @@ def usable_time(found: WrenchTrack) -> float:
 def shrunk(time: float, gain: float) -> float:
     """Factor of the noise in a mean over some time (s): values are correlated over 1/gain."""
     return float(np.sqrt(min(1.0, 2.0 / max(gain * time, 1e-12))))
+
+
+def pushes(found: WrenchTrack) -> tuple[Baseline, list[tuple[int, int]]]:
+    """The steady part of a wrench, and first and last row of each push.
+
+    Sought twice: the second time, offset and noise are those of what was quiet the first time, if that is enough.
+    """
+    steady = baseline(found)
+    seen = detect(found, steady)
+    quiet = found.usable.copy()
+    for first, last in seen:
+        quiet &= (found.t < found.t[first] - _AROUND) | (found.t > found.t[last] + _AROUND)
+    if not seen or quiet.sum() < _LEAST_QUIET * found.usable.sum():
+        return steady, seen
+    steady = baseline(found, quiet)
+    return steady, detect(found, steady)
 
 
 def detect(found: WrenchTrack, steady: Baseline) -> list[tuple[int, int]]:
@@ -125,7 +146,10 @@ def detect(found: WrenchTrack, steady: Baseline) -> list[tuple[int, int]]:
 
 
 def _parts(found: WrenchTrack, steady: Baseline, first: int, last: int) -> list[tuple[int, int]]:
-    """A stretch, cut where the mean wrench turns against what it was since the last cut. Parts that are too short are none."""
+    """A stretch, cut where the mean wrench turns against what it was since the last cut.
+
+    Parts that would not have been found by themselves are none.
+    """
     rows = slice(first, last + 1)
     half = _HALVES[int(np.argmax(np.mean(steady.score_of_mean[rows], axis=0)))]
     mean = over_window(found.t, found.wrench - steady.offset)[rows, half]
@@ -136,7 +160,16 @@ def _parts(found: WrenchTrack, steady: Baseline, first: int, last: int) -> list[
             total = np.zeros(3)
         total = total + value
     parts = [(first + a, first + b - 1) for a, b in itertools.pairwise([*cuts, len(mean)])]
-    return [(a, b) for a, b in parts if found.t[b] - found.t[a] >= SHORTEST]
+    return [(a, b) for a, b in parts if len(cuts) == 1 or _stands_out(found, steady, slice(a, b + 1))]
+
+
+def _stands_out(found: WrenchTrack, steady: Baseline, rows: slice) -> bool:
+    dt = np.diff(found.t, prepend=found.t[:1])[rows]
+    scores = ((steady.score, 1.0 / found.gain), (steady.score_of_mean, WINDOW))
+    return any(
+        float(np.sum(np.maximum(score[rows].max(axis=1) - SLACK, 0.0) * dt)) > ALARM * time
+        for score, time in scores
+    )
 
 
 def _outside(found: WrenchTrack, score: Float[np.ndarray, "n 2"], time: float) -> list[tuple[int, int]]:

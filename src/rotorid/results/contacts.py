@@ -4,9 +4,10 @@ An observer low-passes the wrench with its gain K, w^' = K (w - w^). The impulse
 
     integral of w dt = integral of w^ dt + (w^(end) - w^(start)) / K,
 
-and w^ + w^' / K, over a window of 1/K, gives back when a push began and ended: where it first and last pulls along its mean
-direction with a quarter of its strength. What is steady through the flight is taken off first: a mass that is wrong by 5 %
-is an offset, no push.
+and so is its mean over any window, the impulse over its length. A push began and ended where that mean, along the push, first
+and last is `_SHARE` of what it mostly is: over a window of 1/K, or of 0.3 s for a push that is too weak for so short a one.
+The impulse is taken from half a window before until half a window after. What is steady through the flight is taken off
+first: a mass that is wrong by 5 % is an offset, no push.
 
 The wrench alone cannot tell a contact from a gust or from a load that was picked up: an event is any force or torque that
 comes and goes.
@@ -20,12 +21,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.results.contact_detection import Baseline, baseline, detect, shrunk
+from rotorid.results.contact_detection import WINDOW, Baseline, over_window, pushes, shrunk
 from rotorid.results.contact_point import Box, LineOfAction, box_around, line_of_action
 from rotorid.results.wrench import COMPONENTS, WrenchTrack
 
-_SHARE: Final = 0.25  # of its strength, from which on a push has begun
-_CLEAR: Final = 3.0  # standard deviations of the wrench, likewise
+_SHARE: Final = 0.4
+_CLEAR: Final = 4.5  # standard deviations of the wrench that a share of a strong push has
 _CERTAIN: Final = 16.3  # of chi-square with 3 degrees of freedom: one in a thousand by chance
 _SIGNIFICANT: Final = 1.96
 
@@ -89,7 +90,7 @@ class Contacts:
 
 def contacts(found: WrenchTrack) -> Contacts:
     """The pushes in a wrench."""
-    steady = baseline(found)
+    steady, stretches = pushes(found)
     centre = next(p.values for p in found.system.parameters if p.name == "centre_of_mass")
     box = box_around(found.system.rotors, centre)
     offsets = {}
@@ -97,7 +98,7 @@ def contacts(found: WrenchTrack) -> Contacts:
         value, std = float(steady.offset[k]), float(steady.offset_std[k])
         unit = found.track.quantities[name].unit
         offsets[name] = Offset(value, std, unit, abs(value) > _SIGNIFICANT * std, found.spread.cause_of(k))
-    seen = [_contact(found, steady, box, a, b) for a, b in detect(found, steady)]
+    seen = [_contact(found, steady, box, a, b) for a, b in stretches]
     return Contacts(tuple(c for c in seen if c is not None), offsets, box)
 
 
@@ -106,11 +107,11 @@ def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: i
     e = found.wrench - steady.offset
     lag = 0.0 if found.track.estimator == "ekf" else 1.0 / found.gain
     rows = slice(first, last + 1)
-    begin, end = _extent(found, steady, e, lag, first, last)
+    begin, end, window = _extent(found, steady, e, lag, first, last)
     pushing = slice(begin, end + 1)
     start, stop = float(found.t[begin]), float(found.t[end])
     duration = max(stop - start, 1e-3)
-    a, b = (int(np.searchsorted(found.t, at)) for at in (start - 0.5 * lag, stop + 0.5 * lag))
+    a, b = (int(np.searchsorted(found.t, at)) for at in (start - 0.5 * window, stop + 0.5 * window))
     b = min(b, len(found.t) - 1)
     impulse = np.trapezoid(e[a : b + 1], found.t[a : b + 1], axis=0) + lag * (e[b] - e[a])
 
@@ -156,29 +157,32 @@ def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: i
 
 def _extent(
     found: WrenchTrack, steady: Baseline, e: Float[np.ndarray, "n 6"], lag: float, first: int, last: int
-) -> tuple[int, int]:
-    """First and last row at which the wrench itself, without the observer's lag, is there."""
-    t = found.t
+) -> tuple[int, int, float]:
+    """First and last row at which the wrench itself, without the observer's lag, is there; and the window, s."""
     half = 3 * int(np.argmax(np.mean(steady.score_of_mean[first : last + 1], axis=0)))
     part = slice(half, half + 3)
     mean = np.mean(e[first : last + 1, part], axis=0)
     direction = mean / max(float(np.linalg.norm(mean)), 1e-300)
-    early = int(np.searchsorted(t, t[first] - lag))
-    rows = np.arange(early, last + 1)
-    along = e[:, part] @ direction
-    if lag > 0.0:
-        now = np.interp(t[rows], t, along)
-        before, after = np.interp(t[rows] - 0.5 * lag, t, along), np.interp(t[rows] + 0.5 * lag, t, along)
-        along_there = now + after - before
-    else:
-        along_there = along[rows]
-    middle = (first + last) // 2
-    noise = np.sqrt(direction @ found.covariance[middle, part, part] @ direction)
-    level = max(_SHARE * float(np.percentile(along_there, 90)), _CLEAR * float(noise))
-    there = np.flatnonzero(along_there > level)
+    noise = float(np.sqrt(direction @ found.covariance[(first + last) // 2, part, part] @ direction))
+    there, window = np.empty(0, int), 1.0 / found.gain
+    for window in (1.0 / found.gain, WINDOW):
+        rows = slice(int(np.searchsorted(found.t, found.t[first] - window)), last + 1)
+        along = _mean_of_wrench(found.t, e[:, part] @ direction, lag, window, rows)
+        level = _SHARE * float(np.percentile(along, 90))
+        there = rows.start + np.flatnonzero(along > level)
+        if level > _CLEAR * noise:
+            break
     if len(there) < 2:
-        return first, last
-    return int(rows[there[0]]), int(rows[there[-1]])
+        return first, last, window
+    return int(there[0]), int(there[-1]), window
+
+
+def _mean_of_wrench(
+    t: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"], lag: float, window: float, rows: slice
+) -> Float[np.ndarray, " m"]:
+    """Mean of the wrench itself over a window (s) around some rows, from what an observer with a lag (s) made of it."""
+    ends = (np.interp(t[rows] + 0.5 * window, t, e), np.interp(t[rows] - 0.5 * window, t, e))
+    return over_window(t, e[:, None], window)[rows, 0] + lag * (ends[0] - ends[1]) / window
 
 
 def _line(
