@@ -31,7 +31,8 @@ class LearnedModel:
     """A vehicle's physics and what is left of it. residual: None where physics alone was identified.
 
     horizon: steps over which it was trained. loss: of the residual on what was held out, 1 being physics alone. flights: that
-    it was learned from. notes: what a user should know of it.
+    it was learned from. notes: what a user should know of it. quantities: those that were identified, as a fit names them
+    ("mass", "inertia_x"). correlation: of their errors; their standard deviations are in the airframe.
     """
 
     airframe: Airframe
@@ -40,6 +41,8 @@ class LearnedModel:
     loss: float = 1.0
     flights: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    quantities: tuple[str, ...] = ()
+    correlation: tuple[tuple[float, ...], ...] = ()
 
 
 def model_files(model: LearnedModel) -> dict[str, bytes]:
@@ -52,6 +55,8 @@ def model_files(model: LearnedModel) -> dict[str, bytes]:
         "horizon": model.horizon,
         "loss": model.loss,
         "flights": list(model.flights),
+        "quantities": list(model.quantities),
+        "correlation": [list(row) for row in model.correlation],
         "notes": list(model.notes),
     }
     tensors = {
@@ -85,13 +90,17 @@ def load_model(folder: str | Path) -> LearnedModel:
         tensors = from_bytes(content[WEIGHTS])
         weights = tuple(_part(tensors, i, head) for i, head in enumerate(heads))
         horizon, loss = int(table["horizon"]), float(table["loss"])
-        flights, notes = (tuple(str(v) for v in table[name]) for name in ("flights", "notes"))
+        flights, quantities, notes = (
+            tuple(str(v) for v in table[name]) for name in ("flights", "quantities", "notes")
+        )
+        correlation = _correlation(table["correlation"], len(quantities))
     except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise LogFormatError(
             f"{folder}: not a whole model ({type(error).__name__}: {error}); learn it anew"
         ) from None
     airframe = parse_airframe(content[AIRFRAME].decode(errors="replace"), str(folder / AIRFRAME))
-    return LearnedModel(airframe, Residual(heads, weights) if heads else None, horizon, loss, flights, notes)
+    residual = Residual(heads, weights) if heads else None
+    return LearnedModel(airframe, residual, horizon, loss, flights, notes, quantities, correlation)
 
 
 def check_vehicle(model: LearnedModel, airframe: Airframe, folder: str | Path) -> None:
@@ -102,6 +111,15 @@ def check_vehicle(model: LearnedModel, airframe: Airframe, folder: str | Path) -
             f"{folder}: a model of {own.name!r} with {len(own.rotors)} rotors, not of {airframe.name!r} with "
             f"{len(airframe.rotors)}; learn one from flights of this vehicle"
         )
+
+
+def _correlation(rows: Sequence[Sequence[float]], count: int) -> tuple[tuple[float, ...], ...]:
+    """Raises ValueError where it is none of so many quantities."""
+    found = tuple(tuple(float(v) for v in row) for row in rows)
+    whole = len(found) == count and all(len(row) == count for row in found)
+    if not whole or not np.isfinite(np.array(found)).all():
+        raise ValueError(f"the correlation of {count} quantities is not whole")
+    return found
 
 
 def _head(table: Mapping[str, Any]) -> Head:
