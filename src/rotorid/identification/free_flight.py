@@ -1,8 +1,9 @@
 """Which parts of flights are free flight: those that one model with constant parameters explains without a push.
 
 A robust fit of the parameters comes first, so that what they have wrong is not taken for contact. Windows that need a
-disturbance beyond that of the others are left out, the fit is done again without them, and so on until nothing is left that is
-new. What begins or ends within a window moves it less than it should, so the windows next to a suspicious one are left out too.
+disturbance beyond that of the others are left out, the fit is done again without them, and all windows are judged anew with
+what it found, until no more of them change sides. What begins or ends within a window moves it less than it should, so the
+windows next to a suspicious one are left out too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jaxtyping import Bool, Float
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.identification.fit import Fit, Span
-from rotorid.identification.grey_box import fit_grey_box
+from rotorid.identification.grey_box import solve
 from rotorid.identification.priors import Numbers
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
@@ -61,21 +62,36 @@ def contact_free(
         raise SettingError(
             f"{type(system).__name__} has no parameter that wanders (drift > 0): nothing could push it"
         )
-    masks = [np.ones(len(f.t), bool) for f in flights]
-    spans: list[Span] = []
-    for _ in range(_PASSES):
-        parts, origin = _parts(flights, masks)
-        if not parts:
-            raise ExcitationError("no free flight is left: most windows of these flights look pushed")
-        fit = fit_grey_box(system, parts, free, values=values, noise=noise, horizon=window, loss="huber")
-        new = [dataclasses.replace(s, flight=origin[s.flight]) for s in fit.suspicious]
-        if not new:
-            break
-        spans += new
-        for span in new:
-            t = np.asarray(flights[span.flight].t)
-            masks[span.flight] &= (t < span.start - window) | (t > span.end + window)
-    return FreeFlight(tuple(masks), _joined(spans, window), fit)
+    masks, spans, left = [np.ones(len(f.t), bool) for f in flights], (), _PASSES
+    while True:
+        kept = [flight for flight in keep(flights, masks) if len(flight.t)]
+        if not kept:
+            raise ExcitationError("no free flight is left: all windows of these flights look pushed")
+        solved = solve(
+            system,
+            kept,
+            free,
+            values=values,
+            horizon=window,
+            noise=noise,
+            outputs=None,
+            loss="huber",
+            iterations=50,
+        )
+        spans, before, left = solved.pushed(flights, window), masks, left - 1
+        masks = [_outside(flight, k, spans, window) for k, flight in enumerate(flights)]
+        if not left or all(np.array_equal(a, b) for a, b in zip(masks, before, strict=True)):
+            return FreeFlight(tuple(masks), _joined(spans, window), solved.fit)
+
+
+def _outside(flight: Samples, number: int, spans: Sequence[Span], margin: float) -> Bool[np.ndarray, " n"]:
+    """Rows further from every span than the margin."""
+    t = np.asarray(flight.t)
+    found = np.ones(len(t), bool)
+    for span in spans:
+        if span.flight == number:
+            found &= (t < span.start - margin) | (t > span.end + margin)
+    return found
 
 
 def keep(flights: Sequence[Samples], masks: Sequence[Bool[np.ndarray, " n"]]) -> list[Samples]:
@@ -92,15 +108,6 @@ def _kept(flight: Samples, mask: Bool[np.ndarray, " n"]) -> Samples:
     with jax.enable_x64(True):
         rows = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[mask]), flight)
         return eqx.tree_at(lambda s: s.dt, rows, jnp.asarray(steps))
-
-
-def _parts(
-    flights: Sequence[Samples], masks: Sequence[Bool[np.ndarray, " n"]]
-) -> tuple[list[Samples], list[int]]:
-    """What is left of each flight, and which flight that is."""
-    kept = keep(flights, masks)
-    origin = [k for k, mask in enumerate(masks) if mask.any()]
-    return [kept[k] for k in origin], origin
 
 
 def _joined(spans: Sequence[Span], window: float) -> tuple[Span, ...]:

@@ -32,7 +32,7 @@ from rotorid.geometry.spaces import Space
 from rotorid.identification.contacts import disturbances, excesses, spans_of
 from rotorid.identification.fit import Fit, Span, untold_directions
 from rotorid.identification.priors import Numbers, Prior, priors_of
-from rotorid.identification.search import Found, Loss, Problem, search, starts_fitted
+from rotorid.identification.search import Found, Loss, Problem, search, starts
 from rotorid.identification.segments import segments, used_outputs, white_noise_of
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
@@ -68,12 +68,59 @@ def fit_grey_box(
     Raises SettingError, SignalError where a state is not measured or numbers are not finite, ExcitationError where no window is
     long enough.
     """
+    return solve(
+        system,
+        flights,
+        free,
+        values=values,
+        horizon=horizon,
+        noise=noise,
+        outputs=outputs,
+        loss=loss,
+        iterations=iterations,
+    ).fit
+
+
+@dataclasses.dataclass(frozen=True)
+class Solved:
+    """A fit and how it was come by. sigma: noise as weighed. root: of the covariance of z, by the noise as weighed."""
+
+    fit: Fit
+    problem: Problem
+    z: Float[np.ndarray, " free"]
+    sigma: Float[np.ndarray, " compared"]
+    root: Float[np.ndarray, "free free"]
+
+    def pushed(self, flights: Sequence[Samples], horizon: float) -> tuple[Span, ...]:
+        """Suspicious parts of flights with these parameters, whether the fit had them or not."""
+        shooting = self.problem.shooting
+        with jax.enable_x64(True), threads().limit(limits=1, user_api="blas"):
+            data = segments(shooting.system, flights, horizon, shooting.used)
+            problem = dataclasses.replace(self.problem, data=data)
+            x = starts(problem, data.x, self.z, self.sigma)
+            triangle = problem.linearised(x, self.z, self.sigma).triangle
+            return _suspicious(problem, triangle, self.root)
+
+
+def solve(
+    system: System,
+    flights: Sequence[Samples],
+    free: Sequence[str] | Mapping[str, Numbers | None],
+    *,
+    values: Mapping[str, Numbers] | None,
+    horizon: float,
+    noise: Mapping[str, Numbers] | None,
+    outputs: Sequence[str] | None,
+    loss: Loss,
+    iterations: int,
+) -> Solved:
+    """What `fit_grey_box` does, and what it worked with."""
     if loss not in ("squares", "huber"):
         raise SettingError(f'loss {loss!r}: take "squares" or "huber"')
     if iterations < 1:
         raise SettingError(f"{iterations} iterations: take 1 or more")
     # the matrices are too thin to be shared between threads
-    with jax.enable_x64(True), _threads().limit(limits=1, user_api="blas"):
+    with jax.enable_x64(True), threads().limit(limits=1, user_api="blas"):
         priors = priors_of(system, free, values or {})
         used = used_outputs(system, outputs)
         data = segments(system, flights, horizon, used)
@@ -85,13 +132,15 @@ def fit_grey_box(
             coarse = dataclasses.replace(problem, data=data.take(which))
             first, sigma, spent = _weighed(coarse, z, sigma, given, loss, iterations, _ROUGHLY)
             z = first.z
-        before = starts_fitted(problem, np.zeros(problem.free), sigma)
+        at = np.zeros(problem.free)
+        before = problem.squares(starts(problem, data.x, at, sigma), at, sigma)
         found, sigma, more = _weighed(problem, z, sigma, given, loss, iterations)
-        return _fit(problem, priors, used, sigma, before, found, spent + more)
+        return _solved(problem, priors, sigma, before, found, spent + more)
 
 
 @functools.cache
-def _threads() -> ThreadpoolController:
+def threads() -> ThreadpoolController:
+    """Of the libraries of linear algebra."""
     return ThreadpoolController()
 
 
@@ -146,16 +195,15 @@ def _noise(
     return np.where(many > 0, np.sqrt(left * (weight @ squares) / np.maximum(many, 1e-300)), 1.0)
 
 
-def _fit(
+def _solved(
     problem: Problem,
     priors: tuple[Prior, ...],
-    used: Sequence[str],
     sigma: Float[np.ndarray, " compared"],
     before: Float[np.ndarray, "w compared"],
     found: Found,
     steps: int,
-) -> Fit:
-    n, free, system = problem.start, problem.free, problem.shooting.system
+) -> Solved:
+    n, free, system, used = problem.start, problem.free, problem.shooting.system, problem.shooting.used
     coordinates, z = problem.coordinates, found.z
     E = problem.prior_slopes(z)
     B, r = found.triangle[:, n:, n : n + free], found.triangle[:, n:, -1]
@@ -188,7 +236,7 @@ def _fit(
     for prior in priors:
         part = tuple(float(v) for v in numbers[coordinates.places[prior.parameter.name]])
         values[prior.parameter.name] = part if isinstance(prior.parameter.value, tuple) else part[0]
-    return Fit(
+    fit = Fit(
         names=names,
         values=by_name(numbers),
         std=by_name(std),
@@ -202,12 +250,13 @@ def _fit(
         rms_before=rms_before,
         rms=rms,
         noise={name: tuple(float(v) for v in sigma[place]) for name, place in _places(system, used).items()},
-        suspicious=_suspicious(problem, found),
+        suspicious=_suspicious(problem, found.triangle, inverse),
         windows=len(problem.data.start),
         iterations=steps,
         converged=found.converged,
         parameters=values,
     )
+    return Solved(fit, problem, z, sigma, inverse)
 
 
 def _places(system: System, used: Sequence[str]) -> dict[str, slice]:
@@ -242,10 +291,12 @@ def _rms(
     return {name: float(np.sqrt(total[place].sum())) for name, place in places.items()}
 
 
-def _suspicious(problem: Problem, found: Found) -> tuple[Span, ...]:
+def _suspicious(
+    problem: Problem, triangle: Float[np.ndarray, "w columns columns"], root: Float[np.ndarray, "free free"]
+) -> tuple[Span, ...]:
     shooting = problem.shooting
     if not shooting.pushing:
         return ()
     parameters = [shooting.system.parameter(name) for name in shooting.pushing]
-    w, std = disturbances(found.triangle, problem.start, problem.free)
-    return spans_of(problem.data, w, excesses(w, std, parameters), parameters)
+    pushes = disturbances(triangle, problem.start, root)
+    return spans_of(problem.data, pushes.w, excesses(problem.data, pushes, parameters), parameters)

@@ -184,13 +184,15 @@ def search(
         damping = 0.0 if damping <= _DAMPING else 0.1 * damping
 
 
-def starts_fitted(
-    problem: Problem, z: Float[np.ndarray, " free"], sigma: Float[np.ndarray, " compared"]
-) -> Float[np.ndarray, "w compared"]:
-    """Squared residuals by window and output with these parameters, in sigma, each window's start fitted."""
-    linear = problem.linearised(problem.data.x, z, sigma)
-    x = problem.moved(problem.data.x, _starts(linear.triangle, problem.start, np.zeros(problem.free)))
-    return problem.squares(x, z, sigma)
+def starts(
+    problem: Problem,
+    x: Float[np.ndarray, "w states"],
+    z: Float[np.ndarray, " free"],
+    sigma: Float[np.ndarray, " compared"],
+) -> Float[np.ndarray, "w states"]:
+    """The start of each window that fits it best with these parameters, to first order around x."""
+    triangle = problem.linearised(x, z, sigma).triangle
+    return problem.moved(x, _starts(triangle, problem.start, np.zeros(problem.free)))
 
 
 def _weights(problem: Problem, linear: Linear, loss: Loss) -> Float[np.ndarray, " w"]:
