@@ -14,6 +14,7 @@ from rotorid.cli.dataset import dataset
 from rotorid.cli.demo import demo
 from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.inspect import inspect
+from rotorid.cli.learn import learn
 from rotorid.cli.reproduce import reproduce
 from rotorid.cli.simulate import simulate
 from rotorid.cli.track import track
@@ -32,6 +33,7 @@ app.command("inspect")(inspect)
 app.command("convert")(convert)
 app.command("track")(track)
 app.command("wrench")(wrench)
+app.command("learn")(learn)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)
 app.command("simulate")(simulate)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
+
+from rotorid.errors import RotoridError
 
 _WRITING = ("rotorid.logs.write", "rotorid.results.files")
 """Modules that write files and clean up after themselves when they are interrupted."""
@@ -31,11 +34,34 @@ def run_interruptible(command: Callable[[], None]) -> None:
         raise
 
 
+_last_act: Callable[[], str] | None = None
+
+
+@contextmanager
+def last_act(act: Callable[[], str]) -> Iterator[None]:
+    """What Ctrl-C does before it ends the command, while the block runs. act: gives what it says then; it may write files, but
+    runs between any two steps of what it interrupts."""
+    global _last_act
+    before, _last_act = _last_act, act
+    try:
+        yield
+    finally:
+        _last_act = before
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     at = frame
     while at is not None:
         if at.f_globals.get("__name__") in _WRITING and at.f_code.co_name != "<module>":
             raise KeyboardInterrupt
         at = at.f_back
-    os.write(2, ((_TIDY if os.isatty(2) else "") + "rotorid: interrupted\n").encode())
+    global _last_act
+    act, _last_act = _last_act, None
+    said = ""
+    if act is not None:
+        try:
+            said = act()
+        except (RotoridError, OSError) as error:
+            said = f"; {error}"
+    os.write(2, ((_TIDY if os.isatty(2) else "") + f"rotorid: interrupted{said}\n").encode())
     os._exit(130)

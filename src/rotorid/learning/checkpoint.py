@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as to_bytes
 
 from rotorid.errors import OutputError
 from rotorid.learning.knode import Progress
@@ -51,14 +51,15 @@ class Checkpoint:
         )  # fmt: skip
 
     def save(self, progress: Progress, *, now: bool = False) -> None:
-        """Write the file, at most every ten seconds; now: in any case. Raises OutputError."""
+        """Write the file, and its folder, at most every ten seconds; now: in any case. Raises OutputError."""
         if not now and time.monotonic() - self._written < _EVERY:
             return
         tensors = {str(i): np.asarray(v) for i, v in enumerate(jax.tree.leaves(_tensors(progress)))}
         tensors |= {"losses": progress.losses, "since": progress.since}
         partial = self.path.with_suffix(".partial")
         try:
-            save_file(tensors, partial, {"digest": self.digest})
+            self.path.parent.mkdir(exist_ok=True)
+            partial.write_bytes(to_bytes(tensors, {"digest": self.digest}))
             partial.replace(self.path)
         except (OSError, SafetensorError) as error:
             raise OutputError(f"{self.path}: the training's state cannot be written ({error})") from None
@@ -66,7 +67,8 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete the file, where training ended."""
-        self.path.unlink(missing_ok=True)
+        for path in (self.path, self.path.with_suffix(".partial")):
+            path.unlink(missing_ok=True)
 
 
 def _tensors(progress: Progress) -> dict[str, Any]:

@@ -177,7 +177,7 @@ def _check_same(rows: Sequence[LearningRows]) -> None:
             )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: tuple[str, ...]) -> str:
     return joined(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more flights"
 
 

@@ -103,14 +103,14 @@ def at_centre_of_mass(system: RigidMultirotor, samples: Samples, c: Float[np.nda
     p + R c and v + R (omega x c)."""
     if not np.any(c):
         return samples
-    outputs = system.outputs
+    outputs, centre = system.outputs, jnp.asarray(c)
 
     def one(y: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
         seen = outputs.unpack(y)
         q = seen["attitude"]
         moved = {
-            "position": seen["position"] + rotations.rotate(q, c),
-            "velocity": seen["velocity"] + rotations.rotate(q, rotations.cross(seen["body_rate"], c)),
+            "position": seen["position"] + rotations.rotate(q, centre),
+            "velocity": seen["velocity"] + rotations.rotate(q, rotations.cross(seen["body_rate"], centre)),
         }
         return outputs.pack({**seen, **moved})
 

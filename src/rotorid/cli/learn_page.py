@@ -1,0 +1,66 @@
+"""What `rotorid learn` shows in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rotorid.results.words import label, percent, title, unit_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from rotorid.results.learning_summary import LearnSummary
+
+_WIDEST = 100
+_TONES = {"good": "green", "caution": "yellow", "bad": "red"}
+
+
+def show(summary: LearnSummary, folder: Path, console: Console) -> None:
+    """The verdict, every parameter before and after, what the flights cannot tell, and where model and report are."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.width = min(console.width, _WIDEST)
+    verdict = summary.verdict
+    console.print()
+    console.print(Padding(Text(verdict.headline, style=f"bold {_TONES[verdict.tone]}"), (0, 2)))
+    for detail in verdict.details:
+        console.print(Padding(Text(detail), (0, 2)))
+    console.print()
+    if summary.parameters:
+        console.print(Padding(_parameters(summary), (0, 1)))
+        console.print()
+    for words in summary.untold:
+        console.print(Padding(Text(title(words) + ".", style="dim"), (0, 2)))
+    if summary.residual is not None:
+        r = summary.residual
+        state = "" if r.kept else "left out; "
+        text = f"Residual {r.architecture}: {state}explains {percent(r.explained)} after {r.epochs} epochs"
+        console.print(Padding(Text(text, style="dim"), (0, 2)))
+    for note in summary.notes:
+        console.print(Padding(Text(f"Note: {note}", style="dim"), (0, 2)))
+    console.print()
+    console.print(Padding(Text.assemble("Model:  ", (str(folder), "bold")), (0, 2)))
+    console.print(Padding(Text.assemble("Report: ", (str(folder / "report.html"), "bold")), (0, 2)))
+
+
+def _parameters(summary: LearnSummary) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from rotorid.report.learning_page import found_text, prior_text
+
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0)
+    )
+    table.add_column("parameter")
+    for head in ("before", "found", "±"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("told", justify="right", no_wrap=True)
+    for name, p in summary.parameters.items():
+        told = "at 0" if p.at_bound else percent(max(p.told, 0.0))
+        table.add_row(label(name), prior_text(p), found_text(p)[0], f"{p.std:.2g}", unit_text(p.unit), told)
+    return table
