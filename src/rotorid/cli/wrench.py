@@ -12,6 +12,7 @@ from rotorid.cli.arguments import AirframeOption, Log, Mapping, inputs_of
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
+    from rotorid.learning.model_files import LearnedModel
     from rotorid.logs.flight import Flight
     from rotorid.models.airframe import Airframe
     from rotorid.results.summary import Input
@@ -37,6 +38,15 @@ def wrench(
         float,
         typer.Option("--gain", metavar="K", help="Observer gain in 1/s: more is quicker, and noisier."),
     ] = 10.0,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="A folder of `rotorid learn`, whose parameters and residual are used in place of the airframe's.",
+            show_default=False,
+        ),
+    ] = None,
     mapping: Mapping = None,
     truth: Annotated[
         Path | None,
@@ -78,15 +88,30 @@ def wrench(
 
         check_folder(folder)
         vehicle = load_airframe(airframe)
+        learned = None if model is None else _model(model, vehicle)
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
         if truth is not None:
             flight = attach_truth(flight, truth)
         inputs = inputs_of(log, airframe, mapping, truth)
-    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs)
+        if model is not None:
+            from rotorid.learning.model_files import AIRFRAME, MODEL, WEIGHTS
+            from rotorid.results.summary import file_input
+
+            inputs += [file_input("model", model / part) for part in (MODEL, WEIGHTS, AIRFRAME)]
+    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned)
     from rotorid.cli.wrench_page import show
 
     show(summary, folder, out())
+
+
+def _model(folder: Path, airframe: Airframe) -> LearnedModel:
+    """The model of a folder. Raises AirframeError where it is of another vehicle."""
+    from rotorid.learning.model_files import check_vehicle, load_model
+
+    found = load_model(folder)
+    check_vehicle(found, airframe, folder)
+    return found
 
 
 def observer_name(text: str) -> ObserverName:
@@ -104,22 +129,29 @@ def wrench_and_write(
     gain: float,
     folder: Path,
     inputs: Sequence[Input] = (),
+    model: LearnedModel | None = None,
 ) -> WrenchSummary:
-    """Observe the wrench of a flight, and write the results into a folder. Shows its stages. gain: 1/s."""
+    """Observe the wrench of a flight, and write the results into a folder. Shows its stages. gain: 1/s. model: used in place of
+    the airframe."""
     from rotorid.cli.console import status
     from rotorid.report.wrench_page import wrench_page
     from rotorid.results.contacts import contacts
     from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, estimates_parquet, write_folder
-    from rotorid.results.wrench import with_rotors, wrench_system
+    from rotorid.results.wrench import with_model, with_rotors, wrench_system
     from rotorid.results.wrench import wrench as observe
     from rotorid.results.wrench_spread import parameter_stds
     from rotorid.results.wrench_summary import LABELS, WrenchSettings, summarise_wrench
 
+    airframe = airframe if model is None else model.airframe
     flight = with_rotors(flight, airframe)
     system = wrench_system(flight, airframe)
-    settings = WrenchSettings("wrench", observer, gain, airframe.name, system.rotor_input)
+    said = ""
+    if model is not None:
+        system, said = with_model(system, model, flight), model.words
+    settings = WrenchSettings("wrench", observer, gain, airframe.name, system.rotor_input, said)
     with status(f"Observing the wrench: {LABELS[observer]}"):
-        found = observe(flight, system, observer, gain=gain, stds=parameter_stds(airframe, system))
+        stds = parameter_stds(airframe, system)
+        found = observe(flight, system, observer, gain=gain, stds=stds, model=model)
     with status("Writing the report"):
         pushes = contacts(found)
         summary = summarise_wrench(found, pushes, flight, settings, inputs)

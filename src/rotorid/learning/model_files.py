@@ -32,7 +32,8 @@ class LearnedModel:
 
     horizon: steps over which it was trained. loss: of the residual on what was held out, 1 being physics alone. flights: that
     it was learned from. notes: what a user should know of it. quantities: those that were identified, as a fit names them
-    ("mass", "inertia_x"). correlation: of their errors; their standard deviations are in the airframe.
+    ("mass", "inertia_x"). correlation: of their errors; their standard deviations are in the airframe. rotor_input: what those
+    flights knew of the rotors, "" where that does not matter.
     """
 
     airframe: Airframe
@@ -43,6 +44,14 @@ class LearnedModel:
     notes: tuple[str, ...] = ()
     quantities: tuple[str, ...] = ()
     correlation: tuple[tuple[float, ...], ...] = ()
+    rotor_input: str = ""
+
+    @property
+    def words(self) -> str:
+        """What it is, for a report."""
+        physics = "identified physics" if self.quantities else "the airframe's physics"
+        residual = "a learned residual" if self.residual is not None else "no residual"
+        return f"learned model of {len(self.flights)} flights: {physics}, {residual}"
 
 
 def model_files(model: LearnedModel) -> dict[str, bytes]:
@@ -56,6 +65,7 @@ def model_files(model: LearnedModel) -> dict[str, bytes]:
         "loss": model.loss,
         "flights": list(model.flights),
         "quantities": list(model.quantities),
+        "rotor_input": model.rotor_input,
         "correlation": [list(row) for row in model.correlation],
         "notes": list(model.notes),
     }
@@ -90,17 +100,19 @@ def load_model(folder: str | Path) -> LearnedModel:
         tensors = from_bytes(content[WEIGHTS])
         weights = tuple(_part(tensors, i, head) for i, head in enumerate(heads))
         horizon, loss = int(table["horizon"]), float(table["loss"])
-        flights, quantities, notes = (
-            tuple(str(v) for v in table[name]) for name in ("flights", "quantities", "notes")
-        )
-        correlation = _correlation(table["correlation"], len(quantities))
+        flights, notes = (tuple(str(v) for v in table[name]) for name in ("flights", "notes"))
+        quantities = tuple(str(v) for v in table.get("quantities", ()))
+        correlation = _correlation(table.get("correlation", ()), len(quantities))
+        rotor_input = str(table.get("rotor_input", ""))
     except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise LogFormatError(
             f"{folder}: not a whole model ({type(error).__name__}: {error}); learn it anew"
         ) from None
     airframe = parse_airframe(content[AIRFRAME].decode(errors="replace"), str(folder / AIRFRAME))
     residual = Residual(heads, weights) if heads else None
-    return LearnedModel(airframe, residual, horizon, loss, flights, notes, quantities, correlation)
+    return LearnedModel(
+        airframe, residual, horizon, loss, flights, notes, quantities, correlation, rotor_input
+    )
 
 
 def check_vehicle(model: LearnedModel, airframe: Airframe, folder: str | Path) -> None:

@@ -49,6 +49,7 @@ def _header(page: Page, flight: Flight, summary: WrenchSummary) -> None:
         flight.format.replace("-", " "),
         f"{seconds(summary.duration)} logged, {percent(summary.airborne)} of it observed",
         f"airframe {summary.settings.airframe}",
+        summary.settings.model,
     ]
     verdict = summary.verdict
     page.add(
@@ -272,6 +273,7 @@ def _settings(page: Page, summary: WrenchSummary) -> None:
         ["observer", LABELS[settings.observer]],
         ["gain", f"{settings.gain:g} 1/s"],
         ["airframe", settings.airframe],
+        ["model", settings.model or "physics of the airframe"],
         ["rotors known by", label(settings.rotor_input)],
         ["uncertain", joined([label(name) for name in summary.uncertain])],
         *[[name, version] for name, version in summary.versions.items()],

@@ -161,6 +161,7 @@ def learn_model(
         tuple(contact_words(physics.contacts, rows)),
         fit.names if fit is not None else (),
         tuple(map(tuple, fit.correlation.tolist())) if fit is not None else (),
+        rows[0].rotor_input,
     )
     return ModelFound(
         model, settings, system_of(own, rows[0].rotor_input), fit, residual, missing, rows, physics.contacts

@@ -27,11 +27,14 @@ from rotorid.estimators.wrench import (
     acceleration_observer,
     momentum_observer,
 )
+from rotorid.learning.model_files import LearnedModel
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
+from rotorid.models.hybrid import with_residual
 from rotorid.models.mixing import with_asked_thrusts
 from rotorid.models.rigid_multirotor import RigidMultirotor, RotorInput, rigid_multirotor
 from rotorid.results.track import Innovations, Quantity, Track, prepare
+from rotorid.results.words import label
 from rotorid.results.wrench_scatter import scatter, usable
 from rotorid.results.wrench_spread import ACCELEROMETER_BIAS, Spread, spread
 from rotorid.signals.noise import measured_noise
@@ -122,6 +125,23 @@ def wrench_system(flight: Flight, airframe: Airframe) -> RigidMultirotor:
     return system
 
 
+def with_model(system: RigidMultirotor, model: LearnedModel, flight: Flight) -> RigidMultirotor:
+    """The System of a flight (`wrench_system` of the model's airframe) with the model's residual.
+
+    Raises SignalError where the model was learned from rotors that were known in another way: its thrust is theirs.
+    """
+    if model.rotor_input not in ("", system.rotor_input):
+        raise SignalError(
+            f"{flight.source}: this log knows its rotors by {label(system.rotor_input)}, and the model was learned from "
+            f"{label(model.rotor_input)}; learn one from logs like this"
+        )
+    if model.residual is None:
+        return system
+    found = with_residual(system, model.residual)
+    assert isinstance(found, RigidMultirotor)
+    return found
+
+
 def _slow(flight: Flight) -> bool:
     """Whether the rotor speeds were logged too rarely beside the rotor commands."""
     return "rotor_command" in flight and flight["rotor_speed"].rate < _SLOW * flight["rotor_command"].rate
@@ -134,12 +154,14 @@ def wrench(
     *,
     gain: float = GAIN,
     stds: Mapping[str, tuple[float, ...]] | None = None,
+    model: LearnedModel | None = None,
 ) -> WrenchTrack:
     """The external wrench on the vehicle through its flight.
 
     system: of `wrench_system`, or any rigid multirotor for the flight's rotor data. gain: of the observers, 1/s; the Kalman
-    filter has none. stds: standard deviations of the System's fixed parameters, of `parameter_stds`. Raises SettingError for
-    an unknown name or an impossible gain, LogError or ExcitationError where the flight cannot do.
+    filter has none. stds: standard deviations of the System's fixed parameters, of `parameter_stds`. model: that the
+    System is of (see `with_model`), whose parameters' errors hang together. Raises SettingError for an unknown name or an
+    impossible gain, LogError or ExcitationError where the flight cannot do.
     """
     if observer not in OBSERVERS:
         raise SettingError(f"no observer {observer!r}; there are {', '.join(OBSERVERS)}")
@@ -165,6 +187,8 @@ def wrench(
         gain=gain,
         felt=observer == "acceleration",
     )
+    if model is not None and model.quantities:
+        apart = apart.correlated(model.quantities, model.correlation)
     t = np.asarray(samples.t)
     rows = usable(t, np.asarray(estimates.value), np.asarray(estimates.health), gain)
     scale = _scale(estimates, t, apart, system, observer, rows)

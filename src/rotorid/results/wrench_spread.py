@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -85,6 +85,22 @@ class Spread:
             sizes[name.split()[0]] = sizes.get(name.split()[0], 0.0) + float(size)
         largest = max(sizes, key=lambda name: sizes[name])
         return largest if sizes[largest] > 0.0 else ""
+
+    def correlated(
+        self, quantities: Sequence[str], correlation: Float[np.ndarray, "n n"] | Sequence[Sequence[float]]
+    ) -> Spread:
+        """The same where the errors of these quantities ("mass", "inertia_x") hang together, as those of a fit do: flights
+        that cannot tell mass from thrust leave both unsure, and yet tell the wrench in hover.
+
+        Each column becomes a sum of columns, by the symmetric root of the correlation: it keeps the name that is most in it.
+        """
+        place = {name: k for k, name in enumerate(quantities)}
+        own = [k for k, cause in enumerate(self.causes) if cause.replace(" ", "_") in place]
+        which = [place[self.causes[k].replace(" ", "_")] for k in own]
+        size, axes = np.linalg.eigh(np.asarray(correlation, dtype=float)[np.ix_(which, which)])
+        errors = self.errors.copy()
+        errors[..., own] = self.errors[..., own] @ ((axes * np.sqrt(np.maximum(size, 0.0))) @ axes.T)
+        return dataclasses.replace(self, errors=errors)
 
 
 def parameter_stds(airframe: Airframe, system: RigidMultirotor) -> dict[str, tuple[float, ...]]:
@@ -193,7 +209,9 @@ def _wrench(
             other[name] = other[name].at[k if other[name].ndim else ()].add(std * amount)
     up = jnp.array([0.0, 0.0, GRAVITY])
     turned = rotations.multiply(q, rotations.exp(off[_ATTITUDE]))
-    body = rotations.rotate(rotations.inverse(q), flown["velocity"] + up) + off[_BIAS]
+    omega, aside = x["body_rate"], other["centre_of_mass"] - p["centre_of_mass"]
+    lever = rotations.cross(flown["body_rate"], aside) + rotations.cross(omega, rotations.cross(omega, aside))
+    body = rotations.rotate(rotations.inverse(q), flown["velocity"] + up) + lever + off[_BIAS]
     outer = rotations.rotate(turned if felt else q, body)
     without = {**other, "force": jnp.zeros(3), "torque": jnp.zeros(3)}
     own = system.dynamics(_moved(system, x, p, other) | {"attitude": turned}, u, without)

@@ -45,13 +45,15 @@ _CAUSES: Final[Mapping[str, str]] = {
 
 @dataclasses.dataclass(frozen=True)
 class WrenchSettings:
-    """What the command was asked for. gain: 1/s. rotor_input: what the flight knows of its rotors."""
+    """What the command was asked for. gain: 1/s. rotor_input: what the flight knows of its rotors. model: learned, in words;
+    "" without one."""
 
     command: str
     observer: ObserverName
     gain: float
     airframe: str
     rotor_input: str
+    model: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
