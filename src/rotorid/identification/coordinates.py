@@ -15,9 +15,11 @@ identification, RA-L 3 (2018); C. Rucker, P. M. Wensing, Smooth parameterization
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from functools import cached_property
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -153,6 +155,21 @@ class Coordinates:
         e = (-yz - b * c) / d
         f = jnp.sqrt(jnp.maximum(moments[2] - c * c - e * e, _FLAT * trace))
         return jnp.sqrt(trace), jnp.stack([a, d, f]), jnp.stack([b, c, e])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def mapped(
+    coordinates: Coordinates,
+    z: Float[Array, " free"],
+    centre: Float[Array, " free"],
+    scale: Float[Array, " free"],
+) -> tuple[
+    Float[Array, " free"], Float[Array, "free free"], Float[Array, " free"], Float[Array, "free free"]
+]:
+    """e and de/dz, the free parameters in their units and how they grow with z."""
+    errors = functools.partial(coordinates.prior_errors, centre=centre, scale=scale)
+    numbers = functools.partial(coordinates.numbers, centre=centre, scale=scale)
+    return errors(z), jax.jacfwd(errors)(z), numbers(z), jax.jacfwd(numbers)(z)
 
 
 def coordinates_of(

@@ -93,11 +93,13 @@ class Rows:
 
 
 class Engine(NamedTuple):
-    """Many rows at once. step, error: as of `Rows`, with a leading axis. slopes: of (x, after, u, y, u_next, dt_next, p)."""
+    """Many rows at once. step, error: as of `Rows`, with a leading axis. slopes: of (x, after, u, y, u_next, dt_next, p).
+    plus: of states and tangent vectors."""
 
     step: Callable[..., Float[np.ndarray, "n states"]]
     error: Callable[..., Float[np.ndarray, "n measured"]]
     slopes: Callable[..., Slopes]
+    plus: Callable[..., Float[np.ndarray, "n states"]]
 
 
 @functools.lru_cache(maxsize=32)
@@ -125,17 +127,17 @@ def by_casadi(rows: Rows) -> Engine:
     x, u, y, p, dt = _examples(rows)
     n, m, s = rows.system.states.dim, len(rows.measured), len(rows.numbers)
     d = np.zeros(n)
-    step = _many(_compiled(to_casadi(rows.step, x, u, dt, p, name="step")))
-    error = _many(_compiled(to_casadi(rows.error, x, u, y, p, name="error")))
-    along = _many(_slope(to_casadi(rows.moved_step, d, p, x, x, u, dt), rows.numbers, "step_slope"))
-    across = _many(_slope(to_casadi(rows.moved_error, d, p, x, u, y), rows.numbers, "error_slope"))
+    step = many(_compiled(to_casadi(rows.step, x, u, dt, p, name="step")))
+    error = many(_compiled(to_casadi(rows.error, x, u, y, p, name="error")))
+    along = many(_slope(to_casadi(rows.moved_step, d, p, x, x, u, dt), rows.numbers, "step_slope"))
+    across = many(_slope(to_casadi(rows.moved_error, d, p, x, u, y), rows.numbers, "error_slope"))
 
     def slopes(x, after, u, y, u_next, dt_next, p) -> Slopes:
         one = np.swapaxes(along(p, x, after, u_next, dt_next).reshape(-1, n + s, n), 1, 2)
         two = np.swapaxes(across(p, x, u, y).reshape(-1, n + s, m), 1, 2)
         return Slopes(one[..., :n], one[..., n:], two[..., :n], two[..., n:])
 
-    return Engine(step, error, slopes)
+    return Engine(step, error, slopes, many(to_casadi(rows.system.states.plus, x, d, name="plus")))
 
 
 def _slope(function: ca.Function, numbers: Sequence[int], name: str) -> ca.Function:
@@ -159,7 +161,7 @@ def _compiled(function: ca.Function) -> ca.Function:
     return ca.external(function.name(), library._name)
 
 
-def _many(function: ca.Function) -> Callable[..., Float[np.ndarray, "n size"]]:
+def many(function: ca.Function) -> Callable[..., Float[np.ndarray, "n size"]]:
     """A function over rows: arrays with a leading axis in and out; those without it are the same for all rows."""
     sizes = [function.numel_in(k) for k in range(function.n_in())]
     width = function.numel_out(0)
@@ -200,7 +202,15 @@ def by_jax(rows: Rows) -> Engine:
         )
         return Slopes(*(np.asarray(v).reshape(-1, *v.shape[2:])[:count] for v in found))
 
-    return Engine(step, error, slopes)
+    def plus(x, delta):
+        return np.asarray(_plus(rows, jnp.asarray(x), jnp.asarray(delta)))
+
+    return Engine(step, error, slopes, plus)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _plus(rows: Rows, x, delta):
+    return jax.vmap(rows.system.states.plus)(x, delta)
 
 
 @functools.partial(jax.jit, static_argnums=0)

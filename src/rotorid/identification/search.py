@@ -6,13 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import SettingError
-from rotorid.identification.coordinates import Coordinates, coordinates_of
+from rotorid.identification.coordinates import Coordinates, coordinates_of, mapped
 from rotorid.identification.priors import Numbers, Prior
 from rotorid.identification.segments import Segments
 from rotorid.identification.shooting import Linear, Shooting, linearised, squares
@@ -65,6 +63,25 @@ class Problem:
     def free(self) -> int:
         return self.coordinates.size
 
+    def prior_errors(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, " free"]:
+        """e."""
+        return self._map(z)[0]
+
+    def prior_slopes(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, "free free"]:
+        """de/dz."""
+        return self._map(z)[1]
+
+    def quantities(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, " free"]:
+        """The free parameters in their units."""
+        return self._map(z)[2]
+
+    def quantity_slopes(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, "free free"]:
+        """How the free parameters grow with z, in their units."""
+        return self._map(z)[3]
+
+    def _map(self, z: Float[np.ndarray, " free"]) -> tuple[np.ndarray, ...]:
+        return tuple(np.asarray(v) for v in mapped(self.coordinates, z, self.centre, self.scale))
+
     def all(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, " all"]:
         """All parameters' numbers."""
         found = self.base.copy()
@@ -95,27 +112,7 @@ class Problem:
         self, x: Float[np.ndarray, "w states"], delta: Float[np.ndarray, "w tangent"]
     ) -> Float[np.ndarray, "w states"]:
         """The starts, each moved by a tangent vector."""
-        return np.asarray(jax.vmap(self.shooting.system.states.plus)(jnp.asarray(x), jnp.asarray(delta)))
-
-    def prior_errors(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, " free"]:
-        """e."""
-        c = self.coordinates
-        return np.asarray(c.prior_errors(jnp.asarray(z), jnp.asarray(self.centre), jnp.asarray(self.scale)))
-
-    def prior_slopes(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, "free free"]:
-        """de/dz."""
-        c, centre, scale = self.coordinates, jnp.asarray(self.centre), jnp.asarray(self.scale)
-        return np.asarray(jax.jacfwd(lambda z: c.prior_errors(z, centre, scale))(jnp.asarray(z)))
-
-    def quantities(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, " free"]:
-        """The free parameters in their units."""
-        c = self.coordinates
-        return np.asarray(c.numbers(jnp.asarray(z), jnp.asarray(self.centre), jnp.asarray(self.scale)))
-
-    def quantity_slopes(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, "free free"]:
-        """How the free parameters grow with z, in their units."""
-        c, centre, scale = self.coordinates, jnp.asarray(self.centre), jnp.asarray(self.scale)
-        return np.asarray(jax.jacfwd(lambda z: c.numbers(z, centre, scale))(jnp.asarray(z)))
+        return self.shooting.engine.plus(x, delta)
 
 
 @dataclasses.dataclass(frozen=True)

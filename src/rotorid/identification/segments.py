@@ -7,15 +7,19 @@ rows in which the System does not hold or no rotor turns.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from rotorid.errors import ExcitationError, SettingError, SignalError
+from rotorid.export.casadi import to_casadi
+from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Space
+from rotorid.identification.rows import many
 from rotorid.models.rigid_multirotor import RigidMultirotor
 from rotorid.models.system import System
 from rotorid.signals.noise import white_noise
@@ -24,6 +28,7 @@ from rotorid.signals.samples import Samples
 JITTER = 1.5
 """A step longer than this many median steps is a gap."""
 
+_AT_ONCE = 1024  # rows
 _FEWEST = 20  # rows from which a noise is estimated
 _LEAST_NOISE = 1e-9  # of the spread of a signal: below it is rounding
 
@@ -152,17 +157,31 @@ def _check(system: System, number: int, t, u, y, mask) -> None:
 
 def _flies(system: System, u: Float[np.ndarray, "n inputs"]) -> Bool[np.ndarray, " n"]:
     """Where the System holds and, of a multirotor, some rotor turns."""
-    holds = np.asarray(
-        jax.vmap(lambda v: jnp.asarray(system.holds(system.inputs.unpack(v)), bool))(jnp.asarray(u))
-    )
+    parts = -(-len(u) // _AT_ONCE)
+    rows = np.minimum(np.arange(parts * _AT_ONCE), len(u) - 1).reshape(parts, _AT_ONCE)
+    holds = np.concatenate([np.zeros(0, bool), *(np.asarray(_holds(system, u[part])) for part in rows)])[
+        : len(u)
+    ]
     if isinstance(system, RigidMultirotor):
         holds = holds & u[:, system.inputs.stored[system.rotor_input]].any(axis=1)
     return holds
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _holds(system: System, u: Float[Array, "n inputs"]) -> Bool[Array, " n"]:
+    return jax.vmap(lambda v: jnp.asarray(system.holds(system.inputs.unpack(v)), bool))(u)
+
+
 def _of(outputs: Space, name: str) -> Bool[np.ndarray, " measured"]:
     place = outputs.tangent[name]
     return (np.arange(outputs.dim) >= place.start) & (np.arange(outputs.dim) < place.stop)
+
+
+@functools.cache
+def _turned() -> Callable[..., Float[np.ndarray, "n 3"]]:
+    """(a, b) -> a [-] b of many rotations."""
+    q = np.array([1.0, 0.0, 0.0, 0.0])
+    return many(to_casadi(rotations.minus, q, q, name="turned"))
 
 
 def white_noise_of(
@@ -183,8 +202,7 @@ def white_noise_of(
             if len(y) < _FEWEST:
                 continue
             if block.rotation:
-                one = Space(((name, block),))
-                turned = np.asarray(jax.vmap(one.minus)(jnp.asarray(y[1:]), jnp.asarray(y[:-1])))
+                turned = _turned()(y[1:], y[:-1])
                 y = np.cumsum(np.vstack([np.zeros(3), turned]), axis=0)
             sizes.append(white_noise(y))
             counts.append(len(y))
