@@ -144,7 +144,8 @@ def with_model(system: RigidMultirotor, model: LearnedModel, flight: Flight) -> 
 
 def _slow(flight: Flight) -> bool:
     """Whether the rotor speeds were logged too rarely beside the rotor commands."""
-    return "rotor_command" in flight and flight["rotor_speed"].rate < _SLOW * flight["rotor_command"].rate
+    both = "rotor_speed" in flight and "rotor_command" in flight
+    return both and flight["rotor_speed"].rate < _SLOW * flight["rotor_command"].rate
 
 
 def wrench(
