@@ -14,14 +14,15 @@ import jax
 
 from benchmarks.metrics import BASELINE, Metric, regressions, save
 
-BENCHMARKS = ("batch", "stream", "swls", "readers", "elm")
+BENCHMARKS = ("batch", "stream", "swls", "readers", "elm", "knode")
 FILTER_PEERS = ("dynamax", "filterpy")
 ELM_PEERS = ("hpelm", "pyoselm")
+KNODE_PEERS = ("torch", "torchdiffeq")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("only", nargs="*", help="batch, stream, swls, readers or elm; all without")
+    parser.add_argument("only", nargs="*", help="batch, stream, swls, readers, elm or knode; all without")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument("--check", action="store_true", help=f"fail on numbers worse than {BASELINE.name}")
     parser.add_argument("--save", action="store_true", help=f"write {BASELINE.name} anew")
@@ -33,8 +34,9 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
 
     only = set(options.only) or set(BENCHMARKS)
-    wanted = FILTER_PEERS if only - {"elm", "swls"} else ()
+    wanted = FILTER_PEERS if only - {"elm", "swls", "knode"} else ()
     wanted += ELM_PEERS if "elm" in only else ()
+    wanted += KNODE_PEERS if "knode" in only else ()
     missing = {name for name in wanted if importlib.util.find_spec(name) is None}
     peers = set() if options.no_peers else set(wanted) - missing
     if missing and not options.no_peers:
@@ -60,7 +62,7 @@ def main() -> int:
 def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
     """The numbers of the named benchmarks, beside those of their peers that were found."""
     jax.config.update("jax_enable_x64", True)
-    from benchmarks import batch, elm, readers, stream, swls
+    from benchmarks import batch, elm, knode, readers, stream, swls
 
     found: list[Metric] = []
     peers = set(FILTER_PEERS) <= found_peers
@@ -76,6 +78,9 @@ def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
             found += readers.benchmark(*((1, 1.0) if quick else (3, 300.0)), peers and not quick)
         if "elm" in only:
             found += elm.benchmark(*((2000, 60, 2) if quick else (50_000, 500, 7)), found_peers)
+        if "knode" in only:
+            small = (1, (1,), 1) if quick else (9, (1, 25, 50), 3)
+            found += knode.benchmark(*small, set(KNODE_PEERS) <= found_peers)
     return found
 
 

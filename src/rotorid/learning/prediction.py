@@ -60,7 +60,9 @@ def errors(
 
     def window(start):
         rows = start + 1 + data["steps"]
-        return jax.lax.scan(step, data["x"][start], (data["u"][rows], data["dt"][rows], data["x"][rows]))[1]
+        return jax.lax.scan(
+            jax.checkpoint(step), data["x"][start], (data["u"][rows], data["dt"][rows], data["x"][rows])
+        )[1]
 
     return jax.vmap(window)(data["starts"])
 
