@@ -1,0 +1,260 @@
+"""Learning a model from flights: its rows, what is free, contact left out, a residual that resumes to the last bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.errors import ExcitationError, SettingError, SignalError
+from rotorid.learning.model_files import load_model, model_files
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.airframe import load_airframe
+from rotorid.models.system import parameter_values
+from rotorid.report.learning_page import learning_page, significant
+from rotorid.results.learning import AXES, Epoch, LearnSettings, learn_model
+from rotorid.results.learning_physics import free_parameters
+from rotorid.results.learning_rows import at_centre_of_mass, learning_rows, system_of
+from rotorid.results.learning_summary import summarise_learned
+from rotorid.results.wrench_spread import Spread
+from rotorid.signals.samples import Samples
+from rotorid.simulation.pushed import LogNoise, fly_pushed
+
+HEXAROTOR = load_airframe("fully-actuated-hexarotor")
+CRAZYFLIE = load_airframe("crazyflie-2.1")
+WRONG = dataclasses.replace(LearnSettings(), horizon=5, epochs=4, identify=False)
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def commanded(seconds: float = 6.0, rate: float = 100.0, **more: np.ndarray) -> Flight:
+    """A flight of a Crazyflie whose commands wave, and whose states rest."""
+    t = np.arange(0.0, seconds, 1.0 / rate)
+    wave = 0.6 + 0.2 * np.sin(np.outer(t, [9.0, 11.0, 13.0, 17.0]))
+    values = {
+        "rotor_command": wave,
+        "attitude": np.tile([1.0, 0.0, 0.0, 0.0], (len(t), 1)),
+        **{name: np.zeros((len(t), 3)) for name in ("position", "velocity", "body_rate")},
+    } | more
+    signals = {name: Signal(name, t, value, "made") for name, value in values.items()}
+    return Flight(signals, Path("made.csv"), "simulation")
+
+
+def test_thrusts_follow_commands_as_a_finely_integrated_lag_does() -> None:
+    flight = commanded()
+    rows = learning_rows(flight, CRAZYFLIE)
+    assert rows.rotor_input == "rotor_command"
+    assert system_of(CRAZYFLIE, rows.rotor_input).inputs.dim == np.asarray(rows.samples.u).shape[1] == 4
+    curve, lag = CRAZYFLIE.thrust_curve, CRAZYFLIE.quantities["motor_time_constant"].number
+    assert curve is not None
+    commands = flight["rotor_command"].values
+    asked = np.asarray(curve.collective(jnp.asarray(commands)[..., None]))
+    fine, thrust, means = 1000, asked[0], []
+    for target in asked:
+        steps = []
+        for _ in range(fine):
+            steps.append(thrust)
+            thrust = thrust + (0.01 / fine) * (target - thrust) / lag
+        means.append(np.mean(steps, axis=0))
+    t = flight["rotor_command"].times
+    held = np.searchsorted(t, np.asarray(rows.samples.t) - 0.005) - 1
+    np.testing.assert_allclose(np.asarray(rows.samples.u)[5:], np.array(means)[held][5:], rtol=2e-4)
+
+
+def test_rows_with_a_command_at_its_limit_are_left_out_until_the_rotor_has_settled() -> None:
+    flight = commanded()
+    commands = flight["rotor_command"].values.copy()
+    commands[200:210, 2] = 1.0
+    limited = learning_rows(commanded(rotor_command=commands), CRAZYFLIE)
+    t = np.asarray(limited.samples.t)
+    lag = CRAZYFLIE.quantities["motor_time_constant"].number
+    gap = np.diff(t).max()
+    assert gap == pytest.approx(0.1 + 5.0 * lag, abs=0.03)
+    assert limited.limited == pytest.approx(gap, abs=0.02)
+    assert limited.samples.dt[int(np.argmax(np.diff(t))) + 1] == pytest.approx(gap)
+
+
+def test_the_centre_of_mass_moves_as_the_model_observes_it() -> None:
+    c = np.array([0.02, -0.01, 0.03])
+    system = system_of(HEXAROTOR, "rotor_speed")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5, 13))
+    x[:, :4] /= np.linalg.norm(x[:, :4], axis=1, keepdims=True)
+    p, u = parameter_values(system, centre_of_mass=(0.02, -0.01, 0.03)), {"rotor_speed": jnp.full(6, 60.0)}
+    y = np.stack(
+        [
+            np.asarray(system.outputs.pack(system.observe(system.states.unpack(jnp.asarray(v)), u, p)))
+            for v in x
+        ]
+    )
+    t = jnp.arange(5.0)
+    samples = Samples(t, t, jnp.zeros((5, 6)), jnp.asarray(y), jnp.ones((5, 15), bool))
+    moved = np.asarray(at_centre_of_mass(system, samples, c).y)
+    for name in ("position", "velocity", "body_rate"):
+        np.testing.assert_allclose(
+            moved[:, system.outputs.stored[name]], x[:, system.states.stored[name]], atol=1e-12
+        )
+
+
+def test_what_is_free() -> None:
+    system = system_of(HEXAROTOR, "rotor_speed")
+    free = free_parameters(HEXAROTOR, system)
+    assert free[0] == "mass"
+    assert {"thrust_coefficient", "arm_scale", "tilt_scale"} <= set(free)
+    sure = {
+        name: dataclasses.replace(q, std=(0.0,)) if name in ("mass", "torque_ratio") else q
+        for name, q in HEXAROTOR.quantities.items()
+    }
+    assert not {"mass", "torque_ratio"} & set(
+        free_parameters(dataclasses.replace(HEXAROTOR, quantities=sure), system)
+    )
+    upright = free_parameters(CRAZYFLIE, system_of(CRAZYFLIE, "rotor_command"))
+    assert "thrust_scale" in upright
+    assert not {"arm_scale", "tilt_scale", "thrust_coefficient"} & set(upright)
+
+
+def test_correlated_errors_add_as_their_covariance_says() -> None:
+    rng = np.random.default_rng(1)
+    errors = rng.normal(size=(7, 6, 4))
+    found = Spread(("mass", "attitude x", "inertia y", "thrust_coefficient"), errors)
+    names = ("thrust_coefficient", "arm_scale", "mass", "inertia_y")
+    root = rng.normal(size=(4, 4))
+    P = root @ root.T
+    C = P / np.sqrt(np.outer(np.diag(P), np.diag(P)))
+    std = found.correlated(names, C).std
+    order = [names.index(n) for n in ("mass", "inertia_y", "thrust_coefficient")]
+    own = errors[..., [0, 2, 3]]
+    wanted = np.einsum("nia,ab,nib->ni", own, C[np.ix_(order, order)], own) + errors[..., 1] ** 2
+    np.testing.assert_allclose(std**2, wanted, rtol=1e-9)
+    same = found.correlated(names, np.eye(4))
+    np.testing.assert_allclose(same.errors, errors, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def wrong_flights() -> list[Flight]:
+    """Exact logs of a vehicle that is heavier than its airframe says, and has drag."""
+    true = {"mass": 3.1, "drag": 0.5}
+    return [
+        fly_pushed(HEXAROTOR, "free-flight", seed=k, duration=3.0, rate=50.0, parameters=true)
+        for k in range(2)
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_training_that_was_broken_off_ends_in_the_same_model(wrong_flights, tmp_path: Path) -> None:
+    whole = learn_model(wrong_flights, HEXAROTOR, WRONG)
+    checkpoint = tmp_path / "model" / "training.safetensors"
+
+    class BrokenOff(Exception):  # noqa: N818
+        pass
+
+    def broken(epoch: Epoch) -> None:
+        if epoch.done == 2:
+            epoch.save()
+            raise BrokenOff
+
+    with pytest.raises(BrokenOff):
+        learn_model(wrong_flights, HEXAROTOR, WRONG, checkpoint=checkpoint, each_epoch=broken)
+    assert checkpoint.exists()
+    seen: list[int] = []
+    resumed = learn_model(
+        wrong_flights, HEXAROTOR, WRONG, checkpoint=checkpoint, each_epoch=lambda e: seen.append(e.done)
+    )
+    assert seen == [3, 4]
+    assert model_files(resumed.model) == model_files(whole.model)
+
+    assert whole.model.residual is not None
+    assert whole.explained > 0.5
+    assert whole.model.airframe == HEXAROTOR
+    assert np.linalg.norm(whole.missing["with residual"]) < 0.7 * np.linalg.norm(whole.missing["airframe"])
+    for name, content in model_files(whole.model).items():
+        (tmp_path / name).write_bytes(content)
+    assert load_model(tmp_path).residual == whole.model.residual
+    summary = summarise_learned(whole)
+    assert json.loads(summary.as_json())["residual"]["kept"] is True
+    page = learning_page(whole, summary)
+    assert "a residual that explains" in page
+    assert "How the residual was trained" in page
+
+
+def test_contact_is_left_out_and_hovering_leaves_parameters_untold() -> None:
+    noise = LogNoise()
+    flights = [
+        fly_pushed(HEXAROTOR, "hover", seed=0, duration=6.0, rate=50.0, noise=noise),
+        fly_pushed(HEXAROTOR, "hover-wrench", seed=3, duration=6.0, rate=50.0, noise=noise),
+    ]
+    found = learn_model(flights, HEXAROTOR, LearnSettings(architecture="none"))
+    assert found.model.residual is None
+    assert found.contacts
+    assert {s.flight for s in found.contacts} == {1}
+    pushed = np.linalg.norm(flights[1]["true_force"].values, axis=1) > 0
+    t = flights[1]["true_force"].times
+    kept = np.asarray(found.flights[1].samples.t)
+    touched = np.interp(kept, t, 1.0 * pushed) > 0.5
+    assert np.mean(touched) < 0.1 * np.mean(pushed)
+
+    summary = summarise_learned(found)
+    assert summary.verdict.tone == "caution"
+    said = " ".join(summary.verdict.details)
+    assert "something pushed from" in said
+    assert "hover-wrench-3" in said
+    assert "Hardly told by these flights" in said
+    assert summary.untold
+    assert set(summary.missing) == {"airframe", "identified"}
+    assert set(summary.missing["airframe"]) == set(AXES)
+    assert found.fit is not None
+    for name, p in summary.parameters.items():
+        assert p.std <= 1.05 * p.prior_std, name
+    assert "no residual" in learning_page(found, summary)
+    np.testing.assert_allclose(np.diag(np.array(found.model.correlation)), 1.0, atol=1e-9)
+    assert found.model.quantities == found.fit.names
+
+
+def test_flights_that_cannot_be_learned_from() -> None:
+    with pytest.raises(SettingError, match="no flights"):
+        learn_model([], HEXAROTOR)
+    broken = commanded()["velocity"].values.copy()
+    broken[50, 1] = math.nan
+    with pytest.raises(SignalError, match=r"made\.csv: velocity is not finite .* t = 0\.500 s"):
+        learning_rows(commanded(velocity=broken), CRAZYFLIE)
+    with pytest.raises(ExcitationError, match=r"made\.csv: 0\.98 s in the air"):
+        learning_rows(commanded(1.0), CRAZYFLIE)
+    still = commanded()["rotor_command"].values.copy()
+    still[:, 3] = 0.0
+    with pytest.raises(SignalError, match=r"made\.csv: rotor 3 never turns"):
+        learning_rows(commanded(rotor_command=still), CRAZYFLIE)
+    no_velocity = commanded()
+    signals = {k: v for k, v in no_velocity.signals.items() if k != "velocity"}
+    with pytest.raises(SignalError, match=r"made\.csv: no velocity in this log"):
+        learning_rows(dataclasses.replace(no_velocity, signals=signals), CRAZYFLIE)
+    for wrong in ({"architecture": "deep"}, {"horizon": 0}, {"seed": -1}, {"epochs": 0}):
+        with pytest.raises(SettingError):
+            dataclasses.replace(LearnSettings(), **wrong)
+    with pytest.raises(SettingError, match="neither"):
+        LearnSettings(architecture="none", identify=False)
+
+
+def test_position_is_not_needed() -> None:
+    flight = commanded()
+    signals = {k: v for k, v in flight.signals.items() if k != "position"}
+    rows = learning_rows(dataclasses.replace(flight, signals=signals), CRAZYFLIE)
+    place = system_of(CRAZYFLIE, "rotor_command").outputs.tangent["position"]
+    assert np.asarray(rows.samples.mask)[:, place].mean() > 0.99
+
+
+@pytest.mark.parametrize(
+    ("value", "std", "text"),
+    [(1.09e-5, 1e-7, "1.09e-05"), (2.7457, 0.17, "2.75"), (0.0, 1.0, "0"), (-0.25, 0.0, "-0.25")],
+)
+def test_numbers_have_the_digits_that_they_deserve(value: float, std: float, text: str) -> None:
+    assert significant(value, std).replace("\u2212", "-").rstrip("0") in (text, text.rstrip("0"))
