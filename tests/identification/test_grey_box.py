@@ -114,7 +114,7 @@ def test_a_known_mass_tells_the_scale() -> None:
     true = truth(fit, "G")
     for name in fit.names:
         assert fit.values[name] == pytest.approx(true[name], rel=1e-3, abs=1e-9), name
-    assert not fit.untold
+    assert {d.names for d in fit.untold} == {("mass",), ("arm_scale",)}  # what is known better before
 
 
 def test_with_noise_the_errors_are_those_that_are_told() -> None:
@@ -170,7 +170,8 @@ def test_covariance_allows_for_coloured_residuals() -> None:
 def test_hovering_does_not_tell_how_a_vehicle_turns() -> None:
     system = hexarotor()
     flights = noisy([flown(system, 0, 10.0, sway=0.0)], system, 0)
-    fit = fit_grey_box(system, flights, FREE, values=_LESS)
+    free = [name for name in FREE if name != "tilt_scale"]  # of which hovering tells c_f cos(tilt) / m
+    fit = fit_grey_box(system, flights, free, values={k: v for k, v in _LESS.items() if k != "tilt_scale"})
     untold = {name for d in fit.untold for name in d.names}
     assert {"inertia_x", "inertia_y", "inertia_z", "drag"} <= untold
     ratio, std = fit.ratio("thrust_coefficient", "mass")
@@ -204,12 +205,13 @@ def test_products_of_inertia_and_the_centre_of_mass_are_found() -> None:
 def test_huber_bears_what_pushes() -> None:
     system = hexarotor()
     wrench = np.zeros((1000, 6))
-    wrench[300:400, 0] = 4.0
+    wrench[300:400, 2] = -6.0
     flights = noisy([flown(system, 0, 10.0, wrench=wrench), *exact("G")[1:]], system, 1)
     free = ["thrust_coefficient", "tilt_scale", "drag"]
     squares = fit_grey_box(system, flights, free, horizon=0.25)
     huber = fit_grey_box(system, flights, free, horizon=0.25, loss="huber")
-    assert huber.values["drag"] < 0.3 * squares.values["drag"]
+    wrong = [abs(fit.values["thrust_coefficient"] / 11.75e-4 - 1.0) for fit in (huber, squares)]
+    assert wrong[0] < 0.1 * wrong[1]
     (span,) = {s.flight: s for s in huber.suspicious}.values()
     assert span.flight == 0
     assert 2.5 < span.start < 3.3

@@ -32,7 +32,7 @@ from rotorid.geometry.spaces import Space
 from rotorid.identification.contacts import disturbances, excesses, spans_of
 from rotorid.identification.fit import Fit, Span, untold_directions
 from rotorid.identification.priors import Numbers, Prior, priors_of
-from rotorid.identification.search import Found, Loss, Problem, search, starts
+from rotorid.identification.search import Found, Problem, search, starts
 from rotorid.identification.segments import segments, used_outputs, white_noise_of
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
@@ -53,7 +53,7 @@ def fit_grey_box(
     horizon: float = 0.5,
     noise: Mapping[str, Numbers] | None = None,
     outputs: Sequence[str] | None = None,
-    loss: Loss = "squares",
+    loss: str = "squares",
     iterations: int = 50,
 ) -> Fit:
     """The free parameters of a System whose outputs measure every state, from flights.
@@ -111,7 +111,7 @@ def solve(
     horizon: float,
     noise: Mapping[str, Numbers] | None,
     outputs: Sequence[str] | None,
-    loss: Loss,
+    loss: str,
     iterations: int,
 ) -> Solved:
     """What `fit_grey_box` does, and what it worked with."""
@@ -167,7 +167,7 @@ def _weighed(
     z: Float[np.ndarray, " free"],
     sigma: Float[np.ndarray, " compared"],
     given: Bool[np.ndarray, " compared"],
-    loss: Loss,
+    loss: str,
     iterations: int,
     settled: float = 0.01,
 ) -> tuple[Found, Float[np.ndarray, " compared"], int]:

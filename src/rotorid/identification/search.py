@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -16,9 +15,8 @@ from rotorid.identification.segments import Segments
 from rotorid.identification.shooting import Linear, Shooting, linearised, squares
 from rotorid.models.system import System
 
-Loss = Literal["squares", "huber"]
-
-_HUBER = 1.5  # times the usual residual of a window: beyond it, it counts linearly
+_HUBER = 3.0  # robust standard deviations that a window's residual may be above the usual: beyond them, it counts linearly
+_LEAST_SPREAD = 0.02  # of the windows' residuals, over the usual one
 _LEAST_STEP = 1e-10  # in prior standard deviations: below it is rounding
 _DAMPING = 1e-3  # the first, where one is needed
 _MOST_DAMPING = 1e9
@@ -136,7 +134,7 @@ def search(
     z: Float[np.ndarray, " free"],
     x: Float[np.ndarray, "w states"],
     sigma: Float[np.ndarray, " compared"],
-    loss: Loss = "squares",
+    loss: str = "squares",
     most: int = 50,
     settled: float = 0.01,
 ) -> Found:
@@ -192,14 +190,16 @@ def starts(
     return problem.moved(x, _starts(triangle, problem.start, np.zeros(problem.free)))
 
 
-def _weights(problem: Problem, linear: Linear, loss: Loss) -> Float[np.ndarray, " w"]:
+def _weights(problem: Problem, linear: Linear, loss: str) -> Float[np.ndarray, " w"]:
     if loss == "squares":
         return np.ones(len(linear.triangle))
     n = problem.start
     reduced = linear.squares.sum(axis=1) - np.sum(linear.triangle[:, :n, -1] ** 2, axis=1)
     q = np.maximum(reduced, 0.0) / np.maximum(problem.data.mask.sum(axis=(1, 2)), 1)
-    size = np.sqrt(q / max(float(np.median(q)), 1e-300))
-    return np.minimum(1.0, _HUBER / np.maximum(size, 1e-12))
+    size = np.sqrt(q)
+    usual = np.median(size)
+    spread = max(1.4826 * float(np.median(np.abs(size - usual))), _LEAST_SPREAD * float(usual), 1e-300)
+    return np.minimum(1.0, _HUBER / np.maximum((size - usual) / spread, 1e-12))
 
 
 def _damped(
