@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from rotorid.logs.read import read
-from rotorid.logs.truth import attach_truth
 from rotorid.models.airframe import Airframe, Quantity, load_airframe
 from rotorid.results.contacts import contacts
 from rotorid.results.wrench import ObserverName, WrenchTrack, with_rotors, wrench, wrench_system
 from rotorid.results.wrench_spread import parameter_stds
 from rotorid.results.wrench_summary import mean_wrench
+
+NANOBENCH = Path(__file__).parents[2] / "examples" / "nanobench.toml"
 
 STILL_AIR = (24.0, 155.0)
 KDV = 0.6  # N s/m
@@ -33,11 +34,10 @@ def with_quantities(name: str, **quantities: Quantity) -> Airframe:
 
 
 def observed(
-    log: Path, airframe: Airframe, observer: ObserverName = "mo", truth: Path | None = None
+    log: Path, airframe: Airframe, observer: ObserverName = "mo", mapping: Path | None = None
 ) -> WrenchTrack:
     with jax.enable_x64(True):
-        flight = read(log) if truth is None else attach_truth(read(log), truth)
-        flight = with_rotors(flight, airframe)
+        flight = with_rotors(read(log, mapping), airframe)
         system = wrench_system(flight, airframe)
         return wrench(flight, system, observer, stds=parameter_stds(airframe, system))
 
@@ -143,3 +143,21 @@ def test_a_crazyflie_that_nothing_touches(flights: Path, number: int) -> None:
     for q in found.track.quantities.values():
         assert np.mean(np.abs(q.value) <= 1.96 * q.std) > 0.85
     assert contacts(found).events == ()
+
+
+@pytest.mark.parametrize("name", ["B2_circle_medium", "B3_figure8_fast", "B5_helix"])
+def test_a_crazyflie_by_its_motor_commands(flights: Path, name: str) -> None:
+    """With the thrust scale that `rotorid calibrate` finds on these three flights, 0.63 +- 0.02."""
+    airframe = with_quantities(
+        "crazyflie-2.1",
+        mass=Quantity((0.027,), "kg", (0.0003,)),
+        thrust_scale=Quantity((0.63,), "1", (0.02,)),
+    )
+    found = observed(flights / "nanobench" / f"{name}_rep1.csv", airframe, mapping=NANOBENCH)
+    mean, std = mean_wrench(found)
+    assert np.all(np.abs(mean) < 1.96 * std), mean / std
+    assert np.all(std[:3] < 0.05 * 0.027 * 9.81)
+    late = [
+        e for e in contacts(found).events if e.start > found.t[0] + 2.0
+    ]  # past the ground effect of the take-off
+    assert late == []

@@ -86,7 +86,7 @@ def _events(events: tuple[Contact, ...]) -> Table:
     from rotorid.results.wrench_words import nearest_text, way
 
     table = _empty_table()
-    for head in ("push at", "for", "force (N)", "to", "impulse (N s)", "off centre (cm)"):
+    for head in ("push at", "for", "force (N)", "to", "impulse (N s)", "off by (cm)"):
         table.add_column(head, justify="right", no_wrap=True)
     for event in events:
         impulse = sum(i * d for i, d in zip(event.impulse, event.direction, strict=True))

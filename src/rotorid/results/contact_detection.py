@@ -5,9 +5,9 @@ The score of a row is the larger of
     x = e^T S^-1 e / 3
 
 of force and torque, e being the wrench less its steady offset (the flight's median) and S its covariance: that of noise,
-scaled to the flight (`wrench_scatter`), and of what the parameters' errors change in flight; an attitude error and how each
-rotor pulls are not taken as constant. A wrench that always wanders, in gusts or by a poor model, is so no endless row of
-events.
+scaled to the flight (`wrench_scatter`), and of what the parameters' errors change in flight; an attitude error, how each
+rotor pulls and a thrust scale are not taken as constant. A wrench that always wanders, in gusts or by a poor model, is so no
+endless row of events.
 
     g <- max(0, g + (x - 4) dt / T)          E. S. Page, Continuous inspection schemes, Biometrika 41 (1954)
 

@@ -49,6 +49,7 @@ COMPONENTS: Final = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "t
 """Force in N (world axes) and torque about the centre of mass in N m (body axes), in the order of a wrench."""
 
 _INPUTS: Final[tuple[RotorInput, ...]] = ("rotor_thrust", "rotor_speed", "rotor_command")
+_FEWEST: Final = 50  # rows that learn
 _SLOW: Final = 0.5  # of the commands' rate: speeds that are logged more rarely are not used
 
 Observer = MomentumObserver | AccelerationObserver | EKF
@@ -215,7 +216,7 @@ def _scale(
     observer: ObserverName,
     rows: Bool[np.ndarray, " n"],
 ) -> tuple[float, float]:
-    """What the covariances of force and torque are to be multiplied with."""
+    """What the covariances of force and torque are to be multiplied with; 1 where hardly anything was learnt of it."""
     value, P = np.asarray(estimates.value)[rows], np.asarray(estimates.covariance)[rows]
     innovation, std = np.asarray(estimates.innovation)[rows], np.asarray(estimates.innovation_std)[rows]
     normalised = np.where(std > 0.0, innovation / np.where(std > 0.0, std, 1.0), np.nan)
@@ -223,8 +224,14 @@ def _scale(
     found = []
     for output, half in zip(outputs, (slice(0, 3), slice(3, 6)), strict=True):
         place = system.outputs.tangent[output]
-        errors = apart.errors[rows, half]
-        found.append(scatter(t[rows], value[:, half], P[:, half, half], errors, normalised[:, place]))
+        seen = np.isfinite(normalised[:, place]).all(axis=1)
+        if seen.sum() < _FEWEST:
+            found.append(1.0)
+            continue
+        errors = apart.errors[rows][seen, half]
+        found.append(
+            scatter(t[rows][seen], value[seen, half], P[seen, half, half], errors, normalised[seen, place])
+        )
     return found[0], found[1]
 
 

@@ -51,8 +51,8 @@ FLAPPING: Final = 0.03
 
 _DRAG_PER_MASS: Final = 0.3  # 1/s
 _ATTITUDE, _ROTORS, _BIAS, _FLAPPING = "attitude", "rotors", "accelerometer_bias", "forward_flight"
-UNSTEADY: Final = (_ATTITUDE, _ROTORS)
-"""Causes that need not be the same all through a flight."""
+UNSTEADY: Final = (_ATTITUDE, _ROTORS, "thrust_scale", "thrust_coefficient")
+"""Causes that need not be the same all through a flight: batteries sag, and rotors pull less in a climb."""
 
 _CONSTANTS: Final = (_ATTITUDE, _ROTORS, _BIAS, _FLAPPING)
 

@@ -34,6 +34,7 @@ LABELS: Final[Mapping[str, str]] = {
 
 _TROUBLED: Final = (Health.INCONSISTENT, Health.RECOVERING, Health.DIVERGED)
 _WANDERS: Final = 2.0  # times the scatter that the band has
+_AT_LIMIT: Final = 0.05
 _WIDE: Final = 0.05  # of the weight: a band of the force that asks for a better airframe
 _CAUSES: Final[Mapping[str, str]] = {
     "attitude": "what the measured attitude may be off",
@@ -242,6 +243,8 @@ def _doubts(found: WrenchTrack) -> list[str]:
         )
     elif ratio > OVERCONFIDENT:
         texts.append(f"Innovations are {np.sqrt(ratio):.1f} times what the model expects.")
+    if (limit := found.track.share(Health.OUT_OF_RANGE)) > _AT_LIMIT:
+        texts.append(f"For {percent(limit)} of the time rotors were at their limit, and nothing was learnt.")
     for what, scale in zip(("force", "torque"), found.scale, strict=True):
         if scale > _WANDERS**2:
             texts.append(
