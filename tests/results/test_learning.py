@@ -59,7 +59,7 @@ def test_thrusts_follow_commands_as_a_finely_integrated_lag_does() -> None:
     assert curve is not None
     commands = flight["rotor_command"].values
     asked = np.asarray(curve.collective(jnp.asarray(commands)[..., None]))
-    fine, thrust, means = 1000, asked[0], []
+    fine, thrust, means = 300, asked[0], []
     for target in asked:
         steps = []
         for _ in range(fine):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +52,25 @@ class Checkpoint:
 
     def save(self, progress: Progress, *, now: bool = False) -> None:
         """Write the file, and its folder, at most every ten seconds; now: in any case. Raises OutputError."""
-        if not now and time.monotonic() - self._written < _EVERY:
-            return
+        if now or time.monotonic() - self._written >= _EVERY:
+            self.writer(progress)()
+
+    def writer(self, progress: Progress) -> Callable[[], None]:
+        """What writes the file, with nothing left to compute: a signal handler may call it. It raises OutputError."""
         tensors = {str(i): np.asarray(v) for i, v in enumerate(jax.tree.leaves(_tensors(progress)))}
         tensors |= {"losses": progress.losses, "since": progress.since}
-        partial = self.path.with_suffix(".partial")
-        try:
-            self.path.parent.mkdir(exist_ok=True)
-            partial.write_bytes(to_bytes(tensors, {"digest": self.digest}))
-            partial.replace(self.path)
-        except (OSError, SafetensorError) as error:
-            raise OutputError(f"{self.path}: the training's state cannot be written ({error})") from None
-        self._written = time.monotonic()
+
+        def write() -> None:
+            partial = self.path.with_suffix(".partial")
+            try:
+                self.path.parent.mkdir(exist_ok=True)
+                partial.write_bytes(to_bytes(tensors, {"digest": self.digest}))
+                partial.replace(self.path)
+            except (OSError, SafetensorError) as error:
+                raise OutputError(f"{self.path}: the training's state cannot be written ({error})") from None
+            self._written = time.monotonic()
+
+        return write
 
     def remove(self) -> None:
         """Delete the file, where training ended."""

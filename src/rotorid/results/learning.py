@@ -207,20 +207,18 @@ def _train(
     kept = Checkpoint(path, digest) if path is not None else None
 
     def each(progress: Progress) -> None:
-        still = jax.tree.map(np.asarray, (progress.weights, progress.best, progress.optimiser))
-        now = dataclasses.replace(progress, weights=still[0], best=still[1], optimiser=still[2])
-
-        def save() -> None:
-            if kept is not None:
-                kept.save(now, now=True)
-
         if kept is not None:
-            kept.save(now)
+            kept.save(progress)
+        save = kept.writer(progress) if kept is not None else _nowhere
         each_epoch(Epoch(progress.epoch, settings.epochs, float(progress.least[0]), save))
 
     resume = kept.resume if kept is not None else None
     (found,) = learn(system, data, heads, training, members=[parameters], resume=resume, each_epoch=each)
     return found
+
+
+def _nowhere() -> None:
+    """What saves a training without a checkpoint."""
 
 
 def _missing(

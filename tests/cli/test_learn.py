@@ -1,0 +1,150 @@
+"""`rotorid learn` and `rotorid wrench --model`, as a person meets them where something is wrong; Ctrl-C; what is shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from rotorid.cli.app import app
+from rotorid.cli.learn_page import show
+from rotorid.learning.model_files import LearnedModel, model_files
+from rotorid.logs.flight import Flight, Signal
+from rotorid.logs.write import write_table
+from rotorid.models.airframe import load_airframe
+from rotorid.results.learning import LearnSettings
+from rotorid.results.learning_summary import (
+    FlightSummary,
+    LearnSummary,
+    ParameterSummary,
+    ResidualSummary,
+)
+from rotorid.results.verdict import Verdict
+
+HEXAROTOR = "fully-actuated-hexarotor"
+
+
+def hover(path: Path, rotors: int = 6, seconds: float = 5.0, leave_out: str = "") -> Path:
+    """A flight table of a vehicle that hangs in the air."""
+    t = np.arange(0.0, seconds, 0.02)
+    up = np.tile([0.0, 0.0, 2.0], (len(t), 1))
+    values = {
+        "attitude": np.tile([1.0, 0.0, 0.0, 0.0], (len(t), 1)),
+        "position": up,
+        "velocity": 0.0 * up,
+        "body_rate": 0.0 * up,
+        "rotor_speed": np.full((len(t), rotors), 63.0),
+        "airborne": np.ones((len(t), 1)),
+    }
+    signals = {n: Signal(n, t, v, "made") for n, v in values.items() if n != leave_out}
+    return write_table(Flight(signals, path, "table-csv"), path)
+
+
+def refused(folder: Path, monkeypatch, *arguments: str) -> str:
+    """The one line of a command that must fail with exit code 2 and leave nothing."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+    before = sorted(folder.iterdir())
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
+    assert sorted(folder.iterdir()) == before
+    return line
+
+
+def test_what_cannot_be_is_one_line_that_names_the_log(tmp_path: Path, monkeypatch) -> None:
+    hover(tmp_path / "good.csv")
+    hover(tmp_path / "four.csv", rotors=4)
+    hover(tmp_path / "bare.csv", leave_out="rotor_speed")
+    hover(tmp_path / "blind.csv", leave_out="velocity")
+    hover(tmp_path / "short.csv", seconds=1.0)
+    (tmp_path / "file").write_text("")
+    for log, words in {
+        "four.csv": "the log has 4 columns of rotor_speed",
+        "bare.csv": "bare.csv: none of rotor_thrust, rotor_speed, rotor_command in this log",
+        "blind.csv": "blind.csv: no velocity in this log",
+        "short.csv": "short.csv: no part of this log is in the air",
+        "missing.csv": "missing.csv: there is no such file",
+    }.items():
+        line = refused(tmp_path, monkeypatch, "learn", "good.csv", log, "-a", HEXAROTOR, "-o", "model")
+        assert words in line
+    common = ["learn", "good.csv", "-a", HEXAROTOR]
+    for arguments, words in (
+        (["-o", "file"], "file: this is a file"),
+        (["-o", "no/model"], "the folder no does not exist"),
+        (["-o", "model", "--architecture", "deep"], "no architecture 'deep'; there are split, body, none"),
+        (["-o", "model", "--horizon", "0"], "horizon 0: take 1 or more"),
+        (["-o", "model", "--epochs", "0"], "epochs 0: take 1 or more"),
+        (["-o", "model", "--architecture", "none", "--no-identify"], "neither parameters nor a residual"),
+    ):
+        assert words in refused(tmp_path, monkeypatch, *common, *arguments)
+
+
+def test_models_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch) -> None:
+    log = str(hover(tmp_path / "good.csv"))
+    for name, model in {
+        "other": LearnedModel(load_airframe("crazyflie-2.1"), None),
+        "commands": LearnedModel(load_airframe(HEXAROTOR), None, rotor_input="rotor_command"),
+    }.items():
+        (tmp_path / name).mkdir()
+        for file, content in model_files(model).items():
+            (tmp_path / name / file).write_bytes(content)
+    common = ["wrench", log, "-a", HEXAROTOR, "-o", "found", "--model"]
+    assert "a model of 'crazyflie-2.1' with 4 rotors" in refused(tmp_path, monkeypatch, *common, "other")
+    assert "the model was learned from rotor command" in refused(tmp_path, monkeypatch, *common, "commands")
+    assert "give a folder that `rotorid learn` wrote" in refused(tmp_path, monkeypatch, *common, "none")
+
+
+def test_ctrl_c_saves_before_it_ends_the_command() -> None:
+    code = (
+        "import os, signal\n"
+        "from rotorid.cli.interrupts import last_act, run_interruptible\n"
+        "def command():\n"
+        "    with last_act(lambda: '; kept'):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        while True: pass\n"
+        "run_interruptible(command)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 130
+    assert result.stderr == "rotorid: interrupted; kept\n"
+
+
+@pytest.fixture
+def summary() -> LearnSummary:
+    return LearnSummary(
+        verdict=Verdict("caution", "Two numbers identified.", ("a.csv: something pushed.",)),
+        settings=LearnSettings(),
+        airframe=HEXAROTOR,
+        rotor_input="rotor_speed",
+        inputs=(),
+        versions={},
+        flights=(FlightSummary("a.csv", 12.0, 50.0, 1.0, 0.0),),
+        parameters={
+            "mass": ParameterSummary("kg", 2.81, 0.28, 3.01, 0.03, 0.9, False),
+            "angular_drag": ParameterSummary("N m s", 0.0, 0.4, 0.0, 0.002, 0.99, True),
+        },
+        untold=("the flights do not tell arm scale: its prior stands",),
+        residual=ResidualSummary(False, "body", 25, 40, 0.95, 0.05),
+        missing={"airframe": {"velocity_x": float("nan")}},
+        notes=("a note",),
+    )
+
+
+def test_what_is_shown(summary: LearnSummary) -> None:
+    told = io.StringIO()
+    show(summary, Path("model"), Console(file=told, width=100))
+    text = " ".join(told.getvalue().split())
+    assert "mass 2.81 ± 0.28 3.01 0.03 kg 90 %" in text
+    assert "angular drag 0 ± 0.4 0 0.002 N m s at 0" in text
+    assert "The flights do not tell arm scale: its prior stands." in text
+    assert "Residual body: left out; explains 5 % after 40 epochs" in text
+    assert "Report: model/report.html" in text
+    assert json.loads(summary.as_json())["missing"]["airframe"]["velocity_x"] is None
