@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from rotorid.learning.features import mass_features as mass_features
     from rotorid.learning.features import mass_training_set as mass_training_set
     from rotorid.learning.features import predict_mass as predict_mass
+    from rotorid.learning.model_files import LearnedModel as LearnedModel
+    from rotorid.learning.model_files import load_model as load_model
     from rotorid.logs.flight import Flight as Flight
     from rotorid.logs.flight import Signal as Signal
     from rotorid.logs.read import read as read
@@ -84,6 +86,9 @@ if TYPE_CHECKING:
     from rotorid.results.calibration import calibrate as calibrate
     from rotorid.results.jumps import Jump as Jump
     from rotorid.results.jumps import jumps as jumps
+    from rotorid.results.learning import LearnSettings as LearnSettings
+    from rotorid.results.learning import ModelFound as ModelFound
+    from rotorid.results.learning import learn_model as learn_model
     from rotorid.results.metrics import coverage as coverage
     from rotorid.results.metrics import rmspe as rmspe
     from rotorid.results.track import Track as Track
@@ -144,6 +149,7 @@ _HOMES: Final = {
         "mass_training_set",
         "predict_mass",
     ),
+    "rotorid.learning.model_files": ("LearnedModel", "load_model"),
     "rotorid.logs.flight": ("Flight", "Signal"),
     "rotorid.logs.read": ("read",),
     "rotorid.logs.truth": ("attach_truth",),
@@ -158,6 +164,7 @@ _HOMES: Final = {
     "rotorid.models.system": ("Parameter", "System", "parameter_values"),
     "rotorid.results.calibration": ("calibrate",),
     "rotorid.results.jumps": ("Jump", "jumps"),
+    "rotorid.results.learning": ("LearnSettings", "ModelFound", "learn_model"),
     "rotorid.results.metrics": ("coverage", "rmspe"),
     "rotorid.results.track": ("Track", "prepare", "system_for", "to_track", "track"),
     "rotorid.signals.airborne": ("airborne",),
