@@ -50,7 +50,7 @@ def _parameters(summary: LearnSummary) -> Table:
     from rich import box
     from rich.table import Table
 
-    from rotorid.report.learning_page import found_text, prior_text
+    from rotorid.report.learning_page import found_text, prior_text, std_text
 
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0)
@@ -62,5 +62,5 @@ def _parameters(summary: LearnSummary) -> Table:
     table.add_column("told", justify="right", no_wrap=True)
     for name, p in summary.parameters.items():
         told = "at 0" if p.at_bound else percent(max(p.told, 0.0))
-        table.add_row(label(name), prior_text(p), found_text(p)[0], f"{p.std:.2g}", unit_text(p.unit), told)
+        table.add_row(label(name), prior_text(p), found_text(p)[0], std_text(p.std), unit_text(p.unit), told)
     return table

@@ -83,14 +83,19 @@ def significant(value: float, std: float) -> str:
     return f"{value:.{min(digits, 6)}g}".replace("-", "−")
 
 
+def std_text(std: float) -> str:
+    """A standard deviation with two digits."""
+    return f"{std:.2g}".replace("-", "−")
+
+
 def prior_text(p: ParameterSummary) -> str:
     """The prior of a parameter: "2.81 ± 0.28"."""
-    return f"{significant(p.prior, p.prior_std)} ± {p.prior_std:.2g}"
+    return f"{significant(p.prior, p.prior_std)} ± {std_text(p.prior_std)}"
 
 
 def found_text(p: ParameterSummary) -> tuple[str, str]:
     """What was found of a parameter and its standard deviation: ("2.746", "± 0.17")."""
-    return significant(p.value, p.std), f"± {p.std:.2g}"
+    return significant(p.value, p.std), f"± {std_text(p.std)}"
 
 
 def _parameters(page: Page, summary: LearnSummary) -> None:
@@ -108,7 +113,7 @@ def _parameters(page: Page, summary: LearnSummary) -> None:
             label(name),
             prior_text(p),
             found_text(p)[0],
-            f"{p.std:.2g}",
+            std_text(p.std),
             unit_text(p.unit),
             percent(max(p.told, 0.0)),
             "at its least value" if p.at_bound else "",
@@ -129,9 +134,8 @@ def _missing(page: Page, summary: LearnSummary) -> None:
     )
     panels = []
     for first, name, unit in ((0, "Acceleration", "m/s²"), (3, "Angular acceleration", "rad/s²")):
-        figure = _bars(summary, AXES[first : first + 3], f"{name} (body, {unit})")
-        panels.append(page.panel(figure, name, "forward, left, up"))
-    page.add(grid(panels, "split"))
+        figure = _bars(summary, AXES[first : first + 3], unit)
+        panels.append(page.panel(figure, name, "body axes: forward, left, up"))
     head = ["rate", *(_MODELS[m] for m in summary.missing), "unit"]
     rows = [
         [
@@ -142,7 +146,7 @@ def _missing(page: Page, summary: LearnSummary) -> None:
         for k, name in enumerate(AXES)
     ]
     kinds = dict.fromkeys(head, "number") | {"rate": "word", "unit": "word"}
-    page.add(table(head, rows, kinds))
+    page.add('<div class="stack">', grid(panels, "split"), table(head, rows, kinds), "</div>")
 
 
 def _number(value: float) -> str:
