@@ -84,6 +84,8 @@ if TYPE_CHECKING:
     from rotorid.models.system import System as System
     from rotorid.models.system import parameter_values as parameter_values
     from rotorid.results.calibration import calibrate as calibrate
+    from rotorid.results.contacts import Contact as Contact
+    from rotorid.results.contacts import contacts as contacts
     from rotorid.results.jumps import Jump as Jump
     from rotorid.results.jumps import jumps as jumps
     from rotorid.results.learning import LearnSettings as LearnSettings
@@ -96,6 +98,11 @@ if TYPE_CHECKING:
     from rotorid.results.track import system_for as system_for
     from rotorid.results.track import to_track as to_track
     from rotorid.results.track import track as track
+    from rotorid.results.wrench import WrenchTrack as WrenchTrack
+    from rotorid.results.wrench import with_rotors as with_rotors
+    from rotorid.results.wrench import wrench as wrench
+    from rotorid.results.wrench import wrench_system as wrench_system
+    from rotorid.results.wrench_spread import parameter_stds as parameter_stds
     from rotorid.signals.airborne import airborne as airborne
     from rotorid.signals.inspection import Inspection as Inspection
     from rotorid.signals.inspection import inspect_flight as inspect_flight
@@ -163,10 +170,13 @@ _HOMES: Final = {
     "rotorid.models.rotors": ("allocation",),
     "rotorid.models.system": ("Parameter", "System", "parameter_values"),
     "rotorid.results.calibration": ("calibrate",),
+    "rotorid.results.contacts": ("Contact", "contacts"),
     "rotorid.results.jumps": ("Jump", "jumps"),
     "rotorid.results.learning": ("LearnSettings", "ModelFound", "learn_model"),
     "rotorid.results.metrics": ("coverage", "rmspe"),
     "rotorid.results.track": ("Track", "prepare", "system_for", "to_track", "track"),
+    "rotorid.results.wrench": ("WrenchTrack", "with_rotors", "wrench", "wrench_system"),
+    "rotorid.results.wrench_spread": ("parameter_stds",),
     "rotorid.signals.airborne": ("airborne",),
     "rotorid.signals.inspection": ("Inspection", "inspect_flight"),
     "rotorid.signals.noise": ("measured_noise",),
