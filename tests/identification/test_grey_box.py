@@ -193,13 +193,15 @@ def test_a_body_that_cannot_be_is_never_found() -> None:
 
 def test_products_of_inertia_and_the_centre_of_mass_are_found() -> None:
     system = hexarotor()
-    true = {"products_of_inertia": (0.004, -0.003, 0.005), "centre_of_mass": (0.01, -0.005, 0.02)}
-    flights = [flown(system, seed, 10.0, **true) for seed in range(4)]
+    products, centre = (0.004, -0.003, 0.005), (0.01, -0.005, 0.02)
+    flights = [
+        flown(system, seed, 10.0, products_of_inertia=products, centre_of_mass=centre) for seed in range(4)
+    ]
     free = ["inertia", "products_of_inertia", "centre_of_mass"]
     fit = fit_grey_box(system, flights, free, values={"inertia": (0.12, 0.12, 0.19)})
     np.testing.assert_allclose(fit.parameters["inertia"], system.parameter("inertia").values, rtol=1e-6)
-    np.testing.assert_allclose(fit.parameters["products_of_inertia"], true["products_of_inertia"], atol=1e-8)
-    np.testing.assert_allclose(fit.parameters["centre_of_mass"], true["centre_of_mass"], atol=1e-8)
+    np.testing.assert_allclose(fit.parameters["products_of_inertia"], products, atol=1e-8)
+    np.testing.assert_allclose(fit.parameters["centre_of_mass"], centre, atol=1e-8)
 
 
 def test_huber_bears_what_pushes() -> None:

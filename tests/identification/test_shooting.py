@@ -1,0 +1,158 @@
+"""Derivatives of windows against finite differences and JAX's; the elimination of starts against least squares in one piece."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.identification.priors import priors_of
+from rotorid.identification.rows import Rows, by_casadi, by_jax
+from rotorid.identification.search import Problem, search
+from rotorid.identification.segments import segments, used_outputs, white_noise_of
+from rotorid.models.system import parameter_values
+from rotorid.signals.samples import Samples
+from tests.identification.flying import NOISE, flown, hexarotor, noisy
+from tests.systems import SYSTEMS
+
+FREE = {
+    "mass": 0.01, "inertia": 1e-3, "products_of_inertia": 1e-3, "centre_of_mass": 1e-3, "thrust_coefficient": 1e-5,
+    "tilt_scale": 0.01, "drag": 0.03,
+}  # fmt: skip
+
+
+@pytest.fixture(name="problem")
+def _problem() -> Problem:
+    system = hexarotor()
+    flights = noisy([flown(system, 0, 2.0)], system, 0)
+    used = used_outputs(system, ["specific_force"])
+    data = segments(system, flights, 0.3, used)
+    values = {
+        "products_of_inertia": (0.003, 0.002, -0.004),
+        "centre_of_mass": (0.01, 0.0, -0.01),
+        "drag": 0.3,
+    }
+    return Problem.of(system, priors_of(system, FREE, values), values, data, used)
+
+
+def _residuals(problem: Problem, X, P, sigma) -> np.ndarray:
+    """Of the first window from many starts with many parameters, by the System's own functions, step by step."""
+    rows, data = problem.shooting.rows, problem.data
+    u, dt, y = (jnp.asarray(v[0]) for v in (data.u, data.dt, data.y))
+
+    def one(x, p):
+        def along(x, at):
+            u, dt = at
+            x = rows.step(x, u, dt, p)
+            return x, x
+
+        _, path = jax.lax.scan(along, x, (u[1:], dt[1:]))
+        return jax.vmap(rows.error, (0, 0, 0, None))(jnp.concatenate([x[None], path]), u, y, p) / sigma
+
+    found = jax.jit(jax.vmap(one))(jnp.asarray(X), jnp.asarray(P))
+    return np.asarray(found).reshape(len(X), -1)
+
+
+def test_the_triangle_is_that_of_finite_differences(problem: Problem) -> None:
+    draw = np.random.default_rng(0)
+    z = 0.1 * draw.standard_normal(problem.free)
+    sigma = draw.uniform(0.01, 0.1, len(problem.shooting.rows.measured))
+    n, pushed = problem.start, [i for name in ("force", "torque") for i in problem.shooting.places[name]]
+    size, h = n + problem.free + len(pushed), 1e-5
+    D = h * np.concatenate([np.zeros((1, size)), np.eye(size), -np.eye(size)])
+    X = problem.moved(np.tile(problem.data.x[0], (len(D), 1)), D[:, :n])
+    P = np.stack([problem.all(z + d[n : n + problem.free]) for d in D])
+    P[:, pushed] += D[:, n + problem.free :]
+    values = _residuals(problem, X, P, sigma)
+    r, J = values[0], (values[1 : size + 1] - values[size + 1 :]).T / (2.0 * h)
+    linear = problem.linearised(problem.data.x, z, sigma)
+    R = linear.triangle[0]
+    scale = np.linalg.norm(J, axis=0)
+    gram = J.T @ J / np.outer(scale, scale)
+    np.testing.assert_allclose((R.T @ R)[:size, :size] / np.outer(scale, scale), gram, atol=1e-6)
+    np.testing.assert_allclose(
+        (R.T @ R)[:size, size] / scale, J.T @ r / scale, atol=1e-6 * float(np.linalg.norm(r))
+    )
+    np.testing.assert_allclose(linear.squares[0].sum(), r @ r, rtol=1e-9)
+    np.testing.assert_allclose(problem.squares(problem.data.x, z, sigma), linear.squares, rtol=1e-9)
+
+
+def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Problem) -> None:
+    sigma = white_noise_of(
+        problem.shooting.system, noisy([flown(hexarotor(), 0, 2.0)], hexarotor(), 0), problem.shooting.used
+    )
+    z = np.zeros(problem.free)
+    linear = problem.linearised(problem.data.x, z, sigma)
+    n, free, count = problem.start, problem.free, len(problem.data.start)
+    whole = np.zeros((count * linear.triangle.shape[1] + free, count * n + free))
+    right = np.zeros(len(whole))
+    for i, R in enumerate(linear.triangle):
+        rows = slice(i * len(R), (i + 1) * len(R))
+        whole[rows, i * n : (i + 1) * n] = R[:, :n]
+        whole[rows, count * n :] = R[:, n : n + free]
+        right[rows] = R[:, -1]
+    whole[-free:, count * n :] = problem.prior_slopes(z)
+    step = np.linalg.lstsq(whole, -right, rcond=None)[0]
+    found = search(problem, z, problem.data.x, sigma, most=1)
+    least = problem.coordinates.least(problem.centre, problem.scale)
+    assert np.all(step[-free:] > least)
+    np.testing.assert_allclose(found.z, step[-free:], rtol=1e-5, atol=1e-8)
+    moved = problem.moved(problem.data.x, step[: count * n].reshape(count, n))
+    np.testing.assert_allclose(found.x, moved, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["hexarotor", "pendulum"])
+def test_both_engines_agree(name: str) -> None:
+    system = hexarotor() if name == "hexarotor" else SYSTEMS[name]
+    count = sum(len(p.values) for p in system.parameters)
+    rows = Rows(system, tuple(system.outputs), tuple(range(0, count, 3)))
+    draw = np.random.default_rng(1)
+    n = 150  # more than JAX takes at once
+    x = np.tile(system.states.initial(), (n, 1)) + 0.1 * draw.standard_normal((n, system.states.size))
+    y = np.tile(system.outputs.initial(), (n, 1)) + 0.1 * draw.standard_normal((n, system.outputs.size))
+    for point, space in ((x, system.states), (y, system.outputs)):
+        for block, place in space.stored.items():
+            if space[block].rotation:
+                point[:, place] /= np.linalg.norm(point[:, place], axis=1, keepdims=True)
+    u = draw.uniform(0.3, 0.9, (n, system.inputs.size))
+    p = np.concatenate([np.ravel(v) for v in parameter_values(system).values()])
+    dt = np.full(n, 0.01)
+    one, two = by_casadi(rows), by_jax(rows)
+    after = one.step(x, u, dt, p)
+    np.testing.assert_allclose(after, two.step(x, u, dt, p), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(one.error(x, u, y, p), two.error(x, u, y, p), rtol=1e-9, atol=1e-9)
+    for a, b in zip(one.slopes(x, after, u, y, u, dt, p), two.slopes(x, after, u, y, u, dt, p), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
+    d = 0.1 * draw.standard_normal((n, system.states.dim))
+    np.testing.assert_allclose(one.plus(x, d), two.plus(x, d), atol=1e-12)
+
+
+def test_white_noise_is_shown_by_the_flight() -> None:
+    system = hexarotor()
+    flights = noisy([flown(system, k, 10.0) for k in range(2)], system, 0)
+    used = used_outputs(system, None)
+    shown = white_noise_of(system, flights, used)
+    wanted = np.concatenate([np.full(system.outputs[name].dim, NOISE[name]) for name in used])
+    np.testing.assert_allclose(shown, wanted, rtol=0.1)
+
+
+def test_windows_neither_overlap_nor_cross_gaps() -> None:
+    system = hexarotor()
+    flight = flown(system, 0, 5.0)
+    dt = np.array(flight.dt)
+    dt[200] = 0.3
+    mask = np.array(flight.mask)
+    mask[350:360, 4] = False
+    broken = Samples(flight.t, jnp.asarray(dt), flight.u, flight.y, jnp.asarray(mask))
+    used = used_outputs(system, None)
+    data = segments(system, [flight, broken], 0.5, used)
+    assert data.u.shape[1] == 51
+    for flight_number in (0, 1):
+        start, end = (v[data.flight == flight_number] for v in (data.start, data.end))
+        assert np.all(start[1:] > end[:-1])
+        assert np.all(np.abs(end - start - 0.5) < 1e-9)
+    late = data.flight == 1
+    gap = np.asarray(flight.t)[200]
+    assert not np.any((data.start[late] < gap - 1e-9) & (data.end[late] > gap - 1e-9))
+    assert not np.isin(np.round(data.start[late], 6), np.round(np.asarray(flight.t)[350:360], 6)).any()
