@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from rotorid.cli.app import app
+from rotorid.cli.learn import CHECKPOINT
 from rotorid.cli.learn_page import show
-from rotorid.learning.model_files import LearnedModel, model_files
+from rotorid.learning.model_files import LearnedModel, load_model, model_files
 from rotorid.logs.flight import Flight, Signal
+from rotorid.logs.read import read
 from rotorid.logs.write import write_table
 from rotorid.models.airframe import load_airframe
 from rotorid.results.learning import LearnSettings
@@ -115,6 +118,77 @@ def test_ctrl_c_saves_before_it_ends_the_command() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert result.returncode == 130
     assert result.stderr == "rotorid: interrupted; kept\n"
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory) -> Path:
+    """The folder of two sessions, the first of which Ctrl-C ended (see `learn_session`)."""
+    folder = tmp_path_factory.mktemp("learn")
+
+    def session(name: str) -> subprocess.CompletedProcess[str]:
+        root = str(Path(__file__).parents[2])
+        return subprocess.run(
+            [sys.executable, "-m", "tests.cli.learn_session", name],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": root},
+        )
+
+    first = session("first")
+    assert first.returncode == 130, first.stderr
+    assert first.stderr == (
+        "rotorid: interrupted; model keeps 2 of 4 epochs, and the same command goes on from there\n"
+    )
+    assert [f.name for f in (folder / "model").iterdir()] == [CHECKPOINT]
+    second = session("second")
+    assert second.returncode == 0, second.stderr
+    return folder
+
+
+def test_a_training_that_was_broken_off_ends_in_the_same_model(sessions: Path) -> None:
+    resumed, whole = sessions / "model", sessions / "whole"
+    names = ["airframe.toml", "model.json", "report.html", "summary.json", "weights.safetensors"]
+    assert sorted(f.name for f in resumed.iterdir()) == names
+    for name in names:
+        assert (resumed / name).read_bytes() == (whole / name).read_bytes(), name
+    model = load_model(resumed)
+    assert model.residual is not None
+    assert model.loss < 0.5
+    assert model.airframe.mass == load_airframe(HEXAROTOR).mass
+    summary = json.loads((resumed / "summary.json").read_text())
+    assert summary["residual"]["kept"] is True
+    assert summary["parameters"] == {}
+    before, after = (np.linalg.norm([*summary["missing"][k].values()]) for k in ("airframe", "with residual"))
+    assert after < 0.7 * before
+    assert "a residual that explains" in (resumed / "report.html").read_text()
+
+
+def test_contact_is_left_out_and_hovering_leaves_parameters_untold(sessions: Path) -> None:
+    summary = json.loads((sessions / "identified" / "summary.json").read_text())
+    assert summary["residual"] is None
+    assert summary["verdict"]["tone"] == "caution"
+    said = " ".join(summary["verdict"]["details"])
+    assert "hover-wrench.parquet: something pushed from" in said
+    assert "Hardly told by these flights" in said
+    assert summary["untold"]
+    contact = {f["name"]: f["contact"] for f in summary["flights"]}
+    truth = read(sessions / "hover-wrench.parquet")["true_force"]
+    pushed = np.sum(np.linalg.norm(truth.values, axis=1) > 0) / truth.rate
+    assert contact["hover.parquet"] == 0.0
+    assert 0.8 * pushed < contact["hover-wrench.parquet"] < pushed + 3.0
+    assert list(summary["missing"]) == ["airframe", "identified"]
+    for name, p in summary["parameters"].items():
+        assert p["std"] <= 1.05 * p["prior_std"], name
+    model = load_model(sessions / "identified")
+    assert model.residual is None
+    assert set(model.quantities) == set(summary["parameters"])
+    np.testing.assert_allclose(np.diag(np.array(model.correlation)), 1.0, atol=1e-9)
+    mass = model.airframe.mass
+    assert mass.std is not None
+    assert mass.value[0] == summary["parameters"]["mass"]["value"]
+    true = load_airframe(HEXAROTOR).mass.number
+    assert abs(mass.value[0] - true) < 3.0 * mass.std[0]
 
 
 @pytest.fixture

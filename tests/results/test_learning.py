@@ -1,9 +1,8 @@
-"""Learning a model from flights: its rows, what is free, contact left out, a residual that resumes to the last bit."""
+"""Learning a model from flights: its rows, what is free, what cannot be learned from."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 
@@ -13,22 +12,18 @@ import numpy as np
 import pytest
 
 from rotorid.errors import ExcitationError, SettingError, SignalError
-from rotorid.learning.model_files import load_model, model_files
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import load_airframe
 from rotorid.models.system import parameter_values
-from rotorid.report.learning_page import learning_page, significant
-from rotorid.results.learning import AXES, Epoch, LearnSettings, learn_model
+from rotorid.report.learning_page import significant
+from rotorid.results.learning import LearnSettings, learn_model
 from rotorid.results.learning_physics import free_parameters
 from rotorid.results.learning_rows import at_centre_of_mass, learning_rows, system_of
-from rotorid.results.learning_summary import summarise_learned
 from rotorid.results.wrench_spread import Spread
 from rotorid.signals.samples import Samples
-from rotorid.simulation.pushed import LogNoise, fly_pushed
 
 HEXAROTOR = load_airframe("fully-actuated-hexarotor")
 CRAZYFLIE = load_airframe("crazyflie-2.1")
-WRONG = dataclasses.replace(LearnSettings(), horizon=5, epochs=4, identify=False)
 
 
 @pytest.fixture(autouse=True)
@@ -138,86 +133,6 @@ def test_correlated_errors_add_as_their_covariance_says() -> None:
     np.testing.assert_allclose(std**2, wanted, rtol=1e-9)
     same = found.correlated(names, np.eye(4))
     np.testing.assert_allclose(same.errors, errors, atol=1e-12)
-
-
-@pytest.fixture(scope="module")
-def wrong_flights() -> list[Flight]:
-    """Exact logs of a vehicle that is heavier than its airframe says, and has drag."""
-    true = {"mass": 3.1, "drag": 0.5}
-    return [
-        fly_pushed(HEXAROTOR, "free-flight", seed=k, duration=3.0, rate=50.0, parameters=true)
-        for k in range(2)
-    ]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_training_that_was_broken_off_ends_in_the_same_model(wrong_flights, tmp_path: Path) -> None:
-    whole = learn_model(wrong_flights, HEXAROTOR, WRONG)
-    checkpoint = tmp_path / "model" / "training.safetensors"
-
-    class BrokenOff(Exception):  # noqa: N818
-        pass
-
-    def broken(epoch: Epoch) -> None:
-        if epoch.done == 2:
-            epoch.save()
-            raise BrokenOff
-
-    with pytest.raises(BrokenOff):
-        learn_model(wrong_flights, HEXAROTOR, WRONG, checkpoint=checkpoint, each_epoch=broken)
-    assert checkpoint.exists()
-    seen: list[int] = []
-    resumed = learn_model(
-        wrong_flights, HEXAROTOR, WRONG, checkpoint=checkpoint, each_epoch=lambda e: seen.append(e.done)
-    )
-    assert seen == [3, 4]
-    assert model_files(resumed.model) == model_files(whole.model)
-
-    assert whole.model.residual is not None
-    assert whole.explained > 0.5
-    assert whole.model.airframe == HEXAROTOR
-    assert np.linalg.norm(whole.missing["with residual"]) < 0.7 * np.linalg.norm(whole.missing["airframe"])
-    for name, content in model_files(whole.model).items():
-        (tmp_path / name).write_bytes(content)
-    assert load_model(tmp_path).residual == whole.model.residual
-    summary = summarise_learned(whole)
-    assert json.loads(summary.as_json())["residual"]["kept"] is True
-    page = learning_page(whole, summary)
-    assert "a residual that explains" in page
-    assert "How the residual was trained" in page
-
-
-def test_contact_is_left_out_and_hovering_leaves_parameters_untold() -> None:
-    noise = LogNoise()
-    flights = [
-        fly_pushed(HEXAROTOR, "hover", seed=0, duration=6.0, rate=50.0, noise=noise),
-        fly_pushed(HEXAROTOR, "hover-wrench", seed=3, duration=6.0, rate=50.0, noise=noise),
-    ]
-    found = learn_model(flights, HEXAROTOR, LearnSettings(architecture="none"))
-    assert found.model.residual is None
-    assert found.contacts
-    assert {s.flight for s in found.contacts} == {1}
-    pushed = np.linalg.norm(flights[1]["true_force"].values, axis=1) > 0
-    t = flights[1]["true_force"].times
-    kept = np.asarray(found.flights[1].samples.t)
-    touched = np.interp(kept, t, 1.0 * pushed) > 0.5
-    assert np.mean(touched) < 0.1 * np.mean(pushed)
-
-    summary = summarise_learned(found)
-    assert summary.verdict.tone == "caution"
-    said = " ".join(summary.verdict.details)
-    assert "something pushed from" in said
-    assert "hover-wrench-3" in said
-    assert "Hardly told by these flights" in said
-    assert summary.untold
-    assert set(summary.missing) == {"airframe", "identified"}
-    assert set(summary.missing["airframe"]) == set(AXES)
-    assert found.fit is not None
-    for name, p in summary.parameters.items():
-        assert p.std <= 1.05 * p.prior_std, name
-    assert "no residual" in learning_page(found, summary)
-    np.testing.assert_allclose(np.diag(np.array(found.model.correlation)), 1.0, atol=1e-9)
-    assert found.model.quantities == found.fit.names
 
 
 def test_flights_that_cannot_be_learned_from() -> None:

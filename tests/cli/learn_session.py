@@ -1,0 +1,63 @@
+"""Two sessions of `rotorid learn`, each a process of its own: `python -m tests.cli.learn_session first|second`, in a folder.
+
+The first makes flights, begins to learn into `model`, and is ended by Ctrl-C (SIGINT) after two epochs. The second goes on with
+`model`, learns the same into `whole` without a break, and identifies a vehicle from a hovering flight and a pushed one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import rotorid.results.learning as learning
+from rotorid.cli.console import setup_jax
+from rotorid.cli.interrupts import run_interruptible
+from rotorid.cli.learn import learn_and_write
+from rotorid.logs.read import read
+from rotorid.logs.write import write_table
+from rotorid.models.airframe import load_airframe
+from rotorid.results.learning import LearnSettings
+from rotorid.simulation.pushed import LogNoise, fly_pushed
+
+AIRFRAME = "fully-actuated-hexarotor"
+TRUE = {"mass": 3.1, "drag": 0.5}
+SETTINGS = LearnSettings(horizon=5, epochs=4, identify=False)
+LOGS = ("one.parquet", "two.parquet")
+
+
+def first() -> None:
+    """Fly, and begin to learn; Ctrl-C ends it."""
+    vehicle = load_airframe(AIRFRAME)
+    for seed, log in enumerate(LOGS):
+        write_table(fly_pushed(vehicle, "free-flight", seed, duration=4.0, rate=50.0, parameters=TRUE), log)
+    for scenario in ("hover", "hover-wrench"):
+        flight = fly_pushed(vehicle, scenario, 3, duration=6.0, rate=50.0, noise=LogNoise())
+        write_table(flight, f"{scenario}.parquet")
+    whole = learning.learn_model
+
+    def interrupted(*arguments, each_epoch, **settings):
+        def each(epoch):
+            each_epoch(epoch)
+            if epoch.done == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return whole(*arguments, each_epoch=each, **settings)
+
+    learning.learn_model = interrupted
+    learn_and_write([read(log) for log in LOGS], vehicle, SETTINGS, Path("model"))
+
+
+def second() -> None:
+    """Go on, do the same without a break, and identify."""
+    vehicle, flights = load_airframe(AIRFRAME), [read(log) for log in LOGS]
+    learn_and_write(flights, vehicle, SETTINGS, Path("model"))
+    learn_and_write(flights, vehicle, SETTINGS, Path("whole"))
+    hovering = [read(f"{scenario}.parquet") for scenario in ("hover", "hover-wrench")]
+    learn_and_write(hovering, vehicle, LearnSettings(architecture="none"), Path("identified"))
+
+
+if __name__ == "__main__":
+    setup_jax()
+    run_interruptible({"first": first, "second": second}[sys.argv[1]])
