@@ -49,7 +49,7 @@ def test_contact_is_found_and_errors_of_parameters_are_not_taken_for_it(sway, no
         found = contact_free(system, flights, FREE, values=values)
         for flight, mask, wrench in zip(flights, found.masks, wrenches, strict=True):
             pushed = np.zeros(len(flight.t), bool) if wrench is None else np.any(wrench != 0, axis=1)
-            assert np.mean(mask[pushed]) < 0.05 if pushed.any() else mask.all()
+            assert np.mean(mask[pushed]) < 0.1 if pushed.any() else mask.all()
             edges = 3 * 60 * np.count_nonzero(np.diff(pushed.astype(int)) == 1)
             assert np.count_nonzero(~mask & ~pushed) <= edges
         assert {s.flight for s in found.spans} == {k for k, w in enumerate(wrenches) if w is not None}
@@ -70,7 +70,7 @@ def test_what_is_kept_has_no_window_over_a_gap() -> None:
     assert float(kept.dt[100]) == pytest.approx(0.51)
     np.testing.assert_allclose(np.asarray(kept.t), np.asarray(flight.t)[mask])
     data = windows(system, [kept], 10)
-    assert not any(np.isin(100, data.rows(data.training)[i][1:]) for i in range(len(data.training)))
+    assert not np.any((data.training < 100) & (data.training + 10 >= 100))
 
 
 def test_a_system_that_nothing_can_push() -> None:

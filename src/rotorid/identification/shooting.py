@@ -56,7 +56,7 @@ class Shooting:
             tuple(int(i) for name in (*self.free, *self.pushing) for i in self.places[name]),
         )
 
-    @property
+    @cached_property
     def engine(self) -> Engine:
         return engine(self.rows)
 
