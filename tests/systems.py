@@ -82,7 +82,10 @@ def inputs_for(system: System, t: np.ndarray, rng: np.random.Generator) -> np.nd
 
 
 def matched(
-    filter_: AbstractGaussianFilter | Adaptive | AbstractWrenchObserver, seed: int, steps: int, dt: float = 0.01
+    filter_: AbstractGaussianFilter | Adaptive | AbstractWrenchObserver,
+    seed: int,
+    steps: int,
+    dt: float = 0.01,
 ) -> tuple[Samples, np.ndarray]:
     """Data drawn from a filter's own model, prior and noises, and the true joint points (one a row).
 

@@ -85,6 +85,18 @@ def test_what_is_steady_is_an_offset_and_no_event():
     assert event.force[2] == pytest.approx(0.0, abs=0.15)
 
 
+def test_a_load_is_the_event_and_not_its_absence():
+    """Carried for two thirds of the flight."""
+    errors = np.zeros((6000, 6, 1))
+    errors[:, 2, 0] = 0.1
+    true = pulses(6000, (15.0, 55.0, (0.0, 0.0, -2.0, 0, 0, 0)))
+    found = contacts(made_wrench(true, errors=errors, causes=("mass",)))
+    (event,) = found.events
+    assert (event.start, event.end) == pytest.approx((15.0, 55.0), abs=0.1)
+    assert event.force[2] == pytest.approx(-2.0, abs=0.1)
+    assert not found.offsets["force_z"].significant
+
+
 def test_what_an_uncertain_drag_explains_is_no_event():
     """A force that goes with the speed, and a drag that may be off by as much."""
     speed = np.sin(0.5 * DT * np.arange(4000))

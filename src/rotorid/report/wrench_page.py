@@ -220,7 +220,7 @@ def _times(factor: float) -> str:
 def _numbers(page: Page, summary: WrenchSummary) -> None:
     page.section(
         "All numbers",
-        "± is one standard deviation. Offset: the median, which is taken off before pushes are sought.",
+        "± is one standard deviation. Offset: what is steady, and taken off before pushes are sought.",
     )
     known = any(c.error is not None for c in summary.components.values())
     head = ["component", "mean", "offset", "lowest", "highest", "unit"]

@@ -4,10 +4,10 @@ The score of a row is the larger of
 
     x = e^T S^-1 e / 3
 
-of force and torque, e being the wrench less its steady offset (the flight's median) and S its covariance: that of noise,
-scaled to the flight (`wrench_scatter`), and of what the parameters' errors change in flight; an attitude error, how each
-rotor pulls and a thrust scale are not taken as constant. A wrench that always wanders, in gusts or by a poor model, is so no
-endless row of events.
+of force and torque, e being the wrench less its steady offset (see `Baseline`) and S its covariance: that of noise, scaled to
+the flight (`wrench_scatter`), and of what the parameters' errors change in flight; an attitude error, how each rotor pulls and
+a thrust scale are not taken as constant. A wrench that always wanders, in gusts or by a poor model, is so no endless row of
+events.
 
     g <- max(0, g + (x - 4) dt / T)          E. S. Page, Continuous inspection schemes, Biometrika 41 (1954)
 
@@ -46,6 +46,7 @@ WINDOW: Final = 0.3
 _BLOCK: Final = 5.0  # s
 _OF_BLOCKS, _OF_QUIET_BLOCKS = 25.0, 50.0  # percentiles: of the mean, quiet blocks tell the noise
 _LEAST_QUIET: Final = 0.25  # of the rows
+_ZERO: Final = 1.96  # standard deviations within which a component is zero
 _AROUND: Final = 0.5  # s around a push that are not quiet
 _HALVES: Final = (slice(0, 3), slice(3, 6))
 
@@ -54,9 +55,9 @@ _HALVES: Final = (slice(0, 3), slice(3, 6))
 class Baseline:
     """What the wrench is when nothing pushes.
 
-    offset: force (world, N) and torque (body, N m), the flight's median; offset_std: by noise and by the parameters. errors: of
-    the parameters, those that are constant less their median. score: x of force and of torque; score_of_mean: of their mean
-    over `WINDOW`.
+    offset: force (world, N) and torque (body, N m); the median of the rows in which a component is zero within its band, if
+    they are a quarter of all, else the flight's. offset_std: by noise and by the parameters. errors: of the parameters, those
+    that are constant less their median. score: x of force and of torque; score_of_mean: of their mean over `WINDOW`.
     """
 
     offset: Float[np.ndarray, " 6"]
@@ -69,7 +70,7 @@ class Baseline:
 def baseline(found: WrenchTrack, quiet: Bool[np.ndarray, " n"] | None = None) -> Baseline:
     """The steady part of a wrench, and how far it is from its offset at every time. quiet: rows known to be no push."""
     rows, wrench = found.usable if quiet is None else quiet, found.wrench
-    offset = np.median(wrench[rows], axis=0)
+    offset = _offset(found, rows)
     steady = np.median(found.spread.errors[rows], axis=0)
     constant = np.array([name.split()[0] not in UNSTEADY for name in found.spread.causes])
     errors = found.spread.errors - steady * constant
@@ -92,6 +93,16 @@ def baseline(found: WrenchTrack, quiet: Bool[np.ndarray, " n"] | None = None) ->
         )
         score_of_mean.append(squares(mean[:, half], c * P + apart[:, half, half]) / 3.0)
     return Baseline(offset, offset_std, errors, np.stack(score, axis=1), np.stack(score_of_mean, axis=1))
+
+
+def _offset(found: WrenchTrack, rows: Bool[np.ndarray, " n"]) -> Float[np.ndarray, " 6"]:
+    """The steady part of each component: its median where it is zero within its band, if that is a quarter of the rows, else of
+    all rows."""
+    std = np.hypot(found.noise_std, found.spread.std)
+    near = rows[:, None] & (np.abs(over_window(found.t, found.wrench)) <= _ZERO * std)
+    enough = near.sum(axis=0) >= _LEAST_QUIET * rows.sum()
+    used = np.where(enough, near, rows[:, None])
+    return np.array([np.median(found.wrench[used[:, k], k]) for k in range(6)])
 
 
 def over_window(
