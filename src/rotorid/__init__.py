@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from rotorid.geometry.spaces import Space as Space
     from rotorid.geometry.spaces import Vector as Vector
     from rotorid.identification.fit import Fit as Fit
+    from rotorid.identification.fitted import fitted as fitted
+    from rotorid.identification.free_flight import FreeFlight as FreeFlight
+    from rotorid.identification.free_flight import contact_free as contact_free
     from rotorid.identification.grey_box import fit_grey_box as fit_grey_box
     from rotorid.learning.elm import ELMRegressor as ELMRegressor
     from rotorid.learning.elm import OSELMRegressor as OSELMRegressor
@@ -147,6 +150,8 @@ _HOMES: Final = {
     ),
     "rotorid.geometry.spaces": ("Rotation", "Scalar", "Space", "Vector"),
     "rotorid.identification.fit": ("Fit",),
+    "rotorid.identification.fitted": ("fitted",),
+    "rotorid.identification.free_flight": ("FreeFlight", "contact_free"),
     "rotorid.identification.grey_box": ("fit_grey_box",),
     "rotorid.learning.elm": ("ELMRegressor", "OSELMRegressor"),
     "rotorid.learning.features": (

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.identification.coordinates import coordinates_of, mapped
+from rotorid.identification.coordinates import Prior, coordinates_of, mapped
 from rotorid.identification.priors import airframe_priors, priors_of
 from rotorid.models.airframe import load_airframe
 from rotorid.models.rigid_multirotor import inertia_matrix, rigid_multirotor
+from rotorid.models.system import Parameter
 from tests.identification.flying import hexarotor
 from tests.systems import SYSTEMS
 
@@ -96,3 +98,11 @@ def test_priors_are_the_files_then_the_usual_ones() -> None:
     assert [p.parameter.name for p in crooked] == ["inertia", "products_of_inertia"]
     with pytest.raises(SettingError, match="no prior std"):
         priors_of(SYSTEMS["cart"], ["mass"], {})
+
+
+def test_the_inertia_of_another_system_is_a_number_like_others() -> None:
+    prior = Prior(Parameter("inertia", 2.0, unit="kg m^2", bounds=(0.0, math.inf)), (2.0,), (0.2,))
+    coordinates, centre, scale = coordinates_of((prior,))
+    e, _, numbers, _ = (np.asarray(v) for v in mapped(coordinates, np.array([1.5]), centre, scale))
+    np.testing.assert_allclose(numbers, 2.0 * np.exp(1.5 * 0.1))
+    np.testing.assert_allclose(e, 1.5)

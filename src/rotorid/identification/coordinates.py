@@ -37,24 +37,26 @@ _THINNEST = 0.001  # least second moment, of that sum
 class Prior:
     """What is believed of a free parameter before the flights. value, std: in the parameter's unit, one each per number.
 
-    one_sided: not below 0, where the estimate may come to rest.
+    one_sided: not below 0, where the estimate may come to rest. body: whether it is a rigid body's inertia or its products.
     """
 
     parameter: Parameter
     value: tuple[float, ...]
     std: tuple[float, ...]
     one_sided: bool = False
+    body: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Coordinates:
     """The map from coordinates z to the free parameters. It knows their kinds, not their numbers, which come as arrays.
 
-    parameters: the free ones in order, with their bounds. one_sided: those that rest at 0.
+    parameters: the free ones in order, with their bounds. one_sided: those that rest at 0. body: those of an inertia.
     """
 
     parameters: tuple[Parameter, ...]
     one_sided: tuple[str, ...]
+    body: tuple[str, ...]
 
     @cached_property
     def places(self) -> dict[str, slice]:
@@ -73,7 +75,8 @@ class Coordinates:
     def positive(self) -> tuple[bool, ...]:
         """Of each number, whether its prior is one of its logarithm."""
         return tuple(
-            p.name == INERTIA or (math.isfinite(p.bounds[0]) and math.isinf(p.bounds[1]))
+            (p.name == INERTIA and p.name in self.body)
+            or (math.isfinite(p.bounds[0]) and math.isinf(p.bounds[1]))
             for p in self.parameters
             for _ in p.values
         )
@@ -85,9 +88,9 @@ class Coordinates:
         parts = []
         for p in self.parameters:
             place = self.places[p.name]
-            if p.name == INERTIA:
+            if p.name in self.body and p.name == INERTIA:
                 parts.append(self._moments(z, centre)[0])
-            elif p.name == PRODUCTS:
+            elif p.name in self.body:
                 parts.append(self._moments(z, centre)[1])
             else:
                 parts.append(to_value(p, centre[place] + scale[place] * z[place]))
@@ -100,9 +103,9 @@ class Coordinates:
         parts = []
         for p in self.parameters:
             place = self.places[p.name]
-            if p.name == INERTIA:
+            if p.name in self.body and p.name == INERTIA:
                 parts.append((jnp.log(self._moments(z, centre)[0]) - centre[place]) / scale[place])
-            elif p.name == PRODUCTS:
+            elif p.name in self.body:
                 parts.append((self._moments(z, centre)[1] - centre[place]) / scale[place])
             else:
                 parts.append(z[place])
@@ -113,10 +116,10 @@ class Coordinates:
     ) -> Float[np.ndarray, " free"]:
         """The least z that each number may have. A body is not quite flat."""
         found = np.full(self.size, -np.inf)
-        if INERTIA in self.places:
+        if INERTIA in self.body:
             place = self.places[INERTIA]
             size, diagonal, _ = self._second_moments(jnp.asarray(centre))
-            thinnest = _THINNEST if PRODUCTS not in self.places else math.sqrt(_THINNEST)
+            thinnest = _THINNEST if PRODUCTS not in self.body else math.sqrt(_THINNEST)
             found[place] = thinnest - np.asarray(diagonal) / float(size)
         for name in self.one_sided:
             place = self.places[name]
@@ -129,7 +132,7 @@ class Coordinates:
         """J in kg m^2: diagonal, and (xy, xz, yz)."""
         size, diagonal, lower = self._second_moments(centre)
         diagonal = diagonal + size * z[self.places[INERTIA]]
-        if PRODUCTS not in self.places:
+        if PRODUCTS not in self.body:
             return jnp.sum(diagonal) - diagonal, jnp.zeros(3)
         a, d, f = diagonal
         b, c, e = lower + size * z[self.places[PRODUCTS]]
@@ -146,7 +149,7 @@ class Coordinates:
         J0 = jnp.exp(centre[self.places[INERTIA]])
         trace = 0.5 * jnp.sum(J0)
         moments = jnp.maximum(trace - J0, _FLAT * trace)
-        if PRODUCTS not in self.places:
+        if PRODUCTS not in self.body:
             return trace, moments, jnp.zeros(3)
         xy, xz, yz = centre[self.places[PRODUCTS]]
         a = jnp.sqrt(moments[0])
@@ -184,14 +187,17 @@ def coordinates_of(
         kind = Parameter(p.name, blank, bounds=bounds)
         kinds.append(kind)
         for value, std in zip(prior.value, prior.std, strict=True):
-            if p.name == INERTIA:
+            if prior.body and p.name == INERTIA:
                 centre.append(math.log(value))
                 scale.append(std / value)
                 continue
             c = to_coordinate(kind, value)
             centre.append(c)
             scale.append(std / _slope(kind, value))
-    found = Coordinates(tuple(kinds), tuple(p.parameter.name for p in priors if p.one_sided))
+    one_sided, body = (
+        tuple(p.parameter.name for p in priors if getattr(p, kind)) for kind in ("one_sided", "body")
+    )
+    found = Coordinates(tuple(kinds), one_sided, body)
     return found, np.array(centre), np.array(scale)
 
 

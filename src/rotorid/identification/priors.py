@@ -89,7 +89,8 @@ def _prior(
         raise SettingError(
             f"{p.name}: its prior value {', '.join(f'{v:g}' for v in value)} {p.unit} cannot be; give one that can"
         )
-    return Prior(p, value, numbers, one_sided)
+    body = isinstance(system, RigidMultirotor) and p.name in (INERTIA, PRODUCTS)
+    return Prior(p, value, numbers, one_sided, body)
 
 
 def _usual(system: System, p: Parameter, means: Mapping[str, tuple[float, ...]]) -> Numbers:

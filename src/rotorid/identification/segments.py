@@ -87,7 +87,7 @@ def segments(system: System, flights: Sequence[Samples], horizon: float, used: S
     if usual <= 0:
         raise ExcitationError("the flights have no two rows in sequence; give longer flights")
     h = max(1, round(horizon / usual))
-    parts = [_windows(system, k, flight, h, used, usual) for k, flight in enumerate(flights)]
+    parts = [_windows(system, k, flight, h, used) for k, flight in enumerate(flights)]
     found = Segments(
         *(np.concatenate([getattr(p, field.name) for p in parts]) for field in dataclasses.fields(Segments))
     )
@@ -99,9 +99,7 @@ def segments(system: System, flights: Sequence[Samples], horizon: float, used: S
     return found
 
 
-def _windows(
-    system: System, number: int, flight: Samples, h: int, used: Sequence[str], usual: float
-) -> Segments:
+def _windows(system: System, number: int, flight: Samples, h: int, used: Sequence[str]) -> Segments:
     outputs = system.outputs
     t, dt, u, y, mask = (np.asarray(v) for v in (flight.t, flight.dt, flight.u, flight.y, flight.mask))
     for name in outputs:
@@ -115,6 +113,7 @@ def _windows(
         [np.arange(outputs.stored[n].start, outputs.stored[n].stop) for n in system.states]
     )
     whole = np.asarray(mask[:, seen].all(axis=1))
+    usual = np.median(dt[dt > 0]) if np.any(dt > 0) else 0.0
     follows = (dt > 0) & (dt < JITTER * usual) & _flies(system, u)
     # a start's own row may come after a gap; the h rows after it may not
     broken = np.concatenate([[0], np.cumsum(~follows)])
