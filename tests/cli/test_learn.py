@@ -154,10 +154,14 @@ def test_a_training_that_was_broken_off_ends_in_the_same_model(sessions: Path) -
         assert (resumed / name).read_bytes() == (whole / name).read_bytes(), name
     model = load_model(resumed)
     assert model.residual is not None
-    assert model.loss < 0.5
+    assert model.loss < 0.8
     assert model.airframe.mass == load_airframe(HEXAROTOR).mass
     summary = json.loads((resumed / "summary.json").read_text())
-    assert summary["residual"]["kept"] is True
+    assert summary["residual"]["kept"] == ["velocity"]
+    assert summary["residual"]["explained"]["velocity"] > 0.5
+    phi = dict(zip((h.output for h in model.residual.heads), model.residual.weights, strict=True))
+    assert np.any(phi["velocity"]["L"])
+    assert not any(np.any(phi["body_rate"][name]) for name in ("L", "W_2", "b_2", "typical"))
     assert summary["parameters"] == {}
     before, after = (np.linalg.norm([*summary["missing"][k].values()]) for k in ("airframe", "with residual"))
     assert after < 0.7 * before
@@ -206,7 +210,7 @@ def summary() -> LearnSummary:
             "angular_drag": ParameterSummary("N m s", 0.0, 0.4, 0.0, 0.002, 0.99, True),
         },
         untold=("the flights do not tell arm scale: its prior stands",),
-        residual=ResidualSummary(False, "body", 25, 40, 0.95, 0.05),
+        residual=ResidualSummary(("velocity",), "body", 25, 40, 0.6, {"velocity": 0.84, "body_rate": -0.1}),
         missing={"airframe": {"velocity_x": float("nan")}},
         notes=("a note",),
     )
@@ -219,6 +223,6 @@ def test_what_is_shown(summary: LearnSummary) -> None:
     assert "mass 2.81 ± 0.28 3.01 0.03 kg 90 %" in text
     assert "angular drag 0 ± 0.4 0 0.002 N m s at 0" in text
     assert "The flights do not tell arm scale: its prior stands." in text
-    assert "Residual body: left out; explains 5 % after 40 epochs" in text
+    assert "(body, 40 epochs) explains of the squared error: force 84 %, torque 0 % (left out)" in text
     assert "Report: model/report.html" in text
     assert json.loads(summary.as_json())["missing"]["airframe"]["velocity_x"] is None

@@ -22,6 +22,8 @@ def show(summary: LearnSummary, folder: Path, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
+    from rotorid.results.learning_summary import ACTS, share_text
+
     console.width = min(console.width, _WIDEST)
     verdict = summary.verdict
     console.print()
@@ -36,8 +38,11 @@ def show(summary: LearnSummary, folder: Path, console: Console) -> None:
         console.print(Padding(Text(title(words) + ".", style="dim"), (0, 2)))
     if summary.residual is not None:
         r = summary.residual
-        state = "" if r.kept else "left out; "
-        text = f"Residual {r.architecture}: {state}explains {percent(r.explained)} after {r.epochs} epochs"
+        parts = [
+            f"{ACTS[block]} {share_text(share)}{'' if block in r.kept else ' (left out)'}"
+            for block, share in r.explained.items()
+        ]
+        text = f"Residual ({r.architecture}, {r.epochs} epochs) explains of the squared error: {', '.join(parts)}"
         console.print(Padding(Text(text, style="dim"), (0, 2)))
     for note in summary.notes:
         console.print(Padding(Text(f"Note: {note}", style="dim"), (0, 2)))

@@ -11,7 +11,7 @@ import numpy as np
 from rotorid.report.charts import Figure, axis, layout, line, numbers
 from rotorid.report.html import Page, card, escape, grid, table
 from rotorid.results.learning import AXES, WORTH, ModelFound
-from rotorid.results.learning_summary import LearnSummary, ParameterSummary
+from rotorid.results.learning_summary import ACTS, LearnSummary, ParameterSummary, share_text
 from rotorid.results.words import joined, label, percent, seconds, title, unit_text
 
 _TONES = {"good": "Model can be used", "caution": "Model to be used with care", "bad": "Model not to be used"}
@@ -60,11 +60,11 @@ def _cards(page: Page, summary: LearnSummary) -> None:
             cards.append(card(title(name), found_text(p)[0], unit_text(p.unit), note))
     residual = summary.residual
     if residual is not None:
-        note = "of the squared error on what was held out" + (
-            "" if residual.kept else "; too little, left out"
-        )
-        share = percent(residual.explained).removesuffix(" %")
-        cards.append(card("Residual explains", share, "%", note, told=residual.kept))
+        for block, share in residual.explained.items():
+            kept = block in residual.kept
+            note = "of the squared error on what was held out" + ("" if kept else "; too little, left out")
+            name = f"Residual of {ACTS[block]} explains"
+            cards.append(card(name, share_text(share).removesuffix(" %"), "%", note, told=kept))
     cards.append(
         card("Flights", str(len(summary.flights)), note="without the parts in which something pushed")
     )
@@ -177,7 +177,7 @@ def _training(page: Page, found: ModelFound, summary: LearnSummary) -> None:
     page.section(
         "How the residual was trained",
         f"Squared error over {residual.horizon} rows by epoch, 1 being physics alone. The weights with the least on what was "
-        f"held out are kept; below {1.0 - WORTH:g} (dotted) the model takes the residual.",
+        f"held out are kept; each of force and torque is taken where it explains {percent(WORTH)} or more.",
     )
     page.add(page.panel(_losses(learned.losses)))
 
@@ -193,17 +193,6 @@ def _losses(losses: np.ndarray) -> Figure:
     shown = losses[np.isfinite(losses) & (losses > 0)]
     low, high = (float(np.log10(v)) for v in (shown.min(), max(shown.max(), 1.0)))
     figure["yaxis"] = axis("loss", type="log", range=[low - 0.05, high + 0.05], exponentformat="none")
-    figure["shapes"] = [
-        {
-            "type": "line",
-            "xref": "paper",
-            "x0": 0,
-            "x1": 1,
-            "y0": 1.0 - WORTH,
-            "y1": 1.0 - WORTH,
-            "line": {"color": "@ink:0.5", "width": 1, "dash": "dot"},
-        }
-    ]
     return Figure(traces, figure, height=260, timed=False)
 
 

@@ -4,7 +4,9 @@
 
 The seed learns phi beside the physics that the airframe has. Here p^ is identified before, so that phi has left what no
 parameter explains: outside of the data that it was learned from it then has less to go wrong. The last fifth of each flight is
-held out, and phi is kept only where it explains enough of the squared error there.
+held out, and the head of each block, force or torque, is kept only where it explains enough of its squared error there:
+
+    explained = 1 - mean over steps k <= alpha of  sum_i |e_i(k)|^2 / sum_i |e_i(k) of physics alone|^2
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -27,20 +30,22 @@ from rotorid.learning.architectures import ARCHITECTURES, multirotor_heads
 from rotorid.learning.checkpoint import Checkpoint, digest_of
 from rotorid.learning.knode import Learned, Parameters, Progress, Training, learn
 from rotorid.learning.model_files import LearnedModel
-from rotorid.learning.prediction import missing_rates
+from rotorid.learning.prediction import Rows, errors, missing_rates, on_device
 from rotorid.learning.windows import Windows, windows
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.airframe_toml import airframe_toml
-from rotorid.models.residual import Residual, residual_parameters
+from rotorid.models.residual import Head, Residual, residual_parameters
 from rotorid.models.rigid_multirotor import RigidMultirotor
-from rotorid.models.system import parameter_values
+from rotorid.models.system import Values, parameter_values
 from rotorid.results.learning_physics import contact_words, identify_physics
 from rotorid.results.learning_rows import LearningRows, at_centre_of_mass, learning_rows, system_of
 from rotorid.results.words import joined, label
 
 WORTH: Final = 0.1
-"""Share of the squared error on what is held out that a residual must explain to be kept."""
+"""Share of the squared error of its block, on what is held out, that a head must explain to be kept."""
+
+_TINY: Final = 1e-300
 
 NO_RESIDUAL: Final = "none"
 
@@ -103,14 +108,10 @@ class ModelFound:
     system: RigidMultirotor
     fit: Fit | None
     residual: Learned | None
+    explained: Mapping[str, float]
     missing: Mapping[str, Float[np.ndarray, " 6"]]
     flights: tuple[LearningRows, ...]
     contacts: tuple[Span, ...]
-
-    @property
-    def explained(self) -> float:
-        """Share of the squared error on what was held out that the residual explains, 0 at least."""
-        return max(0.0, 1.0 - self.residual.loss) if self.residual is not None else 0.0
 
 
 def learn_model(
@@ -141,13 +142,16 @@ def learn_model(
             own = fitted(airframe, fit, f"identified in {_listed(names)}")
         system = system_of(airframe, rows[0].rotor_input)
         found: Parameters = {} if fit is None else fit.parameters
-        data = _windows(system, found, rows, settings.horizon)
+        horizon = settings.horizon if settings.architecture != NO_RESIDUAL else 1
+        data = _windows(system, found, rows, horizon)
         residual = None
         if settings.architecture != NO_RESIDUAL:
             told("Learning what is left")
             residual = _train(system, found, own, data, settings, checkpoint, each_epoch)
-        kept = residual.residual if residual is not None and residual.loss <= 1.0 - WORTH else None
-        missing = {"airframe": _missing(system, {}, _windows(system, {}, rows, settings.horizon), None)}
+        explained = {} if residual is None else _explained(system, found, data, residual.residual)
+        kept = None if residual is None else _worth(system, found, data, residual.residual, explained)
+        shares = [share if share >= WORTH else 0.0 for share in explained.values()]
+        missing = {"airframe": _missing(system, {}, _windows(system, {}, rows, horizon), None)}
         if fit is not None:
             missing["identified"] = _missing(system, found, data, None)
         if residual is not None:
@@ -155,17 +159,16 @@ def learn_model(
     model = LearnedModel(
         own,
         kept,
-        residual.horizon if residual is not None and kept is not None else 1,
-        residual.loss if residual is not None and kept is not None else 1.0,
+        settings.horizon if kept is not None else 1,
+        1.0 - float(np.mean(shares)) if kept is not None else 1.0,
         names,
         tuple(contact_words(physics.contacts, rows)),
         fit.names if fit is not None else (),
         tuple(map(tuple, fit.correlation.tolist())) if fit is not None else (),
         rows[0].rotor_input,
     )
-    return ModelFound(
-        model, settings, system_of(own, rows[0].rotor_input), fit, residual, missing, rows, physics.contacts
-    )
+    used = system_of(own, rows[0].rotor_input)
+    return ModelFound(model, settings, used, fit, residual, explained, missing, rows, physics.contacts)
 
 
 def _check_same(rows: Sequence[LearningRows]) -> None:
@@ -215,6 +218,49 @@ def _train(
     resume = kept.resume if kept is not None else None
     (found,) = learn(system, data, heads, training, members=[parameters], resume=resume, each_epoch=each)
     return found
+
+
+def _explained(
+    system: RigidMultirotor, parameters: Parameters, data: Windows, residual: Residual
+) -> dict[str, float]:
+    """Share of the squared error on the windows held out that each head explains, by its block."""
+    p, held = parameter_values(system, **parameters), on_device(data, data.validation)
+    squares = _squares(system, residual.heads, residual.arrays, p, held)
+    return {
+        head.output: float(1.0 - np.mean(np.asarray(after) / np.maximum(np.asarray(before), _TINY)))
+        for head, (after, before) in zip(residual.heads, squares, strict=True)
+    }
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _squares(system: RigidMultirotor, heads: tuple[Head, ...], weights: Any, p: Values, data: Rows) -> Any:
+    """Mean squared errors after each step with heads and by physics alone, of each head's block."""
+    pairs = zip(errors(system, heads, weights, p, data), errors(system, heads, None, p, data), strict=True)
+    return [tuple(jnp.mean(jnp.sum(e * e, axis=2), axis=0) for e in pair) for pair in pairs]
+
+
+def _worth(
+    system: RigidMultirotor,
+    parameters: Parameters,
+    data: Windows,
+    residual: Residual,
+    explained: Mapping[str, float],
+) -> Residual | None:
+    """The residual with the heads that are worth it; None without any. Any other head gives 0, and has for its error what
+    physics lacks."""
+    if not any(share >= WORTH for share in explained.values()):
+        return None
+    p = parameter_values(system, **parameters)
+    lacking = missing_rates(system, residual.heads, None, p, data, held_out=True)
+    weights = []
+    for head, w, (_, rates) in zip(residual.heads, residual.weights, lacking, strict=True):
+        if explained[head.output] >= WORTH:
+            weights.append(w)
+            continue
+        nothing = {name: np.zeros_like(w[name]) for name in ("W_2", "b_2", "L", "typical") if name in w}
+        error = np.sqrt(np.mean(rates**2, axis=0)) if len(rates) else w["error"]
+        weights.append({**w, **nothing, "error": error})
+    return Residual(residual.heads, tuple(weights))
 
 
 def _nowhere() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from typing import Final
 
 from rotorid.results.learning import AXES, NO_RESIDUAL, WORTH, LearnSettings, ModelFound
 from rotorid.results.learning_physics import contact_words
@@ -14,7 +15,10 @@ from rotorid.results.summary import Input
 from rotorid.results.verdict import Verdict
 from rotorid.results.words import joined, label, percent
 
-TOLD = 0.3
+ACTS: Final = {"velocity": "force", "body_rate": "torque"}
+"""What acts on each block of a residual, in words."""
+
+TOLD: Final = 0.3
 """Share of the prior's standard deviation that flights must remove for a parameter to count as found."""
 
 
@@ -48,17 +52,16 @@ class FlightSummary:
 
 @dataclasses.dataclass(frozen=True)
 class ResidualSummary:
-    """kept: whether the model has it. loss: on what was held out, 1 being physics alone. explained: share of the squared error.
-
-    epochs: trained.
+    """kept: the blocks ("velocity", "body_rate") whose head the model has. loss: of all heads on what was held out, 1 being
+    physics alone. explained: share of the squared error there, by block. epochs: trained.
     """
 
-    kept: bool
+    kept: tuple[str, ...]
     architecture: str
     horizon: int
     epochs: int
     loss: float
-    explained: float
+    explained: Mapping[str, float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +105,7 @@ def summarise_learned(
         residual=None
         if residual is None
         else ResidualSummary(
-            found.model.residual is not None,
+            kept_blocks(found),
             found.settings.architecture,
             residual.horizon,
             residual.epochs,
@@ -176,10 +179,27 @@ def _headline(found: ModelFound) -> str:
     physics = f"{counted} numbers identified" if counted else "Physics as the airframe has it"
     if found.settings.architecture == NO_RESIDUAL or found.residual is None:
         return f"{physics}, no residual."
-    share = percent(found.explained)
-    if found.model.residual is None:
+    kept = kept_blocks(found)
+    if not kept:
+        shares = joined([f"{share_text(v)} of {ACTS[k]}" for k, v in found.explained.items()])
         return (
-            f"{physics}. A residual explains {share} of the squared error on what was held out, less than "
+            f"{physics}. A residual explains {shares} (squared errors) on what was held out, less than "
             f"{percent(WORTH)}: the model is physics alone."
         )
-    return f"{physics}, and a residual that explains {share} of the squared error which they leave."
+    shares = joined([f"{share_text(found.explained[k])} of the squared error of {ACTS[k]}" for k in kept])
+    left = (
+        ""
+        if len(kept) == len(found.explained)
+        else f"; {joined([ACTS[k] for k in ACTS if k not in kept])} needs none"
+    )
+    return f"{physics}, and a residual that explains {shares} on what was held out{left}."
+
+
+def kept_blocks(found: ModelFound) -> tuple[str, ...]:
+    """The blocks for which the model has a residual."""
+    return tuple(block for block, share in found.explained.items() if share >= WORTH)
+
+
+def share_text(share: float) -> str:
+    """A share that was explained: nothing where it is below 0."""
+    return percent(max(share, 0.0))
