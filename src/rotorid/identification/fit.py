@@ -99,6 +99,15 @@ class Fit:
     def messages(self) -> tuple[str, ...]:
         """What to know before the numbers are used, a sentence each."""
         found = [d.words for d in self.untold]
+        for name in self.at_bound:
+            if name.startswith("inertia"):
+                found.append(
+                    f"{_listed((name,))[0]} is as large as the other two moments allow: look at what holds it there"
+                )
+            else:
+                found.append(
+                    f"{_listed((name,))[0]} came to rest at {self.values[name]:g}, the least that it can be"
+                )
         if not self.converged:
             found.append(f"the fit did not settle in {self.iterations} iterations: the values may be off")
         found += [
