@@ -53,10 +53,14 @@ def identify_physics(
     names = free_parameters(airframe, system)
     free = airframe_priors(airframe, names) | {n: s for n, s in _GEOMETRY.items() if n in names}
     told("Looking for contact")
-    apart = contact_free(system, [f.samples for f in flights], free)
+    logs = joined([f.name for f in flights])
+    try:
+        apart = contact_free(system, [f.samples for f in flights], free)
+    except ExcitationError as error:
+        raise ExcitationError(f"{logs}: {error}") from None
     if apart.share < _LEAST:
         raise ExcitationError(
-            f"{joined([f.name for f in flights])}: in {percent(1.0 - apart.share)} of the time something pushed; "
+            f"{logs}: in {percent(1.0 - apart.share)} of the time something pushed; "
             "learn from free flights, without contact"
         )
     kept = tuple(flight.only(mask) for flight, mask in zip(flights, apart.masks, strict=True))

@@ -181,18 +181,20 @@ def _headline(found: ModelFound) -> str:
         return f"{physics}, no residual."
     kept = kept_blocks(found)
     if not kept:
-        shares = joined([f"{share_text(v)} of {ACTS[k]}" for k, v in found.explained.items()])
         return (
-            f"{physics}. A residual explains {shares} (squared errors) on what was held out, less than "
+            f"{physics}. A residual explains {_shares(found, list(found.explained))} on what was held out, each less than "
             f"{percent(WORTH)}: the model is physics alone."
         )
-    shares = joined([f"{share_text(found.explained[k])} of the squared error of {ACTS[k]}" for k in kept])
     left = (
         ""
         if len(kept) == len(found.explained)
         else f"; {joined([ACTS[k] for k in ACTS if k not in kept])} needs none"
     )
-    return f"{physics}, and a residual that explains {shares} on what was held out{left}."
+    return f"{physics}, and a residual that explains {_shares(found, kept)} on what was held out{left}."
+
+
+def _shares(found: ModelFound, blocks: Sequence[str]) -> str:
+    return joined([f"{share_text(found.explained[b])} of the squared error of {ACTS[b]}" for b in blocks])
 
 
 def kept_blocks(found: ModelFound) -> tuple[str, ...]:
