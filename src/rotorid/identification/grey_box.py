@@ -11,9 +11,9 @@ Covariance: with H = J^T J + P_0^-1 and the scores g_b of blocks of some seconds
 residuals may be coloured within a block, and larger or smaller than the noise that was assumed. Where the flights say
 nothing it is the prior's.
 
-Inputs are taken as exact. White noise of theirs (0.3 % of rotor speeds, say) does no harm where they move the vehicle well; where
-a vehicle hardly turns, it makes the inertia look larger by the share that noise has in what turns it within a window, which no
-standard deviation here shows. Longer windows lessen that.
+Inputs are taken as exact. White noise of theirs (0.3 % of rotor speeds, say) does no harm where they move the vehicle well;
+where it hardly turns, the inertia looks larger by the share that noise has in what turns it within a window, which no standard
+deviation here shows. Longer windows lessen that.
 
 References: R. V. Jategaonkar, Flight vehicle system identification, 2nd ed. (2015), ch. 4-5; P. J. Huber, Robust statistics
 (1981); H. White, Maximum likelihood estimation of misspecified models, Econometrica 50 (1982).
