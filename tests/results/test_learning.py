@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from rotorid.errors import ExcitationError, SettingError, SignalError
+from rotorid.identification.fit import Span
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import load_airframe
 from rotorid.models.system import parameter_values
 from rotorid.report.learning_page import significant
 from rotorid.results.learning import LearnSettings, learn_model
-from rotorid.results.learning_physics import free_parameters
+from rotorid.results.learning_physics import contact_words, free_parameters
 from rotorid.results.learning_rows import at_centre_of_mass, learning_rows, system_of
 from rotorid.results.wrench_spread import Spread
 from rotorid.signals.samples import Samples
@@ -157,6 +158,18 @@ def test_flights_that_cannot_be_learned_from() -> None:
             dataclasses.replace(LearnSettings(), **wrong)
     with pytest.raises(SettingError, match="neither"):
         LearnSettings(architecture="none", identify=False)
+
+
+def test_contact_in_words() -> None:
+    rows = [learning_rows(commanded(), CRAZYFLIE)]
+    spans = [Span(0, float(k), k + 0.5, {}, 9.0) for k in range(6)]
+    assert contact_words(spans[:2], rows) == [
+        "made.csv: something pushed from 0.0 to 0.5 s and 1.0 to 1.5 s; left out (1.0 s)"
+    ]
+    assert contact_words(spans, rows) == [
+        "made.csv: something pushed from 0.0 to 5.5 s in 6 parts; left out (3.0 s)"
+    ]
+    assert contact_words([], rows) == []
 
 
 def test_position_is_not_needed() -> None:

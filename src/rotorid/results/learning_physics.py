@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+
 from rotorid.errors import ExcitationError
 from rotorid.identification.fit import Fit, Span
 from rotorid.identification.free_flight import contact_free
@@ -17,6 +19,7 @@ from rotorid.results.learning_rows import LearningRows, system_of
 from rotorid.results.words import joined, percent, seconds
 
 _LEAST: Final = 0.5  # share of the flights that must be free flight
+_NAMED: Final = 5  # parts of a flight
 _GEOMETRY: Final = {"arm_scale": 0.05, "tilt_scale": 0.1}  # std: how well a frame is measured
 _UPRIGHT: Final = 1e-6  # of an axis, across
 
@@ -55,7 +58,10 @@ def identify_physics(
     told("Looking for contact")
     logs = joined([f.name for f in flights])
     try:
-        apart = contact_free(system, [f.samples for f in flights], free)
+        with np.errstate(
+            over="ignore"
+        ):  # of a step that goes too far: its cost is infinite, and it is not taken
+            apart = contact_free(system, [f.samples for f in flights], free)
     except ExcitationError as error:
         raise ExcitationError(f"{logs}: {error}") from None
     if apart.share < _LEAST:
@@ -65,7 +71,9 @@ def identify_physics(
         )
     kept = tuple(flight.only(mask) for flight, mask in zip(flights, apart.masks, strict=True))
     told("Identifying parameters")
-    return Physics(fit_grey_box(system, [f.samples for f in kept if f.seconds], free), kept, apart.spans)
+    with np.errstate(over="ignore"):
+        fit = fit_grey_box(system, [f.samples for f in kept if f.seconds], free)
+    return Physics(fit, kept, apart.spans)
 
 
 def contact_words(contacts: Sequence[Span], flights: Sequence[LearningRows]) -> list[str]:
@@ -75,6 +83,8 @@ def contact_words(contacts: Sequence[Span], flights: Sequence[LearningRows]) -> 
         own = [s for s in contacts if s.flight == k]
         if own:
             parts = joined([f"{s.start:.1f} to {s.end:.1f} s" for s in own])
+            if len(own) > _NAMED:
+                parts = f"{own[0].start:.1f} to {own[-1].end:.1f} s in {len(own)} parts"
             total = seconds(sum(s.end - s.start for s in own))
             found.append(f"{flight.name}: something pushed from {parts}; left out ({total})")
     return found
