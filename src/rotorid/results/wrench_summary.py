@@ -244,7 +244,7 @@ def _doubts(found: WrenchTrack) -> list[str]:
     elif ratio > OVERCONFIDENT:
         texts.append(f"Innovations are {np.sqrt(ratio):.1f} times what the model expects.")
     if (limit := found.track.share(Health.OUT_OF_RANGE)) > _AT_LIMIT:
-        texts.append(f"For {percent(limit)} of the time rotors were at their limit, and nothing was learnt.")
+        texts.append(f"For {percent(limit)} of the time {_out_of_range(found)}.")
     for what, scale in zip(("force", "torque"), found.scale, strict=True):
         if scale > _WANDERS**2:
             texts.append(
@@ -252,6 +252,14 @@ def _doubts(found: WrenchTrack) -> list[str]:
                 "band is as wide: weak pushes do not stand out."
             )
     return texts
+
+
+def _out_of_range(found: WrenchTrack) -> str:
+    """Why the model did not hold for a while."""
+    if not found.system.heads:
+        return "rotors were at their limit, and nothing was learnt"
+    limits = "rotors were at their limit, or " if found.system.lags else ""
+    return f"{limits}the learned residual was far outside of what it was trained on, and its band is as wide"
 
 
 def _wide(found: WrenchTrack) -> list[str]:
