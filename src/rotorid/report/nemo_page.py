@@ -257,7 +257,8 @@ def _series(page: Page, curves: Sequence[Curve]) -> None:
 
 def ranking(n: Numbers, part: str, kind: str) -> list[str]:
     """The methods of the seed and ours, the one with the least error over all scenarios first."""
-    return sorted(("mo", "nemo-50", "identify-first"), key=lambda m: _error(n, part, m, kind).value)
+    errors = {m: _error(n, part, m, kind).value for m in ("mo", "nemo-50", "identified", "identify-first")}
+    return sorted((m for m, error in errors.items() if math.isfinite(error)), key=errors.__getitem__)
 
 
 def _late(page: Page, n: Numbers) -> None:
@@ -272,7 +273,7 @@ def _late(page: Page, n: Numbers) -> None:
     )
     lines = []
     for kind in KINDS:
-        exact, late = ranking(n, "exact", kind), ranking(n, "late", kind)
+        exact, late = ([m for m in ranking(n, part, kind) if m != "identified"] for part in ("exact", "late"))
         order = " < ".join(LABELS[m] for m in late)
         lines.append(f"{kind}: the ranking {'holds' if exact == late else 'changes'}: {order}.")
     page.add(f'<ul class="notes">{"".join(f"<li>{escape(text)}</li>" for text in lines)}</ul>')

@@ -1,0 +1,162 @@
+"""The study of the external wrench, on few short flights: its numbers are those of the parts, and it goes on where it was."""
+
+from __future__ import annotations
+
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from rotorid.estimators.run import run
+from rotorid.estimators.wrench import momentum_observer
+from rotorid.learning.architectures import multirotor_heads
+from rotorid.models.airframe import load_airframe
+from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.report.nemo_page import headline, nemo_page, ranking
+from rotorid.report.study import Numbers
+from rotorid.results.study import PARTS
+from rotorid.results.track import prepare
+from rotorid.signals.noise import measured_noise
+from rotorid.signals.sampling import truth_at
+from rotorid.simulation.pushed import evaluation_flights, fly_pushed
+from rotorid.studies import nemo, nemo_models
+from rotorid.studies.nemo_models import ERRORS, Plan, wrong_physics
+from rotorid.studies.nemo_wrench import SETTLED
+
+AIRFRAME = load_airframe(nemo.AIRFRAME)
+SYSTEM = rigid_multirotor(AIRFRAME, "rotor_speed")
+SIZE = nemo.Size(1, (2, 1, 1), 2)
+DURATION = 6.0
+
+
+def some_plans(size: nemo.Size) -> tuple[Plan, ...]:
+    return (Plan("nemo-1", "split", 1, size.epochs[0]),)
+
+
+@pytest.fixture(scope="module")
+def patched():
+    """Flights of 6 s, two to learn from and one in each scenario, with exact logs; one of the trainings, two of the types."""
+    short = {"duration": DURATION, "rate": 100.0}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nemo, "SETS", ("exact",))
+        patch.setattr(nemo, "plans", some_plans)
+        patch.setattr(nemo_models, "multirotor_heads", lambda a: multirotor_heads(a, hidden=8))
+        patch.setattr(nemo, "ERRORS", {kind: ERRORS[kind] for kind in ("MG-1", "MGD")})
+        patch.setattr(
+            nemo,
+            "training_flights",
+            lambda a, seed, **more: [fly_pushed(a, "free-flight", k, **short) for k in (1, 2)],
+        )
+        patch.setattr(
+            nemo, "evaluation_flights", lambda a, seed, n, **more: evaluation_flights(a, seed, n, **short)
+        )
+        yield
+
+
+@pytest.fixture(scope="module")
+def study(patched, tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("study") / "nemo"
+    return nemo.nemo(folder, size=SIZE), folder
+
+
+def test_wrong_physics_is_that_of_table_1() -> None:
+    g, mgd = wrong_physics(SYSTEM, "G"), wrong_physics(SYSTEM, "MGD")
+    assert g == pytest.approx(
+        {
+            "tilt_scale": 1.1,
+            "arm_scale": 0.95,
+            "torque_ratio": 0.6 * 0.0203,
+            "thrust_coefficient": 1.4 * 11.75e-4,
+        }
+    )
+    assert (mgd["drag"], mgd["angular_drag"], mgd["thrust_scale"]) == (0.1, 0.1, 0.9)
+    assert mgd["mass"] == pytest.approx(0.975 * 2.81)
+    assert mgd["inertia"] == pytest.approx(tuple(1.035 * v for v in (0.115, 0.114, 0.194)))
+    doubled = wrong_physics(SYSTEM, "MG-2")
+    for name in g:
+        assert doubled[name] == pytest.approx(g[name])
+        assert wrong_physics(SYSTEM, "MG-1")[name] - SYSTEM.parameter(name).values[0] == pytest.approx(
+            0.5 * (g[name] - SYSTEM.parameter(name).values[0])
+        )
+
+
+def test_published_totals_are_those_of_the_document() -> None:
+    totals = {
+        "G": (278.8540, 34.4121),
+        "MG-1": (434.9977, 69.1641),
+        "MG-2": (278.7971, 53.2561),
+        "MGD": (182.4156, 74.1087),
+    }
+    for kind, (mo, best) in totals.items():
+        assert sum(nemo.PUBLISHED[kind]["mo"]) == pytest.approx(mo, abs=2e-4)
+        assert sum(nemo.PUBLISHED[kind]["nemo-50"]) == pytest.approx(best, abs=2e-4)
+
+
+def test_errors_are_those_of_an_observer_of_each_flight(study) -> None:
+    n = Numbers(study[0].rows)
+    wrong = wrong_physics(SYSTEM, "MG-1")
+    for scenario, (flight,) in evaluation_flights(AIRFRAME, 0, 1, duration=DURATION, rate=100.0).items():
+        samples = prepare(flight, SYSTEM, whole=True)
+        priors = {name: SYSTEM.parameter(name).with_prior(value) for name, value in wrong.items()}
+        noise = measured_noise(samples, SYSTEM.outputs)
+        value = np.asarray(
+            run(momentum_observer(SYSTEM, priors=priors, measurement_noise=noise), samples).value
+        )
+        t = np.asarray(samples.t)
+        truth = np.hstack([truth_at(flight, name, t) for name in ("true_force", "true_torque")])
+        error = math.sqrt(np.mean(np.sum((value - truth)[t > SETTLED] ** 2, axis=1)))
+        assert n.get("exact", "mo", "rms error", scenario, setting="MG-1").value == pytest.approx(
+            error, rel=1e-3
+        )
+
+
+def test_identified_physics_is_as_good_as_the_true_one(study) -> None:
+    n = Numbers(study[0].rows)
+    for kind in ("MG-1", "MGD"):
+        for scenario in ("hover-wrench", "free-flight-wrench"):
+            error = {
+                m: n.get("exact", m, "rms error", scenario, setting=kind).value
+                for m in ("mo", "identified", "oracle")
+            }
+            assert error["identified"] < 1.25 * error["oracle"] < error["mo"]
+        assert ranking(n, "exact", kind) == ["identified", "mo"]
+
+
+def test_it_goes_on_where_it_was(study, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, folder = study
+    with monkeypatch.context() as patch:
+        patch.setattr(nemo, "training_flights", None)  # nothing is flown again
+        again = nemo.nemo(folder, size=SIZE)
+    assert [(r.method, r.quantity, r.value) for r in again.rows if math.isfinite(r.value)] == [
+        (r.method, r.quantity, r.value) for r in found.rows if math.isfinite(r.value)
+    ]
+    shutil.rmtree(folder / PARTS)
+    with monkeypatch.context() as patch:
+        patch.setattr(nemo_models, "learn", None)  # nothing is trained again
+        patch.setattr(nemo, "identify", lambda system, flights, physics, told: (physics, {}))
+        once_more = nemo.nemo(folder, size=SIZE)
+    rows = {
+        tuple(
+            (r.trajectory, r.setting, r.value)
+            for r in made.rows
+            if (r.method, r.quantity) == ("nemo-1", "rms error")
+        )
+        for made in (found, once_more)
+    }
+    assert len(rows) == 1
+
+
+def test_the_page_shows_it(study) -> None:
+    rows, curves, flights = study[0]
+    page = nemo_page(rows, curves, flights, 0)
+    for text in (
+        "NeMO, \u03b1 = 1",
+        "Table II",
+        "Figure 5: free flight",
+        "0.454",
+        "hovering + wrench",
+        "MO, identified physics",
+    ):
+        assert text in page, text
+    assert len(headline(rows)) == 2
