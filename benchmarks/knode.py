@@ -13,9 +13,9 @@ import numpy as np
 
 from benchmarks.metrics import Metric
 from rotorid.learning.architectures import multirotor_heads
-from rotorid.learning.knode import Training, learn
+from rotorid.learning.knode import Training, learn_residual
 from rotorid.learning.prediction import Weights, loss, on_device, scales
-from rotorid.learning.windows import Windows, windows
+from rotorid.learning.windows import Windows, training_windows
 from rotorid.models.airframe import load_airframe
 from rotorid.models.residual import initial_weights, scaled_to
 from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
@@ -36,7 +36,7 @@ def benchmark(flights: int, horizons: tuple[int, ...], epochs: int, peer: bool) 
         samples = [prepare(log, system, whole=True) for log in logs]
         found = []
         for horizon in horizons:
-            data = windows(system, samples, horizon, stride=max(1, horizon // 2))
+            data = training_windows(system, samples, horizon, stride=max(1, horizon // 2))
             found += _one(system, data, epochs, peer)
     return found
 
@@ -46,7 +46,7 @@ def _one(system: RigidMultirotor, data: Windows, epochs: int, peer: bool) -> lis
     training = Training(batch=batch / len(data.training), epochs=epochs + 1)
     physics = {"thrust_coefficient": 1.2 * 11.75e-4}
     stamps: list[float] = []
-    learn(
+    learn_residual(
         system, data, multirotor_heads("split"), training,
         members=[physics], each_epoch=lambda progress: stamps.append(time.perf_counter()),
     )  # fmt: skip

@@ -42,19 +42,21 @@ ORDER = (
 
 # fmt: off
 PUBLIC = [
-    "AbstractEstimator", "AccelerationObserver", "Adaptive", "AdaptiveEstimate", "Airframe", "AirframeError", "Announced",
-    "BareMultirotor", "Contact", "Dataset", "EKF", "ELMRegressor", "Estimate", "ExcitationError", "Fit", "Flight",
-    "FreeFlight", "Health", "Inspection", "Joint", "Jump", "LearnSettings", "LearnedModel", "LogError", "LogFormatError",
-    "LogNoise", "MSCKF", "MassRegressor", "ModelFound", "MomentumObserver", "Multirotor", "OSELMRegressor", "OutputError",
-    "Parameter", "Plant", "RigidMultirotor", "Rotation", "RotoridError", "SWLS", "Samples", "Scalar", "Sensors",
-    "SettingError", "Signal", "SignalError", "Space", "Stream", "System", "Track", "Tuning", "UKF", "Vector", "WrenchTrack",
-    "acceleration_observer", "adaptive", "airborne", "allocation", "announce", "attach_truth", "bare_multirotor",
-    "calibrate", "change_times", "contact_free", "contacts", "coverage", "ekf", "evaluation_flights", "fit_grey_box",
-    "fit_spread", "fitted", "fly_pushed", "generate_dataset", "inspect_flight", "jumps", "learn_model", "load_airframe",
+    "AbstractEstimator", "AccelerationObserver", "Adaptive", "AdaptiveEstimate", "Airframe", "AirframeError",
+    "Announced", "BareMultirotor", "Contact", "Dataset", "EKF", "ELMRegressor", "Estimate", "ExcitationError", "Fit",
+    "Flight", "FreeFlight", "Head", "Health", "Inspection", "Joint", "Jump", "LearnSettings", "LearnedModel",
+    "LogError", "LogFormatError", "LogNoise", "MSCKF", "MassRegressor", "ModelFound", "MomentumObserver",
+    "Multirotor", "OSELMRegressor", "OutputError", "Parameter", "Plant", "Residual", "RigidMultirotor", "Rotation",
+    "RotoridError", "SWLS", "Samples", "Scalar", "Sensors", "SettingError", "Signal", "SignalError", "Space",
+    "Stream", "System", "Track", "Training", "Tuning", "UKF", "Vector", "WrenchTrack", "acceleration_observer",
+    "adaptive", "airborne", "allocation", "announce", "attach_truth", "bare_multirotor", "calibrate", "change_times",
+    "contact_free", "contacts", "coverage", "ekf", "evaluation_flights", "fit_grey_box", "fit_spread", "fitted",
+    "fly_pushed", "generate_dataset", "inspect_flight", "jumps", "learn_model", "learn_residual", "load_airframe",
     "load_model", "mass_features", "mass_training_set", "measured_noise", "momentum_observer", "msckf", "multirotor",
-    "parameter_stds", "parameter_values", "predict_mass", "prepare", "read", "rigid_multirotor", "rmspe", "run", "run_many",
-    "sample", "shipped_airframes", "simulate", "stack", "stack_tunings", "swls", "system_for", "to_track", "track",
-    "training_flights", "ukf", "with_rotors", "wrench", "wrench_system", "write_table",
+    "multirotor_heads", "parameter_stds", "parameter_values", "predict_mass", "prepare", "read", "rigid_multirotor",
+    "rmspe", "run", "run_many", "sample", "shipped_airframes", "simulate", "stack", "stack_tunings", "swls",
+    "system_for", "to_track", "track", "training_flights", "training_windows", "ukf", "with_residual", "with_rotors",
+    "wrench", "wrench_system", "write_table",
 ]
 # fmt: on
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from rotorid.identification.free_flight import FreeFlight as FreeFlight
     from rotorid.identification.free_flight import contact_free as contact_free
     from rotorid.identification.grey_box import fit_grey_box as fit_grey_box
+    from rotorid.learning.architectures import multirotor_heads as multirotor_heads
     from rotorid.learning.elm import ELMRegressor as ELMRegressor
     from rotorid.learning.elm import OSELMRegressor as OSELMRegressor
     from rotorid.learning.features import MassRegressor as MassRegressor
@@ -63,8 +64,11 @@ if TYPE_CHECKING:
     from rotorid.learning.features import mass_features as mass_features
     from rotorid.learning.features import mass_training_set as mass_training_set
     from rotorid.learning.features import predict_mass as predict_mass
+    from rotorid.learning.knode import Training as Training
+    from rotorid.learning.knode import learn_residual as learn_residual
     from rotorid.learning.model_files import LearnedModel as LearnedModel
     from rotorid.learning.model_files import load_model as load_model
+    from rotorid.learning.windows import training_windows as training_windows
     from rotorid.logs.flight import Flight as Flight
     from rotorid.logs.flight import Signal as Signal
     from rotorid.logs.read import read as read
@@ -75,11 +79,14 @@ if TYPE_CHECKING:
     from rotorid.models.airframe import shipped_airframes as shipped_airframes
     from rotorid.models.announced import Announced as Announced
     from rotorid.models.announced import announce as announce
+    from rotorid.models.hybrid import with_residual as with_residual
     from rotorid.models.joint import Joint as Joint
     from rotorid.models.multirotor import BareMultirotor as BareMultirotor
     from rotorid.models.multirotor_drag import Multirotor as Multirotor
     from rotorid.models.multirotor_drag import bare_multirotor as bare_multirotor
     from rotorid.models.multirotor_drag import multirotor as multirotor
+    from rotorid.models.residual import Head as Head
+    from rotorid.models.residual import Residual as Residual
     from rotorid.models.rigid_multirotor import RigidMultirotor as RigidMultirotor
     from rotorid.models.rigid_multirotor import rigid_multirotor as rigid_multirotor
     from rotorid.models.rotors import allocation as allocation
@@ -153,6 +160,7 @@ _HOMES: Final = {
     "rotorid.identification.fitted": ("fitted",),
     "rotorid.identification.free_flight": ("FreeFlight", "contact_free"),
     "rotorid.identification.grey_box": ("fit_grey_box",),
+    "rotorid.learning.architectures": ("multirotor_heads",),
     "rotorid.learning.elm": ("ELMRegressor", "OSELMRegressor"),
     "rotorid.learning.features": (
         "MassRegressor",
@@ -161,16 +169,20 @@ _HOMES: Final = {
         "mass_training_set",
         "predict_mass",
     ),
+    "rotorid.learning.knode": ("Training", "learn_residual"),
     "rotorid.learning.model_files": ("LearnedModel", "load_model"),
+    "rotorid.learning.windows": ("training_windows",),
     "rotorid.logs.flight": ("Flight", "Signal"),
     "rotorid.logs.read": ("read",),
     "rotorid.logs.truth": ("attach_truth",),
     "rotorid.logs.write": ("write_table",),
     "rotorid.models.airframe": ("Airframe", "load_airframe", "shipped_airframes"),
     "rotorid.models.announced": ("Announced", "announce"),
+    "rotorid.models.hybrid": ("with_residual",),
     "rotorid.models.joint": ("Joint",),
     "rotorid.models.multirotor": ("BareMultirotor",),
     "rotorid.models.multirotor_drag": ("Multirotor", "bare_multirotor", "multirotor"),
+    "rotorid.models.residual": ("Head", "Residual"),
     "rotorid.models.rigid_multirotor": ("RigidMultirotor", "rigid_multirotor"),
     "rotorid.models.rotors": ("allocation",),
     "rotorid.models.system": ("Parameter", "System", "parameter_values"),

@@ -1,14 +1,11 @@
 """NMPC holds, tracks and recovers, on a vehicle and on a System without rotations; failures are counted."""
 
-import casadi as ca
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.control import shooting
 from rotorid.control.nmpc import NMPC
 from rotorid.errors import SettingError
-from rotorid.export.native import BuildError, compiler
 from rotorid.geometry.spaces import Scalar, Space
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.system import Parameter, System
@@ -168,23 +165,3 @@ def test_wrong_settings_are_named():
             NMPC(BareMultirotor(), **unset, state_bounds=bounds)
     with pytest.raises(SettingError, match="horizon of 1"):
         NMPC(BareMultirotor(), horizon=1, state_weights={}, input_weights={}, input_bounds={})
-
-
-def test_machine_code_gives_the_same_bits(monkeypatch):
-    if compiler() is None:
-        pytest.skip("no C compiler here")
-    a, b = ca.SX.sym("a", 3), ca.SX.sym("b", 3)
-    function = ca.Function(
-        "some", [a, b], [ca.cross(a, b) / ca.norm_2(a), ca.atan2(a[0], b[0]), ca.sin(a) * b]
-    )
-    fast = shooting.compiled(function)
-    assert fast.class_name() != function.class_name()
-    for x, y in np.random.default_rng(0).standard_normal((200, 2, 3)):
-        for expected, found in zip(function(x, y), fast(x, y), strict=True):
-            np.testing.assert_array_equal(np.array(expected), np.array(found))
-
-    def absent(*_):
-        raise BuildError("no C compiler found")
-
-    monkeypatch.setattr(shooting, "build", absent)
-    assert shooting.compiled(function) is function

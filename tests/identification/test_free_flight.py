@@ -11,7 +11,7 @@ from rotorid.errors import SettingError
 from rotorid.identification.fitted import fitted
 from rotorid.identification.free_flight import contact_free, keep
 from rotorid.identification.grey_box import fit_grey_box
-from rotorid.learning.windows import windows
+from rotorid.learning.windows import training_windows
 from rotorid.models.airframe import Quantity, load_airframe, parse_airframe
 from rotorid.models.airframe_toml import airframe_toml
 from rotorid.models.rigid_multirotor import rigid_multirotor
@@ -69,7 +69,7 @@ def test_what_is_kept_has_no_window_over_a_gap() -> None:
     assert len(kept.t) == mask.sum()
     assert float(kept.dt[100]) == pytest.approx(0.51)
     np.testing.assert_allclose(np.asarray(kept.t), np.asarray(flight.t)[mask])
-    data = windows(system, [kept], 10)
+    data = training_windows(system, [kept], 10)
     assert not np.any((data.training < 100) & (data.training + 10 >= 100))
 
 

@@ -12,9 +12,9 @@ import pytest
 from rotorid.errors import ExcitationError, SettingError, SignalError
 from rotorid.geometry.spaces import Scalar, Space
 from rotorid.learning.checkpoint import Checkpoint, digest_of
-from rotorid.learning.knode import Progress, Training, learn
+from rotorid.learning.knode import Progress, Training, learn_residual
 from rotorid.learning.prediction import errors, loss, missing_rates, on_device, scales
-from rotorid.learning.windows import windows
+from rotorid.learning.windows import training_windows
 from rotorid.models.hybrid import Hybrid, with_residual
 from rotorid.models.residual import Head
 from rotorid.models.system import Parameter, System, parameter_values
@@ -71,7 +71,7 @@ def test_windows_are_the_rows_that_follow_each_other() -> None:
     dt[20] = 0.5
     mask[35, 0] = False
     broken = Samples(flight.t, jnp.asarray(dt), flight.u, flight.y, jnp.asarray(mask))
-    found = windows(Pendulum(), [broken, flight], 4, stride=2, validation=0.25)
+    found = training_windows(Pendulum(), [broken, flight], 4, stride=2, validation=0.25)
 
     def naive(first, n, bad_rows, missing):
         starts = []
@@ -100,26 +100,26 @@ def test_windows_are_the_rows_that_follow_each_other() -> None:
 )
 def test_windows_that_cannot_be(change: dict, message: str) -> None:
     with pytest.raises((SettingError, ExcitationError), match=message):
-        windows(Pendulum(), [swing(0)], **{"horizon": 1} | change)
+        training_windows(Pendulum(), [swing(0)], **{"horizon": 1} | change)
 
 
 def test_training_rows_must_be_finite_and_states_measured() -> None:
     flight = swing(0)
     y = flight.y.at[10, 1].set(jnp.nan)
     with pytest.raises(SignalError, match="not finite"):
-        windows(Pendulum(), [Samples(flight.t, flight.dt, flight.u, y, flight.mask)])
+        training_windows(Pendulum(), [Samples(flight.t, flight.dt, flight.u, y, flight.mask)])
     with pytest.raises(SettingError, match="no flights"):
-        windows(Pendulum(), [])
+        training_windows(Pendulum(), [])
 
     class Blind(Pendulum):
         outputs = Space.of(angle=Scalar("rad"))
 
     with pytest.raises(SignalError, match="the states rate are not measured"):
-        windows(Blind(), [flight])
+        training_windows(Blind(), [flight])
 
 
 def test_errors_and_loss_are_the_naive_ones() -> None:
-    system, data = Pendulum(), windows(Pendulum(), [swing(1, friction=0.4)], 3)
+    system, data = Pendulum(), training_windows(Pendulum(), [swing(1, friction=0.4)], 3)
     rows = on_device(data, data.training[:5])
     rng = np.random.default_rng(0)
     w = {
@@ -152,7 +152,7 @@ def test_errors_and_loss_are_the_naive_ones() -> None:
 
 
 def test_missing_rates_are_those_of_the_friction_that_physics_lacks() -> None:
-    data = windows(Pendulum(), [swing(2, friction=0.5, noise=1e-4)], 1)
+    data = training_windows(Pendulum(), [swing(2, friction=0.5, noise=1e-4)], 1)
     ((inputs, missing),) = missing_rates(
         Pendulum(), HEADS, None, parameter_values(Pendulum()), data, held_out=False
     )
@@ -162,12 +162,12 @@ def test_missing_rates_are_those_of_the_friction_that_physics_lacks() -> None:
 def test_a_linear_head_begins_at_the_friction_and_a_network_finds_what_bends() -> None:
     system = Pendulum()
     flights = [swing(seed, friction=0.3, dry=0.5) for seed in range(3)]
-    data = windows(system, flights, 2)
-    (start,) = learn(system, data, LINEAR, Training(epochs=1))
+    data = training_windows(system, flights, 2)
+    (start,) = learn_residual(system, data, LINEAR, Training(epochs=1))
     assert start.losses[0, 1] < 0.2
-    (linear,) = learn(system, data, LINEAR, Training(epochs=60))
+    (linear,) = learn_residual(system, data, LINEAR, Training(epochs=60))
     assert linear.loss < 0.01
-    (found,) = learn(system, data, HEADS, Training(rate=5e-3, epochs=60))
+    (found,) = learn_residual(system, data, HEADS, Training(rate=5e-3, epochs=60))
     assert found.loss < 0.05
     hybrid = with_residual(system, linear.residual)
     assert isinstance(hybrid, Hybrid)
@@ -182,19 +182,19 @@ def test_a_linear_head_begins_at_the_friction_and_a_network_finds_what_bends() -
 
 def test_members_are_trained_as_if_alone() -> None:
     """Seeds and parameters side by side give the numbers of each by itself, to rounding."""
-    system, data = Pendulum(), windows(Pendulum(), [swing(3, friction=0.3)], 1)
+    system, data = Pendulum(), training_windows(Pendulum(), [swing(3, friction=0.3)], 1)
     members = [{}, {"friction": 0.1}]
-    together = learn(system, data, HEADS, Training(epochs=3, seeds=(0, 1)), members=members)
+    together = learn_residual(system, data, HEADS, Training(epochs=3, seeds=(0, 1)), members=members)
     assert len(together) == 4
-    alone = learn(system, data, HEADS, Training(epochs=3, seeds=(0,)), members=members[1:])[0]
+    alone = learn_residual(system, data, HEADS, Training(epochs=3, seeds=(0,)), members=members[1:])[0]
     np.testing.assert_allclose(together[2].losses, alone.losses, rtol=1e-8)
     assert not np.allclose(together[2].losses[1:], together[3].losses[1:], rtol=1e-3)
 
 
 def test_training_resumes_to_the_same_numbers(tmp_path) -> None:
-    system, data = Pendulum(), windows(Pendulum(), [swing(4, friction=0.3)], 2)
+    system, data = Pendulum(), training_windows(Pendulum(), [swing(4, friction=0.3)], 2)
     training = Training(epochs=6)
-    (whole,) = learn(system, data, HEADS, training)
+    (whole,) = learn_residual(system, data, HEADS, training)
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", digest_of([HEADS, training], [data.x]))
 
     def broken_off(progress: Progress) -> None:
@@ -203,9 +203,9 @@ def test_training_resumes_to_the_same_numbers(tmp_path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn(system, data, HEADS, training, each_epoch=broken_off)
+        learn_residual(system, data, HEADS, training, each_epoch=broken_off)
     epochs: list[int] = []
-    (resumed,) = learn(
+    (resumed,) = learn_residual(
         system, data, HEADS, training,
         resume=checkpoint.resume, each_epoch=lambda progress: epochs.append(progress.epoch),
     )  # fmt: skip
@@ -213,7 +213,7 @@ def test_training_resumes_to_the_same_numbers(tmp_path) -> None:
     assert resumed.residual == whole.residual
     np.testing.assert_array_equal(resumed.losses, whole.losses)
     other = Checkpoint(checkpoint.path, "of something else")
-    learn(
+    learn_residual(
         system,
         data,
         HEADS,
@@ -225,10 +225,10 @@ def test_training_resumes_to_the_same_numbers(tmp_path) -> None:
 
 
 def test_a_damaged_checkpoint_is_begun_anew(tmp_path) -> None:
-    system, data = Pendulum(), windows(Pendulum(), [swing(4)], 1)
+    system, data = Pendulum(), training_windows(Pendulum(), [swing(4)], 1)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(b"not a checkpoint")
-    (found,) = learn(system, data, HEADS, Training(epochs=1), resume=Checkpoint(path, "x").resume)
+    (found,) = learn_residual(system, data, HEADS, Training(epochs=1), resume=Checkpoint(path, "x").resume)
     assert found.epochs == 1
 
 
@@ -242,20 +242,20 @@ def test_a_damaged_checkpoint_is_begun_anew(tmp_path) -> None:
     ],
 )
 def test_heads_must_fit_the_system(heads, message: str) -> None:
-    data = windows(Pendulum(), [swing(0, rows=50)], 1)
+    data = training_windows(Pendulum(), [swing(0, rows=50)], 1)
     with pytest.raises(SettingError, match=message):
-        learn(Pendulum(), data, heads)
+        learn_residual(Pendulum(), data, heads)
 
 
 def test_a_start_must_have_the_same_heads_and_as_many_members() -> None:
-    system, data = Pendulum(), windows(Pendulum(), [swing(0, rows=100, friction=0.2)], 1)
-    (found,) = learn(system, data, HEADS, Training(epochs=2))
-    (on,) = learn(system, data, HEADS, Training(epochs=1), start=[found.residual])
+    system, data = Pendulum(), training_windows(Pendulum(), [swing(0, rows=100, friction=0.2)], 1)
+    (found,) = learn_residual(system, data, HEADS, Training(epochs=2))
+    (on,) = learn_residual(system, data, HEADS, Training(epochs=1), start=[found.residual])
     assert on.losses[0, 1] == pytest.approx(found.loss)
     with pytest.raises(SettingError, match="other heads"):
-        learn(system, data, LINEAR, Training(epochs=1), start=[found.residual])
+        learn_residual(system, data, LINEAR, Training(epochs=1), start=[found.residual])
     with pytest.raises(SettingError, match="2 residuals to start from"):
-        learn(system, data, HEADS, Training(epochs=1), start=[found.residual] * 2)
+        learn_residual(system, data, HEADS, Training(epochs=1), start=[found.residual] * 2)
 
 
 @pytest.mark.parametrize("wrong", [{"rate": 0.0}, {"batch": 0.0}, {"patience": 0}, {"seeds": ()}])

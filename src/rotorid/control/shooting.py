@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from rotorid.export.casadi import to_casadi
-from rotorid.export.native import BuildError, build
+from rotorid.export.native import compiled
 from rotorid.geometry.spaces import Space
 from rotorid.models.system import System, parameter_values
 from rotorid.numerics import integrators
@@ -157,18 +157,6 @@ def _limits(
         down[space.tangent[name], :] = lower - states[space.stored[name], :]
         up[space.tangent[name], :] = upper - states[space.stored[name], :]
     return down, up
-
-
-def compiled(function: ca.Function) -> ca.Function:
-    """The same function as machine code, where a C compiler is at hand: the same numbers to the last bit, sooner."""
-    generator = ca.CodeGenerator(f"{function.name()}.c")
-    generator.add(function)
-    source = generator.dump()
-    try:
-        library = build(source, lambda: [source], {"GCC_HASCLASSVISIBILITY": 1})
-    except BuildError:
-        return function
-    return ca.external(function.name(), library._name)
 
 
 def _patterns(stage: _Stage, N: int, n: int, m: int) -> tuple[ca.Sparsity, ca.Sparsity]:

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.export.casadi import UnsupportedPrimitiveError, scalar_operations, to_casadi
-from rotorid.export.native import BuildError, build
+from rotorid.export.native import compiled
 from rotorid.models.system import System, Values
 from rotorid.numerics import integrators
 
@@ -127,8 +127,8 @@ def by_casadi(rows: Rows) -> Engine:
     x, u, y, p, dt = _examples(rows)
     n, m, s = rows.system.states.dim, len(rows.measured), len(rows.numbers)
     d = np.zeros(n)
-    step = many(_compiled(to_casadi(rows.step, x, u, dt, p, name="step")))
-    error = many(_compiled(to_casadi(rows.error, x, u, y, p, name="error")))
+    step = many(compiled(to_casadi(rows.step, x, u, dt, p, name="step")))
+    error = many(compiled(to_casadi(rows.error, x, u, y, p, name="error")))
     along = many(_slope(to_casadi(rows.moved_step, d, p, x, x, u, dt), rows.numbers, "step_slope"))
     across = many(_slope(to_casadi(rows.moved_error, d, p, x, u, y), rows.numbers, "error_slope"))
 
@@ -146,19 +146,7 @@ def _slope(function: ca.Function, numbers: Sequence[int], name: str) -> ca.Funct
     value = function(*symbols)
     J = ca.jacobian(value, ca.vertcat(symbols[0], *[symbols[1][i] for i in numbers]))
     J = ca.densify(ca.substitute(J, symbols[0], ca.SX.zeros(*symbols[0].shape)))
-    return _compiled(ca.Function(name, symbols[1:], ca.cse([J])))
-
-
-def _compiled(function: ca.Function) -> ca.Function:
-    """The same function as machine code, where a C compiler is at hand."""
-    generator = ca.CodeGenerator(f"{function.name()}.c")
-    generator.add(function)
-    source = generator.dump()
-    try:
-        library = build(source, lambda: [source], {"GCC_HASCLASSVISIBILITY": 1})
-    except BuildError:
-        return function
-    return ca.external(function.name(), library._name)
+    return compiled(ca.Function(name, symbols[1:], ca.cse([J])))
 
 
 def many(function: ca.Function) -> Callable[..., Float[np.ndarray, "n size"]]:

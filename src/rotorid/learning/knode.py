@@ -95,7 +95,7 @@ class Learned:
     horizon: int
 
 
-def learn(
+def learn_residual(
     system: System,
     data: Windows,
     heads: Sequence[Head],

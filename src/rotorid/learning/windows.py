@@ -37,7 +37,7 @@ class Windows:
     horizon: int
 
 
-def windows(
+def training_windows(
     system: System,
     flights: Sequence[Samples],
     horizon: int = 1,

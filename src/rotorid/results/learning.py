@@ -28,10 +28,10 @@ from rotorid.identification.fit import Fit, Span
 from rotorid.identification.fitted import fitted
 from rotorid.learning.architectures import ARCHITECTURES, multirotor_heads
 from rotorid.learning.checkpoint import Checkpoint, digest_of
-from rotorid.learning.knode import Learned, Parameters, Progress, Training, learn
+from rotorid.learning.knode import Learned, Parameters, Progress, Training, learn_residual
 from rotorid.learning.model_files import LearnedModel
 from rotorid.learning.prediction import Rows, errors, missing_rates, on_device
-from rotorid.learning.windows import Windows, windows
+from rotorid.learning.windows import Windows, training_windows
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.airframe_toml import airframe_toml
@@ -190,7 +190,7 @@ def _windows(
 ) -> Windows:
     c = np.asarray(parameter_values(system, **parameters)["centre_of_mass"])
     samples = [at_centre_of_mass(system, flight.samples, c) for flight in rows]
-    return windows(system, samples, horizon, stride=max(1, horizon // 2))
+    return training_windows(system, samples, horizon, stride=max(1, horizon // 2))
 
 
 def _train(
@@ -216,7 +216,9 @@ def _train(
         each_epoch(Epoch(progress.epoch, settings.epochs, float(progress.least[0]), save))
 
     resume = kept.resume if kept is not None else None
-    (found,) = learn(system, data, heads, training, members=[parameters], resume=resume, each_epoch=each)
+    (found,) = learn_residual(
+        system, data, heads, training, members=[parameters], resume=resume, each_epoch=each
+    )
     return found
 
 

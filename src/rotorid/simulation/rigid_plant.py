@@ -16,9 +16,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Float64
 
-from rotorid.control.shooting import compiled
 from rotorid.errors import SettingError
 from rotorid.export.casadi import to_casadi
+from rotorid.export.native import compiled
 from rotorid.models.rigid_multirotor import RigidMultirotor
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators

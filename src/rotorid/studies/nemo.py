@@ -21,12 +21,13 @@ from rotorid.learning.knode import Parameters
 from rotorid.models.airframe import load_airframe
 from rotorid.models.residual import Residual
 from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
+from rotorid.results.learning import WORTH
 from rotorid.results.study import Curve, Part, Row, kept
 from rotorid.results.track import prepare
 from rotorid.signals.samples import Samples
 from rotorid.simulation.generation import make_folder
 from rotorid.simulation.pushed import LogNoise, evaluation_flights, training_flights
-from rotorid.studies.nemo_models import ERRORS, WORTH, Plan, Trained, identify, train, wrong_physics
+from rotorid.studies.nemo_models import ERRORS, Plan, Trained, identify, train, wrong_physics
 from rotorid.studies.nemo_wrench import AXES, QUANTILES, UNIT, Errors, Model, Pushed, errors_of, pushed
 
 AIRFRAME: Final = "fully-actuated-hexarotor"
@@ -190,7 +191,7 @@ def _models(
         )  # fmt: skip
         for kind, residual in found.residuals.items():
             used: Residual | None = residual
-            if plan.physics == "identified" and found.losses[kind] > WORTH:
+            if plan.physics == "identified" and found.losses[kind] > 1.0 - WORTH:
                 used = None
             models.append(Model(plan.name, kind, physics[kind], used))
             rows.append(_row(name, plan.name, "loss", kind, found.losses[kind], ""))

@@ -12,9 +12,9 @@ from rotorid.errors import LogFormatError
 from rotorid.identification.grey_box import fit_grey_box
 from rotorid.learning.architectures import multirotor_heads
 from rotorid.learning.checkpoint import Checkpoint, digest_of
-from rotorid.learning.knode import Parameters, Progress, Training, learn
+from rotorid.learning.knode import Parameters, Progress, Training, learn_residual
 from rotorid.learning.model_files import LearnedModel, load_model, model_files
-from rotorid.learning.windows import windows
+from rotorid.learning.windows import training_windows
 from rotorid.models.airframe import Airframe
 from rotorid.models.residual import Residual
 from rotorid.models.rigid_multirotor import RigidMultirotor
@@ -41,9 +41,6 @@ UNSURE: Final[Mapping[str, float | None]] = {
     "drag": None, "angular_drag": None,
 }  # fmt: skip
 """Parameters that are identified, and how sure they are before: as far as Table I has them wrong, of their value."""
-
-WORTH = 0.9
-"""Loss, 1 being physics alone, below which a residual is kept beside physics that was identified."""
 
 
 def wrong_physics(system: RigidMultirotor, kind: str) -> dict[str, float | tuple[float, ...]]:
@@ -97,7 +94,7 @@ def train(
     told: Callable[[int, int], None],
 ) -> Trained:
     """Train a plan for every type at once, or read what stands in the folder. A training that was broken off goes on."""
-    data = windows(system, flights, plan.horizon, stride=plan.stride)
+    data = training_windows(system, flights, plan.horizon, stride=plan.stride)
     training = Training(epochs=plan.epochs, seeds=(seed,))
     heads = multirotor_heads(plan.architecture)
     start = None if started is None else [started.residuals[kind] for kind in physics]
@@ -122,7 +119,7 @@ def train(
         checkpoint.save(progress)
         told(progress.epoch, plan.epochs)
 
-    learned = learn(
+    learned = learn_residual(
         system, data, heads, training,
         members=list(physics.values()), start=start, resume=checkpoint.resume, each_epoch=each,
     )  # fmt: skip
