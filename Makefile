@@ -21,7 +21,7 @@ demo: $(VENV)/.installed
 	$(BIN)/rotorid demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --durations 10 $(TESTS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(TESTS)
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .

@@ -15,3 +15,22 @@ def flights() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no recorded flights at {folder} (set ROTORID_FLIGHTS)")
     return folder
+
+
+LONG = (
+    "test_docs.py", "cli/test_learn.py", "recovery/", "contract/", "studies/", "identification/", "cli/", "estimators/",
+    "learning/", "results/", "benchmarks/",
+)  # fmt: skip
+"""Files and folders of tests that take long, the longest first: where two workers share the files, neither is left with one of
+them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long tests first, those of a file together."""
+    here = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.relative_to(here).as_posix()
+        return next((k for k, start in enumerate(LONG) if name.startswith(start)), len(LONG))
+
+    items.sort(key=place)

@@ -133,7 +133,7 @@ def test_it_goes_on_where_it_was(study, monkeypatch: pytest.MonkeyPatch) -> None
     ]
     shutil.rmtree(folder / PARTS)
     with monkeypatch.context() as patch:
-        patch.setattr(nemo_models, "learn", None)  # nothing is trained again
+        patch.setattr(nemo_models, "learn_residual", None)  # nothing is trained again
         patch.setattr(nemo, "identify", lambda system, flights, physics, told: (physics, {}))
         once_more = nemo.nemo(folder, size=SIZE)
     rows = {
