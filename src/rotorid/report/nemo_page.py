@@ -109,6 +109,10 @@ def _of_oracle(n: Numbers, part: str, method: str, kind: str, scenario: str) -> 
     return _error(n, part, method, kind, scenario).value / _error(n, part, "oracle", kind, scenario).value
 
 
+def _ratio(value: float, places: int) -> str:
+    return f"{value:.{places}f}" if math.isfinite(value) else "–"
+
+
 def _published(n: Numbers, kind: str, method: str = "nemo-50") -> float:
     return _error(n, "exact", method, kind).published / _error(n, "exact", "mo", kind).published
 
@@ -138,7 +142,9 @@ def _errors(page: Page, n: Numbers, part: str, heading: str, caption: str) -> No
         for method, label in LABELS.items():
             texts = [row_text(_error(n, part, method, kind, s), error=True) for s in SCENARIOS]
             published = _published(n, kind, method) if part == "exact" else math.nan
-            body.append([kind, label, *texts, f"{_of_mo(n, part, method, kind):.3f}", number_text(published)])
+            body.append(
+                [kind, label, *texts, _ratio(_of_mo(n, part, method, kind), 3), number_text(published)]
+            )
     page.add(table(head, body, dict.fromkeys(head[2:], "number") | {"type": "word", "method": "word"}))
     if part != "exact":
         return
@@ -161,7 +167,7 @@ def _beyond(page: Page, n: Numbers, part: str) -> None:
     methods = [m for m in LABELS if m != "oracle"]
     head = ["type", "scenario", *(LABELS[m] for m in methods)]
     body = [
-        [kind, SCENARIOS[s], *(f"{_of_oracle(n, part, m, kind, s):.2f}" for m in methods)]
+        [kind, SCENARIOS[s], *(_ratio(_of_oracle(n, part, m, kind, s), 2) for m in methods)]
         for kind in KINDS
         for s in _PUSHED
     ]

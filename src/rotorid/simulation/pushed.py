@@ -319,15 +319,18 @@ def _log(
     )
 
 
-def training_flights(airframe: Airframe, seed: int = 0, **settings: Any) -> list[Flight]:
+def training_flights(airframe: Airframe, seed: int = 0, flights: int = 9, **settings: Any) -> list[Flight]:
     """The training set of seed 001, section V-B: 9 flights of 20 s without external wrench, 2 hovering and 7 lemniscates.
 
-    settings: as in `fly_pushed`, the same for all.
+    flights: fewer of them, one hovering below 9. settings: as in `fly_pushed`, the same for all.
     """
-    scenarios = ["hover"] * 2 + ["free-flight"] * 7
+    if not 2 <= flights <= 9:
+        raise SettingError(f"{flights} training flights: take 2 to 9")
+    hovering = 2 if flights == 9 else 1
+    numbers = [*range(hovering), *range(2, 2 + flights - hovering)]
     return [
-        fly_pushed(airframe, scenario, _seed(seed, _TRAINING, number), **settings)
-        for number, scenario in enumerate(scenarios)
+        fly_pushed(airframe, "hover" if k < 2 else "free-flight", _seed(seed, _TRAINING, k), **settings)
+        for k in numbers
     ]
 
 

@@ -74,17 +74,19 @@ Told = Callable[[str, int, int], None]
 
 
 class Size(NamedTuple):
-    """flights: in each scenario. epochs: at most, of the first horizon, of the longer ones, and of the heads in the body frame.
-
-    identified: training flights from which parameters are identified.
-    """
+    """flights: in each scenario. training: flights to learn from. epochs: at most, of the first horizon, of the longer ones,
+    and of the heads in the body frame. identified: training flights, the last ones, from which parameters are identified.
+    plans: the trainings, by name."""
 
     flights: int
+    training: int
     epochs: tuple[int, int, int]
     identified: int
+    plans: tuple[str, ...]
 
 
-FULL, QUICK = Size(5, (300, 40, 20), 9), Size(1, (15, 2, 4), 3)
+FULL = Size(5, 9, (300, 40, 20), 9, ("nemo-1", "nemo-25", "nemo-50", "nemo-body", "identify-first"))
+QUICK = Size(1, 4, (15, 2, 4), 3, ("nemo-1", "nemo-50"))
 
 
 class Study(NamedTuple):
@@ -114,7 +116,7 @@ def nemo(
         @cache
         def learning(name=name, settings=settings) -> list[Samples]:
             progress(f"training flights, {name}", 0, 1)
-            flights = training_flights(airframe, seed, **settings)
+            flights = training_flights(airframe, seed, size.training, **settings)
             return [prepare(flight, system, whole=True) for flight in flights]
 
         @cache
@@ -147,13 +149,15 @@ def plans(size: Size) -> tuple[Plan, ...]:
     """The trainings: the seed's heads for each horizon, a longer one from the weights of the shorter, and heads in the body
     frame for the wrong physics and for the identified one."""
     first, longer, body = size.epochs
-    return (
+    before = "nemo-25" if "nemo-25" in size.plans else "nemo-1"
+    every = (
         Plan("nemo-1", "split", 1, first),
         Plan("nemo-25", "split", 25, longer, start="nemo-1"),
-        Plan("nemo-50", "split", 50, longer, start="nemo-25"),
+        Plan("nemo-50", "split", 50, longer, start=before),
         Plan("nemo-body", "body", 25, body),
         Plan("identify-first", "body", 25, body, physics="identified"),
     )
+    return tuple(plan for plan in every if plan.name in size.plans)
 
 
 def _models(
@@ -197,6 +201,8 @@ def _models(
             rows.append(_row(name, plan.name, "loss", kind, found.losses[kind], ""))
             rows.append(_row(name, plan.name, "seconds", kind, found.seconds, "s"))
             rows.append(_row(name, plan.name, "epochs", kind, float(found.epochs), ""))
+    if "identify-first" not in trained:  # nothing is left to learn beside identified physics
+        models += [Model("identify-first", kind, physics) for kind, physics in identified.items()]
     return models, rows
 
 
