@@ -7,15 +7,15 @@ A vehicle often knows when it lets go of a load or opens a valve. `adaptive(Anno
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
 
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Scalar, Space
-from rotorid.models.system import Parameter, System, Values
+from rotorid.models.around import AroundSystem
+from rotorid.models.system import Parameter, Values
 from rotorid.signals.samples import Samples
 
 CHANGE = "change"
@@ -23,26 +23,16 @@ CHANGE = "change"
 
 
 @dataclasses.dataclass(frozen=True)
-class Announced(System):
+class Announced(AroundSystem):
     """A System, and the input `change` after its own."""
-
-    system: System
 
     def __post_init__(self) -> None:
         if CHANGE in self.system.inputs:
             raise SettingError(f"{type(self.system).__name__} has an input {CHANGE!r} already")
 
     @property
-    def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.system.states
-
-    @property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         return Space((*self.system.inputs.blocks, (CHANGE, Scalar())))
-
-    @property
-    def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.system.outputs
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -50,19 +40,6 @@ class Announced(System):
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
         return self.system.dynamics(x, u, p)
-
-    def observe(self, x: Values, u: Values, p: Values) -> Values:
-        return self.system.observe(x, u, p)
-
-    def holds(self, u: Values) -> Bool[Array, ""] | bool:
-        return self.system.holds(u)
-
-    def derive(self, x: Values, p: Values) -> Values:
-        return self.system.derive(x, p)
-
-    @property
-    def derived_units(self) -> Mapping[str, str]:
-        return self.system.derived_units
 
 
 def announce(samples: Samples, times: Sequence[float]) -> Samples:

@@ -6,35 +6,24 @@ x' = f(x, u, p) + phi(x, u)
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-
-from jaxtyping import Array, Bool
 
 from rotorid.geometry.spaces import Space
+from rotorid.models.around import AroundSystem
 from rotorid.models.residual import Head, Residual, rates, residual_parameters, weights_in
 from rotorid.models.rigid_multirotor import RigidMultirotor
 from rotorid.models.system import Parameter, System, Values
 
 
 @dataclasses.dataclass(frozen=True)
-class Hybrid(System):
+class Hybrid(AroundSystem):
     """A System whose rates have a learned residual; `with_residual` makes it. weights: the parameters that it adds."""
 
-    system: System
     heads: tuple[Head, ...]
     weights: tuple[Parameter, ...]
 
     @property
-    def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.system.states
-
-    @property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.system.inputs
-
-    @property
-    def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.system.outputs
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -44,19 +33,6 @@ class Hybrid(System):
         found = dict(self.system.dynamics(x, u, p))
         phi = rates(self.heads, weights_in(self.heads, p), self.system.regressors(x, u, p))
         return found | {name: found[name] + phi[name] for name in phi}
-
-    def observe(self, x: Values, u: Values, p: Values) -> Values:
-        return self.system.observe(x, u, p)
-
-    def holds(self, u: Values) -> Bool[Array, ""] | bool:
-        return self.system.holds(u)
-
-    def derive(self, x: Values, p: Values) -> Values:
-        return self.system.derive(x, p)
-
-    @property
-    def derived_units(self) -> Mapping[str, str]:
-        return self.system.derived_units
 
 
 def with_residual(system: System, residual: Residual) -> System:

@@ -11,6 +11,7 @@ from rotorid.logs.flight import Flight
 from rotorid.report.figures import BANDS, curve_figure, main_figure, named, path_figure, quantity_figure
 from rotorid.report.html import Page, card, escape, grid, table
 from rotorid.report.innovation_figures import consistency_figure, histogram_figure, innovation_figure
+from rotorid.report.log_section import what_was_read
 from rotorid.results.motion import Motion
 from rotorid.results.summary import EstimatorSummary, QuantitySummary, Summary
 from rotorid.results.track import Track
@@ -49,7 +50,7 @@ def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary:
     _innovations(page, tracks, lead, found)
     _motion(page, tracks, motion, lead, found.quantities[lead.main])
     _numbers(page, summary)
-    _read(page, flight, summary)
+    what_was_read(page, flight, summary.notes)
     _settings(page, summary)
     return page.as_html()
 
@@ -246,25 +247,6 @@ def _numbers(page: Page, summary: Summary) -> None:
         "informed": "word",
     }
     page.add(table(head, rows, kinds))
-
-
-def _read(page: Page, flight: Flight, summary: Summary) -> None:
-    page.section("What was read")
-    if summary.notes:
-        page.add(f'<ul class="notes">{"".join(f"<li>{escape(n)}</li>" for n in summary.notes)}</ul>')
-    rows = [
-        [
-            label(s.name),
-            f"{s.rate:.0f} Hz" if s.rate >= 1.0 and not s.name.startswith("true_") else "–",
-            f"{len(s.times)}",
-            unit_text(s.kind.unit) or "–",
-            s.kind.frame,
-            s.source,
-        ]
-        for s in flight.signals.values()
-    ]
-    kinds = {"signal": "word", "rate": "number", "samples": "number", "frame": "word", "read from": "long"}
-    page.add(table(["signal", "rate", "samples", "unit", "frame", "read from"], rows, kinds))
 
 
 def _settings(page: Page, summary: Summary) -> None:

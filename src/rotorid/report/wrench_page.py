@@ -12,6 +12,7 @@ import numpy as np
 from rotorid.logs.flight import Flight
 from rotorid.report.html import Page, card, escape, grid, table
 from rotorid.report.innovation_figures import consistency_figure
+from rotorid.report.log_section import what_was_read
 from rotorid.report.wrench_figures import component_figure, force_figure, place_figure
 from rotorid.results.contacts import Contact
 from rotorid.results.whiteness import running_consistency
@@ -38,7 +39,7 @@ def wrench_page(found: WrenchTrack, flight: Flight, summary: WrenchSummary) -> s
     _components(page, found, summary)
     _trust(page, found, summary)
     _numbers(page, summary)
-    _read(page, flight, summary)
+    what_was_read(page, flight, summary.notes)
     _settings(page, summary)
     return page.as_html()
 
@@ -244,25 +245,6 @@ def _numbers(page: Page, summary: WrenchSummary) -> None:
         rows.append(row)
     kinds = dict.fromkeys(head, "number") | {"component": "word", "unit": "word"}
     page.add(table(head, rows, kinds))
-
-
-def _read(page: Page, flight: Flight, summary: WrenchSummary) -> None:
-    page.section("What was read")
-    if summary.notes:
-        page.add(f'<ul class="notes">{"".join(f"<li>{escape(n)}</li>" for n in summary.notes)}</ul>')
-    rows = [
-        [
-            label(s.name),
-            f"{s.rate:.0f} Hz" if s.rate >= 1.0 and not s.name.startswith("true_") else "–",
-            f"{len(s.times)}",
-            unit_text(s.kind.unit) or "–",
-            s.kind.frame,
-            s.source,
-        ]
-        for s in flight.signals.values()
-    ]
-    kinds = {"signal": "word", "rate": "number", "samples": "number", "frame": "word", "read from": "long"}
-    page.add(table(["signal", "rate", "samples", "unit", "frame", "read from"], rows, kinds))
 
 
 def _settings(page: Page, summary: WrenchSummary) -> None:
