@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 from rotorid.results.comparison import LATE, MEANS, PATIENCE, SETTLED, STEP, Comparison, Mean
 from rotorid.results.files import write_folder
-from rotorid.results.plain import plain
+from rotorid.results.plain import as_json, plain
 
 TABLE, NUMBERS = "comparison.parquet", "comparison.json"
 
@@ -53,8 +52,7 @@ def comparison_json(comparison: Comparison, about: Mapping[str, Any], skipped: M
         "estimators": comparison.estimators,
         "cells": {"/".join(cell): merits for cell, merits in comparison.cells.items()},
     }
-    text = json.dumps(plain(content), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return f"{text}\n"
+    return as_json(content)
 
 
 def comparison_parquet(comparison: Comparison) -> bytes:

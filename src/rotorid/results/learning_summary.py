@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Final
 
 from rotorid.results.learning import AXES, NO_RESIDUAL, WORTH, LearnSettings, ModelFound
 from rotorid.results.learning_physics import contact_words
-from rotorid.results.plain import plain
+from rotorid.results.plain import as_json
 from rotorid.results.summary import Input
 from rotorid.results.verdict import Verdict
 from rotorid.results.words import joined, label, percent
@@ -84,7 +83,7 @@ class LearnSummary:
 
     def as_json(self) -> str:
         """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
-        return json.dumps(plain(self), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+        return as_json(self)
 
 
 def summarise_learned(

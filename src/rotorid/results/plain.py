@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -19,3 +20,8 @@ def plain(thing: Any) -> Any:
     if isinstance(thing, float):
         return thing if math.isfinite(thing) else None
     return thing
+
+
+def as_json(thing: Any) -> str:
+    """A JSON document: sorted keys; a number that is not finite is null."""
+    return json.dumps(plain(thing), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -17,7 +16,7 @@ from rotorid.estimators.base import Health
 from rotorid.logs.flight import Flight
 from rotorid.results.jumps import Jump, jumps
 from rotorid.results.metrics import consistency, coverage, rmspe
-from rotorid.results.plain import plain
+from rotorid.results.plain import as_json
 from rotorid.results.settled import settled
 from rotorid.results.track import EstimatorName, Quantity, SystemName, Track, airborne_share
 from rotorid.results.verdict import Verdict, verdict
@@ -106,7 +105,7 @@ class Summary:
 
     def as_json(self) -> str:
         """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
-        return json.dumps(plain(self), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+        return as_json(self)
 
 
 def summarise(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Final
@@ -17,7 +16,7 @@ from rotorid.results.contact_detection import shrunk, usable_time
 from rotorid.results.contact_point import Box
 from rotorid.results.contacts import Contact, Contacts, Offset
 from rotorid.results.metrics import consistency, coverage
-from rotorid.results.plain import plain
+from rotorid.results.plain import as_json
 from rotorid.results.summary import Input
 from rotorid.results.track import airborne_share
 from rotorid.results.verdict import OVERCONFIDENT, Verdict
@@ -105,7 +104,7 @@ class WrenchSummary:
 
     def as_json(self) -> str:
         """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
-        return json.dumps(plain(self), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+        return as_json(self)
 
 
 def summarise_wrench(
