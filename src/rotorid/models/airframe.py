@@ -85,6 +85,7 @@ QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
     "thrust_coefficient": ("N s^2", 1, True),
     "torque_coefficient": ("N m s^2", 1, True),
     "torque_ratio": ("m", 1, True),
+    "rotor_inertia": ("kg m^2", 1, True),
     "thrust_scale": ("1", 1, True),
     "drag": ("N s/m", 1, True),
     "angular_drag": ("N m s", 1, True),
