@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     from rotorid.identification.free_flight import FreeFlight as FreeFlight
     from rotorid.identification.free_flight import contact_free as contact_free
     from rotorid.identification.grey_box import fit_grey_box as fit_grey_box
+    from rotorid.identification.linear_model import Experiment as Experiment
+    from rotorid.identification.linear_model import LinearModel as LinearModel
+    from rotorid.identification.subspace import Subspace as Subspace
+    from rotorid.identification.subspace import fit_subspace as fit_subspace
     from rotorid.learning.architectures import multirotor_heads as multirotor_heads
     from rotorid.learning.elm import ELMRegressor as ELMRegressor
     from rotorid.learning.elm import OSELMRegressor as OSELMRegressor
@@ -160,6 +164,8 @@ _HOMES: Final = {
     "rotorid.identification.fitted": ("fitted",),
     "rotorid.identification.free_flight": ("FreeFlight", "contact_free"),
     "rotorid.identification.grey_box": ("fit_grey_box",),
+    "rotorid.identification.linear_model": ("Experiment", "LinearModel"),
+    "rotorid.identification.subspace": ("Subspace", "fit_subspace"),
     "rotorid.learning.architectures": ("multirotor_heads",),
     "rotorid.learning.elm": ("ELMRegressor", "OSELMRegressor"),
     "rotorid.learning.features": (

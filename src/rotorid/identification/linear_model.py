@@ -1,0 +1,273 @@
+"""Linear models of constant coefficients in innovation form, in discrete or continuous time, and the data that they explain.
+
+    discrete      x_{k+1} = A x_k + B u_k + K e_k,    y_k = C x_k + D u_k + e_k
+    continuous    x' = A x + B u,                     y_k = C x(t_k) + D u_k + e_k
+
+The input is held over a sampling interval (zero-order hold), so that the two are the same at the samples where
+
+    exp([A B; 0 0] dt) = [A_d B_d; 0 I]
+
+The gain K belongs to the samples: it is that of the discrete model in both.
+
+References: L. Ljung, System Identification: Theory for the User, 2nd ed., Prentice Hall (1999), chapters 4 and 13;
+C. Van Loan, Computing integrals involving the matrix exponential, IEEE Trans. Autom. Control 23 (1978).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+from jaxtyping import Float
+
+from rotorid.errors import ExcitationError, SettingError
+
+_ROUND_TRIP = 1e-6  # relative: a discrete model that its continuous one gives back worse has none
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """Inputs and outputs of one run on a regular grid: row k of u acts from the time of row k of y on, for dt.
+
+    y: outputs; NaN where not measured. u: inputs, in any unit. dt: s between rows. outputs, inputs: their names, `y1`, ... and
+    `u1`, ... where none are given.
+    """
+
+    y: Float[np.ndarray, "_ l"]
+    u: Float[np.ndarray, "_ m"]
+    dt: float
+    outputs: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.y.ndim != 2 or self.u.ndim != 2 or len(self.y) != len(self.u):
+            raise SettingError(
+                f"outputs {self.y.shape} and inputs {self.u.shape} must be two tables of as many rows: one row a sample"
+            )
+        if not self.dt > 0 or not math.isfinite(self.dt):
+            raise SettingError(f"the sampling interval must be a positive number of seconds, not {self.dt}")
+        if not np.isfinite(self.u).all():
+            raise SettingError("an input has values that are not numbers: fill or cut them")
+        if np.isinf(self.y).any():
+            raise SettingError("an output has infinite values: set what was not measured to NaN")
+        for kind, table, letter in (("outputs", self.y, "y"), ("inputs", self.u, "u")):
+            names = getattr(self, kind) or tuple(f"{letter}{k + 1}" for k in range(table.shape[1]))
+            if len(names) != table.shape[1]:
+                raise SettingError(f"{len(names)} names for {table.shape[1]} {kind}: give one each")
+            object.__setattr__(self, kind, tuple(names))
+
+
+def as_experiments(data: Experiment | Sequence[Experiment]) -> tuple[Experiment, ...]:
+    """One or several runs of the same plant.
+
+    Raises SettingError where they do not fit together.
+    """
+    runs = (data,) if isinstance(data, Experiment) else tuple(data)
+    if not runs:
+        raise SettingError("no experiment was given")
+    first = runs[0]
+    for run in runs[1:]:
+        if (run.outputs, run.inputs) != (first.outputs, first.inputs):
+            raise SettingError("the experiments have different outputs or inputs: give the same in all")
+        if abs(run.dt - first.dt) > 1e-9 * first.dt:
+            raise SettingError(
+                f"the experiments are sampled every {first.dt} and every {run.dt} s: resample them to one interval"
+            )
+    return runs
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearModel:
+    """A linear model. dt: s between samples; 0: continuous time. K: gain of the innovations at the samples, zeros where they
+    do not reach the state. innovation: covariance of e."""
+
+    A: Float[np.ndarray, "s s"]
+    B: Float[np.ndarray, "s m"]
+    C: Float[np.ndarray, "l s"]
+    D: Float[np.ndarray, "l m"]
+    K: Float[np.ndarray, "s l"]
+    dt: float
+    innovation: Float[np.ndarray, "l l"]
+
+    @property
+    def order(self) -> int:
+        return len(self.A)
+
+    @property
+    def poles(self) -> np.ndarray:
+        """Eigenvalues of A, by their real part, then their imaginary one: in 1/s in continuous time."""
+        poles = np.linalg.eigvals(self.A).astype(complex)
+        return poles[np.lexsort((np.imag(poles), np.round(np.real(poles), 12)))]
+
+    @property
+    def stable(self) -> bool:
+        """Whether no pole is outside the region of stability."""
+        return bool(np.all(np.abs(self.poles) < 1.0)) if self.dt else bool(np.all(np.real(self.poles) < 0.0))
+
+    def discrete(self, dt: float) -> LinearModel:
+        """The model at samples dt (s) apart, the input held between them."""
+        if self.dt:
+            if abs(self.dt - dt) > 1e-9 * dt:
+                raise SettingError(
+                    f"the model is of samples {self.dt} s apart, not {dt} s: make it continuous first"
+                )
+            return self
+        s, m = self.B.shape
+        block = np.zeros((s + m, s + m))
+        block[:s] = dt * np.hstack([self.A, self.B])
+        found = scipy.linalg.expm(block)
+        return dataclasses.replace(self, A=found[:s, :s], B=found[:s, s:], dt=dt)
+
+    def continuous(self) -> LinearModel:
+        """The model in continuous time whose samples are those of this one.
+
+        Raises SettingError where there is none: a pole at 0 or on the negative real axis, as of noise and of delays.
+        """
+        if not self.dt:
+            return self
+        s, m = self.B.shape
+        bad = [p for p in self.poles if p.real <= 1e-12 and abs(p.imag) < 1e-9 * max(abs(p), 1e-3)]
+        if bad:
+            raise SettingError(
+                f"the discrete model has a pole at {bad[0].real:.3g}, which no system in continuous time has at its samples: "
+                "take a lower order, sample faster, or keep the model discrete"
+            )
+        block = np.eye(s + m)
+        block[:s] = np.hstack([self.A, self.B])
+        found = np.real(np.asarray(scipy.linalg.logm(block))) / self.dt
+        model = dataclasses.replace(self, A=found[:s, :s], B=found[:s, s:], dt=0.0)
+        again = model.discrete(self.dt)
+        size = max(float(np.abs(block).max()), 1.0)
+        if (
+            max(np.abs(again.A - self.A).max(), np.abs(again.B - self.B).max(initial=0.0))
+            > _ROUND_TRIP * size
+        ):
+            raise SettingError(
+                "the discrete model has no continuous one that gives it back: take a lower order, or keep it discrete"
+            )
+        return model
+
+    def transformed(self, T: Float[np.ndarray, "s s"]) -> LinearModel:
+        """The same model in the coordinates T x."""
+        B, K = T @ self.B, T @ self.K
+        A, C = np.linalg.solve(T.T, (T @ self.A).T).T, np.linalg.solve(T.T, self.C.T).T
+        return dataclasses.replace(self, A=A, B=B, C=C, K=K)
+
+    def simulate(
+        self,
+        u: Float[np.ndarray, "n m"],
+        dt: float,
+        x0: Float[np.ndarray, " s"] | None = None,
+        e: Float[np.ndarray, "n l"] | None = None,
+    ) -> Float[np.ndarray, "n l"]:
+        """Outputs to inputs u, dt (s) apart, from the state x0 (0). e: innovations (none)."""
+        d = self.discrete(dt)
+        drive = u @ d.B.T
+        if e is not None:
+            drive = drive + e @ d.K.T
+        x = states(d.A, drive, np.zeros(self.order) if x0 is None else x0)
+        y = x @ d.C.T + u @ d.D.T
+        return y if e is None else y + e
+
+    def markov(self, dt: float, count: int) -> Float[np.ndarray, "count l m"]:
+        """D, C B, C A B, ...: the response at `count` samples dt (s) apart to a unit input held over the first."""
+        d = self.discrete(dt)
+        found, X = [d.D], d.B
+        for _ in range(count - 1):
+            found.append(d.C @ X)
+            X = d.A @ X
+        return np.stack(found)
+
+    def hankel_singular_values(self, dt: float, rows: int | None = None) -> Float[np.ndarray, " s"]:
+        """How much each direction of the state carries from past inputs to future outputs, the largest first.
+
+        rows: samples of past and of future that count; None: all of them, by the Gramians, infinite in unstable models.
+        """
+        d = self.discrete(dt)
+        if rows is None:
+            if not d.stable:
+                return np.full(self.order, math.inf)
+            P = scipy.linalg.solve_discrete_lyapunov(d.A, d.B @ d.B.T)
+            Q = scipy.linalg.solve_discrete_lyapunov(d.A.T, d.C.T @ d.C)
+            return np.sqrt(np.maximum(np.sort(np.real(np.linalg.eigvals(P @ Q)))[::-1], 0.0))
+        past, future = [d.B], [d.C]
+        for _ in range(rows - 1):
+            past.append(d.A @ past[-1])
+            future.append(future[-1] @ d.A)
+        R = triangle(np.hstack(past).T)
+        S = triangle(np.vstack(future))
+        found = np.zeros(self.order)
+        values = np.linalg.svd(S @ R.T, compute_uv=False)
+        found[: len(values)] = values[: self.order]
+        return found
+
+
+def states(
+    A: Float[np.ndarray, "s s"], drive: Float[np.ndarray, "n s"], x0: Float[np.ndarray, " s"]
+) -> Float[np.ndarray, "n s"]:
+    """x_{k+1} = A x_k + drive_k from x_0 on, as many as there are rows of drive."""
+    x = np.empty((len(drive), len(A)))
+    if not len(drive):
+        return x
+    x[0] = x0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(len(drive) - 1):
+            x[k + 1] = A @ x[k] + drive[k]
+    return x
+
+
+def check_excitation(runs: Sequence[Experiment], rows: int) -> None:
+    """Whether the inputs are rich enough for models of `rows` lags.
+
+    Raises ExcitationError with the input, or the combination of inputs, that is not: it stands still, several move as one, or
+    it is a sum of too few sines.
+    """
+    names, m = runs[0].inputs, runs[0].u.shape[1]
+    if m == 0:
+        return
+    u = np.concatenate([run.u for run in runs])
+    size = np.sqrt(np.mean(u**2, axis=0))
+    for name, s in zip(names, size, strict=True):
+        if s == 0:
+            raise ExcitationError(
+                f"input {name} is zero all along: its effect is not in the data; move it or leave it out"
+            )
+    _, values, vt = np.linalg.svd(u / size, full_matrices=False)
+    if values[-1] < _RANK * values[0]:
+        raise ExcitationError(
+            f"the inputs move as one: {_combination(vt[-1] / size, names)} is zero all along, so that the data do not tell "
+            "their effects apart; move them independently"
+        )
+    for j, name in enumerate(names):
+        columns = [blocks(run.u[:, j : j + 1], rows) for run in runs if len(run.u) >= rows]
+        R = triangle(np.vstack(columns))
+        values = np.linalg.svd(R, compute_uv=False)
+        rank = int(np.sum(values > _RANK * values[0]))
+        if rank < rows:
+            raise ExcitationError(
+                f"input {name} excites {rank} of the {rows} lags that the model needs (a constant excites 1, a sine 2): "
+                "use an input of more frequencies, or a lower order and horizon"
+            )
+
+
+_RANK = 1e-9
+
+
+def _combination(weights: Float[np.ndarray, " m"], names: Sequence[str]) -> str:
+    weights = weights / weights[np.argmax(np.abs(weights))]
+    parts = [f"{w:+.3g} {name}" for w, name in zip(weights, names, strict=True) if abs(w) > 1e-6]
+    return " ".join(parts).lstrip("+")
+
+
+def blocks(v: Float[np.ndarray, "n k"], rows: int) -> Float[np.ndarray, "columns width"]:
+    """Row i holds v_i, v_{i+1}, ..., v_{i+rows-1}: the transposed block Hankel matrix."""
+    windows = np.lib.stride_tricks.sliding_window_view(v, rows, axis=0)
+    return np.moveaxis(windows, 2, 1).reshape(len(windows), -1)
+
+
+def triangle(v: np.ndarray) -> np.ndarray:
+    """R of v = Q R."""
+    return np.asarray(np.linalg.qr(v, mode="r"))

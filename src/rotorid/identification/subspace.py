@@ -1,0 +1,284 @@
+"""Subspace identification: a linear model of any number of inputs and outputs from data, without iteration or start values.
+
+    z_k = (u_k, y_k),    p rows before k are its past, f rows from k on its future
+    x_k = G^T (z_{k-p}, ..., z_{k-1})                                  states: what of the past tells of the future
+    W_2 L W_1 = U S V^T,    G = L W_1 V S^(-1/2)                       L: from past to free response, by least squares
+    y_k = C x_k + D u_k + e_k,    x_{k+1} = A x_k + B u_k + K e_k      then A, B, C, D, K by least squares
+
+The methods differ in L and in the weights. "n4sid", "moesp" and "cva" take out of the future what its own inputs did by
+projecting; they are consistent where the inputs do not depend on the outputs. "ssarx" takes it out with an autoregressive model
+of p lags, and is consistent in closed loop too. Rows of several experiments are stacked. All is done on one QR factor.
+
+References: P. Van Overschee, B. De Moor, Subspace Identification for Linear Systems, Kluwer (1996); M. Verhaegen,
+Identification of the deterministic part of MIMO state space models, Automatica 30 (1994); W. Larimore, Canonical variate
+analysis, CDC (1990); M. Jansson, Subspace identification and ARX modeling, SYSID (2003).
+Seed 002, section 2.1, has MATLAB's `n4sid`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.errors import ExcitationError, SettingError
+from rotorid.identification.linear_model import (
+    Experiment,
+    LinearModel,
+    as_experiments,
+    blocks,
+    check_excitation,
+    triangle,
+)
+
+Method = Literal["ssarx", "cva", "moesp", "n4sid"]
+
+_MOST_LAGS = 40
+_ROWS_PER_LAG = 4  # of data, at least, for each number that the autoregressive model has
+_FLOOR = 1e-10  # relative: what is smaller is rounding
+_NOISE_FREE = 1e-9  # residuals over outputs
+
+
+@dataclasses.dataclass(frozen=True)
+class Subspace:
+    """A model from data. singular_values: of the weighted map from past to future. correlations: canonical ones between them,
+    1 where the future follows from the past. suggested_order: of least BIC of the one-step errors. horizon: rows of past
+    and of future. rows: stacked.
+    """
+
+    model: LinearModel
+    method: Method
+    order: int
+    singular_values: Float[np.ndarray, " values"]
+    correlations: Float[np.ndarray, " values"]
+    suggested_order: int
+    horizon: int
+    rows: int
+
+
+def fit_subspace(
+    data: Experiment | Sequence[Experiment],
+    order: int | None = None,
+    *,
+    method: Method = "ssarx",
+    horizon: int | None = None,
+    feedthrough: bool = False,
+    continuous: bool = False,
+) -> Subspace:
+    """A linear model of the data.
+
+    order: of the model; None: the suggested one. horizon: rows of past and of future; None: as many lags as the autoregressive
+    model of least AIC has. feedthrough: whether D is free, else 0. continuous: give the model in continuous time.
+
+    Raises SettingError on settings that cannot be, ExcitationError where the rows are too few or the inputs do not excite.
+    """
+    runs = as_experiments(data)
+    if method not in get_args(Method):
+        raise SettingError(f"there is no subspace method {method!r}; there are {', '.join(get_args(Method))}")
+    if any(np.isnan(run.y).any() for run in runs):
+        raise SettingError(
+            "an output has rows that were not measured: give the pieces between them as experiments"
+        )
+    m, l = runs[0].u.shape[1], runs[0].y.shape[1]  # noqa: E741
+    if order is not None and order < 1:
+        raise SettingError(f"the order must be 1 or more, not {order}")
+    su, sy = _sizes([run.u for run in runs]), _sizes([run.y for run in runs])
+    z = [np.hstack([run.u / su, run.y / sy]) for run in runs]
+    if horizon is None:
+        horizon = max(_lags(z, m), 2, (order or 0) + 1)
+    _check(runs, z, horizon, order, m, l)
+    check_excitation(runs, 2 * horizon)
+
+    s, G, correlations, columns = _past_to_future(z, m, horizon, method)
+    suggested = _suggested(z, G, m, horizon)
+    n = suggested if order is None else order
+    if s[n - 1] <= 1e-13 * s[0]:
+        raise ExcitationError(
+            f"the data show fewer than {n} states: take a lower order (suggested: {suggested})"
+        )
+    model = _regression(z, G[:, :n] / np.sqrt(s[:n]), m, horizon, feedthrough, runs[0].dt)
+    model = dataclasses.replace(
+        model,
+        B=model.B / su,
+        C=sy[:, None] * model.C,
+        D=sy[:, None] * model.D / su,
+        K=model.K / sy,
+        innovation=model.innovation * np.outer(sy, sy),
+    )
+    if continuous:
+        model = model.continuous()
+    return Subspace(model, method, n, s, correlations, suggested, horizon, columns)
+
+
+def _sizes(tables: Sequence[np.ndarray]) -> Float[np.ndarray, " k"]:
+    size = np.sqrt(np.mean(np.concatenate(tables) ** 2, axis=0))
+    return np.where(size > 0, size, 1.0)
+
+
+def _check(
+    runs: Sequence[Experiment],
+    z: Sequence[np.ndarray],
+    horizon: int,
+    order: int | None,
+    m: int,
+    l: int,  # noqa: E741
+) -> None:
+    if horizon < 2:
+        raise SettingError(f"the horizon must be 2 rows or more, not {horizon}")
+    if order is not None and order > horizon * l:
+        raise SettingError(
+            f"{order} states do not show in {horizon} rows of {l} outputs: take a longer horizon"
+        )
+    columns = sum(max(len(v) - 2 * horizon + 1, 0) for v in z)
+    unknowns = horizon * (2 * m + 2 * l)
+    if columns < unknowns:
+        longest = max(len(run.y) for run in runs)
+        raise ExcitationError(
+            f"too few rows: a horizon of {horizon} needs {unknowns} windows of {2 * horizon} rows without a gap, and there are "
+            f"{columns} (the longest experiment has {longest} rows): fly longer or take a shorter horizon"
+        )
+
+
+def _lags(z: Sequence[np.ndarray], m: int) -> int:
+    """Lags of the autoregressive model of least AIC, from the QR factor of the longest."""
+    width = z[0].shape[1]
+    l = width - m  # noqa: E741
+    total = sum(len(v) for v in z)
+    most = min(_MOST_LAGS, max(min(len(v) for v in z) // 3, 1), max(total // (_ROWS_PER_LAG * width) - 1, 1))
+    rows = []
+    for v in z:
+        past = blocks(v[:-1], most).reshape(len(v) - most, most, width)[:, ::-1].reshape(len(v) - most, -1)
+        rows.append(np.hstack([v[most:, :m], past, v[most:, m:]]))
+    table = np.vstack(rows)
+    R = triangle(table)
+    n = len(table)
+    best, least = 1, np.inf
+    for p in range(1, most + 1):
+        left = R[m + p * width :, -l:]
+        aic = n * _log_det(left, n) + 2.0 * l * (p * width + m)
+        if aic < least:
+            best, least = p, aic
+    return best
+
+
+def _log_det(left: np.ndarray, n: int) -> float:
+    """log det of the covariance of n residuals of unit outputs, whose triangle is `left`."""
+    s = np.linalg.svd(left, compute_uv=False)
+    return float(np.sum(np.log(s**2 / n + _FLOOR**2)))
+
+
+def _past_to_future(
+    z: Sequence[np.ndarray], m: int, horizon: int, method: Method
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """S, L W_1 V, the canonical correlations, and how many windows there were."""
+    width = z[0].shape[1]
+    p = f = horizon
+    tables = []
+    for v in z:
+        if len(v) < p + f:
+            continue
+        windows = blocks(v, p + f).reshape(-1, p + f, width)
+        count = len(windows)
+        past = windows[:, :p].reshape(count, -1)
+        tables.append(
+            np.hstack([windows[:, p:, :m].reshape(count, -1), past, windows[:, p:, m:].reshape(count, -1)])
+        )
+    table = np.vstack(tables)
+    R = triangle(table)
+    nu, nz = f * m, p * width
+    if method == "ssarx":
+        past = R[:, nu : nu + nz]
+        future = _without_future(R, _autoregression(z, m, p), m, f, nz)
+        L = _solved(past, future)
+        factor, seen = past, past @ L
+    else:
+        past, seen = R[nu : nu + nz, nu : nu + nz], R[nu : nu + nz, nu + nz :]
+        future = R[nu:, nu + nz :]
+        L = _solved(past, seen)
+        factor = R[: nu + nz, nu : nu + nz] if method == "n4sid" else past
+    whiten = _whitening(future)
+    correlations = np.clip(np.linalg.svd(seen @ whiten, compute_uv=False), 0.0, 1.0)
+    noise_free = np.linalg.norm(future - _padded(seen, len(future))) < _NOISE_FREE * np.linalg.norm(future)
+    W1 = whiten if method in ("ssarx", "cva") and not noise_free else np.eye(future.shape[1])
+    _, s, Vt = np.linalg.svd(factor @ L @ W1, full_matrices=False)
+    return s, L @ W1 @ Vt.T, correlations, len(table)
+
+
+def _autoregression(z: Sequence[np.ndarray], m: int, p: int) -> Float[np.ndarray, "lags l"]:
+    """y_k on (z_{k-p}, ..., z_{k-1}, u_k)."""
+    regressors = np.vstack([np.hstack([blocks(v[:-1], p), v[p:, :m]]) for v in z if len(v) > p])
+    wanted = np.vstack([v[p:, m:] for v in z if len(v) > p])
+    return _solved(regressors, wanted)
+
+
+def _without_future(
+    R: np.ndarray, h: Float[np.ndarray, "lags l"], m: int, f: int, nz: int
+) -> Float[np.ndarray, "rows width"]:
+    """The future without what its own inputs and outputs did to it, by the autoregressive model h."""
+    l = h.shape[1]  # noqa: E741
+    width = m + l
+    p = (len(h) - m) // width
+    nu = f * m
+    future = R[:, nu + nz :].copy()
+    for i in range(f):
+        here = slice(i * l, (i + 1) * l)
+        future[:, here] -= R[:, i * m : (i + 1) * m] @ h[p * width :]
+        for j in range(1, i + 1):
+            lag = h[(p - j) * width : (p - j + 1) * width]
+            k = i - j
+            future[:, here] -= R[:, k * m : (k + 1) * m] @ lag[:m]
+            future[:, here] -= R[:, nu + nz + k * l : nu + nz + (k + 1) * l] @ lag[m:]
+    return future
+
+
+def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Least squares, of least norm where noise-free data leave it open."""
+    return np.linalg.lstsq(a, b, rcond=1e-13)[0]
+
+
+def _padded(v: np.ndarray, rows: int) -> np.ndarray:
+    return np.vstack([v, np.zeros((rows - len(v), v.shape[1]))])
+
+
+def _whitening(v: np.ndarray) -> np.ndarray:
+    """(v^T v)^(-1/2), with a floor below which there is rounding only."""
+    _, s, Vt = np.linalg.svd(v, full_matrices=False)
+    return (Vt.T / np.sqrt(s**2 + (_FLOOR * s[0]) ** 2)) @ Vt
+
+
+def _suggested(z: Sequence[np.ndarray], G: np.ndarray, m: int, p: int) -> int:
+    """The order n of least  N log det cov(e) + n (2 l + m) log N,  e what n states leave of the outputs; at least 1."""
+    v = np.vstack([w[p:] for w in z if len(w) > p])
+    x = np.vstack([blocks(w[:-1], p) @ G for w in z if len(w) > p])
+    l = v.shape[1] - m  # noqa: E741
+    R = triangle(np.hstack([v[:, :m], x, v[:, m:]]))
+    best, least = 1, np.inf
+    for n in range(1, x.shape[1] + 1):
+        left = R[m + n :, -l:]
+        cost = len(v) * _log_det(left, len(v)) + n * (2 * l + m) * np.log(len(v))
+        if cost < least:
+            best, least = n, cost
+    return best
+
+
+def _regression(
+    z: Sequence[np.ndarray], G: np.ndarray, m: int, p: int, feedthrough: bool, dt: float
+) -> LinearModel:
+    """A, B, C, D, K from the states x_k = G^T past_k, in the units of z."""
+    n = G.shape[1]
+    x = [blocks(v, p) @ G for v in z if len(v) > p]
+    v = np.vstack([v[p:] for v in z if len(v) > p])
+    now, after = np.vstack([w[:-1] for w in x]), np.vstack([w[1:] for w in x])
+    u, y = v[:, :m], v[:, m:]
+    seen = _solved(np.hstack([now, u]) if feedthrough else now, y).T
+    C, D = seen[:, :n], seen[:, n:] if feedthrough else np.zeros((y.shape[1], m))
+    e = y - now @ C.T - u @ D.T
+    noisy = np.sqrt(np.mean(e**2, axis=0)) > _NOISE_FREE
+    K = np.zeros((n, y.shape[1]))
+    moved = _solved(np.hstack([now, u, e[:, noisy]]), after).T
+    K[:, noisy] = moved[:, n + m :]
+    free = len(e) - n - (m if feedthrough else 0)
+    return LinearModel(moved[:, :n], moved[:, n : n + m], C, D, K, dt, e.T @ e / max(free, 1))
