@@ -48,8 +48,8 @@ from rotorid.models.system import GRAVITY, Parameter, System, Values
 PLUS = "quadrotor-plus"
 """The shipped airframe with the parameters of Bresciani's thesis, which the seed takes."""
 
-ANGLES = ("roll", "pitch", "yaw")
-RATES = ("roll_rate", "pitch_rate", "yaw_rate")
+ANGLES: tuple[str, ...] = ("roll", "pitch", "yaw")
+RATES: tuple[str, ...] = ("roll_rate", "pitch_rate", "yaw_rate")
 _UPRIGHT = 1e-9
 _SPREAD = 0.3
 

@@ -1,0 +1,316 @@
+"""Linear parameter-varying models: a System written as a linear one whose matrices vary (seed 002, eqs. 1.38-1.45).
+
+    x' = A(rho) x + B(rho) u + c(rho),      A(rho) = A_0 + sum_i rho_i A_i,  B and c alike,      rho = sigma(x, u, p)
+
+Affine in rho, and equal to the System, not near it: where rho is what sigma says, both have the same x'. What is neither
+times a state nor times an input, gravity, is the offset c; `Lpv.with_one` makes it a column of B, for an input that is
+always 1.
+
+A System has many such forms: theta' psi' is rho x with rho = theta', or with rho = psi', or half of each. Which one, the
+`Term`s say: a scheduling function sigma_i and where in A, B or c it stands. `lpv` finds A_0, B_0, c_0 as what is left of
+the System without the terms, and refuses if that is not linear. Formulas of `rotorid.models.intervals` let the same
+functions give bounds of rho from ranges of states, inputs and parameters.
+
+Reference: J. S. Shamma, An overview of LPV systems, in J. Mohammadpour, C. Scherer (eds.), Control of linear parameter
+varying systems with applications, Springer, 2012.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.errors import SettingError
+from rotorid.geometry.spaces import Block, Space
+from rotorid.models.system import System, parameter_values
+
+ONE: Final = "1"
+"""Column of a term that stands in the offset c, and the name of the input that is always 1."""
+
+Function = Callable[[Mapping[str, Any]], Any]
+"""A scheduling function, of states, inputs and parameters by their scalar names; made of + - * /, powers and
+`rotorid.models.intervals`, so that it takes numbers, arrays and Intervals."""
+
+_AXES: Final = "xyz"
+_TRIALS: Final = 8
+_EXACT: Final = 1e-9
+_NOTHING: Final = 1e-11
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """A scheduling parameter rho = function(values), and where it stands.
+
+    places: row (a state), column (a state, an input, or "1" for the offset) and coefficient.
+    """
+
+    name: str
+    function: Function
+    places: tuple[tuple[str, str, float], ...]
+    unit: str = "1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Lpv:
+    """x' = A(rho) x + B(rho) u + c(rho), affine in rho. `lpv` makes it of a System.
+
+    states, inputs, names (of rho), units (of rho): in the order of the arrays. functions: sigma_i. values: what the functions
+    take for parameters (the mass) where the caller says nothing.
+    """
+
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    A0: Float[np.ndarray, "n n"]
+    A: Float[np.ndarray, "k n n"]
+    B0: Float[np.ndarray, "n m"]
+    B: Float[np.ndarray, "k n m"]
+    c0: Float[np.ndarray, " n"]
+    c: Float[np.ndarray, "k n"]
+    functions: tuple[Function, ...]
+    values: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def scheduling(
+        self,
+        x: Float[np.ndarray, "*batch n"] | None = None,
+        u: Float[np.ndarray, "*batch m"] | None = None,
+        **values: Any,
+    ) -> Float[np.ndarray, "*batch k"]:
+        """rho at these states and inputs. values: of parameters, and of what else the functions take, by name.
+
+        Raises SettingError where a function needs what is not given.
+        """
+        known: dict[str, Any] = dict(self.values)
+        if x is not None:
+            known |= {name: np.asarray(x)[..., i] for i, name in enumerate(self.states)}
+        if u is not None:
+            known |= {name: np.asarray(u)[..., j] for j, name in enumerate(self.inputs)}
+        found = self.evaluate(known | values)
+        shape = np.broadcast_shapes(*(np.shape(f) for f in found), () if x is None else np.shape(x)[:-1])
+        rho = np.zeros((*shape, len(found)))
+        for k, value in enumerate(found):
+            rho[..., k] = value
+        return rho
+
+    def evaluate(self, values: Mapping[str, Any]) -> list[Any]:
+        """Every scheduling function of these values: numbers, arrays or Intervals."""
+        found = []
+        for name, function in zip(self.names, self.functions, strict=True):
+            try:
+                found.append(function(values))
+            except KeyError as error:
+                raise SettingError(
+                    f"parameter {name!r} of the LPV model needs {error.args[0]!r}; give it"
+                ) from None
+        return found
+
+    def at(
+        self, rho: Float[np.ndarray, " k"]
+    ) -> tuple[Float[np.ndarray, "n n"], Float[np.ndarray, "n m"], Float[np.ndarray, " n"]]:
+        """A, B and c at one rho."""
+        return (
+            self.A0 + np.tensordot(rho, self.A, 1),
+            self.B0 + np.tensordot(rho, self.B, 1),
+            self.c0 + rho @ self.c,
+        )
+
+    def rate(
+        self, x: Float[np.ndarray, " n"], u: Float[np.ndarray, " m"], **values: float
+    ) -> Float[np.ndarray, " n"]:
+        """x' at a state and input: that of the System."""
+        A, B, c = self.at(self.scheduling(x, u, **values))
+        return A @ x + B @ u + c
+
+    def with_one(self) -> Lpv:
+        """The same with c as the last column of B, for an input "1" that is always 1."""
+        return dataclasses.replace(
+            self,
+            inputs=(*self.inputs, ONE),
+            B0=np.concatenate([self.B0, self.c0[:, None]], axis=1),
+            B=np.concatenate([self.B, self.c[:, :, None]], axis=2),
+            c0=np.zeros_like(self.c0),
+            c=np.zeros_like(self.c),
+        )
+
+    def part(self, states: Sequence[str], inputs: Sequence[str]) -> Lpv:
+        """The rows and columns of some states and inputs, with all parameters."""
+        i = [self.states.index(name) for name in states]
+        j = [self.inputs.index(name) for name in inputs]
+        return dataclasses.replace(
+            self,
+            states=tuple(states),
+            inputs=tuple(inputs),
+            A0=self.A0[np.ix_(i, i)],
+            A=self.A[:, i][:, :, i],
+            B0=self.B0[np.ix_(i, j)],
+            B=self.B[:, i][:, :, j],
+            c0=self.c0[i],
+            c=self.c[:, i],
+        )
+
+    def with_parameters(self, kept: Sequence[int], rho: Float[np.ndarray, " k"]) -> Lpv:
+        """The same with some parameters alone; the others stay at their values in rho."""
+        fixed = np.array(rho, dtype=float)
+        fixed[list(kept)] = 0.0
+        A0, B0, c0 = self.at(fixed)
+        pick = lambda items: tuple(items[k] for k in kept)  # noqa: E731
+        index = np.array(kept, dtype=int)
+        return dataclasses.replace(
+            self,
+            names=pick(self.names),
+            units=pick(self.units),
+            functions=pick(self.functions),
+            A0=A0,
+            B0=B0,
+            c0=c0,
+            A=self.A[index],
+            B=self.B[index],
+            c=self.c[index],
+        )
+
+
+def lpv(
+    system: System,
+    terms: Sequence[Term],
+    *,
+    states: Sequence[str] | None = None,
+    varying: Sequence[str] = (),
+    seed: int = 0,
+) -> Lpv:
+    """The LPV form of a System with these terms (eqs. 1.38, 1.39).
+
+    states: of a subsystem that stands alone (the attitude and the altitude); None: all. varying: parameters of the System that
+    may change, so that they may stand in scheduling functions only. Raises SettingError where a name is unknown, where the
+    System has rotations, or where the System without the terms is not linear in states and inputs.
+    """
+    x_names, u_names = scalar_names(system.states), scalar_names(system.inputs)
+    kept = tuple(states) if states is not None else x_names
+    unknown = [name for name in kept if name not in x_names]
+    if unknown:
+        raise SettingError(
+            f"no state {unknown[0]!r} in {type(system).__name__} (it has {', '.join(x_names)})"
+        )
+    A, B, c = (np.zeros((len(terms), len(kept), *extra)) for extra in ((len(x_names),), (len(u_names),), ()))
+    for k, term in enumerate(terms):
+        for row, column, coefficient in term.places:
+            target, index = _place(term, row, column, kept, x_names, u_names)
+            {"A": A, "B": B, "c": c}[target][(k, *index)] += coefficient
+    rows = np.array([x_names.index(name) for name in kept])
+    with jax.enable_x64(True):
+        A0, B0, c0 = _rest(system, terms, (A, B, c), rows, x_names, u_names, varying, seed)
+    outside = [i for i, name in enumerate(x_names) if name not in kept]
+    if A0[:, outside].any() or A[:, :, outside].any():
+        wrong = next(x_names[i] for i in outside if A0[:, i].any() or A[:, :, i].any())
+        raise SettingError(f"the subsystem depends on {wrong!r}, which is not among its states; add it")
+    return Lpv(
+        kept,
+        u_names,
+        tuple(term.name for term in terms),
+        tuple(term.unit for term in terms),
+        A0[:, rows],
+        A[:, :, rows],
+        B0,
+        B,
+        c0,
+        c,
+        tuple(term.function for term in terms),
+        _numbers(system, {}),
+    )
+
+
+def scalar_names(space: Space) -> tuple[str, ...]:
+    """Names of the numbers of a space: "yaw", "velocity_x", "rotor_speed_0". Raises SettingError where it has a rotation."""
+    return tuple(name for block in space.blocks for name in _scalars(*block))
+
+
+def _scalars(name: str, block: Block) -> tuple[str, ...]:
+    if block.rotation:
+        raise SettingError(
+            f"state {name!r} is a rotation, which has no linear form; write the System with angles instead"
+        )
+    if not block.shape:
+        return (name,)
+    return tuple(f"{name}_{_AXES[k] if block.size == 3 else k}" for k in range(block.size))
+
+
+def _place(
+    term: Term, row: str, column: str, kept: tuple[str, ...], x: tuple[str, ...], u: tuple[str, ...]
+) -> tuple[str, tuple[int, ...]]:
+    if row not in kept:
+        raise SettingError(f"term {term.name!r}: no state {row!r} (there are {', '.join(kept)})")
+    if column == ONE:
+        return "c", (kept.index(row),)
+    if column in x:
+        return "A", (kept.index(row), x.index(column))
+    if column in u:
+        return "B", (kept.index(row), u.index(column))
+    raise SettingError(f"term {term.name!r}: no state or input {column!r} (there are {', '.join((*x, *u))})")
+
+
+def _rest(
+    system: System,
+    terms: Sequence[Term],
+    matrices: tuple[np.ndarray, np.ndarray, np.ndarray],
+    rows: np.ndarray,
+    x_names: tuple[str, ...],
+    u_names: tuple[str, ...],
+    varying: Sequence[str],
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A_0, B_0, c_0: what the System is without its terms. Raises SettingError where that is not linear."""
+    A, B, c = matrices
+    n = len(x_names)
+
+    @jax.jit
+    def both(w: jax.Array, p: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        x, u = w[:n], w[n:]
+        rate = system.states.pack_tangent(
+            system.dynamics(system.states.unpack(x), system.inputs.unpack(u), p)
+        )[rows]
+        values = {name: x[i] for i, name in enumerate(x_names)} | {
+            name: u[j] for j, name in enumerate(u_names)
+        }
+        values |= _numbers(system, p)
+        rest = rate
+        for k, term in enumerate(terms):
+            rest = rest - term.function(values) * (A[k] @ x + B[k] @ u + c[k])
+        return rest, rate
+
+    slope = jax.jit(jax.jacfwd(lambda w, p: both(w, p)[0]))
+    rng = np.random.default_rng(seed)
+    middle = np.array([*system.states.initial(), *system.inputs.initial()])
+    width = np.array([*system.states.std(), *system.inputs.std()])
+    draw = lambda: middle + width * rng.normal(size=len(middle))  # noqa: E731
+    p = parameter_values(system)
+    first = draw()
+    J, (rest, rate) = np.array(slope(first, p)), map(np.array, both(first, p))
+    J[np.abs(J) < _NOTHING * (1.0 + np.abs(rate))[:, None] / (1.0 + np.abs(first))] = 0.0
+    c0 = rest - J @ first
+    c0[np.abs(c0) < _NOTHING * (1.0 + np.abs(rate))] = 0.0
+    for _ in range(_TRIALS):
+        w = draw()
+        other = {name: jnp.asarray(p[name] * rng.uniform(0.7, 1.4)) for name in varying}
+        rest, rate = map(np.array, both(w, {**p, **other}))
+        off = np.abs(rest - J @ w - c0) > _EXACT * (1.0 + np.abs(rate))
+        if off.any():
+            name = x_names[rows[int(np.argmax(off))]]
+            raise SettingError(
+                f"the rate of {name!r} is not linear without the terms: a product or function is missing among them"
+            )
+    return J[:, :n], J[:, n:], c0
+
+
+def _numbers(system: System, p: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by scalar names: the System's own values, or those of p."""
+    found: dict[str, Any] = {}
+    for parameter in system.parameters:
+        values = jnp.ravel(p[parameter.name]) if parameter.name in p else parameter.values
+        found |= {name: values[k] for k, name in enumerate(parameter.quantities)}
+    return found
