@@ -1,0 +1,253 @@
+"""The Kalman filter, smoother, likelihood and forecast of a dynamic linear model (seed 002, sections 3.2 and 3.3.1).
+
+    a_t = G_t m_{t-1}      R_t = G_t C_{t-1} G_t' + W_t            what row t is expected to find
+    f_t = F_t a_t          Q_t = F_t R_t F_t' + V_t
+    m_t = a_t + K_t (Y_t - f_t)      K_t = R_t F_t' Q_t^-1         what is known after it
+    C_t = (I - K_t F_t) R_t (I - K_t F_t)' + K_t V_t K_t'
+
+    l = -1/2 sum_t (log |Q_t| + (Y_t - f_t)' Q_t^-1 (Y_t - f_t) + m_t log 2 pi)                              (3.6)
+
+with m_t the number of measurements of row t; the seed and R's dlm leave out the last term, which depends on no parameter.
+
+The filter works on covariances rather than on their roots, which are smooth in the model's entries where a root is not (a
+variance of 0, a singular W): gradients and Hessians of the likelihood are exact there too. C_t is in Joseph's form, which does
+not become negative by rounding, also after C0 = 1e7. The smoother works on roots:
+
+    s_t = m_t + J_t (s_{t+1} - a_{t+1})               J_t = C_t G_{t+1}' R_{t+1}^-1
+    S_t = D_t + J_t S_{t+1} J_t'                      D_t = C_t - J_t R_{t+1} J_t'
+
+where [r, 0; J r, d] is the triangular factor of [G c, w; c, 0], the small letters being roots (P. Park, T. Kailath, New
+square-root smoothing algorithms, IEEE Trans. Automatic Control 41, 1996). It keeps its digits where smoothers on covariances
+lose them: after C0 = 1e7, and where R becomes singular, as without measurement noise. A direction in which Q_t is singular is
+exactly predicted; a measurement that says otherwise makes the likelihood zero.
+
+A cell of y that is NaN is a missing measurement. All functions are pure, and go through `jit`, `vmap` and `grad`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Final, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from rotorid.errors import SettingError
+from rotorid.models.dlm import Dlm, Numbers
+from rotorid.numerics.semidefinite import divide, eliminate, reciprocals, root, triangle
+
+_AGREES: Final = 1e-6
+"""How far a measurement that is exactly predicted may be off, relative to its own size."""
+
+
+class Filtered(NamedTuple):
+    """What the filter found, row by row. a, R: predicted state. f, Q: predicted measurement. m, C: state after the row.
+
+    standardised: innovations divided by their Cholesky factor, independent and of variance 1 where the model is right; NaN
+    where nothing was measured. log_likelihood: of each row, given those before.
+    """
+
+    a: Float[Array, "n p"]
+    R: Float[Array, "n p p"]
+    f: Float[Array, "n m"]
+    Q: Float[Array, "n m m"]
+    m: Float[Array, "n p"]
+    C: Float[Array, "n p p"]
+    standardised: Float[Array, "n m"]
+    log_likelihood: Float[Array, " n"]
+
+
+class Smoothed(NamedTuple):
+    """The states given all rows. s, S: mean and covariance."""
+
+    s: Float[Array, "n p"]
+    S: Float[Array, "n p p"]
+
+
+class Forecast(NamedTuple):
+    """Rows to come. a, R: their states. f, Q: their measurements."""
+
+    a: Float[Array, "h p"]
+    R: Float[Array, "h p p"]
+    f: Float[Array, "h m"]
+    Q: Float[Array, "h m m"]
+
+
+def dlm_filter(model: Dlm, y: Numbers) -> Filtered:
+    """The states of a DLM given the rows so far. y: n rows of m measurements (n numbers where m is 1); NaN is missing.
+
+    Raises SettingError where the shapes of y and the model do not go together.
+    """
+    return _filter(model, *_measured(model, y))
+
+
+@jax.jit
+def _filter(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -> Filtered:
+    def step(carry, row):
+        F, V, G, W, value, mask = row
+        a, R = _predict(*carry, G, W)
+        m, C, standardised, density = _update(a, R, F, V, value, mask)
+        z = jnp.where(mask, standardised, jnp.nan)
+        return (m, C), Filtered(a, R, F @ a, _symmetric(F @ R @ F.T + V), m, C, z, density)
+
+    start = (model.m0, model.C0)
+    return jax.lax.scan(step, start, (*_rows(model, len(values)), values, seen))[1]
+
+
+def dlm_log_likelihood(model: Dlm, y: Numbers) -> Float[Array, ""]:
+    """The logarithm of the density of y under the model, eq. 3.6 with its constant."""
+    return _log_likelihood(model, *_measured(model, y))
+
+
+@jax.jit
+def _log_likelihood(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -> Float[Array, ""]:
+    def step(carry, row):
+        m, C, total = carry
+        F, V, G, W, value, mask = row
+        a, R = _predict(m, C, G, W)
+        m, C, _, density = _update(a, R, F, V, value, mask)
+        return (m, C, total + density), None
+
+    start = (model.m0, model.C0, jnp.zeros((), values.dtype))
+    return jax.lax.scan(step, start, (*_rows(model, len(values)), values, seen))[0][2]
+
+
+def dlm_smooth(model: Dlm, y: Numbers) -> Smoothed:
+    """The states of a DLM given all rows, those before and after. Raises SettingError as `dlm_filter` does."""
+    return _smooth(model, *_measured(model, y))
+
+
+@jax.jit
+def _smooth(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -> Smoothed:
+    F, V, G, W = _rows(model, len(values), roots=True)
+    p = model.m0.shape[0]
+
+    def forth(carry, row):
+        m, C = carry
+        F, V, G, W, value, mask = row
+        a = G @ m
+        both = triangle(jnp.block([[G @ C, W], [C, jnp.zeros_like(C)]]))
+        R, across, left = both[:p, :p], both[p:, :p], both[p:, p:]
+        F, V = jnp.where(mask[:, None], F, 0.0), jnp.where(mask[:, None], V, 0.0)
+        all_ = triangle(jnp.block([[F @ R, V], [R, jnp.zeros((p, V.shape[1]), V.dtype)]]))
+        size = len(mask)
+        K = divide(all_[size:, :size], all_[:size, :size])
+        m, C = a + K @ jnp.where(mask, value - F @ a, 0.0), all_[size:, size:]
+        return (m, C), (a, m, C, divide(across, R), left)
+
+    start = (model.m0, root(model.C0))
+    _, (a, m, C, J, left) = jax.lax.scan(forth, start, (F, V, G, W, values, seen))
+
+    def back(carry, row):
+        s, S = carry
+        m, a, J, left = row
+        s, S = m + J @ (s - a), triangle(jnp.concatenate([left, J @ S], axis=1))
+        return (s, S), (s, S)
+
+    last = m[-1], C[-1]
+    _, (s, S) = jax.lax.scan(back, last, (m[:-1], a[1:], J[1:], left[1:]), reverse=True)
+    s, S = (jnp.concatenate([x, end[None]]) for x, end in zip((s, S), last, strict=True))
+    return Smoothed(s, S @ jnp.swapaxes(S, 1, 2))
+
+
+@partial(jax.jit, static_argnames="steps")
+def dlm_forecast(model: Dlm, m: Float[Array, " p"], C: Float[Array, "p p"], steps: int) -> Forecast:
+    """The next rows, from the state m, C after the last one: `found.m[-1], found.C[-1]`.
+
+    model: where its matrices change, they must be those of the rows to come, `steps` of them.
+    """
+
+    def step(carry, row):
+        F, V, G, W = row
+        a, R = _predict(*carry, G, W)
+        return (a, R), (a, R, F @ a, _symmetric(F @ R @ F.T + V))
+
+    return Forecast(*jax.lax.scan(step, (m, C), _rows(model, steps))[1])
+
+
+@partial(jax.jit, static_argnames="n")
+def dlm_simulate(model: Dlm, n: int, key: PRNGKeyArray) -> tuple[Float[Array, "n p"], Float[Array, "n m"]]:
+    """States and measurements drawn from the model, n rows."""
+    p, m = model.m0.shape[0], model.outputs
+    first, *later = jax.random.split(key, 3)
+    theta = model.m0 + root(model.C0) @ jax.random.normal(first, (p,))
+    drives, noises = jax.random.normal(later[0], (n, p)), jax.random.normal(later[1], (n, m))
+
+    def step(theta, row):
+        F, V, G, W, w, v = row
+        theta = G @ theta + root(W) @ w
+        return theta, (theta, F @ theta + root(V) @ v)
+
+    return jax.lax.scan(step, theta, (*_rows(model, n), drives, noises))[1]
+
+
+def _measured(model: Dlm, y: Numbers) -> tuple[Float[Array, "n m"], Bool[Array, "n m"]]:
+    """Measurements, 0 where there is none, and where there is one."""
+    values = jnp.asarray(y, model.m0.dtype)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or values.shape[1] != model.outputs:
+        raise SettingError(
+            f"y is {' x '.join(map(str, values.shape))}; this model measures {model.outputs} a row, so it must be rows x "
+            f"{model.outputs}"
+        )
+    seen = ~jnp.isnan(values)
+    return jnp.where(seen, values, 0.0), seen
+
+
+def _rows(model: Dlm, n: int, *, roots: bool = False) -> tuple[Float[Array, "n _ _"], ...]:
+    """F, V, G and W of every row; roots: those of V and W in their place."""
+    if model.length not in (None, n):
+        raise SettingError(
+            f"the model's matrices change over {model.length} rows of time, and there are {n} of data"
+        )
+    found = []
+    for name in ("F", "V", "G", "W"):
+        matrix = getattr(model, name)
+        if roots and name in ("V", "W"):
+            matrix = jax.vmap(root)(matrix) if matrix.ndim == 3 else root(matrix)
+        found.append(matrix if matrix.ndim == 3 else jnp.broadcast_to(matrix, (n, *matrix.shape)))
+    return tuple(found)
+
+
+def _predict(
+    m: Float[Array, " p"], C: Float[Array, "p p"], G: Float[Array, "p p"], W: Float[Array, "p p"]
+) -> tuple[Float[Array, " p"], Float[Array, "p p"]]:
+    return G @ m, _symmetric(G @ C @ G.T + W)
+
+
+def _update(
+    a: Float[Array, " p"],
+    R: Float[Array, "p p"],
+    F: Float[Array, "m p"],
+    V: Float[Array, "m m"],
+    value: Float[Array, " m"],
+    mask: Bool[Array, " m"],
+) -> tuple[Float[Array, " p"], Float[Array, "p p"], Float[Array, " m"], Float[Array, ""]]:
+    """State after a row, its standardised innovation, and the logarithm of its density.
+
+    What was not measured has a row of zeros in F and a noise of its own, so that it says nothing.
+    """
+    size, p = F.shape
+    F = jnp.where(mask[:, None], F, 0.0)
+    V = jnp.where(mask[:, None] & mask, V, 0.0) + jnp.diag(jnp.where(mask, 0.0, 1.0).astype(V.dtype))
+    e = jnp.where(mask, value - F @ a, 0.0)
+    sees = F @ R
+    Q = _symmetric(sees @ F.T + V)
+    pivots, used, columns = eliminate(Q, jnp.concatenate([e[:, None], jnp.eye(size, dtype=Q.dtype)], axis=1))
+    left, lower = columns[:, 0], columns[:, 1:]  # L^-1 e and L^-1 of Q = L D L'
+    weights = reciprocals(pivots, used)
+    K = sees.T @ (lower.T @ (weights[:, None] * lower))
+    keeps = jnp.eye(p, dtype=R.dtype) - K @ F
+    C = _symmetric(keeps @ R @ keeps.T + K @ V @ K.T)
+    contradicts = ~used & (jnp.abs(left) > _AGREES * (jnp.abs(value) + jnp.abs(F @ a)))
+    logs = jnp.log(jnp.where(used, pivots, 1.0)) + jnp.where(mask & used, math.log(2.0 * math.pi), 0.0)
+    total = -0.5 * jnp.sum(logs + weights * left * left)
+    total = jnp.where(jnp.any(contradicts), -jnp.inf, total)
+    standardised = left * used / jnp.sqrt(jnp.where(used, pivots, 1.0))
+    return a + K @ e, C, standardised, total
+
+
+def _symmetric(A: Float[Array, "k k"]) -> Float[Array, "k k"]:
+    return 0.5 * (A + A.T)

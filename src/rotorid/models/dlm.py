@@ -1,0 +1,234 @@
+"""Dynamic linear models: linear and Gaussian, in discrete time (seed 002, section 3.2, eqs. 3.2-3.4).
+
+    theta_0 ~ N(m0, C0)
+    Y_t     = F_t theta_t + v_t,          v_t ~ N(0, V_t)
+    theta_t = G_t theta_{t-1} + w_t,      w_t ~ N(0, W_t)          t = 1 ... n
+
+The names are those of the seed and of R's package dlm (G. Petris, S. Petrone, P. Campagnoli, Dynamic Linear Models with R,
+Springer 2009), which writes FF for F and GG for G. The first measurement comes one step after theta_0. In place of R's JFF, JV,
+JGG, JW and X, a matrix that changes has a leading axis of time, one entry a row of data.
+
+    dlm(m0=0, C0=10, F=1, V=1.4, G=1, W=0.2)       # eqs. 4.1-4.3 of the seed, R's dlm(m0, C0, FF, V, GG, W)
+    trend(2) + seasonal(12)                        # R's dlmModPoly(2) + dlmModSeas(12); see `models.dlm_terms`
+
+A Dlm is a pytree of its six matrices: it goes through `jit`, `vmap` and `grad`, and may be made inside of them. Shapes are
+always checked, values (finite, symmetric, no negative variance) where they are known.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from rotorid.errors import SettingError
+
+Numbers: TypeAlias = float | int | list | tuple | np.ndarray | jax.Array
+"""A number, or numbers in lists or arrays."""
+
+_ASYMMETRY: Final = 1e-8
+"""Relative: what a matrix may differ from its transpose, and how far below 0 its least eigenvalue may lie."""
+
+
+class Dlm(eqx.Module):
+    """A dynamic linear model. Make one by `dlm` or from terms; those check what they are given.
+
+    p states, m outputs. F, V, G and W may each have a leading axis of time. states: a name for each state.
+    """
+
+    m0: Float[Array, " p"]
+    C0: Float[Array, "p p"]
+    F: Float[Array, "*f m p"]
+    V: Float[Array, "*v m m"]
+    G: Float[Array, "*g p p"]
+    W: Float[Array, "*w p p"]
+    states: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers are measured at a time."""
+        return self.F.shape[-2]
+
+    @property
+    def length(self) -> int | None:
+        """Rows of data that the matrices that change are for; None where none does."""
+        lengths = [matrix.shape[0] for matrix in (self.F, self.V, self.G, self.W) if matrix.ndim == 3]
+        return lengths[0] if lengths else None
+
+    def __add__(self, other: Dlm) -> Dlm:
+        """The model whose output is the sum of both, each with its own states: R's `+` of two dlm.
+
+        States one after another; V is the sum of both. Raises SettingError where the outputs or the lengths differ.
+        """
+        if self.outputs != other.outputs:
+            raise SettingError(
+                f"models of {self.outputs} and {other.outputs} outputs cannot be added; `beside` puts them next to each other"
+            )
+        lengths = _common_length(self, other)
+        return Dlm(
+            jnp.concatenate([self.m0, other.m0]),
+            _blocks(self.C0, other.C0),
+            jnp.concatenate(_as_long(self.F, other.F, lengths), axis=-1),
+            self.V + other.V,
+            _blocks(*_as_long(self.G, other.G, lengths)),
+            _blocks(*_as_long(self.W, other.W, lengths)),
+            _unique(self.states + other.states),
+        )
+
+
+def beside(first: Dlm, second: Dlm) -> Dlm:
+    """Two models at the same time, independent of each other: outputs of the first, then of the second. R's `%+%`.
+
+    Raises SettingError where matrices that change are of different lengths.
+    """
+    lengths = _common_length(first, second)
+    return Dlm(
+        jnp.concatenate([first.m0, second.m0]),
+        _blocks(first.C0, second.C0),
+        _blocks(*_as_long(first.F, second.F, lengths)),
+        _blocks(*_as_long(first.V, second.V, lengths)),
+        _blocks(*_as_long(first.G, second.G, lengths)),
+        _blocks(*_as_long(first.W, second.W, lengths)),
+        _unique(first.states + second.states),
+    )
+
+
+def dlm(
+    m0: Numbers,
+    C0: Numbers,
+    F: Numbers,
+    V: Numbers,
+    G: Numbers,
+    W: Numbers,
+    states: tuple[str, ...] | None = None,
+) -> Dlm:
+    """A dynamic linear model from its matrices: R's dlm(m0, C0, FF, V, GG, W).
+
+    m0: p numbers, the mean of theta_0. C0 (p x p): its covariance. F (m x p), V (m x m), G (p x p), W (p x p): with a leading
+    axis of time where they change. A number stands for a 1 x 1 matrix, a row of p numbers for an F of one output. states:
+    names of the p states; theta_1 ... by default.
+
+    Raises SettingError where a shape is wrong, a number is not finite, or C0, V or W is no covariance.
+    """
+    mean = jnp.atleast_1d(_array("m0", m0))
+    if mean.ndim != 1 or mean.shape[0] == 0:
+        raise SettingError(f"m0 is {_shape(mean)}; it must be one row of numbers, one a state")
+    p = mean.shape[0]
+    sees = _array("F", F)
+    if sees.ndim < 2:
+        sees = sees.reshape(1, -1)
+    m = sees.shape[-2]
+    if sees.ndim > 3 or sees.shape[-1] != p or m == 0:
+        raise SettingError(
+            f"F is {_shape(sees)}; with {_count(p, 'state')} in m0 it must be outputs x {p}, or times x outputs x {p}"
+        )
+    covariance = _square("C0", C0, p, "state", varying=False)
+    noise = _square("V", V, m, "output")
+    moves = _square("G", G, p, "state")
+    drives = _square("W", W, p, "state")
+    for name, matrix in (("C0", covariance), ("V", noise), ("W", drives)):
+        _check_covariance(name, matrix)
+    lengths = {
+        n: x.shape[0] for n, x in {"F": sees, "V": noise, "G": moves, "W": drives}.items() if x.ndim == 3
+    }
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise SettingError(f"matrices that change must have as many rows of time as each other; here {told}")
+    names = states if states is not None else tuple(f"theta_{i + 1}" for i in range(p))
+    if len(names) != p:
+        raise SettingError(f"{_count(len(names), 'name')} for {_count(p, 'state')}; give one a state")
+    return Dlm(mean, covariance, sees, noise, moves, drives, tuple(names))
+
+
+def _array(name: str, value: Numbers) -> Float[Array, " ..."]:
+    try:
+        array = jnp.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} must be numbers in rows of equal length, not {value!r}") from None
+    if _known(array) and not bool(jnp.isfinite(array).all()):
+        raise SettingError(
+            f"{name} holds a number that is not finite; take what is unknown for data, not for a model"
+        )
+    return array
+
+
+def _square(
+    name: str, value: Numbers, size: int, of: str, *, varying: bool = True
+) -> Float[Array, "*times size size"]:
+    array = _array(name, value)
+    if array.ndim == 0 and size == 1:
+        array = array.reshape(1, 1)
+    if array.shape[-2:] != (size, size) or array.ndim > (3 if varying else 2):
+        also = f", or times x {size} x {size}" if varying else ""
+        raise SettingError(
+            f"{name} is {_shape(array)}; with {_count(size, of)} it must be {size} x {size}{also}"
+        )
+    return array
+
+
+def _check_covariance(name: str, matrix: Float[Array, " ..."]) -> None:
+    if not _known(matrix) or matrix.size == 0:
+        return
+    C = np.asarray(matrix)
+    scale = np.max(np.abs(C), initial=0.0)
+    if np.max(np.abs(C - np.swapaxes(C, -1, -2))) > _ASYMMETRY * scale:
+        raise SettingError(f"{name} is not symmetric, so it is no covariance; give ({name} + {name}') / 2")
+    least = float(np.linalg.eigvalsh(C).min())
+    if least < -_ASYMMETRY * scale:
+        raise SettingError(
+            f"{name} is not positive semidefinite (least eigenvalue {least:.3g}), so it is no covariance"
+        )
+
+
+def _known(array: Array) -> bool:
+    return not isinstance(array, jax.core.Tracer)
+
+
+def _shape(array: Array) -> str:
+    return " x ".join(map(str, array.shape)) if array.ndim else "one number"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _common_length(first: Dlm, second: Dlm) -> int | None:
+    lengths = [n for n in (first.length, second.length) if n is not None]
+    if len(set(lengths)) > 1:
+        raise SettingError(
+            f"models that change over {lengths[0]} and {lengths[1]} rows of time do not go together"
+        )
+    return lengths[0] if lengths else None
+
+
+def _as_long(
+    a: Float[Array, " ..."], b: Float[Array, " ..."], length: int | None
+) -> tuple[Float[Array, " ..."], Float[Array, " ..."]]:
+    """Both as they are, or both with an axis of time."""
+    if a.ndim == b.ndim or length is None:
+        return a, b
+    a, b = (x if x.ndim == 3 else jnp.broadcast_to(x, (length, *x.shape)) for x in (a, b))
+    return a, b
+
+
+def _blocks(a: Float[Array, " ..."], b: Float[Array, " ..."]) -> Float[Array, " ..."]:
+    """a and b on the diagonal."""
+    (ra, ca), (rb, cb), times = a.shape[-2:], b.shape[-2:], a.shape[:-2]
+    upper = jnp.concatenate([a, jnp.zeros((*times, ra, cb), a.dtype)], axis=-1)
+    lower = jnp.concatenate([jnp.zeros((*times, rb, ca), b.dtype), b], axis=-1)
+    return jnp.concatenate([upper, lower], axis=-2)
+
+
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names with a number after what stood before: level, level_2."""
+    found: list[str] = []
+    for name in names:
+        number, new = 2, name
+        while new in found:
+            new, number = f"{name}_{number}", number + 1
+        found.append(new)
+    return tuple(found)

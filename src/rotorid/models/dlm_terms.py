@@ -1,0 +1,205 @@
+"""Terms of dynamic linear models, to be added with `+`, as users of R's package dlm know them.
+
+    here                              R's dlm                            states
+    trend(order)                      dlmModPoly(order)                  level, slope, curvature, ...
+    seasonal(frequency)               dlmModSeas(frequency)              season_1 ... season_{frequency-1}
+    trigonometric(period, harmonics)  dlmModTrig(s, q), dlmModTrig(tau)  cosine_k, sine_k of each harmonic k
+    regression(X)                     dlmModReg(X)                       intercept, coefficient_1, ...
+    arma(ar, ma, sigma2)              dlmModARMA(ar, ma, sigma2)         arma_1 ... arma_r
+
+Arguments have R's names and defaults: dV, the variance of the measurement noise; dW, the variances of the states' own noise
+(the diagonal of W); m0 and C0, the mean (0) and the covariance (1e7 on the diagonal) of the states before the first row. C0 =
+1e7 says "nothing is known" for data of the order of 1; scale it with the square of yours. As in R, the V of a sum is the sum of
+the terms' dV: give it in one of them, and 0 in the others.
+
+Reference: G. Petris, S. Petrone, P. Campagnoli, Dynamic Linear Models with R, Springer 2009, chapter 3.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rotorid.errors import SettingError
+from rotorid.models.dlm import Dlm, Numbers, dlm
+
+DIFFUSE: Final = 1e7
+"""The variance by which R's dlm says that nothing is known of a state."""
+
+_ORDERS: Final = ("level", "slope", "curvature")
+
+
+def trend(
+    order: int = 2,
+    dV: Numbers = 1.0,
+    dW: Numbers | None = None,
+    m0: Numbers | None = None,
+    C0: Numbers | None = None,
+) -> Dlm:
+    """A polynomial trend: order 1 is a random walk plus noise, 2 the local linear trend. R's dlmModPoly.
+
+    dW: `order` variances; by default 0 but for the last, 1.
+    """
+    order = _whole("order", order, 1)
+    names = tuple(_ORDERS[k] if k < len(_ORDERS) else f"derivative_{k}" for k in range(order))
+    F = jnp.zeros((1, order)).at[0, 0].set(1.0)
+    G = jnp.eye(order) + jnp.eye(order, k=1)
+    W = _diagonal("dW", [0.0] * (order - 1) + [1.0] if dW is None else dW, order)
+    return _term(F, dV, G, W, m0, C0, names)
+
+
+def seasonal(
+    frequency: int,
+    dV: Numbers = 1.0,
+    dW: Numbers | None = None,
+    m0: Numbers | None = None,
+    C0: Numbers | None = None,
+) -> Dlm:
+    """Seasons that repeat after `frequency` rows and sum to 0, in the dummy form. R's dlmModSeas.
+
+    dW: frequency - 1 variances; by default 1 of the first and 0 of the others.
+    """
+    frequency = _whole("frequency", frequency, 2)
+    p = frequency - 1
+    F = jnp.zeros((1, p)).at[0, 0].set(1.0)
+    G = jnp.eye(p, k=-1).at[0].set(-1.0)
+    W = _diagonal("dW", [1.0] + [0.0] * (p - 1) if dW is None else dW, p)
+    return _term(F, dV, G, W, m0, C0, tuple(f"season_{k + 1}" for k in range(p)))
+
+
+def trigonometric(
+    period: float | int,
+    harmonics: int | None = None,
+    dV: Numbers = 1.0,
+    dW: Numbers = 0.0,
+    m0: Numbers | None = None,
+    C0: Numbers | None = None,
+) -> Dlm:
+    """Seasons as a sum of harmonics of the period, in rows. R's dlmModTrig.
+
+    harmonics: how many; by default all of a whole period (then it says what the dummy form says), one of another. The
+    harmonic of half an even period has one state, the others two. dW: one variance for all states, or one each.
+    """
+    if not period > 1.0 or not math.isfinite(period):
+        raise SettingError(f"the period of a trigonometric term must be more than 1 row, not {period!r}")
+    whole = float(period).is_integer()
+    most = int(period) // 2 if whole else math.ceil(period / 2.0) - 1
+    count = _whole("harmonics", (most if whole else 1) if harmonics is None else harmonics, 1)
+    if count > max(most, 1):
+        raise SettingError(f"a period of {period:g} rows has {max(most, 1)} harmonics, not {count}")
+    blocks, sees, names = [], [], []
+    for k in range(1, count + 1):
+        if 2 * k == period:
+            blocks.append(-jnp.eye(1))
+            sees += [1.0]
+            names += [f"cosine_{k}"]
+            continue
+        c, s = math.cos(2.0 * math.pi * k / period), math.sin(2.0 * math.pi * k / period)
+        blocks.append(jnp.array([[c, s], [-s, c]]))
+        sees += [1.0, 0.0]
+        names += [f"cosine_{k}", f"sine_{k}"]
+    p, start = len(sees), 0
+    G = jnp.zeros((p, p))
+    for block in blocks:
+        stop = start + block.shape[0]
+        G = G.at[start:stop, start:stop].set(block)
+        start = stop
+    W = _diagonal("dW", jnp.full(p, dW) if jnp.ndim(jnp.asarray(dW)) == 0 else dW, p)
+    return _term(jnp.array([sees]), dV, G, W, m0, C0, tuple(names))
+
+
+def regression(
+    X: Numbers,
+    intercept: bool = True,
+    dV: Numbers = 1.0,
+    dW: Numbers | None = None,
+    m0: Numbers | None = None,
+    C0: Numbers | None = None,
+    names: tuple[str, ...] | None = None,
+) -> Dlm:
+    """A regression whose coefficients are states, constant unless dW lets them change. R's dlmModReg.
+
+    X: n rows of k regressors, or n numbers of one. intercept: R's addInt. dW: a variance a coefficient, 0 by default. names: of
+    the regressors. Raises SettingError where X has an empty cell: a regressor must be known in every row.
+    """
+    columns = jnp.asarray(X, dtype=float)
+    columns = columns[:, None] if columns.ndim == 1 else columns
+    if columns.ndim != 2 or 0 in columns.shape:
+        raise SettingError("X must be a table, one row a time and one column a regressor")
+    if not isinstance(columns, jax.core.Tracer) and not bool(jnp.isfinite(columns).all()):
+        raise SettingError(
+            "X has an empty cell or a number that is not finite; a regressor must be known in every row"
+        )
+    k = columns.shape[1]
+    names = names if names is not None else tuple(f"coefficient_{i + 1}" for i in range(k))
+    if len(names) != k:
+        raise SettingError(f"{len(names)} names for {k} regressors; give one a column of X")
+    if intercept:
+        columns = jnp.concatenate([jnp.ones((columns.shape[0], 1)), columns], axis=1)
+        names = ("intercept", *names)
+    p = columns.shape[1]
+    W = _diagonal("dW", [0.0] * p if dW is None else dW, p)
+    return _term(columns[:, None, :], dV, jnp.eye(p), W, m0, C0, names)
+
+
+def arma(
+    ar: Numbers = (),
+    ma: Numbers = (),
+    sigma2: Numbers = 1.0,
+    dV: Numbers = 0.0,
+    m0: Numbers | None = None,
+    C0: Numbers | None = None,
+    *,
+    stationary: bool = False,
+) -> Dlm:
+    """An ARMA process x_t = sum ar_j x_{t-j} + e_t + sum ma_j e_{t-j}, e of variance sigma2. R's dlmModARMA.
+
+    r = max(len(ar), len(ma) + 1) states, the first of them x. stationary: start from the covariance that the process has in the
+    long run (the roots of ar must be stable) in place of C0.
+    """
+    phi, psi = (jnp.atleast_1d(jnp.asarray(v, dtype=float)) for v in (ar, ma))
+    if phi.ndim != 1 or psi.ndim != 1:
+        raise SettingError("ar and ma must be rows of coefficients")
+    r = max(phi.shape[0], psi.shape[0] + 1)
+    G = jnp.eye(r, k=1).at[: phi.shape[0], 0].set(phi)
+    R = jnp.concatenate([jnp.ones(1), psi, jnp.zeros(r - 1 - psi.shape[0])])
+    W = jnp.asarray(sigma2, dtype=float) * jnp.outer(R, R)
+    F = jnp.zeros((1, r)).at[0, 0].set(1.0)
+    if stationary:
+        C0 = jnp.linalg.solve(jnp.eye(r * r) - jnp.kron(G, G), W.ravel()).reshape(r, r)
+        C0 = 0.5 * (C0 + C0.T)
+    return _term(F, dV, G, W, m0, C0, tuple(f"arma_{k + 1}" for k in range(r)))
+
+
+def _term(
+    F: Float[Array, " ..."],
+    V: Numbers,
+    G: Float[Array, " ..."],
+    W: Float[Array, " ..."],
+    m0: Numbers | None,
+    C0: Numbers | None,
+    names: tuple[str, ...],
+) -> Dlm:
+    p = F.shape[-1]
+    mean = jnp.zeros(p) if m0 is None else m0
+    covariance = DIFFUSE * jnp.eye(p) if C0 is None else jnp.asarray(C0, dtype=float)
+    if jnp.ndim(covariance) == 0:
+        covariance = covariance * jnp.eye(p)
+    return dlm(mean, covariance, F, V, G, W, names)
+
+
+def _diagonal(name: str, variances: Numbers, p: int) -> Float[Array, "p p"]:
+    values = jnp.atleast_1d(jnp.asarray(variances, dtype=float))
+    if values.shape != (p,):
+        raise SettingError(f"{name} has {values.size} variances; this term has {p} states and wants one each")
+    return jnp.diag(values)
+
+
+def _whole(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or int(value) != value or value < least:
+        raise SettingError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return int(value)

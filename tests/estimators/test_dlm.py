@@ -1,0 +1,260 @@
+"""Filter, smoother and likelihood of dynamic linear models: against statsmodels, the joint normal density, and their laws."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
+
+from rotorid.errors import SettingError
+from rotorid.estimators.dlm import (
+    Filtered,
+    Smoothed,
+    dlm_filter,
+    dlm_forecast,
+    dlm_log_likelihood,
+    dlm_simulate,
+    dlm_smooth,
+)
+from rotorid.models.dlm import Dlm, beside, dlm
+from rotorid.models.dlm_terms import arma, regression, seasonal, trend
+
+ROWS = 60
+RNG = np.random.default_rng(7)
+COUPLED = RNG.normal(size=(3, 3))
+
+
+def models() -> dict[str, Dlm]:
+    X = np.random.default_rng(1).normal(size=(ROWS, 2))
+    return {
+        "local level": trend(1, dV=1.5, dW=[0.1]),
+        "local linear trend": trend(2, dV=1.5, dW=[0.1, 0.01], C0=1e4),
+        "seasonal": trend(1, dV=1.0, dW=[0.1], C0=1e3) + seasonal(4, dV=0.0, dW=[0.05, 0, 0], C0=1e3),
+        "regression": trend(1, dV=1.0, C0=1e4) + regression(X, False, dV=0.0, dW=[0.1, 0.0], C0=1e4),
+        "multivariate": dlm(
+            [1.0, 0.0, -1.0],
+            10.0 * np.eye(3),
+            RNG.normal(size=(2, 3)),
+            [[1.0, 0.3], [0.3, 0.5]],
+            0.4 * COUPLED,
+            COUPLED @ COUPLED.T,
+        ),
+        "no measurement noise": arma([0.7, 0.1], [0.4], 1.3, stationary=True),
+    }
+
+
+def data(model: Dlm, *, gaps: bool) -> np.ndarray:
+    y = np.array(dlm_simulate(model, ROWS, jax.random.key(3))[1])
+    if gaps:
+        y[10:14] = np.nan
+        y[30, 0] = np.nan
+        y[-1, -1] = np.nan
+    return y
+
+
+def peer(model: Dlm, y: np.ndarray):
+    """statsmodels on the same model; its first state is ours one step after m0, C0."""
+    p, m = model.m0.shape[0], model.outputs
+    found = KalmanSmoother(k_endog=m, k_states=p, k_posdef=p)
+    found.bind(np.asfortranarray(y.T.copy()))
+    for name, matrix in {
+        "design": model.F,
+        "obs_cov": model.V,
+        "transition": model.G,
+        "state_cov": model.W,
+        "selection": jnp.eye(p),
+    }.items():
+        found[name] = np.array(matrix) if matrix.ndim == 2 else np.moveaxis(np.array(matrix), 0, -1)
+    found.initialize_known(np.array(model.G @ model.m0), np.array(model.G @ model.C0 @ model.G.T + model.W))
+    return found.smooth()
+
+
+@jax.jit
+def both(model: Dlm, y: jax.Array) -> tuple[Filtered, Smoothed]:
+    return dlm_filter(model, y), dlm_smooth(model, y)
+
+
+@pytest.mark.parametrize("name", list(models()))
+@pytest.mark.parametrize("gaps", [False, True], ids=["whole", "gaps"])
+def test_as_statsmodels(name: str, gaps: bool) -> None:
+    model = models()[name]
+    y = data(model, gaps=gaps)
+    theirs, (filtered, smoothed) = peer(model, y), both(model, jnp.asarray(y))
+    assert float(jnp.sum(filtered.log_likelihood)) == pytest.approx(theirs.llf, rel=1e-8)
+    for ours, other in (
+        (filtered.a, theirs.predicted_state[:, :-1]),
+        (filtered.R, theirs.predicted_state_cov[..., :-1]),
+        (filtered.m, theirs.filtered_state),
+        (filtered.C, theirs.filtered_state_cov),
+        (smoothed.s, theirs.smoothed_state),
+        (smoothed.S, theirs.smoothed_state_cov),
+    ):
+        other = np.moveaxis(other, -1, 0)
+        np.testing.assert_allclose(ours, other, rtol=1e-8, atol=1e-8 * np.abs(other).max())
+
+
+def joint(model: Dlm, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and covariance of all states and of all measurements, written out from the definition."""
+    p, m = model.m0.shape[0], model.outputs
+    F, V, G, W = (np.broadcast_to(x, (n, *x.shape[-2:])) for x in (model.F, model.V, model.G, model.W))
+    power = [np.eye(p)]
+    for t in range(n):
+        power.append(G[t] @ power[-1])
+    inputs = np.zeros((n * p, (n + 1) * p))
+    for t in range(n):
+        inputs[t * p : (t + 1) * p, :p] = power[t + 1]
+        moved = np.eye(p)
+        for k in range(t, -1, -1):
+            inputs[t * p : (t + 1) * p, (k + 1) * p : (k + 2) * p] = moved
+            moved = moved @ G[k]
+    noise = np.zeros(((n + 1) * p,) * 2)
+    noise[:p, :p] = model.C0
+    sees, errors = np.zeros((n * m, n * p)), np.zeros((n * m, n * m))
+    for t in range(n):
+        noise[(t + 1) * p : (t + 2) * p, (t + 1) * p : (t + 2) * p] = W[t]
+        sees[t * m : (t + 1) * m, t * p : (t + 1) * p] = F[t]
+        errors[t * m : (t + 1) * m, t * m : (t + 1) * m] = V[t]
+    mean = inputs[:, :p] @ np.asarray(model.m0)
+    return mean, inputs @ noise @ inputs.T, sees, errors
+
+
+@pytest.mark.parametrize("singular", [False, True], ids=["regular", "singular"])
+def test_as_the_joint_normal_density_says(singular: bool) -> None:
+    """All matrices change; singular: G, W and V are, and a cell is missing."""
+    n, p, m = 6, 3, 2
+    rng = np.random.default_rng(5)
+    roots = {k: rng.normal(size=(n, d, 1 if singular else d)) for k, d in (("V", m), ("W", p))}
+    V, W = (r @ np.swapaxes(r, 1, 2) for r in (roots["V"], roots["W"]))
+    G = rng.normal(size=(n, p, p)) * ([[1.0], [1.0], [0.0]] if singular else 1.0)
+    model = dlm(rng.normal(size=p), np.eye(p), rng.normal(size=(n, m, p)), V, G, W)
+    mean, P, sees, errors = joint(model, n)
+    y = sees @ mean + np.linalg.cholesky(sees @ P @ sees.T + errors) @ rng.normal(size=n * m)
+    seen = np.ones(n * m, bool)
+    seen[[3, 6, 7]] = not singular
+    H = sees[seen]
+    Q = H @ P @ H.T + errors[np.ix_(seen, seen)]
+    e = y[seen] - H @ mean
+    _, logdet = np.linalg.slogdet(Q)
+    density = -0.5 * (logdet + e @ np.linalg.solve(Q, e) + len(e) * np.log(2 * np.pi))
+    K = P @ H.T @ np.linalg.inv(Q)
+    smoothed = dlm_smooth(model, np.where(seen, y, np.nan).reshape(n, m))
+    assert float(dlm_log_likelihood(model, np.where(seen, y, np.nan).reshape(n, m))) == pytest.approx(
+        density, rel=1e-9
+    )
+    np.testing.assert_allclose(smoothed.s.ravel(), mean + K @ e, rtol=1e-7, atol=1e-9)
+    S = P - K @ H @ P
+    for t in range(n):
+        block = slice(t * p, (t + 1) * p)
+        np.testing.assert_allclose(smoothed.S[t], S[block, block], rtol=1e-6, atol=1e-8)
+
+
+def test_nothing_is_lost_after_a_diffuse_start() -> None:
+    """C0 = 1e7 against exact arithmetic's limit: with V and W far below it, bands of the smoother keep six digits.
+
+    The model seen backwards is of the same form, so the variance of the level is the same at both ends.
+    """
+    model = trend(1, dV=1.5, dW=[0.1])
+    S = dlm_smooth(model, np.zeros(40)).S[:, 0, 0]
+    np.testing.assert_allclose(S, S[::-1], rtol=1e-6)
+    line = trend(2, dV=1.0, dW=[0.0, 0.0])
+    t = np.arange(1.0, 21.0)
+    A = np.stack([np.ones(20), t - 20.0], axis=1)
+    least = np.linalg.inv(A.T @ A)
+    np.testing.assert_allclose(dlm_filter(line, 3.0 * t + 2.0).C[-1], least, rtol=1e-6)
+    np.testing.assert_allclose(dlm_smooth(line, 3.0 * t + 2.0).S[-1], least, rtol=1e-6)
+
+
+def test_missing_rows_are_forecasts() -> None:
+    model = models()["seasonal"]
+    y = data(model, gaps=False)
+    found = both(model, jnp.asarray(y))[0]
+    ahead = dlm_forecast(model, found.m[-1], found.C[-1], 5)
+    longer = dlm_filter(model, np.concatenate([y, np.full((5, 1), np.nan)]))
+    for ours, other in zip(ahead, longer[:4], strict=True):
+        np.testing.assert_allclose(ours, other[-5:], rtol=1e-12)
+    assert np.all(np.asarray(longer.log_likelihood[-5:]) == 0.0)
+    assert np.all(np.isnan(longer.standardised[-5:]))
+
+
+def test_laws_of_the_filter() -> None:
+    """Independent models beside each other; a scaled unit; a measurement that nothing but itself says."""
+    one, two = trend(1, dV=1.0, dW=[0.3], C0=10.0), trend(2, dV=2.0, dW=[0.1, 0.2], C0=10.0)
+    y = np.random.default_rng(2).normal(size=(20, 2))
+    density = dlm_log_likelihood
+    apart = float(density(one, y[:, 0]) + density(two, y[:, 1]))
+    assert float(density(beside(one, two), y)) == pytest.approx(apart, rel=1e-12)
+    scaled = trend(1, dV=100.0, dW=[30.0], C0=1000.0)
+    assert float(density(scaled, 10.0 * y[:, 0])) == pytest.approx(
+        float(density(one, y[:, 0])) - 20 * np.log(10.0), rel=1e-12
+    )
+    copied = dlm(0.0, 10.0, [[1.0], [1.0]], [[1.0, 1.0], [1.0, 1.0]], 1.0, 0.3)  # the same number twice
+    twice = np.repeat(y[:, :1], 2, axis=1)
+    assert float(density(copied, twice)) == pytest.approx(float(density(one, y[:, 0])), rel=1e-12)
+    assert float(density(copied, y)) == -np.inf
+    z = dlm_filter(one, y[:, 0]).standardised
+    assert float(density(one, y[:, 0])) == pytest.approx(
+        float(-0.5 * (z**2 + jnp.log(2 * jnp.pi * dlm_filter(one, y[:, 0]).Q[:, 0])).sum()), rel=1e-12
+    )
+
+
+def test_many_outputs_are_as_few() -> None:
+    """Eight outputs go through a loop, the same eight one model each do not."""
+    y = np.random.default_rng(3).normal(size=(12, 8))
+    single = [trend(1, dV=1.0 + k, dW=[0.3], C0=10.0) for k in range(8)]
+    model = single[0]
+    for other in single[1:]:
+        model = beside(model, other)
+    apart = sum(float(dlm_log_likelihood(s, y[:, k])) for k, s in enumerate(single))
+    assert float(dlm_log_likelihood(model, y)) == pytest.approx(apart, rel=1e-12)
+
+
+def test_gradients_are_those_of_differences_also_where_variances_are_zero() -> None:
+    y = data(models()["local linear trend"], gaps=True)
+
+    def value(q):
+        return dlm_log_likelihood(trend(2, dV=q[0], dW=q[1:], C0=1e4), y)
+
+    slopes, curves = jax.jit(jax.grad(value)), jax.jit(jax.jacfwd(jax.grad(value)))
+    for point in ([1.5, 0.1, 0.01], [1.5, 0.0, 0.0]):
+        at = jnp.array(point)
+        gradient, hessian = slopes(at), curves(at)
+        for k, h in enumerate((1e-5, 1e-6, 1e-9)):
+            step = h * jnp.eye(3)[k]
+            # of the point and two ahead, as a variance cannot be less than 0: to second order
+            ahead = (-3.0 * value(at) + 4.0 * value(at + step) - value(at + 2.0 * step)) / (2.0 * h)
+            assert float(gradient[k]) == pytest.approx(float(ahead), rel=1e-4, abs=1e-3)
+            ahead = (-3.0 * slopes(at) + 4.0 * slopes(at + step) - slopes(at + 2.0 * step)) / (2.0 * h)
+            np.testing.assert_allclose(hessian[k], ahead, rtol=1e-4, atol=1e-3)
+
+
+def test_many_at_once() -> None:
+    model = models()["local level"]
+    states, y = jax.vmap(lambda key: dlm_simulate(model, 30, key))(jax.random.split(jax.random.key(0), 4))
+    assert states.shape == y.shape == (4, 30, 1)
+    together = jax.vmap(lambda row: dlm_log_likelihood(model, row))(y)
+    np.testing.assert_allclose(together, [dlm_log_likelihood(model, row) for row in y], rtol=1e-12)
+
+
+def test_the_bands_hold_the_truth() -> None:
+    model = models()["seasonal"]
+
+    def one(key):
+        theta, y = dlm_simulate(model, 40, key)
+        found = dlm_smooth(model, y)
+        error = theta - found.s
+        return jax.vmap(lambda e, S: e @ jnp.linalg.solve(S, e))(error, found.S)[20], dlm_filter(model, y)
+
+    nees, filtered = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), 200))
+    assert abs(float(nees.mean()) - 4.0) < 4.0 * np.sqrt(8.0 / 200)
+    z = np.asarray(filtered.standardised)[:, 5:].ravel()
+    assert abs(float((z**2).mean()) - 1.0) < 4.0 * np.sqrt(2.0 / z.size)
+
+
+def test_what_does_not_go_together() -> None:
+    model = regression(np.ones((5, 1)))
+    with pytest.raises(SettingError, match="y is 5 x 2; this model measures 1 a row"):
+        dlm_filter(model, np.zeros((5, 2)))
+    with pytest.raises(SettingError, match="change over 5 rows of time, and there are 6 of data"):
+        dlm_log_likelihood(model, np.zeros(6))
