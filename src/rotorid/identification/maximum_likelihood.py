@@ -1,0 +1,263 @@
+"""Maximum likelihood of the unknown parameters of a dynamic linear model (seed 002, section 3.3.1, eqs. 3.5-3.7).
+
+    psi^ = argmax l(psi)         Cov psi^ = H^-1,      H = -d2l/dpsi2 at psi^
+
+The likelihood can have several local maxima: the search begins at several points, and tells all that it found. Where H is
+singular, the data do not tell some combination of the parameters: it is said which, and those parameters have no finite
+standard deviation. R's dlmMLE gives neither.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jaxtyping import Array, Float
+
+from rotorid.errors import ExcitationError, SettingError
+from rotorid.estimators.dlm import dlm_log_likelihood
+from rotorid.identification.likelihood_search import Found, Search, numbers_of
+from rotorid.models.dlm import Dlm, Numbers
+from rotorid.models.system import Parameter
+
+Build = Callable[[dict[str, Array]], Dlm]
+"""A model from the parameters by name: R's build function."""
+
+SIGMAS: Final = 1.959963984540054
+"""Half the width of a 95 % interval, in standard deviations."""
+
+_SAME: Final = (1e-4, 1e-2)
+"""Maxima whose log-likelihoods, and whose coordinates, differ by less are one."""
+
+_FLAT: Final = (1e-6, 1e-9)
+"""Curvature of l along a direction, per coordinate squared and as a share of the greatest, below which it is not told."""
+
+_TAKES_PART: Final = 0.02  # of the largest component of a direction
+
+
+@dataclasses.dataclass(frozen=True)
+class Unidentified:
+    """A direction in which the likelihood is flat. names: of the parameters that move along it; steps: by how much, in their
+    units, the first of them by 1 % of itself (by 0.01 where it is 0)."""
+
+    names: tuple[str, ...]
+    steps: tuple[float, ...]
+
+    @property
+    def words(self) -> str:
+        """One sentence."""
+        if len(self.names) == 1:
+            return f"the data do not tell {self.names[0]}"
+        listed = f"{', '.join(self.names[:-1])} and {self.names[-1]}"
+        moves = ", ".join(f"{name} by {step:+.3g}" for name, step in zip(self.names, self.steps, strict=True))
+        return f"the data do not tell {listed} apart: moving {moves} changes nothing"
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimum:
+    """A local maximum. starts: how many searches ended there."""
+
+    values: Mapping[str, float]
+    log_likelihood: float
+    converged: bool
+    starts: int
+
+
+@dataclasses.dataclass(frozen=True)
+class DlmFit:
+    """Parameters of a DLM by maximum likelihood, in their units.
+
+    names: the free ones. values, std, interval (95 %, from the estimation coordinates, so inside the bounds), unit: of each;
+    std is NaN at a bound, and infinite where the data do not tell it. covariance: H^-1, NaN in rows of those. model: with these
+    values. measured: how many numbers of y there were. at_bound: parameters that are best at a bound. unidentified: what
+    the data do not tell. converged: whether the search ended at a maximum. optima: all local maxima, the best first.
+    """
+
+    names: tuple[str, ...]
+    values: Mapping[str, float]
+    std: Mapping[str, float]
+    interval: Mapping[str, tuple[float, float]]
+    unit: Mapping[str, str]
+    covariance: Float[np.ndarray, "k k"]
+    model: Dlm
+    log_likelihood: float
+    measured: int
+    at_bound: tuple[str, ...]
+    unidentified: tuple[Unidentified, ...]
+    converged: bool
+    optima: tuple[Optimum, ...]
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, 2 k - 2 l: the least is the best model."""
+        return 2.0 * len(self.names) - 2.0 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian criterion, k log n - 2 l."""
+        return math.log(self.measured) * len(self.names) - 2.0 * self.log_likelihood
+
+
+def fit_dlm(
+    y: Numbers,
+    build: Build,
+    start: Sequence[Parameter] | Mapping[str, float],
+    *,
+    starts: int = 8,
+    seed: int = 0,
+    iterations: int = 200,
+) -> DlmFit:
+    """The parameters of a DLM that make y most likely: R's dlmMLE.
+
+    y: n rows of m measurements, or n numbers; NaN is missing. build: a Dlm from the parameters by name, in JAX. start:
+    Parameters, whose value is where the search begins, whose bounds it keeps, and whose std says how far away the other starts
+    are drawn (0: the parameter is known); or values by name, of parameters without bounds. No prior is used. starts: how many
+    searches.
+
+    Raises SettingError where the arguments cannot be, ExcitationError where y is empty or no start has a finite likelihood.
+    """
+    parameters = _parameters(start)
+    if starts < 1 or iterations < 1:
+        raise SettingError(f"starts and iterations must be 1 or more, not {starts} and {iterations}")
+    rows = np.asarray(y, float)
+    measured = int(np.isfinite(rows).sum())
+    if not measured:
+        raise ExcitationError("y has no measurement: every cell is missing")
+    search = Search(_likelihood_of(build), parameters, jnp.asarray(rows))
+    ends = [search.maximum(z, iterations) for z in search.starts(starts, seed)]
+    found = sorted((f for f in ends if f is not None), key=lambda f: (-f.log_likelihood, not f.converged))
+    if not found:
+        raise ExcitationError("the likelihood is not finite at any start; begin at other values")
+    best = found[0]
+    cov, told, flat = _covariance(best)
+    std = np.sqrt(np.diag(cov))
+    estimate = _named(parameters, best.psi)
+    return DlmFit(
+        names=search.names,
+        values=dict(zip(search.names, map(float, best.psi), strict=True)),
+        std={n: float(s) for n, s in zip(search.names, std * best.slopes, strict=True)},
+        interval=_intervals(search, best, std),
+        unit={n: p.unit for n, p in zip(search.names, search.owners, strict=True)},
+        covariance=np.where(told[:, None] & told, best.slopes[:, None] * cov * best.slopes, np.nan),
+        model=build(estimate),
+        log_likelihood=best.log_likelihood,
+        measured=measured,
+        at_bound=tuple(n for n, h in zip(search.names, best.held, strict=True) if h),
+        unidentified=tuple(_in_units(search, best, v) for v in flat),
+        converged=best.converged,
+        optima=_distinct(search, found, bool(flat)),
+    )
+
+
+_KNOWN: dict[Build, Callable] = {}
+
+
+def _likelihood_of(build: Build) -> Callable[[dict[str, Array], Array], Array]:
+    """The same function for the same build, so that it is compiled once."""
+    if build not in _KNOWN:
+        if len(_KNOWN) > 32:
+            _KNOWN.clear()
+        _KNOWN[build] = lambda named, y: dlm_log_likelihood(build(named), y)
+    return _KNOWN[build]
+
+
+def _parameters(start: Sequence[Parameter] | Mapping[str, float]) -> tuple[Parameter, ...]:
+    if isinstance(start, Mapping):
+        start = [Parameter(n, float(v), std=max(abs(float(v)), 1.0)) for n, v in start.items()]
+    names = [n for p in start for n in numbers_of(p)]
+    if len(set(names)) < len(names):
+        raise SettingError(f"two parameters have the name {next(n for n in names if names.count(n) > 1)!r}")
+    if not any(p.tracked for p in start):
+        raise SettingError("no parameter is free: give at least one a std above 0")
+    return tuple(start)
+
+
+def _named(parameters: Sequence[Parameter], psi: Float[np.ndarray, " k"]) -> dict[str, Array]:
+    named, at = {}, 0
+    for p in parameters:
+        part = psi[at : at + len(p.values)] if p.tracked else np.array(p.values)
+        at += len(p.values) if p.tracked else 0
+        named[p.name] = jnp.asarray(part if isinstance(p.value, tuple) else part[0])
+    return named
+
+
+def _covariance(
+    best: Found,
+) -> tuple[Float[np.ndarray, "k k"], np.ndarray, list[Float[np.ndarray, " k"]]]:
+    """The covariance in coordinates, which of them have one, and the directions in which the likelihood is flat."""
+    k, free = len(best.z), np.flatnonzero(~best.held)
+    cov = np.full((k, k), np.nan)
+    told = ~best.held
+    if not len(free):
+        return cov, told, []
+    values, vectors = np.linalg.eigh(best.hessian[np.ix_(free, free)])
+    flat = values < max(_FLAT[0], _FLAT[1] * float(values.max()))
+    inside = vectors[:, ~flat]
+    cov[np.ix_(free, free)] = (inside / values[~flat]) @ inside.T
+    directions = []
+    for column in _reduced(vectors[:, flat]).T:
+        whole = np.zeros(k)
+        whole[free] = np.where(np.abs(column) > _TAKES_PART * np.abs(column).max(), column, 0.0)
+        directions.append(whole)
+        lost = np.flatnonzero(whole)
+        told[lost] = False
+        cov[lost, lost] = np.inf
+    return cov, told, directions
+
+
+def _reduced(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
+    """A basis of the same space, each vector of which has an entry that the others have not."""
+    if not basis.shape[1]:
+        return basis
+    order = scipy.linalg.qr(basis.T, pivoting=True)[2]
+    return basis @ np.linalg.inv(basis[order[: basis.shape[1]]])
+
+
+def _in_units(search: Search, best: Found, direction: Float[np.ndarray, " k"]) -> Unidentified:
+    moved = direction * best.slopes
+    taking = np.flatnonzero(direction)
+    first = taking[0]
+    unit = 0.01 * abs(best.psi[first]) or 0.01
+    steps = moved * (unit / moved[first])
+    return Unidentified(tuple(search.names[i] for i in taking), tuple(float(steps[i]) for i in taking))
+
+
+def _intervals(search: Search, best: Found, std: Float[np.ndarray, " k"]) -> dict[str, tuple[float, float]]:
+    """95 % in the coordinates, in units; of what the data do not tell, the bounds."""
+    finite = np.where(np.isfinite(std), std, 0.0)
+    low, high = search.values(best.z - SIGMAS * finite), search.values(best.z + SIGMAS * finite)
+    found = {}
+    for i, (name, p) in enumerate(zip(search.names, search.owners, strict=True)):
+        at = float(best.psi[i])
+        found[name] = (
+            (at, at) if best.held[i] else p.bounds if np.isinf(std[i]) else (float(low[i]), float(high[i]))
+        )
+    return found
+
+
+def _distinct(search: Search, found: list[Found], flat: bool) -> tuple[Optimum, ...]:
+    """The maxima, the best first; along a flat direction all are one."""
+    groups: list[list[Found]] = []
+    for f in found:
+        for group in groups:
+            g = group[0]
+            near = flat or float(np.max(np.abs(f.z - g.z) * ~(f.held & g.held))) < _SAME[1]
+            if abs(f.log_likelihood - g.log_likelihood) < _SAME[0] and near:
+                group.append(f)
+                break
+        else:
+            groups.append([f])
+    return tuple(
+        Optimum(
+            dict(zip(search.names, map(float, g[0].psi), strict=True)),
+            g[0].log_likelihood,
+            g[0].converged,
+            len(g),
+        )
+        for g in groups
+    )
