@@ -14,6 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rotorid.control.heading import HeadingController as HeadingController
+    from rotorid.control.heading import heading_schedule as heading_schedule
+    from rotorid.control.lpv import GainSchedule as GainSchedule
+    from rotorid.control.lpv import gain_schedule as gain_schedule
     from rotorid.errors import AirframeError as AirframeError
     from rotorid.errors import ExcitationError as ExcitationError
     from rotorid.errors import LogError as LogError
@@ -56,10 +60,21 @@ if TYPE_CHECKING:
     from rotorid.identification.free_flight import FreeFlight as FreeFlight
     from rotorid.identification.free_flight import contact_free as contact_free
     from rotorid.identification.grey_box import fit_grey_box as fit_grey_box
+    from rotorid.identification.linear_fit import LinearFit as LinearFit
     from rotorid.identification.linear_model import Experiment as Experiment
     from rotorid.identification.linear_model import LinearModel as LinearModel
+    from rotorid.identification.prediction_error import fit_prediction_error as fit_prediction_error
+    from rotorid.identification.prediction_error import fit_state_space as fit_state_space
+    from rotorid.identification.structures import Matrices as Matrices
+    from rotorid.identification.structures import Structure as Structure
+    from rotorid.identification.structures import canonical_structure as canonical_structure
+    from rotorid.identification.structures import companion_structure as companion_structure
+    from rotorid.identification.structures import free_structure as free_structure
+    from rotorid.identification.structures import grey_box_structure as grey_box_structure
     from rotorid.identification.subspace import Subspace as Subspace
     from rotorid.identification.subspace import fit_subspace as fit_subspace
+    from rotorid.identification.validation import compare_model as compare_model
+    from rotorid.identification.validation import residual_tests as residual_tests
     from rotorid.learning.architectures import multirotor_heads as multirotor_heads
     from rotorid.learning.elm import ELMRegressor as ELMRegressor
     from rotorid.learning.elm import OSELMRegressor as OSELMRegressor
@@ -85,10 +100,19 @@ if TYPE_CHECKING:
     from rotorid.models.announced import announce as announce
     from rotorid.models.hybrid import with_residual as with_residual
     from rotorid.models.joint import Joint as Joint
+    from rotorid.models.lpv import Lpv as Lpv
+    from rotorid.models.lpv import Term as Term
+    from rotorid.models.lpv import lpv as lpv
+    from rotorid.models.lpv_bounds import parameter_box as parameter_box
+    from rotorid.models.lpv_bounds import tracked_range as tracked_range
+    from rotorid.models.lpv_files import to_control as to_control
     from rotorid.models.multirotor import BareMultirotor as BareMultirotor
     from rotorid.models.multirotor_drag import Multirotor as Multirotor
     from rotorid.models.multirotor_drag import bare_multirotor as bare_multirotor
     from rotorid.models.multirotor_drag import multirotor as multirotor
+    from rotorid.models.quadrotor import Quadrotor as Quadrotor
+    from rotorid.models.quadrotor import quadrotor as quadrotor
+    from rotorid.models.quadrotor_lpv import quadrotor_lpv as quadrotor_lpv
     from rotorid.models.residual import Head as Head
     from rotorid.models.residual import Residual as Residual
     from rotorid.models.rigid_multirotor import RigidMultirotor as RigidMultirotor
@@ -134,6 +158,8 @@ if TYPE_CHECKING:
     from rotorid.simulation.sensors import Sensors as Sensors
 
 _HOMES: Final = {
+    "rotorid.control.heading": ("HeadingController", "heading_schedule"),
+    "rotorid.control.lpv": ("GainSchedule", "gain_schedule"),
     "rotorid.errors": (
         "AirframeError",
         "ExcitationError",
@@ -164,8 +190,19 @@ _HOMES: Final = {
     "rotorid.identification.fitted": ("fitted",),
     "rotorid.identification.free_flight": ("FreeFlight", "contact_free"),
     "rotorid.identification.grey_box": ("fit_grey_box",),
+    "rotorid.identification.linear_fit": ("LinearFit",),
     "rotorid.identification.linear_model": ("Experiment", "LinearModel"),
+    "rotorid.identification.prediction_error": ("fit_prediction_error", "fit_state_space"),
+    "rotorid.identification.structures": (
+        "Matrices",
+        "Structure",
+        "canonical_structure",
+        "companion_structure",
+        "free_structure",
+        "grey_box_structure",
+    ),
     "rotorid.identification.subspace": ("Subspace", "fit_subspace"),
+    "rotorid.identification.validation": ("compare_model", "residual_tests"),
     "rotorid.learning.architectures": ("multirotor_heads",),
     "rotorid.learning.elm": ("ELMRegressor", "OSELMRegressor"),
     "rotorid.learning.features": (
@@ -186,8 +223,13 @@ _HOMES: Final = {
     "rotorid.models.announced": ("Announced", "announce"),
     "rotorid.models.hybrid": ("with_residual",),
     "rotorid.models.joint": ("Joint",),
+    "rotorid.models.lpv": ("Lpv", "Term", "lpv"),
+    "rotorid.models.lpv_bounds": ("parameter_box", "tracked_range"),
+    "rotorid.models.lpv_files": ("to_control",),
     "rotorid.models.multirotor": ("BareMultirotor",),
     "rotorid.models.multirotor_drag": ("Multirotor", "bare_multirotor", "multirotor"),
+    "rotorid.models.quadrotor": ("Quadrotor", "quadrotor"),
+    "rotorid.models.quadrotor_lpv": ("quadrotor_lpv",),
     "rotorid.models.residual": ("Head", "Residual"),
     "rotorid.models.rigid_multirotor": ("RigidMultirotor", "rigid_multirotor"),
     "rotorid.models.rotors": ("allocation",),

@@ -18,7 +18,14 @@ from rotorid.geometry.spaces import Rotation, Scalar, Space
 from rotorid.models.airframe import Quantity, load_airframe
 from rotorid.models.intervals import Interval, cos, magnitude, sin, sinc
 from rotorid.models.lpv import Lpv, Term, lpv
-from rotorid.models.lpv_bounds import Box, bounds, bounds_of, reduced, tracked_range, without_constants
+from rotorid.models.lpv_bounds import (
+    Box,
+    box_around,
+    parameter_box,
+    reduced,
+    tracked_range,
+    without_constants,
+)
 from rotorid.models.lpv_files import as_mat, as_plain, to_control
 from rotorid.models.quadrotor import quadrotor
 from rotorid.models.quadrotor_lpv import quadrotor_lpv
@@ -139,7 +146,7 @@ def test_the_eight_state_model_is_the_seeds_list_mended(seed_quadrotor):
 
 
 def test_bounds_of_the_seeds_ranges(seed_quadrotor):
-    box = bounds(seed_quadrotor[2]["attitude-altitude"], RANGES)
+    box = parameter_box(seed_quadrotor[2]["attitude-altitude"], RANGES)
     low, high = dict(zip(box.names, box.lower, strict=True)), dict(zip(box.names, box.upper, strict=True))
     assert (low["yaw_rate"], high["yaw_rate"]) == (-0.5, 0.5)
     assert (low["rotor_speed_2"], high["rotor_speed_2"]) == (100.0, 500.0)
@@ -150,7 +157,7 @@ def test_bounds_of_the_seeds_ranges(seed_quadrotor):
 def test_bounds_hold_flights_and_random_states_and_are_reached(seed_quadrotor, flown):
     model = seed_quadrotor[2]["full"]
     ranges = {**RANGES, "mass": (0.8, 1.6)}
-    box = bounds(model, ranges)
+    box = parameter_box(model, ranges)
     rng = np.random.default_rng(2)
     values = {name: rng.uniform(*ends, 20_000) for name, ends in ranges.items()}
     values |= {
@@ -162,7 +169,7 @@ def test_bounds_hold_flights_and_random_states_and_are_reached(seed_quadrotor, f
     )
     rho = np.stack(np.broadcast_arrays(*model.evaluate(values)), axis=1)
     assert box.contains(rho).all()
-    reached = bounds_of(model, rho)
+    reached = box_around(model, rho)
     np.testing.assert_array_less(0.9 * box.width, reached.width)
     x, u = flown
     flight = model.scheduling(x, u, mass=1.2)
@@ -170,9 +177,9 @@ def test_bounds_hold_flights_and_random_states_and_are_reached(seed_quadrotor, f
         n: (v.min(), v.max())
         for n, v in [*zip(model.states, x.T, strict=True), *zip(model.inputs, u.T, strict=True)]
     }
-    assert bounds(model, {**inside, "mass": (1.2, 1.2)}).contains(flight).all()
-    assert bounds_of(model, flight).contains(flight).all()
-    assert not bounds_of(model, flight[:100]).contains(flight).all()
+    assert parameter_box(model, {**inside, "mass": (1.2, 1.2)}).contains(flight).all()
+    assert box_around(model, flight).contains(flight).all()
+    assert not box_around(model, flight[:100]).contains(flight).all()
 
 
 @pytest.mark.parametrize(
@@ -254,9 +261,9 @@ def test_any_system_in_a_few_lines():
             "no state or input 'lift'",
         ),
         (lambda: lpv(Spinner(), ()), "is a rotation"),
-        (lambda: bounds(lpv(Pendulum(), PENDULUM), {}), "needs 'angle'"),
-        (lambda: bounds(lpv(Pendulum(), PENDULUM), {"angle": (1.0, 0.0)}), "the lower first"),
-        (lambda: bounds(lpv(Pendulum(), PENDULUM), {"mass": (1.0, 2.0)}), "no 'mass'"),
+        (lambda: parameter_box(lpv(Pendulum(), PENDULUM), {}), "needs 'angle'"),
+        (lambda: parameter_box(lpv(Pendulum(), PENDULUM), {"angle": (1.0, 0.0)}), "the lower first"),
+        (lambda: parameter_box(lpv(Pendulum(), PENDULUM), {"mass": (1.0, 2.0)}), "no 'mass'"),
         (lambda: quadrotor_lpv(quadrotor(exact=True)), "exact=True has no LPV form"),
         (lambda: Box(("a",), np.array([1.0]), np.array([np.inf])), "bounds of 'a'"),
         (lambda: tracked_range([1.0, math.nan], 0.1), "not finite"),
@@ -271,7 +278,7 @@ def test_pieces_tighten_a_function_that_names_a_variable_twice():
     terms = (*PENDULUM[:1], Term("twice", lambda v: v["angle"] * v["angle"] - v["angle"], ()), PENDULUM[1])
     model = lpv(Pendulum(), terms)
     ranges = {"angle": (0.0, 1.0)}
-    loose, tight = bounds(model, ranges), bounds(model, ranges, pieces=100)
+    loose, tight = parameter_box(model, ranges), parameter_box(model, ranges, pieces=100)
     assert (loose.lower[1], loose.upper[1]) == (-1.0, 1.0)
     np.testing.assert_allclose([tight.lower[1], tight.upper[1]], [-0.25, 0.0], atol=0.02)
     np.testing.assert_allclose(tight.lower[[0, 2]], loose.lower[[0, 2]])
@@ -302,7 +309,7 @@ def test_too_many_vertices_are_refused():
 
 def test_parameters_that_do_not_move_become_numbers(seed_quadrotor):
     model = seed_quadrotor[2]["attitude-altitude"]
-    box = bounds(
+    box = parameter_box(
         model, {**RANGES, "yaw_rate": (0.2, 0.2), "rotor_speed_3": (220.0, 220.0), "roll": (0.0, 0.0)}
     )
     small, rest = without_constants(model, box)
@@ -344,7 +351,7 @@ def test_the_mass_of_a_track_becomes_a_range():
 
 def test_files_hold_the_model(seed_quadrotor):
     model = seed_quadrotor[2]["attitude-altitude"]
-    box = bounds(model, RANGES)
+    box = parameter_box(model, RANGES)
     content = as_mat(model, box, {"K": np.eye(2)})
     assert content == as_mat(model, box, {"K": np.eye(2)})
     read = scipy.io.loadmat(io.BytesIO(content))
@@ -362,7 +369,7 @@ def test_files_hold_the_model(seed_quadrotor):
 
 def test_python_control_flies_the_vertices(seed_quadrotor):
     model = seed_quadrotor[2]["attitude-altitude"]
-    box = bounds(model, RANGES)
+    box = parameter_box(model, RANGES)
     points = box.vertices()[[0, 1000, 2047]]
     found = to_control(model, points)
     assert [s.nstates for s in found] == [8, 8, 8]

@@ -268,7 +268,6 @@ def _rest(
     A, B, c = matrices
     n = len(x_names)
 
-    @jax.jit
     def both(w: jax.Array, p: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
         x, u = w[:n], w[n:]
         rate = system.states.pack_tangent(
@@ -283,21 +282,25 @@ def _rest(
             rest = rest - term.function(values) * (A[k] @ x + B[k] @ u + c[k])
         return rest, rate
 
-    slope = jax.jit(jax.jacfwd(lambda w, p: both(w, p)[0]))
+    @jax.jit
+    def looked_at(w: jax.Array, p: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        slope, (rest, rate) = jax.jacfwd(lambda w: (both(w, p)[0], both(w, p)), has_aux=True)(w)
+        return slope, rest, rate
+
     rng = np.random.default_rng(seed)
     middle = np.array([*system.states.initial(), *system.inputs.initial()])
     width = np.array([*system.states.std(), *system.inputs.std()])
     draw = lambda: middle + width * rng.normal(size=len(middle))  # noqa: E731
     p = parameter_values(system)
     first = draw()
-    J, (rest, rate) = np.array(slope(first, p)), map(np.array, both(first, p))
+    J, rest, rate = map(np.array, looked_at(first, p))
     J[np.abs(J) < _NOTHING * (1.0 + np.abs(rate))[:, None] / (1.0 + np.abs(first))] = 0.0
     c0 = rest - J @ first
     c0[np.abs(c0) < _NOTHING * (1.0 + np.abs(rate))] = 0.0
     for _ in range(_TRIALS):
         w = draw()
         other = {name: jnp.asarray(p[name] * rng.uniform(0.7, 1.4)) for name in varying}
-        rest, rate = map(np.array, both(w, {**p, **other}))
+        _, rest, rate = map(np.array, looked_at(w, {**p, **other}))
         off = np.abs(rest - J @ w - c0) > _EXACT * (1.0 + np.abs(rate))
         if off.any():
             name = x_names[rows[int(np.argmax(off))]]

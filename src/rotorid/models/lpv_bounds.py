@@ -67,7 +67,7 @@ class Box:
                 f"a box of {len(self.names)} parameters has 2^{len(self.names)} vertices; reduce it to {MOST} or fewer"
             )
         ends = list(zip(self.lower, self.upper, strict=True))
-        return np.array(list(itertools.product(*ends))).reshape(-1, len(self.names))
+        return np.array(list(itertools.product(*ends))).reshape(2 ** len(ends), len(ends))
 
     def coordinates(self, rho: Float[np.ndarray, "*batch k"]) -> Float[np.ndarray, "*batch vertices"]:
         """alpha: shares of the vertices in rho, of sum 1. What is outside of the box is taken at its edge."""
@@ -94,7 +94,7 @@ class Box:
         return Box(self.names, self.lower - share * self.width, self.upper + share * self.width)
 
 
-def bounds(model: Lpv, ranges: Mapping[str, tuple[float, float]], *, pieces: int = 1) -> Box:
+def parameter_box(model: Lpv, ranges: Mapping[str, tuple[float, float]], *, pieces: int = 1) -> Box:
     """Bounds of rho where states, inputs and parameters lie in these ranges, by interval arithmetic (`intervals`).
 
     ranges: lower and upper by scalar name; parameters that are not named keep the model's value. pieces: into how many parts
@@ -153,7 +153,7 @@ def _in_pieces(model: Lpv, k: int, known: Mapping[str, Any], pieces: int) -> Any
     return one.evaluate({**known, **cells})[0]
 
 
-def bounds_of(model: Lpv, rho: Float[np.ndarray, "n k"]) -> Box:
+def box_around(model: Lpv, rho: Float[np.ndarray, "n k"]) -> Box:
     """The smallest box around samples of rho (`Lpv.scheduling` along flights)."""
     return Box(model.names, np.min(rho, axis=0), np.max(rho, axis=0))
 
@@ -217,7 +217,7 @@ def reduced(model: Lpv, rho: Float[np.ndarray, "n k"], count: int) -> Reduction:
     )
     energy = singular**2
     shares = energy / energy.sum() if energy.sum() > 0 else energy
-    return Reduction(small, bounds_of(small, phi), float(shares[:count].sum()), shares, error)
+    return Reduction(small, box_around(small, phi), float(shares[:count].sum()), shares, error)
 
 
 def _component(model: Lpv, weights: Float[np.ndarray, " k"], offset: float) -> Function:
