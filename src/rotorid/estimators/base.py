@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import enum
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from rotorid.errors import SettingError
 from rotorid.models.joint import Joint
 from rotorid.signals.samples import Samples
 
@@ -70,9 +71,21 @@ class Estimate(eqx.Module):
 
 
 class AbstractEstimator(eqx.Module):
-    """Turns Samples into Estimates over a System, that of its `joint`."""
+    """Turns Samples into Estimates over a System, that of its `joint`.
+
+    takes_varying_noise: whether it honours the System's `process_noise` and `measurement_noise`; one that does not refuses a
+    System that has any by SettingError.
+    """
 
     joint: eqx.AbstractVar[Joint]
+    takes_varying_noise: ClassVar[bool] = False
+
+    def __check_init__(self) -> None:
+        if not self.takes_varying_noise and self.joint.varying_noise:
+            raise SettingError(
+                f"{type(self).__name__} takes noise as constant, but that of {', '.join(self.joint.varying_noise)} varies with "
+                "states or parameters; use a particle filter"
+            )
 
     @abstractmethod
     def init(self, sample: Samples, key: PRNGKeyArray) -> State:

@@ -31,6 +31,12 @@ class AroundSystem(System):
     def holds(self, u: Values) -> Bool[Array, ""] | bool:
         return self.system.holds(u)
 
+    def process_noise(self, x: Values, u: Values, p: Values) -> Values:
+        return self.system.process_noise(x, u, p)
+
+    def measurement_noise(self, x: Values, u: Values, p: Values) -> Values:
+        return self.system.measurement_noise(x, u, p)
+
     def derive(self, x: Values, p: Values) -> Values:
         return self.system.derive(x, p)
 

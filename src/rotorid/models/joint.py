@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Space, Vector
-from rotorid.models.system import Parameter, System
+from rotorid.models.system import Parameter, System, parameter_values
 from rotorid.numerics import integrators
 from rotorid.numerics.products import product
 
@@ -56,6 +57,28 @@ class Joint:
     def units(self) -> tuple[str, ...]:
         """Units of the tracked numbers, in order."""
         return tuple(p.unit for p in self.tracked for _ in p.quantities)
+
+    @cached_property
+    def varying_noise(self) -> tuple[str, ...]:
+        """Names of the blocks whose noise depends on states, inputs or parameters."""
+        system = self.system
+
+        def noises():
+            x, u = (s.unpack(jnp.asarray(s.initial(), float)) for s in (system.states, system.inputs))
+            p = parameter_values(system)
+            return system.process_noise(x, u, p), system.measurement_noise(x, u, p)
+
+        of_states, of_outputs = jax.eval_shape(noises)
+        for names, space, what in (
+            (of_states, system.states, "state"),
+            (of_outputs, system.outputs, "output"),
+        ):
+            for name in names:
+                if name not in space:
+                    raise SettingError(
+                        f"{type(system).__name__} gives noise of {name!r}, which is no {what} (there are {', '.join(space)})"
+                    )
+        return (*of_states, *of_outputs)
 
     @cached_property
     def states_dim(self) -> int:

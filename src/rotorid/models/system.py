@@ -127,6 +127,18 @@ class System(ABC):
         measurements, learn little, and say OUT_OF_RANGE. By default it always can."""
         return True
 
+    def process_noise(self, x: Values, u: Values, p: Values) -> Values:
+        """Noise of the state blocks where it depends on states, inputs or parameters, in place of the blocks' own.
+
+        Standard deviations per square root of s in a block's unit (rad for a rotation): a number, or one per tangent dimension.
+        By default none depends. Particle filters take it; estimators for which noise is constant refuse such a System.
+        """
+        return {}
+
+    def measurement_noise(self, x: Values, u: Values, p: Values) -> Values:
+        """As `process_noise`, of the output blocks: standard deviations of one measurement, in a block's unit."""
+        return {}
+
     def regressors(self, x: Values, u: Values, p: Values) -> Values:
         """What a learned residual may depend on, by name: by default the states and the inputs."""
         return {**u, **x}

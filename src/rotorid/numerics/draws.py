@@ -1,44 +1,101 @@
 """Normal and uniform draws in large numbers, for particle filters.
 
     bits      squares32(counter; key), four rounds of squaring a Weyl sequence in 64 bits
-    uniform   u = (bits / 2^8 + 1/2) / 2^24, in (0, 1)
-    normal    sqrt(2) erfinv(2 u - 1), in single precision: 24 bits, tails to 5.4 standard deviations
+    uniform   u = (bits + 1/2) / 2^32
+    normal    one bit is the sign, the others p in (0, 1/2): z = Phi^-1(p), by a table that is linear between 128 nodes
+              an octave of p; right to 2e-6, with tails to 6.2 standard deviations
 
-Counters are places in the array, so a draw needs no state but its key, and the numbers under `vmap` are those without. On a CPU
-a normal takes a quarter of the time that one of `jax.random` takes. Without 64-bit integers `jax.random` draws.
+A stream is a key and a counter; what is drawn depends on both and on the place in the array, so that the numbers under
+`vmap` are those without. On a CPU a normal takes a tenth of the time that one of `jax.random` takes, and a new stream next
+to none. Without 64-bit integers streams are keys of `jax.random`, which draws.
 
 Reference: B. Widynski, Squares: a fast counter-based RNG, arXiv:2004.06278 (2022).
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
+from scipy.special import ndtri
+
+_MANTISSA = 7
+"""Bits of p's mantissa that choose a line of the table; its exponent does too."""
+
+_SHIFT = 23 - _MANTISSA
+_LEAST = np.float32(2.0**-32).view(np.int32) >> _SHIFT
 
 
-def normals(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, " ..."]:
+@functools.cache
+def _table() -> Float[np.ndarray, "lines 2"]:
+    """Value at p = 0 and slope of each line: chords of Phi^-1, moved by half of how far it bulges from them in the middle."""
+    last = np.float32(0.5).view(np.int32) >> _SHIFT
+    nodes = (np.arange(_LEAST, last + 2) << _SHIFT).astype(np.int32).view(np.float32).astype(float)
+    left, right = nodes[:-1], nodes[1:]
+    slope = (ndtri(right) - ndtri(left)) / (right - left)
+    bulge = ndtri(0.5 * (left + right)) - 0.5 * (ndtri(left) + ndtri(right))
+    return np.stack([ndtri(left) - slope * left + 0.5 * bulge, slope], axis=1).astype(np.float32)
+
+
+Stream = Any
+"""Four 32-bit words (key, counter), or a key of `jax.random`."""
+
+
+def stream(key: PRNGKeyArray) -> Stream:
+    """A stream from a key; a stream stays what it is."""
+    if not _wide() or _is_stream(key):
+        return key
+    return jnp.concatenate(
+        [jax.random.bits(key, (2,), jnp.uint32) | np.array([1, 0], np.uint32), jnp.zeros(2, jnp.uint32)]
+    )
+
+
+def fork(source: Stream, count: int) -> tuple[Stream, ...]:
+    """The stream to go on with, and count others, of 2^32 numbers each."""
+    if not _is_stream(source):
+        return tuple(jax.random.split(source, count + 1))
+    used = source[3]
+    return tuple(source.at[3].set(used + np.uint32(k)) for k in (count, *range(count)))
+
+
+def jax_key(source: Stream) -> PRNGKeyArray:
+    """A key of `jax.random` for what is drawn nowhere else."""
+    if not _is_stream(source):
+        return source
+    return jax.random.wrap_key_data(_bits(source, (2,)))
+
+
+def normals(source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
     """Independent standard normals in JAX's default precision."""
-    if not _wide():
-        return jax.random.normal(key, shape)
-    u = (_bits(key, shape) >> 8).astype(jnp.int32).astype(jnp.float32)
-    signed = u * np.float32(2.0**-23) + np.float32(2.0**-24 - 1.0)
-    return (np.float32(math.sqrt(2.0)) * jax.lax.erf_inv(signed)).astype(float)
+    source = stream(source)
+    if not _is_stream(source):
+        return jax.random.normal(source, shape)
+    bits = _bits(source, shape)
+    whole = (bits & np.uint32(0x7FFFFFFF)).astype(jnp.int32).astype(jnp.float32)
+    p = (whole + np.float32(0.5)) * np.float32(2.0**-32)
+    line = (jax.lax.bitcast_convert_type(p, jnp.int32) >> _SHIFT) - _LEAST
+    found = jnp.asarray(_table()).at[line].get(mode="promise_in_bounds")
+    z = found[..., 0] + found[..., 1] * p
+    return jnp.where(bits >> 31, z, -z).astype(float)
 
 
-def uniforms(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, " ..."]:
+def uniforms(source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
     """Independent uniform numbers in (0, 1) in JAX's default precision, on a grid of 2^-32."""
-    if not _wide():
-        return jnp.maximum(jax.random.uniform(key, shape), jnp.finfo(jnp.float32).tiny)
-    return (_bits(key, shape).astype(float) + 0.5) * 2.0**-32
+    source = stream(source)
+    if not _is_stream(source):
+        return jnp.maximum(jax.random.uniform(source, shape), jnp.finfo(jnp.float32).tiny)
+    return (_bits(source, shape).astype(float) + 0.5) * 2.0**-32
 
 
-def _bits(key: PRNGKeyArray, shape: tuple[int, ...]) -> UInt32[Array, " ..."]:
-    k = jax.random.bits(key, (), jnp.uint64) | np.uint64(1)
-    y = jnp.arange(math.prod(shape), dtype=jnp.uint64).reshape(shape) * k
+def _bits(source: Stream, shape: tuple[int, ...]) -> UInt32[Array, " ..."]:
+    words = jax.lax.bitcast_convert_type(source.reshape(2, 2), jnp.uint64)
+    k, start = words[0], words[1]
+    y = (start + jnp.arange(math.prod(shape), dtype=jnp.uint64).reshape(shape)) * k
     z = y + k
     x = _rotated(y * y + y)
     x = _rotated(x * x + z)
@@ -48,6 +105,10 @@ def _bits(key: PRNGKeyArray, shape: tuple[int, ...]) -> UInt32[Array, " ..."]:
 
 def _rotated(x):
     return (x >> np.uint64(32)) | (x << np.uint64(32))
+
+
+def _is_stream(source: Any) -> bool:
+    return source.dtype == np.uint32 and source.shape == (4,)
 
 
 def _wide() -> bool:

@@ -25,11 +25,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int32, PRNGKeyArray
 
-from rotorid.numerics.draws import uniforms
+from rotorid.numerics.draws import Stream, uniforms
 
 Scheme = Literal["systematic", "stratified", "multinomial", "residual"]
 
-_BLOCK = 32
+_BLOCK = 16
 
 
 class Normalised(NamedTuple):
@@ -80,45 +80,46 @@ def prefix_sum(x: Float[Array, " n"]) -> Float[Array, " n"]:
 
 def systematic(key: PRNGKeyArray, log_weights: Float[Array, " n"], count: int | None = None) -> Resampled:
     """count ancestors (n where None) by one uniform number: the least noise for the least work."""
-    weights, _, alive = normalise(log_weights)
-    m = count or weights.shape[0]
-    u = jax.random.uniform(key, (), weights.dtype)
-    return Resampled(_ancestors(jnp.ceil(m * _cumulative(weights) - u), m), alive)
+    return _resampled("systematic", key, log_weights, count)
 
 
 def stratified(key: PRNGKeyArray, log_weights: Float[Array, " n"], count: int | None = None) -> Resampled:
     """count ancestors (n where None), one from each m-th of the weights."""
-    weights, _, alive = normalise(log_weights)
-    m = count or weights.shape[0]
-    u = uniforms(key, (m,)).astype(weights.dtype)
-    place = m * _cumulative(weights)
-    whole = jnp.floor(place)
-    stratum = jnp.minimum(whole.astype(jnp.int32), m - 1)
-    return Resampled(_ancestors(whole + (u[stratum] < place - whole), m), alive)
+    return _resampled("stratified", key, log_weights, count)
 
 
 def multinomial(key: PRNGKeyArray, log_weights: Float[Array, " n"], count: int | None = None) -> Resampled:
     """count independent ancestors (n where None), in order."""
-    weights, _, alive = normalise(log_weights)
-    m = count or weights.shape[0]
-    spaces = prefix_sum(-jnp.log(uniforms(key, (m + 1,)).astype(weights.dtype)))
-    points = spaces[:-1] / spaces[-1]
-    found = jnp.searchsorted(_cumulative(weights), points, side="right").astype(jnp.int32)
-    return Resampled(jnp.minimum(found, weights.shape[0] - 1), alive)
+    return _resampled("multinomial", key, log_weights, count)
 
 
 def residual(key: PRNGKeyArray, log_weights: Float[Array, " n"], count: int | None = None) -> Resampled:
     """count ancestors (n where None): whole copies first, independent draws of the fractions for the rest."""
-    weights, _, alive = normalise(log_weights)
-    m = count or weights.shape[0]
-    whole = jnp.floor(m * weights * (1.0 + 4.0 * jnp.finfo(weights.dtype).eps))
+    return _resampled("residual", key, log_weights, count)
+
+
+def ancestors(scheme: Scheme, key: Stream, weights: Float[Array, " n"], m: int) -> Int32[Array, " m"]:
+    """m ancestors by weights that sum to 1."""
+    n, dtype = weights.shape[0], weights.dtype
+    if scheme == "systematic":
+        u = uniforms(key, ()).astype(dtype)
+        return _from_counts(jnp.ceil(m * _cumulative(weights) - u), m)
+    if scheme == "stratified":
+        u = uniforms(key, (m,)).astype(dtype)
+        place = m * _cumulative(weights)
+        whole = jnp.floor(place)
+        stratum = jnp.minimum(whole.astype(jnp.int32), m - 1)
+        return _from_counts(whole + (u[stratum] < place - whole), m)
+    if scheme == "multinomial":
+        spaces = prefix_sum(-jnp.log(uniforms(key, (m + 1,)).astype(dtype)))
+        found = jnp.searchsorted(_cumulative(weights), spaces[:-1] / spaces[-1], side="right")
+        return jnp.minimum(found, n - 1).astype(jnp.int32)
+    whole = jnp.floor(m * weights * (1.0 + 4.0 * jnp.finfo(dtype).eps))
     rest = jnp.maximum(m * weights - whole, 0.0)
-    left = m - jnp.sum(whole)
-    places = _cumulative(rest / jnp.maximum(jnp.sum(rest), jnp.finfo(weights.dtype).tiny))
-    drawn = jnp.searchsorted(places, uniforms(key, (m,)).astype(weights.dtype), side="right")
-    more = (jnp.arange(m) < left).astype(weights.dtype)
-    copies = whole.at[jnp.minimum(drawn, weights.shape[0] - 1)].add(more)
-    return Resampled(_ancestors(prefix_sum(copies), m), alive)
+    places = _cumulative(rest / jnp.maximum(jnp.sum(rest), jnp.finfo(dtype).tiny))
+    drawn = jnp.searchsorted(places, uniforms(key, (m,)).astype(dtype), side="right")
+    more = (jnp.arange(m) < m - jnp.sum(whole)).astype(dtype)
+    return _from_counts(prefix_sum(whole.at[jnp.minimum(drawn, n - 1)].add(more)), m)
 
 
 SCHEMES: dict[str, Callable[..., Resampled]] = {
@@ -129,15 +130,22 @@ SCHEMES: dict[str, Callable[..., Resampled]] = {
 }
 
 
+def _resampled(
+    scheme: Scheme, key: PRNGKeyArray, log_weights: Float[Array, " n"], count: int | None
+) -> Resampled:
+    weights, _, alive = normalise(log_weights)
+    return Resampled(ancestors(scheme, key, weights, count or weights.shape[0]), alive)
+
+
 def _cumulative(weights: Float[Array, " n"]) -> Float[Array, " n"]:
     """C, held to 1 from the last particle that has weight on, whatever the rounding."""
     C = prefix_sum(weights)
     total = C[-1]
-    return jnp.where(C >= total, 1.0, jnp.minimum(C, 1.0))
+    return jnp.where(total <= C, 1.0, jnp.minimum(C, 1.0))
 
 
-def _ancestors(under: Float[Array, " n"], m: int) -> Int32[Array, " m"]:
+def _from_counts(under: Float[Array, " n"], m: int) -> Int32[Array, " m"]:
     """Ancestors from how many of the m points lie under each C_i."""
     K = jnp.clip(under, 0, m).astype(jnp.int32)
-    steps = jnp.zeros(m, under.dtype).at[K].add(1.0, mode="drop", indices_are_sorted=True)
-    return jnp.minimum(prefix_sum(steps).astype(jnp.int32), under.shape[0] - 1)
+    steps = jnp.zeros(m, jnp.int32).at[K].add(1, mode="drop", indices_are_sorted=True)
+    return jnp.minimum(prefix_sum(steps.astype(under.dtype)).astype(jnp.int32), under.shape[0] - 1)

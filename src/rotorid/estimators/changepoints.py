@@ -1,0 +1,106 @@
+"""Changes of parameters in a particle filter: how often, and what they may become (seed 002, eqs. 3.41-3.43).
+
+In dt seconds a particle's parameters change with probability
+
+    1 - exp(-hazard dt)                 for a known hazard (changes per second),
+    1 - (b / (b + dt))^(c + n_i)        where it is learned: hazard_i ~ Gamma(c + n_i, b + t), n_i the particle's changes in
+    t s
+
+so rows need not be evenly spaced; the seed's probability beta of a step of dt is `hazard_of(beta, dt)`. The second is the
+exact predictive of Poisson changes, and each particle carries its own count. A changed parameter is drawn from
+
+    normal        N(mean, spread^2), spread in the parameter's unit
+    posterior     N(mean, (spread sd)^2): the seed's choice, with spread sqrt(3); it shrinks as the posterior does
+    uniform       U((1 - spread) mean, (1 + spread) mean): the seed's last choice, with spread 0.2
+    prior         the parameter's own prior, wherever it is now
+
+with mean and sd those of the particles before the sample; the first two on the support of the parameter (see
+`rotorid.numerics.families`), the third within its bounds.
+
+Reference: C. Nemeth, P. Fearnhead, L. Mihaylova, D. Vorley, Particle learning methods for state and parameter estimation,
+DF&TT 2012.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rotorid.errors import SettingError
+from rotorid.models.joint import Joint
+
+After = Literal["normal", "posterior", "uniform", "prior"]
+
+
+class Changes(eqx.Module):
+    """How parameters change. names: of those that do. after: what they change to. learned: whether the hazard is learned.
+
+    hazard: changes per second, or its prior mean where it is learned. spread: as `after` says. certainty: how many changes
+    that prior mean is worth. memory: s after which counts are forgotten.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    after: After = eqx.field(static=True)
+    learned: bool = eqx.field(static=True)
+    hazard: Float[Array, ""]
+    spread: Float[Array, ""]
+    certainty: Float[Array, ""]
+    memory: Float[Array, ""]
+
+    def probability(
+        self, counts: Float[Array, " n"], exposure: Float[Array, ""], dt: Float[Array, ""]
+    ) -> Float[Array, " n"]:
+        """Of a change within dt, for each particle."""
+        if not self.learned:
+            return jnp.broadcast_to(-jnp.expm1(-self.hazard * dt), counts.shape)
+        b = self.certainty / self.hazard + exposure
+        return -jnp.expm1((self.certainty + counts) * (jnp.log(b) - jnp.log(b + dt)))
+
+    def rate(self, counts: Float[Array, " n"], exposure: Float[Array, ""]) -> Float[Array, " n"]:
+        """Mean hazard of each particle, per second."""
+        if not self.learned:
+            return jnp.broadcast_to(self.hazard, counts.shape)
+        return (self.certainty + counts) / (self.certainty / self.hazard + exposure)
+
+
+def changes(
+    *names: str,
+    hazard: float = 0.05,
+    after: After = "normal",
+    spread: float | None = None,
+    learned: bool = False,
+    certainty: float = 1.0,
+    memory: float = math.inf,
+) -> Changes:
+    """Changes of the named parameters (all tracked ones without names). spread: by default sqrt(3) for "posterior", 0.2 for
+    "uniform"; "normal" needs one. Other keywords as in `Changes`. Raises SettingError."""
+    if after not in After.__args__:
+        raise SettingError(f"no prior {after!r} of changed parameters; there are {', '.join(After.__args__)}")
+    if spread is None and after == "normal":
+        raise SettingError("changes to a normal distribution need its spread, in the parameter's unit")
+    if not hazard > 0 or not math.isfinite(hazard):
+        raise SettingError(f"a hazard of {hazard} changes per s cannot be; give a finite number above 0")
+    default = {"posterior": math.sqrt(3.0), "uniform": 0.2}.get(after, 0.0)
+    numbers = (hazard, default if spread is None else spread, certainty, memory)
+    return Changes(names, after, learned, *(jnp.asarray(float(v)) for v in numbers))
+
+
+def hazard_of(beta: float, dt: float) -> float:
+    """Changes per second such that one within dt seconds has the probability beta."""
+    if not 0 < beta < 1:
+        raise SettingError(f"a probability of {beta} for a change cannot be; give one between 0 and 1")
+    return -math.log1p(-beta) / dt
+
+
+def check_names(joint: Joint, names: tuple[str, ...]) -> None:
+    """Raise SettingError where a parameter is not tracked."""
+    tracked = [p.name for p in joint.tracked]
+    for name in names:
+        if name not in tracked:
+            raise SettingError(
+                f"{name!r} is not tracked, so it cannot change (tracked: {', '.join(tracked)})"
+            )
