@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from rotorid.estimators.base import AbstractEstimator as AbstractEstimator
     from rotorid.estimators.base import Estimate as Estimate
     from rotorid.estimators.base import Health as Health
+    from rotorid.estimators.dlm import dlm_filter as dlm_filter
+    from rotorid.estimators.dlm import dlm_forecast as dlm_forecast
+    from rotorid.estimators.dlm import dlm_log_likelihood as dlm_log_likelihood
+    from rotorid.estimators.dlm import dlm_simulate as dlm_simulate
+    from rotorid.estimators.dlm import dlm_smooth as dlm_smooth
     from rotorid.estimators.ekf import EKF as EKF
     from rotorid.estimators.ekf import ekf as ekf
     from rotorid.estimators.hypotheses import change_times as change_times
@@ -63,6 +68,8 @@ if TYPE_CHECKING:
     from rotorid.identification.linear_fit import LinearFit as LinearFit
     from rotorid.identification.linear_model import Experiment as Experiment
     from rotorid.identification.linear_model import LinearModel as LinearModel
+    from rotorid.identification.maximum_likelihood import DlmFit as DlmFit
+    from rotorid.identification.maximum_likelihood import fit_dlm as fit_dlm
     from rotorid.identification.prediction_error import fit_prediction_error as fit_prediction_error
     from rotorid.identification.prediction_error import fit_state_space as fit_state_space
     from rotorid.identification.structures import Matrices as Matrices
@@ -98,6 +105,14 @@ if TYPE_CHECKING:
     from rotorid.models.airframe import shipped_airframes as shipped_airframes
     from rotorid.models.announced import Announced as Announced
     from rotorid.models.announced import announce as announce
+    from rotorid.models.dlm import Dlm as Dlm
+    from rotorid.models.dlm import beside as beside
+    from rotorid.models.dlm import dlm as dlm
+    from rotorid.models.dlm_terms import arma as arma
+    from rotorid.models.dlm_terms import regression as regression
+    from rotorid.models.dlm_terms import seasonal as seasonal
+    from rotorid.models.dlm_terms import trend as trend
+    from rotorid.models.dlm_terms import trigonometric as trigonometric
     from rotorid.models.hybrid import with_residual as with_residual
     from rotorid.models.joint import Joint as Joint
     from rotorid.models.lpv import Lpv as Lpv
@@ -172,6 +187,13 @@ _HOMES: Final = {
     ),
     "rotorid.estimators.adaptive": ("Adaptive", "AdaptiveEstimate", "adaptive"),
     "rotorid.estimators.base": ("AbstractEstimator", "Estimate", "Health"),
+    "rotorid.estimators.dlm": (
+        "dlm_filter",
+        "dlm_forecast",
+        "dlm_log_likelihood",
+        "dlm_simulate",
+        "dlm_smooth",
+    ),
     "rotorid.estimators.ekf": ("EKF", "ekf"),
     "rotorid.estimators.hypotheses": ("change_times",),
     "rotorid.estimators.msckf": ("MSCKF", "msckf"),
@@ -192,6 +214,7 @@ _HOMES: Final = {
     "rotorid.identification.grey_box": ("fit_grey_box",),
     "rotorid.identification.linear_fit": ("LinearFit",),
     "rotorid.identification.linear_model": ("Experiment", "LinearModel"),
+    "rotorid.identification.maximum_likelihood": ("DlmFit", "fit_dlm"),
     "rotorid.identification.prediction_error": ("fit_prediction_error", "fit_state_space"),
     "rotorid.identification.structures": (
         "Matrices",
@@ -221,6 +244,8 @@ _HOMES: Final = {
     "rotorid.logs.write": ("write_table",),
     "rotorid.models.airframe": ("Airframe", "load_airframe", "shipped_airframes"),
     "rotorid.models.announced": ("Announced", "announce"),
+    "rotorid.models.dlm": ("Dlm", "beside", "dlm"),
+    "rotorid.models.dlm_terms": ("arma", "regression", "seasonal", "trend", "trigonometric"),
     "rotorid.models.hybrid": ("with_residual",),
     "rotorid.models.joint": ("Joint",),
     "rotorid.models.lpv": ("Lpv", "Term", "lpv"),

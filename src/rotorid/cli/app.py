@@ -13,6 +13,7 @@ from rotorid.cli.convert import convert
 from rotorid.cli.dataset import dataset
 from rotorid.cli.demo import demo
 from rotorid.cli.failures import OneLineErrors
+from rotorid.cli.fit_dlm import fit_dlm
 from rotorid.cli.inspect import inspect
 from rotorid.cli.learn import learn
 from rotorid.cli.reproduce import reproduce
@@ -34,6 +35,7 @@ app.command("convert")(convert)
 app.command("track")(track)
 app.command("wrench")(wrench)
 app.command("learn")(learn)
+app.command("fit-dlm")(fit_dlm)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)
 app.command("simulate")(simulate)

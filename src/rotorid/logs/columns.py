@@ -1,0 +1,81 @@
+"""Columns of any table of numbers, by name: CSV (comma, semicolon or tab) or Parquet. An empty cell is NaN."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.errors import LogFormatError, SignalError
+from rotorid.logs.cells import read_cells, read_header
+from rotorid.logs.flight import KINDS, split_column
+from rotorid.logs.read import read_bytes
+from rotorid.logs.table import PARQUET_MAGIC, close_matches
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """values: by name, of equal length. known: every column that the table has. notes: what was left out."""
+
+    values: dict[str, Float[np.ndarray, " n"]]
+    known: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_columns(path: str | Path, wanted: Sequence[str], also: Sequence[str] = ()) -> Columns:
+    """The wanted columns of a table, and those of `also` that it has.
+
+    Raises LogError where the file cannot be read or is no table, SignalError where a column is missing, LogFormatError where a
+    cell is no number.
+    """
+    path = Path(path)
+    buffer = read_bytes(path)
+    if buffer.startswith(PARQUET_MAGIC):
+        return _parquet(path, buffer, wanted, also)
+    if b"\x00" in buffer[:65536]:
+        raise LogFormatError(f"{path}: is no table; give CSV or Parquet")
+    delimiter = max(",;\t", key=lambda d: len(read_header(buffer, d).names))
+    names = read_header(buffer, delimiter).names
+    _require(path, wanted, names)
+    cells = read_cells(path, buffer, {*wanted, *also}, delimiter)
+    return Columns(cells.columns, tuple(names), tuple(cells.notes))
+
+
+def unit_of(column: str) -> str:
+    """The unit of a column of a flight table; "1" of another."""
+    place = split_column(column)
+    return KINDS[place[0]].unit if place is not None else "1"
+
+
+def _parquet(path: Path, buffer: bytes, wanted: Sequence[str], also: Sequence[str]) -> Columns:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    try:
+        table = parquet.read_table(pa.BufferReader(buffer))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise LogFormatError(
+            f"{path}: a Parquet file that is cut or damaged ({why}); write it again"
+        ) from None
+    names = list(table.column_names)
+    _require(path, wanted, names)
+    values = {}
+    for name in dict.fromkeys([*wanted, *(n for n in also if n in names)]):
+        if names.count(name) > 1:
+            raise SignalError(f"{path}: column {name!r} stands twice; give each column its own name")
+        kind = table.schema.field(name).type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            raise LogFormatError(f"{path}: column {name!r} holds {kind}, not numbers")
+        values[name] = table[name].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return Columns(values, tuple(names), ())
+
+
+def _require(path: Path, wanted: Sequence[str], names: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in names:
+            words = close_matches(name, list(names)) or f" (it has {', '.join(names)[:120]})"
+            raise SignalError(f"{path}: no column {name!r}{words}")

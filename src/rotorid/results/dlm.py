@@ -1,0 +1,291 @@
+"""A dynamic linear model of one column of a table: its terms, their variances by maximum likelihood, and the states."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.stats import chi2
+
+from rotorid.errors import ExcitationError, SettingError
+from rotorid.estimators.base import Health
+from rotorid.estimators.dlm import dlm_filter, dlm_smooth
+from rotorid.identification.maximum_likelihood import DlmFit, fit_dlm
+from rotorid.models.dlm import Dlm
+from rotorid.models.dlm_terms import arma, regression, seasonal, trend
+from rotorid.models.system import Parameter
+from rotorid.results.track import Quantity, Track
+
+FILTERED, SMOOTHED = "filtered", "smoothed"
+
+SIGNAL: Final = "signal"
+"""The quantity that is the sum of all terms: what the column would be without measurement noise."""
+
+_DIFFUSE: Final = 1e7
+"""Variance of the states before the first row, as a multiple of the column's own."""
+
+_UNTOLD: Final = 0.01
+"""Share of the prior variance of a combination of states that is left at the end, from which on the data do not tell it."""
+
+_TAKES_PART: Final = 0.05
+_LAGS: Final = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class DlmSettings:
+    """Which terms the model has. trend: order, 0 for none (then a constant). seasonal: period in rows, 0 for none. regress:
+    columns. arma: orders p and q, None for none. forecast: rows after the last. starts, seed: of the search."""
+
+    column: str
+    trend: int = 1
+    seasonal: int = 0
+    regress: tuple[str, ...] = ()
+    arma: tuple[int, int] | None = None
+    forecast: int = 0
+    starts: int = 8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.trend not in (0, 1, 2, 3):
+            raise SettingError(f"--trend is 0, 1, 2 or 3, not {self.trend}")
+        if self.seasonal < 0 or self.seasonal == 1:
+            raise SettingError(f"--seasonal is a period of 2 rows or more, not {self.seasonal}")
+        if self.column in self.regress or len(set(self.regress)) < len(self.regress):
+            raise SettingError("each column can stand once, as the column to fit or as a regressor")
+        if self.arma is not None and (min(self.arma) < 0 or max(self.arma) == 0 or max(self.arma) > 6):
+            raise SettingError("--arma is p,q, each from 0 to 6 and not both 0, as 1,0")
+        if self.forecast < 0 or (self.forecast and self.regress):
+            raise SettingError("--forecast is a number of rows, and needs a model without regressors")
+        if self.starts < 1:
+            raise SettingError(f"--starts must be 1 or more, not {self.starts}")
+
+
+@dataclasses.dataclass(frozen=True)
+class DlmFound:
+    """What a table told. t: of each row, forecast ones too. y: the column, NaN where missing. fit: the variances and
+    coefficients. tracks: `filtered` and `smoothed`. standardised: innovations, NaN where missing. whiteness: probability that
+    white innovations are as correlated as these (Ljung and Box), NaN where there are too few. notes: in words."""
+
+    settings: DlmSettings
+    t: Float[np.ndarray, " n"]
+    y: Float[np.ndarray, " n"]
+    unit: str
+    fit: DlmFit
+    tracks: tuple[Track, Track]
+    standardised: Float[np.ndarray, " n"]
+    whiteness: float
+    notes: tuple[str, ...]
+
+
+def fit_column(
+    values: Mapping[str, Float[np.ndarray, " n"]],
+    settings: DlmSettings,
+    t: Float[np.ndarray, " n"] | None = None,
+    unit: str = "1",
+) -> DlmFound:
+    """Fit the model of the settings to a column. values: it and the regressors. t: of the rows; their numbers by default.
+
+    Rows are one step apart, whatever their t. Raises ExcitationError where the column is constant, too short, or cannot tell
+    terms apart; SettingError where a regressor has an empty cell or t does not grow.
+    """
+    y = np.asarray(values[settings.column], float)
+    for name in settings.regress:
+        if not np.isfinite(values[name]).all():
+            row = int(np.flatnonzero(~np.isfinite(values[name]))[0]) + 1
+            raise SettingError(
+                f"column {name!r} is empty in row {row}: a regressor must be known in every row"
+            )
+    y = np.where(np.isfinite(y), y, np.nan)
+    measured = y[np.isfinite(y)]
+    if not len(measured):
+        raise ExcitationError(f"column {settings.column!r} has no number")
+    if np.ptp(measured) <= 1e-12 * np.abs(measured).max():
+        raise ExcitationError(
+            f"column {settings.column!r} is constant ({measured[0]:g} in every row); there is no variance to find"
+        )
+    t, notes = _times(len(y), t, settings)
+    y = np.concatenate([y, np.full(settings.forecast, np.nan)])
+    X = np.stack([values[n] for n in settings.regress], axis=1) if settings.regress else None
+    parameters, build = _model(settings, float(measured.mean()), float(measured.var()), unit, X)
+    first = build({p.name: jnp.asarray(p.value) for p in parameters})
+    least = len(first.states) + len(parameters) + 1
+    if len(measured) < least:
+        raise ExcitationError(
+            f"column {settings.column!r} has {len(measured)} numbers; this model needs at least {least}"
+        )
+    _tell_apart(first, y)
+    fit = fit_dlm(y, build, parameters, starts=settings.starts, seed=settings.seed)
+    filtered, smoothed = dlm_filter(fit.model, y), dlm_smooth(fit.model, y)
+    z = np.asarray(filtered.standardised)[:, 0]
+    tracks = (
+        _track(FILTERED, fit.model, t, filtered.m, filtered.C, unit, settings),
+        _track(SMOOTHED, fit.model, t, smoothed.s, smoothed.S, unit, settings),
+    )
+    late = z[len(first.states) :]
+    return DlmFound(settings, t, y, unit, fit, tracks, z, ljung_box(late, len(parameters)), notes)
+
+
+def ljung_box(z: Float[np.ndarray, " n"], fitted: int = 0) -> float:
+    """Probability that white noise is as correlated over ten lags as z is; NaN entries are missing. fitted: parameters.
+
+    G. M. Ljung, G. E. P. Box, On a measure of lack of fit in time series models, Biometrika 65 (1978) 297-303.
+    """
+    seen = np.isfinite(z)
+    n, lags = int(seen.sum()), min(_LAGS, int(seen.sum()) // 5)
+    if lags <= fitted:
+        return math.nan
+    x = np.where(seen, z - z[seen].mean(), 0.0)
+    power = float(x @ x)
+    q = sum((float(x[k:] @ x[:-k]) / power) ** 2 / (n - k) for k in range(1, lags + 1))
+    return float(chi2.sf(n * (n + 2) * q, lags - fitted))
+
+
+def _times(
+    rows: int, t: Float[np.ndarray, " n"] | None, settings: DlmSettings
+) -> tuple[Float[np.ndarray, " all"], tuple[str, ...]]:
+    notes = []
+    if t is None:
+        t = np.arange(rows, dtype=float)
+    steps = np.diff(t)
+    if not (np.isfinite(t).all() and (steps > 0).all()):
+        raise SettingError("the column of time must have a number in every row, each above the one before")
+    step = float(np.median(steps)) if len(steps) else 1.0
+    if len(steps) and np.abs(steps - step).max() > 0.01 * step:
+        notes.append(
+            "rows are not evenly spaced in time; the model takes each as one step after the row before"
+        )
+    return np.concatenate([t, t[-1] + step * np.arange(1, settings.forecast + 1)]), tuple(notes)
+
+
+def _model(settings: DlmSettings, mean: float, variance: float, unit: str, X: np.ndarray | None):
+    """The parameters, and the model from them."""
+    squared = "1" if unit == "1" else f"({unit})^2"
+
+    def variance_of(name: str, share: float) -> Parameter:
+        return Parameter(
+            name, share * variance, std=2.0 * share * variance, unit=squared, bounds=(0.0, math.inf)
+        )
+
+    order, period = settings.trend, settings.seasonal
+    parameters = [variance_of("observation_variance", 0.25)]
+    parameters += [
+        variance_of(f"{name}_variance", share)
+        for name, share in (("level", 0.1), ("slope", 1e-3), ("curvature", 1e-5))[:order]
+    ]
+    if period:
+        parameters.append(variance_of("season_variance", 0.01))
+    p, q = settings.arma or (0, 0)
+    if settings.arma is not None:
+        parameters.append(variance_of("arma_variance", 0.25))
+        parameters += [Parameter(n, 0.3, std=0.5, bounds=(-1.0, 1.0)) for n in _coefficients("ar", p)]
+        parameters += [Parameter(n, 0.1, std=0.5, bounds=(-1.0, 1.0)) for n in _coefficients("ma", q)]
+    wide = _DIFFUSE * variance
+    scale = np.ones(0) if X is None else wide / _size(X)
+
+    def build(named: dict[str, Array]) -> Dlm:
+        variances = [named[f"{n}_variance"] for n in ("level", "slope", "curvature")[:order]]
+        around = jnp.zeros(max(order, 1)).at[0].set(mean)
+        dW = jnp.stack(variances) if order else jnp.zeros(1)
+        model = trend(max(order, 1), named["observation_variance"], dW, around, wide)
+        if period:
+            dW = jnp.zeros(period - 1).at[0].set(named["season_variance"])
+            model = model + seasonal(period, 0.0, dW, C0=wide)
+        if X is not None:
+            model = model + regression(X, False, 0.0, C0=np.diag(scale), names=settings.regress)
+        if settings.arma is not None:
+            ar = _stable(jnp.stack([named[n] for n in _coefficients("ar", p)])) if p else ()
+            ma = -_stable(-jnp.stack([named[n] for n in _coefficients("ma", q)])) if q else ()
+            model = model + arma(ar, ma, named["arma_variance"], stationary=True)
+        return model
+
+    return tuple(parameters), build
+
+
+def _size(X: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
+    """The variance of each column, or its mean square where that is nothing beside it."""
+    variance, square = X.var(axis=0), np.maximum((X**2).mean(axis=0), 1e-300)
+    return np.where(variance > 1e-9 * square, variance, square)
+
+
+def _coefficients(kind: str, order: int) -> tuple[str, ...]:
+    """Names of the partial autocorrelations; of one alone it is the coefficient."""
+    return (f"{kind}_1",) if order == 1 else tuple(f"{kind}_partial_{k + 1}" for k in range(order))
+
+
+def _stable(partial: Float[Array, " k"]) -> Float[Array, " k"]:
+    """Coefficients of a stable polynomial from partial autocorrelations, each between -1 and 1, by Durbin's recursion."""
+    found = partial[:1]
+    for k in range(1, partial.shape[0]):
+        found = jnp.concatenate([found - partial[k] * found[::-1], partial[k : k + 1]])
+    return found
+
+
+def _tell_apart(model: Dlm, y: Float[np.ndarray, " n"]) -> None:
+    """Raise ExcitationError where the data leave some combination of states as unknown as it was."""
+    C0 = np.sqrt(np.diag(np.asarray(model.C0)))
+    C = np.asarray(dlm_smooth(model, y).S[-1])
+    diffuse = np.flatnonzero([not n.startswith("arma") for n in model.states])
+    ratio = (C / np.outer(C0, C0))[np.ix_(diffuse, diffuse)]
+    values, vectors = np.linalg.eigh(ratio)
+    if values[-1] < _UNTOLD:
+        return
+    moved = vectors[:, -1] * C0[diffuse]
+    taking = np.flatnonzero(np.abs(vectors[:, -1]) > _TAKES_PART)
+    first = moved[taking[0]]
+    names = [model.states[diffuse[i]] for i in taking]
+    if len(names) == 1:
+        raise ExcitationError(f"the data do not tell {names[0]} at all; leave it out of the model")
+    moves = ", ".join(f"{n} by {moved[i] / first:+.3g}" for n, i in zip(names, taking, strict=True))
+    raise ExcitationError(
+        f"the data do not tell {', '.join(names[:-1])} and {names[-1]} apart: moving {moves} changes nothing; leave one out"
+    )
+
+
+def _track(
+    name: str,
+    model: Dlm,
+    t: Float[np.ndarray, " n"],
+    mean: Float[Array, "n p"],
+    covariance: Float[Array, "n p p"],
+    unit: str,
+    settings: DlmSettings,
+) -> Track:
+    F = jnp.broadcast_to(model.F, (len(t), *model.F.shape[-2:]))[:, 0]
+    rows = {SIGNAL: F} | {
+        quantity: jnp.broadcast_to(jax.nn.one_hot(model.states.index(state), mean.shape[1]), F.shape)
+        for quantity, state in _shown(model.states, settings)
+    }
+    quantities = {}
+    for quantity, row in rows.items():
+        value = np.asarray(jnp.einsum("np,np->n", row, mean))
+        variance = np.asarray(jnp.einsum("np,npq,nq->n", row, covariance, row))
+        prior = np.asarray(jnp.einsum("np,pq,nq->n", row, model.C0, row))
+        informed = (variance < 0.25 * prior) | (quantity == "arma")
+        own = unit if quantity not in settings.regress or unit == "1" else f"{unit} per its own"
+        quantities[quantity] = Quantity(value, np.sqrt(np.maximum(variance, 0.0)), own, informed)
+    told = quantities[SIGNAL].informed
+    nothing = np.zeros(len(t))
+    return Track(
+        estimator=name,
+        system="dlm",
+        t=t,
+        quantities=quantities,
+        health=np.where(told, int(Health.OK), int(Health.NO_INFORMATION)),
+        innovations={},
+        nis=nothing,
+        nis_dof=np.zeros(len(t), int),
+        truth={},
+    )
+
+
+def _shown(states: Sequence[str], settings: DlmSettings) -> list[tuple[str, str]]:
+    """Quantities, and the state that each is."""
+    found = [(n, n) for n in states if n in ("level", "slope", "curvature", *settings.regress)]
+    found += [("season", "season_1")] if settings.seasonal else []
+    return found + ([("arma", "arma_1")] if settings.arma is not None else [])
