@@ -121,6 +121,17 @@ class LinearModel:
         found = scipy.linalg.expm(block)
         return dataclasses.replace(self, A=found[:s, :s], B=found[:s, s:], dt=dt)
 
+    @property
+    def _discrete_only(self) -> list[float]:
+        """Poles of a discrete model at 0 or on the negative real axis."""
+        poles = self.poles if self.dt else ()
+        return [float(p.real) for p in poles if p.real <= 1e-12 and abs(p.imag) < 1e-9 * max(abs(p), 1e-3)]
+
+    @property
+    def has_continuous(self) -> bool:
+        """Whether a model in continuous time can have these samples, as far as the poles tell."""
+        return not self._discrete_only
+
     def continuous(self) -> LinearModel:
         """The model in continuous time whose samples are those of this one.
 
@@ -129,10 +140,10 @@ class LinearModel:
         if not self.dt:
             return self
         s, m = self.B.shape
-        bad = [p for p in self.poles if p.real <= 1e-12 and abs(p.imag) < 1e-9 * max(abs(p), 1e-3)]
-        if bad:
+        if not self.has_continuous:
+            pole = min(self._discrete_only, key=abs)
             raise SettingError(
-                f"the discrete model has a pole at {bad[0].real:.3g}, which no system in continuous time has at its samples: "
+                f"the discrete model has a pole at {pole:.3g}, which no system in continuous time has at its samples: "
                 "take a lower order, sample faster, or keep the model discrete"
             )
         block = np.eye(s + m)
@@ -193,16 +204,28 @@ class LinearModel:
             P = scipy.linalg.solve_discrete_lyapunov(d.A, d.B @ d.B.T)
             Q = scipy.linalg.solve_discrete_lyapunov(d.A.T, d.C.T @ d.C)
             return np.sqrt(np.maximum(np.sort(np.real(np.linalg.eigvals(P @ Q)))[::-1], 0.0))
-        past, future = [d.B], [d.C]
-        for _ in range(rows - 1):
-            past.append(d.A @ past[-1])
-            future.append(future[-1] @ d.A)
-        R = triangle(np.hstack(past).T)
-        S = triangle(np.vstack(future))
+        R, S = d._past_and_future(rows)
         found = np.zeros(self.order)
         values = np.linalg.svd(S @ R.T, compute_uv=False)
         found[: len(values)] = values[: self.order]
         return found
+
+    def balanced(self, dt: float, rows: int = 100) -> LinearModel:
+        """The model in coordinates that reach and show alike over `rows` samples dt (s) apart: those in which rounding and the
+        curvature of a fit are least. The model itself where a direction of its state is not reached or does not show."""
+        R, S = self.discrete(dt)._past_and_future(rows)
+        U, s, _ = np.linalg.svd(S @ R.T)
+        if min(R.shape[0], S.shape[0]) < self.order or s[self.order - 1] < 1e-12 * s[0]:
+            return self
+        return self.transformed((U / np.sqrt(s)).T @ S)
+
+    def _past_and_future(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Triangles of what `rows` past inputs do to the state, transposed, and of what the state does to as many outputs."""
+        past, future = [self.B], [self.C]
+        for _ in range(rows - 1):
+            past.append(self.A @ past[-1])
+            future.append(future[-1] @ self.A)
+        return triangle(np.hstack(past).T), triangle(np.vstack(future))
 
 
 def states(

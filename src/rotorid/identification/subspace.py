@@ -25,6 +25,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import ExcitationError, SettingError
+from rotorid.identification.grey_box import threads
 from rotorid.identification.linear_model import (
     Experiment,
     LinearModel,
@@ -85,6 +86,20 @@ def fit_subspace(
     m, l = runs[0].u.shape[1], runs[0].y.shape[1]  # noqa: E741
     if order is not None and order < 1:
         raise SettingError(f"the order must be 1 or more, not {order}")
+    with threads().limit(limits=1, user_api="blas"):
+        found = _found(runs, order, method, horizon, feedthrough, m, l)
+    return dataclasses.replace(found, model=found.model.continuous()) if continuous else found
+
+
+def _found(
+    runs: tuple[Experiment, ...],
+    order: int | None,
+    method: Method,
+    horizon: int | None,
+    feedthrough: bool,
+    m: int,
+    l: int,  # noqa: E741
+) -> Subspace:
     su, sy = _sizes([run.u for run in runs]), _sizes([run.y for run in runs])
     z = [np.hstack([run.u / su, run.y / sy]) for run in runs]
     if horizon is None:
@@ -108,8 +123,6 @@ def fit_subspace(
         K=model.K / sy,
         innovation=model.innovation * np.outer(sy, sy),
     )
-    if continuous:
-        model = model.continuous()
     return Subspace(model, method, n, s, correlations, suggested, horizon, columns)
 
 

@@ -1,0 +1,319 @@
+"""Prediction-error identification: the model of a structure whose one-step errors are least, and how sure it is.
+
+    V(theta) = 1/2 N log det Lambda(theta),    Lambda = 1/N sum_k e_k e_k^T
+    cov(theta) = (sum_k psi_k Lambda^-1 psi_k^T)^-1,    psi_k = d e_k / d theta
+    AIC = log det Lambda + 2 d / N,    FPE = det Lambda (1 + d/N) / (1 - d/N),    fit = 100 (1 - |y - y^| / |y - mean y|)
+
+the maximum of the likelihood of normal innovations. Steps are those of Gauss and Newton, damped where they overshoot, with
+exact derivatives; the first states, in which e is linear, are eliminated. Directions that only change the coordinates of the
+state are left out of each step. With K = 0 the errors are those of simulation (output error). The covariance holds where the
+innovations are white: `residual_tests` tells.
+
+References: L. Ljung, System Identification: Theory for the User (1999), chapters 7, 9, 10 and 16; T. McKelvey, A. Helmersson,
+T. Ribarits, Automatica 40 (2004); Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973). Seed 002, section 2.1, has MATLAB's
+`ssest`, which does the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import jax
+import numpy as np
+
+from rotorid.errors import ExcitationError, SettingError
+from rotorid.identification.fit import untold_directions
+from rotorid.identification.grey_box import threads
+from rotorid.identification.innovations import (
+    Discrete,
+    Rows,
+    as_rows,
+    discretised,
+    innovations,
+    matrices_and_slopes,
+    sensitivities,
+)
+from rotorid.identification.linear_fit import LinearFit, nrmse
+from rotorid.identification.linear_model import Experiment, LinearModel, as_experiments
+from rotorid.identification.structures import (
+    Structure,
+    canonical_structure,
+    companion_structure,
+    free_structure,
+)
+from rotorid.identification.subspace import Method, fit_subspace
+from rotorid.models.joint import to_coordinate
+
+Form = Literal["canonical", "companion", "free"]
+
+_FLOOR = 1e-11  # of the outputs: residuals below it are rounding
+_RANK = 1e-11  # of the largest singular value of the scaled derivatives: below it is rounding
+_DAMPING = 1e-9  # the first, where one is needed; derivatives are scaled to length 1
+_STARTS = (
+    3  # times that the first states are fitted alone at the start, with the covariance of the time before
+)
+_MOST_DAMPING = 1e12
+_ROUNDING = 1e-10
+_LEAST_STEP = 1e-13  # of a parameter: below it is rounding
+
+
+def fit_state_space(
+    data: Experiment | Sequence[Experiment],
+    order: int | None = None,
+    *,
+    form: Form = "free",
+    continuous: bool = True,
+    feedthrough: bool = False,
+    disturbance: bool = True,
+    method: Method = "ssarx",
+    most: int = 100,
+) -> LinearFit:
+    """A linear model by subspace identification, refined by prediction errors.
+
+    order: None takes the one that the subspace suggests. disturbance: whether noise reaches the state, by a gain K; without,
+    the outputs carry white noise alone. The other arguments are those of `fit_subspace` and `fit_prediction_error`.
+    """
+    if form not in get_args(Form):
+        raise SettingError(f"there is no form {form!r}; there are {', '.join(get_args(Form))}")
+    start = fit_subspace(data, order, method=method, feedthrough=feedthrough).model
+    if not disturbance:
+        start = dataclasses.replace(start, K=np.zeros_like(start.K))
+    dt = as_experiments(data)[0].dt
+
+    def freely(model: LinearModel) -> LinearFit:
+        structure = free_structure(model, dt, feedthrough=feedthrough, disturbance=disturbance)
+        return fit_prediction_error(data, structure, most=most)
+
+    if continuous and not start.has_continuous:
+        start = freely(start).model
+    found = freely(start.continuous() if continuous else start)
+    if form == "free":
+        return found
+    builder = canonical_structure if form == "canonical" else companion_structure
+    structure = builder(found.model, feedthrough=feedthrough, disturbance=disturbance)
+    return fit_prediction_error(data, structure, most=most)
+
+
+def fit_prediction_error(
+    data: Experiment | Sequence[Experiment],
+    structure: Structure,
+    *,
+    start: Literal["estimate", "known"] = "estimate",
+    most: int = 100,
+    settled: float = 1e-3,
+) -> LinearFit:
+    """The model of this structure that predicts the data best.
+
+    start: whether the state at each experiment's first row is estimated, or is what the structure says (zero where it says
+    nothing). most: steps. settled: standard deviations, of all parameters together, below which a step is the last.
+
+    Raises SettingError where the model is not finite at the start values, ExcitationError where there are fewer numbers in the
+    data than parameters.
+    """
+    runs = as_experiments(data)
+    if structure.dt and abs(structure.dt - runs[0].dt) > 1e-9 * structure.dt:
+        raise SettingError(
+            f"the structure is of samples {structure.dt} s apart and the data of {runs[0].dt} s: resample the data, or take a "
+            "structure in continuous time"
+        )
+    with jax.enable_x64(True), threads().limit(limits=1, user_api="blas"):
+        search = _Search(structure, runs, as_rows(runs), start == "estimate")
+        return search.run(most, settled)
+
+
+@dataclasses.dataclass
+class _Linear:
+    """Whitened residuals r and derivatives J by the coordinates, the first states eliminated. back: of each experiment, what
+    gives its first state from a step. cost: V. cov: Lambda."""
+
+    r: np.ndarray
+    J: np.ndarray
+    back: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    cost: float
+    cov: np.ndarray
+
+
+class _Search:
+    def __init__(
+        self, structure: Structure, runs: tuple[Experiment, ...], rows: Rows, free_start: bool
+    ) -> None:
+        self.structure, self.runs, self.rows, self.dt = structure, runs, rows, runs[0].dt
+        self.names = [p.name for p in structure.free]
+        self.scale = np.array([p.std for p in structure.free])
+        z = np.array([to_coordinate(p, p.values[0]) for p in structure.free])
+        A, B, C, D, *_ = (np.asarray(v) for v in matrices_and_slopes(structure, z)[0])
+        n, m, l = len(A), rows.u.shape[2], rows.y.shape[2]  # noqa: E741
+        if (A.shape, B.shape, C.shape, D.shape) != ((n, n), (n, m), (l, n), (l, m)):
+            raise SettingError(
+                f"A {A.shape}, B {B.shape}, C {C.shape} and D {D.shape} do not fit {m} inputs and {l} outputs"
+            )
+        self.order, self.free_start = n, free_start
+        self.z, self.x0 = z, np.zeros((len(runs), n))
+        self.count = int(rows.measured.sum())
+        unknowns = len(z) + free_start * self.x0.size
+        if self.count * l <= unknowns:
+            raise ExcitationError(
+                f"{self.count} measured rows of {l} outputs cannot tell {unknowns} numbers: give more rows or fix parameters"
+            )
+        mean = rows.y[rows.measured].mean(axis=0)
+        size = np.sqrt(np.mean((rows.y[rows.measured] - mean) ** 2, axis=0))
+        self.floor = _FLOOR * np.where(size > 0, size, 1.0)
+
+    def run(self, most: int, settled: float) -> LinearFit:
+        damping, steps, converged = 0.0, 0, False
+        linear = self.linear(self.z, self.x0)
+        if not np.isfinite(linear.cost) or not np.isfinite(linear.J).all():
+            raise SettingError(
+                "the model's errors are not finite with these start values: start nearer to the plant, or with a gain K "
+                "that keeps its predictor stable"
+            )
+        for _ in range(_STARTS if self.free_start else 0):
+            self.x0 = self.x0 + self.back(linear, np.zeros_like(self.z))
+            linear = self.linear(self.z, self.x0)
+        while steps < most:
+            step = self.step(linear, damping, settled)
+            if step is None:
+                converged = True
+                break
+            steps += 1
+            z, x0, cost, damping = step
+            if not np.isfinite(cost):
+                break
+            small = bool(np.all(np.abs(z - self.z) < _LEAST_STEP * np.maximum(np.abs(self.z), 1e-3)))
+            gained = linear.cost - cost
+            self.z, self.x0 = z, x0
+            linear = self.linear(z, x0)
+            if small or (damping == 0.0 and gained < 0.5 * settled**2):
+                converged = True
+                break
+            damping = 0.0 if damping <= _DAMPING else 0.1 * damping
+        return self.result(linear, steps, converged)
+
+    def step(
+        self, linear: _Linear, damping: float, settled: float
+    ) -> tuple[np.ndarray, np.ndarray, float, float] | None:
+        """Where a step goes that does not make the cost greater, its cost, and the damping that it took: an infinite cost where
+        there is none. None where the undamped step would be shorter than `settled` standard deviations."""
+        basis = self.basis()
+        J = linear.J @ basis
+        size = np.linalg.norm(J, axis=0)
+        size = np.where(size > 0, size, 1.0)
+        U, s, Vt = np.linalg.svd(J / size, full_matrices=False)
+        kept = s > _RANK * s[0]
+        U, s, Vt = U[:, kept], s[kept], Vt[kept]
+        along = U.T @ linear.r
+        if np.linalg.norm(along) < settled:
+            return None
+        while damping <= _MOST_DAMPING:
+            dz = -basis @ ((Vt.T @ (s / (s**2 + damping) * along)) / size)
+            z, x0 = self.z + dz, self.x0 + self.back(linear, dz)
+            cost = self.cost(z, x0)
+            if np.isfinite(cost) and cost < linear.cost + _ROUNDING * max(abs(linear.cost), 1.0):
+                return z, x0, cost, damping
+            damping = max(10.0 * damping, _DAMPING)
+        return self.z, self.x0, float("inf"), damping
+
+    def basis(self) -> np.ndarray:
+        """Directions in which the model changes, as columns."""
+        if self.structure.gauge is None:
+            return np.eye(len(self.z))
+        tangent = self.structure.gauge(self.z)
+        Q, R = np.linalg.qr(tangent, mode="complete")
+        rank = int(np.linalg.matrix_rank(R))
+        return Q[:, rank:]
+
+    def residuals(self, e: np.ndarray) -> np.ndarray:
+        return e[self.rows.measured]
+
+    def covariance(self, e: np.ndarray) -> np.ndarray:
+        left = self.residuals(e)
+        return left.T @ left / self.count + np.diag(self.floor**2)
+
+    def discrete(self, z: np.ndarray) -> tuple[Discrete, Discrete, np.ndarray, np.ndarray]:
+        """The matrices at the samples, their derivatives by z, the structure's first state, and its derivatives."""
+        M, by, *_ = matrices_and_slopes(self.structure, z)
+        M, by = [np.asarray(v) for v in M], [np.asarray(v) for v in by]
+        return *discretised(M[:5], by[:5], self.dt, self.structure.dt == 0), M[5], by[5]
+
+    def errors(self, z: np.ndarray, x0: np.ndarray) -> np.ndarray:
+        M, _, first, _ = self.discrete(z)
+        with np.errstate(all="ignore"):
+            return innovations(M, self.rows, x0 + first)
+
+    def cost(self, z: np.ndarray, x0: np.ndarray) -> float:
+        with np.errstate(all="ignore"):
+            cov = self.covariance(self.errors(z, x0))
+        if not np.isfinite(cov).all():
+            return float("inf")
+        return 0.5 * self.count * float(np.linalg.slogdet(cov)[1])
+
+    def linear(self, z: np.ndarray, x0: np.ndarray) -> _Linear:
+        M, by, first, by_first = self.discrete(z)
+        with np.errstate(all="ignore"):
+            e = innovations(M, self.rows, x0 + first)
+        by_z, by_x = (np.asarray(v) for v in sensitivities(M, by, self.rows, x0 + first, by_first))
+        with np.errstate(all="ignore"):
+            cov = self.covariance(e)
+        if not np.isfinite(cov).all():
+            return _Linear(np.full(1, np.nan), np.full((1, len(z)), np.nan), [], float("nan"), cov)
+        W = np.linalg.inv(np.linalg.cholesky(cov)).T
+        r, J, back = [], [], []
+        for k in range(len(self.runs)):
+            seen = self.rows.measured[k]
+            rk = (e[k][seen] @ W).ravel()
+            Jk = np.einsum("nlp,lw->nwp", by_z[k][seen], W).reshape(len(rk), -1)
+            if self.free_start:
+                Xk = np.einsum("nlp,lw->nwp", by_x[k][seen], W).reshape(len(rk), -1)
+                size = np.linalg.norm(Xk, axis=0)
+                size = np.where(size > 0, size, 1.0)
+                U, s, Vt = np.linalg.svd(Xk / size, full_matrices=False)
+                U, s, Vt = (
+                    v[..., s > _RANK * s[0], :] if v is Vt else v[..., s > _RANK * s[0]] for v in (U, s, Vt)
+                )
+                solve = (Vt.T / s) / size[:, None]
+                back.append((solve, U.T @ rk, U.T @ Jk))
+                rk, Jk = rk - U @ (U.T @ rk), Jk - U @ (U.T @ Jk)
+            r.append(rk)
+            J.append(Jk)
+        cost = 0.5 * self.count * float(np.linalg.slogdet(cov)[1])
+        return _Linear(np.concatenate(r), np.concatenate(J), back, cost, cov)
+
+    def back(self, linear: _Linear, dz: np.ndarray) -> np.ndarray:
+        """How the first states move with dz."""
+        if not self.free_start:
+            return np.zeros_like(self.x0)
+        return np.stack([-solve @ (r + J @ dz) for solve, r, J in linear.back])
+
+    def result(self, linear: _Linear, steps: int, converged: bool) -> LinearFit:
+        basis, l = self.basis(), self.rows.y.shape[2]  # noqa: E741
+        numbers = basis.shape[1] + self.free_start * self.x0.size
+        freedom = self.count / max(self.count - numbers / l, 1.0)
+        slopes = np.asarray(matrices_and_slopes(self.structure, self.z)[3])
+        size = self.scale / np.abs(slopes)
+        directions = np.diag(size) if self.structure.gauge is None else basis
+        _, s, Vt = np.linalg.svd(linear.J @ directions / np.sqrt(freedom), full_matrices=False)
+        least = 1e-14 * max(s[0], 1e-300)
+        untold = ()
+        if self.structure.gauge is None:
+            positive = [np.isfinite(p.bounds[0]) and np.isinf(p.bounds[1]) for p in self.structure.free]
+            posterior = (Vt.T / (1.0 + s**2)) @ Vt
+            untold = untold_directions(tuple(self.names), posterior, np.where(positive, size, 0.0))
+        e = self.errors(self.z, self.x0)[self.rows.measured]
+        y = self.rows.y[self.rows.measured]
+        return LinearFit(
+            structure=self.structure,
+            coordinates=self.z,
+            root=directions @ (Vt.T / np.maximum(s, least)),
+            untold=untold,
+            innovation=linear.cov * freedom,
+            x0=self.x0,
+            fit=dict(zip(self.runs[0].outputs, nrmse(y, y - e), strict=True)),
+            loss=float(np.linalg.det(linear.cov)),
+            numbers=numbers,
+            rows=self.count,
+            condition=float((s[0] / max(s[-1], least)) ** 2),
+            iterations=steps,
+            converged=converged,
+        )

@@ -1,0 +1,218 @@
+"""What a linear model is worth on data that it was not fitted to: its predictions beside them, and tests of what they leave.
+
+    y^_{k|k-j} = C x^_{k|k-j} + D u_k    from the outputs before row k - j + 1; simulation: from none of them
+    r_e(i) = 1/N sum e_k e_{k+i} / r_0,    r_eu(i) = 1/N sum e_{k+i} u_k / sqrt(var e var u)
+    white        N (N + 2) sum_{i=1..M} r_e(i)^2 / (N - i)  is chi-square, M less the parameters of its output (Ljung and Box)
+    independent  N r^T P^-1 r  is chi-square, r = r_eu(0..M), P the correlations of u (Ljung 1999, eq. 16.66)
+
+References: L. Ljung, System Identification: Theory for the User (1999), chapter 16; G. Ljung, G. Box, Biometrika 65 (1978).
+MATLAB's `compare` and `resid`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import scipy.linalg
+import scipy.stats
+from jaxtyping import Float
+
+from rotorid.errors import SettingError
+from rotorid.identification.innovations import Discrete, as_rows, innovations
+from rotorid.identification.linear_fit import nrmse
+from rotorid.identification.linear_model import Experiment, LinearModel, states
+
+LEVEL = 0.99
+"""Of the bands and tests."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Predictions beside data. fit: 100 (1 - |y - y^| / |y - mean y|) of each output. x0: state at the first row, estimated."""
+
+    predicted: Float[np.ndarray, "n l"]
+    fit: Mapping[str, float]
+    x0: Float[np.ndarray, " s"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Correlation:
+    """Correlations over lags, the band of what is none, and the probability of as much by chance.
+
+    outputs, input: which; input is "" of an output with itself. over: lags outside the band.
+    """
+
+    output: str
+    input: str
+    lags: Float[np.ndarray, " lags"]
+    value: Float[np.ndarray, " lags"]
+    band: float
+    probability: float
+
+    @property
+    def passed(self) -> bool:
+        return self.probability > 1.0 - LEVEL
+
+    @property
+    def over(self) -> Float[np.ndarray, " over"]:
+        return self.lags[(np.abs(self.value) > self.band) & ((self.lags > 0) | (self.input != ""))]
+
+
+@dataclasses.dataclass(frozen=True)
+class ResidualTests:
+    """Whether one-step errors are white and independent of past inputs. white: by output. independent: by output and input.
+    errors: the residuals."""
+
+    white: tuple[Correlation, ...]
+    independent: tuple[Correlation, ...]
+    errors: Float[np.ndarray, "n l"]
+
+    @property
+    def passed(self) -> bool:
+        return all(c.passed for c in (*self.white, *self.independent))
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """What failed, a sentence each."""
+        found = [
+            f"the errors of {c.output} are not white (p = {c.probability:.2g}): noise or dynamics that the model lacks; its "
+            "standard deviations may be off"
+            for c in self.white
+            if not c.passed
+        ]
+        return tuple(found) + tuple(
+            f"the errors of {c.output} follow {c.input} (p = {c.probability:.2g}): the model lacks a part of its effect"
+            for c in self.independent
+            if not c.passed
+        )
+
+
+def compare_model(model: LinearModel, data: Experiment, steps: int | None = None) -> Comparison:
+    """Predictions `steps` rows ahead, None: simulation. The state at the first row is estimated from the same data.
+
+    Raises SettingError where the predictions are not finite.
+    """
+    if steps is not None and steps < 1:
+        raise SettingError(f"predictions go 1 row ahead or more, not {steps}; None simulates")
+    d = model.discrete(data.dt)
+    if steps is None:
+        d = dataclasses.replace(d, K=np.zeros_like(d.K))
+    x0 = initial_state(d, data)
+    e = _errors(d, data, x0)
+    if steps is None or steps == 1:
+        predicted = np.where(np.isfinite(data.y), data.y, np.nan) - e
+        if steps is None or not np.isfinite(predicted).all():
+            predicted = _predicted(d, data, x0, e)
+    else:
+        predicted = _ahead(d, data, x0, e, steps)
+    if not np.isfinite(predicted).all():
+        raise SettingError("the model's predictions are not finite: it is unstable; compare over fewer steps")
+    return Comparison(predicted, dict(zip(data.outputs, nrmse(data.y, predicted), strict=True)), x0)
+
+
+def residual_tests(
+    model: LinearModel, data: Experiment, *, lags: int = 25, parameters: int = 0
+) -> ResidualTests:
+    """Tests of the model's one-step errors on data.
+
+    lags: M. parameters: numbers that were fitted to these data for each output; 0 on data of another flight.
+    """
+    n = len(data.y)
+    if n < 4 * lags:
+        raise SettingError(f"{n} rows are too few for {lags} lags: give {4 * lags} or take fewer lags")
+    if np.isnan(data.y).any():
+        raise SettingError("an output has rows that were not measured: test a piece without gaps")
+    d = model.discrete(data.dt)
+    e = _errors(d, data, initial_state(d, data))
+    return ResidualTests(
+        tuple(_whiteness(e[:, i], name, lags, parameters) for i, name in enumerate(data.outputs)),
+        tuple(
+            _independence(e[:, i], data.u[:, j], output, given, lags)
+            for i, output in enumerate(data.outputs)
+            for j, given in enumerate(data.inputs)
+        ),
+        e,
+    )
+
+
+def initial_state(model: LinearModel, data: Experiment) -> Float[np.ndarray, " s"]:
+    """The state at the first row whose one-step errors are least, weighed by the model's covariance of them."""
+    d = model.discrete(data.dt)
+    s, l = d.order, len(d.C)  # noqa: E741
+    e = _errors(d, data, np.zeros(s)).ravel()
+    still = Experiment(np.where(np.isfinite(data.y), 0.0, np.nan), np.zeros_like(data.u), data.dt)
+    by = np.stack([-_errors(d, still, x).ravel() for x in np.eye(s)], axis=1)
+    weight = (
+        1.0 / np.sqrt(np.maximum(np.diag(d.innovation), 1e-300))
+        if np.diag(d.innovation).all()
+        else np.ones(l)
+    )
+    weight = np.tile(weight / weight.max(), len(data.y))
+    if not (np.isfinite(by).all() and np.isfinite(e).all()):
+        raise SettingError(
+            "the model's predictor is not finite over these data: it is unstable; give it a gain K"
+        )
+    size = np.linalg.norm(by * weight[:, None], axis=0)
+    size = np.where(size > 0, size, 1.0)
+    return np.linalg.lstsq(by * weight[:, None] / size, e * weight, rcond=1e-13)[0] / size
+
+
+def _errors(d: LinearModel, data: Experiment, x0: np.ndarray) -> np.ndarray:
+    """One-step errors, 0 where not measured."""
+    with np.errstate(all="ignore"):
+        return innovations(Discrete(d.A, d.B, d.C, d.D, d.K), as_rows([data]), x0[None])[0]
+
+
+def _predicted(d: LinearModel, data: Experiment, x0: np.ndarray, e: np.ndarray) -> np.ndarray:
+    x = states(d.A, data.u @ d.B.T + e @ d.K.T, x0)
+    return x @ d.C.T + data.u @ d.D.T
+
+
+def _ahead(d: LinearModel, data: Experiment, x0: np.ndarray, e: np.ndarray, steps: int) -> np.ndarray:
+    x = states(d.A, data.u @ d.B.T + e @ d.K.T, x0)[: max(len(e) - steps + 1, 1)]
+    first = _predicted(d, data, x0, np.zeros_like(e))[: steps - 1]
+    for j in range(steps - 1):
+        x = x @ d.A.T + data.u[j : j + len(x)] @ d.B.T
+    later = x @ d.C.T + data.u[steps - 1 :] @ d.D.T
+    return np.vstack([first, later])[: len(e)]
+
+
+def _autocorrelation(v: np.ndarray, lags: int) -> np.ndarray:
+    v = v - v.mean()
+    power = max(float(v @ v), 1e-300)
+    return np.array([v[i:] @ v[: len(v) - i] / power for i in range(lags + 1)])
+
+
+def _whiteness(e: np.ndarray, name: str, lags: int, parameters: int) -> Correlation:
+    n, r = len(e), _autocorrelation(e, lags)
+    q = n * (n + 2) * np.sum(r[1:] ** 2 / (n - np.arange(1, lags + 1)))
+    band = scipy.stats.norm.ppf(0.5 + 0.5 * LEVEL) / math.sqrt(n)
+    p = float(scipy.stats.chi2.sf(q, max(lags - parameters, 1)))
+    return Correlation(name, "", np.arange(lags + 1.0), r, float(band), p)
+
+
+def _independence(e: np.ndarray, u: np.ndarray, output: str, given: str, lags: int) -> Correlation:
+    n = len(e)
+    e, u = e - e.mean(), u - u.mean()
+    size = math.sqrt(max(float((e @ e) * (u @ u)), 1e-300))
+    r = np.array([e[i:] @ u[: n - i] / size for i in range(lags + 1)])
+    re, ru = _autocorrelation(e, lags), _autocorrelation(u, lags)
+    P = scipy.linalg.toeplitz(_spread(re, ru, lags))
+    band = scipy.stats.norm.ppf(0.5 + 0.5 * LEVEL) * math.sqrt(max(P[0, 0], 0.0) / n)
+    values, V = np.linalg.eigh(P)
+    kept = values > 1e-8 * values[-1]
+    q = n * float(np.sum((V[:, kept].T @ r) ** 2 / values[kept]))
+    return Correlation(
+        output, given, np.arange(lags + 1.0), r, float(band), float(scipy.stats.chi2.sf(q, int(kept.sum())))
+    )
+
+
+def _spread(re: np.ndarray, ru: np.ndarray, lags: int) -> np.ndarray:
+    """N cov(r(i), r(i+j)) = sum_k r_e(k) r_u(k + j), the errors taken for as coloured as they are seen to be."""
+    both_e = np.concatenate([re[:0:-1], re])
+    both_u = np.concatenate([np.zeros(lags), ru[:0:-1], ru, np.zeros(lags)])
+    middle = 2 * lags
+    return np.array([both_e @ both_u[middle - lags + j : middle + lags + 1 + j] for j in range(lags + 1)])
