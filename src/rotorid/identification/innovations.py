@@ -135,12 +135,35 @@ def sensitivities(
     return E[..., :count], E[..., count:]
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def matrices_and_slopes(
-    structure: Structure, z: Float[Array, " free"]
-) -> tuple[Matrices, Matrices, Any, Any]:
+    structure: Structure, z: Float[np.ndarray, " free"]
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
     """A, B, C, D, K and the first state, their derivatives by z on a last axis, the free parameters, and theirs by z."""
+    if structure.entries is None:
+        M, by, values, slopes = _traced(structure, z)
+        return (
+            tuple(np.asarray(v) for v in M),
+            tuple(np.asarray(v) for v in by),
+            np.asarray(values),
+            np.asarray(slopes),
+        )
+    fixed, places = structure.entries
+    M, by, at = [], [], 0
+    for name in "ABCDK":
+        here, slope = fixed[name].copy(), np.zeros((*fixed[name].shape, len(z)))
+        if name in places:
+            i, j = places[name]
+            k = at + np.arange(len(i))
+            here[i, j], slope[i, j, k] = z[k], 1.0
+            at += len(i)
+        M.append(here)
+        by.append(slope)
+    n = len(M[0])
+    return (*M, np.zeros(n)), (*by, np.zeros((n, len(z)))), z.copy(), np.ones(len(z))
 
+
+@functools.partial(jax.jit, static_argnums=0)
+def _traced(structure: Structure, z: Float[Array, " free"]) -> tuple[Matrices, Matrices, Any, Any]:
     def found(z):
         M = Matrices(*structure.matrices(values_of(structure, z)))
         A, B, C, D = (jnp.asarray(v, dtype=float) for v in M[:4])

@@ -49,13 +49,7 @@ class LinearFit:
     @cached_property
     def _found(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
         with jax.enable_x64(True):
-            M, by_z, values, slopes = matrices_and_slopes(self.structure, self.coordinates)
-        return (
-            tuple(np.asarray(v) for v in M),
-            tuple(np.asarray(v) for v in by_z),
-            np.asarray(values),
-            np.asarray(slopes),
-        )
+            return matrices_and_slopes(self.structure, self.coordinates)
 
     @property
     def names(self) -> tuple[str, ...]:

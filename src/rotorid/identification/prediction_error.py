@@ -143,7 +143,7 @@ class _Search:
         self.names = [p.name for p in structure.free]
         self.scale = np.array([p.std for p in structure.free])
         z = np.array([to_coordinate(p, p.values[0]) for p in structure.free])
-        A, B, C, D, *_ = (np.asarray(v) for v in matrices_and_slopes(structure, z)[0])
+        A, B, C, D, *_ = matrices_and_slopes(structure, z)[0]
         n, m, l = len(A), rows.u.shape[2], rows.y.shape[2]  # noqa: E741
         if (A.shape, B.shape, C.shape, D.shape) != ((n, n), (n, m), (l, n), (l, m)):
             raise SettingError(
@@ -234,7 +234,6 @@ class _Search:
     def discrete(self, z: np.ndarray) -> tuple[Discrete, Discrete, np.ndarray, np.ndarray]:
         """The matrices at the samples, their derivatives by z, the structure's first state, and its derivatives."""
         M, by, *_ = matrices_and_slopes(self.structure, z)
-        M, by = [np.asarray(v) for v in M], [np.asarray(v) for v in by]
         return *discretised(M[:5], by[:5], self.dt, self.structure.dt == 0), M[5], by[5]
 
     def errors(self, z: np.ndarray, x0: np.ndarray) -> np.ndarray:
@@ -290,7 +289,7 @@ class _Search:
         basis, l = self.basis(), self.rows.y.shape[2]  # noqa: E741
         numbers = basis.shape[1] + self.free_start * self.x0.size
         freedom = self.count / max(self.count - numbers / l, 1.0)
-        slopes = np.asarray(matrices_and_slopes(self.structure, self.z)[3])
+        slopes = matrices_and_slopes(self.structure, self.z)[3]
         size = self.scale / np.abs(slopes)
         directions = np.diag(size) if self.structure.gauge is None else basis
         _, s, Vt = np.linalg.svd(linear.J @ directions / np.sqrt(freedom), full_matrices=False)

@@ -47,7 +47,8 @@ class Structure:
     not tell the parameter. Those of std 0 are known. matrices: from the values of all parameters by name, in JAX. dt: s between
     samples, 0 in continuous time. gauge: from the numbers of the free parameters the directions in which only the coordinates
     of the state change, as columns; None where there are none. layout: structures that share it and the names of their
-    parameters share their `matrices`.
+    parameters share their `matrices`. entries: where the parameters are entries of A, B, C, D, K, those matrices and the places
+    of the free entries, in the order of the parameters.
     """
 
     parameters: tuple[Parameter, ...]
@@ -55,6 +56,7 @@ class Structure:
     dt: float
     gauge: Callable[[np.ndarray], np.ndarray] | None = None
     layout: Hashable = None
+    entries: tuple[Mapping[str, np.ndarray], Mapping[str, tuple[np.ndarray, ...]]] | None = None
 
     @property
     def _kind(self) -> Hashable:
@@ -262,6 +264,4 @@ def _entries(
             found[name] = M
         return Matrices(**found)
 
-    known = {name: np.where(free[name], 0.0, M) if name in free else M for name, M in fixed.items()}
-    layout = tuple((name, M.shape, M.tobytes()) for name, M in known.items())
-    return Structure(tuple(parameters), matrices, model.dt, gauge, layout)
+    return Structure(tuple(parameters), matrices, model.dt, gauge, entries=(fixed, places))
