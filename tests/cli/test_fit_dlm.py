@@ -18,6 +18,14 @@ from rotorid.results.dlm import SIGNAL, _stable, ljung_box
 ROWS = 120
 
 
+def process(rng: np.random.Generator) -> np.ndarray:
+    """A first-order process with noise on top."""
+    x = np.zeros(ROWS)
+    for k in range(1, ROWS):
+        x[k] = 0.8 * x[k - 1] + rng.normal()
+    return x + rng.normal(size=ROWS)
+
+
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A level that wanders, four seasons and a regressor of coefficient 1.5; 10 cells are missing."""
@@ -26,7 +34,14 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     level = 50.0 + np.cumsum(0.2 * rng.normal(size=ROWS))
     y = level + np.tile([1.0, -2.0, 0.5, 0.5], ROWS // 4) + 1.5 * x + 0.5 * rng.normal(size=ROWS)
     y[30:40] = np.nan
-    columns = {"t": np.arange(ROWS) * 0.5, "y": y, "x": x, "flat": np.ones(ROWS), "truth": level}
+    columns = {
+        "t": np.arange(ROWS) * 0.5,
+        "y": y,
+        "x": x,
+        "flat": np.ones(ROWS),
+        "truth": level,
+        "process": process(rng),
+    }
     lines = [
         ",".join("" if np.isnan(v) else repr(float(v)) for v in row)
         for row in zip(*columns.values(), strict=True)
@@ -73,7 +88,18 @@ def test_a_fit_of_a_table(table: Path) -> None:
 def test_what_the_data_do_not_tell_is_said(table: Path) -> None:
     """Of an ARMA(1,1) process with noise on top, the noise cannot be told from the process's own."""
     with jax.enable_x64(True):
-        arguments = ["--column", "y", "--trend", "0", "--arma", "1,1", "--starts", "2", "--forecast", "3"]
+        arguments = [
+            "--column",
+            "process",
+            "--trend",
+            "0",
+            "--arma",
+            "1,1",
+            "--starts",
+            "2",
+            "--forecast",
+            "3",
+        ]
         result = CliRunner().invoke(app, ["fit-dlm", "table.csv", *arguments, "-o", "out"])
     assert result.exit_code == 0, result.output
     summary = json.loads((table.parent / "out" / "summary.json").read_text())

@@ -74,12 +74,13 @@ def test_derivatives_are_those_of_differences() -> None:
 
     z, h = np.array([0.3, -1.2]), 1e-4
     told = search._evaluate(z, np.zeros(2, bool), np.zeros(2))
-    assert float(told[0]) == pytest.approx(value(z), rel=1e-12)
+    gradient, hessian = told.in_z()
+    assert float(told.value) == pytest.approx(value(z), rel=1e-12)
     for i, a in enumerate(h * np.eye(2)):
-        assert told[1][i] == pytest.approx((value(z + a) - value(z - a)) / (2 * h), rel=1e-5)
+        assert gradient[i] == pytest.approx((value(z + a) - value(z - a)) / (2 * h), rel=1e-5)
         for j, b in enumerate(h * np.eye(2)):
             second = (value(z + a + b) - value(z + a - b) - value(z - a + b) + value(z - a - b)) / (4 * h * h)
-            assert told[2][i, j] == pytest.approx(second, rel=1e-3, abs=1e-3)
+            assert hessian[i, j] == pytest.approx(second, rel=1e-3, abs=1e-3)
 
 
 def test_what_the_data_do_not_tell_and_a_variance_that_is_best_zero() -> None:

@@ -13,7 +13,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,16 +47,36 @@ _WIDEST: Final = 5.0  # a step in coordinates
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """Where a search ended. z: coordinates. held: parameters at a bound. hessian: of -l in z. slopes: d psi / d z."""
+    """Where a search ended. z: coordinates. psi: parameters. held: those that are best at a bound, where l falls inwards.
+    gradient, hessian: of l and of -l in psi. sizes: by how much each psi must move to matter. slopes: d psi / d z.
+    """
 
     z: Float[np.ndarray, " k"]
-    held: Bool[np.ndarray, " k"]
     psi: Float[np.ndarray, " k"]
+    held: Bool[np.ndarray, " k"]
     log_likelihood: float
     gradient: Float[np.ndarray, " k"]
     hessian: Float[np.ndarray, "k k"]
+    sizes: Float[np.ndarray, " k"]
     slopes: Float[np.ndarray, " k"]
     converged: bool
+
+
+class _Told(NamedTuple):
+    """l, its derivatives in psi, psi, and its derivatives in z."""
+
+    value: np.ndarray
+    g: np.ndarray
+    H: np.ndarray
+    psi: np.ndarray
+    slopes: np.ndarray
+    curved: np.ndarray
+
+    def in_z(self) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian in z."""
+        return self.g * self.slopes, self.slopes[:, None] * self.H * self.slopes + np.diag(
+            self.g * self.curved
+        )
 
 
 class Search:
@@ -74,9 +94,9 @@ class Search:
         self.owners = tuple(p for p, _ in each)
         self._centre = np.array([to_coordinate(p, v) for p, v in each])
         self._scale = np.array([1.0 if _bounded(p) else p.std for p, _ in each])
-        self._spread = np.array(
-            [np.clip(p.std / _slope(p, v), *_SPREAD) if _bounded(p) else 1.0 for p, v in each]
-        )
+        self._slopes = self._scale * np.array([_slope(p, v) for p, v in each])
+        away = np.array([p.std for p, _ in each]) / self._slopes
+        self._spread = np.where([_bounded(p) for p, _ in each], np.clip(away, *_SPREAD), away)
 
     def starts(self, count: int, seed: int) -> Float[np.ndarray, "count k"]:
         """The parameters' own values, and coordinates drawn about them."""
@@ -98,41 +118,40 @@ class Search:
         found = self._climb(z, held, rest, iterations, _GRADIENT[0])
         final = False
         while found is not None and not final:
-            bounds = self._at_bounds(found, rest)
+            bounds = self._at_bounds(found, held, rest)
             for i, bound in bounds:
                 held[i], rest[i] = True, bound
             final = not bounds
             found = self._climb(found.z, held, rest, iterations, _GRADIENT[final]) or found
         return found
 
-    def _evaluate(self, z: np.ndarray, held: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _evaluate(self, z: np.ndarray, held: np.ndarray, rest: np.ndarray) -> _Told:
         point = self._centre + self._scale * z, self._scale, held, rest
-        return tuple(map(np.asarray, _derivatives(self._function, self._parameters, *point, self._data)))
+        return _Told(*map(np.asarray, _derivatives(self._function, self._parameters, *point, self._data)))
 
     def _climb(
         self, z: np.ndarray, held: np.ndarray, rest: np.ndarray, iterations: int, least: float
     ) -> Found | None:
         free, held = np.flatnonzero(~held), held.copy()
-        seen: dict[bytes, tuple[np.ndarray, ...]] = {}
+        seen: dict[bytes, tuple[np.ndarray, float, np.ndarray, np.ndarray]] = {}
 
-        def at(part: np.ndarray) -> tuple[np.ndarray, ...]:
+        def at(part: np.ndarray) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
             key = part.tobytes()
             if key not in seen:
                 whole = z.copy()
                 whole[free] = part
+                told = self._evaluate(whole, held, rest)
+                gradient, hessian = told.in_z()
+                good = all(np.all(np.isfinite(x)) for x in (told.value, gradient, hessian))
                 seen.clear()
-                seen[key] = (whole, *self._evaluate(whole, held, rest))
+                seen[key] = (whole, float(told.value) if good else -math.inf, gradient, hessian)
             return seen[key]
 
-        def cost(part: np.ndarray) -> float:
-            told = at(part)
-            return -float(told[1]) if all(np.all(np.isfinite(x)) for x in told[1:4]) else math.inf
-
-        if not math.isfinite(cost(z[free])):
+        if not math.isfinite(at(z[free])[1]):
             return None
         if len(free):
             end = minimize(
-                cost,
+                lambda part: -at(part)[1],
                 z[free],
                 jac=lambda part: -at(part)[2][free],
                 hess=lambda part: -at(part)[3][np.ix_(free, free)],
@@ -140,26 +159,26 @@ class Search:
                 options={"gtol": least, "maxiter": iterations, "max_trust_radius": _WIDEST},
             )
             z = at(np.asarray(end.x))[0]
-        value, gradient, hessian, psi, slopes = self._evaluate(z, held, rest)
+        told = self._evaluate(z, held, rest)
+        gradient, hessian = told.in_z()
         settled = _settled(-hessian[np.ix_(free, free)], gradient[free])
-        return Found(z, held, psi, float(value), gradient, -hessian, slopes, settled)
+        best = held & (np.abs(told.g * (self.start - rest)) >= _AT_BOUND[1])
+        sizes = np.maximum(told.slopes, 0.1 * self._slopes)
+        return Found(z, told.psi, best, float(told.value), told.g, -told.H, sizes, told.slopes, settled)
 
-    def _at_bounds(self, found: Found, rest: np.ndarray) -> list[tuple[int, float]]:
-        """Numbers that are best at a bound, and which."""
-        told = []
-        for i, p in enumerate(self.owners):
-            if found.held[i] or not found.slopes[i] > 0:
-                continue
-            slope = found.gradient[i] / found.slopes[i]  # in the parameter's unit
-            bound = p.bounds[1] if slope > 0 else p.bounds[0]
+    def _at_bounds(self, found: Found, held: np.ndarray, rest: np.ndarray) -> list[tuple[int, float]]:
+        """Numbers that are not held and are best at a bound, and which."""
+        named = []
+        for i in np.flatnonzero(~held):
+            slope, bounds = found.gradient[i], self.owners[i].bounds
+            bound = bounds[1] if slope > 0 else bounds[0]
             if not math.isfinite(bound) or abs(slope * (self.start[i] - bound)) < _AT_BOUND[1]:
                 continue
-            held, there = found.held.copy(), rest.copy()
-            held[i], there[i] = True, bound
-            value = float(self._evaluate(found.z, held, there)[0])
-            if value >= found.log_likelihood - _AT_BOUND[0]:
-                told.append((i, bound))
-        return told
+            also, there = held.copy(), rest.copy()
+            also[i], there[i] = True, bound
+            if float(self._evaluate(found.z, also, there).value) >= found.log_likelihood - _AT_BOUND[0]:
+                named.append((int(i), bound))
+        return named
 
 
 def numbers_of(p: Parameter) -> tuple[str, ...]:
@@ -202,8 +221,8 @@ def _derivatives(
     held: Bool[Array, " k"],
     rest: Float[Array, " k"],
     data: Any,
-) -> tuple[Array, Array, Array, Array, Array]:
-    """l, its gradient and Hessian in z, psi, and d psi / d z."""
+) -> tuple[Array, ...]:
+    """What `_Told` holds."""
 
     def values(c):
         parts, at = [], 0
@@ -237,4 +256,4 @@ def _derivatives(
     psi, slopes = values(coordinates), first(coordinates)
     curved = jax.jvp(first, (coordinates,), (scale,))[1]
     H, (value, g) = jax.jacfwd(gradient, has_aux=True)(psi)
-    return value, g * slopes, slopes[:, None] * H * slopes + jnp.diag(g * curved), psi, slopes
+    return value, g, H, psi, slopes, curved

@@ -35,15 +35,15 @@ _SAME: Final = (1e-4, 1e-2)
 """Maxima whose log-likelihoods, and whose coordinates, differ by less are one."""
 
 _FLAT: Final = (1e-6, 1e-9)
-"""Curvature of l along a direction, per coordinate squared and as a share of the greatest, below which it is not told."""
+"""Curvature of l along a direction, per size squared and as a share of the greatest, below which it is not told."""
 
-_TAKES_PART: Final = 0.02  # of the largest component of a direction
+_TAKES_PART: Final = 0.003  # of the largest component of a direction
 
 
 @dataclasses.dataclass(frozen=True)
 class Unidentified:
     """A direction in which the likelihood is flat. names: of the parameters that move along it; steps: by how much, in their
-    units, the first of them by 1 % of itself (by 0.01 where it is 0)."""
+    units, the first of them by 1 % of its size."""
 
     names: tuple[str, ...]
     steps: tuple[float, ...]
@@ -134,22 +134,22 @@ def fit_dlm(
     if not found:
         raise ExcitationError("the likelihood is not finite at any start; begin at other values")
     best = found[0]
-    cov, told, flat = _covariance(best)
+    cov, flat, settled = _covariance(best)
     std = np.sqrt(np.diag(cov))
-    estimate = _named(parameters, best.psi)
+    told = np.isfinite(std)
     return DlmFit(
         names=search.names,
         values=dict(zip(search.names, map(float, best.psi), strict=True)),
-        std={n: float(s) for n, s in zip(search.names, std * best.slopes, strict=True)},
+        std=dict(zip(search.names, map(float, std), strict=True)),
         interval=_intervals(search, best, std),
         unit={n: p.unit for n, p in zip(search.names, search.owners, strict=True)},
-        covariance=np.where(told[:, None] & told, best.slopes[:, None] * cov * best.slopes, np.nan),
-        model=build(estimate),
+        covariance=np.where(told[:, None] & told, cov, np.nan),
+        model=build(_named(parameters, best.psi)),
         log_likelihood=best.log_likelihood,
         measured=measured,
         at_bound=tuple(n for n, h in zip(search.names, best.held, strict=True) if h),
-        unidentified=tuple(_in_units(search, best, v) for v in flat),
-        converged=best.converged,
+        unidentified=tuple(_in_words(search, best, v) for v in flat),
+        converged=best.converged and settled,
         optima=_distinct(search, found, bool(flat)),
     )
 
@@ -188,26 +188,29 @@ def _named(parameters: Sequence[Parameter], psi: Float[np.ndarray, " k"]) -> dic
 
 def _covariance(
     best: Found,
-) -> tuple[Float[np.ndarray, "k k"], np.ndarray, list[Float[np.ndarray, " k"]]]:
-    """The covariance in coordinates, which of them have one, and the directions in which the likelihood is flat."""
+) -> tuple[Float[np.ndarray, "k k"], list[Float[np.ndarray, " k"]], bool]:
+    """The covariance, infinite where l is flat and NaN at a bound; the flat directions; and whether l falls in all others.
+
+    Directions are those of psi / sizes, so that a parameter which has come near to its bound along a flat one takes part in it.
+    """
     k, free = len(best.z), np.flatnonzero(~best.held)
-    cov = np.full((k, k), np.nan)
-    told = ~best.held
+    cov, sizes = np.full((k, k), np.nan), best.sizes[free]
     if not len(free):
-        return cov, told, []
-    values, vectors = np.linalg.eigh(best.hessian[np.ix_(free, free)])
-    flat = values < max(_FLAT[0], _FLAT[1] * float(values.max()))
-    inside = vectors[:, ~flat]
+        return cov, [], True
+    values, vectors = np.linalg.eigh(sizes[:, None] * best.hessian[np.ix_(free, free)] * sizes)
+    least = max(_FLAT[0], _FLAT[1] * float(values.max()))
+    flat = np.abs(values) < least
+    inside = sizes[:, None] * vectors[:, ~flat]
     cov[np.ix_(free, free)] = (inside / values[~flat]) @ inside.T
     directions = []
     for column in _reduced(vectors[:, flat]).T:
+        taking = np.abs(column) > _TAKES_PART * np.abs(column).max()
         whole = np.zeros(k)
-        whole[free] = np.where(np.abs(column) > _TAKES_PART * np.abs(column).max(), column, 0.0)
+        whole[free[taking]] = (sizes * column)[taking]
+        cov[free[taking], free[taking]] = np.inf
         directions.append(whole)
-        lost = np.flatnonzero(whole)
-        told[lost] = False
-        cov[lost, lost] = np.inf
-    return cov, told, directions
+    settled = bool(values.min() > -least)
+    return cov if settled else np.full((k, k), np.nan), directions, settled
 
 
 def _reduced(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
@@ -218,25 +221,22 @@ def _reduced(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
     return basis @ np.linalg.inv(basis[order[: basis.shape[1]]])
 
 
-def _in_units(search: Search, best: Found, direction: Float[np.ndarray, " k"]) -> Unidentified:
-    moved = direction * best.slopes
-    taking = np.flatnonzero(direction)
+def _in_words(search: Search, best: Found, moved: Float[np.ndarray, " k"]) -> Unidentified:
+    taking = np.flatnonzero(moved)
     first = taking[0]
-    unit = 0.01 * abs(best.psi[first]) or 0.01
-    steps = moved * (unit / moved[first])
+    steps = moved * (0.01 * max(abs(best.psi[first]), best.sizes[first]) / moved[first])
     return Unidentified(tuple(search.names[i] for i in taking), tuple(float(steps[i]) for i in taking))
 
 
 def _intervals(search: Search, best: Found, std: Float[np.ndarray, " k"]) -> dict[str, tuple[float, float]]:
     """95 % in the coordinates, in units; of what the data do not tell, the bounds."""
-    finite = np.where(np.isfinite(std), std, 0.0)
-    low, high = search.values(best.z - SIGMAS * finite), search.values(best.z + SIGMAS * finite)
+    inner = np.isfinite(std) & (best.slopes > 0)
+    reach = SIGMAS * np.where(inner, std, 0.0) / np.where(inner, best.slopes, 1.0)
+    low, high = search.values(best.z - reach), search.values(best.z + reach)
     found = {}
     for i, (name, p) in enumerate(zip(search.names, search.owners, strict=True)):
         at = float(best.psi[i])
-        found[name] = (
-            (at, at) if best.held[i] else p.bounds if np.isinf(std[i]) else (float(low[i]), float(high[i]))
-        )
+        found[name] = (at, at) if best.held[i] else (float(low[i]), float(high[i])) if inner[i] else p.bounds
     return found
 
 
