@@ -1,12 +1,13 @@
 """Learning a residual: an epoch beside torchdiffeq's, with the same physics, network, windows, batches and optimiser.
 
 The peer integrates the same rigid hexarotor by torchdiffeq's fourth-order Runge-Kutta method, one step a row, inputs held over
-it, quaternions by their linear equation; its loss on the first batch is compared with ours.
+it, quaternions by their linear equation, in float32 as we do; its loss on the first batch is compared with ours.
 """
 
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import jax
 import numpy as np
@@ -63,16 +64,16 @@ def _torch_epoch(system: RigidMultirotor, data: Windows, batch: int, physics: di
     import torch
     from torchdiffeq import odeint
 
-    torch.set_default_dtype(torch.float64)
+    number = partial(torch.tensor, dtype=torch.float32)
     p = parameter_values(system, **physics)
     start = {name: s.start for name, s in system.states.stored.items()}
-    G = torch.tensor(np.array(allocation(system.rotors, p["torque_ratio"], p["centre_of_mass"])))
-    J, m, c_f = (torch.tensor(np.array(p[name])) for name in ("inertia", "mass", "thrust_coefficient"))
-    down = torch.tensor([0.0, 0.0, -GRAVITY])
+    G = number(np.array(allocation(system.rotors, p["torque_ratio"], p["centre_of_mass"])))
+    J, m, c_f = (number(np.array(p[name])) for name in ("inertia", "mass", "thrust_coefficient"))
+    down = number([0.0, 0.0, -GRAVITY])
     weights = _weights(system, data)
     nets, fixed = [], []
     for w in weights:
-        t = {name: torch.tensor(np.array(value)) for name, value in w.items()}
+        t = {name: number(np.array(value)) for name, value in w.items()}
         net = torch.nn.Sequential(
             torch.nn.Linear(t["W_1"].shape[1], 64), torch.nn.ReLU(), torch.nn.Linear(64, 3)
         )
@@ -109,11 +110,11 @@ def _torch_epoch(system: RigidMultirotor, data: Windows, batch: int, physics: di
             for name, n in (("attitude", 4), ("velocity", 3), ("body_rate", 3))
         ]
     )
-    x, u = torch.tensor(data.x[:, columns]), torch.tensor(data.u)
+    x, u = number(data.x[:, columns]), number(data.u)
     step, horizon = float(np.median(data.dt[data.follows])), data.horizon
     t = step * torch.arange(horizon + 1)
     r = scales(system, multirotor_heads("split"), p, on_device(data, data.training))
-    r_of = torch.tensor(np.array(r))
+    r_of = number(np.array(r))
     parameters = [q for net in nets for q in net.parameters()]
     adam = torch.optim.Adam(parameters, lr=1e-3)
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+"""Tests compile many programs and run each of them briefly."""
+
 
 @pytest.fixture(scope="session")
 def flights() -> Path:

@@ -23,7 +23,7 @@ from rotorid.simulation.pushed import LogNoise, fly_pushed
 
 AIRFRAME = "fully-actuated-hexarotor"
 TRUE = {"mass": 3.1, "drag": 0.5}
-SETTINGS = LearnSettings(horizon=5, epochs=4, identify=False)
+SETTINGS = LearnSettings(horizon=1, epochs=4, identify=False)
 LOGS = ("one.parquet", "two.parquet")
 
 

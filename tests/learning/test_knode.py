@@ -43,22 +43,24 @@ class Pendulum(System):
         return dict(x)
 
 
+PENDULUM = Pendulum()
+
+
+@jax.jit
+def one_step(x, u, p):
+    rate = lambda x: PENDULUM.states.pack(PENDULUM.dynamics(PENDULUM.states.unpack(x), {"torque": u}, p))  # noqa: E731
+    return integrators.step(PENDULUM.states, rate, x, DT)
+
+
 def swing(seed: int, rows: int = 400, noise: float = 0.0, **parameters: float) -> Samples:
     """Samples of a pendulum driven by sines."""
-    system, rng = Pendulum(), np.random.default_rng(seed)
-    p = parameter_values(system, **parameters)
+    rng = np.random.default_rng(seed)
+    p = parameter_values(PENDULUM, **parameters)
     t = DT * np.arange(rows)
     torque = sum(a * np.sin(w * t + f) for a, w, f in rng.uniform((0, 0.3, 0), (4, 4, 6), (3, 3)))
-
-    @jax.jit
-    def step(x, u):
-        inputs = {"torque": u}
-        rate = lambda x: system.states.pack(system.dynamics(system.states.unpack(x), inputs, p))  # noqa: E731
-        return integrators.step(system.states, rate, x, DT)
-
     x = [jnp.asarray(rng.normal(size=2))]
     for u in torque[1:]:
-        x.append(step(x[-1], jnp.asarray(u)))
+        x.append(one_step(x[-1], jnp.asarray(u), p))
     y = np.array(x) + noise * rng.normal(size=(rows, 2))
     dt = np.full(rows, DT)
     dt[0] = 0.0
@@ -71,7 +73,7 @@ def test_windows_are_the_rows_that_follow_each_other() -> None:
     dt[20] = 0.5
     mask[35, 0] = False
     broken = Samples(flight.t, jnp.asarray(dt), flight.u, flight.y, jnp.asarray(mask))
-    found = training_windows(Pendulum(), [broken, flight], 4, stride=2, validation=0.25)
+    found = training_windows(PENDULUM, [broken, flight], 4, stride=2, validation=0.25)
 
     def naive(first, n, bad_rows, missing):
         starts = []
@@ -100,16 +102,16 @@ def test_windows_are_the_rows_that_follow_each_other() -> None:
 )
 def test_windows_that_cannot_be(change: dict, message: str) -> None:
     with pytest.raises((SettingError, ExcitationError), match=message):
-        training_windows(Pendulum(), [swing(0)], **{"horizon": 1} | change)
+        training_windows(PENDULUM, [swing(0)], **{"horizon": 1} | change)
 
 
 def test_training_rows_must_be_finite_and_states_measured() -> None:
     flight = swing(0)
     y = flight.y.at[10, 1].set(jnp.nan)
     with pytest.raises(SignalError, match="not finite"):
-        training_windows(Pendulum(), [Samples(flight.t, flight.dt, flight.u, y, flight.mask)])
+        training_windows(PENDULUM, [Samples(flight.t, flight.dt, flight.u, y, flight.mask)])
     with pytest.raises(SettingError, match="no flights"):
-        training_windows(Pendulum(), [])
+        training_windows(PENDULUM, [])
 
     class Blind(Pendulum):
         outputs = Space.of(angle=Scalar("rad"))
@@ -119,7 +121,7 @@ def test_training_rows_must_be_finite_and_states_measured() -> None:
 
 
 def test_errors_and_loss_are_the_naive_ones() -> None:
-    system, data = Pendulum(), training_windows(Pendulum(), [swing(1, friction=0.4)], 3)
+    system, data = PENDULUM, training_windows(PENDULUM, [swing(1, friction=0.4)], 3)
     rows = on_device(data, data.training[:5])
     rng = np.random.default_rng(0)
     w = {
@@ -152,15 +154,15 @@ def test_errors_and_loss_are_the_naive_ones() -> None:
 
 
 def test_missing_rates_are_those_of_the_friction_that_physics_lacks() -> None:
-    data = training_windows(Pendulum(), [swing(2, friction=0.5, noise=1e-4)], 1)
+    data = training_windows(PENDULUM, [swing(2, friction=0.5, noise=1e-4)], 1)
     ((inputs, missing),) = missing_rates(
-        Pendulum(), HEADS, None, parameter_values(Pendulum()), data, held_out=False
+        PENDULUM, HEADS, None, parameter_values(PENDULUM), data, held_out=False
     )
     np.testing.assert_allclose(missing[:, 0], -0.5 * inputs[:, 1], atol=0.03)
 
 
 def test_a_linear_head_begins_at_the_friction_and_a_network_finds_what_bends() -> None:
-    system = Pendulum()
+    system = PENDULUM
     flights = [swing(seed, friction=0.3, dry=0.5) for seed in range(3)]
     data = training_windows(system, flights, 2)
     (start,) = learn_residual(system, data, LINEAR, Training(epochs=1))
@@ -182,17 +184,19 @@ def test_a_linear_head_begins_at_the_friction_and_a_network_finds_what_bends() -
 
 def test_members_are_trained_as_if_alone() -> None:
     """Seeds and parameters side by side give the numbers of each by itself, to rounding."""
-    system, data = Pendulum(), training_windows(Pendulum(), [swing(3, friction=0.3)], 1)
+    system, data = PENDULUM, training_windows(PENDULUM, [swing(3, friction=0.3)], 1)
     members = [{}, {"friction": 0.1}]
-    together = learn_residual(system, data, HEADS, Training(epochs=3, seeds=(0, 1)), members=members)
+    both = Training(epochs=3, seeds=(0, 1), precision="float64")
+    together = learn_residual(system, data, HEADS, both, members=members)
     assert len(together) == 4
-    alone = learn_residual(system, data, HEADS, Training(epochs=3, seeds=(0,)), members=members[1:])[0]
+    one = dataclasses.replace(both, seeds=(0,))
+    (alone,) = learn_residual(system, data, HEADS, one, members=members[1:])
     np.testing.assert_allclose(together[2].losses, alone.losses, rtol=1e-8)
     assert not np.allclose(together[2].losses[1:], together[3].losses[1:], rtol=1e-3)
 
 
 def test_training_resumes_to_the_same_numbers(tmp_path) -> None:
-    system, data = Pendulum(), training_windows(Pendulum(), [swing(4, friction=0.3)], 2)
+    system, data = PENDULUM, training_windows(PENDULUM, [swing(4, friction=0.3)], 2)
     training = Training(epochs=6)
     (whole,) = learn_residual(system, data, HEADS, training)
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", digest_of([HEADS, training], [data.x]))
@@ -225,7 +229,7 @@ def test_training_resumes_to_the_same_numbers(tmp_path) -> None:
 
 
 def test_a_damaged_checkpoint_is_begun_anew(tmp_path) -> None:
-    system, data = Pendulum(), training_windows(Pendulum(), [swing(4)], 1)
+    system, data = PENDULUM, training_windows(PENDULUM, [swing(4)], 1)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(b"not a checkpoint")
     (found,) = learn_residual(system, data, HEADS, Training(epochs=1), resume=Checkpoint(path, "x").resume)
@@ -242,13 +246,13 @@ def test_a_damaged_checkpoint_is_begun_anew(tmp_path) -> None:
     ],
 )
 def test_heads_must_fit_the_system(heads, message: str) -> None:
-    data = training_windows(Pendulum(), [swing(0, rows=50)], 1)
+    data = training_windows(PENDULUM, [swing(0, rows=50)], 1)
     with pytest.raises(SettingError, match=message):
-        learn_residual(Pendulum(), data, heads)
+        learn_residual(PENDULUM, data, heads)
 
 
 def test_a_start_must_have_the_same_heads_and_as_many_members() -> None:
-    system, data = Pendulum(), training_windows(Pendulum(), [swing(0, rows=100, friction=0.2)], 1)
+    system, data = PENDULUM, training_windows(PENDULUM, [swing(0, rows=100, friction=0.2)], 1)
     (found,) = learn_residual(system, data, HEADS, Training(epochs=2))
     (on,) = learn_residual(system, data, HEADS, Training(epochs=1), start=[found.residual])
     assert on.losses[0, 1] == pytest.approx(found.loss)

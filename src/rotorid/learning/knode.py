@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +46,7 @@ _CLEARLY = 1e-3  # share by which the loss must fall for patience to begin anew
 class Training:
     """How a residual is trained. rate: Adam's. batch: share of the training windows in a step. patience: epochs without a
     better validation loss after which it ends. epochs: at most. seeds: one member each. linear_start: whether L begins at
-    the least squares of accelerations rather than at 0."""
+    the least squares of accelerations rather than at 0. precision: of the predictions and of Adam."""
 
     rate: float = 1e-3
     batch: float = 0.01
@@ -53,6 +54,7 @@ class Training:
     epochs: int = 1000
     seeds: tuple[int, ...] = (0,)
     linear_start: bool = True
+    precision: Literal["float32", "float64"] = "float32"
 
     def __post_init__(self) -> None:
         if not (
@@ -62,6 +64,10 @@ class Training:
                 f"training with rate {self.rate:g}, batch {self.batch:g}, patience {self.patience}, epochs "
                 f"{self.epochs} and {len(self.seeds)} seeds: take a positive rate, a batch in (0, 1], 1 or more of the rest"
             )
+
+    def computing(self) -> AbstractContextManager[None]:
+        """Within it, JAX computes in this precision."""
+        return jax.enable_x64(self.precision == "float64")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,31 +129,67 @@ def learn_residual(
         begun = [_taken_over(residual, heads) for residual in start]
     if len(begun) != len(ps):
         raise SettingError(f"{len(begun)} residuals to start from, for {len(ps)} members: give one for each")
-    fixed, weights, p = _stacked([f for f, _ in begun]), _stacked([w for _, w in begun]), _stacked(ps)
-    size = max(1, round(training.batch * len(data.training)))
-    adam = optax.adam(training.rate)
-    rows, held = on_device(data, data.training), on_device(data, data.validation)
-    r = jax.jit(jax.vmap(partial(scales, system, heads), (0, None)))(p, rows)
-    epoch = jax.jit(jax.vmap(partial(_epoch, system, heads, adam), (0, 0, 0, 0, 0, None, None)))
-    validate = jax.jit(jax.vmap(partial(_loss, system, heads), (0, 0, 0, 0, None)))
-    progress = _judged(
-        Progress(weights, weights, jax.vmap(adam.init)(weights), *_nothing_yet(len(ps))),
-        np.full(len(ps), np.nan),
-        validate(weights, fixed, p, r, held),
-    )
+    with training.computing():
+        fixed, weights, p = _stacked([f for f, _ in begun]), _stacked([w for _, w in begun]), _stacked(ps)
+        size = max(1, round(training.batch * len(data.training)))
+        adam = optax.adam(training.rate)
+        rows, held = on_device(data, data.training), on_device(data, data.validation)
+        r = _scales(system, heads, p, rows)
+        epoch = partial(_epochs, system, heads, training.rate)
+        validate = partial(_losses, system, heads)
+        progress = _judged(
+            Progress(weights, weights, jax.vmap(adam.init)(weights), *_nothing_yet(len(ps))),
+            np.full(len(ps), np.nan),
+            validate(weights, fixed, p, r, held),
+        )
     if resume is not None:
         progress = resume(progress)
     while progress.epoch < training.epochs and np.any(progress.since < training.patience):
         order = np.random.default_rng([training.seeds[0], progress.epoch]).permutation(data.training)
-        batches = jnp.asarray(order[: len(order) // size * size].reshape(-1, size))
-        new, optimiser, losses = epoch(progress.weights, progress.optimiser, fixed, p, r, rows, batches)
-        progress = dataclasses.replace(progress, weights=new, optimiser=optimiser, epoch=progress.epoch + 1)
-        progress = _judged(progress, np.asarray(losses), validate(new, fixed, p, r, held))
+        with training.computing():
+            batches = jnp.asarray(order[: len(order) // size * size].reshape(-1, size))
+            new, optimiser, losses = epoch(progress.weights, progress.optimiser, fixed, p, r, rows, batches)
+            progress = dataclasses.replace(
+                progress, weights=new, optimiser=optimiser, epoch=progress.epoch + 1
+            )
+            progress = _judged(progress, np.asarray(losses), validate(new, fixed, p, r, held))
         if each_epoch is not None:
             each_epoch(progress)
     return [
         _learned(system, heads, data, progress, i, _member(fixed, i), member) for i, member in enumerate(ps)
     ]
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _scales(system: System, heads: tuple[Head, ...], p: Values, rows: Rows) -> Float[Array, "members _ _"]:
+    return jax.vmap(partial(scales, system, heads), (0, None))(p, rows)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _epochs(
+    system: System, heads: tuple[Head, ...], rate: float, weights: Any, *rest: Any
+) -> tuple[Any, Any, Float[Array, " members"]]:
+    """`_epoch` of all members."""
+    one = partial(_epoch, system, heads, optax.adam(rate))
+    return _for_members(one, (0, 0, 0, 0, 0, None, None))(weights, *rest)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _losses(system: System, heads: tuple[Head, ...], weights: Any, *rest: Any) -> Float[Array, " members"]:
+    """`_loss` of all members."""
+    return _for_members(partial(_loss, system, heads), (0, 0, 0, 0, None))(weights, *rest)
+
+
+def _for_members(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
+    """A function of one member as one of all. `vmap` over a single one would make it twice as slow."""
+
+    def of_all(*arguments: Any) -> Any:
+        if len(jax.tree.leaves(arguments[0])[0]) > 1:
+            return jax.vmap(function, axes)(*arguments)
+        own = [a if axis is None else _member(a, 0) for a, axis in zip(arguments, axes, strict=True)]
+        return jax.tree.map(lambda v: v[None], function(*own))
+
+    return of_all
 
 
 def _epoch(
@@ -281,7 +323,7 @@ def _joined(fixed: Sequence[Weights], weights: Sequence[Weights]) -> list[Weight
 
 
 def _stacked(members: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *values: jnp.stack(values), *members)
+    return jax.tree.map(lambda *values: jnp.asarray(np.stack(values)), *members)
 
 
 def _member(stacked: Any, i: int) -> Any:

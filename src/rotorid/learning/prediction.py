@@ -59,10 +59,11 @@ def errors(
         return x, tuple(difference[space.tangent[head.output]] for head in heads)
 
     def window(start):
-        rows = start + 1 + data["steps"]
-        return jax.lax.scan(
-            jax.checkpoint(step), data["x"][start], (data["u"][rows], data["dt"][rows], data["x"][rows])
-        )[1]
+        x, rows = data["x"][start], start + 1 + data["steps"]
+        following = data["u"][rows], data["dt"][rows], data["x"][rows]
+        if len(rows) == 1:
+            return tuple(e[None] for e in step(x, jax.tree.map(lambda v: v[0], following))[1])
+        return jax.lax.scan(jax.checkpoint(step), x, following)[1]
 
     return jax.vmap(window)(data["starts"])
 

@@ -47,7 +47,7 @@ def training_windows(
 ) -> Windows:
     """The windows of flights whose outputs measure every state of the System.
 
-    horizon: steps a window, alpha of eq. 19. stride: rows from one training window to the next. validation: share of each
+    horizon: steps a window, alpha of eq. 19. stride: rows from one window to the next. validation: share of each
     flight, its end, that is held out. Raises SettingError for settings that cannot be, SignalError where a state is no output,
     ExcitationError where there is no window.
     """
