@@ -83,7 +83,7 @@ class Box:
         """Whether rho lies in the box, rounding aside."""
         room = _WITHIN * (1.0 + np.maximum(np.abs(self.lower), np.abs(self.upper)))
         rho = np.asarray(rho)
-        return np.all((rho >= self.lower - room) & (rho <= self.upper + room), axis=-1)
+        return np.asarray(np.all((rho >= self.lower - room) & (rho <= self.upper + room), axis=-1))
 
     def hull(self, other: Box) -> Box:
         """The smallest box that holds both."""

@@ -24,8 +24,9 @@ What small angles mean: 1.26-1.31 take the body rates p, q, r for the rates of t
     psi' = (q sin(phi) + r cos(phi)) / cos(theta)
 
 `exact=True` has these; then the model is the rigid body, and no approximation is left. `euler_departure` tells how far the
-seed's step is off along a flight: in first order r times the tilt. In a helix of 2 m at 3 m/s with 1.5 rad/s of yaw rate it
-comes to some 0.6 rad/s. Nothing else is approximated. Left out, as in the seed: the torque of rotors that speed up.
+seed's step is off along a flight: in first order yaw rate times tilt, and roll rate times pitch. In the flights of
+`studies.lpv_control` it comes to 0.2 rad/s in a helix with a yaw rate of 1.2 rad/s, and to 0.9 rad/s at most in moves of 3 m
+within 1.6 s. Nothing else is approximated. Left out, as in the seed: the torque of rotors that speed up.
 
 Reference: T. Bresciani, Modelling, identification and control of a quadrotor helicopter, Lund University, 2008.
 """
@@ -164,7 +165,8 @@ def quadrotor(airframe: Airframe | None = None, *, exact: bool = False) -> Quadr
         raise AirframeError(f"{source}: no [inertia], which the turning follows from; give it in kg m^2")
     if coefficient is None:
         raise AirframeError(
-            f"{source}: no [thrust_coefficient], which ties rotor speeds to thrust; give it in N s^2"
+            f"{source}: no [thrust_coefficient], which ties rotor speeds to thrust; give it in N s^2 (a rotor's full thrust "
+            "over its top speed in rad/s squared)"
         )
     products = airframe.get("products_of_inertia")
     if products is not None and any(products.value):

@@ -19,15 +19,18 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, Literal
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.spatial.transform import Rotation
 
 from rotorid.control.heading import HeadingController, Memory, Wanted, heading_schedule, hover_lqr
 from rotorid.control.lpv import GainSchedule, Method
 from rotorid.errors import SettingError
+from rotorid.logs.flight import Flight, Signal
 from rotorid.models.lpv_bounds import tracked_range
 from rotorid.models.quadrotor import Quadrotor, quadrotor
 from rotorid.models.quadrotor_heading import momentum_range
@@ -241,6 +244,24 @@ def fly(
             x[~(np.max(np.abs(x[:, [0, 2]]), axis=1) < CRASHED)] = np.nan
     places = np.concatenate([aim["position"], aim["yaw"][..., None]], axis=-1)
     return Flown(t, states, places, speeds, mass, known, inside)
+
+
+def as_flight(flown: Flown, k: int) -> Flight:
+    """Flight k as a log without noise: position, velocity, attitude, body_rate, rotor_speed and true_mass."""
+    x = flown.x[:, k]
+    attitude = Rotation.from_euler("ZYX", x[:, [4, 2, 0]]).as_quat(scalar_first=True)
+    values = {
+        "position": x[:, 6:12:2],
+        "velocity": x[:, 7:12:2],
+        "attitude": attitude,
+        "body_rate": x[:, [1, 3, 5]],
+        "rotor_speed": flown.speeds[:, k],
+        "true_mass": flown.mass[:, k, None],
+    }
+    signals = {
+        name: Signal(name, flown.t, np.ascontiguousarray(v), "simulated") for name, v in values.items()
+    }
+    return Flight(signals, Path(f"flight-{k}"), "simulation")
 
 
 def row(flown: Flown, k: int, course: str, kind: str, plant: str, controller: str) -> Row:
