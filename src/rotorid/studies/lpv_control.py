@@ -38,6 +38,8 @@ from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 
 Course = Literal["hover", "helix", "spin", "steps", "fast"]
+Controller = Literal["LQR", "LQR with known mass", "LPV", "LPV of local LQRs"]
+CONTROLLERS: Final[tuple[Controller, ...]] = ("LQR", "LQR with known mass", "LPV", "LPV of local LQRs")
 COURSES: Final[tuple[Course, ...]] = ("hover", "helix", "spin", "steps", "fast")
 
 TILT: Final = 0.6  # rad, roll and pitch each
@@ -170,21 +172,25 @@ def _momentum(vehicle: Quadrotor) -> tuple[float, float]:
     return low, high
 
 
-def controllers(vehicle: Quadrotor, masses: tuple[float, float] = MASSES) -> dict[str, HeadingController]:
+def controllers(
+    vehicle: Quadrotor, masses: tuple[float, float] = MASSES, names: Sequence[Controller] = CONTROLLERS
+) -> dict[str, HeadingController]:
     """The controllers that are compared, by name. masses: range in kg of the designs."""
     K = hover_lqr(vehicle)
     found = {}
-    for name, knows_lift in (("LQR", False), ("LQR with known mass", True)):
-        limits = SPECIFIC_THRUST if knows_lift else WIDE  # the same newtons mean another thrust per true mass
-        found[name] = HeadingController(
-            vehicle, K, knows_lift=knows_lift, rotor_speed=ROTOR_SPEED, specific_thrust=limits
-        )
-    methods: tuple[tuple[str, Method], ...] = (("LPV", "cost"), ("LPV of local LQRs", "local"))
-    for name, method in methods:
-        schedule = design(vehicle, masses, method)
-        found[name] = HeadingController(
-            vehicle, schedule, rotor_speed=ROTOR_SPEED, specific_thrust=SPECIFIC_THRUST
-        )
+    for name in names:
+        if name in ("LQR", "LQR with known mass"):
+            # without knowing the mass, the same newtons mean another thrust per true mass
+            knows = name != "LQR"
+            limits = SPECIFIC_THRUST if knows else WIDE
+            found[name] = HeadingController(
+                vehicle, K, knows_lift=knows, rotor_speed=ROTOR_SPEED, specific_thrust=limits
+            )
+        else:
+            schedule = design(vehicle, masses, "cost" if name == "LPV" else "local")
+            found[name] = HeadingController(
+                vehicle, schedule, rotor_speed=ROTOR_SPEED, specific_thrust=SPECIFIC_THRUST
+            )
     return found
 
 
@@ -290,6 +296,7 @@ def row(flown: Flown, k: int, course: str, kind: str, plant: str, controller: st
 def compare(
     courses: Sequence[Course] = COURSES,
     payloads: Sequence[str] = PAYLOADS,
+    names: Sequence[Controller] = CONTROLLERS,
     *,
     exact: bool = True,
     duration: float = DURATION,
@@ -302,7 +309,7 @@ def compare(
     t = np.arange(0.0, duration, STEP)
     known = np.concatenate([tracked(payload(kind, t), seed=seed) for kind in payloads])
     rows = []
-    for name, controller in controllers(vehicle, tracked_range(known, TRACKED_STD)).items():
+    for name, controller in controllers(vehicle, tracked_range(known, TRACKED_STD), names).items():
         flown = fly(controller, plant, flights, duration=duration, seed=seed)
         what = "exact" if exact else "small angles"
         rows += [row(flown, k, course, kind, what, name) for k, (course, kind) in enumerate(flights)]
