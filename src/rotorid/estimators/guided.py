@@ -61,7 +61,7 @@ class GuidedState(eqx.Module):
     log_weights: Float[Array, " n"]
     u: Float[Array, " inputs"]
     dt: Float[Array, ""]
-    counts: Float[Array, " n"]
+    counts: Float[Array, " counted"]
     exposure: Float[Array, ""]
     changed: Float[Array, ""]
     watch: Watch
@@ -153,7 +153,7 @@ class AbstractGuidedFilter(AbstractEstimator):
         used = sample.mask & per_dimension(joint.system.outputs, accepted & ~given)
         g = _sound(knowledge.density(look, used))
         first = state.log_weights + g
-        share, fresh, p = None, m, None
+        share, fresh, g_fresh = None, m, g
         if self._changes is not None:
             fresh = self._fresh(of_fresh, m, mean, sd)
             exposure = state.exposure
@@ -172,7 +172,7 @@ class AbstractGuidedFilter(AbstractEstimator):
             lambda: jnp.arange(n, dtype=jnp.int32),
         )
         before = jax.tree.map(lambda leaf: leaf[..., chosen], states)
-        m, s, g = m[:, chosen], s[:, chosen], g[chosen]
+        m_before, m, s, g = m, m[:, chosen], s[:, chosen], g[chosen]
         changed, counts, exposure = jnp.zeros(n, bool), state.counts, state.exposure
         of_chance, of_normals, of_others = fork(of_kernel, 2)
         if self._changes is not None and share is not None:
@@ -199,8 +199,9 @@ class AbstractGuidedFilter(AbstractEstimator):
         new = jnp.where(alive, new, flat)
         log_weights = jnp.where(alive, second - more, jnp.log(flat))
         states = jax.tree.map(lambda now, old: jnp.where(sound, now, old), states, before)
+        r = knowledge.predicted(look, m_before, state.u, dt, sample, e)
         watch = judged(
-            joint, tuning, watch, sample, self.start, r=jnp.where(jnp.isfinite(look.r), look.r, 0.0), std=look.std,
+            joint, tuning, watch, sample, self.start, r=jnp.where(jnp.isfinite(r), r, 0.0), std=look.std,
             weights=state.weights, accepted=accepted, used=used, alive=alive,
             gained=jnp.where(guided, gained + more - jnp.log(float(n)), 0.0),
             effective_size=1.0 / jnp.sum(new * new),

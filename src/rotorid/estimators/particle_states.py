@@ -95,6 +95,25 @@ class Sampled(NamedTuple):
         axis = -1 if joint.varying_noise else None
         return Expected(x, *jax.vmap(one, in_axes=-1, out_axes=(-1, axis))(x, psi))
 
+    def predicted(
+        self,
+        expected: Expected,
+        psi: Float[Array, "parameters n"],
+        u: Float[Array, " inputs"],
+        dt: Float[Array, ""],
+        sample: Samples,
+        e: Float[Array, "tangent n"],
+    ) -> Float[Array, "measured n"]:
+        """Residuals of particles that were moved in the mean, with process noise."""
+        joint, tuning = self.joint, self.tuning
+
+        def one(point, values, d):
+            p = joint.with_tracked(values, tuning.values)
+            std = process_std(joint, tuning, point, u, p) * jnp.sqrt(dt)
+            return residual(joint, joint.system.states.plus(point, std * d), sample.u, p, sample.y)
+
+        return columns(one)(expected.states, psi, e)
+
     def density(self, expected: Expected, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
         axis = None if expected.std.ndim == 1 else -1
         return jax.vmap(log_density, in_axes=(-1, axis, None))(expected.r, expected.std, used)
@@ -182,6 +201,18 @@ class Conditioned(NamedTuple):
 
         x, P = columns(one)(*states, psi)
         return Expected(Beliefs(x, P), *columns(seen)(x, P, psi))
+
+    def predicted(
+        self,
+        expected: Expected,
+        psi: Float[Array, "parameters n"],
+        u: Float[Array, " inputs"],
+        dt: Float[Array, ""],
+        sample: Samples,
+        e: Float[Array, "tangent n"],
+    ) -> Float[Array, "measured n"]:
+        """Residuals; process noise is in their standard deviations."""
+        return expected.r
 
     def density(self, expected: Expected, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
         return columns(lambda r, more: self._absorbed(r, more, used)[0])(expected.r, expected.more)

@@ -80,8 +80,8 @@ def normals(source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
     p = (whole + np.float32(0.5)) * np.float32(2.0**-32)
     line = (jax.lax.bitcast_convert_type(p, jnp.int32) >> _SHIFT) - _LEAST
     found = jnp.asarray(_table()).at[line].get(mode="promise_in_bounds")
-    z = found[..., 0] + found[..., 1] * p
-    return jnp.where(bits >> 31, z, -z).astype(float)
+    z = found[..., 0].astype(float) + found[..., 1].astype(float) * p
+    return jnp.where(bits >> 31, z, -z)
 
 
 def uniforms(source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:

@@ -77,8 +77,8 @@ def draw(
     std: Float[Array, " n"],
     bounds: tuple[float, float],
 ) -> Float[Array, " n"]:
-    """One number of each mean and standard deviation. e: standard normal numbers, not used by gamma and beta, which draw from the
-    source.
+    """One number of each mean and standard deviation. e: standard normal numbers, not used by gamma and beta, which draw
+    from the source.
 
     A beta whose variance would reach that of its two-point limit gets `MOST_OF_BETA` of it, a uniform that would leave the
     bounds is narrowed: then the variance is less than asked for, the mean is kept.

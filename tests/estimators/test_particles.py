@@ -1,0 +1,340 @@
+"""Particle filters: the exact posterior of linear models, an unbiased likelihood, parameters static and changing, recovery."""
+
+import dataclasses
+import functools
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.errors import SettingError
+from rotorid.estimators.auxiliary import auxiliary_filter
+from rotorid.estimators.base import Health
+from rotorid.estimators.bootstrap import bootstrap_filter
+from rotorid.estimators.changepoints import changes, hazard_of
+from rotorid.estimators.ekf import ekf
+from rotorid.estimators.liu_west import liu_west
+from rotorid.estimators.particles import final_state, log_likelihood
+from rotorid.estimators.run import Stream, run, run_many, stack
+from rotorid.estimators.ukf import ukf
+from rotorid.geometry.spaces import Scalar, Space
+from rotorid.models.system import Parameter, System
+from rotorid.signals.samples import Samples
+from tests.systems import SYSTEMS, matched
+
+ALPHA, V, W = 0.9, 2.0, 1.0
+FLAT = {"alpha": "uniform"}
+NORMAL = {"alpha": "normal"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Autoregression(System):
+    """Seed 002, eqs. 4.1-4.3: theta_t = alpha theta_{t-1} + w, y = theta + v, by an Euler step of 1 s."""
+
+    tracked: tuple[str, ...] = ()
+    drift: float = 0.0
+    w: float = W
+
+    states = Space.of(theta=Scalar(std=math.sqrt(10.0)))
+    inputs = Space.of()
+    outputs = Space.of(y=Scalar())
+
+    @property
+    def parameters(self):
+        std = {"alpha": math.sqrt(3.0) / 2.0, "V": 1.0, "W": 0.7}
+        std = {n: s if n in self.tracked else 0.0 for n, s in std.items()}
+        value = 1.5 if "alpha" in self.tracked else ALPHA
+        return (
+            Parameter("alpha", value, std=std["alpha"], bounds=(0.0, 3.0), drift=self.drift),
+            Parameter("V", V, std=std["V"], bounds=(0.0, math.inf)),
+            Parameter("W", self.w, std=std["W"], bounds=(0.0, math.inf)),
+        )
+
+    def dynamics(self, x, u, p):
+        return {"theta": (p["alpha"] - 1.0) * x["theta"]}
+
+    def observe(self, x, u, p):
+        return {"y": x["theta"]}
+
+    def process_noise(self, x, u, p):
+        return {"theta": jnp.sqrt(p["W"])}
+
+    def measurement_noise(self, x, u, p):
+        return {"y": jnp.sqrt(p["V"])}
+
+
+def observed(alpha, seed, w=W, missing=()) -> Samples:
+    """Data of the model, one row a second. alpha: of every row."""
+    rng, n = np.random.default_rng(seed), len(alpha)
+    theta, y = math.sqrt(10.0) * rng.normal(), []
+    for a in alpha:
+        theta = a * theta + math.sqrt(w) * rng.normal()
+        y.append(theta + math.sqrt(V) * rng.normal())
+    mask = np.ones((n, 1), bool)
+    mask[list(missing)] = False
+    y = np.where(mask[:, 0], y, 0.0)[:, None]
+    return Samples(*map(jnp.asarray, (np.arange(n) * 1.0, np.ones(n), np.zeros((n, 0)), y, mask)))
+
+
+def kalman(samples: Samples, alpha, v=V, w=W):
+    """Means, variances and log-likelihood at every row, for any shape of parameters."""
+    m, P, l = np.zeros_like(alpha * v * w), np.full_like(alpha * v * w, 10.0), np.zeros_like(alpha * v * w)  # noqa: E741
+    found = []
+    for y, seen in zip(np.asarray(samples.y)[:, 0], np.asarray(samples.mask)[:, 0], strict=True):
+        m, P = alpha * m, alpha * alpha * P + w
+        if seen:
+            S = P + v
+            l = l - 0.5 * ((y - m) ** 2 / S + np.log(2.0 * np.pi * S))  # noqa: E741
+            m, P = m + P / S * (y - m), P - P * P / S
+        found.append((m, P, l))
+    return [np.array(part) for part in zip(*found, strict=True)]
+
+
+COUNT, STEPS = 2000, 60
+SAMPLES = functools.cache(lambda: observed(np.full(STEPS, ALPHA), 4, missing=(20, 21, 40)))
+FILTERS = {
+    "bootstrap": functools.cache(lambda: bootstrap_filter(Autoregression(), COUNT, method="euler")),
+    "auxiliary": functools.cache(lambda: auxiliary_filter(Autoregression(), COUNT, method="euler")),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_equals_the_exact_posterior_within_monte_carlo_error(name):
+    found = run(FILTERS[name](), SAMPLES())
+    m, P, l = kalman(SAMPLES(), np.float64(ALPHA))  # noqa: E741
+    off = (np.asarray(found.state[:, 0]) - m) / np.sqrt(P)
+    assert np.sqrt(np.mean(off**2)) < 2.5 / np.sqrt(COUNT)
+    np.testing.assert_allclose(found.state_std[:, 0], np.sqrt(P), rtol=0.12)
+    assert abs(float(found.log_likelihood[-1]) - l[-1]) < 5.0 * np.sqrt(STEPS / COUNT)
+    assert np.mean(np.asarray(found.health) == Health.OK) > 0.9
+    innovation = np.asarray(found.innovation[:, 0])
+    assert np.all((innovation == 0) == ~np.asarray(SAMPLES().mask)[:, 0])
+    expected = np.sqrt(ALPHA**2 * P[18] + W + V)
+    np.testing.assert_allclose(found.innovation_std[19, 0], expected, rtol=0.08)
+
+
+@pytest.mark.parametrize("build", [bootstrap_filter, auxiliary_filter])
+def test_likelihood_is_unbiased(build):
+    """Mean of the estimated over the exact likelihood is 1, within 3 standard errors, with few particles."""
+    samples = observed(np.full(15, ALPHA), 2)
+    filter_ = build(Autoregression(), 60, method="euler")
+    keys = jax.random.split(jax.random.key(0), 3000)
+    found = jax.jit(jax.vmap(lambda key: log_likelihood(filter_, samples, key)))(keys)
+    ratio = np.exp(np.asarray(found) - kalman(samples, np.float64(ALPHA))[2][-1])
+    assert abs(np.mean(ratio) - 1.0) < 3.0 * np.std(ratio) / np.sqrt(len(ratio))
+    assert np.std(ratio) > 0.1
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """Alpha and both variances learned from 5 flights: Figure 4.4."""
+    flights = [observed(np.full(200, ALPHA), 10 + seed) for seed in range(5)]
+    filter_ = liu_west(
+        Autoregression(("alpha", "V", "W")),
+        1500,
+        states="kalman",
+        kernels=FLAT,
+        priors_as=FLAT,
+        method="euler",
+    )
+    return flights, run_many(filter_, stack(flights), workers=1)
+
+
+def test_liu_west_equals_the_exact_posterior_of_alpha_and_the_variances(learned):
+    """On a grid of Kalman likelihoods and priors."""
+    flights, found = learned
+    grid = np.linspace(0.4, 1.15, 41), np.exp(np.linspace(-1.2, 2.0, 30)), np.exp(np.linspace(-2.5, 1.8, 30))
+    cells = np.stack([g.ravel() for g in np.meshgrid(*grid, indexing="ij")])
+
+    def log_normal(x, mean, std):
+        s2 = np.log1p((std / mean) ** 2)
+        return -((np.log(x) - np.log(mean) + 0.5 * s2) ** 2) / (2.0 * s2)
+
+    prior = log_normal(cells[1], V, 1.0) + log_normal(cells[2], W, 0.7)
+    apart = []
+    for flight, value, std in zip(flights, found.value[:, -1], found.std[:, -1], strict=True):
+        density = kalman(flight, *cells)[2][-1] + prior
+        weights = np.exp(density - density.max())
+        weights /= weights.sum()
+        mean = cells @ weights
+        sd = np.sqrt(((cells - mean[:, None]) ** 2) @ weights)
+        apart.append((np.asarray(value) - mean) / sd)
+        assert np.all(np.abs(np.asarray(std) / sd - 1.0) < 0.35)
+        assert np.all(np.abs(np.asarray(value) - np.array([ALPHA, V, W])) < 3.5 * np.asarray(std))
+    assert np.max(np.abs(apart)) < 1.0
+    assert np.sqrt(np.mean(np.square(apart))) < 0.45
+
+
+def test_what_is_known_of_variances_is_correlated(learned):
+    """More noise of the state is less noise of the measurement: kernels keep that."""
+    covariance = np.asarray(learned[1].covariance[:, -1])
+    correlation = covariance[:, 1, 2] / np.sqrt(covariance[:, 1, 1] * covariance[:, 2, 2])
+    assert np.all(correlation < -0.2)
+    assert bool(jnp.all(learned[1].informed[:, -1, 0]))
+
+
+TIME = np.arange(200)
+FORMS = {
+    "ramp": 1.05 + 0.002 * TIME,
+    "sine": 1.5 + 0.5 * np.sin(2.0 * np.pi * TIME / 120.0),
+    "square": 1.5 + 0.3 * np.sign(np.sin(2.0 * np.pi * TIME / 80.0)),
+    "often": 1.5 + 0.3 * np.sign(np.sin(2.0 * np.pi * TIME / 4.0 + 0.1)),
+    "constant": np.full(200, 1.5),
+}
+"""Figures 4.8 to 4.12. They are above 1, where the state grows and every row tells alpha; under 1 the data do not."""
+
+
+@functools.cache
+def follow(ours: bool):
+    """What is found of each form, two flights of each, and relative errors: by form, flight, row."""
+    law = (
+        changes("alpha", hazard=0.1, after="normal", spread=0.2, learned=True)
+        if ours
+        else changes("alpha", hazard=hazard_of(0.05, 1.0), after="posterior")
+    )
+    system = Autoregression(("alpha",), 0.02 if ours else 0.0, 2.0)
+    filter_ = liu_west(system, 1000, changes=law, kernels=NORMAL, priors_as=FLAT, method="euler")
+    flights = [observed(alpha, seed, 2.0) for alpha in FORMS.values() for seed in range(2)]
+    found = run_many(filter_, stack(flights), workers=1)
+    truth = np.repeat(np.stack(list(FORMS.values())), 2, axis=0)
+    errors = np.abs(np.asarray(found.value[..., 0]) / truth - 1.0).reshape(len(FORMS), 2, -1)
+    return found, dict(zip(FORMS, errors, strict=True))
+
+
+@pytest.mark.parametrize("form", ["ramp", "sine", "square"])
+def test_changepoints_follow_a_form(form):
+    ours, seed = follow(True)[1][form], follow(False)[1][form]
+    assert np.mean(ours) < 0.05
+    assert np.mean(ours) < 0.5 * np.mean(seed)
+
+
+def test_a_jump_is_followed_within_two_samples():
+    jumps = 1 + np.flatnonzero(np.diff(FORMS["square"]))
+    assert np.max(follow(True)[1]["square"][:, jumps[1:] + 1]) < 0.05
+
+
+def test_the_hazard_is_learned():
+    """Many changes raise it, none lower it; and those that were are told."""
+    found, _ = follow(True)
+    hazard = dict(zip(FORMS, np.asarray(found.hazard[::2, -1]), strict=True))
+    assert hazard["often"] > 0.3
+    assert hazard["constant"] < 0.05
+    probability = dict(zip(FORMS, np.asarray(found.change_probability[::2, 1:]), strict=True))
+    jumps = np.diff(FORMS["often"]) != 0
+    assert np.mean(probability["often"][jumps]) > 0.9
+    assert np.mean(probability["constant"]) < 0.1
+
+
+def test_all_weights_zero_is_said_and_recovered_from():
+    good = SAMPLES()
+    bad = eqx.tree_at(lambda s: s.y, good, good.y.at[30].set(1e200))
+    m, P, _ = kalman(good, np.float64(ALPHA))
+    for build in FILTERS.values():
+        found = run(build(), bad)
+        health = np.asarray(found.health)
+        assert health[30] == Health.RECOVERING
+        assert np.sum(health == Health.RECOVERING) <= 2
+        assert bool(jnp.all(jnp.isfinite(found.state)))
+        assert np.all(np.abs(np.asarray(found.state)[45:, 0] - m[45:]) < 0.5 * np.sqrt(P[45:]))
+        assert float(found.log_likelihood[30]) == float(found.log_likelihood[29])
+
+
+def test_run_stream_and_run_many_agree():
+    filter_ = bootstrap_filter(Autoregression(("alpha",), 0.1), 50, method="euler")
+    samples = jax.tree.map(lambda leaf: leaf[:20], SAMPLES())
+    key = jax.random.key(5)
+    once = run(filter_, samples, key)
+    both = run_many(filter_, stack([samples, samples]), jnp.stack([key, key]), workers=1)
+    np.testing.assert_allclose(both.value[0], once.value, rtol=1e-9)
+    stream = Stream(filter_, key)
+    rows = [stream.step(jax.tree.map(lambda leaf, k=k: leaf[k], samples)) for k in range(20)]
+    assert stream.engine == "jax"
+    np.testing.assert_allclose([row.value for row in rows], once.value, rtol=1e-9)
+    with pytest.raises(SettingError, match="draws random numbers"):
+        run(filter_, samples, key, engine="c")
+
+
+def test_memory_does_not_grow_with_steps():
+    filter_ = FILTERS["bootstrap"]()
+
+    def needed(n):
+        samples = jax.tree.map(lambda leaf: jnp.repeat(leaf[:1], n, axis=0), SAMPLES())
+        analysis = (
+            jax.jit(lambda s, k: final_state(filter_, s, k)).lower(samples, jax.random.key(0)).compile()
+        )
+        return analysis.memory_analysis().temp_size_in_bytes
+
+    assert needed(4000) - needed(40) < 100_000
+
+
+def test_a_quadrotor_is_followed_from_its_first_measurement():
+    system = SYSTEMS["bare"]
+    noise = {"attitude": 0.05, "position": 0.1, "velocity": 0.2}
+    wander = {
+        "attitude": 0.3,
+        "position": 0.6,
+        "velocity": 1.2,
+    }  # with less, ten dimensions need more particles
+    settings = {"measurement_noise": noise, "process_noise": wander}
+    samples, z = matched(ekf(system, **settings), 3, 40)
+    found = run(bootstrap_filter(system, 5000, start="measured", method="euler", **settings), samples)
+    off = np.stack(
+        [system.states.minus(a, jnp.asarray(b)) for a, b in zip(found.state, z[:, :10], strict=True)]
+    )
+    nees = np.mean((off / np.asarray(found.state_std))[5:] ** 2)
+    assert 0.3 < nees < 2.5
+    assert np.sqrt(np.mean(off[20:, 3:6] ** 2)) < 0.1
+
+
+def test_noise_that_varies_is_refused_where_it_is_taken_as_constant():
+    for build in (ekf, ukf):
+        with pytest.raises(SettingError, match="takes noise as constant, but that of theta, y varies"):
+            build(Autoregression(("alpha",)))
+
+
+@pytest.mark.parametrize(
+    ("words", "change"),
+    [
+        ("prior is improper", lambda: bootstrap_filter(_wide(math.inf))),
+        ("must be finite", lambda: Parameter("alpha", 1.0, std=math.inf)),
+        ("no tracked parameter", lambda: liu_west(Autoregression())),
+        ("needs one finite bound", lambda: liu_west(Autoregression(("alpha",)), kernels={"alpha": "gamma"})),
+        ("no beta distribution", lambda: liu_west(_Broad())),
+        ("leaves the bounds", lambda: liu_west(_Broad(), priors_as=FLAT)),
+        ("'mass' is not tracked", lambda: liu_west(Autoregression(("alpha",)), changes=changes("mass", after="prior"))),
+        ("need its spread", lambda: changes("alpha")),
+        ("between 0 and 1", lambda: hazard_of(1.5, 1.0)),
+        ("a shrinkage of 1.0", lambda: liu_west(Autoregression(("alpha",)), shrinkage=1.0)),
+        ("too few", lambda: bootstrap_filter(Autoregression(), 1)),
+        ("no noise", lambda: bootstrap_filter(_Still())),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said(words, change):
+    with pytest.raises(SettingError, match=words):
+        change()
+
+
+def _wide(std):
+    @dataclasses.dataclass(frozen=True)
+    class Wide(Autoregression):
+        states = Space.of(theta=Scalar(std=std))
+
+    return Wide()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Broad(Autoregression):
+    parameters = (  # pyright: ignore[reportAssignmentType]
+        Parameter("alpha", 1.5, std=1.6, bounds=(0.0, 3.0)),
+        Parameter("V", V),
+        Parameter("W", W),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Still(Autoregression):
+    def measurement_noise(self, x, u, p):
+        return {}
