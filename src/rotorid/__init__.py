@@ -29,9 +29,16 @@ if TYPE_CHECKING:
     from rotorid.estimators.adaptive import Adaptive as Adaptive
     from rotorid.estimators.adaptive import AdaptiveEstimate as AdaptiveEstimate
     from rotorid.estimators.adaptive import adaptive as adaptive
+    from rotorid.estimators.auxiliary import AuxiliaryFilter as AuxiliaryFilter
+    from rotorid.estimators.auxiliary import auxiliary_filter as auxiliary_filter
     from rotorid.estimators.base import AbstractEstimator as AbstractEstimator
     from rotorid.estimators.base import Estimate as Estimate
     from rotorid.estimators.base import Health as Health
+    from rotorid.estimators.bootstrap import BootstrapFilter as BootstrapFilter
+    from rotorid.estimators.bootstrap import bootstrap_filter as bootstrap_filter
+    from rotorid.estimators.changepoints import Changes as Changes
+    from rotorid.estimators.changepoints import changes as changes
+    from rotorid.estimators.changepoints import hazard_of as hazard_of
     from rotorid.estimators.dlm import dlm_filter as dlm_filter
     from rotorid.estimators.dlm import dlm_forecast as dlm_forecast
     from rotorid.estimators.dlm import dlm_log_likelihood as dlm_log_likelihood
@@ -39,9 +46,14 @@ if TYPE_CHECKING:
     from rotorid.estimators.dlm import dlm_smooth as dlm_smooth
     from rotorid.estimators.ekf import EKF as EKF
     from rotorid.estimators.ekf import ekf as ekf
+    from rotorid.estimators.guided import GuidedEstimate as GuidedEstimate
     from rotorid.estimators.hypotheses import change_times as change_times
+    from rotorid.estimators.liu_west import LiuWest as LiuWest
+    from rotorid.estimators.liu_west import liu_west as liu_west
     from rotorid.estimators.msckf import MSCKF as MSCKF
     from rotorid.estimators.msckf import msckf as msckf
+    from rotorid.estimators.particles import ParticleEstimate as ParticleEstimate
+    from rotorid.estimators.particles import particle_log_likelihood as particle_log_likelihood
     from rotorid.estimators.run import Stream as Stream
     from rotorid.estimators.run import run as run
     from rotorid.estimators.run import run_many as run_many
@@ -186,7 +198,10 @@ _HOMES: Final = {
         "SignalError",
     ),
     "rotorid.estimators.adaptive": ("Adaptive", "AdaptiveEstimate", "adaptive"),
+    "rotorid.estimators.auxiliary": ("AuxiliaryFilter", "auxiliary_filter"),
     "rotorid.estimators.base": ("AbstractEstimator", "Estimate", "Health"),
+    "rotorid.estimators.bootstrap": ("BootstrapFilter", "bootstrap_filter"),
+    "rotorid.estimators.changepoints": ("Changes", "changes", "hazard_of"),
     "rotorid.estimators.dlm": (
         "dlm_filter",
         "dlm_forecast",
@@ -195,8 +210,11 @@ _HOMES: Final = {
         "dlm_smooth",
     ),
     "rotorid.estimators.ekf": ("EKF", "ekf"),
+    "rotorid.estimators.guided": ("GuidedEstimate",),
     "rotorid.estimators.hypotheses": ("change_times",),
+    "rotorid.estimators.liu_west": ("LiuWest", "liu_west"),
     "rotorid.estimators.msckf": ("MSCKF", "msckf"),
+    "rotorid.estimators.particles": ("ParticleEstimate", "particle_log_likelihood"),
     "rotorid.estimators.run": ("Stream", "run", "run_many", "stack", "stack_tunings"),
     "rotorid.estimators.swls": ("SWLS", "swls"),
     "rotorid.estimators.tuning": ("Tuning",),

@@ -17,7 +17,7 @@ from rotorid.estimators.bootstrap import bootstrap_filter
 from rotorid.estimators.changepoints import changes, hazard_of
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.liu_west import liu_west
-from rotorid.estimators.particles import final_state, log_likelihood
+from rotorid.estimators.particles import final_state, particle_log_likelihood
 from rotorid.estimators.run import Stream, run, run_many, stack
 from rotorid.estimators.ukf import ukf
 from rotorid.geometry.spaces import Scalar, Space
@@ -122,7 +122,7 @@ def test_likelihood_is_unbiased(build):
     samples = observed(np.full(15, ALPHA), 2)
     filter_ = build(Autoregression(), 60, method="euler")
     keys = jax.random.split(jax.random.key(0), 3000)
-    found = jax.jit(jax.vmap(lambda key: log_likelihood(filter_, samples, key)))(keys)
+    found = jax.jit(jax.vmap(lambda key: particle_log_likelihood(filter_, samples, key)))(keys)
     ratio = np.exp(np.asarray(found) - kalman(samples, np.float64(ALPHA))[2][-1])
     assert abs(np.mean(ratio) - 1.0) < 3.0 * np.std(ratio) / np.sqrt(len(ratio))
     assert np.std(ratio) > 0.1

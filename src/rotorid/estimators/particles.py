@@ -351,7 +351,7 @@ def final_state(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArra
     return jax.lax.scan(advance, state, samples)[0]
 
 
-def log_likelihood(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Float[Array, ""]:
+def particle_log_likelihood(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Float[Array, ""]:
     """Logarithm of an unbiased estimate of p(y_1, ..., y_n), by a particle filter (P. Del Moral, Feynman-Kac formulae,
     2004)."""
     state = final_state(estimator, samples, key)
