@@ -135,6 +135,14 @@ class _Linear:
     cov: np.ndarray
 
 
+def _whitening(cov: np.ndarray) -> tuple[np.ndarray, float]:
+    """W with W W^T = cov^-1, and log det cov; errors that move as one to rounding are taken to differ by it."""
+    size = np.sqrt(np.diag(cov))
+    values, V = np.linalg.eigh(cov / np.outer(size, size))
+    values = np.maximum(values, 1e-14 * values[-1])
+    return (V / np.sqrt(values)) / size[:, None], float(np.sum(np.log(values)) + 2.0 * np.sum(np.log(size)))
+
+
 class _Search:
     def __init__(
         self, structure: Structure, runs: tuple[Experiment, ...], rows: Rows, free_start: bool
@@ -246,7 +254,7 @@ class _Search:
             cov = self.covariance(self.errors(z, x0))
         if not np.isfinite(cov).all():
             return float("inf")
-        return 0.5 * self.count * float(np.linalg.slogdet(cov)[1])
+        return 0.5 * self.count * _whitening(cov)[1]
 
     def linear(self, z: np.ndarray, x0: np.ndarray) -> _Linear:
         M, by, first, by_first = self.discrete(z)
@@ -257,7 +265,7 @@ class _Search:
             cov = self.covariance(e)
         if not np.isfinite(cov).all():
             return _Linear(np.full(1, np.nan), np.full((1, len(z)), np.nan), [], float("nan"), cov)
-        W = np.linalg.inv(np.linalg.cholesky(cov)).T
+        W, log_det = _whitening(cov)
         r, J, back = [], [], []
         for k in range(len(self.runs)):
             seen = self.rows.measured[k]
@@ -276,7 +284,7 @@ class _Search:
                 rk, Jk = rk - U @ (U.T @ rk), Jk - U @ (U.T @ Jk)
             r.append(rk)
             J.append(Jk)
-        cost = 0.5 * self.count * float(np.linalg.slogdet(cov)[1])
+        cost = 0.5 * self.count * log_det
         return _Linear(np.concatenate(r), np.concatenate(J), back, cost, cov)
 
     def back(self, linear: _Linear, dz: np.ndarray) -> np.ndarray:
