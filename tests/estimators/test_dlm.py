@@ -176,11 +176,9 @@ def test_nothing_is_lost_after_a_diffuse_start() -> None:
 
 
 def test_missing_rows_are_forecasts() -> None:
-    model = models()["seasonal"]
-    y = data(model, gaps=False)
-    found = both(model, jnp.asarray(y))[0]
-    ahead = dlm_forecast(model, found.m[-1], found.C[-1], 5)
-    longer = dlm_filter(model, np.concatenate([y, np.full((5, 1), np.nan)]))
+    model = models()["local level"]
+    longer = dlm_filter(model, np.concatenate([np.arange(15.0), np.full(5, np.nan)]))
+    ahead = dlm_forecast(model, longer.m[14], longer.C[14], 5)
     for ours, other in zip(ahead, longer[:4], strict=True):
         np.testing.assert_allclose(ours, other[-5:], rtol=1e-12)
     assert np.all(np.asarray(longer.log_likelihood[-5:]) == 0.0)
@@ -216,32 +214,32 @@ def test_many_outputs_are_as_few() -> None:
 
 
 def test_gradients_are_those_of_differences_also_where_variances_are_zero() -> None:
-    y = data(models()["local linear trend"], gaps=True)
+    y = np.array([0.3, 1.1, np.nan, 0.2, -0.8, 0.4, 1.9, 0.1, 0.5, -0.3, 0.7, 0.2])
 
     def value(q):
-        return dlm_log_likelihood(trend(2, dV=q[0], dW=q[1:], C0=1e4), y)
+        return dlm_log_likelihood(trend(1, dV=q[0], dW=q[1:], C0=1e4), y)
 
-    slopes, curves = jax.jit(jax.grad(value)), jax.jit(jax.jacfwd(jax.grad(value)))
-    for point in ([1.5, 0.1, 0.01], [1.5, 0.0, 0.0]):
+    slopes, curves = jax.jit(jax.grad(value)), jax.jit(jax.jacfwd(jax.jacfwd(value)))
+    for point in ([0.5, 0.1], [0.5, 0.0], [0.0, 0.5]):
         at = jnp.array(point)
         gradient, hessian = slopes(at), curves(at)
-        for k, h in enumerate((1e-5, 1e-6, 1e-9)):
-            step = h * jnp.eye(3)[k]
+        for k in range(2):
+            step = 1e-5 * jnp.eye(2)[k]
             # of the point and two ahead, as a variance cannot be less than 0: to second order
-            ahead = (-3.0 * value(at) + 4.0 * value(at + step) - value(at + 2.0 * step)) / (2.0 * h)
-            assert float(gradient[k]) == pytest.approx(float(ahead), rel=1e-4, abs=1e-3)
-            ahead = (-3.0 * slopes(at) + 4.0 * slopes(at + step) - slopes(at + 2.0 * step)) / (2.0 * h)
-            np.testing.assert_allclose(hessian[k], ahead, rtol=1e-4, atol=1e-3)
+            ahead = (-3.0 * value(at) + 4.0 * value(at + step) - value(at + 2.0 * step)) / 2e-5
+            assert float(gradient[k]) == pytest.approx(float(ahead), rel=1e-4, abs=1e-4)
+            ahead = (-3.0 * slopes(at) + 4.0 * slopes(at + step) - slopes(at + 2.0 * step)) / 2e-5
+            np.testing.assert_allclose(hessian[k], ahead, rtol=1e-4, atol=1e-4)
 
 
 def test_many_at_once_and_the_innovations_are_white() -> None:
-    model = same_shape(models()["seasonal"])
+    model = models()["local level"]
     _, y = jax.vmap(lambda key: dlm_simulate(model, ROWS, key))(jax.random.split(jax.random.key(0), 100))
     found = jax.jit(jax.vmap(dlm_filter, (None, 0)))(model, y)
     z = np.asarray(found.standardised)[..., 0]
     assert abs(float((z**2).mean()) - 1.0) < 4.0 * np.sqrt(2.0 / z.size)
     assert abs(float((z[:, 1:] * z[:, :-1]).mean())) < 4.0 / np.sqrt(z.size)
-    alone, _ = both(model, y[3])
+    alone = dlm_filter(model, y[3])
     np.testing.assert_allclose(found.m[3], alone.m, rtol=1e-9, atol=1e-12)
     densities = -0.5 * (z**2 + np.log(2 * np.pi * np.asarray(found.Q)[:, :, 0, 0]))
     np.testing.assert_allclose(found.log_likelihood, densities, rtol=1e-12, atol=1e-12)

@@ -86,8 +86,8 @@ def dlm_filter(model: Dlm, y: Numbers) -> Filtered:
 @jax.jit
 def _filter(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -> Filtered:
     def step(carry, row):
-        F, V, G, W, value, mask = row
-        a, R = _predict(*carry, G, W)
+        (m, C), (F, V, G, W, value, mask) = carry, row
+        a, R = _predict(m, C, G, W)
         m, C, standardised, density = _update(a, R, F, V, value, mask)
         z = jnp.where(mask, standardised, jnp.nan)
         return (m, C), Filtered(a, R, F @ a, _symmetric(F @ R @ F.T + V), m, C, z, density)
@@ -160,8 +160,8 @@ def dlm_forecast(model: Dlm, m: Float[Array, " p"], C: Float[Array, "p p"], step
     """
 
     def step(carry, row):
-        F, V, G, W = row
-        a, R = _predict(*carry, G, W)
+        (m, C), (F, V, G, W) = carry, row
+        a, R = _predict(m, C, G, W)
         return (a, R), (a, R, F @ a, _symmetric(F @ R @ F.T + V))
 
     return Forecast(*jax.lax.scan(step, (m, C), _rows(model, steps))[1])
@@ -202,13 +202,13 @@ def _rows(model: Dlm, n: int, *, roots: bool = False) -> tuple[Float[Array, "n _
         raise SettingError(
             f"the model's matrices change over {model.length} rows of time, and there are {n} of data"
         )
-    found = []
-    for name in ("F", "V", "G", "W"):
-        matrix = getattr(model, name)
-        if roots and name in ("V", "W"):
+
+    def each(matrix, spread=False):
+        if spread and roots:
             matrix = jax.vmap(root)(matrix) if matrix.ndim == 3 else root(matrix)
-        found.append(matrix if matrix.ndim == 3 else jnp.broadcast_to(matrix, (n, *matrix.shape)))
-    return tuple(found)
+        return matrix if matrix.ndim == 3 else jnp.broadcast_to(matrix, (n, *matrix.shape))
+
+    return each(model.F), each(model.V, True), each(model.G), each(model.W, True)
 
 
 def _predict(

@@ -217,7 +217,9 @@ def _reduced(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
     """A basis of the same space, each vector of which has an entry that the others have not."""
     if not basis.shape[1]:
         return basis
-    order = scipy.linalg.qr(basis.T, pivoting=True)[2]
+    order = np.asarray(
+        list(scipy.linalg.qr(basis.T, pivoting=True))[-1], int
+    )  # Q, R, and the order of the columns
     return basis @ np.linalg.inv(basis[order[: basis.shape[1]]])
 
 

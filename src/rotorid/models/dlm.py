@@ -17,18 +17,19 @@ always checked, values (finite, symmetric, no negative variance) where they are 
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from rotorid.errors import SettingError
 
-Numbers: TypeAlias = float | int | list | tuple | np.ndarray | jax.Array
-"""A number, or numbers in lists or arrays."""
+Numbers: TypeAlias = Any
+"""A number, or numbers in lists or arrays, of numpy or JAX."""
 
 _ASYMMETRY: Final = 1e-8
 """Relative: what a matrix may differ from its transpose, and how far below 0 its least eigenvalue may lie."""
@@ -70,9 +71,9 @@ class Dlm(eqx.Module):
             )
         lengths = _common_length(self, other)
         return Dlm(
-            jnp.concatenate([self.m0, other.m0]),
+            _joined(self.m0, other.m0),
             _blocks(self.C0, other.C0),
-            jnp.concatenate(_as_long(self.F, other.F, lengths), axis=-1),
+            _joined(*_as_long(self.F, other.F, lengths)),
             self.V + other.V,
             _blocks(*_as_long(self.G, other.G, lengths)),
             _blocks(*_as_long(self.W, other.W, lengths)),
@@ -87,7 +88,7 @@ def beside(first: Dlm, second: Dlm) -> Dlm:
     """
     lengths = _common_length(first, second)
     return Dlm(
-        jnp.concatenate([first.m0, second.m0]),
+        _joined(first.m0, second.m0),
         _blocks(first.C0, second.C0),
         _blocks(*_as_long(first.F, second.F, lengths)),
         _blocks(*_as_long(first.V, second.V, lengths)),
@@ -114,7 +115,8 @@ def dlm(
 
     Raises SettingError where a shape is wrong, a number is not finite, or C0, V or W is no covariance.
     """
-    mean = jnp.atleast_1d(_array("m0", m0))
+    mean = _array("m0", m0)
+    mean = mean.reshape(1) if mean.ndim == 0 else mean
     if mean.ndim != 1 or mean.shape[0] == 0:
         raise SettingError(f"m0 is {_shape(mean)}; it must be one row of numbers, one a state")
     p = mean.shape[0]
@@ -145,15 +147,15 @@ def dlm(
 
 
 def _array(name: str, value: Numbers) -> Float[Array, " ..."]:
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value)):
+        return jnp.asarray(value, dtype=float)
     try:
-        array = jnp.asarray(value, dtype=float)
+        array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise SettingError(f"{name} must be numbers in rows of equal length, not {value!r}") from None
-    if _known(array) and not bool(jnp.isfinite(array).all()):
-        raise SettingError(
-            f"{name} holds a number that is not finite; take what is unknown for data, not for a model"
-        )
-    return array
+    if not np.isfinite(array).all():
+        raise SettingError(f"{name} holds a number that is not finite; what is unknown belongs into the data")
+    return jnp.asarray(array)
 
 
 def _square(
@@ -185,7 +187,7 @@ def _check_covariance(name: str, matrix: Float[Array, " ..."]) -> None:
 
 
 def _known(array: Array) -> bool:
-    return not isinstance(array, jax.core.Tracer)
+    return not isinstance(array, Tracer)
 
 
 def _shape(array: Array) -> str:
@@ -211,16 +213,27 @@ def _as_long(
     """Both as they are, or both with an axis of time."""
     if a.ndim == b.ndim or length is None:
         return a, b
-    a, b = (x if x.ndim == 3 else jnp.broadcast_to(x, (length, *x.shape)) for x in (a, b))
+    lib = _library(a, b)
+    a, b = (x if x.ndim == 3 else jnp.asarray(lib.broadcast_to(x, (length, *x.shape))) for x in (a, b))
     return a, b
+
+
+def _joined(a: Float[Array, " ..."], b: Float[Array, " ..."]) -> Float[Array, " ..."]:
+    """a, and b after its last axis."""
+    return jnp.asarray(_library(a, b).concatenate([a, b], axis=-1))
 
 
 def _blocks(a: Float[Array, " ..."], b: Float[Array, " ..."]) -> Float[Array, " ..."]:
     """a and b on the diagonal."""
-    (ra, ca), (rb, cb), times = a.shape[-2:], b.shape[-2:], a.shape[:-2]
-    upper = jnp.concatenate([a, jnp.zeros((*times, ra, cb), a.dtype)], axis=-1)
-    lower = jnp.concatenate([jnp.zeros((*times, rb, ca), b.dtype), b], axis=-1)
-    return jnp.concatenate([upper, lower], axis=-2)
+    (ra, ca), (rb, cb), times, lib = a.shape[-2:], b.shape[-2:], a.shape[:-2], _library(a, b)
+    upper = lib.concatenate([a, np.zeros((*times, ra, cb), a.dtype)], axis=-1)
+    lower = lib.concatenate([np.zeros((*times, rb, ca), b.dtype), b], axis=-1)
+    return jnp.asarray(lib.concatenate([upper, lower], axis=-2))
+
+
+def _library(*arrays: Array) -> Any:
+    """numpy for numbers that are known, which compiles nothing; jax.numpy for those that are being traced."""
+    return np if all(_known(a) for a in arrays) else jnp
 
 
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ from typing import Final
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jax.core import Tracer
 
 from rotorid.errors import SettingError
 from rotorid.models.dlm import Dlm, Numbers, dlm
@@ -46,8 +47,7 @@ def trend(
     """
     order = _whole("order", order, 1)
     names = tuple(_ORDERS[k] if k < len(_ORDERS) else f"derivative_{k}" for k in range(order))
-    F = jnp.zeros((1, order)).at[0, 0].set(1.0)
-    G = jnp.eye(order) + jnp.eye(order, k=1)
+    F, G = np.eye(1, order), np.eye(order) + np.eye(order, k=1)
     W = _diagonal("dW", [0.0] * (order - 1) + [1.0] if dW is None else dW, order)
     return _term(F, dV, G, W, m0, C0, names)
 
@@ -65,8 +65,8 @@ def seasonal(
     """
     frequency = _whole("frequency", frequency, 2)
     p = frequency - 1
-    F = jnp.zeros((1, p)).at[0, 0].set(1.0)
-    G = jnp.eye(p, k=-1).at[0].set(-1.0)
+    F, G = np.eye(1, p), np.eye(p, k=-1)
+    G[0] = -1.0
     W = _diagonal("dW", [1.0] + [0.0] * (p - 1) if dW is None else dW, p)
     return _term(F, dV, G, W, m0, C0, tuple(f"season_{k + 1}" for k in range(p)))
 
@@ -94,22 +94,22 @@ def trigonometric(
     blocks, sees, names = [], [], []
     for k in range(1, count + 1):
         if 2 * k == period:
-            blocks.append(-jnp.eye(1))
+            blocks.append(-np.eye(1))
             sees += [1.0]
             names += [f"cosine_{k}"]
             continue
         c, s = math.cos(2.0 * math.pi * k / period), math.sin(2.0 * math.pi * k / period)
-        blocks.append(jnp.array([[c, s], [-s, c]]))
+        blocks.append(np.array([[c, s], [-s, c]]))
         sees += [1.0, 0.0]
         names += [f"cosine_{k}", f"sine_{k}"]
     p, start = len(sees), 0
-    G = jnp.zeros((p, p))
+    G = np.zeros((p, p))
     for block in blocks:
         stop = start + block.shape[0]
-        G = G.at[start:stop, start:stop].set(block)
+        G[start:stop, start:stop] = block
         start = stop
-    W = _diagonal("dW", jnp.full(p, dW) if jnp.ndim(jnp.asarray(dW)) == 0 else dW, p)
-    return _term(jnp.array([sees]), dV, G, W, m0, C0, tuple(names))
+    W = _diagonal("dW", [dW] * p if np.ndim(dW) == 0 else dW, p)
+    return _term(np.array([sees]), dV, G, W, m0, C0, tuple(names))
 
 
 def regression(
@@ -126,11 +126,12 @@ def regression(
     X: n rows of k regressors, or n numbers of one. intercept: R's addInt. dW: a variance a coefficient, 0 by default. names: of
     the regressors. Raises SettingError where X has an empty cell: a regressor must be known in every row.
     """
-    columns = jnp.asarray(X, dtype=float)
+    known = not isinstance(X, Tracer)
+    columns = np.asarray(X, dtype=float) if known else X
     columns = columns[:, None] if columns.ndim == 1 else columns
     if columns.ndim != 2 or 0 in columns.shape:
         raise SettingError("X must be a table, one row a time and one column a regressor")
-    if not isinstance(columns, jax.core.Tracer) and not bool(jnp.isfinite(columns).all()):
+    if known and not np.isfinite(columns).all():
         raise SettingError(
             "X has an empty cell or a number that is not finite; a regressor must be known in every row"
         )
@@ -139,11 +140,11 @@ def regression(
     if len(names) != k:
         raise SettingError(f"{len(names)} names for {k} regressors; give one a column of X")
     if intercept:
-        columns = jnp.concatenate([jnp.ones((columns.shape[0], 1)), columns], axis=1)
+        columns = (np if known else jnp).concatenate([np.ones((columns.shape[0], 1)), columns], axis=1)
         names = ("intercept", *names)
     p = columns.shape[1]
     W = _diagonal("dW", [0.0] * p if dW is None else dW, p)
-    return _term(columns[:, None, :], dV, jnp.eye(p), W, m0, C0, names)
+    return _term(columns[:, None, :], dV, np.eye(p), W, m0, C0, names)
 
 
 def arma(
@@ -168,35 +169,33 @@ def arma(
     G = jnp.eye(r, k=1).at[: phi.shape[0], 0].set(phi)
     R = jnp.concatenate([jnp.ones(1), psi, jnp.zeros(r - 1 - psi.shape[0])])
     W = jnp.asarray(sigma2, dtype=float) * jnp.outer(R, R)
-    F = jnp.zeros((1, r)).at[0, 0].set(1.0)
     if stationary:
         C0 = jnp.linalg.solve(jnp.eye(r * r) - jnp.kron(G, G), W.ravel()).reshape(r, r)
-        C0 = 0.5 * (C0 + C0.T)
-    return _term(F, dV, G, W, m0, C0, tuple(f"arma_{k + 1}" for k in range(r)))
+        C0 = 0.5 * (C0 + jnp.transpose(C0))
+    return _term(np.eye(1, r), dV, G, W, m0, C0, tuple(f"arma_{k + 1}" for k in range(r)))
 
 
 def _term(
-    F: Float[Array, " ..."],
-    V: Numbers,
-    G: Float[Array, " ..."],
-    W: Float[Array, " ..."],
+    F: Numbers,
+    dV: Numbers,
+    G: Numbers,
+    W: Numbers,
     m0: Numbers | None,
     C0: Numbers | None,
     names: tuple[str, ...],
 ) -> Dlm:
     p = F.shape[-1]
-    mean = jnp.zeros(p) if m0 is None else m0
-    covariance = DIFFUSE * jnp.eye(p) if C0 is None else jnp.asarray(C0, dtype=float)
-    if jnp.ndim(covariance) == 0:
-        covariance = covariance * jnp.eye(p)
-    return dlm(mean, covariance, F, V, G, W, names)
+    mean = np.zeros(p) if m0 is None else m0
+    covariance = DIFFUSE if C0 is None else C0
+    return dlm(mean, covariance * np.eye(p) if np.ndim(covariance) == 0 else covariance, F, dV, G, W, names)
 
 
-def _diagonal(name: str, variances: Numbers, p: int) -> Float[Array, "p p"]:
-    values = jnp.atleast_1d(jnp.asarray(variances, dtype=float))
+def _diagonal(name: str, variances: Numbers, p: int) -> Numbers:
+    traced = any(isinstance(v, Tracer) for v in jax.tree.leaves(variances))
+    values = jnp.asarray(variances, dtype=float) if traced else np.asarray(variances, dtype=float)
     if values.shape != (p,):
         raise SettingError(f"{name} has {values.size} variances; this term has {p} states and wants one each")
-    return jnp.diag(values)
+    return values[:, None] * np.eye(p)
 
 
 def _whole(name: str, value: int, least: int) -> int:
