@@ -187,8 +187,9 @@ def _parameters(summary: DlmSummary) -> Table:
 
 
 def _states(summary: DlmSummary) -> Table:
+    from rotorid.report.dlm_page import quantity_text
     from rotorid.report.learning_page import significant, std_text
-    from rotorid.results.words import label, unit_text
+    from rotorid.results.words import unit_text
 
     table = _empty_table()
     table.add_column("smoothed")
@@ -197,5 +198,6 @@ def _states(summary: DlmSummary) -> Table:
     table.add_column("", no_wrap=True)
     for name, s in summary.states.items():
         told = [significant(v, s.final_std) for v in (s.final, s.lowest, s.highest)]
-        table.add_row(label(name), told[0], std_text(s.final_std), *told[1:], unit_text(s.unit))
+        text = quantity_text(name, summary.settings)
+        table.add_row(text, told[0], std_text(s.final_std), *told[1:], unit_text(s.unit))
     return table

@@ -12,7 +12,7 @@ from rotorid.report.charts import Figure, band, layout, line, numbers
 from rotorid.report.figures import SIGMAS, named
 from rotorid.report.html import Page, card, escape, grid, table
 from rotorid.report.learning_page import significant, std_text
-from rotorid.results.dlm import FILTERED, SIGNAL, SMOOTHED, DlmFound
+from rotorid.results.dlm import FILTERED, SIGNAL, SMOOTHED, DlmFound, DlmSettings
 from rotorid.results.dlm_summary import DlmParameter, DlmSummary
 from rotorid.results.track import Quantity
 from rotorid.results.words import label, title, unit_text
@@ -58,6 +58,11 @@ def _header(page: Page, summary: DlmSummary) -> None:
     )
 
 
+def quantity_text(name: str, settings: DlmSettings) -> str:
+    """A state in words: "level", "coefficient of x"."""
+    return f"coefficient of {name}" if name in settings.regress else label(name)
+
+
 def terms_text(summary: DlmSummary) -> str:
     """The model in words: "trend of order 2, season of 12 rows"."""
     s = summary.settings
@@ -74,7 +79,7 @@ def _cards(page: Page, summary: DlmSummary) -> None:
         card("AIC", f"{summary.aic:.1f}", note=f"BIC {summary.bic:.1f}; the least is the best model")
     )
     for name, state in summary.states.items():
-        if name != SIGNAL and len(cards) < 5:
+        if name != SIGNAL and len(cards) < 4:
             value = significant(state.final, state.final_std)
             cards.append(
                 card(title(name), value, unit_text(state.unit), f"± {std_text(state.final_std)} at the end")

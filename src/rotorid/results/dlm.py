@@ -165,7 +165,7 @@ def _times(
 
 def _model(settings: DlmSettings, mean: float, variance: float, unit: str, X: np.ndarray | None):
     """The parameters, and the model from them."""
-    squared = "1" if unit == "1" else f"({unit})^2"
+    squared = "1" if unit == "1" else f"{unit}^2" if unit.isalpha() else f"({unit})^2"
 
     def variance_of(name: str, share: float) -> Parameter:
         return Parameter(
@@ -267,7 +267,7 @@ def _track(
         variance = np.asarray(jnp.einsum("np,npq,nq->n", row, covariance, row))
         prior = np.asarray(jnp.einsum("np,pq,nq->n", row, model.C0, row))
         informed = (variance < 0.25 * prior) | (quantity == "arma")
-        own = unit if quantity not in settings.regress or unit == "1" else f"{unit} per its own"
+        own = unit if quantity not in settings.regress or unit == "1" else f"{unit} per unit of {quantity}"
         quantities[quantity] = Quantity(value, np.sqrt(np.maximum(variance, 0.0)), own, informed)
     told = quantities[SIGNAL].informed
     nothing = np.zeros(len(t))
