@@ -152,8 +152,13 @@ class BootstrapFilter(AbstractEstimator):
         used = sample.mask & per_dimension(joint.system.outputs, accepted & ~given)
         density = jax.vmap(log_density, in_axes=(-1, axis, None))(r, std, used)
         sound = jnp.isfinite(jnp.sum(x, axis=0)) & jnp.isfinite(density)
-        x = jnp.where(sound, x, tuning.initial[:, None])
-        r = jnp.where(sound, r, 0.0)
+        x, r = jax.lax.cond(
+            jnp.all(sound),
+            lambda *same: same,
+            lambda x, r: (jnp.where(sound, x, tuning.initial[:, None]), jnp.where(sound, r, 0.0)),
+            x,
+            r,
+        )
         log_weights = jnp.where(sound, state.log_weights + density, -jnp.inf)
         weights, gained, alive = normalise(log_weights)
         log_weights = jnp.where(alive, log_weights - gained, state.log_weights)

@@ -217,11 +217,16 @@ def mean_and_deviations(
     if not any(block.rotation for _, block in space.blocks):
         mean = x @ weights
         return mean, x - mean[:, None]
-    centre = x[:, 0]
-    for _ in range(2):
-        away = columns(lambda point: space.minus(point, centre))(x)  # noqa: B023
-        centre = space.plus(centre, away @ weights)
-    return centre, columns(lambda point: space.minus(point, centre))(x)
+    centre = x @ weights
+    for name, block in space.blocks:
+        if block.rotation:
+            s = space.stored[name]
+            aligned = weights * jnp.where(x[s].T @ x[s, 0] < 0.0, -1.0, 1.0)
+            q = x[s] @ aligned
+            centre = centre.at[s].set(q / jnp.sqrt(q @ q))
+    away = columns(lambda point: space.minus(point, centre))(x)
+    off = away @ weights
+    return space.plus(centre, off), away - off[:, None]
 
 
 def judged(
@@ -351,7 +356,9 @@ def final_state(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArra
     return jax.lax.scan(advance, state, samples)[0]
 
 
-def particle_log_likelihood(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Float[Array, ""]:
+def particle_log_likelihood(
+    estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray
+) -> Float[Array, ""]:
     """Logarithm of an unbiased estimate of p(y_1, ..., y_n), by a particle filter (P. Del Moral, Feynman-Kac formulae,
     2004)."""
     state = final_state(estimator, samples, key)

@@ -75,13 +75,13 @@ def normals(source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
     source = stream(source)
     if not _is_stream(source):
         return jax.random.normal(source, shape)
-    bits = _bits(source, shape)
+    bits = _bits(source, (math.prod(shape),))
     whole = (bits & np.uint32(0x7FFFFFFF)).astype(jnp.int32).astype(jnp.float32)
     p = (whole + np.float32(0.5)) * np.float32(2.0**-32)
     line = (jax.lax.bitcast_convert_type(p, jnp.int32) >> _SHIFT) - _LEAST
     found = jnp.asarray(_table()).at[line].get(mode="promise_in_bounds")
     z = found[..., 0].astype(float) + found[..., 1].astype(float) * p
-    return jnp.where(bits >> 31, z, -z)
+    return jnp.where(bits >> 31, z, -z).reshape(shape)
 
 
 def uniforms(source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
