@@ -46,23 +46,29 @@ def models() -> dict[str, Dlm]:
 
 
 def same_shape(model: Dlm) -> Dlm:
-    """The model with states that show nowhere, four in all, and an F of every row: models of one shape compile once."""
-    more = 4 - len(model.states)
-    if more and model.outputs == 1:
-        unseen = dlm(np.zeros(more), np.eye(more), np.zeros((1, more)), 0.0, np.eye(more), 0.1 * np.eye(more))
-        model = model + unseen
-    F = jnp.broadcast_to(model.F, (ROWS, *model.F.shape[-2:]))
-    return Dlm(
-        model.m0, model.C0, F, model.V, model.G, model.W, tuple(f"state {k}" for k in range(len(model.m0)))
+    """The model with states that show nowhere, five in all, an output that is never measured, and an F of every row.
+
+    Models of one shape compile once.
+    """
+    more = 5 - len(model.states)
+    m = 1 if model.outputs == 1 else 2
+    unseen = dlm(
+        np.zeros(more), np.eye(more), np.zeros((m, more)), np.eye(m), np.eye(more), 0.1 * np.eye(more)
     )
+    model = beside(model, unseen) if m == 1 else model + unseen
+    F = np.broadcast_to(model.F, (ROWS, *model.F.shape[-2:]))
+    return dlm(model.m0, model.C0, F, model.V, model.G, model.W, tuple("abcde"))
 
 
 def data(model: Dlm, *, gaps: bool) -> np.ndarray:
-    y = np.array(dlm_simulate(model, ROWS, jax.random.key(3))[1])
+    """Numbers that wander; of a second output where the model has one."""
+    y = np.cumsum(np.random.default_rng(3).normal(size=(ROWS, 2)), axis=0)
     if gaps:
         y[10:14] = np.nan
         y[30, 0] = np.nan
-        y[-1, -1] = np.nan
+    y[-1, -1] = np.nan
+    if model.outputs == 1:
+        y[:, 1] = np.nan
     return y
 
 
@@ -91,8 +97,8 @@ def both(model: Dlm, y: jax.Array) -> tuple[Filtered, Smoothed]:
 @pytest.mark.parametrize("name", list(models()))
 @pytest.mark.parametrize("gaps", [False, True], ids=["whole", "gaps"])
 def test_as_statsmodels(name: str, gaps: bool) -> None:
+    y = data(models()[name], gaps=gaps)
     model = same_shape(models()[name])
-    y = data(model, gaps=gaps)
     theirs, (filtered, smoothed) = peer(model, y), both(model, jnp.asarray(y))
     assert float(jnp.sum(filtered.log_likelihood)) == pytest.approx(theirs.llf, rel=1e-8)
     for ours, other in (
