@@ -28,8 +28,9 @@ class LinearFit:
 
     untold: directions that the data do not tell, by the size of the parameters. innovation: covariance of the one-step errors.
     x0: estimated state at the first row of each experiment, in addition to the structure's own. fit: 100 (1 - |y - y^| / |y -
-    mean y|) of each output, one step ahead. loss: det Lambda. numbers: estimated. rows: measured. condition: of the information
-    matrix, parameters in their sizes. iterations: taken. converged: whether they ended by themselves.
+    mean y|) of each output, one step ahead. log_loss: log det Lambda. numbers: estimated. rows: measured. condition: of the
+    information matrix, parameters in their sizes. robust: whether the covariance allows for errors that are not white.
+    iterations: taken. converged: whether they ended by themselves.
     """
 
     structure: Structure
@@ -39,10 +40,11 @@ class LinearFit:
     innovation: Float[np.ndarray, "l l"]
     x0: Float[np.ndarray, "runs s"]
     fit: Mapping[str, float]
-    loss: float
+    log_loss: float
     numbers: int
     rows: int
     condition: float
+    robust: bool
     iterations: int
     converged: bool
 
@@ -115,9 +117,14 @@ class LinearFit:
         return np.linalg.norm(moved, axis=1)[order]
 
     @property
+    def loss(self) -> float:
+        """det Lambda."""
+        return math.exp(self.log_loss)
+
+    @property
     def aic(self) -> float:
         """log det Lambda + 2 d / N."""
-        return math.log(self.loss) + 2.0 * self.numbers / self.rows if self.loss > 0 else -math.inf
+        return self.log_loss + 2.0 * self.numbers / self.rows
 
     @property
     def fpe(self) -> float:

@@ -7,7 +7,7 @@
 the maximum of the likelihood of normal innovations. Steps are those of Gauss and Newton, damped where they overshoot, with
 exact derivatives; the first states, in which e is linear, are eliminated. Directions that only change the coordinates of the
 state are left out of each step. With K = 0 the errors are those of simulation (output error). The covariance holds where the
-innovations are white: `residual_tests` tells.
+innovations are white, which `residual_tests` tells. The robust one is cov S cov, S the covariance of sum_k psi_k Lambda^-1 e_k.
 
 References: L. Ljung, System Identification: Theory for the User (1999), chapters 7, 9, 10 and 16; T. McKelvey, A. Helmersson,
 T. Ribarits, Automatica 40 (2004); Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973). Seed 002, section 2.1, has MATLAB's
@@ -51,9 +51,7 @@ Form = Literal["canonical", "companion", "free"]
 _FLOOR = 1e-11  # of the outputs: residuals below it are rounding
 _RANK = 1e-11  # of the largest singular value of the scaled derivatives: below it is rounding
 _DAMPING = 1e-9  # the first, where one is needed; derivatives are scaled to length 1
-_STARTS = (
-    3  # times that the first states are fitted alone at the start, with the covariance of the time before
-)
+_STARTS = 3  # times that the first states are fitted alone, each with the covariance of the time before
 _MOST_DAMPING = 1e12
 _ROUNDING = 1e-10
 _LEAST_STEP = 1e-13  # of a parameter: below it is rounding
@@ -68,6 +66,7 @@ def fit_state_space(
     feedthrough: bool = False,
     disturbance: bool = True,
     method: Method = "ssarx",
+    robust: bool = False,
     most: int = 100,
 ) -> LinearFit:
     """A linear model by subspace identification, refined by prediction errors.
@@ -84,7 +83,7 @@ def fit_state_space(
 
     def freely(model: LinearModel) -> LinearFit:
         structure = free_structure(model, dt, feedthrough=feedthrough, disturbance=disturbance)
-        return fit_prediction_error(data, structure, most=most)
+        return fit_prediction_error(data, structure, most=most, robust=robust)
 
     if continuous and not start.has_continuous:
         start = freely(start).model
@@ -93,7 +92,7 @@ def fit_state_space(
         return found
     builder = canonical_structure if form == "canonical" else companion_structure
     structure = builder(found.model, feedthrough=feedthrough, disturbance=disturbance)
-    return fit_prediction_error(data, structure, most=most)
+    return fit_prediction_error(data, structure, most=most, robust=robust)
 
 
 def fit_prediction_error(
@@ -101,13 +100,19 @@ def fit_prediction_error(
     structure: Structure,
     *,
     start: Literal["estimate", "known"] = "estimate",
+    robust: bool = False,
     most: int = 100,
     settled: float = 1e-3,
 ) -> LinearFit:
     """The model of this structure that predicts the data best.
 
     start: whether the state at each experiment's first row is estimated, or is what the structure says (zero where it says
-    nothing). most: steps. settled: standard deviations, of all parameters together, below which a step is the last.
+    nothing). robust: whether the covariance allows for errors that are not white, by Newey and West's sum over lags up to the
+    root of the rows; else they are taken to be white. most: steps. settled: standard deviations, of all parameters together,
+    below which a step is the last.
+
+    A form of free entries is best reached by `fit_state_space`, which goes through balanced coordinates: from a companion or
+    canonical form whose entries differ by orders of magnitude, steps may be damped for long.
 
     Raises SettingError where the model is not finite at the start values, ExcitationError where there are fewer numbers in the
     data than parameters.
@@ -120,7 +125,7 @@ def fit_prediction_error(
         )
     with jax.enable_x64(True), threads().limit(limits=1, user_api="blas"):
         search = _Search(structure, runs, as_rows(runs), start == "estimate")
-        return search.run(most, settled)
+        return search.run(most, settled, robust)
 
 
 @dataclasses.dataclass
@@ -169,7 +174,7 @@ class _Search:
         size = np.sqrt(np.mean((rows.y[rows.measured] - mean) ** 2, axis=0))
         self.floor = _FLOOR * np.where(size > 0, size, 1.0)
 
-    def run(self, most: int, settled: float) -> LinearFit:
+    def run(self, most: int, settled: float, robust: bool) -> LinearFit:
         damping, steps, converged = 0.0, 0, False
         linear = self.linear(self.z, self.x0)
         if not np.isfinite(linear.cost) or not np.isfinite(linear.J).all():
@@ -197,7 +202,7 @@ class _Search:
                 converged = True
                 break
             damping = 0.0 if damping <= _DAMPING else 0.1 * damping
-        return self.result(linear, steps, converged)
+        return self.result(linear, steps, converged, robust)
 
     def step(
         self, linear: _Linear, damping: float, settled: float
@@ -228,15 +233,11 @@ class _Search:
         if self.structure.gauge is None:
             return np.eye(len(self.z))
         tangent = self.structure.gauge(self.z)
-        Q, R = np.linalg.qr(tangent, mode="complete")
-        rank = int(np.linalg.matrix_rank(R))
-        return Q[:, rank:]
-
-    def residuals(self, e: np.ndarray) -> np.ndarray:
-        return e[self.rows.measured]
+        U, s, _ = np.linalg.svd(tangent)
+        return U[:, int(np.sum(s > 1e-12 * s[0])) :]
 
     def covariance(self, e: np.ndarray) -> np.ndarray:
-        left = self.residuals(e)
+        left = e[self.rows.measured]
         return left.T @ left / self.count + np.diag(self.floor**2)
 
     def discrete(self, z: np.ndarray) -> tuple[Discrete, Discrete, np.ndarray, np.ndarray]:
@@ -276,9 +277,8 @@ class _Search:
                 size = np.linalg.norm(Xk, axis=0)
                 size = np.where(size > 0, size, 1.0)
                 U, s, Vt = np.linalg.svd(Xk / size, full_matrices=False)
-                U, s, Vt = (
-                    v[..., s > _RANK * s[0], :] if v is Vt else v[..., s > _RANK * s[0]] for v in (U, s, Vt)
-                )
+                kept = s > _RANK * s[0]
+                U, s, Vt = U[:, kept], s[kept], Vt[kept]
                 solve = (Vt.T / s) / size[:, None]
                 back.append((solve, U.T @ rk, U.T @ Jk))
                 rk, Jk = rk - U @ (U.T @ rk), Jk - U @ (U.T @ Jk)
@@ -293,15 +293,34 @@ class _Search:
             return np.zeros_like(self.x0)
         return np.stack([-solve @ (r + J @ dz) for solve, r, J in linear.back])
 
-    def result(self, linear: _Linear, steps: int, converged: bool) -> LinearFit:
+    def score_root(self, scores: np.ndarray) -> np.ndarray:
+        """R with R R^T the long-run covariance of the sum of the scores, psi_k Lambda^-1 e_k, with Bartlett's weights."""
+        l, at, total = self.rows.y.shape[2], 0, 0.0  # noqa: E741
+        for seen in self.rows.measured:
+            count = int(seen.sum())
+            g = scores[at * l : (at + count) * l].reshape(count, l, -1).sum(axis=1)
+            at += count
+            most = int(np.sqrt(count))
+            total = total + g.T @ g
+            for lag in range(1, most + 1):
+                both = g[lag:].T @ g[:-lag]
+                total = total + (1.0 - lag / (most + 1)) * (both + both.T)
+        values, V = np.linalg.eigh(total)
+        return V * np.sqrt(np.maximum(values, 0.0))
+
+    def result(self, linear: _Linear, steps: int, converged: bool, robust: bool) -> LinearFit:
         basis, l = self.basis(), self.rows.y.shape[2]  # noqa: E741
         numbers = basis.shape[1] + self.free_start * self.x0.size
         freedom = self.count / max(self.count - numbers / l, 1.0)
         slopes = matrices_and_slopes(self.structure, self.z)[3]
         size = self.scale / np.abs(slopes)
         directions = np.diag(size) if self.structure.gauge is None else basis
-        _, s, Vt = np.linalg.svd(linear.J @ directions / np.sqrt(freedom), full_matrices=False)
+        scaled = linear.J @ directions / np.sqrt(freedom)
+        _, s, Vt = np.linalg.svd(scaled, full_matrices=False)
         least = 1e-14 * max(s[0], 1e-300)
+        root = Vt.T / np.maximum(s, least)
+        if robust:
+            root = root / np.maximum(s, least) @ (Vt @ self.score_root(scaled * linear.r[:, None]))
         untold = ()
         if self.structure.gauge is None:
             positive = [np.isfinite(p.bounds[0]) and np.isinf(p.bounds[1]) for p in self.structure.free]
@@ -312,15 +331,16 @@ class _Search:
         return LinearFit(
             structure=self.structure,
             coordinates=self.z,
-            root=directions @ (Vt.T / np.maximum(s, least)),
+            root=directions @ root,
             untold=untold,
             innovation=linear.cov * freedom,
             x0=self.x0,
             fit=dict(zip(self.runs[0].outputs, nrmse(y, y - e), strict=True)),
-            loss=float(np.linalg.det(linear.cov)),
+            log_loss=2.0 * linear.cost / self.count,
             numbers=numbers,
             rows=self.count,
             condition=float((s[0] / max(s[-1], least)) ** 2),
+            robust=robust,
             iterations=steps,
             converged=converged,
         )
