@@ -60,6 +60,9 @@ _STATES: Final = (
 _MEASURED: Final = {"roll": 0.01, "pitch": 0.01, "yaw": 0.01, "position_z": 0.02}  # rad, m
 _SPEED_NOISE: Final = 2.0  # rad/s
 _STARTED: Final = 0.01  # standard deviation of each state at first
+_SHORT: Final = 400
+"""Fits of up to so many rows share a program, those of more another: rows after the last are missing ones."""
+
 _INERTIAS: Final[tuple[str, ...]] = ("roll_inertia", "pitch_inertia")
 
 
@@ -153,7 +156,8 @@ def data_length(
     for rows in lengths:
         relative, predicted, failed = [], [], 0
         for y in drawn.values():
-            part = np.where(np.arange(longest)[:, None] < rows, y, np.nan)
+            padded = y[: longest if rows > _SHORT else min(_SHORT, longest)]
+            part = np.where(np.arange(len(padded))[:, None] < rows, padded, np.nan)
             fit = fit_dlm(part, build, start, starts=1)
             relative += [abs(fit.values[n] / v - 1.0) for n, v in true.items()]
             predicted += [fit.std[n] / v for n, v in true.items()]
