@@ -156,6 +156,7 @@ if TYPE_CHECKING:
     from rotorid.results.learning import LearnSettings as LearnSettings
     from rotorid.results.learning import ModelFound as ModelFound
     from rotorid.results.learning import learn_model as learn_model
+    from rotorid.results.lpv import schedule_for_track as schedule_for_track
     from rotorid.results.metrics import coverage as coverage
     from rotorid.results.metrics import rmspe as rmspe
     from rotorid.results.track import Track as Track
@@ -281,6 +282,7 @@ _HOMES: Final = {
     "rotorid.results.contacts": ("Contact", "contacts"),
     "rotorid.results.jumps": ("Jump", "jumps"),
     "rotorid.results.learning": ("LearnSettings", "ModelFound", "learn_model"),
+    "rotorid.results.lpv": ("schedule_for_track",),
     "rotorid.results.metrics": ("coverage", "rmspe"),
     "rotorid.results.track": ("Track", "prepare", "system_for", "to_track", "track"),
     "rotorid.results.wrench": ("WrenchTrack", "with_rotors", "wrench", "wrench_system"),

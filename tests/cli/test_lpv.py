@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
 import scipy.io
+from click.testing import Result
 from plotly.offline import get_plotlyjs
 from typer.testing import CliRunner
 
@@ -43,16 +41,6 @@ specific_thrust = [7.0, 13.0]
 """
 
 
-def rotorid(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rotorid", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=os.environ | SETTINGS,
-    )
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     """A folder with ranges and a short flight in it."""
@@ -60,16 +48,17 @@ def place(tmp_path_factory) -> Path:
     (folder / "ranges.toml").write_text(RANGES)
     vehicle = quadrotor()
     controller = HeadingController(vehicle, hover_lqr(vehicle), rotor_speed=(100.0, 500.0), knows_lift=True)
-    flights = fly(controller, quadrotor(exact=True), [("spin", "taken")], duration=6.0)
-    write_table(as_flight(flights, 0), folder / "spin.parquet")
+    flights = fly(controller, quadrotor(exact=True), [("spin", "sprayed")], duration=3.5)
+    write_table(as_flight(flights, 0, vehicle), folder / "spin.parquet")
     return folder
 
 
 @pytest.fixture(scope="module")
-def run(place: Path) -> subprocess.CompletedProcess[str]:
-    return rotorid(
-        place, "lpv", "spin.parquet", "-a", AIRFRAME, "--subsystem", "full", "--components", "3", "--control"
-    )
+def run(place: Path) -> Result:
+    arguments = f"lpv spin.parquet -a {AIRFRAME} --subsystem full --components 3 --control"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        return CliRunner(env=SETTINGS).invoke(app, arguments.split())
 
 
 def here(monkeypatch, place: Path, *arguments: str) -> str:
@@ -95,7 +84,7 @@ def say(place: Path, monkeypatch):
 
 
 def test_what_it_says(run) -> None:
-    assert run.returncode == 0, run.stderr
+    assert run.exit_code == 0, run.output
     assert run.stderr == ""
     assert max(len(line.rstrip()) for line in run.stdout.splitlines()) <= 80
     said = " ".join(run.stdout.split())

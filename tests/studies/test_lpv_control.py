@@ -1,5 +1,6 @@
 """The gain schedule flies the nonlinear quadrotor closer to its course than the LQR does, over the range."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,12 +9,13 @@ from rotorid.control.heading import HeadingController, Memory, Wanted, hover_lqr
 from rotorid.errors import SettingError
 from rotorid.models.quadrotor import quadrotor
 from rotorid.studies.lpv_control import COURSES, STEP, Row, compare, fly, payload, row, tracked, wanted
+from rotorid.studies.lpv_track import design_from_track
 
 
 @pytest.fixture(scope="module")
 def rows() -> dict[tuple[str, str, str], Row]:
     found = compare(
-        ("spin", "steps"), ("heavy", "sprayed"), ("LQR", "LQR with known mass", "LPV"), duration=4.0
+        ("spin", "steps"), ("heavy", "sprayed"), ("LQR", "LQR with known mass", "LPV"), duration=3.0
     )
     return {(r.course, r.payload, r.controller): r for r in found}
 
@@ -70,10 +72,21 @@ def test_one_vehicle_is_commanded_as_many_are():
         np.testing.assert_allclose(later.position, after.position[k])
 
 
+def test_the_mass_that_is_tracked_gives_a_controller_that_flies():
+    with jax.enable_x64(True):
+        found = design_from_track(duration=5.5)
+    assert found.error < 0.03
+    assert 1.1 < found.masses[0] < 1.275  # the true mass goes down to 1.275
+    assert 1.45 < found.masses[1] < 1.7
+    assert found.decay > 0.1
+    assert not found.lpv.lost
+    assert found.lpv.rms < 0.6 * found.lqr.rms
+
+
 def test_a_crash_is_told():
     vehicle = quadrotor()
     wrong = HeadingController(vehicle, -hover_lqr(vehicle), rotor_speed=(100.0, 500.0))
-    flown = fly(wrong, vehicle, [("steps", "none")], duration=3.0)
+    flown = fly(wrong, quadrotor(exact=True), [("steps", "none"), ("hover", "none")], duration=1.5)
     found = row(flown, 0, "steps", "none", "small angles", "wrong")
     assert found.lost
     assert found.rms == np.inf

@@ -221,7 +221,7 @@ def lpv(
         c0,
         c,
         tuple(term.function for term in terms),
-        _numbers(system, {}),
+        _numbers(system),
     )
 
 
@@ -268,52 +268,53 @@ def _rest(
     A, B, c = matrices
     n = len(x_names)
 
-    def both(w: jax.Array, p: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        x, u = w[:n], w[n:]
-        rate = system.states.pack_tangent(
-            system.dynamics(system.states.unpack(x), system.inputs.unpack(u), p)
-        )[rows]
-        values = {name: x[i] for i, name in enumerate(x_names)} | {
-            name: u[j] for j, name in enumerate(u_names)
-        }
-        values |= _numbers(system, p)
-        rest = rate
-        for k, term in enumerate(terms):
-            rest = rest - term.function(values) * (A[k] @ x + B[k] @ u + c[k])
-        return rest, rate
-
-    @jax.jit
-    def looked_at(w: jax.Array, p: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        slope, (rest, rate) = jax.jacfwd(lambda w: (both(w, p)[0], both(w, p)), has_aux=True)(w)
-        return slope, rest, rate
-
+    # At the middle, one step of each number away on either side, and at random places with other parameters.
     rng = np.random.default_rng(seed)
     middle = np.array([*system.states.initial(), *system.inputs.initial()])
     width = np.array([*system.states.std(), *system.inputs.std()])
-    draw = lambda: middle + width * rng.normal(size=len(middle))  # noqa: E731
-    p = parameter_values(system)
-    first = draw()
-    J, rest, rate = map(np.array, looked_at(first, p))
-    J[np.abs(J) < _NOTHING * (1.0 + np.abs(rate))[:, None] / (1.0 + np.abs(first))] = 0.0
-    c0 = rest - J @ first
-    c0[np.abs(c0) < _NOTHING * (1.0 + np.abs(rate))] = 0.0
-    for _ in range(_TRIALS):
-        w = draw()
-        other = {name: jnp.asarray(p[name] * rng.uniform(0.7, 1.4)) for name in varying}
-        _, rest, rate = map(np.array, looked_at(w, {**p, **other}))
-        off = np.abs(rest - J @ w - c0) > _EXACT * (1.0 + np.abs(rate))
-        if off.any():
-            name = x_names[rows[int(np.argmax(off))]]
-            raise SettingError(
-                f"the rate of {name!r} is not linear without the terms: a product or function is missing among them"
-            )
+    width[width == 0.0] = 1.0
+    size = len(middle)
+    steps = np.diag(width)
+    trials = middle + width * rng.normal(size=(_TRIALS, size))
+    w = np.concatenate([middle[None], middle + steps, middle - steps, trials])
+    p = {
+        name: np.tile(value, (len(w), *([1] * np.ndim(value))))
+        for name, value in parameter_values(system).items()
+    }
+    for name in varying:
+        nominal = p[name][-_TRIALS:]
+        factors = rng.uniform(0.7, 1.4, (_TRIALS, *([1] * (nominal.ndim - 1))))
+        p[name][-_TRIALS:] = np.where(nominal != 0, factors * nominal, rng.normal(size=nominal.shape))
+
+    def rate_of(w: jax.Array, p: dict[str, jax.Array]) -> jax.Array:
+        x, u = system.states.unpack(w[:n]), system.inputs.unpack(w[n:])
+        return system.states.pack_tangent(system.dynamics(x, u, p))[rows]
+
+    rate = np.asarray(jax.jit(jax.vmap(rate_of))(jnp.asarray(w), {k: jnp.asarray(v) for k, v in p.items()}))
+    x, u = w[:, :n], w[:, n:]
+    values = dict(zip((*x_names, *u_names), w.T, strict=True))
+    for parameter in system.parameters:
+        columns = p[parameter.name].reshape(len(w), -1).T
+        values |= dict(zip(parameter.quantities, columns, strict=True))
+    rest = rate.copy()
+    for k, term in enumerate(terms):
+        rest -= np.reshape(term.function(values), (-1, 1)) * (x @ A[k].T + u @ B[k].T + c[k])
+    J = ((rest[1 : size + 1] - rest[size + 1 : 2 * size + 1]) / (2.0 * width[:, None])).T
+    scale = 1.0 + np.max(np.abs(rate), axis=0)
+    J[np.abs(J) * width < _NOTHING * scale[:, None]] = 0.0
+    c0 = rest[0] - J @ middle
+    c0[np.abs(c0) < _NOTHING * scale] = 0.0
+    off = np.abs(rest - w @ J.T - c0) > _EXACT * (1.0 + np.abs(rate))
+    if off.any():
+        name = x_names[rows[int(np.argmax(off.any(axis=0)))]]
+        raise SettingError(
+            f"the rate of {name!r} is not linear without the terms: a product or function is missing among them"
+        )
     return J[:, :n], J[:, n:], c0
 
 
-def _numbers(system: System, p: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters by scalar names: the System's own values, or those of p."""
-    found: dict[str, Any] = {}
-    for parameter in system.parameters:
-        values = jnp.ravel(p[parameter.name]) if parameter.name in p else parameter.values
-        found |= {name: values[k] for k, name in enumerate(parameter.quantities)}
-    return found
+def _numbers(system: System) -> dict[str, float]:
+    """The System's own parameters by scalar names."""
+    return {
+        name: value for p in system.parameters for name, value in zip(p.quantities, p.values, strict=True)
+    }

@@ -18,12 +18,14 @@ from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.lpv import Lpv
-from rotorid.models.lpv_bounds import Box, Reduction, box_around, parameter_box, reduced
+from rotorid.models.lpv_bounds import Box, Reduction, box_around, parameter_box, reduced, tracked_range
 from rotorid.models.quadrotor import Quadrotor, quadrotor
 from rotorid.models.quadrotor_heading import momentum_range, rotor_allocation
 from rotorid.models.quadrotor_lpv import Subsystem, quadrotor_lpv
 from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.results.lpv_ranges import SPECIFIC, Flown, flown
+from rotorid.results.settled import settled
+from rotorid.results.track import Track
 
 _TESTED: Final = 100  # states at which model and System are compared
 _LEAST_TILT: Final = 0.2  # rad
@@ -262,6 +264,42 @@ def _momentum(
         )
     low, high = min(named[s][0] for s in speeds), max(named[s][1] for s in speeds)
     return momentum_range(vehicle, (low, high))
+
+
+def schedule_for_track(
+    track: Track,
+    vehicle: Quadrotor,
+    ranges: Mapping[str, tuple[float, float]],
+    specific_thrust: tuple[float, float],
+    *,
+    deviations: float = 3.0,
+    method: Method = "cost",
+    decay: float = 0.0,
+) -> GainSchedule:
+    """A gain schedule for the mass that an estimator tracked: its range is that of the settled rows in which the data had
+    spoken, each +- `deviations` standard deviations.
+
+    ranges, specific_thrust: of the rest, as of `heading_schedule`. Raises SettingError where the track has no mass, or no such
+    row, or where there is no controller.
+    """
+    if "mass" not in track.quantities:
+        raise SettingError(
+            f"this track has no mass (it has {', '.join(track.quantities)}); track the mass, or give its range"
+        )
+    mass = track.quantities["mass"]
+    told = mass.informed & settled(track, "mass")
+    if not told.any():
+        raise SettingError(
+            "the data said nothing of the mass in this track; give its range, or a flight with more motion"
+        )
+    low, high = tracked_range(mass.value[told], mass.std[told], deviations=deviations)
+    if low <= 0:
+        raise SettingError(
+            f"the mass of this track may be {low:.3g} kg, {deviations:g} standard deviations below: too uncertain to design for"
+        )
+    return heading_schedule(
+        vehicle, {**ranges, "mass": (low, high)}, specific_thrust, method=method, decay=decay
+    )
 
 
 def subsystem_of(text: str) -> Subsystem:

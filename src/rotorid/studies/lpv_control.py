@@ -33,7 +33,7 @@ from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.lpv_bounds import tracked_range
 from rotorid.models.quadrotor import Quadrotor, quadrotor
-from rotorid.models.quadrotor_heading import momentum_range
+from rotorid.models.quadrotor_heading import momentum_range, rotor_allocation
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 
@@ -214,11 +214,14 @@ def fly(
     *,
     duration: float = DURATION,
     seed: int = 0,
+    known: Float[np.ndarray, "n flights"] | None = None,
 ) -> Flown:
-    """Fly courses with payloads, each from rest at its start. plant: what flies, with the true mass in place of its own."""
+    """Fly courses with payloads, each from rest at its start. plant: what flies, with the true mass in place of its own. known:
+    the mass that controllers are told, kg; default: `tracked`."""
     t = np.arange(0.0, duration, STEP)
     mass = np.stack([payload(kind, t) for _, kind in flights], axis=1)
-    known = np.stack([tracked(m, seed=seed) for m in mass.T], axis=1)
+    if known is None:
+        known = np.stack([tracked(m, seed=seed) for m in mass.T], axis=1)
     aims: dict[Course, list[Wanted]] = {}
     for course, _ in flights:
         aims[course] = aims.get(course) or [wanted(course, float(now)) for now in t]
@@ -252,17 +255,21 @@ def fly(
     return Flown(t, states, places, speeds, mass, known, inside)
 
 
-def as_flight(flown: Flown, k: int) -> Flight:
-    """Flight k as a log without noise: position, velocity, attitude, body_rate, rotor_speed and true_mass."""
-    x = flown.x[:, k]
+def as_flight(flown: Flown, k: int, vehicle: Quadrotor) -> Flight:
+    """Flight k of a vehicle as a log without noise: position, velocity, attitude, body_rate, rotor_speed, thrust,
+    specific_force and true_mass."""
+    x, speeds, mass = flown.x[:, k], flown.speeds[:, k], flown.mass[:, k, None]
+    thrust = (speeds**2 @ rotor_allocation(vehicle)[0])[:, None]
     attitude = Rotation.from_euler("ZYX", x[:, [4, 2, 0]]).as_quat(scalar_first=True)
     values = {
         "position": x[:, 6:12:2],
         "velocity": x[:, 7:12:2],
         "attitude": attitude,
         "body_rate": x[:, [1, 3, 5]],
-        "rotor_speed": flown.speeds[:, k],
-        "true_mass": flown.mass[:, k, None],
+        "rotor_speed": speeds,
+        "thrust": thrust,
+        "specific_force": np.concatenate([0.0 * thrust, 0.0 * thrust, thrust / mass], axis=1),
+        "true_mass": mass,
     }
     signals = {
         name: Signal(name, flown.t, np.ascontiguousarray(v), "simulated") for name, v in values.items()

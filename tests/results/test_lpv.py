@@ -1,0 +1,55 @@
+"""From a track to a controller, and what a track that cannot give one is told."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from rotorid.errors import SettingError
+from rotorid.models.quadrotor import quadrotor
+from rotorid.results.lpv import LpvSettings, find_lpv, schedule_for_track
+from tests.results.made import T, made_track, quantity
+
+RANGES = {
+    "roll": (-0.4, 0.4),
+    "pitch": (-0.4, 0.4),
+    "yaw_rate": (-0.5, 0.5),
+    "rotor_momentum": (-0.005, 0.005),
+}
+THRUST = (8.0, 12.0)
+
+
+def test_the_mass_of_a_track_bounds_the_controller():
+    early = T < 12.0  # not settled before: must not count
+    track = made_track(np.where(early, 5.0, np.interp(T, [12.0, 60.0], [1.4, 1.0])), truth=1.2)
+    track = dataclasses.replace(
+        track, quantities={"mass": quantity(track.quantities["mass"].value, std=0.02, informed=~early)}
+    )
+    found = schedule_for_track(track, quadrotor(), RANGES, THRUST, deviations=2.0, method="local")
+    assert found.certificate.stable
+    lift = found.model.names.index("lift")
+    assert found.box.upper[lift] == pytest.approx(1 / (1.0 - 0.04), rel=1e-3)
+    assert found.box.lower[lift] == pytest.approx(np.cos(0.4) ** 2 / (1.4 + 0.04), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("track", "message"),
+    [
+        (made_track(1.0, wind=quantity(1.0)), None),
+        (made_track(quantity(1.0, informed=False)), "said nothing of the mass"),
+        (made_track(quantity(1.0, std=0.5)), "too uncertain"),
+    ],
+)
+def test_a_track_without_a_mass_is_refused(track, message):
+    if message is None:
+        track = dataclasses.replace(track, quantities={"wind": track.quantities["wind"]})
+        message = "has no mass"
+    with pytest.raises(SettingError, match=message):
+        schedule_for_track(track, quadrotor(), RANGES, THRUST)
+
+
+def test_neither_ranges_nor_flights_are_refused():
+    from rotorid.models.airframe import load_airframe
+
+    with pytest.raises(SettingError, match="nothing to take bounds from"):
+        find_lpv((), None, load_airframe("quadrotor-plus"), LpvSettings())
