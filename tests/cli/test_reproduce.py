@@ -21,7 +21,7 @@ def reproduce(*arguments: str | Path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nothing"], "no study 'nothing'; there are sesame, nemo"),
+        (["nothing"], "no study 'nothing'; there are sesame, nemo, lpv"),
         (["sesame", "-o", "FILE"], "this is a file; name a folder"),
         (["sesame", "-o", "OUT", "--flights", "."], "holds no data set"),
     ],

@@ -14,7 +14,7 @@ from rotorid.errors import SettingError
 if TYPE_CHECKING:
     from rotorid.results.study import Curve, Row
 
-STUDIES = ("sesame", "nemo")
+STUDIES = ("sesame", "nemo", "lpv")
 
 
 def reproduce(
@@ -23,7 +23,7 @@ def reproduce(
         typer.Argument(
             metavar="STUDY",
             help="sesame: seven estimators of a changing mass, on 1250 flights. nemo: the external wrench with wrong physics, "
-            "learned residuals and identified physics.",
+            "learned residuals and identified physics. lpv: standard and Bayesian identification of what changes, and LPV control.",
             show_default=False,
         ),
     ],
@@ -68,7 +68,10 @@ def reproduce(
         from rotorid.results.study import CURVES, RESULTS, curves_parquet, rows_parquet
 
         check_folder(folder)
-    made = _sesame(folder, quick, seed, flights) if study == "sesame" else _nemo(folder, quick, seed)
+    if study == "sesame":
+        made = _sesame(folder, quick, seed, flights)
+    else:
+        made = _nemo(folder, quick, seed) if study == "nemo" else _lpv(folder, quick, seed)
     files = {
         RESULTS: rows_parquet(made.rows),
         CURVES: curves_parquet(made.curves),
@@ -105,6 +108,16 @@ def _nemo(folder: Path, quick: bool, seed: int) -> _Made:
     with _bars() as progress:
         found = nemo(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
     page = nemo_page(found.rows, found.curves, found.flights, seed)
+    return _Made(found.rows, found.curves, page, headline(found.rows))
+
+
+def _lpv(folder: Path, quick: bool, seed: int) -> _Made:
+    from rotorid.report.lpv_study_page import headline, lpv_study_page
+    from rotorid.studies.lpv import FULL, QUICK, lpv
+
+    with _bars() as progress:
+        found = lpv(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
+    page = lpv_study_page(found.rows, found.curves, seed)
     return _Made(found.rows, found.curves, page, headline(found.rows))
 
 

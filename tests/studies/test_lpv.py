@@ -1,0 +1,144 @@
+"""The study of LPV and Bayesian identification, on few data: its parts, that it goes on where it was, and its page."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rotorid.report.html import escape
+from rotorid.report.lpv_study_page import best_of_the_document, headline, lpv_study_page
+from rotorid.report.study import Numbers
+from rotorid.results.study import Part, Row
+from rotorid.studies import lpv, lpv_control, lpv_likelihood, lpv_particles, lpv_standard
+from rotorid.studies.lpv_control import Row as Flown
+from rotorid.studies.lpv_likelihood import Estimated, Length, Varying
+from rotorid.studies.lpv_particles import (
+    ALPHA,
+    FORMS,
+    PARAMETERS,
+    SETTINGS,
+    V,
+    W,
+    exact_posterior,
+    simulated,
+)
+
+SIZE = lpv.Size((200,), (2, 2, 2, 1), (50,), ("measured",), 100, 30, ("helix",), ("none",))
+
+
+def estimated(seed: int, names: dict[str, float]) -> Estimated:
+    values = {name: (1.0 + 0.1 * seed) * value for name, value in names.items()}
+    return Estimated(
+        seed, values, dict.fromkeys(names, 0.05), dict.fromkeys(names, 0.1 * seed), -1.0, 1, True
+    )
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory):
+    """The whole study; what other tests hold is in its place of a few numbers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            lpv_standard, "third_order_rows", lambda *a: (Row("standard: third order", "subspace", "a", 1.0),)
+        )
+        patch.setattr(
+            lpv_standard, "varying_rows", lambda *a: (Row("standard: time-varying", "pem", "a", -5.8),)
+        )
+        patch.setattr(
+            lpv, "quadrotor_rows", lambda seeds: (Row("standard: quadrotor", "free", "condition", 1e9),)
+        )
+        patch.setattr(
+            lpv_likelihood,
+            "mle_of_the_seed",
+            lambda seeds: [estimated(s, lpv_likelihood.TRUE) for s in seeds],
+        )
+        varying = {"x1": 0.75} | lpv_likelihood.VARYING
+        patch.setattr(
+            lpv_likelihood,
+            "varying",
+            lambda seeds: [Varying(estimated(s, varying), estimated(s, varying), 10.0) for s in seeds],
+        )
+        patch.setattr(
+            lpv_likelihood,
+            "data_length",
+            lambda lengths, seeds, unknown, inputs: [
+                Length(n, unknown, inputs, (0.1, 0.3), (0.2, 0.2), 0) for n in lengths
+            ],
+        )
+        flown = [
+            Flown("helix", "none", "exact", name, rms, 0.2, 0.01, 0.0, 0.0, False)
+            for name, rms in (("LQR", 0.2), ("LPV", 0.1))
+        ]
+        patch.setattr(
+            lpv_control,
+            "compare",
+            lambda *a, **k: [
+                *flown,
+                Flown("helix", "heavy", "exact", "LQR", *[math.inf] * 4, math.nan, True),
+            ],
+        )
+        some = {name: SETTINGS[name] for name in ("no changes", "uniform, 10 %", "ours")}
+        patch.setattr(lpv_particles, "SETTINGS", some)
+        patch.setattr(lpv_particles, "SPREADS", {"uniform": (0.4,)})
+        patch.setattr(lpv_particles, "BETAS", (0.1,))
+        patch.setattr(lpv_particles, "DRIFTS", (0.0,))
+        patch.setattr(lpv_particles, "_KNOWN", {"Liu and West": "sampled"})
+        folder = tmp_path_factory.mktemp("study") / "lpv"
+        first = lpv.lpv(folder, size=SIZE)
+        patch.setattr(lpv_particles, "constant_part", lambda *a: Part(()))
+        return first, lpv.lpv(folder, size=SIZE)
+
+
+def test_it_goes_on_where_it_was(study) -> None:
+    first, again = study
+    assert [str(row) for row in first.rows] == [str(row) for row in again.rows]
+    assert len(first.curves) == len(again.curves)
+
+
+def test_the_exact_posterior_holds_the_truth_and_narrows() -> None:
+    short, long = (exact_posterior(simulated(np.full(n, ALPHA), 3)) for n in (50, 400))
+    true = np.array(list(PARAMETERS.values()))
+    assert np.all(np.abs(long.mean - true) < 3.0 * long.std)
+    assert np.all(long.std < short.std)
+
+
+def test_simulated_data_have_the_variances_of_the_model() -> None:
+    y = np.asarray(simulated(np.full(40_000, ALPHA), 0).y)[:, 0]
+    variance, lag = W / (1.0 - ALPHA**2) + V, ALPHA * W / (1.0 - ALPHA**2)
+    assert np.var(y) == pytest.approx(variance, rel=0.05)
+    assert np.mean(y[1:] * y[:-1]) == pytest.approx(lag, rel=0.06)
+
+
+def test_what_expects_changes_follows_them(study) -> None:
+    n = Numbers(study[0].rows)
+    for form in FORMS:
+        followed, lost = (
+            n.get("changes", m, "relative error, mean", form).value for m in ("ours", "no changes")
+        )
+        assert followed < 0.5 * lost
+        assert n.get("changes", "adaptive", "relative error, mean", form).value < lost
+    assert best_of_the_document(n) == "uniform, 10 %"
+
+
+def test_the_page_says_it_all(study) -> None:
+    found = study[0]
+    page = lpv_study_page(found.rows, found.curves, 0)
+    for line in headline(found.rows):
+        assert escape(line.split("(")[0]) in page
+    for words in (
+        "Figures 4.1 and 4.2",
+        "Figure 4.7",
+        "The study of priors",
+        "crashed",
+        "0.269",
+        "on 2 of 2 flights",
+    ):
+        assert words in page, words
+    assert "nan" not in page.split("<script")[0].lower().replace("finance", "")
+
+
+def test_a_delay_is_counted_from_the_jump() -> None:
+    part = lpv_particles._delay
+    assert part(np.array([0.0, 0.0, 0.5, 0.3, 0.01, 0.2]), 2) == 2
+    assert part(np.array([0.0, 0.5, 0.5]), 1) == 2
