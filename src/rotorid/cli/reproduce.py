@@ -23,7 +23,8 @@ def reproduce(
         typer.Argument(
             metavar="STUDY",
             help="sesame: seven estimators of a changing mass, on 1250 flights. nemo: the external wrench with wrong physics, "
-            "learned residuals and identified physics. lpv: standard and Bayesian identification of what changes, and LPV control.",
+            "learned residuals and identified physics. lpv: standard and Bayesian identification of what "
+            "changes, and LPV control.",
             show_default=False,
         ),
     ],

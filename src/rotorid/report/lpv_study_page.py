@@ -245,7 +245,10 @@ def _still(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     )
     head = ["setting", "mean", "greatest"]
     body = [
-        [_label(m), *(_percent(n.get("figure 4.7", m, q)) for q in (MEAN_ERROR, "relative error, greatest"))]
+        [
+            _label(m),
+            *(_percent(n.get("figure 4.7", m, q, "alpha")) for q in (MEAN_ERROR, "relative error, greatest")),
+        ]
         for m in _methods(n, "figure 4.7")
     ]
     page.add(table(head, body, _words(head, 1)))

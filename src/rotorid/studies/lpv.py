@@ -29,8 +29,8 @@ Told = Callable[[str, int, int], None]
 
 class Size(NamedTuple):
     """rows: of the third-order example, of each size. seeds: draws of the standard methods' data, of the likelihood's, of the
-    particles', of the priors'. lengths, inputs: of the quadrotor's data, and whether the rotor speeds are measured. particles: how many. steps: rows of constant parameters. payloads, courses: of
-    the control."""
+    particles', of the priors'; 0: that part is left out. lengths, inputs: of the quadrotor's data, and whether its rotor speeds
+    are measured. particles: how many. steps: rows of constant parameters. courses, payloads: of the control."""
 
     rows: tuple[int, ...]
     seeds: tuple[int, int, int, int]
@@ -43,9 +43,10 @@ class Size(NamedTuple):
 
 
 FULL = Size(
-    (2000, 20000), (20, 20, 20, 5), (50, 100, 200, 400, 800, 1600), ("hidden", "measured"), 5000, 500, lpv_control.COURSES, lpv_control.PAYLOADS
+    (2000, 20000), (20, 20, 20, 5), (50, 100, 200, 400, 800, 1600), ("hidden", "measured"), 5000, 500,
+    lpv_control.COURSES, lpv_control.PAYLOADS,
 )  # fmt: skip
-QUICK = Size((2000,), (3, 3, 2, 1), (50, 200, 800), ("measured",), 1000, 200, ("helix",), ("none", "taken"))
+QUICK = Size((2000,), (3, 3, 2, 0), (50, 200, 800), ("measured",), 1000, 200, ("helix",), ("none", "taken"))
 
 
 class Study(NamedTuple):
@@ -74,7 +75,7 @@ def lpv(
         "constant": lambda: lpv_particles.constant_part(size.steps, size.particles, draws),
         "still": lambda: lpv_particles.still_part(size.steps, size.particles, draws),
         "changes": lambda: lpv_particles.changing_part(size.particles, draws),
-        "priors": lambda: lpv_particles.priors_part(size.particles // 2, priors),
+        "priors": lambda: lpv_particles.priors_part(size.particles // 2, priors) if priors else Part(()),
         "control": lambda: _control(size, seed),
     }
     parts = []
