@@ -14,16 +14,17 @@ import jax
 
 from benchmarks.metrics import BASELINE, Metric, regressions, save
 
-BENCHMARKS = ("batch", "stream", "swls", "readers", "elm", "knode", "particles")
+BENCHMARKS = ("batch", "stream", "swls", "readers", "elm", "knode", "particles", "subspace")
 FILTER_PEERS = ("dynamax", "filterpy")
 ELM_PEERS = ("hpelm", "pyoselm")
 KNODE_PEERS = ("torch", "torchdiffeq")
 PARTICLE_PEERS = ("particles", "numba")
+SUBSPACE_PEERS = ("nfoursid",)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("only", nargs="*", help="batch, stream, swls, readers, elm, knode or particles; all without")
+    parser.add_argument("only", nargs="*", help=f"some of {', '.join(BENCHMARKS)}; all without")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument("--check", action="store_true", help=f"fail on numbers worse than {BASELINE.name}")
     parser.add_argument("--save", action="store_true", help=f"write {BASELINE.name} anew")
@@ -35,10 +36,11 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
 
     only = set(options.only) or set(BENCHMARKS)
-    wanted = FILTER_PEERS if only - {"elm", "swls", "knode", "particles"} else ()
+    wanted = FILTER_PEERS if only - {"elm", "swls", "knode", "particles", "subspace"} else ()
     wanted += ELM_PEERS if "elm" in only else ()
     wanted += KNODE_PEERS if "knode" in only else ()
     wanted += PARTICLE_PEERS if "particles" in only else ()
+    wanted += SUBSPACE_PEERS if "subspace" in only else ()
     missing = {name for name in wanted if importlib.util.find_spec(name) is None}
     peers = set() if options.no_peers else set(wanted) - missing
     if missing and not options.no_peers:
@@ -64,7 +66,7 @@ def main() -> int:
 def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
     """The numbers of the named benchmarks, beside those of their peers that were found."""
     jax.config.update("jax_enable_x64", True)
-    from benchmarks import batch, elm, knode, particles, readers, stream, swls
+    from benchmarks import batch, elm, knode, particles, readers, stream, subspace, swls
 
     found: list[Metric] = []
     peers = set(FILTER_PEERS) <= found_peers
@@ -86,6 +88,10 @@ def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
         if "particles" in only:
             small = (200, 50, 1, 2) if quick else (10_000, 1000, 7, 64)
             found += particles.benchmark(*small, set(PARTICLE_PEERS) <= found_peers)
+        if "subspace" in only:
+            found += subspace.benchmark(
+                *((500, 1) if quick else (4000, 7)), set(SUBSPACE_PEERS) <= found_peers
+            )
     return found
 
 

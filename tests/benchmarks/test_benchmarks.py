@@ -18,7 +18,7 @@ from rotorid.export.native import compiler
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import swls  # noqa: E402
+from benchmarks import subspace, swls  # noqa: E402
 from benchmarks.metrics import Metric, interleaved, ratio, regressions, save  # noqa: E402
 
 
@@ -65,6 +65,15 @@ def test_elm(peers):
     (error,) = (m for name, m in found.items() if "error on new samples" in name)
     assert error["value"] < 30.0
     assert not peers or error["value"] < 1.5 * error["peer"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("nfoursid") is None, reason="nfoursid is not installed")
+def test_subspace():
+    """In this process: it starts no program."""
+    found = {m.name: m for m in subspace.benchmark(500, 1, peer=True)}
+    (error,) = (m for name, m in found.items() if "error of the poles" in name)
+    assert error.value < 1.1 * error.peer < 0.01
+    assert any("nfoursid / ours" in name for name in found)
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler on this machine")

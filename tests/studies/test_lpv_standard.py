@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rotorid.identification.prediction_error import fit_prediction_error
 from rotorid.models.quadrotor import hover_speed, quadrotor
 from rotorid.models.quadrotor_lpv import EIGHT
 from rotorid.models.system import parameter_values
@@ -29,7 +30,7 @@ def _value(rows: tuple[Row, ...], method: str, quantity: str, setting: str = "")
 
 
 def test_the_third_order_example() -> None:
-    rows = third_order_rows((4000,), 3)
+    rows = third_order_rows(((4000, 3),))
     for method in ("subspace", "prediction error"):
         assert _value(rows, method, "largest error of an entry", "noise=0") < 1e-8
         assert _value(rows, method, "largest relative error of a coefficient", "noise=0.01") < 2e-3
@@ -73,12 +74,22 @@ def test_the_linear_quadrotor_is_the_slope_of_the_nonlinear_one_at_hover() -> No
 
 
 def test_the_quadrotor_in_small() -> None:
-    rows = quadrotor_rows(600, 1)
-    for name, _, _ in PHYSICAL[3:4]:
-        assert _value(rows, "grey box", f"relative error of {name}", "first order") < 0.01
-    assert _value(rows, "grey box", "condition of the information", "first order") < 100.0
-    assert _value(rows, "canonical", "condition of the information", "first order") > 1e4
-    assert _value(rows, "canonical", "entries of A with a std above their value", "first order") > 20
-    assert _value(rows, "grey box, all free", "parameters without a value") == 8
-    assert _value(rows, "grey box, all free", "directions not told") == 4
-    assert hover_structure(200.0).free[0].name == "inertia_x"
+    rows = quadrotor_rows(300, 1, ("12 states",))
+    assert _value(rows, "grey box", "relative error of inertia_x") < 0.02
+    assert _value(rows, "grey box", "error of inertia_x over std") < 3.5
+    assert _value(rows, "grey box", "condition of the information") < 100.0
+    assert _value(rows, "canonical", "condition of the information") > 1e4
+    assert _value(rows, "canonical", "entries of A with a std above their value") > 16
+
+
+def test_hover_tells_ratios_alone() -> None:
+    hover = hover_flight(300)
+    found = fit_prediction_error(hover.run, hover_structure(hover.speed, ()))
+    assert found.messages == (
+        "mass, inertia x, inertia y and thrust coefficient move together: the data tell only their ratios",
+        "arm, inertia x and inertia y move together: the data tell only their ratios",
+        "inertia z and torque coefficient move together: the data tell only their ratios",
+        "the data do not tell rotor inertia: it could have any value",
+    )
+    value, std = found.derived(lambda p: p["thrust_coefficient"] / p["mass"])
+    assert abs(value - 54.2e-6) < 3.5 * std < 54.2e-8

@@ -153,7 +153,9 @@ def _around(speed: float) -> Callable[[Mapping[str, Any]], Matrices]:
     return functools.partial(linear_hover, speed=speed)
 
 
-def quadrotor_rows(rows: int = 3000, seeds: int = 3) -> tuple[Row, ...]:
+def quadrotor_rows(
+    rows: int = 3000, seeds: int = 3, plants: tuple[str, ...] = ("first order", "12 states")
+) -> tuple[Row, ...]:
     """The canonical and the free form beside the grey box on the same flights, of the plant to first order and of 12 states.
 
     The latter drifts off the model over a minute, so it is cut into windows of half a second, each with its own first state.
@@ -161,9 +163,12 @@ def quadrotor_rows(rows: int = 3000, seeds: int = 3) -> tuple[Row, ...]:
     """
     found: list[list[Row]] = []
     for seed in range(seeds):
-        hover, new = hover_flight(rows, seed=seed), hover_flight(rows, seed=1000 + seed)
-        full = hover_flight(rows, seed=seed, linear=False)
-        found.append([*_of_linear(hover, new), *_of_full(full)])
+        rows_of: list[Row] = []
+        if "first order" in plants:
+            rows_of += _of_linear(hover_flight(rows, seed=seed), hover_flight(rows, seed=1000 + seed))
+        if "12 states" in plants:
+            rows_of += _of_full(hover_flight(rows, seed=seed, linear=False))
+        found.append(rows_of)
     merged = []
     for same in zip(*found, strict=True):
         values = np.array([r.value for r in same])
