@@ -34,6 +34,7 @@ from rotorid.estimators.particles import (
     particle_tuning,
     prior_points,
     process_std,
+    pushed,
     residual,
     taken,
     told,
@@ -112,7 +113,7 @@ class BootstrapFilter(AbstractEstimator):
             p = joint.with_tracked(joint.values_and_slopes(coordinates)[0], tuning.values)
             std = process_std(joint, tuning, point, u, p) * jnp.sqrt(dt)
             d = jnp.where(anew, LOOSENED, 1.0) * std * d
-            return joint.system.states.plus(moved(joint, point, u, p, dt), d)
+            return pushed(joint, moved(joint, point, u, p, dt), d)
 
         def spread(x, c):
             every_other = jnp.arange(n) % 2 == 0
@@ -146,19 +147,21 @@ class BootstrapFilter(AbstractEstimator):
 
         axis = -1 if joint.varying_noise else None
         r, std = jax.vmap(seen, in_axes=-1, out_axes=(-1, axis))(x, state.c)
+        finite = jnp.isfinite(jnp.sum(x, axis=0))
+        x, r = jax.lax.cond(
+            jnp.all(finite),
+            lambda *same: same,
+            lambda x, r: (jnp.where(finite, x, tuning.initial[:, None]), jnp.where(finite, r, jnp.inf)),
+            x,
+            r,
+        )
         accepted = jnp.ones(len(joint.system.outputs), bool)
         if self.gated:
             accepted = accepted_blocks(joint, tuning, r, std, sample.mask) | given
         used = sample.mask & per_dimension(joint.system.outputs, accepted & ~given)
         density = jax.vmap(log_density, in_axes=(-1, axis, None))(r, std, used)
-        sound = jnp.isfinite(jnp.sum(x, axis=0)) & jnp.isfinite(density)
-        x, r = jax.lax.cond(
-            jnp.all(sound),
-            lambda *same: same,
-            lambda x, r: (jnp.where(sound, x, tuning.initial[:, None]), jnp.where(sound, r, 0.0)),
-            x,
-            r,
-        )
+        sound = finite & jnp.isfinite(density)
+        r = jnp.where(jnp.isfinite(r), r, 0.0)
         log_weights = jnp.where(sound, state.log_weights + density, -jnp.inf)
         weights, gained, alive = normalise(log_weights)
         log_weights = jnp.where(alive, log_weights - gained, state.log_weights)

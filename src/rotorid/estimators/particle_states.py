@@ -25,6 +25,7 @@ from rotorid.estimators.particles import (
     moved,
     prior_points,
     process_std,
+    pushed,
     residual,
 )
 from rotorid.estimators.tuning import Tuning
@@ -71,14 +72,13 @@ class Sampled(NamedTuple):
     ) -> Expected:
         """dt later, in the mean, or with noise from standard normal numbers e."""
         joint, tuning = self.joint, self.tuning
-        states = joint.system.states
 
         def one(point, values, d):
             p = joint.with_tracked(values, tuning.values)
             after = moved(joint, point, u, p, dt)
             if d is None:
                 return after
-            return states.plus(after, process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * d)
+            return pushed(joint, after, process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * d)
 
         axes = (-1, -1, None if e is None else -1)
         return self.at(jax.vmap(one, in_axes=axes, out_axes=-1)(x, psi, e), psi, sample)
@@ -110,7 +110,7 @@ class Sampled(NamedTuple):
         def one(point, values, d):
             p = joint.with_tracked(values, tuning.values)
             std = process_std(joint, tuning, point, u, p) * jnp.sqrt(dt)
-            return residual(joint, joint.system.states.plus(point, std * d), sample.u, p, sample.y)
+            return residual(joint, pushed(joint, point, std * d), sample.u, p, sample.y)
 
         return columns(one)(expected.states, psi, e)
 
