@@ -137,7 +137,8 @@ def heading_lpv(vehicle: Quadrotor) -> Lpv:
         ),
         Term("yaw_rate", lambda v: v[r], ((p, q, (iy - iz) / ix), (q, p, (iz - ix) / iy), *around), "rad/s"),
     ]
-    if vehicle.parameter("rotor_inertia").values[0] > 0:
+    spinning = vehicle.parameter("rotor_inertia").values[0] > 0
+    if spinning:
         terms.append(
             Term(
                 "rotor_momentum",
@@ -151,7 +152,7 @@ def heading_lpv(vehicle: Quadrotor) -> Lpv:
     if k > 0:
         slowed = tuple((f"velocity_{a}", f"velocity_{a}", -k) for a in ("forward", "left", "z"))
         terms.append(Term("inverse_mass", lambda v: 1.0 / v["mass"], slowed, "1/kg"))
-    return lpv(system, terms, varying=("mass", "rotor_momentum"))
+    return lpv(system, terms, varying=("mass", "rotor_momentum") if spinning else ("mass",))
 
 
 def heading_box(
