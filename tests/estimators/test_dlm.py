@@ -238,6 +238,17 @@ def test_gradients_are_those_of_differences_also_where_variances_are_zero() -> N
             np.testing.assert_allclose(hessian[k], ahead, rtol=1e-4, atol=1e-4)
 
 
+def test_a_gradient_through_the_smoother() -> None:
+    y = np.array([0.3, 1.1, np.nan, 0.2, -0.8, 0.4])
+
+    def spread(v):
+        found = dlm_smooth(trend(1, dV=v, dW=[0.5], C0=1e4), y)
+        return jnp.sum(found.s) + jnp.sum(found.S)
+
+    change = (spread(1.0 + 1e-5) - spread(1.0 - 1e-5)) / 2e-5
+    assert float(jax.grad(spread)(1.0)) == pytest.approx(float(change), rel=1e-6)
+
+
 def test_many_at_once_and_the_innovations_are_white() -> None:
     model = models()["local level"]
     _, y = jax.vmap(lambda key: dlm_simulate(model, ROWS, key))(jax.random.split(jax.random.key(0), 100))

@@ -5,9 +5,9 @@
     m_t = a_t + K_t (Y_t - f_t)      K_t = R_t F_t' Q_t^-1         what is known after it
     C_t = (I - K_t F_t) R_t (I - K_t F_t)' + K_t V_t K_t'
 
-    l = -1/2 sum_t (log |Q_t| + (Y_t - f_t)' Q_t^-1 (Y_t - f_t) + m_t log 2 pi)                              (3.6)
+    l = -1/2 sum_t (log |Q_t| + (Y_t - f_t)' Q_t^-1 (Y_t - f_t) + k_t log 2 pi)                              (3.6)
 
-with m_t the number of measurements of row t; the seed and R's dlm leave out the last term, which depends on no parameter.
+with k_t the number of measurements of row t; the seed and R's dlm leave out the last term, which depends on no parameter.
 
 The filter works on covariances rather than on their roots, which are smooth in the model's entries where a root is not (a
 variance of 0, a singular W): gradients and Hessians of the likelihood are exact there too. C_t is in Joseph's form, which does
@@ -131,10 +131,10 @@ def _smooth(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -
         both = triangle(jnp.block([[G @ C, W], [C, jnp.zeros_like(C)]]))
         R, across, left = both[:p, :p], both[p:, :p], both[p:, p:]
         F, V = jnp.where(mask[:, None], F, 0.0), jnp.where(mask[:, None], V, 0.0)
-        all_ = triangle(jnp.block([[F @ R, V], [R, jnp.zeros((p, V.shape[1]), V.dtype)]]))
+        after = triangle(jnp.block([[F @ R, V], [R, jnp.zeros((p, V.shape[1]), V.dtype)]]))
         size = len(mask)
-        K = divide(all_[size:, :size], all_[:size, :size])
-        m, C = a + K @ jnp.where(mask, value - F @ a, 0.0), all_[size:, size:]
+        K = divide(after[size:, :size], after[:size, :size])
+        m, C = a + K @ jnp.where(mask, value - F @ a, 0.0), after[size:, size:]
         return (m, C), (a, m, C, divide(across, R), left)
 
     start = (model.m0, root(model.C0))

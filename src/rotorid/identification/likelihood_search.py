@@ -37,7 +37,8 @@ _SPREAD: Final = (0.3, 2.0)
 """Least and most that a start is drawn away, in standard deviations, in coordinates with bounds."""
 
 _AT_BOUND: Final = (1e-6, 1e-3)
-"""How much l may fall on the way to a bound; how much it must have gained since the first start, at its slope there."""
+"""How much l may fall on the way to a bound that is best, and by how much at least it falls, at its slope there, from the bound
+to where the search began."""
 
 _FORWARD: Final = 4
 """Parameters up to which derivatives are taken forwards: that compiles in half the time."""
@@ -74,9 +75,8 @@ class _Told(NamedTuple):
 
     def in_z(self) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian in z."""
-        return self.g * self.slopes, self.slopes[:, None] * self.H * self.slopes + np.diag(
-            self.g * self.curved
-        )
+        bent = np.diag(self.g * self.curved)
+        return self.g * self.slopes, self.slopes[:, None] * self.H * self.slopes + bent
 
 
 class Search:

@@ -217,9 +217,8 @@ def _reduced(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
     """A basis of the same space, each vector of which has an entry that the others have not."""
     if not basis.shape[1]:
         return basis
-    order = np.asarray(
-        list(scipy.linalg.qr(basis.T, pivoting=True))[-1], int
-    )  # Q, R, and the order of the columns
+    factors = list(scipy.linalg.qr(basis.T, pivoting=True))
+    order = np.asarray(factors[-1], int)
     return basis @ np.linalg.inv(basis[order[: basis.shape[1]]])
 
 

@@ -170,8 +170,8 @@ def arma(
     R = jnp.concatenate([jnp.ones(1), psi, jnp.zeros(r - 1 - psi.shape[0])])
     W = jnp.asarray(sigma2, dtype=float) * jnp.outer(R, R)
     if stationary:
-        C0 = jnp.linalg.solve(jnp.eye(r * r) - jnp.kron(G, G), W.ravel()).reshape(r, r)
-        C0 = 0.5 * (C0 + jnp.transpose(C0))
+        stays = jnp.linalg.solve(jnp.eye(r * r) - jnp.kron(G, G), W.ravel()).reshape(r, r)
+        C0 = 0.5 * (stays + stays.T)
     return _term(np.eye(1, r), dV, G, W, m0, C0, tuple(f"arma_{k + 1}" for k in range(r)))
 
 
