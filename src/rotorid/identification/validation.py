@@ -102,12 +102,7 @@ def compare_model(model: LinearModel, data: Experiment, steps: int | None = None
         d = dataclasses.replace(d, K=np.zeros_like(d.K))
     x0 = initial_state(d, data)
     e = _errors(d, data, x0)
-    if steps is None or steps == 1:
-        predicted = np.where(np.isfinite(data.y), data.y, np.nan) - e
-        if steps is None or not np.isfinite(predicted).all():
-            predicted = _predicted(d, data, x0, e)
-    else:
-        predicted = _ahead(d, data, x0, e, steps)
+    predicted = _predicted(d, data, x0, e) if steps in (None, 1) else _ahead(d, data, x0, e, steps)
     if not np.isfinite(predicted).all():
         raise SettingError("the model's predictions are not finite: it is unstable; compare over fewer steps")
     return Comparison(predicted, dict(zip(data.outputs, nrmse(data.y, predicted), strict=True)), x0)
