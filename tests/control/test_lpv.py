@@ -131,6 +131,7 @@ def test_the_check_sees_what_is_not_stable():
     assert verify(A, B, K, good.P, Q, R).pairs == 2
     assert not verify(A, B, 0.0 * K, good.P, Q, R).stable
     assert not verify(A, B, K, np.diag([1.0, 1e-3]), Q, R).stable
+    assert not verify(A, B, K, np.diag([1.0, -1.0]), Q, R).stable
     changing = B + np.array([0.0, 0.5])[:, None, None] * B
     assert verify(A, changing, K, good.P, Q, R).pairs == 3
 

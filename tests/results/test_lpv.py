@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
+from rotorid.models.airframe import Quantity, load_airframe
 from rotorid.models.quadrotor import quadrotor
 from rotorid.results.lpv import LpvSettings, find_lpv, schedule_for_track
 from tests.results.made import T, made_track, quantity
@@ -49,7 +50,18 @@ def test_a_track_without_a_mass_is_refused(track, message):
 
 
 def test_neither_ranges_nor_flights_are_refused():
-    from rotorid.models.airframe import load_airframe
-
     with pytest.raises(SettingError, match="nothing to take bounds from"):
         find_lpv((), None, load_airframe("quadrotor-plus"), LpvSettings())
+
+
+def test_what_does_not_move_is_a_number():
+    airframe = load_airframe("quadrotor-plus")
+    drag = {**airframe.quantities, "drag": Quantity((0.3,), "N s/m")}
+    ranges = {"roll": (-0.4, 0.4), "pitch": (0.0, 0.0), "roll_rate": (-1.0, 1.0), "pitch_rate": (-1.0, 1.0)}
+    ranges |= {"yaw_rate": (0.5, 0.5), **{f"rotor_speed_{j}": (150.0, 300.0) for j in range(4)}}
+    found = find_lpv((), ranges, dataclasses.replace(airframe, quantities=drag), LpvSettings())
+    assert set(found.model.names) == {
+        "roll_rate", "pitch_rate", *(f"rotor_speed_{j}" for j in range(4)), *(f"lift_{j}" for j in range(4)),
+    }  # fmt: skip
+    assert found.difference < 1e-12
+    assert found.model.A0[7, 7] == pytest.approx(-0.3)  # drag over the mass

@@ -27,6 +27,7 @@ H-infinity control of linear parameter-varying systems, Automatica 31 (1995).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Final, Literal
 
@@ -340,9 +341,12 @@ def verify(
 ) -> Certificate:
     """What P proves of the closed loops of these vertices: eigenvalues at every vertex, and at every pair where B varies.
 
-    The margin is that of P as it is given.
+    The margin is that of P as it is given; a P that is not positive definite proves nothing, and has none.
     """
-    root = np.linalg.cholesky(P)
+    try:
+        root = np.linalg.cholesky(P)
+    except np.linalg.LinAlgError:
+        return Certificate(P, math.inf, -math.inf, math.inf, 0)
     inverse = np.linalg.inv(root)
     weight = float(np.linalg.eigvalsh(Q)[-1])
     varying = bool(np.ptp(B, axis=0).any())

@@ -18,7 +18,15 @@ from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.lpv import Lpv
-from rotorid.models.lpv_bounds import Box, Reduction, box_around, parameter_box, reduced, tracked_range
+from rotorid.models.lpv_bounds import (
+    Box,
+    Reduction,
+    box_around,
+    parameter_box,
+    reduced,
+    tracked_range,
+    without_constants,
+)
 from rotorid.models.quadrotor import Quadrotor, quadrotor
 from rotorid.models.quadrotor_heading import momentum_range, rotor_allocation
 from rotorid.models.quadrotor_lpv import Subsystem, quadrotor_lpv
@@ -108,6 +116,13 @@ def find_lpv(
     else:
         assert seen is not None
         box = seen.widened(settings.margin)
+    # what moves neither in the box nor along the flights is a number
+    model, moving = without_constants(model, box if seen is None else box.hull(seen))
+    kept = [box.names.index(name) for name in moving.names]
+    box = Box(moving.names, box.lower[kept], box.upper[kept])
+    if seen is not None:
+        seen = Box(moving.names, seen.lower[kept], seen.upper[kept])
+        rho = tuple(r[:, kept] for r in rho)
     reduction = None
     if settings.components:
         if not rho:
