@@ -30,7 +30,7 @@ def _value(rows: tuple[Row, ...], method: str, quantity: str, setting: str = "")
 
 
 def test_the_third_order_example() -> None:
-    rows = third_order_rows(((4000, 3),))
+    rows = third_order_rows((4000,), 3)
     for method in ("subspace", "prediction error"):
         assert _value(rows, method, "largest error of an entry", "noise=0") < 1e-8
         assert _value(rows, method, "largest relative error of a coefficient", "noise=0.01") < 2e-3

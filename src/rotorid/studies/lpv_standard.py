@@ -49,17 +49,21 @@ _SUBSTEPS = 10
 
 
 def third_order_rows(
-    sizes: tuple[tuple[int, int], ...] = ((1000, 100), (40000, 20)), noises: tuple[float, ...] = (0.0, NOISE)
+    sizes: tuple[int, ...] = (1000, 40000),
+    seeds: int | tuple[int, ...] = (100, 20),
+    noises: tuple[float, ...] = (0.0, NOISE),
 ) -> tuple[Row, ...]:
     """Coefficients of (2.1) by subspace and by prediction errors, their errors, and how often their intervals hold the truth.
 
-    sizes: rows of data, and draws of input and noise for each. noises: of each output, over its standard deviation.
+    sizes: rows of data. seeds: draws of input and noise, of all sizes or of each. noises: of each output, over its standard
+    deviation.
     """
     rows: list[Row] = []
-    for size, seeds in sizes:
+    draws_of = (seeds,) * len(sizes) if isinstance(seeds, int) else seeds
+    for size, several in zip(sizes, draws_of, strict=True):
         for noise in noises:
             setting = f"rows={size}, noise={noise:g}"
-            draws = 1 if noise == 0.0 else seeds
+            draws = 1 if noise == 0.0 else several
             runs = [third_order_data(size, noise, seed) for seed in range(draws)]
             first = [_observed(fit_subspace(run, 3, continuous=True).model) for run in runs]
             fits = [fit_state_space(run, 3, form="canonical", disturbance=False) for run in runs]
