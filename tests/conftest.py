@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# tests compile many programs and run each of them briefly
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
-"""Tests compile many programs and run each of them briefly."""
+os.environ.setdefault("CFLAGS", "-O1")
 
 
 @pytest.fixture(scope="session")

@@ -54,12 +54,16 @@ def build(key: str, units: Callable[[], Sequence[str]], defines: Mapping[str, in
     """The shared library of C units (see `FOLDER` for what they may include); one built before is loaded.
 
     Neighbours are compiled as one file, so no two may define the same name. key: what the units depend on, beside rotorid
-    itself. Raises BuildError where there is no compiler, or where it fails.
+    itself. Flags of $CFLAGS come last, so they win. Raises BuildError where there is no compiler, or where it fails.
     """
     command = compiler()
     if command is None:
         raise BuildError("no C compiler found (looked for $CC, cc, gcc, clang)")
-    options = [*_FLAGS, *(f"-D{name}={value}" for name, value in defines.items())]
+    options = [
+        *_FLAGS,
+        *shlex.split(os.environ.get("CFLAGS", "")),
+        *(f"-D{name}={value}" for name, value in defines.items()),
+    ]
     name = hashlib.sha256("\0".join([*command, *options, _machine(), _generator(), key]).encode()).hexdigest()
     library = _library_folder() / f"{name[:32]}.so"
     if not library.exists():
