@@ -43,7 +43,7 @@ class Size(NamedTuple):
 
 
 FULL = Size(
-    (2000, 20000), (20, 20, 20, 5), (50, 100, 200, 400, 800, 1600), ("hidden", "measured"), 5000, 500,
+    (2000, 40000), (20, 20, 20, 5), (50, 100, 200, 400, 800, 1600), ("hidden", "measured"), 5000, 500,
     lpv_control.COURSES, lpv_control.PAYLOADS,
 )  # fmt: skip
 QUICK = Size((2000,), (3, 3, 2, 0), (50, 200, 800), ("measured",), 1000, 200, ("helix",), ("none", "taken"))
