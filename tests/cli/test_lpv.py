@@ -9,7 +9,6 @@ from typing import get_args
 import numpy as np
 import pytest
 import scipy.io
-from click.testing import Result
 from plotly.offline import get_plotlyjs
 from typer.testing import CliRunner
 
@@ -54,7 +53,7 @@ def place(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(place: Path) -> Result:
+def run(place: Path):
     arguments = f"lpv spin.parquet -a {AIRFRAME} --subsystem full --components 3 --control"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
