@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rotorid.cli.verdict_page import begin, empty_table, end
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rotorid.results.dlm_summary import DlmSummary
-
-_WIDEST = 100
-_TONES = {"good": "green", "caution": "yellow", "bad": "red"}
 
 
 def fit_dlm(
@@ -144,39 +142,21 @@ def _show(summary: DlmSummary, folder: Path, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    console.width = min(console.width, _WIDEST)
-    verdict = summary.verdict
-    console.print()
-    console.print(Padding(Text(verdict.headline, style=f"bold {_TONES[verdict.tone]}"), (0, 2)))
-    for detail in verdict.details:
-        console.print(Padding(Text(detail), (0, 2)))
-    console.print()
+    begin(summary.verdict, console, apart=True)
     console.print(Padding(_parameters(summary), (0, 1)))
     console.print()
     console.print(Padding(_states(summary), (0, 1)))
     console.print()
     text = f"Log-likelihood {summary.log_likelihood:.3f}, AIC {summary.aic:.1f}, BIC {summary.bic:.1f}"
     console.print(Padding(Text(text, style="dim"), (0, 2)))
-    for note in summary.notes:
-        console.print(Padding(Text(f"Note: {note}", style="dim"), (0, 2)))
-    console.print()
-    console.print(Padding(Text.assemble("Report: ", (str(folder / "report.html"), "bold")), (0, 2)))
-
-
-def _empty_table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0)
-    )
+    end(summary.notes, folder, console)
 
 
 def _parameters(summary: DlmSummary) -> Table:
     from rotorid.report.dlm_page import spread_text, value_text
     from rotorid.results.words import label, unit_text
 
-    table = _empty_table()
+    table = empty_table()
     table.add_column("parameter")
     for head in ("value", "±"):
         table.add_column(head, justify="right", no_wrap=True)
@@ -191,7 +171,7 @@ def _states(summary: DlmSummary) -> Table:
     from rotorid.report.learning_page import significant, std_text
     from rotorid.results.words import unit_text
 
-    table = _empty_table()
+    table = empty_table()
     table.add_column("smoothed")
     for head in ("at the end", "±", "lowest", "highest"):
         table.add_column(head, justify="right", no_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rotorid.cli.verdict_page import begin, empty_table, end
 from rotorid.results.words import label, percent, title, unit_text
 
 if TYPE_CHECKING:
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rotorid.results.learning_summary import LearnSummary
-
-_WIDEST = 100
-_TONES = {"good": "green", "caution": "yellow", "bad": "red"}
 
 
 def show(summary: LearnSummary, folder: Path, console: Console) -> None:
@@ -24,13 +22,7 @@ def show(summary: LearnSummary, folder: Path, console: Console) -> None:
 
     from rotorid.results.learning_summary import ACTS, share_text
 
-    console.width = min(console.width, _WIDEST)
-    verdict = summary.verdict
-    console.print()
-    console.print(Padding(Text(verdict.headline, style=f"bold {_TONES[verdict.tone]}"), (0, 2)))
-    for detail in verdict.details:
-        console.print(Padding(Text(detail), (0, 2)))
-    console.print()
+    begin(summary.verdict, console, apart=True)
     if summary.parameters:
         console.print(Padding(_parameters(summary), (0, 1)))
         console.print()
@@ -44,22 +36,13 @@ def show(summary: LearnSummary, folder: Path, console: Console) -> None:
         ]
         text = f"Residual ({r.architecture}, {r.epochs} epochs) explains of the squared error: {', '.join(parts)}"
         console.print(Padding(Text(text, style="dim"), (0, 2)))
-    for note in summary.notes:
-        console.print(Padding(Text(f"Note: {note}", style="dim"), (0, 2)))
-    console.print()
-    console.print(Padding(Text.assemble("Model:  ", (str(folder), "bold")), (0, 2)))
-    console.print(Padding(Text.assemble("Report: ", (str(folder / "report.html"), "bold")), (0, 2)))
+    end(summary.notes, folder, console, model=True)
 
 
 def _parameters(summary: LearnSummary) -> Table:
-    from rich import box
-    from rich.table import Table
-
     from rotorid.report.learning_page import found_text, prior_text, std_text
 
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0)
-    )
+    table = empty_table()
     table.add_column("parameter")
     for head in ("before", "found", "±"):
         table.add_column(head, justify="right", no_wrap=True)

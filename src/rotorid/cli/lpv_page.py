@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rotorid.cli.verdict_page import begin, empty_table, end
 from rotorid.results.words import label, percent, unit_text
 
 if TYPE_CHECKING:
@@ -12,29 +13,16 @@ if TYPE_CHECKING:
 
     from rotorid.results.lpv_summary import LpvSummary
 
-_WIDEST = 100
-_TONES = {"good": "green", "caution": "yellow", "bad": "red"}
-
 
 def show(summary: LpvSummary, folder: Path, console: Console) -> None:
     """The verdict, the bounds, the flights, the certificate, and where the report is."""
-    from rich import box
     from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
     from rotorid.report.lpv_page import number
 
-    console.width = min(console.width, _WIDEST)
-    verdict = summary.verdict
-    console.print()
-    console.print(Padding(Text(verdict.headline, style=f"bold {_TONES[verdict.tone]}"), (0, 2)))
-    if verdict.details:
-        console.print(Padding(Text(" ".join(verdict.details)), (0, 2)))
-    console.print()
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0)
-    )
+    begin(summary.verdict, console)
+    table = empty_table()
     table.add_column("parameter")
     for head in ("lower", "upper", *(("flown from", "to") if summary.flights else ())):
         table.add_column(head, justify="right", no_wrap=True)
@@ -59,7 +47,4 @@ def show(summary: LpvSummary, folder: Path, console: Console) -> None:
         )
     for text in lines:
         console.print(Padding(Text(text, style="dim"), (0, 2)))
-    for note in summary.notes:
-        console.print(Padding(Text(f"Note: {note}", style="dim"), (0, 2)))
-    console.print()
-    console.print(Padding(Text.assemble("Report: ", (str(folder / "report.html"), "bold")), (0, 2)))
+    end(summary.notes, folder, console)

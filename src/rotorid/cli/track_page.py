@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rotorid.cli.verdict_page import begin, empty_table, end
 from rotorid.results.words import (
     estimator_label,
     joined,
@@ -24,22 +25,13 @@ if TYPE_CHECKING:
 
     from rotorid.results.summary import EstimatorSummary, Summary
 
-_WIDEST = 100
-_TONES = {"good": "green", "caution": "yellow", "bad": "red"}
-
 
 def show(summary: Summary, folder: Path, console: Console) -> None:
     """The verdict, the numbers at the end of the flight, the health, and where the report is."""
     from rich.padding import Padding
     from rich.text import Text
 
-    console.width = min(console.width, _WIDEST)
-    verdict = summary.verdict
-    console.print()
-    console.print(Padding(Text(verdict.headline, style=f"bold {_TONES[verdict.tone]}"), (0, 2)))
-    if verdict.details:
-        console.print(Padding(Text(" ".join(verdict.details)), (0, 2)))
-    console.print()
+    begin(summary.verdict, console)
     for table in _tables(summary, console):
         console.print(Padding(table, (0, 1)))
         console.print()
@@ -52,10 +44,7 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
     if any(not q.informed for e in summary.estimators.values() for q in e.quantities.values()):
         text = "not told: the flight did not move enough, or the log has too little, to tell it"
         console.print(Padding(Text(text, style="dim"), (0, 2)))
-    for note in summary.notes:
-        console.print(Padding(Text(f"Note: {note}", style="dim"), (0, 2)))
-    console.print()
-    console.print(Padding(Text.assemble("Report: ", (str(folder / "report.html"), "bold")), (0, 2)))
+    end(summary.notes, folder, console)
 
 
 def _health(found: EstimatorSummary) -> str:
@@ -85,17 +74,8 @@ def _show_changes(summary: Summary, console: Console) -> None:
         console.print()
 
 
-def _empty_table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0)
-    )
-
-
 def _change_table(main: str, unit: str, found: EstimatorSummary) -> Table:
-    table = _empty_table()
+    table = empty_table()
     for head in (f"{label(main)} jumped at", "from", "to", "by"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -125,7 +105,7 @@ def _tables(summary: Summary, console: Console) -> list[Table]:
 
 
 def _table(summary: Summary, names: Sequence[str]) -> Table:
-    table = _empty_table()
+    table = empty_table()
     table.add_column("at the end")
     for name in names:
         table.add_column(estimator_label(name), justify="right", no_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rotorid.cli.verdict_page import begin, empty_table, end
 from rotorid.results.words import percent, plus_minus, title, unit_text, value_text
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from rotorid.results.contacts import Contact
     from rotorid.results.wrench_summary import WrenchSummary
 
-_WIDEST = 100
-_TONES = {"good": "green", "caution": "yellow", "bad": "red"}
 _MOST = 12  # events in the terminal; the report has all
 
 
@@ -26,13 +25,7 @@ def show(summary: WrenchSummary, folder: Path, console: Console) -> None:
 
     from rotorid.results.wrench_summary import LABELS
 
-    console.width = min(console.width, _WIDEST)
-    verdict = summary.verdict
-    console.print()
-    console.print(Padding(Text(verdict.headline, style=f"bold {_TONES[verdict.tone]}"), (0, 2)))
-    if verdict.details:
-        console.print(Padding(Text(" ".join(verdict.details)), (0, 2)))
-    console.print()
+    begin(summary.verdict, console)
     console.print(Padding(_components(summary), (0, 1)))
     console.print()
     if summary.events:
@@ -49,23 +42,11 @@ def show(summary: WrenchSummary, folder: Path, console: Console) -> None:
     console.print(
         Padding(Text("Force in world axes (east, north, up), torque in body axes.", style="dim"), (0, 2))
     )
-    for note in summary.notes:
-        console.print(Padding(Text(f"Note: {note}", style="dim"), (0, 2)))
-    console.print()
-    console.print(Padding(Text.assemble("Report: ", (str(folder / "report.html"), "bold")), (0, 2)))
-
-
-def _empty_table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0)
-    )
+    end(summary.notes, folder, console)
 
 
 def _components(summary: WrenchSummary) -> Table:
-    table = _empty_table()
+    table = empty_table()
     table.add_column("over the flight")
     for head in ("mean", "lowest", "highest", "1 std"):
         table.add_column(head, justify="right", no_wrap=True)
@@ -85,7 +66,7 @@ def _components(summary: WrenchSummary) -> Table:
 def _events(events: tuple[Contact, ...]) -> Table:
     from rotorid.results.wrench_words import nearest_text, way
 
-    table = _empty_table()
+    table = empty_table()
     for head in ("push at", "for", "force (N)", "to", "impulse (N s)", "off by (cm)"):
         table.add_column(head, justify="right", no_wrap=True)
     for event in events:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rotorid.report.charts import Figure, band, layout, line, numbers
 from rotorid.report.figures import SIGMAS, named
+from rotorid.report.headed import MODEL_TONES, add_header
 from rotorid.report.html import Page, card, escape, grid, table
 from rotorid.report.learning_page import significant, std_text
 from rotorid.results.dlm import FILTERED, SIGNAL, SMOOTHED, DlmFound, DlmSettings
@@ -17,7 +18,6 @@ from rotorid.results.dlm_summary import DlmParameter, DlmSummary
 from rotorid.results.track import Quantity
 from rotorid.results.words import label, title, unit_text
 
-_TONES = {"good": "Model can be used", "caution": "Model to be used with care", "bad": "Model not to be used"}
 _COLOURS = {SMOOTHED: "@ekf", FILTERED: "@ukf"}
 
 
@@ -47,15 +47,9 @@ def spread_text(p: DlmParameter) -> str:
 
 
 def _header(page: Page, summary: DlmSummary) -> None:
-    verdict = summary.verdict
     missing = summary.rows - summary.measured
     about = [f"{summary.rows} rows", f"{missing} missing" if missing else "none missing", terms_text(summary)]
-    page.add(
-        f'<p class="overline"><b>{escape(summary.settings.column)}</b> · {" · ".join(escape(a) for a in about)}</p>',
-        f'<p class="tone {verdict.tone}">{_TONES[verdict.tone]}</p>',
-        f"<h1>{escape(verdict.headline)}</h1>",
-        f'<p class="detail">{escape(" ".join(verdict.details))}</p>' if verdict.details else "",
-    )
+    add_header(page, summary.settings.column, about, summary.verdict, MODEL_TONES)
 
 
 def quantity_text(name: str, settings: DlmSettings) -> str:

@@ -9,12 +9,12 @@ import math
 import numpy as np
 
 from rotorid.report.charts import Figure, axis, layout, line, numbers
+from rotorid.report.headed import MODEL_TONES, add_header
 from rotorid.report.html import Page, card, escape, grid, table
 from rotorid.results.learning import AXES, WORTH, ModelFound
 from rotorid.results.learning_summary import ACTS, LearnSummary, ParameterSummary, share_text
 from rotorid.results.words import joined, label, percent, seconds, title, unit_text
 
-_TONES = {"good": "Model can be used", "caution": "Model to be used with care", "bad": "Model not to be used"}
 _COLOURS = {"airframe": "@bar", "identified": "@ekf", "with residual": "@ukf"}
 _MODELS = {
     "airframe": "the airframe's physics",
@@ -42,13 +42,7 @@ def _header(page: Page, summary: LearnSummary) -> None:
         f"{seconds(sum(f.seconds for f in summary.flights))} learned from",
         f"rotors known by {label(summary.rotor_input)}",
     ]
-    verdict = summary.verdict
-    page.add(
-        f'<p class="overline"><b>{escape(summary.airframe)}</b> · {" · ".join(escape(a) for a in about)}</p>',
-        f'<p class="tone {verdict.tone}">{_TONES[verdict.tone]}</p>',
-        f"<h1>{escape(verdict.headline)}</h1>",
-        f'<p class="detail">{escape(" ".join(verdict.details))}</p>' if verdict.details else "",
-    )
+    add_header(page, summary.airframe, about, summary.verdict, MODEL_TONES)
 
 
 def _cards(page: Page, summary: LearnSummary) -> None:

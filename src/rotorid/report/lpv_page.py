@@ -9,12 +9,12 @@ import math
 import numpy as np
 
 from rotorid.report.charts import Figure, layout, line, numbers
+from rotorid.report.headed import MODEL_TONES, add_header
 from rotorid.report.html import Page, card, escape, grid, table
 from rotorid.results.lpv import LpvFound
 from rotorid.results.lpv_summary import LpvSummary, poles
 from rotorid.results.words import label, percent, seconds, unit_text
 
-_TONES = {"good": "Model can be used", "caution": "Model to be used with care", "bad": "Model not to be used"}
 _METHODS = {
     "cost": "one program for gains and certificate",
     "local": "an LQR at each vertex, certified together",
@@ -50,13 +50,7 @@ def _header(page: Page, summary: LpvSummary) -> None:
         f"bounds from {'ranges' if summary.ranges else 'flights'}",
         f"{count} flight{'s' if count != 1 else ''}" if count else "",
     ]
-    verdict = summary.verdict
-    page.add(
-        f'<p class="overline"><b>{escape(summary.airframe)}</b> · {" · ".join(escape(a) for a in about if a)}</p>',
-        f'<p class="tone {verdict.tone}">{_TONES[verdict.tone]}</p>',
-        f"<h1>{escape(verdict.headline)}</h1>",
-        f'<p class="detail">{escape(" ".join(verdict.details))}</p>' if verdict.details else "",
-    )
+    add_header(page, summary.airframe, about, summary.verdict, MODEL_TONES)
 
 
 def _cards(page: Page, summary: LpvSummary) -> None:

@@ -5,17 +5,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from rotorid.logs.flight import Flight
 from rotorid.report.figures import BANDS, curve_figure, main_figure, named, path_figure, quantity_figure
-from rotorid.report.html import Page, card, escape, grid, table
+from rotorid.report.headed import add_header
+from rotorid.report.html import Page, card, grid, table
 from rotorid.report.innovation_figures import consistency_figure, histogram_figure, innovation_figure
 from rotorid.report.log_section import what_was_read
 from rotorid.results.motion import Motion
 from rotorid.results.summary import EstimatorSummary, QuantitySummary, Summary
 from rotorid.results.track import Track
-from rotorid.results.verdict import Verdict, leading
+from rotorid.results.verdict import Tone, leading
 from rotorid.results.whiteness import normalised, running_consistency
 from rotorid.results.words import (
     estimator_label,
@@ -30,7 +32,7 @@ from rotorid.results.words import (
     value_text,
 )
 
-_TONES = {
+_TONES: Final[Mapping[Tone, str]] = {
     "good": "Estimate can be used",
     "caution": "Estimate to be used with care",
     "bad": "Estimate not to be relied on",
@@ -43,7 +45,7 @@ def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary:
     lead = leading(tracks)
     found = summary.estimators[lead.estimator]
     page = Page(f"{flight.source.name}: {label(lead.main)}")
-    _header(page, flight, summary, summary.verdict)
+    _header(page, flight, summary)
     _cards(page, lead, found, summary)
     _main(page, tracks, lead, summary)
     _secondary(page, tracks, summary, lead)
@@ -55,20 +57,14 @@ def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary:
     return page.as_html()
 
 
-def _header(page: Page, flight: Flight, summary: Summary, verdict: Verdict) -> None:
+def _header(page: Page, flight: Flight, summary: Summary) -> None:
     about = [
         flight.vehicle,
         flight.format.replace("-", " "),
         f"{seconds(summary.duration)} logged, {percent(summary.airborne)} of it tracked",
         f"airframe {summary.settings.airframe}",
     ]
-    page.add(
-        f'<p class="overline"><b>{escape(flight.source.name)}</b> · '
-        f"{' · '.join(escape(a) for a in about if a)}</p>",
-        f'<p class="tone {verdict.tone}">{_TONES[verdict.tone]}</p>',
-        f"<h1>{escape(verdict.headline)}</h1>",
-        f'<p class="detail">{escape(" ".join(verdict.details))}</p>' if verdict.details else "",
-    )
+    add_header(page, flight.source.name, about, summary.verdict, _TONES)
 
 
 def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -> None:

@@ -6,22 +6,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
 from rotorid.logs.flight import Flight
-from rotorid.report.html import Page, card, escape, grid, table
+from rotorid.report.headed import add_header
+from rotorid.report.html import Page, card, grid, table
 from rotorid.report.innovation_figures import consistency_figure
 from rotorid.report.log_section import what_was_read
 from rotorid.report.wrench_figures import component_figure, force_figure, place_figure
 from rotorid.results.contacts import Contact
+from rotorid.results.verdict import Tone
 from rotorid.results.whiteness import running_consistency
 from rotorid.results.words import joined, label, percent, plus_minus, seconds, title, unit_text, value_text
 from rotorid.results.wrench import WrenchTrack
 from rotorid.results.wrench_summary import LABELS, WrenchSummary
 from rotorid.results.wrench_words import box_text, direction_text, nearest_text, way
 
-_TONES = {
+_TONES: Final[Mapping[Tone, str]] = {
     "good": "Wrench can be used",
     "caution": "Wrench to be used with care",
     "bad": "Wrench not to be relied on",
@@ -52,14 +56,7 @@ def _header(page: Page, flight: Flight, summary: WrenchSummary) -> None:
         f"airframe {summary.settings.airframe}",
         summary.settings.model,
     ]
-    verdict = summary.verdict
-    page.add(
-        f'<p class="overline"><b>{escape(flight.source.name)}</b> · '
-        f"{' · '.join(escape(a) for a in about if a)}</p>",
-        f'<p class="tone {verdict.tone}">{_TONES[verdict.tone]}</p>',
-        f"<h1>{escape(verdict.headline)}</h1>",
-        f'<p class="detail">{escape(" ".join(verdict.details))}</p>' if verdict.details else "",
-    )
+    add_header(page, flight.source.name, about, summary.verdict, _TONES)
 
 
 def _cards(page: Page, summary: WrenchSummary) -> None:
