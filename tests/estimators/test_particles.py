@@ -23,6 +23,7 @@ from rotorid.estimators.ukf import ukf
 from rotorid.geometry.spaces import Scalar, Space
 from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
+from rotorid.studies.lpv_particles import simulated
 from tests.systems import SYSTEMS, matched
 
 ALPHA, V, W = 0.9, 2.0, 1.0
@@ -68,15 +69,10 @@ class Autoregression(System):
 
 def observed(alpha, seed, w=W, missing=()) -> Samples:
     """Data of the model, one row a second. alpha: of every row."""
-    rng, n = np.random.default_rng(seed), len(alpha)
-    theta, y = math.sqrt(10.0) * rng.normal(), []
-    for a in alpha:
-        theta = a * theta + math.sqrt(w) * rng.normal()
-        y.append(theta + math.sqrt(V) * rng.normal())
-    mask = np.ones((n, 1), bool)
+    mask = np.ones((len(alpha), 1), bool)
     mask[list(missing)] = False
-    y = np.where(mask[:, 0], y, 0.0)[:, None]
-    return Samples(*map(jnp.asarray, (np.arange(n) * 1.0, np.ones(n), np.zeros((n, 0)), y, mask)))
+    whole = simulated(alpha, seed, w)
+    return dataclasses.replace(whole, y=jnp.where(mask, whole.y, 0.0), mask=jnp.asarray(mask))
 
 
 def kalman(samples: Samples, alpha, v=V, w=W):

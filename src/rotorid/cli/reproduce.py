@@ -69,10 +69,12 @@ def reproduce(
         from rotorid.results.study import CURVES, RESULTS, curves_parquet, rows_parquet
 
         check_folder(folder)
-    if study == "sesame":
-        made = _sesame(folder, quick, seed, flights)
-    else:
-        made = _nemo(folder, quick, seed) if study == "nemo" else _lpv(folder, quick, seed)
+    makes: dict[str, Callable[[], _Made]] = {
+        "sesame": lambda: _sesame(folder, quick, seed, flights),
+        "nemo": lambda: _nemo(folder, quick, seed),
+        "lpv": lambda: _lpv(folder, quick, seed),
+    }
+    made = makes[study]()
     files = {
         RESULTS: rows_parquet(made.rows),
         CURVES: curves_parquet(made.curves),

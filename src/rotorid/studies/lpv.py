@@ -79,9 +79,9 @@ def lpv(
         "control": lambda: _control(size, seed),
     }
     parts = []
-    for done, (name, make) in enumerate(makes.items()):
+    for name, make in makes.items():
         progress(name, 0, 1)
-        parts.append(kept(folder, name.replace(" ", "-"), {"size": size, "seed": seed, "place": done}, make))
+        parts.append(kept(folder, name.replace(" ", "-"), {"size": size, "seed": seed}, make))
         progress(name, 1, 1)
     return Study(
         tuple(row for part in parts for row in part.rows),
