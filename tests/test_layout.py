@@ -35,6 +35,7 @@ ORDER = (
     "simulation",
     "results",
     "report",
+    "live",
     "studies",
     "cli",
 )
