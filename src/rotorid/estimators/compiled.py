@@ -25,7 +25,7 @@ from rotorid.export.casadi import UnsupportedPrimitiveError
 from rotorid.export.fingerprint import fingerprint
 from rotorid.export.native import FOLDER, BuildError, build, compiler
 from rotorid.export.program import c_program, straight_operations
-from rotorid.numerics.flat import Layout
+from rotorid.numerics.flat import Layout, Record
 from rotorid.signals.samples import Samples
 
 Engine = Literal["auto", "c", "jax"]
@@ -74,8 +74,8 @@ class CompiledEstimator:
             if _uses(first.jaxpr, first.jaxpr.invars[-1]):
                 raise NotCompiledError("it draws random numbers")
             self.fixed, self.sample, self.state = (_layout(tree) for tree in (arrays, sample, state))
-            following, (_, self._estimate) = jax.make_jaxpr(advance, return_shape=True)(arrays, sample, state)
-        self.estimate = _layout(self._estimate)
+            following, (_, self.shown) = jax.make_jaxpr(advance, return_shape=True)(arrays, sample, state)
+        self.estimate = _layout(self.shown)
         if max(map(straight_operations, (first.jaxpr, following.jaxpr))) > MOST_OPERATIONS:
             raise NotCompiledError("its step is too large")
         self.state_at = self.fixed.size + self.sample.size
@@ -112,7 +112,7 @@ class CompiledEstimator:
         flights, steps = samples.t.shape
         fixed = _contiguous(eqx.filter(estimator, _is_array))
         rows = _contiguous(samples)
-        found = jax.tree.map(lambda leaf: np.empty((flights, steps, *leaf.shape), leaf.dtype), self._estimate)
+        found = jax.tree.map(lambda leaf: np.empty((flights, steps, *leaf.shape), leaf.dtype), self.shown)
         estimates = jax.tree.leaves(found)
         library = self.library(1 if flights == 1 else LANES)
 
@@ -148,23 +148,24 @@ def _table(leaves: Sequence[np.ndarray], first: int | None, leading: int) -> tup
 
 
 class CompiledStream:
-    """A `CompiledEstimator` fed sample by sample."""
+    """A `CompiledEstimator` fed sample by sample. C reads and writes arrays that stay where they are; an estimate is a copy."""
 
     def __init__(self, compiled: CompiledEstimator, estimator: AbstractEstimator) -> None:
         self._compiled = compiled
         self._library = compiled.library(1)
         self._x = np.zeros(compiled.x_size)
-        fixed, self._sample = self._x[: compiled.fixed.size], self._x[compiled.fixed.size : compiled.state_at]
-        self._parts = compiled.sample.parts_of(self._sample)
+        fixed, sample = self._x[: compiled.fixed.size], self._x[compiled.fixed.size : compiled.state_at]
+        self._parts = compiled.sample.parts_of(sample)
         for part, leaf in zip(
             compiled.fixed.parts_of(fixed), jax.tree.leaves(eqx.filter(estimator, _is_array)), strict=True
         ):
             part[...] = leaf
-        self._estimate = np.zeros(compiled.estimate.size)
         self._memory = np.zeros(ctypes.c_long.in_dll(self._library, "memory_size").value)
-        self._at, self._estimate_at, self._memory_at = (
-            ctypes.c_void_p(a.ctypes.data) for a in (self._x, self._estimate, self._memory)
-        )
+        self._record = Record(compiled.shown)
+        self._at, self._memory_at = (ctypes.c_void_p(a.ctypes.data) for a in (self._x, self._memory))
+        self._table = _table(self._record.leaves, None, 0)
+        self._advance = self._library.advance
+        self._advance.restype = None
 
     def start(self, sample: Samples) -> None:
         """The state before a first sample."""
@@ -176,14 +177,12 @@ class CompiledStream:
 
     def step(self, sample: Samples) -> Estimate:
         self._fill(sample)
-        self._library.advance(self._at, self._estimate_at, self._memory_at)
-        return self._compiled.estimate.unpack(self._estimate.copy())
+        self._advance(self._at, self._memory_at, *self._table)
+        return self._record.read()
 
     def _fill(self, sample: Samples) -> None:
-        for part, leaf in zip(
-            self._parts, (sample.t, sample.dt, sample.u, sample.y, sample.mask), strict=True
-        ):
-            part[...] = leaf
+        t, dt, u, y, mask = self._parts
+        t[...], dt[...], u[...], y[...], mask[...] = sample.t, sample.dt, sample.u, sample.y, sample.mask
 
 
 _known: dict[Any, CompiledEstimator | str] = {}

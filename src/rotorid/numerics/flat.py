@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,3 +65,35 @@ class Layout:
     def parts_of(self, flat: np.ndarray) -> list[np.ndarray]:
         """A numpy vector's parts as views to be filled, one a leaf."""
         return [flat[part].reshape(shape) for part, shape, _ in self._parts]
+
+
+class Record:
+    """A pytree of numpy arrays in one piece of memory, which others write, and copies of it.
+
+    example: a pytree of arrays, or of their shapes and dtypes. leaves: the arrays, to be written.
+    """
+
+    def __init__(self, example: PyTree) -> None:
+        leaves, self._structure = jax.tree.flatten(example)
+        fields = [(str(i), leaf.dtype, leaf.shape) for i, leaf in enumerate(leaves)]
+        self._dtype = np.dtype(fields, align=True)
+        self._memory = np.zeros(max(self._dtype.itemsize, 1), np.uint8)
+        self.leaves = self._views(self._memory)
+        # a Module of nothing but arrays is made without JAX, which would take as long as a small filter's step
+        flat = isinstance(example, eqx.Module) and [*vars(example).values()] == leaves
+        self._module = type(example) if flat else None
+        self._names = tuple(zip(vars(example), map(str, range(len(leaves))), strict=True)) if flat else ()
+
+    def read(self) -> PyTree:
+        """A copy of what is written there now."""
+        memory = self._memory.copy()
+        if self._module is None:
+            return jax.tree.unflatten(self._structure, self._views(memory))
+        record: Any = np.ndarray((), self._dtype, memory)
+        made = object.__new__(self._module)
+        object.__setattr__(made, "__dict__", {name: record[field] for name, field in self._names})
+        return made
+
+    def _views(self, memory: np.ndarray) -> list[np.ndarray]:
+        record: Any = np.ndarray((), self._dtype, memory)
+        return [record[name] for name in self._dtype.names or ()]
