@@ -21,7 +21,7 @@ _RPM: Final = 2.0 * np.pi / 60.0
 
 def add_rotors(collector: Collector, messages: dict[str, Messages], parameters: dict[str, float]) -> None:
     """Add rotor_command and rotor_speed, rotors in the order of ArduPilot's motor numbers."""
-    outputs = _outputs(parameters)
+    outputs = motor_outputs(parameters)
     rows = messages.get("RCOU")
     if rows is not None:
         channels = [f"C{n}" if f"C{n}" in rows else f"Ch{n}" for n in outputs]
@@ -37,7 +37,7 @@ def add_rotors(collector: Collector, messages: dict[str, Messages], parameters: 
         _add_speeds(collector, rows, outputs)
 
 
-def _outputs(parameters: dict[str, float]) -> list[int]:
+def motor_outputs(parameters: dict[str, float]) -> list[int]:
     """Output numbers, from 1, in the order of the motors that they drive."""
     motors: dict[int, int] = {}
     for n in range(1, 33):
@@ -47,9 +47,8 @@ def _outputs(parameters: dict[str, float]) -> list[int]:
     return [motors[m] for m in sorted(motors)]
 
 
-def _add_commands(
-    collector: Collector, rows: Messages, channels: list[str], parameters: dict[str, float]
-) -> None:
+def pwm_of_motors(parameters: dict[str, float]) -> tuple[float, float, str]:
+    """PWM in us at command 0 and 1, and in words."""
     low, high = parameters.get("MOT_PWM_MIN", 0.0), parameters.get("MOT_PWM_MAX", 0.0)
     words = "MOT_PWM_MIN to MOT_PWM_MAX"
     if not high > low:
@@ -57,10 +56,17 @@ def _add_commands(
         words = "RC3_MIN to RC3_MAX, MOT_PWM_MIN and MOT_PWM_MAX are not set"
     if not high > low:
         low, high, words = 1000.0, 2000.0, "assumed, the log has no range"
+    return low, high, f"{low:g} to {high:g} us ({words})"
+
+
+def _add_commands(
+    collector: Collector, rows: Messages, channels: list[str], parameters: dict[str, float]
+) -> None:
+    low, high, words = pwm_of_motors(parameters)
     pwm = rows.values(*channels)
     command = np.clip((pwm - low) / (high - low), 0.0, 1.0)
     command[(pwm <= 0.0).any(axis=1)] = np.nan  # no pulse
-    source = f"RCOU.{'/'.join(channels)}, PWM {low:g} to {high:g} us ({words})"
+    source = f"RCOU.{'/'.join(channels)}, PWM {words}"
     collector.add("rotor_command", rows.times(collector.clock), command, source)
 
 

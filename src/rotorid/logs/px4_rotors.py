@@ -14,8 +14,8 @@ import numpy as np
 from rotorid.logs.collect import Collector
 from rotorid.logs.ulog import ULogContents
 
-_ROTORS_OF_MAV_TYPE: Final = {2: 4, 13: 6, 14: 8, 15: 3}
-_FIRST_MOTOR_FUNCTION: Final = 101
+ROTORS_OF_MAV_TYPE: Final = {2: 4, 13: 6, 14: 8, 15: 3}
+FIRST_MOTOR_FUNCTION: Final = 101
 _RPM: Final = 2.0 * np.pi / 60.0
 
 
@@ -52,7 +52,7 @@ def _add_motors(collector: Collector, rows: np.ndarray) -> None:
 def _add_outputs(collector: Collector, contents: ULogContents) -> None:
     rows = contents.topics.get(("actuator_outputs", 0))
     vehicle = int(contents.parameters.get("MAV_TYPE", 0))
-    rotors = _ROTORS_OF_MAV_TYPE.get(vehicle)
+    rotors = ROTORS_OF_MAV_TYPE.get(vehicle)
     if rows is None or "output" not in (rows.dtype.names or ()) or not len(rows):
         return
     if rotors is None:
@@ -70,7 +70,7 @@ def _add_outputs(collector: Collector, contents: ULogContents) -> None:
     if np.nanmax(output, initial=0.0) > 2500.0 or np.nanmedian(output) < 500.0:
         collector.note("actuator_outputs: not read, its values are no PWM; log actuator_motors")
         return
-    low, high, words = _pwm_range(contents.parameters, rotors)
+    low, high, words = pwm_range(contents.parameters, rotors)
     if words.startswith("assumed"):
         collector.note(f"rotor_command: the log has no PWM range, {words[8:]} is taken")
     command = np.clip((output - low) / (high - low), 0.0, 1.0)
@@ -78,15 +78,17 @@ def _add_outputs(collector: Collector, contents: ULogContents) -> None:
     collector.add("rotor_command", _times(collector, rows), command, source)
 
 
-def _pwm_range(parameters: dict[str, float], rotors: int) -> tuple[np.ndarray, np.ndarray, str]:
-    """PWM in us at command 0 and 1 of each rotor, and in words."""
+def pwm_range(
+    parameters: dict[str, float], outputs: int, prefix: str = "PWM_MAIN"
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """PWM in us at command 0 and 1 of the first outputs, and in words."""
     bounds = []
     for end, fallback in (("MIN", 1000.0), ("MAX", 2000.0)):
-        common = next((parameters[k] for k in (f"PWM_MAIN_{end}", f"PWM_{end}") if k in parameters), None)
-        each = [parameters.get(f"PWM_MAIN_{end}{i + 1}", -1.0) for i in range(rotors)]
+        common = next((parameters[k] for k in (f"{prefix}_{end}", f"PWM_{end}") if k in parameters), None)
+        each = [parameters.get(f"{prefix}_{end}{i + 1}", -1.0) for i in range(outputs)]
         bounds.append([e if e > 0.0 else common or fallback for e in each])
         if common is None and min(each) <= 0.0:
-            return np.full(rotors, 1000.0), np.full(rotors, 2000.0), "assumed 1000 to 2000 us"
+            return np.full(outputs, 1000.0), np.full(outputs, 2000.0), "assumed 1000 to 2000 us"
     low, high = np.array(bounds)
     high = np.where(high > low, high, low + 1000.0)
     same = len(set(low)) == len(set(high)) == 1
@@ -101,7 +103,7 @@ def _add_speeds(collector: Collector, rows: np.ndarray) -> None:
         return
     order = list(range(count))
     if "actuator_function" in names:
-        functions = reports["actuator_function"][-1, :count].astype(int) - _FIRST_MOTOR_FUNCTION
+        functions = reports["actuator_function"][-1, :count].astype(int) - FIRST_MOTOR_FUNCTION
         rotors = {f: i for i, f in enumerate(functions.tolist()) if 0 <= f < 12}
         if rotors and len(rotors) == sum(0 <= f < 12 for f in functions.tolist()):
             order = [rotors[f] for f in sorted(rotors)]

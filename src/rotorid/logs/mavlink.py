@@ -1,0 +1,329 @@
+"""MAVLink messages to pieces of signals, one by one or a whole recording at once: NED/FRD become ENU/FLU here.
+
+Times are the vehicle's own, in s since its boot: the stamp in a message where it has one, else the latest stamp of
+the messages before it. The same rows give the same numbers one by one and all at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, multiply, ned_to_enu, quaternion_from_euler
+from rotorid.logs.mavlink_vehicle import ARDUPILOT, Vehicle, unwrapped
+from rotorid.logs.records import columns
+
+_GRAVITY: Final = 9.80665
+_EARTH_RADIUS: Final = 6_378_137.0
+_RPM: Final = 2.0 * np.pi / 60.0
+_BODY_FRAMES: Final = (8, 12)  # MAV_FRAME_BODY_NED, MAV_FRAME_BODY_FRD
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Some samples of one signal.
+
+    signal: a key of `KINDS`. message: the message that it was in. times: s since the vehicle's boot, as they came.
+    values: one row a time, NaN where a sample is not valid. source: in words.
+    """
+
+    signal: str
+    message: str
+    times: Float64[np.ndarray, " n"]
+    values: Float64[np.ndarray, "n k"]
+    source: str
+
+
+def times(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehicle: Vehicle) -> np.ndarray:
+    """Times of messages in s since the vehicle's boot; NaN where neither they nor messages before them tell.
+
+    clock: the latest time that the vehicle told before each (see `mavlink_vehicle.Clock`).
+    """
+    stamps = own_times(name, rows, clock, vehicle)
+    return clock if stamps is None else stamps
+
+
+def own_times(
+    name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehicle: Vehicle
+) -> Float64[np.ndarray, " n"] | None:
+    """Times in the messages themselves, in s since boot; None of messages without a stamp."""
+    names = rows.dtype.names or ()
+    if "time_boot_ms" in names:
+        return rows["time_boot_ms"].astype(np.float64) / 1e3
+    if name == "SERVO_OUTPUT_RAW":
+        return unwrapped(rows["time_usec"], clock)
+    return vehicle.since_boot(rows["time_usec"]) if "time_usec" in names else None
+
+
+def convert(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehicle: Vehicle) -> list[Piece]:
+    """The signals in messages of one name.
+
+    rows: records as `mavlink_frames.decode` or `records` gives them, one or many. clock: the latest time in s that the
+    vehicle told before each. vehicle: what it told of itself; `Vehicle.learn` is called by the caller, before.
+    """
+    pieces = []
+    for conversion in _CONVERSIONS.get(name, ()):
+        found = conversion(rows, times(name, rows, clock, vehicle), vehicle)
+        if found is not None:
+            signal, stamps, values, words = found
+            pieces.append(Piece(signal, name, stamps, values, f"{name}.{words}"))
+    return pieces
+
+
+def choose(counts: Mapping[tuple[str, str], int]) -> dict[str, str]:
+    """Which message gives each signal, of the (signal, message) with so many valid samples: the first of `SOURCES`, or a later
+    one where that is over four times as dense."""
+    chosen = {}
+    for signal, messages in SOURCES.items():
+        there = {m: counts[signal, m] for m in messages if counts.get((signal, m), 0) > 0}
+        if there:
+            chosen[signal] = next(m for m in messages if 4 * there.get(m, 0) >= max(there.values()))
+    return chosen
+
+
+SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
+    "position": ("LOCAL_POSITION_NED", "ODOMETRY", "GLOBAL_POSITION_INT"),
+    "velocity": ("LOCAL_POSITION_NED", "ODOMETRY", "GLOBAL_POSITION_INT"),
+    "attitude": ("ATTITUDE_QUATERNION", "ODOMETRY", "ATTITUDE"),
+    "body_rate": (
+        "HIGHRES_IMU", "ATTITUDE_QUATERNION", "ATTITUDE", "ODOMETRY", "SCALED_IMU", "RAW_IMU", "SCALED_IMU2", "SCALED_IMU3",
+    ),
+    "specific_force": ("HIGHRES_IMU", "SCALED_IMU", "RAW_IMU", "SCALED_IMU2", "SCALED_IMU3"),
+    "collective_command": ("ATTITUDE_TARGET", "VFR_HUD"),
+    "rotor_speed": ("ESC_STATUS", "ESC_TELEMETRY_1_TO_4"),
+    "rotor_command": ("HIL_ACTUATOR_CONTROLS", "ACTUATOR_OUTPUT_STATUS", "SERVO_OUTPUT_RAW"),
+    "battery_voltage": ("BATTERY_STATUS", "SYS_STATUS"),
+    "airborne": ("EXTENDED_SYS_STATE",),
+}  # fmt: skip
+"""Signal -> the messages that have it, the best first."""
+
+_Found = tuple[str, np.ndarray, np.ndarray, str] | None
+_Conversion = Callable[[np.ndarray, np.ndarray, Vehicle], _Found]
+
+
+def _plain(signal: str, values: Callable[[np.ndarray], np.ndarray], words: str) -> _Conversion:
+    return lambda rows, stamps, vehicle: (signal, stamps, values(rows), words)
+
+
+def _world(*names: str) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda rows: ned_to_enu(columns(rows, *names))
+
+
+def _body(*names: str, scale: float = 1.0) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda rows: frd_to_flu(columns(rows, *names) * scale)
+
+
+def _quaternion(rows: np.ndarray) -> np.ndarray:
+    return attitude_to_enu_flu(columns(rows, "q1", "q2", "q3", "q4"))
+
+
+def _euler(rows: np.ndarray) -> np.ndarray:
+    return attitude_to_enu_flu(quaternion_from_euler(columns(rows, "roll", "pitch", "yaw")))
+
+
+def _where(condition: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return np.where(condition[:, None], values, np.nan)
+
+
+def _odometry_position(rows: np.ndarray) -> np.ndarray:
+    return _where(rows["frame_id"] == 1, ned_to_enu(columns(rows, "x", "y", "z")))
+
+
+def _odometry_attitude(rows: np.ndarray) -> np.ndarray:
+    return _where(rows["frame_id"] == 1, attitude_to_enu_flu(rows["q"].astype(np.float64)))
+
+
+def _odometry_velocity(rows: np.ndarray) -> np.ndarray:
+    """In the world, or in the body and turned into the world by the attitude of the same message."""
+    v, q = columns(rows, "vx", "vy", "vz"), rows["q"].astype(np.float64)
+    pure = np.concatenate([np.zeros((len(v), 1)), v], axis=1)
+    turned = multiply(multiply(q, pure), q * np.array([1.0, -1.0, -1.0, -1.0]))[:, 1:]
+    in_body = np.isin(rows["child_frame_id"], _BODY_FRAMES)
+    known = (rows["frame_id"] == 1) & (in_body | (rows["child_frame_id"] == 1))
+    return _where(known, ned_to_enu(np.where(in_body[:, None], turned, v)))
+
+
+def _global_position(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+    place = columns(rows, "lat", "lon") / 1e7
+    fixed = (place != 0.0).any(axis=1)
+    if vehicle.origin is None and not fixed.any():
+        return None
+    origin = vehicle.origin = place[fixed][0] if vehicle.origin is None else vehicle.origin
+    north, east = np.radians(place - origin).T * _EARTH_RADIUS
+    up = rows["relative_alt"] / 1e3
+    values = np.stack([east * np.cos(np.radians(origin[0])), north, up], axis=1)
+    return "position", stamps, _where(fixed, values), "lat/lon/relative_alt, from the first fix"
+
+
+def _global_velocity(rows: np.ndarray) -> np.ndarray:
+    return ned_to_enu(columns(rows, "vx", "vy", "vz") / 100.0)
+
+
+def _highres(signal: str, bits: int, names: tuple[str, ...]) -> _Conversion:
+    """Rows in which these fields were measured anew; a sender that sets no bits at all is believed."""
+
+    def found(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+        updated = rows["fields_updated"]
+        fresh = (updated == 0) | ((updated & bits) == bits)
+        return signal, stamps, _where(fresh, _body(*names)(rows)), "/".join(names) + ", FRD to FLU"
+
+    return found
+
+
+def _raw_force(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+    """The unit of RAW_IMU is the sensor's own; ArduPilot sends milli-g and mrad/s."""
+    if vehicle.autopilot != ARDUPILOT:
+        return None
+    return (
+        "specific_force",
+        stamps,
+        _body("xacc", "yacc", "zacc", scale=_GRAVITY / 1e3)(rows),
+        "acc, mg, FRD to FLU",
+    )
+
+
+def _raw_rate(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+    if vehicle.autopilot != ARDUPILOT:
+        return None
+    return "body_rate", stamps, _body("xgyro", "ygyro", "zgyro", scale=1e-3)(rows), "gyro, mrad/s, FRD to FLU"
+
+
+def _collective(rows: np.ndarray) -> np.ndarray:
+    thrust = columns(rows, "thrust")
+    return np.where((rows["type_mask"] & 64)[:, None] == 0, thrust, np.nan)  # 64: thrust is to be ignored
+
+
+def _hil(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+    motors = vehicle.motors("HIL_ACTUATOR_CONTROLS")
+    if motors is None:
+        return None
+    command = np.clip(rows["controls"].astype(np.float64)[:, motors.columns], 0.0, 1.0)
+    return "rotor_command", stamps, command, f"controls{motors.columns.tolist()}"
+
+
+def _outputs(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+    name, field = "ACTUATOR_OUTPUT_STATUS", "actuator"
+    if field in (rows.dtype.names or ()):
+        pwm = rows["actuator"].astype(np.float64)
+    else:
+        name, field = "SERVO_OUTPUT_RAW", "servo"
+        pwm = np.concatenate([rows["servo1_to_8"], rows["servo9_to_16"]], axis=1).astype(np.float64)
+    motors = vehicle.motors(name)
+    if motors is None:
+        return None
+    if not motors.words:
+        vehicle.note(f"{name}: not read, the outputs are DShot and no PWM; give the vehicle's own log")
+        return None
+    if motors.words.startswith("assumed"):
+        vehicle.note(f"rotor_command: the recording has no PWM range, {motors.words[8:]} is taken")
+    if "port" in (rows.dtype.names or ()):
+        pwm = _where(rows["port"] == motors.port, pwm)
+    used = pwm[:, motors.columns]
+    command = np.clip((used - motors.low) / (motors.high - motors.low), 0.0, 1.0)
+    no_pulse = (used <= 0.0) | (used > 2500.0)
+    command = np.where(no_pulse.any(axis=1, keepdims=True), np.nan, command)
+    numbers = ", ".join(str(c + 1) for c in motors.columns.tolist())
+    return "rotor_command", stamps, command, f"{field} {numbers}, PWM {motors.words}"
+
+
+def _esc_status(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+    """ESCs report four at a time: a sample is complete with the last four, and none of it is older than 50 ms."""
+    count = vehicle.escs or vehicle.rotors
+    if count == 0:
+        return None
+    groups = list(range(0, count, 4))
+    complete: list[int] = []
+    speeds: list[np.ndarray] = []
+    for i, (index, rpm) in enumerate(zip(rows["index"].tolist(), rows["rpm"], strict=True)):
+        vehicle.esc_reports[index] = float(stamps[i]), np.abs(rpm.astype(np.float64)) * _RPM
+        if index == groups[-1] and all(g in vehicle.esc_reports for g in groups):
+            reports = [vehicle.esc_reports[g] for g in groups]
+            if max(abs(t - stamps[i]) for t, _ in reports) < 0.05:
+                complete.append(i)
+                speeds.append(np.concatenate([s for _, s in reports])[:count])
+    if not complete:
+        return None
+    return "rotor_speed", stamps[complete], np.stack(speeds), "rpm, to rad/s"
+
+
+def _esc_telemetry(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+    if not 0 < vehicle.rotors <= 4:
+        return None
+    speeds = rows["rpm"].astype(np.float64)[:, : vehicle.rotors] * _RPM
+    return "rotor_speed", stamps, speeds, "rpm, to rad/s; at the latest time told before"
+
+
+def _battery(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+    """The first battery: the sum of its cells, or one number where the sender knows no more."""
+    cells = np.concatenate(
+        [rows["voltages"], np.where(rows["voltages_ext"] == 0, 65535, rows["voltages_ext"])], axis=1
+    )
+    voltage = np.where(cells == 65535, 0, cells).sum(axis=1) / 1e3
+    valid = (voltage > 0.0) & (rows["id"] == 0)
+    return "battery_voltage", stamps, _where(valid, voltage[:, None]), "voltages of battery 0, mV"
+
+
+def _system_battery(rows: np.ndarray) -> np.ndarray:
+    voltage = columns(rows, "voltage_battery")
+    return np.where((voltage > 0.0) & (voltage < 65535.0), voltage / 1e3, np.nan)
+
+
+def _landed(rows: np.ndarray) -> np.ndarray:
+    state = columns(rows, "landed_state")
+    return np.where(state == 0.0, np.nan, (state >= 2.0).astype(np.float64))
+
+
+_FRD: Final = ", FRD to FLU"
+_RATES: Final = ("rollspeed", "pitchspeed", "yawspeed")
+_GYRO: Final = ("xgyro", "ygyro", "zgyro")
+_ACC: Final = ("xacc", "yacc", "zacc")
+_SCALED: Final = (
+    _plain("body_rate", _body(*_GYRO, scale=1e-3), "gyro, mrad/s" + _FRD),
+    _plain("specific_force", _body(*_ACC, scale=_GRAVITY / 1e3), "acc, mg" + _FRD),
+)
+_CONVERSIONS: Final[Mapping[str, tuple[_Conversion, ...]]] = {
+    "LOCAL_POSITION_NED": (
+        _plain("position", _world("x", "y", "z"), "x/y/z, NED to ENU"),
+        _plain("velocity", _world("vx", "vy", "vz"), "vx/vy/vz, NED to ENU"),
+    ),
+    "ODOMETRY": (
+        _plain("position", _odometry_position, "x/y/z, NED to ENU"),
+        _plain("velocity", _odometry_velocity, "vx/vy/vz, to ENU"),
+        _plain("attitude", _odometry_attitude, "q, FRD to NED made FLU to ENU"),
+        _plain("body_rate", _body(*_RATES), "/".join(_RATES) + _FRD),
+    ),
+    "GLOBAL_POSITION_INT": (
+        _global_position,
+        _plain("velocity", _global_velocity, "vx/vy/vz, cm/s, NED to ENU"),
+    ),
+    "ATTITUDE_QUATERNION": (
+        _plain("attitude", _quaternion, "q1..q4, FRD to NED made FLU to ENU"),
+        _plain("body_rate", _body(*_RATES), "/".join(_RATES) + _FRD),
+    ),
+    "ATTITUDE": (
+        _plain("attitude", _euler, "roll/pitch/yaw, FRD to NED made FLU to ENU"),
+        _plain("body_rate", _body(*_RATES), "/".join(_RATES) + _FRD),
+    ),
+    "HIGHRES_IMU": (
+        _highres("body_rate", 0b111000, _GYRO),
+        _highres("specific_force", 0b111, _ACC),
+    ),
+    "SCALED_IMU": _SCALED,
+    "SCALED_IMU2": _SCALED,
+    "SCALED_IMU3": _SCALED,
+    "RAW_IMU": (_raw_rate, _raw_force),
+    "ATTITUDE_TARGET": (_plain("collective_command", _collective, "thrust"),),
+    "VFR_HUD": (_plain("collective_command", lambda rows: columns(rows, "throttle") / 100.0, "throttle, %"),),
+    "HIL_ACTUATOR_CONTROLS": (_hil,),
+    "ACTUATOR_OUTPUT_STATUS": (_outputs,),
+    "SERVO_OUTPUT_RAW": (_outputs,),
+    "ESC_STATUS": (_esc_status,),
+    "ESC_TELEMETRY_1_TO_4": (_esc_telemetry,),
+    "BATTERY_STATUS": (_battery,),
+    "SYS_STATUS": (_plain("battery_voltage", _system_battery, "voltage_battery, mV"),),
+    "EXTENDED_SYS_STATE": (_plain("airborne", _landed, "landed_state; holds until the next"),),
+}

@@ -1,0 +1,186 @@
+"""What the MAVLink messages of one vehicle told of it so far: kind, parameters, clock, outputs of its rotors."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from rotorid.logs.ardupilot_rotors import motor_outputs, pwm_of_motors
+from rotorid.logs.px4_rotors import FIRST_MOTOR_FUNCTION, ROTORS_OF_MAV_TYPE, pwm_range
+
+ARDUPILOT, PX4, NO_AUTOPILOT = 3, 12, 8  # MAV_AUTOPILOT
+MULTIROTORS: Final = {
+    2: "quadrotor", 3: "coaxial", 13: "hexarotor", 14: "octorotor", 15: "tricopter", 29: "dodecarotor", 35: "decarotor",
+}  # fmt: skip
+"""MAV_TYPE of what is a multirotor."""
+OTHERS: Final = {
+    0: "generic", 1: "fixed wing", 4: "helicopter", 5: "antenna tracker", 6: "ground station", 7: "airship", 8: "balloon",
+    9: "rocket", 10: "rover", 11: "boat", 12: "submarine", 16: "flapping wing", 17: "kite", 18: "companion computer",
+    19: "VTOL", 20: "VTOL", 21: "VTOL", 22: "VTOL", 23: "VTOL", 24: "VTOL", 25: "VTOL", 26: "gimbal", 27: "ADS-B",
+    28: "parafoil", 30: "camera", 31: "charging station",
+}  # fmt: skip
+_AUTOPILOTS: Final = {ARDUPILOT: "ArduPilot", PX4: "PX4"}
+_INTEGERS: Final = {1: "<Bxxx", 2: "<bxxx", 3: "<Hxx", 4: "<hxx", 5: "<I", 6: "<i"}  # MAV_PARAM_TYPE
+_DSHOT: Final = (-5.0, -4.0, -3.0, -2.0)
+_WRAP: Final = 2.0**32 / 1e6
+_REBOOT: Final = 5.0
+
+
+class Clock:
+    """The vehicle's clock, in s since its boot, from the stamps of its messages in the order of their arrival.
+
+    latest: the latest time that the vehicle told; NaN before it told one. boots: how often its clock began anew.
+    """
+
+    def __init__(self) -> None:
+        self.latest = np.nan
+        self.boots = 0
+
+    def hear(self, time: float) -> float:
+        """Take the stamp of a message; the latest time now."""
+        if time < self.latest - _REBOOT:
+            self.boots += 1
+            self.latest = time
+        elif not time <= self.latest:
+            self.latest = time
+        return self.latest
+
+
+class Motors(NamedTuple):
+    """The outputs of an autopilot that drive rotors, in the order of the rotors.
+
+    columns: their numbers, from 0. port: the group of outputs that they are in. low, high: us of PWM at command 0 and 1.
+    words: the range in words, "" where the outputs are no PWM.
+    """
+
+    columns: Int64[np.ndarray, " k"]
+    port: int
+    low: Float64[np.ndarray, " k"]
+    high: Float64[np.ndarray, " k"]
+    words: str
+
+
+class Vehicle:
+    """One vehicle, as far as its messages told.
+
+    autopilot, kind: MAV_AUTOPILOT and MAV_TYPE of its heartbeat, -1 before one came. parameters: as first told.
+    changed: names of parameters told differently later. firmware: version, "" where not told. unix: s from the Unix epoch
+    to the vehicle's boot, NaN where not told. notes: what could not be read, in words.
+    """
+
+    def __init__(self) -> None:
+        self.autopilot = -1
+        self.kind = -1
+        self.firmware = ""
+        self.unix = np.nan
+        self.parameters: dict[str, float] = {}
+        self.changed: set[str] = set()
+        self.notes: list[str] = []
+        self.origin: Float64[np.ndarray, " 2"] | None = (
+            None  # latitude and longitude of the first position, deg
+        )
+        self.escs = 0
+        self.esc_reports: dict[int, tuple[float, np.ndarray]] = {}  # first ESC -> time and rad/s of four
+        self._motors: tuple[tuple, Motors | None] | None = None
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    @property
+    def rotors(self) -> int:
+        """Number of rotors by the type in the heartbeat; 0 where it does not say."""
+        return ROTORS_OF_MAV_TYPE.get(self.kind, 0)
+
+    def words(self) -> str:
+        """Autopilot, version and kind."""
+        kind = MULTIROTORS.get(self.kind, "")
+        return " ".join(w for w in (_AUTOPILOTS.get(self.autopilot, ""), self.firmware, kind) if w)
+
+    def learn(self, name: str, rows: np.ndarray) -> None:
+        """Take what messages of this name tell of the vehicle; most tell nothing."""
+        match name:
+            case "HEARTBEAT":
+                self.autopilot, self.kind = int(rows["autopilot"][-1]), int(rows["type"][-1])
+            case "PARAM_VALUE":
+                for row in rows:
+                    self._parameter(row)
+            case "AUTOPILOT_VERSION":
+                version = int(rows["flight_sw_version"][-1])
+                self.firmware = f"{version >> 24}.{version >> 16 & 255}.{version >> 8 & 255}"
+            case "ESC_INFO":
+                self.escs = int(rows["count"][-1])
+            case "SYSTEM_TIME":
+                known = rows[rows["time_unix_usec"] > 10**14]
+                if len(known):
+                    self.unix = (
+                        float(known["time_unix_usec"][-1]) / 1e6 - float(known["time_boot_ms"][-1]) / 1e3
+                    )
+
+    def _parameter(self, row: np.void) -> None:
+        """PX4 sends the bytes of an integer in place of the float, ArduPilot its value."""
+        name = bytes(row["param_id"]).rstrip(b"\0").decode("ascii", "replace")
+        layout = _INTEGERS.get(int(row["param_type"])) if self.autopilot != ARDUPILOT else None
+        value = float(row["param_value"])
+        if layout is not None:
+            (value,) = struct.unpack(layout, np.float32(row["param_value"]).tobytes())
+        if self.parameters.setdefault(name, float(value)) != value:
+            self.changed.add(name)
+
+    def since_boot(self, stamps_us: np.ndarray) -> Float64[np.ndarray, " n"]:
+        """Times in s since boot of stamps in us, which are since boot or since 1970."""
+        times = stamps_us.astype(np.float64) / 1e6
+        return np.where(times > 1e8, times - self.unix, times)
+
+    def motors(self, source: str) -> Motors | None:
+        """The outputs that drive rotors; None and a note where nothing says which do."""
+        known = (len(self.parameters), self.autopilot, self.kind, source)
+        if self._motors is None or self._motors[0] != known:
+            self._motors = known, self._find_motors(source)
+        return self._motors[1]
+
+    def _find_motors(self, source: str) -> Motors | None:
+        if self.autopilot == ARDUPILOT:
+            if not (outputs := motor_outputs(self.parameters)):
+                self.note(
+                    f"{source}: not read, no SERVOn_FUNCTION parameter in the recording names an output as a motor; "
+                    "have the ground station fetch the parameters"
+                )
+                return None
+            low, high, words = pwm_of_motors(self.parameters)
+            size = len(outputs)
+            return Motors(np.array(outputs) - 1, 0, np.full(size, low), np.full(size, high), words)
+        prefix, outputs = self._px4_outputs()
+        if not outputs and (outputs := list(range(1, self.rotors + 1))):
+            self.note(
+                f"rotor_command: no PWM_MAIN_FUNCn in the recording names an output as a motor, outputs 1 to {self.rotors} "
+                "are taken"
+            )
+        if not outputs:
+            self.note(f"{source}: not read, vehicle type {self.kind} does not say which outputs are rotors")
+            return None
+        low, high, words = pwm_range(self.parameters, max(outputs), prefix)
+        if any(self.parameters.get(f"{prefix}_TIM{i}") in _DSHOT for i in range(8)):
+            words = ""
+        columns = np.array(outputs) - 1
+        return Motors(columns, int(prefix == "PWM_AUX"), low[columns], high[columns], words)
+
+    def _px4_outputs(self) -> tuple[str, list[int]]:
+        """The group of parameters that names motors, and the outputs of them in the order of the rotors."""
+        for prefix in ("PWM_MAIN", "PWM_AUX"):
+            functions = {
+                n: self.parameters.get(f"{prefix}_FUNC{n}", 0.0) - FIRST_MOTOR_FUNCTION for n in range(1, 17)
+            }
+            if motors := {int(f): n for n, f in functions.items() if 0 <= f < 12}:
+                return prefix, [motors[m] for m in sorted(motors)]
+        return "PWM_MAIN", []
+
+
+def unwrapped(stamps_us: np.ndarray, clock: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    """Times in s of 32-bit stamps in us, which begin anew every 71.6 minutes, near the vehicle's clock."""
+    times = stamps_us.astype(np.float64) / 1e6
+    near = np.where(np.isnan(clock), times, clock)
+    return times + _WRAP * np.round((near - times) / _WRAP)
