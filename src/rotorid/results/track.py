@@ -153,7 +153,7 @@ def track(
     estimates = jax.tree.map(np.asarray, run(filter_, samples))
     if "velocity" not in flight:
         estimates = _without_motion(estimates, filter_)
-    common = _common_std(airframe, known_mass)
+    common = common_std(airframe, known_mass)
     return to_track(estimates, np.asarray(samples.t), filter_, estimator, system, flight, common)
 
 
@@ -209,7 +209,8 @@ def _without_motion(estimates: Estimate, filter_: Filter) -> Estimate:
     return dataclasses.replace(estimates, informed=estimates.informed & ~np.array(confounded))
 
 
-def _common_std(airframe: Airframe, known_mass: float | None) -> dict[str, float]:
+def common_std(airframe: Airframe, known_mass: float | None) -> dict[str, float]:
+    """Relative standard deviation, by quantity, of what no flight of this airframe can tell."""
     scale = airframe.get("thrust_scale")
     if scale is None or scale.std is None or known_mass is not None:
         return {}
