@@ -14,11 +14,13 @@ from rotorid.errors import LogError, LogFormatError, RotoridError
 from rotorid.logs import Flight, read, write_table
 
 from .make import ardupilot_hover, crazyflie_hover, px4_hover
+from .make_mavlink import tlog_hover
 
 LOGS: dict[str, Callable[[int], bytes]] = {
     "px4-ulog": px4_hover,
     "ardupilot-bin": ardupilot_hover,
     "crazyflie-usd": crazyflie_hover,
+    "mavlink-tlog": tlog_hover,
 }
 
 
@@ -39,10 +41,11 @@ def test_the_format_is_told_by_content(tmp_path: Path, format: str):
         (b"", "is empty"),
         (b"\x89PNG\r\n\x1a\n" + bytes(100), "is a PNG picture"),
         (b"\x1f\x8b" + bytes(100), "compressed with gzip"),
-        (b"#ROSBAG V2.0\n" + bytes(100), "ROS 1 bag"),
-        (b"\x89MCAP0\r\n" + bytes(100), "MCAP"),
         (b"FMT, 128, 89, FMT, BBnNZ, Type,Length,Name,Format,Columns\n", "ArduPilot log as text"),
-        ((1_700_000_000_000_000).to_bytes(8, "big") + b"\xfd" + bytes(100), ".tlog"),
+        (
+            (1_700_000_000_000_000).to_bytes(8, "big") + b"\xfd" + bytes(100),
+            "(.tlog) without a whole message",
+        ),
         (bytes(range(256)) * 10, "no log that rotorid knows"),
         (b"ULog\x01\x12", "header is cut or damaged"),
         (b"\xa3\x95\x80" + bytes(200), "without a whole message"),
@@ -78,7 +81,7 @@ def test_a_mapping_is_for_tables(tmp_path: Path):
 
 
 def test_text_files_beside_logs_are_refused(flights: Path):
-    others = [p for p in flights.rglob("*") if p.suffix in (".tlog", ".yaml", ".md", ".gz")]
+    others = [p for p in flights.rglob("*") if p.suffix in (".yaml", ".md", ".gz")]
     others += [*flights.rglob("LICENSE"), *flights.rglob("*_truth.csv"), *flights.glob("nanobench/*.csv")]
     assert len(others) > 20
     for path in others:
@@ -87,7 +90,7 @@ def test_text_files_beside_logs_are_refused(flights: Path):
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("format", ["px4-ulog", "ardupilot-bin", "crazyflie-usd"])
+@pytest.mark.parametrize("format", ["px4-ulog", "ardupilot-bin", "crazyflie-usd", "mavlink-tlog"])
 def test_a_cut_log_gives_what_was_whole(tmp_path: Path, format: str):
     whole = LOGS[format](200)
     path = tmp_path / "log"
@@ -105,7 +108,7 @@ def test_a_cut_log_gives_what_was_whole(tmp_path: Path, format: str):
     assert any("cut" in n for n in read(path).notes)
 
 
-@pytest.mark.parametrize("format", ["px4-ulog", "ardupilot-bin"])
+@pytest.mark.parametrize("format", ["px4-ulog", "ardupilot-bin", "mavlink-tlog"])
 @pytest.mark.parametrize("garbage", [b"\xff" * 64, bytes(1000), bytes(range(256)), b"\xa3\x95\x0d" * 9])
 def test_garbage_within_a_log_is_skipped_and_said(tmp_path: Path, format: str, garbage: bytes):
     whole = LOGS[format](200)
@@ -120,7 +123,7 @@ def test_garbage_within_a_log_is_skipped_and_said(tmp_path: Path, format: str, g
 
 
 def test_bytes_lost_from_the_middle_are_said(tmp_path: Path):
-    for format in ("px4-ulog", "ardupilot-bin"):
+    for format in ("px4-ulog", "ardupilot-bin", "mavlink-tlog"):
         whole = LOGS[format](200)
         (tmp_path / "log").write_bytes(whole[: len(whole) // 2] + whole[len(whole) // 2 + 500 :])
         assert any("damaged bytes were skipped" in n for n in read(tmp_path / "log").notes)

@@ -26,14 +26,13 @@ A mapping is a TOML file with a table [time], one table a signal, and optionally
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from rotorid.errors import LogError, LogFormatError, SignalError
+from rotorid.errors import SignalError
 from rotorid.logs.cells import read_cells, read_header
 from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight
@@ -44,6 +43,7 @@ from rotorid.logs.frames import (
     quaternion_from_euler,
     world_ned_to_enu,
 )
+from rotorid.logs.options import load_toml
 from rotorid.logs.table import close_matches
 from rotorid.logs.units import ANGLE, FACTORS, TIME
 
@@ -52,7 +52,7 @@ _KEYS: Final = ("columns", "unit", "scale", "offset", "range", "form", "world", 
 
 def read_mapped(path: Path, buffer: bytes, mapping: Path) -> Flight:
     """The flight in a CSV whose columns `mapping` names."""
-    entries = _load(mapping)
+    entries = load_toml(mapping)
     log = entries.pop("log", {})
     time = entries.pop("time", None)
     if not isinstance(time, dict) or not isinstance(time.get("column"), str):
@@ -78,15 +78,6 @@ def read_mapped(path: Path, buffer: bytes, mapping: Path) -> Flight:
         values = _convert(mapping, name, entry, raw[measured])
         collector.add(name, clock[measured] - first, values, f"{', '.join(columns[name])} by {mapping.name}")
     return collector.flight(vehicle=str(log.get("vehicle", "")))
-
-
-def _load(mapping: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(mapping.read_text("utf-8"))
-    except OSError as error:
-        raise LogError(f"{mapping}: the mapping cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise LogFormatError(f"{mapping}: the mapping is no TOML: {error}") from None
 
 
 def _known(mapping: Path, name: str, entry: Any, keys: tuple[str, ...]) -> None:

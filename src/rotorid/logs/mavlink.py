@@ -216,10 +216,10 @@ def _outputs(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
     if motors is None:
         return None
     if not motors.words:
-        vehicle.note(f"{name}: not read, the outputs are DShot and no PWM; give the vehicle's own log")
+        vehicle.note(name, f"{name}: not read, the outputs are DShot and no PWM; give the vehicle's own log")
         return None
     if motors.words.startswith("assumed"):
-        vehicle.note(f"rotor_command: the recording has no PWM range, {motors.words[8:]} is taken")
+        vehicle.note(name, f"rotor_command: the recording has no PWM range, {motors.words[8:]} is taken")
     if "port" in (rows.dtype.names or ()):
         pwm = _where(rows["port"] == motors.port, pwm)
     used = pwm[:, motors.columns]

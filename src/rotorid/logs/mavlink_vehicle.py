@@ -68,7 +68,7 @@ class Vehicle:
 
     autopilot, kind: MAV_AUTOPILOT and MAV_TYPE of its heartbeat, -1 before one came. parameters: as first told.
     changed: names of parameters told differently later. firmware: version, "" where not told. unix: s from the Unix epoch
-    to the vehicle's boot, NaN where not told. notes: what could not be read, in words.
+    to the vehicle's boot, NaN where not told. notes: name of a message and what the user should know of it.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Vehicle:
         self.unix = np.nan
         self.parameters: dict[str, float] = {}
         self.changed: set[str] = set()
-        self.notes: list[str] = []
+        self.notes: list[tuple[str, str]] = []
         self.origin: Float64[np.ndarray, " 2"] | None = (
             None  # latitude and longitude of the first position, deg
         )
@@ -86,9 +86,10 @@ class Vehicle:
         self.esc_reports: dict[int, tuple[float, np.ndarray]] = {}  # first ESC -> time and rad/s of four
         self._motors: tuple[tuple, Motors | None] | None = None
 
-    def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+    def note(self, message: str, text: str) -> None:
+        """Remember once what the user should know of how the messages of this name were read."""
+        if (message, text) not in self.notes:
+            self.notes.append((message, text))
 
     @property
     def rotors(self) -> int:
@@ -146,8 +147,9 @@ class Vehicle:
         if self.autopilot == ARDUPILOT:
             if not (outputs := motor_outputs(self.parameters)):
                 self.note(
+                    source,
                     f"{source}: not read, no SERVOn_FUNCTION parameter in the recording names an output as a motor; "
-                    "have the ground station fetch the parameters"
+                    "have the ground station fetch the parameters",
                 )
                 return None
             low, high, words = pwm_of_motors(self.parameters)
@@ -156,11 +158,14 @@ class Vehicle:
         prefix, outputs = self._px4_outputs()
         if not outputs and (outputs := list(range(1, self.rotors + 1))):
             self.note(
+                source,
                 f"rotor_command: no PWM_MAIN_FUNCn in the recording names an output as a motor, outputs 1 to {self.rotors} "
-                "are taken"
+                "are taken",
             )
         if not outputs:
-            self.note(f"{source}: not read, vehicle type {self.kind} does not say which outputs are rotors")
+            self.note(
+                source, f"{source}: not read, vehicle type {self.kind} does not say which outputs are rotors"
+            )
             return None
         low, high, words = pwm_range(self.parameters, max(outputs), prefix)
         if any(self.parameters.get(f"{prefix}_TIM{i}") in _DSHOT for i in range(8)):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from rotorid.errors import LogError, LogFormatError
 from rotorid.logs.flight import Flight, split_column
 
+if TYPE_CHECKING:
+    from rotorid.logs.options import Options
+
 _READS: Final = (
-    "rotorid reads PX4 .ulg, ArduPilot .BIN, Crazyflie micro-SD logs, and flight tables (CSV, Parquet)"
+    "rotorid reads PX4 .ulg, ArduPilot .BIN, MAVLink .tlog, ROS bags, Crazyflie micro-SD logs, and flight tables (CSV, "
+    "Parquet, MCAP)"
 )
 _OTHERS: Final = {
     b"\x89PNG": "a PNG picture",
@@ -20,9 +24,6 @@ _OTHERS: Final = {
     b"\x1f\x8b": "compressed with gzip; unpack it and give the log in it",
     b"%PDF": "a PDF document",
     b"\x89HDF": "an HDF5 file; export it as CSV",
-    b"#ROSBAG": "a ROS 1 bag, which is not read yet; export it as CSV",
-    b"\x89MCAP": "an MCAP file, which is not read yet; export it as CSV",
-    b"SQLite format 3": "an SQLite file (a ROS 2 bag?), which is not read yet; export it as CSV",
     b"FMT, 128": "an ArduPilot log as text; give the .BIN that it was made from",
 }
 _TRUTH_COLUMNS: Final = frozenset(("t_log_s", "mass_kg", "mass", "wind_n", "wind_e"))
@@ -41,6 +42,10 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
 
 
 def _read(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
+    if is_tlog(buffer):
+        from rotorid.logs.tlog import read_tlog
+
+        return read_tlog(path, buffer, _options(mapping, "mavlink"))
     if mapping is not None:
         _refuse_unless_table(path, buffer)
         from rotorid.logs.mapped import read_mapped
@@ -97,10 +102,6 @@ def _refuse_unless_table(path: Path, buffer: bytes) -> list[str]:
     for magic, what in _OTHERS.items():
         if buffer.startswith(magic):
             raise LogFormatError(f"{path}: is {what}; {_READS}")
-    if _is_tlog(buffer):
-        raise LogFormatError(
-            f"{path}: a MAVLink recording (.tlog) is not read yet; give the vehicle's own log (.ulg or .BIN)"
-        )
     head = buffer[:65536]
     if b"\x00" in head or _undecodable(head):
         raise LogFormatError(f"{path}: no log that rotorid knows, or damaged at its start; {_READS}")
@@ -115,7 +116,15 @@ def _refuse_unless_table(path: Path, buffer: bytes) -> list[str]:
     return header.names
 
 
-def _is_tlog(buffer: bytes) -> bool:
+def _options(mapping: str | Path | None, *tables: str) -> Options | None:
+    if mapping is None:
+        return None
+    from rotorid.logs.options import read_options
+
+    return read_options(Path(mapping), tables)
+
+
+def is_tlog(buffer: bytes) -> bool:
     """Each MAVLink message of a recording follows 8 bytes of UTC in us, high byte first."""
     stamp = int.from_bytes(buffer[:8], "big")
     return len(buffer) > 8 and buffer[8] in (0xFD, 0xFE) and 10**14 < stamp < 10**16

@@ -1,0 +1,176 @@
+"""MAVLink recordings (.tlog), as ground stations and `rotorid live` write them, to flights.
+
+Before each frame stands its time of arrival, 8 bytes, which only orders them: times are the vehicle's own. A recording may
+hold several vehicles; the multirotor with the most messages is read, or the one that a mapping names:
+
+    [mavlink]
+    system = 2
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int64
+
+from rotorid.errors import LogFormatError, SignalError
+from rotorid.logs.collect import Collector
+from rotorid.logs.flight import Flight
+from rotorid.logs.mavlink import Piece, choose, convert, own_times
+from rotorid.logs.mavlink_frames import Walk, records, walk
+from rotorid.logs.mavlink_messages import BY_NUMBER, MESSAGES
+from rotorid.logs.mavlink_vehicle import MULTIROTORS, NO_AUTOPILOT, OTHERS, Clock, Vehicle
+from rotorid.logs.options import Options
+
+Who = tuple[int, int]
+"""System and component."""
+
+_SYSTEM, _COMPONENT, _SEQUENCE, _MESSAGE, _PAYLOAD, _LENGTH = range(2, 8)  # columns of the frames
+
+
+def read_tlog(path: Path, buffer: bytes, options: Options | None = None) -> Flight:
+    """The flight of one vehicle in a recording, whose bytes are `buffer`."""
+    wanted = options.integer("mavlink", "system") if options is not None else None
+    walked = walk(buffer, stamped=True)
+    frames = np.array(walked.frames, np.int64).reshape(-1, 8)
+    if not np.isin(frames[:, _MESSAGE], list(BY_NUMBER)).any():
+        raise LogFormatError(
+            f"{path}: a MAVLink recording (.tlog) without a whole message that rotorid knows; give the vehicle's own log"
+        )
+    collector = Collector(path, "mavlink-tlog")
+    _note_damage(collector, walked, len(buffer))
+    who = _vehicle(collector, buffer, frames, wanted)
+    own = frames[(frames[:, _SYSTEM] == who[0]) & (frames[:, _COMPONENT] == who[1])]
+    _note_lost(collector, own[:, _SEQUENCE])
+    own = own[np.isin(own[:, _MESSAGE], list(BY_NUMBER))]
+    vehicle = Vehicle()
+    for name in ("HEARTBEAT", "SYSTEM_TIME", "AUTOPILOT_VERSION", "ESC_INFO", "PARAM_VALUE"):
+        rows = own[own[:, _MESSAGE] == MESSAGES[name].number]
+        if len(rows):
+            vehicle.learn(name, records(buffer, MESSAGES[name], rows[:, _PAYLOAD], rows[:, _LENGTH]))
+    own, clock = _longest_boot(collector, buffer, own, vehicle)
+    chosen = _add(collector, _pieces(buffer, own, clock, vehicle))
+    for message, note in vehicle.notes:
+        if message in chosen.values() or "rotor_command" not in chosen:
+            collector.note(note)
+    if vehicle.changed:
+        names = sorted(vehicle.changed)
+        more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+        collector.note(f"parameters changed (first values are kept): {', '.join(names[:12])}{more}")
+    words = f"{vehicle.words()}, system {who[0]}".removeprefix(", ")
+    return collector.flight(vehicle=words, parameters=vehicle.parameters)
+
+
+def _vehicle(
+    collector: Collector, buffer: bytes, frames: Int64[np.ndarray, "n 8"], wanted: int | None
+) -> Who:
+    """The autopilot of a multirotor that sent the most messages; notes name the others."""
+    counts = Counter(map(tuple, frames[:, [_SYSTEM, _COMPONENT]].tolist()))
+    beats = frames[frames[:, _MESSAGE] == MESSAGES["HEARTBEAT"].number]
+    rows = records(buffer, MESSAGES["HEARTBEAT"], beats[:, _PAYLOAD], beats[:, _LENGTH])
+    kinds: dict[Who, int] = {}
+    for who, row in zip(map(tuple, beats[:, [_SYSTEM, _COMPONENT]].tolist()), rows, strict=True):
+        if row["autopilot"] != NO_AUTOPILOT:
+            kinds[who] = int(row["type"])
+    words = {
+        w: f"system {w[0]} ({MULTIROTORS.get(k) or OTHERS.get(k, f'type {k}')})" for w, k in kinds.items()
+    }
+    if wanted is not None:
+        found = [w for w in kinds if w[0] == wanted]
+        if not found:
+            has = ", ".join(words.values()) or "none"
+            raise SignalError(
+                f"{collector.path}: no autopilot of system {wanted} in this recording (it has {has})"
+            )
+        return max(found, key=lambda w: counts[w])
+    multirotors = [w for w, k in kinds.items() if k in MULTIROTORS]
+    if not multirotors and kinds:
+        raise LogFormatError(
+            f"{collector.path}: no multirotor in this recording, only {', '.join(words.values())}; rotorid is for multirotors"
+        )
+    if not multirotors:
+        collector.note(
+            "no heartbeat of an autopilot in the recording, the system with the most messages is read"
+        )
+        return max(counts, key=lambda w: counts[w])
+    chosen = max(multirotors, key=lambda w: counts[w])
+    if others := [words[w] for w in kinds if w != chosen]:
+        choose_words = "; choose with a mapping: [mavlink] system = N" if len(multirotors) > 1 else ""
+        collector.note(f"{words[chosen]} is read, not {', '.join(others)}{choose_words}")
+    return chosen
+
+
+def _longest_boot(
+    collector: Collector, buffer: bytes, frames: Int64[np.ndarray, "n 8"], vehicle: Vehicle
+) -> tuple[np.ndarray, np.ndarray]:
+    """The frames since the boot of the vehicle that has the most of them, and the vehicle's clock before each."""
+    stamps = np.full(len(frames), np.nan)
+    for number in np.unique(frames[:, _MESSAGE]).tolist():
+        message = BY_NUMBER[number]
+        if message.name == "SERVO_OUTPUT_RAW":  # its stamp has 32 bits and does not tell by itself
+            continue
+        at = np.flatnonzero(frames[:, _MESSAGE] == number)
+        rows = records(buffer, message, frames[at, _PAYLOAD], frames[at, _LENGTH])
+        own = own_times(message.name, rows, np.full(len(at), np.nan), vehicle)
+        if own is not None:
+            stamps[at] = own
+    clock, boots = np.empty(len(frames)), np.empty(len(frames), int)
+    heard = Clock()
+    for i, stamp in enumerate(stamps.tolist()):
+        clock[i], boots[i] = heard.latest, heard.boots
+        if stamp == stamp:
+            heard.hear(stamp)
+            if heard.boots != boots[i]:
+                clock[i], boots[i] = np.nan, heard.boots
+    if heard.boots:
+        numbers, sizes = np.unique(boots, return_counts=True)
+        longest = boots == numbers[sizes.argmax()]
+        collector.note(
+            f"the vehicle was started {len(numbers)} times in the recording, the longest part is read"
+        )
+        frames, clock = frames[longest], clock[longest]
+    return frames, clock
+
+
+def _pieces(buffer: bytes, frames: np.ndarray, clock: np.ndarray, vehicle: Vehicle) -> list[Piece]:
+    pieces = []
+    for number in np.unique(frames[:, _MESSAGE]).tolist():
+        at = np.flatnonzero(frames[:, _MESSAGE] == number)
+        message = BY_NUMBER[number]
+        rows = records(buffer, message, frames[at, _PAYLOAD], frames[at, _LENGTH])
+        pieces += convert(message.name, rows, clock[at], vehicle)
+    return pieces
+
+
+def _add(collector: Collector, pieces: list[Piece]) -> dict[str, str]:
+    """Add the best message for each signal; which it was."""
+    useful: dict[tuple[str, str], Piece] = {}
+    for piece in pieces:
+        if piece.signal == "rotor_speed" and not np.nanmax(piece.values, initial=0.0) > 0.0:
+            collector.note(f"{piece.message}: not read, all its speeds are zero (no ESC telemetry)")
+        else:
+            useful[piece.signal, piece.message] = piece
+    chosen = choose({k: int(np.isfinite(p.values).all(axis=1).sum()) for k, p in useful.items()})
+    for signal, message in chosen.items():
+        piece = useful[signal, message]
+        order = np.argsort(piece.times, kind="stable")  # the link may have changed their order
+        collector.add(signal, piece.times[order], piece.values[order], piece.source)
+    return chosen
+
+
+def _note_damage(collector: Collector, walked: Walk, size: int) -> None:
+    if walked.rest < size:
+        collector.note("the file is cut at its end; what was whole is used")
+    if walked.skipped:
+        collector.note(f"{walked.skipped} damaged bytes were skipped")
+
+
+def _note_lost(collector: Collector, sequence: Int64[np.ndarray, " n"]) -> None:
+    """Messages are numbered 0 to 255 again and again; a step back by less than half of that is another order."""
+    steps = np.diff(sequence) % 256
+    lost = int((steps[(steps > 1) & (steps < 128)] - 1).sum())
+    if lost:
+        share = 100.0 * lost / (lost + len(sequence))
+        collector.note(f"{lost} messages of the vehicle ({share:.2g} %) were lost on the way")
