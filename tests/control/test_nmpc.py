@@ -6,7 +6,7 @@ import pytest
 
 from rotorid.control.nmpc import NMPC
 from rotorid.errors import SettingError
-from rotorid.geometry.spaces import Scalar, Space
+from rotorid.geometry.spaces import Scalar, Space, Vector
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.system import Parameter, System
 
@@ -150,6 +150,40 @@ def test_states_stay_within_their_bounds(most):
     np.testing.assert_allclose(x, [np.pi, 0.0], atol=0.02)
     fastest = np.max(seen)
     assert fastest == pytest.approx(3.0, abs=1e-6) if most else fastest > 3.5  # and it starts outside
+
+
+@pytest.mark.parametrize("name", ["push", "wind"])
+def test_a_free_parameter_is_as_one_that_was_built_in(name):
+    """A number and a vector; and without a word, the value that it was built with."""
+    value = {"push": 1.7, "wind": (0.3, -0.2)}[name]
+    rest = {"state_weights": {"place": 3.0, "speed": 0.5}, "input_weights": {"force": 0.1}}
+    rest["input_bounds"] = {"force": (-4.0, 4.0)}
+    built = NMPC(Blown(), horizon=10, parameters={name: value}, **rest)
+    free = NMPC(Blown(), horizon=10, free=("wind", "push"), **rest)
+    x, target, still = np.array([0.5, 0.1, 0.0, 0.0]), np.zeros((11, 4)), np.zeros((10, 2))
+    found = [
+        controller.solve(x, target, still, iterations=3, parameters=given).inputs
+        for controller, given in ((built, None), (free, {name: value}), (free, None))
+    ]
+    np.testing.assert_allclose(found[0], found[1], atol=1e-5)
+    assert np.abs(found[0] - found[2]).max() > 0.05
+    with pytest.raises(SettingError, match="'wind' is not free"):
+        built.solve(x, target, still, parameters={"wind": (0.0, 0.0)})
+    with pytest.raises(SettingError, match="no parameter 'rain'"):
+        NMPC(Blown(), free=("rain",), **rest)
+
+
+class Blown(System):
+    states = Space.of(place=Vector(2, "m"), speed=Vector(2, "m/s"))
+    inputs = Space.of(force=Vector(2, "N"))
+    outputs = Space.of(place=Vector(2, "m"))
+    parameters = (Parameter("push", 1.0), Parameter("wind", (0.1, 0.2)))
+
+    def dynamics(self, x, u, p):
+        return {"place": x["speed"], "speed": p["push"] * u["force"] + p["wind"]}
+
+    def observe(self, x, u, p):
+        return {"place": x["place"]}
 
 
 def test_wrong_settings_are_named():

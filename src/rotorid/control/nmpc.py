@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float64
@@ -56,7 +56,8 @@ class NMPC:
     input_bounds: by input block, lower and upper in its unit. state_bounds: by state block, which is no
     rotation; they are hard, and hold from x_1 on, so that a start a little outside is brought back at once, as
     far as the inputs can do that within one step. terminal: factor on the weights of the last state.
-    parameters: values that differ from the System's priors; the controller knows no others.
+    parameters: values that differ from the System's priors; the controller knows no others. free: names of parameters that
+    each call may give anew, as a vehicle's mass that is identified in flight; nothing is built anew for that.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class NMPC:
         state_bounds: Mapping[str, tuple[float, float]] | None = None,
         terminal: float = 5.0,
         parameters: Mapping[str, float | tuple[float, ...]] | None = None,
+        free: Sequence[str] = (),
     ) -> None:
         if horizon < 2 or dt <= 0:
             raise SettingError(
@@ -85,8 +87,19 @@ class NMPC:
         self.lower, self.upper = bounds.T
         _check_state_bounds(system.states, state_bounds or {})
         self._move_on = shooting.move_on(system.states, system.inputs.size, horizon)
+        known = {p.name: p.value for p in system.parameters} | dict(parameters or {})
+        self._free = {system.parameter(name).name: known[name] for name in free}
         self._iterate = shooting.iteration(
-            system, horizon, dt, W, V, terminal, bounds, dict(parameters or {}), dict(state_bounds or {})
+            system,
+            horizon,
+            dt,
+            W,
+            V,
+            terminal,
+            bounds,
+            dict(parameters or {}),
+            dict(state_bounds or {}),
+            free,
         )
 
     def guess(
@@ -106,9 +119,11 @@ class NMPC:
         *,
         elapsed: float = 0.0,
         iterations: int = 1,
+        parameters: Mapping[str, float | tuple[float, ...]] | None = None,
     ) -> Plan:
         """The plan from state x. Row k of the references is wanted k dt from now.
 
+        parameters: values of free ones from now on; those that are not given are as the controller was built.
         guess: the last plan, solved `elapsed` seconds ago. Without one, start from the reference; then more
         than one iteration is due. A program that cannot be solved gives the guess moved on in time, and
         counts in `failures`.
@@ -117,7 +132,8 @@ class NMPC:
         last = self.guess(reference_states, reference_inputs) if guess is None else guess
         moved = self._move_on(last.states.T, last.inputs.T, min(elapsed / self.dt, 1.0))
         states, inputs = (np.array(value) for value in moved)
-        found = self._refine(x, states, inputs, reference_states.T, reference_inputs.T, iterations)
+        q = self._given(parameters or {})
+        found = self._refine(x, states, inputs, (reference_states.T, reference_inputs.T, *q), iterations)
         states, inputs = found or (states, inputs)
         return Plan(
             states=states.T,
@@ -127,23 +143,33 @@ class NMPC:
             seconds=time.perf_counter() - start,
         )
 
+    def _given(self, parameters: Mapping[str, float | tuple[float, ...]]) -> tuple[np.ndarray, ...]:
+        """The free parameters' numbers, where there are any."""
+        for name in parameters:
+            if name not in self._free:
+                raise SettingError(f"parameters: {name!r} is not free; name it in `free` of the controller")
+        if not self._free:
+            return ()
+        return (
+            np.concatenate([np.ravel(v) for v in (self._free | dict(parameters)).values()]).astype(float),
+        )
+
     def _refine(
         self,
         x: Float64[np.ndarray, " size"],
         states: Float64[np.ndarray, "size knots"],
         inputs: Float64[np.ndarray, "inputs N"],
-        reference_states: Float64[np.ndarray, "size knots"],
-        reference_inputs: Float64[np.ndarray, "inputs N"],
+        given: tuple[np.ndarray, ...],
         iterations: int,
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """States and inputs (as columns) after the iterations; None where one of them cannot be solved."""
-        references = reference_states, reference_inputs
-        if not all(np.isfinite(value).all() for value in (x, *references)):
+        """States and inputs (as columns) after the iterations; None where one of them cannot be solved. given: references of
+        states and inputs (as columns), and the free parameters where there are any."""
+        if not all(np.isfinite(value).all() for value in (x, *given)):
             return None
         states = np.column_stack([x, states[:, 1:]])
         for _ in range(iterations):
             try:
-                states, inputs, *_ = (np.array(value) for value in self._iterate(states, inputs, *references))
+                states, inputs, *_ = (np.array(value) for value in self._iterate(states, inputs, *given))
             except RuntimeError:  # CasADi's, of a program that is not one: numbers overflowed
                 return None
             if not (np.isfinite(states).all() and np.isfinite(inputs).all()):

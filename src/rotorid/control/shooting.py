@@ -8,10 +8,11 @@ by stage.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
+import jax.numpy as jnp
 import numpy as np
 
 from rotorid.export.casadi import to_casadi
@@ -29,7 +30,8 @@ _TINY = 1e-30
 
 @dataclasses.dataclass(frozen=True)
 class _Stage:
-    """One stage, linearised at (x, u, following) with references, as columns of the quadratic program.
+    """One stage, linearised at (x, u, following) with references, as columns of the quadratic program; last of the symbols are
+    the free parameters, where there are any.
 
     columns: of the constraint matrix, [-I 0; A B], where dx_{k+1} = A dx + B du + gap. hessian, gradient: of
     the cost in (dx, du), J^T W J with J the Jacobian of (x [+] dx) [-] xref (Gauss-Newton).
@@ -42,17 +44,27 @@ class _Stage:
     gradient: ca.SX
 
 
-def _stage(system: System, dt: float, W: np.ndarray, V: np.ndarray, parameters: Mapping[str, Any]) -> _Stage:
+def _stage(
+    system: System,
+    dt: float,
+    W: np.ndarray,
+    V: np.ndarray,
+    parameters: Mapping[str, Any],
+    free: Sequence[str],
+) -> _Stage:
     space, inputs = system.states, system.inputs
     n, m = space.dim, inputs.size
+    sizes = [len(system.parameter(name).values) for name in free]
 
-    def step(x, u):
+    def step(x, u, q):
         p = parameter_values(system, **parameters)
+        parts = jnp.split(q, np.cumsum(sizes)[:-1]) if free else []
+        p |= {name: part.reshape(p[name].shape) for name, part in zip(free, parts, strict=True)}
         rate = lambda x: space.pack_tangent(system.dynamics(space.unpack(x), inputs.unpack(u), p))  # noqa: E731
         return integrators.step(space, rate, x, dt)
 
-    def gap_of(x, u, following, dx, du):
-        return space.minus(step(space.plus(x, dx), u + du), following)
+    def gap_of(x, u, following, dx, du, q):
+        return space.minus(step(space.plus(x, dx), u + du, q), following)
 
     def error_of(x, reference, dx):
         return space.minus(space.plus(x, dx), reference)
@@ -60,13 +72,16 @@ def _stage(system: System, dt: float, W: np.ndarray, V: np.ndarray, parameters: 
     point, tangent, control = np.array(space.initial()), np.zeros(n), np.zeros(m)
     x, following, xref = (ca.SX.sym(name, space.size) for name in ("x", "following", "xref"))
     u, uref, du, dx = ca.SX.sym("u", m), ca.SX.sym("uref", m), ca.SX.sym("du", m), ca.SX.sym("dx", n)
-    gap = to_casadi(gap_of, point, control, point, tangent, control)(x, u, following, dx, du)
+    q = ca.SX.sym("q", sum(sizes))
+    gap = to_casadi(gap_of, point, control, point, tangent, control, np.zeros(sum(sizes)))(
+        x, u, following, dx, du, q
+    )
     error = to_casadi(error_of, point, point, tangent)(x, xref, dx)
     expressions = [ca.jacobian(gap, dx), ca.jacobian(gap, du), ca.jacobian(error, dx), gap, error]
     A, B, J, gap, error = ca.substitute(expressions, [dx, du], [ca.SX.zeros(n), ca.SX.zeros(m)])
     A, B, J = (ca.sparsify(matrix) for matrix in (A, B, J))
     return _Stage(
-        symbols=[x, u, following, xref, uref],
+        symbols=[x, u, following, xref, uref, *([q] if free else [])],
         columns=ca.blockcat([[-ca.SX.eye(n), ca.SX(n, m)], [A, B]]),
         gap=gap,
         hessian=ca.diagcat(J.T @ ca.diag(ca.SX(W)) @ J, ca.diag(ca.SX(V))),
@@ -84,8 +99,11 @@ def iteration(
     bounds: np.ndarray,
     parameters: Mapping[str, Any],
     state_bounds: Mapping[str, tuple[float, float]],
+    free: Sequence[str] = (),
 ) -> ca.Function:
     """One iteration: (states, inputs, reference states, reference inputs) -> (states, inputs, multipliers).
+
+    free: names of parameters that are one more argument, a vector of their numbers in that order.
 
     W, V: weights of the states' and inputs' tangent dimensions. terminal: factor on W at the last state.
     bounds: lower and upper of each input. state_bounds: of the vector blocks named, in x_1 to x_N. All stages are
@@ -93,16 +111,18 @@ def iteration(
     in CasADi's order (by columns).
     """
     space, n, m = system.states, system.states.dim, system.inputs.size
-    stage = _stage(system, dt, W, V, parameters)
+    stage = _stage(system, dt, W, V, parameters, free)
     outputs = [_nonzeros(stage.columns), stage.gap, _nonzeros(stage.hessian), stage.gradient]
     evaluate = compiled(ca.Function("stage", stage.symbols, outputs, {"cse": True})).map(N)
     plus = to_casadi(space.plus, np.array(space.initial()), np.zeros(n), name="plus").map(N)
 
     states, inputs = ca.MX.sym("states", space.size, N + 1), ca.MX.sym("inputs", m, N)
     state_reference, input_reference = ca.MX.sym("xref", space.size, N + 1), ca.MX.sym("uref", m, N)
+    given = [ca.MX.sym("q", symbol.numel()) for symbol in stage.symbols[5:]]
     columns, gap, hessian, gradient = evaluate(
-        states[:, :-1], inputs, states[:, 1:], state_reference[:, :-1], input_reference
-    )
+        states[:, :-1], inputs, states[:, 1:], state_reference[:, :-1], input_reference,
+        *(ca.repmat(q, 1, N) for q in given),
+    )  # fmt: skip
     cost = ca.Function(
         "terminal", [stage.symbols[0], stage.symbols[3]], [stage.hessian[:n, :n], stage.gradient[:n]]
     )
@@ -114,8 +134,8 @@ def iteration(
     h = ca.vertcat(ca.vec(hessian)[skip_hessian:], terminal * _nonzeros(last_hessian))
     g = ca.vertcat(ca.vec(gradient)[n:], terminal * last_gradient)
     lower, upper = (ca.vec(limit - inputs) for limit in (ca.DM(bounds[:, 0]), ca.DM(bounds[:, 1])))
-    free = ca.DM.ones(n, N) * FREE
-    lowest, highest = _limits(space, state_bounds, states[:, 1:], -free, free)
+    unbounded = ca.DM.ones(n, N) * FREE
+    lowest, highest = _limits(space, state_bounds, states[:, 1:], -unbounded, unbounded)
     solution = _solver(A, H, N, n, m)(
         h=ca.sparsity_cast(h, H),
         g=g,
@@ -132,7 +152,7 @@ def iteration(
     new_states = ca.horzcat(states[:, 0], plus(states[:, 1:], step[m:, :]))
     return ca.Function(
         "iterate",
-        [states, inputs, state_reference, input_reference],
+        [states, inputs, state_reference, input_reference, *given],
         [
             new_states,
             inputs + step[:m, :],
