@@ -1,0 +1,165 @@
+// Ties the stream to the store, the charts and the words of the page
+
+import { Attitude, angles, towards } from "./attitude.js";
+import { Events, Panels } from "./panels.js";
+import { Store } from "./store.js";
+import { listen } from "./stream.js";
+import { clock, fixed, label, plusMinus, since, unitText } from "./words.js";
+
+const byId = (id) => document.getElementById(id);
+const store = new Store(), panels = new Panels(byId("charts"), store), events = new Events(byId("events"));
+const attitude = new Attitude(byId("attitude"));
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+const HEALTH_COLOURS = {
+  ok: "ok", no_information: "no-information", outlier: "outlier", out_of_range: "out-of-range",
+  inconsistent: "inconsistent", recovering: "recovering", diverged: "diverged",
+};
+const STALE = 2; // s without a moment after which the numbers are shown as old
+
+let meanings = {}, words = [], latest = null, came = 0, connection = "open";
+let dress = null, dirty = true, texts = 0, before = 0, wanted = null;
+
+function readDress() {
+  const style = getComputedStyle(document.documentElement), value = (name) => style.getPropertyValue(`--${name}`).trim();
+  dress = { font: `12px ${getComputedStyle(document.body).fontFamily}` };
+  const names = ["ink", "soft", "grid", "line", "panel", "main", "axis-x", "axis-y", "axis-z", "nose", "front", "back", "shadow", "hull"];
+  for (const name of [...names, ...Object.values(HEALTH_COLOURS)]) dress[name] = value(name);
+  dirty = true;
+}
+
+function told(message) {
+  if (message.meanings) meanings = message.meanings;
+  words = message.words;
+  panels.healthColours = words.map((word) => HEALTH_COLOURS[word] ?? "soft");
+  if (message.reset) {
+    store.clear();
+    panels.clear();
+    events.clear();
+  }
+  if (message.t.length) {
+    latest = message;
+    const fresh = store.append(message);
+    if (fresh) panels.arrange();
+    panels.extend();
+    dirty = true;
+    document.body.classList.remove("waiting");
+  }
+  came = performance.now() - 1000 * message.idle;
+  events.add(message.events);
+  if (message.attitude) {
+    wanted = message.attitude;
+    attitude.shown ??= wanted;
+  }
+}
+
+function state(now) {
+  connection = now;
+  texts = 0;
+}
+
+const idle = () => (performance.now() - came) / 1000;
+
+function tone() {
+  if (connection === "lost") return ["bad", "no contact with rotorid; trying again"];
+  if (connection === "ended") return ["", "the session has ended"];
+  if (!store.size) return ["", "waiting for the first estimate"];
+  if (idle() > STALE) return ["bad", `no estimate for ${since(idle())}`];
+  const word = words[store.worst(1)] ?? "";
+  const kind = { ok: "good", diverged: "bad" }[word] ?? "caution";
+  return [kind, meanings[word] || label(word)];
+}
+
+function say(id, text) {
+  const element = byId(id);
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// The words change a few times a second only, so that they can be read
+function writeTexts() {
+  const [kind, text] = tone();
+  byId("health").className = `tone ${kind}`;
+  say("health", text);
+  document.body.classList.toggle("stale", connection !== "open" || idle() > STALE);
+  panels.write();
+  if (!latest) return;
+  const main = store.latest(panels.main);
+  say("glance", `${label(panels.main)} ${plusMinus(main.value, main.std)} ${unitText(main.unit)}`);
+  document.title = `${label(panels.main)} ${fixed(main.value, 3)} ${unitText(main.unit)} · rotorid live`;
+  say("system", ` · ${latest.system} · ${clock(store.last)}`);
+  writeAttitude();
+  writeLink();
+}
+
+function writeAttitude() {
+  if (wanted) {
+    const { roll, pitch, heading } = angles(wanted);
+    const text = `roll ${fixed(roll, 0)}° · pitch ${fixed(pitch, 0)}° · heading ${fixed(heading, 0)}°`;
+    say("angles", text);
+    byId("attitude").setAttribute("aria-label", `attitude: ${text}`);
+  }
+  const [e, n, u] = latest.position ?? [];
+  say("place", latest.position ? `${fixed(e, 1)} m east · ${fixed(n, 1)} m north · ${fixed(u, 1)} m up` : "");
+}
+
+function writeLink() {
+  const [received, lost, rate, latency] = latest.link;
+  const share = received + lost > 0 ? (100 * lost) / (received + lost) : 0;
+  say("link-received", received.toLocaleString("en"));
+  say("link-lost", `${lost.toLocaleString("en")} (${fixed(share, 1)} %)`);
+  say("link-rate", rate === null ? "–" : `${fixed(rate, 0)} messages/s`);
+  say("link-latency", latency === null ? "–" : `${fixed(1000 * latency, 1)} ms`);
+  say("brief", ` · ${fixed(share, 1)} % lost`);
+  say("link-age", idle() > STALE ? `silent for ${since(idle())}` : "");
+}
+
+function frame(now) {
+  requestAnimationFrame(frame);
+  if (now - texts > 200) {
+    texts = now;
+    writeTexts();
+  }
+  if (panels.resize()) dirty = true;
+  if (dirty) {
+    dirty = false;
+    panels.draw(dress);
+  }
+  turn(now);
+}
+
+// Between two messages the vehicle turns on
+function turn(now) {
+  const passed = Math.min(100, now - before);
+  before = now;
+  if (!wanted || panels.held) return;
+  const far = Math.max(...wanted.map((v, k) => Math.abs(v - attitude.shown[k])));
+  if (far < 1e-4 && attitude.drawn === dress) return;
+  attitude.shown = still.matches ? wanted : towards(attitude.shown, wanted, 1 - Math.exp(-passed / 60));
+  attitude.drawn = dress;
+  attitude.draw(attitude.shown, dress);
+}
+
+byId("spans").addEventListener("change", (event) => {
+  panels.span = Number(event.target.value);
+  panels.rebuild();
+  dirty = true;
+});
+byId("hold").addEventListener("click", (event) => {
+  panels.hold(!panels.held);
+  event.currentTarget.setAttribute("aria-pressed", String(panels.held));
+  event.currentTarget.textContent = panels.held ? "Go on" : "Hold";
+  dirty = true;
+});
+panels.pointed = () => {
+  dirty = true;
+  texts = 0;
+};
+new ResizeObserver(() => {
+  attitude.resize();
+  attitude.drawn = null;
+}).observe(byId("attitude"));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readDress);
+
+readDress();
+listen(told, state);
+requestAnimationFrame(frame);
