@@ -64,12 +64,16 @@ def scalar_operations(traced: Any) -> int:
 
 def inner_jaxprs(equation: Any, *, closed: bool = False) -> list[Any]:
     """The jaxprs among an equation's parameters, or those of them that come with their constants."""
-    found = jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr)
-    return [j if closed else getattr(j, "jaxpr", j) for j in found if _is_jaxpr(j)]
+    found = [
+        item
+        for value in equation.params.values()
+        for item in (value if isinstance(value, tuple | list) else (value,))
+        if isinstance(item, _JAXPRS)
+    ]
+    return [j if closed else getattr(j, "jaxpr", j) for j in found]
 
 
-def _is_jaxpr(value: Any) -> bool:
-    return isinstance(value, jax.extend.core.Jaxpr | jax.extend.core.ClosedJaxpr)
+_JAXPRS = (jax.extend.core.Jaxpr, jax.extend.core.ClosedJaxpr)
 
 
 def _run(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
