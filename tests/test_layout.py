@@ -47,7 +47,7 @@ PUBLIC = [
     "Announced", "AuxiliaryFilter", "BareMultirotor", "BootstrapFilter", "Changes", "Contact", "Dataset", "Dlm",
     "DlmFit", "EKF", "ELMRegressor", "Estimate", "ExcitationError", "Experiment", "Fit", "Flight", "FreeFlight",
     "GainSchedule", "GuidedEstimate", "Head", "HeadingController", "Health", "Inspection", "Joint", "Jump",
-    "LearnSettings", "LearnedModel", "LinearFit", "LinearModel", "LiuWest", "LogError", "LogFormatError",
+    "LearnSettings", "LearnedModel", "LinearFit", "LinearModel", "LinkError", "LiuWest", "LogError", "LogFormatError",
     "LogNoise", "Lpv", "MSCKF", "MassRegressor", "Matrices", "ModelFound", "MomentumObserver", "Multirotor",
     "OSELMRegressor", "OutputError", "Parameter", "ParticleEstimate", "Plant", "Quadrotor", "Residual",
     "RigidMultirotor", "Rotation", "RotoridError", "SWLS", "Samples", "Scalar", "Sensors", "SettingError",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rotorid.control.lpv import gain_schedule as gain_schedule
     from rotorid.errors import AirframeError as AirframeError
     from rotorid.errors import ExcitationError as ExcitationError
+    from rotorid.errors import LinkError as LinkError
     from rotorid.errors import LogError as LogError
     from rotorid.errors import LogFormatError as LogFormatError
     from rotorid.errors import OutputError as OutputError
@@ -191,6 +192,7 @@ _HOMES: Final = {
     "rotorid.errors": (
         "AirframeError",
         "ExcitationError",
+        "LinkError",
         "LogError",
         "LogFormatError",
         "OutputError",

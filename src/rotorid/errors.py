@@ -6,6 +6,7 @@
     │   └── SignalError         a signal is missing, has a wrong unit, shape or frame
     ├── AirframeError       an airframe file that is wrong
     ├── ExcitationError     the data cannot answer the question
+    ├── LinkError           a link to a vehicle that cannot be opened, or does not carry what is needed
     ├── SettingError        an option or argument that cannot be
     └── OutputError         a result that could not be written
 
@@ -36,6 +37,10 @@ class AirframeError(RotoridError):
 
 class ExcitationError(RotoridError):
     """Data that cannot answer the question asked of it."""
+
+
+class LinkError(RotoridError):
+    """A link to a vehicle that cannot be opened, or does not carry what is needed."""
 
 
 class SettingError(RotoridError):

@@ -1,0 +1,83 @@
+"""MAVLink frames, version 2, of the few messages that are sent: layouts as on the wire, largest fields first.
+
+FD, length, two bytes of flags, sequence, system, component, message (3 bytes), payload without zeros at its end, checksum
+(CRC-16/MCRF4XX over all after the first byte, and a byte that depends on the message).
+https://mavlink.io/en/guide/serialization.html
+"""
+
+from __future__ import annotations
+
+import binascii
+import struct
+import threading
+from typing import Final
+
+from rotorid.live.link import Link
+
+SYSTEM, COMPONENT = 250, 191
+"""Of what is sent: an onboard computer's."""
+
+PARAMETER_REAL: Final = 9
+"""MAV_PARAM_TYPE of a float."""
+
+_ONBOARD, _NO_AUTOPILOT, _ACTIVE, _VERSION = 18, 8, 4, 3
+_LAYOUTS: Final = {
+    "HEARTBEAT": (0, 50, "<IBBBBB"),
+    "PARAM_REQUEST_READ": (20, 214, "<hBB16s"),
+    "PARAM_SET": (23, 168, "<fBB16sB"),
+    "COMMAND_LONG": (76, 152, "<fffffffHBBB"),
+    "DEBUG_VECT": (250, 49, "<Qfff10s"),
+    "NAMED_VALUE_FLOAT": (251, 170, "<If10s"),
+}
+_REVERSED: Final = bytes(int(f"{i:08b}"[::-1], 2) for i in range(256))
+
+
+class Sender:
+    """Sends messages on a link; threads may share it."""
+
+    def __init__(self, link: Link) -> None:
+        self._link, self._sequence, self._lock = link, 0, threading.Lock()
+
+    def heartbeat(self) -> None:
+        """That somebody listens here."""
+        self._send("HEARTBEAT", 0, _ONBOARD, _NO_AUTOPILOT, 0, _ACTIVE, _VERSION)
+
+    def command(self, system: int, component: int, command: int, *parameters: float) -> None:
+        """COMMAND_LONG with up to seven parameters."""
+        self._send(
+            "COMMAND_LONG", *parameters, *(0.0,) * (7 - len(parameters)), command, system, component, 0
+        )
+
+    def ask_parameter(self, system: int, component: int, name: str) -> None:
+        """PARAM_REQUEST_READ by name."""
+        self._send("PARAM_REQUEST_READ", -1, system, component, name.encode())
+
+    def set_parameter(self, system: int, component: int, name: str, value: float) -> None:
+        """PARAM_SET of a float."""
+        self._send("PARAM_SET", value, system, component, name.encode(), PARAMETER_REAL)
+
+    def named_value(self, t: float, name: str, value: float) -> None:
+        """NAMED_VALUE_FLOAT. t: s since the vehicle's boot. name: of up to ten letters."""
+        self._send("NAMED_VALUE_FLOAT", round(t * 1e3) & 0xFFFFFFFF, value, name.encode())
+
+    def vector(self, t: float, name: str, x: float, y: float, z: float) -> None:
+        """DEBUG_VECT. t: s since the vehicle's boot. name: of up to ten letters."""
+        self._send("DEBUG_VECT", max(round(t * 1e6), 0), x, y, z, name.encode())
+
+    def _send(self, name: str, *fields: float | bytes) -> None:
+        with self._lock:
+            self._sequence = (self._sequence + 1) % 256
+            self._link.send(frame(name, self._sequence, *fields))
+
+
+def frame(
+    name: str, sequence: int, *fields: float | bytes, system: int = SYSTEM, component: int = COMPONENT
+) -> bytes:
+    """The frame of one message. fields: in the order of the wire."""
+    number, extra, layout = _LAYOUTS[name]
+    payload = struct.pack(layout, *fields).rstrip(b"\0") or b"\0"
+    head = struct.pack("<BBBBBB", len(payload), 0, 0, sequence, system, component) + number.to_bytes(
+        3, "little"
+    )
+    crc = binascii.crc_hqx((head + payload + bytes([extra])).translate(_REVERSED), 0xFFFF)
+    return b"\xfd" + head + payload + bytes((_REVERSED[crc >> 8], _REVERSED[crc & 0xFF]))

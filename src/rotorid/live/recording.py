@@ -1,0 +1,320 @@
+"""The recording of a session: an MCAP file that only grows, and is readable up to its last chunk wherever it is cut.
+
+Channels: `mavlink`, the bytes as they came, one message a datagram or read, stamped with their arrival; `estimates`
+and `events` as JSON. An attachment holds the airframe, and metadata the settings, so that a replay needs nothing
+else. Chunks hold `CHUNK` s each and go to the operating system whole, so that a process that is killed loses no more
+than that; after a loss of power it is what the file system had not written yet. https://mcap.dev/spec"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Final
+
+from mcap.data_stream import RecordBuilder
+from mcap.exceptions import McapError
+from mcap.opcode import Opcode
+from mcap.records import (
+    Attachment,
+    AttachmentIndex,
+    Channel,
+    ChunkIndex,
+    DataEnd,
+    Footer,
+    Header,
+    McapRecord,
+    Message,
+    Metadata,
+    MetadataIndex,
+    Schema,
+    Statistics,
+)
+from mcap.stream_reader import StreamReader
+
+from rotorid.errors import LogFormatError, OutputError
+from rotorid.live.moment import Event, Moment
+
+CHUNK: Final = 0.04
+"""s: a chunk is written when its first message is this old."""
+
+TOPIC: Final = "mavlink"
+"""Of the channel that holds the bytes of the link."""
+
+AIRFRAME: Final = "airframe.toml"
+SETTINGS: Final = "rotorid live"
+_MAGIC: Final = bytes((137, 77, 67, 65, 80, 48, 13, 10))
+_LARGEST: Final = 1 << 18  # bytes of a chunk
+_MAVLINK, _ESTIMATES, _EVENTS = 1, 2, 3
+_HEAD: Final = struct.Struct("<BQHIQQ")  # of a Message record
+_ESTIMATE: Final = {
+    "type": "object",
+    "properties": {
+        "t": {"type": "number"},
+        "health": {"type": "string"},
+        "readings": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "properties": {
+                    "value": {"type": "number"},
+                    "std": {"type": "number"},
+                    "unit": {"type": "string"},
+                },
+            },
+        },
+        "attitude": {"type": "array", "items": {"type": "number"}},
+        "position": {"type": "array", "items": {"type": "number"}},
+    },
+}
+_EVENT: Final = {
+    "type": "object",
+    "properties": {k: {"type": "string"} for k in ("kind", "text")} | {"t": {"type": "number"}},
+}
+
+
+class Recorder:
+    """Writes a recording; threads may share it.
+
+    airframe: the text of its TOML. settings: what a replay needs beside it. Raises OutputError where the file exists,
+    or cannot be written."""
+
+    def __init__(self, path: Path, airframe: str, settings: Mapping[str, str]) -> None:
+        self.path = path
+        self.error: OutputError | None = None
+        self._lock = threading.Lock()
+        self._body = bytearray()
+        self._index: dict[int, list[tuple[int, int]]] = {}
+        self._first: float | None = None
+        self._span = [0, 0]
+        self._chunks: list[ChunkIndex] = []
+        self._counts = {_MAVLINK: 0, _ESTIMATES: 0, _EVENTS: 0}
+        self._schemas = [
+            Schema(
+                id=1, name="rotorid.Estimates", encoding="jsonschema", data=json.dumps(_ESTIMATE).encode()
+            ),
+            Schema(id=2, name="rotorid.Event", encoding="jsonschema", data=json.dumps(_EVENT).encode()),
+        ]
+        self._channels = [
+            Channel(id=_MAVLINK, topic=TOPIC, message_encoding="mavlink", schema_id=0, metadata={}),
+            Channel(id=_ESTIMATES, topic="estimates", message_encoding="json", schema_id=1, metadata={}),
+            Channel(id=_EVENTS, topic="events", message_encoding="json", schema_id=2, metadata={}),
+        ]
+        try:
+            self._file: IO[bytes] = open(path, "xb", buffering=0)  # noqa: SIM115
+        except FileExistsError:
+            raise OutputError(
+                f"{path}: exists already; a recording is never written over, give another name with --record"
+            ) from None
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+        self._size = 0
+        try:
+            self._begin(airframe, settings)
+        except OutputError:
+            self._file.close()
+            raise
+
+    def _begin(self, airframe: str, settings: Mapping[str, str]) -> None:
+        self._append(_MAGIC + _bytes(Header(profile="", library="rotorid"), *self._schemas, *self._channels))
+        now, at = time.time_ns(), self._size
+        text = airframe.encode()
+        self._append(
+            _bytes(
+                Attachment(
+                    create_time=0, log_time=now, name=AIRFRAME, media_type="application/toml", data=text
+                )
+            )
+        )
+        self._attachment = AttachmentIndex(
+            offset=at, length=self._size - at, log_time=now, create_time=0, data_size=len(text), name=AIRFRAME,
+            media_type="application/toml",
+        )  # fmt: skip
+        at = self._size
+        self._append(_bytes(Metadata(name=SETTINGS, metadata=dict(settings))))
+        self._metadata = MetadataIndex(offset=at, length=self._size - at, name=SETTINGS)
+
+    def received(self, arrival: int, data: bytes) -> None:
+        """Bytes of the link. arrival: ns since 1970."""
+        self._add(_MAVLINK, arrival, data)
+
+    def moment(self, arrival: int, moment: Moment) -> None:
+        """An estimate, and the events that came with it. arrival: of the bytes that it followed from, ns since 1970."""
+        for event in moment.events:
+            self.event(arrival, event)
+        if moment.readings:
+            said = {
+                "t": moment.t,
+                "health": moment.health,
+                "readings": {
+                    name: {"value": _number(r.value), "std": _number(r.std), "unit": r.unit}
+                    for name, r in moment.readings.items()
+                },
+                "attitude": moment.attitude,
+                "position": moment.position,
+            }
+            self._add(_ESTIMATES, arrival, json.dumps(said).encode())
+
+    def event(self, arrival: int, event: Event) -> None:
+        """Something that happened. arrival: when, ns since 1970."""
+        said = {"t": event.t, "kind": event.kind, "text": event.text}
+        self._add(_EVENTS, arrival, json.dumps(said).encode())
+
+    def _add(self, channel: int, stamp: int, data: bytes) -> None:
+        with self._lock:
+            if not self._body:
+                self._first, self._span = time.monotonic(), [stamp, stamp]
+            self._index.setdefault(channel, []).append((stamp, len(self._body)))
+            self._body += _HEAD.pack(
+                Opcode.MESSAGE, _HEAD.size - 9 + len(data), channel, self._counts[channel], stamp, stamp
+            )
+            self._body += data
+            self._counts[channel] += 1
+            self._span = [min(self._span[0], stamp), max(self._span[1], stamp)]
+            if len(self._body) > _LARGEST:
+                self._flush()
+
+    def flush(self, *, now: bool = False) -> None:
+        """Write what is older than `CHUNK`, or all of it. What fails is kept in `error`, and ends the recording."""
+        with self._lock:
+            if self._first is not None and (now or time.monotonic() - self._first >= CHUNK):
+                self._flush()
+
+    def _flush(self) -> None:
+        body, index, (start, end) = bytes(self._body), self._index, self._span
+        self._body, self._index, self._first = bytearray(), {}, None
+        if self.error is not None or not body:
+            return
+        at = self._size
+        head = struct.pack("<QQQII", start, end, len(body), zlib.crc32(body), 0) + struct.pack(
+            "<Q", len(body)
+        )
+        chunk = struct.pack("<BQ", Opcode.CHUNK, len(head) + len(body)) + head + body
+        offsets, tail = {}, b""
+        for channel, entries in index.items():
+            offsets[channel] = at + len(chunk) + len(tail)
+            packed = b"".join(struct.pack("<QQ", *entry) for entry in entries)
+            tail += struct.pack("<BQHI", Opcode.MESSAGE_INDEX, 6 + len(packed), channel, len(packed)) + packed
+        try:
+            self._append(chunk + tail)
+        except OutputError as error:
+            self.error = error
+            return
+        self._chunks.append(
+            ChunkIndex(
+                chunk_start_offset=at, chunk_length=len(chunk), message_start_time=start, message_end_time=end,
+                message_index_offsets=offsets, message_index_length=len(tail), compression="",
+                compressed_size=len(body), uncompressed_size=len(body),
+            )
+        )  # fmt: skip
+
+    def _append(self, data: bytes) -> None:
+        """All of it or none of it."""
+        done = 0
+        try:
+            while done < len(data):
+                done += self._file.write(data[done:]) or 0
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size)
+            raise OutputError(f"{self.path}: the recording ends here: {error.strerror}") from None
+        self._size += len(data)
+
+    def close(self) -> None:
+        """Write what is left, and the index that viewers look for. Raises OutputError where that fails, or writing
+        has failed."""
+        with self._lock:
+            self._flush()
+            try:
+                if self.error is None:
+                    self._end()
+            except OutputError as error:
+                self.error = error
+            finally:
+                self._file.close()
+        if self.error is not None:
+            raise self.error
+
+    def _end(self) -> None:
+        end = _bytes(DataEnd(data_section_crc=0))
+        start = self._size + len(end)
+        messages = sum(self._counts.values())
+        statistics = Statistics(
+            attachment_count=1, channel_count=len(self._channels), channel_message_counts=self._counts,
+            chunk_count=len(self._chunks), message_count=messages, metadata_count=1,
+            message_start_time=min((c.message_start_time for c in self._chunks), default=0),
+            message_end_time=max((c.message_end_time for c in self._chunks), default=0), schema_count=len(self._schemas),
+        )  # fmt: skip
+        summary = _bytes(
+            *self._schemas, *self._channels, statistics, *self._chunks, self._attachment, self._metadata
+        )
+        footer = struct.pack("<BQQQ", Opcode.FOOTER, 20, start, 0)
+        crc = zlib.crc32(footer, zlib.crc32(summary))
+        last = _bytes(Footer(summary_start=start, summary_offset_start=0, summary_crc=crc))
+        self._append(end + summary + last + _MAGIC)
+
+
+def _number(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def _bytes(*records: McapRecord) -> bytes:
+    builder = RecordBuilder()
+    for record in records:
+        record.write(builder)
+    return bytes(builder.end())
+
+
+class Recorded:
+    """A recording to replay. airframe: the text of its TOML. settings: of the session. cut: whether its end is
+    missing, known once all was read. Raises LogFormatError for an MCAP file that is no recording of a session."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.cut = path, False
+        self.airframe = ""
+        self.settings: dict[str, str] = {}
+        for record in self._records():
+            if isinstance(record, Attachment) and record.name == AIRFRAME:
+                self.airframe = record.data.decode()
+            elif isinstance(record, Metadata) and record.name == SETTINGS:
+                self.settings = record.metadata
+            elif isinstance(record, Message):
+                break
+        if not self.settings or not self.airframe:
+            raise LogFormatError(
+                f"{path}: an MCAP file, but no recording of `rotorid live`; `rotorid track` may be able to read it"
+            )
+
+    def received(self) -> Iterator[tuple[int, bytes]]:
+        """The bytes of the link in the order of their arrival, and when that was, ns since 1970."""
+        return ((m.log_time, m.data) for m in self._messages(TOPIC))
+
+    def estimates(self) -> Iterator[dict]:
+        """The estimates that were made when it was recorded."""
+        return (json.loads(m.data) for m in self._messages("estimates"))
+
+    def events(self) -> Iterator[dict]:
+        """What happened when it was recorded."""
+        return (json.loads(m.data) for m in self._messages("events"))
+
+    def _messages(self, topic: str) -> Iterator[Message]:
+        wanted = set()
+        for record in self._records():
+            if isinstance(record, Channel) and record.topic == topic:
+                wanted.add(record.id)
+            elif isinstance(record, Message) and record.channel_id in wanted:
+                yield record
+
+    def _records(self) -> Iterator[McapRecord]:
+        with open(self.path, "rb") as file:
+            try:
+                yield from StreamReader(file, validate_crcs=True).records
+            except (McapError, EOFError, struct.error, ValueError):
+                self.cut = True

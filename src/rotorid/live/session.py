@@ -1,0 +1,382 @@
+"""A session: bytes of a link and when they came, in; moments, out.
+
+What is said depends on the bytes and their times of arrival alone, in their order: a recording that is replayed gives
+the same estimates to the last bit. Nothing here waits, asks the time or writes; `runner` does."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from rotorid.errors import AirframeError, SettingError
+from rotorid.estimators.base import Estimate, Health
+from rotorid.estimators.wrench import momentum_observer
+from rotorid.live.flying import Flying
+from rotorid.live.moment import Event, LinkState, Moment, Reading
+from rotorid.live.sampler import Row, Sampler
+from rotorid.live.sources import Sources, rate_of
+from rotorid.live.timeline import Timeline
+from rotorid.live.tracker import Found, Tracker
+from rotorid.live.vehicle import Vehicle
+from rotorid.live.wrench_band import WrenchBand
+from rotorid.logs.mavlink import convert
+from rotorid.logs.mavlink_frames import Frame, Link, decode, walk
+from rotorid.models.airframe import Airframe
+from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor_drag import bare_multirotor, multirotor
+from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.models.system import GRAVITY, System
+from rotorid.models.thrust import ThrustCurve
+from rotorid.results.track import ESTIMATORS, SYSTEMS, EstimatorName, SystemName, common_std
+from rotorid.signals.sampling import MAX_RATE
+
+WAITING, GROUNDED, LISTENING = "waiting", "on_ground", "listening"
+"""Health of a moment before there is an estimate: messages are awaited, the vehicle stands, the first seconds in the
+air."""
+
+_SAID_EVERY: Final = 0.25  # s between moments without an estimate
+_RATE_OVER: Final = 3.0  # s
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a session does. estimator, system: names as in `rotorid track`. known_mass: kg; tracks the thrust scale
+    instead. system_id: of the vehicle, None for the first multirotor. wrench: whether the external wrench is
+    observed, None: where the airframe has what it takes."""
+
+    estimator: EstimatorName = "ekf"
+    system: SystemName = "multirotor"
+    known_mass: float | None = None
+    system_id: int | None = None
+    wrench: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.estimator not in ESTIMATORS:
+            raise SettingError(f"no estimator {self.estimator!r}; there are {', '.join(ESTIMATORS)}")
+        if self.system not in SYSTEMS:
+            raise SettingError(f"no system {self.system!r}; there are {', '.join(SYSTEMS)}")
+        if self.system_id is not None and not 0 < self.system_id < 256:
+            raise SettingError(f"the system id {self.system_id} must be from 1 to 255")
+
+
+class _Channel:
+    """An estimator with the grid that it is fed by."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+        self.sampler: Sampler | None = None
+        self.inputs = tracker.system.inputs.stored
+        self.attitude = tracker.system.states.stored.get("attitude")
+        self.flying = Flying()
+        self.latest: Found | None = None
+
+
+class Session:
+    """One vehicle, from the first byte on. datagrams: whether messages are whole in each piece of bytes.
+
+    Raises AirframeError where the airframe lacks what the estimators need.
+    """
+
+    def __init__(self, airframe: Airframe, settings: Settings, *, datagrams: bool = True) -> None:
+        self.airframe, self.settings = airframe, settings
+        self.vehicle = Vehicle(settings.system_id)
+        self.timeline = Timeline()
+        self.sources = Sources()
+        self.garbage = 0
+        self.events: list[Event] = []
+        self._link = None if datagrams else Link()
+        if airframe.thrust_curve is None:
+            raise AirframeError(
+                f"{airframe.source}: no [thrust_curve], and a vehicle sends rotor commands; add one, in N over the command"
+            )
+        self._system = _system(airframe, settings)
+        self._bare = isinstance(self._system, BareMultirotor)
+        make = ESTIMATORS[settings.estimator]
+        self._mass = _Channel(
+            Tracker(
+                self._system,
+                lambda noise: make(self._system, measurement_noise=noise),
+                common_std(airframe, settings.known_mass),
+            )
+        )
+        self._band: WrenchBand | None = None
+        self._wrench = self._observer()
+        self.system = f"{settings.system} by {settings.estimator}" + (
+            "" if self._wrench is None else ", wrench by mo"
+        )
+        self._first: int | None = None
+        self._arrival = 0.0
+        self._rates: deque[tuple[float, int]] = deque()
+        self._readings: dict[str, Reading] = {}
+        self._health = WAITING
+        self._height: float | None = None
+        self._position: tuple[float, float, float] | None = None
+        self._aloft: bool | None = None
+        self._voltage = math.nan
+        self._boots = self._gaps = 0
+        self._said = -math.inf
+        self._latency = 0.0
+
+    def _observer(self) -> _Channel | None:
+        if self.settings.wrench is False or self._bare:
+            return None
+        try:
+            system = rigid_multirotor(self.airframe, "rotor_command")
+        except AirframeError as error:
+            if self.settings.wrench:
+                raise
+            self.events.append(Event(0.0, "session", f"the wrench is not observed: {error}"))
+            return None
+        self._band = WrenchBand(self.airframe, system)
+        return _Channel(Tracker(system, lambda noise: momentum_observer(system, measurement_noise=noise)))
+
+    @property
+    def channels(self) -> list[_Channel]:
+        return [c for c in (self._mass, self._wrench) if c is not None]
+
+    def prepare(self) -> str:
+        """Compile what will be needed, and say what computes: "c" or "jax"."""
+        engines = [channel.tracker.prepare() for channel in self.channels]
+        if self._band is not None:
+            self._band.prepare()
+        return engines[0]
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Signals without which nothing can be estimated."""
+        return tuple(dict.fromkeys("rotor_command" if n == "thrust" else n for n in self._system.inputs))
+
+    def missing(self) -> list[str]:
+        """What the vehicle does not send, in words: first what is needed, then what would help."""
+        return self.sources.missing(dict.fromkeys((*self.needed, *self._system.outputs)))
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that is needed comes."""
+        return bool(self.sources.chosen)
+
+    def feed(self, arrival: int, data: bytes, received: float | None = None) -> list[Moment]:
+        """Take the next bytes of the link. arrival: ns since 1970. received: `time.perf_counter()` at their arrival,
+        by which the latency is told; None where nobody waits for it."""
+        if self._first is None:
+            self._first = arrival
+        self._arrival = (arrival - self._first) * 1e-9
+        if self._link is None:
+            found = walk(data, complete=True)
+            buffer, frames, skipped = data, found.frames, self.garbage + found.skipped
+        else:
+            buffer, frames = self._link.push(data)
+            skipped = self._link.skipped
+        if skipped and not self.garbage:
+            self._say("link", "bytes that are no MAVLink came; they are left out")
+        self.garbage = skipped
+        before = self.vehicle.system
+        for frame in frames:
+            if self.vehicle.takes(buffer, frame):
+                self._message(buffer, frame)
+        if self.vehicle.system and not before:
+            self._say("vehicle", f"found {self.vehicle.words}")
+        return self._close_rows(received) if frames else []
+
+    def _message(self, buffer: bytes, frame: Frame) -> None:
+        decoded = decode(buffer, frame)
+        if decoded is None:
+            return
+        name, rows = decoded
+        about = self.vehicle.about
+        about.learn(name, rows)
+        if not self.sources.wants(name):
+            return
+        pieces = convert(name, rows, np.array([self.timeline.stamp]), about)
+        pieces = [
+            p for p in pieces if len(p.times) and np.isfinite(p.values).all() and math.isfinite(p.times[-1])
+        ]
+        if not pieces:
+            return
+        t = self.timeline.place(float(pieces[0].times[-1]), self._arrival)
+        if self.timeline.boots != self._boots:
+            self._boots = self.timeline.boots
+            self._rebooted()
+        if t is None:
+            return
+        for piece in self.sources.hear(pieces, t):
+            self._measured(piece.signal, t, tuple(piece.values[-1].tolist()))
+
+    def _measured(self, signal: str, t: float, values: tuple[float, ...]) -> None:
+        if signal == "airborne":
+            self._aloft = values[0] > 0.5
+        elif signal == "position":
+            self._position, self._height = (values[0], values[1], values[2]), values[2]
+        elif signal == "battery_voltage":
+            self._voltage = values[0]
+        elif signal == "rotor_command" and "thrust" in self._mass.inputs:
+            signal, values = "thrust", (self._thrust(values),)
+        for channel in self.channels:
+            if channel.sampler is not None:
+                channel.sampler.add(signal, t, values)
+
+    def _rebooted(self) -> None:
+        self._say("vehicle", "the vehicle has booted anew; estimates go on from what was known")
+        self.vehicle.restart()
+        self._aloft = self._height = self._position = None
+        for channel in self.channels:
+            channel.flying.restart()
+            if channel.sampler is not None:
+                self._start(channel)
+
+    def _start(self, channel: _Channel) -> None:
+        periods, system = self.sources.periods(), channel.tracker.system
+        rate = rate_of(periods, system, MAX_RATE)
+        channel.sampler = Sampler(system.inputs, system.outputs, rate, periods, self.timeline.latest)
+
+    def _close_rows(self, received: float | None) -> list[Moment]:
+        timeline = self.timeline
+        if not math.isfinite(timeline.latest):
+            return []
+        if len(timeline.gaps) != self._gaps:
+            self._gaps = len(timeline.gaps)
+            start, end = timeline.gaps[-1]
+            self._say("link", f"the vehicle was silent for {end - start:.1f} s")
+        if self.sources.settle(timeline.latest, self.needed, tuple(self._system.outputs)):
+            self._settled()
+        moments = []
+        until = timeline.latest - timeline.wait
+        if self._wrench is not None and self._wrench.sampler is not None:
+            for row in self._wrench.sampler.rows(until):
+                self._wrench_row(self._wrench, row)
+        if self._mass.sampler is not None:
+            for row in self._mass.sampler.rows(until):
+                found = self._row(self._mass, row)
+                if found is not None:
+                    moments.append(self._moment(found, received))
+        if not moments and (self.events or timeline.latest > self._said + _SAID_EVERY):
+            moments.append(self._moment(None, received))
+        return moments
+
+    def _settled(self) -> None:
+        for channel in self.channels:
+            self._start(channel)
+        assert self._mass.sampler is not None
+        missing = self.missing()
+        self._say(
+            "vehicle",
+            f"estimates at {1.0 / self._mass.sampler.step:.0f} Hz"
+            + (f", without {', '.join(missing)}" if missing else ""),
+        )
+        self._health = GROUNDED
+
+    def _row(self, channel: _Channel, row: Row) -> Found | None:
+        flew = channel.flying.flies
+        counts = channel.flying.row(row.t, self._pull(channel, row), self._height, self._aloft)
+        if channel is self._mass and channel.flying.flies != flew:
+            self._say("vehicle", "in the air" if not flew else "on the ground")
+            self._health = LISTENING if not flew else GROUNDED
+        if not counts:
+            return None
+        found = channel.tracker.row(row)
+        if found is not None:
+            channel.latest = found
+        return found
+
+    def _wrench_row(self, channel: _Channel, row: Row) -> None:
+        assert self._band is not None
+        found = self._row(channel, row)
+        if found is not None:
+            self._band.row(row, found)
+
+    def _pull(self, channel: _Channel, row: Row) -> float:
+        """Collective thrust that is commanded, over the nominal weight."""
+        inputs = channel.inputs
+        thrust = (
+            row.u[inputs["thrust"].start]
+            if "thrust" in inputs
+            else self._thrust(row.u[inputs["rotor_command"]])
+        )
+        return thrust / (self.airframe.mass.number * GRAVITY)
+
+    def _thrust(self, commands: Sequence[float]) -> float:
+        """Collective thrust in N of rotor commands, at the latest voltage."""
+        curve = self.airframe.thrust_curve
+        assert curve is not None
+        return _collective(curve, commands, self._voltage)
+
+    def _moment(self, found: Found | None, received: float | None) -> Moment:
+        attitude = None
+        if found is not None:
+            self._readings = self._mass.tracker.readings(found.estimate)
+            if self._wrench is not None and self._wrench.latest is not None and self._band is not None:
+                self._readings |= self._band.readings(self._wrench.latest)
+            self._judge(found.estimate, found.t)
+            attitude = _attitude(self._mass.attitude, found.estimate)
+        t = found.t if found is not None else self.timeline.latest
+        self._said = self.timeline.latest
+        events, self.events = tuple(self.events), []
+        if received is not None:
+            self._latency = time.perf_counter() - received
+        return Moment(
+            t, self._readings, self._health, attitude, self._position, events, self.link_state(), self.system
+        )
+
+    def _judge(self, estimate: Estimate, t: float) -> None:
+        health = Health(int(estimate.health))
+        name = health.name.lower()
+        if health >= Health.RECOVERING and name != self._health and self._health not in (LISTENING, GROUNDED):
+            self.events.append(Event(t, "health", health.meaning))
+        self._health = name
+
+    def link_state(self) -> LinkState:
+        """How the link does."""
+        if not self._rates or self._arrival > self._rates[-1][0] + 0.1:
+            self._rates.append((self._arrival, self.vehicle.received))
+            while self._arrival > self._rates[0][0] + _RATE_OVER:
+                self._rates.popleft()
+        start, count = self._rates[0]
+        span = self._arrival - start
+        rate = (self.vehicle.received - count) / span if span > 0.0 else 0.0
+        return LinkState(self.vehicle.received, self.vehicle.lost, rate, self._latency)
+
+    def idle(self, *events: Event) -> Moment:
+        """A moment in which nothing came."""
+        said, self.events = (*self.events, *events), []
+        t = max(self.timeline.latest, 0.0)
+        return Moment(
+            t, self._readings, self._health, None, self._position, said, self.link_state(), self.system
+        )
+
+    def _say(self, kind: str, text: str) -> None:
+        self.events.append(Event(max(self.timeline.latest, 0.0), kind, text))
+
+
+def _system(airframe: Airframe, settings: Settings) -> System:
+    if settings.system == "multirotor-bare":
+        return bare_multirotor(airframe)
+    return multirotor(
+        airframe, "rotor_command", rotors=len(airframe.rotors) or None, known_mass=settings.known_mass
+    )
+
+
+def _collective(curve: ThrustCurve, commands: Sequence[float], voltage: float) -> float:
+    """As `ThrustCurve.collective`, in plain numbers: rotors are many times a millisecond's business."""
+    total = 0.0
+    for command in commands:
+        c = min(max((command - curve.zero) / (curve.full - curve.zero), 0.0), 1.0)
+        thrust = 0.0
+        for coefficient in reversed(curve.coefficients):
+            thrust = thrust * c + coefficient
+        total += thrust
+    if curve.voltage_exponent and voltage > 0.0:
+        total *= (voltage / curve.voltage) ** curve.voltage_exponent
+    return total
+
+
+def _attitude(place: slice | None, estimate: Estimate) -> tuple[float, float, float, float] | None:
+    if place is None:
+        return None
+    w, x, y, z = np.asarray(estimate.state)[place].tolist()
+    return w, x, y, z

@@ -1,0 +1,101 @@
+"""One estimator, fed row by row while the vehicle flies.
+
+How noisy the measurements are is taken from the first `LISTENING` s in the air (see `signals.noise`); they are
+estimated over once that is known. Nothing that comes later changes what was said before, so that the same rows give
+the same estimates whenever they are fed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from rotorid.estimators.base import AbstractEstimator, Estimate
+from rotorid.estimators.run import Stream
+from rotorid.estimators.tuning import Tuning
+from rotorid.live.derived import Derived
+from rotorid.live.moment import Reading
+from rotorid.live.sampler import Row
+from rotorid.models.system import System
+from rotorid.signals.noise import measured_noise
+from rotorid.signals.samples import Samples
+
+LISTENING: Final = 2.0
+"""s in the air after which the noise of the measurements is taken as known."""
+
+_FEWEST: Final = 100  # rows of them
+
+Make = Callable[[dict[str, tuple[float, ...]]], AbstractEstimator]
+"""An estimator for these measurement noises."""
+
+
+class Found(NamedTuple):
+    """The estimate after one row. t: s of the session."""
+
+    t: float
+    estimate: Estimate
+
+
+class Tracker:
+    """An estimator over a System. make: gives it for the noises that are found. common: relative standard deviation
+    of a quantity that no flight can tell (a thrust scale's), by name."""
+
+    def __init__(self, system: System, make: Make, common: Mapping[str, float] | None = None) -> None:
+        self.system = system
+        self._make, self._common = make, dict(common or {})
+        self._first: list[Samples] = []
+        self._stream: Stream | None = None
+        self._last: float | None = None
+        self._likely = make({})
+        joint = self._likely.joint
+        self.quantities, self.units = joint.quantities, joint.units
+        self._shares = np.array([self._common.get(name, 0.0) for name in self.quantities])
+        tuning: Tuning = self._likely.tuning  # pyright: ignore[reportAttributeAccessIssue]
+        self._derived = Derived(joint, np.asarray(tuning.values))
+
+    def prepare(self) -> str:
+        """Compile the step before it is needed, and say what computes: "c" or "jax"."""
+        system = self.system
+        y, mask = np.array(system.outputs.initial(), float), np.zeros(system.outputs.dim, bool)
+        stream = Stream(self._likely)
+        stream.step(Samples(*map(jnp.asarray, (0.0, 0.0, np.array(system.inputs.initial(), float), y, mask))))
+        return stream.engine
+
+    def row(self, row: Row) -> Found | None:
+        """The estimate that one more row in the air gives: none while listening, then that after all the rows so
+        far."""
+        dt = 0.0 if self._last is None else row.t - self._last
+        self._last = row.t
+        numbers: Any = row.t, dt, np.array(row.u), np.array(row.y), np.array(row.mask)
+        sample = Samples(*numbers)
+        if self._stream is not None:
+            return Found(row.t, self._stream.step(sample))
+        self._first.append(sample)
+        if len(self._first) < _FEWEST or row.t - float(self._first[0].t) < LISTENING:
+            return None
+        rows, self._first = self._first, []
+        noise = measured_noise(_stacked(rows), self.system.outputs)
+        self._stream = Stream(self._make(noise))
+        return [Found(float(s.t), self._stream.step(s)) for s in rows][-1]
+
+    def readings(self, estimate: Estimate) -> dict[str, Reading]:
+        """What an estimate says, by quantity: the tracked ones and those that the System derives from them."""
+        std = np.hypot(estimate.std, self._shares * np.asarray(estimate.value))
+        found = {
+            name: Reading(value, spread, unit)
+            for name, value, spread, unit in zip(
+                self.quantities, np.asarray(estimate.value).tolist(), std.tolist(), self.units, strict=True
+            )
+        }
+        return found | self._derived.readings(estimate)
+
+
+def _stacked(rows: list[Samples]) -> Samples:
+    return Samples(
+        *(
+            jnp.asarray(np.stack([np.asarray(getattr(s, n)) for s in rows]))
+            for n in ("t", "dt", "u", "y", "mask")
+        )
+    )
