@@ -12,7 +12,7 @@ from rotorid.cli.app import app
 from rotorid.logs.read import read
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "mcap"])
 def test_the_same_flight_comes_out(flight_csv: Path, tmp_path: Path, ending: str) -> None:
     output = tmp_path / f"again.{ending}"
     result = CliRunner().invoke(app, ["convert", str(flight_csv), str(output)])

@@ -136,7 +136,7 @@ def test_parquet_of_text(tmp_path: Path):
 
 
 def test_endings_that_are_no_table(tmp_path: Path):
-    with pytest.raises(SettingError, match=r"\.csv or \.parquet"):
+    with pytest.raises(SettingError, match=r"\.csv, \.parquet or \.mcap"):
         write_table(any_flight(), tmp_path / "flight.xlsx")
 
 

@@ -13,23 +13,26 @@ from rotorid.cli.arguments import Log, Mapping
 def convert(
     log: Log,
     output: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The table to write: .csv or .parquet.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="OUT", help="The table to write: .csv, .parquet or .mcap.", show_default=False
+        ),
     ],
     mapping: Mapping = None,
 ) -> None:
-    """Write a log as a flight table, CSV or Parquet.
+    """Write a log as a flight table, CSV, Parquet or MCAP.
 
     One row per time stamp, one column per quantity; SI units, world
     east-north-up, body forward-left-up. An empty cell is a missing measurement.
+    In MCAP, a channel per quantity, which viewers like Foxglove show.
     """
     from rotorid.cli.console import out, status
     from rotorid.errors import SettingError
     from rotorid.logs.flight import KINDS
     from rotorid.logs.read import read
-    from rotorid.logs.write import table_columns, write_table
+    from rotorid.logs.write import check_ending, table_columns, write_table
 
-    if output.suffix.lower() not in (".csv", ".parquet"):
-        raise SettingError(f"{output}: a flight table ends in .csv or .parquet")
+    check_ending(output)
     if output.exists() and log.exists() and output.samefile(log):
         raise SettingError(f"{output}: is the log itself; name another file")
     with status(f"Reading {log.name}"):

@@ -89,7 +89,8 @@ class Flight:
     """The named signals of one flight.
 
     vehicle: what the log says of the vehicle ("" where it says nothing). source: the file. format:
-    "px4-ulog", "ardupilot-bin", "crazyflie-usd", "table-csv", "table-parquet", "mapped-csv", "simulation".
+    "px4-ulog", "ardupilot-bin", "mavlink-tlog", "mavlink-mcap", "ros1-bag", "ros2-db3", "ros2-mcap", "crazyflie-usd",
+    "table-csv", "table-parquet", "table-mcap", "mapped-csv", "simulation".
     time_origin: the log's own clock at t = 0, in s. notes: what the reader found and the user should know, in
     words (a truncated end, dropouts, ignored columns). parameters: the vehicle's own settings, where the log
     has them.

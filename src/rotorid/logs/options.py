@@ -49,6 +49,8 @@ class Options:
 
 def read_options(path: Path, tables: tuple[str, ...]) -> Options:
     """The mapping in a file, of which only these tables mean something for the log at hand."""
+    if not tables:
+        raise SignalError(f"{path}: a mapping says nothing of a log of this format; leave it out")
     content = load_toml(path)
     for name, entry in content.items():
         if name not in tables:

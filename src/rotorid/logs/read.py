@@ -32,8 +32,9 @@ _TRUTH_COLUMNS: Final = frozenset(("t_log_s", "mass_kg", "mass", "wind_n", "wind
 def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
     """The flight in a log file.
 
-    path: a PX4 ULog, an ArduPilot DataFlash .BIN, a Crazyflie micro-SD log, or a flight table (CSV, Parquet).
-    mapping: a TOML file that says what the columns of any other CSV are (see `rotorid.logs.mapped`).
+    path: a PX4 ULog, an ArduPilot DataFlash .BIN, a MAVLink recording, a ROS bag, a Crazyflie micro-SD log, or a flight table
+    (CSV, Parquet, MCAP). mapping: a TOML file that says what the columns of any other CSV are (see `rotorid.logs.mapped`), or
+    which vehicle of a recording, which topics of a bag are read (see `rotorid.logs.options`).
     """
     path = Path(path)
     buffer = read_bytes(path)
@@ -46,6 +47,8 @@ def _read(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
         from rotorid.logs.tlog import read_tlog
 
         return read_tlog(path, buffer, _options(mapping, "mavlink"))
+    if buffer.startswith(b"\x89MCAP"):
+        return _read_mcap(path, buffer, mapping)
     if mapping is not None:
         _refuse_unless_table(path, buffer)
         from rotorid.logs.mapped import read_mapped
@@ -80,6 +83,24 @@ def _read(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
     from rotorid.logs.table import read_table_csv
 
     return read_table_csv(path, buffer)
+
+
+def _read_mcap(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
+    from rotorid.logs.mcap_file import read_mcap
+    from rotorid.logs.mcap_flight import is_flight, read_flight_mcap
+
+    contents = read_mcap(buffer)
+    if is_flight(contents):
+        _options(mapping)
+        return read_flight_mcap(path, contents)
+    if recorded := [m for c in contents.channels if c.encoding == "mavlink" for m in c.messages]:
+        from rotorid.logs.tlog import read_mavlink
+
+        return read_mavlink(path, b"".join(recorded), _options(mapping, "mavlink"), "mavlink-mcap")
+    topics = ", ".join(f"{c.topic} ({c.schema or c.encoding})" for c in contents.channels)
+    raise LogFormatError(
+        f"{path}: an MCAP file with nothing that rotorid reads; it has {topics[:200] or 'no channel'}"
+    )
 
 
 def read_bytes(path: Path) -> bytes:

@@ -32,14 +32,23 @@ _SYSTEM, _COMPONENT, _SEQUENCE, _MESSAGE, _PAYLOAD, _LENGTH = range(2, 8)  # col
 
 def read_tlog(path: Path, buffer: bytes, options: Options | None = None) -> Flight:
     """The flight of one vehicle in a recording, whose bytes are `buffer`."""
+    return _read(path, buffer, options, "mavlink-tlog", stamped=True)
+
+
+def read_mavlink(path: Path, stream: bytes, options: Options | None, format: str) -> Flight:
+    """The flight of one vehicle in the bytes of a link, as they came."""
+    return _read(path, stream, options, format, stamped=False)
+
+
+def _read(path: Path, buffer: bytes, options: Options | None, format: str, stamped: bool) -> Flight:
     wanted = options.integer("mavlink", "system") if options is not None else None
-    walked = walk(buffer, stamped=True)
+    walked = walk(buffer, stamped)
     frames = np.array(walked.frames, np.int64).reshape(-1, 8)
     if not np.isin(frames[:, _MESSAGE], list(BY_NUMBER)).any():
         raise LogFormatError(
             f"{path}: a MAVLink recording (.tlog) without a whole message that rotorid knows; give the vehicle's own log"
         )
-    collector = Collector(path, "mavlink-tlog")
+    collector = Collector(path, format)
     _note_damage(collector, walked, len(buffer))
     who = _vehicle(collector, buffer, frames, wanted)
     own = frames[(frames[:, _SYSTEM] == who[0]) & (frames[:, _COMPONENT] == who[1])]

@@ -7,7 +7,7 @@ import io
 import os
 import tempfile
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float64
@@ -15,19 +15,30 @@ from jaxtyping import Float64
 from rotorid.errors import OutputError, SettingError
 from rotorid.logs.flight import Flight
 
+Ending = Literal[".csv", ".parquet", ".mcap"]
+
 
 def write_table(flight: Flight, path: str | Path) -> Path:
-    """Write a flight as a flight table, .csv or .parquet by the ending of `path`."""
+    """Write a flight as a flight table, .csv, .parquet or .mcap by the ending of `path`."""
     path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in (".csv", ".parquet"):
-        raise SettingError(f"{path}: a flight table ends in .csv or .parquet")
-    write_whole(path, table_bytes(flight, ending))
+    write_whole(path, table_bytes(flight, check_ending(path)))
     return path
 
 
-def table_bytes(flight: Flight, ending: Literal[".csv", ".parquet"]) -> bytes:
+def check_ending(path: Path) -> Ending:
+    """The ending of a flight table. Raises SettingError where the path has another."""
+    for ending in get_args(Ending):
+        if path.suffix.lower() == ending:
+            return ending
+    raise SettingError(f"{path}: a flight table ends in .csv, .parquet or .mcap")
+
+
+def table_bytes(flight: Flight, ending: Ending) -> bytes:
     """The content of a flight table: the same flight gives the same bytes."""
+    if ending == ".mcap":
+        from rotorid.logs.mcap_flight import flight_mcap
+
+        return flight_mcap(flight)
     metadata = {"time_origin": repr(float(flight.time_origin)), "vehicle": " ".join(flight.vehicle.split())}
     columns = table_columns(flight)
     return _csv(columns, metadata) if ending == ".csv" else _parquet(columns, metadata)
