@@ -30,6 +30,7 @@ class Page:
     def __init__(self, host: str = "127.0.0.1", port: int = 8088, token: str | None = None) -> None:
         if token is not None and not _TOKEN.fullmatch(token):
             raise SettingError("the page's token must be 16 to 128 letters, digits, - or _; or leave it out")
+        host = host.removeprefix("[").removesuffix("]")
         if token is None and not is_loopback(host):
             token = secrets.token_urlsafe(24)
         self._feed = Feed()

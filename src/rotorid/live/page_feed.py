@@ -4,12 +4,13 @@
 serve pages; each of them asks for what its page has not seen. So a slow page costs nobody but its own thread: what it
 missed is thinned into one message, and the last state is always in it.
 
-A message is JSON. Its arrays are base64 of little-endian float64 (`t`), uint8 (`health`, `gap`) and float32 (`values`,
-a row of value and standard deviation of each of `names`):
+A message is JSON. Its arrays are base64 of little-endian float64 (`t`), uint8 (`health`, `gap`) and float32 (the others,
+a row of one number for each of `names`). `least` and `greatest` are there where a row stands for several:
 
-    {"id": "RUN.ROW", "reset": true, "t": ..., "health": ..., "gap": ..., "values": ..., "names": [], "units": [],
-     "words": [], "meanings": {word: meaning}, "attitude": [w, x, y, z], "position": [x, y, z], "events": [[t, kind, text]],
-     "link": [received, lost, rate, latency], "system": "...", "idle": s since the last moment}
+    {"id": "RUN.ROW", "reset": true, "t": ..., "health": ..., "gap": ..., "value": ..., "std": ..., "least": ...,
+     "greatest": ..., "names": [], "units": [], "words": [], "meanings": {word: meaning}, "attitude": [w, x, y, z],
+     "position": [x, y, z], "events": [[t, kind, text]], "link": [received, lost, rate, latency], "system": "...",
+     "idle": s since the last moment}
 
 With `reset` the page forgets what it has. Only the first message of a connection has `meanings`.
 """
@@ -115,9 +116,12 @@ class Feed:
             "t": _packed(rows.t, "<f8"),
             "health": _packed(rows.health, "u1"),
             "gap": _packed(rows.gap, "u1"),
-            "values": _packed(rows.values, "<f4"),
+            "value": _packed(rows.value, "<f4"),
+            "std": _packed(rows.std, "<f4"),
             "events": [[_number(e.t), e.kind, e.text] for e in events],
         }
+        if not np.array_equal(rows.least, rows.greatest, equal_nan=True):
+            told |= {"least": _packed(rows.least, "<f4"), "greatest": _packed(rows.greatest, "<f4")}
         if first:
             told["meanings"] = self._meanings
         if last is not None:

@@ -4,7 +4,8 @@ Rows are numbered from 1 in the order of their coming. The newest are kept as th
 the older half of them is thinned, one row of each s, and joins the old ones; s doubles, and the old ones are halved,
 whenever those need more than their room. So an hour takes no more memory than a minute.
 
-Of each group that becomes one row there remain the last values, the worst health, and whether a gap lies in it.
+Of each group that becomes one row there remain the last values, the least and greatest, the worst health, and whether a gap
+lies in it: a curve of the thinned rows reaches as far as one of all.
 """
 
 from __future__ import annotations
@@ -25,37 +26,42 @@ GAP: Final = 1.0
 @dataclass(frozen=True)
 class Rows:
     """Rows in the order of time. number: from 1. t: s. health: index into the words of the history. gap: whether the
-    curve is broken before the row. values: value and standard deviation of each quantity in turn, NaN where there was
-    none."""
+    curve is broken before the row. value, std, least, greatest: by quantity, NaN where there was none."""
 
     number: Int[np.ndarray, " n"]
     t: Float64[np.ndarray, " n"]
     health: Int[np.ndarray, " n"]
     gap: Bool[np.ndarray, " n"]
-    values: Float32[np.ndarray, "n twice"]
+    value: Float32[np.ndarray, "n quantities"]
+    std: Float32[np.ndarray, "n quantities"]
+    least: Float32[np.ndarray, "n quantities"]
+    greatest: Float32[np.ndarray, "n quantities"]
 
     @staticmethod
     def empty(n: int, quantities: int) -> Rows:
         """Room for n rows."""
-        values = np.full((n, 2 * quantities), np.nan, np.float32)
-        return Rows(np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int16), np.zeros(n, bool), values)
+        nothing = (np.full((n, quantities), np.nan, np.float32) for _ in range(4))
+        return Rows(np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int16), np.zeros(n, bool), *nothing)
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All of them."""
+        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
 
     def __len__(self) -> int:
         return len(self.t)
 
     def part(self, rows: slice) -> Rows:
         """Some of the rows, in arrays of their own."""
-        return Rows(*(a[rows].copy() for a in (self.number, self.t, self.health, self.gap, self.values)))
+        return Rows(*(a[rows].copy() for a in self.arrays()))
 
     def then(self, later: Rows) -> Rows:
         """These and later ones."""
-        pairs = ((getattr(self, name), getattr(later, name)) for name in self.__dataclass_fields__)
-        return Rows(*(np.concatenate(pair) for pair in pairs))
+        return Rows(*(np.concatenate(pair) for pair in zip(self.arrays(), later.arrays(), strict=True)))
 
     def widened(self) -> Rows:
         """With one quantity more, that no row has."""
-        values = np.pad(self.values, ((0, 0), (0, 2)), constant_values=np.nan)
-        return Rows(self.number, self.t, self.health, self.gap, values)
+        wider = (np.pad(a, ((0, 0), (0, 1)), constant_values=np.nan) for a in self.arrays()[4:])
+        return Rows(*self.arrays()[:4], *wider)
 
     def thinned(self, k: int) -> Rows:
         """One row of each k; the last group may be smaller."""
@@ -63,12 +69,18 @@ class Rows:
             return self
         starts = np.arange(0, len(self), k)
         last = np.minimum(starts + k, len(self)) - 1
+        had = np.where(np.isnan(self.value), -1, np.arange(len(self))[:, None])
+        latest = np.maximum.reduceat(had, starts)  # row of each group that has the last value of a quantity
+        latest = np.where(latest < 0, last[:, None], latest)
         return Rows(
             self.number[last],
             self.t[last],
             np.maximum.reduceat(self.health, starts),
             np.logical_or.reduceat(self.gap, starts),
-            self.values[last],
+            np.take_along_axis(self.value, latest, axis=0),
+            np.take_along_axis(self.std, latest, axis=0),
+            np.fmin.reduceat(self.least, starts),
+            np.fmax.reduceat(self.greatest, starts),
         )
 
 
@@ -111,10 +123,12 @@ class History:
         self._size += 1
         new.number[at], new.t[at] = self.number, moment.t
         new.health[at], new.gap[at] = self.words.index(moment.health), moment.t - last > GAP
-        new.values[at] = np.nan
+        for array in new.arrays()[4:]:
+            array[at] = np.nan
         for k, name in enumerate(self.units):
             if (reading := moment.readings.get(name)) is not None:
-                new.values[at, 2 * k : 2 * k + 2] = reading.value, reading.std
+                new.value[at, k] = new.least[at, k] = new.greatest[at, k] = reading.value
+                new.std[at, k] = reading.std
 
     def _retire(self) -> None:
         """The older half of the new rows joins the old ones."""
@@ -125,7 +139,7 @@ class History:
             self._every *= 2
         self._old = self._old.then(leaving)
         self._size -= half
-        for array in (getattr(self._new, name) for name in Rows.__dataclass_fields__):
+        for array in self._new.arrays():
             array[: self._size] = array[half:].copy()
 
     def after(self, number: int, most: int) -> Rows:

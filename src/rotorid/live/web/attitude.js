@@ -35,6 +35,7 @@ export class Attitude {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
     this.shown = null;
+    this.resize();
   }
 
   resize() {
@@ -94,9 +95,9 @@ export class Attitude {
       this.shape([[-reach, s, GROUND], [reach, s, GROUND]], null, dress.grid);
     }
     const east = reach + 0.2;
-    this.shape([[east, -1.5, GROUND], [east, -0.8, GROUND]], null, dress.soft, 1.5);
-    this.shape([[east - 0.09, -0.85, GROUND], [east, -0.6, GROUND], [east + 0.09, -0.85, GROUND]], dress.soft);
-    const [x, y] = this.project([east, -0.32, GROUND]);
+    this.shape([[east, -1.25, GROUND], [east, -0.55, GROUND]], null, dress.soft, 1.5);
+    this.shape([[east - 0.09, -0.6, GROUND], [east, -0.35, GROUND], [east + 0.09, -0.6, GROUND]], dress.soft);
+    const [x, y] = this.project([east, -0.05, GROUND]);
     c.font = dress.font;
     c.fillStyle = dress.soft;
     c.textAlign = "center";

@@ -1,4 +1,4 @@
-// A curve as one bucket a pixel column: its first, least, greatest and last value there, and the ends of its 95 % band.
+// A curve as one bucket a pixel column: its least, greatest and last value there, and the ends of its 95 % band.
 // A bucket is a fixed stretch of time: while the picture scrolls, what is drawn once stays, and only new rows cost work.
 
 export const SIGMAS = 1.96;
@@ -11,7 +11,7 @@ export class Buckets {
     this.seconds = seconds;
     this.id = new Float64Array(count).fill(NaN);
     this.broken = new Uint8Array(count);
-    for (const name of ["first", "least", "greatest", "last", "std", "low", "high"]) this[name] = new Float32Array(count);
+    for (const name of ["least", "greatest", "last", "std", "low", "high"]) this[name] = new Float32Array(count);
     this.gap = 0;
   }
 
@@ -20,7 +20,7 @@ export class Buckets {
     return this.id[slot] === bucket ? slot : -1;
   }
 
-  add(t, value, std, gap) {
+  add(t, value, std, least, greatest, gap) {
     this.gap |= gap;
     if (Number.isNaN(value)) return;
     const bucket = Math.floor(t / this.seconds), slot = place(bucket, this.count);
@@ -28,13 +28,14 @@ export class Buckets {
     if (this.id[slot] !== bucket) {
       this.id[slot] = bucket;
       this.broken[slot] = this.gap;
-      this.first[slot] = this.least[slot] = this.greatest[slot] = value;
+      this.least[slot] = least;
+      this.greatest[slot] = greatest;
       this.low[slot] = low;
       this.high[slot] = high;
     } else {
       if (this.gap) this.broken[slot] = 1;
-      if (value < this.least[slot]) this.least[slot] = value;
-      if (value > this.greatest[slot]) this.greatest[slot] = value;
+      if (least < this.least[slot]) this.least[slot] = least;
+      if (greatest > this.greatest[slot]) this.greatest[slot] = greatest;
       if (low < this.low[slot]) this.low[slot] = low;
       if (high > this.high[slot]) this.high[slot] = high;
     }

@@ -41,8 +41,8 @@ export class Chart {
   // Add rows of the store
   extend(store, from, to) {
     this.curves.forEach(({ name }, k) => {
-      const column = store.columns.get(name), buckets = this.buckets[k];
-      for (let i = from; i < to; i++) buckets.add(store.time[i], column.value[i], column.std[i], store.gap[i]);
+      const { value, std, least, greatest } = store.columns.get(name), buckets = this.buckets[k];
+      for (let i = from; i < to; i++) buckets.add(store.time[i], value[i], std[i], least[i], greatest[i], store.gap[i]);
     });
     if (this.strip) for (let i = from; i < to; i++) this.healths.add(store.time[i], store.health[i]);
   }
@@ -149,32 +149,34 @@ export class Chart {
   }
 
   band(buckets, from, to, per, x, y, fill) {
+    this.area(buckets, buckets.low, buckets.high, 0, from, to, per, x, y, fill);
+  }
+
+  // Between two edges of the buckets, each moved out by so many px
+  area(buckets, low, high, out, from, to, per, x, y, fill) {
     const c = this.context, far = 1e5;
     const within = (v) => Math.max(-far, Math.min(far, y(v)));
     c.fillStyle = fill;
     for (const run of this.runs(buckets, from, to)) {
       c.beginPath();
-      for (const b of run) c.lineTo(x((b + 0.5) * per), within(buckets.high[buckets.slot(b)]));
-      for (const b of run.reverse()) c.lineTo(x((b + 0.5) * per), within(buckets.low[buckets.slot(b)]));
+      for (const b of run) c.lineTo(x((b + 0.5) * per), within(high[buckets.slot(b)]) - out);
+      for (const b of run.reverse()) c.lineTo(x((b + 0.5) * per), within(low[buckets.slot(b)]) + out);
       c.fill();
     }
   }
 
+  // All that a column holds, and a stroke through its middle
   line(buckets, from, to, per, x, y, stroke) {
-    const c = this.context;
+    const c = this.context, width = this.curves.length > 1 ? 1.4 : 2;
+    this.area(buckets, buckets.least, buckets.greatest, width / 2, from, to, per, x, y, stroke);
     c.strokeStyle = stroke;
-    c.lineWidth = this.curves.length > 1 ? 1.4 : 2;
-    c.lineJoin = "round";
+    c.lineWidth = width;
     c.beginPath();
     for (const run of this.runs(buckets, from, to)) {
       run.forEach((b, k) => {
-        const slot = buckets.slot(b), at = x((b + 0.5) * per);
-        if (k) c.lineTo(at, y(buckets.first[slot]));
-        else c.moveTo(at, y(buckets.first[slot]));
-        if (buckets.greatest[slot] === buckets.least[slot]) return;
-        c.lineTo(at, y(buckets.least[slot]));
-        c.lineTo(at, y(buckets.greatest[slot]));
-        c.lineTo(at, y(buckets.last[slot]));
+        const slot = buckets.slot(b), at = x((b + 0.5) * per), v = y(0.5 * (buckets.least[slot] + buckets.greatest[slot]));
+        if (k) c.lineTo(at, v);
+        else c.moveTo(at, v);
       });
     }
     c.stroke();

@@ -83,9 +83,12 @@ function writeTexts() {
   document.body.classList.toggle("stale", connection !== "open" || idle() > STALE);
   panels.write();
   if (!latest) return;
-  const main = store.latest(panels.main);
-  say("glance", `${label(panels.main)} ${plusMinus(main.value, main.std)} ${unitText(main.unit)}`);
-  document.title = `${label(panels.main)} ${fixed(main.value, 3)} ${unitText(main.unit)} · rotorid live`;
+  if (panels.main) {
+    const { value, std, unit } = store.latest(panels.main), known = Number.isFinite(value) && Number.isFinite(std);
+    const text = `${label(panels.main)} ${plusMinus(value, std)} ${known ? unitText(unit) : ""}`;
+    say("glance", text);
+    document.title = `${text} · rotorid live`;
+  }
   say("system", ` · ${latest.system} · ${clock(store.last)}`);
   writeAttitude();
   writeLink();
@@ -119,11 +122,9 @@ function frame(now) {
     texts = now;
     writeTexts();
   }
-  if (panels.resize()) dirty = true;
-  if (dirty) {
-    dirty = false;
-    panels.draw(dress);
-  }
+  if (panels.resize() || dirty) panels.stale();
+  dirty = false;
+  panels.draw(dress);
   turn(now);
 }
 

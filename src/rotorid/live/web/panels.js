@@ -72,7 +72,7 @@ class Panel {
 
 export class Panels {
   constructor(box, store) {
-    Object.assign(this, { box, store, panels: [], span: 120, held: false, done: 0, healthColours: [], at: null, pointed: () => {} });
+    Object.assign(this, { box, store, panels: [], span: 120, held: false, done: 0, turn: 0, healthColours: [], at: null, pointed: () => {} });
   }
 
   get main() { return this.panels[0]?.names[0] ?? ""; }
@@ -158,11 +158,19 @@ export class Panels {
 
   get start() { return this.span ? Math.max(this.store.first, this.end - this.seconds) : this.store.first; }
 
+  stale() {
+    for (const { chart } of this.panels) chart.stale = true;
+  }
+
+  // Draw those that are seen and stale, the first and one in two of the others: no frame has to wait for all
   draw(dress) {
     if (!this.store.size) return;
-    for (const { chart } of this.panels) {
-      if (chart.seen) chart.draw(this.start, this.end, dress, this.healthColours, this.at);
-    }
+    this.turn = 1 - this.turn;
+    this.panels.forEach(({ chart }, k) => {
+      if (!chart.seen || !chart.stale || (k && k % 2 !== this.turn)) return;
+      chart.stale = false;
+      chart.draw(this.start, this.end, dress, this.healthColours, this.at);
+    });
   }
 
   write() {

@@ -1,10 +1,11 @@
-// Every row that came, up to `ROOM`: the newest half as it came, what is older thinned evenly in time
+// Every row that came, up to `ROOM`: the newest half as it came, what is older thinned evenly in time, with the least and
+// greatest value of the rows that one stands for
 
 const ROOM = 65536;
 
 export class Store {
   constructor() {
-    this.columns = new Map(); // name -> { unit, value, std }
+    this.columns = new Map(); // name -> { unit, value, std, least, greatest }
     this.time = new Float64Array(ROOM);
     this.health = new Uint8Array(ROOM);
     this.gap = new Uint8Array(ROOM);
@@ -21,17 +22,17 @@ export class Store {
 
   // Rows of a message; says whether there is a quantity that was not there before
   append(message) {
-    const { names, units, t, health, gap, values } = message;
+    const { names, units, t, health, gap, value, std } = message, { least = value, greatest = value } = message;
     let fresh = false;
     const columns = names.map((name, k) => {
       if (!this.columns.has(name)) {
         fresh = true;
         const nothing = () => new Float32Array(ROOM).fill(NaN, 0, this.size);
-        this.columns.set(name, { unit: units[k], value: nothing(), std: nothing() });
+        this.columns.set(name, { unit: units[k], value: nothing(), std: nothing(), least: nothing(), greatest: nothing() });
       }
       return this.columns.get(name);
     });
-    const width = 2 * names.length;
+    const width = names.length;
     for (let i = 0; i < t.length; i++) {
       if (this.size === ROOM) this.thin();
       const at = this.size++;
@@ -39,33 +40,39 @@ export class Store {
       this.health[at] = health[i];
       this.gap[at] = gap[i];
       for (let k = 0; k < columns.length; k++) {
-        columns[k].value[at] = values[i * width + 2 * k];
-        columns[k].std[at] = values[i * width + 2 * k + 1];
+        columns[k].value[at] = value[i * width + k];
+        columns[k].std[at] = std[i * width + k];
+        columns[k].least[at] = least[i * width + k];
+        columns[k].greatest[at] = greatest[i * width + k];
       }
     }
     return fresh;
   }
 
-  // The older half becomes at most half as many rows; each keeps the worst health of those that it stands for
+  // The older half becomes at most half as many rows, each with the last value and the worst health of those it stands for
   thin() {
     const half = ROOM / 2, least = (this.time[half] - this.time[0]) / (half / 2);
-    const kept = new Int32Array(this.size);
-    let n = 0, next = -Infinity;
-    for (let i = 0; i < half; i++) {
-      if (this.time[i] >= next) {
+    const columns = [...this.columns.values()];
+    let n = -1, next = -Infinity;
+    for (let i = 0; i < this.size; i++) {
+      const begins = i >= half || this.time[i] >= next;
+      if (begins) {
+        n++;
         next = this.time[i] + least;
-        kept[n++] = i;
-      } else {
-        const to = kept[n - 1];
-        this.health[to] = Math.max(this.health[to], this.health[i]);
-        this.gap[to] |= this.gap[i];
+      }
+      this.time[n] = this.time[i];
+      this.health[n] = begins ? this.health[i] : Math.max(this.health[n], this.health[i]);
+      this.gap[n] = begins ? this.gap[i] : this.gap[n] | this.gap[i];
+      for (const { value, std, least, greatest } of columns) {
+        const alone = begins || Number.isNaN(value[n]);
+        if (!begins && Number.isNaN(value[i])) continue;
+        value[n] = value[i];
+        std[n] = std[i];
+        least[n] = alone ? least[i] : Math.min(least[n], least[i]);
+        greatest[n] = alone ? greatest[i] : Math.max(greatest[n], greatest[i]);
       }
     }
-    for (let i = half; i < this.size; i++) kept[n++] = i;
-    const arrays = [this.time, this.health, this.gap];
-    for (const column of this.columns.values()) arrays.push(column.value, column.std);
-    for (const array of arrays) for (let j = 0; j < n; j++) array[j] = array[kept[j]];
-    this.size = n;
+    this.size = n + 1;
   }
 
   // The first row at or after a time

@@ -10,7 +10,9 @@ function bytes(text) {
 function unpacked(text) {
   const message = JSON.parse(text);
   message.t = new Float64Array(bytes(message.t).buffer);
-  message.values = new Float32Array(bytes(message.values).buffer);
+  for (const name of ["value", "std", "least", "greatest"]) {
+    if (message[name]) message[name] = new Float32Array(bytes(message[name]).buffer);
+  }
   message.health = bytes(message.health);
   message.gap = bytes(message.gap);
   return message;
