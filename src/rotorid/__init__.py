@@ -152,6 +152,8 @@ if TYPE_CHECKING:
     from rotorid.results.calibration import calibrate as calibrate
     from rotorid.results.contacts import Contact as Contact
     from rotorid.results.contacts import contacts as contacts
+    from rotorid.results.export import export_estimator as export_estimator
+    from rotorid.results.export import export_system as export_system
     from rotorid.results.jumps import Jump as Jump
     from rotorid.results.jumps import jumps as jumps
     from rotorid.results.learning import LearnSettings as LearnSettings
@@ -282,6 +284,7 @@ _HOMES: Final = {
     "rotorid.models.system": ("Parameter", "System", "parameter_values"),
     "rotorid.results.calibration": ("calibrate",),
     "rotorid.results.contacts": ("Contact", "contacts"),
+    "rotorid.results.export": ("export_estimator", "export_system"),
     "rotorid.results.jumps": ("Jump", "jumps"),
     "rotorid.results.learning": ("LearnSettings", "ModelFound", "learn_model"),
     "rotorid.results.lpv": ("schedule_for_track",),

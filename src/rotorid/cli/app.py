@@ -12,6 +12,7 @@ from rotorid.cli.compare import compare
 from rotorid.cli.convert import convert
 from rotorid.cli.dataset import dataset
 from rotorid.cli.demo import demo
+from rotorid.cli.export import export
 from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.fit_dlm import fit_dlm
 from rotorid.cli.inspect import inspect
@@ -40,6 +41,7 @@ app.command("fit-dlm")(fit_dlm)
 app.command("lpv")(lpv)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)
+app.command("export")(export)
 app.command("simulate")(simulate)
 app.command("dataset")(dataset)
 app.command("reproduce")(reproduce)

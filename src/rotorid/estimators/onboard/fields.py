@@ -1,0 +1,192 @@
+"""What goes into an estimator in C and comes out of it: the members of three structs, by the names of the System.
+
+inputs       one member an input block
+measured     one member an output block, and a flag for each of its tangent dimensions
+estimate     as `rotorid.estimators.base.Estimate`, with a member for each block or parameter in place of arrays
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import jax
+import numpy as np
+
+from rotorid.estimators.base import AbstractEstimator, Estimate
+from rotorid.geometry.spaces import Block, Space
+from rotorid.models.joint import Joint
+
+Kind = Literal["real", "int", "bool"]
+
+# fmt: off
+_KEYWORDS = frozenset((
+    "auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "false",
+    "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof",
+    "static", "struct", "switch", "true", "typedef", "union", "unsigned", "void", "volatile", "while",
+))
+# fmt: on
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A member of a struct: numbers of this shape, or a struct of members. axes: names of what a vector's numbers are."""
+
+    name: str
+    comment: str
+    shape: tuple[int, ...] = ()
+    kind: Kind = "real"
+    members: tuple[Field, ...] = ()
+    axes: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Numbers in it."""
+        return sum(m.size for m in self.members) if self.members else int(np.prod(self.shape))
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a number lies: its name, the C expression behind the struct, and its kind; block: the array or scalar it is of."""
+
+    name: str
+    path: str
+    kind: Kind
+    block: str
+
+
+def identifier(name: str) -> str:
+    """A name as C allows it."""
+    clean = re.sub(r"\W", "_", name)
+    return f"{clean}_" if clean in _KEYWORDS or clean[:1].isdigit() else clean
+
+
+def places(fields: Sequence[Field], before: str = "") -> Iterator[Place]:
+    """Every number of some members, in order."""
+    for field in fields:
+        path = f"{before}{field.name}"
+        if field.members:
+            yield from places(field.members, f"{path}.")
+            continue
+        for index in np.ndindex(*field.shape):
+            name = path
+            if field.shape:
+                name += f"_{field.axes[index[0]]}" if field.axes else "".join(f"_{i}" for i in index)
+            yield Place(name, path + "".join(f"[{i}]" for i in index), field.kind, path)
+
+
+def input_fields(joint: Joint) -> tuple[Field, ...]:
+    """What acts on the vehicle."""
+    return _stored(joint.system.inputs)
+
+
+def measured_fields(joint: Joint) -> tuple[Field, ...]:
+    """What is measured, and whether it was."""
+    outputs = joint.system.outputs
+    flags = tuple(
+        Field(
+            f"{identifier(name)}_measured",
+            f"whether, for each of {block.dim}" if block.dim > 1 else "whether",
+            (block.dim,) if block.shape else (),
+            "bool",
+            axes=_axes(block.dim) if block.shape else (),
+        )
+        for name, block in outputs.blocks
+    )
+    return _stored(outputs) + flags
+
+
+def estimate_fields(estimator: AbstractEstimator, shown: Estimate) -> tuple[Field, ...]:
+    """What the estimator says, in the order of its leaves. shown: its shapes and dtypes."""
+    joint = estimator.joint
+    states, outputs = joint.system.states, joint.system.outputs
+    count = len(joint.quantities)
+    known = {
+        "state": ("", _stored(states)),
+        "state_std": ("standard deviations of state", _tangent(states)),
+        "value": ("", _parameters(joint)),
+        "std": ("standard deviations of value", _parameters(joint)),
+        "covariance": (f"of value, in its order: {', '.join(joint.quantities)}", None),
+        "innovation": ("measured minus predicted, 0 where not measured", _tangent(outputs)),
+        "innovation_std": ("its predicted standard deviations, 0 where not measured", _tangent(outputs)),
+        "nis": ("normalised innovation squared of what was accepted", None),
+        "nis_dof": ("over so many dimensions", None),
+        "informed": (
+            "whether the data carried information about each of value",
+            _parameters(joint, "bool"),
+        ),
+        "health": ("see NAME_health", None),
+        "since_change": ("s since the last change that it is convinced of", None),
+        "change_probability": ("that there was one within its short memory", None),
+        "lagged": ("value some time ago, in its order", None),
+        "lagged_std": ("standard deviations of lagged", None),
+    }
+    found = []
+    for item in dataclasses.fields(shown):
+        leaf = getattr(shown, item.name)
+        comment, members = known.get(item.name, ("", None))
+        kind: Kind = {"f": "real", "i": "int", "b": "bool"}[leaf.dtype.kind]  # pyright: ignore[reportAssignmentType]
+        if 0 in leaf.shape:
+            continue
+        if members is not None:
+            found.append(Field(item.name, comment, members=members))
+        else:
+            axes = joint.quantities if leaf.shape == (count,) else ()
+            found.append(Field(item.name, comment, leaf.shape, kind, axes=axes))
+    assert sum(f.size for f in found) == sum(leaf.size for leaf in jax.tree.leaves(shown))
+    return tuple(found)
+
+
+def _stored(space: Space) -> tuple[Field, ...]:
+    return tuple(
+        Field(identifier(name), _words(block), block.shape, axes=_block_axes(name, block))
+        for name, block in space.blocks
+    )
+
+
+def _tangent(space: Space) -> tuple[Field, ...]:
+    return tuple(
+        Field(
+            identifier(name),
+            "rad, body axes" if block.rotation else _words(block),
+            (block.dim,) if block.shape else (),
+            axes=_axes(block.dim) if block.rotation else _block_axes(name, block),
+        )
+        for name, block in space.blocks
+    )
+
+
+def _parameters(joint: Joint, kind: Kind = "real") -> tuple[Field, ...]:
+    found = []
+    for p in joint.tracked:
+        shape = (len(p.values),) if isinstance(p.value, tuple) else ()
+        words = ", ".join(part for part in (p.unit, p.frame) if part not in ("-", ""))
+        found.append(
+            Field(
+                identifier(p.name),
+                "" if kind == "bool" else words,
+                shape,
+                kind,
+                axes=_axes(len(p.values)) if shape else (),
+            )
+        )
+    return tuple(found)
+
+
+def _words(block: Block) -> str:
+    if block.rotation:
+        return "unit quaternion w x y z, body to world"
+    return ", ".join(part for part in (block.unit, block.frame) if part != "-")
+
+
+def _block_axes(name: str, block: Block) -> tuple[str, ...]:
+    """As the flight table names its columns: rotors by number."""
+    if block.rotation:
+        return ("w", "x", "y", "z")
+    return tuple(map(str, range(block.size))) if name.startswith("rotor_") else _axes(block.size)
+
+
+def _axes(size: int) -> tuple[str, ...]:
+    return ("x", "y", "z")[:size] if size in (2, 3) else tuple(map(str, range(size)))

@@ -1,0 +1,129 @@
+"""An estimator in C as the files of a folder: header, source, a program that replays a flight, a golden test, how to build."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import numpy as np
+
+from rotorid.errors import SettingError
+from rotorid.estimators.base import AbstractEstimator, Estimate
+from rotorid.estimators.onboard.build_files import cmake, makefile
+from rotorid.estimators.onboard.fields import identifier
+from rotorid.estimators.onboard.programs import check_program, replay_program, wanted
+from rotorid.estimators.onboard.readme import readme
+from rotorid.estimators.onboard.source import Precision, header_and_source
+from rotorid.estimators.onboard.trace import Onboard, onboard
+from rotorid.estimators.run import run
+from rotorid.signals.samples import Samples
+
+GOLDEN_ROWS = 200
+"""Rows of the golden test."""
+
+TOLERANCE = {"double": 1e-9, "float": 0.1}
+"""By how much a number of the golden test may differ, relative to itself or its scale."""
+
+_DIFFERENT = {"double": 0.0, "float": 0.05}
+_LISTED = 64  # numbers of an array that are listed
+
+
+def onboard_files(
+    estimator: AbstractEstimator,
+    samples: Samples,
+    *,
+    name: str,
+    precision: Precision = "double",
+    title: str = "",
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, bytes]:
+    """The files by name. samples: of the golden test, of which the first `GOLDEN_ROWS` are taken. name: of the files, and what
+    every public name in C begins with. title: what it is, in words. settings: that it was made with, for export.json.
+
+    Raises SettingError for a name that C cannot have or an estimator that has no form in C.
+    """
+    check_name(name)
+    if precision not in TOLERANCE:
+        raise SettingError(f"no precision {precision!r}; there are {', '.join(TOLERANCE)}")
+    traced = onboard(estimator)
+    rows: Samples = jax.tree.map(lambda leaf: leaf[:GOLDEN_ROWS], samples)
+    expected = jax.tree.map(np.asarray, run(estimator, rows, engine="jax"))
+    title = title or f"{type(estimator).__name__} over {type(estimator.joint.system).__name__}"
+    about = [f"{title}, in {precision} precision, written by rotorid {version('rotorid')}."]
+    header, source = header_and_source(traced, name, precision, about)
+    table = {
+        "name": name,
+        "title": title,
+        "precision": precision,
+        "settings": dict(settings or {}),
+        "versions": {package: version(package) for package in ("rotorid", "jax", "casadi")},
+        "tuning": tunings(estimator),
+    }
+    texts = {
+        f"{name}.h": header,
+        f"{name}.c": source,
+        "main.c": replay_program(traced, name),
+        "check.c": check_program(traced, name, TOLERANCE[precision], _DIFFERENT[precision]),
+        "golden.csv": golden(traced, rows, expected),
+        "CMakeLists.txt": cmake(name),
+        "Makefile": makefile(name),
+        "README.md": readme(traced, name, precision, title),
+        "export.json": json.dumps(table, indent=2, sort_keys=True) + "\n",
+    }
+    return {file: text.encode() for file, text in texts.items()}
+
+
+def check_name(name: str) -> None:
+    """Raise SettingError where files and functions in C cannot bear this name."""
+    if (
+        identifier(name) != name
+        or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name)
+        or name in ("main", "check")
+    ):
+        raise SettingError(f"{name!r} cannot be a name in C; take letters, digits and _, a letter first")
+
+
+def tunings(estimator: AbstractEstimator) -> dict[str, Any]:
+    """The numbers that are baked in, by name; of a large array (the weights of a network) its shape alone."""
+    found = {}
+    for item in dataclasses.fields(estimator):
+        value = getattr(estimator, item.name)
+        parts = {item.name: value}
+        if dataclasses.is_dataclass(value) and item.name != "joint":
+            parts = {f"{item.name}.{f.name}": getattr(value, f.name) for f in dataclasses.fields(value)}
+        for name, part in parts.items():
+            if isinstance(part, jax.Array | np.ndarray):
+                found[name] = part.tolist() if part.size <= _LISTED else f"{part.size} numbers"
+            elif isinstance(part, bool | int | float | str):
+                found[name] = part
+    return found
+
+
+def golden(traced: Onboard, samples: Samples, expected: Estimate) -> str:
+    """Samples and expected estimates as CSV: names, scales, rows. A number's scale is the size that its block mostly has."""
+    places = wanted(traced)
+    columns = [np.asarray(leaf, float).reshape(len(samples.t), -1) for leaf in jax.tree.leaves(expected)]
+    want = np.concatenate(columns, axis=1)
+    blocks = np.array([p.block for p in places])
+    scales = np.ones(len(places))
+    for block in dict.fromkeys(blocks):
+        here = blocks == block
+        size = np.quantile(np.abs(want[:, here]), 0.9)
+        scales[here] = size if size > 0.0 else max(float(np.max(np.abs(want[:, here]))), 1e-12)
+    given = [
+        np.asarray(leaf, float).reshape(len(samples.t), -1)
+        for leaf in (samples.dt, samples.u, samples.y, samples.mask)
+    ]
+    names = ["dt", *("given",) * (sum(g.shape[1] for g in given) - 1), *(p.name for p in places)]
+    lines = [",".join(names), ",".join(map(repr, scales.tolist()))]
+    lines += [",".join(map(_short, row)) for row in np.concatenate([*given, want], axis=1).tolist()]
+    return "\n".join(lines) + "\n"
+
+
+def _short(value: float) -> str:
+    return str(int(value)) if value == int(value) and abs(value) < 1e6 else repr(value)

@@ -1,0 +1,108 @@
+"""The two programs beside an estimator in C: one that replays a flight, one that compares with JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rotorid.estimators.base import Health
+from rotorid.estimators.onboard.fields import (
+    Field,
+    Place,
+    estimate_fields,
+    input_fields,
+    measured_fields,
+    places,
+)
+from rotorid.estimators.onboard.trace import Onboard
+from rotorid.export.native import FOLDER
+
+MEANS = ("body_rate",)
+"""Inputs that are the mean up to a sample, as a rate gyro tells it; others act from their sample on."""
+
+
+def replay_program(traced: Onboard, name: str) -> str:
+    """The text of main.c."""
+    joint = traced.estimator.joint
+    inputs = [
+        f'{{"{p.name}", &inputs.{p.path}, {"false" if p.block in MEANS else "true"}}}'
+        for p in places(input_fields(joint))
+    ]
+    measured, flags = _measured_and_flags(measured_fields(joint))
+    blocks, first = [], 0
+    for field, flag in zip(measured, flags, strict=True):
+        at = f"&measured.{flag.name}" + ("[0]" if flag.shape else "")
+        blocks.append(f"{{{first}, {field.size}, {at}, {flag.size}}}")
+        first += field.size
+    estimate = {f.name: f for f in estimate_fields(traced.estimator, traced.shown)}
+    shown = [
+        f'{{"{p.name}{ending}", &estimate.{member}.{p.path}}}'
+        for pairs in zip(
+            *(places(estimate[m].members) for m in ("value", "std") if m in estimate), strict=True
+        )
+        for p, member, ending in zip(pairs, ("value", "std"), ("", "_std"), strict=True)
+    ]
+    if not shown:
+        shown = [f'{{"{p.name}", &estimate.state.{p.path}}}' for p in places(estimate["state"].members)]
+    tables = [
+        "static const struct {\n  const char *name;\n  real *to;\n  bool until_next;\n} INPUTS[] = "
+        + _table(inputs),
+        "static const struct {\n  const char *name;\n  real *to;\n} MEASURED[] = "
+        + _table(f'{{"{p.name}", &measured.{p.path}}}' for p in places(measured)),
+        "static const struct {\n  int first, count;\n  bool *measured;\n  int flags;\n} MEASURED_BLOCKS[] = "
+        + _table(blocks),
+        "static const struct {\n  const char *name;\n  const real *from;\n} SHOWN[] = " + _table(shown),
+        "static const char *const HEALTH[] = " + _table(f'"{h.name.lower()}"' for h in Health),
+    ]
+    return _program(name, tables, "replay.c")
+
+
+def check_program(traced: Onboard, name: str, tolerance: float, different: float) -> str:
+    """The text of check.c. tolerance: relative to a number's scale; different: share of rows, of what is no real number."""
+    joint = traced.estimator.joint
+    measured, flags = _measured_and_flags(measured_fields(joint))
+    given = [f"&inputs.{p.path}" for p in places(input_fields(joint))]
+    given += [f"&measured.{p.path}" for p in places(measured)]
+    kinds = {"real": "REAL", "int": "INTEGER", "bool": "TRUTH"}
+    tables = [
+        f"#define TOLERANCE {tolerance!r}\n#define DIFFERENT {different!r}",
+        "enum kind { REAL, INTEGER, TRUTH };",
+        "static real *const GIVEN[] = " + _table(given),
+        "static bool *const FLAGS[] = " + _table(f"&measured.{p.path}" for p in places(flags)),
+        "static const struct {\n  const char *name;\n  const void *at;\n  enum kind kind;\n} WANTED[] = "
+        + _table(f'{{"{p.name}", &estimate.{p.path}, {kinds[p.kind]}}}' for p in wanted(traced)),
+    ]
+    return _program(name, tables, "check.c")
+
+
+def wanted(traced: Onboard) -> list[Place]:
+    """Every number of an estimate, in order."""
+    return list(places(estimate_fields(traced.estimator, traced.shown)))
+
+
+def _measured_and_flags(fields: Sequence[Field]) -> tuple[Sequence[Field], Sequence[Field]]:
+    return fields[: len(fields) // 2], fields[len(fields) // 2 :]
+
+
+def _program(name: str, tables: Sequence[str], file: str) -> str:
+    about, code = (FOLDER / file).read_text().split("*/\n", 1)
+    declared = "\n\n".join(tables)
+    return f"""{about}*/
+#include "{name}.h"
+
+typedef {name}_real real;
+
+static {name}_state filter;
+static {name}_inputs inputs;
+static {name}_measured measured;
+static {name}_estimate estimate;
+
+#define INIT() {name}_init(&filter)
+#define STEP(dt) {name}_step(&filter, dt, &inputs, &measured, &estimate)
+
+{declared}
+
+{code}"""
+
+
+def _table(rows: Iterable[str]) -> str:
+    return "{\n" + "".join(f"  {row},\n" for row in rows) + "};"

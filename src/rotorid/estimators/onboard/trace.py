@@ -1,0 +1,95 @@
+"""An estimator as C programs, with its numbers baked in as constants: for a vehicle's own computer.
+
+    init       x -> state
+    predict    x -> state, dt later under the inputs u
+    update     x -> state, with the measurements y
+    estimate   x -> estimate
+
+in which x = [t, dt, u, y, mask, state] is one column of numbers, as are state and estimate. It is what
+`rotorid.estimators.compiled` runs, but for the tuning, which is an argument there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rotorid.errors import SettingError
+from rotorid.estimators.base import AbstractEstimator, Estimate, State
+from rotorid.estimators.compiled import MOST_OPERATIONS
+from rotorid.export.program import CProgram, c_program, straight_operations
+from rotorid.numerics.flat import Layout
+from rotorid.signals.samples import Samples
+
+
+@dataclasses.dataclass(frozen=True)
+class Onboard:
+    """An estimator's programs by name. sample, state, estimate: numbers of each; shown: shapes and dtypes of the estimate."""
+
+    estimator: AbstractEstimator
+    programs: Mapping[str, CProgram]
+    sample: int
+    state: int
+    estimate: int
+    shown: Estimate
+
+
+def onboard(estimator: AbstractEstimator) -> Onboard:
+    """Trace an estimator.
+
+    Raises SettingError for one that draws random numbers, that asks for the time or the first sample, whose step is too large
+    or for which C has no form.
+    """
+    system = estimator.joint.system
+    size = system.inputs.size, system.outputs.size, system.outputs.dim
+    now, u, y, mask = jnp.zeros(()), jnp.zeros(size[0]), jnp.zeros(size[1]), jnp.zeros(size[2], bool)
+    sample = Samples(now, now, u, y, mask)
+    name = type(estimator).__name__
+    if any(leaf.dtype == np.float32 for leaf in jax.tree.leaves(estimator) if hasattr(leaf, "dtype")):
+        raise SettingError(f"the numbers of this {name} are in float32; make it with jax_enable_x64 on")
+
+    def init(sample: Samples, key: Any) -> State:
+        return estimator.init(sample, key)
+
+    def predict(sample: Samples, state: State) -> State:
+        return estimator.predict(state, sample.u, sample.dt)
+
+    def update(sample: Samples, state: State) -> State:
+        return estimator.update(state, sample)
+
+    def estimate(sample: Samples, state: State) -> Estimate:
+        return estimator.estimate(state)
+
+    with jax.enable_x64(True):
+        first, state = jax.make_jaxpr(init, return_shape=True)(sample, jax.random.key(0))
+        *row, key = first.jaxpr.invars
+        if _used(first, [key]):
+            raise SettingError(f"{name} draws random numbers, which has no form in C")
+        if _used(first, row):
+            raise SettingError(f"{name} starts from its first sample, which has no form in C")
+        traced = {
+            "f_predict": jax.make_jaxpr(predict)(sample, state),
+            "f_update": jax.make_jaxpr(update)(sample, state),
+        }
+        read, shown = jax.make_jaxpr(estimate, return_shape=True)(sample, state)
+        if any(_used(closed, closed.jaxpr.invars[:1]) for closed in traced.values()):
+            raise SettingError(f"{name} asks for the time since the start of the flight, which C is not told")
+        traced = {"f_init": first, **traced, "f_estimate": read}
+    if max(straight_operations(closed.jaxpr) for closed in traced.values()) > MOST_OPERATIONS:
+        raise SettingError(f"a step of {name} is too large for C; take a smaller window")
+    layouts = [Layout(tree, np.float64, integers=True) for tree in (sample, state, shown)]
+    if any(layout.others for layout in layouts):
+        raise SettingError(f"the state of {name} is not made of numbers, which has no form in C")
+    programs = {program: c_program(closed, program) for program, closed in traced.items()}
+    of_sample, of_state, of_estimate = (layout.size for layout in layouts)
+    return Onboard(estimator, programs, of_sample, of_state, of_estimate, shown)
+
+
+def _used(closed: Any, variables: list[Any]) -> bool:
+    found = [v for equation in closed.jaxpr.eqns for v in equation.invars] + list(closed.jaxpr.outvars)
+    return any(v is variable for v in found for variable in variables)

@@ -1,0 +1,84 @@
+"""C programs as the text of one C99 file: static functions on `num`, a real number, that need nothing but libm.
+
+What the chunks of a program hand on to each other lies behind the program's own memory, so that a call takes a few kilobytes
+of the stack however large the program is. Functions are kept apart: one that is called once would else be put into its
+caller, and a compiler's time grows faster than a function.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+
+from rotorid.export.program import CProgram
+
+_HEAD = """\
+#if defined(__GNUC__)
+#define APART __attribute__((noinline))
+#else
+#define APART
+#endif
+
+/* A truth value is a mask: -1 or 0. */
+typedef int mask;
+#define NUM(c) ((num)(c))
+#define ZERO NUM(0)
+#define ONE NUM(1)
+#define MASK(condition) (-(condition))
+#define SELECT(m, yes, no) ((m) ? (yes) : (no))
+#define PUT_MASK(m) ((num)(m))
+#define GET_MASK(w) ((mask)(w))
+"""
+
+_CHOICES = {
+    "max": "static num num_max(num a, num b) { return a >= b || a != a ? a : b; }",
+    "min": "static num num_min(num a, num b) { return a <= b || a != a ? a : b; }",
+    "sign": "static num num_sign(num a) { return a > ZERO ? ONE : a < ZERO ? -ONE : a; }",
+}
+"""As in JAX, the first two are not a number if one of them is not."""
+
+_FUNCTION = re.compile(r"^void (\w+)\(([^)]*)\)( \{|;)$", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Standalone:
+    """text: of the functions, `static void NAME(const num *x, num *y, num *m)` for each program. memory: numbers of m."""
+
+    text: str
+    memory: int
+
+
+def standalone(programs: Mapping[str, CProgram], *, single: bool) -> Standalone:
+    """The C of programs by name, after a definition of `num`. single: whether num is a float, else it is a double."""
+    own = max(program.memory for program in programs.values())
+    crossing = 0
+    units = []
+    for program in programs.values():
+        for unit in program.units:
+            crossing = max([crossing, *map(int, re.findall(r"num w\[(\d+)\];", unit))])
+            text = re.sub(r"num w\[\d+\];", f"num *w = m + {own};", unit)
+            text = re.sub(r"^#include .*\n", "", text, flags=re.MULTILINE)
+            units.append(_every_parameter_used(text.strip()))
+    body = _FUNCTION.sub(r"static APART void \1(\2)\3", "\n\n".join(units))
+    return Standalone(f"{_HEAD}{_library_calls(body, single)}\n{body}\n", own + crossing)
+
+
+def _library_calls(body: str, single: bool) -> str:
+    """Definitions of the functions on numbers that the code calls."""
+    used = sorted(set(re.findall(r"\bnum_(\w+)\(", body)))
+    lines = [_CHOICES.get(name, f"#define num_{name} {name}{'f' if single else ''}") for name in used]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _every_parameter_used(unit: str) -> str:
+    """Marks parameters that a function has no use for."""
+
+    def marked(match: re.Match[str]) -> str:
+        signature, parameters, body = match.groups()
+        names = [p.split("*")[-1].removeprefix("restrict ").strip() for p in parameters.split(",")]
+        unused = [f"(void){name};" for name in names if not re.search(rf"\b{name}\b", body)]
+        mark = f"  {' '.join(unused)}\n" if unused else ""
+        return f"{signature}({parameters}) {{\n{mark}{body}\n}}"
+
+    return re.sub(r"^(void \w+)\(([^)]*)\) \{\n(.*?)\n\}$", marked, unit, flags=re.MULTILINE | re.DOTALL)

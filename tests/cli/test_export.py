@@ -1,0 +1,64 @@
+"""`rotorid export`, as a person runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rotorid.cli import export as command
+from rotorid.cli.app import app
+from rotorid.results import export
+from rotorid.results.track import ESTIMATORS
+
+
+def rotorid(*arguments: str | Path):
+    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+
+
+def test_the_names_are_those_that_there_are():
+    assert (*ESTIMATORS, *export.OBSERVERS) == tuple(
+        sorted(command.ESTIMATORS, key=(*ESTIMATORS, *export.OBSERVERS).index)
+    )
+    assert export.SYSTEMS == command.SYSTEMS
+    assert set(export.KNOWN_BY) == set(command.KNOWN_BY)
+
+
+def test_a_system_as_casadi(tmp_path):
+    done = rotorid("multirotor-bare", "--as", "casadi", "-a", "simulated-quad", "-o", tmp_path / "model")
+    assert done.exit_code == 0, done.output
+    assert "8 files" in done.output
+    table = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert [q["name"] for q in table["u"]] == ["thrust", "body_rate_x", "body_rate_y", "body_rate_z"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ekff"], "no estimator 'ekff'; there are ekf, ukf"),
+        (["multirotor"], "multirotor is a system: export it with --as casadi"),
+        (["ekf", "--as", "casadi"], "no system 'ekf'; there are multirotor,"),
+        (["ekf", "--as", "fortran"], "no form 'fortran'; there are c, casadi"),
+        (["ekf", "--precision", "half"], "no precision 'half'; there are double, float"),
+        (["ekf", "--system", "car"], "no system 'car'; there are multirotor,"),
+        (["mo", "--system", "multirotor"], "mo observes the wrench on a rigid-multirotor"),
+        (["mo", "--gain", "-1"], "the observer gain -1 1/s must be positive"),
+        (["nemo"], "nemo needs a learned model: give --model"),
+        (["nemo", "--model", "nowhere"], "cannot be read"),
+        (["ekf", "--known-by", "rotor_speed"], "multirotor cannot know its rotors by 'rotor_speed'"),
+        (
+            ["ekf", "--system", "multirotor-bare", "--known-mass", "1"],
+            "--known-mass is of the system multirotor",
+        ),
+        (["ekf", "--flight", "nowhere.ulg"], "nowhere.ulg"),
+        (["ekf", "--name", "a-b"], "cannot be a name in C"),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_line(tmp_path, arguments, said):
+    done = rotorid(*arguments, "-a", "simulated-quad", "-o", tmp_path / "out")
+    assert done.exit_code == 2
+    assert said in done.output
+    assert len(done.output.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()

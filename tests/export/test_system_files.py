@@ -1,0 +1,78 @@
+"""A System in CasADi's files is what it is in JAX."""
+
+import json
+import subprocess
+import sys
+
+import casadi as ca
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.errors import SettingError
+from rotorid.export.system_files import system_files
+from rotorid.models.system import parameter_values
+from rotorid.numerics import integrators
+from rotorid.results.export import export_system
+from tests.systems import SYSTEMS
+
+
+@pytest.mark.parametrize("name", ["pendulum", "bare"])
+def test_the_functions_are_those_of_jax(name, tmp_path):
+    system, rng = SYSTEMS[name], np.random.default_rng(0)
+    export_system(system, tmp_path / "model", name=name)
+    f = {p.stem: ca.Function.load(str(p)) for p in (tmp_path / "model").glob("*.casadi")}
+    table = json.loads((tmp_path / "model" / "model.json").read_text())
+    u, dt = rng.normal(size=system.inputs.size), 0.07
+    away = jnp.asarray(0.4 * rng.normal(size=system.states.dim))
+    x = np.asarray(system.states.plus(jnp.asarray(system.states.initial()), away))
+    p = np.array([q["value"] for q in table["p"]])
+    assert [len(table[k]) for k in "xuyp"] == [len(x), len(u), system.outputs.size, len(p)]
+
+    def named(p):
+        return {q.name: p[k] for k, q in enumerate(system.parameters)}
+
+    def rate(x, u, p):
+        return system.states.pack_tangent(
+            system.dynamics(system.states.unpack(x), system.inputs.unpack(u), named(p))
+        )
+
+    def step(x, u, p, dt):
+        return integrators.step(system.states, lambda x: rate(x, u, p), x, dt, "rk4")
+
+    def seen(x, u, p):
+        return system.outputs.pack(system.observe(system.states.unpack(x), system.inputs.unpack(u), named(p)))
+
+    for function, ours, arguments in (
+        ("dynamics", lambda x, u, p: system.states.lift(x, rate(x, u, p)), (x, u, p)),
+        ("observe", seen, (x, u, p)),
+        ("step", step, (x, u, p, dt)),
+    ):
+        np.testing.assert_allclose(
+            f[function](*arguments).full()[:, 0], ours(*map(jnp.asarray, arguments)), rtol=1e-12, atol=1e-13
+        )
+        slopes = jax.jacfwd(ours, argnums=tuple(range(len(arguments))))(*map(jnp.asarray, arguments))
+        for got, want in zip(f[f"{function}_jacobian"](*arguments), slopes, strict=True):
+            np.testing.assert_allclose(got.full(), np.reshape(want, got.shape), rtol=1e-10, atol=1e-11)
+        assert f[function].name_in() == ["x", "u", "p", "dt"][: len(arguments)]
+    np.testing.assert_allclose(p, [float(v) for v in parameter_values(system).values()])
+
+
+def test_the_example_runs(tmp_path):
+    export_system(SYSTEMS["pendulum"], tmp_path / "model")
+    said = subprocess.run(
+        [sys.executable, "example.py"], cwd=tmp_path / "model", capture_output=True, text=True, check=True
+    ).stdout
+    assert [line.split()[0] for line in said.splitlines()[:2]] == ["angle", "rate"]
+
+
+def test_parameters_may_be_baked_in():
+    system = SYSTEMS["cart"]
+    files = system_files(system, name="cart", baked=("mass",))
+    table = json.loads(files["model.json"])
+    assert [q["name"] for q in table["p"]] == ["push"]
+    assert table["baked"] == {"mass": 1}
+    assert files == system_files(system, name="cart", baked=("mass",))
+    with pytest.raises(SettingError, match="no parameter 'length'"):
+        system_files(system, name="cart", baked=("length",))
