@@ -14,6 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from rotorid.estimators.guided import AbstractGuidedFilter, parameter_families
+from rotorid.estimators.particle_engine import Place
 from rotorid.estimators.particle_states import Sampled
 from rotorid.estimators.particles import Start, particle_tuning
 from rotorid.estimators.tuning import Tuning
@@ -32,6 +33,7 @@ class AuxiliaryFilter(AbstractGuidedFilter):
     scheme: Scheme = eqx.field(static=True)
     start: Start = eqx.field(static=True)
     gated: bool = eqx.field(static=True)
+    place: Place = eqx.field(static=True)
     kernels: tuple[Family, ...] = eqx.field(static=True)
     priors: tuple[Family, ...] = eqx.field(static=True)
     tuning: Tuning
@@ -46,7 +48,7 @@ class AuxiliaryFilter(AbstractGuidedFilter):
 
     @property
     def _knowledge(self) -> Sampled:
-        return Sampled(self.joint, self.tuning)
+        return Sampled(self.joint, self.tuning, self.cloud)
 
 
 def auxiliary_filter(
@@ -73,6 +75,7 @@ def auxiliary_filter(
         scheme=scheme,
         start=start,
         gated=gated,
+        place="jax",
         kernels=kernels,
         priors=first,
         tuning=made,

@@ -15,20 +15,21 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rotorid.estimators.base import AbstractEstimator
 from rotorid.estimators.gaussian import LOOSENED, per_dimension
+from rotorid.estimators.particle_engine import AbstractParticleFilter, Place
 from rotorid.estimators.particles import (
     ParticleEstimate,
     Start,
     Watch,
     accepted_blocks,
     as_measured,
-    columns,
+    cloud_moments,
     judged,
     log_density,
-    mean_and_deviations,
+    mean_variance,
     measurement_std,
     moved,
     particle_tuning,
@@ -44,7 +45,7 @@ from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.draws import Stream, fork, normals, stream
 from rotorid.numerics.integrators import Method
-from rotorid.numerics.resampling import Scheme, ancestors, normalise
+from rotorid.numerics.resampling import Scheme, normalise
 from rotorid.signals.samples import Samples
 
 
@@ -59,7 +60,7 @@ class BootstrapState(eqx.Module):
     source: Stream
 
 
-class BootstrapFilter(AbstractEstimator):
+class BootstrapFilter(AbstractParticleFilter):
     """The bootstrap filter, or `bootstrap_filter(system)`. count: particles. threshold: share of them at which it
     resamples."""
 
@@ -70,6 +71,7 @@ class BootstrapFilter(AbstractEstimator):
     scheme: Scheme = eqx.field(static=True)
     start: Start = eqx.field(static=True)
     gated: bool = eqx.field(static=True)
+    place: Place = eqx.field(static=True)
     tuning: Tuning
     threshold: Float[Array, ""]
 
@@ -89,95 +91,97 @@ class BootstrapFilter(AbstractEstimator):
     def predict(
         self, state: BootstrapState, u: Float[Array, " inputs"], dt: Float[Array, ""]
     ) -> BootstrapState:
-        tuning, joint, n = self.tuning, self.joint, self.count
+        tuning, joint, n, watch = self.tuning, self.joint, self.count, state.watch
         source, of_ancestors, of_noise = fork(state.source, 2)
-
-        def resampled(x, c, weights, log_weights):
-            a = ancestors(self.scheme, of_ancestors, weights, n)
-            return (
-                x[:, a],
-                c[:, a],
-                jnp.full_like(weights, 1.0 / n),
-                jnp.full_like(log_weights, -jnp.log(float(n))),
-            )
-
-        few = state.watch.lost | (state.watch.effective_size < self.threshold * n)
-        particles = state.x, state.c, state.weights, state.log_weights
-        x, c, weights, log_weights = jax.lax.cond(few, resampled, lambda *same: same, *particles)
+        few = watch.lost | (watch.effective_size < self.threshold * n)
+        a = self.cloud.ancestors(few, self.scheme, of_ancestors, state.weights)
+        weights = jnp.where(few, 1.0 / n, state.weights)
         gap = dt > tuning.max_gap
-        anew, dt, k = state.watch.lost | gap, jnp.minimum(dt, tuning.max_gap), joint.states_dim
-        e = normals(of_noise, (k + c.shape[0], n))
+        anew, dt, k = watch.lost | gap, jnp.minimum(dt, tuning.max_gap), joint.states_dim
         drift = tuning.drift * jnp.sqrt(dt)
+        everywhere = self.start == "measured"
 
-        def advance(point, coordinates, d):
+        def advance(e, point, coordinates, every_other, log_weight):
             p = joint.with_tracked(joint.values_and_slopes(coordinates)[0], tuning.values)
-            std = process_std(joint, tuning, point, u, p) * jnp.sqrt(dt)
-            d = jnp.where(anew, LOOSENED, 1.0) * std * d
-            return pushed(joint, moved(joint, point, u, p, dt), d)
-
-        def spread(x, c):
-            every_other = jnp.arange(n) % 2 == 0
-            fresh = tuning.coordinate[:, None] + tuning.coordinate_std[:, None] * e[k:]
-            prior = prior_points(joint, tuning, e[:k])
+            std = process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * jnp.where(anew, LOOSENED, 1.0)
+            prior, fresh = anew & ((every_other > 0) | everywhere), watch.lost & (every_other > 0)
+            point = jnp.where(prior, tuning.initial, moved(joint, point, u, p, dt))
+            point = pushed(joint, point, jnp.where(prior, tuning.initial_std, std) * e[:k])
+            coordinates = jnp.where(fresh, tuning.coordinate, coordinates)
+            coordinates = coordinates + jnp.where(fresh, tuning.coordinate_std, drift) * e[k:]
+            finite = jnp.isfinite(jnp.sum(point))
             return (
-                jnp.where(every_other | (self.start == "measured"), prior, x),
-                jnp.where(every_other & state.watch.lost, fresh, c),
+                jnp.where(finite, point, tuning.initial),
+                coordinates,
+                jnp.where(finite, log_weight, -jnp.inf),
             )
 
-        x = columns(advance)(x, c, e[:k])
-        c = c + drift[:, None] * e[k:]
-        x, c = jax.lax.cond(anew, spread, lambda *same: same, x, c)
-        watch = eqx.tree_at(
-            lambda w: w.awaited, state.watch, state.watch.awaited | (gap & (self.start == "measured"))
+        x, c, log_weights = self.cloud.each(
+            advance,
+            jnp.asarray(np.arange(n) % 2 == 0, float),
+            jnp.where(few, -jnp.log(float(n)), state.log_weights),
+            copied=(state.x, state.c),
+            ancestors=a,
+            drawn=(of_noise, k + state.c.shape[0]),
         )
+        watch = eqx.tree_at(lambda w: w.awaited, watch, watch.awaited | (gap & everywhere))
         return BootstrapState(x, c, weights, log_weights, watch, source)
 
     def update(self, state: BootstrapState, sample: Samples) -> BootstrapState:
-        tuning, joint, watch = self.tuning, self.joint, state.watch
-        x, source, given = state.x, state.source, jnp.zeros(len(joint.system.outputs), bool)
+        tuning, joint, watch, outputs = self.tuning, self.joint, state.watch, self.joint.system.outputs
+        source, given = state.source, jnp.zeros(len(outputs), bool)
+        drawn, as_seen = None, None
         if self.start == "measured":
             source, of_start = fork(source, 1)
             given = taken(joint, watch, sample)
-            x = as_measured(joint, tuning, of_start, x, sample, given)
+            drawn, as_seen = (of_start, outputs.dim), as_measured(joint, tuning, sample, given)
+        used = sample.mask & per_dimension(outputs, ~given)
 
-        def seen(point, coordinates):
+        def weighed(r, std, used, unknown):
+            density = log_density(r, std, used)
+            density = jnp.where(jnp.isfinite(density), density, -jnp.inf)
+            return jnp.where(jnp.isfinite(r), r, unknown), density
+
+        def look(point, coordinates):
             p = joint.with_tracked(joint.values_and_slopes(coordinates)[0], tuning.values)
+            std = measurement_std(joint, tuning, point, sample.u, p)
             r = residual(joint, point, sample.u, p, sample.y)
-            return r, measurement_std(joint, tuning, point, sample.u, p)
+            return *weighed(r, std, used, jnp.inf if self.gated else 0.0), *(
+                (std,) if joint.varying_noise else ()
+            )
 
-        axis = -1 if joint.varying_noise else None
-        r, std = jax.vmap(seen, in_axes=-1, out_axes=(-1, axis))(x, state.c)
-        finite = jnp.isfinite(jnp.sum(x, axis=0))
-        x, r = jax.lax.cond(
-            jnp.all(finite),
-            lambda *same: same,
-            lambda x, r: (jnp.where(finite, x, tuning.initial[:, None]), jnp.where(finite, r, jnp.inf)),
-            x,
-            r,
-        )
-        accepted = jnp.ones(len(joint.system.outputs), bool)
+        def start_and_look(e, point, coordinates):
+            point = as_seen(e, point) if as_seen else point
+            return point, *look(point, coordinates)
+
+        if drawn is None:
+            x, (r, density, *varying) = state.x, self.cloud.each(look, state.x, state.c)
+        else:
+            x, r, density, *varying = self.cloud.each(
+                start_and_look, state.x, state.c, drawn=drawn, where=jnp.any(given)
+            )
+        std, accepted = varying[0] if varying else tuning.measurement_noise, jnp.ones(len(outputs), bool)
         if self.gated:
             accepted = accepted_blocks(joint, tuning, r, std, sample.mask) | given
-        used = sample.mask & per_dimension(joint.system.outputs, accepted & ~given)
-        density = jax.vmap(log_density, in_axes=(-1, axis, None))(r, std, used)
-        sound = finite & jnp.isfinite(density)
-        r = jnp.where(jnp.isfinite(r), r, 0.0)
-        log_weights = jnp.where(sound, state.log_weights + density, -jnp.inf)
-        weights, gained, alive = normalise(log_weights)
-        log_weights = jnp.where(alive, log_weights - gained, state.log_weights)
+            used = used & per_dimension(outputs, accepted)
+            r, density = self.cloud.each(
+                lambda r, *of: weighed(r, of[0] if of else std, used, 0.0), r, *varying
+            )
+        weights, gained, alive = normalise(state.log_weights + density)
+        log_weights = jnp.where(alive, state.log_weights + density - gained, state.log_weights)
         weights = jnp.where(alive, weights, state.weights)
         watch = judged(
-            joint, tuning, watch, sample, self.start, r=r, std=std, weights=state.weights, accepted=accepted, used=used,
-            alive=alive, gained=gained, effective_size=1.0 / jnp.sum(weights * weights),
+            joint, tuning, watch, sample, self.start, r=self.cloud.moments(r, state.weights),
+            variance=mean_variance(std, state.weights), accepted=accepted, used=used, alive=alive,
+            gained=gained, effective_size=1.0 / jnp.sum(weights * weights),
         )  # fmt: skip
         return BootstrapState(x, state.c, weights, log_weights, watch, source)
 
     def estimate(self, state: BootstrapState) -> ParticleEstimate:
-        weights = state.weights
-        mean, away = mean_and_deviations(self.joint.system.states, state.x, weights)
-        psi = columns(lambda c: self.joint.values_and_slopes(c)[0])(state.c)
-        std = jnp.sqrt((away * away) @ weights)
-        return ParticleEstimate(**told(self.joint, self.tuning, state.watch, mean, std, psi, weights))
+        mean, std = cloud_moments(self.cloud, self.joint.system.states, state.x, state.weights)
+        (psi,) = self.cloud.each(lambda c: (self.joint.values_and_slopes(c)[0],), state.c)
+        psi = self.cloud.moments(psi, state.weights)
+        return ParticleEstimate(**told(self.joint, self.tuning, state.watch, mean, std, psi))
 
 
 def bootstrap_filter(
@@ -200,4 +204,13 @@ def bootstrap_filter(
     joint = Joint(system, method)
     made = particle_tuning(joint, count, **tuning)
     gated = bool(jnp.isfinite(made.gate))
-    return BootstrapFilter(joint, count, scheme, start, gated, made, jnp.asarray(float(threshold)))
+    return BootstrapFilter(
+        joint=joint,
+        count=count,
+        scheme=scheme,
+        start=start,
+        gated=gated,
+        place="jax",
+        tuning=made,
+        threshold=jnp.asarray(float(threshold)),
+    )

@@ -30,16 +30,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from rotorid.estimators.base import AbstractEstimator
 from rotorid.estimators.changepoints import Changes, check_names
 from rotorid.estimators.gaussian import per_dimension
-from rotorid.estimators.particles import ParticleEstimate, Start, Watch, accepted_blocks, judged, taken, told
+from rotorid.estimators.particle_engine import AbstractParticleFilter
+from rotorid.estimators.particles import (
+    ParticleEstimate,
+    Start,
+    Watch,
+    accepted_blocks,
+    judged,
+    mean_variance,
+    taken,
+    told,
+)
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.numerics import families
 from rotorid.numerics.draws import Stream, fork, normals, stream, uniforms
 from rotorid.numerics.families import Family
-from rotorid.numerics.resampling import Scheme, ancestors, normalise
+from rotorid.numerics.resampling import Scheme, normalise
 from rotorid.signals.samples import Samples
 
 
@@ -68,7 +77,7 @@ class GuidedState(eqx.Module):
     source: Stream
 
 
-class AbstractGuidedFilter(AbstractEstimator):
+class AbstractGuidedFilter(AbstractParticleFilter):
     """What the auxiliary filter and Liu and West's share."""
 
     takes_varying_noise: ClassVar[bool] = True
@@ -136,16 +145,13 @@ class AbstractGuidedFilter(AbstractEstimator):
         guided = jnp.any(sample.mask)
         k = psi.shape[0]
 
-        mean = psi @ state.weights
-        away = psi - mean[:, None]
-        covariance = (away * state.weights) @ away.T
+        mean, covariance = self.cloud.moments(psi, state.weights)
         sd = jnp.sqrt(jnp.diag(covariance))
         a = jnp.where(guided, self._shrinkage, 1.0)
         m = a * psi + (1.0 - a) * mean[:, None]
         slopes = self._slopes(m)
         s = jnp.sqrt((1.0 - a * a) * (sd * sd)[:, None] + (slopes * tuning.drift[:, None]) ** 2 * dt)
 
-        e = normals(of_noise, (joint.states_dim, n))
         look = knowledge.look(states, m, state.u, dt, sample, None)
         accepted = jnp.ones(len(joint.system.outputs), bool)
         if self.gated:
@@ -166,11 +172,7 @@ class AbstractGuidedFilter(AbstractEstimator):
             share = jnp.exp(stay - jnp.where(jnp.isfinite(first), first, 0.0))
 
         weights, gained, alive = normalise(first)
-        chosen = jax.lax.cond(
-            guided,
-            lambda: ancestors(self.scheme, of_ancestors, weights, n),
-            lambda: jnp.arange(n, dtype=jnp.int32),
-        )
+        chosen = self.cloud.ancestors(guided, self.scheme, of_ancestors, weights)
         before = jax.tree.map(lambda leaf: leaf[..., chosen], states)
         m_before, m, s, g = m, m[:, chosen], s[:, chosen], g[chosen]
         changed, counts, exposure = jnp.zeros(n, bool), state.counts, state.exposure
@@ -184,13 +186,14 @@ class AbstractGuidedFilter(AbstractEstimator):
                 keep = jnp.exp(-dt / self._changes.memory)
                 counts = keep * state.counts[chosen] + changed
                 exposure = keep * (state.exposure + dt)
-        z = _correlated(covariance, normals(of_normals, (k, n)))
+        z = _correlated(covariance, self.cloud.normals(of_normals, (k, n)))
         psi = self._drawn(self.kernels, of_others, z, m, s)
 
-        after = knowledge.look(before, psi, state.u, dt, sample, e)
+        after = knowledge.look(before, psi, state.u, dt, sample, of_noise)
         states = knowledge.absorb(after, used)
         density = _sound(knowledge.density(after, used))
-        states = knowledge.measured(of_start, states, sample, given)
+        if self.start == "measured":
+            states = knowledge.measured(of_start, states, sample, given)
         sound = knowledge.sound(states)
         second = jnp.where(sound, jnp.where(guided, density - g, state.log_weights), -jnp.inf)
         new, more, kept = normalise(second)
@@ -199,10 +202,10 @@ class AbstractGuidedFilter(AbstractEstimator):
         new = jnp.where(alive, new, flat)
         log_weights = jnp.where(alive, second - more, jnp.log(flat))
         states = jax.tree.map(lambda now, old: jnp.where(sound, now, old), states, before)
-        r = knowledge.predicted(look, m_before, state.u, dt, sample, e)
+        r = knowledge.predicted(look, m_before, state.u, dt, sample, of_noise)
         watch = judged(
-            joint, tuning, watch, sample, self.start, r=jnp.where(jnp.isfinite(r), r, 0.0), std=look.std,
-            weights=state.weights, accepted=accepted, used=used, alive=alive,
+            joint, tuning, watch, sample, self.start, r=self.cloud.moments(r, state.weights),
+            variance=mean_variance(look.std, state.weights), accepted=accepted, used=used, alive=alive,
             gained=jnp.where(guided, gained + more - jnp.log(float(n)), 0.0),
             effective_size=1.0 / jnp.sum(new * new),
         )  # fmt: skip
@@ -218,7 +221,9 @@ class AbstractGuidedFilter(AbstractEstimator):
             counts = state.counts if self._learned else jnp.zeros_like(state.weights)
             hazard = self._changes.rate(counts, state.exposure) @ state.weights
         return GuidedEstimate(
-            **told(self.joint, self.tuning, state.watch, mean, std, state.psi, state.weights),
+            **told(
+                self.joint, self.tuning, state.watch, mean, std, self.cloud.moments(state.psi, state.weights)
+            ),
             change_probability=state.changed,
             hazard=hazard,
         )

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from rotorid.errors import SettingError
 from rotorid.estimators.changepoints import Changes, check_names
 from rotorid.estimators.guided import AbstractGuidedFilter, parameter_families
+from rotorid.estimators.particle_engine import Place
 from rotorid.estimators.particle_states import KNOWLEDGE, Conditioned, Knowledge, Sampled
 from rotorid.estimators.particles import Start, particle_tuning
 from rotorid.estimators.tuning import Tuning
@@ -36,6 +37,7 @@ class LiuWest(AbstractGuidedFilter):
     scheme: Scheme = eqx.field(static=True)
     start: Start = eqx.field(static=True)
     gated: bool = eqx.field(static=True)
+    place: Place = eqx.field(static=True)
     kernels: tuple[Family, ...] = eqx.field(static=True)
     priors: tuple[Family, ...] = eqx.field(static=True)
     states: Knowledge = eqx.field(static=True)
@@ -53,7 +55,7 @@ class LiuWest(AbstractGuidedFilter):
 
     @property
     def _knowledge(self) -> Sampled | Conditioned:
-        return KNOWLEDGE[self.states](self.joint, self.tuning)
+        return KNOWLEDGE[self.states](self.joint, self.tuning, self.cloud)
 
 
 def liu_west(
@@ -95,6 +97,6 @@ def liu_west(
         parameter_families(joint, made, priors_as, prior=True),
     )
     return LiuWest(
-        joint=joint, count=count, scheme=scheme, start=start, gated=gated, kernels=chosen, priors=first, states=states,
-        tuning=made, shrinkage=jnp.asarray(shrinkage), changes=changes,
+        joint=joint, count=count, scheme=scheme, start=start, gated=gated, place="jax", kernels=chosen,
+        priors=first, states=states, tuning=made, shrinkage=jnp.asarray(shrinkage), changes=changes,
     )  # fmt: skip

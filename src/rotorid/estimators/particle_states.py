@@ -15,12 +15,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rotorid.estimators.cloud import AbstractCloud
 from rotorid.estimators.gaussian import LOOSENED
 from rotorid.estimators.particles import (
     as_measured,
+    cloud_moments,
     columns,
     log_density,
-    mean_and_deviations,
     measurement_std,
     moved,
     prior_points,
@@ -57,6 +58,7 @@ class Sampled(NamedTuple):
 
     joint: Joint
     tuning: Tuning
+    cloud: AbstractCloud
 
     def start(self, source: Stream, count: int) -> Float[Array, "states n"]:
         return prior_points(self.joint, self.tuning, normals(source, (self.joint.states_dim, count)))
@@ -68,32 +70,25 @@ class Sampled(NamedTuple):
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         sample: Samples,
-        e: Float[Array, "tangent n"] | None,
+        noise: Stream | None,
     ) -> Expected:
-        """dt later, in the mean, or with noise from standard normal numbers e."""
+        """dt later, in the mean, or with noise drawn."""
         joint, tuning = self.joint, self.tuning
 
-        def one(point, values, d):
+        def one(d, point, values):
             p = joint.with_tracked(values, tuning.values)
             after = moved(joint, point, u, p, dt)
-            if d is None:
-                return after
-            return pushed(joint, after, process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * d)
+            if d is not None:
+                after = pushed(joint, after, process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * d)
+            r = residual(joint, after, sample.u, p, sample.y)
+            varying = (measurement_std(joint, tuning, after, sample.u, p),) if joint.varying_noise else ()
+            return after, r, *varying
 
-        axes = (-1, -1, None if e is None else -1)
-        return self.at(jax.vmap(one, in_axes=axes, out_axes=-1)(x, psi, e), psi, sample)
-
-    def at(self, x: Float[Array, "states n"], psi: Float[Array, "parameters n"], sample: Samples) -> Expected:
-        """What the particles at x expect."""
-        joint, tuning = self.joint, self.tuning
-
-        def one(point, values):
-            p = joint.with_tracked(values, tuning.values)
-            r = residual(joint, point, sample.u, p, sample.y)
-            return r, measurement_std(joint, tuning, point, sample.u, p)
-
-        axis = -1 if joint.varying_noise else None
-        return Expected(x, *jax.vmap(one, in_axes=-1, out_axes=(-1, axis))(x, psi))
+        if noise is None:
+            after, r, *std = self.cloud.each(lambda *of: one(None, *of), x, psi)
+        else:
+            after, r, *std = self.cloud.each(one, x, psi, drawn=(noise, joint.states_dim))
+        return Expected(after, r, *(std or [tuning.measurement_noise]))
 
     def predicted(
         self,
@@ -102,21 +97,23 @@ class Sampled(NamedTuple):
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         sample: Samples,
-        e: Float[Array, "tangent n"],
+        noise: Stream,
     ) -> Float[Array, "measured n"]:
-        """Residuals of particles that were moved in the mean, with process noise."""
+        """Residuals of particles that were moved in the mean, with process noise drawn."""
         joint, tuning = self.joint, self.tuning
 
-        def one(point, values, d):
+        def one(d, point, values):
             p = joint.with_tracked(values, tuning.values)
             std = process_std(joint, tuning, point, u, p) * jnp.sqrt(dt)
-            return residual(joint, pushed(joint, point, std * d), sample.u, p, sample.y)
+            r = residual(joint, pushed(joint, point, std * d), sample.u, p, sample.y)
+            return (jnp.where(jnp.isfinite(r), r, 0.0),)
 
-        return columns(one)(expected.states, psi, e)
+        return self.cloud.each(one, expected.states, psi, drawn=(noise, joint.states_dim))[0]
 
     def density(self, expected: Expected, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
-        axis = None if expected.std.ndim == 1 else -1
-        return jax.vmap(log_density, in_axes=(-1, axis, None))(expected.r, expected.std, used)
+        if expected.std.ndim == 2:
+            return self.cloud.each(lambda r, std: (log_density(r, std, used),), expected.r, expected.std)[0]
+        return self.cloud.each(lambda r: (log_density(r, expected.std, used),), expected.r)[0]
 
     def absorb(self, expected: Expected, used: Bool[Array, " measured"]) -> Float[Array, "states n"]:
         return expected.states
@@ -124,7 +121,9 @@ class Sampled(NamedTuple):
     def measured(
         self, source: Stream, x: Float[Array, "states n"], sample: Samples, blocks: Bool[Array, " blocks"]
     ) -> Float[Array, "states n"]:
-        return as_measured(self.joint, self.tuning, source, x, sample, blocks)
+        drawn = as_measured(self.joint, self.tuning, sample, blocks)
+        e = source, self.joint.system.outputs.dim
+        return self.cloud.each(lambda *of: (drawn(*of),), x, drawn=e, where=jnp.any(blocks))[0]
 
     def widened(self, source: Stream, x: Float[Array, "states n"]) -> Float[Array, "states n"]:
         """Particles with `LOOSENED` times the noise of a second added."""
@@ -139,8 +138,7 @@ class Sampled(NamedTuple):
         self, x: Float[Array, "states n"], weights: Float[Array, " n"]
     ) -> tuple[Float[Array, " states"], Float[Array, " tangent"]]:
         """Mean and standard deviations."""
-        mean, away = mean_and_deviations(self.joint.system.states, x, weights)
-        return mean, jnp.sqrt((away * away) @ weights)
+        return cloud_moments(self.cloud, self.joint.system.states, x, weights)
 
 
 class Beliefs(NamedTuple):
@@ -155,6 +153,7 @@ class Conditioned(NamedTuple):
 
     joint: Joint
     tuning: Tuning
+    cloud: AbstractCloud
 
     def start(self, source: Stream, count: int) -> Beliefs:
         std = self.tuning.initial_std
@@ -168,9 +167,9 @@ class Conditioned(NamedTuple):
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         sample: Samples,
-        e: Float[Array, "tangent n"] | None,
+        noise: Stream | None,
     ) -> Expected:
-        """Predicted by dt. The numbers e are not used: nothing is drawn."""
+        """Predicted by dt; nothing is drawn."""
         joint, tuning = self.joint, self.tuning
         space = joint.system.states
 
@@ -197,10 +196,14 @@ class Conditioned(NamedTuple):
             R = measurement_std(joint, tuning, x, sample.u, p) ** 2
             HP = product(H, P)
             S = product(HP, H.T) + jnp.diag(R)
-            return outputs.minus(sample.y, y), jnp.sqrt(jnp.diag(S)), (HP, S)
+            return outputs.minus(sample.y, y), jnp.sqrt(jnp.diag(S)), HP, S
 
-        x, P = columns(one)(*states, psi)
-        return Expected(Beliefs(x, P), *columns(seen)(x, P, psi))
+        def both(x, P, values):
+            after = one(x, P, values)
+            return *after, *seen(*after, values)
+
+        x, P, r, std, HP, S = self.cloud.each(both, *states, psi)
+        return Expected(Beliefs(x, P), r, std, (HP, S))
 
     def predicted(
         self,
@@ -209,20 +212,22 @@ class Conditioned(NamedTuple):
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         sample: Samples,
-        e: Float[Array, "tangent n"],
+        noise: Stream,
     ) -> Float[Array, "measured n"]:
         """Residuals; process noise is in their standard deviations."""
-        return expected.r
+        return jnp.where(jnp.isfinite(expected.r), expected.r, 0.0)
 
     def density(self, expected: Expected, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
-        return columns(lambda r, more: self._absorbed(r, more, used)[0])(expected.r, expected.more)
+        return self.cloud.each(
+            lambda r, *more: (self._absorbed(r, more, used)[0],), expected.r, *expected.more
+        )[0]
 
     def absorb(self, expected: Expected, used: Bool[Array, " measured"]) -> Beliefs:
-        def one(x, P, r, more):
+        def one(x, P, r, *more):
             _, w, A = self._absorbed(r, more, used)
             return self.joint.system.states.plus(x, w @ A), P - product(A.T, A)
 
-        return Beliefs(*columns(one)(*expected.states, expected.r, expected.more))
+        return Beliefs(*self.cloud.each(one, *expected.states, expected.r, *expected.more))
 
     def _absorbed(self, r, more, used):
         HP, S = more
@@ -261,9 +266,8 @@ class Conditioned(NamedTuple):
         self, states: Beliefs, weights: Float[Array, " n"]
     ) -> tuple[Float[Array, " states"], Float[Array, " tangent"]]:
         """Mean and standard deviations of the mixture."""
-        mean, away = mean_and_deviations(self.joint.system.states, states.x, weights)
-        within = jnp.diagonal(states.P @ weights)
-        return mean, jnp.sqrt((away * away) @ weights + within)
+        mean, std = cloud_moments(self.cloud, self.joint.system.states, states.x, weights)
+        return mean, jnp.sqrt(std * std + jnp.diagonal(states.P @ weights))
 
 
 KNOWLEDGE = {"sampled": Sampled, "kalman": Conditioned}

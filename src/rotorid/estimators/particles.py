@@ -29,6 +29,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health, State
+from rotorid.estimators.cloud import AbstractCloud, Moments
+from rotorid.estimators.compiled import Engine
 from rotorid.estimators.gaussian import (
     CONSISTENCY_MEMORY,
     INCONSISTENT,
@@ -37,6 +39,7 @@ from rotorid.estimators.gaussian import (
     RECOVERY,
     chi_square_quantile,
 )
+from rotorid.estimators.particle_engine import AbstractParticleFilter, computed
 from rotorid.estimators.quick_space import QuickSpace
 from rotorid.estimators.tuning import Tuning
 from rotorid.geometry.spaces import Space
@@ -44,7 +47,6 @@ from rotorid.models.joint import Joint
 from rotorid.models.system import Values
 from rotorid.numerics import integrators
 from rotorid.numerics.cholesky import whiten
-from rotorid.numerics.draws import Stream, normals
 from rotorid.signals.samples import Samples
 
 Start = Literal["prior", "measured"]
@@ -181,22 +183,16 @@ def taken(joint: Joint, watch: Watch, sample: Samples) -> Bool[Array, " blocks"]
 
 
 def as_measured(
-    joint: Joint,
-    tuning: Tuning,
-    source: Stream,
-    x: Float[Array, "states n"],
-    sample: Samples,
-    blocks: Bool[Array, " blocks"],
-) -> Float[Array, "states n"]:
-    """Particles with the states of the given output blocks' names drawn about what was measured."""
-    outputs = joint.system.outputs
+    joint: Joint, tuning: Tuning, sample: Samples, blocks: Bool[Array, " blocks"]
+) -> Callable[[Float[Array, " measured"], Float[Array, " states"]], Float[Array, " states"]]:
+    """A function that draws the states of the given output blocks' names about what was measured, from standard normal numbers
+    and a particle."""
 
-    def draw():
-        e = tuning.measurement_noise[:, None] * normals(source, (outputs.dim, x.shape[1]))
-        y = columns(lambda d: outputs.plus(sample.y, d))(e)
-        return columns(lambda point, seen: joint.take_measured(point, blocks, seen))(x, y)
+    def drawn(e: Float[Array, " measured"], point: Float[Array, " states"]) -> Float[Array, " states"]:
+        y = joint.system.outputs.plus(sample.y, tuning.measurement_noise * e)
+        return joint.take_measured(point, blocks, y)
 
-    return jax.lax.cond(jnp.any(blocks), draw, lambda: x)
+    return drawn
 
 
 def accepted_blocks(
@@ -216,13 +212,13 @@ def accepted_blocks(
     return jnp.stack(found)
 
 
-def mean_and_deviations(
-    space: Space, x: Float[Array, "size n"], weights: Float[Array, " n"]
-) -> tuple[Float[Array, " size"], Float[Array, "dim n"]]:
-    """Weighted mean of points, and how far each is from it."""
+def cloud_moments(
+    cloud: AbstractCloud, space: Space, x: Float[Array, "size n"], weights: Float[Array, " n"]
+) -> tuple[Float[Array, " size"], Float[Array, " dim"]]:
+    """Weighted mean of points, and the standard deviation about it."""
     if not any(block.rotation for _, block in space.blocks):
-        mean = x @ weights
-        return mean, x - mean[:, None]
+        mean, covariance = cloud.moments(x, weights)
+        return mean, jnp.sqrt(jnp.diag(covariance))
     centre = x @ weights
     for name, block in space.blocks:
         if block.rotation:
@@ -230,9 +226,16 @@ def mean_and_deviations(
             aligned = weights * jnp.where(x[s].T @ x[s, 0] < 0.0, -1.0, 1.0)
             q = x[s] @ aligned
             centre = centre.at[s].set(q / jnp.sqrt(q @ q))
-    away = columns(lambda point: space.minus(point, centre))(x)
-    off = away @ weights
-    return space.plus(centre, off), away - off[:, None]
+    (away,) = cloud.each(lambda point: (space.minus(point, centre),), x)
+    off, covariance = cloud.moments(away, weights)
+    return space.plus(centre, off), jnp.sqrt(jnp.diag(covariance))
+
+
+def mean_variance(
+    std: Float[Array, "measured n"] | Float[Array, " measured"], weights: Float[Array, " n"]
+) -> Float[Array, " measured"]:
+    """Of measurement noise: of each particle, or of all."""
+    return std * std if std.ndim == 1 else (std * std) @ weights
 
 
 def judged(
@@ -242,21 +245,18 @@ def judged(
     sample: Samples,
     start: Start,
     *,
-    r: Float[Array, "measured n"],
-    std: Float[Array, "measured n"] | Float[Array, " measured"],
-    weights: Float[Array, " n"],
+    r: Moments,
+    variance: Float[Array, " measured"],
     accepted: Bool[Array, " blocks"],
     used: Bool[Array, " measured"],
     alive: Bool[Array, ""],
     gained: Float[Array, ""],
     effective_size: Float[Array, ""],
 ) -> Watch:
-    """The watch after a sample. r, std: residuals of the predicted particles and their noise; weights: before the sample.
+    """The watch after a sample. r: of residuals of the predicted particles; variance: of the measurements' noise, in the mean.
     gained: log-likelihood of the sample. alive: whether any weight was left."""
     outputs, m = joint.system.outputs, sample.mask
-    e, R = r @ weights, (std * std if std.ndim == 1 else (std * std) @ weights)
-    d = r - e[:, None]
-    S = (d * weights) @ d.T + jnp.diag(R)
+    e, S = r.mean, r.covariance + jnp.diag(variance)
     innovation = jnp.where(m, e, 0.0)
     dof = jnp.sum(used)
     safe = jnp.where(used[:, None] & used, S, jnp.eye(m.shape[0], dtype=S.dtype))
@@ -300,13 +300,10 @@ def told(
     watch: Watch,
     mean: Float[Array, " states"],
     state_std: Float[Array, " tangent"],
-    psi: Float[Array, "parameters n"],
-    weights: Float[Array, " n"],
+    psi: Moments,
 ) -> dict[str, Any]:
-    """The fields of a `ParticleEstimate`."""
-    value = psi @ weights
-    d = psi - value[:, None]
-    covariance = (d * weights) @ d.T
+    """The fields of a `ParticleEstimate`. psi: tracked parameters."""
+    value, covariance = psi
     std = jnp.sqrt(jnp.diag(covariance))
     _, scale = joint.values_and_slopes(tuning.coordinate)
     informed = std < INFORMED * scale * tuning.coordinate_std
@@ -350,9 +347,18 @@ def particle_tuning(joint: Joint, count: int, **tuning: Any) -> Tuning:
     return made
 
 
+def final_state(
+    estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray, *, engine: Engine = "auto"
+) -> State:
+    """The state after the last sample, with no history kept: memory does not grow with the number of samples. engine: as in
+    `run`."""
+    if isinstance(estimator, AbstractParticleFilter):
+        return computed(lambda e: _final_state(e, samples, key), estimator, engine, (samples, key))
+    return _final_state(estimator, samples, key)
+
+
 @eqx.filter_jit
-def final_state(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> State:
-    """The state after the last sample, with no history kept: memory does not grow with the number of samples."""
+def _final_state(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> State:
     state = estimator.init(jax.tree.map(lambda leaf: leaf[0], samples), key)
 
     def advance(s, sample):
@@ -363,11 +369,11 @@ def final_state(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArra
 
 
 def particle_log_likelihood(
-    estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray
+    estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray, *, engine: Engine = "auto"
 ) -> Float[Array, ""]:
     """Logarithm of an unbiased estimate of p(y_1, ..., y_n), by a particle filter (P. Del Moral, Feynman-Kac formulae,
-    2004)."""
-    state = final_state(estimator, samples, key)
+    2004). engine: as in `run`."""
+    state = final_state(estimator, samples, key, engine=engine)
     if not isinstance(getattr(state, "watch", None), Watch):
         raise SettingError(f"{type(estimator).__name__} has no likelihood; give a particle filter")
     return state.watch.log_likelihood

@@ -21,6 +21,7 @@ from jaxtyping import Array, Key, PRNGKeyArray
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State, step
 from rotorid.estimators.compiled import LANES, CompiledStream, Engine, compiled_form
+from rotorid.estimators.particle_engine import AbstractParticleFilter, computed
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
 
@@ -37,9 +38,12 @@ def run(
     key: for estimators that draw random numbers; the default is `jax.random.key(0)`. engine: "c", "jax", or "auto" for C
     where it can. Raises SettingError where "c" was asked for and cannot be had.
     """
+    key = jax.random.key(0) if key is None else key
+    if isinstance(estimator, AbstractParticleFilter):
+        return computed(lambda e: _run(e, samples, key), estimator, engine, (samples, key))
     compiled = compiled_form(estimator, _row(samples, 0), 1, engine)
     if compiled is None:
-        return _run(estimator, samples, jax.random.key(0) if key is None else key)
+        return _run(estimator, samples, key)
     one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], samples)
     found = compiled.run(estimator, one, tunings=False, workers=1)
     return jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), found)
@@ -65,15 +69,26 @@ def run_many(
     if workers is None:
         workers = min(_cores(), count // LANES) if jax.default_backend() == "cpu" else 1
     workers = 1 if traced else max(workers, 1)
+    if keys is None:
+        keys = jax.random.split(jax.random.key(0), count)
+    if isinstance(estimator, AbstractParticleFilter):
+        return computed(
+            lambda e: _in_threads(e, samples, keys, tunings, workers), estimator, engine, (samples, keys)
+        )
     one = _row(estimator, 0) if tunings else estimator
     compiled = compiled_form(one, _row(_row(samples, 0), 0), 1 if count == 1 else LANES, engine)
     if compiled is not None:
         return jax.tree.map(jnp.asarray, compiled.run(estimator, samples, tunings=tunings, workers=workers))
-    if keys is None:
-        keys = jax.random.split(jax.random.key(0), count)
+    return _in_threads(estimator, samples, keys, tunings, workers)
+
+
+def _in_threads(
+    estimator: AbstractEstimator, samples: Samples, keys: Key[Array, " flights"], tunings: bool, workers: int
+) -> Estimate:
+    """`_run_many` by so many threads."""
     if workers == 1:
         return _run_many(estimator, samples, keys, tunings)
-
+    count = samples.t.shape[0]
     size = -(-count // workers)
     wide = jax.dtypes.canonicalize_dtype(float) == np.float64  # how JAX is set is a matter of each thread
 
@@ -173,7 +188,7 @@ class Stream:
         """What computes: "c" or "jax"; before the first sample, what was asked for."""
         if self._program is None:
             return self._asked
-        return "c" if isinstance(self._program, CompiledStream) else "jax"
+        return "c" if isinstance(self._program, CompiledStream) else self._program.place
 
     @property
     def state(self) -> State:
@@ -194,6 +209,10 @@ class Stream:
         return self._program.step(sample)
 
     def _compile(self, sample: Samples) -> CompiledStream | _JaxStream:
+        if isinstance(self.estimator, AbstractParticleFilter):
+            return computed(
+                lambda e: _JaxStream(e, sample, self._key), self.estimator, self._asked, (sample, self._key)
+            )
         compiled = compiled_form(self.estimator, jax.tree.map(np.asarray, sample), 1, self._asked)
         if compiled is None:
             return _JaxStream(self.estimator, sample, self._key)
@@ -208,6 +227,7 @@ class _JaxStream:
     """
 
     def __init__(self, estimator: AbstractEstimator, sample: Samples, key: PRNGKeyArray) -> None:
+        self.place: Engine = estimator.place if isinstance(estimator, AbstractParticleFilter) else "jax"
         sample = jax.tree.map(jnp.asarray, sample)
         self._init = eqx.filter_jit(lambda s: estimator.init(s, key))
         state = eqx.filter_eval_shape(self._init, sample)

@@ -50,17 +50,24 @@ def compiler() -> list[str] | None:
     return None
 
 
-def build(key: str, units: Callable[[], Sequence[str]], defines: Mapping[str, int]) -> ctypes.CDLL:
+def build(
+    key: str,
+    units: Callable[[], Sequence[str]],
+    defines: Mapping[str, int | str],
+    flags: Sequence[str] = (),
+) -> ctypes.CDLL:
     """The shared library of C units (see `FOLDER` for what they may include); one built before is loaded.
 
     Neighbours are compiled as one file, so no two may define the same name. key: what the units depend on, beside rotorid
-    itself. Flags of $CFLAGS come last, so they win. Raises BuildError where there is no compiler, or where it fails.
+    itself. flags: for the compiler, beside ours. Flags of $CFLAGS come last, so they win. Raises BuildError where there
+    is no compiler, or where it fails.
     """
     command = compiler()
     if command is None:
         raise BuildError("no C compiler found (looked for $CC, cc, gcc, clang)")
     options = [
         *_FLAGS,
+        *flags,
         *shlex.split(os.environ.get("CFLAGS", "")),
         *(f"-D{name}={value}" for name, value in defines.items()),
     ]

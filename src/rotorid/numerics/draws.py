@@ -27,15 +27,16 @@ from scipy.special import ndtri
 _MANTISSA = 7
 """Bits of p's mantissa that choose a line of the table; its exponent does too."""
 
-_SHIFT = 23 - _MANTISSA
-_LEAST = np.float32(2.0**-32).view(np.int32) >> _SHIFT
+SHIFT = 23 - _MANTISSA
+"""A float's bits, shifted by so many, number the lines of the table from `LEAST` on."""
+LEAST = np.float32(2.0**-32).view(np.int32) >> SHIFT
 
 
 @functools.cache
-def _table() -> Float[np.ndarray, "lines 2"]:
+def table() -> Float[np.ndarray, "lines 2"]:
     """Value at p = 0 and slope of each line: chords of Phi^-1, moved by half of how far it bulges from them in the middle."""
-    last = np.float32(0.5).view(np.int32) >> _SHIFT
-    nodes = (np.arange(_LEAST, last + 2) << _SHIFT).astype(np.int32).view(np.float32).astype(float)
+    last = np.float32(0.5).view(np.int32) >> SHIFT
+    nodes = (np.arange(LEAST, last + 2) << SHIFT).astype(np.int32).view(np.float32).astype(float)
     left, right = nodes[:-1], nodes[1:]
     slope = (ndtri(right) - ndtri(left)) / (right - left)
     bulge = ndtri(0.5 * (left + right)) - 0.5 * (ndtri(left) + ndtri(right))
@@ -78,8 +79,8 @@ def normals(source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
     bits = _bits(source, (math.prod(shape),))
     whole = (bits & np.uint32(0x7FFFFFFF)).astype(jnp.int32).astype(jnp.float32)
     p = (whole + np.float32(0.5)) * np.float32(2.0**-32)
-    line = (jax.lax.bitcast_convert_type(p, jnp.int32) >> _SHIFT) - _LEAST
-    found = jnp.asarray(_table()).at[line].get(mode="promise_in_bounds")
+    line = (jax.lax.bitcast_convert_type(p, jnp.int32) >> SHIFT) - LEAST
+    found = jnp.asarray(table()).at[line].get(mode="promise_in_bounds")
     z = found[..., 0].astype(float) + found[..., 1].astype(float) * p
     return jnp.where(bits >> 31, z, -z).reshape(shape)
 

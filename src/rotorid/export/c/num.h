@@ -43,12 +43,17 @@ typedef int64_t mask __attribute__((vector_size(8 * LANES)));
   }
 
 LANE_BY_LANE(sqrt) LANE_BY_LANE(fabs) LANE_BY_LANE(floor) LANE_BY_LANE(ceil)
-LANE_BY_LANE(exp) LANE_BY_LANE(expm1) LANE_BY_LANE(log) LANE_BY_LANE(log1p) LANE_BY_LANE(erf)
-LANE_BY_LANE(sin) LANE_BY_LANE(cos) LANE_BY_LANE(tan)
+LANE_BY_LANE(expm1) LANE_BY_LANE(log1p) LANE_BY_LANE(erf) LANE_BY_LANE(tan)
 LANE_BY_LANE(asin) LANE_BY_LANE(acos) LANE_BY_LANE(atan)
 LANE_BY_LANE(sinh) LANE_BY_LANE(cosh) LANE_BY_LANE(tanh)
 LANE_BY_LANE(asinh) LANE_BY_LANE(acosh) LANE_BY_LANE(atanh)
 LANE_BY_LANE_2(pow) LANE_BY_LANE_2(atan2) LANE_BY_LANE_2(fmod)
+
+#ifdef QUICK /* where one particle need not give the bits of a lane */
+#include "quick.h"
+#else
+LANE_BY_LANE(exp) LANE_BY_LANE(log) LANE_BY_LANE(sin) LANE_BY_LANE(cos)
+#endif
 
 /* As in JAX: not a number if one of them is not. */
 static inline num num_max(num a, num b) { return SELECT(MASK(a >= b) | MASK(a != a), a, b); }

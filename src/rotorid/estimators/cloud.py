@@ -1,0 +1,100 @@
+"""What is done to every particle of a cloud. In JAX here, in C in `rotorid.estimators.cloud_in_c`; equal to rounding."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int32
+
+from rotorid.numerics import draws, resampling
+from rotorid.numerics.draws import Stream
+from rotorid.numerics.resampling import Scheme
+
+
+class Moments(NamedTuple):
+    """Of numbers that a particle has."""
+
+    mean: Float[Array, " k"]
+    covariance: Float[Array, "k k"]
+
+
+class AbstractCloud(ABC):
+    """Where and how what is done to particles is computed. An array has a particle a column."""
+
+    @abstractmethod
+    def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
+        """Independent standard normal numbers, the same ones everywhere."""
+
+    @abstractmethod
+    def ancestors(
+        self, where: Bool[Array, ""], scheme: Scheme, source: Stream, weights: Float[Array, " n"]
+    ) -> Int32[Array, " n"]:
+        """Places of ancestors by weights of sum 1 where so, else each particle's own place."""
+
+    @abstractmethod
+    def each(
+        self,
+        function: Callable[..., tuple[Array, ...]],
+        *columns: Float[Array, " ..."],
+        copied: tuple[Float[Array, " ..."], ...] = (),
+        ancestors: Int32[Array, " n"] | None = None,
+        drawn: tuple[Stream, int] | None = None,
+        where: Bool[Array, ""] | bool = True,
+    ) -> tuple[Array, ...]:
+        """Results of `function([e,] *copied, *columns)` for each particle.
+
+        copied: of which each takes its ancestor's column. drawn: a stream, and how many standard normal numbers e each gets.
+        where: whether they are drawn, or 0.
+        """
+
+    @abstractmethod
+    def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
+        """Mean and covariance with weights of sum 1."""
+
+
+class InJax(AbstractCloud):
+    """By JAX."""
+
+    def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
+        return draws.normals(source, shape)
+
+    def ancestors(
+        self, where: Bool[Array, ""], scheme: Scheme, source: Stream, weights: Float[Array, " n"]
+    ) -> Int32[Array, " n"]:
+        n = weights.shape[0]
+        return jax.lax.cond(
+            where,
+            lambda: resampling.ancestors(scheme, source, weights, n),
+            lambda: jnp.arange(n, dtype=jnp.int32),
+        )
+
+    def each(
+        self,
+        function: Callable[..., tuple[Array, ...]],
+        *columns: Float[Array, " ..."],
+        copied: tuple[Float[Array, " ..."], ...] = (),
+        ancestors: Int32[Array, " n"] | None = None,
+        drawn: tuple[Stream, int] | None = None,
+        where: Bool[Array, ""] | bool = True,
+    ) -> tuple[Array, ...]:
+        if ancestors is not None:
+            copied = tuple(value[..., ancestors] for value in copied)
+        arguments = (*copied, *columns)
+        if drawn is not None:
+            source, count = drawn
+            shape = (count, arguments[0].shape[-1])
+            e = jax.lax.cond(where, lambda: self.normals(source, shape), lambda: jnp.zeros(shape))
+            arguments = (e, *arguments)
+        return jax.vmap(function, in_axes=-1, out_axes=-1)(*arguments)
+
+    def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
+        mean = x @ weights
+        away = x - mean[:, None]
+        return Moments(mean, (away * weights) @ away.T)
+
+
+JAX = InJax()

@@ -1,0 +1,183 @@
+"""What is done to every particle of a cloud, in C: custom calls inside of XLA's program.
+
+    function of one particle ── rotorid.export ──> C for 8 at a time ── cloud.c ──> all of them
+
+Their normal numbers are drawn and their ancestors fetched on the way, so that a step reads and writes the particles once. A
+filter's `scan`, `jit` and `vmap` stay as they are: a call is for all filters of a `vmap`, and none takes both sides of a
+choice. It needs float64, a CPU and a C compiler, and has no derivatives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.extend
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float, Int32
+
+from rotorid.estimators.cloud import JAX, AbstractCloud, Moments
+from rotorid.estimators.compiled import NotCompiledError
+from rotorid.export.casadi import UnsupportedPrimitiveError
+from rotorid.export.fingerprint import fingerprint
+from rotorid.export.native import FOLDER, build
+from rotorid.export.program import c_program, straight_operations
+from rotorid.numerics import draws
+from rotorid.numerics.draws import Stream
+from rotorid.numerics.resampling import Scheme
+
+MOST_OPERATIONS = 50_000
+"""A function of more scalar operations is left to JAX."""
+
+_LANES = 8
+_FLAGS = "-O3", "-ffp-contract=fast", f"-I{jax.ffi.include_dir()}"
+
+
+class InC(AbstractCloud):
+    """By custom calls."""
+
+    def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
+        _library()
+        size = int(np.prod(shape))
+        return _call("rotorid_draw", _floats(size))(draws.stream(source)).reshape(shape)
+
+    def ancestors(
+        self, where: Bool[Array, ""], scheme: Scheme, source: Stream, weights: Float[Array, " n"]
+    ) -> Int32[Array, " n"]:
+        if scheme != "systematic":
+            return JAX.ancestors(where, scheme, source, weights)
+        _library()
+        found = jax.ShapeDtypeStruct(weights.shape, jnp.int32)
+        u = draws.uniforms(source, ())
+        return _call("rotorid_resample", found)(where, u, weights)
+
+    def each(
+        self,
+        function: Callable[..., tuple[Array, ...]],
+        *columns: Float[Array, " ..."],
+        copied: tuple[Float[Array, " ..."], ...] = (),
+        ancestors: Int32[Array, " n"] | None = None,
+        drawn: tuple[Stream, int] | None = None,
+        where: Bool[Array, ""] | bool = True,
+    ) -> tuple[Array, ...]:
+        if ancestors is None:
+            columns, copied = (*copied, *columns), ()
+        arguments: list[Array] = [*copied, *columns]
+        n = arguments[0].shape[-1]
+        one = [jax.ShapeDtypeStruct(value.shape[:-1], value.dtype) for value in arguments]
+        count = 0 if drawn is None else drawn[1]
+        if drawn is not None:
+            one.insert(0, jax.ShapeDtypeStruct((count,), jnp.float64))
+        closed, shapes = jax.make_jaxpr(function, return_shape=True)(*one)
+        shared, closed = _lifted(closed)
+        fetched = sum(value.size > 0 for value in copied)
+        name = _target(closed, sum(s.size for s in shared), count, fetched)
+        operands: list[Array] = [_flat(shared)]
+        if fetched and ancestors is not None:
+            operands.append(ancestors)
+        if drawn is not None:
+            operands += [draws.stream(drawn[0]), jnp.asarray(where)]
+        operands += [value.astype(float).reshape(-1, n) for value in arguments if value.size]
+        outs = [_floats(int(np.prod(s.shape)), n) for s in shapes if np.prod(s.shape)]
+        found = iter(_call(name, outs)(*operands))
+        return tuple(
+            (next(found) if np.prod(s.shape) else jnp.zeros((0, n))).reshape(*s.shape, n).astype(s.dtype)
+            for s in shapes
+        )
+
+    def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
+        k = x.shape[0]
+        if not k:
+            return JAX.moments(x, weights)
+        _library()
+        return Moments(*_call("rotorid_moments", [_floats(k), _floats(k, k)])(x, weights))
+
+
+def _floats(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, jnp.float64)
+
+
+def _call(name: str, results: Any) -> Callable[..., Any]:
+    return jax.ffi.ffi_call(name, results, vmap_method="broadcast_all")
+
+
+def _flat(values: Sequence[Array]) -> Float[Array, " all"]:
+    parts = [jnp.ravel(value).astype(float) for value in values]
+    return jnp.concatenate(parts) if parts else jnp.zeros(0)
+
+
+def _lifted(closed: Any) -> tuple[list[Any], Any]:
+    """What a jaxpr takes from the trace around it, and the jaxpr with that as its first arguments."""
+    outer = [isinstance(value, Tracer) for value in closed.consts]
+    variables = list(zip(closed.jaxpr.constvars, closed.consts, outer, strict=True))
+    lifted = [v for v, _, traced in variables if traced]
+    jaxpr = closed.jaxpr.replace(
+        constvars=[v for v, _, traced in variables if not traced],
+        invars=[*lifted, *closed.jaxpr.invars],
+        debug_info=None,
+    )
+    inner = jax.extend.core.ClosedJaxpr(jaxpr, [value for _, value, traced in variables if not traced])
+    return [value for _, value, traced in variables if traced], inner
+
+
+_known: dict[tuple[str, int, int, int], str] = {}
+_loaded: list[ctypes.CDLL] = []
+_lock = threading.Lock()
+
+
+def _target(closed: Any, shared: int, drawn: int, copied: int) -> str:
+    """The name of the custom call that computes a jaxpr for every particle. Raises NotCompiledError, BuildError."""
+    if straight_operations(closed.jaxpr) > MOST_OPERATIONS:
+        raise NotCompiledError("what it does to each particle is too large")
+    key = fingerprint(closed), shared, drawn, copied
+    with _lock:
+        if key not in _known:
+            outputs = sum(int(np.prod(v.aval.shape)) for v in closed.jaxpr.outvars)
+            inputs = sum(int(np.prod(v.aval.shape)) for v in closed.jaxpr.invars)
+
+            def units() -> list[str]:
+                try:
+                    with (
+                        jax.ensure_compile_time_eval()
+                    ):  # constants are folded now, not in the trace around this
+                        program = c_program(closed, "particle")
+                except UnsupportedPrimitiveError as error:
+                    raise NotCompiledError(str(error)) from error
+                sizes = {"X_SIZE": inputs, "Y_SIZE": outputs, "M_SIZE": program.memory}
+                text = "".join(f"#define {name} {size}\n" for name, size in sizes.items())
+                return [text + (FOLDER / "cloud.c").read_text(), *program.units]
+
+            sizes = {"SHARED": shared, "DRAWN": drawn, "COPIED": copied, "FUNCTION": "particle"}
+            library = _built(f"cloud {key}", units, sizes)
+            name = f"rotorid_cloud_{len(_known)}"
+            _register(name, library.cloud)
+            _known[key] = name
+        return _known[key]
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """What every filter needs."""
+    library = _built("particles", lambda: [(FOLDER / "particles.c").read_text()], {})
+    for name in ("draw", "resample", "moments"):
+        _register(f"rotorid_{name}", getattr(library, name))
+    return library
+
+
+def _built(key: str, units: Callable[[], Sequence[str]], defines: dict[str, Any]) -> ctypes.CDLL:
+    table = np.ascontiguousarray(draws.table())
+    about = {"TABLE_LINES": len(table), "TABLE_SHIFT": draws.SHIFT, "TABLE_LEAST": int(draws.LEAST)}
+    library = build(key, units, {"LANES": _LANES, "QUICK": 1, **about, **defines}, _FLAGS)
+    library.load_table(ctypes.c_void_p(table.ctypes.data))
+    _loaded.append(library)
+    return library
+
+
+def _register(name: str, function: Any) -> None:
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(function), platform="cpu")

@@ -1,0 +1,116 @@
+/* What is done to a cloud of particles whatever its System, as custom calls of XLA. */
+#include "custom_call.h"
+#include "normals.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* stream -> standard normal numbers */
+SEEN XLA_FFI_Error *draw(frame *f) {
+  if (asked(f)) return 0;
+  const int64_t n = size_of(result(f, 0), 1), filters = leading(result(f, 0), 1);
+  for (int64_t filter = 0; filter < filters; filter++) {
+    double *out = (double *)result(f, 0)->data + filter * n;
+    source s;
+    memcpy(&s, (const char *)argument(f, 0)->data + filter * sizeof s, sizeof s);
+    for (int64_t i = 0; i < n; i += 8) {
+      const eight e = normals(s, i);
+      memcpy(out + i, &e, (n - i < 8 ? n - i : 8) * sizeof(double));
+    }
+  }
+  return 0;
+}
+
+/* whether to resample, u, weights (sum 1) -> places of ancestors by the systematic scheme; else each its own */
+SEEN XLA_FFI_Error *resample(frame *f) {
+  if (asked(f)) return 0;
+  const int64_t n = size_of(result(f, 0), 1), filters = leading(result(f, 0), 1);
+  double *C = malloc(n * sizeof(double));
+  if (!C) return no_memory(f);
+  for (int64_t filter = 0; filter < filters; filter++) {
+    int32_t *out = (int32_t *)result(f, 0)->data + filter * n;
+    if (!((const uint8_t *)argument(f, 0)->data)[filter]) {
+      for (int64_t i = 0; i < n; i++) out[i] = i;
+      continue;
+    }
+    const double u = ((const double *)argument(f, 1)->data)[filter];
+    const double *w = (const double *)argument(f, 2)->data + filter * n;
+    double total = 0.0;
+    for (int64_t i = 0; i < n; i++) C[i] = total += w[i];
+    int64_t done = 0;
+    for (int64_t i = 0; i < n && done < n; i++) {
+      const double c = C[i] >= total || C[i] > 1.0 ? 1.0 : C[i], under = ceil((double)n * c - u);
+      for (int64_t last = under < (double)n ? (int64_t)under : n; done < last; done++) out[done] = i;
+    }
+    while (done < n) out[done++] = n - 1;
+  }
+  free(C);
+  return 0;
+}
+
+#define PIECE 512
+
+static inline eight load(const double *from) {
+  eight v;
+  memcpy(&v, from, sizeof v);
+  return v;
+}
+
+/* Of two pieces. */
+static double product(const double *a, const double *b) {
+  eight s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+  for (int i = 0; i < PIECE; i += 32) {
+    s0 += load(a + i) * load(b + i);
+    s1 += load(a + i + 8) * load(b + i + 8);
+    s2 += load(a + i + 16) * load(b + i + 16);
+    s3 += load(a + i + 24) * load(b + i + 24);
+  }
+  const eight s = (s0 + s1) + (s2 + s3);
+  return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+}
+
+/* A piece of a row, with zeros past its end. */
+static const double *piece(const double *row, int64_t start, int64_t n, double *scratch) {
+  if (n - start >= PIECE) return row + start;
+  memset(scratch, 0, PIECE * sizeof(double));
+  memcpy(scratch, row + start, (n - start) * sizeof(double));
+  return scratch;
+}
+
+/* numbers (k a particle), weights (sum 1) -> their mean and covariance */
+SEEN XLA_FFI_Error *moments(frame *f) {
+  if (asked(f)) return 0;
+  const XLA_FFI_Buffer *numbers = argument(f, 0);
+  const int64_t n = size_of(numbers, 1), k = size_of(numbers, 2), filters = leading(numbers, 2);
+  double *away = aligned_alloc(64, (k + 3) * PIECE * sizeof(double));
+  if (!away) return no_memory(f);
+  double *weighted = away + k * PIECE, *of_x = weighted + PIECE, *of_w = of_x + PIECE;
+  for (int64_t filter = 0; filter < filters; filter++) {
+    const double *x = (const double *)numbers->data + filter * k * n;
+    const double *weights = (const double *)argument(f, 1)->data + filter * n;
+    double *mean = (double *)result(f, 0)->data + filter * k, *P = (double *)result(f, 1)->data + filter * k * k;
+    memset(mean, 0, k * sizeof(double));
+    memset(P, 0, k * k * sizeof(double));
+    for (int64_t start = 0; start < n; start += PIECE) {
+      const double *w = piece(weights, start, n, of_w);
+      for (int64_t r = 0; r < k; r++) mean[r] += product(w, piece(x + r * n, start, n, of_x));
+    }
+    for (int64_t start = 0; start < n; start += PIECE) {
+      const double *w = piece(weights, start, n, of_w);
+      for (int64_t r = 0; r < k; r++) {
+        const double *row = piece(x + r * n, start, n, of_x);
+        double *d = away + r * PIECE;
+        const eight m = (eight){0} + mean[r];
+        for (int i = 0; i < PIECE; i += 8) {
+          const eight v = load(row + i) - m, u = v * load(w + i);
+          memcpy(d + i, &v, sizeof v);
+          memcpy(weighted + i, &u, sizeof u);
+        }
+        for (int64_t c = 0; c <= r; c++) P[r * k + c] += product(weighted, away + c * PIECE);
+      }
+    }
+    for (int64_t r = 0; r < k; r++)
+      for (int64_t c = 0; c < r; c++) P[c * k + r] = P[r * k + c];
+  }
+  free(away);
+  return 0;
+}

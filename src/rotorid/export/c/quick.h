@@ -1,0 +1,114 @@
+/* Functions of LANES numbers at once, right to 3 units in the last place; what is too large for that goes one by one.
+
+   sin, cos    a - k pi/2 in three parts, then Taylor series up to |a| = pi/4
+   exp         a - k log 2 in two parts, then the Taylor series up to |a| = log(2)/2, times 2^k
+   log         a = 2^k b with b in sqrt(1/2) .. sqrt(2): k log 2 + 2 artanh((b - 1) / (b + 1)) */
+#ifndef ROTORID_QUICK_H
+#define ROTORID_QUICK_H
+#include <string.h>
+
+#define BITS(v) ((mask)(v))
+#define ROUNDER NUM(0x1.8p52)
+
+static inline int any(mask m) {
+  int64_t found = 0;
+  for (int i = 0; i < LANES; i++) found |= m[i];
+  return found != 0;
+}
+
+#define SLOWLY(name, outside, a, quick)                                      \
+  if (__builtin_expect(any(outside), 0))                                     \
+    for (int i = 0; i < LANES; i++)                                          \
+      if ((outside)[i]) LANE(quick, i) = name(LANE(a, i));
+
+/* a = k pi/2 + the result, |result| <= pi/4; k in the lowest bits of *quadrant. */
+static inline num reduced(num a, mask *quadrant) {
+  const num shifted = a * NUM(0x1.45f306dc9c883p-1) + ROUNDER, k = shifted - ROUNDER;
+  *quadrant = BITS(shifted);
+  return ((a - k * NUM(0x1.921fb544p0)) - k * NUM(0x1.0b4611a6p-34)) - k * NUM(0x1.3198a2e037073p-69);
+}
+
+static inline num sine(num r, num s) {
+  num t = NUM(-1.0 / 1307674368000.0);
+  t = t * s + NUM(1.0 / 6227020800.0);
+  t = t * s + NUM(-1.0 / 39916800.0);
+  t = t * s + NUM(1.0 / 362880.0);
+  t = t * s + NUM(-1.0 / 5040.0);
+  t = t * s + NUM(1.0 / 120.0);
+  t = t * s + NUM(-1.0 / 6.0);
+  return r + r * (s * t);
+}
+
+static inline num cosine(num s) {
+  num t = NUM(1.0 / 20922789888000.0);
+  t = t * s + NUM(-1.0 / 87178291200.0);
+  t = t * s + NUM(1.0 / 479001600.0);
+  t = t * s + NUM(-1.0 / 3628800.0);
+  t = t * s + NUM(1.0 / 40320.0);
+  t = t * s + NUM(-1.0 / 720.0);
+  t = t * s + NUM(1.0 / 24.0);
+  return (ONE - NUM(0.5) * s) + s * s * t;
+}
+
+#define FAR(a, limit) (~MASK(num_fabs(a) < NUM(limit)))
+
+static inline num num_sin(num a) {
+  mask k;
+  const num r = reduced(a, &k), s = r * r;
+  const num found = SELECT(MASK((k & 1) != 0), cosine(s), sine(r, s));
+  num result = (num)(BITS(found) ^ ((k & 2) << 62));
+  SLOWLY(sin, FAR(a, 1e5), a, result)
+  return result;
+}
+
+static inline num num_cos(num a) {
+  mask k;
+  const num r = reduced(a, &k), s = r * r;
+  const num found = SELECT(MASK((k & 1) != 0), sine(r, s), cosine(s));
+  num result = (num)(BITS(found) ^ (((k + 1) & 2) << 62));
+  SLOWLY(cos, FAR(a, 1e5), a, result)
+  return result;
+}
+
+static inline num num_exp(num a) {
+  const num shifted = a * NUM(0x1.71547652b82fep0) + ROUNDER, k = shifted - ROUNDER;
+  const num r = (a - k * NUM(0x1.62e42feep-1)) - k * NUM(0x1.a39ef35793c76p-33);
+  num t = NUM(1.0 / 6227020800.0);
+  t = t * r + NUM(1.0 / 479001600.0);
+  t = t * r + NUM(1.0 / 39916800.0);
+  t = t * r + NUM(1.0 / 3628800.0);
+  t = t * r + NUM(1.0 / 362880.0);
+  t = t * r + NUM(1.0 / 40320.0);
+  t = t * r + NUM(1.0 / 5040.0);
+  t = t * r + NUM(1.0 / 720.0);
+  t = t * r + NUM(1.0 / 120.0);
+  t = t * r + NUM(1.0 / 24.0);
+  t = t * r + NUM(1.0 / 6.0);
+  t = t * r + NUM(0.5);
+  const num power = (num)((BITS(shifted) - BITS(ROUNDER) + 1023) << 52);
+  num result = (ONE + (r + r * r * t)) * power;
+  SLOWLY(exp, FAR(a, 700.0), a, result)
+  return result;
+}
+
+static inline num num_log(num a) {
+  const mask shift = BITS(a) - BITS(NUM(0x1.6a09e667f3bcdp-1)), k = shift >> 52;
+  const num b = (num)(BITS(a) - (k << 52)), z = (b - ONE) / (b + ONE), s = z * z;
+  num t = NUM(1.0 / 21.0);
+  t = t * s + NUM(1.0 / 19.0);
+  t = t * s + NUM(1.0 / 17.0);
+  t = t * s + NUM(1.0 / 15.0);
+  t = t * s + NUM(1.0 / 13.0);
+  t = t * s + NUM(1.0 / 11.0);
+  t = t * s + NUM(1.0 / 9.0);
+  t = t * s + NUM(1.0 / 7.0);
+  t = t * s + NUM(1.0 / 5.0);
+  t = t * s + NUM(1.0 / 3.0);
+  const num whole = __builtin_convertvector(k, num);
+  num result = whole * NUM(0x1.62e42feep-1) + (whole * NUM(0x1.a39ef35793c76p-33) + (z + z) * (ONE + s * t));
+  const mask outside = ~(MASK(a >= NUM(0x1p-1022)) & MASK(a < NUM(INFINITY)));
+  SLOWLY(log, outside, a, result)
+  return result;
+}
+
+#endif
