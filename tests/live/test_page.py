@@ -180,10 +180,14 @@ def test_stream_tells_every_row_once_and_a_late_page_all_of_them(page: Page) -> 
 
 def test_a_clock_that_is_set_back_begins_anew(page: Page) -> None:
     listener = Listener(page)
-    page.show(moment(5.0))
+    page.show(moment(9.0))
     listener.until(1)
-    page.show(moment(0.0))
+    page.show(moment(8.5))  # an idle moment is ahead of the next estimate
     (message,) = listener.until(2)
+    assert not message["reset"]
+    assert np.array_equal(np.frombuffer(base64.b64decode(message["t"])), [9.0])
+    page.show(moment(0.0))
+    (message,) = listener.until(3)
     assert message["reset"]
     assert np.array_equal(values(message)[:, 0], [1.0])
 

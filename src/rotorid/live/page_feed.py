@@ -37,6 +37,13 @@ from rotorid.live.page_history import History
 PERIOD: Final = 0.04
 """Seconds between two messages, at least."""
 
+_BEFORE: Final = {
+    "waiting": "waiting for messages",
+    "on_ground": "on the ground",
+    "listening": "in the air, listening for two seconds",
+}
+"""What a session says in place of a health while there is none, in words."""
+
 _WHOLE, _MISSED = 16384, 500  # rows at most: of a page that comes, of one that was too slow
 _EVENTS: Final = 200
 _QUEUE: Final = 16384  # moments; full only where the thread does not run for seconds
@@ -47,7 +54,7 @@ class Feed:
 
     def __init__(self) -> None:
         self.run = secrets.token_hex(4)
-        self._meanings = {h.name.lower(): h.meaning for h in Health}
+        self._meanings = _BEFORE | {h.name.lower(): h.meaning for h in Health}
         self._history = History(tuple(self._meanings))
         self._queue: deque[Moment] = deque(maxlen=_QUEUE)
         self._events: deque[tuple[int, Event]] = deque(maxlen=_EVENTS)

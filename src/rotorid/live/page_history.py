@@ -22,6 +22,9 @@ from rotorid.live.moment import Moment
 GAP: Final = 1.0
 """Seconds without a moment that break a curve."""
 
+BACK: Final = 5.0
+"""Seconds by which time must go back for the history to begin anew. By less, a moment is taken to be as late as the last."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -106,10 +109,12 @@ class History:
         self._size, self._every = 0, 1
 
     def add(self, moment: Moment) -> None:
-        """Append a row. A time before the last one begins the history anew."""
+        """Append a row."""
         last = float(self._new.t[self._size - 1]) if self._size else moment.t
-        if moment.t < last:
+        if moment.t < last - BACK:
             self._begin()
+            last = moment.t
+        t = max(moment.t, last)
         for name in moment.readings:
             if name not in self.units:
                 self.units[name] = moment.readings[name].unit
@@ -121,8 +126,8 @@ class History:
         at, new = self._size, self._new
         self.number += 1
         self._size += 1
-        new.number[at], new.t[at] = self.number, moment.t
-        new.health[at], new.gap[at] = self.words.index(moment.health), moment.t - last > GAP
+        new.number[at], new.t[at] = self.number, t
+        new.health[at], new.gap[at] = self.words.index(moment.health), t - last > GAP
         for array in new.arrays()[4:]:
             array[at] = np.nan
         for k, name in enumerate(self.units):

@@ -64,8 +64,9 @@ export class Chart {
     });
   }
 
-  // start: the time at the left edge. dress: colour by CSS variable. pointed: a time to mark, or null.
-  draw(start, end, dress, healthColours, pointed) {
+  // start: the time at the left edge. dress: colour by CSS variable. strokes: [colour, thickness] by health. pointed: a time to
+  // mark, or null.
+  draw(start, end, dress, strokes, pointed) {
     const { context: c, width, height } = this;
     const below = BOTTOM + (this.strip ? STRIP : 0), right = LEFT + this.columns, floor = height - below;
     this.start = start;
@@ -90,7 +91,7 @@ export class Chart {
     this.buckets.forEach((b, k) => this.band(b, from, to, per, x, y, dress[this.curves[k].colour] + strength));
     this.buckets.forEach((b, k) => this.line(b, from, to, per, x, y, dress[this.curves[k].colour]));
     c.restore();
-    if (this.strip) this.healthStrip(from, to, x, floor + 5, dress, healthColours);
+    if (this.strip) this.healthStrip(from, to, x, floor + 5, dress, strokes);
     if (pointed !== null && pointed >= start && pointed <= start + this.seconds) {
       c.strokeStyle = dress.soft;
       c.lineWidth = 1;
@@ -183,14 +184,14 @@ export class Chart {
   }
 
   // A thin line while all is well, a thick one in the colour of what was not
-  healthStrip(from, to, x, top, dress, colours) {
+  healthStrip(from, to, x, top, dress, strokes) {
     const c = this.context, per = this.healths.seconds, main = this.buckets[0];
     let begin = from, last = from, current = -1;
     const flush = (until) => {
       if (current < 0) return;
-      const thick = current > 0 ? 9 : 3, left = Math.max(LEFT, x(begin * per));
-      const width = Math.max(current > 0 ? 2 : 0, Math.min(LEFT + this.columns, x(until * per)) - left);
-      c.fillStyle = dress[colours[current]] ?? dress.soft;
+      const [colour, thick] = strokes[current], left = Math.max(LEFT, x(begin * per));
+      const width = Math.max(thick > 3 ? 2 : 0, Math.min(LEFT + this.columns, x(until * per)) - left);
+      c.fillStyle = dress[colour];
       c.fillRect(left, top + (9 - thick) / 2, width, thick);
     };
     for (let b = from; b <= to; b++) {

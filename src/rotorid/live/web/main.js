@@ -11,27 +11,31 @@ const store = new Store(), panels = new Panels(byId("charts"), store), events = 
 const attitude = new Attitude(byId("attitude"));
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-const HEALTH_COLOURS = {
-  ok: "ok", no_information: "no-information", outlier: "outlier", out_of_range: "out-of-range",
-  inconsistent: "inconsistent", recovering: "recovering", diverged: "diverged",
+// How each word is drawn in the strip of health, and said; what is not here is bad news that this page does not know
+const HEALTHS = {
+  waiting: ["no-information", 3, ""], on_ground: ["no-information", 3, ""], listening: ["no-information", 3, ""],
+  ok: ["ok", 3, "good"], no_information: ["no-information", 9, "caution"], outlier: ["outlier", 9, "caution"],
+  out_of_range: ["out-of-range", 9, "caution"], inconsistent: ["inconsistent", 9, "caution"],
+  recovering: ["recovering", 9, "caution"], diverged: ["diverged", 9, "bad"],
 };
-const STALE = 2; // s without a moment after which the numbers are shown as old
+const UNKNOWN = ["soft", 9, "bad"];
+const STALE = 2; // s without a moment, or without a message of the vehicle, after which the numbers are shown as old
 
-let meanings = {}, words = [], latest = null, came = 0, connection = "open";
+let meanings = {}, words = [], latest = null, came = 0, received = 0, heard = 0, connection = "open";
 let dress = null, dirty = true, texts = 0, before = 0, wanted = null;
 
 function readDress() {
   const style = getComputedStyle(document.documentElement), value = (name) => style.getPropertyValue(`--${name}`).trim();
   dress = { font: `12px ${getComputedStyle(document.body).fontFamily}` };
   const names = ["ink", "soft", "grid", "line", "panel", "main", "axis-x", "axis-y", "axis-z", "nose", "front", "back", "shadow", "hull"];
-  for (const name of [...names, ...Object.values(HEALTH_COLOURS)]) dress[name] = value(name);
+  for (const name of [...names, ...Object.values(HEALTHS).map(([colour]) => colour)]) dress[name] = value(name);
   dirty = true;
 }
 
 function told(message) {
   if (message.meanings) meanings = message.meanings;
   words = message.words;
-  panels.healthColours = words.map((word) => HEALTH_COLOURS[word] ?? "soft");
+  panels.strokes = words.map((word) => HEALTHS[word] ?? UNKNOWN);
   if (message.reset) {
     store.clear();
     panels.clear();
@@ -46,6 +50,10 @@ function told(message) {
     document.body.classList.remove("waiting");
   }
   came = performance.now() - 1000 * message.idle;
+  if (message.link && message.link[0] !== received) {
+    received = message.link[0];
+    heard = came;
+  }
   events.add(message.events);
   if (message.attitude) {
     wanted = message.attitude;
@@ -58,16 +66,16 @@ function state(now) {
   texts = 0;
 }
 
-const idle = () => (performance.now() - came) / 1000;
+const idle = () => (performance.now() - Math.min(came, heard)) / 1000;
+const old = () => store.size > 0 && idle() > STALE;
 
 function tone() {
   if (connection === "lost") return ["bad", "no contact with rotorid; trying again"];
   if (connection === "ended") return ["", "the session has ended"];
   if (!store.size) return ["", "waiting for the first estimate"];
-  if (idle() > STALE) return ["bad", `no estimate for ${since(idle())}`];
-  const word = words[store.worst(1)] ?? "";
-  const kind = { ok: "good", diverged: "bad" }[word] ?? "caution";
-  return [kind, meanings[word] || label(word)];
+  if (old()) return ["bad", `no message from the vehicle for ${since(idle())}`];
+  const word = words[store.worst(1)] ?? "", kind = (HEALTHS[word] ?? UNKNOWN)[2], meaning = meanings[word];
+  return [kind, kind === "good" || !kind ? (meaning ?? label(word)) : [label(word), meaning].filter(Boolean).join(": ")];
 }
 
 function say(id, text) {
@@ -80,7 +88,8 @@ function writeTexts() {
   const [kind, text] = tone();
   byId("health").className = `tone ${kind}`;
   say("health", text);
-  document.body.classList.toggle("stale", connection !== "open" || idle() > STALE);
+  byId("health").title = text;
+  document.body.classList.toggle("stale", connection !== "open" || old());
   panels.write();
   if (!latest) return;
   if (panels.main) {
@@ -97,7 +106,7 @@ function writeTexts() {
 function writeAttitude() {
   if (wanted) {
     const { roll, pitch, heading } = angles(wanted);
-    const text = `roll ${fixed(roll, 0)}° · pitch ${fixed(pitch, 0)}° · heading ${fixed(heading, 0)}°`;
+    const text = `roll ${fixed(roll, 0)}° · pitch ${fixed(pitch, 0)}° · heading ${Math.round(heading) % 360}°`;
     say("angles", text);
     byId("attitude").setAttribute("aria-label", `attitude: ${text}`);
   }
@@ -113,7 +122,7 @@ function writeLink() {
   say("link-rate", rate === null ? "–" : `${fixed(rate, 0)} messages/s`);
   say("link-latency", latency === null ? "–" : `${fixed(1000 * latency, 1)} ms`);
   say("brief", ` · ${fixed(share, 1)} % lost`);
-  say("link-age", idle() > STALE ? `silent for ${since(idle())}` : "");
+  say("link-age", old() ? `silent for ${since(idle())}` : "");
 }
 
 function frame(now) {

@@ -72,7 +72,7 @@ class Panel {
 
 export class Panels {
   constructor(box, store) {
-    Object.assign(this, { box, store, panels: [], span: 120, held: false, done: 0, turn: 0, healthColours: [], at: null, pointed: () => {} });
+    Object.assign(this, { box, store, panels: [], span: 120, held: false, done: 0, turn: 0, strokes: [], at: null, pointed: () => {} });
   }
 
   get main() { return this.panels[0]?.names[0] ?? ""; }
@@ -169,7 +169,7 @@ export class Panels {
     this.panels.forEach(({ chart }, k) => {
       if (!chart.seen || !chart.stale || (k && k % 2 !== this.turn)) return;
       chart.stale = false;
-      chart.draw(this.start, this.end, dress, this.healthColours, this.at);
+      chart.draw(this.start, this.end, dress, this.strokes, this.at);
     });
   }
 

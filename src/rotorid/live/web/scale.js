@@ -38,26 +38,27 @@ export class Range {
   }
 }
 
-// Low and high of what settled, with its usual band: moments with an unusually wide one may leave the picture
-export function extent(curves, from, to) {
+// The usual width of the band of a curve
+function usual(curve, from, to) {
   const widths = [];
-  for (const c of curves) {
-    for (let b = from; b <= to; b += Math.max(1, (to - from) >> 6)) {
-      const slot = c.slot(b);
-      if (slot >= 0 && Number.isFinite(c.high[slot])) widths.push(c.high[slot] - c.low[slot]);
-    }
+  for (let b = from; b <= to; b += Math.max(1, (to - from) >> 6)) {
+    const slot = curve.slot(b);
+    if (slot >= 0 && Number.isFinite(curve.high[slot])) widths.push(curve.high[slot] - curve.low[slot]);
   }
-  widths.sort((a, b) => a - b);
-  const usual = widths.length ? widths[widths.length >> 1] : Infinity;
+  return widths.length ? widths.sort((a, b) => a - b)[widths.length >> 1] : Infinity;
+}
+
+// Low and high of what settled, with room for the usual band: moments with a much wider one may leave the picture
+export function extent(curves, from, to) {
   let low = Infinity, high = -Infinity;
   for (const c of curves) {
+    const width = usual(c, from, to), margin = Number.isFinite(width) ? 0.5 * width : 0;
     for (let b = from; b <= to; b++) {
       const slot = c.slot(b);
-      if (slot < 0 || c.high[slot] - c.low[slot] > 6 * usual) continue;
-      if (c.least[slot] < low) low = c.least[slot];
-      if (c.greatest[slot] > high) high = c.greatest[slot];
+      if (slot < 0 || c.high[slot] - c.low[slot] > 6 * width) continue;
+      if (c.least[slot] - margin < low) low = c.least[slot] - margin;
+      if (c.greatest[slot] + margin > high) high = c.greatest[slot] + margin;
     }
   }
-  const margin = Number.isFinite(usual) ? 0.5 * usual : 0;
-  return [low - margin, high + margin];
+  return [low, high];
 }
