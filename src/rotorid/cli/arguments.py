@@ -28,8 +28,8 @@ Log = Annotated[
     Path,
     typer.Argument(
         metavar="LOG",
-        help="A flight log: PX4 .ulg, ArduPilot .BIN, Crazyflie micro-SD log, flight table (.csv, "
-        ".parquet), or any CSV with --mapping.",
+        help="A flight log: PX4 .ulg, ArduPilot .BIN, MAVLink .tlog, ROS bag, Crazyflie micro-SD log, flight table (.csv, "
+        ".parquet, .mcap), or any CSV with --mapping.",
         show_default=False,
     ),
 ]
@@ -75,7 +75,8 @@ Mapping = Annotated[
         "--mapping",
         "-m",
         metavar="MAP.toml",
-        help="Says which column of a foreign CSV is which signal, in which unit and frame.",
+        help="Says which column of a foreign CSV is which signal, in which unit and frame; or which vehicle of a .tlog, "
+        "which topics of a bag.",
         show_default=False,
     ),
 ]

@@ -62,12 +62,21 @@ def read_px4(path: Path, buffer: bytes) -> Flight:
         raise LogFormatError(f"{path}: a ULog file whose header is cut or damaged; fetch it again")
     collector = Collector(path, "px4-ulog", clock=contents.start / 1e6)
     _note_damage(collector, contents)
-    for signal, candidates in _CANDIDATES.items():
-        _add_best(collector, contents, signal, candidates)
-    add_rotors(collector, contents)
+    add_signals(collector, contents)
     _note_resets(collector, contents)
     words = (contents.information.get("sys_name", "PX4"), contents.information.get("ver_hw", ""))
     return collector.flight(vehicle=" ".join(w for w in words if w), parameters=contents.parameters)
+
+
+def add_signals(collector: Collector, contents: ULogContents, skip: frozenset[str] = frozenset()) -> None:
+    """Add all that the topics tell, but for these signals."""
+    for signal, candidates in _CANDIDATES.items():
+        if signal not in skip:
+            _add_best(collector, contents, signal, candidates)
+    rotors = {"rotor_command": ("actuator_motors", "actuator_outputs"), "rotor_speed": ("esc_status",)}
+    without = {topic for signal in skip for topic in rotors.get(signal, ())}
+    kept = {key: rows for key, rows in contents.topics.items() if key[0] not in without}
+    add_rotors(collector, dataclasses.replace(contents, topics=kept))
 
 
 def sample_times(

@@ -37,9 +37,30 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
     which vehicle of a recording, which topics of a bag are read (see `rotorid.logs.options`).
     """
     path = Path(path)
+    if (bag := _bag(path)) is not None:
+        from rotorid.logs.ros import read_ros
+
+        with np.errstate(invalid="ignore", over="ignore"):
+            return read_ros(*bag, _options(mapping, "ros", "topics"), path)
     buffer = read_bytes(path)
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is left out later, and said
         return _read(path, buffer, mapping)
+
+
+def _bag(path: Path) -> tuple[Path, str] | None:
+    """What to open of a ROS bag, and its format; None of anything else. An MCAP is told by its channels."""
+    try:
+        if path.is_dir():
+            from rotorid.logs.ros_bag import folder_format
+
+            return folder_format(path)
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return None  # said in `read_bytes`
+    if head.startswith(b"#ROSBAG V2.0"):
+        return path, "ros1-bag"
+    return (path, "ros2-db3") if head.startswith(b"SQLite format 3\0") else None
 
 
 def _read(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
@@ -87,9 +108,11 @@ def _read(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
 
 def _read_mcap(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
     from rotorid.logs.mcap_file import read_mcap
-    from rotorid.logs.mcap_flight import is_flight, read_flight_mcap
+    from rotorid.logs.mcap_flight import FLIGHT, is_flight, read_flight_mcap
 
-    contents = read_mcap(buffer)
+    contents = read_mcap(
+        buffer, lambda c: c.encoding == "mavlink" or (c.encoding == "json" and c.topic.startswith(FLIGHT))
+    )
     if is_flight(contents):
         _options(mapping)
         return read_flight_mcap(path, contents)
@@ -97,6 +120,10 @@ def _read_mcap(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
         from rotorid.logs.tlog import read_mavlink
 
         return read_mavlink(path, b"".join(recorded), _options(mapping, "mavlink"), "mavlink-mcap")
+    if any(c.encoding == "cdr" for c in contents.channels):
+        from rotorid.logs.ros import read_ros
+
+        return read_ros(path, "ros2-mcap", _options(mapping, "ros", "topics"))
     topics = ", ".join(f"{c.topic} ({c.schema or c.encoding})" for c in contents.channels)
     raise LogFormatError(
         f"{path}: an MCAP file with nothing that rotorid reads; it has {topics[:200] or 'no channel'}"

@@ -132,9 +132,11 @@ def summarise(
 
 
 def file_input(role: str, path: Path) -> Input:
-    """An input by its name and hash. Raises RotoridError where it cannot be read."""
+    """An input by its name and hash; of a folder (a ROS bag) that of its files, by name. Raises RotoridError where it cannot
+    be read."""
     try:
-        content = path.read_bytes()
+        files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+        content = b"".join(p.read_bytes() for p in files)
     except OSError as error:
         raise RotoridError(f"{path}: cannot be read ({error.strerror})") from None
     return Input(role, path.name, hashlib.sha256(content).hexdigest(), len(content))
