@@ -19,7 +19,6 @@ import math
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -30,6 +29,7 @@ from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import tria, whiten
+from rotorid.numerics.compact import each
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
@@ -59,7 +59,7 @@ class UKF(AbstractGaussianFilter):
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         space, values = self.joint.space, self.tuning.values
-        points = jax.vmap(lambda point: self.joint.step(point, u, values, dt))(self._sigma_points(z, spread))
+        points = each(lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, spread))
         mean, deviations = self._moments(space, points)
         return mean, tria(jnp.concatenate([keep[:, None] * deviations.T, jnp.diag(noise)], axis=1))
 
@@ -73,7 +73,7 @@ class UKF(AbstractGaussianFilter):
         outputs, noise, mask = self.joint.system.outputs, self.tuning.measurement_noise, sample.mask
         n, gamma, weights = self._weights()
         points = self._sigma_points(z, spread)
-        seen = jax.vmap(lambda point: self.joint.observe(point, sample.u, self.tuning.values))(points)
+        seen = each(lambda point: self.joint.observe(point, sample.u, self.tuning.values), points)
         expected, Y = self._moments(outputs, seen)
         Y = jnp.where(mask, Y, 0.0)
         innovation = jnp.where(mask, outputs.minus(sample.y, expected), 0.0)
@@ -123,17 +123,18 @@ class UKF(AbstractGaussianFilter):
     ) -> Float[Array, "points size"]:
         _, gamma, _ = self._weights()
         steps = gamma * spread.T
-        plus = jax.vmap(lambda delta: self.joint.space.plus(z, delta))
-        return jnp.concatenate([z[None], plus(steps), plus(-steps)])
+        plus = each(lambda delta: self.joint.space.plus(z, delta), jnp.concatenate([steps, -steps]))
+        return jnp.concatenate([z[None], plus])
 
     def _moments(
         self, space: Space, points: Float[Array, "points stored"]
     ) -> tuple[Float[Array, " stored"], Float[Array, "points tangent"]]:
         """Mean on the manifold (one Gauss-Newton step from the middle point) and weighted deviations, one row a point."""
         _, _, weights = self._weights()
-        minus = jax.vmap(space.minus, in_axes=(0, None))
-        mean = space.plus(points[0], jnp.asarray(weights, points.dtype) @ minus(points, points[0]))
-        return mean, jnp.asarray(np.sqrt(weights)[:, None], points.dtype) * minus(points, mean)
+        away = each(lambda point: space.minus(point, points[0]), points)
+        mean = space.plus(points[0], jnp.asarray(weights, points.dtype) @ away)
+        rest = each(lambda point: space.minus(point, mean), points)
+        return mean, jnp.asarray(np.sqrt(weights)[:, None], points.dtype) * rest
 
 
 def ukf(system: System, *, method: Method = "midpoint", **tuning: Any) -> UKF:

@@ -22,6 +22,7 @@ import numpy as np
 from rotorid.export.c_source import c_source, constant, neighbours
 from rotorid.export.casadi import evaluate, inner_jaxprs, scalar_operations, value_of
 from rotorid.export.primitives import Value, is_traced
+from rotorid.export.routines import is_routine, overwrites, routine_lines
 
 LOOPED = 4_000
 """A scan of more scalar operations, all turns together, stays a loop."""
@@ -72,14 +73,14 @@ class CProgram:
     memory: int
 
 
-def c_program(closed: jax.extend.core.ClosedJaxpr, name: str) -> CProgram:
+def c_program(closed: jax.extend.core.ClosedJaxpr, name: str, *, looped: int = LOOPED) -> CProgram:
     """The C program of a jaxpr that was traced in float64: from one column of all arguments to one of all results.
 
-    They lie one after the other, each in C order. Arguments that are neither numbers nor truth values must be unused. Raises
-    UnsupportedPrimitiveError for a primitive without a rule.
+    They lie one after the other, each in C order. Arguments that are neither numbers nor truth values must be unused. looped:
+    operations from which on a scan is a loop. Raises UnsupportedPrimitiveError for a primitive without a rule.
     """
     with jax.enable_x64(True):
-        return _Writer(name).whole(closed)
+        return _Writer(name, looped).whole(closed)
 
 
 def straight_operations(jaxpr: Any) -> int:
@@ -99,8 +100,9 @@ def straight_operations(jaxpr: Any) -> int:
 class _Writer:
     """Writes one program."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, looped: int) -> None:
         self._name = name
+        self._looped = looped
         self._units: list[str] = []
         self._declared: list[str] = []
         self._lines: list[str] = []
@@ -132,11 +134,13 @@ class _Writer:
         self._frames.append(frame)
         for frame.at, equation in enumerate(jaxpr.eqns):
             inputs = [value_of(atom, frame.known) for atom in equation.invars]
-            if _is_loop(equation) and any(map(is_traced, inputs)):
+            if _is_loop(equation, self._looped) and any(map(is_traced, inputs)):
                 outputs = self._loop(equation, inputs)
+            elif is_routine(equation) and any(map(is_traced, inputs)):
+                outputs = self._routine(equation, inputs)
             elif _is_wide(equation) and any(map(is_traced, inputs)):
                 outputs = [self._wide(equation, inputs)]
-            elif equation.primitive.name in _CALLS and _holds_loop(equation):
+            elif equation.primitive.name in _CALLS and _holds_loop(equation, self._looped):
                 (inner,) = inner_jaxprs(equation, closed=True)
                 outputs = self._block(inner.jaxpr, inner.consts, inputs)
             else:
@@ -192,6 +196,23 @@ class _Writer:
             stacked.append(table[:, column : column + y.size].reshape(turns, *y.shape))
             column += y.size
         return [*carried, *stacked]
+
+    def _routine(self, equation: Any, inputs: list[Value]) -> list[Value]:
+        """A matrix routine over memory."""
+        places = []
+        for value in self._settle(inputs):
+            elements = value.ravel().tolist()
+            names = [e.name() if isinstance(e, ca.SX) and e.is_symbolic() else "" for e in elements]
+            if neighbours(names) and not overwrites(equation):
+                places.append(f"&{names[0]}")
+                continue
+            at = self._reserve(value.size)
+            self._part(elements, "m", at)
+            places.append(f"m + {at}")
+        shapes = [v.aval.shape for v in equation.outvars]
+        results = [self._reserve(math.prod(shape)) for shape in shapes]
+        self._lines += routine_lines(equation, places, [f"m + {at}" for at in results])
+        return [self._now_plain(_symbols("m", at, shape)) for at, shape in zip(results, shapes, strict=True)]
 
     def _wide(self, equation: Any, inputs: list[Value]) -> Value:
         """A loop over the numbers of arrays."""
@@ -289,8 +310,8 @@ def _copied(to: Any, source: Any, size: int) -> list[str]:
     return [f"memcpy(m + {to}, m + {source}, {size} * sizeof(num));"] if size else []
 
 
-def _is_loop(equation: Any) -> bool:
-    return equation.primitive.name == "scan" and scalar_operations(equation) > LOOPED
+def _is_loop(equation: Any, looped: int = LOOPED) -> bool:
+    return equation.primitive.name == "scan" and scalar_operations(equation) > looped
 
 
 def _is_wide(equation: Any) -> bool:
@@ -303,9 +324,12 @@ def _is_wide(equation: Any) -> bool:
     return name != "reduce_and" or not out.shape
 
 
-def _holds_loop(equation: Any) -> bool:
+def _holds_loop(equation: Any, looped: int) -> bool:
     return any(
-        _is_loop(e) or _is_wide(e) or (e.primitive.name in _CALLS and _holds_loop(e))
+        _is_loop(e, looped)
+        or is_routine(e)
+        or _is_wide(e)
+        or (e.primitive.name in _CALLS and _holds_loop(e, looped))
         for jaxpr in inner_jaxprs(equation)
         for e in jaxpr.eqns
     )

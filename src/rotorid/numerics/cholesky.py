@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rotorid.numerics.compact import routine
+
 _WRITTEN_OUT = 24
 """Rows up to which `tria` is written out; compiling takes too long beyond."""
 
@@ -27,7 +29,21 @@ def whiten_and_measure(
 ) -> tuple[Float[Array, ""], tuple[Float[Array, "n ..."], ...]]:
     """The logarithm of det S, and what `whiten` gives."""
     n = S.shape[0]
-    B = jnp.concatenate([b.reshape(n, -1) for b in rows], axis=1)
+    solved, pivots = eliminated(S, jnp.concatenate([b.reshape(n, -1) for b in rows], axis=1))
+    start, parts = 0, []
+    for b in rows:
+        width = b.size // n
+        parts.append(solved[:, start : start + width].reshape(b.shape))
+        start += width
+    return jnp.sum(jnp.log(pivots)), tuple(parts)
+
+
+@routine
+def eliminated(
+    S: Float[Array, "n n"], B: Float[Array, "n m"]
+) -> tuple[Float[Array, "n m"], Float[Array, " n"]]:
+    """L^-1 B, and the squares of L's diagonal, where L L^T = S."""
+    n = S.shape[0]
     left, right, found, pivots = S, B, [], []
     for i in range(n):
         pivots.append(left[0, 0])
@@ -38,14 +54,10 @@ def whiten_and_measure(
             column = left[1:, 0] * scale
             right = right[1:] - column[:, None] * row
             left = left[1:, 1:] - column[:, None] * column
-    solved, start, parts = jnp.stack(found), 0, []
-    for b in rows:
-        width = b.size // n
-        parts.append(solved[:, start : start + width].reshape(b.shape))
-        start += width
-    return jnp.sum(jnp.log(jnp.stack(pivots))), tuple(parts)
+    return jnp.stack(found), jnp.stack(pivots)
 
 
+@routine
 def tria(A: Float[Array, "n m"]) -> Float[Array, "n n"]:
     """Lower-triangular L with L L^T = A A^T (m >= n), by modified Gram-Schmidt on the rows of A.
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from jaxtyping import Array, Float
 
+from rotorid.numerics.compact import routine
+
 _WRITTEN_OUT = 24
 """Inner dimension up to which a product is written out; compiling takes too long beyond."""
 
 
+@routine
 def product(A: Float[Array, "n k"], B: Float[Array, "k m"]) -> Float[Array, "n m"]:
     """A B as a sum of outer products.
 

@@ -23,8 +23,12 @@ from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State
 from rotorid.estimators.compiled import MOST_OPERATIONS
 from rotorid.export.program import CProgram, c_program, straight_operations
+from rotorid.numerics.compact import compact
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
+
+LOOPED = 1_500
+"""A scan of more scalar operations, all turns together, stays a loop: less than where time counts alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +69,7 @@ def onboard(estimator: AbstractEstimator) -> Onboard:
     def estimate(sample: Samples, state: State) -> Estimate:
         return estimator.estimate(state)
 
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), compact():
         first, state = jax.make_jaxpr(init, return_shape=True)(sample, jax.random.key(0))
         *row, key = first.jaxpr.invars
         if _used(first, [key]):
@@ -85,7 +89,7 @@ def onboard(estimator: AbstractEstimator) -> Onboard:
     layouts = [Layout(tree, np.float64, integers=True) for tree in (sample, state, shown)]
     if any(layout.others for layout in layouts):
         raise SettingError(f"the state of {name} is not made of numbers, which has no form in C")
-    programs = {program: c_program(closed, program) for program, closed in traced.items()}
+    programs = {program: c_program(closed, program, looped=LOOPED) for program, closed in traced.items()}
     of_sample, of_state, of_estimate = (layout.size for layout in layouts)
     return Onboard(estimator, programs, of_sample, of_state, of_estimate, shown)
 

@@ -1,19 +1,23 @@
 /* Compares the filter with golden.csv: samples, and what JAX made of them in float64.
 
    A number may differ by TOLERANCE of itself or of its scale, which the second line of the file tells, whichever is more; what
-   counts or is true or false, in DIFFERENT of the rows. */
+   counts or is true or false, in DIFFERENT of the rows. With a number of rounds behind the file's name, it also tells how long a
+   step takes. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
+#define KEPT 256
 
 static char line[1 << 16];
 static const char *next;
 static double scale[COUNT(WANTED)], largest[COUNT(WANTED)];
 static long different[COUNT(WANTED)];
+static double samples[KEPT][1 + COUNT(GIVEN) + COUNT(FLAGS)]; /* the first of them */
 
 static int next_line(FILE *file) {
   next = line;
@@ -39,6 +43,27 @@ static double got(int k) {
   }
 }
 
+static void step_with(const double *sample) {
+  const real dt = (real)*sample++;
+  for (int k = 0; k < COUNT(GIVEN); k++) *GIVEN[k] = (real)*sample++;
+  for (int k = 0; k < COUNT(FLAGS); k++) *FLAGS[k] = *sample++ != 0.0;
+  STEP(dt);
+}
+
+/* Time of a step in us, the shortest of the rounds. */
+static double time_of_step(long rows, long rounds) {
+  double shortest = HUGE_VAL;
+  for (long k = 0; k < rounds; k++) {
+    const clock_t start = clock();
+    for (int repeat = 0; repeat < 10; repeat++) {
+      INIT();
+      for (long i = 0; i < rows; i++) step_with(samples[i]);
+    }
+    shortest = fmin(shortest, (double)(clock() - start) * 1e5 / CLOCKS_PER_SEC / (double)rows);
+  }
+  return shortest;
+}
+
 int main(int count, char **arguments) {
   const char *path = count > 1 ? arguments[1] : "golden.csv";
   FILE *file = fopen(path, "r");
@@ -54,10 +79,10 @@ int main(int count, char **arguments) {
   for (int k = 0; k < COUNT(WANTED); k++) scale[k] = number();
   INIT();
   while (next_line(file)) {
-    const real dt = (real)number();
-    for (int k = 0; k < COUNT(GIVEN); k++) *GIVEN[k] = (real)number();
-    for (int k = 0; k < COUNT(FLAGS); k++) *FLAGS[k] = number() != 0.0;
-    STEP(dt);
+    double sample[1 + COUNT(GIVEN) + COUNT(FLAGS)];
+    for (int k = 0; k < COUNT(sample); k++) sample[k] = number();
+    if (rows < KEPT) memcpy(samples[rows], sample, sizeof sample);
+    step_with(sample);
     rows++;
     for (int k = 0; k < COUNT(WANTED); k++) {
       const double want = number(), off = fabs(got(k) - want) / fmax(scale[k], fabs(want));
@@ -78,5 +103,7 @@ int main(int count, char **arguments) {
   }
   printf("%ld rows: %s; %s is off most, by %.3g of it (allowed: %.3g)\n", rows, failed ? "FAILED" : "agreed",
          WANTED[worst].name, largest[worst], (double)TOLERANCE);
+  const long rounds = count > 2 ? strtol(arguments[2], NULL, 10) : 0;
+  if (rounds > 0 && rows) printf("%.3f us a step\n", time_of_step(rows < KEPT ? rows : KEPT, rounds));
   return failed;
 }

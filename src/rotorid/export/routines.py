@@ -1,0 +1,108 @@
+"""Matrix routines as loops in C, for what `rotorid.numerics.compact` keeps as calls. Matrices lie row after row.
+
+    product(A, B)       A B, as a sum of outer products
+    tria(A)             L with L L^T = A A^T, by modified Gram-Schmidt on the rows of A
+    eliminated(S, B)    L^-1 B and the squares of L's diagonal, where L L^T = S
+
+They compute as the functions of the same names in `rotorid.numerics` do, in the same order but for the sums of tria.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rotorid.numerics.compact import ROUTINE
+
+LEAST = 700
+"""A call of fewer multiplications is written out."""
+
+
+def is_routine(equation: Any) -> bool:
+    """Whether an equation of a jaxpr is a call of one that is worth a loop."""
+    name = equation.params.get("name", "")
+    if not isinstance(name, str) or name.removeprefix(ROUTINE) not in _WORK or not name.startswith(ROUTINE):
+        return False
+    shapes = [v.aval.shape for v in equation.invars]
+    return (
+        all(len(s) == 2 and math.prod(s) for s in shapes)
+        and _WORK[name.removeprefix(ROUTINE)](*shapes) >= LEAST
+    )
+
+
+def overwrites(equation: Any) -> bool:
+    """Whether the routine computes in the memory of its arguments, and so needs copies of them."""
+    return equation.params["name"] != f"{ROUTINE}product"
+
+
+def routine_lines(equation: Any, places: Sequence[str], results: Sequence[str]) -> list[str]:
+    """Its code. places, results: where arguments lie and results go, as C pointers."""
+    shapes = [v.aval.shape for v in equation.invars]
+    return _LINES[equation.params["name"].removeprefix(ROUTINE)](shapes, places, results)
+
+
+def _product(shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: Sequence[str]) -> list[str]:
+    (n, k), (_, m) = shapes
+    return [
+        "{",
+        f"const num *restrict a = {places[0]}, *restrict b = {places[1]};",
+        f"num *restrict c = {results[0]};",
+        f"for (int i = 0; i < {n}; i++) {{",
+        f"for (int j = 0; j < {m}; j++) c[{m} * i + j] = a[{k} * i] * b[j];",
+        f"for (int l = 1; l < {k}; l++)",
+        f"for (int j = 0; j < {m}; j++) c[{m} * i + j] = c[{m} * i + j] + a[{k} * i + l] * b[{m} * l + j];",
+        "}",
+        "}",
+    ]
+
+
+def _tria(shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: Sequence[str]) -> list[str]:
+    ((n, m),) = shapes
+    return [
+        "{",
+        f"num *restrict a = {places[0]}, *restrict c = {results[0]};",
+        f"num p[{n}], q[{n}];",
+        f"for (int i = 0; i < {n}; i++) {{",
+        f"for (int r = 0; r < {n}; r++) p[r] = ZERO;",
+        f"for (int r = i; r < {n}; r++)",
+        f"for (int l = 0; l < {m}; l++) p[r] = p[r] + a[{m} * r + l] * a[{m} * i + l];",
+        "const num square = SELECT(MASK(p[i] > ZERO), p[i], ONE), inverse = ONE / num_sqrt(square);",
+        f"for (int r = 0; r < {n}; r++) c[{n} * r + i] = p[r] * inverse;",
+        f"for (int r = i + 1; r < {n}; r++) {{",
+        "q[r] = p[r] / square;",
+        f"for (int l = 0; l < {m}; l++) a[{m} * r + l] = a[{m} * r + l] - q[r] * a[{m} * i + l];",
+        "}",
+        "}",
+        "}",
+    ]
+
+
+def _eliminated(
+    shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: Sequence[str]
+) -> list[str]:
+    (n, _), (_, m) = shapes
+    return [
+        "{",
+        f"num *restrict s = {places[0]}, *restrict b = {places[1]}, *restrict c = {results[0]}, *restrict p = {results[1]};",
+        f"for (int i = 0; i < {n}; i++) {{",
+        f"const num scale = ONE / num_sqrt(s[{n + 1} * i]);",
+        f"p[i] = s[{n + 1} * i];",
+        f"for (int j = 0; j < {m}; j++) c[{m} * i + j] = b[{m} * i + j] * scale;",
+        f"for (int r = i + 1; r < {n}; r++) s[{n} * r + i] = s[{n} * r + i] * scale;",
+        f"for (int r = i + 1; r < {n}; r++) {{",
+        f"const num f = s[{n} * r + i];",
+        f"for (int j = 0; j < {m}; j++) b[{m} * r + j] = b[{m} * r + j] - f * c[{m} * i + j];",
+        f"for (int j = i + 1; j < {n}; j++) s[{n} * r + j] = s[{n} * r + j] - f * s[{n} * j + i];",
+        "}",
+        "}",
+        "}",
+    ]
+
+
+_WORK = {
+    "product": lambda a, b: a[0] * a[1] * b[1],
+    "tria": lambda a: a[0] * a[0] * a[1],
+    "eliminated": lambda s, b: s[0] * s[0] * (s[0] // 3 + b[1]),
+}
+_LINES = {"product": _product, "tria": _tria, "eliminated": _eliminated}
