@@ -17,6 +17,7 @@ from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.fit_dlm import fit_dlm
 from rotorid.cli.inspect import inspect
 from rotorid.cli.learn import learn
+from rotorid.cli.live import live
 from rotorid.cli.lpv import lpv
 from rotorid.cli.reproduce import reproduce
 from rotorid.cli.simulate import simulate
@@ -36,6 +37,7 @@ app.command("inspect")(inspect)
 app.command("convert")(convert)
 app.command("track")(track)
 app.command("wrench")(wrench)
+app.command("live")(live)
 app.command("learn")(learn)
 app.command("fit-dlm")(fit_dlm)
 app.command("lpv")(lpv)

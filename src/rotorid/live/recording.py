@@ -140,6 +140,11 @@ class Recorder:
         self._append(_bytes(Metadata(name=SETTINGS, metadata=dict(settings))))
         self._metadata = MetadataIndex(offset=at, length=self._size - at, name=SETTINGS)
 
+    @property
+    def count(self) -> int:
+        """Pieces of bytes in it."""
+        return self._counts[_MAVLINK]
+
     def received(self, arrival: int, data: bytes) -> None:
         """Bytes of the link. arrival: ns since 1970."""
         self._add(_MAVLINK, arrival, data)

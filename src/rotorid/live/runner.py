@@ -14,9 +14,11 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from rotorid.errors import LinkError, LogError, OutputError, RotoridError
+from rotorid.live.latency import Latencies
 from rotorid.live.link import Link
 from rotorid.live.moment import Consumer, Event, Moment
 from rotorid.live.outgoing import Sender
+from rotorid.live.publish import Publisher
 from rotorid.live.recording import Recorder
 from rotorid.live.replay import Replay
 from rotorid.live.requests import Requests
@@ -25,6 +27,7 @@ from rotorid.results.words import joined
 
 _PAUSE: Final = 0.02  # s between two looks at what is to be written
 _IDLE: Final = 0.5  # s
+_RETURN: Final = 15.0  # s, for a parameter to go back to where it was
 _SILENT: Final = 3.0  # s without a message after which that is said
 
 Piece = tuple[int, float, bytes]
@@ -33,12 +36,14 @@ Piece = tuple[int, float, bytes]
 @dataclasses.dataclass
 class Outcome:
     """What a session came to. last: the last moment with an estimate, None without. estimates, pieces: how many there
-    were, of how many pieces of bytes. seconds: by our clock."""
+    were, of how many pieces of bytes. seconds: by our clock. latencies:
+    from the arrival of bytes to the estimate that they let through."""
 
     last: Moment | None = None
     estimates: int = 0
     seconds: float = 0.0
     pieces: int = 0
+    latencies: Latencies = dataclasses.field(default_factory=Latencies)
 
 
 class _Reader(threading.Thread):
@@ -83,8 +88,9 @@ class Runner:
         *,
         wait: float = 30.0,
         rate: float = 100.0,
+        publisher: Publisher | None = None,
     ) -> None:
-        self.session, self.link, self.recorder = session, link, recorder
+        self.session, self.link, self.recorder, self.publisher = session, link, recorder, publisher
         self.consumers = list(consumers)
         self.stop = threading.Event()
         self.outcome = Outcome()
@@ -93,11 +99,15 @@ class Runner:
         self._requests = Requests(session, Sender(link), rate) if self._live else None
         self._began = self._heard = self._shown = time.monotonic()
         self._silent = False
+        self._deadline: float | None = None
         self._arrival = time.time_ns()
 
     def run(self) -> Outcome:
-        """Until `stop`, the end of a replay or of the link. Raises LinkError or LogError where nothing could be
-        estimated, OutputError where the recording could not be written."""
+        """Until `stop` (and a parameter that was written is back), the end of a replay or of the link.
+
+        Raises LinkError or LogError where nothing could be estimated, OutputError where the recording could not be
+        written.
+        """
         began = time.monotonic()
         try:
             if self._live:
@@ -107,14 +117,20 @@ class Runner:
         finally:
             self.outcome.seconds = time.monotonic() - began
             if self.recorder is not None:
+                if self.session.events:
+                    self.recorder.moment(self._arrival, self.session.idle())
                 self.recorder.close()
         return self.outcome
 
     def _run_live(self) -> None:
+        began = time.monotonic()
+        while self.link.receive(0.0) is not None and time.monotonic() < began + _PAUSE:
+            pass  # what waited in the system while the estimators were compiled has holes
+        self._began = self._heard = time.monotonic()
         reader = _Reader(self.link, self.recorder)
         reader.start()
         try:
-            while not self.stop.is_set():
+            while not self._ends():
                 self._check_recording()
                 if self._requests is not None:
                     for event in self._requests.tick(time.monotonic()):
@@ -136,6 +152,16 @@ class Runner:
                     self._take(*reader.queue.get_nowait())
                 except Empty:
                     break
+
+    def _ends(self) -> bool:
+        if not self.stop.is_set():
+            return False
+        if self.publisher is None:
+            return True
+        if self._deadline is None:
+            self._deadline = time.monotonic() + _RETURN
+            self.publisher.end()
+        return self.publisher.returned or time.monotonic() > self._deadline
 
     def _run_replay(self) -> None:
         assert isinstance(self.link, Replay)
@@ -170,10 +196,13 @@ class Runner:
         if moment.attitude is not None:
             self.outcome.last = moment
             self.outcome.estimates += 1
+            self.outcome.latencies.add(moment.link.latency)
         if self.recorder is not None:
             self.recorder.moment(self._arrival, moment)
         for consumer in self.consumers:
             consumer.show(moment)
+        if self.publisher is not None:
+            self.publisher.show(moment)
 
     def _idle(self) -> None:
         now = time.monotonic()
@@ -206,7 +235,7 @@ class Runner:
                     else f" with system id {session.settings.system_id}"
                 )
                 return f"{where}no multirotor{wanted}{waited}: {heard}"
-            if session.garbage and not vehicle.received:
+            if session.garbage and not vehicle.losses.received:
                 return f"{where}what comes is no MAVLink ({session.garbage} bytes); check the port, or the baud rate"
             return f"{where}messages, but no heartbeat of an autopilot{waited}"
         if not session.settled:

@@ -64,9 +64,14 @@ class Sampler:
             elif len(rows) < _KNOTS:
                 rows.setdefault(row, []).append((t, values))
 
+    @property
+    def due(self) -> float:
+        """When the next row can be closed, s."""
+        return (self._next + 0.5) * self.step
+
     def rows(self, until: float) -> Iterator[Row]:
         """The rows that can be closed: those with t + h / 2 <= until, s. A row without fresh inputs is left out."""
-        last = math.floor(until / self.step - 0.5)
+        last = math.floor(until / self.step - 0.5 + 1e-9)
         while self._next <= last:
             k, t = self._next, self._next * self.step
             if not all(held.fresh(t) for held in self._held.values()):

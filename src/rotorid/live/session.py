@@ -5,7 +5,6 @@ the same estimates to the last bit. Nothing here waits, asks the time or writes;
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections import deque
@@ -14,26 +13,26 @@ from typing import Final
 
 import numpy as np
 
-from rotorid.errors import AirframeError, SettingError
+from rotorid.errors import AirframeError
 from rotorid.estimators.base import Estimate, Health
 from rotorid.estimators.wrench import momentum_observer
 from rotorid.live.flying import Flying
 from rotorid.live.moment import Event, LinkState, Moment, Reading
+from rotorid.live.outgoing import PARAMETER_REAL
 from rotorid.live.sampler import Row, Sampler
+from rotorid.live.settings import Settings, collective_thrust, system_of
 from rotorid.live.sources import Sources, rate_of
 from rotorid.live.timeline import Timeline
 from rotorid.live.tracker import Found, Tracker
 from rotorid.live.vehicle import Vehicle
 from rotorid.live.wrench_band import WrenchBand
-from rotorid.logs.mavlink import convert
+from rotorid.logs.mavlink import Piece, convert
 from rotorid.logs.mavlink_frames import Frame, Link, decode, walk
 from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor import BareMultirotor
-from rotorid.models.multirotor_drag import bare_multirotor, multirotor
 from rotorid.models.rigid_multirotor import rigid_multirotor
-from rotorid.models.system import GRAVITY, System
-from rotorid.models.thrust import ThrustCurve
-from rotorid.results.track import ESTIMATORS, SYSTEMS, EstimatorName, SystemName, common_std
+from rotorid.models.system import GRAVITY
+from rotorid.results.track import ESTIMATORS, common_std
 from rotorid.signals.sampling import MAX_RATE
 
 WAITING, GROUNDED, LISTENING = "waiting", "on_ground", "listening"
@@ -42,27 +41,7 @@ air."""
 
 _SAID_EVERY: Final = 0.25  # s between moments without an estimate
 _RATE_OVER: Final = 3.0  # s
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """What a session does. estimator, system: names as in `rotorid track`. known_mass: kg; tracks the thrust scale
-    instead. system_id: of the vehicle, None for the first multirotor. wrench: whether the external wrench is
-    observed, None: where the airframe has what it takes."""
-
-    estimator: EstimatorName = "ekf"
-    system: SystemName = "multirotor"
-    known_mass: float | None = None
-    system_id: int | None = None
-    wrench: bool | None = None
-
-    def __post_init__(self) -> None:
-        if self.estimator not in ESTIMATORS:
-            raise SettingError(f"no estimator {self.estimator!r}; there are {', '.join(ESTIMATORS)}")
-        if self.system not in SYSTEMS:
-            raise SettingError(f"no system {self.system!r}; there are {', '.join(SYSTEMS)}")
-        if self.system_id is not None and not 0 < self.system_id < 256:
-            raise SettingError(f"the system id {self.system_id} must be from 1 to 255")
+_PARAMETERS: Final = 5000
 
 
 class _Channel:
@@ -78,24 +57,30 @@ class _Channel:
 
 
 class Session:
-    """One vehicle, from the first byte on. datagrams: whether messages are whole in each piece of bytes.
+    """One vehicle, from the first byte on. datagrams: whether messages are whole in each piece of bytes. told: parameters
+    that are real numbers, as the vehicle told them last.
 
     Raises AirframeError where the airframe lacks what the estimators need.
     """
 
     def __init__(self, airframe: Airframe, settings: Settings, *, datagrams: bool = True) -> None:
         self.airframe, self.settings = airframe, settings
-        self.vehicle = Vehicle(settings.system_id)
+        self._rotors = len(airframe.rotors) or 4
+        self.vehicle = Vehicle(settings.system_id, self._rotors)
         self.timeline = Timeline()
         self.sources = Sources()
         self.garbage = 0
         self.events: list[Event] = []
+        self.told: dict[str, float] = {}
+        self.datagrams = datagrams
         self._link = None if datagrams else Link()
         if airframe.thrust_curve is None:
             raise AirframeError(
                 f"{airframe.source}: no [thrust_curve], and a vehicle sends rotor commands; add one, in N over the command"
             )
-        self._system = _system(airframe, settings)
+        self._system = system_of(airframe, settings)
+        inputs = ("rotor_command" if name == "thrust" else name for name in self._system.inputs)
+        self._needed, self._measures = tuple(dict.fromkeys(inputs)), tuple(self._system.outputs)
         self._bare = isinstance(self._system, BareMultirotor)
         make = ESTIMATORS[settings.estimator]
         self._mass = _Channel(
@@ -121,6 +106,7 @@ class Session:
         self._voltage = math.nan
         self._boots = self._gaps = 0
         self._said = -math.inf
+        self._misfit = False
         self._latency = 0.0
 
     def _observer(self) -> _Channel | None:
@@ -137,6 +123,11 @@ class Session:
         return _Channel(Tracker(system, lambda noise: momentum_observer(system, measurement_noise=noise)))
 
     @property
+    def observes_wrench(self) -> bool:
+        """Whether the external wrench is observed."""
+        return self._wrench is not None
+
+    @property
     def channels(self) -> list[_Channel]:
         return [c for c in (self._mass, self._wrench) if c is not None]
 
@@ -147,14 +138,9 @@ class Session:
             self._band.prepare()
         return engines[0]
 
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """Signals without which nothing can be estimated."""
-        return tuple(dict.fromkeys("rotor_command" if n == "thrust" else n for n in self._system.inputs))
-
     def missing(self) -> list[str]:
         """What the vehicle does not send, in words: first what is needed, then what would help."""
-        return self.sources.missing(dict.fromkeys((*self.needed, *self._system.outputs)))
+        return self.sources.missing(dict.fromkeys((*self._needed, *self._measures)))
 
     @property
     def settled(self) -> bool:
@@ -190,13 +176,15 @@ class Session:
             return
         name, rows = decoded
         about = self.vehicle.about
-        about.learn(name, rows)
+        self.vehicle.learn(name, rows)
+        if name == "PARAM_VALUE" and rows["param_type"][0] == PARAMETER_REAL and len(self.told) < _PARAMETERS:
+            self.told[bytes(rows["param_id"][0]).rstrip(b"\0").decode("ascii", "replace")] = float(
+                rows["param_value"][0]
+            )
         if not self.sources.wants(name):
             return
         pieces = convert(name, rows, np.array([self.timeline.stamp]), about)
-        pieces = [
-            p for p in pieces if len(p.times) and np.isfinite(p.values).all() and math.isfinite(p.times[-1])
-        ]
+        pieces = [p for p in pieces if self._usable(p)]
         if not pieces:
             return
         t = self.timeline.place(float(pieces[0].times[-1]), self._arrival)
@@ -205,8 +193,23 @@ class Session:
             self._rebooted()
         if t is None:
             return
+        self.vehicle.losses.stamped(t, frame.sequence, self.timeline.latest - self.timeline.wait)
         for piece in self.sources.hear(pieces, t):
             self._measured(piece.signal, t, tuple(piece.values[-1].tolist()))
+
+    def _usable(self, piece: Piece) -> bool:
+        if not len(piece.times) or not math.isfinite(piece.times[-1]) or not np.isfinite(piece.values).all():
+            return False
+        count = piece.values.shape[1]
+        if piece.signal != "rotor_command" or count == self._rotors:
+            return True
+        if not self._misfit:
+            self._misfit = True
+            self._say(
+                "vehicle",
+                f"{piece.message} tells of {count} rotors, the airframe of {self._rotors}; it is left out",
+            )
+        return False
 
     def _measured(self, signal: str, t: float, values: tuple[float, ...]) -> None:
         if signal == "airborne":
@@ -216,7 +219,7 @@ class Session:
         elif signal == "battery_voltage":
             self._voltage = values[0]
         elif signal == "rotor_command" and "thrust" in self._mass.inputs:
-            signal, values = "thrust", (self._thrust(values),)
+            signal, values = "thrust", (self.thrust(values),)
         for channel in self.channels:
             if channel.sampler is not None:
                 channel.sampler.add(signal, t, values)
@@ -243,14 +246,18 @@ class Session:
             self._gaps = len(timeline.gaps)
             start, end = timeline.gaps[-1]
             self._say("link", f"the vehicle was silent for {end - start:.1f} s")
-        if self.sources.settle(timeline.latest, self.needed, tuple(self._system.outputs)):
+        if not self.settled and self.sources.settle(timeline.latest, self._needed, self._measures):
             self._settled()
         moments = []
         until = timeline.latest - timeline.wait
-        if self._wrench is not None and self._wrench.sampler is not None:
+        if (
+            self._wrench is not None
+            and self._wrench.sampler is not None
+            and until >= self._wrench.sampler.due
+        ):
             for row in self._wrench.sampler.rows(until):
                 self._wrench_row(self._wrench, row)
-        if self._mass.sampler is not None:
+        if self._mass.sampler is not None and until >= self._mass.sampler.due:
             for row in self._mass.sampler.rows(until):
                 found = self._row(self._mass, row)
                 if found is not None:
@@ -296,15 +303,15 @@ class Session:
         thrust = (
             row.u[inputs["thrust"].start]
             if "thrust" in inputs
-            else self._thrust(row.u[inputs["rotor_command"]])
+            else self.thrust(row.u[inputs["rotor_command"]])
         )
         return thrust / (self.airframe.mass.number * GRAVITY)
 
-    def _thrust(self, commands: Sequence[float]) -> float:
+    def thrust(self, commands: Sequence[float]) -> float:
         """Collective thrust in N of rotor commands, at the latest voltage."""
         curve = self.airframe.thrust_curve
         assert curve is not None
-        return _collective(curve, commands, self._voltage)
+        return collective_thrust(curve, commands, self._voltage)
 
     def _moment(self, found: Found | None, received: float | None) -> Moment:
         attitude = None
@@ -333,13 +340,13 @@ class Session:
     def link_state(self) -> LinkState:
         """How the link does."""
         if not self._rates or self._arrival > self._rates[-1][0] + 0.1:
-            self._rates.append((self._arrival, self.vehicle.received))
+            self._rates.append((self._arrival, self.vehicle.losses.received))
             while self._arrival > self._rates[0][0] + _RATE_OVER:
                 self._rates.popleft()
         start, count = self._rates[0]
         span = self._arrival - start
-        rate = (self.vehicle.received - count) / span if span > 0.0 else 0.0
-        return LinkState(self.vehicle.received, self.vehicle.lost, rate, self._latency)
+        rate = (self.vehicle.losses.received - count) / span if span > 0.0 else 0.0
+        return LinkState(self.vehicle.losses.received, self.vehicle.losses.lost, rate, self._latency)
 
     def idle(self, *events: Event) -> Moment:
         """A moment in which nothing came."""
@@ -351,28 +358,6 @@ class Session:
 
     def _say(self, kind: str, text: str) -> None:
         self.events.append(Event(max(self.timeline.latest, 0.0), kind, text))
-
-
-def _system(airframe: Airframe, settings: Settings) -> System:
-    if settings.system == "multirotor-bare":
-        return bare_multirotor(airframe)
-    return multirotor(
-        airframe, "rotor_command", rotors=len(airframe.rotors) or None, known_mass=settings.known_mass
-    )
-
-
-def _collective(curve: ThrustCurve, commands: Sequence[float], voltage: float) -> float:
-    """As `ThrustCurve.collective`, in plain numbers: rotors are many times a millisecond's business."""
-    total = 0.0
-    for command in commands:
-        c = min(max((command - curve.zero) / (curve.full - curve.zero), 0.0), 1.0)
-        thrust = 0.0
-        for coefficient in reversed(curve.coefficients):
-            thrust = thrust * c + coefficient
-        total += thrust
-    if curve.voltage_exponent and voltage > 0.0:
-        total *= (voltage / curve.voltage) ** curve.voltage_exponent
-    return total
 
 
 def _attitude(place: slice | None, estimate: Estimate) -> tuple[float, float, float, float] | None:

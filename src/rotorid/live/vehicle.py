@@ -1,55 +1,49 @@
-"""One vehicle of a link: which frames are its own, which came twice, and how many are missing.
-
-Sequence numbers count the frames of one component modulo 256. A frame that arrives late fills its gap again, so that
-what counts is the span of numbers seen less the frames that came."""
+"""One vehicle of a link: which frames are its own, and which came twice."""
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Final
 
+import numpy as np
+
+from rotorid.live.losses import Losses
 from rotorid.logs.mavlink_frames import Frame, decode
 from rotorid.logs.mavlink_vehicle import ARDUPILOT, MULTIROTORS, NO_AUTOPILOT, OTHERS, PX4
 from rotorid.logs.mavlink_vehicle import Vehicle as About
 
 _REMEMBERED: Final = 200  # frames in which a second copy is recognised: fewer than sequence numbers have
 _HEARTBEAT: Final = 0
+_FUNCTION: Final = re.compile(r"PWM_(MAIN|AUX)_FUNC\d+|SERVO\d+_FUNCTION")
+_MOTORS: Final = (*range(101, 113), *range(33, 41), *range(82, 86))  # functions of outputs: PX4, ArduPilot
 _NAMES: Final = {ARDUPILOT: "ArduPilot", PX4: "PX4"}
 
 
 class Vehicle:
-    """Follows the first multirotor that an autopilot announces, or the one with `system_id`.
+    """Follows the first multirotor that an autopilot announces, or the one with `system_id`. rotors: of its airframe.
 
     system, component: of it, 0 before it was found. words: "PX4 quadrotor, system 1". about: what its messages told
-    of it. armed: as its last heartbeat says. received, lost, duplicates: its frames. refused: autopilots that were
-    heard and are not followed, in words, by system id."""
+    of it. armed: as its last heartbeat says. losses: of its frames. duplicates: frames that came twice. refused:
+    autopilots that were heard and are not followed, in words, by system id."""
 
-    def __init__(self, system_id: int | None = None) -> None:
-        self._wanted = system_id
+    def __init__(self, system_id: int | None = None, rotors: int = 4) -> None:
+        self._wanted, self._rotors = system_id, rotors
+        self._functions: dict[str, np.ndarray] = {}
         self.system = self.component = 0
         self.about = About()
         self.armed = False
         self.words = ""
-        self.received = self.duplicates = 0
+        self.duplicates = 0
         self.refused: dict[int, str] = {}
-        self._forgotten = 0
-        self._first = -1
+        self.losses = Losses()
         self.restart()
 
     def restart(self) -> None:
         """Begin to count anew: after a reboot sequence numbers begin at 0."""
-        self._forgotten = self.lost
-        self._first = self._highest = -1
-        self._counted = 0
+        self.losses.restart()
         self._recent: deque[bytes] = deque()
         self._known: set[bytes] = set()
-
-    @property
-    def lost(self) -> int:
-        """Frames that never came."""
-        if self._first < 0:
-            return self._forgotten
-        return self._forgotten + max(self._highest - self._first + 1 - self._counted, 0)
 
     def takes(self, buffer: bytes, frame: Frame) -> bool:
         """Whether a frame in these bytes is the vehicle's and new."""
@@ -62,8 +56,28 @@ class Vehicle:
             self.duplicates += 1
             return False
         self._remember(whole)
-        self._count(frame.sequence)
+        self.losses.came()
         return True
+
+    def learn(self, name: str, rows: np.ndarray) -> None:
+        """Take what a message tells of the vehicle. The parameters that say which outputs drive rotors count once
+        they say it of all: on a link that loses some, half of them mislead."""
+        function = (
+            bytes(rows["param_id"][0]).rstrip(b"\0").decode("ascii", "replace")
+            if name == "PARAM_VALUE"
+            else ""
+        )
+        if not _FUNCTION.fullmatch(function):
+            self.about.learn(name, rows)
+            return
+        self._functions[function] = rows
+        told = About()
+        told.autopilot, told.kind = self.about.autopilot, self.about.kind
+        for row in self._functions.values():
+            told.learn("PARAM_VALUE", row)
+        if sum(value in _MOTORS for value in told.parameters.values()) == self._rotors:
+            for row in self._functions.values():
+                self.about.learn("PARAM_VALUE", row)
 
     def _hear(self, buffer: bytes, frame: Frame) -> None:
         found = decode(buffer, frame)
@@ -92,14 +106,3 @@ class Vehicle:
         self._recent.append(whole)
         if len(self._recent) > _REMEMBERED:
             self._known.discard(self._recent.popleft())
-
-    def _count(self, sequence: int) -> None:
-        self.received += 1
-        if self._first < 0:
-            self._first = self._highest = sequence
-            self._counted = 1
-            return
-        ahead = (sequence - self._highest + 128) % 256 - 128
-        if self._highest + ahead >= self._first:  # one from before the first counts for nothing
-            self._counted += 1
-        self._highest = max(self._highest, self._highest + ahead)

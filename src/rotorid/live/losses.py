@@ -1,0 +1,59 @@
+"""How many messages of a vehicle never came, by their sequence numbers, which count its frames modulo 256.
+
+Frames that overtake each other by more than half of that look like losses, so the numbers are followed in the order of the
+vehicle's stamps; frames without a stamp are counted, and stand between the others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+_MOST: Final = 20_000  # frames that wait
+
+
+class Losses:
+    """received: frames that came. lost: those that did not."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._before = 0  # lost before the last restart
+        self._begin()
+
+    def restart(self) -> None:
+        """Begin to count anew: a vehicle that boots begins at 0."""
+        self._before = self.lost
+        self._begin()
+
+    def _begin(self) -> None:
+        self._waiting: list[tuple[float, int]] = []
+        self._frames = self._stamped = 0
+        self._first: int | None = None
+        self._last = self._highest = 0
+
+    def came(self) -> None:
+        """Count a frame."""
+        self.received += 1
+        self._frames += 1
+
+    def stamped(self, t: float, sequence: int, until: float) -> None:
+        """Tell the stamp of a frame that came, s, and until when none is expected any more."""
+        self._stamped += 1
+        heapq.heappush(self._waiting, (t, sequence))
+        while self._waiting and (self._waiting[0][0] <= until or len(self._waiting) > _MOST):
+            self._follow(heapq.heappop(self._waiting)[1])
+
+    def _follow(self, sequence: int) -> None:
+        if self._first is None:
+            self._first = self._last = self._highest = sequence
+            return
+        self._last += (sequence - self._last + 128) % 256 - 128
+        self._highest = max(self._highest, self._last)
+
+    @property
+    def lost(self) -> int:
+        """Frames that never came, as far as those that came tell."""
+        if self._first is None:
+            return self._before
+        still = len(self._waiting) * self._frames / max(self._stamped, 1)
+        return self._before + max(round(self._highest - self._first + 1 - (self._frames - still)), 0)
