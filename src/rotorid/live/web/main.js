@@ -7,7 +7,7 @@ import { listen } from "./stream.js";
 import { clock, fixed, label, plusMinus, since, unitText } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
-const store = new Store(), panels = new Panels(byId("charts"), store), events = new Events(byId("events"));
+const store = new Store(), panels = new Panels(store), events = new Events(byId("events"));
 const attitude = new Attitude(byId("attitude"));
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 

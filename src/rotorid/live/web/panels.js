@@ -71,8 +71,8 @@ class Panel {
 }
 
 export class Panels {
-  constructor(box, store) {
-    Object.assign(this, { box, store, panels: [], span: 120, held: false, done: 0, turn: 0, strokes: [], at: null, pointed: () => {} });
+  constructor(store) {
+    Object.assign(this, { store, panels: [], span: 120, held: false, done: 0, turn: 0, strokes: [], at: null, pointed: () => {} });
   }
 
   get main() { return this.panels[0]?.names[0] ?? ""; }
@@ -89,9 +89,9 @@ export class Panels {
     this.clear();
     grouped(this.store.columns.keys()).forEach(([stem, names], k) => {
       const panel = new Panel(stem, names, this.store, k === 0);
-      panel.element.style.order = k === 0 ? 0 : stem === "force" || stem === "torque" ? 2 : 4;
+      const next = k === 0 ? "attitude-panel" : stem === "force" || stem === "torque" ? "event-panel" : "link-panel";
+      document.getElementById(next).before(panel.element);
       this.panels.push(panel);
-      this.box.append(panel.element);
       this.point(panel);
     });
     this.resize();
