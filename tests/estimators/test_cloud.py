@@ -62,6 +62,22 @@ def test_ancestors(scheme):
     assert set(c[3]) == {7}
 
 
+def test_weighing():
+    """With a weight of 0, a density that is no number, and no weight at all."""
+    rng = np.random.default_rng(7)
+    w = rng.uniform(size=(3, N))
+    w /= w.sum(axis=1, keepdims=True)
+    w[:, 3], density = 0.0, 30.0 * rng.normal(size=(3, N))
+    density[0, 5:7], density[2] = (np.nan, np.inf), -np.inf
+    with np.errstate(divide="ignore"):
+        ours, c = both(lambda p, *of: p.weigh(*of), w, np.log(w), density)
+    for a, b in zip(ours, c, strict=True):
+        np.testing.assert_allclose(np.where(np.isfinite(a), b, a), a, rtol=1e-12)
+    np.testing.assert_allclose(c[0][:2].sum(axis=1), 1.0)
+    np.testing.assert_array_equal(c[0][2], w[2])
+    assert list(c[3]) == [True, True, False]
+
+
 @pytest.mark.parametrize("n", [N, 1200])
 def test_moments(n):
     rng = np.random.default_rng(3)

@@ -45,7 +45,7 @@ from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.draws import Stream, fork, normals, stream
 from rotorid.numerics.integrators import Method
-from rotorid.numerics.resampling import Scheme, normalise
+from rotorid.numerics.resampling import Scheme
 from rotorid.signals.samples import Samples
 
 
@@ -167,15 +167,13 @@ class BootstrapFilter(AbstractParticleFilter):
             r, density = self.cloud.each(
                 lambda r, *of: weighed(r, of[0] if of else std, used, 0.0), r, *varying
             )
-        weights, gained, alive = normalise(state.log_weights + density)
-        log_weights = jnp.where(alive, state.log_weights + density - gained, state.log_weights)
-        weights = jnp.where(alive, weights, state.weights)
+        new = self.cloud.weigh(state.weights, state.log_weights, density)
         watch = judged(
             joint, tuning, watch, sample, self.start, r=self.cloud.moments(r, state.weights),
-            variance=mean_variance(std, state.weights), accepted=accepted, used=used, alive=alive,
-            gained=gained, effective_size=1.0 / jnp.sum(weights * weights),
+            variance=mean_variance(std, state.weights), accepted=accepted, used=used, alive=new.alive,
+            gained=new.gained, effective_size=new.effective_size,
         )  # fmt: skip
-        return BootstrapState(x, state.c, weights, log_weights, watch, source)
+        return BootstrapState(x, state.c, new.weights, new.log_weights, watch, source)
 
     def estimate(self, state: BootstrapState) -> ParticleEstimate:
         mean, std = cloud_moments(self.cloud, self.joint.system.states, state.x, state.weights)

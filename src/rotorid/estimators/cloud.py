@@ -22,6 +22,17 @@ class Moments(NamedTuple):
     covariance: Float[Array, "k k"]
 
 
+class Weighed(NamedTuple):
+    """Weights of sum 1, their logarithms, the logarithm of their sum before (-inf where there was no weight, which `alive`
+    tells: then they are as they were), and 1 / sum W^2."""
+
+    weights: Float[Array, " n"]
+    log_weights: Float[Array, " n"]
+    gained: Float[Array, ""]
+    alive: Bool[Array, ""]
+    effective_size: Float[Array, ""]
+
+
 class AbstractCloud(ABC):
     """Where and how what is done to particles is computed. An array has a particle a column."""
 
@@ -50,6 +61,12 @@ class AbstractCloud(ABC):
         copied: of which each takes its ancestor's column. drawn: a stream, and how many standard normal numbers e each gets.
         where: whether they are drawn, or 0.
         """
+
+    @abstractmethod
+    def weigh(
+        self, weights: Float[Array, " n"], log_weights: Float[Array, " n"], density: Float[Array, " n"]
+    ) -> Weighed:
+        """Weights, and their logarithms, times densities of which the logarithm is given."""
 
     @abstractmethod
     def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
@@ -90,6 +107,14 @@ class InJax(AbstractCloud):
             e = jax.lax.cond(where, lambda: self.normals(source, shape), lambda: jnp.zeros(shape))
             arguments = (e, *arguments)
         return jax.vmap(function, in_axes=-1, out_axes=-1)(*arguments)
+
+    def weigh(
+        self, weights: Float[Array, " n"], log_weights: Float[Array, " n"], density: Float[Array, " n"]
+    ) -> Weighed:
+        new, gained, alive = resampling.normalise(log_weights + density)
+        weights = jnp.where(alive, new, weights)
+        log_weights = jnp.where(alive, log_weights + density - gained, log_weights)
+        return Weighed(weights, log_weights, gained, alive, 1.0 / jnp.sum(weights * weights))
 
     def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
         mean = x @ weights

@@ -22,7 +22,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int32
 
-from rotorid.estimators.cloud import JAX, AbstractCloud, Moments
+from rotorid.estimators.cloud import JAX, AbstractCloud, Moments, Weighed
 from rotorid.estimators.compiled import NotCompiledError
 from rotorid.export.casadi import UnsupportedPrimitiveError
 from rotorid.export.fingerprint import fingerprint
@@ -90,6 +90,14 @@ class InC(AbstractCloud):
             (next(found) if np.prod(s.shape) else jnp.zeros((0, n))).reshape(*s.shape, n).astype(s.dtype)
             for s in shapes
         )
+
+    def weigh(
+        self, weights: Float[Array, " n"], log_weights: Float[Array, " n"], density: Float[Array, " n"]
+    ) -> Weighed:
+        _library()
+        n = weights.shape[0]
+        results = [_floats(n), _floats(n), _floats(), jax.ShapeDtypeStruct((), jnp.bool_), _floats()]
+        return Weighed(*_call("rotorid_weigh", results)(log_weights, density, weights))
 
     def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
         k = x.shape[0]
@@ -165,7 +173,7 @@ def _target(closed: Any, shared: int, drawn: int, copied: int) -> str:
 def _library() -> ctypes.CDLL:
     """What every filter needs."""
     library = _built("particles", lambda: [(FOLDER / "particles.c").read_text()], {})
-    for name in ("draw", "resample", "moments"):
+    for name in ("draw", "resample", "weigh", "moments"):
         _register(f"rotorid_{name}", getattr(library, name))
     return library
 

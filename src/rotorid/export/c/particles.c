@@ -1,6 +1,7 @@
 /* What is done to a cloud of particles whatever its System, as custom calls of XLA. */
 #include "custom_call.h"
 #include "normals.h"
+#include "num.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,30 +21,96 @@ SEEN XLA_FFI_Error *draw(frame *f) {
   return 0;
 }
 
+#define CHAINS 4
+
+/* C_i = w_1 + ... + w_i; the total. In several chains, which need not wait for each other. */
+static double prefix_sum(const double *w, double *C, int64_t n) {
+  const int64_t size = n / CHAINS;
+  double sums[CHAINS] = {0}, before = 0.0;
+  for (int64_t i = 0; i < size; i++)
+    for (int k = 0; k < CHAINS; k++) C[k * size + i] = sums[k] += w[k * size + i];
+  for (int k = 0; k < CHAINS; k++) {
+    for (int64_t i = 0; i < size; i++) C[k * size + i] += before;
+    before += sums[k];
+  }
+  for (int64_t i = CHAINS * size; i < n; i++) C[i] = before += w[i];
+  return before;
+}
+
 /* whether to resample, u, weights (sum 1) -> places of ancestors by the systematic scheme; else each its own */
 SEEN XLA_FFI_Error *resample(frame *f) {
   if (asked(f)) return 0;
   const int64_t n = size_of(result(f, 0), 1), filters = leading(result(f, 0), 1);
-  double *C = malloc(n * sizeof(double));
+  double *C = malloc(n * (sizeof(double) + sizeof(int32_t)));
   if (!C) return no_memory(f);
+  int32_t *under = (int32_t *)(C + n); /* how many points lie under C_i */
   for (int64_t filter = 0; filter < filters; filter++) {
     int32_t *out = (int32_t *)result(f, 0)->data + filter * n;
     if (!((const uint8_t *)argument(f, 0)->data)[filter]) {
       for (int64_t i = 0; i < n; i++) out[i] = i;
       continue;
     }
-    const double u = ((const double *)argument(f, 1)->data)[filter];
-    const double *w = (const double *)argument(f, 2)->data + filter * n;
-    double total = 0.0;
-    for (int64_t i = 0; i < n; i++) C[i] = total += w[i];
-    int64_t done = 0;
-    for (int64_t i = 0; i < n && done < n; i++) {
-      const double c = C[i] >= total || C[i] > 1.0 ? 1.0 : C[i], under = ceil((double)n * c - u);
-      for (int64_t last = under < (double)n ? (int64_t)under : n; done < last; done++) out[done] = i;
+    const double u = ((const double *)argument(f, 1)->data)[filter], points = n;
+    const double total = prefix_sum((const double *)argument(f, 2)->data + filter * n, C, n);
+    for (int64_t i = 0; i < n; i++) {
+      const double c = C[i] >= total || C[i] > 1.0 ? 1.0 : C[i], k = ceil(points * c - u);
+      under[i] = (int32_t)(k < 0.0 ? 0.0 : k < points ? k : points);
     }
-    while (done < n) out[done++] = n - 1;
+    /* The last that starts at a point has it, and those up to the next start. */
+    memset(out, 0, n * sizeof(int32_t));
+    int32_t start = 0, last = 0;
+    for (int64_t i = 0; i < n && start < n; i++) {
+      out[start] = i;
+      start = under[i] > start ? under[i] : start;
+    }
+    for (int64_t i = 0; i < n; i++) out[i] = last = out[i] > last ? out[i] : last;
   }
   free(C);
+  return 0;
+}
+
+/* logarithms of weights, what they grow by, the weights before and their logarithms -> weights (sum 1), their logarithms,
+   the logarithm of their sum before, whether there was any weight (else they are as before), 1 / sum of squares */
+SEEN XLA_FFI_Error *weigh(frame *f) {
+  if (asked(f)) return 0;
+  const int64_t n = size_of(result(f, 0), 1), filters = leading(result(f, 0), 1);
+  for (int64_t filter = 0; filter < filters; filter++) {
+    const double *old = (const double *)argument(f, 0)->data + filter * n;
+    const double *density = (const double *)argument(f, 1)->data + filter * n;
+    const double *before = (const double *)argument(f, 2)->data + filter * n;
+    double *w = (double *)result(f, 0)->data + filter * n, *l = (double *)result(f, 1)->data + filter * n;
+    double *gained = (double *)result(f, 2)->data + filter, *size = (double *)result(f, 4)->data + filter;
+    uint8_t *alive = (uint8_t *)result(f, 3)->data + filter;
+    double top = -INFINITY, total = 0.0, squares = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+      const double sum = old[i] + density[i];
+      l[i] = sum < INFINITY ? sum : -INFINITY; /* -INFINITY where it is no number, too */
+      top = l[i] > top ? l[i] : top;
+    }
+    *alive = top > -INFINITY;
+    num sums = {0}, of_squares = {0};
+    for (int64_t i = 0; *alive && i < n; i += LANES) {
+      num v = NUM(-INFINITY);
+      memcpy(&v, l + i, (n - i < LANES ? n - i : LANES) * sizeof(double));
+      v = num_exp(v - NUM(top));
+      sums += v;
+      of_squares += v * v;
+      memcpy(w + i, &v, (n - i < LANES ? n - i : LANES) * sizeof(double));
+    }
+    if (*alive) {
+      for (int i = 0; i < LANES; i++) total += sums[i], squares += of_squares[i];
+      *gained = top + log(total);
+      *size = total * total / squares;
+      const double share = 1.0 / total, g = *gained;
+      for (int64_t i = 0; i < n; i++) w[i] *= share, l[i] -= g;
+    } else {
+      memcpy(w, before, n * sizeof(double));
+      memcpy(l, old, n * sizeof(double));
+      *gained = -INFINITY;
+      for (int64_t i = 0; i < n; i++) squares += w[i] * w[i];
+      *size = 1.0 / squares;
+    }
+  }
   return 0;
 }
 
