@@ -14,7 +14,7 @@ from rotorid.errors import SettingError
 if TYPE_CHECKING:
     from rotorid.results.study import Curve, Row
 
-STUDIES = ("sesame", "nemo", "lpv")
+STUDIES = ("sesame", "nemo", "lpv", "loop")
 
 
 def reproduce(
@@ -24,7 +24,7 @@ def reproduce(
             metavar="STUDY",
             help="sesame: seven estimators of a changing mass, on 1250 flights. nemo: the external wrench with wrong physics, "
             "learned residuals and identified physics. lpv: standard and Bayesian identification of what "
-            "changes, and LPV control.",
+            "changes, and LPV control. loop: flying by the mass that is identified in flight.",
             show_default=False,
         ),
     ],
@@ -73,6 +73,7 @@ def reproduce(
         "sesame": lambda: _sesame(folder, quick, seed, flights),
         "nemo": lambda: _nemo(folder, quick, seed),
         "lpv": lambda: _lpv(folder, quick, seed),
+        "loop": lambda: _loop(folder, quick, seed),
     }
     made = makes[study]()
     files = {
@@ -121,6 +122,17 @@ def _lpv(folder: Path, quick: bool, seed: int) -> _Made:
     with _bars() as progress:
         found = lpv(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
     page = lpv_study_page(found.rows, found.curves, seed)
+    return _Made(found.rows, found.curves, page, headline(found.rows))
+
+
+def _loop(folder: Path, quick: bool, seed: int) -> _Made:
+    from rotorid.report.loop_page import headline, loop_page
+    from rotorid.simulation.closed_loop import GATE
+    from rotorid.studies.loop import FULL, QUICK, loop
+
+    with _bars() as progress:
+        found = loop(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
+    page = loop_page(found.rows, found.curves, found.flights, GATE, seed)
     return _Made(found.rows, found.curves, page, headline(found.rows))
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -35,13 +36,19 @@ MAXIMUM_THRUST = 20.0
 MAXIMUM_BODY_RATE = 6.0
 """Limit on each commanded body rate, rad/s."""
 
-_CONTROL_EVERY = 2  # rows
+CONTROL_EVERY = 2
+"""Rows from control to control."""
+
 _HORIZON = 20  # steps
 _HORIZON_ROWS = 5  # rows a step of the horizon
 _GUSTS = 4  # stream of random numbers, after those of the sensors
 
 STEPS = round(1.0 / (RATE * STEP))
 """Steps of the plant in a row."""
+
+
+MassOf = Callable[[float, Float64[np.ndarray, " 10"], Float64[np.ndarray, " 4"]], float]
+"""(t in s, measured state, inputs that acted since the control before) -> mass in kg, for the plan that is made now."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,10 +119,13 @@ def follow(
     noise: Noise,
     plant: Plant,
     wind: Float64[np.ndarray, "n+1 3"],
+    mass_of: MassOf | None = None,
 ) -> Flown:
     """Fly a reference, which must reach a horizon beyond the last row. mass: kg in each row. masses: in each
-    plant step. wind: m/s, world, in each row and the one after; straight between rows."""
-    controller, interval, plus = _controller(), flight_interval(plant, STEPS), state_plus()
+    plant step. wind: m/s, world, in each row and the one after; straight between rows. mass_of: asked at each control for
+    the mass that is planned with; None: the nominal one."""
+    controller = _controller() if mass_of is None else adaptable_controller()
+    interval, plus = flight_interval(plant, STEPS), state_plus()
     target_states = np.column_stack([wanted.attitude, wanted.position, wanted.velocity])
     target_inputs = np.column_stack([wanted.thrust, wanted.body_rate])
     window = _HORIZON_ROWS * np.arange(_HORIZON + 1)
@@ -125,15 +135,20 @@ def follow(
     plan: Plan | None = None
     u, states, inputs, seconds, failures = target_inputs[0], [], [], [], 0
     for k in range(len(mass)):
-        if k % _CONTROL_EVERY == 0:
+        if k % CONTROL_EVERY == 0:
             measured = np.asarray(plus(x[:10], noise.state[k])).ravel()
+            wanted_inputs, known = target_inputs[k + window[:-1]], {}
+            if mass_of is not None:
+                known = {"mass": mass_of(k / RATE, measured, u)}
+                wanted_inputs = wanted_inputs * np.array([known["mass"] / NOMINAL_MASS, 1.0, 1.0, 1.0])
             plan = controller.solve(
                 measured,
                 target_states[k + window],
-                target_inputs[k + window[:-1]],
+                wanted_inputs,
                 plan,
-                elapsed=_CONTROL_EVERY / RATE,
+                elapsed=CONTROL_EVERY / RATE,
                 iterations=1 if plan else 5,
+                parameters=known,
             )
             u = plan.inputs[0]
             failures += not plan.solved
@@ -196,6 +211,16 @@ def horizon() -> float:
 @functools.cache
 def _controller() -> NMPC:
     """The NMPC of every simulated flight: it knows the nominal mass only."""
+    return _nmpc(())
+
+
+@functools.cache
+def adaptable_controller() -> NMPC:
+    """The same, whose mass is given at each call."""
+    return _nmpc(("mass",))
+
+
+def _nmpc(free: tuple[str, ...]) -> NMPC:
     return NMPC(
         BareMultirotor(),
         horizon=_HORIZON,
@@ -207,4 +232,5 @@ def _controller() -> NMPC:
             "body_rate": (-MAXIMUM_BODY_RATE, MAXIMUM_BODY_RATE),
         },
         parameters={"mass": NOMINAL_MASS},
+        free=free,
     )

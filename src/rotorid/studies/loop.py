@@ -1,0 +1,177 @@
+"""The closed loop: flying by the mass that is identified in flight against flying by the nominal one, in simulation.
+
+step        the nominal mass, then 30 % more or less at once, on five trajectories        by every pilot
+cells       5 trajectories x 5 mass profiles                                              by every pilot
+failures    the same cells with an estimator that fails, in nine ways                     with and without the gate
+
+A pilot is where the controller has its mass from: the nominal one, the true one, EKF or adaptive estimator, the last two
+through a gate or not. The controller, the path, the sensors' noise and the mass are the same for all of them, so each flight
+is compared with its own nominal one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rotorid.results.comparison import Mean, mean_over
+from rotorid.results.study import Curve, Part, Row, kept, mean_row
+from rotorid.simulation.engines import cores
+from rotorid.simulation.failures import FAILURES
+from rotorid.simulation.generation import Key, make_folder, seed_of
+from rotorid.simulation.profiles import MASS_PROFILES
+from rotorid.simulation.trajectories import TRAJECTORIES
+from rotorid.studies.loop_flights import PILOTS, QUANTITIES, STEPS, Task, flown
+
+FAILING = ("adaptive", "adaptive, gated")
+"""Pilots whose estimator is made to fail."""
+
+Progress = Callable[[str, int, int], None]
+
+
+class Size(NamedTuple):
+    """flights: of each cell by each pilot. failures: with which the first flight of each cell is flown. duration: s."""
+
+    trajectories: tuple[str, ...]
+    profiles: tuple[str, ...]
+    flights: int
+    failures: tuple[str, ...]
+    duration: float = 20.0
+
+
+FULL = Size(TRAJECTORIES, MASS_PROFILES, 2, tuple(FAILURES))
+QUICK = Size(
+    ("random", "lemniscate"), ("step", "sine"), 1, ("frozen", "thrust high", "lying", "silent"), 12.0
+)
+
+
+class Study(NamedTuple):
+    """All that was found: every flight's numbers, and what they come to. flights: how many were flown."""
+
+    rows: tuple[Row, ...]
+    curves: tuple[Curve, ...]
+    flights: int
+
+
+def loop(
+    folder: Path,
+    *,
+    size: Size = FULL,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> Study:
+    """Make the study in a folder, or go on with it there. workers: processes; default: one for each core."""
+    make_folder(folder)
+    plan = plan_of(size, seed)
+    parts: list[Part] = []
+    for name, tasks in plan.items():
+        make = partial(_make, tasks, workers or cores(), partial(progress, name))
+        parts.append(kept(folder, name.replace(" ", "-"), _asked(tasks), make))
+        progress(name, len(tasks), len(tasks))
+    rows = [row for part in parts for row in part.rows]
+    curves = tuple(curve for part in parts for curve in part.curves)
+    return Study((*summary(rows), *rows), curves, sum(map(len, plan.values())))
+
+
+def plan_of(size: Size, seed: int) -> dict[str, list[Task]]:
+    """The flights of every part."""
+    plan = {"step": step_tasks(size, seed), "cells": cell_tasks(size, seed)}
+    return plan | {f"failure {name}": failure_tasks(size, seed, name) for name in size.failures}
+
+
+def _make(tasks: Sequence[Task], workers: int, progress: Callable[[int, int], None]) -> Part:
+    done = 0
+    progress(0, len(tasks))
+
+    def told(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(done, len(tasks))
+
+    return flown(tasks, workers, told)
+
+
+def _asked(tasks: Sequence[Task]) -> dict[str, Any]:
+    return {"tasks": [list(task) for task in tasks]}
+
+
+def step_tasks(size: Size, seed: int) -> list[Task]:
+    """Each trajectory with each step, by every pilot."""
+    keys = [(t, m, seed_of(seed, Key(t, "step", 0))) for t in size.trajectories for m in STEPS]
+    return [
+        Task("step", t, m, 0, own, pilot, "", size.duration, t == size.trajectories[0])
+        for (t, m, own), pilot in product(keys, PILOTS)
+    ]
+
+
+def cell_tasks(size: Size, seed: int) -> list[Task]:
+    """Every cell by every pilot."""
+    return [
+        Task("cells", t, m, n, seed_of(seed, Key(t, m, n)), pilot, "", size.duration, _pictured(size, t, n))
+        for t, m, n, pilot in product(size.trajectories, size.profiles, range(size.flights), PILOTS)
+    ]
+
+
+def failure_tasks(size: Size, seed: int, failure: str) -> list[Task]:
+    """Every cell with that failure, with and without the gate."""
+    return [
+        Task(
+            "failures", t, m, 0, seed_of(seed, Key(t, m, 0)), pilot, failure, size.duration,
+            _pictured(size, t, 0) and m == size.profiles[-1],
+        )
+        for t, m, pilot in product(size.trajectories, size.profiles, FAILING)
+    ]  # fmt: skip
+
+
+def _pictured(size: Size, trajectory: str, number: int) -> bool:
+    return trajectory == size.trajectories[0] and number == 0
+
+
+def summary(rows: Sequence[Row]) -> list[Row]:
+    """Means over flights, of each cell and of all; and errors as shares of those of the flights with the nominal mass.
+
+    setting: the failure, "" for none. Quantities are those of the flights, "of nominal", and "lost", a sum.
+    """
+    nominal = {
+        (r.part, r.trajectory, r.mass_profile, r.setting): r.value
+        for r in rows
+        if r.method == "nominal" and r.quantity == "rms error"
+    }
+    found: list[Row] = []
+    for (part, pilot, setting), of in _grouped(rows, lambda r: (r.part, r.method, _failure(r))).items():
+        shares = []
+        for row in of:
+            if row.quantity == "rms error":
+                flight = row.setting.removeprefix(f"{setting}, ") if setting else row.setting
+                alike = nominal[
+                    "step" if part == "step" else "cells", row.trajectory, row.mass_profile, flight
+                ]
+                shares.append(dataclasses.replace(row, quantity="of nominal", value=row.value / alike))
+        cells = _grouped([*of, *shares], lambda r: (r.trajectory, r.mass_profile))
+        every: dict[Any, list[Row]] = {("", ""): [*of, *shares], **cells}
+        for (trajectory, mass), some in every.items():
+            for quantity, these in _grouped(some, lambda r: r.quantity).items():
+                values = [r.value for r in these]
+                mean = mean_over(values)
+                if quantity == "lost":
+                    mean = Mean(sum(values), math.nan, len(values))
+                unit = QUANTITIES.get(quantity, "1")
+                found.append(mean_row(part, pilot, quantity, unit, mean, (trajectory, mass), setting))
+    return found
+
+
+def _failure(row: Row) -> str:
+    return row.setting.rpartition("flight=")[0].removesuffix(", ")
+
+
+def _grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups

@@ -1,0 +1,144 @@
+"""A flight by the identified mass; and a gate between a failing estimator and the controller."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+from rotorid.control.gate import Mode, Reading
+from rotorid.control.witness import MassWitness
+from rotorid.errors import SettingError
+from rotorid.estimators.ekf import ekf
+from rotorid.estimators.run import Stream
+from rotorid.models.multirotor import BareMultirotor
+from rotorid.simulation.closed_loop import GATE, Pilot, fly_loop
+from rotorid.simulation.failures import AT, FAILURES, SURE
+from rotorid.simulation.flight import fly
+from rotorid.simulation.plant import Plant
+from rotorid.simulation.profiles import mass_profile
+from rotorid.simulation.sensors import Sensors
+
+SECONDS = 4.0
+
+
+def mass(t):
+    return np.where(t < 2.0, 1.0, 1.3)
+
+
+@functools.cache
+def stream():
+    return Stream(ekf(BareMultirotor()))
+
+
+def flown(*pilot, **known):
+    with jax.enable_x64(True):
+        return fly_loop("loop", mass, 1, Pilot(*pilot, **known), duration=SECONDS)
+
+
+@functools.cache
+def nominal():
+    return flown()
+
+
+def test_after_a_step_the_identified_mass_halves_the_error():
+    """Without a gate it is as good as the true one, nearly."""
+    found, gated, known = flown(stream()), flown(stream(), GATE), flown(mass=mass)
+    nominal_error = nominal().rms_error(2.0)
+    assert nominal_error > 0.05
+    for flight in (found, gated):
+        assert flight.rms_error(2.0) < 0.5 * nominal_error
+        assert abs(flight.used[-1] - 1.3) < 0.05
+        assert flight.flown.failures == 0
+    assert found.rms_error(2.0) < 2.0 * known.rms_error(2.0)
+    np.testing.assert_array_equal(known.used, mass(known.times))
+    assert np.all(np.isnan(known.said))
+    assert set(gated.mode) >= {Mode.WAITING, Mode.FOLLOWING}
+    assert set(found.mode) == {0}
+    slowest = np.max(np.abs(np.diff(gated.used)))
+    assert slowest <= GATE.rate * 0.02 + 1e-12
+    assert np.all(np.isfinite(found.said) & (found.said_std > 0))
+
+
+def test_one_who_is_wrong_from_the_start_is_never_believed():
+    """The flight is the nominal one, to the last bit."""
+    flight = flown(stream(), GATE, FAILURES["thrust high"]())
+    np.testing.assert_array_equal(flight.flown.states, nominal().flown.states)
+    assert set(flight.used) == {1.0}
+    assert np.median(flight.said[-20:]) == pytest.approx(1.3 * 1.3, rel=0.05)
+    bare = flown(stream(), None, FAILURES["thrust high"]())
+    assert bare.rms_error(0.5) > 1.2 * nominal().rms_error(0.5)
+
+
+def test_the_adaptable_controller_with_the_nominal_mass_is_the_other_one():
+    """To what is left of the solver's tolerance."""
+    profile = functools.partial(mass_profile, "sine", 3, duration=2.0)
+    by_data_set, _ = fly("square", "sine", 3, duration=2.0, sensors=Sensors(0.0, 0.0, 0.0), plant=Plant())
+    pilot = Pilot()
+    flight = fly_loop("square", profile, 3, pilot, duration=2.0)
+    own, other = by_data_set.states, flight.flown.states
+    assert np.abs(own[:, 4:7] - other[:, 4:7]).max() < 0.05  # noise or not
+    np.testing.assert_array_equal(flight.flown.mass, by_data_set.mass)
+
+
+def said(failure, seconds=12.0):
+    """Reports of a failing estimator whose own value is 1.2 kg, once a tenth of a second."""
+    of = FAILURES[failure]()
+    times = np.arange(0.0, seconds, 0.1)
+    return times, [of.said(t, Reading(1.2 + 0.001 * t, 0.01)) for t in times]
+
+
+def test_failures_begin_when_they_should_and_do_what_they_say():
+    for failure in FAILURES:
+        t, reports = said(failure)
+        before = [r for time, r in zip(t, reports, strict=True) if time < AT - 0.05]
+        if failure != "late":
+            assert all(r is not None and r.value < 1.21 for r in before)
+    last = {failure: said(failure)[1][-1] for failure in FAILURES}
+    assert last["lying"] == Reading(2.0 - 1.2 - 0.001 * 11.9, SURE)
+    assert last["stuck"].value == pytest.approx(1.2 + 0.001 * (AT - 0.1))
+    assert last["drifting"].value == pytest.approx(1.2119 * (1.0 + 0.03 * 6.9))
+    assert last["silent"] is None
+    assert last["late"].value == pytest.approx(1.2 + 0.001 * 8.9, abs=1.1e-4)
+    assert said("late")[1][20] is None
+    wild = [r.value for r in said("wild")[1][60:]]
+    assert sum(not 1.1 < v < 1.3 for v in wild) == 20
+    frozen, low = FAILURES["frozen"](), FAILURES["thrust low"]()
+    u = np.array([10.0, 1.0, 2.0, 3.0])
+    for t in (1.0, 4.0, 6.0):
+        assert frozen.fed(t, (u, np.full(10, t)))[1][0] == min(t, 4.0)
+    np.testing.assert_array_equal(low.fed(6.0, (u, u))[0], [7.5, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(low.fed(4.0, (u, u))[0], u)
+
+
+@pytest.mark.parametrize("true", [0.7, 1.3])
+def test_the_witness_finds_the_mass_within_its_own_bounds(true):
+    """Turning and thrusting as it likes; noise of velocity alone."""
+    rng, errors = np.random.default_rng(1), []
+    for _ in range(200):
+        witness, v, dt = MassWitness(), np.zeros(3), 0.02
+        assert np.isnan(witness.see(0.0, np.array([1.0, 0.0, 0.0, 0.0]), v, 10.0)).all()
+        roll = rng.normal(0.0, 0.3)
+        thrust = rng.uniform(6.0, 14.0)
+        q = np.array([np.cos(roll / 2), np.sin(roll / 2), 0.0, 0.0])
+        up = np.array([0.0, -np.sin(roll), np.cos(roll)])
+        for k in range(40):
+            v = v + dt * (thrust / true * up - np.array([0.0, 0.0, 9.81]))
+            found, std = witness.see(1.0 + k * dt, q, v + 0.03 * rng.normal(size=3), thrust)
+        errors.append((found - true) / std)
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(1.0, abs=0.15)
+    assert abs(np.mean(errors)) < 0.25
+
+
+def test_a_witness_who_sees_no_thrust_says_nothing():
+    witness = MassWitness()
+    for k in range(20):
+        found = witness.see(
+            0.02 * k, np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, -9.81 * 0.02 * k]), 0.0
+        )
+    assert np.isnan(found).all()
+
+
+def test_wrong_settings_are_named():
+    with pytest.raises(SettingError, match="positive duration"):
+        fly_loop("loop", mass, 1, Pilot(), duration=0.0)
