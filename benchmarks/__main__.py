@@ -14,7 +14,7 @@ import jax
 
 from benchmarks.metrics import BASELINE, Metric, regressions, save
 
-BENCHMARKS = ("batch", "stream", "swls", "readers", "elm", "knode", "particles", "subspace")
+BENCHMARKS = ("batch", "stream", "onboard", "swls", "readers", "elm", "knode", "particles", "subspace")
 FILTER_PEERS = ("dynamax", "filterpy")
 ELM_PEERS = ("hpelm", "pyoselm")
 KNODE_PEERS = ("torch", "torchdiffeq")
@@ -36,7 +36,7 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
 
     only = set(options.only) or set(BENCHMARKS)
-    wanted = FILTER_PEERS if only - {"elm", "swls", "knode", "particles", "subspace"} else ()
+    wanted = FILTER_PEERS if only - {"elm", "swls", "knode", "particles", "subspace", "onboard"} else ()
     wanted += ELM_PEERS if "elm" in only else ()
     wanted += KNODE_PEERS if "knode" in only else ()
     wanted += PARTICLE_PEERS if "particles" in only else ()
@@ -66,7 +66,7 @@ def main() -> int:
 def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
     """The numbers of the named benchmarks, beside those of their peers that were found."""
     jax.config.update("jax_enable_x64", True)
-    from benchmarks import batch, elm, knode, particles, readers, stream, subspace, swls
+    from benchmarks import batch, elm, knode, onboard, particles, readers, stream, subspace, swls
 
     found: list[Metric] = []
     peers = set(FILTER_PEERS) <= found_peers
@@ -76,6 +76,8 @@ def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
             found += batch.benchmark(*((2, 1.0, 2) if quick else (64, 10.0, 7)), peers)
         if "stream" in only:
             found += stream.benchmark(*((1.0, 2) if quick else (10.0, 9)), peers)
+        if "onboard" in only:
+            found += onboard.benchmark(*((("EKF",), 2) if quick else (tuple(onboard.MAKERS), 50)))
         if "swls" in only:
             found += swls.benchmark(*((0.5, 2, 2, (1,)) if quick else (10.0, 7, 8, (1, swls.CONVERGED))))
         if "readers" in only:

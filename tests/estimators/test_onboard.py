@@ -82,6 +82,8 @@ def test_a_flight_is_replayed_as_by_run(folder, swings, tmp_path):
     rows = ["# a comment", "t,more,angle,torque", f"{t[0] - 0.01!r},1,,{u[0]!r}"]
     for k, following in enumerate([*u[1:], u[-1]]):  # a command of a row acts until the next one
         rows.append(f"{t[k]!r},,{y[k] if seen[k] else ''!s},{following if following != u[k] else ''!s}")
+    rows[1] += ",airborne"
+    rows += [f"{t[-1] + 0.01!r},,0.1,0,0", f"{t[-1] + 0.02!r},,0.1,0,"]  # landed: not estimated
     (tmp_path / "flight.csv").write_text("\n".join(rows) + "\n")
     assert make(folder, "replay").stderr == ""
     done = subprocess.run(
@@ -105,7 +107,7 @@ def test_a_flight_is_replayed_as_by_run(folder, swings, tmp_path):
         ("t,torque,angle\n0,1,0\n0.1,x,0\n", "a cell is no number"),
         ("t,torque,angle\n0,1,0\n-1,1,0\n", "the time goes back"),
         ("t,torque,angle\n0,1,0\n0.1,1", None),
-        ("t,torque,angle\n0,,0\n", "no row at which all inputs are known"),
+        ("t,torque,angle\n0,,0\n", "no row in the air at which all inputs are known"),
         ("", "no flight table"),
     ],
 )

@@ -1,7 +1,8 @@
 /* Replays a flight: a flight table of rotorid as CSV (`rotorid convert LOG flight.csv`), row by row, as a vehicle would.
 
    A cell may be empty: then that was not measured, or an input stays what it was. What a row says of a command acts until the
-   next row; what it says of a rate is the mean rate up to it. Estimates go to stdout, one line a row. */
+   next row; what it says of a rate is the mean rate up to it. While a column `airborne` says 0, nothing is estimated. Estimates
+   go to stdout, one line a row. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -46,17 +47,18 @@ static int place_of(const char *name) {
   }
 }
 
-/* Splits the line into numbers; how many, or -1 where a cell is none. */
-static int split(void) {
+/* Splits the line into numbers; whether all cells are some. What a line lacks at its end is missing. */
+static bool split(void) {
   char *cell = line;
+  for (int place = 0; place < COLUMNS; place++) cells[place] = (double)NAN;
   for (int place = 0; place < COLUMNS; place++) {
     char *end = cell;
-    cells[place] = *cell == ',' || *cell == '\0' ? (double)NAN : strtod(cell, &end);
-    if (*end != ',' && *end != '\0') return -1;
-    if (*end == '\0') return place + 1;
+    if (*cell != ',' && *cell != '\0') cells[place] = strtod(cell, &end);
+    if (*end != ',' && *end != '\0') return false;
+    if (*end == '\0') return true;
     cell = end + 1;
   }
-  return -1;
+  return false;
 }
 
 static double cell_at(int place) { return place < 0 ? (double)NAN : cells[place]; }
@@ -101,7 +103,7 @@ int main(int count, char **arguments) {
     return 2;
   }
   if (next_line(file) != 1) return wrong("no flight table: it begins with the names of its columns", "");
-  const int time_at = place_of("t");
+  const int time_at = place_of("t"), airborne_at = place_of("airborne");
   if (time_at < 0) return wrong("no column ", "t");
   int inputs_at[COUNT(INPUTS)], measured_at[COUNT(MEASURED)], found = 0;
   for (int k = 0; k < COUNT(INPUTS); k++)
@@ -115,16 +117,18 @@ int main(int count, char **arguments) {
   printf(",health\n");
   bool known[COUNT(INPUTS)] = {false};
   double last = (double)NAN, before = (double)NAN;
+  bool airborne = true;
   int more;
   INIT();
   while ((more = next_line(file)) == 1) {
-    if (split() < 0) return wrong("a cell is no number", "");
+    if (!split()) return wrong("a cell is no number", "");
     const double t = cells[time_at];
     if (isnan(t)) return wrong("no time", "");
     if (t <= before) return wrong("the time goes back", "");
     before = t;
     take_inputs(inputs_at, false, known);
-    bool ready = true;
+    if (!isnan(cell_at(airborne_at))) airborne = cell_at(airborne_at) > 0.5;
+    bool ready = airborne;
     for (int k = 0; k < COUNT(INPUTS); k++) ready = ready && known[k];
     if (ready) {
       take_measured(measured_at);
@@ -135,7 +139,7 @@ int main(int count, char **arguments) {
     take_inputs(inputs_at, true, known);
   }
   if (more < 0) return wrong("the line is too long", "");
-  if (isnan(last)) return wrong("no row at which all inputs are known", "");
+  if (isnan(last)) return wrong("no row in the air at which all inputs are known", "");
   fclose(file);
   return 0;
 }

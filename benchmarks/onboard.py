@@ -1,0 +1,106 @@
+"""Estimators exported as C: time of a step, size of code, state and stack, and how far they are from JAX.
+
+Compiled by this machine's C compiler with -O2, as the exported Makefile does; stack: of the deepest calls together, by
+-fstack-usage. What they are given is drawn from their models, with missing measurements, outliers and a gap.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import flights
+from benchmarks.metrics import Metric
+from rotorid import (
+    adaptive,
+    ekf,
+    load_airframe,
+    momentum_observer,
+    msckf,
+    multirotor,
+    rigid_multirotor,
+    swls,
+    ukf,
+)
+from rotorid.estimators.base import AbstractEstimator
+from rotorid.estimators.onboard.drawn import drawn
+from rotorid.estimators.onboard.folder import GOLDEN_ROWS, onboard_files
+from rotorid.results.export import hovering
+
+MAKERS: dict[str, Callable[[], AbstractEstimator]] = {
+    "EKF": lambda: ekf(flights.SYSTEM),
+    "UKF": lambda: ukf(flights.SYSTEM),
+    "EKF, multirotor": lambda: ekf(multirotor(load_airframe("px4-sih-quad"))),
+    "UKF, multirotor": lambda: ukf(multirotor(load_airframe("px4-sih-quad"))),
+    "MSCKF": lambda: msckf(flights.SYSTEM),
+    "SWLS": lambda: swls(flights.SYSTEM),
+    "adaptive": lambda: adaptive(flights.SYSTEM),
+    "MO": lambda: momentum_observer(rigid_multirotor(load_airframe("quadrotor-x"))),
+}
+"""Over the 10 states of the seed's multirotor, where nothing else is said; MO over the rigid one."""
+
+
+def benchmark(names: Sequence[str], rounds: int) -> list[Metric]:
+    """What each of these is on this machine, in double and in single precision."""
+    found = []
+    for name in names:
+        estimator = MAKERS[name]()
+        system = estimator.joint.system
+        samples = drawn(estimator, hovering(system, GOLDEN_ROWS))  # pyright: ignore[reportArgumentType]
+        for precision in ("double", "float"):
+            files = onboard_files(estimator, samples, name="filter", precision=precision)
+            with tempfile.TemporaryDirectory() as folder:
+                found += _measured(Path(folder), files, f"{name}, C in {precision}", rounds)
+    return found
+
+
+def _measured(folder: Path, files: dict[str, bytes], label: str, rounds: int) -> list[Metric]:
+    for file, content in files.items():
+        (folder / file).write_bytes(content)
+    compiler = os.environ.get("CC", "cc")
+    subprocess.run(
+        ["make", "-s", "golden", f"CC={compiler}", "CFLAGS=-O2 -fstack-usage"], cwd=folder, check=True
+    )
+    said = subprocess.run(
+        ["./golden", "golden.csv", str(rounds)], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+    off, step = (
+        float(re.findall(pattern, said)[0]) for pattern in (r"by (\S+) of it \(", r"([\d.]+) us a step")
+    )
+    metrics = [
+        Metric(f"{label}: step", step, "us", "lower"),
+        Metric(f"{label}: state", _state_size(files) / 1000, "kB", "lower"),
+        Metric(f"{label}: stack", _stack((folder / "filter.su").read_text()) / 1000, "kB", "lower"),
+        Metric(f"{label}: most off from JAX", off, "1", "lower"),
+    ]
+    if shutil.which("size"):
+        text = subprocess.run(["size", "filter.o"], cwd=folder, check=True, capture_output=True, text=True)
+        code = int(text.stdout.splitlines()[1].split()[0])
+        metrics.insert(1, Metric(f"{label}: code", code / 1000, "kB", "lower"))
+    return metrics
+
+
+def _state_size(files: dict[str, bytes]) -> int:
+    """Bytes of a filter's state."""
+    header = files["filter.h"].decode()
+    width = 8 if "typedef double" in header else 4
+    return width * sum(map(int, re.findall(r"filter_real (?:x|y|work)\[(\d+)\];", header)))
+
+
+def _stack(usage: str) -> int:
+    """Bytes of the stack at most: of the public functions, a program, a part of it and the largest chunk, one in the other."""
+    frames: dict[str, int] = {}
+    for line in usage.splitlines():
+        where, size, _ = line.split("\t")
+        frames[where.split(":")[3].split(".")[0]] = int(size)
+
+    def largest(pattern: str) -> int:
+        return max((size for name, size in frames.items() if re.fullmatch(pattern, name)), default=0)
+
+    public = frames["filter_step"] + largest(r"filter_(predict|update|read)")
+    return public + sum(map(largest, (r"f_[a-z]+", r"f_[a-z]+_\d+", r"f_[a-z]+_\d+_\d+")))
