@@ -57,9 +57,10 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_fit_of_a_table(table: Path) -> None:
     with jax.enable_x64(True):
-        arguments = ["--column", "y", "--seasonal", "4", "--regress", "x", "--starts", "1"]
+        arguments = ["--column", "y", "--seasonal", "4", "--regress", "x", "--starts", "1", "--mcap"]
         result = CliRunner().invoke(app, ["fit-dlm", "table.csv", *arguments])
     assert result.exit_code == 0, result.output
+    assert (table.parent / "table-dlm" / "estimates.mcap").read_bytes().startswith(b"\x89MCAP")
     assert "parameters of y told by 110 measurements" in " ".join(result.stdout.split())
     summary = json.loads((table.parent / "table-dlm" / "summary.json").read_text())
     found = summary["parameters"]

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from rotorid.cli import arguments
 from rotorid.cli.app import app
 from rotorid.cli.track_page import show
+from rotorid.logs.mcap_file import read_mcap
 from rotorid.results.summary import Settings, summarise
 from rotorid.results.track import EstimatorName
 from tests.results.made import T, made_flight, made_track, quantity
@@ -109,10 +110,13 @@ def test_truth_from_a_table_and_one_estimator(run, place: Path) -> None:
     (place / "truth.csv").write_text("t,mass\n0,1.0\n2,1.1\n")
     result = rotorid(
         place, "track", "flight.parquet", "-a", "simulated-quad", "-e", "EKF", "--truth", "truth.csv",
-        "--system", "multirotor-bare", "-o", "bare",
+        "--system", "multirotor-bare", "-o", "bare", "--mcap",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
+    channels = {c.topic: c for c in read_mcap((place / "bare" / "estimates.mcap").read_bytes()).channels}
+    assert set(channels) == {"/estimates/ekf", "/truth"}
     table = pl.read_parquet(place / "bare" / "estimates.parquet")
+    assert len(channels["/estimates/ekf"].messages) == len(table)
     assert table.columns == ["t", "estimator", "mass", "mass_std", "health"]
     assert table["estimator"].unique().to_list() == ["ekf"]
     summary = json.loads((place / "bare" / "summary.json").read_text())

@@ -113,9 +113,10 @@ def test_another_observer_with_a_truth_of_its_own(place: Path) -> None:
     (place / "truth.csv").write_text("t,fx,fy,fz,qx,qy,qz\n0,1,2,3,0,0,0\n")
     result = rotorid(
         place, "wrench", "pushed.parquet", "-a", HEXAROTOR, "--observer", "Acceleration", "--gain", "5",
-        "--truth", "truth.csv", "-o", "other",
+        "--truth", "truth.csv", "-o", "other", "--mcap",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
+    assert (place / "other" / "estimates.mcap").read_bytes().startswith(b"\x89MCAP")
     summary = json.loads((place / "other" / "summary.json").read_text())
     assert (summary["settings"]["observer"], summary["settings"]["gain"]) == ("acceleration", 5.0)
     assert {i["role"] for i in summary["inputs"]} == {"log", "truth"}

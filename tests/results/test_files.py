@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from mcap.reader import make_reader
 
 from rotorid.errors import OutputError
 from rotorid.estimators.base import Health
 from rotorid.results import files
+from rotorid.results.estimates_mcap import estimates_mcap
 from rotorid.results.files import check_folder, estimates_parquet, write_results
 from rotorid.results.summary import Settings, file_input, summarise
 from tests.results.made import T, made_flight, made_track, quantity
@@ -52,6 +54,31 @@ def test_units_travel_with_the_columns(tracks) -> None:
 
     schema = parquet.read_schema(io.BytesIO(estimates_parquet(tracks)))
     assert schema.field("drag_std").metadata == {b"unit": b"N s/m"}
+
+
+def test_the_same_estimates_as_mcap(tracks) -> None:
+    reader = make_reader(io.BytesIO(estimates_mcap(tracks, 12.5)), validate_crcs=True)
+    found: dict[str, list[dict]] = {}
+    for schema, channel, message in reader.iter_messages():
+        row = json.loads(message.data)
+        found.setdefault(channel.topic, []).append(row)
+        assert message.log_time == round((12.5 + row["t"]) * 1e9)
+        assert set(row) <= set(json.loads(schema.data)["properties"])
+        if channel.topic == "/estimates/ekf":
+            assert json.loads(schema.data)["properties"]["drag_std"]["description"] == "N s/m"
+    assert set(found) == {"/estimates/ekf", "/estimates/ukf", "/truth"}
+    table = pl.read_parquet(io.BytesIO(estimates_parquet(tracks)))
+    for row in table.iter_rows(named=True):
+        said = found[f"/estimates/{row.pop('estimator')}"].pop(0)
+        assert said == {name: value for name, value in row.items() if value is not None}
+    assert found["/truth"][0]["mass"] == 1.01
+
+
+def test_mcap_of_an_earlier_run_does_not_stay(tracks, summary, tmp_path: Path) -> None:
+    write_results(tmp_path / "results", tracks, summary, "", mcap=True)
+    assert (tmp_path / "results" / "estimates.mcap").is_file()
+    write_results(tmp_path / "results", tracks, summary, "")
+    assert len(list((tmp_path / "results").iterdir())) == 3
 
 
 def test_changes_of_an_estimator_that_looks_for_them() -> None:
@@ -96,6 +123,8 @@ def test_inputs_have_hashes(tmp_path: Path) -> None:
     found = file_input("log", tmp_path / "log.csv")
     assert found.sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert (found.name, found.bytes) == ("log.csv", 3)
+    again = file_input("log", tmp_path)  # a folder, as some bags are
+    assert (again.sha256, again.bytes) == (found.sha256, 3)
 
 
 def test_equal_results_are_equal_bytes(tracks, summary, tmp_path: Path) -> None:

@@ -69,6 +69,13 @@ System = Annotated[
     ),
 ]
 
+Mcap = Annotated[
+    bool,
+    typer.Option(
+        "--mcap", help="Write the estimates as MCAP, too (estimates.mcap), which viewers like Foxglove show."
+    ),
+]
+
 Mapping = Annotated[
     Path | None,
     typer.Option(

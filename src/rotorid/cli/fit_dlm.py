@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rotorid.cli.arguments import Mcap
 from rotorid.cli.verdict_page import begin, empty_table, end
 from rotorid.errors import SettingError
 
@@ -83,6 +84,7 @@ def fit_dlm(
             show_default=False,
         ),
     ] = None,
+    mcap: Mcap = False,
 ) -> None:
     """Fit a dynamic linear model to a column: trend, season, regressors, their variances by maximum likelihood, with bands.
 
@@ -97,11 +99,10 @@ def fit_dlm(
         from rotorid.logs.columns import read_columns, unit_of
         from rotorid.results.dlm import DlmSettings, fit_column
         from rotorid.results.files import (
-            ESTIMATES,
             REPORT,
             SUMMARY,
             check_folder,
-            estimates_parquet,
+            estimates_files,
             write_folder,
         )
         from rotorid.results.summary import file_input
@@ -119,8 +120,7 @@ def fit_dlm(
         from rotorid.results.dlm_summary import summarise_dlm
 
         summary = summarise_dlm(fitted, inputs, found.notes)
-        files = {
-            ESTIMATES: estimates_parquet(fitted.tracks),
+        files = estimates_files(fitted.tracks, mcap) | {
             SUMMARY: summary.as_json().encode(),
             REPORT: dlm_page(fitted, summary).encode(),
         }

@@ -13,6 +13,7 @@ from rotorid.cli.arguments import (
     Estimators,
     Log,
     Mapping,
+    Mcap,
     System,
     Truth,
     estimator_names,
@@ -54,6 +55,7 @@ def track(
     mapping: Mapping = None,
     truth: Truth = None,
     output: Folder = None,
+    mcap: Mcap = False,
 ) -> None:
     """Track the mass, drag and wind of a vehicle through a flight, and say how sure they are.
 
@@ -79,7 +81,7 @@ def track(
             flight = attach_truth(flight, truth)
         inputs = inputs_of(log, airframe, mapping, truth)
     settings = Settings("track", names, model, vehicle.name, known_mass)
-    summary = track_and_write(flight, vehicle, settings, folder, inputs)
+    summary = track_and_write(flight, vehicle, settings, folder, inputs, mcap)
     from rotorid.cli.track_page import show
 
     show(summary, folder, out())
@@ -91,8 +93,10 @@ def track_and_write(
     settings: Settings,
     folder: Path,
     inputs: Sequence[Input] = (),
+    mcap: bool = False,
 ) -> Summary:
-    """Track a flight as the settings say, and write the results into a folder. Shows its stages."""
+    """Track a flight as the settings say, and write the results into a folder. Shows its stages. mcap: whether estimates are
+    written as MCAP, too."""
     from rotorid.cli.console import status
     from rotorid.report.track_page import track_page
     from rotorid.results import track as tracking
@@ -110,5 +114,5 @@ def track_and_write(
     with status("Writing the report"):
         flown = motion(flight, airframe, float(tracks[0].t[0]), float(tracks[0].t[-1]))
         summary = summarise(tracks, flight, settings, inputs, flown.fastest)
-        write_results(folder, tracks, summary, track_page(tracks, flight, flown, summary))
+        write_results(folder, tracks, summary, track_page(tracks, flight, flown, summary), mcap)
     return summary

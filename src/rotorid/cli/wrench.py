@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Log, Mapping, inputs_of
+from rotorid.cli.arguments import AirframeOption, Log, Mapping, Mcap, inputs_of
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def wrench(
             show_default=False,
         ),
     ] = None,
+    mcap: Mcap = False,
 ) -> None:
     """Observe the external force and torque on a vehicle through a flight, and find when, how hard and where it was pushed.
 
@@ -99,7 +100,7 @@ def wrench(
             from rotorid.results.summary import file_input
 
             inputs += [file_input("model", model / part) for part in (MODEL, WEIGHTS, AIRFRAME)]
-    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned)
+    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned, mcap)
     from rotorid.cli.wrench_page import show
 
     show(summary, folder, out())
@@ -130,13 +131,14 @@ def wrench_and_write(
     folder: Path,
     inputs: Sequence[Input] = (),
     model: LearnedModel | None = None,
+    mcap: bool = False,
 ) -> WrenchSummary:
     """Observe the wrench of a flight, and write the results into a folder. Shows its stages. gain: 1/s. model: used in place of
-    the airframe."""
+    the airframe. mcap: whether estimates are written as MCAP, too."""
     from rotorid.cli.console import status
     from rotorid.report.wrench_page import wrench_page
     from rotorid.results.contacts import contacts
-    from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, estimates_parquet, write_folder
+    from rotorid.results.files import REPORT, SUMMARY, estimates_files, write_folder
     from rotorid.results.wrench import with_model, with_rotors, wrench_system
     from rotorid.results.wrench import wrench as observe
     from rotorid.results.wrench_spread import parameter_stds
@@ -155,8 +157,7 @@ def wrench_and_write(
     with status("Writing the report"):
         pushes = contacts(found)
         summary = summarise_wrench(found, pushes, flight, settings, inputs)
-        files = {
-            ESTIMATES: estimates_parquet([found.track]),
+        files = estimates_files([found.track], mcap, flight.time_origin) | {
             SUMMARY: summary.as_json().encode(),
             REPORT: wrench_page(found, flight, summary).encode(),
         }

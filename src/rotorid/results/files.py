@@ -1,4 +1,5 @@
-"""What a command leaves behind: `estimates.parquet`, `summary.json` and `report.html` in one folder.
+"""What a command leaves behind: `estimates.parquet`, `summary.json` and `report.html` in one folder; where it is asked for,
+`estimates.mcap` with the same estimates (see `results.estimates_mcap`).
 
 `estimates.parquet` has one row per time and estimator: `t` (s from the start of the flight), `estimator`, for
 each quantity its value and `<quantity>_std` in the quantity's unit (a field's metadata tells it), and
@@ -28,6 +29,7 @@ from rotorid.results.summary import Summary
 from rotorid.results.track import Track
 
 ESTIMATES, SUMMARY, REPORT = "estimates.parquet", "summary.json", "report.html"
+ESTIMATES_MCAP = "estimates.mcap"
 
 
 def write_results(
@@ -35,17 +37,18 @@ def write_results(
     tracks: Sequence[Track],
     summary: Summary,
     report_html: str,
+    mcap: bool = False,
 ) -> Path:
     """Write the files of a result into a folder, which is created where it is missing. Returns the folder.
 
-    Files of these names in it are replaced. Raises OutputError where they cannot be written, and leaves
-    nothing then.
+    mcap: whether the estimates are written as MCAP, too. Files of these names in it are replaced. Raises OutputError where
+    they cannot be written, and leaves nothing then.
     """
     folder = Path(folder)
     write_folder(
         folder,
-        {
-            ESTIMATES: estimates_parquet(tracks),
+        estimates_files(tracks, mcap, summary.time_origin)
+        | {
             SUMMARY: summary.as_json().encode(),
             REPORT: report_html.encode(),
         },
@@ -66,7 +69,7 @@ def check_folder(folder: str | Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write these files into a folder, all of them or none."""
+    """Write these files into a folder, all of them or none; estimates as MCAP of an earlier run do not stay beside new ones."""
     check_folder(folder)
     with _in_words(folder), _beside(folder) as partial:
         for name, content in files.items():
@@ -76,6 +79,18 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             return
         for name in files:
             os.replace(partial / name, folder / name)
+        if ESTIMATES in files and ESTIMATES_MCAP not in files:
+            (folder / ESTIMATES_MCAP).unlink(missing_ok=True)
+
+
+def estimates_files(tracks: Sequence[Track], mcap: bool = False, clock: float = 0.0) -> dict[str, bytes]:
+    """The files with all estimates. mcap: as MCAP, too. clock: what the log's own clock reads at t = 0, s."""
+    files = {ESTIMATES: estimates_parquet(tracks)}
+    if mcap:
+        from rotorid.results.estimates_mcap import estimates_mcap
+
+        files[ESTIMATES_MCAP] = estimates_mcap(tracks, clock)
+    return files
 
 
 def estimates_parquet(tracks: Sequence[Track]) -> bytes:
