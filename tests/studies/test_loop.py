@@ -37,7 +37,7 @@ def test_it_goes_on_where_it_was(made) -> None:
     first, again, told = made
     assert list(map(str, first.rows)) == list(map(str, again.rows))
     assert len(first.curves) == len(again.curves) > 0
-    assert first.flights == 11
+    assert first.flights == 14
     assert told[-1] == ("failure silent", 2, 2)
 
 

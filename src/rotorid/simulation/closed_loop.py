@@ -163,9 +163,17 @@ def _row() -> Any:
 
 
 def fly_loop(
-    trajectory: str, mass: MassAt, seed: int, pilot: Pilot, *, duration: float = 20.0, stream: int = 0
+    trajectory: str,
+    mass: MassAt,
+    seed: int,
+    pilot: Pilot,
+    *,
+    duration: float = 20.0,
+    stream: int = 0,
+    plant: Plant = Plant(),  # noqa: B008
 ) -> LoopFlight:
-    """Fly a trajectory with a mass that changes. seed: of the trajectory and, with stream, of the sensors' noise."""
+    """Fly a trajectory with a mass that changes. seed: of the trajectory and, with stream, of the sensors' noise and of the
+    wind. plant: what else acts, of which neither controller nor estimator knows."""
     if duration <= 0 or seed < 0:
         raise SettingError(
             f"a flight of {duration:g} s with seed {seed}: give a positive duration and a seed of 0 or more"
@@ -176,9 +184,8 @@ def fly_loop(
     key = [seed, TRAJECTORIES.index(trajectory), stream]
     noise = draw(Sensors(), rows, key)
     mass_of: MassOf = pilot
-    flown = follow(
-        wanted, mass(np.arange(rows) / RATE), fine, noise, Plant(), wind_of(Plant(), rows, key), mass_of
-    )
+    wind = wind_of(plant, rows, key)
+    flown = follow(wanted, mass(np.arange(rows) / RATE), fine, noise, plant, wind, mass_of)
     where = flown.states[:, BareMultirotor.states.stored["position"]]
     columns = (np.array(column) for column in zip(*pilot.rows, strict=True))
     return LoopFlight(flown, np.linalg.norm(where - wanted.position[:rows], axis=1), *columns)

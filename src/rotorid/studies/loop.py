@@ -2,6 +2,7 @@
 
 step        the nominal mass, then 30 % more or less at once, on five trajectories        by every pilot
 cells       5 trajectories x 5 mass profiles                                              by every pilot
+hard        the same cells with motor lag, drag and wind, of which nobody knows           by every pilot
 failures    the same cells with an estimator that fails, in nine ways                     with and without the gate
 
 A pilot is where the controller has its mass from: the nominal one, the true one, EKF or adaptive estimator, the last two
@@ -26,7 +27,7 @@ from rotorid.simulation.failures import FAILURES
 from rotorid.simulation.generation import Key, make_folder, seed_of
 from rotorid.simulation.profiles import MASS_PROFILES
 from rotorid.simulation.trajectories import TRAJECTORIES
-from rotorid.studies.loop_flights import PILOTS, QUANTITIES, STEPS, Task, flown
+from rotorid.studies.loop_flights import HARD, PILOTS, QUANTITIES, STEPS, Task, flown
 
 FAILING = ("adaptive", "adaptive, gated")
 """Pilots whose estimator is made to fail."""
@@ -82,6 +83,7 @@ def loop(
 def plan_of(size: Size, seed: int) -> dict[str, list[Task]]:
     """The flights of every part."""
     plan = {"step": step_tasks(size, seed), "cells": cell_tasks(size, seed)}
+    plan["hard"] = hard_tasks(size, seed)
     return plan | {f"failure {name}": failure_tasks(size, seed, name) for name in size.failures}
 
 
@@ -115,6 +117,14 @@ def cell_tasks(size: Size, seed: int) -> list[Task]:
     return [
         Task("cells", t, m, n, seed_of(seed, Key(t, m, n)), pilot, "", size.duration, _pictured(size, t, n))
         for t, m, n, pilot in product(size.trajectories, size.profiles, range(size.flights), PILOTS)
+    ]
+
+
+def hard_tasks(size: Size, seed: int) -> list[Task]:
+    """The first flight of every cell by every pilot, with the air and the motors of the hard edition."""
+    return [
+        Task(HARD, t, m, 0, seed_of(seed, Key(t, m, 0)), pilot, "", size.duration)
+        for t, m, pilot in product(size.trajectories, size.profiles, PILOTS)
     ]
 
 

@@ -22,8 +22,10 @@ from rotorid.estimators.run import Stream
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.results.study import Curve, Part, Row
 from rotorid.simulation.closed_loop import GATE, LoopFlight, MassAt, Pilot, fly_loop
+from rotorid.simulation.editions import edition_of
 from rotorid.simulation.engines import local
 from rotorid.simulation.failures import FAILURES
+from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import NOMINAL_MASS, mass_profile
 
 PILOTS = ("nominal", "known", "ekf", "ekf, gated", "adaptive", "adaptive, gated")
@@ -44,6 +46,9 @@ QUANTITIES = {
     "error of the mass": "%",
 }
 """Of a flight, with their units. After a step, the error is that from the step on."""
+
+HARD = "hard"
+"""The part whose flights have the air and the motors of the hard edition."""
 
 LOST = 3.0
 """Distance from the path at which a flight counts as lost, m."""
@@ -101,7 +106,15 @@ def make(task: Task) -> bytes:
     mass = mass_of(task)
     with jax.enable_x64(True):
         pilot = pilot_of(task, mass)
-        flight = fly_loop(task.trajectory, mass, task.seed, pilot, duration=task.duration, stream=task.number)
+        flight = fly_loop(
+            task.trajectory,
+            mass,
+            task.seed,
+            pilot,
+            duration=task.duration,
+            stream=task.number,
+            plant=edition_of("hard").plant_of(task.seed) if task.part == HARD else Plant(),
+        )
     return json.dumps({"numbers": numbers_of(task, flight), "curves": _curves(task, flight)}).encode()
 
 
