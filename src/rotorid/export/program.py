@@ -108,6 +108,7 @@ class _Writer:
         self._lines: list[str] = []
         self._frames: list[_Frame] = []
         self._memory = 0
+        self._tables: dict[str, str] = {}
         self._plain: dict[int, Value] = {}
         """Arrays of nothing but arguments and constants, by their identity."""
 
@@ -202,6 +203,9 @@ class _Writer:
         places = []
         for value in self._settle(inputs):
             elements = value.ravel().tolist()
+            if not is_traced(value) and not overwrites(equation):
+                places.append(self._table(elements))
+                continue
             names = [e.name() if isinstance(e, ca.SX) and e.is_symbolic() else "" for e in elements]
             if neighbours(names) and not overwrites(equation):
                 places.append(f"&{names[0]}")
@@ -213,6 +217,14 @@ class _Writer:
         results = [self._reserve(math.prod(shape)) for shape in shapes]
         self._lines += routine_lines(equation, places, [f"m + {at}" for at in results])
         return [self._now_plain(_symbols("m", at, shape)) for at, shape in zip(results, shapes, strict=True)]
+
+    def _table(self, elements: Sequence[float]) -> str:
+        """Name of a table of constants; equal ones are one."""
+        numbers = ", ".join(constant(float(e)) for e in elements)
+        if numbers not in self._tables:
+            self._tables[numbers] = f"{self._name}_table{len(self._tables)}"
+            self._declared.append(f"static const num {self._tables[numbers]}[] = {{{numbers}}};")
+        return self._tables[numbers]
 
     def _wide(self, equation: Any, inputs: list[Value]) -> Value:
         """A loop over the numbers of arrays."""

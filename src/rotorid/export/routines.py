@@ -1,6 +1,7 @@
 """Matrix routines as loops in C, for what `rotorid.numerics.compact` keeps as calls. Matrices lie row after row.
 
     product(A, B)       A B, as a sum of outer products
+    times(A, v)         A v
     tria(A)             L with L L^T = A A^T, by modified Gram-Schmidt on the rows of A
     eliminated(S, B)    L^-1 B and the squares of L's diagonal, where L L^T = S
 
@@ -24,16 +25,14 @@ def is_routine(equation: Any) -> bool:
     name = equation.params.get("name", "")
     if not isinstance(name, str) or name.removeprefix(ROUTINE) not in _WORK or not name.startswith(ROUTINE):
         return False
-    shapes = [v.aval.shape for v in equation.invars]
-    return (
-        all(len(s) == 2 and math.prod(s) for s in shapes)
-        and _WORK[name.removeprefix(ROUTINE)](*shapes) >= LEAST
-    )
+    kind, shapes = name.removeprefix(ROUTINE), [v.aval.shape for v in equation.invars]
+    axes = [2, 1] if kind == "times" else [2] * len(shapes)
+    return [len(s) for s in shapes if math.prod(s)] == axes and _WORK[kind](*shapes) >= LEAST
 
 
 def overwrites(equation: Any) -> bool:
     """Whether the routine computes in the memory of its arguments, and so needs copies of them."""
-    return equation.params["name"] != f"{ROUTINE}product"
+    return equation.params["name"] not in (f"{ROUTINE}product", f"{ROUTINE}times")
 
 
 def routine_lines(equation: Any, places: Sequence[str], results: Sequence[str]) -> list[str]:
@@ -52,6 +51,20 @@ def _product(shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: 
         f"for (int j = 0; j < {m}; j++) c[{m} * i + j] = a[{k} * i] * b[j];",
         f"for (int l = 1; l < {k}; l++)",
         f"for (int j = 0; j < {m}; j++) c[{m} * i + j] = c[{m} * i + j] + a[{k} * i + l] * b[{m} * l + j];",
+        "}",
+        "}",
+    ]
+
+
+def _times(shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: Sequence[str]) -> list[str]:
+    (n, k), _ = shapes
+    return [
+        "{",
+        f"const num *restrict a = {places[0]}, *restrict v = {places[1]};",
+        f"num *restrict c = {results[0]};",
+        f"for (int i = 0; i < {n}; i++) {{",
+        "c[i] = ZERO;",
+        f"for (int l = 0; l < {k}; l++) c[i] = c[i] + a[{k} * i + l] * v[l];",
         "}",
         "}",
     ]
@@ -102,7 +115,8 @@ def _eliminated(
 
 _WORK = {
     "product": lambda a, b: a[0] * a[1] * b[1],
+    "times": lambda a, _: 5 * math.prod(a),  # its matrix is mostly a table of constants
     "tria": lambda a: a[0] * a[0] * a[1],
     "eliminated": lambda s, b: s[0] * s[0] * (s[0] // 3 + b[1]),
 }
-_LINES = {"product": _product, "tria": _tria, "eliminated": _eliminated}
+_LINES = {"product": _product, "times": _times, "tria": _tria, "eliminated": _eliminated}

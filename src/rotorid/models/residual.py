@@ -26,6 +26,7 @@ from jaxtyping import Array, Float
 
 from rotorid.geometry import rotations
 from rotorid.models.system import Parameter, Values
+from rotorid.numerics.compact import routine
 
 Weights = Mapping[str, Float[Array, " ..."]]
 """Of a head, by name: W_1, b_1, W_2, b_2, L (linear heads), mean, scale, unit (s), V, edge, error, typical."""
@@ -67,11 +68,11 @@ def inputs_of(head: Head, values: Values) -> Float[Array, " inputs"]:
 def rate(head: Head, weights: Weights, values: Values) -> Float[Array, " output"]:
     """phi of a head in its block's unit per second."""
     z = (inputs_of(head, values) - weights["mean"]) / weights["scale"]
-    h = _times(weights["W_1"], z) + weights["b_1"]
+    h = times(weights["W_1"], z) + weights["b_1"]
     h = jnp.tanh(h) if head.activation == "tanh" else jnp.maximum(h, 0.0)
-    out = _times(weights["W_2"], h) + weights["b_2"]
+    out = times(weights["W_2"], h) + weights["b_2"]
     if head.linear:
-        out = out + _times(weights["L"], z)
+        out = out + times(weights["L"], z)
     out = weights["unit"] * out
     return rotations.rotate(values[head.attitude], out) if head.output in head.turned else out
 
@@ -79,7 +80,7 @@ def rate(head: Head, weights: Weights, values: Values) -> Float[Array, " output"
 def beyond(head: Head, weights: Weights, values: Values) -> Float[Array, ""]:
     """How far outside its training inputs a head is asked: 0 inside, 1 at twice the distance of their edge."""
     z = (inputs_of(head, values) - weights["mean"]) / weights["scale"]
-    v = _times(weights["V"], z)
+    v = times(weights["V"], z)
     distance = jnp.sqrt(jnp.sum(v * v) + 1e-12) / weights["edge"]
     return jnp.maximum(distance - 1.0, 0.0)
 
@@ -205,5 +206,7 @@ _EDGE = 0.999  # share of the training inputs that lie inside the edge
 _LEAST_SPREAD = 1e-4  # of an axis over the widest one's: below it, inputs that never moved would shout at the least of noise
 
 
-def _times(matrix: Float[Array, "rows columns"], vector: Float[Array, " columns"]) -> Float[Array, " rows"]:
+@routine
+def times(matrix: Float[Array, "rows columns"], vector: Float[Array, " columns"]) -> Float[Array, " rows"]:
+    """matrix vector"""
     return matrix @ vector
