@@ -37,30 +37,49 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
     which vehicle of a recording, which topics of a bag are read (see `rotorid.logs.options`).
     """
     path = Path(path)
+    path = _only_store(path) or path
     if (bag := _bag(path)) is not None:
         from rotorid.logs.ros import read_ros
 
         with np.errstate(invalid="ignore", over="ignore"):
-            return read_ros(*bag, _options(mapping, "ros", "topics"), path)
+            return read_ros(*bag, _options(mapping, "ros", "topics"))
     buffer = read_bytes(path)
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is left out later, and said
         return _read(path, buffer, mapping)
 
 
+def _only_store(path: Path) -> Path | None:
+    """The one file of a folder that is a bag of ROS 2 without its metadata."""
+    if not path.is_dir() or (path / "metadata.yaml").is_file():
+        return None
+    from rotorid.logs.ros_bag import stores
+
+    files = stores(path)
+    if len(files) > 1:
+        names = ", ".join(p.name for p in files[:4])
+        raise LogError(f"{path}: a ROS 2 bag without metadata.yaml; name one of its files ({names})")
+    return files[0] if files else None
+
+
 def _bag(path: Path) -> tuple[Path, str] | None:
-    """What to open of a ROS bag, and its format; None of anything else. An MCAP is told by its channels."""
+    """What to open of a ROS bag, and its format; None of anything else. An MCAP says in its header that it is of ROS."""
     try:
         if path.is_dir():
-            from rotorid.logs.ros_bag import folder_format
+            from rotorid.logs.ros_bag import stores
 
-            return folder_format(path)
+            files = stores(path)
+            return (path, f"ros2-{files[0].suffix[1:]}") if files else None
+        if not path.is_file():  # a pipe is read once
+            return None
         with path.open("rb") as file:
-            head = file.read(16)
+            head = file.read(64)
     except OSError:
         return None  # said in `read_bytes`
     if head.startswith(b"#ROSBAG V2.0"):
         return path, "ros1-bag"
-    return (path, "ros2-db3") if head.startswith(b"SQLite format 3\0") else None
+    if head.startswith(b"SQLite format 3\0"):
+        return path, "ros2-db3"
+    return (path, "ros2-mcap") if head.startswith(b"\x89MCAP") and head[17:25] == b"\x04\0\0\0ros2" else None
 
 
 def _read(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
@@ -120,10 +139,6 @@ def _read_mcap(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
         from rotorid.logs.tlog import read_mavlink
 
         return read_mavlink(path, b"".join(recorded), _options(mapping, "mavlink"), "mavlink-mcap")
-    if any(c.encoding == "cdr" for c in contents.channels):
-        from rotorid.logs.ros import read_ros
-
-        return read_ros(path, "ros2-mcap", _options(mapping, "ros", "topics"))
     topics = ", ".join(f"{c.topic} ({c.schema or c.encoding})" for c in contents.channels)
     raise LogFormatError(
         f"{path}: an MCAP file with nothing that rotorid reads; it has {topics[:200] or 'no channel'}"

@@ -36,14 +36,14 @@ class _Source:
     words: str
 
 
-def read_ros(path: Path, format: str, options: Options | None = None, source: Path | None = None) -> Flight:
-    """The flight in a bag. format: as in `Flight.format`. source: what the user named, where it is not `path`."""
+def read_ros(path: Path, format: str, options: Options | None = None) -> Flight:
+    """The flight in a bag. format: as in `Flight.format`."""
     named = {k: options.text("topics", k) for k in KINDS} if options is not None else {}
     wanted = {k: v for k, v in named.items() if v is not None}
     folder = options.text("ros", "definitions") if options is not None else None
     definitions = None if folder is None or options is None else options.path.parent / folder
     with open_bag(path, format, definitions) as bag:
-        return _flight(bag, source or path, format, wanted)
+        return _flight(bag, path, format, wanted)
 
 
 def _flight(bag: Bag, path: Path, format: str, wanted: dict[str, str]) -> Flight:

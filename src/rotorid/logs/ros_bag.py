@@ -87,18 +87,12 @@ def open_bag(path: Path, format: str, definitions: Path | None) -> Iterator[Bag]
                 reader.close()
 
 
-def folder_format(path: Path) -> tuple[Path, str] | None:
-    """What to open of a folder that is a bag of ROS 2, and its format; None where it is none."""
-    stores = {".db3": "ros2-db3", ".mcap": "ros2-mcap"}
-    files = sorted(p for p in path.iterdir() if p.suffix in stores)
-    if not files:
-        return None
-    if (path / "metadata.yaml").is_file():
-        return path, stores[files[0].suffix]
-    if len(files) > 1:
-        names = ", ".join(p.name for p in files[:4])
-        raise LogError(f"{path}: a ROS 2 bag without metadata.yaml; name one of its files ({names})")
-    return files[0], stores[files[0].suffix]
+def stores(folder: Path) -> list[Path]:
+    """The files of a folder that a bag of ROS 2 keeps its messages in; none of a folder that cannot be listed."""
+    try:
+        return sorted(p for p in folder.iterdir() if p.suffix in (".db3", ".mcap"))
+    except OSError:
+        return []
 
 
 def _bag(path: Path, reader: Any, definitions: Path | None) -> Bag:
