@@ -318,7 +318,10 @@ THINNED = """import('./store.js').then(({ Store }) => {
 
 @pytest.mark.skipif(FOUND is None, reason="no Chromium here")
 def test_in_a_browser(tmp_path: Path) -> None:
-    with Page(port=0) as page, chromium(tmp_path) as browser:
+    with (
+        Page("0.0.0.0", port=0) as page,
+        chromium(tmp_path) as browser,
+    ):  # with a token, on an origin that browsers trust less
         browser.dress(390, 844, phone=True)
         browser.call("Page.navigate", url=page.address)
         browser.wait("document.getElementById('health')?.textContent == 'waiting for the first estimate'")
