@@ -36,7 +36,7 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
 
     only = set(options.only) or set(BENCHMARKS)
-    wanted = FILTER_PEERS if only - {"elm", "swls", "knode", "particles", "subspace", "onboard"} else ()
+    wanted = FILTER_PEERS if only & {"batch", "readers"} else FILTER_PEERS[1:] if "stream" in only else ()
     wanted += ELM_PEERS if "elm" in only else ()
     wanted += KNODE_PEERS if "knode" in only else ()
     wanted += PARTICLE_PEERS if "particles" in only else ()
@@ -75,7 +75,7 @@ def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
         if "batch" in only:
             found += batch.benchmark(*((2, 1.0, 2) if quick else (64, 10.0, 7)), peers)
         if "stream" in only:
-            found += stream.benchmark(*((1.0, 2) if quick else (10.0, 9)), peers)
+            found += stream.benchmark(*((1.0, 2) if quick else (10.0, 9)), "filterpy" in found_peers)
         if "onboard" in only:
             found += onboard.benchmark(*((("EKF",), 2) if quick else (tuple(onboard.MAKERS), 50)))
         if "swls" in only:
