@@ -10,7 +10,7 @@ from rotorid.control.gate import LONGEST, Gate, Mode, Reading, gate_flight
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
 
-GATE = Gate(nominal=1.0, lower=0.6, upper=1.4, rate=0.5, band=0.05, hold=0.4, patience=0.3)
+GATE = Gate(nominal=1.0, lower=0.6, upper=1.4, rate=0.5, band=0.05, hold=0.4, patience=0.3, grace=0.1)
 DT = 0.02
 
 
@@ -108,6 +108,7 @@ LOST = {
     "contradicted": Reading(1.3, 0.01, witness=0.9, witness_std=0.02),
     "witness lost": Reading(1.3, 0.01, witness=math.nan, witness_std=0.02),
 }
+CONTRADICTED = {"contradicted", "witness lost"}
 AT_ONCE = {"diverged", "outside", "not a number", "no band"}
 
 
@@ -118,7 +119,7 @@ def test_it_rolls_back_within_the_stated_time(what):
     assert found[99][1].value == 1.3
     left = next(k for k in range(100, 300) if found[k][1].changed)
     home = next(k for k in range(100, 300) if found[k][1].value == 1.0)
-    patience = 0.0 if what in AT_ONCE else GATE.patience
+    patience = 0.0 if what in AT_ONCE else GATE.grace if what in CONTRADICTED else GATE.patience
     assert (left - 100) * DT == pytest.approx(patience, abs=1.01 * DT)
     assert (home - 99) * DT <= patience + 0.3 / GATE.rate + 2 * DT
     assert {d.value for _, d in found[home:]} == {1.0}

@@ -7,12 +7,12 @@
 
 A reading is good if it is finite, in the range, carries information, has a narrow band and a good health, and agrees with the
 witness where there is one: an independent and simpler measurement of the same number. Trust is lost at once where the
-estimate leaves the range, is not finite or has diverged; after `patience` s without a good reading otherwise, be it that the
-link is silent. It is won by `hold` s of good readings without a break.
+estimate leaves the range, is not finite or has diverged; after `grace` s of contradiction by the witness, and after `patience`
+s without a good reading otherwise, be it that the link is silent. It is won by `hold` s of good readings without a break.
 
 Laws, whatever comes in, where a decision is made each `LONGEST` s or more often:
     the value stays in the range, and moves by at most `rate` a second;
-    without good readings it is at the fallback after `patience` + (its distance) / `rate` seconds;
+    without good readings it is at the fallback after `patience` (or `grace`) + (its distance) / `rate` seconds;
     without any good reading at all it never leaves the nominal value.
 
 It draws nothing and keeps nothing: a state and a reading give the next state and the decision, in words too.
@@ -97,7 +97,8 @@ class Gate:
     second. band: largest std of a good reading, as a share of its value. hold: of good readings before the first is used.
     patience: without a good one before trust is lost. fallback: to "nominal", or to the last "trusted" value. health: what is
     good. disagreement: how far witness and estimate may be apart, in standard deviations of their difference, beyond
-    `tolerance`, a share of the nominal value that they may differ by anyhow.
+    `tolerance`, a share of the nominal value that they may differ by anyhow. grace: of such a contradiction before trust is
+    lost.
     """
 
     nominal: float
@@ -111,6 +112,7 @@ class Gate:
     health: tuple[Health, ...] = GOOD
     disagreement: float = 3.0
     tolerance: float = 0.05
+    grace: float = 0.3
     name: str = "mass"
     unit: str = "kg"
 
@@ -123,7 +125,7 @@ class Gate:
         for name in ("rate", "band"):
             if not 0.0 < getattr(self, name) < math.inf:
                 raise SettingError(f"gate: {name} must be above 0")
-        for name in ("hold", "patience", "disagreement", "tolerance"):
+        for name in ("hold", "patience", "disagreement", "tolerance", "grace"):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise SettingError(f"gate: {name} must be 0 or more")
         if self.fallback not in ("nominal", "trusted"):
@@ -137,11 +139,11 @@ class Gate:
         """What to use from now on. reading: None where there is none now. dt: s since the decision before, which counts for
         `LONGEST` at most in what may move, and in full as silence."""
         dt = max(float(dt), 0.0) if math.isfinite(dt) else 0.0
-        fault, final = self.fault(reading)
+        fault, allowed = self.fault(reading)
         good = state.good + min(dt, LONGEST) if fault is None else 0.0
         unsure = 0.0 if fault is None else state.unsure + dt
         trusting = state.mode in (Mode.FOLLOWING, Mode.KEEPING)
-        lost = final or unsure > self.patience if trusting else good < self.hold or fault is not None
+        lost = fault is not None and unsure >= allowed if trusting else fault is not None or good < self.hold
         target = state.trusted if self.fallback == "trusted" else self.nominal
         if reading is not None and fault is None and not lost:
             mode, target = Mode.FOLLOWING, reading.value
@@ -156,30 +158,30 @@ class Gate:
             value, mode, value != state.value, self._reason(mode, value, target, good, fault)
         )
 
-    def fault(self, reading: Reading | None) -> tuple[str | None, bool]:
-        """What speaks against a reading, in words, None if nothing does; and whether trust is lost at once."""
+    def fault(self, reading: Reading | None) -> tuple[str | None, float]:
+        """What speaks against a reading, in words, None if nothing does; and for how many seconds trust outlasts it."""
         if reading is None:
-            return "no estimate comes in", False
+            return "no estimate comes in", self.patience
         value, std, unit = reading.value, reading.std, self.unit
         if not (math.isfinite(value) and math.isfinite(std) and std >= 0.0):
-            return "the estimate is not a number", True
+            return "the estimate is not a number", 0.0
         if not self.lower <= value <= self.upper:
             return (
                 f"the estimate of {value:.3g} ± {std:.2g} {unit} is outside {self.lower:g} to {self.upper:g} {unit}",
-                True,
+                0.0,
             )
         if reading.health == Health.DIVERGED:
-            return f"health: {Health.DIVERGED.meaning}", True
+            return f"health: {Health.DIVERGED.meaning}", 0.0
         if not reading.informed:
-            return f"the data have said little about the {self.name}", False
+            return f"the data have said little about the {self.name}", self.patience
         if reading.health not in self.health:
             known = reading.health in Health.__members__.values()
-            return f"health: {Health(reading.health).meaning if known else reading.health}", False
+            return f"health: {Health(reading.health).meaning if known else reading.health}", self.patience
         if std > self.band * abs(value):
-            return f"the band is wide: {value:.3g} ± {std:.2g} {unit}", False
+            return f"the band is wide: {value:.3g} ± {std:.2g} {unit}", self.patience
         if reading.witness is not None:
-            return self._contradiction(reading, reading.witness), False
-        return None, False
+            return self._contradiction(reading, reading.witness), self.grace
+        return None, self.patience
 
     def _contradiction(self, reading: Reading, witness: float) -> str | None:
         apart = math.hypot(reading.std, reading.witness_std)

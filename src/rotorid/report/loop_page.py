@@ -116,8 +116,8 @@ def _notes(gate: Gate) -> tuple[str, ...]:
         "is wrong.",
         f"The gate lets {gate.lower:g} to {gate.upper:g} {gate.unit} pass, at most {gate.rate:g} {gate.unit}/s, after "
         f"{gate.hold:g} s of good readings with a standard deviation below {100 * gate.band:g} % of the value; "
-        f"{gate.patience:g} s without a good one, or a value outside of the range, and it returns to "
-        f"{gate.nominal:g} {gate.unit}.",
+        f"{gate.patience:g} s without a good one, {gate.grace:g} s of contradiction by its witness, or a value outside of the "
+        f"range, and it returns to {gate.nominal:g} {gate.unit}.",
         "Its witness is the mass by least squares of velocity over the thrust's impulse in the last 0.2 s, from what the "
         "controller itself flies by. It is what sees through an estimator that is wrong within the range and "
         "calls itself healthy.",

@@ -57,6 +57,7 @@ GATE = Gate(
     patience=0.6,
     health=(*GOOD, Health.RECOVERING),
     tolerance=0.05,
+    grace=0.2,
 )
 """Of the simulated vehicle: what it can weigh, and how fast its controller may be told. A filter that opened up after a jump
 (RECOVERING) is right as soon as its band is narrow again, and the witness agrees."""

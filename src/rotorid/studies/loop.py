@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from rotorid.results.comparison import Mean, mean_over
 from rotorid.results.study import Curve, Part, Row, kept, mean_row
+from rotorid.simulation.closed_loop import GATE
 from rotorid.simulation.engines import cores
 from rotorid.simulation.failures import FAILURES
 from rotorid.simulation.generation import Key, make_folder, seed_of
@@ -100,7 +101,7 @@ def _make(tasks: Sequence[Task], workers: int, progress: Callable[[int, int], No
 
 
 def _asked(tasks: Sequence[Task]) -> dict[str, Any]:
-    return {"tasks": [list(task) for task in tasks]}
+    return {"tasks": [list(task) for task in tasks], "gate": dataclasses.asdict(GATE)}
 
 
 def step_tasks(size: Size, seed: int) -> list[Task]:
