@@ -148,8 +148,11 @@ def test_what_has_no_form_in_c_is_named(swings, tmp_path):
     single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), filter_)
     with pytest.raises(SettingError, match="float32"):
         onboard(single)
-    for name in ("float", "2d", "a-b", "main", ""):
+    for name in ("float", "2d", "a-b", ""):
         with pytest.raises(SettingError, match="cannot be a name in C"):
+            onboard_files(filter_, samples, name=name)
+    for name in ("f", "main", "math"):
+        with pytest.raises(SettingError, match="is taken"):
             onboard_files(filter_, samples, name=name)
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="this is a file"):

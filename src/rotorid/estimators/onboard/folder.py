@@ -30,6 +30,10 @@ TOLERANCE = {"double": 1e-9, "float": 0.1}
 """By how much a number of the golden test may differ, relative to itself or its scale."""
 
 _DIFFERENT = {"double": 0.0, "float": 0.05}
+_TAKEN = frozenset(
+    "f num main check assert ctype errno limits locale math setjmp signal stdarg stdbool stddef stdint stdio stdlib string "
+    "time complex fenv inttypes iso646 tgmath wchar wctype".split()
+)
 _LISTED = 64  # numbers of an array that are listed
 
 
@@ -80,12 +84,12 @@ def onboard_files(
 
 def check_name(name: str) -> None:
     """Raise SettingError where files and functions in C cannot bear this name."""
-    if (
-        identifier(name) != name
-        or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name)
-        or name in ("main", "check")
-    ):
+    if identifier(name) != name or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise SettingError(f"{name!r} cannot be a name in C; take letters, digits and _, a letter first")
+    if name.lower() in _TAKEN:
+        raise SettingError(
+            f"the name {name!r} is taken in C or by another file of the folder; take another with --name"
+        )
 
 
 def tunings(estimator: AbstractEstimator) -> dict[str, Any]:
