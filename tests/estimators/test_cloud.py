@@ -47,7 +47,7 @@ def test_the_numbers_drawn_are_the_same_to_the_last_bit():
 
 
 @pytest.mark.parametrize("scheme", ["systematic", "residual"])
-def test_ancestors(scheme):
+def test_resampling(scheme):
     rng = np.random.default_rng(0)
     w = rng.uniform(size=(4, N)) ** 4 * (rng.uniform(size=(4, N)) > 0.3)
     w[3] = np.eye(N)[7]
@@ -56,10 +56,11 @@ def test_ancestors(scheme):
         np.array([True, False, True, True]),
         jax.vmap(stream)(jax.random.split(jax.random.key(2), 4)),
     )
-    (ours,), (c,) = both(lambda p, *of: p.ancestors(of[0], scheme, *of[1:]), where, sources, w)
-    np.testing.assert_array_equal(c, ours)
-    np.testing.assert_array_equal(c[1], np.arange(N))
-    assert set(c[3]) == {7}
+    ours, c = both(lambda p, *of: p.resample(of[0], scheme, *of[1:]), where, sources, w, np.sqrt(w))
+    for a, b in zip(ours, c, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-14)
+    np.testing.assert_array_equal(c[0][1], np.arange(N))
+    assert set(c[0][3]) == {7}
 
 
 def test_weighing():

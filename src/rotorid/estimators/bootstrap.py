@@ -94,8 +94,7 @@ class BootstrapFilter(AbstractParticleFilter):
         tuning, joint, n, watch = self.tuning, self.joint, self.count, state.watch
         source, of_ancestors, of_noise = fork(state.source, 2)
         few = watch.lost | (watch.effective_size < self.threshold * n)
-        a = self.cloud.ancestors(few, self.scheme, of_ancestors, state.weights)
-        weights = jnp.where(few, 1.0 / n, state.weights)
+        after = self.cloud.resample(few, self.scheme, of_ancestors, state.weights, state.log_weights)
         gap = dt > tuning.max_gap
         anew, dt, k = watch.lost | gap, jnp.minimum(dt, tuning.max_gap), joint.states_dim
         drift = tuning.drift * jnp.sqrt(dt)
@@ -119,13 +118,13 @@ class BootstrapFilter(AbstractParticleFilter):
         x, c, log_weights = self.cloud.each(
             advance,
             jnp.asarray(np.arange(n) % 2 == 0, float),
-            jnp.where(few, -jnp.log(float(n)), state.log_weights),
+            after.log_weights,
             copied=(state.x, state.c),
-            ancestors=a,
+            ancestors=after.ancestors,
             drawn=(of_noise, k + state.c.shape[0]),
         )
         watch = eqx.tree_at(lambda w: w.awaited, watch, watch.awaited | (gap & everywhere))
-        return BootstrapState(x, c, weights, log_weights, watch, source)
+        return BootstrapState(x, c, after.weights, log_weights, watch, source)
 
     def update(self, state: BootstrapState, sample: Samples) -> BootstrapState:
         tuning, joint, watch, outputs = self.tuning, self.joint, state.watch, self.joint.system.outputs

@@ -22,6 +22,14 @@ class Moments(NamedTuple):
     covariance: Float[Array, "k k"]
 
 
+class Resampled(NamedTuple):
+    """Where the ancestor of each particle is, and the particles' weights and their logarithms."""
+
+    ancestors: Int32[Array, " n"]
+    weights: Float[Array, " n"]
+    log_weights: Float[Array, " n"]
+
+
 class Weighed(NamedTuple):
     """Weights of sum 1, their logarithms, the logarithm of their sum before (-inf where there was no weight, which `alive`
     tells: then they are as they were), and 1 / sum W^2."""
@@ -41,10 +49,15 @@ class AbstractCloud(ABC):
         """Independent standard normal numbers, the same ones everywhere."""
 
     @abstractmethod
-    def ancestors(
-        self, where: Bool[Array, ""], scheme: Scheme, source: Stream, weights: Float[Array, " n"]
-    ) -> Int32[Array, " n"]:
-        """Places of ancestors by weights of sum 1 where so, else each particle's own place."""
+    def resample(
+        self,
+        where: Bool[Array, ""],
+        scheme: Scheme,
+        source: Stream,
+        weights: Float[Array, " n"],
+        log_weights: Float[Array, " n"],
+    ) -> Resampled:
+        """By weights of sum 1 where so, after which they are equal; else each particle stays."""
 
     @abstractmethod
     def each(
@@ -79,15 +92,22 @@ class InJax(AbstractCloud):
     def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
         return draws.normals(source, shape)
 
-    def ancestors(
-        self, where: Bool[Array, ""], scheme: Scheme, source: Stream, weights: Float[Array, " n"]
-    ) -> Int32[Array, " n"]:
+    def resample(
+        self,
+        where: Bool[Array, ""],
+        scheme: Scheme,
+        source: Stream,
+        weights: Float[Array, " n"],
+        log_weights: Float[Array, " n"],
+    ) -> Resampled:
         n = weights.shape[0]
-        return jax.lax.cond(
+        ancestors = jax.lax.cond(
             where,
             lambda: resampling.ancestors(scheme, source, weights, n),
             lambda: jnp.arange(n, dtype=jnp.int32),
         )
+        log_weights = jnp.where(where, -jnp.log(float(n)), log_weights)
+        return Resampled(ancestors, jnp.where(where, 1.0 / n, weights), log_weights)
 
     def each(
         self,

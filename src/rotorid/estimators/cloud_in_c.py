@@ -22,7 +22,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int32
 
-from rotorid.estimators.cloud import JAX, AbstractCloud, Moments, Weighed
+from rotorid.estimators.cloud import JAX, AbstractCloud, Moments, Resampled, Weighed
 from rotorid.estimators.compiled import NotCompiledError
 from rotorid.export.casadi import UnsupportedPrimitiveError
 from rotorid.export.fingerprint import fingerprint
@@ -47,15 +47,21 @@ class InC(AbstractCloud):
         size = int(np.prod(shape))
         return _call("rotorid_draw", _floats(size))(draws.stream(source)).reshape(shape)
 
-    def ancestors(
-        self, where: Bool[Array, ""], scheme: Scheme, source: Stream, weights: Float[Array, " n"]
-    ) -> Int32[Array, " n"]:
+    def resample(
+        self,
+        where: Bool[Array, ""],
+        scheme: Scheme,
+        source: Stream,
+        weights: Float[Array, " n"],
+        log_weights: Float[Array, " n"],
+    ) -> Resampled:
         if scheme != "systematic":
-            return JAX.ancestors(where, scheme, source, weights)
+            return JAX.resample(where, scheme, source, weights, log_weights)
         _library()
-        found = jax.ShapeDtypeStruct(weights.shape, jnp.int32)
+        n = weights.shape[0]
+        results = [jax.ShapeDtypeStruct((n,), jnp.int32), _floats(n), _floats(n)]
         u = draws.uniforms(source, ())
-        return _call("rotorid_resample", found)(where, u, weights)
+        return Resampled(*_call("rotorid_resample", results)(where, u, weights, log_weights))
 
     def each(
         self,

@@ -172,7 +172,7 @@ class AbstractGuidedFilter(AbstractParticleFilter):
             share = jnp.exp(stay - jnp.where(jnp.isfinite(first), first, 0.0))
 
         weights, gained, alive = normalise(first)
-        chosen = self.cloud.ancestors(guided, self.scheme, of_ancestors, weights)
+        chosen = self.cloud.resample(guided, self.scheme, of_ancestors, weights, first).ancestors
         before = jax.tree.map(lambda leaf: leaf[..., chosen], states)
         m_before, m, s, g = m, m[:, chosen], s[:, chosen], g[chosen]
         changed, counts, exposure = jnp.zeros(n, bool), state.counts, state.exposure

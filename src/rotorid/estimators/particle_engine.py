@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 import equinox as eqx
 import jax
+import jax.custom_batching
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -70,6 +71,15 @@ def computed(
             )
         _left_to_jax[jax.tree.structure(filter_)] = str(error)
         return function(filter_)
+
+
+def in_turn(function: Callable[..., _T], filter_: AbstractEstimator, *data: Any) -> _T:
+    """What a function makes of an estimator and data. Under `vmap`, those in C go one after the other, each as long as its
+    particles are in the processor's cache; the others go all at once."""
+    if not (isinstance(filter_, AbstractParticleFilter) and filter_.place == "c"):
+        return function(filter_, *data)
+    arrays, static = eqx.partition((filter_, *data), eqx.is_array)
+    return jax.custom_batching.sequential_vmap(lambda a: function(*eqx.combine(a, static)))(arrays)
 
 
 _left_to_jax: dict[Any, str] = {}

@@ -39,7 +39,7 @@ from rotorid.estimators.gaussian import (
     RECOVERY,
     chi_square_quantile,
 )
-from rotorid.estimators.particle_engine import AbstractParticleFilter, computed
+from rotorid.estimators.particle_engine import AbstractParticleFilter, computed, in_turn
 from rotorid.estimators.quick_space import QuickSpace
 from rotorid.estimators.tuning import Tuning
 from rotorid.geometry.spaces import Space
@@ -359,6 +359,10 @@ def final_state(
 
 @eqx.filter_jit
 def _final_state(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> State:
+    return in_turn(_last, estimator, samples, key)
+
+
+def _last(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> State:
     state = estimator.init(jax.tree.map(lambda leaf: leaf[0], samples), key)
 
     def advance(s, sample):

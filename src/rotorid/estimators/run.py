@@ -21,7 +21,7 @@ from jaxtyping import Array, Key, PRNGKeyArray
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State, step
 from rotorid.estimators.compiled import LANES, CompiledStream, Engine, compiled_form
-from rotorid.estimators.particle_engine import AbstractParticleFilter, computed
+from rotorid.estimators.particle_engine import AbstractParticleFilter, computed, in_turn
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
 
@@ -130,6 +130,10 @@ def _cores() -> int:
 
 
 def _scan(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Estimate:
+    return in_turn(_scan_one, estimator, samples, key)
+
+
+def _scan_one(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Estimate:
     first = jax.tree.map(lambda leaf: leaf[0], samples)
     state = estimator.init(first, key)
     _, estimates = jax.lax.scan(lambda s, sample: step(estimator, s, sample), state, samples)

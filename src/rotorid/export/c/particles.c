@@ -37,7 +37,8 @@ static double prefix_sum(const double *w, double *C, int64_t n) {
   return before;
 }
 
-/* whether to resample, u, weights (sum 1) -> places of ancestors by the systematic scheme; else each its own */
+/* whether to resample, u, weights (sum 1) and their logarithms -> places of ancestors by the systematic scheme, and equal
+   weights; else each particle's own */
 SEEN XLA_FFI_Error *resample(frame *f) {
   if (asked(f)) return 0;
   const int64_t n = size_of(result(f, 0), 1), filters = leading(result(f, 0), 1);
@@ -46,12 +47,16 @@ SEEN XLA_FFI_Error *resample(frame *f) {
   int32_t *under = (int32_t *)(C + n); /* how many points lie under C_i */
   for (int64_t filter = 0; filter < filters; filter++) {
     int32_t *out = (int32_t *)result(f, 0)->data + filter * n;
+    const double *weights = (const double *)argument(f, 2)->data + filter * n;
+    double *w = (double *)result(f, 1)->data + filter * n, *l = (double *)result(f, 2)->data + filter * n;
     if (!((const uint8_t *)argument(f, 0)->data)[filter]) {
       for (int64_t i = 0; i < n; i++) out[i] = i;
+      memcpy(w, weights, n * sizeof(double));
+      memcpy(l, (const double *)argument(f, 3)->data + filter * n, n * sizeof(double));
       continue;
     }
     const double u = ((const double *)argument(f, 1)->data)[filter], points = n;
-    const double total = prefix_sum((const double *)argument(f, 2)->data + filter * n, C, n);
+    const double total = prefix_sum(weights, C, n);
     for (int64_t i = 0; i < n; i++) {
       const double c = C[i] >= total || C[i] > 1.0 ? 1.0 : C[i], k = ceil(points * c - u);
       under[i] = (int32_t)(k < 0.0 ? 0.0 : k < points ? k : points);
@@ -64,9 +69,28 @@ SEEN XLA_FFI_Error *resample(frame *f) {
       start = under[i] > start ? under[i] : start;
     }
     for (int64_t i = 0; i < n; i++) out[i] = last = out[i] > last ? out[i] : last;
+    const double equal = 1.0 / points, log_equal = -log(points);
+    for (int64_t i = 0; i < n; i++) w[i] = equal, l[i] = log_equal;
   }
   free(C);
   return 0;
+}
+
+/* Numbers from place i on, -INFINITY past the last. */
+static inline num some(const double *from, int64_t i, int64_t n) {
+  num v = NUM(-INFINITY);
+  if (n - i >= LANES)
+    memcpy(&v, from + i, sizeof v);
+  else
+    memcpy(&v, from + i, (n - i) * sizeof(double));
+  return v;
+}
+
+static inline void put(double *to, int64_t i, int64_t n, num v) {
+  if (n - i >= LANES)
+    memcpy(to + i, &v, sizeof v);
+  else
+    memcpy(to + i, &v, (n - i) * sizeof(double));
 }
 
 /* logarithms of weights, what they grow by, the weights before and their logarithms -> weights (sum 1), their logarithms,
@@ -82,20 +106,21 @@ SEEN XLA_FFI_Error *weigh(frame *f) {
     double *gained = (double *)result(f, 2)->data + filter, *size = (double *)result(f, 4)->data + filter;
     uint8_t *alive = (uint8_t *)result(f, 3)->data + filter;
     double top = -INFINITY, total = 0.0, squares = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-      const double sum = old[i] + density[i];
-      l[i] = sum < INFINITY ? sum : -INFINITY; /* -INFINITY where it is no number, too */
-      top = l[i] > top ? l[i] : top;
+    num tops = NUM(-INFINITY);
+    for (int64_t i = 0; i < n; i += LANES) {
+      const num v = some(old, i, n) + some(density, i, n);
+      const num sound = SELECT(MASK(v < NUM(INFINITY)), v, NUM(-INFINITY)); /* so where it is no number, too */
+      tops = SELECT(MASK(sound > tops), sound, tops);
+      put(l, i, n, sound);
     }
+    for (int i = 0; i < LANES; i++) top = tops[i] > top ? tops[i] : top;
     *alive = top > -INFINITY;
     num sums = {0}, of_squares = {0};
     for (int64_t i = 0; *alive && i < n; i += LANES) {
-      num v = NUM(-INFINITY);
-      memcpy(&v, l + i, (n - i < LANES ? n - i : LANES) * sizeof(double));
-      v = num_exp(v - NUM(top));
+      const num v = num_exp(some(l, i, n) - NUM(top));
       sums += v;
       of_squares += v * v;
-      memcpy(w + i, &v, (n - i < LANES ? n - i : LANES) * sizeof(double));
+      put(w, i, n, v);
     }
     if (*alive) {
       for (int i = 0; i < LANES; i++) total += sums[i], squares += of_squares[i];
