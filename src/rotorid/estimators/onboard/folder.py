@@ -32,8 +32,9 @@ TOLERANCE = {"double": 1e-9, "float": 0.1}
 _DIFFERENT = {"double": 0.0, "float": 0.05}
 # fmt: off
 _TAKEN = frozenset((
-    "assert", "check", "complex", "ctype", "errno", "f", "fenv", "inttypes", "iso646", "limits", "locale", "main", "math", "num",
-    "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string", "tgmath", "time", "wchar", "wctype",
+    "assert", "check", "complex", "ctype", "errno", "f", "fenv", "inttypes", "iso646", "limits", "locale", "main", "math",
+    "num", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string", "tgmath", "time", "wchar",
+    "wctype",
 ))
 # fmt: on
 _LISTED = 64  # numbers of an array that are listed
