@@ -1,7 +1,8 @@
 """A System as CasADi functions in files, for NMPC, acados and simulators of one's own.
 
     dynamics.casadi   x' = f(x, u, p)               observe.casadi   y = h(x, u, p)
-    step.casadi       x_next = F(x, u, p, dt)       each of them with its Jacobians in NAME_jacobian.casadi
+    step.casadi       x_next = F(x, u, p, dt)       each of them with its Jacobians in NAME_jacobian.casadi: by x, u and p,
+                                                    the step's by x and u
 
 x, u, p and y are columns; model.json names every number of them. A rotation is stored as a unit quaternion (w x y z), and x' is
 the rate of the stored numbers, q' = 1/2 q (x) omega, which keeps its length. The step is taken on the manifold: the quaternion
@@ -134,8 +135,9 @@ def _with_jacobian(
     examples = [np.zeros(()) if n == "dt" else np.zeros(size) for n, size in sizes.items()]
     symbols = [ca.SX.sym(n, size) for n, size in sizes.items()]
     value = to_casadi(function, *examples, name=name)(*symbols)
-    jacobians = [ca.jacobian(value, symbol) for symbol in symbols]
-    labels = [f"d{result}_d{n}" for n in sizes]
+    by = ("x", "u") if name == "step" else ("x", "u", "p")
+    jacobians = [ca.jacobian(value, symbol) for n, symbol in zip(sizes, symbols, strict=True) if n in by]
+    labels = [f"d{result}_d{n}" for n in by]
     return {
         name: ca.Function(name, symbols, [value], list(sizes), [result]),
         f"{name}_jacobian": ca.Function(f"{name}_jacobian", symbols, jacobians, list(sizes), labels),
