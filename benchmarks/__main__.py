@@ -14,12 +14,13 @@ import jax
 
 from benchmarks.metrics import BASELINE, Metric, regressions, save
 
-BENCHMARKS = ("batch", "stream", "onboard", "swls", "readers", "elm", "knode", "particles", "subspace")
+BENCHMARKS = ("batch", "stream", "onboard", "swls", "readers", "elm", "knode", "particles", "subspace", "dlm")
 FILTER_PEERS = ("dynamax", "filterpy")
 ELM_PEERS = ("hpelm", "pyoselm")
 KNODE_PEERS = ("torch", "torchdiffeq")
 PARTICLE_PEERS = ("particles", "numba")
 SUBSPACE_PEERS = ("nfoursid",)
+DLM_PEERS = ("statsmodels",)
 
 
 def main() -> int:
@@ -41,6 +42,7 @@ def main() -> int:
     wanted += KNODE_PEERS if "knode" in only else ()
     wanted += PARTICLE_PEERS if "particles" in only else ()
     wanted += SUBSPACE_PEERS if "subspace" in only else ()
+    wanted += DLM_PEERS if "dlm" in only else ()
     missing = {name for name in wanted if importlib.util.find_spec(name) is None}
     peers = set() if options.no_peers else set(wanted) - missing
     if missing and not options.no_peers:
@@ -66,7 +68,7 @@ def main() -> int:
 def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
     """The numbers of the named benchmarks, beside those of their peers that were found."""
     jax.config.update("jax_enable_x64", True)
-    from benchmarks import batch, elm, knode, onboard, particles, readers, stream, subspace, swls
+    from benchmarks import batch, dlm, elm, knode, onboard, particles, readers, stream, subspace, swls
 
     found: list[Metric] = []
     peers = set(FILTER_PEERS) <= found_peers
@@ -94,6 +96,8 @@ def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
             found += subspace.benchmark(
                 *((500, 1) if quick else (4000, 7)), set(SUBSPACE_PEERS) <= found_peers
             )
+        if "dlm" in only:
+            found += dlm.benchmark(*((200, 1) if quick else (5000, 9)), set(DLM_PEERS) <= found_peers)
     return found
 
 
