@@ -126,7 +126,7 @@ def live(
         typer.Option(
             "--publish-parameter",
             metavar="NAME",
-            help="A parameter of the vehicle that follows the mass, through a gate: MPC_THR_HOVER, MOT_THST_HOVER, or "
+            help="A parameter of the vehicle that follows the mass, through a gate: MPC_THR_HOVER of PX4, or "
             "NAME=mass for one that is a mass in kg.",
             show_default=False,
         ),

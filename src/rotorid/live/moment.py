@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class Moment:
     system: str
 
 
+@runtime_checkable
 class Consumer(Protocol):
     """What takes moments: it returns at once and never raises."""
 

@@ -42,7 +42,7 @@ class Sender:
         """That somebody listens here."""
         self._send("HEARTBEAT", 0, _ONBOARD, _NO_AUTOPILOT, 0, _ACTIVE, _VERSION)
 
-    def command(self, system: int, component: int, command: int, *parameters: float) -> None:
+    def command(self, system: int, component: int, command: int, *parameters: int | float) -> None:
         """COMMAND_LONG with up to seven parameters."""
         self._send(
             "COMMAND_LONG", *parameters, *(0.0,) * (7 - len(parameters)), command, system, component, 0
@@ -64,14 +64,14 @@ class Sender:
         """DEBUG_VECT. t: s since the vehicle's boot. name: of up to ten letters."""
         self._send("DEBUG_VECT", max(round(t * 1e6), 0), x, y, z, name.encode())
 
-    def _send(self, name: str, *fields: float | bytes) -> None:
+    def _send(self, name: str, *fields: int | float | bytes) -> None:
         with self._lock:
             self._sequence = (self._sequence + 1) % 256
             self._link.send(frame(name, self._sequence, *fields))
 
 
 def frame(
-    name: str, sequence: int, *fields: float | bytes, system: int = SYSTEM, component: int = COMPONENT
+    name: str, sequence: int, *fields: int | float | bytes, system: int = SYSTEM, component: int = COMPONENT
 ) -> bytes:
     """The frame of one message. fields: in the order of the wire."""
     number, extra, layout = _LAYOUTS[name]

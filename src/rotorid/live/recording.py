@@ -93,7 +93,9 @@ class Recorder:
         self._index: dict[int, list[tuple[int, int]]] = {}
         self._first: float | None = None
         self._span = [0, 0]
-        self._chunks: list[ChunkIndex] = []
+        self._chunks = bytearray()  # their index
+        self._written = 0
+        self._whole = [1 << 63, 0]
         self._counts = {_MAVLINK: 0, _ESTIMATES: 0, _EVENTS: 0}
         self._schemas = [
             Schema(
@@ -211,7 +213,9 @@ class Recorder:
         except OutputError as error:
             self.error = error
             return
-        self._chunks.append(
+        self._written += 1
+        self._whole = [min(self._whole[0], start), max(self._whole[1], end)]
+        self._chunks += _bytes(
             ChunkIndex(
                 chunk_start_offset=at, chunk_length=len(chunk), message_start_time=start, message_end_time=end,
                 message_index_offsets=offsets, message_index_length=len(tail), compression="",
@@ -252,13 +256,12 @@ class Recorder:
         messages = sum(self._counts.values())
         statistics = Statistics(
             attachment_count=1, channel_count=len(self._channels), channel_message_counts=self._counts,
-            chunk_count=len(self._chunks), message_count=messages, metadata_count=1,
-            message_start_time=min((c.message_start_time for c in self._chunks), default=0),
-            message_end_time=max((c.message_end_time for c in self._chunks), default=0), schema_count=len(self._schemas),
+            chunk_count=self._written, message_count=messages, metadata_count=1,
+            message_start_time=self._whole[0] if self._written else 0, message_end_time=self._whole[1],
+            schema_count=len(self._schemas),
         )  # fmt: skip
-        summary = _bytes(
-            *self._schemas, *self._channels, statistics, *self._chunks, self._attachment, self._metadata
-        )
+        summary = _bytes(*self._schemas, *self._channels, statistics)
+        summary += self._chunks + _bytes(self._attachment, self._metadata)
         footer = struct.pack("<BQQQ", Opcode.FOOTER, 20, start, 0)
         crc = zlib.crc32(footer, zlib.crc32(summary))
         last = _bytes(Footer(summary_start=start, summary_offset_start=0, summary_crc=crc))

@@ -7,6 +7,7 @@ happens in the caller's thread. A replay is read in the caller's thread, as fast
 from __future__ import annotations
 
 import dataclasses
+import gc
 import threading
 import time
 from collections.abc import Iterable
@@ -123,6 +124,8 @@ class Runner:
         return self.outcome
 
     def _run_live(self) -> None:
+        gc.collect()
+        gc.freeze()  # what was made so far stays: no collection is to go through all of it again
         began = time.monotonic()
         while self.link.receive(0.0) is not None and time.monotonic() < began + _PAUSE:
             pass  # what waited in the system while the estimators were compiled has holes
@@ -188,6 +191,7 @@ class Runner:
             )
         for moment in self.session.feed(arrival, data, received):
             self._show(moment)
+        self.session.rest()
         if not self.session.settled:
             self._give_up(self._heard)
 
@@ -228,13 +232,13 @@ class Runner:
             return f"{where}no messages came{waited}; have the vehicle or its router send MAVLink there"
         if not vehicle.system:
             if vehicle.refused:
-                heard = joined([f"system {k} is a {words}" for k, words in vehicle.refused.items()])
+                heard = joined([f"system {k} ({words})" for k, words in vehicle.refused.items()])
                 wanted = (
                     ""
                     if session.settings.system_id is None
                     else f" with system id {session.settings.system_id}"
                 )
-                return f"{where}no multirotor{wanted}{waited}: {heard}"
+                return f"{where}no multirotor{wanted}{waited}; heard {heard}"
             if session.garbage and not vehicle.losses.received:
                 return f"{where}what comes is no MAVLink ({session.garbage} bytes); check the port, or the baud rate"
             return f"{where}messages, but no heartbeat of an autopilot{waited}"

@@ -22,7 +22,7 @@ from rotorid.live.outgoing import PARAMETER_REAL
 from rotorid.live.sampler import Row, Sampler
 from rotorid.live.settings import Settings, collective_thrust, system_of
 from rotorid.live.sources import Sources, rate_of
-from rotorid.live.timeline import Timeline
+from rotorid.live.timeline import LONGEST_WAIT, Timeline
 from rotorid.live.tracker import Found, Tracker
 from rotorid.live.vehicle import Vehicle
 from rotorid.live.wrench_band import WrenchBand
@@ -150,6 +150,7 @@ class Session:
     def feed(self, arrival: int, data: bytes, received: float | None = None) -> list[Moment]:
         """Take the next bytes of the link. arrival: ns since 1970. received: `time.perf_counter()` at their arrival,
         by which the latency is told; None where nobody waits for it."""
+        self.rest()
         if self._first is None:
             self._first = arrival
         self._arrival = (arrival - self._first) * 1e-9
@@ -169,6 +170,11 @@ class Session:
         if self.vehicle.system and not before:
             self._say("vehicle", f"found {self.vehicle.words}")
         return self._close_rows(received) if frames else []
+
+    def rest(self) -> None:
+        """Do what can wait until a moment was shown. `feed` does it first where nobody has."""
+        if self._band is not None:
+            self._band.rest()
 
     def _message(self, buffer: bytes, frame: Frame) -> None:
         decoded = decode(buffer, frame)
@@ -193,7 +199,7 @@ class Session:
             self._rebooted()
         if t is None:
             return
-        self.vehicle.losses.stamped(t, frame.sequence, self.timeline.latest - self.timeline.wait)
+        self.vehicle.losses.stamped(t, frame.sequence, self.timeline.latest - LONGEST_WAIT)
         for piece in self.sources.hear(pieces, t):
             self._measured(piece.signal, t, tuple(piece.values[-1].tolist()))
 

@@ -7,8 +7,9 @@ the same estimates whenever they are fed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -51,16 +52,15 @@ class Tracker:
         self._likely = make({})
         joint = self._likely.joint
         self.quantities, self.units = joint.quantities, joint.units
+        self._form = jax.tree.structure(_blank(system))
         self._shares = np.array([self._common.get(name, 0.0) for name in self.quantities])
         tuning: Tuning = self._likely.tuning  # pyright: ignore[reportAttributeAccessIssue]
-        self._derived = Derived(joint, np.asarray(tuning.values))
+        self._derived = Derived(joint, tuning.values)
 
     def prepare(self) -> str:
         """Compile the step before it is needed, and say what computes: "c" or "jax"."""
-        system = self.system
-        y, mask = np.array(system.outputs.initial(), float), np.zeros(system.outputs.dim, bool)
         stream = Stream(self._likely)
-        stream.step(Samples(*map(jnp.asarray, (0.0, 0.0, np.array(system.inputs.initial(), float), y, mask))))
+        self._derived.readings(stream.step(_blank(self.system)))
         return stream.engine
 
     def row(self, row: Row) -> Found | None:
@@ -68,8 +68,8 @@ class Tracker:
         far."""
         dt = 0.0 if self._last is None else row.t - self._last
         self._last = row.t
-        numbers: Any = row.t, dt, np.array(row.u), np.array(row.y), np.array(row.mask)
-        sample = Samples(*numbers)
+        numbers = np.float64(row.t), np.float64(dt), np.array(row.u), np.array(row.y), np.array(row.mask)
+        sample: Samples = jax.tree.unflatten(self._form, numbers)
         if self._stream is not None:
             return Found(row.t, self._stream.step(sample))
         self._first.append(sample)
@@ -92,10 +92,12 @@ class Tracker:
         return found | self._derived.readings(estimate)
 
 
+def _blank(system: System) -> Samples:
+    """A row in which nothing is measured."""
+    inputs, outputs = system.inputs, system.outputs
+    y, mask = jnp.asarray(outputs.initial(), float), jnp.zeros(outputs.dim, bool)
+    return Samples(jnp.zeros(()), jnp.zeros(()), jnp.asarray(inputs.initial(), float), y, mask)
+
+
 def _stacked(rows: list[Samples]) -> Samples:
-    return Samples(
-        *(
-            jnp.asarray(np.stack([np.asarray(getattr(s, n)) for s in rows]))
-            for n in ("t", "dt", "u", "y", "mask")
-        )
-    )
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *rows)

@@ -93,7 +93,7 @@ class Vehicle:
             return
         name = _NAMES.get(autopilot, f"autopilot {autopilot}")
         if kind not in MULTIROTORS:
-            self.refused[frame.system] = f"{OTHERS.get(kind, f'vehicle of type {kind}')} ({name})"
+            self.refused[frame.system] = f"{OTHERS.get(kind, f'vehicle of type {kind}')}, {name}"
         elif self._wanted is not None and frame.system != self._wanted:
             self.refused[frame.system] = "another vehicle"
         else:

@@ -32,7 +32,8 @@ class WrenchBand:
         """attitude: standard deviation of the measured attitude, rad. gain: of the observer, 1/s."""
         self._system, self._attitude, self._gain = system, attitude, gain
         self._stds = parameter_stds(airframe, system)
-        self._spread = np.zeros(6)
+        self._spread = np.full(6, np.inf)
+        self._due: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         self._at = -np.inf
         self._last = -np.inf
         self._excess = np.ones(2)
@@ -58,9 +59,13 @@ class WrenchBand:
                 self._excess[k] += share * (shown - self._excess[k])
         if found.t >= self._at + _EVERY:
             self._at = found.t
-            self._spread = self._spread_of(
-                np.array(row.u), np.asarray(estimate.state), np.asarray(estimate.value)
-            )
+            self._due = np.array(row.u), np.asarray(estimate.state), np.asarray(estimate.value)
+
+    def rest(self) -> None:
+        """Compute anew what moves slowly, if it is time to: some milliseconds."""
+        if self._due is not None:
+            due, self._due = self._due, None
+            self._spread = self._spread_of(*due)
 
     def readings(self, found: Found) -> dict[str, Reading]:
         """Force and torque, with all that is not known of them."""

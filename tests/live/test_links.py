@@ -1,0 +1,203 @@
+"""Real sockets, and what is said where a link cannot do."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from pymavlink.dialects.v20 import common
+
+from rotorid.errors import LinkError, LogError, LogFormatError, SettingError
+from rotorid.live.link import open_link
+from rotorid.live.outgoing import frame
+from rotorid.live.recording import Recorded, Recorder
+from rotorid.live.replay import Replay, tlog_pieces
+from rotorid.live.runner import Runner
+from rotorid.models.airframe import Airframe
+from tests.live import flown
+from tests.live.conftest import session
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Shown:
+    """Keeps what it is shown."""
+
+    def __init__(self) -> None:
+        self.moments = []
+
+    def show(self, moment) -> None:
+        self.moments.append(moment)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_vehicle_over_udp_is_asked_recorded_and_estimated(
+    airframe: Airframe, pieces: list[flown.Piece], tmp_path: Path
+) -> None:
+    """Ten times as fast as it is flown."""
+    port, shown = free_port(), Shown()
+    made = session(airframe)
+    made.prepare()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.connect(("127.0.0.1", port))
+        vehicle.settimeout(0.0)
+        link, recorder = (
+            open_link(f"udpin:127.0.0.1:{port}"),
+            Recorder(tmp_path / "a.mcap", "# made", {"a": "b"}),
+        )
+        runner = Runner(made, link, [shown], recorder, wait=20.0)
+
+        def fly() -> None:
+            time.sleep(0.2)
+            began = time.monotonic()
+            for at, data in pieces:
+                time.sleep(max(began + (at - flown.EPOCH) * 1e-10 - time.monotonic(), 0.0))
+                vehicle.send(data)
+            time.sleep(0.3)
+            runner.stop.set()
+
+        flight = threading.Thread(target=fly)
+        flight.start()
+        outcome = runner.run()
+        flight.join()
+        asked = common.MAVLink(None)
+        heard = []
+        while True:
+            try:
+                heard += asked.parse_buffer(bytearray(vehicle.recv(2000))) or []
+            except OSError:
+                break
+        link.close()
+    assert outcome.last is not None
+    mass = outcome.last.readings["mass"]
+    assert abs(mass.value - flown.MASS) < 3.0 * mass.std
+    assert {m.get_type() for m in heard} == {"HEARTBEAT", "COMMAND_LONG", "PARAM_REQUEST_READ"}
+    intervals = {int(m.param1): m.param2 for m in heard if m.get_type() == "COMMAND_LONG"}
+    assert intervals[common.MAVLINK_MSG_ID_HIGHRES_IMU] == 10_000
+    assert [d for _, d in Recorded(tmp_path / "a.mcap").received()] == [d for _, d in pieces]
+    assert len([m for m in shown.moments if m.attitude]) == outcome.estimates == outcome.latencies.count
+
+
+@pytest.mark.parametrize("make", [
+    ("HEARTBEAT", (0, 18, 8, 0, 4, 3), lambda: common.MAVLink_heartbeat_message(18, 8, 0, 0, 4, 3)),
+    ("COMMAND_LONG", (30.0, 1e4, 0, 0, 0, 0, 0, 511, 1, 2, 0),
+     lambda: common.MAVLink_command_long_message(1, 2, 511, 0, 30, 1e4, 0, 0, 0, 0, 0)),
+    ("PARAM_REQUEST_READ", (-1, 1, 2, b"MASS"), lambda: common.MAVLink_param_request_read_message(1, 2, b"MASS", -1)),
+    ("PARAM_SET", (0.5, 1, 2, b"MASS", 9), lambda: common.MAVLink_param_set_message(1, 2, b"MASS", 0.5, 9)),
+    ("NAMED_VALUE_FLOAT", (1234, 1.5, b"mass"), lambda: common.MAVLink_named_value_float_message(1234, b"mass", 1.5)),
+    ("DEBUG_VECT", (1234, 1.0, 2.0, 3.0, b"force"), lambda: common.MAVLink_debug_vect_message(b"force", 1234, 1, 2, 3)),
+])  # fmt: skip
+def test_what_is_sent_is_what_pymavlink_sends(make) -> None:
+    name, fields, message = make
+    peer = common.MAVLink(None, srcSystem=250, srcComponent=191)
+    peer.seq = 200
+    assert frame(name, 200, *fields) == message().pack(peer)
+
+
+def given_up(airframe: Airframe, pieces: list[flown.Piece], **settings) -> str:
+    """Why a replay of these bytes gives nothing."""
+    with pytest.raises(LogError) as error:
+        Runner(session(airframe, **settings), Replay("link", iter(pieces), 0.0)).run()
+    return str(error.value)
+
+
+def test_what_is_missing_is_named(airframe: Airframe, pieces: list[flown.Piece]) -> None:
+    send, few = flown.Sender(), [p for p in pieces if p[0] < flown.EPOCH + 3_000_000_000]
+    beat = (flown.EPOCH, flown.heartbeat(send))
+    silent = [p for p in few if p[1][7] != 375 % 256]  # without ACTUATOR_OUTPUT_STATUS
+    assert "PX4 quadrotor, system 1 sends no rotor command (ACTUATOR_OUTPUT_STATUS or" in given_up(
+        airframe, silent
+    )
+    plane = [(flown.EPOCH, flown.heartbeat(flown.Sender(4), kind=1))]
+    assert "no multirotor; heard system 4 (fixed wing, PX4)" in given_up(airframe, plane)
+    assert "no multirotor with system id 5; heard system 1 (another vehicle)" in given_up(
+        airframe, [beat], system_id=5
+    )
+    assert "is no MAVLink (300 bytes)" in given_up(airframe, [(flown.EPOCH, b"\x00" * 300)])
+    assert "no heartbeat" in given_up(airframe, [(flown.EPOCH, send("ATTITUDE", 1, 0, 0, 0, 0, 0, 0))])
+    assert "no messages came" in given_up(airframe, [])
+    assert "did not fly" in given_up(airframe, few)
+
+
+def test_a_link_on_which_nothing_comes_is_given_up(airframe: Airframe) -> None:
+    link = open_link(f"udpin:127.0.0.1:{free_port()}")
+    with pytest.raises(LinkError, match=r"no messages came in 0\.2 s"):
+        Runner(session(airframe), link, wait=0.2).run()
+    link.close()
+
+
+def test_links_that_cannot_be_opened() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(LinkError, match="is in use"):
+            open_link(f"udpin:127.0.0.1:{taken.getsockname()[1]}")
+    with pytest.raises(LinkError, match="nobody answers"):
+        open_link(f"tcp:127.0.0.1:{free_port()}")
+    with pytest.raises(LinkError, match="is no address of this computer"):
+        open_link("udpin:192.0.2.7:14550")
+    with pytest.raises(LinkError, match="plugged in"):
+        open_link("/dev/ttyNONE7:57600")
+    with pytest.raises(LinkError, match="is no serial line"):
+        open_link("/dev/null:57600")
+    with pytest.raises(SettingError, match="no rate of 57601 baud"):
+        open_link("/dev/ttyNONE7:57601")
+    with pytest.raises(SettingError, match="no address of a vehicle"):
+        open_link("bluetooth:7")
+    with pytest.raises(SettingError, match="ports go from"):
+        open_link("udpin:127.0.0.1:70000")
+
+
+def test_permission_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(LinkError, match="no permission for /dev/ttyACM0; add yourself to its group"):
+        open_link("/dev/ttyACM0:57600")
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(LinkError, match="no permission for port 80"):
+        open_link("udpin:127.0.0.1:80")
+
+
+def test_a_serial_line_and_tcp_carry_bytes_both_ways() -> None:
+    ours, theirs = os.openpty()
+    link = open_link(f"{os.ttyname(theirs)}:57600") if os.ttyname(theirs).startswith("/dev/") else None
+    assert link is not None
+    os.write(ours, b"\xfdhello\r\n")
+    found = link.receive(1.0)
+    assert found is not None
+    assert found[1] == b"\xfdhello\r\n"
+    link.send(b"\n\xfe")
+    assert os.read(ours, 10) == b"\n\xfe"
+    link.close()
+    os.close(ours)
+    os.close(theirs)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        link = open_link(f"tcp:127.0.0.1:{server.getsockname()[1]}")
+        other, _ = server.accept()
+        other.sendall(b"abc")
+        found = link.receive(1.0)
+        assert found is not None
+        assert found[1] == b"abc"
+        link.send(b"def")
+        assert other.recv(10) == b"def"
+        other.close()
+        with pytest.raises(LinkError, match="closed the connection"):
+            link.receive(1.0)
+        link.close()
+
+
+def test_a_file_that_is_no_recording(tmp_path: Path) -> None:
+    (tmp_path / "a.tlog").write_bytes(b"nothing of the kind")
+    with pytest.raises(LogFormatError, match="no MAVLink messages"):
+        tlog_pieces(tmp_path / "a.tlog")

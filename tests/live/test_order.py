@@ -1,0 +1,121 @@
+"""Time, losses, copies and other vehicles on a link that does as it likes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rotorid.live.flying import Flying
+from rotorid.live.losses import Losses
+from rotorid.live.timeline import Timeline
+from rotorid.live.vehicle import Vehicle
+from rotorid.logs.mavlink_frames import walk
+from tests.live import flown
+
+
+def test_the_wait_grows_to_the_jitter_and_no_further() -> None:
+    rng, line = random.Random(0), Timeline()
+    arrivals = sorted((0.005 * k + rng.uniform(0.0, 0.05), 0.005 * k) for k in range(4000))
+    for arrival, stamp in arrivals:
+        line.place(100.0 + stamp, arrival)
+    assert 0.035 < line.wait <= 0.05
+    quiet = Timeline()
+    for k in range(2000):
+        quiet.place(0.005 * k, 0.005 * k)
+    assert quiet.wait == 0.0
+
+
+def test_a_boot_needs_several_messages_and_time_goes_on() -> None:
+    line = Timeline()
+    for k in range(1000):
+        line.place(50.0 + 0.01 * k, 0.01 * k)
+    before = line.latest
+    assert line.place(1.0, 10.0) is None  # one stray message moves nothing
+    line.place(60.0, 10.0)
+    assert line.boots == 0
+    placed = [line.place(1.0 + 0.01 * k, 12.0 + 0.01 * k) for k in range(20)]
+    assert line.boots == 1
+    assert placed[:4] == [None] * 4
+    assert before + 1.5 < placed[-1] < before + 3.0  # pyright: ignore[reportOperatorIssue]
+
+
+def test_a_stamp_far_ahead_is_believed_only_with_others() -> None:
+    line = Timeline()
+    line.place(0.0, 0.0)
+    assert line.place(1e7, 0.1) is None
+    assert line.place(0.2, 0.2) == pytest.approx(0.2)
+    for k in range(5):
+        line.place(60.0 + 0.01 * k, 60.0)
+    assert line.gaps[0] == pytest.approx((0.2, 60.04))
+    assert line.latest == pytest.approx(60.04)
+
+
+@pytest.mark.parametrize("overtaking", [0.0, 0.5])
+def test_losses_are_counted_however_frames_overtake_each_other(overtaking: float) -> None:
+    rng, losses = random.Random(1), Losses()
+    frames = [(k / 800.0, k % 256) for k in range(20_000) if rng.random() >= 0.05]
+    lost = 20_000 - len(frames)
+    latest = 0.0
+    for stamp, sequence in sorted(frames, key=lambda f: f[0] + rng.uniform(0.0, overtaking)):
+        losses.came()
+        latest = max(latest, stamp)
+        if sequence % 4:
+            losses.stamped(stamp, sequence, latest - overtaking)
+    assert losses.lost == pytest.approx(lost, abs=30)
+
+
+def heard(vehicle: Vehicle, *packed: bytes) -> list[bool]:
+    return [vehicle.takes(data, frame) for data in packed for frame in walk(data, complete=True).frames]
+
+
+def test_the_first_multirotor_is_followed_and_copies_are_left_out() -> None:
+    plane, quad, other = flown.Sender(3), flown.Sender(7), flown.Sender(8)
+    gimbal = flown.Sender(7, 154)
+    vehicle = Vehicle()
+    assert heard(vehicle, flown.heartbeat(plane, kind=1)) == [False]
+    assert vehicle.refused == {3: "fixed wing, PX4"}
+    first = flown.heartbeat(quad)
+    assert heard(vehicle, first, first) == [True, False]
+    assert (vehicle.system, vehicle.duplicates, vehicle.words) == (7, 1, "PX4 quadrotor, system 7")
+    message = ("LOCAL_POSITION_NED", 1, 0, 0, 0, 0, 0, 0)
+    assert heard(vehicle, other(*message), gimbal(*message), quad(*message)) == [False, False, True]
+
+
+def test_a_vehicle_may_be_named() -> None:
+    vehicle = Vehicle(system_id=8)
+    assert heard(vehicle, flown.heartbeat(flown.Sender(7)), flown.heartbeat(flown.Sender(8))) == [False, True]
+
+
+def test_outputs_of_motors_count_once_all_are_told() -> None:
+    import struct
+
+    vehicle, send = Vehicle(rotors=4), flown.Sender()
+    for number in (1, 2, 4, 3):
+        (bits,) = struct.unpack("<f", struct.pack("<i", 100 + number))
+        assert not vehicle.about.parameters
+        data = send("PARAM_VALUE", f"PWM_MAIN_FUNC{number}".encode(), bits, 6, 900, 0)
+        (frame,) = walk(data, complete=True).frames
+        from rotorid.logs.mavlink_frames import decode
+
+        decoded = decode(data, frame)
+        assert decoded is not None
+        vehicle.learn(*decoded)
+    assert len(vehicle.about.parameters) == 4
+
+
+def test_flight_begins_above_the_ground_and_ends_on_it() -> None:
+    flying, counted = Flying(), []
+    for k in range(500):
+        t = 0.02 * k
+        height = 0.0 if t < 2.0 else min(t - 2.0, 2.0) if t < 7.0 else max(2.0 - 2.0 * (t - 7.0), 0.0)
+        if flying.row(t, 0.1 if t < 1.0 else 1.0, height, None):
+            counted.append(t)
+    assert 2.7 < counted[0] < 3.0
+    assert 7.8 < counted[-1] < 8.0
+
+
+def test_the_autopilot_may_disagree() -> None:
+    flying = Flying()
+    assert not any(flying.row(0.02 * k, 1.0, 3.0, False) for k in range(200))
+    assert any(flying.row(4.0 + 0.02 * k, 1.0, None, True) for k in range(50))
