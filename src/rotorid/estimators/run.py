@@ -1,8 +1,9 @@
 """Run an estimator: over a log, over many, or sample by sample. All three give the same numbers.
 
 Where a C compiler is at hand, the estimator's step is compiled to C (see `rotorid.estimators.compiled`); JAX computes
-elsewhere: under its own transformations (`jit`, `grad`, `vmap`), on other devices, in float32, for estimators that draw random
-numbers (particle filters), and for those that C cannot express. `engine` asks for one of the two.
+elsewhere: under its own transformations (`jit`, `grad`, `vmap`), on other devices, in float32, and for those that C cannot
+express. Of a particle filter, C does what is done to every particle, inside of JAX's program, from 2,000 particles on (see
+`rotorid.estimators.particle_engine`). `engine` asks for one of the two.
 """
 
 from __future__ import annotations
