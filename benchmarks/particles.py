@@ -67,13 +67,13 @@ def _beside(
     name = f"particle filter, {label}, {filter_.count} particles"
     found = [Metric(f"{name}: step", each["ours"], "us", "lower", peer=each.get("peer"))]
     if peer is not None:
-        _same_model(label, **likelihoods)
+        same_model(label, **likelihoods)
         times = ratio(seconds["peer"], seconds["ours"])
         found.insert(0, Metric(f"{name}: particles / ours", times, "x", "higher", 0.5))
     return found
 
 
-def _same_model(label: str, ours: list[float], peer: list[float]) -> None:
+def same_model(label: str, ours: list[float], peer: list[float]) -> None:
     """Raise where the likelihoods are not of one model. The bias of their logarithms, half their variance, is that of both."""
     apart = np.mean(ours) - np.mean(peer)
     error = math.sqrt(sum(np.var(l, ddof=1) / len(l) for l in (ours, peer)))  # noqa: E741

@@ -18,7 +18,7 @@ from rotorid.export.native import compiler
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import subspace, swls  # noqa: E402
+from benchmarks import particles, subspace, swls  # noqa: E402
 from benchmarks.metrics import Metric, interleaved, ratio, regressions, save  # noqa: E402
 
 
@@ -90,6 +90,13 @@ def test_swls_and_scipy_come_to_one_minimum():
 def test_swls_is_not_measured_at_another_minimum(far):
     with pytest.raises(swls.DifferentMinimumError, match="standard deviations from the minimum"):
         swls.same_minimum(far, 1)
+
+
+def test_particle_filters_are_not_compared_on_different_models():
+    ours = [-2076.5, -2075.9, -2076.3]
+    particles.same_model("scalar", ours, [-2076.4, -2076.1, -2075.8])
+    with pytest.raises(AssertionError, match=r"scalar: log-likelihood .* not the same model"):
+        particles.same_model("scalar", ours, [-2070.4, -2070.1, -2069.8])
 
 
 def test_interleaving_alternates_the_order():
