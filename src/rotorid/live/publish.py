@@ -69,7 +69,8 @@ class Publisher:
             self._messages(moment)
 
     def _messages(self, moment: Moment) -> None:
-        stamp, readings = max(self._session.timeline.stamp, 0.0), moment.readings
+        stamp, readings = self._session.timeline.stamp, moment.readings
+        stamp = max(stamp, 0.0) if math.isfinite(stamp) else 0.0
         for name in ("mass", "thrust_scale", "drag", "wind_x", "wind_y"):
             if name in readings:
                 self._sender.named_value(stamp, name[:10], readings[name].value)
