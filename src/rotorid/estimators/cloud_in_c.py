@@ -13,6 +13,7 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -43,9 +44,8 @@ class InC(AbstractCloud):
     """By custom calls."""
 
     def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
-        _library()
         size = int(np.prod(shape))
-        return _call("rotorid_draw", _floats(size))(draws.stream(source)).reshape(shape)
+        return _call(_common("draw"), _floats(size))(draws.stream(source)).reshape(shape)
 
     def resample(
         self,
@@ -57,11 +57,10 @@ class InC(AbstractCloud):
     ) -> Resampled:
         if scheme != "systematic":
             return JAX.resample(where, scheme, source, weights, log_weights)
-        _library()
         n = weights.shape[0]
         results = [jax.ShapeDtypeStruct((n,), jnp.int32), _floats(n), _floats(n)]
         u = draws.uniforms(source, ())
-        return Resampled(*_call("rotorid_resample", results)(where, u, weights, log_weights))
+        return Resampled(*_call(_common("resample"), results)(where, u, weights, log_weights))
 
     def each(
         self,
@@ -83,6 +82,9 @@ class InC(AbstractCloud):
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(*one)
         shared, closed = _lifted(closed)
         fetched = sum(value.size > 0 for value in copied)
+        outs = [_floats(int(np.prod(s.shape)), n) for s in shapes if np.prod(s.shape)]
+        if not outs:
+            return tuple(jnp.zeros((*s.shape, n), s.dtype) for s in shapes)
         name = _target(closed, sum(s.size for s in shared), count, fetched)
         operands: list[Array] = [_flat(shared)]
         if fetched and ancestors is not None:
@@ -90,7 +92,6 @@ class InC(AbstractCloud):
         if drawn is not None:
             operands += [draws.stream(drawn[0]), jnp.asarray(where)]
         operands += [value.astype(float).reshape(-1, n) for value in arguments if value.size]
-        outs = [_floats(int(np.prod(s.shape)), n) for s in shapes if np.prod(s.shape)]
         found = iter(_call(name, outs)(*operands))
         return tuple(
             (next(found) if np.prod(s.shape) else jnp.zeros((0, n))).reshape(*s.shape, n).astype(s.dtype)
@@ -100,17 +101,15 @@ class InC(AbstractCloud):
     def weigh(
         self, weights: Float[Array, " n"], log_weights: Float[Array, " n"], density: Float[Array, " n"]
     ) -> Weighed:
-        _library()
         n = weights.shape[0]
         results = [_floats(n), _floats(n), _floats(), jax.ShapeDtypeStruct((), jnp.bool_), _floats()]
-        return Weighed(*_call("rotorid_weigh", results)(log_weights, density, weights))
+        return Weighed(*_call(_common("weigh"), results)(log_weights, density, weights))
 
     def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
         k = x.shape[0]
         if not k:
             return JAX.moments(x, weights)
-        _library()
-        return Moments(*_call("rotorid_moments", [_floats(k), _floats(k, k)])(x, weights))
+        return Moments(*_call(_common("moments"), [_floats(k), _floats(k, k)])(x, weights))
 
 
 def _floats(*shape: int) -> jax.ShapeDtypeStruct:
@@ -157,9 +156,7 @@ def _target(closed: Any, shared: int, drawn: int, copied: int) -> str:
 
             def units() -> list[str]:
                 try:
-                    with (
-                        jax.ensure_compile_time_eval()
-                    ):  # constants are folded now, not in the trace around this
+                    with jax.ensure_compile_time_eval():  # not in the trace around this
                         program = c_program(closed, "particle")
                 except UnsupportedPrimitiveError as error:
                     raise NotCompiledError(str(error)) from error
@@ -169,19 +166,14 @@ def _target(closed: Any, shared: int, drawn: int, copied: int) -> str:
 
             sizes = {"SHARED": shared, "DRAWN": drawn, "COPIED": copied, "FUNCTION": "particle"}
             library = _built(f"cloud {key}", units, sizes)
-            name = f"rotorid_cloud_{len(_known)}"
-            _register(name, library.cloud)
-            _known[key] = name
+            _known[key] = _registered(library, "cloud")
         return _known[key]
 
 
 @functools.cache
-def _library() -> ctypes.CDLL:
-    """What every filter needs."""
-    library = _built("particles", lambda: [(FOLDER / "particles.c").read_text()], {})
-    for name in ("draw", "resample", "weigh", "moments"):
-        _register(f"rotorid_{name}", getattr(library, name))
-    return library
+def _common(name: str) -> str:
+    """The name of a custom call that every filter needs."""
+    return _registered(_built("particles", lambda: [(FOLDER / "particles.c").read_text()], {}), name)
 
 
 def _built(key: str, units: Callable[[], Sequence[str]], defines: dict[str, Any]) -> ctypes.CDLL:
@@ -193,5 +185,8 @@ def _built(key: str, units: Callable[[], Sequence[str]], defines: dict[str, Any]
     return library
 
 
-def _register(name: str, function: Any) -> None:
-    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(function), platform="cpu")
+def _registered(library: ctypes.CDLL, function: str) -> str:
+    """The name by which XLA knows a function. It tells the code, since XLA's programs outlive the process in its cache."""
+    name = f"rotorid_{function}_{Path(library._name).stem}"
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, function)), platform="cpu")
+    return name
