@@ -1,6 +1,7 @@
 """What is done to particles in C is what JAX does: each of its parts, whole filters, and who is left to JAX."""
 
 import dataclasses
+import re
 
 import equinox as eqx
 import jax
@@ -109,6 +110,16 @@ def test_a_function_of_each_particle():
         assert a.dtype == b.dtype
         np.testing.assert_allclose(b, a, rtol=1e-13, atol=1e-14)
     assert np.all(c[3][1] == x[1, 0, ancestors[1]])
+
+
+def test_calls_are_named_by_their_code():
+    """JAX keeps programs by their text for later processes, in which the functions may come in another order."""
+
+    def name(factor):
+        program = jax.jit(lambda a: PLACES["c"].each(lambda x: (factor * x,), a)).lower(np.ones(3))
+        return re.findall(r"rotorid_cloud_[0-9a-f]{32}", program.as_text())[0]
+
+    assert name(2.0) == name(2.0) != name(3.0)
 
 
 def test_quick_functions_are_those_of_numpy():
