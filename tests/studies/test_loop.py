@@ -53,6 +53,8 @@ def test_its_numbers_are_those_of_its_flights(made) -> None:
     assert n.get("cells", "known", "error of the mass").value == pytest.approx(0.0, abs=1e-9)
     assert n.get("failures", "ekf", "of nominal", setting="silent").flights == 1
     assert n.get("step", "known", "of nominal").flights == 2
+    assert n.get("hard", "nominal", "of nominal").value == 1.0
+    assert n.get("hard", "nominal", "rms error").value > 1.2 * nominal.value
     assert known.value < nominal.value
     task = study.cell_tasks(SIZE, 0)[0]
     assert loop_flights.make(task) == loop_flights.make(task)

@@ -160,9 +160,8 @@ def summary(rows: Sequence[Row]) -> list[Row]:
         for row in of:
             if row.quantity == "rms error":
                 flight = row.setting.removeprefix(f"{setting}, ") if setting else row.setting
-                alike = nominal[
-                    "step" if part == "step" else "cells", row.trajectory, row.mass_profile, flight
-                ]
+                home = "cells" if part == "failures" else part
+                alike = nominal[home, row.trajectory, row.mass_profile, flight]
                 shares.append(dataclasses.replace(row, quantity="of nominal", value=row.value / alike))
         cells = _grouped([*of, *shares], lambda r: (r.trajectory, r.mass_profile))
         every: dict[Any, list[Row]] = {("", ""): [*of, *shares], **cells}
