@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -215,15 +216,16 @@ def _hover(system: Multirotor | BareMultirotor | RigidMultirotor, known_by: str)
     if known_by == "thrust":
         return weight / float(p.get("thrust_scale", 1.0))
     count = system.inputs[known_by].size
-    extra = (
-        {"battery_voltage": np.float64(_curve_voltage(system))} if "battery_voltage" in system.inputs else {}
-    )
+    extra = {}
+    if "battery_voltage" in system.inputs:
+        extra["battery_voltage"] = jnp.asarray(_curve_voltage(system))
 
     def lift(level: float) -> float:
-        u = {known_by: np.full(count, level), **extra}
+        u = {known_by: jnp.full(count, level), **extra}
         if isinstance(system, RigidMultirotor):
-            return float(np.sum(np.asarray(system.known_thrust(u, p))))  # pyright: ignore[reportArgumentType]
-        return float(p["thrust_scale"] * system.commanded_thrust(u))  # pyright: ignore
+            return float(jnp.sum(system.known_thrust(u, p)))
+        assert isinstance(system, Multirotor)
+        return float(p["thrust_scale"] * system.commanded_thrust(u))
 
     low, high = 0.0, {"rotor_command": 1.0, "rotor_thrust": 10.0 * weight, "rotor_speed": 1e5}[known_by]
     for _ in range(60):
