@@ -16,9 +16,9 @@ LABELS: Final = {
     "nominal": "nominal mass",
     "known": "true mass",
     "ekf": "EKF",
-    "ekf, gated": "EKF, gate",
+    "ekf, gated": "EKF + gate",
     "adaptive": "adaptive",
-    "adaptive, gated": "adaptive, gate",
+    "adaptive, gated": "adaptive + gate",
 }
 """Pilots as the page names them."""
 
@@ -148,7 +148,7 @@ def _table(page: Page, n: Numbers, part: str) -> None:
     cells = list(
         dict.fromkeys((r.trajectory, r.mass_profile) for r in n.some(part, "of nominal") if r.trajectory)
     )
-    share = "adaptive, gate: of nominal"
+    share = "adaptive + gate: of nominal"
     head = ["trajectory", "mass", *LABELS.values(), share]
     body = []
     for t, m in [*cells, ("", "")]:
