@@ -145,6 +145,8 @@ def test_the_bytes_of_a_link_in_a_recording(tmp_path: Path):
     assert flight.format == "mavlink-mcap"
     assert len(flight["position"].times) == 100
     assert not flight.notes
+    (tmp_path / "live.mcap").write_bytes(buffer.getvalue()[:-600])
+    assert read(tmp_path / "live.mcap").notes == ("the file is cut at its end; what was whole is used",)
 
 
 def test_files_without_a_flight(tmp_path: Path):

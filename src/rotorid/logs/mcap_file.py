@@ -48,6 +48,12 @@ class McapContents:
     damaged: int
     truncated: bool
 
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know of the file."""
+        cut = ["the file is cut at its end; what was whole is used"] if self.truncated else []
+        return cut + ([f"{self.damaged} damaged parts were left out"] if self.damaged else [])
+
 
 def read_mcap(
     buffer: bytes | memoryview, wanted: Callable[[Channel], bool] = lambda channel: True

@@ -67,10 +67,8 @@ def read_flight_mcap(path: Path, contents: McapContents) -> Flight:
     if not math.isfinite(origin):
         raise LogFormatError(f"{path}: time_origin {about['time_origin']!r} is not a number of seconds")
     collector = Collector(path, "table-mcap", clock=origin)
-    if contents.truncated:
-        collector.note("the file is cut at its end; what was whole is used")
-    if contents.damaged:
-        collector.note(f"{contents.damaged} damaged parts were left out")
+    for note in contents.notes:
+        collector.note(note)
     for channel in contents.channels:
         name = channel.topic.removeprefix(FLIGHT)
         if not channel.topic.startswith(FLIGHT) or name not in KINDS or channel.encoding != "json":

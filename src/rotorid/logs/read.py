@@ -138,7 +138,8 @@ def _read_mcap(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
     if recorded := [m for c in contents.channels if c.encoding == "mavlink" for m in c.messages]:
         from rotorid.logs.tlog import read_mavlink
 
-        return read_mavlink(path, b"".join(recorded), _options(mapping, "mavlink"), "mavlink-mcap")
+        options = _options(mapping, "mavlink")
+        return read_mavlink(path, b"".join(recorded), options, "mavlink-mcap", contents.notes)
     topics = ", ".join(f"{c.topic} ({c.schema or c.encoding})" for c in contents.channels)
     raise LogFormatError(
         f"{path}: an MCAP file with nothing that rotorid reads; it has {topics[:200] or 'no channel'}"

@@ -10,6 +10,7 @@ hold several vehicles; the multirotor with the most messages is read, or the one
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +36,16 @@ def read_tlog(path: Path, buffer: bytes, options: Options | None = None) -> Flig
     return _read(path, buffer, options, "mavlink-tlog", stamped=True)
 
 
-def read_mavlink(path: Path, stream: bytes, options: Options | None, format: str) -> Flight:
-    """The flight of one vehicle in the bytes of a link, as they came."""
-    return _read(path, stream, options, format, stamped=False)
+def read_mavlink(
+    path: Path, stream: bytes, options: Options | None, format: str, notes: Sequence[str] = ()
+) -> Flight:
+    """The flight of one vehicle in the bytes of a link, as they came. notes: on the file that they stood in."""
+    return _read(path, stream, options, format, stamped=False, notes=notes)
 
 
-def _read(path: Path, buffer: bytes, options: Options | None, format: str, stamped: bool) -> Flight:
+def _read(
+    path: Path, buffer: bytes, options: Options | None, format: str, stamped: bool, notes: Sequence[str] = ()
+) -> Flight:
     wanted = options.integer("mavlink", "system") if options is not None else None
     walked = walk(buffer, stamped)
     frames = np.array(walked.frames, np.int64).reshape(-1, 8)
@@ -49,6 +54,8 @@ def _read(path: Path, buffer: bytes, options: Options | None, format: str, stamp
             f"{path}: a MAVLink recording (.tlog) without a whole message that rotorid knows; give the vehicle's own log"
         )
     collector = Collector(path, format)
+    for note in notes:
+        collector.note(note)
     _note_damage(collector, walked, len(buffer))
     who = _vehicle(collector, buffer, frames, wanted)
     own = frames[(frames[:, _SYSTEM] == who[0]) & (frames[:, _COMPONENT] == who[1])]
