@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
 import pytest
 
-# tests compile many programs and run each of them briefly
+from rotorid.cache import cache_folder
+
+# tests compile many programs and run each of them briefly; what one process compiled, the others take from the disk
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 os.environ.setdefault("CFLAGS", "-O1")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+# traced programs are many small objects that live long: they are not worth looking through often
+gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +28,11 @@ def flights() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no recorded flights at {folder} (set ROTORID_FLIGHTS)")
     return folder
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _earlier_objects_are_left_alone() -> None:
+    gc.freeze()
 
 
 LONG = (

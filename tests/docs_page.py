@@ -56,9 +56,6 @@ def run(page: Path) -> int:
 
 
 if __name__ == "__main__":
-    from jaxtyping import install_import_hook
-
     del sys.path[0]  # this folder: its packages have names that a page may import from elsewhere
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with install_import_hook("rotorid", "beartype.beartype"):
-        sys.exit(run(Path(sys.argv[1])))
+    sys.exit(run(Path(sys.argv[1])))

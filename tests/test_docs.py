@@ -9,13 +9,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from rotorid.cache import cache_folder
 from tests.docs_page import blocks, commands
 
 ROOT = Path(__file__).parents[1]
@@ -27,25 +25,17 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.fixture(scope="session")
-def environment() -> Mapping[str, str]:
-    """Environment of a child: what JAX compiles for Python is kept where the commands keep it, and compiled once."""
-    return {
-        **os.environ,
-        "JAX_COMPILATION_CACHE_DIR": str(cache_folder() / "jax"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.3",
-        "COLUMNS": "100",
-    }
+ENVIRONMENT = {**os.environ, "COLUMNS": "100"}
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory, environment: Mapping[str, str]) -> Path:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the flight that the pages speak of, in both forms."""
     folder = tmp_path_factory.mktemp("prepared")
     simulate = "simulate --trajectory loop --mass-profile steps --seed 3 -o flight.parquet"
     for arguments in (simulate, "convert flight.parquet flight.csv"):
         command = [sys.executable, "-m", "rotorid", *arguments.split()]
-        subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+        subprocess.run(command, cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
     return folder
 
 
@@ -66,11 +56,11 @@ def generator() -> ModuleType:
 
 
 @pytest.mark.parametrize("page", RUN, ids=name_of)
-def test_code_runs(page: Path, prepared: Path, environment: Mapping[str, str], tmp_path: Path) -> None:
+def test_code_runs(page: Path, prepared: Path, tmp_path: Path) -> None:
     for name in ("flight.parquet", "flight.csv"):
         shutil.copy(prepared / name, tmp_path)
     runner = [sys.executable, str(ROOT / "tests" / "docs_page.py"), str(page)]
-    result = subprocess.run(runner, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    result = subprocess.run(runner, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

@@ -61,4 +61,4 @@ def setup_jax() -> None:
     except OSError:
         return  # a read-only home: only slower
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
