@@ -173,6 +173,18 @@ def test_the_32_bit_stamp_of_the_outputs_is_unwrapped(tmp_path: Path):
     np.testing.assert_allclose(flight["rotor_command"].times, np.arange(200) / 100, atol=1e-3)
 
 
+def test_stamps_since_1970_are_moved_to_the_boot(tmp_path: Path):
+    out = Recording()
+    heartbeat(out, 0, autopilot=PX4)
+    unix = 1_795_258_000_000_000  # us, when the vehicle had run for 60 s
+    out.send(0, "SYSTEM_TIME", unix, 60_000)
+    for i in range(20):
+        out.send(i, "HIGHRES_IMU", unix + 10_000 * i, 0, 0, -9.81, *[0.0] * 10, 0)
+    force = flight_of(tmp_path, tlog(out))
+    assert force.time_origin == pytest.approx(60.0, abs=1e-6)
+    np.testing.assert_allclose(force["specific_force"].times, np.arange(20) / 100, atol=1e-5)
+
+
 def test_outputs_without_parameters_are_not_guessed(tmp_path: Path):
     recording = hover_recording(50)
     del recording.frames[1 : 1 + len(ARDUPILOT_OUTPUTS)]
@@ -200,6 +212,18 @@ def test_escs_report_in_groups_of_four(tmp_path: Path):
     speed = flight_of(tmp_path, tlog(out))["rotor_speed"]
     assert speed.values.shape == (50, 6)
     np.testing.assert_allclose(speed.values[7] * 30 / np.pi, [107, 207, 307, 407, 507, 607])
+
+
+def test_escs_of_ardupilot_are_numbered_as_their_outputs(tmp_path: Path):
+    recording = hover_recording(50)
+    for i in range(50):
+        none = [0] * 4
+        recording.send(
+            1500 + 10_000 * i, "ESC_TELEMETRY_1_TO_4", none, none, none, none, [2000, 1000, 3000, 4000], none
+        )
+    speed = flight_of(tmp_path, tlog(recording))["rotor_speed"]
+    np.testing.assert_allclose(speed.values[0] * 30 / np.pi, [1000, 2000, 3000, 4000])
+    np.testing.assert_allclose(speed.times, np.arange(50) / 100, atol=1e-9)
 
 
 def test_odometry_in_the_body_frame_is_turned(tmp_path: Path):

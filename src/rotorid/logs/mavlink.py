@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
+from rotorid.logs.ardupilot_rotors import motor_outputs
 from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, multiply, ned_to_enu, quaternion_from_euler
 from rotorid.logs.mavlink_vehicle import ARDUPILOT, Vehicle, unwrapped
 from rotorid.logs.records import columns
@@ -251,10 +252,14 @@ def _esc_status(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Foun
 
 
 def _esc_telemetry(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
+    """The ESCs are numbered as the outputs that they are on."""
     if not 0 < vehicle.rotors <= 4:
         return None
-    speeds = rows["rpm"].astype(np.float64)[:, : vehicle.rotors] * _RPM
-    return "rotor_speed", stamps, speeds, "rpm, to rad/s; at the latest time told before"
+    order = [n - 1 for n in motor_outputs(vehicle.parameters)]
+    if sorted(order) != list(range(vehicle.rotors)):
+        order = list(range(vehicle.rotors))
+    speeds = rows["rpm"].astype(np.float64)[:, order] * _RPM
+    return "rotor_speed", stamps, speeds, f"rpm{order}, to rad/s; at the latest time told before"
 
 
 def _battery(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
