@@ -80,7 +80,7 @@ class InC(AbstractCloud):
         if drawn is not None:
             one.insert(0, jax.ShapeDtypeStruct((count,), jnp.float64))
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(*one)
-        shared, closed = _lifted(closed)
+        shared, closed = _split(closed)
         fetched = sum(value.size > 0 for value in copied)
         outs = [_floats(int(np.prod(s.shape)), n) for s in shapes if np.prod(s.shape)]
         if not outs:
@@ -125,18 +125,31 @@ def _flat(values: Sequence[Array]) -> Float[Array, " all"]:
     return jnp.concatenate(parts) if parts else jnp.zeros(0)
 
 
-def _lifted(closed: Any) -> tuple[list[Any], Any]:
-    """What a jaxpr takes from the trace around it, and the jaxpr with that as its first arguments."""
-    outer = [isinstance(value, Tracer) for value in closed.consts]
-    variables = list(zip(closed.jaxpr.constvars, closed.consts, outer, strict=True))
-    lifted = [v for v, _, traced in variables if traced]
+def _split(closed: Any) -> tuple[list[Any], Any]:
+    """What the particles share, and the jaxpr with that as its first arguments. They share what the jaxpr takes from the trace
+    around it, and what follows from that alone, which is computed there, once."""
+    outside = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    traced = {v for v, value in outside.items() if isinstance(value, Tracer)}
+    equations = []
+    for equation in closed.jaxpr.eqns:
+        variables = [a for a in equation.invars if not isinstance(a, jax.extend.core.Literal)]
+        if any(v in traced for v in variables) and all(v in outside for v in variables):
+            alone = closed.jaxpr.replace(
+                constvars=[], invars=variables, outvars=equation.outvars, eqns=[equation], debug_info=None
+            )
+            found = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(alone, []))
+            outside |= zip(equation.outvars, found(*(outside[v] for v in variables)), strict=True)
+            traced |= set(equation.outvars)
+        else:
+            equations.append(equation)
+    used = [a for e in equations for a in e.invars] + list(closed.jaxpr.outvars)
+    needed = dict.fromkeys(a for a in used if not isinstance(a, jax.extend.core.Literal) and a in outside)
+    shared, constants = [v for v in needed if v in traced], [v for v in needed if v not in traced]
     jaxpr = closed.jaxpr.replace(
-        constvars=[v for v, _, traced in variables if not traced],
-        invars=[*lifted, *closed.jaxpr.invars],
-        debug_info=None,
+        constvars=constants, invars=[*shared, *closed.jaxpr.invars], eqns=equations, debug_info=None
     )
-    inner = jax.extend.core.ClosedJaxpr(jaxpr, [value for _, value, traced in variables if not traced])
-    return [value for _, value, traced in variables if traced], inner
+    inner = jax.extend.core.ClosedJaxpr(jaxpr, [outside[v] for v in constants])
+    return [outside[v] for v in shared], inner
 
 
 _known: dict[tuple[str, int, int, int], str] = {}
