@@ -76,7 +76,7 @@ def test_no_file_and_a_folder(tmp_path: Path):
 def test_a_mapping_is_for_tables(tmp_path: Path):
     (tmp_path / "log.ulg").write_bytes(px4_hover(20))
     (tmp_path / "map.toml").write_text('[time]\ncolumn = "t"\n')
-    with pytest.raises(LogFormatError):
+    with pytest.raises(LogFormatError, match="needs no mapping"):
         read(tmp_path / "log.ulg", tmp_path / "map.toml")
 
 

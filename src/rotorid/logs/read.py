@@ -90,6 +90,8 @@ def _read(path: Path, buffer: bytes, mapping: str | Path | None) -> Flight:
     if buffer.startswith(b"\x89MCAP"):
         return _read_mcap(path, buffer, mapping)
     if mapping is not None:
+        if buffer.startswith((b"ULog", b"PAR1")) or b"\xa3\x95\x80" in buffer[:4096] or buffer[0] == 0xBC:
+            raise LogFormatError(f"{path}: a log that needs no mapping; leave the mapping out")
         _refuse_unless_table(path, buffer)
         from rotorid.logs.mapped import read_mapped
 
