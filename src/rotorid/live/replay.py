@@ -7,13 +7,16 @@ import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from rotorid.errors import LogFormatError, SettingError
 from rotorid.live.link import Link
 from rotorid.live.recording import Recorded
 from rotorid.logs.mavlink_frames import STAMP_BYTES, walk
-from rotorid.logs.read import read_bytes
+from rotorid.logs.read import is_tlog, read_bytes
+
+
+_LONGEST: Final = 60.0  # s that a replay waits for what came next
 
 
 class Replay(Link):
@@ -43,7 +46,9 @@ class Replay(Link):
             if self._began is None:
                 self._began = now
             due = self._began + (self._ahead[0] - self._first) * 1e-9 / self._speed
-            if due > now:
+            if due > now + _LONGEST:
+                self._began -= due - now
+            elif due > now:
                 time.sleep(min(due - now, timeout))
                 if due > now + timeout:
                     return None
@@ -67,8 +72,8 @@ class ByteReplay(Replay):
 def tlog_pieces(path: Path) -> Iterator[tuple[int, bytes]]:
     """The frames of a .tlog in their order, and when they arrived, ns since 1970. Raises LogError, LogFormatError."""
     buffer = read_bytes(path)
-    found = walk(buffer, stamped=True, complete=True)
-    if not found.frames:
+    found = walk(buffer, stamped=True, complete=True) if is_tlog(buffer) else None
+    if found is None or not found.frames:
         raise LogFormatError(f"{path}: no MAVLink messages in it; a .tlog is what a ground station writes")
 
     def pieces() -> Iterator[tuple[int, bytes]]:
