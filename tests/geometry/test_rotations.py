@@ -1,12 +1,29 @@
 """Quaternions: group axioms, plus and minus over batch shapes, near the identity and at pi, against SciPy."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from rotorid.geometry import rotations
+from rotorid.geometry import rotations as eager
+
+FUNCTIONS = (
+    "chart_rate",
+    "cross",
+    "exp",
+    "from_euler",
+    "inverse",
+    "log",
+    "minus",
+    "multiply",
+    "normalize",
+    "plus",
+    "rotate",
+)
+rotations = SimpleNamespace(**{name: jax.jit(getattr(eager, name)) for name in FUNCTIONS})
 
 SHAPES = [(), (1,), (7,), (2, 3)]
 ANGLES = [0.0, 1e-12, 1e-8, 1e-4, 9.99e-4, 1.001e-3, 2e-3, 0.1, 1.0, 3.0, np.pi - 1e-9]
