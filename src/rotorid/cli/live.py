@@ -147,6 +147,8 @@ def live(
     """
     if not 1.0 <= rate <= 1000.0 or not wait > 0.0:
         raise SettingError("--rate goes from 1 to 1000 Hz, and --wait is more than 0 s")
+    if publish_parameter is not None and not publish:
+        raise SettingError("--publish-parameter writes to the vehicle: it needs --publish beside it")
     from rotorid.cli.console import out, setup_jax, status
     from rotorid.cli.live_view import LiveView, summary
 
@@ -252,8 +254,6 @@ def _settings(
 def _publisher(
     session: Session, link: Link, airframe: Airframe, publish: bool, parameter: str | None
 ) -> Publisher | None:
-    if parameter is not None and not publish:
-        raise SettingError("--publish-parameter writes to the vehicle: it needs --publish beside it")
     if not publish:
         return None
     from rotorid.live.outgoing import Sender

@@ -15,7 +15,6 @@ from rotorid.live.recording import Recorded
 from rotorid.logs.mavlink_frames import STAMP_BYTES, walk
 from rotorid.logs.read import is_tlog, read_bytes
 
-
 _LONGEST: Final = 60.0  # s that a replay waits for what came next
 
 

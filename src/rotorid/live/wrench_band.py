@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import jax.numpy as jnp
 import numpy as np
 
 from rotorid.live.moment import Reading
@@ -79,8 +80,8 @@ class WrenchBand:
         }
 
     def _spread_of(self, u: np.ndarray, state: np.ndarray, wrench: np.ndarray) -> np.ndarray:
-        none = np.zeros((1, self._system.outputs.size)), np.zeros((1, self._system.outputs.dim), bool)
-        samples = Samples(np.zeros(1), np.zeros(1), u[None], *none)  # pyright: ignore[reportArgumentType]
+        y, mask = jnp.zeros((1, self._system.outputs.size)), jnp.zeros((1, self._system.outputs.dim), bool)
+        samples = Samples(jnp.zeros(1), jnp.zeros(1), jnp.asarray(u[None]), y, mask)
         found = spread(
             self._system,
             samples,
