@@ -42,6 +42,7 @@ air."""
 _SAID_EVERY: Final = 0.25  # s between moments without an estimate
 _RATE_OVER: Final = 3.0  # s
 _PARAMETERS: Final = 5000
+_STAMPS: Final = frozenset(("time_boot_ms", "time_usec"))
 
 
 class _Channel:
@@ -199,7 +200,8 @@ class Session:
             self._rebooted()
         if t is None:
             return
-        self.vehicle.losses.stamped(t, frame.sequence, self.timeline.latest - LONGEST_WAIT)
+        if _STAMPS & set(rows.dtype.names or ()):
+            self.vehicle.losses.stamped(t, frame.sequence, self.timeline.latest - LONGEST_WAIT)
         for piece in self.sources.hear(pieces, t):
             self._measured(piece.signal, t, tuple(piece.values[-1].tolist()))
 
