@@ -69,6 +69,26 @@ System = Annotated[
     ),
 ]
 
+KnownMass = Annotated[
+    float | None,
+    typer.Option(
+        "--known-mass",
+        metavar="KG",
+        help="The mass, where it is known: tracks the thrust scale instead.",
+        show_default=False,
+    ),
+]
+
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="A folder of `rotorid learn`, whose parameters and residual are used in place of the airframe's.",
+        show_default=False,
+    ),
+]
+
 Mcap = Annotated[
     bool,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Mapping
+from rotorid.cli.arguments import AirframeOption, KnownMass, Mapping, ModelOption
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -73,24 +73,8 @@ def export(
             show_default=False,
         ),
     ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            "--model",
-            metavar="MODEL",
-            help="A folder of `rotorid learn`, whose parameters and residual are used in place of the airframe's.",
-            show_default=False,
-        ),
-    ] = None,
-    known_mass: Annotated[
-        float | None,
-        typer.Option(
-            "--known-mass",
-            metavar="KG",
-            help="The mass, where it is known: tracks the thrust scale instead.",
-            show_default=False,
-        ),
-    ] = None,
+    model: ModelOption = None,
+    known_mass: KnownMass = None,
     gain: Annotated[float, typer.Option("--gain", metavar="K", help="Of the observers, in 1/s.")] = 10.0,
     name: Annotated[
         str | None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import estimator_names, system_name
+from rotorid.cli.arguments import KnownMass, estimator_names, system_name
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -68,15 +68,7 @@ def live(
             show_default=False,
         ),
     ] = None,
-    known_mass: Annotated[
-        float | None,
-        typer.Option(
-            "--known-mass",
-            metavar="KG",
-            help="The mass, where it is known: tracks the thrust scale instead.",
-            show_default=False,
-        ),
-    ] = None,
+    known_mass: KnownMass = None,
     wrench: Annotated[
         bool | None,
         typer.Option(
@@ -135,8 +127,8 @@ def live(
         str | None,
         typer.Option(
             "--web",
-            metavar="HOST:PORT",
-            help="Serve a page to watch, as 127.0.0.1:8088; other addresses than loopback get a token.",
+            metavar="[HOST:]PORT",
+            help="Serve a page to watch: 8088 for this machine alone, 0.0.0.0:8088 for others too, who need its token.",
             show_default=False,
         ),
     ] = None,
@@ -309,7 +301,7 @@ def _pages(address: str | None) -> Iterator[list[Consumer]]:
 
     host, _, port = address.rpartition(":")
     if not port.isdigit():
-        raise SettingError(f"--web {address}: give HOST:PORT, as 127.0.0.1:8088")
+        raise SettingError(f"--web {address}: give PORT or HOST:PORT, as 8088 or 0.0.0.0:8088")
     with Page(host or "127.0.0.1", int(port)) as page:
         err().print(f"Page: {page.address}", markup=False, soft_wrap=True)
         yield [page]

@@ -11,6 +11,7 @@ import typer
 from rotorid.cli.arguments import (
     AirframeOption,
     Estimators,
+    KnownMass,
     Log,
     Mapping,
     Mcap,
@@ -43,15 +44,7 @@ def track(
     airframe: AirframeOption,
     estimators: Estimators = "ekf,ukf",
     system: System = "multirotor",
-    known_mass: Annotated[
-        float | None,
-        typer.Option(
-            "--known-mass",
-            metavar="KG",
-            help="The mass, where it is known: tracks the thrust scale instead.",
-            show_default=False,
-        ),
-    ] = None,
+    known_mass: KnownMass = None,
     mapping: Mapping = None,
     truth: Truth = None,
     output: Folder = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Log, Mapping, Mcap, inputs_of
+from rotorid.cli.arguments import AirframeOption, Log, Mapping, Mcap, ModelOption, inputs_of
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -38,15 +38,7 @@ def wrench(
         float,
         typer.Option("--gain", metavar="K", help="Observer gain in 1/s: more is quicker, and noisier."),
     ] = 10.0,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            "--model",
-            metavar="MODEL",
-            help="A folder of `rotorid learn`, whose parameters and residual are used in place of the airframe's.",
-            show_default=False,
-        ),
-    ] = None,
+    model: ModelOption = None,
     mapping: Mapping = None,
     truth: Annotated[
         Path | None,
