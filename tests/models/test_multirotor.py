@@ -134,13 +134,16 @@ def test_an_impossible_parameter_is_refused(wrong, message):
         Parameter("p", **wrong)
 
 
+def drawn(joint: Joint):
+    """A point whose first four numbers are a unit quaternion."""
+    z = np.random.default_rng(0).normal(size=joint.space.size)
+    z[:4] = 0.8, 0.2, -0.4, 0.4
+    return jnp.asarray(z)
+
+
 def test_transition_is_the_derivative_of_the_step():
     joint = Joint(multirotor(parse_airframe('[mass]\nvalue=1.0\nstd=0.3\nunit="kg"', "x"), "thrust"), "rk4")
-    z = (
-        jnp.asarray(np.random.default_rng(0).normal(size=joint.space.size))
-        .at[:4]
-        .set(jnp.asarray([0.8, 0.2, -0.4, 0.4]))
-    )
+    z = drawn(joint)
     u, values, dt = jnp.asarray([9.0, 0.5, -0.3, 0.2]), jnp.asarray(joint.values()), 0.01
 
     @jax.jit
@@ -159,11 +162,7 @@ def test_transition_is_the_derivative_of_the_step():
 
 def test_sensitivity_is_the_derivative_of_the_outputs():
     joint = Joint(multirotor(load_airframe("px4-sih-quad"), "thrust"))
-    z = (
-        jnp.asarray(np.random.default_rng(0).normal(size=joint.space.size))
-        .at[:4]
-        .set(jnp.asarray([0.8, 0.2, -0.4, 0.4]))
-    )
+    z = drawn(joint)
     u, values = jnp.asarray([9.0, 0.5, -0.3, 0.2]), jnp.asarray(joint.values())
     outputs = joint.system.outputs
     expected, H = jax.jit(joint.sensitivity)(z, u, values)
