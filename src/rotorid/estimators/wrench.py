@@ -47,7 +47,8 @@ from rotorid.signals.samples import Samples
 GAIN = 10.0
 """Observer gain in 1/s where nobody says: the wrench is followed with a time constant of 0.1 s."""
 
-_QUANTITIES = tuple(f"{name}_{axis}" for name in ("force", "torque") for axis in "xyz")
+COMPONENTS = tuple(f"{name}_{axis}" for name in ("force", "torque") for axis in "xyz")
+"""Of a wrench: force in N, world, then torque in N m, body."""
 
 
 class MomentumObserver(AbstractWrenchObserver):
@@ -168,9 +169,9 @@ def acceleration_observer(
 
 def _joint(system: RigidMultirotor, method: Method) -> Joint:
     joint = Joint(system, method)
-    if joint.quantities != _QUANTITIES:
+    if joint.quantities != COMPONENTS:
         raise SettingError(
-            f"an observer finds {', '.join(_QUANTITIES)} alone, and this System tracks "
+            f"an observer finds {', '.join(COMPONENTS)} alone, and this System tracks "
             f"{', '.join(joint.quantities) or 'nothing'}; use ekf or ukf, or fix the others with std 0"
         )
     return joint

@@ -11,6 +11,7 @@ from typing import Final
 import jax.numpy as jnp
 import numpy as np
 
+from rotorid.estimators.wrench import COMPONENTS
 from rotorid.live.moment import Reading
 from rotorid.live.sampler import Row
 from rotorid.live.tracker import Found
@@ -21,7 +22,6 @@ from rotorid.signals.samples import Samples
 
 _EVERY: Final = 0.5  # s
 _MEMORY: Final = 5.0  # s of innovations
-_COMPONENTS: Final = tuple(f"{name}_{axis}" for name in ("force", "torque") for axis in "xyz")
 
 
 class WrenchBand:
@@ -76,7 +76,7 @@ class WrenchBand:
         values = np.asarray(estimate.value).tolist()
         return {
             name: Reading(value, s, "N" if name.startswith("force") else "N m")
-            for name, value, s in zip(_COMPONENTS, values, std, strict=True)
+            for name, value, s in zip(COMPONENTS, values, std, strict=True)
         }
 
     def _spread_of(self, u: np.ndarray, state: np.ndarray, wrench: np.ndarray) -> np.ndarray:

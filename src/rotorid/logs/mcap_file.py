@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 MAGIC: Final = b"\x89MCAP0\r\n"
@@ -76,32 +76,26 @@ class _Walk:
     def file(self, data: memoryview) -> bool:
         """Read all records; whether the file ends before its data do."""
         self._summary(data)
-        position, end = len(MAGIC), len(data)
-        while position + 9 <= end:
-            opcode, length = _RECORD.unpack_from(data, position)
-            start, position = position + 9, position + 9 + length
-            if position > end:
+        for opcode, start, stop in _records(data, len(MAGIC)):
+            if stop > len(data):
                 return True
             if opcode == _DATA_END:
                 return False
             try:
                 if opcode == _CHUNK:
-                    self._chunk(data[start:position])
+                    self._chunk(data[start:stop])
                 else:
-                    self._record(opcode, data[start:position])
+                    self._record(opcode, data[start:stop])
             except _DAMAGED:
                 self.damaged += 1
         return True
 
     def _summary(self, data: memoryview) -> None:
         """The schemas and channels outside of chunks, which stand at the end again in case the first chunk is damaged."""
-        position, end = len(MAGIC), len(data)
-        while position + 9 <= end:
-            opcode, length = _RECORD.unpack_from(data, position)
-            start, position = position + 9, position + 9 + length
-            if position <= end and opcode in (_SCHEMA, _CHANNEL):
+        for opcode, start, stop in _records(data, len(MAGIC)):
+            if stop <= len(data) and opcode in (_SCHEMA, _CHANNEL):
                 with contextlib.suppress(*_DAMAGED):
-                    self._record(opcode, data[start:position])
+                    self._record(opcode, data[start:stop])
 
     def _chunk(self, data: memoryview) -> None:
         size, crc = struct.unpack_from("<QI", data, 16)
@@ -116,17 +110,15 @@ class _Walk:
         if len(content) != size or (crc and zlib.crc32(content) != crc):
             self.damaged += 1
             return
-        position, end, into = 0, len(content), self.into
-        while position + 9 <= end:
-            opcode, length = _RECORD.unpack_from(content, position)
-            start, position = position + 9, position + 9 + length
+        into = self.into
+        for opcode, start, stop in _records(content, 0):
             if opcode == _MESSAGE:
                 channel, _, time = _MESSAGE_HEAD.unpack_from(content, start)
                 if channel in into:
                     into[channel][0].append(time)
-                    into[channel][1].append(bytes(content[start + 22 : position]))
+                    into[channel][1].append(bytes(content[start + 22 : stop]))
             else:
-                self._record(opcode, content[start:position])
+                self._record(opcode, content[start:stop])
 
     def _record(self, opcode: int, data: memoryview) -> None:
         if opcode == _MESSAGE:
@@ -152,6 +144,14 @@ class _Walk:
         elif opcode == _METADATA:
             name, at = _text(data, 0)
             self.metadata[name] = _map(data, at)
+
+
+def _records(data: memoryview, position: int) -> Iterator[tuple[int, int, int]]:
+    """Opcode of each record, and where its content starts and stops: behind the data where it is cut."""
+    while position + 9 <= len(data):
+        opcode, length = _RECORD.unpack_from(data, position)
+        start, position = position + 9, position + 9 + length
+        yield opcode, start, position
 
 
 def _text(data: memoryview, at: int) -> tuple[str, int]:

@@ -11,7 +11,7 @@ import numpy as np
 from rotorid.report.charts import Figure, band, layout, line, numbers
 from rotorid.report.figures import SIGMAS, named
 from rotorid.report.headed import MODEL_TONES, add_header
-from rotorid.report.html import Page, card, escape, grid, table
+from rotorid.report.html import Page, card, grid, notes_list, table
 from rotorid.report.learning_page import significant, std_text
 from rotorid.results.dlm import FILTERED, SIGNAL, SMOOTHED, DlmFound, DlmSettings
 from rotorid.results.dlm_summary import DlmParameter, DlmSummary
@@ -214,7 +214,7 @@ def _edge(value: float, p: DlmParameter) -> str:
 def _settings(page: Page, summary: DlmSummary) -> None:
     page.section("Settings")
     if summary.notes:
-        page.add(f'<ul class="notes">{"".join(f"<li>{escape(n)}</li>" for n in summary.notes)}</ul>')
+        page.add(notes_list(summary.notes))
     s = summary.settings
     rows = [
         ["command", "rotorid fit-dlm"],

@@ -1,4 +1,4 @@
-"""How a page with a verdict begins."""
+"""How pages begin: those with a verdict, and those of studies."""
 
 from __future__ import annotations
 
@@ -24,4 +24,13 @@ def add_header(
         f'<p class="tone {verdict.tone}">{tones[verdict.tone]}</p>',
         f"<h1>{escape(verdict.headline)}</h1>",
         f'<p class="detail">{escape(" ".join(verdict.details))}</p>' if verdict.details else "",
+    )
+
+
+def add_study_header(page: Page, study: str, about: Iterable[str], headline: str, *details: str) -> None:
+    """Which study it is, and what it comes to. about: said beside its name. details: a paragraph each."""
+    page.add(
+        f'<p class="overline"><b>rotorid reproduce {study}</b> · {" · ".join(about)}</p>',
+        f"<h1>{escape(headline)}</h1>",
+        *(f'<p class="detail">{escape(text)}</p>' for text in details),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from string import Template
 
@@ -113,3 +113,8 @@ def legend(names: Sequence[tuple[str, str]]) -> str:
 def grid(panels: Sequence[str], kind: str = "grid") -> str:
     """Panels side by side; below each other on a narrow screen."""
     return f'<div class="{kind}">{"".join(panels)}</div>'
+
+
+def notes_list(texts: Iterable[str]) -> str:
+    """Lines of text as a list."""
+    return f'<ul class="notes">{"".join(f"<li>{escape(text)}</li>" for text in texts)}</ul>'

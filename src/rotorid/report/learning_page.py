@@ -10,7 +10,7 @@ import numpy as np
 
 from rotorid.report.charts import Figure, axis, layout, line, numbers
 from rotorid.report.headed import MODEL_TONES, add_header
-from rotorid.report.html import Page, card, escape, grid, table
+from rotorid.report.html import Page, card, grid, notes_list, table
 from rotorid.results.learning import AXES, WORTH, ModelFound
 from rotorid.results.learning_summary import ACTS, LearnSummary, ParameterSummary, share_text
 from rotorid.results.words import joined, label, percent, seconds, title, unit_text
@@ -117,7 +117,7 @@ def _parameters(page: Page, summary: LearnSummary) -> None:
     kinds = dict.fromkeys(head, "number") | {"parameter": "word", "unit": "word", "": "long"}
     page.add(table(head, rows, kinds))
     if summary.untold:
-        page.add(f'<ul class="notes">{"".join(f"<li>{escape(w)}</li>" for w in summary.untold)}</ul>')
+        page.add(notes_list(summary.untold))
 
 
 def _missing(page: Page, summary: LearnSummary) -> None:
@@ -193,7 +193,7 @@ def _losses(losses: np.ndarray) -> Figure:
 def _flights(page: Page, summary: LearnSummary) -> None:
     page.section("What was read")
     if summary.notes:
-        page.add(f'<ul class="notes">{"".join(f"<li>{escape(n)}</li>" for n in summary.notes)}</ul>')
+        page.add(notes_list(summary.notes))
     head = ["flight", "learned from", "rows per second", "contact left out", "limits left out"]
     rows = [
         [

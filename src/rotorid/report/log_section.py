@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rotorid.logs.flight import Flight
-from rotorid.report.html import Page, escape, table
+from rotorid.report.html import Page, notes_list, table
 from rotorid.results.words import label, unit_text
 
 
@@ -15,7 +15,7 @@ def what_was_read(page: Page, flight: Flight, notes: Sequence[str]) -> None:
     """The section that lists the signals of a log, and what its reader noted."""
     page.section("What was read")
     if notes:
-        page.add(f'<ul class="notes">{"".join(f"<li>{escape(n)}</li>" for n in notes)}</ul>')
+        page.add(notes_list(notes))
     rows = [
         [
             label(s.name),

@@ -7,7 +7,8 @@ from typing import Final
 
 from rotorid.control.gate import Gate
 from rotorid.report.charts import Figure, Trace, layout, line
-from rotorid.report.html import Page, card, escape, grid, legend, table
+from rotorid.report.headed import add_study_header
+from rotorid.report.html import Page, card, grid, legend, notes_list, table
 from rotorid.report.study import Numbers, number_text, row_text
 from rotorid.results.study import Curve, Row
 from rotorid.results.words import title
@@ -89,12 +90,7 @@ def loop_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, gate: 
     """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.loop`. gate: of the study."""
     n = Numbers(rows)
     page = Page("Flying by the mass that is identified in flight")
-    lines = headline(rows)
-    page.add(
-        f'<p class="overline"><b>rotorid reproduce loop</b> · {flights} flights · seed {seed}</p>',
-        f"<h1>{escape(lines[0])}</h1>",
-        f'<p class="detail">{escape(lines[1])}</p>',
-    )
+    add_study_header(page, "loop", (f"{flights} flights", f"seed {seed}"), *headline(rows))
     _cards(page, n)
     _steps(page, n, curves)
     _cells(page, n, curves)
@@ -102,7 +98,7 @@ def loop_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, gate: 
     _hard(page, n)
     _failures(page, n, curves)
     page.section("How it is made")
-    page.add(f'<ul class="notes">{"".join(f"<li>{escape(text)}</li>" for text in _notes(gate))}</ul>')
+    page.add(notes_list(_notes(gate)))
     return page.as_html()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rotorid.report.charts import Figure, layout, line, numbers
 from rotorid.report.headed import MODEL_TONES, add_header
-from rotorid.report.html import Page, card, escape, grid, table
+from rotorid.report.html import Page, card, grid, notes_list, table
 from rotorid.results.lpv import LpvFound
 from rotorid.results.lpv_summary import LpvSummary, poles
 from rotorid.results.words import label, percent, seconds, unit_text
@@ -236,7 +236,7 @@ def _control(page: Page, found: LpvFound, summary: LpvSummary) -> None:
 def _settings(page: Page, summary: LpvSummary) -> None:
     page.section("Settings")
     if summary.notes:
-        page.add(f'<ul class="notes">{"".join(f"<li>{escape(n)}</li>" for n in summary.notes)}</ul>')
+        page.add(notes_list(summary.notes))
     s = summary.settings
     rows = [
         ["command", "rotorid lpv"],

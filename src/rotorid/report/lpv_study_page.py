@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rotorid.report.charts import Figure, Trace, band, layout, line
-from rotorid.report.html import Page, card, escape, grid, legend, table
+from rotorid.report.headed import add_study_header
+from rotorid.report.html import Page, card, escape, grid, legend, notes_list, table
 from rotorid.report.study import Numbers, number_text, row_text
 from rotorid.results.study import Curve, Row
 from rotorid.results.words import title
@@ -74,12 +75,7 @@ def lpv_study_page(rows: Sequence[Row], curves: Sequence[Curve], seed: int) -> s
     """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.lpv`."""
     n = Numbers(rows)
     page = Page("LPV and Bayesian identification")
-    first, *others = headline(rows)
-    page.add(
-        f'<p class="overline"><b>rotorid reproduce lpv</b> · seed {seed}</p>',
-        f"<h1>{escape(first)}</h1>",
-        *(f'<p class="detail">{escape(text)}</p>' for text in others),
-    )
+    add_study_header(page, "lpv", (f"seed {seed}",), *headline(rows))
     _cards(page, n)
     _changes(page, n, curves)
     _priors(page, n)
@@ -90,7 +86,7 @@ def lpv_study_page(rows: Sequence[Row], curves: Sequence[Curve], seed: int) -> s
     _standard(page, n)
     _control(page, n)
     page.section("What differs from the document, and why")
-    page.add(f'<ul class="notes">{"".join(f"<li>{escape(text)}</li>" for text in _DIFFERENCES)}</ul>')
+    page.add(notes_list(_DIFFERENCES))
     return page.as_html()
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rotorid.report.charts import Figure, Trace, layout, line
-from rotorid.report.html import Page, card, escape, legend, table
+from rotorid.report.headed import add_study_header
+from rotorid.report.html import Page, card, legend, notes_list, table
 from rotorid.report.study import Numbers, number_text, row_text
 from rotorid.results.study import Curve, Row
 
@@ -77,13 +78,8 @@ def nemo_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, seed: 
     """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.nemo`."""
     n = Numbers(rows)
     page = Page("The external wrench with wrong physics")
-    lines = headline(rows)
-    page.add(
-        '<p class="overline"><b>rotorid reproduce nemo</b> · 9 training flights · '
-        f"{flights} flights a scenario · seed {seed}</p>",
-        f"<h1>{escape(lines[1])}</h1>",
-        f'<p class="detail">{escape(lines[0])}</p>',
-    )
+    about = "9 training flights", f"{flights} flights a scenario", f"seed {seed}"
+    add_study_header(page, "nemo", about, *reversed(headline(rows)))
     _cards(page, n)
     _errors(page, n, "exact", "Table II", "Exact logs, as in the document.")
     _beyond(page, n, "exact")
@@ -93,7 +89,7 @@ def nemo_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, seed: 
     _honesty(page, n)
     _trainings(page, n)
     page.section("What differs from the document, and why")
-    page.add(f'<ul class="notes">{"".join(f"<li>{escape(text)}</li>" for text in _DIFFERENCES)}</ul>')
+    page.add(notes_list(_DIFFERENCES))
     return page.as_html()
 
 
@@ -282,7 +278,7 @@ def _late(page: Page, n: Numbers) -> None:
         exact, late = ([m for m in ranking(n, part, kind) if m != "identified"] for part in ("exact", "late"))
         order = " < ".join(LABELS[m] for m in late)
         lines.append(f"{kind}: the ranking {'holds' if exact == late else 'changes'}: {order}.")
-    page.add(f'<ul class="notes">{"".join(f"<li>{escape(text)}</li>" for text in lines)}</ul>')
+    page.add(notes_list(lines))
 
 
 def _honesty(page: Page, n: Numbers) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from rotorid.report.charts import Figure, Trace, colour, layout, line
-from rotorid.report.html import Page, card, escape, legend, table
+from rotorid.report.headed import add_study_header
+from rotorid.report.html import Page, card, legend, notes_list, table
 from rotorid.report.study import Numbers, by_cell, mass_panels, method_label, number_text, row_text
 from rotorid.results.study import Curve, Row
 from rotorid.results.words import estimator_label, percent, title
@@ -58,13 +59,8 @@ def sesame_page(
     """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.sesame`."""
     n = Numbers(rows)
     page = Page("Seven estimators of a changing mass")
-    lines = headline(rows)
-    page.add(
-        f'<p class="overline"><b>rotorid reproduce sesame</b> · {flights} flights · {hard_flights} hard flights · '
-        f"seed {seed}</p>",
-        f"<h1>{escape(lines[0])}</h1>",
-        f'<p class="detail">{escape(lines[1])}</p>',
-    )
+    about = f"{flights} flights", f"{hard_flights} hard flights", f"seed {seed}"
+    add_study_header(page, "sesame", about, *headline(rows))
     _cards(page, n)
     _methods(page, n, curves)
     _control(page, n, curves)
@@ -73,7 +69,7 @@ def sesame_page(
     _hard(page, n, curves)
     _elm(page, n, curves)
     page.section("What differs from the document, and why")
-    page.add(f'<ul class="notes">{"".join(f"<li>{escape(text)}</li>" for text in _DIFFERENCES)}</ul>')
+    page.add(notes_list(_DIFFERENCES))
     return page.as_html()
 
 

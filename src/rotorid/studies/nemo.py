@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from rotorid.estimators.wrench import COMPONENTS
 from rotorid.learning.knode import Parameters
 from rotorid.models.airframe import load_airframe
 from rotorid.models.residual import Residual
@@ -28,7 +29,7 @@ from rotorid.signals.samples import Samples
 from rotorid.simulation.generation import make_folder
 from rotorid.simulation.pushed import LogNoise, evaluation_flights, training_flights
 from rotorid.studies.nemo_models import ERRORS, Plan, Trained, identify, train, wrong_physics
-from rotorid.studies.nemo_wrench import AXES, QUANTILES, UNIT, Errors, Model, Pushed, errors_of, pushed
+from rotorid.studies.nemo_wrench import QUANTILES, UNIT, Errors, Model, Pushed, errors_of, pushed
 
 AIRFRAME: Final = "fully-actuated-hexarotor"
 SETS: Final = ("exact", "late")
@@ -267,7 +268,7 @@ def _boxes(name: str, method: str, found: Mapping[str, list[Errors]]) -> list[Ro
         errors = np.concatenate([e.all for e in some])
         columns = {"force": errors[:, :3], "torque": errors[:, 3:]}
         if scenario == kind == ALL:
-            columns |= {axis: errors[:, k] for k, axis in enumerate(AXES)}
+            columns |= {axis: errors[:, k] for k, axis in enumerate(COMPONENTS)}
         for what, values in columns.items():
             quantiles = np.quantile(values, QUANTILES)
             rows += [
@@ -292,7 +293,7 @@ def _curves(model: Model, flights: list[Pushed], said: list[np.ndarray]) -> list
         t = np.asarray(flights[which].samples.t)
         every = slice(None, None, 5)
         nothing = np.full(len(t[every]), math.nan)
-        for k, axis in enumerate(AXES):
+        for k, axis in enumerate(COMPONENTS):
             value, truth = said[which][every, k], flights[which].wrench[every, k]
             found.append(
                 Curve(

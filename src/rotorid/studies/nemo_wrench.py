@@ -25,7 +25,6 @@ from rotorid.signals.sampling import truth_at
 SETTLED = 1.0
 """s after which errors count: an observer begins at 0 with a vehicle that may already be pushed by wrong physics."""
 
-AXES = tuple(f"{what}_{axis}" for what in ("force", "torque") for axis in "xyz")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 UNIT = "N, N m"
 """Of an error over all six components, as in Table II."""
