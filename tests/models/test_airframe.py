@@ -3,7 +3,7 @@
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe import load_airframe, parse_airframe, shipped_airframes
+from rotorid.models.airframe import QUANTITIES, load_airframe, parse_airframe, shipped_airframes
 from rotorid.models.airframe_toml import airframe_toml
 
 GOOD = """
@@ -106,3 +106,21 @@ def test_what_is_missing_is_named(tmp_path):
 def test_a_wrong_rotor_is_named(rotor, message):
     with pytest.raises(AirframeError, match=message):
         parse_airframe(f"{GOOD}\n[[rotor]]\n{rotor}\n", "mine.toml")
+
+
+def test_everything_that_an_airframe_can_say_is_written_and_read_back():
+    text = GOOD.replace(
+        "[0.0, 1.0, 4.0]",
+        "[0.0, 1.0, 4.0]\nstd = [0.1, 0.2, 0.3]\nvoltage = 12.0\nvoltage_exponent = 1.5\n"
+        "voltage_exponent_std = 0.2",
+    )
+    for name, (unit, count, _) in QUANTITIES.items():
+        if name not in ("mass", "torque_coefficient"):
+            value = [0.9, 0.8, 0.7] if name == "inertia" else [0.01 * (i + 1) for i in range(count)]
+            text += f'[{name}]\nvalue = {value}\nstd = {[0.1] * count}\nunit = "{unit}"\n'
+    text += '[[rotor]]\nposition = [0.1, 0.1, 0.0]\ndirection = "cw"\nthrust_scale = 0.95\nthrust_scale_std = 0.01\n'
+    first = parse_airframe(text, "whole.toml")
+    again = parse_airframe(airframe_toml(first), "whole.toml")
+    assert again == first
+    assert first.rotors[0].thrust_scale == 0.95
+    assert first.thrust_curve.std == (0.1, 0.2, 0.3)

@@ -252,3 +252,44 @@ def test_other_bad_input_is_named():
     system = rigid_multirotor(QUADROTOR)
     with pytest.raises(SignalError, match="no rotor_thrust in this log"):
         sample(flight, system.inputs, system.outputs)
+
+
+def test_the_air_brakes_by_speed_by_its_square_and_by_the_rotors_across_their_axes():
+    airframe = with_quantities(QUADROTOR, drag=(0.3,), rotor_drag=(0.05,), drag_area=(0.02,))
+    rotors = tuple(
+        dataclasses.replace(r, thrust_scale=s)
+        for r, s in zip(airframe.rotors, (1.0, 0.95, 1.0, 1.0), strict=True)
+    )
+    system = rigid_multirotor(dataclasses.replace(airframe, rotors=rotors))
+    p = parameter_values(system)
+    turn = Rotation.from_euler("xyz", [0.3, -0.2, 0.5])
+    v, gamma = np.array([3.0, -1.0, 2.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    x = {
+        "attitude": turn.as_quat(scalar_first=True),
+        "position": np.zeros(3),
+        "velocity": v,
+        "body_rate": np.zeros(3),
+    }
+    u = {"rotor_thrust": jnp.asarray(gamma)}
+    pulled = gamma * [1.0, 0.95, 1.0, 1.0]
+    inside = turn.inv().apply(v)
+    across = 0.05 * np.sqrt(pulled).sum() * turn.apply(inside * [1.0, 1.0, 0.0])
+    force = (
+        turn.apply([0.0, 0.0, pulled.sum()]) - 0.3 * v - 0.5 * 1.225 * 0.02 * np.linalg.norm(v) * v - across
+    )
+    expected = force / airframe.mass.number - [0.0, 0.0, G]
+    found = system.dynamics({k: jnp.asarray(a) for k, a in x.items()}, u, p)["velocity"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_rotor_may_slow_down_with_another_lag():
+    airframe = with_quantities(
+        load_airframe("px4-sih-quad"), motor_time_constant=(0.05,), motor_time_constant_down=(0.1,)
+    )
+    system = rigid_multirotor(airframe, "rotor_command")
+    p = parameter_values(system)
+    x = system.states.unpack(system.states.initial())
+    u = {"rotor_command": jnp.array([0.1, 0.9, 0.1, 0.9])}
+    missing = system.known_thrust(u, p) - x["rotor_thrust"]
+    rate = system.dynamics(x, u, p)["rotor_thrust"]
+    np.testing.assert_allclose(rate, missing / np.array([0.1, 0.05, 0.1, 0.05]), rtol=1e-6)

@@ -49,11 +49,16 @@ class Quantity:
 
 @dataclasses.dataclass(frozen=True)
 class Rotor:
-    """A rotor: position in m and thrust axis in the body frame (FLU), and its turn seen from above, "cw" or "ccw"."""
+    """A rotor: position in m and thrust axis in the body frame (FLU), and its turn seen from above, "cw" or "ccw".
+
+    thrust_scale: its thrust over that of the vehicle's thrust curve or coefficient. thrust_scale_std: 0 where unknown.
+    """
 
     position: tuple[float, float, float]
     direction: str
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    thrust_scale: float = 1.0
+    thrust_scale_std: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,20 +87,33 @@ QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
     "products_of_inertia": ("kg m^2", 3, False),
     "centre_of_mass": ("m", 3, False),
     "motor_time_constant": ("s", 1, True),
+    "motor_time_constant_down": ("s", 1, True),
+    "command_delay": ("s", 1, False),
     "thrust_coefficient": ("N s^2", 1, True),
     "torque_coefficient": ("N m s^2", 1, True),
     "torque_ratio": ("m", 1, True),
     "rotor_inertia": ("kg m^2", 1, True),
     "thrust_scale": ("1", 1, True),
     "drag": ("N s/m", 1, True),
+    "rotor_drag": ("N^0.5 s/m", 1, True),
+    "drag_area": ("m^2", 1, True),
     "angular_drag": ("N m s", 1, True),
+    "imu_position": ("m", 3, False),
+    "velocity_delay": ("s", 1, False),
 }
-"""Quantities of an airframe file: unit, how many numbers, whether they must be positive."""
+"""Quantities of an airframe file: unit, how many numbers, whether they must be positive.
+
+motor_time_constant_down: of a rotor that slows down, where that differs. command_delay: from a logged command to the motor
+that begins to follow it. rotor_drag: of a rotor, per root of its thrust, in its plane (see `multirotor_air`). drag_area: drag
+coefficient times area. imu_position: of the accelerometer, from the origin of the body frame. velocity_delay: by which logged
+velocity and position are late.
+"""
 
 _TABLES = (*QUANTITIES, "thrust_curve", "rotor")
 _ENTRIES = {"value", "unit", "std", "source"}
 _UNIT = 1e-9
-_CURVE_ENTRIES = _ENTRIES | {"dead_zone", "voltage", "voltage_exponent"}
+_CURVE_ENTRIES = _ENTRIES | {"dead_zone", "voltage", "voltage_exponent", "voltage_exponent_std"}
+_ROTOR_ENTRIES = {"position", "direction", "axis", "thrust_scale", "thrust_scale_std"}
 
 
 def shipped_airframes() -> tuple[str, ...]:
@@ -225,14 +243,27 @@ def _thrust_curve(source: str, raw: Any) -> ThrustCurve:
     )
     if voltage <= 0:
         raise AirframeError(f"{source}: [thrust_curve] voltage {voltage:g} V must be positive")
+    std = _numbers(source, "[thrust_curve] std", table["std"]) if "std" in table else ()
+    exponent_std = _numbers(
+        source, "[thrust_curve] voltage_exponent_std", table.get("voltage_exponent_std", 0.0)
+    )[0]
+    if min(*std, exponent_std, 0.0) < 0 or len(std) not in (0, len(coefficients)):
+        raise AirframeError(f"{source}: [thrust_curve] std must be 0 or more, one number per value")
     return ThrustCurve(
-        coefficients, dead_zone[0], dead_zone[1], voltage, exponent, str(table.get("source", ""))
+        coefficients,
+        dead_zone[0],
+        dead_zone[1],
+        voltage,
+        exponent,
+        str(table.get("source", "")),
+        std,
+        exponent_std,
     )
 
 
 def _rotor(source: str, index: int, raw: Any) -> Rotor:
     where = f"[[rotor]] {index}"
-    if not isinstance(raw, dict) or set(raw) - {"position", "direction", "axis"} or "position" not in raw:
+    if not isinstance(raw, dict) or set(raw) - _ROTOR_ENTRIES or "position" not in raw:
         raise AirframeError(
             f'{source}: {where} needs position = [x, y, z] in m and direction = "cw" or "ccw"'
         )
@@ -248,4 +279,10 @@ def _rotor(source: str, index: int, raw: Any) -> Rotor:
     if abs(length - 1.0) < _UNIT:
         length = 1.0  # so that what was written with all its digits is read back to the last
     unit_axis = (axis[0] / length, axis[1] / length, axis[2] / length)
-    return Rotor((position[0], position[1], position[2]), raw["direction"], unit_axis)
+    scale, std = (
+        _numbers(source, f"{where} {entry}", raw.get(entry, default))[0]
+        for entry, default in (("thrust_scale", 1.0), ("thrust_scale_std", 0.0))
+    )
+    if scale < 0 or std < 0:
+        raise AirframeError(f"{source}: {where} thrust_scale and thrust_scale_std must be 0 or more")
+    return Rotor((position[0], position[1], position[2]), raw["direction"], unit_axis, scale, std)

@@ -31,16 +31,22 @@ def _quantity(name: str, quantity: Quantity) -> list[str]:
 
 
 def _curve(curve: ThrustCurve) -> list[str]:
-    lines = ["[thrust_curve]", f"value = {_list(curve.coefficients)}", 'unit = "N"']
+    lines = ["[thrust_curve]", f"value = {_list(curve.coefficients)}"]
+    lines += [f"std = {_list(curve.std)}"] if curve.std else []
+    lines.append('unit = "N"')
     lines.append(f"dead_zone = {_list((curve.zero, curve.full))}")
     if math.isfinite(curve.voltage):
         lines += [f"voltage = {curve.voltage!r}", f"voltage_exponent = {curve.voltage_exponent!r}"]
+        if curve.voltage_exponent_std:
+            lines.append(f"voltage_exponent_std = {curve.voltage_exponent_std!r}")
     return lines + ([f"source = {_text(curve.source)}"] if curve.source else [])
 
 
 def _rotor(rotor: Rotor) -> list[str]:
     lines = ["[[rotor]]", f"position = {_list(rotor.position)}", f"direction = {_text(rotor.direction)}"]
-    return lines + ([f"axis = {_list(rotor.axis)}"] if rotor.axis != _FORWARD_Z else [])
+    lines += [f"axis = {_list(rotor.axis)}"] if rotor.axis != _FORWARD_Z else []
+    lines += [f"thrust_scale = {rotor.thrust_scale!r}"] if rotor.thrust_scale != 1.0 else []
+    return lines + ([f"thrust_scale_std = {rotor.thrust_scale_std!r}"] if rotor.thrust_scale_std else [])
 
 
 def _numbers(values: Sequence[float]) -> str:

@@ -7,9 +7,11 @@
 One convention throughout: forces of the equation of motion in the world frame, torques in the body frame, as eq. 5 of the
 seed has them; G is in the body frame (see `rotors`). p and v are those of the centre of mass, and every torque is about
 it. Where the centre of mass is c away from the origin of the body frame, position, velocity and specific force are
-measured at the origin, p - R c. k v and k_omega omega are linear drag, which the seed leaves out in eq. 5 (both 0). gamma
-is a scale times what the rotors are known to pull, or c_f |Omega| Omega of their speeds, or follows the thrust curve of
-their commands with the motor lag. A learned residual phi adds m phi_v to the force and J phi_omega to the torque (eq. 11).
+measured at the origin, p - R c. k v and k_omega omega are linear drag, which the seed leaves out in eq. 5 (both 0); drag of the
+rotors and of the body (see `multirotor_air`) comes to it where the airframe has them. gamma is a scale times what the rotors
+are known to pull, or c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor lag,
+which may be another one where a rotor slows down. A learned residual phi adds m phi_v to the force and J phi_omega to the
+torque (eq. 11).
 
 The external wrench (f_e, tau_e) are two parameters that wander. An EKF or UKF over this System is therefore the
 Kalman-filter wrench observer of C. D. McKinnon and A. P. Schoellig, Unscented external force and torque estimation for
@@ -30,6 +32,7 @@ from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe import Airframe, Rotor
+from rotorid.models.multirotor_air import air_force
 from rotorid.models.multirotor_drag import SATURATED
 from rotorid.models.residual import Head, rates, spread, weights_in
 from rotorid.models.rotors import allocation, thrust_of_speed, torque_ratio_of
@@ -45,6 +48,7 @@ _FORCE_DRIFT = 1.0  # m/s^2 per square root of s
 _TORQUE_PER_INERTIA = 10.0  # rad/s^2, standard deviation of the external torque
 _TORQUE_DRIFT = 3.0  # rad/s^2 per square root of s
 _LAG = 0.03  # s, where the airframe does not say
+_OPTIONAL = (("motor_time_constant_down", "s"), ("rotor_drag", "N^0.5 s/m"), ("drag_area", "m^2"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +110,8 @@ class RigidMultirotor(System):
     def known_thrust(self, u: Values, p: Values) -> Float[Array, " rotors"]:
         """Thrust of each rotor in N as the inputs have it; gamma_c of commands."""
         scale = p["thrust_scale"]
+        if "rotor_scale" in p:
+            scale = scale * p["rotor_scale"]
         if self.rotor_input == "rotor_thrust":
             return scale * u["rotor_thrust"]
         if self.rotor_input == "rotor_speed":
@@ -143,8 +149,11 @@ class RigidMultirotor(System):
             "body_rate": turning,
         }
         if self.lags:
-            lag = (self.known_thrust(u, p) - thrust) / p["motor_time_constant"]
-            rate["rotor_thrust"] = jnp.where(self.holds(u), lag, 0.0)
+            missing = self.known_thrust(u, p) - thrust
+            tau = p["motor_time_constant"]
+            if "motor_time_constant_down" in p:
+                tau = jnp.where(missing < 0, p["motor_time_constant_down"], tau)
+            rate["rotor_thrust"] = jnp.where(self.holds(u), missing / tau, 0.0)
         return rate
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
@@ -176,7 +185,9 @@ class RigidMultirotor(System):
         """
         force, torque = self.rotor_wrench(thrust, p)
         omega = x["body_rate"]
-        outer = rotations.rotate(x["attitude"], force) - p["drag"] * x["velocity"]
+        outer = rotations.rotate(x["attitude"], force) + air_force(
+            x["attitude"], x["velocity"], thrust, self.rotors, p
+        )
         turning = torque - gyroscopic(omega, p) - p["angular_drag"] * omega
         phi = rates(self.heads, weights_in(self.heads, p), {**x, "rotor_thrust": thrust})
         if "velocity" in phi:
@@ -281,6 +292,10 @@ def rigid_multirotor(airframe: Airframe, rotor_input: RotorInput = "rotor_thrust
         Parameter("drag", number("drag", 0.0), unit="N s/m"),
         Parameter("angular_drag", number("angular_drag", 0.0), unit="N m s"),
         Parameter("motor_time_constant", number("motor_time_constant", _LAG), unit="s"),
+        *(Parameter(name, number(name, 0.0), unit=unit) for name, unit in _OPTIONAL if airframe.get(name)),
     )
+    scales = tuple(rotor.thrust_scale for rotor in airframe.rotors)
+    if any(scale != 1.0 for scale in scales):
+        parameters = (*parameters, Parameter("rotor_scale", scales))
     curve = airframe.thrust_curve if rotor_input == "rotor_command" else None
     return RigidMultirotor(parameters, airframe.rotors, rotor_input, mass * GRAVITY, curve)

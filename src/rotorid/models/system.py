@@ -79,10 +79,11 @@ class Parameter:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Names of its numbers: "mass", or "wind_x", "wind_y" and "wind_z"."""
+        """Names of its numbers: "mass", or "wind_x", "wind_y" and "wind_z", or of more than three "rotor_scale_0" and so on."""
         if not isinstance(self.value, tuple):
             return (self.name,)
-        return tuple(f"{self.name}_{axis}" for axis in "xyzw"[: len(self.value)])
+        axes = "xyz" if len(self.value) <= 3 else range(len(self.value))
+        return tuple(f"{self.name}_{axis}" for axis, _ in zip(axes, self.value, strict=False))
 
     def with_prior(
         self,

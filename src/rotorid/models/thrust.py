@@ -19,6 +19,7 @@ class ThrustCurve:
 
     c = clip((u - zero) / (full - zero), 0, 1),   thrust = (sum_i coefficients[i] c^i) (V / voltage)^voltage_exponent.
     coefficients: in N, from the constant on. zero, full: the dead zone. voltage: V at which the coefficients hold.
+    std: of the coefficients, N; empty where unknown. voltage_exponent_std: of the exponent, 0 where unknown.
     """
 
     coefficients: tuple[float, ...]
@@ -27,6 +28,8 @@ class ThrustCurve:
     voltage: float = math.nan
     voltage_exponent: float = 0.0
     source: str = ""
+    std: tuple[float, ...] = ()
+    voltage_exponent_std: float = 0.0
 
     def collective(
         self, command: Float[Array, "*n rotors"], voltage: Float[Array, "*n"] | None = None
