@@ -288,7 +288,7 @@ def test_a_rotor_may_slow_down_with_another_lag():
     )
     system = rigid_multirotor(airframe, "rotor_command")
     p = parameter_values(system)
-    x = system.states.unpack(system.states.initial())
+    x = system.states.unpack(jnp.asarray(system.states.initial()))
     u = {"rotor_command": jnp.array([0.1, 0.9, 0.1, 0.9])}
     missing = system.known_thrust(u, p) - x["rotor_thrust"]
     rate = system.dynamics(x, u, p)["rotor_thrust"]
