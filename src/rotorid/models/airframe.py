@@ -30,6 +30,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotorid.errors import AirframeError
+from rotorid.models.fly_back import FlyBack
+from rotorid.models.fly_back_toml import parse_fly_back
 from rotorid.models.thrust import ThrustCurve
 
 
@@ -63,7 +65,7 @@ class Rotor:
 
 @dataclasses.dataclass(frozen=True)
 class Airframe:
-    """A vehicle. quantities: by name, see `QUANTITIES`. source: the file."""
+    """A vehicle. quantities: by name, see `QUANTITIES`. source: the file. fly_back: its proof on flights held out."""
 
     name: str
     description: str
@@ -71,6 +73,7 @@ class Airframe:
     rotors: tuple[Rotor, ...] = ()
     thrust_curve: ThrustCurve | None = None
     source: str = ""
+    fly_back: FlyBack | None = None
 
     @property
     def mass(self) -> Quantity:
@@ -109,7 +112,7 @@ coefficient times area. imu_position: of the accelerometer, from the origin of t
 velocity and position are late.
 """
 
-_TABLES = (*QUANTITIES, "thrust_curve", "rotor")
+_TABLES = (*QUANTITIES, "thrust_curve", "rotor", "fly_back")
 _ENTRIES = {"value", "unit", "std", "source"}
 _UNIT = 1e-9
 _CURVE_ENTRIES = _ENTRIES | {"dead_zone", "voltage", "voltage_exponent", "voltage_exponent_std"}
@@ -166,6 +169,7 @@ def parse_airframe(text: str, source: str) -> Airframe:
         rotors=tuple(_rotor(source, i, r) for i, r in enumerate(table.get("rotor", []))),
         thrust_curve=_thrust_curve(source, table["thrust_curve"]) if "thrust_curve" in table else None,
         source=source,
+        fly_back=parse_fly_back(source, table["fly_back"]) if "fly_back" in table else None,
     )
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from rotorid.models.airframe import Airframe, Quantity, Rotor
+from rotorid.models.fly_back_toml import fly_back_tables
 from rotorid.models.thrust import ThrustCurve
 
 _FORWARD_Z = (0.0, 0.0, 1.0)
@@ -19,6 +20,8 @@ def airframe_toml(airframe: Airframe) -> str:
     if airframe.thrust_curve is not None:
         tables.append(_curve(airframe.thrust_curve))
     tables += [_rotor(rotor) for rotor in airframe.rotors]
+    if airframe.fly_back is not None:
+        tables += fly_back_tables(airframe.fly_back)
     return "\n\n".join("\n".join(table) for table in tables) + "\n"
 
 
