@@ -6,6 +6,7 @@ its own truth (SIM, SIM2) is never read as a measurement.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,9 @@ NAMES: Final = frozenset(
 
 _LAND_COMPLETE, _NOT_LANDED, _DISARMED = 18, 28, 11  # of EV.Id
 _EARTH_RADIUS: Final = 6_378_137.0
+_GPS_EPOCH: Final = 315_964_800.0  # Unix time of 6 January 1980
+_LEAP_SECONDS: Final = 18.0  # by which GPS is ahead of UTC since 2017
+_SERIAL: Final = re.compile(rb"\w ((?:[0-9A-F]{8} ?){3})\s*$")
 
 
 def read_ardupilot(path: Path, buffer: bytes) -> Flight:
@@ -46,7 +50,12 @@ def read_ardupilot(path: Path, buffer: bytes) -> Flight:
     _add_collective(collector, messages)
     _add_battery(collector, messages)
     _add_airborne(collector, messages)
-    return collector.flight(vehicle=_vehicle(messages.get("MSG")), parameters=parameters)
+    return collector.flight(
+        vehicle=_vehicle(messages.get("MSG")),
+        parameters=parameters,
+        identity=_identity(messages.get("MSG")),
+        boot=_boot(messages.get("GPS")),
+    )
 
 
 def first_instance(collector: Collector, name: str, messages: Messages, columns: tuple[str, ...]) -> Messages:
@@ -185,6 +194,25 @@ def _vehicle(messages: Messages | None) -> str:
     firmware = next((t for t in texts if t.startswith(("Ardu", "APM"))), "")
     frame = next((t.removeprefix("Frame: ") for t in texts if t.startswith("Frame: ")), "")
     return ", ".join(t for t in (firmware, frame) if t)
+
+
+def _identity(messages: Messages | None) -> str:
+    """The 96 bits of the autopilot's processor, which it logs behind its board's name."""
+    if messages is None or "Message" not in messages:
+        return ""
+    found = (_SERIAL.search(text) for text in messages.records["Message"].tolist())
+    return next((match[1].replace(b" ", b"").decode() for match in found if match), "")
+
+
+def _boot(messages: Messages | None) -> float:
+    """Unix time in s at which the autopilot's clock read 0, from GPS week and time of week; NaN where these do not tell."""
+    if messages is None or not all(c in messages for c in ("GWk", "GMS", "Status")):
+        return float("nan")
+    rows = messages.records[(messages.records["Status"] >= 3) & (messages.records["GWk"] > 0)]
+    if not len(rows):
+        return float("nan")
+    utc = _GPS_EPOCH + 604_800.0 * rows["GWk"] + rows["GMS"] / 1e3 - _LEAP_SECONDS
+    return float(np.median(utc - rows["TimeUS"] / 1e6))
 
 
 def _note_damage(collector: Collector, contents: DataflashContents) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ MOTION: Final = ("position", "velocity", "attitude", "body_rate", "specific_forc
 """The signals whose earliest sample is t = 0 in logs with a clock of their own."""
 
 _DAY: Final = 86_400.0
+_UNIX: Final = (1e9, 4e9)  # s: years 2001 to 2096; no vehicle is on for 30 years
 
 
 class Collector:
@@ -53,9 +55,16 @@ class Collector:
             self.signals[name] = Signal(name, times, values, source)
 
     def flight(
-        self, vehicle: str = "", parameters: Mapping[str, float] | None = None, shift: bool = True
+        self,
+        vehicle: str = "",
+        parameters: Mapping[str, float] | None = None,
+        shift: bool = True,
+        *,
+        identity: str = "",
+        boot: float = math.nan,
     ) -> Flight:
-        """The flight; t = 0 is the first sample of motion, or `clock` where `shift` is off."""
+        """The flight; t = 0 is the first sample of motion, or `clock` where `shift` is off. boot: Unix time in s at which the
+        log's own clock reads 0; that clock may itself be one of Unix time."""
         if not self.signals:
             why = "; ".join(self.notes) or "it has none of the topics that are read"
             raise LogFormatError(
@@ -68,14 +77,17 @@ class Collector:
             signal = _from_origin(self.signals[name], origin) if shift else self.signals[name]
             if len(signal.times):
                 signals[name] = signal
+        started = self.clock + origin
         return Flight(
             signals=signals,
             source=self.path,
             format=self.format,
-            time_origin=self.clock + origin,
+            time_origin=started,
             vehicle=vehicle,
             notes=(*self.notes, *self._gap_notes()),
             parameters=dict(parameters or {}),
+            identity=identity.strip("0") and identity,
+            utc=_utc(started, boot),
         )
 
     def _whole_rows(self, name: str, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -140,6 +152,13 @@ class Collector:
             for (start, length), names in longest[:3]
         ]
         return notes + ([f"{len(longest) - 3} shorter gaps"] if len(longest) > 3 else [])
+
+
+def _utc(started: float, boot: float) -> float:
+    """Unix time of a flight that began when the log's own clock read `started`, s."""
+    if math.isfinite(boot):
+        return boot + started
+    return started if _UNIX[0] < started < _UNIX[1] else math.nan
 
 
 def _of(mask: Bool[np.ndarray, " n"]) -> str:

@@ -7,6 +7,7 @@ flight. An empty measurement does not exist: a signal has a row only where somet
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -93,7 +94,8 @@ class Flight:
     "table-csv", "table-parquet", "table-mcap", "mapped-csv", "simulation".
     time_origin: the log's own clock at t = 0, in s. notes: what the reader found and the user should know, in
     words (a truncated end, dropouts, ignored columns). parameters: the vehicle's own settings, where the log
-    has them.
+    has them. identity: the serial number of the vehicle's autopilot, "" where the log has none. utc: Unix time at t = 0, in
+    s, NaN where the log does not tell.
     """
 
     signals: Mapping[str, Signal]
@@ -103,6 +105,8 @@ class Flight:
     vehicle: str = ""
     notes: tuple[str, ...] = ()
     parameters: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    identity: str = ""
+    utc: float = math.nan
 
     def __contains__(self, name: str) -> bool:
         return name in self.signals

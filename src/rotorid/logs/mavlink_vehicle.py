@@ -67,14 +67,16 @@ class Vehicle:
     """One vehicle, as far as its messages told.
 
     autopilot, kind: MAV_AUTOPILOT and MAV_TYPE of its heartbeat, -1 before one came. parameters: as first told.
-    changed: names of parameters told differently later. firmware: version, "" where not told. unix: s from the Unix epoch
-    to the vehicle's boot, NaN where not told. notes: name of a message and what the user should know of it.
+    changed: names of parameters told differently later. firmware: version, "" where not told. identity: the autopilot's
+    serial number, "" where not told. unix: s from the Unix epoch to the vehicle's boot, NaN where not told. notes: name of a
+    message and what the user should know of it.
     """
 
     def __init__(self) -> None:
         self.autopilot = -1
         self.kind = -1
         self.firmware = ""
+        self.identity = ""
         self.unix = np.nan
         self.parameters: dict[str, float] = {}
         self.changed: set[str] = set()
@@ -112,6 +114,7 @@ class Vehicle:
             case "AUTOPILOT_VERSION":
                 version = int(rows["flight_sw_version"][-1])
                 self.firmware = f"{version >> 24}.{version >> 16 & 255}.{version >> 8 & 255}"
+                self.identity = f"{int(rows['uid'][-1]):x}"
             case "ESC_INFO":
                 self.escs = int(rows["count"][-1])
             case "SYSTEM_TIME":

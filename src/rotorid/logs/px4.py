@@ -31,9 +31,11 @@ TOPICS: Final = frozenset(
         "battery_status",
         "esc_status",
         "sensor_combined",
+        "sensor_gps",
         "vehicle_acceleration",
         "vehicle_angular_velocity",
         "vehicle_attitude",
+        "vehicle_gps_position",
         "vehicle_land_detected",
         "vehicle_local_position",
         "vehicle_rates_setpoint",
@@ -65,7 +67,24 @@ def read_px4(path: Path, buffer: bytes) -> Flight:
     add_signals(collector, contents)
     _note_resets(collector, contents)
     words = (contents.information.get("sys_name", "PX4"), contents.information.get("ver_hw", ""))
-    return collector.flight(vehicle=" ".join(w for w in words if w), parameters=contents.parameters)
+    return collector.flight(
+        vehicle=" ".join(w for w in words if w),
+        parameters=contents.parameters,
+        identity=contents.information.get("sys_uuid", ""),
+        boot=_boot(contents),
+    )
+
+
+def _boot(contents: ULogContents) -> float:
+    """Unix time in s at which the vehicle's clock read 0, from its GPS receiver; NaN where that does not tell."""
+    for topic in ("vehicle_gps_position", "sensor_gps"):
+        rows = contents.topics.get((topic, 0))
+        if rows is not None and "time_utc_usec" in (rows.dtype.names or ()):
+            known = rows[rows["time_utc_usec"] > 10**15]
+            if len(known):
+                late = known["time_utc_usec"].astype(np.int64) - known["timestamp"].astype(np.int64)
+                return float(np.median(late)) / 1e6
+    return float("nan")
 
 
 def add_signals(collector: Collector, contents: ULogContents, skip: frozenset[str] = frozenset()) -> None:

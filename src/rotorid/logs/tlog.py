@@ -76,7 +76,9 @@ def _read(
         more = f" and {len(names) - 12} more" if len(names) > 12 else ""
         collector.note(f"parameters changed (first values are kept): {', '.join(names[:12])}{more}")
     words = f"{vehicle.words()}, system {who[0]}".removeprefix(", ")
-    return collector.flight(vehicle=words, parameters=vehicle.parameters)
+    return collector.flight(
+        vehicle=words, parameters=vehicle.parameters, identity=vehicle.identity, boot=vehicle.unix
+    )
 
 
 def _vehicle(
