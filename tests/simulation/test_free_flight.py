@@ -21,8 +21,9 @@ from rotorid.models.rigid_multirotor import rigid_multirotor
 from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.numerics import integrators
 from rotorid.simulation.free_flight import Battery, conditions, fly, structure_of
-from rotorid.simulation.free_plant import Flown, fly_truth
+from rotorid.simulation.free_plant import Flown, fly_truth, fly_truths
 from rotorid.simulation.instruments import INSTRUMENTS, Instrument, Instruments, interpolated, measure
+from rotorid.simulation.varied import varied
 
 RATE = 250.0
 SECONDS = 8.0
@@ -256,3 +257,23 @@ def test_names_what_an_airframe_lacks() -> None:
     with pytest.raises(SettingError, match="no instrument for 'thrust'"):
         Instruments({"thrust": Instrument(10.0)})
     assert all(np.isfinite(i.rate) for of in INSTRUMENTS.values() for i in of.of.values())
+
+
+def test_varied_flights_stay_in_the_air_and_differ(airframe: Airframe) -> None:
+    structure, heights = structure_of(airframe, RATE), []
+    for seed in range(3):
+        truth = fly_truth(structure, conditions(airframe, varied(seed, SECONDS), duration=SECONDS))
+        assert truth.position[:, 2].min() > 2.0
+        assert 1.0 < np.abs(truth.body_rate).max() < 6.0
+        heights.append(truth.position[-1, 2])
+    assert len(set(heights)) == 3
+    with pytest.raises(SettingError, match="set points of 2 s"):
+        varied(0, 2.0)
+
+
+def test_many_fly_as_one_does(airframe: Airframe, made: Flown) -> None:
+    one = conditions(airframe, SETPOINTS, duration=SECONDS, battery=Battery(16.0, fall=6.0, sag=0.4))
+    other = conditions(airframe, Setpoints(), duration=SECONDS)
+    first, second = fly_truths(structure_of(airframe, RATE), [one, other])
+    assert first.position == pytest.approx(made.position, abs=1e-6)
+    assert np.ptp(second.position, axis=0).max() < 1e-4

@@ -7,8 +7,8 @@
 
 m, J, G_4 (force along z and torque per newton of each rotor) and the thrust curve are those of the airframe that the controller
 believes in, which need not be the true one. Gains follow from its motors: the loop of the body rate is as fast as lag and
-delay of the thrust allow, and each loop around it 2.5 times slower. Where a rotor comes to its limit, the torque is cut
-before the collective thrust.
+delay of the thrust allow, and each loop around it 2.5 times slower. Where a rotor comes to its limit, the collective thrust
+gives way to roll and pitch, and yaw to both.
 
 References: T. Lee, M. Leok, N. H. McClamroch, Geometric tracking control of a quadrotor UAV on SE(3), CDC 2010; M. Faessler,
 D. Falanga, D. Scaramuzza, Thrust mixing, saturation, and body-rate control for accurate aggressive quadrotor flight, RA-L 2
@@ -38,6 +38,9 @@ COMMANDS = (0.02, 0.93)
 _ROWS = (2, 3, 4, 5)  # force along z and the torque
 _OVERHEAD = 0.006  # s, that each loop takes besides lag and delay
 _FASTEST = 25.0  # 1/s, of the body rate
+_BACK = 8.0  # m/s^2, with which it returns to its set points at most
+_YAW = 0.3  # share of the range of thrusts that yaw may take
+_LIFTS = 0.2  # of the rotor that lifts most: rotors that lift less do not limit the collective
 _UPRIGHT = 0.5  # cosine of the tilt up to which the thrust makes up for it
 _TILT = math.radians(45.0)  # greatest that it asks for
 _INTEGRAL = (4.0, 40.0)  # greatest, m/s^2 and rad/s^2
@@ -119,7 +122,8 @@ def commands(
     k_p, k_v, k_i, k_R, k_w, k_j = (c.gains[i] for i in range(6))
     off = wanted.velocity + k_p * (wanted.position - position) - velocity
     held = jnp.clip(memory.acceleration + dt * k_i * off, -_INTEGRAL[0], _INTEGRAL[0])
-    asked = _tilted(wanted.acceleration + k_v * off + held + jnp.array([0.0, 0.0, GRAVITY]))
+    back = jnp.clip(k_v * off, -_BACK, _BACK)
+    asked = _tilted(wanted.acceleration + back + held + jnp.array([0.0, 0.0, GRAVITY]))
     tilt = jnp.concatenate([wanted.excitation[:2], jnp.zeros(1)])
     q_c = rotations.multiply(_attitude(asked, wanted.yaw), rotations.exp(tilt))
     up = rotations.rotate(attitude, jnp.array([0.0, 0.0, 1.0]))
@@ -160,14 +164,24 @@ def _command(c: Cascade, thrust: Float[Array, " rotors"]) -> Float[Array, " roto
 def _mixed(
     c: Cascade, collective: Float[Array, ""], torque: Float[Array, " 3"], pull: Float[Array, ""]
 ) -> Float[Array, " rotors"]:
-    """Thrusts of the rotors, N: the collective within its limits, and as much of the torque as it leaves room for."""
+    """Thrusts of the rotors, N: as much of the torque as fits between their limits, yaw last, and the collective that this
+    leaves room for."""
     least, most = thrust_at(c, jnp.array(COMMANDS)) * pull
-    lifting = jnp.clip(c.mixer[:, 0] * collective, least, most)
-    turning = _times(c.mixer[:, 1:], torque)
-    room = jnp.where(turning > 0.0, most - lifting, lifting - least)
-    needed = jnp.abs(turning)
-    share = jnp.min(jnp.where(needed > room, room / jnp.maximum(needed, 1e-12), 1.0))
-    return lifting + share * turning
+    yawing = c.mixer[:, 3] * torque[2]
+    yawing = yawing * jnp.minimum(1.0, _YAW * (most - least) / _span(yawing))
+    turning = _times(c.mixer[:, 1:3], torque[:2]) + yawing
+    turning = turning * jnp.minimum(1.0, (most - least) / _span(turning))
+    lift = c.mixer[:, 0]
+    lifts = lift > _LIFTS * jnp.max(lift)
+    safe = jnp.where(lifts, lift, 1.0)
+    low = jnp.max(jnp.where(lifts, (least - turning) / safe, -jnp.inf))
+    high = jnp.min(jnp.where(lifts, (most - turning) / safe, jnp.inf))
+    return jnp.clip(lift * jnp.clip(collective, low, jnp.maximum(low, high)) + turning, least, most)
+
+
+def _span(thrust: Float[Array, " rotors"]) -> Float[Array, ""]:
+    """From the least to the greatest, and not 0."""
+    return jnp.maximum(jnp.max(thrust) - jnp.min(thrust), 1e-12)
 
 
 def _times(A: Float[Array, "n m"], v: Float[Array, " m"]) -> Float[Array, " n"]:

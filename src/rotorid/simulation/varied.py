@@ -1,0 +1,66 @@
+"""Set points of flights that differ by seed, as a test pilot flies: a climb, figures in space, and shaking about all axes.
+
+All have the same structure, so that one compiled program flies them. Drawn by seed: sizes, periods, frequencies and phases.
+
+    part of the flight   what
+    0.03 to 0.10         a climb aside, turning
+    0.10 to 0.60         a Lissajous figure of 0.8 to 2 m, looking about
+    0.15 to 0.95         multisines on yaw rate (0.3 to 0.6 rad/s) and thrust (5 to 12 % of the weight)
+    0.50 to 0.75         a chirp on the rate about x, 0.8 to 1.4 rad/s, from 0.6 Hz to 3 to 6 Hz
+    0.65 to 0.90         another about y
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rotorid.control.setpoints import Chirp, Lissajous, Move, Multisine, Setpoints
+from rotorid.errors import SettingError
+
+_STREAM = 300  # of random numbers, apart from those of the instruments
+_YAW = (0.4, 0.9, 1.7, 2.9)  # Hz
+_THRUST = (0.3, 0.7, 1.3, 2.3, 3.7)  # Hz
+
+
+def varied(seed: int, duration: float, *, shaking: float = 1.0) -> Setpoints:
+    """The set points of a flight of `duration` s. shaking: factor on what is added to the figures, 0 for none of it.
+
+    Raises SettingError for a flight that is too short for them, or a negative seed.
+    """
+    if seed < 0 or duration < 8.0:
+        raise SettingError(
+            f"set points of {duration:g} s with seed {seed}: give 8 s or more and a seed of 0 or more"
+        )
+    rng = np.random.default_rng([seed, _STREAM])
+
+    def number(low: float, high: float) -> float:
+        return float(rng.uniform(low, high))
+
+    def signed(low: float, high: float) -> float:
+        return float(rng.choice([-1.0, 1.0])) * number(low, high)
+
+    def phases(count: int) -> tuple[float, ...]:
+        return tuple(rng.uniform(0.0, 2.0 * math.pi, count).tolist())
+
+    d = duration
+    aside = Move(0.03 * d, 0.07 * d, (signed(0.3, 0.8), signed(0.3, 0.8), number(0.2, 0.6)), signed(0.4, 1.2))
+    figure = Lissajous(
+        0.10 * d,
+        0.50 * d,
+        (number(0.8, 2.0), number(0.8, 2.0), number(0.2, 0.5)),
+        (number(4.0, 7.0), number(2.5, 5.0), number(2.5, 6.0)),
+        (0.0, number(0.0, 2.0 * math.pi), 0.0),
+        ramp=0.06 * d,
+        yaw_amplitude=number(0.3, 0.8),
+        yaw_period=number(4.0, 8.0),
+    )
+    s = shaking
+    shaken = (
+        Chirp("rate_x", s * number(0.8, 1.4), 0.50 * d, 0.25 * d, 0.6, number(3.0, 6.0)),
+        Chirp("rate_y", s * number(0.8, 1.4), 0.65 * d, 0.25 * d, 0.6, number(3.0, 6.0)),
+        Multisine("rate_z", s * number(0.3, 0.6), 0.15 * d, 0.8 * d, _YAW, phases(len(_YAW))),
+        Multisine("thrust", s * number(0.05, 0.12), 0.15 * d, 0.8 * d, _THRUST, phases(len(_THRUST))),
+    )
+    return Setpoints(moves=(aside, figure), excitations=shaken)
