@@ -1,4 +1,4 @@
-"""Estimators exported as C: time of a step, size of code, state and stack, and how far they are from JAX.
+"""Estimators exported as C: time of a step, size of code, state, scratch and stack, and how far they are from JAX.
 
 Compiled by this machine's C compiler with -O2, as the exported Makefile does; stack: of the deepest calls together, by
 -fstack-usage. What they are given is drawn from their models, with missing measurements, outliers and a gap.
@@ -74,7 +74,8 @@ def _measured(folder: Path, files: dict[str, bytes], label: str, rounds: int) ->
     )
     metrics = [
         Metric(f"{label}: step", step, "us", "lower"),
-        Metric(f"{label}: state", _state_size(files) / 1000, "kB", "lower"),
+        Metric(f"{label}: state", _size(files, "x") / 1000, "kB", "lower"),
+        Metric(f"{label}: scratch", _size(files, "y|work") / 1000, "kB", "lower"),
         Metric(f"{label}: stack", _stack((folder / "filter.su").read_text()) / 1000, "kB", "lower"),
         Metric(f"{label}: most off from JAX", off, "1", "lower"),
     ]
@@ -85,11 +86,11 @@ def _measured(folder: Path, files: dict[str, bytes], label: str, rounds: int) ->
     return metrics
 
 
-def _state_size(files: dict[str, bytes]) -> int:
-    """Bytes of a filter's state."""
+def _size(files: dict[str, bytes], members: str) -> int:
+    """Bytes of these members of its structs."""
     header = files["filter.h"].decode()
     width = 8 if "typedef double" in header else 4
-    return width * sum(map(int, re.findall(r"filter_real (?:x|y|work)\[(\d+)\];", header)))
+    return width * sum(map(int, re.findall(rf"filter_real (?:{members})\[(\d+)\];", header)))
 
 
 def _stack(usage: str) -> int:

@@ -10,8 +10,9 @@ several side by side with the same result to the last bit.
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, no_type_check
 
 import casadi as ca
@@ -121,20 +122,24 @@ def constant(c: float) -> str:
     return f"NUM({c!r})".replace("nan", "NAN").replace("inf", "INFINITY")
 
 
-def c_source(function: ca.Function, name: str, reads: Sequence[str], writes: Sequence[str]) -> list[str]:
+def c_source(
+    function: ca.Function,
+    name: str,
+    reads: Sequence[str],
+    writes: Sequence[str],
+    free: Callable[[int], int],
+) -> list[str]:
     """Text of C files that define `void NAME(const num *x, num *y, num *m)`, for a function of one column that gives one.
 
-    reads, writes: where its arguments come from and its results go, as C expressions ("x[3]", "m[7]"); no place is both. They
-    include "num.h", which lies beside this file. Raises SettingError for an operation that has no C form.
+    reads, writes: where its arguments come from and its results go, as C expressions ("x[3]", "m[7]"); no place is both. free:
+    tells a place in m where so many numbers are free. They include "num.h", which lies beside this file. Raises SettingError
+    for an operation that has no C form.
     """
     values, results = _assigned(function, reads)
     order = _needed(values, results)
     chunks = [order[i : i + CHUNK] for i in range(0, len(order), CHUNK)]
     home = {value: k for k, chunk in enumerate(chunks) for value in chunk}
-    crossing = sorted(
-        {o for value in order for o in values.all[value].operands if home.get(o, home[value]) != home[value]}
-    )
-    slots = {value: slot for slot, value in enumerate(crossing)}
+    slots, waiting = _slots(values, chunks, home)
 
     parts = []
     for k, chunk in enumerate(chunks):
@@ -149,9 +154,31 @@ def c_source(function: ca.Function, name: str, reads: Sequence[str], writes: Seq
     calls = "\n".join(f"  {name}_{k}(x, y, m, w);" for k in range(len(parts)))
     whole = (
         f"{declared}\n\nvoid {name}(const num *x, num *y, num *m) {{\n"
-        f"  num w[{max(len(slots), 1)}];\n{calls}\n}}\n"
+        f"  num *w = &m[{free(waiting)}];\n{calls}\n}}\n"
     )
     return [f'#include "num.h"\n\n{text}' for text in [whole, *parts]]
+
+
+def _slots(
+    values: _Values, chunks: Sequence[Sequence[int]], home: Mapping[int, int]
+) -> tuple[dict[int, int], int]:
+    """Where each value that outlives its chunk waits, and for how many there must be room; home: the chunk of each value."""
+    last: dict[int, int] = {}
+    for k, chunk in enumerate(chunks):
+        for value in chunk:
+            last |= {o: k for o in values.all[value].operands if home.get(o, k) != k}
+    slots: dict[int, int] = {}
+    free: list[int] = []
+    room = 0
+    for k, chunk in enumerate(chunks):
+        for value in chunk:
+            if value in last:
+                slots[value] = heapq.heappop(free) if free else room
+                room = max(room, slots[value] + 1)
+        for value, slot in slots.items():
+            if last[value] == k:
+                heapq.heappush(free, slot)
+    return slots, room
 
 
 def _copies(pairs: Sequence[tuple[str, str]]) -> list[str]:

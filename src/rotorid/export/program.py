@@ -5,6 +5,7 @@
 What a loop needs, and what outlives one, waits in the memory m: whatever is computed before a loop is written there, and
 read back as if it were an argument. A loop's body is a program in turn. Short loops are unrolled, so that what is known
 in some of their turns is folded. What is done to every number of a large array alone (see `_WIDE`) is a loop too.
+Nothing in m outlives a call: a program writes there before it reads.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import jax
 import jax.extend
 import numpy as np
 
-from rotorid.export.c_source import c_source, constant, neighbours
+from rotorid.export.c_source import constant, neighbours
 from rotorid.export.casadi import evaluate, inner_jaxprs, scalar_operations, value_of
+from rotorid.export.listing import CProgram, Line, listed
+from rotorid.export.memory import Spans
 from rotorid.export.primitives import Value, is_traced
 from rotorid.export.routines import is_routine, overwrites, routine_lines
 
@@ -65,14 +68,6 @@ class _Frame:
         return [v for v in dict.fromkeys(atoms) if v in self.known]
 
 
-@dataclasses.dataclass
-class CProgram:
-    """units: C files that define `void NAME(const num *x, num *y, num *m)`. memory: numbers that m holds."""
-
-    units: list[str]
-    memory: int
-
-
 def c_program(closed: jax.extend.core.ClosedJaxpr, name: str, *, looped: int = LOOPED) -> CProgram:
     """The C program of a jaxpr that was traced in float64: from one column of all arguments to one of all results.
 
@@ -103,11 +98,10 @@ class _Writer:
     def __init__(self, name: str, looped: int) -> None:
         self._name = name
         self._looped = looped
-        self._units: list[str] = []
-        self._declared: list[str] = []
-        self._lines: list[str] = []
+        self._lines: list[Line] = []
         self._frames: list[_Frame] = []
-        self._memory = 0
+        self._spans = Spans()
+        self._loops = 0
         self._tables: dict[str, str] = {}
         self._plain: dict[int, Value] = {}
         """Arrays of nothing but arguments and constants, by their identity."""
@@ -123,10 +117,8 @@ class _Writer:
             start += math.prod(shape)
         results = self._block(closed.jaxpr, closed.consts, arguments)
         self._part([e for value in results for e in value.ravel().tolist()], "y", 0)
-        declared, body = "\n".join(self._declared), "\n".join(self._lines)
-        head = f'#include "num.h"\n#include <string.h>\n\n{declared}\n\n'
-        text = f"{head}void {self._name}(const num *x, num *y, num *m) {{\n{body}\n}}\n"
-        return CProgram([text, *self._units], self._memory)
+        tables = [f"static const num {name}[] = {{{numbers}}};" for numbers, name in self._tables.items()]
+        return listed(self._name, self._lines, self._spans, tables)
 
     def _block(self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
         """The results of a jaxpr; code is written where a loop asks for it."""
@@ -181,15 +173,16 @@ class _Writer:
         self._part([e for value in made for e in value.ravel().tolist()], "m", made_at)
         inside, self._frames, self._lines = self._lines, outer, lines
 
-        counter = f"turn{len(self._declared)}"
+        counter = f"turn{self._loops}"
+        self._loops += 1
         index = f"({turns - 1} - {counter})" if p["reverse"] else counter
         self._lines += [
-            f"for (int {counter} = 0; {counter} < {turns}; {counter}++) {{",
+            Line(f"for (int {counter} = 0; {counter} < {turns}; {counter}++) {{", turns=1),
             *_copied(slot, f"{xs_at} + {index} * {row}", row),
             *inside,
             *_copied(carry_at, new_at, sum(c.size for c in new)),
             *_copied(f"{all_at} + {index} * {made_row}", made_at, made_row),
-            "}",
+            Line("}", turns=-1),
         ]
         table = _symbols("m", all_at, (turns, made_row))
         stacked, column = [], 0
@@ -215,7 +208,7 @@ class _Writer:
             places.append(f"m + {at}")
         shapes = [v.aval.shape for v in equation.outvars]
         results = [self._reserve(math.prod(shape)) for shape in shapes]
-        self._lines += routine_lines(equation, places, [f"m + {at}" for at in results])
+        self._lines.append(Line("\n".join(routine_lines(equation, places, [f"m + {at}" for at in results]))))
         return [self._now_plain(_symbols("m", at, shape)) for at, shape in zip(results, shapes, strict=True)]
 
     def _table(self, elements: Sequence[float]) -> str:
@@ -223,7 +216,6 @@ class _Writer:
         numbers = ", ".join(constant(float(e)) for e in elements)
         if numbers not in self._tables:
             self._tables[numbers] = f"{self._name}_table{len(self._tables)}"
-            self._declared.append(f"static const num {self._tables[numbers]}[] = {{{numbers}}};")
         return self._tables[numbers]
 
     def _wide(self, equation: Any, inputs: list[Value]) -> Value:
@@ -233,10 +225,10 @@ class _Writer:
         size, at = max(value.size for value in inputs), self._reserve(math.prod(shape))
         loop = f"for (int i = 0; i < {size}; i++)"
         if shape:
-            self._lines.append(f"{loop} m[{at} + i] = {formula.format(*operands)};")
+            self._lines.append(Line(f"{loop} m[{at} + i] = {formula.format(*operands)};"))
         else:
             self._lines.append(
-                f"{{ num all = ONE; {loop} all = {formula.format(*operands)}; m[{at}] = all; }}"
+                Line(f"{{ num all = ONE; {loop} all = {formula.format(*operands)}; m[{at}] = all; }}")
             )
         return self._now_plain(_symbols("m", at, shape))
 
@@ -257,17 +249,18 @@ class _Writer:
     def _settle(self, values: list[Value]) -> list[Value]:
         """Write down what has been computed and is used later; the values, read back from there."""
         live = [(frame, v) for frame in self._frames for v in frame.live()]
-        everything = [*values, *(frame.known[v] for frame, v in live)]
-        computed = {
-            e.element_hash(): e
-            for value in everything
-            if not self._is_plain(value)
-            for e in value.ravel().tolist()
-            if isinstance(e, ca.SX) and not e.is_symbolic() and not e.is_constant()
-        }
-        at = self._reserve(len(computed))
-        self._part(list(computed.values()), "m", at)
-        stored = dict(zip(computed, _symbols("m", at, (len(computed),)), strict=True))
+        stored: dict[int, ca.SX] = {}
+        computed: list[ca.SX] = []
+        for value in [*values, *(frame.known[v] for frame, v in live)]:
+            new = {
+                e.element_hash(): e
+                for e in (() if self._is_plain(value) else value.ravel().tolist())
+                if isinstance(e, ca.SX) and not e.is_symbolic() and not e.is_constant()
+            }
+            new = {key: e for key, e in new.items() if key not in stored}
+            stored |= zip(new, _symbols("m", self._reserve(len(new)), (len(new),)).tolist(), strict=True)
+            computed += new.values()
+        self._written_to(computed, [place.name() for place in stored.values()])
 
         def read_back(value: Value) -> Value:
             if self._is_plain(value):
@@ -291,23 +284,21 @@ class _Writer:
 
     def _part(self, elements: list[Any], target: str, at: int) -> None:
         """Straight-line code that writes elements, one after the other."""
+        self._written_to(elements, [f"{target}[{at + i}]" for i in range(len(elements))])
+
+    def _written_to(self, elements: list[Any], places: Sequence[str]) -> None:
+        """Straight-line code that writes elements to places."""
         if not elements:
             return
         results = ca.vertcat(*(e if isinstance(e, ca.SX) else ca.SX(e) for e in elements))
         symbols = ca.symvar(results)
-        name = f"{self._name}_{len(self._declared)}"
         function = ca.Function(
             "part", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [ca.densify(results)]
         )
-        writes = [f"{target}[{at + i}]" for i in range(len(elements))]
-        self._units += c_source(function, name, [s.name() for s in symbols], writes)
-        self._declared.append(f"void {name}(const num *x, num *y, num *m);")
-        self._lines.append(f"{name}(x, y, m);")
+        self._lines.append(Line("", function, [s.name() for s in symbols], places))
 
     def _reserve(self, size: int) -> int:
-        at = self._memory
-        self._memory += size
-        return at
+        return self._spans.reserve(size)
 
 
 def _symbols(where: str, at: int, shape: Sequence[int]) -> Value:
@@ -318,8 +309,8 @@ def _symbols(where: str, at: int, shape: Sequence[int]) -> Value:
     return flat.reshape(shape)
 
 
-def _copied(to: Any, source: Any, size: int) -> list[str]:
-    return [f"memcpy(m + {to}, m + {source}, {size} * sizeof(num));"] if size else []
+def _copied(to: Any, source: Any, size: int) -> list[Line]:
+    return [Line(f"memcpy(m + {to}, m + {source}, {size} * sizeof(num));")] if size else []
 
 
 def _is_loop(equation: Any, looped: int = LOOPED) -> bool:

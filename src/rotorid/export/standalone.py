@@ -1,8 +1,8 @@
 """C programs as the text of one C99 file: static functions on `num`, a real number, that need nothing but libm.
 
-What the chunks of a program hand on to each other lies behind the program's own memory, so that a call takes a few kilobytes
-of the stack however large the program is. Functions are kept apart: one that is called once would else be put into its
-caller, and a compiler's time grows faster than a function.
+What the chunks of a program hand on to each other lies in its memory, so that a call takes a few kilobytes of the stack
+however large the program is. Functions are kept apart: one that is called once would else be put into its caller, and a
+compiler's time grows faster than a function.
 """
 
 from __future__ import annotations
@@ -51,17 +51,14 @@ class Standalone:
 
 def standalone(programs: Mapping[str, CProgram], *, single: bool) -> Standalone:
     """The C of programs by name, after a definition of `num`. single: whether num is a float, else it is a double."""
-    own = max(program.memory for program in programs.values())
-    crossing = 0
-    units = []
-    for program in programs.values():
-        for unit in program.units:
-            crossing = max([crossing, *map(int, re.findall(r"num w\[(\d+)\];", unit))])
-            text = re.sub(r"num w\[\d+\];", f"num *w = m + {own};", unit)
-            text = re.sub(r"^#include .*\n", "", text, flags=re.MULTILINE)
-            units.append(_every_parameter_used(text.strip()))
-    body = _FUNCTION.sub(r"static APART void \1(\2)\3", "\n\n".join(units))
-    return Standalone(f"{_HEAD}{_library_calls(body, single)}\n{body}\n", own + crossing)
+    texts = [
+        re.sub(r"^#include .*\n", "", unit, flags=re.MULTILINE).strip()
+        for program in programs.values()
+        for unit in program.units
+    ]
+    body = _FUNCTION.sub(r"static APART void \1(\2)\3", "\n\n".join(map(_every_parameter_used, texts)))
+    memory = max(program.memory for program in programs.values())
+    return Standalone(f"{_HEAD}{_library_calls(body, single)}\n{body}\n", memory)
 
 
 def _library_calls(body: str, single: bool) -> str:

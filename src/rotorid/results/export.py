@@ -113,11 +113,8 @@ def estimator_files(
     """
     check_name(name)
     airframe = airframe if model is None else model.airframe
-    system = exported_system(_system_of(estimator, settings, model), airframe, settings, flight, model)
-    samples, noise = _from(flight, airframe, system) if flight is not None else (None, None)
-    made = _made(estimator, system, settings, noise)
-    if samples is None:
-        samples = drawn(made, hovering(system, GOLDEN_ROWS), _DT)
+    made, samples = exported_estimator(estimator, airframe, settings, flight, model)
+    system = made.joint.system
     source = flight.source.name if flight is not None else "drawn from the model"
     return onboard_files(
         made,
@@ -135,6 +132,26 @@ def estimator_files(
             "model": model.words if model is not None else None,
         },
     )
+
+
+def exported_estimator(
+    estimator: str,
+    airframe: Airframe,
+    settings: ExportSettings,
+    flight: Flight | None = None,
+    model: LearnedModel | None = None,
+) -> tuple[AbstractEstimator, Samples]:
+    """The estimator of that name, and samples for its golden test: the flight's, or some that are drawn from its model.
+
+    flight, model: as in `estimator_files`; raises as it does.
+    """
+    airframe = airframe if model is None else model.airframe
+    system = exported_system(_system_of(estimator, settings, model), airframe, settings, flight, model)
+    if flight is None:
+        made = _made(estimator, system, settings, None)
+        return made, drawn(made, hovering(system, GOLDEN_ROWS), _DT)
+    samples, noise = _from(flight, airframe, system)
+    return _made(estimator, system, settings, noise), samples
 
 
 def casadi_files(

@@ -92,12 +92,13 @@ def _program(name: str, tables: Sequence[str], file: str) -> str:
 typedef {name}_real real;
 
 static {name}_state filter;
+static {name}_scratch scratch;
 static {name}_inputs inputs;
 static {name}_measured measured;
 static {name}_estimate estimate;
 
-#define INIT() {name}_init(&filter)
-#define STEP(dt) {name}_step(&filter, dt, &inputs, &measured, &estimate)
+#define INIT() {name}_init(&filter, &scratch)
+#define STEP(dt) {name}_step(&filter, &scratch, dt, &inputs, &measured, &estimate)
 
 {declared}
 

@@ -30,12 +30,14 @@ def _header(traced: Onboard, name: str, precision: Precision, work: int, about: 
 {lines}
  *
  * C99, no allocation, no library but libm, and no state but that in {name}_state: as many filters as there are of them, in as
- * many threads. SI units; world frame: east, north, up; body frame: forward, left, up; quaternions w x y z, body to world.
+ * many threads as there are {name}_scratch. SI units; world frame: east, north, up; body frame: forward, left, up; quaternions
+ * w x y z, body to world.
  *
  *     static {name}_state filter;
- *     {name}_init(&filter);
+ *     static {name}_scratch scratch;
+ *     {name}_init(&filter, &scratch);
  *     ... for each sample:
- *     {name}_step(&filter, dt, &inputs, &measured, &estimate);
+ *     {name}_step(&filter, &scratch, dt, &inputs, &measured, &estimate);
  */
 #ifndef ROTORID_{upper}_H
 #define ROTORID_{upper}_H
@@ -48,12 +50,16 @@ extern "C" {{
 
 typedef {precision} {name}_real;
 
-/* What the filter keeps from sample to sample, and where it computes: its own business. Too large for most stacks. */
+/* What the filter keeps from sample to sample: its own business. A copy of it is the same filter once more. */
 typedef struct {{
   {name}_real x[{traced.sample + traced.state}];
+}} {name}_state;
+
+/* Where a filter computes: of no meaning between two calls, so that filters may share it, but not at the same time. */
+typedef struct {{
   {name}_real y[{max(traced.state, traced.estimate)}];
   {name}_real work[{max(work, 1)}];
-}} {name}_state;
+}} {name}_scratch;
 
 /* What acts. */
 {_struct(f"{name}_inputs", input_fields(joint), name)}
@@ -70,21 +76,21 @@ enum {name}_health {{
 {_struct(f"{name}_estimate", estimate_fields(traced.estimator, traced.shown), name)}
 
 /* Before the first sample, and whenever all is to be forgotten. */
-void {name}_init({name}_state *filter);
+void {name}_init({name}_state *filter, {name}_scratch *scratch);
 
 /* dt seconds later (0 with the first sample), during which these inputs acted: a command that was given at the sample before,
    and what a rate gyro says now, since that is the mean rate up to now. */
-void {name}_predict({name}_state *filter, {name}_real dt, const {name}_inputs *inputs);
+void {name}_predict({name}_state *filter, {name}_scratch *scratch, {name}_real dt, const {name}_inputs *inputs);
 
 /* What was measured at that time. Call it after every prediction, with all flags false where nothing was. */
-void {name}_update({name}_state *filter, const {name}_measured *measured);
+void {name}_update({name}_state *filter, {name}_scratch *scratch, const {name}_measured *measured);
 
 /* What is known now. */
-void {name}_read({name}_state *filter, {name}_estimate *estimate);
+void {name}_read(const {name}_state *filter, {name}_scratch *scratch, {name}_estimate *estimate);
 
 /* One sample: the three of them. */
-void {name}_step({name}_state *filter, {name}_real dt, const {name}_inputs *inputs, const {name}_measured *measured,
-                 {name}_estimate *estimate);
+void {name}_step({name}_state *filter, {name}_scratch *scratch, {name}_real dt, const {name}_inputs *inputs,
+                 const {name}_measured *measured, {name}_estimate *estimate);
 
 #ifdef __cplusplus
 }}
@@ -101,7 +107,7 @@ def _source(traced: Onboard, name: str, functions: str) -> str:
         _moved(measured_fields(joint), "measured", "filter->x", 2 + joint.system.inputs.size, into=True)
     )
     shown = estimate_fields(traced.estimator, traced.shown)
-    estimate = "\n".join(_moved(shown, "estimate", "filter->y", 0, into=False))
+    estimate = "\n".join(_moved(shown, "estimate", "scratch->y", 0, into=False))
     return f"""/* Written by rotorid: the functions of {name}.h. */
 #include "{name}.h"
 
@@ -111,40 +117,40 @@ def _source(traced: Onboard, name: str, functions: str) -> str:
 typedef {name}_real num;
 
 {functions}
-/* filter->x: [t, dt, inputs, measured, flags, state]. filter->y: what a program makes of it. */
-static void keep({name}_state *filter) {{
-  memcpy(filter->x + {traced.sample}, filter->y, {traced.state} * sizeof(num));
+/* filter->x: [t, dt, inputs, measured, flags, state]. scratch->y: what a program makes of it. */
+static void keep({name}_state *filter, const {name}_scratch *scratch) {{
+  memcpy(filter->x + {traced.sample}, scratch->y, {traced.state} * sizeof(num));
 }}
 
-void {name}_init({name}_state *filter) {{
+void {name}_init({name}_state *filter, {name}_scratch *scratch) {{
   memset(filter, 0, sizeof *filter);
-  f_init(filter->x, filter->y, filter->work);
-  keep(filter);
+  f_init(filter->x, scratch->y, scratch->work);
+  keep(filter, scratch);
 }}
 
-void {name}_predict({name}_state *filter, {name}_real dt, const {name}_inputs *inputs) {{
+void {name}_predict({name}_state *filter, {name}_scratch *scratch, {name}_real dt, const {name}_inputs *inputs) {{
   filter->x[1] = dt;
 {inputs or "  (void)inputs;"}
-  f_predict(filter->x, filter->y, filter->work);
-  keep(filter);
+  f_predict(filter->x, scratch->y, scratch->work);
+  keep(filter, scratch);
 }}
 
-void {name}_update({name}_state *filter, const {name}_measured *measured) {{
+void {name}_update({name}_state *filter, {name}_scratch *scratch, const {name}_measured *measured) {{
 {measured}
-  f_update(filter->x, filter->y, filter->work);
-  keep(filter);
+  f_update(filter->x, scratch->y, scratch->work);
+  keep(filter, scratch);
 }}
 
-void {name}_read({name}_state *filter, {name}_estimate *estimate) {{
-  f_estimate(filter->x, filter->y, filter->work);
+void {name}_read(const {name}_state *filter, {name}_scratch *scratch, {name}_estimate *estimate) {{
+  f_estimate(filter->x, scratch->y, scratch->work);
 {estimate}
 }}
 
-void {name}_step({name}_state *filter, {name}_real dt, const {name}_inputs *inputs, const {name}_measured *measured,
-                 {name}_estimate *estimate) {{
-  {name}_predict(filter, dt, inputs);
-  {name}_update(filter, measured);
-  {name}_read(filter, estimate);
+void {name}_step({name}_state *filter, {name}_scratch *scratch, {name}_real dt, const {name}_inputs *inputs,
+                 const {name}_measured *measured, {name}_estimate *estimate) {{
+  {name}_predict(filter, scratch, dt, inputs);
+  {name}_update(filter, scratch, measured);
+  {name}_read(filter, scratch, estimate);
 }}
 """
 
