@@ -1,0 +1,150 @@
+"""What a flight is planned for: quantities that are asked for, and those that have to be found beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from rotorid.errors import SettingError
+from rotorid.identification.priors import RELATIVE
+from rotorid.models.airframe import QUANTITIES, Airframe
+from rotorid.models.multirotor_air import AIR_DENSITY
+from rotorid.models.system import GRAVITY
+
+USUAL: Final = (
+    "inertia", "centre_of_mass", "torque_ratio", "motor_time_constant", "thrust_curve", "drag", "angular_drag",
+)  # fmt: skip
+"""What no one knows of a vehicle well enough to leave out."""
+
+KNOWN: Final = ("mass",)
+"""What is taken as known: forces show only beside each other."""
+
+_IF_GIVEN = ("motor_time_constant_down", "products_of_inertia", "rotor_drag", "drag_area")
+_ENDS = {
+    "inertia": ("x", "y", "z"),
+    "products_of_inertia": ("xy", "xz", "yz"),
+    "centre_of_mass": ("x", "y", "z"),
+    "imu_position": ("x", "y", "z"),
+}
+_OTHER = ("mass", "thrust_scale", "command_delay", "rotor_scale", "imu_position", "velocity_delay")
+FINDABLE: Final = (*USUAL, *_IF_GIVEN, *_OTHER)
+"""All parameters that manoeuvres can tell something about."""
+
+_SPREAD = 0.2  # of the thrust
+_QUICK = 5.0  # m/s, at which a quadratic drag is as large as the linear one may be
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantities:
+    """names: in order. values, prior_std: in units. unit: of each. asked: how many of them are asked for; these come first."""
+
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    prior_std: tuple[float, ...]
+    unit: tuple[str, ...]
+    asked: int
+
+
+def quantities_of(airframe: Airframe, asked: Sequence[str], known: Sequence[str] = KNOWN) -> Quantities:
+    """The quantities of the parameters asked for, then those that are found beside them.
+
+    known: parameters that keep their values; mass or thrust_curve (with thrust_scale) must be among them. Prior standard
+    deviations are the airframe's, or the usual ones (see `priors`). Raises SettingError for names that cannot be.
+    """
+    for name in (*asked, *known):
+        if name not in FINDABLE:
+            raise SettingError(f"no parameter {name!r} to plan for; there are {', '.join(FINDABLE)}")
+    both = [name for name in asked if name in known]
+    if not asked or both:
+        what = f"{both[0]} is asked for and known; it can be one" if both else "no parameter is asked for"
+        raise SettingError(f"{what}; name what is to be found with --for")
+    if not {"mass", "thrust_curve"} & set(known):
+        raise SettingError(
+            "one of mass and thrust_curve must be known, since forces show only beside each other; give --known mass"
+        )
+    beside = [name for name in USUAL if name not in known]
+    beside += [name for name in _IF_GIVEN if airframe.get(name) is not None and name not in known]
+    if "mass" not in known:
+        beside.append("mass")
+    if "thrust_scale" in asked:
+        beside = [name for name in beside if name != "thrust_curve"]
+    names, values, std, unit = [], [], [], []
+    wanted = tuple(dict.fromkeys((*asked, *beside)))
+    count = 0
+    for i, parameter in enumerate(wanted):
+        for name, value, spread in _of(airframe, parameter):
+            names.append(name)
+            values.append(value)
+            std.append(spread)
+            unit.append(_unit(parameter))
+        if i < len(asked):
+            count = len(names)
+    return Quantities(tuple(names), tuple(values), tuple(std), tuple(unit), count)
+
+
+def _unit(parameter: str) -> str:
+    if parameter == "thrust_curve":
+        return "N"
+    return QUANTITIES[parameter][0] if parameter in QUANTITIES else "1"
+
+
+def _of(airframe: Airframe, parameter: str) -> list[tuple[str, float, float]]:
+    """Name, value and prior standard deviation of each number of a parameter."""
+    if parameter == "thrust_curve":
+        curve = airframe.thrust_curve
+        assert curve is not None
+        full = _SPREAD * sum(curve.coefficients)
+        return [
+            (f"thrust_curve_{i}", value, curve.std[i] if curve.std and curve.std[i] else full)
+            for i, value in enumerate(curve.coefficients)
+            if value != 0.0 or (curve.std and curve.std[i])
+        ]
+    if parameter == "rotor_scale":
+        return [
+            (f"rotor_scale_{i}", r.thrust_scale, r.thrust_scale_std or 0.05)
+            for i, r in enumerate(airframe.rotors)
+        ]
+    given = airframe.get(parameter)
+    ends = _ENDS.get(parameter)
+    values = given.value if given else _default(parameter)
+    stds = np.broadcast_to(
+        given.std if given and given.std and min(given.std) > 0 else _spread(airframe, parameter, values),
+        len(values),
+    )
+    names = [f"{parameter}_{end}" for end in ends] if ends else [parameter]
+    return [(n, float(v), float(s)) for n, v, s in zip(names, values, stds, strict=True)]
+
+
+def _default(parameter: str) -> tuple[float, ...]:
+    if parameter == "motor_time_constant":
+        return (0.03,)
+    if parameter == "thrust_scale":
+        return (1.0,)
+    return (0.0,) * QUANTITIES[parameter][1]
+
+
+def _spread(airframe: Airframe, parameter: str, values: Sequence[float]) -> tuple[float, ...]:
+    """The usual standard deviation of each number of a parameter that the airframe does not give one for."""
+    mass = airframe.mass.number
+    inertia = airframe.get("inertia")
+    turning = float(np.mean(inertia.value)) if inertia else 1.0
+    relative = {**RELATIVE, "motor_time_constant_down": RELATIVE["motor_time_constant"]}
+    if parameter in relative:
+        return tuple(relative[parameter] * abs(v) for v in values)
+    return (
+        {
+            "centre_of_mass": 0.02,
+            "imu_position": 0.02,
+            "products_of_inertia": 0.05 * turning,
+            "drag": mass,
+            "angular_drag": 3.0 * turning,
+            "drag_area": 2.0 * mass / (AIR_DENSITY * _QUICK),
+            "rotor_drag": mass / max(math.sqrt(mass * GRAVITY * len(airframe.rotors)), 1e-9),
+            "command_delay": 0.01,
+            "velocity_delay": 0.05,
+        }[parameter],
+    )

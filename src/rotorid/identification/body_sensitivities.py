@@ -1,0 +1,274 @@
+"""How what a multirotor does depends on its parameters, along a flight that is known: exact first derivatives, without a model
+that has to be compiled.
+
+    s = (F + f(v_b, T)) / m,    omega' = J^-1 (tau - omega x J omega - k_omega omega)
+    (F, tau) = G(c, c_d) T,     tau_m T_i' = s_i curve(u_i(t - d)) - T_i
+
+s is the specific force at the centre of mass, f the force of the air (see `multirotor_air`), v_b the velocity in the body
+frame; the rest is `rigid_multirotor`'s. A derivative of T by what the thrust curve or the lag has obeys the lag's own equation,
+which is solved exactly for commands that are held.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.errors import AirframeError
+from rotorid.models.airframe import Airframe
+from rotorid.models.multirotor_air import AIR_DENSITY
+from rotorid.models.rotors import spin, torque_ratio_of
+
+_LAG = 0.03  # s, where the airframe does not say
+_STILL = 1e-6
+
+
+class Kinematics(NamedTuple):
+    """A flight as it was, a row every dt s. attitude: quaternion, body to world. velocity: m/s, world. body_rate: rad/s.
+    rotor_command: held from the row on. voltage: V, None: that of the thrust curve."""
+
+    dt: float
+    attitude: Float[np.ndarray, "n 4"]
+    velocity: Float[np.ndarray, "n 3"]
+    body_rate: Float[np.ndarray, "n 3"]
+    rotor_command: Float[np.ndarray, "n rotors"]
+    voltage: Float[np.ndarray, " n"] | None = None
+
+    def every(self, rows: int) -> Kinematics:
+        """Every so many rows."""
+        found = Kinematics(self.dt * rows, *(a[::rows] for a in self[1:5]))
+        return found if self.voltage is None else found._replace(voltage=self.voltage[::rows])
+
+
+@dataclasses.dataclass(frozen=True)
+class Body:
+    """The numbers of an airframe, as arrays: m (kg), J (kg m^2), c (m), c_d (m), k (N s/m), k_r, A (m^2), k_omega (N m s), tau
+    up and down (s), thrust curve (N) and thrust scale, the delay (s), the place of the accelerometer (m)."""
+
+    mass: float
+    inertia: Float[np.ndarray, "3 3"]
+    centre: Float[np.ndarray, " 3"]
+    torque_ratio: float
+    drag: float
+    rotor_drag: float
+    drag_area: float
+    angular_drag: float
+    lag: tuple[float, float]
+    curve: Float[np.ndarray, " coefficients"]
+    gain: float
+    dead_zone: tuple[float, float]
+    voltage: tuple[float, float]
+    delay: float
+    imu: Float[np.ndarray, " 3"]
+    places: Float[np.ndarray, "rotors 3"]
+    axes: Float[np.ndarray, "rotors 3"]
+    turning: Float[np.ndarray, " rotors"]
+    scale: Float[np.ndarray, " rotors"]
+
+    @property
+    def forces(self) -> Float[np.ndarray, "3 rotors"]:
+        """Force per newton of each rotor, body frame."""
+        return self.axes.T
+
+    @property
+    def torques(self) -> Float[np.ndarray, "3 rotors"]:
+        """Torque about the centre of mass per newton of each rotor, m, body frame."""
+        arms = np.cross(self.places - self.centre, self.axes)
+        return (arms + self.torque_ratio * self.turning[:, None] * self.axes).T
+
+
+def body_of(airframe: Airframe) -> Body:
+    """The body of an airframe. Raises AirframeError where it lacks rotors, inertia, torque ratio or thrust curve."""
+    inertia, curve = airframe.get("inertia"), airframe.thrust_curve
+    if inertia is None or curve is None or not airframe.rotors:
+        raise AirframeError(
+            f"{airframe.source}: to plan for it, [inertia], [thrust_curve] and [[rotor]] are needed; give them"
+        )
+
+    def number(name: str, default: float = 0.0) -> float:
+        found = airframe.get(name)
+        return found.number if found else default
+
+    def vector(name: str) -> np.ndarray:
+        found = airframe.get(name)
+        return np.array(found.value if found else (0.0, 0.0, 0.0))
+
+    xy, xz, yz = vector("products_of_inertia")
+    up = number("motor_time_constant", _LAG)
+    rotors = airframe.rotors
+    return Body(
+        mass=airframe.mass.number,
+        inertia=np.diag(inertia.value) + np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]]),
+        centre=vector("centre_of_mass"),
+        torque_ratio=torque_ratio_of(airframe),
+        drag=number("drag"),
+        rotor_drag=number("rotor_drag"),
+        drag_area=number("drag_area"),
+        angular_drag=number("angular_drag"),
+        lag=(up, number("motor_time_constant_down", up)),
+        curve=np.array(curve.coefficients),
+        gain=number("thrust_scale", 1.0),
+        dead_zone=(curve.zero, curve.full),
+        voltage=(curve.voltage, curve.voltage_exponent),
+        delay=number("command_delay"),
+        imu=vector("imu_position"),
+        places=np.array([r.position for r in rotors]),
+        axes=np.array([r.axis for r in rotors]),
+        turning=np.array([-float(spin(r)) for r in rotors]),
+        scale=np.array([r.thrust_scale for r in rotors]),
+    )
+
+
+class Sensitivities(NamedTuple):
+    """Along a flight, body frame: of the specific force s at the centre of mass (m/s^2) and of omega' (rad/s^2).
+
+    force, turning: s and omega' themselves. by_rate: of omega' by omega; by_velocity: of s by v_b. force_by, turning_by: by
+    each parameter, the last axis.
+    """
+
+    force: Float[np.ndarray, "n 3"]
+    turning: Float[np.ndarray, "n 3"]
+    by_rate: Float[np.ndarray, "n 3 3"]
+    by_velocity: Float[np.ndarray, "n 3 3"]
+    force_by: Float[np.ndarray, "n 3 p"]
+    turning_by: Float[np.ndarray, "n 3 p"]
+
+
+def sensitivities(body: Body, flight: Kinematics, names: Sequence[str], rows: int = 1) -> Sensitivities:
+    """Sensitivities by quantities ("inertia_x", "thrust_curve_1", ...) in their units, every so many rows."""
+    thrust, thrust_by = _thrusts(body, flight, names)
+    thrust, thrust_by, flight = thrust[::rows], thrust_by[::rows], flight.every(rows)
+    n, m, J = len(thrust), body.mass, body.inertia
+    inverse, w = np.linalg.inv(J), flight.body_rate
+    v = _into_body(flight.attitude, flight.velocity)
+    speed = np.sqrt(np.sum(v * v, axis=1, keepdims=True) + _STILL**2)
+    across = np.eye(3) - body.axes[:, :, None] * body.axes[:, None, :]
+    root = np.sqrt(np.maximum(thrust, 0.0) + _STILL)
+    rotors = np.einsum("nr,rij->nij", root, across)
+    pulled = thrust @ body.forces.T
+    air = -body.drag * v - 0.5 * AIR_DENSITY * body.drag_area * speed * v
+    air = air - body.rotor_drag * np.einsum("nij,nj->ni", rotors, v)
+    force = (pulled + air) / m
+    torque = thrust @ body.torques.T
+    turning = (torque - np.cross(w, w @ J) - body.angular_drag * w) @ inverse
+    turned = cross_matrix(w) @ J - cross_matrix(w @ J) + body.angular_drag * np.eye(3)
+    outer = speed[:, :, None] * np.eye(3) + v[:, :, None] * v[:, None, :] / speed[:, :, None]
+    by_velocity = -(
+        body.drag * np.eye(3) + 0.5 * AIR_DENSITY * body.drag_area * outer + body.rotor_drag * rotors
+    )
+    blown = 0.5 * body.rotor_drag / root[:, None, :] * np.einsum("rij,nj->nir", across, v)
+    force_by = np.einsum("nir,nrp->nip", body.forces - blown, thrust_by) / m
+    turning_by = np.einsum("ij,jr,nrp->nip", inverse, body.torques, thrust_by)
+    for k, name in enumerate(names):
+        stem, _, end = name.rpartition("_")
+        if name == "mass":
+            force_by[:, :, k] -= force / m
+        elif name == "torque_ratio":
+            turning_by[:, :, k] += thrust * body.turning @ body.axes @ inverse
+        elif name == "drag":
+            force_by[:, :, k] -= v / m
+        elif name == "drag_area":
+            force_by[:, :, k] -= 0.5 * AIR_DENSITY * speed * v / m
+        elif name == "rotor_drag":
+            force_by[:, :, k] -= np.einsum("nij,nj->ni", rotors, v) / m
+        elif name == "angular_drag":
+            turning_by[:, :, k] -= w @ inverse
+        elif stem == "centre_of_mass":
+            unit = np.eye(3)["xyz".index(end)]
+            turning_by[:, :, k] -= np.cross(np.broadcast_to(unit, (n, 3)), pulled) @ inverse
+        elif stem in ("inertia", "products_of_inertia"):
+            E = _symmetric_unit(end)
+            turning_by[:, :, k] -= (turning @ E + np.cross(w, w @ E)) @ inverse
+    return Sensitivities(force, turning, -inverse @ turned, by_velocity / m, force_by, turning_by)
+
+
+def _thrusts(
+    body: Body, flight: Kinematics, names: Sequence[str]
+) -> tuple[Float[np.ndarray, "n rotors"], Float[np.ndarray, "n rotors p"]]:
+    """Thrust of each rotor at each row, N, and its derivative by each quantity."""
+    u = _delayed(flight.rotor_command, body.delay / flight.dt)
+    zero, full = body.dead_zone
+    s = np.clip((u - zero) / (full - zero), 0.0, 1.0)[:, :, None]
+    nominal, exponent = body.voltage
+    pull = np.ones(len(u))
+    if exponent and flight.voltage is not None:
+        pull = (flight.voltage / nominal) ** exponent
+    powers = body.gain * s ** np.arange(len(body.curve)) * body.scale[:, None] * pull[:, None, None]
+    wanted = powers @ body.curve
+    n, rotors = wanted.shape
+    steady, moving = np.zeros((n, rotors, len(names))), []
+    for k, name in enumerate(names):
+        stem, _, end = name.rpartition("_")
+        if stem == "thrust_curve":
+            steady[:, :, k] = powers[:, :, int(end)]
+        elif name == "thrust_scale":
+            steady[:, :, k] = wanted / body.gain
+        elif stem == "rotor_scale":
+            steady[:, int(end), k] = wanted[:, int(end)] / body.scale[int(end)]
+        elif name == "voltage_exponent" and flight.voltage is not None:
+            steady[:, :, k] = wanted * np.log(flight.voltage / nominal)[:, None]
+        elif name in ("motor_time_constant", "motor_time_constant_down", "command_delay"):
+            moving.append((k, name))
+    one = "motor_time_constant_down" not in names
+    thrust, by = np.empty_like(wanted), np.empty_like(steady)
+    T, D = wanted[0].copy(), steady[0].copy()
+    up, down = body.lag
+    for i in range(n):
+        thrust[i], by[i] = T, D
+        missing = wanted[i] - T
+        tau = np.where(missing < 0, down, up)
+        left, inputs = np.exp(-flight.dt / tau), steady[i]
+        by_lag = -missing * left * flight.dt / (tau * tau * (1.0 - left))
+        if moving:
+            inputs = inputs.copy()
+            for k, name in moving:
+                if name == "command_delay":
+                    continue
+                acts = one or ((missing < 0) == (name == "motor_time_constant_down"))
+                inputs[:, k] = np.where(acts, by_lag, 0.0)
+        D = inputs + left[:, None] * (D - inputs)
+        T = wanted[i] - left * missing
+    for k, name in moving:
+        if name == "command_delay":
+            by[:, :, k] = -np.gradient(thrust, flight.dt, axis=0)
+    return thrust, by
+
+
+def _delayed(u: Float[np.ndarray, "n rotors"], rows: float) -> Float[np.ndarray, "n rotors"]:
+    """Held commands, as the motors see them so many rows later."""
+    if rows <= 0:
+        return u
+    at = np.arange(len(u)) - rows
+    return np.stack([np.interp(at, np.arange(len(u)), column) for column in u.T], axis=1)
+
+
+def _into_body(q: Float[np.ndarray, "n 4"], v: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n 3"]:
+    """R(q)^T v."""
+    w, u = q[:, :1], -q[:, 1:]
+    t = 2.0 * np.cross(u, v)
+    return v + w * t + np.cross(u, t)
+
+
+def rotation_matrices(q: Float[np.ndarray, "n 4"]) -> Float[np.ndarray, "n 3 3"]:
+    """R(q), body to world."""
+    back = [_into_body(q, np.broadcast_to(e, (len(q), 3))) for e in np.eye(3)]
+    return np.stack(back, axis=1)
+
+
+def cross_matrix(v: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n 3 3"]:
+    """[v]x of each row."""
+    found = np.zeros((len(v), 3, 3))
+    found[:, 0, 1], found[:, 0, 2], found[:, 1, 2] = -v[:, 2], v[:, 1], -v[:, 0]
+    return found - np.swapaxes(found, 1, 2)
+
+
+def _symmetric_unit(end: str) -> Float[np.ndarray, "3 3"]:
+    """The derivative of J by one of its elements: "x", "xy", ..."""
+    i, j = "xyz".index(end[0]), "xyz".index(end[-1])
+    E = np.zeros((3, 3))
+    E[i, j] = E[j, i] = 1.0
+    return E

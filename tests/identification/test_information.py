@@ -1,0 +1,162 @@
+"""What a flight will tell, against the model's own derivatives and what can be worked out by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.errors import AirframeError, SettingError
+from rotorid.geometry import rotations
+from rotorid.identification.asked import quantities_of
+from rotorid.identification.body_sensitivities import (
+    Body,
+    Kinematics,
+    body_of,
+    rotation_matrices,
+    sensitivities,
+)
+from rotorid.identification.information import LOCAL, OUTPUTS, Noise, information, predicted
+from rotorid.models.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.models.system import parameter_values
+
+MORE = {
+    "drag_area": ((0.02,), "m^2"),
+    "rotor_drag": ((0.03,), "N^0.5 s/m"),
+    "centre_of_mass": ((0.01, -0.02, 0.03), "m"),
+    "products_of_inertia": ((0.001, -0.002, 0.0015), "kg m^2"),
+}
+WHITE = Noise(
+    dict(zip(OUTPUTS, (0.01, 0.05, 0.02, 0.3), strict=True)),
+    dict.fromkeys(OUTPUTS, 100.0),
+    dict.fromkeys(OUTPUTS, 1.0),
+)
+
+
+@pytest.fixture(scope="module")
+def airframe() -> Airframe:
+    found = load_airframe("px4-sih-quad")
+    more = {name: Quantity(value, unit) for name, (value, unit) in MORE.items()}
+    return dataclasses.replace(found, quantities={**found.quantities, **more})
+
+
+def level(n: int, rate: np.ndarray, command: np.ndarray, dt: float = 0.01) -> Kinematics:
+    """A flight that turns about its vertical axis by these rates."""
+    half = 0.5 * dt * np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]))])
+    attitude = np.stack([np.cos(half), 0 * half, 0 * half, np.sin(half)], axis=1)
+    body_rate = np.stack([0 * rate, 0 * rate, rate], axis=1)
+    return Kinematics(dt, attitude, np.zeros((n, 3)), body_rate, command)
+
+
+def test_sensitivities_are_those_of_the_model(airframe: Airframe) -> None:
+    rng = np.random.default_rng(0)
+    q, v, w = rng.normal(size=4), 3.0 * rng.normal(size=3), 2.0 * rng.normal(size=3)
+    q /= np.linalg.norm(q)
+    u = rng.uniform(0.3, 0.7, 4)
+    names = [f"inertia_{a}" for a in "xyz"] + [f"products_of_inertia_{a}" for a in ("xy", "xz", "yz")]
+    names += [f"centre_of_mass_{a}" for a in "xyz"]
+    single = ["mass", "torque_ratio", "drag", "drag_area", "rotor_drag", "angular_drag"]
+    found = sensitivities(
+        body_of(airframe), Kinematics(0.004, q[None], v[None], w[None], u[None]), [*names, *single]
+    )
+    with jax.enable_x64(True):
+        system = rigid_multirotor(airframe, "rotor_command")
+        x = {"attitude": q, "position": np.zeros(3), "velocity": v, "body_rate": w, "rotor_thrust": 5.0 * u}
+        x = {name: jnp.asarray(of) for name, of in x.items()}
+
+        def rates(p, velocity, body_rate):
+            state = {**x, "velocity": velocity, "body_rate": body_rate}
+            rate = system.dynamics(state, {"rotor_command": jnp.asarray(u)}, p)
+            inside = rotations.rotate(rotations.inverse(x["attitude"]), rate["velocity"])
+            return jnp.concatenate([inside, rate["body_rate"]])
+
+        by, by_v, by_w = jax.jacfwd(rates, (0, 1, 2))(parameter_values(system), x["velocity"], x["body_rate"])
+    order = ("inertia", "products_of_inertia", "centre_of_mass", *single)
+    expected = np.concatenate([np.asarray(by[name]).reshape(6, -1) for name in order], axis=1)
+    np.testing.assert_allclose(found.force_by[0], expected[:3], atol=1e-9)
+    np.testing.assert_allclose(found.turning_by[0], expected[3:], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.by_rate[0], by_w[3:], atol=1e-10)
+    R = rotation_matrices(q[None])[0]
+    np.testing.assert_allclose(found.by_velocity[0] @ R.T, by_v[:3], atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("motor_time_constant", lambda b, h: dataclasses.replace(b, lag=(b.lag[0] + h, b.lag[1] + h))),
+        ("thrust_curve_1", lambda b, h: dataclasses.replace(b, curve=b.curve + np.array([0.0, h]))),
+        ("thrust_scale", lambda b, h: dataclasses.replace(b, gain=b.gain + h)),
+        ("rotor_scale_2", lambda b, h: dataclasses.replace(b, scale=b.scale + h * (np.arange(4) == 2))),
+        ("command_delay", lambda b, h: dataclasses.replace(b, delay=b.delay + h)),
+    ],
+)
+def test_sensitivities_by_what_moves_the_thrust(airframe: Airframe, name: str, change) -> None:
+    n, t = 400, 0.004 * np.arange(400)
+    u = 0.5 + 0.2 * np.sin(6.0 * t[:, None] + np.arange(4))
+    flight = level(n, np.zeros(n), u, 0.004)
+    body = dataclasses.replace(body_of(airframe), delay=0.01)
+    found = sensitivities(body, flight, [name])
+    h = 1e-5
+    up, down = (sensitivities(change(body, s * h), flight, []) for s in (1.0, -1.0))
+    expected = (up.turning - down.turning) / (2.0 * h)
+    size = np.abs(expected).max()
+    assert size > 0
+    np.testing.assert_allclose(found.turning_by[50:-50, :, 0], expected[50:-50], atol=0.02 * size)
+
+
+def test_a_turn_in_yaw_tells_the_inertia_as_by_hand(airframe: Airframe) -> None:
+    bare = dataclasses.replace(body_of(airframe), inertia=np.diag([0.025, 0.025, 0.03]), angular_drag=0.0)
+    body = dataclasses.replace(bare, centre=np.zeros(3), lag=(1e-4, 1e-4))
+    n, t = 200, 0.01 * np.arange(200)
+    rate = 0.3 * np.sin(2.0 * np.pi * t)
+    torque = 0.03 * 0.3 * 2.0 * np.pi * np.cos(2.0 * np.pi * t)
+    turning = body.torques[2]
+    command = (0.25 * 9.80665 + 0.25 * torque[:, None] * np.sign(turning) / 0.02) / 5.0
+    M = information(body, level(n, rate, command), ["inertia_z"], WHITE)
+    # omega moves by -(omega - omega_0) / J per unit of J; omega_0 and the angle at the start of each window are free
+    M = M[:1, :1] - M[:1, 1:] @ np.linalg.solve(M[1:, 1:] + 1e-9 * np.eye(len(LOCAL)), M[1:, :1])
+    moved = (rate / 0.03).reshape(2, 100)
+    by_hand = 0.0
+    turned = np.cumsum(moved, axis=1) * 0.01
+    ramp = np.stack([np.ones(100), np.arange(100) * 0.01], axis=1)
+    for row_rate, row_angle in zip(moved, turned, strict=True):
+        whole = np.concatenate([row_rate / 0.02, row_angle / 0.01])
+        start = np.concatenate([np.stack([0 * ramp[:, 0], ramp[:, 0]], 1) / 0.02, ramp / 0.01])
+        rest = whole - start @ np.linalg.lstsq(start, whole, rcond=None)[0]
+        by_hand += rest @ rest
+    assert M[0, 0] == pytest.approx(by_hand, rel=0.05)
+
+
+def test_hover_tells_nothing_of_the_inertia_and_more_noise_tells_less(airframe: Airframe) -> None:
+    asked = quantities_of(airframe, ["inertia"])
+    body, n = body_of(airframe), 200
+    still = level(n, np.zeros(n), np.full((n, 4), 9.80665 / 20.0))
+    M = information(dataclasses.replace(body, centre=np.zeros(3)), still, asked.names, WHITE)
+    found = predicted(M, asked.names, asked.prior_std)
+    assert found.told["inertia_x"] < 1e-6
+    assert found.told["thrust_curve_1"] > 0.9
+    loud = dataclasses.replace(WHITE, factor=dict.fromkeys(OUTPUTS, 3.0))
+    np.testing.assert_allclose(9.0 * information(body, still, asked.names, loud),
+                               information(body, still, asked.names, WHITE), rtol=1e-2, atol=1.0)  # fmt: skip
+
+
+def test_what_can_be_asked_for(airframe: Airframe) -> None:
+    found = quantities_of(airframe, ["motor_time_constant", "inertia"], ["mass", "torque_ratio"])
+    assert found.names[: found.asked] == ("motor_time_constant", "inertia_x", "inertia_y", "inertia_z")
+    assert "torque_ratio" not in found.names
+    assert "drag_area" in found.names, "what the airframe gives is found beside"
+    for asked, known, said in (
+        (["speed"], ["mass"], "no parameter 'speed'"),
+        ([], ["mass"], "no parameter is asked for"),
+        (["mass"], ["mass"], "asked for and known"),
+        (["inertia"], ["drag"], "one of mass and thrust_curve must be known"),
+    ):
+        with pytest.raises(SettingError, match=said):
+            quantities_of(airframe, asked, known)
+    with pytest.raises(AirframeError, match=r"\[inertia\], \[thrust_curve\]"):
+        body_of(load_airframe("simulated-quad"))
+    assert isinstance(body_of(airframe), Body)
