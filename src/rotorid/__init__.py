@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from rotorid.control.heading import heading_schedule as heading_schedule
     from rotorid.control.lpv import GainSchedule as GainSchedule
     from rotorid.control.lpv import gain_schedule as gain_schedule
+    from rotorid.control.setpoints import Chirp as Chirp
+    from rotorid.control.setpoints import Doublet as Doublet
+    from rotorid.control.setpoints import Lissajous as Lissajous
+    from rotorid.control.setpoints import Move as Move
+    from rotorid.control.setpoints import Multisine as Multisine
+    from rotorid.control.setpoints import Setpoints as Setpoints
     from rotorid.errors import AirframeError as AirframeError
     from rotorid.errors import ExcitationError as ExcitationError
     from rotorid.errors import LinkError as LinkError
@@ -180,17 +186,23 @@ if TYPE_CHECKING:
     from rotorid.signals.sampling import sample as sample
     from rotorid.simulation.dataset import Dataset as Dataset
     from rotorid.simulation.flight import simulate as simulate
+    from rotorid.simulation.free_flight import Battery as Battery
+    from rotorid.simulation.free_flight import fly as fly
     from rotorid.simulation.generation import generate_dataset as generate_dataset
+    from rotorid.simulation.instruments import Instrument as Instrument
+    from rotorid.simulation.instruments import Instruments as Instruments
     from rotorid.simulation.plant import Plant as Plant
     from rotorid.simulation.pushed import LogNoise as LogNoise
     from rotorid.simulation.pushed import evaluation_flights as evaluation_flights
     from rotorid.simulation.pushed import fly_pushed as fly_pushed
     from rotorid.simulation.pushed import training_flights as training_flights
     from rotorid.simulation.sensors import Sensors as Sensors
+    from rotorid.simulation.varied import varied as varied
 
 _HOMES: Final = {
     "rotorid.control.heading": ("HeadingController", "heading_schedule"),
     "rotorid.control.lpv": ("GainSchedule", "gain_schedule"),
+    "rotorid.control.setpoints": ("Chirp", "Doublet", "Lissajous", "Move", "Multisine", "Setpoints"),
     "rotorid.errors": (
         "AirframeError",
         "ExcitationError",
@@ -299,10 +311,13 @@ _HOMES: Final = {
     "rotorid.signals.sampling": ("sample",),
     "rotorid.simulation.dataset": ("Dataset",),
     "rotorid.simulation.flight": ("simulate",),
+    "rotorid.simulation.free_flight": ("Battery", "fly"),
     "rotorid.simulation.generation": ("generate_dataset",),
+    "rotorid.simulation.instruments": ("Instrument", "Instruments"),
     "rotorid.simulation.plant": ("Plant",),
     "rotorid.simulation.pushed": ("LogNoise", "evaluation_flights", "fly_pushed", "training_flights"),
     "rotorid.simulation.sensors": ("Sensors",),
+    "rotorid.simulation.varied": ("varied",),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from rotorid.cli.app import app
 from rotorid.control.cascade import cascade, thrust_at
 from rotorid.control.setpoints import Chirp, Doublet, Lissajous, Move, Multisine, Setpoints, schroeder
 from rotorid.errors import AirframeError, SettingError
@@ -21,7 +24,7 @@ from rotorid.models.rigid_multirotor import rigid_multirotor
 from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.numerics import integrators
 from rotorid.simulation.free_flight import Battery, conditions, fly, structure_of
-from rotorid.simulation.free_plant import Flown, fly_truth, fly_truths
+from rotorid.simulation.free_plant import Flown, fly_truth
 from rotorid.simulation.instruments import INSTRUMENTS, Instrument, Instruments, interpolated, measure
 from rotorid.simulation.varied import varied
 
@@ -180,7 +183,7 @@ def test_mass_rotors_and_wind_as_they_change(airframe: Airframe) -> None:
     assert flight["attitude"].values[-1, 2] < -0.01  # it leans into the wind
 
 
-def test_logs_by_seed_and_as_tables(airframe: Airframe, tmp_path) -> None:
+def test_logs_by_seed_and_as_tables(airframe: Airframe, tmp_path: Path) -> None:
     flight = fly(airframe, SETPOINTS, seed=3, duration=SECONDS, sensors="rough")
     again = fly(airframe, SETPOINTS, seed=3, duration=SECONDS, sensors="rough")
     other = fly(airframe, SETPOINTS, seed=4, duration=SECONDS, sensors="rough")
@@ -271,9 +274,16 @@ def test_varied_flights_stay_in_the_air_and_differ(airframe: Airframe) -> None:
         varied(0, 2.0)
 
 
-def test_many_fly_as_one_does(airframe: Airframe, made: Flown) -> None:
-    one = conditions(airframe, SETPOINTS, duration=SECONDS, battery=Battery(16.0, fall=6.0, sag=0.4))
-    other = conditions(airframe, Setpoints(), duration=SECONDS)
-    first, second = fly_truths(structure_of(airframe, RATE), [one, other])
-    assert first.position == pytest.approx(made.position, abs=1e-6)
-    assert np.ptp(second.position, axis=0).max() < 1e-4
+def test_the_command_writes_such_a_flight(airframe: Airframe, tmp_path: Path) -> None:
+    (tmp_path / "whole.toml").write_text(airframe_toml(airframe))
+    table = ["simulate", "-o", str(tmp_path / "flight.parquet")]
+    vehicle = ["--airframe", str(tmp_path / "whole.toml"), "--duration", str(SECONDS)]
+    result = CliRunner().invoke(app, [*table, *vehicle, "--sensors", "rough", "--seed", "2"])
+    assert result.exit_code == 0, result.output
+    asked = fly(airframe, varied(2, SECONDS), seed=2, duration=SECONDS, sensors="rough")
+    written = read(tmp_path / "flight.parquet")
+    assert np.array_equal(written["body_rate"].values, asked["body_rate"].values)
+    for wrong, word in ((["-t", "loop", *vehicle], "leave them out"), (["--sensors", "px4"], "--airframe")):
+        refused = CliRunner().invoke(app, [*table, *wrong])
+        assert refused.exit_code == 2
+        assert word in refused.output
