@@ -1,4 +1,5 @@
-"""`rotorid export`: an estimator as C99 for a vehicle's own computer, or a system as CasADi functions for a controller."""
+"""`rotorid export`: an estimator as C99 for a vehicle's own computer, a system as CasADi functions for a controller, or an
+airframe for an autopilot, a simulator or a controller (see `export_vehicle`)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from rotorid.cli.arguments import AirframeOption, KnownMass, Mapping, ModelOption
+from rotorid.cli.export_vehicle import TARGETS, export_vehicle
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ def export(
         str,
         typer.Argument(
             metavar="NAME",
-            help=f"An estimator ({', '.join(ESTIMATORS)}), or with --as casadi a system ({', '.join(SYSTEMS)}).",
+            help=f"An estimator ({', '.join(ESTIMATORS)}), with --as casadi a system ({', '.join(SYSTEMS)}), or whom the "
+            f"airframe is for ({', '.join(TARGETS)}).",
             show_default=False,
         ),
     ],
@@ -86,14 +89,38 @@ def export(
         ),
     ] = None,
     mapping: Mapping = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Of an airframe that fly-back did not accept, too; its files say so."),
+    ] = False,
 ) -> None:
-    """Write an estimator as C99 for a vehicle's own computer, or a system as CasADi functions for a controller.
+    """Write an estimator as C99 for a vehicle's own computer, a system as CasADi functions, or an airframe for other programs.
 
     The C folder has one header, one source file, a program that replays a flight, a test against JAX, and how to build it. All
-    tunings are constants in it. The CasADi folder has the dynamics, the outputs, a discrete step and their Jacobians.
+    tunings are constants in it. The CasADi folder has the dynamics, the outputs, a discrete step and their Jacobians. An
+    airframe becomes parameters of an autopilot, a simulator's model, a linear model at hover or constants for C, with standard
+    deviations as comments; it must have been accepted by fly-back.
     """
     from rotorid.cli.console import out, setup_jax, status
 
+    wanted = what.strip().lower()
+    if wanted in TARGETS:
+        others = {
+            "--system": system,
+            "--known-by": known_by,
+            "--known-mass": known_mass,
+            "--flight": flight,
+            "--model": model,
+        }
+        others |= {"--name": name, "--mapping": mapping, "--as": None if form == "c" else form}
+        others |= {
+            "--precision": None if precision == "double" else precision,
+            "--gain": None if gain == 10.0 else gain,
+        }
+        export_vehicle(wanted, airframe, output, force, others)
+        return
+    if force:
+        raise SettingError(f"--force is of an airframe for other programs ({', '.join(TARGETS)})")
     for value, known, called in ((form, FORMS, "form"), (precision, PRECISIONS, "precision")):
         if value not in known:
             raise SettingError(f"no {called} {value!r}; there are {', '.join(known)}")
@@ -116,7 +143,6 @@ def export(
             learned = load_model(model)
             check_vehicle(learned, vehicle, model)
     settings = ExportSettings(cast("ExportSystem | None", system), known_by, known_mass, gain)
-    wanted = what.strip().lower()
     if form == "casadi":
         if flight is not None or system is not None:
             raise SettingError("--flight and --system are of an estimator in C, not of a system as CasADi")

@@ -1,0 +1,178 @@
+"""An airframe as numbers for other programs: SI units, body frame (FLU), places and torques from the centre of mass.
+
+Built with numpy alone, so that it is cheap to ask again with another value (see `spread`). Frames of others:
+
+    FRD = diag(1, -1, -1) FLU      a vector; a symmetric matrix changes the sign of its xy and xz elements
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.errors import AirframeError
+from rotorid.models.airframe import Airframe
+from rotorid.models.rotors import spin, torque_ratio_of
+from rotorid.models.system import GRAVITY
+from rotorid.models.thrust import ThrustCurve
+
+FRD = np.array([1.0, -1.0, -1.0])
+"""What FLU components are multiplied by to become FRD components, and the other way round."""
+
+DEFAULT_LAG = 0.03
+"""s, of motors whose time constant an airframe does not give, as in `rigid_multirotor`."""
+
+_HALVINGS = 60
+_HOVERS = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """Numbers of an airframe.
+
+    inertia: kg m^2, about the centre of mass. centre: of mass, m from the origin of the body frame. places: of the rotors, m
+    from the centre of mass. axes: along which they pull. spins: +1 for a rotor that turns counter-clockwise about its axis.
+    scales: of a rotor's thrust over the curve. torque_ratio: m, NaN where the airframe does not say. lag, lag_down: s. delay:
+    of commands, s. drag: N s/m. rotor_drag: N^0.5 s/m. drag_area: m^2. angular_drag: N m s. Drags are 0 where not given.
+    """
+
+    mass: float
+    inertia: Float[np.ndarray, "3 3"]
+    centre: Float[np.ndarray, " 3"]
+    places: Float[np.ndarray, "rotors 3"]
+    axes: Float[np.ndarray, "rotors 3"]
+    spins: Float[np.ndarray, " rotors"]
+    scales: Float[np.ndarray, " rotors"]
+    curve: ThrustCurve
+    torque_ratio: float
+    lag: float
+    lag_down: float
+    delay: float
+    drag: float
+    rotor_drag: float
+    drag_area: float
+    angular_drag: float
+
+    @property
+    def count(self) -> int:
+        return len(self.spins)
+
+    @property
+    def weight(self) -> float:
+        """N."""
+        return self.mass * GRAVITY
+
+    @property
+    def full(self) -> Float[np.ndarray, " rotors"]:
+        """Thrust of each rotor at full command, N."""
+        return self.scales * sum(self.curve.coefficients)
+
+    @property
+    def wrench(self) -> Float[np.ndarray, "6 rotors"]:
+        """Force and torque about the centre of mass per newton of each rotor; G of `rotors.allocation`."""
+        torque = np.cross(self.places, self.axes) - np.nan_to_num(self.torque_ratio) * (
+            self.spins[:, None] * self.axes
+        )
+        return np.concatenate([self.axes, torque], axis=1).T
+
+    def shape(self, command: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Thrust at a command over that at full command."""
+        c = np.clip((command - self.curve.zero) / (self.curve.full - self.curve.zero), 0.0, 1.0)
+        return np.polynomial.Polynomial(self.curve.coefficients)(c) / sum(self.curve.coefficients)
+
+    def command(self, share: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """The command at which a rotor pulls this share of its full thrust, by halving."""
+        low = np.full(np.shape(share), self.curve.zero)
+        high = np.full(np.shape(share), self.curve.full)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            less = self.shape(middle) < share
+            low, high = np.where(less, middle, low), np.where(less, high, middle)
+        return 0.5 * (low + high)
+
+    def hover(self) -> Hover:
+        """How it hovers. Raises AirframeError where it cannot."""
+        G = self.wrench
+        rows = G[2:]
+        thrust = np.linalg.pinv(rows) @ np.array([1.0, 0.0, 0.0, 0.0])
+        level = rows @ thrust
+        thrust = thrust * self.weight / np.linalg.norm(G[:3] @ thrust)
+        if np.abs(level - [1.0, 0.0, 0.0, 0.0]).max() > _HOVERS or thrust.min() < 0.0:
+            raise AirframeError(
+                "the rotors cannot carry this vehicle without turning it; check their places, axes and [centre_of_mass]"
+            )
+        worst = float((thrust / self.full).max())
+        if worst >= 1.0:
+            raise AirframeError(
+                f"a rotor would have to pull {100 * worst:.0f} % of its full thrust to hover; check [mass] and [thrust_curve]"
+            )
+        force = G[:3] @ thrust / self.weight
+        axis = np.cross(force, [0.0, 0.0, 1.0])
+        attitude = np.array([1.0 + force[2], *axis])
+        return Hover(thrust, self.command(thrust / self.full), attitude / np.linalg.norm(attitude))
+
+    def rotor_drag_at(self, thrust: Float[np.ndarray, " rotors"]) -> float:
+        """Force of the rotors' drag per m/s across their axes at these thrusts, N s/m."""
+        return self.rotor_drag * float(np.sqrt(np.maximum(thrust, 0.0)).sum())
+
+
+@dataclasses.dataclass(frozen=True)
+class Hover:
+    """A hover in still air. thrust: of each rotor, N. command: of each rotor. attitude: quaternion w x y z, body to world."""
+
+    thrust: Float[np.ndarray, " rotors"]
+    command: Float[np.ndarray, " rotors"]
+    attitude: Float[np.ndarray, " 4"]
+
+
+def facts_of(airframe: Airframe, *, torque: bool = True) -> Facts:
+    """The numbers of an airframe. torque: whether its torque ratio must be known.
+
+    Raises AirframeError where it lacks rotors, inertia, thrust curve or, if asked for, torque ratio.
+    """
+    inertia = airframe.get("inertia")
+    for name, there in (
+        ("[[rotor]]", airframe.rotors),
+        ("[inertia]", inertia),
+        ("[thrust_curve]", airframe.thrust_curve),
+    ):
+        if not there:
+            raise AirframeError(f"{airframe.source}: no {name}, without which there is no model; give it")
+    assert inertia is not None
+    assert airframe.thrust_curve is not None
+    ratio = math.nan
+    if torque or airframe.get("torque_ratio") or airframe.get("torque_coefficient"):
+        ratio = torque_ratio_of(airframe)
+
+    def number(name: str, default: float = 0.0) -> float:
+        found = airframe.get(name)
+        return found.number if found else default
+
+    def vector(name: str) -> np.ndarray:
+        found = airframe.get(name)
+        return np.array(found.value if found else (0.0, 0.0, 0.0))
+
+    xy, xz, yz = vector("products_of_inertia")
+    centre = vector("centre_of_mass")
+    lag = number("motor_time_constant", DEFAULT_LAG)
+    return Facts(
+        mass=airframe.mass.number,
+        inertia=np.diag(inertia.value) + np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]]),
+        centre=centre,
+        places=np.array([rotor.position for rotor in airframe.rotors]) - centre,
+        axes=np.array([rotor.axis for rotor in airframe.rotors]),
+        spins=np.array([float(spin(rotor)) for rotor in airframe.rotors]),
+        scales=number("thrust_scale", 1.0) * np.array([rotor.thrust_scale for rotor in airframe.rotors]),
+        curve=airframe.thrust_curve,
+        torque_ratio=ratio,
+        lag=lag,
+        lag_down=number("motor_time_constant_down", lag),
+        delay=number("command_delay"),
+        drag=number("drag"),
+        rotor_drag=number("rotor_drag"),
+        drag_area=number("drag_area"),
+        angular_drag=number("angular_drag"),
+    )

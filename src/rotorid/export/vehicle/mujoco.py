@@ -1,0 +1,177 @@
+"""An airframe as MuJoCo's MJCF: one body, a site and an actuator a rotor.
+
+The body's frame is at the centre of mass, so that its position is the one of `rigid_multirotor`. Three slides along the world's
+axes and a ball move it, with the coordinates of a free joint (position, quaternion w x y z; velocity in the world, rate in the
+body), and with a damping of their own: linear and angular drag. The drag that grows with the square of the speed is MuJoCo's
+blunt drag of a sphere, rho C pi r^2 |v| v (without the 1/2), small enough that its added mass is nothing. An actuator filters
+the thrust that a rotor is asked for with the motors' lag, and pulls and turns at the rotor's site.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rotorid.export.vehicle.facts import Facts, facts_of
+from rotorid.export.vehicle.heading import heading, in_python, in_xml
+from rotorid.export.vehicle.spread import spreads
+from rotorid.export.vehicle.told import told
+from rotorid.export.vehicle.xml import name_in_xml, number, numbers, quaternion_of
+from rotorid.models.airframe import Airframe
+from rotorid.models.multirotor_air import AIR_DENSITY
+from rotorid.models.system import GRAVITY
+
+_SPHERE = 1e-3  # m
+_TIMESTEP = 0.002  # s
+
+_COMMAND = '''"""
+{heading}"""
+
+import numpy as np
+
+COEFFICIENTS = {coefficients}  # N, of one rotor, from the constant on
+ZERO, FULL = {zero}, {full}  # commands between which the thrust grows
+SCALES = {scales}  # of each rotor's thrust over the curve's
+HOVER = {hover}  # command of each rotor that holds the vehicle in still air
+
+
+def thrust(command):
+    """Thrusts in N of the rotors' commands, 0 to 1: what the actuators of model.xml take."""
+    c = np.clip((np.asarray(command) - ZERO) / (FULL - ZERO), 0.0, 1.0)
+    return np.array(SCALES) * sum(k * c**power for power, k in enumerate(COEFFICIENTS))
+
+
+if __name__ == "__main__":
+    from pathlib import Path
+
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_path(str(Path(__file__).parent / "model.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    data.ctrl[:] = thrust(HOVER)
+    while data.time < 1.0:
+        mujoco.mj_step(model, data)
+    print("after 1 s of hover: position", data.qpos[:3], "m")
+'''
+
+
+def mujoco_files(airframe: Airframe) -> dict[str, bytes]:
+    """model.xml, and fly.py, which makes thrusts of commands and hovers."""
+    f = facts_of(airframe)
+    paragraphs = heading(airframe, "a model for MuJoCo", _sentences(f))
+    paragraphs.append(
+        "Units: SI. World: z up. Body: x forward, y left, z up, its frame at the centre of mass."
+    )
+    hover = f.hover()
+    about = "Thrust of a command, for the actuators of model.xml: `thrust(command)`."
+    fly = _COMMAND.format(
+        heading=in_python([about, *paragraphs]),
+        coefficients=numbers_in_python(f.curve.coefficients),
+        zero=number(f.curve.zero),
+        full=number(f.curve.full),
+        scales=numbers_in_python(f.scales),
+        hover=numbers_in_python(hover.command),
+    )
+    return {"model.xml": _model(airframe, f, paragraphs).encode(), "fly.py": fly.encode()}
+
+
+def mujoco_values(airframe: Airframe) -> dict[str, float]:
+    """Numbers that have a standard deviation, by name."""
+    f = facts_of(airframe)
+    hover = f.hover()
+    across = f.rotor_drag_at(hover.thrust)
+    return {
+        "mass": f.mass,
+        **{f"inertia {axis}": f.inertia[k, k] for k, axis in enumerate(("xx", "yy", "zz"))},
+        "drag across": f.drag + across,
+        "drag along z": f.drag,
+        "drag area": f.drag_area,
+        "angular drag": f.angular_drag,
+        "lag": f.lag,
+        "torque ratio": f.torque_ratio,
+        **{f"full thrust {k}": thrust for k, thrust in enumerate(f.full)},
+    }
+
+
+def numbers_in_python(values) -> str:
+    """A list of numbers with all their digits."""
+    return f"[{', '.join(number(v) for v in values)}]"
+
+
+def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
+    values, stds = mujoco_values(airframe), spreads(mujoco_values, airframe)
+    hover = f.hover()
+    J = f.inertia
+    full_inertia = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])
+    sites = "".join(
+        f'      <site name="rotor_{k}" pos="{numbers(f.places[k])}" quat="{numbers(quaternion_of(f.axes[k]))}" '
+        f'size="0.005"/>\n'
+        for k in range(f.count)
+    )
+    actuators = "".join(
+        f'    <general name="rotor_{k}" site="rotor_{k}" gear="0 0 1 0 0 {number(-f.spins[k] * f.torque_ratio)}" '
+        f'ctrllimited="true" ctrlrange="0 {number(f.full[k])}" dyntype="filter" dynprm="{number(f.lag)}"/>\n'
+        for k in range(f.count)
+    )
+    slides = "".join(
+        f'      <joint name="{axis}" type="slide" axis="{way}" damping="{number(values[drag])}"/>\n'
+        for axis, way, drag in (
+            ("x", "1 0 0", "drag across"),
+            ("y", "0 1 0", "drag across"),
+            ("z", "0 0 1", "drag along z"),
+        )
+    )
+    blunt = 0.5 * f.drag_area / (math.pi * _SPHERE**2)
+    air = (
+        f'      <geom name="drag_area" type="sphere" size="{number(_SPHERE)}" mass="0" contype="0" conaffinity="0" '
+        f'fluidshape="ellipsoid" fluidcoef="{number(blunt)} 0 0 0 0"/>\n'
+        if f.drag_area
+        else ""
+    )
+    density = f' density="{number(AIR_DENSITY)}"' if f.drag_area else ""
+    start = (*(0.0, 0.0, 0.0), *hover.attitude)
+    return (
+        f'<mujoco model="{name_in_xml(airframe.name)}">\n'
+        + in_xml([*paragraphs, "", *told(values, stds)], "  ")
+        + f'  <compiler angle="radian" inertiafromgeom="false"/>\n'
+        f'  <option timestep="{number(_TIMESTEP)}" integrator="RK4" gravity="0 0 {number(-GRAVITY)}"{density}/>\n'
+        f"  <worldbody>\n"
+        f'    <body name="{name_in_xml(airframe.name)}">\n'
+        f'      <inertial pos="0 0 0" mass="{number(f.mass)}" fullinertia="{numbers(full_inertia)}"/>\n'
+        f"{slides}"
+        f'      <joint name="attitude" type="ball" damping="{number(f.angular_drag)}"/>\n'
+        f'      <site name="origin" pos="{numbers(-f.centre)}" size="0.005"/>\n'
+        f"{air}{sites}"
+        f"    </body>\n"
+        f"  </worldbody>\n"
+        f"  <actuator>\n{actuators}  </actuator>\n"
+        f"  <sensor>\n"
+        f'    <gyro name="body_rate" site="origin"/>\n'
+        f'    <accelerometer name="specific_force" site="origin"/>\n'
+        f"  </sensor>\n"
+        f"  <keyframe>\n"
+        f'    <key name="hover" qpos="{numbers(start)}" act="{numbers(hover.thrust)}" ctrl="{numbers(hover.thrust)}"/>\n'
+        f"  </keyframe>\n"
+        f"</mujoco>\n"
+    )
+
+
+def _sentences(f: Facts) -> list[str]:
+    """What MJCF cannot say of this airframe, and how large that is."""
+    found = ["actuators take thrusts in N: MJCF has no curve before a filter; fly.py makes them of commands"]
+    if f.rotor_drag:
+        across = f.rotor_drag_at(f.hover().thrust)
+        found.append(
+            f"the rotors' drag is a damping of {across:.3g} N s/m along the world's x and y, as in a level hover; in "
+            "truth it is "
+            "in the rotors' planes, and at twice the thrust 1.41 times as large"
+        )
+    if f.lag != f.lag_down:
+        found.append(f"one lag, {f.lag:g} s; rotors slow down in {f.lag_down:g} s")
+    if f.delay:
+        found.append(f"commands arrive {1000 * f.delay:.3g} ms late: hold them back for as long")
+    if f.curve.voltage_exponent:
+        found.append(
+            f"the curve holds at {f.curve.voltage:g} V; thrust goes with the power {f.curve.voltage_exponent:g} of the voltage"
+        )
+    return found

@@ -1,0 +1,103 @@
+"""Airframes from PX4 parameters: a file of QGroundControl, read back through what PX4 makes of it (see `px4`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from rotorid.errors import AirframeError
+from rotorid.export.vehicle.facts import FRD
+from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor
+from rotorid.models.system import GRAVITY
+from rotorid.models.thrust import ThrustCurve
+
+_COLUMNS = 5
+
+
+def read_px4_parameters(path: str | Path, mass: float | None = None) -> Airframe:
+    """The airframe of a file of PX4 parameters, about the centre of mass. mass: kg, where the file has no SIH_MASS.
+
+    The curve is what MPC_THR_HOVER and THR_MDL_FAC say of the mass; the drag is the estimator's. Raises AirframeError.
+    """
+    path = Path(path)
+    values = _values(path)
+    mass = values.get("SIH_MASS", mass)
+    if mass is None:
+        raise AirframeError(f"{path}: no SIH_MASS; say what the vehicle weighs")
+
+    def value(name: str) -> float:
+        if name not in values:
+            raise AirframeError(f"{path}: no {name}, which the airframe follows from")
+        return values[name]
+
+    count = int(value("CA_ROTOR_COUNT"))
+    if count < 1:
+        raise AirframeError(f"{path}: CA_ROTOR_COUNT {count}, there must be a rotor")
+    thrusts = np.array([value(f"CA_ROTOR{k}_CT") for k in range(count)])
+    axes = np.array([[value(f"CA_ROTOR{k}_A{a}") for a in "XYZ"] for k in range(count)]) * FRD + 0.0
+    places = np.array([[value(f"CA_ROTOR{k}_P{a}") for a in "XYZ"] for k in range(count)]) * FRD + 0.0
+    ratios = np.array([value(f"CA_ROTOR{k}_KM") for k in range(count)])
+    scales = thrusts / thrusts.mean()
+    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    full = mass * GRAVITY / value("MPC_THR_HOVER") / float(scales @ axes[:, 2])
+    factor = value("THR_MDL_FAC")
+    rotors = tuple(
+        Rotor(
+            position=tuple(places[k]),
+            direction="ccw" if (ratios[k] > 0) == (axes[k, 2] >= 0) else "cw",
+            axis=tuple(axes[k]),
+            thrust_scale=float(scales[k]),
+        )
+        for k in range(count)
+    )
+    found: dict[str, tuple[float, ...]] = {"mass": (mass,)}
+    if "SIH_IXX" in values:
+        xx, yy, zz, xy, xz, yz = (value(f"SIH_I{n}") for n in ("XX", "YY", "ZZ", "XY", "XZ", "YZ"))
+        found["inertia"] = (xx, yy, zz)
+        if xy or xz or yz:
+            found["products_of_inertia"] = (0.0 - xy, 0.0 - xz, yz)
+    if ratios.any():
+        found["torque_ratio"] = (float(np.abs(ratios).mean()),)
+    if "SIH_T_TAU" in values:
+        found["motor_time_constant"] = (value("SIH_T_TAU"),)
+    for name, number in (
+        ("drag", value("EKF2_MCOEF") * mass),
+        ("drag_area", mass / value("EKF2_BCOEF_X") if value("EKF2_BCOEF_X") else 0.0),
+        ("angular_drag", values.get("SIH_KDW", 0.0)),
+    ):
+        if number:
+            found[name] = (number,)
+    return Airframe(
+        name=path.stem,
+        description=f"Read from the PX4 parameters in {path.name}",
+        quantities={n: Quantity(v, QUANTITIES[n][0], source=str(path)) for n, v in found.items()},
+        rotors=rotors,
+        thrust_curve=ThrustCurve((0.0, (1.0 - factor) * full, factor * full), source=str(path)),
+        source=str(path),
+    )
+
+
+def _values(path: Path) -> dict[str, float]:
+    try:
+        text = path.read_text()
+    except UnicodeDecodeError:
+        raise AirframeError(f"{path}: not a text file; PX4 parameters are one") from None
+    except OSError as error:
+        raise AirframeError(f"{path}: cannot be read ({error.strerror})") from None
+    values = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        columns = line.split("\t")
+        try:
+            if len(columns) != _COLUMNS:
+                raise ValueError
+            values[columns[2]] = float(columns[3])
+            if not np.isfinite(values[columns[2]]):
+                raise ValueError
+        except ValueError:
+            raise AirframeError(
+                f"{path}: line {number} is not vehicle, component, name, value and type, as QGroundControl writes them"
+            ) from None
+    return values

@@ -1,0 +1,207 @@
+"""An airframe at hover as a linear state space, for python-control: the exact slopes of `rigid_multirotor`, by CasADi.
+
+    dx' = A dx + B du,   dy = C dx + D du
+
+dx are tangent coordinates: of the attitude the turn from that of hover, rad, body frame. dy likewise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import casadi as ca
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.export.casadi import to_casadi
+from rotorid.export.vehicle.facts import facts_of
+from rotorid.export.vehicle.heading import heading, in_python
+from rotorid.export.vehicle.spread import spreads
+from rotorid.geometry.spaces import Space
+from rotorid.models.airframe import Airframe
+from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
+from rotorid.models.system import Values
+
+MATRICES = ("A", "B", "C", "D")
+
+_SNIPPET = '''"""
+{heading}"""
+
+import json
+from pathlib import Path
+
+import control
+import numpy as np
+
+model = json.loads((Path(__file__).parent / "state_space.json").read_text())
+
+
+def state_space():
+    """The vehicle about its hover: x = states - x0, u = inputs - u0, y = outputs - y0."""
+    return control.ss(
+        *(np.array(model[name]) for name in "ABCD"),
+        name="hover",
+        states=[x["name"] for x in model["states"]],
+        inputs=[u["name"] for u in model["inputs"]],
+        outputs=[y["name"] for y in model["outputs"]],
+        remove_useless_states=False,
+    )
+
+
+if __name__ == "__main__":
+    for pole in np.sort_complex(control.poles(state_space())):
+        print(f"{{pole:.4g}} rad/s")
+'''
+
+
+@dataclasses.dataclass(frozen=True)
+class HoverModel:
+    """The matrices by name, and the point that they hold at, as stored numbers: states x0, inputs u0, outputs y0."""
+
+    system: RigidMultirotor
+    matrices: Mapping[str, Float[np.ndarray, ...]]
+    x0: Float[np.ndarray, " states"]
+    u0: Float[np.ndarray, " inputs"]
+    y0: Float[np.ndarray, " outputs"]
+
+
+def hover_model(airframe: Airframe) -> HoverModel:
+    """The linear model of an airframe at hover. Raises AirframeError where it cannot hover."""
+    f = facts_of(airframe)
+    hover = f.hover()
+    system = rigid_multirotor(airframe, "rotor_command")
+    x0, u0 = np.zeros(system.states.size), np.zeros(system.inputs.size)
+    x0[system.states.stored["attitude"]] = hover.attitude
+    x0[system.states.stored["rotor_thrust"]] = hover.thrust
+    u0[system.inputs.stored["rotor_command"]] = hover.command
+    if "battery_voltage" in system.inputs:
+        u0[system.inputs.stored["battery_voltage"]] = f.curve.voltage
+    p = {q.name: np.array(q.value) for q in system.parameters}
+    *found, y0 = _slopes(_without_numbers(system))(x0, u0, *jax.tree.leaves(p))
+    matrices = {name: m.full() for name, m in zip(MATRICES, found, strict=True)}
+    return HoverModel(system, matrices, x0, u0, y0.full()[:, 0])
+
+
+def control_files(airframe: Airframe) -> dict[str, bytes]:
+    """state_space.json, and hover.py, which makes a StateSpace of python-control of it."""
+    model = hover_model(airframe)
+    stds = spreads(_entries, airframe)
+    states, inputs, outputs = model.system.states, model.system.inputs, model.system.outputs
+    table: dict[str, Any] = {
+        "about": f"{airframe.name} at hover, by rotorid {version('rotorid')}; hover.py says what it is, and whether it "
+        "was proved",
+        "states": coordinates(states),
+        "inputs": coordinates(inputs),
+        "outputs": coordinates(outputs),
+    }
+    for name, matrix in model.matrices.items():
+        table[name] = (matrix + 0.0).tolist()
+        found = [[stds[f"{name} {i} {k}"] for k in range(matrix.shape[1])] for i in range(matrix.shape[0])]
+        table[f"{name}_std"] = [[s.std for s in row] for row in found]
+        table[f"{name}_std_known"] = [[s.known for s in row] for row in found]
+    table |= {"x0": model.x0.tolist(), "u0": model.u0.tolist(), "y0": (model.y0 + 0.0).tolist()}
+    paragraphs = [
+        "The vehicle at hover as a state space of python-control: `state_space()`. Needs control and numpy alone.",
+        "",
+        *heading(airframe, "a linear model at hover", _sentences(airframe)),
+        "A_std and so on in state_space.json are the standard deviations of the entries; where A_std_known is false they "
+        "are at "
+        "least that large.",
+        "Units: SI; names and units of all coordinates are in state_space.json. The attitude is the turn from hover, "
+        "body frame.",
+    ]
+    return {
+        "state_space.json": (json.dumps(table, indent=1) + "\n").encode(),
+        "hover.py": _SNIPPET.format(heading=in_python(paragraphs)).encode(),
+    }
+
+
+def coordinates(space: Space) -> list[dict[str, str]]:
+    """Name, unit and frame of every tangent coordinate."""
+    found = []
+    for name, block in space.blocks:
+        count = 3 if block.rotation else block.size
+        axes: tuple[str, ...] = tuple(f"_{k}" for k in range(count))
+        if not block.shape and not block.rotation:
+            axes = ("",)
+        elif count == 3 and not name.startswith("rotor_"):
+            axes = ("_x", "_y", "_z")
+        unit, frame = ("rad", "body") if block.rotation else (block.unit, block.frame)
+        found += [{"name": name + axis, "unit": unit, "frame": frame} for axis in axes]
+    return found
+
+
+def _entries(airframe: Airframe) -> Mapping[str, float]:
+    return {
+        f"{name} {i} {k}": float(value)
+        for name, matrix in hover_model(airframe).matrices.items()
+        for (i, k), value in np.ndenumerate(matrix)
+    }
+
+
+def _without_numbers(system: RigidMultirotor) -> RigidMultirotor:
+    """The system less what its parameters say, so that one trace serves all their values."""
+    parameters = tuple(
+        q.with_prior((0.0,) * len(q.value) if isinstance(q.value, tuple) else 0.0, std=0.0)
+        for q in system.parameters
+    )
+    rotors = tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in system.rotors)
+    return dataclasses.replace(system, parameters=parameters, rotors=rotors, weight=1.0)
+
+
+@functools.lru_cache(maxsize=32)
+def _slopes(system: RigidMultirotor) -> ca.Function:
+    """A, B, C, D and y0 of x0, u0 and the parameters, in the order of their names."""
+    states, inputs, outputs = system.states, system.inputs, system.outputs
+    p = {q.name: np.array(q.value) for q in system.parameters}
+
+    def near(x0: Any, d: Any, u: Any, p: Values) -> Any:
+        # at hover the body does not turn: to first order, the rate of the tangent is that of the state
+        x, u = states.unpack(states.plus(x0, d)), inputs.unpack(u)
+        return states.pack_tangent(system.dynamics(x, u, p)), outputs.pack(system.observe(x, u, p))
+
+    def seen(y0: Any, e: Any) -> Any:
+        return outputs.plus(y0, e)
+
+    size, dim = states.size, states.dim
+    rate = to_casadi(near, np.zeros(size), np.zeros(dim), np.zeros(inputs.size), p)
+    put = to_casadi(seen, np.zeros(outputs.size), np.zeros(outputs.dim))
+    x0, u = ca.SX.sym("x0", size), ca.SX.sym("u", inputs.size)
+    d, e, y0 = ca.SX.sym("d", dim), ca.SX.sym("e", outputs.dim), ca.SX.sym("y0", outputs.size)
+    values = [ca.SX.sym(f"p{k}", max(1, leaf.size)) for k, leaf in enumerate(jax.tree.leaves(p))]
+    slope, output = rate(x0, d, u, *values)
+    zero = ca.DM.zeros(dim)
+    at = ca.Function(
+        "at",
+        [x0, u, *values, d],
+        [*(ca.jacobian(g, by) for g in (slope, output) for by in (d, u)), output],
+    )
+    A, B, Y, Z, y = at(x0, u, *values, zero)
+    # dy = (d plus(y0, e) / de)^+ d output: of a unit quaternion the columns are orthogonal
+    E = ca.substitute(ca.jacobian(put(y0, e), e), e, ca.DM.zeros(outputs.dim))
+    E = ca.substitute(E, y0, y)
+    pseudo = ca.solve(E.T @ E, E.T)
+    return ca.Function("slopes", [x0, u, *values], [A, B, pseudo @ Y, pseudo @ Z, y])
+
+
+def _sentences(airframe: Airframe) -> list[str]:
+    f = facts_of(airframe)
+    found = ["linear: it holds near hover in still air, and knows no limits of the rotors"]
+    if f.drag_area:
+        found.append("the drag area has no slope at rest, and is not in it")
+    if f.lag != f.lag_down:
+        found.append(f"rotors lag by {f.lag:g} s, as when they speed up; they slow down in {f.lag_down:g} s")
+    if f.delay:
+        found.append(
+            f"commands arrive {1000 * f.delay:.3g} ms late: put control.pade({f.delay:g}, 2) before it"
+        )
+    if math.isfinite(f.curve.voltage) and f.curve.voltage_exponent:
+        found.append(f"the battery's voltage is an input, about {f.curve.voltage:g} V")
+    return found

@@ -1,0 +1,79 @@
+"""`rotorid export` of an airframe, as a person runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rotorid.cli import export_vehicle as command
+from rotorid.cli.app import app
+from rotorid.export.vehicle import targets
+from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe_toml import airframe_toml
+from tests.export.vehicle.vehicles import proved
+
+
+def rotorid(*arguments: str | Path):
+    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+
+
+def test_the_names_are_those_that_there_are():
+    assert tuple(targets.TARGETS) == command.TARGETS
+    assert set(command._NEXT) == set(command.TARGETS)
+
+
+def test_only_what_was_accepted_is_handed_on(tmp_path):
+    model, out = tmp_path / "model.toml", tmp_path / "out"
+    airframe = load_airframe("px4-sih-quad")
+    model.write_text(airframe_toml(airframe))
+    refused = rotorid("px4", "-a", model, "-o", out)
+    assert refused.exit_code == 2
+    assert "was not flown back on flights held out; run `rotorid fly-back" in refused.output
+    assert "or write it all the same with --force" in refused.output
+    assert len(refused.output.strip().splitlines()) == 1
+    assert not out.exists()
+    forced = rotorid("px4", "-a", model, "-o", out, "--force")
+    assert forced.exit_code == 0, forced.output
+    assert "NOT ACCEPTED as a model" in (out / "vehicle.params").read_text()
+    model.write_text(airframe_toml(proved(airframe)))
+    done = rotorid("px4", "-a", model, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "Accepted by fly-back on dev.ulg" in (out / "vehicle.params").read_text()
+    text = model.read_text()
+    model.write_text(text.replace("[mass]\nvalue = 1.0", "[mass]\nvalue = 1.1"))
+    changed = rotorid("px4", "-a", model, "-o", out)
+    assert changed.exit_code == 2
+    assert "its numbers were changed after it was flown back" in changed.output
+
+
+@pytest.mark.parametrize("target", ["ardupilot", "gazebo", "mujoco", "urdf", "header"])
+def test_targets_are_written_whole_and_always_the_same(tmp_path, target):
+    for folder in ("a", "b"):
+        done = rotorid(target, "-a", "px4-sih-quad", "-o", tmp_path / folder, "--force")
+        assert done.exit_code == 0, done.output
+    a, b = ({p.name: p.read_bytes() for p in (tmp_path / f).iterdir()} for f in ("a", "b"))
+    assert a == b
+    assert f"px4-sih-quad for {target}: {len(a)} files" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["px4", "--name", "x"], "--name is of an estimator or a system, not of px4"),
+        (["mujoco", "--as", "casadi"], "--as is of an estimator or a system, not of mujoco"),
+        (["urdf", "--precision", "float"], "--precision is of an estimator"),
+        (["ekf", "--force"], "--force is of an airframe for other programs (px4,"),
+        (["gazebo", "--force", "-a", "ardupilot-sitl-x"], "no [torque_ratio]"),
+        (["header", "--force", "-a", "quadrotor-plus"], "no [thrust_curve]"),
+        (["header", "--force", "-a", "nowhere"], "no airframe 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_line(tmp_path, arguments, said):
+    arguments = arguments if "-a" in arguments else [*arguments, "-a", "px4-sih-quad"]
+    done = rotorid(*arguments, "-o", tmp_path / "out")
+    assert done.exit_code == 2
+    assert said in done.output
+    assert len(done.output.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,148 @@
+"""ArduPilot's parameters and its simulator's frame say what the airframe does, and can be read back."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from rotorid.errors import AirframeError
+from rotorid.export.vehicle.ardupilot import ardupilot_files, body_area, frame_values, parameter_values
+from rotorid.export.vehicle.ardupilot_reader import read_ardupilot_frame
+from rotorid.export.vehicle.curve_fit import mismatch
+from rotorid.export.vehicle.facts import facts_of
+from rotorid.models.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.multirotor_air import AIR_DENSITY
+from tests.export.vehicle.vehicles import skewed, with_quantities
+
+
+def known() -> Airframe:
+    """The simulator's own quadrotor, with all that its sources say (README.md of the recorded flights)."""
+    hover = 0.5 * (math.sqrt(0.35**2 + 4.0 * 0.65 * 0.39) - 0.35) / 0.65
+    airframe = load_airframe("ardupilot-sitl-x")
+    quantities = {n: q for n, q in airframe.quantities.items() if n != "drag"}
+    return with_quantities(
+        Airframe(airframe.name, "", quantities, airframe.rotors, airframe.thrust_curve),
+        torque_ratio=Quantity((0.0175 * hover,), "m"),
+        drag_area=Quantity((0.1743,), "m^2", (0.01,)),
+        rotor_drag=Quantity((0.2 * math.sqrt(AIR_DENSITY * 0.385 / 4),), "N^0.5 s/m"),
+    )
+
+
+def read_back(airframe: Airframe, folder) -> Airframe:
+    path = folder / "frame.json"
+    path.write_bytes(ardupilot_files(airframe)["frame.json"])
+    return read_ardupilot_frame(path)
+
+
+def test_the_simulated_frame_has_its_own_numbers():
+    values = frame_values(known())
+    truth = {
+        "mass": 3.0, "diagonal_size": 0.35, "propExpo": 0.65, "hoverThrOut": 0.39, "spin_min": 0.15, "spin_max": 0.95,
+        "pwmMin": 1000.0, "pwmMax": 2000.0, "maxVoltage": 12.6, "disc_area": 0.385, "mdrag_coef": 0.2, "num_motors": 4,
+        "moment_inertia_0": 0.02297, "moment_inertia_2": 0.04594, "motor1_position_0": 0.2475, "motor1_position_1": 0.2475,
+        "motor1_yaw": 1.0, "motor4_yaw": -1.0, "motor1_vector_2": -1.0, "refRotRate": 0.0,
+    }  # fmt: skip
+    assert {name: values[name] for name in truth} == pytest.approx(truth, rel=1e-3)
+    angle = math.radians(values["refAngle"])
+    area = body_area(3.0, values["refSpd"], angle, 0.2, values["disc_area"], AIR_DENSITY)
+    assert area == pytest.approx(0.1743, rel=1e-6)
+    flown = parameter_values(known())
+    assert flown["MOT_THST_EXPO"] == pytest.approx(0.65, rel=1e-4)
+    assert flown["MOT_THST_HOVER"] == pytest.approx(0.39, rel=1e-4)
+    assert (flown["MOT_SPIN_MIN"], flown["MOT_SPIN_MAX"], flown["MOT_BAT_VOLT_MAX"]) == (0.15, 0.95, 12.6)
+
+
+def test_the_drag_area_of_the_stock_frame():
+    """refSpd 15.08, refAngle 45, refAlt 593 m of SITL's own quadrotor make the 0.1743 m^2 that its flights have."""
+    assert body_area(3.0, 15.08, math.radians(45.0), 0.2, 0.385, 1.15677) == pytest.approx(0.1743, abs=5e-5)
+
+
+def test_read_back_it_is_the_same_vehicle(tmp_path):
+    airframe = known()
+    found = read_back(airframe, tmp_path)
+    for name, quantity in airframe.quantities.items():
+        assert found.quantities[name].value == pytest.approx(quantity.value, rel=1e-6)
+    f, g = facts_of(airframe), facts_of(found)
+    assert mismatch(f.shape, g.shape) < 1e-6
+    np.testing.assert_allclose(g.full, f.full, rtol=1e-6)
+    np.testing.assert_allclose(g.wrench, f.wrench, atol=1e-8)
+    assert found.thrust_curve is not None
+    assert (found.thrust_curve.voltage, found.thrust_curve.voltage_exponent) == (12.6, 2.0)
+
+
+def test_what_is_not_exact_is_within_what_is_told(tmp_path):
+    airframe = skewed()
+    text = ardupilot_files(airframe)["README.md"].decode()
+    f, g = facts_of(airframe), facts_of(read_back(airframe, tmp_path))
+    told = re.search(r"propExpo is the nearest .* up to (\S+) %", text)
+    assert told is None  # over c, between the ends of the dead zone, the curve is of second order
+    assert mismatch(f.shape, g.shape) < 1e-8
+    np.testing.assert_allclose(g.wrench[:3], f.wrench[:3], atol=1e-8)
+    np.testing.assert_allclose(g.places, f.places, atol=1e-8)
+    assert g.full.sum() == pytest.approx(f.full.sum())
+    told = re.search(r"those of the airframe differ by (\S+) %", text)
+    assert told is not None
+    assert np.ptp(f.scales) / f.scales.mean() == pytest.approx(float(told[1]) / 100.0, rel=0.05)
+    told = re.search(r"products of inertia: none here; the largest is (\S+) %", text)
+    assert told is not None
+    assert float(told[1]) / 100.0 == pytest.approx(0.0025 / 0.022, rel=0.05)
+    assert g.drag_area == pytest.approx(f.drag_area, rel=1e-6)
+    hover = f.hover().thrust
+    assert g.rotor_drag_at(hover) == pytest.approx(
+        f.drag, rel=1e-6
+    )  # the linear drag, as of the rotors at hover
+    told = re.search(
+        r"refRotRate: one rate of decay, (\S+) 1/s; the airframe's are (\S+), (\S+), (\S+) 1/s", text
+    )
+    assert told is not None
+    assert [float(told[k]) for k in (2, 3, 4)] == pytest.approx(f.angular_drag / np.diag(f.inertia), rel=5e-3)
+    assert g.angular_drag * np.mean(1.0 / np.diag(g.inertia)) == pytest.approx(float(told[1]), rel=5e-3)
+    for sentence in (
+        "slew_max: a ramp",
+        "motorN_yaw: the torque per newton",
+        "refRotRate: one rate of decay",
+    ):
+        assert sentence in text
+    assert g.torque_ratio == pytest.approx(
+        f.torque_ratio, rel=0.05
+    )  # at the mean command of a hover that is not even
+
+
+def test_the_simulator_reads_numbers_lists_and_one_text():
+    """As SIM_Frame.cpp parses it: numbers, and lists of three numbers; it knows no other name, and takes # for a comment."""
+    text = ardupilot_files(known())["frame.json"].decode()
+    assert "#" not in text
+    for name, value in json.loads(text).items():
+        vector = isinstance(value, list) and len(value) == 3 and all(isinstance(v, float) for v in value)
+        assert vector or isinstance(value, (int, float)) or name == "about", name
+
+
+def test_standard_deviations_are_beside_the_numbers():
+    files = ardupilot_files(known())
+    assert "| `mass` | 3 | kg | std 0.9 kg |" in files["README.md"].decode()
+    assert (
+        "# MOT_THST_HOVER: std at least 0.117\nMOT_THST_HOVER,0.389996739" in files["vehicle.param"].decode()
+    )
+
+
+def test_bad_files_are_told_in_one_line(tmp_path):
+    whole = ardupilot_files(known())["frame.json"].decode()
+    path = tmp_path / "frame.json"
+    for text, said in (
+        (whole[:200], "not valid JSON"),
+        ("[1]", "a frame is a JSON object"),
+        (whole.replace('"propExpo": 0', '"other": 0'), "propExpo must be a number"),
+        (whole.replace('"motor2_position"', '"other"'), "motor2_position must be three numbers"),
+        (whole.replace('"mass": 3.0', '"mass": -3.0'), "must be positive"),
+    ):
+        path.write_text(text)
+        with pytest.raises(AirframeError, match=said):
+            read_ardupilot_frame(path)
+    path.write_text(
+        "# a comment, as ArduPilot's own models have them\n" + whole.replace('"mass"', '# kg\n"mass"')
+    )
+    assert read_ardupilot_frame(path).mass.number == 3.0

@@ -1,0 +1,149 @@
+"""The models for MuJoCo and CasADi fly as rotorid's own simulation does: to 1e-3 over 5 s of manoeuvres, in every state."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import casadi as ca
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.export.vehicle.acados import acados_files
+from rotorid.export.vehicle.facts import facts_of
+from rotorid.export.vehicle.mujoco import mujoco_files
+from rotorid.export.vehicle.urdf import urdf_files
+from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.models.system import parameter_values
+from rotorid.numerics import integrators
+from tests.export.vehicle.vehicles import proved, skewed
+
+mujoco = pytest.importorskip("mujoco")
+
+DT, STEPS, TOLERANCE = 0.004, 1250, 1e-3
+
+
+def loaded(path: Path) -> types.ModuleType:
+    """A Python file that was exported."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def written(files: dict[str, bytes], folder: Path) -> Path:
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def flown() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """First state, commands, and states of rotorid's simulation: attitude, position, velocity, body rate, thrusts."""
+    airframe = skewed()
+    system, hover = rigid_multirotor(airframe, "rotor_command"), facts_of(airframe).hover()
+    t = DT * np.arange(STEPS)
+    waves = np.sin(np.outer(t, [2.0, 3.0, 4.0, 5.0])) * [0.02, 0.012, 0.015, 0.01]
+    commands = hover.command + waves
+    with jax.enable_x64(True):
+        p = parameter_values(system)
+
+        def rate(x, u):
+            return system.states.pack_tangent(
+                system.dynamics(system.states.unpack(x), system.inputs.unpack(u), p)
+            )
+
+        def step(x, u):
+            x = integrators.step(system.states, lambda x: rate(x, u), x, DT, "rk4")
+            return x, x
+
+        x0 = np.concatenate([hover.attitude, np.zeros(9), hover.thrust])
+        _, states = jax.jit(lambda x, u: jax.lax.scan(step, x, u))(jnp.asarray(x0), jnp.asarray(commands))
+        states = np.asarray(states)
+    assert np.abs(states[:, 7:10]).max() > 1.0  # it moves
+    assert np.abs(states[:, 10:13]).max() > 0.3  # and turns
+    return x0, commands, states
+
+
+@pytest.fixture(scope="module")
+def acados(tmp_path_factory) -> types.ModuleType:
+    """The exported file, beside its functions."""
+    folder = written(acados_files(proved(skewed())), tmp_path_factory.mktemp("acados"))
+    return loaded(folder / "acados_model.py")
+
+
+def test_mujoco_follows(flown, tmp_path):
+    x0, commands, states = flown
+    folder = written(mujoco_files(proved(skewed())), tmp_path)
+    thrust = loaded(folder / "fly.py").thrust
+    model = mujoco.MjModel.from_xml_path(str(folder / "model.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    np.testing.assert_allclose([*data.qpos[3:], *data.act], [*x0[:4], *x0[13:]], atol=1e-9)
+    asked, found = thrust(commands), np.zeros_like(states)
+    for k in range(STEPS):
+        data.ctrl[:] = asked[k]
+        mujoco.mj_step(model, data, round(DT / model.opt.timestep))
+        found[k] = [*data.qpos[3:], *data.qpos[:3], *data.qvel, *data.act]
+    assert np.abs(found - states).max() < TOLERANCE
+
+
+def test_casadi_follows(flown, acados):
+    x0, commands, states = flown
+    x, u, p, _, slope = acados.symbols()
+    f = ca.Function("f", [x, u, p], [slope])
+    values = ca.DM(acados.parameters)
+    a = f(x, u, values)
+    b = f(x + 0.5 * DT * a, u, values)
+    c = f(x + 0.5 * DT * b, u, values)
+    d = f(x + DT * c, u, values)
+    step = ca.Function("step", [x, u], [x + DT / 6.0 * (a + 2.0 * b + 2.0 * c + d)])
+    found = step.mapaccum(STEPS)(x0, commands.T).full().T
+    assert np.abs(found - states).max() < TOLERANCE
+    np.testing.assert_allclose(f(acados.hover_x, acados.hover_u, values).full(), 0.0, atol=1e-9)
+
+
+def test_acados_gets_its_model(acados, monkeypatch):
+    class AcadosModel:
+        pass
+
+    monkeypatch.setitem(sys.modules, "acados_template", types.SimpleNamespace(AcadosModel=AcadosModel))
+    model = acados.acados_model()
+    assert (model.name, model.x.shape, model.u.shape) == ("skewed", (17, 1), (4, 1))
+    assert model.f_impl_expr.shape == model.f_expl_expr.shape == model.xdot.shape == (17, 1)
+
+
+def test_the_example_hovers(tmp_path):
+    written(mujoco_files(proved(skewed())), tmp_path)
+    said = subprocess.run(
+        [sys.executable, "fly.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    place = np.array(said[said.index("[") + 1 : said.index("]")].split(), dtype=float)
+    assert np.abs(place).max() < 1e-3
+
+
+def test_mujoco_loads_the_urdf():
+    """With the body's links kept apart, it has the airframe's mass, inertia and places."""
+    f = facts_of(skewed())
+    text = urdf_files(proved(skewed()))["model.urdf"].decode()
+    kept = '  <mujoco><compiler fusestatic="false"/></mujoco>\n  <link name="base_link">'
+    model = mujoco.MjModel.from_xml_string(text.replace('  <link name="base_link">', kept, 1))
+    body = model.body("base_link")
+    R = np.zeros(9)
+    mujoco.mju_quat2Mat(R, body.iquat)
+    R = R.reshape(3, 3)
+    assert body.mass[0] == f.mass
+    np.testing.assert_allclose(body.ipos, f.centre, atol=1e-12)
+    np.testing.assert_allclose(R @ np.diag(body.inertia) @ R.T, f.inertia, atol=1e-9)
+    for k in range(f.count):
+        rotor = model.body(f"rotor_{k}")
+        np.testing.assert_allclose(rotor.pos, f.places[k] + f.centre, atol=1e-12)
+        mujoco.mju_quat2Mat(flat := np.zeros(9), rotor.quat)
+        np.testing.assert_allclose(flat.reshape(3, 3)[:, 2], f.axes[k], atol=1e-9)

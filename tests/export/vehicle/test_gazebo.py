@@ -1,0 +1,135 @@
+"""Gazebo's model is the airframe: mass, inertia and wrench add up again, and its own parser takes it where there is one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from rotorid.errors import AirframeError
+from rotorid.export.vehicle.facts import Facts, facts_of
+from rotorid.export.vehicle.gazebo import gazebo_files
+from rotorid.models.airframe import Quantity
+from rotorid.models.multirotor_air import AIR_DENSITY
+from tests.export.vehicle.vehicles import proved, skewed, with_quantities
+
+AIRFRAME = with_quantities(skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m"))
+
+
+def numbers(element, path: str) -> np.ndarray:
+    return np.array(element.findtext(path).split(), dtype=float)
+
+
+def rotation(angles) -> np.ndarray:
+    (cr, cp, cy), (sr, sp, sy) = np.cos(angles), np.sin(angles)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+@pytest.fixture(scope="module", params=["model.sdf", "classic.sdf"])
+def model(request):
+    root = ElementTree.fromstring(gazebo_files(proved(AIRFRAME))[request.param])
+    assert (root.tag, root.get("version")) == ("sdf", "1.9")
+    return root.find("model")
+
+
+@pytest.fixture
+def facts() -> Facts:
+    return facts_of(AIRFRAME)
+
+
+def test_links_add_up_to_the_airframe(model, facts):
+    masses, centres, inertias = [], [], []
+    for link in model.findall("link"):
+        pose, inner = numbers(link, "pose"), numbers(link, "inertial/pose")
+        R = rotation(pose[3:])
+        J = [
+            [float(link.findtext(f"inertial/inertia/i{min(a, b)}{max(a, b)}")) for b in "xyz"] for a in "xyz"
+        ]
+        masses.append(float(link.findtext("inertial/mass")))
+        centres.append(pose[:3] + R @ inner[:3])
+        inertias.append(R @ J @ R.T)
+    centre = np.average(centres, axis=0, weights=masses)
+    assert sum(masses) == pytest.approx(facts.mass)
+    np.testing.assert_allclose(centre, facts.centre, atol=1e-12)
+    whole = sum(
+        J + m * ((c - centre) @ (c - centre) * np.eye(3) - np.outer(c - centre, c - centre))
+        for m, c, J in zip(masses, centres, inertias, strict=True)
+    )
+    np.testing.assert_allclose(whole, facts.inertia, atol=1e-11)
+
+
+def test_rotors_pull_turn_and_drag_as_the_airframe(model, facts):
+    """By the formulas of MulticopterMotorModel.cc, at the largest speed."""
+    links = {link.get("name"): link for link in model.findall("link")}
+    joints = {joint.get("name"): joint for joint in model.findall("joint")}
+    motors = [plugin for plugin in model.findall("plugin") if plugin.find("motorNumber") is not None]
+    assert [int(m.findtext("motorNumber")) for m in motors] == list(range(facts.count))
+    for k, motor in enumerate(motors):
+        joint = joints[motor.findtext("jointName")]
+        assert joint.findtext("child") == motor.findtext("linkName")
+        assert joint.findtext("parent") in links
+        pose = numbers(links[motor.findtext("linkName")], "pose")
+        axis = rotation(pose[3:])[:, 2]
+        speed, constant, ratio = (
+            float(motor.findtext(name)) for name in ("maxRotVelocity", "motorConstant", "momentConstant")
+        )
+        turns = 1.0 if motor.findtext("turningDirection") == "ccw" else -1.0
+        thrust = constant * speed**2
+        torque = np.cross(pose[:3] - facts.centre, axis * thrust) - turns * thrust * ratio * axis
+        np.testing.assert_allclose([*axis * thrust, *torque], facts.wrench[:, k] * facts.full[k], atol=1e-9)
+        drag = float(motor.findtext("rotorDragCoefficient")) * speed
+        assert drag == pytest.approx(facts.rotor_drag * np.sqrt(facts.full[k]))
+        assert float(motor.findtext("timeConstantUp")) == facts.lag
+
+
+def test_the_body_is_dragged():
+    root = ElementTree.fromstring(gazebo_files(proved(AIRFRAME))["model.sdf"])
+    (drag,) = [p for p in root.iter("plugin") if p.get("name") == "gz::sim::systems::Hydrodynamics"]
+    found = {e.tag: float(e.text) for e in drag if e.tag[0] in "xyzkmn" and e.text}
+    area = 0.5 * AIR_DENSITY * 0.05
+    told = {
+        "xU": 0.5,
+        "yV": 0.5,
+        "zW": 0.5,
+        "xUabsU": area,
+        "yVabsV": area,
+        "zWabsW": area,
+        "kP": 0.025,
+        "mQ": 0.025,
+        "nR": 0.025,
+    }
+    assert found == pytest.approx({name: -value for name, value in told.items()})
+
+
+def test_what_it_cannot_be_is_told():
+    files = gazebo_files(AIRFRAME)
+    assert b"NOT ACCEPTED as a model" in files["model.sdf"]
+    assert b"axis by axis" in files["model.sdf"]
+    assert b"no drag of the body here" in files["classic.sdf"]
+    with pytest.raises(AirframeError, match="too small for rotors at these places"):
+        gazebo_files(
+            with_quantities(
+                AIRFRAME, inertia=Quantity((3e-4, 3e-4, 3e-4), "kg m^2"), products_of_inertia=ZERO
+            )
+        )
+
+
+ZERO = Quantity((0.0, 0.0, 0.0), "kg m^2")
+
+
+@pytest.mark.skipif(shutil.which("gz") is None, reason="no Gazebo here")
+def test_gazebo_takes_it(tmp_path):
+    for name, content in gazebo_files(proved(AIRFRAME)).items():
+        (tmp_path / name).write_bytes(content)
+    for name in ("model.sdf", "classic.sdf"):
+        done = subprocess.run(["gz", "sdf", "--check", str(tmp_path / name)], capture_output=True, text=True)
+        assert "Valid" in done.stdout, done.stdout + done.stderr

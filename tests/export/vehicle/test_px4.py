@@ -1,0 +1,128 @@
+"""PX4's parameters say what the airframe does, and can be read back."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from rotorid.errors import AirframeError
+from rotorid.export.vehicle.curve_fit import mismatch, modelled
+from rotorid.export.vehicle.facts import facts_of
+from rotorid.export.vehicle.px4 import px4_files, px4_values
+from rotorid.export.vehicle.px4_reader import read_px4_parameters
+from rotorid.models.airframe import Airframe, Quantity, load_airframe
+from tests.export.vehicle.vehicles import proved, skewed, with_quantities
+
+
+def read_back(airframe: Airframe, folder) -> Airframe:
+    path = folder / "vehicle.params"
+    path.write_bytes(px4_files(airframe)["vehicle.params"])
+    return read_px4_parameters(path)
+
+
+def test_the_simulated_body_has_its_own_parameters():
+    """Truth: README.md of the recorded flights; SIH's defaults."""
+    values = px4_values(load_airframe("px4-sih-quad"))
+    truth = {
+        "SIH_VEHICLE_TYPE": 0, "SIH_MASS": 1.0, "SIH_IXX": 0.025, "SIH_IYY": 0.025, "SIH_IZZ": 0.03, "SIH_IXY": 0.0,
+        "SIH_IXZ": 0.0, "SIH_IYZ": 0.0, "SIH_T_MAX": 5.0, "SIH_Q_MAX": 0.1, "SIH_L_ROLL": 0.2, "SIH_L_PITCH": 0.2,
+        "SIH_KDV": 0.5, "SIH_KDW": 0.025, "SIH_T_TAU": 0.05, "THR_MDL_FAC": 0.0, "MPC_THR_HOVER": 9.81 / 20.0,
+        "CA_ROTOR_COUNT": 4, "CA_ROTOR0_PX": 0.2, "CA_ROTOR0_PY": 0.2, "CA_ROTOR0_KM": 0.02, "CA_ROTOR2_KM": -0.02,
+        "CA_ROTOR0_AZ": -1.0, "EKF2_MCOEF": 0.5, "EKF2_BCOEF_X": 0.0,
+    }  # fmt: skip
+    assert {name: values[name] for name in truth} == pytest.approx(truth, abs=1e-12)
+
+
+def test_allocation_of_px4_is_the_airframes():
+    """moment = CT (r x a - KM a), FRD, over rotors of any strength, tilt and place; centre of mass included."""
+    f = facts_of(skewed())
+    values = px4_values(skewed())
+    for k in range(f.count):
+        place, axis = (np.array([values[f"CA_ROTOR{k}_{kind}{a}"] for a in "XYZ"]) for kind in "PA")
+        moment = values[f"CA_ROTOR{k}_CT"] * (np.cross(place, axis) - values[f"CA_ROTOR{k}_KM"] * axis)
+        np.testing.assert_allclose(moment * [1, -1, -1], f.wrench[3:, k] * f.full[k], atol=1e-12)
+
+
+def test_read_back_it_is_the_same_vehicle(tmp_path):
+    airframe = load_airframe("px4-sih-quad")
+    found = read_back(airframe, tmp_path)
+    for name, quantity in airframe.quantities.items():
+        assert found.quantities[name].value == pytest.approx(quantity.value, rel=1e-7)
+    assert [r.direction for r in found.rotors] == [r.direction for r in airframe.rotors]
+    assert found.thrust_curve is not None
+    assert found.thrust_curve.coefficients == pytest.approx((0.0, 5.0, 0.0), abs=1e-7)
+    np.testing.assert_allclose(facts_of(found).wrench, facts_of(airframe).wrench, atol=1e-8)
+
+
+def test_what_is_not_exact_is_within_what_is_told(tmp_path):
+    airframe = skewed()
+    text = px4_files(airframe)["vehicle.params"].decode().replace("\n#  ", "")
+    found, f = read_back(airframe, tmp_path), facts_of(airframe)
+    g = facts_of(found)
+    told = re.search(r"THR_MDL_FAC is the nearest .* up to (\S+) % of the full thrust", text)
+    assert told is not None
+    assert 0.005 < mismatch(f.shape, g.shape) <= 1.05 * float(told[1]) / 100.0
+    assert g.hover().thrust.sum() == pytest.approx(f.hover().thrust.sum(), rel=1e-3)
+    np.testing.assert_allclose(g.wrench, f.wrench, atol=1e-8)
+    np.testing.assert_allclose(g.inertia, f.inertia, atol=1e-9)
+    np.testing.assert_allclose(g.scales / g.scales.mean(), f.scales / f.scales.mean(), rtol=1e-7)
+    assert (g.drag, g.drag_area, g.angular_drag, g.lag) == pytest.approx(
+        (f.drag, f.drag_area, f.angular_drag, f.lag)
+    )
+    values = px4_values(airframe)
+    signal = f.command(np.array(f.weight / (f.full @ f.axes[:, 2])))
+    assert values["SIH_T_MAX"] * signal * 4 == pytest.approx(f.weight)  # SIH hovers at the same signal
+    assert values["MPC_THR_HOVER"] == pytest.approx(modelled(values["THR_MDL_FAC"], float(signal)))
+    for sentence in ("SIH_T_MAX is right at hover", "SIH: rotors pull straight up", "SIH_KDV: linear"):
+        assert sentence in text
+
+
+def test_every_parameter_has_its_unit_and_standard_deviation():
+    lines = px4_files(proved(skewed()))["vehicle.params"].decode().splitlines()
+    for before, line in itertools.pairwise(lines):
+        if line.startswith("1\t1\t"):
+            _, _, name, value, kind = line.split("\t")
+            float(value)
+            assert kind == ("6" if name in ("CA_ROTOR_COUNT", "SIH_VEHICLE_TYPE") else "9")
+            assert kind == "6" or re.match(rf"# {name}(, \S+.*)?: (std|as given)", before), before
+    assert "# SIH_IXX, kg m^2: std 0.001 kg m^2" in lines
+    assert any(line.startswith("# Accepted by fly-back on dev.ulg: It beats the prior.") for line in lines)
+
+
+def test_what_the_simulator_cannot_fly_is_told():
+    airframe = load_airframe("px4-sih-quad")
+    other = dataclasses.replace(airframe, rotors=airframe.rotors[::-1])
+    assert "SIH_MASS" not in px4_values(other)
+    assert b"SIH_*: not written" in px4_files(other)["vehicle.params"]
+    unknown = load_airframe("ardupilot-sitl-x")  # no torque ratio: the sign is known all the same
+    assert [px4_values(unknown)[f"CA_ROTOR{k}_KM"] for k in range(4)] == [0.05, 0.05, -0.05, -0.05]
+    strong = dataclasses.replace(
+        with_quantities(airframe, mass=Quantity((50.0,), "kg")),
+        thrust_curve=dataclasses.replace(airframe.thrust_curve, coefficients=(0.0, 250.0)),
+    )
+    assert px4_values(strong)["CA_ROTOR0_CT"] == 100.0
+    assert b"divided by 2.5" in px4_files(strong)["vehicle.params"]
+
+
+def test_bad_files_are_told_in_one_line(tmp_path):
+    whole = px4_files(load_airframe("px4-sih-quad"))["vehicle.params"].decode()
+    for text, said in (
+        (whole.replace("\tSIH_MASS\t", "\tSIH_OTHER\t"), "no SIH_MASS; say what the vehicle weighs"),
+        (whole.replace("\tCA_ROTOR3_PX\t", "\tX\t"), "no CA_ROTOR3_PX"),
+        (whole[: whole.index("\tCA_ROTOR2_CT") + 6], "is not vehicle, component, name, value and type"),
+        (whole.replace("0.025", "nan"), "is not vehicle, component, name, value and type"),
+        (whole.replace("CA_ROTOR_COUNT\t4", "CA_ROTOR_COUNT\t0"), "there must be a rotor"),
+    ):
+        path = tmp_path / "bad.params"
+        path.write_text(text)
+        with pytest.raises(AirframeError, match=said):
+            read_px4_parameters(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(AirframeError, match="not a text file"):
+        read_px4_parameters(path)
+    with pytest.raises(AirframeError, match="cannot be read"):
+        read_px4_parameters(tmp_path / "nowhere.params")
