@@ -13,6 +13,8 @@ import os
 import re
 import select
 import socket
+import struct
+import sys
 import time
 from abc import ABC, abstractmethod
 from typing import ClassVar, Final
@@ -23,6 +25,9 @@ _ADDRESS: Final = re.compile(r"(udpin|udpout|udp|tcp):(?:(.*):)?(\d{1,5})")
 _SERIAL: Final = re.compile(r"(/dev/[^:]+|COM\d+)(?::(\d+))?")
 _BUFFER: Final = 1 << 22  # bytes that wait in the system while this process is busy
 _LARGEST: Final = 65536
+_STAMPED: Final = getattr(socket, "SO_TIMESTAMPNS", 35) if sys.platform == "linux" else None
+_STAMP: Final = struct.Struct("@ll")  # of the system's clock, when the datagram came in
+_BESIDE: Final = 64  # bytes that such a stamp takes at most
 _KINDS: Final = (
     "udpin:HOST:PORT, udpout:HOST:PORT, tcp:HOST:PORT, /dev/NAME:BAUD, or a recording (.tlog, .mcap)"
 )
@@ -38,8 +43,8 @@ class Link(ABC):
 
     @abstractmethod
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
-        """The next bytes and when they arrived, ns since 1970; None where none come within timeout, s. Raises
-        LinkError where the link has ended."""
+        """The next bytes and when they arrived, ns since 1970 (by the system's own stamp where it gives one); None where
+        none come within timeout, s. Raises LinkError where the link has ended."""
 
     @abstractmethod
     def send(self, data: bytes) -> None:
@@ -112,6 +117,8 @@ class _Udp(Link):
         self._to: tuple[str, int] | None = None
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+            if _STAMPED is not None:
+                self._socket.setsockopt(socket.SOL_SOCKET, _STAMPED, 1)
             if binds:
                 self._socket.bind((host, port))
             else:
@@ -123,16 +130,27 @@ class _Udp(Link):
         self._socket.setblocking(False)
 
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
+        found = self._waiting()
+        if found is None and timeout > 0.0 and select.select([self._socket], [], [], timeout)[0]:
+            found = self._waiting()
+        return found
+
+    def _waiting(self) -> tuple[int, bytes] | None:
+        arrival = 0
         try:
-            if not select.select([self._socket], [], [], timeout)[0]:
-                return None
-            data, sender = self._socket.recvfrom(_LARGEST)
+            if _STAMPED is None:
+                data, sender = self._socket.recvfrom(_LARGEST)
+            else:
+                data, beside, _, sender = self._socket.recvmsg(_LARGEST, _BESIDE)
+                for _, kind, stamp in beside:
+                    if kind == _STAMPED and len(stamp) == _STAMP.size:
+                        seconds, nanoseconds = _STAMP.unpack(stamp)
+                        arrival = seconds * 10**9 + nanoseconds
         except (BlockingIOError, ConnectionRefusedError):  # what was sent found nobody there yet
             return None
-        arrival = time.time_ns()
         if self._binds:
             self._to = sender
-        return arrival, data
+        return arrival or time.time_ns(), data
 
     def send(self, data: bytes) -> None:
         if self._to is not None:

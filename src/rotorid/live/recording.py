@@ -80,7 +80,8 @@ _EVENT: Final = {
 
 
 class Recorder:
-    """Writes a recording; threads may share it.
+    """Writes a recording; threads may share it, and none of them waits for the disk: a thread of its own writes, twice
+    every `CHUNK`.
 
     airframe: the text of its TOML. settings: what a replay needs beside it. Raises OutputError where the file exists,
     or cannot be written."""
@@ -88,11 +89,10 @@ class Recorder:
     def __init__(self, path: Path, airframe: str, settings: Mapping[str, str]) -> None:
         self.path = path
         self.error: OutputError | None = None
-        self._lock = threading.Lock()
+        self._lock, self._writing, self._ends = threading.Lock(), threading.Lock(), threading.Event()
         self._body = bytearray()
         self._index: dict[int, list[tuple[int, int]]] = {}
         self._first: float | None = None
-        self._span = [0, 0]
         self._chunks = bytearray()  # their index
         self._written = 0
         self._whole = [1 << 63, 0]
@@ -122,6 +122,8 @@ class Recorder:
         except OutputError:
             self._file.close()
             raise
+        self._thread = threading.Thread(target=self._flushes, name="rotorid recording", daemon=True)
+        self._thread.start()
 
     def _begin(self, airframe: str, settings: Mapping[str, str]) -> None:
         self._append(_MAGIC + _bytes(Header(profile="", library="rotorid"), *self._schemas, *self._channels))
@@ -175,29 +177,36 @@ class Recorder:
 
     def _add(self, channel: int, stamp: int, data: bytes) -> None:
         with self._lock:
-            if not self._body:
-                self._first, self._span = time.monotonic(), [stamp, stamp]
-            self._index.setdefault(channel, []).append((stamp, len(self._body)))
+            at = len(self._body)
+            if not at:
+                self._first = time.monotonic()
+            self._index.setdefault(channel, []).append((stamp, at))
             self._body += _HEAD.pack(
                 Opcode.MESSAGE, _HEAD.size - 9 + len(data), channel, self._counts[channel], stamp, stamp
             )
             self._body += data
             self._counts[channel] += 1
-            self._span = [min(self._span[0], stamp), max(self._span[1], stamp)]
-            if len(self._body) > _LARGEST:
-                self._flush()
+        if at > _LARGEST:
+            self.flush(now=True)
 
     def flush(self, *, now: bool = False) -> None:
         """Write what is older than `CHUNK`, or all of it. What fails is kept in `error`, and ends the recording."""
-        with self._lock:
-            if self._first is not None and (now or time.monotonic() - self._first >= CHUNK):
-                self._flush()
+        with self._writing:
+            with self._lock:  # not while a disk is waited for: others have more to record
+                if self._first is None or not (now or time.monotonic() - self._first >= CHUNK):
+                    return
+                body, index = self._body, self._index
+                self._body, self._index, self._first = bytearray(), {}, None
+            if self.error is None:
+                self._chunk(body, index)
 
-    def _flush(self) -> None:
-        body, index, (start, end) = bytes(self._body), self._index, self._span
-        self._body, self._index, self._first = bytearray(), {}, None
-        if self.error is not None or not body:
-            return
+    def _flushes(self) -> None:
+        while not self._ends.wait(CHUNK / 2.0):
+            self.flush()
+
+    def _chunk(self, body: bytearray, index: dict[int, list[tuple[int, int]]]) -> None:
+        stamps = [stamp for entries in index.values() for stamp, _ in entries]
+        start, end = min(stamps), max(stamps)
         at = self._size
         head = struct.pack("<QQQII", start, end, len(body), zlib.crc32(body), 0) + struct.pack(
             "<Q", len(body)
@@ -238,8 +247,10 @@ class Recorder:
     def close(self) -> None:
         """Write what is left, and the index that viewers look for. Raises OutputError where that fails, or writing
         has failed."""
-        with self._lock:
-            self._flush()
+        self._ends.set()
+        self._thread.join()
+        self.flush(now=True)
+        with self._writing:
             try:
                 if self.error is None:
                     self._end()

@@ -1,17 +1,18 @@
 """Runs a session on a link: reads it without pause, records, asks the vehicle for what is needed, and shows what is
 found.
 
-A thread of its own reads the link and records, so that nothing is lost while the estimators are busy; all else
-happens in the caller's thread. A replay is read in the caller's thread, as fast as it is shown."""
+One thread does it, so that no message waits until another thread lets go of the interpreter: first comes what waits on
+the link, which is kept and recorded at once; then the oldest of it goes to the estimators; and when nothing waits, what
+can be put off is done, a piece at a time (`rest`). While the estimators are busy, the system's buffer of the link holds
+what comes."""
 
 from __future__ import annotations
 
 import dataclasses
-import gc
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable
-from queue import Empty, SimpleQueue
 from typing import Final
 
 from rotorid.errors import LinkError, LogError, OutputError, RotoridError
@@ -23,57 +24,28 @@ from rotorid.live.publish import Publisher
 from rotorid.live.recording import Recorder
 from rotorid.live.replay import Replay
 from rotorid.live.requests import Requests
+from rotorid.live.rest import Rest
 from rotorid.live.session import Session
 from rotorid.results.words import joined
 
-_PAUSE: Final = 0.02  # s between two looks at what is to be written
+_PAUSE: Final = 0.05  # s of silence
+_AT_ONCE: Final = 64  # pieces that are read before one is estimated by
 _IDLE: Final = 0.5  # s
 _RETURN: Final = 15.0  # s, for a parameter to go back to where it was
 _SILENT: Final = 3.0  # s without a message after which that is said
-
-Piece = tuple[int, float, bytes]
 
 
 @dataclasses.dataclass
 class Outcome:
     """What a session came to. last: the last moment with an estimate, None without. estimates, pieces: how many there
     were, of how many pieces of bytes. seconds: by our clock. latencies:
-    from the arrival of bytes to the estimate that they let through."""
+    from the arrival of bytes (by the system's stamp, where it gives one) to the estimates that they let through."""
 
     last: Moment | None = None
     estimates: int = 0
     seconds: float = 0.0
     pieces: int = 0
     latencies: Latencies = dataclasses.field(default_factory=Latencies)
-
-
-class _Reader(threading.Thread):
-    """Reads a link into a queue, and into the recording."""
-
-    def __init__(self, link: Link, recorder: Recorder | None) -> None:
-        super().__init__(name="link", daemon=True)
-        self.queue: SimpleQueue[Piece] = SimpleQueue()
-        self.error: RotoridError | None = None
-        self._link, self._recorder = link, recorder
-        self._ends = threading.Event()
-
-    def run(self) -> None:
-        try:
-            while not self._ends.is_set():
-                found = self._link.receive(_PAUSE)
-                if found is not None:
-                    arrival, data = found
-                    self.queue.put((arrival, time.perf_counter(), data))
-                    if self._recorder is not None:
-                        self._recorder.received(arrival, data)
-                if self._recorder is not None:
-                    self._recorder.flush()
-        except RotoridError as error:
-            self.error = error
-
-    def end(self) -> None:
-        self._ends.set()
-        self.join(timeout=2.0)
 
 
 class Runner:
@@ -97,6 +69,9 @@ class Runner:
         self.outcome = Outcome()
         self._wait = wait
         self._live = not isinstance(link, Replay)
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._error: RotoridError | None = None
+        self._rest = Rest(session, recorder)
         self._requests = Requests(session, Sender(link), rate) if self._live else None
         self._began = self._heard = self._shown = time.monotonic()
         self._silent = False
@@ -117,6 +92,7 @@ class Runner:
                 self._run_replay()
         finally:
             self.outcome.seconds = time.monotonic() - began
+            self._rest.end()
             if self.recorder is not None:
                 if self.session.events:
                     self.recorder.moment(self._arrival, self.session.idle())
@@ -124,37 +100,47 @@ class Runner:
         return self.outcome
 
     def _run_live(self) -> None:
-        gc.collect()
-        gc.freeze()  # what was made so far stays: no collection is to go through all of it again
-        began = time.monotonic()
-        while self.link.receive(0.0) is not None and time.monotonic() < began + _PAUSE:
-            pass  # what waited in the system while the estimators were compiled has holes
-        self._began = self._heard = time.monotonic()
-        reader = _Reader(self.link, self.recorder)
-        reader.start()
-        try:
+        with self._rest.collects():
+            began = time.monotonic()
+            while self.link.receive(0.0) is not None and time.monotonic() < began + _PAUSE:
+                pass  # what waited in the system while the estimators were compiled has holes
+            self._began = self._heard = time.monotonic()
             while not self._ends():
                 self._check_recording()
                 if self._requests is not None:
-                    for event in self._requests.tick(time.monotonic()):
-                        self.session.events.append(event)
-                try:
-                    piece = reader.queue.get(timeout=0.05)
-                except Empty:
-                    if reader.error is not None:
-                        raise reader.error from None
+                    self.session.events += self._requests.tick(time.monotonic())
+                self._read(0.0)
+                if self._waiting:
+                    self._take(*self._waiting.popleft())
+                    self._rest.overdue()
+                elif self._error is not None:
+                    raise self._error
+                elif not self._rest.do() and not self._read(_PAUSE):
                     self._idle()
-                    continue
-                self._take(*piece)
-        finally:
-            reader.end()
-            while (
-                self.stop.is_set()
-            ):  # what came before the end belongs to the recording, and so to its estimates
-                try:
-                    self._take(*reader.queue.get_nowait())
-                except Empty:
-                    break
+            self._read(0.0)
+            while self._waiting:  # came before the end: it belongs to the recording, and so to its estimates
+                self._take(*self._waiting.popleft())
+
+    def _read(self, timeout: float) -> bool:
+        """Keep and record what waits on the link; whether anything did. timeout: s to wait for it."""
+        for k in range(_AT_ONCE):
+            found = self._next(0.0 if k else timeout)
+            if found is None:
+                return k > 0
+            self._waiting.append(found)
+            if self.recorder is not None:
+                self.recorder.received(*found)
+        return True
+
+    def _next(self, timeout: float) -> tuple[int, bytes] | None:
+        """None, too, once the link has ended: what came before is estimated by first."""
+        if self._error is not None:
+            return None
+        try:
+            return self.link.receive(timeout)
+        except LinkError as error:
+            self._error = error
+            return None
 
     def _ends(self) -> bool:
         if not self.stop.is_set():
@@ -174,14 +160,13 @@ class Runner:
                 arrival, data = found
                 if self.recorder is not None:
                     self.recorder.received(arrival, data)
-                self._take(arrival, time.perf_counter(), data)
-            if self.recorder is not None:
-                self.recorder.flush()
-                self._check_recording()
+                self._take(arrival, data)
+                self._rest.end()
+            self._check_recording()
         if not self.stop.is_set() and self.outcome.last is None:
             raise LogError(self._why_nothing(f"{self.link.address}: "))
 
-    def _take(self, arrival: int, received: float, data: bytes) -> None:
+    def _take(self, arrival: int, data: bytes) -> None:
         self._heard, self._arrival = time.monotonic(), arrival
         self.outcome.pieces += 1
         if self._silent:
@@ -189,9 +174,12 @@ class Runner:
             self.session.events.append(
                 Event(max(self.session.timeline.latest, 0.0), "link", "messages come again")
             )
-        for moment in self.session.feed(arrival, data, received):
+        moments = self.session.feed(arrival, data)
+        if moments:
+            seconds = (time.time_ns() - arrival) * 1e-9 if self._live else time.monotonic() - self._heard
+            self.session.latency = max(seconds, 0.0)
+        for moment in moments:
             self._show(moment)
-        self.session.rest()
         if not self.session.settled:
             self._give_up(self._heard)
 
@@ -200,9 +188,8 @@ class Runner:
         if moment.attitude is not None:
             self.outcome.last = moment
             self.outcome.estimates += 1
-            self.outcome.latencies.add(moment.link.latency)
-        if self.recorder is not None:
-            self.recorder.moment(self._arrival, moment)
+            self.outcome.latencies.add(self.session.latency)
+        self._rest.record(self._arrival, moment)
         for consumer in self.consumers:
             consumer.show(moment)
         if self.publisher is not None:

@@ -6,7 +6,6 @@ the same estimates to the last bit. Nothing here waits, asks the time or writes;
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Final
@@ -27,7 +26,9 @@ from rotorid.live.tracker import Found, Tracker
 from rotorid.live.vehicle import Vehicle
 from rotorid.live.wrench_band import WrenchBand
 from rotorid.logs.mavlink import Piece, convert
-from rotorid.logs.mavlink_frames import Frame, Link, decode, walk
+from rotorid.logs.mavlink_frames import Frame, Link, record, walk
+from rotorid.logs.mavlink_messages import BY_NUMBER
+from rotorid.logs.mavlink_vehicle import LEARNED
 from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.rigid_multirotor import rigid_multirotor
@@ -59,7 +60,7 @@ class _Channel:
 
 class Session:
     """One vehicle, from the first byte on. datagrams: whether messages are whole in each piece of bytes. told: parameters
-    that are real numbers, as the vehicle told them last.
+    that are real numbers, as the vehicle told them last. latency: s, as whoever waits for the moments tells it.
 
     Raises AirframeError where the airframe lacks what the estimators need.
     """
@@ -108,7 +109,7 @@ class Session:
         self._boots = self._gaps = 0
         self._said = -math.inf
         self._misfit = False
-        self._latency = 0.0
+        self.latency = 0.0
 
     def _observer(self) -> _Channel | None:
         if self.settings.wrench is False or self._bare:
@@ -148,9 +149,8 @@ class Session:
         """Whether all that is needed comes."""
         return bool(self.sources.chosen)
 
-    def feed(self, arrival: int, data: bytes, received: float | None = None) -> list[Moment]:
-        """Take the next bytes of the link. arrival: ns since 1970. received: `time.perf_counter()` at their arrival,
-        by which the latency is told; None where nobody waits for it."""
+    def feed(self, arrival: int, data: bytes) -> list[Moment]:
+        """Take the next bytes of the link. arrival: ns since 1970."""
         self.rest()
         if self._first is None:
             self._first = arrival
@@ -170,25 +170,28 @@ class Session:
                 self._message(buffer, frame)
         if self.vehicle.system and not before:
             self._say("vehicle", f"found {self.vehicle.words}")
-        return self._close_rows(received) if frames else []
+        return self._close_rows() if frames else []
 
-    def rest(self) -> None:
-        """Do what can wait until a moment was shown. `feed` does it first where nobody has."""
-        if self._band is not None:
-            self._band.rest()
+    def rest(self) -> bool:
+        """Do what can wait until a moment was shown; whether there was any. `feed` does it first where nobody has."""
+        return self._band is not None and self._band.rest()
 
     def _message(self, buffer: bytes, frame: Frame) -> None:
-        decoded = decode(buffer, frame)
-        if decoded is None:
+        message = BY_NUMBER.get(frame.message)
+        if message is None:
             return
-        name, rows = decoded
+        name, wanted = message.name, self.sources.wants(message.name)
+        if not wanted and name not in LEARNED:
+            return
+        rows = record(buffer, frame, message)
         about = self.vehicle.about
-        self.vehicle.learn(name, rows)
+        if name in LEARNED:
+            self.vehicle.learn(name, rows)
         if name == "PARAM_VALUE" and rows["param_type"][0] == PARAMETER_REAL and len(self.told) < _PARAMETERS:
             self.told[bytes(rows["param_id"][0]).rstrip(b"\0").decode("ascii", "replace")] = float(
                 rows["param_value"][0]
             )
-        if not self.sources.wants(name):
+        if not wanted:
             return
         pieces = convert(name, rows, np.array([self.timeline.stamp]), about)
         pieces = [p for p in pieces if self._usable(p)]
@@ -246,7 +249,7 @@ class Session:
         rate = rate_of(periods, system, MAX_RATE)
         channel.sampler = Sampler(system.inputs, system.outputs, rate, periods, self.timeline.latest)
 
-    def _close_rows(self, received: float | None) -> list[Moment]:
+    def _close_rows(self) -> list[Moment]:
         timeline = self.timeline
         if not math.isfinite(timeline.latest):
             return []
@@ -269,9 +272,9 @@ class Session:
             for row in self._mass.sampler.rows(until):
                 found = self._row(self._mass, row)
                 if found is not None:
-                    moments.append(self._moment(found, received))
+                    moments.append(self._moment(found))
         if not moments and (self.events or timeline.latest > self._said + _SAID_EVERY):
-            moments.append(self._moment(None, received))
+            moments.append(self._moment(None))
         return moments
 
     def _settled(self) -> None:
@@ -321,7 +324,7 @@ class Session:
         assert curve is not None
         return collective_thrust(curve, commands, self._voltage)
 
-    def _moment(self, found: Found | None, received: float | None) -> Moment:
+    def _moment(self, found: Found | None) -> Moment:
         attitude = None
         if found is not None:
             self._readings = self._mass.tracker.readings(found.estimate)
@@ -332,8 +335,6 @@ class Session:
         t = found.t if found is not None else self.timeline.latest
         self._said = self.timeline.latest
         events, self.events = tuple(self.events), []
-        if received is not None:
-            self._latency = time.perf_counter() - received
         return Moment(
             t, self._readings, self._health, attitude, self._position, events, self.link_state(), self.system
         )
@@ -354,7 +355,7 @@ class Session:
         start, count = self._rates[0]
         span = self._arrival - start
         rate = (self.vehicle.losses.received - count) / span if span > 0.0 else 0.0
-        return LinkState(self.vehicle.losses.received, self.vehicle.losses.lost, rate, self._latency)
+        return LinkState(self.vehicle.losses.received, self.vehicle.losses.lost, rate, self.latency)
 
     def idle(self, *events: Event) -> Moment:
         """A moment in which nothing came."""

@@ -62,11 +62,10 @@ class Vehicle:
     def learn(self, name: str, rows: np.ndarray) -> None:
         """Take what a message tells of the vehicle. The parameters that say which outputs drive rotors count once
         they say it of all: on a link that loses some, half of them mislead."""
-        function = (
-            bytes(rows["param_id"][0]).rstrip(b"\0").decode("ascii", "replace")
-            if name == "PARAM_VALUE"
-            else ""
-        )
+        if name != "PARAM_VALUE":
+            self.about.learn(name, rows)
+            return
+        function = bytes(rows["param_id"][0]).rstrip(b"\0").decode("ascii", "replace")
         if not _FUNCTION.fullmatch(function):
             self.about.learn(name, rows)
             return

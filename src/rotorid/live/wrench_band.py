@@ -62,11 +62,13 @@ class WrenchBand:
             self._at = found.t
             self._due = np.array(row.u), np.asarray(estimate.state), np.asarray(estimate.value)
 
-    def rest(self) -> None:
-        """Compute anew what moves slowly, if it is time to: some milliseconds."""
-        if self._due is not None:
-            due, self._due = self._due, None
-            self._spread = self._spread_of(*due)
+    def rest(self) -> bool:
+        """Compute anew what moves slowly, if it is time to: some milliseconds. Whether it was."""
+        if self._due is None:
+            return False
+        due, self._due = self._due, None
+        self._spread = self._spread_of(*due)
+        return True
 
     def readings(self, found: Found) -> dict[str, Reading]:
         """Force and torque, with all that is not known of them."""

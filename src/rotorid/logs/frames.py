@@ -47,8 +47,9 @@ def body_frd_to_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]
 
 
 def attitude_to_enu_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
-    """Attitudes FRD to NED (w x y z) to attitudes FLU to ENU."""
-    return body_frd_to_flu(world_ned_to_enu(q))
+    """Attitudes FRD to NED (w x y z) to attitudes FLU to ENU: both products at once."""
+    w, x, y, z = (np.sqrt(0.5) * q).T
+    return np.stack([w + z, x + y, x - y, w - z], axis=1) + 0.0
 
 
 def quaternion_from_euler(angles: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 4"]:

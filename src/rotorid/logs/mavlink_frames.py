@@ -129,11 +129,14 @@ class Link:
 def decode(buffer: bytes, frame: Frame) -> tuple[str, np.ndarray] | None:
     """Name and record (an array of one) of a frame; None of a message that is not read."""
     message = BY_NUMBER.get(frame.message)
-    if message is None:
-        return None
+    return None if message is None else (message.name, record(buffer, frame, message))
+
+
+def record(buffer: bytes, frame: Frame, message: Message) -> np.ndarray:
+    """The record (an array of one) of a frame of this message."""
     size = message.dtype.itemsize
     payload = buffer[frame.payload : frame.payload + min(frame.length, size)]
-    return message.name, np.frombuffer(payload.ljust(size, b"\0"), message.dtype)
+    return np.frombuffer(payload.ljust(size, b"\0"), message.dtype)
 
 
 def records(

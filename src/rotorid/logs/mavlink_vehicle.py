@@ -22,6 +22,8 @@ OTHERS: Final = {
     19: "VTOL", 20: "VTOL", 21: "VTOL", 22: "VTOL", 23: "VTOL", 24: "VTOL", 25: "VTOL", 26: "gimbal", 27: "ADS-B",
     28: "parafoil", 30: "camera", 31: "charging station",
 }  # fmt: skip
+LEARNED: Final = frozenset(("HEARTBEAT", "SYSTEM_TIME", "AUTOPILOT_VERSION", "ESC_INFO", "PARAM_VALUE"))
+"""Messages that tell something of the vehicle itself."""
 _AUTOPILOTS: Final = {ARDUPILOT: "ArduPilot", PX4: "PX4"}
 _INTEGERS: Final = {1: "<Bxxx", 2: "<bxxx", 3: "<Hxx", 4: "<hxx", 5: "<I", 6: "<i"}  # MAV_PARAM_TYPE
 _DSHOT: Final = (-5.0, -4.0, -3.0, -2.0)
@@ -104,7 +106,7 @@ class Vehicle:
         return " ".join(w for w in (_AUTOPILOTS.get(self.autopilot, ""), self.firmware, kind) if w)
 
     def learn(self, name: str, rows: np.ndarray) -> None:
-        """Take what messages of this name tell of the vehicle; most tell nothing."""
+        """Take what messages of this name tell of the vehicle: nothing, unless they are `LEARNED`."""
         match name:
             case "HEARTBEAT":
                 self.autopilot, self.kind = int(rows["autopilot"][-1]), int(rows["type"][-1])

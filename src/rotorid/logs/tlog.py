@@ -22,7 +22,7 @@ from rotorid.logs.flight import Flight
 from rotorid.logs.mavlink import Piece, choose, convert, own_times
 from rotorid.logs.mavlink_frames import Walk, records, walk
 from rotorid.logs.mavlink_messages import BY_NUMBER, MESSAGES
-from rotorid.logs.mavlink_vehicle import MULTIROTORS, NO_AUTOPILOT, OTHERS, Clock, Vehicle
+from rotorid.logs.mavlink_vehicle import LEARNED, MULTIROTORS, NO_AUTOPILOT, OTHERS, Clock, Vehicle
 from rotorid.logs.options import Options
 
 Who = tuple[int, int]
@@ -62,7 +62,7 @@ def _read(
     _note_lost(collector, own[:, _SEQUENCE])
     own = own[np.isin(own[:, _MESSAGE], list(BY_NUMBER))]
     vehicle = Vehicle()
-    for name in ("HEARTBEAT", "SYSTEM_TIME", "AUTOPILOT_VERSION", "ESC_INFO", "PARAM_VALUE"):
+    for name in sorted(LEARNED, key=lambda n: MESSAGES[n].number):
         rows = own[own[:, _MESSAGE] == MESSAGES[name].number]
         if len(rows):
             vehicle.learn(name, records(buffer, MESSAGES[name], rows[:, _PAYLOAD], rows[:, _LENGTH]))
