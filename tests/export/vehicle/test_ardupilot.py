@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from pymavlink import DFReader
 
 from rotorid.errors import AirframeError
 from rotorid.export.vehicle.ardupilot import ardupilot_files, body_area, frame_values, parameter_values
@@ -146,3 +147,45 @@ def test_bad_files_are_told_in_one_line(tmp_path):
         "# a comment, as ArduPilot's own models have them\n" + whole.replace('"mass"', '# kg\n"mass"')
     )
     assert read_ardupilot_frame(path).mass.number == 3.0
+
+
+def test_the_simulator_pulls_turns_and_drags_as_the_airframe():
+    """By the formulas of SIM_Frame.cpp (init) and SIM_Motor.cpp (calculate_forces), written down anew."""
+    airframe, g = known(), 9.80665
+    values, f = frame_values(airframe), facts_of(airframe)
+    weight, power = values["mass"] * g, values["refCurrent"] * values["refVoltage"]
+    out = 2.0 * power / weight
+    area = weight / (0.5 * AIR_DENSITY * out**2) / f.count
+    fastest = out / math.sqrt(values["hoverThrOut"])
+    commands = np.linspace(0.2, 0.9, 8)
+    pwm = values["pwmMin"] + commands * (values["pwmMax"] - values["pwmMin"])
+    low, high = (
+        values["pwmMin"] + values[n] * (values["pwmMax"] - values["pwmMin"]) for n in ("spin_min", "spin_max")
+    )
+    c = np.clip((pwm - low) / (high - low), 0.0, 1.0)
+    e = values["propExpo"]
+    thrust = 0.5 * AIR_DENSITY * area * fastest**2 * ((1.0 - e) * c + e * c**2)
+    np.testing.assert_allclose(thrust, f.full[0] * f.shape(commands), rtol=1e-6)
+    hover = f.hover()
+    share = (hover.command[0] - 0.15) / 0.8
+    for k in range(f.count):
+        place, vector = (
+            np.array([values[f"motor{k + 1}_{n}_{a}"] for a in range(3)]) for n in ("position", "vector")
+        )
+        yaw = values[f"motor{k + 1}_yaw"] * share * 0.05 * values["diagonal_size"] * hover.thrust[k]
+        torque = np.cross(place, vector * hover.thrust[k]) - vector * yaw
+        np.testing.assert_allclose([1, -1, -1] * torque, f.wrench[3:, k] * hover.thrust[k], atol=1e-6)
+    momentum = values["mdrag_coef"] * math.sqrt(AIR_DENSITY * values["disc_area"] / f.count)
+    assert (momentum * np.sqrt(hover.thrust)).sum() == pytest.approx(f.rotor_drag_at(hover.thrust))
+
+
+def test_the_firmware_knows_every_parameter_and_flew_by_these_values(flights):
+    """A log of ArduCopter on its own simulated quadrotor."""
+    reader = DFReader.DFReader_binary(str(flights / "ardupilot_sitl" / "dev.BIN"))
+    flown = {}
+    while (message := reader.recv_match(type=["PARM"])) is not None and message.Name not in flown:
+        flown[message.Name] = message.Value
+    values = parameter_values(known())
+    assert set(values) <= set(flown)
+    same = ("MOT_PWM_MIN", "MOT_PWM_MAX", "MOT_SPIN_MIN", "MOT_SPIN_MAX", "MOT_THST_EXPO", "MOT_THST_HOVER")
+    assert {n: values[n] for n in same} == pytest.approx({n: flown[n] for n in same}, rel=1e-4)

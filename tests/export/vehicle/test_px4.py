@@ -8,13 +8,14 @@ import re
 
 import numpy as np
 import pytest
+import pyulog
 
 from rotorid.errors import AirframeError
 from rotorid.export.vehicle.curve_fit import mismatch, modelled
 from rotorid.export.vehicle.facts import facts_of
-from rotorid.export.vehicle.px4 import px4_files, px4_values
+from rotorid.export.vehicle.px4 import SIH_SHAPES, px4_files, px4_values
 from rotorid.export.vehicle.px4_reader import read_px4_parameters
-from rotorid.models.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.airframe import Airframe, Quantity, Rotor, load_airframe
 from tests.export.vehicle.vehicles import proved, skewed, with_quantities
 
 
@@ -126,3 +127,40 @@ def test_bad_files_are_told_in_one_line(tmp_path):
         read_px4_parameters(path)
     with pytest.raises(AirframeError, match="cannot be read"):
         read_px4_parameters(tmp_path / "nowhere.params")
+
+
+def test_the_firmware_knows_every_parameter_and_has_the_bodys_values(flights):
+    """A log of PX4's simulated body: its own parameters before take-off, of which it flew KDV 0.4."""
+    log = pyulog.ULog(str(flights / "px4_sih" / "default_logging.ulg"), message_name_filter_list=["none"])
+    body = with_quantities(load_airframe("px4-sih-quad"), drag=Quantity((0.4,), "N s/m"))
+    values = px4_values(body)
+    assert set(values) <= set(log.initial_parameters)
+    for name, value in values.items():
+        if name.startswith("SIH_") or name == "THR_MDL_FAC":
+            assert value == pytest.approx(log.initial_parameters[name], rel=1e-6), name
+    places = np.array([[values[f"CA_ROTOR{k}_P{a}"] for a in "XY"] for k in range(4)])
+    theirs = np.array([[log.initial_parameters[f"CA_ROTOR{k}_P{a}"] for a in "XY"] for k in range(4)])
+    np.testing.assert_allclose(
+        places / 0.2, theirs, atol=1e-9
+    )  # PX4's own have no length, but the same order
+    assert [values[f"CA_ROTOR{k}_KM"] > 0 for k in range(4)] == [
+        log.initial_parameters[f"CA_ROTOR{k}_KM"] > 0 for k in range(4)
+    ]
+
+
+@pytest.mark.parametrize("shape", [0, 4])
+def test_the_simulators_body_is_turned_as_the_airframe(shape):
+    """By the formulas of sih.cpp, at any signals."""
+    airframe = load_airframe("px4-sih-quad")
+    roll, pitch, yaw = np.array(SIH_SHAPES[shape])
+    rotors = tuple(
+        Rotor((0.3 * p, 0.25 * r, 0.0), "ccw" if y > 0 else "cw")
+        for r, p, y in zip(roll, pitch, yaw, strict=True)
+    )
+    airframe = dataclasses.replace(airframe, rotors=rotors)
+    values, f = px4_values(airframe), facts_of(airframe)
+    assert values["SIH_VEHICLE_TYPE"] == shape
+    u = np.random.default_rng(0).uniform(0.2, 0.8, f.count)
+    T, L, M, Q = (values[f"SIH_{name}"] for name in ("T_MAX", "L_ROLL", "L_PITCH", "Q_MAX"))
+    theirs = [L * T * (roll @ u), M * T * (pitch @ u), Q * (yaw @ u)]
+    np.testing.assert_allclose(theirs, [1, -1, -1] * (f.wrench[3:] @ (5.0 * u)), atol=1e-12)

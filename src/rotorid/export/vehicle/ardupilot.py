@@ -36,6 +36,7 @@ ROTATION = math.radians(400.0)
 MOST_ROTORS = 12
 
 _FRAMES: Final = {3: "tri", 4: "x", 6: "hexax", 8: "octa", 10: "deca", 12: "dodeca-hexa"}
+_LIMITS: Final = {"MOT_THST_HOVER": (0.125, 0.6875), "MOT_SPIN_MIN": (0.0, 0.3), "MOT_SPIN_MAX": (0.9, 1.0)}
 _PWM: Final = (1000.0, 2000.0)
 _MOMENTUM = 0.2  # SITL's own mdrag_coef
 _MERIT = 0.5  # of a rotor: the power of hover by momentum theory over the power that it takes
@@ -233,10 +234,11 @@ def _parameter_sentences(f: Facts, values: Mapping[str, float]) -> list[str]:
     found.append(
         "MOT_PWM_MIN, MOT_PWM_MAX: the range over which commands were counted; if the vehicle has another, keep its own"
     )
-    if not 0.125 <= values["MOT_THST_HOVER"] <= 0.6875:
-        found.append(
-            f"MOT_THST_HOVER {values['MOT_THST_HOVER']:.3g} is outside of ArduPilot's range, 0.125 to 0.6875"
-        )
+    found += [
+        f"{name} {values[name]:.3g} is outside of ArduPilot's range, {low:g} to {high:g}"
+        for name, (low, high) in _LIMITS.items()
+        if not low <= values[name] <= high
+    ]
     if f.curve.voltage_exponent:
         found.append(
             "MOT_BAT_VOLT_MAX: the voltage at which the curve holds; ArduPilot compensates once MOT_BAT_VOLT_MIN is set, too. "

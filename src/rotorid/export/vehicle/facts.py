@@ -104,7 +104,8 @@ class Facts:
             raise AirframeError(
                 "the rotors cannot carry this vehicle without turning it; check their places, axes and [centre_of_mass]"
             )
-        worst = float((thrust / self.full).max())
+        with np.errstate(divide="ignore"):  # of a rotor that does not pull at all
+            worst = float((thrust / self.full).max())
         if worst >= 1.0:
             raise AirframeError(
                 f"a rotor would have to pull {100 * worst:.0f} % of its full thrust to hover; check [mass] and [thrust_curve]"

@@ -13,7 +13,6 @@ are links of a thousandth of the mass, which the body's own inertia makes up for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from rotorid.export.vehicle.facts import Facts, facts_of
 from rotorid.export.vehicle.heading import heading, in_xml
 from rotorid.export.vehicle.spread import spreads
 from rotorid.export.vehicle.told import told
+from rotorid.export.vehicle.vehicle_numbers import vehicle_numbers
 from rotorid.export.vehicle.xml import angles_of, name_in_xml, number, numbers
 from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor_air import AIR_DENSITY
@@ -40,27 +40,11 @@ _VERSION: Final = "1.9"
 _COMMANDS = np.linspace(0.0, 1.0, 501)
 
 
-def gazebo_values(airframe: Airframe) -> Mapping[str, float]:
-    """Numbers that have a standard deviation, by name."""
-    f = facts_of(airframe)
-    return {
-        "mass": f.mass,
-        **{f"inertia {axis}": f.inertia[k, k] for k, axis in enumerate(("xx", "yy", "zz"))},
-        "torque ratio": f.torque_ratio,
-        "lag": f.lag,
-        "drag": f.drag,
-        "drag area": f.drag_area,
-        "rotor drag": f.rotor_drag,
-        "angular drag": f.angular_drag,
-        **{f"full thrust {k}": thrust for k, thrust in enumerate(f.full)},
-    }
-
-
 def gazebo_files(airframe: Airframe) -> dict[str, bytes]:
     """model.sdf and model.config of gz-sim; classic.sdf, the same model with the plugin of Gazebo classic."""
     f = facts_of(airframe)
     constants = _constants(airframe, f)
-    values, stds = gazebo_values(airframe), spreads(gazebo_values, airframe)
+    numbers_told = told(vehicle_numbers(airframe), spreads(vehicle_numbers, airframe))
     name = name_in_xml(airframe.name)
     files = {"model.config": _config(name, airframe).encode()}
     for file, what, plugins, more in (
@@ -71,7 +55,7 @@ def gazebo_files(airframe: Airframe) -> dict[str, bytes]:
         paragraphs.append("Units: SI. Body: x forward, y left, z up; base_link is at the centre of mass.")
         text = (
             f'<?xml version="1.0"?>\n<sdf version="{_VERSION}">\n'
-            + in_xml([*paragraphs, "", *told(values, stds)], "  ")
+            + in_xml([*paragraphs, "", *numbers_told], "  ")
             + f'  <model name="{name}">\n{_links(f)}{plugins(name, f, constants)}  </model>\n</sdf>\n'
         )
         files[file] = text.encode()

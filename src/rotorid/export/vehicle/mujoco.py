@@ -15,6 +15,7 @@ from rotorid.export.vehicle.facts import Facts, facts_of
 from rotorid.export.vehicle.heading import heading, in_python, in_xml
 from rotorid.export.vehicle.spread import spreads
 from rotorid.export.vehicle.told import told
+from rotorid.export.vehicle.vehicle_numbers import vehicle_numbers
 from rotorid.export.vehicle.xml import name_in_xml, number, numbers, quaternion_of
 from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor_air import AIR_DENSITY
@@ -75,31 +76,13 @@ def mujoco_files(airframe: Airframe) -> dict[str, bytes]:
     return {"model.xml": _model(airframe, f, paragraphs).encode(), "fly.py": fly.encode()}
 
 
-def mujoco_values(airframe: Airframe) -> dict[str, float]:
-    """Numbers that have a standard deviation, by name."""
-    f = facts_of(airframe)
-    hover = f.hover()
-    across = f.rotor_drag_at(hover.thrust)
-    return {
-        "mass": f.mass,
-        **{f"inertia {axis}": f.inertia[k, k] for k, axis in enumerate(("xx", "yy", "zz"))},
-        "drag across": f.drag + across,
-        "drag along z": f.drag,
-        "drag area": f.drag_area,
-        "angular drag": f.angular_drag,
-        "lag": f.lag,
-        "torque ratio": f.torque_ratio,
-        **{f"full thrust {k}": thrust for k, thrust in enumerate(f.full)},
-    }
-
-
 def numbers_in_python(values) -> str:
     """A list of numbers with all their digits."""
     return f"[{', '.join(number(v) for v in values)}]"
 
 
 def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
-    values, stds = mujoco_values(airframe), spreads(mujoco_values, airframe)
+    told_numbers = told(vehicle_numbers(airframe), spreads(vehicle_numbers, airframe))
     hover = f.hover()
     J = f.inertia
     full_inertia = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])
@@ -113,12 +96,13 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
         f'ctrllimited="true" ctrlrange="0 {number(f.full[k])}" dyntype="filter" dynprm="{number(f.lag)}"/>\n'
         for k in range(f.count)
     )
+    across = f.drag + f.rotor_drag_at(hover.thrust)
     slides = "".join(
-        f'      <joint name="{axis}" type="slide" axis="{way}" damping="{number(values[drag])}"/>\n'
-        for axis, way, drag in (
-            ("x", "1 0 0", "drag across"),
-            ("y", "0 1 0", "drag across"),
-            ("z", "0 0 1", "drag along z"),
+        f'      <joint name="{axis}" type="slide" axis="{way}" damping="{number(damping)}"/>\n'
+        for axis, way, damping in (
+            ("x", "1 0 0", across),
+            ("y", "0 1 0", across),
+            ("z", "0 0 1", f.drag),
         )
     )
     blunt = 0.5 * f.drag_area / (math.pi * _SPHERE**2)
@@ -132,7 +116,7 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
     start = (*(0.0, 0.0, 0.0), *hover.attitude)
     return (
         f'<mujoco model="{name_in_xml(airframe.name)}">\n'
-        + in_xml([*paragraphs, "", *told(values, stds)], "  ")
+        + in_xml([*paragraphs, "", *told_numbers], "  ")
         + f'  <compiler angle="radian" inertiafromgeom="false"/>\n'
         f'  <option timestep="{number(_TIMESTEP)}" integrator="RK4" gravity="0 0 {number(-GRAVITY)}"{density}/>\n'
         f"  <worldbody>\n"

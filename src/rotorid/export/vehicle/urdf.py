@@ -5,26 +5,15 @@ URDF has no forces: thrust, drag and motors are told in its comment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from rotorid.export.vehicle.facts import Facts, facts_of
 from rotorid.export.vehicle.heading import heading, in_xml
 from rotorid.export.vehicle.spread import spreads
 from rotorid.export.vehicle.told import told
+from rotorid.export.vehicle.vehicle_numbers import vehicle_numbers
 from rotorid.export.vehicle.xml import angles_of, name_in_xml, number, numbers
 from rotorid.models.airframe import Airframe
 
 BASE = "base_link"
-
-
-def urdf_values(airframe: Airframe) -> Mapping[str, float]:
-    """Numbers that have a standard deviation, by name."""
-    f = facts_of(airframe, torque=False)
-    return {
-        "mass": f.mass,
-        **{f"inertia {n}": f.inertia[i, k] for n, i, k in _ELEMENTS},
-        **{f"centre of mass {axis}": f.centre[k] for k, axis in enumerate("xyz")},
-    }
 
 
 _ELEMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
@@ -33,7 +22,7 @@ _ELEMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz",
 def urdf_files(airframe: Airframe) -> dict[str, bytes]:
     """model.urdf."""
     f = facts_of(airframe, torque=False)
-    values, stds = urdf_values(airframe), spreads(urdf_values, airframe)
+    values, stds = vehicle_numbers(airframe), spreads(vehicle_numbers, airframe)
     paragraphs = heading(airframe, "URDF", _sentences(f))
     paragraphs.append("Units: SI. Body: x forward, y left, z up.")
     paragraphs += ["", *told(values, stds)]
