@@ -66,7 +66,8 @@ def test_targets_are_written_whole_and_always_the_same(tmp_path, target):
         (["urdf", "--precision", "float"], "--precision is of an estimator"),
         (["ekf", "--force"], "--force is of an airframe for other programs (px4,"),
         (["gazebo", "--force", "-a", "ardupilot-sitl-x"], "no [torque_ratio]"),
-        (["header", "--force", "-a", "quadrotor-plus"], "no [thrust_curve]"),
+        (["px4", "--force", "-a", "quadrotor-plus"], "no [thrust_curve]"),
+        (["header", "--force", "-a", "simulated-quad"], "no [[rotor]]"),
         (["header", "--force", "-a", "nowhere"], "no airframe 'nowhere'"),
     ],
 )

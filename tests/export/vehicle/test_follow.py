@@ -18,6 +18,7 @@ from rotorid.export.vehicle.acados import acados_files
 from rotorid.export.vehicle.facts import facts_of
 from rotorid.export.vehicle.mujoco import mujoco_files
 from rotorid.export.vehicle.urdf import urdf_files
+from rotorid.models.airframe import load_airframe
 from rotorid.models.rigid_multirotor import rigid_multirotor
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
@@ -121,7 +122,8 @@ def test_acados_gets_its_model(acados, monkeypatch):
 
 
 def test_the_example_hovers(tmp_path):
-    written(mujoco_files(proved(skewed())), tmp_path)
+    """Of rotors without a thrust curve, which are asked for newtons."""
+    written(mujoco_files(load_airframe("fully-actuated-hexarotor")), tmp_path)
     said = subprocess.run(
         [sys.executable, "fly.py"], cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout

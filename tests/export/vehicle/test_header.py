@@ -12,6 +12,7 @@ import pytest
 from rotorid.errors import AirframeError
 from rotorid.export.vehicle.facts import facts_of
 from rotorid.export.vehicle.header import header_files
+from rotorid.models.airframe import load_airframe
 from tests.export.vehicle.vehicles import proved, skewed
 
 _PROGRAM = """
@@ -56,3 +57,10 @@ def test_names_are_names_in_c():
     ].decode().count("/*")
     with pytest.raises(AirframeError, match="no letter or digit"):
         header_files(dataclasses.replace(skewed(), name="§"))
+
+
+def test_what_is_not_known_is_not_made_up():
+    text = header_files(load_airframe("fully-actuated-hexarotor"))["fully_actuated_hexarotor.h"].decode()
+    assert "THRUST_CURVE" not in text
+    assert "nan" not in text
+    assert "taken as 0.03 s: the motors' lag, 0: linear drag" in " ".join(text.replace("\n * ", " ").split())

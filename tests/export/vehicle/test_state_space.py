@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.export.vehicle.state_space import control_files
+from rotorid.export.vehicle.facts import facts_of
+from rotorid.export.vehicle.state_space import control_files, hover_model
+from rotorid.models.airframe import load_airframe
 from rotorid.models.rigid_multirotor import rigid_multirotor
 from rotorid.models.system import parameter_values
 from tests.export.vehicle.test_follow import loaded, written
@@ -75,3 +77,13 @@ def test_entries_have_their_standard_deviations(folder):
 
 def test_it_says_whether_it_was_proved(folder):
     assert "Accepted by fly-back on dev.ulg" in (folder / "hover.py").read_text()
+
+
+def test_rotors_may_be_known_by_their_thrust():
+    """Of an airframe without a curve, whose rotors are tilted: they push in all directions at once."""
+    airframe = load_airframe("fully-actuated-hexarotor")
+    model, f = hover_model(airframe), facts_of(airframe, commands=False)
+    assert model.matrices["A"].shape == (12, 12)
+    np.testing.assert_allclose(model.u0, f.hover().thrust, rtol=1e-12)
+    np.testing.assert_allclose(model.matrices["B"][6:9], f.axes.T / f.mass, atol=1e-12)
+    assert np.linalg.matrix_rank(model.matrices["B"]) == 6

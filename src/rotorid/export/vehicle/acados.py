@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rotorid.export.system_files import system_files
-from rotorid.export.vehicle.facts import facts_of
+from rotorid.export.vehicle.facts import facts_of, no_commands
 from rotorid.export.vehicle.heading import heading, in_python
 from rotorid.export.vehicle.spread import spreads
 from rotorid.export.vehicle.told import told
@@ -48,11 +48,11 @@ def acados_model(name="{name}"):
 
 def acados_files(airframe: Airframe) -> dict[str, bytes]:
     """The CasADi functions of `system_files`, and acados_model.py."""
-    f = facts_of(airframe)
+    f = facts_of(airframe, commands=False)
     hover = f.hover()
-    system = rigid_multirotor(airframe, "rotor_command")
+    system = rigid_multirotor(airframe, "rotor_command" if f.commanded else "rotor_thrust")
     values, stds = vehicle_numbers(airframe), spreads(vehicle_numbers, airframe)
-    sentences = []
+    sentences = [] if f.commanded else [no_commands(f)]
     if f.delay:
         sentences.append(
             f"commands arrive {1000 * f.delay:.3g} ms late: give the model those of that time before"
@@ -67,7 +67,11 @@ def acados_files(airframe: Airframe) -> dict[str, bytes]:
     ]
     x = {"attitude": hover.attitude, "position": [0.0] * 3, "velocity": [0.0] * 3, "body_rate": [0.0] * 3}
     x["rotor_thrust"] = hover.thrust
-    u = {"rotor_command": hover.command, "battery_voltage": [f.curve.voltage]}
+    u = {
+        "rotor_command": hover.command,
+        "battery_voltage": [f.curve.voltage],
+        "rotor_thrust": hover.thrust / f.scales,
+    }
     text = _MODEL.format(
         heading=in_python(paragraphs),
         x=", ".join(number(v) for name in system.states for v in x[name]),

@@ -35,8 +35,9 @@ class Facts:
 
     inertia: kg m^2, about the centre of mass. centre: of mass, m from the origin of the body frame. places: of the rotors, m
     from the centre of mass. axes: along which they pull. spins: +1 for a rotor that turns counter-clockwise about its axis.
-    scales: of a rotor's thrust over the curve. torque_ratio: m, NaN where the airframe does not say. lag, lag_down: s. delay:
-    of commands, s. drag: N s/m. rotor_drag: N^0.5 s/m. drag_area: m^2. angular_drag: N m s. Drags are 0 where not given.
+    scales: of a rotor's thrust over the curve's, or over what it is asked for where there is no curve (see `commanded`).
+    torque_ratio: m, NaN where the airframe does not say. lag, lag_down: s. delay: of commands, s. drag: N s/m. rotor_drag:
+    N^0.5 s/m. drag_area: m^2. angular_drag: N m s. Drags are 0 where not given.
     """
 
     mass: float
@@ -61,13 +62,18 @@ class Facts:
         return len(self.spins)
 
     @property
+    def commanded(self) -> bool:
+        """Whether the airframe says what commands do; without, the rotors are known by their thrust alone."""
+        return math.isfinite(sum(self.curve.coefficients))
+
+    @property
     def weight(self) -> float:
         """N."""
         return self.mass * GRAVITY
 
     @property
     def full(self) -> Float[np.ndarray, " rotors"]:
-        """Thrust of each rotor at full command, N."""
+        """Thrust of each rotor at full command, N; NaN where not commanded."""
         return self.scales * sum(self.curve.coefficients)
 
     @property
@@ -113,7 +119,8 @@ class Facts:
         force = G[:3] @ thrust / self.weight
         axis = np.cross(force, [0.0, 0.0, 1.0])
         attitude = np.array([1.0 + force[2], *axis])
-        return Hover(thrust, self.command(thrust / self.full), attitude / np.linalg.norm(attitude))
+        command = self.command(thrust / self.full) if self.commanded else np.full(self.count, np.nan)
+        return Hover(thrust, command, attitude / np.linalg.norm(attitude))
 
     def rotor_drag_at(self, thrust: Float[np.ndarray, " rotors"]) -> float:
         """Force of the rotors' drag per m/s across their axes at these thrusts, N s/m."""
@@ -122,15 +129,16 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class Hover:
-    """A hover in still air. thrust: of each rotor, N. command: of each rotor. attitude: quaternion w x y z, body to world."""
+    """A hover in still air. thrust: of each rotor, N. command: of each rotor, NaN where not commanded. attitude: "
+    "quaternion w x y z, body to world."""
 
     thrust: Float[np.ndarray, " rotors"]
     command: Float[np.ndarray, " rotors"]
     attitude: Float[np.ndarray, " 4"]
 
 
-def facts_of(airframe: Airframe, *, torque: bool = True) -> Facts:
-    """The numbers of an airframe. torque: whether its torque ratio must be known.
+def facts_of(airframe: Airframe, *, torque: bool = True, commands: bool = True) -> Facts:
+    """The numbers of an airframe. torque: whether its torque ratio must be known; commands: whether what they do.
 
     Raises AirframeError where it lacks rotors, inertia, thrust curve or, if asked for, torque ratio.
     """
@@ -138,12 +146,11 @@ def facts_of(airframe: Airframe, *, torque: bool = True) -> Facts:
     for name, there in (
         ("[[rotor]]", airframe.rotors),
         ("[inertia]", inertia),
-        ("[thrust_curve]", airframe.thrust_curve),
+        ("[thrust_curve]", airframe.thrust_curve or not commands),
     ):
         if not there:
             raise AirframeError(f"{airframe.source}: no {name}, without which there is no model; give it")
     assert inertia is not None
-    assert airframe.thrust_curve is not None
     ratio = math.nan
     if torque or airframe.get("torque_ratio") or airframe.get("torque_coefficient"):
         ratio = torque_ratio_of(airframe)
@@ -167,7 +174,7 @@ def facts_of(airframe: Airframe, *, torque: bool = True) -> Facts:
         axes=np.array([rotor.axis for rotor in airframe.rotors]),
         spins=np.array([float(spin(rotor)) for rotor in airframe.rotors]),
         scales=number("thrust_scale", 1.0) * np.array([rotor.thrust_scale for rotor in airframe.rotors]),
-        curve=airframe.thrust_curve,
+        curve=airframe.thrust_curve or ThrustCurve((math.nan,)),
         torque_ratio=ratio,
         lag=lag,
         lag_down=number("motor_time_constant_down", lag),
@@ -176,4 +183,12 @@ def facts_of(airframe: Airframe, *, torque: bool = True) -> Facts:
         rotor_drag=number("rotor_drag"),
         drag_area=number("drag_area"),
         angular_drag=number("angular_drag"),
+    )
+
+
+def no_commands(f: Facts) -> str:
+    """What to know of a model whose inputs are thrusts."""
+    return (
+        f"the airframe has no [thrust_curve]: inputs are thrusts in N, behind which the motors' lag of {f.lag:g} s is not "
+        "modelled"
     )

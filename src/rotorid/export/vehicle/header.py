@@ -19,7 +19,7 @@ def header_values(airframe: Airframe) -> Mapping[str, float]:
     """Numbers by name; those of an array with _0, _1 and so on after it."""
     return {
         name if len(values) == 1 and kind == "number" else f"{name}_{k}": v
-        for name, kind, _, _, values in _constants(facts_of(airframe, torque=False))
+        for name, kind, _, _, values in _constants(facts_of(airframe, torque=False, commands=False))
         for k, v in enumerate(values)
     }
 
@@ -33,7 +33,7 @@ def header_files(airframe: Airframe) -> dict[str, bytes]:
         )
     stem = f"airframe_{stem}" if stem[0].isdigit() else stem
     stem = stem[:_LONGEST]
-    f = facts_of(airframe, torque=False)
+    f = facts_of(airframe, torque=False, commands=False)
     stds, upper = spreads(header_values, airframe), stem.upper()
     delay = [f"commands arrive {f.delay:g} s late: {upper}_COMMAND_DELAY"] if f.delay else []
     paragraphs = heading(airframe, "constants for C", delay)
@@ -86,6 +86,10 @@ def _constants(f: Facts) -> list[tuple[str, str, str, str, Sequence[float]]]:
         ("HOVER_COMMAND", "array", "1", "of each rotor in a hover", list(hover.command)),
         ("HOVER_THRUST", "array", "N", "of each rotor in a hover", list(hover.thrust)),
     ]  # fmt: skip
+    if not f.commanded:
+        found = [
+            c for c in found if c[0] not in ("THRUST_CURVE", "COMMAND_ZERO", "COMMAND_FULL", "HOVER_COMMAND")
+        ]
     if math.isfinite(f.torque_ratio):
         found.append(("TORQUE_RATIO", "number", "m", "torque of a rotor over its thrust", [f.torque_ratio]))
     if math.isfinite(curve.voltage):

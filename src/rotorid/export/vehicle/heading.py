@@ -6,10 +6,21 @@ import textwrap
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from rotorid.export.vehicle.facts import DEFAULT_LAG
 from rotorid.models.airframe import Airframe
 from rotorid.models.fly_back import refusal
 
 _WIDTH = 110
+_TAKEN = {
+    "motor_time_constant": f"{DEFAULT_LAG:g} s: the motors' lag",
+    "drag": "0: linear drag",
+    "rotor_drag": "0: drag of the rotors",
+    "drag_area": "0: drag area",
+    "angular_drag": "0: angular drag",
+    "centre_of_mass": "0: centre of mass",
+    "products_of_inertia": "0: products of inertia",
+}
+"""What an export takes where the airframe says nothing."""
 
 
 def heading(airframe: Airframe, what: str, mismatches: Sequence[str]) -> list[str]:
@@ -27,6 +38,9 @@ def heading(airframe: Airframe, what: str, mismatches: Sequence[str]) -> list[st
         proof,
         "Standard deviations are those of the airframe file, carried through as if its numbers were independent.",
     ]
+    missing = [words for name, words in _TAKEN.items() if airframe.get(name) is None]
+    if missing:
+        paragraphs.append(f"Not in the airframe, and taken as {', '.join(missing)}.")
     if mismatches:
         paragraphs.append("What could not be said exactly:")
         paragraphs += [f"- {sentence}" for sentence in mismatches]

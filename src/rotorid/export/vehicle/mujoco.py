@@ -24,11 +24,7 @@ from rotorid.models.system import GRAVITY
 _SPHERE = 1e-3  # m
 _TIMESTEP = 0.002  # s
 
-_COMMAND = '''"""
-{heading}"""
-
-import numpy as np
-
+_COMMANDED = '''\
 COEFFICIENTS = {coefficients}  # N, of one rotor, from the constant on
 ZERO, FULL = {zero}, {full}  # commands between which the thrust grows
 SCALES = {scales}  # of each rotor's thrust over the curve's
@@ -39,7 +35,24 @@ def thrust(command):
     """Thrusts in N of the rotors' commands, 0 to 1: what the actuators of model.xml take."""
     c = np.clip((np.asarray(command) - ZERO) / (FULL - ZERO), 0.0, 1.0)
     return np.array(SCALES) * sum(k * c**power for power, k in enumerate(COEFFICIENTS))
+'''
 
+_ASKED = '''\
+SCALES = {scales}  # of what each rotor pulls over what it is asked for
+HOVER = {hover}  # N, asked of each rotor, that holds the vehicle in still air
+
+
+def thrust(asked):
+    """Thrusts in N of rotors of which these were asked, N: what the actuators of model.xml take."""
+    return np.array(SCALES) * np.asarray(asked)
+'''
+
+_FLY = '''"""
+{heading}"""
+
+import numpy as np
+
+{thrust}
 
 if __name__ == "__main__":
     from pathlib import Path
@@ -58,21 +71,21 @@ if __name__ == "__main__":
 
 def mujoco_files(airframe: Airframe) -> dict[str, bytes]:
     """model.xml, and fly.py, which makes thrusts of commands and hovers."""
-    f = facts_of(airframe)
+    f = facts_of(airframe, commands=False)
     paragraphs = heading(airframe, "a model for MuJoCo", _sentences(f))
     paragraphs.append(
         "Units: SI. World: z up. Body: x forward, y left, z up, its frame at the centre of mass."
     )
     hover = f.hover()
-    about = "Thrust of a command, for the actuators of model.xml: `thrust(command)`."
-    fly = _COMMAND.format(
-        heading=in_python([about, *paragraphs]),
+    about = "What the actuators of model.xml are to be given: `thrust`."
+    thrust = (_COMMANDED if f.commanded else _ASKED).format(
         coefficients=numbers_in_python(f.curve.coefficients),
         zero=number(f.curve.zero),
         full=number(f.curve.full),
         scales=numbers_in_python(f.scales),
-        hover=numbers_in_python(hover.command),
+        hover=numbers_in_python(hover.command if f.commanded else hover.thrust / f.scales),
     )
+    fly = _FLY.format(heading=in_python([about, *paragraphs]), thrust=thrust)
     return {"model.xml": _model(airframe, f, paragraphs).encode(), "fly.py": fly.encode()}
 
 
@@ -93,7 +106,7 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
     )
     actuators = "".join(
         f'    <general name="rotor_{k}" site="rotor_{k}" gear="0 0 1 0 0 {number(-f.spins[k] * f.torque_ratio)}" '
-        f'ctrllimited="true" ctrlrange="0 {number(f.full[k])}" dyntype="filter" dynprm="{number(f.lag)}"/>\n'
+        f'{_range(f, k)}dyntype="filter" dynprm="{number(f.lag)}"/>\n'
         for k in range(f.count)
     )
     across = f.drag + f.rotor_drag_at(hover.thrust)
@@ -140,9 +153,15 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
     )
 
 
+def _range(f: Facts, k: int) -> str:
+    return f'ctrllimited="true" ctrlrange="0 {number(f.full[k])}" ' if f.commanded else ""
+
+
 def _sentences(f: Facts) -> list[str]:
     """What MJCF cannot say of this airframe, and how large that is."""
     found = ["actuators take thrusts in N: MJCF has no curve before a filter; fly.py makes them of commands"]
+    if not f.commanded:
+        found = ["the airframe has no [thrust_curve]: actuators take thrusts in N, and have no limit"]
     if f.rotor_drag:
         across = f.rotor_drag_at(f.hover().thrust)
         found.append(

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.export.casadi import to_casadi
-from rotorid.export.vehicle.facts import facts_of
+from rotorid.export.vehicle.facts import facts_of, no_commands
 from rotorid.export.vehicle.heading import heading, in_python
 from rotorid.export.vehicle.spread import spreads
 from rotorid.geometry.spaces import Space
@@ -74,13 +74,16 @@ class HoverModel:
 
 def hover_model(airframe: Airframe) -> HoverModel:
     """The linear model of an airframe at hover. Raises AirframeError where it cannot hover."""
-    f = facts_of(airframe)
+    f = facts_of(airframe, commands=False)
     hover = f.hover()
-    system = rigid_multirotor(airframe, "rotor_command")
+    system = rigid_multirotor(airframe, "rotor_command" if f.commanded else "rotor_thrust")
     x0, u0 = np.zeros(system.states.size), np.zeros(system.inputs.size)
     x0[system.states.stored["attitude"]] = hover.attitude
-    x0[system.states.stored["rotor_thrust"]] = hover.thrust
-    u0[system.inputs.stored["rotor_command"]] = hover.command
+    if f.commanded:
+        x0[system.states.stored["rotor_thrust"]] = hover.thrust
+        u0[system.inputs.stored["rotor_command"]] = hover.command
+    else:
+        u0[system.inputs.stored["rotor_thrust"]] = hover.thrust / f.scales
     if "battery_voltage" in system.inputs:
         u0[system.inputs.stored["battery_voltage"]] = f.curve.voltage
     p = {q.name: np.array(q.value) for q in system.parameters}
@@ -192,11 +195,13 @@ def _slopes(system: RigidMultirotor) -> ca.Function:
 
 
 def _sentences(airframe: Airframe) -> list[str]:
-    f = facts_of(airframe)
+    f = facts_of(airframe, commands=False)
     found = ["linear: it holds near hover in still air, and knows no limits of the rotors"]
+    if not f.commanded:
+        found.append(no_commands(f))
     if f.drag_area:
         found.append("the drag area has no slope at rest, and is not in it")
-    if f.lag != f.lag_down:
+    if f.commanded and f.lag != f.lag_down:
         found.append(f"rotors lag by {f.lag:g} s, as when they speed up; they slow down in {f.lag_down:g} s")
     if f.delay:
         found.append(

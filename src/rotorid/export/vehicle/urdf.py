@@ -21,7 +21,7 @@ _ELEMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz",
 
 def urdf_files(airframe: Airframe) -> dict[str, bytes]:
     """model.urdf."""
-    f = facts_of(airframe, torque=False)
+    f = facts_of(airframe, torque=False, commands=False)
     values, stds = vehicle_numbers(airframe), spreads(vehicle_numbers, airframe)
     paragraphs = heading(airframe, "URDF", _sentences(f))
     paragraphs.append("Units: SI. Body: x forward, y left, z up.")
@@ -51,7 +51,7 @@ def urdf_files(airframe: Airframe) -> dict[str, bytes]:
 
 
 def _sentences(f: Facts) -> list[str]:
-    pulls = ", ".join(f"{full:.4g}" for full in f.full)
+    pulls = ", ".join(f"{full:.4g}" for full in f.full) if f.commanded else "what they are asked for, in"
     return [
         f"URDF has no forces: at full command the rotors pull {pulls} N along z of their frames, with a lag of {f.lag:g} s",
         f"drag, none here: {f.drag:g} N s/m linear, {f.rotor_drag:g} N^0.5 s/m of the rotors, {f.drag_area:g} m^2 of area, "

@@ -10,8 +10,8 @@ from rotorid.models.airframe import Airframe
 
 
 def vehicle_numbers(airframe: Airframe) -> Mapping[str, float]:
-    """Those of `told`. A torque ratio that is not known is left out."""
-    f = facts_of(airframe, torque=False)
+    """Those of `told`. A torque ratio that is not known, and what commands would do, are left out."""
+    f = facts_of(airframe, torque=False, commands=False)
     values = {
         "mass": f.mass,
         **{
