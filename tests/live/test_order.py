@@ -7,10 +7,10 @@ import random
 import pytest
 
 from rotorid.live.flying import Flying
-from rotorid.live.losses import Losses
 from rotorid.live.timeline import Timeline
 from rotorid.live.vehicle import Vehicle
 from rotorid.logs.mavlink_frames import walk
+from rotorid.logs.mavlink_losses import Losses
 from tests.live import flown
 
 

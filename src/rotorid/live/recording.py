@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import mmap
 import struct
 import threading
 import time
@@ -19,7 +20,6 @@ from pathlib import Path
 from typing import IO, Final
 
 from mcap.data_stream import RecordBuilder
-from mcap.exceptions import McapError
 from mcap.opcode import Opcode
 from mcap.records import (
     Attachment,
@@ -30,16 +30,15 @@ from mcap.records import (
     Footer,
     Header,
     McapRecord,
-    Message,
     Metadata,
     MetadataIndex,
     Schema,
     Statistics,
 )
-from mcap.stream_reader import StreamReader
 
-from rotorid.errors import LogFormatError, OutputError
+from rotorid.errors import LogError, LogFormatError, OutputError
 from rotorid.live.moment import Event, Moment
+from rotorid.logs.mcap_file import MAGIC, McapWalk
 
 CHUNK: Final = 0.04
 """s: a chunk is written when its first message is this old."""
@@ -49,7 +48,6 @@ TOPIC: Final = "mavlink"
 
 AIRFRAME: Final = "airframe.toml"
 SETTINGS: Final = "rotorid live"
-_MAGIC: Final = bytes((137, 77, 67, 65, 80, 48, 13, 10))
 _LARGEST: Final = 1 << 18  # bytes of a chunk
 _MAVLINK, _ESTIMATES, _EVENTS = 1, 2, 3
 _HEAD: Final = struct.Struct("<BQHIQQ")  # of a Message record
@@ -126,7 +124,7 @@ class Recorder:
         self._thread.start()
 
     def _begin(self, airframe: str, settings: Mapping[str, str]) -> None:
-        self._append(_MAGIC + _bytes(Header(profile="", library="rotorid"), *self._schemas, *self._channels))
+        self._append(MAGIC + _bytes(Header(profile="", library="rotorid"), *self._schemas, *self._channels))
         now, at = time.time_ns(), self._size
         text = airframe.encode()
         self._append(
@@ -276,7 +274,7 @@ class Recorder:
         footer = struct.pack("<BQQQ", Opcode.FOOTER, 20, start, 0)
         crc = zlib.crc32(footer, zlib.crc32(summary))
         last = _bytes(Footer(summary_start=start, summary_offset_start=0, summary_crc=crc))
-        self._append(end + summary + last + _MAGIC)
+        self._append(end + summary + last + MAGIC)
 
 
 def _number(value: float) -> float | None:
@@ -293,19 +291,14 @@ def _bytes(*records: McapRecord) -> bytes:
 
 class Recorded:
     """A recording to replay. airframe: the text of its TOML. settings: of the session. cut: whether its end is
-    missing, known once all was read. Raises LogFormatError for an MCAP file that is no recording of a session."""
+    missing or parts of it are damaged, known once all was read. Raises LogError for a file that cannot be read,
+    LogFormatError for an MCAP file that is no recording of a session."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.cut = path, False
-        self.airframe = ""
-        self.settings: dict[str, str] = {}
-        for record in self._records():
-            if isinstance(record, Attachment) and record.name == AIRFRAME:
-                self.airframe = record.data.decode()
-            elif isinstance(record, Metadata) and record.name == SETTINGS:
-                self.settings = record.metadata
-            elif isinstance(record, Message):
-                break
+        about = McapWalk(self._content())
+        self.airframe = about.attachments.get(AIRFRAME, b"").decode("utf-8", "replace")
+        self.settings = about.metadata.get(SETTINGS, {})
         if not self.settings or not self.airframe:
             raise LogFormatError(
                 f"{path}: an MCAP file, but no recording of `rotorid live`; `rotorid track` may be able to read it"
@@ -313,27 +306,27 @@ class Recorded:
 
     def received(self) -> Iterator[tuple[int, bytes]]:
         """The bytes of the link in the order of their arrival, and when that was, ns since 1970."""
-        return ((m.log_time, m.data) for m in self._messages(TOPIC))
+        return self._messages(TOPIC)
 
     def estimates(self) -> Iterator[dict]:
         """The estimates that were made when it was recorded."""
-        return (json.loads(m.data) for m in self._messages("estimates"))
+        return (json.loads(data) for _, data in self._messages("estimates"))
 
     def events(self) -> Iterator[dict]:
         """What happened when it was recorded."""
-        return (json.loads(m.data) for m in self._messages("events"))
+        return (json.loads(data) for _, data in self._messages("events"))
 
-    def _messages(self, topic: str) -> Iterator[Message]:
-        wanted = set()
-        for record in self._records():
-            if isinstance(record, Channel) and record.topic == topic:
-                wanted.add(record.id)
-            elif isinstance(record, Message) and record.channel_id in wanted:
-                yield record
+    def _messages(self, topic: str) -> Iterator[tuple[int, bytes]]:
+        content = self._content()
+        walk = McapWalk(content, lambda channel: channel.topic == topic)
+        for _, stamp, data in walk.messages():
+            yield stamp, data
+        self.cut = walk.truncated or walk.damaged > 0 or content[-len(MAGIC) :] != MAGIC
 
-    def _records(self) -> Iterator[McapRecord]:
-        with open(self.path, "rb") as file:
-            try:
-                yield from StreamReader(file, validate_crcs=True).records
-            except (McapError, EOFError, struct.error, ValueError):
-                self.cut = True
+    def _content(self) -> memoryview:
+        """What is in the file, mapped: an hour of flight need not be in memory at once."""
+        try:
+            with open(self.path, "rb") as file:
+                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError) as error:
+            raise LogError(f"{self.path}: cannot be read: {error}") from None

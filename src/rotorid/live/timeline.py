@@ -19,7 +19,9 @@ from typing import Final
 
 import numpy as np
 
-LONGEST_WAIT: Final = 1.0
+from rotorid.logs.mavlink_losses import LONGEST_LATE
+
+LONGEST_WAIT: Final = LONGEST_LATE
 """s of the vehicle's clock."""
 
 _KEPT: Final = 0.995  # share of the messages that are not too late

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from rotorid.live.losses import Losses
 from rotorid.logs.mavlink_frames import Frame, decode
+from rotorid.logs.mavlink_losses import Losses
 from rotorid.logs.mavlink_vehicle import ARDUPILOT, MULTIROTORS, NO_AUTOPILOT, OTHERS, PX4
 from rotorid.logs.mavlink_vehicle import Vehicle as About
 

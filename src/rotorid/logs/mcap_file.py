@@ -1,4 +1,4 @@
-"""The MCAP container: which channels a file holds and their messages.
+"""The MCAP container: which channels a file holds and their messages, all at once or one after the other.
 
 After 8 bytes of magic come records: uint8 opcode, uint64 length, content. Schemas and channels say what messages are;
 messages stand by themselves or in chunks, which may be compressed. What a crash left without its end is read up to
@@ -7,7 +7,6 @@ there. https://mcap.dev/spec
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import struct
 import zlib
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 MAGIC: Final = b"\x89MCAP0\r\n"
-_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _METADATA, _DATA_END = 3, 4, 5, 6, 0x0C, 0x0F
+_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 3, 4, 5, 6, 9, 0x0C, 0x0F
 _RECORD: Final = struct.Struct("<BQ")
 _MESSAGE_HEAD: Final = struct.Struct("<HIQ")  # channel, sequence, log time; the time of publishing follows
 _DAMAGED: Final = (struct.error, UnicodeDecodeError, IndexError)
@@ -59,45 +58,58 @@ def read_mcap(
     buffer: bytes | memoryview, wanted: Callable[[Channel], bool] = lambda channel: True
 ) -> McapContents:
     """The contents of an MCAP file, with the messages of the wanted channels."""
-    walk = _Walk(wanted)
-    truncated = walk.file(memoryview(buffer))
-    return McapContents(list(walk.channels.values()), walk.metadata, walk.damaged, truncated)
+    walk = McapWalk(buffer, wanted)
+    for channel, time, message in walk.messages():
+        channel.times.append(time)
+        channel.messages.append(message)
+    return McapContents(list(walk.channels.values()), walk.metadata, walk.damaged, walk.truncated)
 
 
-class _Walk:
-    def __init__(self, wanted: Callable[[Channel], bool]):
-        self.wanted = wanted
-        self.schemas: dict[int, tuple[str, str, bytes]] = {}
+class McapWalk:
+    """A file from its beginning to its end, message by message.
+
+    channels: by number; metadata, attachments: by name; all that stands outside of chunks is known at once. damaged,
+    truncated: as of `McapContents`, once all messages were asked for.
+    """
+
+    def __init__(
+        self, buffer: bytes | memoryview, wanted: Callable[[Channel], bool] = lambda channel: True
+    ) -> None:
+        self._data, self._wanted = memoryview(buffer), wanted
+        self._schemas: dict[int, tuple[str, str, bytes]] = {}
+        self._into: dict[int, Channel] = {}
         self.channels: dict[int, Channel] = {}
-        self.into: dict[int, tuple[list[int], list[bytes]]] = {}
         self.metadata: dict[str, dict[str, str]] = {}
-        self.damaged = 0
+        self.attachments: dict[str, bytes] = {}
+        self.damaged, self.truncated = 0, False
+        for opcode, start, stop in _records(self._data, len(MAGIC)):
+            if stop <= len(self._data) and opcode not in (_CHUNK, _MESSAGE):
+                try:
+                    self._record(opcode, self._data[start:stop])
+                except _DAMAGED:
+                    self.damaged += 1
 
-    def file(self, data: memoryview) -> bool:
-        """Read all records; whether the file ends before its data do."""
-        self._summary(data)
+    def messages(self) -> Iterator[tuple[Channel, int, bytes]]:
+        """The messages of the wanted channels in the order of the file, each with its channel and log time, ns. Once."""
+        data = self._data
+        self.truncated = True
         for opcode, start, stop in _records(data, len(MAGIC)):
             if stop > len(data):
-                return True
+                return
             if opcode == _DATA_END:
-                return False
+                self.truncated = False
+                return
             try:
                 if opcode == _CHUNK:
-                    self._chunk(data[start:stop])
-                else:
-                    self._record(opcode, data[start:stop])
+                    yield from self._chunk(data[start:stop])
+                elif opcode == _MESSAGE:
+                    channel, _, time = _MESSAGE_HEAD.unpack_from(data, start)
+                    if channel in self._into:
+                        yield self._into[channel], time, bytes(data[start + 22 : stop])
             except _DAMAGED:
                 self.damaged += 1
-        return True
 
-    def _summary(self, data: memoryview) -> None:
-        """The schemas and channels outside of chunks, which stand at the end again in case the first chunk is damaged."""
-        for opcode, start, stop in _records(data, len(MAGIC)):
-            if stop <= len(data) and opcode in (_SCHEMA, _CHANNEL):
-                with contextlib.suppress(*_DAMAGED):
-                    self._record(opcode, data[start:stop])
-
-    def _chunk(self, data: memoryview) -> None:
+    def _chunk(self, data: memoryview) -> Iterator[tuple[Channel, int, bytes]]:
         size, crc = struct.unpack_from("<QI", data, 16)
         compression, at = _text(data, 28)
         (length,) = struct.unpack_from("<Q", data, at)
@@ -110,40 +122,39 @@ class _Walk:
         if len(content) != size or (crc and zlib.crc32(content) != crc):
             self.damaged += 1
             return
-        into = self.into
+        into = self._into
         for opcode, start, stop in _records(content, 0):
             if opcode == _MESSAGE:
                 channel, _, time = _MESSAGE_HEAD.unpack_from(content, start)
                 if channel in into:
-                    into[channel][0].append(time)
-                    into[channel][1].append(bytes(content[start + 22 : stop]))
+                    yield into[channel], time, bytes(content[start + 22 : stop])
             else:
                 self._record(opcode, content[start:stop])
 
     def _record(self, opcode: int, data: memoryview) -> None:
-        if opcode == _MESSAGE:
-            channel, _, time = _MESSAGE_HEAD.unpack_from(data)
-            if channel in self.into:
-                self.into[channel][0].append(time)
-                self.into[channel][1].append(bytes(data[22:]))
-        elif opcode == _SCHEMA:
+        if opcode == _SCHEMA:
             (number,) = struct.unpack_from("<H", data)
             name, at = _text(data, 2)
             encoding, at = _text(data, at)
             (size,) = struct.unpack_from("<I", data, at)
-            self.schemas[number] = name, encoding, bytes(data[at + 4 : at + 4 + size])
+            self._schemas[number] = name, encoding, bytes(data[at + 4 : at + 4 + size])
         elif opcode == _CHANNEL:
             number, schema = struct.unpack_from("<HH", data)
             topic, at = _text(data, 4)
             encoding, at = _text(data, at)
             if number not in self.channels:
-                channel = Channel(topic, encoding, *self.schemas.get(schema, ("", "", b"")), _map(data, at))
+                channel = Channel(topic, encoding, *self._schemas.get(schema, ("", "", b"")), _map(data, at))
                 self.channels[number] = channel
-                if self.wanted(channel):
-                    self.into[number] = channel.times, channel.messages
+                if self._wanted(channel):
+                    self._into[number] = channel
         elif opcode == _METADATA:
             name, at = _text(data, 0)
             self.metadata[name] = _map(data, at)
+        elif opcode == _ATTACHMENT:
+            name, at = _text(data, 16)
+            _, at = _text(data, at)
+            (size,) = struct.unpack_from("<Q", data, at)
+            self.attachments[name] = bytes(data[at + 8 : at + 8 + size])
 
 
 def _records(data: memoryview, position: int) -> Iterator[tuple[int, int, int]]:

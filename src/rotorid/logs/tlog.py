@@ -21,6 +21,7 @@ from rotorid.logs.collect import Collector
 from rotorid.logs.flight import Flight
 from rotorid.logs.mavlink import Piece, choose, convert, own_times
 from rotorid.logs.mavlink_frames import Walk, records, walk
+from rotorid.logs.mavlink_losses import LONGEST_LATE, Losses
 from rotorid.logs.mavlink_messages import BY_NUMBER, MESSAGES
 from rotorid.logs.mavlink_vehicle import LEARNED, MULTIROTORS, NO_AUTOPILOT, OTHERS, Clock, Vehicle
 from rotorid.logs.options import Options
@@ -59,8 +60,6 @@ def _read(
     _note_damage(collector, walked, len(buffer))
     who = _vehicle(collector, buffer, frames, wanted)
     own = frames[(frames[:, _SYSTEM] == who[0]) & (frames[:, _COMPONENT] == who[1])]
-    _note_lost(collector, own[:, _SEQUENCE])
-    own = own[np.isin(own[:, _MESSAGE], list(BY_NUMBER))]
     vehicle = Vehicle()
     for name in sorted(LEARNED, key=lambda n: MESSAGES[n].number):
         rows = own[own[:, _MESSAGE] == MESSAGES[name].number]
@@ -123,11 +122,12 @@ def _vehicle(
 def _longest_boot(
     collector: Collector, buffer: bytes, frames: Int64[np.ndarray, "n 8"], vehicle: Vehicle
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The frames since the boot of the vehicle that has the most of them, and the vehicle's clock before each."""
-    stamps = np.full(len(frames), np.nan)
+    """The frames of known messages since the boot of the vehicle that has the most of them, and the vehicle's clock before
+    each. What was lost is counted over all boots and messages."""
+    stamps, losses = np.full(len(frames), np.nan), Losses()
     for number in np.unique(frames[:, _MESSAGE]).tolist():
-        message = BY_NUMBER[number]
-        if message.name == "SERVO_OUTPUT_RAW":  # its stamp has 32 bits and does not tell by itself
+        message = BY_NUMBER.get(number)
+        if message is None or message.name == "SERVO_OUTPUT_RAW":  # whose 32 bits do not tell by themselves
             continue
         at = np.flatnonzero(frames[:, _MESSAGE] == number)
         rows = records(buffer, message, frames[at, _PAYLOAD], frames[at, _LENGTH])
@@ -136,12 +136,18 @@ def _longest_boot(
             stamps[at] = own
     clock, boots = np.empty(len(frames)), np.empty(len(frames), int)
     heard = Clock()
-    for i, stamp in enumerate(stamps.tolist()):
+    for i, (stamp, sequence) in enumerate(zip(stamps.tolist(), frames[:, _SEQUENCE].tolist(), strict=True)):
         clock[i], boots[i] = heard.latest, heard.boots
+        if stamp == stamp and heard.hear(stamp) == stamp and heard.boots != boots[i]:
+            clock[i], boots[i] = np.nan, heard.boots
+            losses.restart()
+        losses.came()
         if stamp == stamp:
-            heard.hear(stamp)
-            if heard.boots != boots[i]:
-                clock[i], boots[i] = np.nan, heard.boots
+            losses.stamped(stamp, sequence, heard.latest - LONGEST_LATE)
+    losses.end()
+    if losses.lost:
+        share = 100.0 * losses.lost / (losses.lost + losses.received)
+        collector.note(f"{losses.lost} messages of the vehicle ({share:.2g} %) were lost on the way")
     if heard.boots:
         numbers, sizes = np.unique(boots, return_counts=True)
         longest = boots == numbers[sizes.argmax()]
@@ -149,7 +155,8 @@ def _longest_boot(
             f"the vehicle was started {len(numbers)} times in the recording, the longest part is read"
         )
         frames, clock = frames[longest], clock[longest]
-    return frames, clock
+    known = np.isin(frames[:, _MESSAGE], list(BY_NUMBER))
+    return frames[known], clock[known]
 
 
 def _pieces(buffer: bytes, frames: np.ndarray, clock: np.ndarray, vehicle: Vehicle) -> list[Piece]:
@@ -183,12 +190,3 @@ def _note_damage(collector: Collector, walked: Walk, size: int) -> None:
         collector.note("the file is cut at its end; what was whole is used")
     if walked.skipped:
         collector.note(f"{walked.skipped} damaged bytes were skipped")
-
-
-def _note_lost(collector: Collector, sequence: Int64[np.ndarray, " n"]) -> None:
-    """Messages are numbered 0 to 255 again and again; a step back by less than half of that is another order."""
-    steps = np.diff(sequence) % 256
-    lost = int((steps[(steps > 1) & (steps < 128)] - 1).sum())
-    if lost:
-        share = 100.0 * lost / (lost + len(sequence))
-        collector.note(f"{lost} messages of the vehicle ({share:.2g} %) were lost on the way")

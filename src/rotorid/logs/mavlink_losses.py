@@ -9,6 +9,9 @@ from __future__ import annotations
 import heapq
 from typing import Final
 
+LONGEST_LATE: Final = 1.0
+"""s of the vehicle's clock by which frames are expected to be overtaken at most."""
+
 _MOST: Final = 20_000  # frames that wait
 
 
@@ -22,25 +25,35 @@ class Losses:
 
     def restart(self) -> None:
         """Begin to count anew: a vehicle that boots begins at 0."""
+        self.end()
         self._before = self.lost
         self._begin()
 
     def _begin(self) -> None:
         self._waiting: list[tuple[float, int]] = []
-        self._frames = self._stamped = 0
+        self._frames = self._stamped = self._before_first = self._since_last = 0
         self._first: int | None = None
         self._last = self._highest = 0
 
     def came(self) -> None:
-        """Count a frame."""
+        """Count a frame, before its stamp is told."""
         self.received += 1
         self._frames += 1
+        self._since_last += 1
 
     def stamped(self, t: float, sequence: int, until: float) -> None:
         """Tell the stamp of a frame that came, s, and until when none is expected any more."""
+        if not self._stamped:
+            self._before_first = self._frames - 1
         self._stamped += 1
+        self._since_last = 0
         heapq.heappush(self._waiting, (t, sequence))
         while self._waiting and (self._waiting[0][0] <= until or len(self._waiting) > _MOST):
+            self._follow(heapq.heappop(self._waiting)[1])
+
+    def end(self) -> None:
+        """No frame is expected any more."""
+        while self._waiting:
             self._follow(heapq.heappop(self._waiting)[1])
 
     def _follow(self, sequence: int) -> None:
@@ -55,5 +68,6 @@ class Losses:
         """Frames that never came, as far as those that came tell."""
         if self._first is None:
             return self._before
-        still = len(self._waiting) * self._frames / max(self._stamped, 1)
-        return self._before + max(round(self._highest - self._first + 1 - (self._frames - still)), 0)
+        between = self._frames - self._before_first - self._since_last
+        still = len(self._waiting) * between / self._stamped
+        return self._before + max(round(self._highest - self._first + 1 - (between - still)), 0)
