@@ -20,9 +20,10 @@ class SignalErrors:
 
     name: of the flight table. unit: of the errors; of an attitude rad. model, prior, constant: root mean square over windows,
     all axes together, of the model, of the prior and of constant velocity (of body rate and specific force: of the value at
-    the start held). Each with its standard deviation, over blocks of windows. prior_z, constant_z: the mean square error of the
-    prior, or of constant velocity, less that of the model, over the standard deviation of this difference: above 0 the model is
-    better. coverage: share of errors, axis by axis, inside the model's 95 % bands. decides: whether the horizon is judged by.
+    the start held). Each with its standard deviation, over blocks of windows. prior_z, constant_z: the mean square error of
+    the prior, or of constant velocity, less that of the model, over the standard deviation of this difference, by chance and
+    by what the model's numbers are uncertain: above 0 the model is better. coverage: share of errors, axis by axis, inside
+    the model's 95 % bands. decides: whether the horizon is judged by.
     """
 
     name: str
@@ -73,7 +74,7 @@ class FlyBack:
 
     reasons: sentences; of a refused model what is wrong, of an accepted one what was shown. flights: names of the flights that
     it was flown back on. prior: name of the model that it was compared with. windows: how many predictions. horizons: s. nmpc:
-    None where no path was recorded. fingerprint: of the airframe's numbers (see `fingerprint_of`).
+    None where the model was refused before it was flown. fingerprint: of the airframe's numbers (see `fingerprint_of`).
     """
 
     accepted: bool

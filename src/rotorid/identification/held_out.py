@@ -1,0 +1,212 @@
+"""A flight held out, as open-loop prediction sees it: what was measured at any time, and from where predictions start.
+
+Everything is looked at on one grid of 120 Hz. A measured vector is the mean of what was logged within 8 ms before and after, so
+that neither noise nor a delay comes in by half a sample; an attitude likewise, made a unit quaternion again. What has not been
+logged for longer than three of its periods and 0.05 s is not known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from rotorid.errors import ExcitationError, SignalError
+from rotorid.logs.flight import Flight, Signal
+from rotorid.signals.airborne import airborne
+
+STEP = 1.0 / 120.0
+"""Of the grid, s."""
+
+PLACED = ("position", "velocity", "attitude", "body_rate")
+"""Signals that are predicted where the attitude and one of velocity and position are logged."""
+
+TURNING = ("body_rate", "specific_force")
+"""Signals that are predicted where they are not."""
+
+_HALF = 0.008  # s, on either side
+_SETTLED = 0.5  # s of commands before a start, from which the rotors' thrusts follow
+_PERIODS = 3.0
+_DROPOUT = 0.05  # s
+_SLOPE = 0.1  # s, of positions on either side whose slope stands for the velocity, where that is not logged
+_LEAST = 8
+_TELLING = 20.0  # Hz, of attitudes that tell a gyroscope's bias
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOut:
+    """A flight on its grid. t: s. starts: rows from which predictions start. last: row up to which each of them could go on.
+    placed: whether attitude and velocity are known. ahead: rows to the horizons. within: for each start and horizon, whether
+    the flight is known that long. bias: of the gyroscope, rad/s, by which its integral leaves the attitude; it is taken off.
+    spans: as asked for."""
+
+    flight: Flight
+    t: Float[np.ndarray, " n"]
+    starts: Int[np.ndarray, " m"]
+    last: Int[np.ndarray, " m"]
+    placed: bool
+    ahead: Int[np.ndarray, " h"]
+    within: Bool[np.ndarray, "m h"]
+    bias: Float[np.ndarray, " 3"]
+    spans: Sequence[tuple[float, float]] | None
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return Path(self.flight.source).name
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """What is predicted."""
+        return tuple(n for n in (PLACED if self.placed else TURNING) if n in self.flight)
+
+    def seen(self, name: str, late: float = 0.0) -> Float[np.ndarray, "n k"]:
+        """What a signal measured at the grid's times. late: s by which its log is late."""
+        values = _seen(self.flight[name], self.t + late)
+        return values - self.bias if name == "body_rate" else values
+
+    @property
+    def targets(self) -> Int[np.ndarray, "m h"]:
+        """Rows that are predicted; the last one where a horizon leaves the flight."""
+        return np.minimum(self.starts[:, None] + self.ahead, len(self.t) - 1)
+
+    def velocity(self, late: float = 0.0) -> Float[np.ndarray, "n 3"]:
+        """As logged, or the slope of the position."""
+        if "velocity" in self.flight:
+            return self.seen("velocity", late)
+        signal = self.flight["position"]
+        return (_at(signal, self.t + late + _SLOPE) - _at(signal, self.t + late - _SLOPE)) / (2.0 * _SLOPE)
+
+
+def held_out(
+    flight: Flight,
+    horizons: Sequence[float],
+    spans: Sequence[tuple[float, float]] | None = None,
+    every: float = 0.25,
+) -> HeldOut:
+    """The airborne part of a flight with a start every so many seconds. spans: parts of it (s), other than all.
+
+    Raises SignalError where the log lacks rotor commands or body rate, ExcitationError where it is too short to predict.
+    """
+    for name in ("rotor_command", "body_rate"):
+        if name not in flight:
+            has = ", ".join(sorted(flight.signals)) or "nothing"
+            raise SignalError(
+                f"{flight.source}: no {name} in this log, without which nothing can be predicted (it has {has})"
+            )
+    placed = "attitude" in flight and ("velocity" in flight or "position" in flight)
+    signals = [flight[n] for n in (PLACED if placed else TURNING) if n in flight]
+    begin, end = max(s.times[0] for s in signals), min(s.times[-1] for s in signals)
+    commands = flight["rotor_command"]
+    begin, end = max(begin, commands.times[0]), min(end, commands.times[-1])
+    t = begin + STEP * np.arange(max(int((end - begin) / STEP), 0) + 1)
+    air = _in(t, airborne(flight))
+    if spans is not None:
+        air &= _in(t, spans)
+    for signal in (*signals, commands):
+        air &= _fresh(signal, t)
+    ahead = np.array([max(round(h / STEP), 1) for h in horizons])
+    until = _run_ends(air)
+    settled = np.flatnonzero(air & (t - _since(_fresh(commands, t), t) >= _SETTLED))
+    starts = settled[until[settled] - settled >= ahead[0]]
+    starts = _spread(starts, max(round(every / STEP), 1))
+    within = starts[:, None] + ahead <= until[starts, None]
+    if len(starts) < _LEAST:
+        raise ExcitationError(
+            f"{flight.source}: only {len(starts)} predictions of {horizons[0]:g} s fit into its time in the air; fly longer"
+        )
+    return HeldOut(flight, t, starts, until[starts], placed, ahead, within, _bias(flight, t, air), spans)
+
+
+def _bias(flight: Flight, t: Float[np.ndarray, " n"], air: Bool[np.ndarray, " n"]) -> Float[np.ndarray, " 3"]:
+    """Of the gyroscope: the mean rate that it tells, less that at which the attitude turns; 0 without attitudes or with few."""
+    if "attitude" not in flight or flight["attitude"].rate < _TELLING:
+        return np.zeros(3)
+    q, omega = _seen(flight["attitude"], t), _seen(flight["body_rate"], t)
+    turned = rotation_vectors(q[:-1], q[1:]) / STEP
+    both = air[1:] & air[:-1]
+    return np.mean(0.5 * (omega[1:] + omega[:-1])[both] - turned[both], axis=0)
+
+
+def rotation_vectors(p: Float[np.ndarray, "*n 4"], q: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n 3"]:
+    """The rotations from attitudes p to attitudes q, rad, in the body frame of p."""
+    w = np.sum(p * q, axis=-1, keepdims=True)
+    v = p[..., :1] * q[..., 1:] - q[..., :1] * p[..., 1:] - np.cross(p[..., 1:], q[..., 1:])
+    v, w = np.where(w < 0, -v, v), np.abs(w)
+    sine = np.linalg.norm(v, axis=-1, keepdims=True)
+    return 2.0 * v * np.where(sine > 1e-9, np.arctan2(sine, w) / np.maximum(sine, 1e-9), 1.0)
+
+
+def _in(t: Float[np.ndarray, " n"], spans: Sequence[tuple[float, float]]) -> Bool[np.ndarray, " n"]:
+    return np.any([(a <= t) & (t <= b) for a, b in spans] or [np.zeros(len(t), bool)], axis=0)
+
+
+def _fresh(signal: Signal, t: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+    """Whether each time lies between samples that are not too far apart."""
+    after = np.clip(np.searchsorted(signal.times, t), 1, len(signal.times) - 1)
+    gap = signal.times[after] - signal.times[after - 1]
+    return gap <= max(_PERIODS / max(signal.rate, 1e-9), _DROPOUT)
+
+
+def _since(mask: Bool[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """When the run of True began that holds at each row."""
+    first = np.where(mask & ~np.concatenate([[False], mask[:-1]]), np.arange(len(t)), 0)
+    return t[np.maximum.accumulate(first)]
+
+
+def _run_ends(mask: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Last row of the run of True that each row lies in; the row itself where it is False."""
+    n = len(mask)
+    last = np.where(mask & ~np.concatenate([mask[1:], [False]]), np.arange(n), n)
+    return np.where(mask, np.minimum.accumulate(last[::-1])[::-1], np.arange(n))
+
+
+def _spread(rows: Int[np.ndarray, " n"], least: int) -> Int[np.ndarray, " m"]:
+    """Some of the rows, at least so many apart."""
+    found, last = [], -least
+    for row in rows:
+        if row - last >= least:
+            found.append(row)
+            last = row
+    return np.array(found, dtype=int)
+
+
+def _seen(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+    values = _at(signal, t)
+    if signal.name == "attitude":
+        values = values / np.linalg.norm(values, axis=1, keepdims=True)
+    return values
+
+
+def _at(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+    """Mean within 8 ms of each time, of the signal as straight lines between its samples."""
+    values = _continuous(signal.values) if signal.name == "attitude" else signal.values
+    times = signal.times
+    whole = np.concatenate(
+        [
+            np.zeros((1, values.shape[1])),
+            np.cumsum(0.5 * np.diff(times)[:, None] * (values[1:] + values[:-1]), axis=0),
+        ]
+    )
+
+    def integral(at: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+        at = np.clip(at, times[0], times[-1])
+        k = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
+        part = (at - times[k])[:, None]
+        slope = (values[k + 1] - values[k]) / (times[k + 1] - times[k])[:, None]
+        return whole[k] + part * values[k] + 0.5 * part**2 * slope
+
+    low, high = np.clip(t - _HALF, times[0], times[-1]), np.clip(t + _HALF, times[0], times[-1])
+    width = np.maximum(high - low, 1e-9)[:, None]
+    direct = np.stack([np.interp(t, times, column) for column in values.T], axis=1)
+    return np.where(width > _HALF, (integral(high) - integral(low)) / width, direct)
+
+
+def _continuous(q: Float[np.ndarray, "n 4"]) -> Float[np.ndarray, "n 4"]:
+    """Quaternions whose sign does not jump."""
+    turned = np.sum(q[1:] * q[:-1], axis=1) < 0
+    sign = np.where(np.cumsum(np.concatenate([[False], turned])) % 2 == 1, -1.0, 1.0)
+    return q * sign[:, None]

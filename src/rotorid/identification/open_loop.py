@@ -1,0 +1,247 @@
+"""Open-loop prediction of a flight by an airframe: from measured states, with logged rotor commands, and nothing else.
+
+    (q, v, p, omega)_0 as measured        thrusts from the commands by thrust curve and motor lag (see `rotor_lag`)
+    x_{k+1} = RK4(x_k, mean thrust from t_k to t_{k+1})
+
+The thrusts depend on the commands alone, so they are filtered once for the whole flight, from its first command on. The body
+is that of `rigid_multirotor`; all windows of all airframes are stepped together, by one compiled function. In a steady wind w
+the vehicle is the same as in still air for whoever moves with the air: states are those of v - w. Velocity and position are
+compared as they are logged: late by what the airframe says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.export.casadi import to_casadi
+from rotorid.export.native import compiled
+from rotorid.geometry import rotations
+from rotorid.identification.held_out import STEP, HeldOut
+from rotorid.identification.rotor_lag import number_of, rotor_thrusts
+from rotorid.identification.rows import many
+from rotorid.models.airframe import Airframe, Quantity, Rotor
+from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
+from rotorid.models.rotors import torque_ratio_of
+from rotorid.models.system import parameter_values
+from rotorid.numerics import integrators
+
+_NUMBERS = (
+    ("mass", 1),
+    ("inertia", 3),
+    ("products_of_inertia", 3),
+    ("centre_of_mass", 3),
+    ("torque_ratio", 1),
+    ("angular_drag", 1),
+    ("drag", 1),
+    ("rotor_drag", 1),
+    ("drag_area", 1),
+    ("imu_position", 3),
+    ("torque", 3),
+)
+_AIR = ("drag", "rotor_drag", "drag_area")
+_OF_THE_FRAME = ("imu_position",)  # which the System does not have
+
+Predicted = Mapping[str, Float[np.ndarray, "vehicles m h k"]]
+"""By signal: of each vehicle, start and horizon."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Vehicle:
+    """An airframe on one flight. numbers: see `body_numbers`. mean, now: thrust of each rotor in N, mean over the step up to
+    each row and at it. wind: m/s, east and north."""
+
+    airframe: Airframe
+    numbers: Float[np.ndarray, " numbers"]
+    mean: Float[np.ndarray, "n rotors"]
+    now: Float[np.ndarray, "n rotors"]
+    wind: tuple[float, float] = (0.0, 0.0)
+
+    def disturbed(self, wind: tuple[float, float], turning: Float[np.ndarray, " 3"]) -> Vehicle:
+        """In a steady wind (m/s, east and north), and under the steady torque that turns it so (rad/s^2, body)."""
+        numbers = np.array(self.numbers)
+        numbers[_number_places()["torque"]] = inertia_of(self.airframe) @ turning
+        return dataclasses.replace(self, numbers=numbers, wind=wind)
+
+    @property
+    def velocity_delay(self) -> float:
+        """s by which velocity and position are logged late."""
+        return number_of(self.airframe, "velocity_delay", 0.0)
+
+    @property
+    def drift(self) -> Float[np.ndarray, " 3"]:
+        """Velocity of the air, m/s, world."""
+        return np.array([*self.wind, 0.0])
+
+
+def vehicle(airframe: Airframe, held: HeldOut) -> Vehicle:
+    """An airframe with the thrusts of its rotors on a flight.
+
+    Raises AirframeError where it lacks what a prediction needs, or has other rotors than the log; SignalError where its thrust
+    curve needs a battery voltage that the log does not have.
+    """
+    rigid_multirotor(airframe, "rotor_command")
+    mean, now = rotor_thrusts(airframe, held.flight, held.t)
+    return Vehicle(airframe, body_numbers(airframe, air=held.placed), mean, now)
+
+
+def inertia_of(airframe: Airframe) -> Float[np.ndarray, "3 3"]:
+    """The inertia matrix about the centre of mass, kg m^2, body frame."""
+    products = airframe.get("products_of_inertia")
+    xy, xz, yz = products.value if products else (0.0, 0.0, 0.0)
+    off = np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]])
+    return np.diag(airframe.quantities["inertia"].value) + off
+
+
+def body_numbers(airframe: Airframe, *, air: bool = True) -> Float[np.ndarray, " numbers"]:
+    """What the body's compiled functions take of an airframe. air: whether drag counts; without a known velocity it cannot."""
+    found: list[float] = []
+    for name, count in _NUMBERS:
+        quantity = airframe.get(name)
+        if name == "torque_ratio":
+            found.append(torque_ratio_of(airframe))
+        elif quantity is None or (name in _AIR and not air):
+            found += [0.0] * count
+        else:
+            found += quantity.value
+    return np.array(found)
+
+
+def predict(vehicles: Sequence[Vehicle], held: HeldOut) -> Predicted:
+    """What each vehicle predicts of each signal, at each start and horizon of a flight."""
+    groups: dict[tuple[Rotor, ...], list[int]] = {}
+    for k, one in enumerate(vehicles):
+        groups.setdefault(rotor_places(one.airframe.rotors), []).append(k)
+    found: dict[str, np.ndarray] = {}
+    for rotors, which in groups.items():
+        for name, values in _predict(rotors, [vehicles[k] for k in which], held).items():
+            found.setdefault(name, np.empty((len(vehicles), *values.shape[1:])))[which] = values
+    return found
+
+
+def rotor_places(rotors: tuple[Rotor, ...]) -> tuple[Rotor, ...]:
+    """Rotors as the body knows them: how strong they are is in their thrusts."""
+    return tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in rotors)
+
+
+def _predict(rotors: tuple[Rotor, ...], vehicles: Sequence[Vehicle], held: HeldOut) -> dict[str, np.ndarray]:
+    """Of vehicles whose rotors are in the same places."""
+    engine = body_engine(rotors)
+    starts, count, m = held.starts, len(vehicles), len(held.starts)
+    p = np.repeat(np.stack([v.numbers for v in vehicles]), m, axis=0)
+    x = engine.pack(
+        *(np.concatenate(part) for part in zip(*(_start(v, held) for v in vehicles), strict=True)), p
+    )
+    found = {
+        name: np.empty((count, m, len(held.ahead), 4 if name == "attitude" else 3)) for name in held.signals
+    }
+    horizon = 0
+    for k in range(1, int(held.ahead[-1]) + 1):
+        row = np.minimum(starts + k, len(held.t) - 1)
+        x = engine.step(x, np.concatenate([v.mean[row] for v in vehicles]), np.array(STEP), p)
+        if k == held.ahead[horizon]:
+            y = engine.seen(x, np.concatenate([v.now[row] for v in vehicles]), p)
+            for name, values in found.items():
+                values[:, :, horizon] = y[:, engine.outputs[name]].reshape(count, m, -1)
+            horizon += 1
+    drift = np.stack([v.drift for v in vehicles])[:, None, None]
+    if "velocity" in found:
+        found["velocity"] += drift
+    if "position" in found:
+        found["position"] += drift * (held.ahead * STEP)[:, None]
+    return found
+
+
+def _start(of: Vehicle, held: HeldOut) -> tuple[np.ndarray, ...]:
+    """Attitude, position, velocity through the air and body rate at the starts, as measured; what is not known is level and
+    still."""
+    omega, n = held.seen("body_rate")[held.starts], len(held.starts)
+    if not held.placed:
+        return np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)), np.zeros((n, 3)), np.zeros((n, 3)), omega
+    late = of.velocity_delay
+    velocity = held.velocity(late)[held.starts] - of.drift
+    position = held.seen("position", late)[held.starts] if "position" in held.signals else np.zeros((n, 3))
+    return held.seen("attitude")[held.starts], position, velocity, omega
+
+
+@dataclasses.dataclass(frozen=True)
+class BodyEngine:
+    """A rigid body under given thrusts, over rows. step: (x, thrusts, dt, numbers) -> x dt later. seen: (x, thrusts, numbers)
+    -> what is measured at the origin of the body frame, and by the accelerometer where it is. outputs: where each signal lies
+    in that. pack: attitudes, positions and velocities of the origin, body rates and numbers -> x, which is of the centre of
+    mass."""
+
+    step: Callable[..., np.ndarray]
+    seen: Callable[..., np.ndarray]
+    pack: Callable[..., np.ndarray]
+    outputs: Mapping[str, slice]
+
+
+@functools.lru_cache(maxsize=8)
+def body_engine(rotors: tuple[Rotor, ...]) -> BodyEngine:
+    """The body of a vehicle with its rotors in these places."""
+    system, places = _body(rotor_places(rotors)), _number_places()
+
+    def values(p):
+        given = {n: p[place] for n, place in places.items() if n not in _OF_THE_FRAME}
+        return parameter_values(system) | given
+
+    def step(x, thrust, dt, p):
+        v, u = values(p), {"rotor_thrust": thrust}
+
+        def rate(x):
+            return system.states.pack_tangent(system.dynamics(system.states.unpack(x), u, v))
+
+        return integrators.step(system.states, rate, x, dt, "rk4")
+
+    def seen(x, thrust, p):
+        state, u, v = system.states.unpack(x), {"rotor_thrust": thrust}, values(p)
+        y, omega, s = dict(system.observe(state, u, v)), state["body_rate"], p[places["imu_position"]]
+        turning = system.dynamics(state, u, v)["body_rate"]
+        swing = rotations.cross(turning, s) + rotations.cross(omega, rotations.cross(omega, s))
+        y["specific_force"] = y["specific_force"] + swing
+        return system.outputs.pack(y)
+
+    def pack(attitude, position, velocity, omega, p):
+        c = p[places["centre_of_mass"]]
+        return system.states.pack(
+            {
+                "attitude": attitude,
+                "position": position + rotations.rotate(attitude, c),
+                "velocity": velocity + rotations.rotate(attitude, rotations.cross(omega, c)),
+                "body_rate": omega,
+            }
+        )
+
+    with jax.enable_x64(True):
+        x, p = np.array(system.states.initial()), np.ones(sum(count for _, count in _NUMBERS))
+        thrust, level, zero = np.ones(len(rotors)), np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(3)
+        return BodyEngine(
+            many(compiled(to_casadi(step, x, thrust, np.array(STEP), p, name="body_step"))),
+            many(compiled(to_casadi(seen, x, thrust, p, name="body_seen"))),
+            many(to_casadi(pack, level, zero, zero, zero, p, name="body_pack")),
+            dict(system.outputs.stored),
+        )
+
+
+def _number_places() -> dict[str, slice | int]:
+    places, start = {}, 0
+    for name, count in _NUMBERS:
+        places[name] = slice(start, start + count) if count > 1 else start
+        start += count
+    return places
+
+
+def _body(rotors: tuple[Rotor, ...]) -> RigidMultirotor:
+    """A System that has every number; their values are given at each call."""
+    quantities = {
+        name: Quantity((1.0,) * count, "")
+        for name, count in _NUMBERS
+        if name not in (*_OF_THE_FRAME, "centre_of_mass", "products_of_inertia", "torque")
+    }
+    return rigid_multirotor(Airframe("body", "", quantities, rotors), "rotor_thrust")

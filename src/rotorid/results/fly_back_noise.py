@@ -1,0 +1,158 @@
+"""How far a right model's open-loop predictions go wrong: noise, found over short intervals and carried on to horizons.
+
+Errors r_k over intervals of D = 0.05 s, one after the other, have the autocovariances
+
+    C_0 = 2 s^2 + q D + P D^2,    C_1 = -s^2 + P D^2 exp(-D / T),    C_j = P D^2 exp(-j D / T)
+
+of measurements with noise s, of a disturbance that is white (q), and of one that lasts (P, T: first-order Gauss-Markov). They
+are fitted by non-negative least squares up to 2 s, for body rate, attitude, velocity and position (whose logs, an autopilot's
+estimates, do not quite agree with each other). The covariance of
+
+    omega' = -a omega + d_1,   theta' = omega + d_2,   v' = g theta - b v + d_3,   p' = v + d_4,   d_i' = -d_i / T_i
+
+then says how the error grows from the noise of the start: tilting turns the thrust, g, so horizontal velocity goes wrong with
+the attitude. a and b are the damping of the model. Vertical and yaw go wrong by themselves. Specific force has no memory: its
+errors over the interval are its noise at any horizon.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import expm
+from scipy.optimize import nnls
+
+from rotorid.identification.held_out import STEP, HeldOut
+from rotorid.models.airframe import Airframe
+from rotorid.models.system import GRAVITY
+from rotorid.results.fly_back_errors import Close
+
+_CHAIN = ("body_rate", "attitude", "velocity", "position")
+_LAGS = 40
+_LASTING = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # s
+_EVENTUAL = 1e-12
+
+
+@dataclasses.dataclass(frozen=True)
+class Disturbance:
+    """measured: s, in the signal's unit. white: q, unit^2/s. lasting: P, (unit/s)^2. time: T, s."""
+
+    measured: float
+    white: float
+    lasting: float
+    time: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """disturbances: of each chain signal that is known and axis. specific_force: standard deviations, m/s^2; empty where
+    unknown."""
+
+    disturbances: Mapping[str, tuple[Disturbance, ...]]
+    specific_force: tuple[float, ...]
+
+
+def noise_of(flights: Sequence[Close]) -> Noise:
+    """From errors over intervals, one after the other, of flights."""
+    interval = float(flights[0].held.ahead[0] * STEP)
+
+    def series(name: str, axis: int) -> list[np.ndarray]:
+        return [f.errors[name][:, 0, axis] for f in flights if name in f.errors]
+
+    found = {
+        name: tuple(_disturbance(series(name, axis), interval) for axis in range(3))
+        for name in _CHAIN
+        if series(name, 0)
+    }
+    force = tuple(
+        float(np.sqrt(np.nanmean(np.concatenate(s) ** 2)))
+        for axis in range(3)
+        if (s := series("specific_force", axis))
+    )
+    return Noise(found, force)
+
+
+def _autocovariance(series: Sequence[np.ndarray], lags: int) -> Float[np.ndarray, " lags"]:
+    """Mean of r_k r_{k+j} over flights, about 0; pairs with something unknown are left out."""
+    total, count = np.zeros(lags + 1), np.zeros(lags + 1)
+    for r in series:
+        for j in range(min(lags, len(r) - 1) + 1):
+            both = r[: len(r) - j] * r[j:]
+            known = np.isfinite(both)
+            total[j] += float(both[known].sum())
+            count[j] += int(known.sum())
+    return total / np.maximum(count, 1)
+
+
+def _disturbance(series: Sequence[np.ndarray], D: float) -> Disturbance:
+    C = _autocovariance(series, _LAGS)
+    lags = np.arange(_LAGS + 1)
+    best, found = np.inf, Disturbance(float(np.sqrt(0.5 * C[0])), 0.0, 0.0, 1.0)
+    for T in _LASTING:
+        A = np.stack(
+            [
+                np.where(lags == 0, 2.0, np.where(lags == 1, -1.0, 0.0)),
+                np.where(lags == 0, D, 0.0),
+                D**2 * np.exp(-lags * D / T),
+            ],
+            axis=1,
+        )
+        scale = np.maximum(np.linalg.norm(A, axis=0), _EVENTUAL)
+        x, left = nnls(A / scale, C)
+        if left < best:
+            best, (s2, q, P) = left, x / scale
+            found = Disturbance(float(np.sqrt(s2)), float(q), float(P), T)
+    return found
+
+
+def noise_variances(
+    noise: Noise, airframe: Airframe, held: HeldOut
+) -> Mapping[str, Float[np.ndarray, "h k"]]:
+    """Variance of the error of each signal at each horizon and axis, by noise alone."""
+    inertia, damping = airframe.quantities["inertia"].value, airframe.get("angular_drag")
+    drag = airframe.get("drag")
+    b = (drag.number if drag else 0.0) / airframe.mass.number
+    found: dict[str, np.ndarray] = {}
+    if noise.specific_force:
+        found["specific_force"] = np.tile(np.square(noise.specific_force), (len(held.ahead), 1))
+    still = Disturbance(0.0, 0.0, 0.0, 1.0)
+    chains = []
+    for k in range(3):
+        disturbances = [noise.disturbances[n][k] if n in noise.disturbances else still for n in _CHAIN]
+        a = (damping.number if damping else 0.0) / inertia[k]
+        chains.append(_grown(disturbances, (a, b, GRAVITY if k < 2 else 0.0), held))
+    for place, name in enumerate(_CHAIN):
+        if name not in held.signals:
+            continue
+        values = np.stack([chain[:, place] for chain in chains], axis=1)
+        if name in ("velocity", "position"):
+            values[:, :2] = values[:, :2].mean(
+                axis=1, keepdims=True
+            )  # the world's axes, whatever the heading
+        found[name] = values
+    return found
+
+
+def _grown(
+    disturbances: Sequence[Disturbance], model: tuple[float, float, float], held: HeldOut
+) -> Float[np.ndarray, "h 4"]:
+    """Variances of the errors of body rate, attitude, velocity and position at the horizons, of one axis. model: a, b and g."""
+    a, b, g = model
+    A, Q = np.zeros((8, 8)), np.zeros((8, 8))
+    A[0, 0], A[1, 0], A[2, 1], A[2, 2], A[3, 2] = -a, 1.0, g, -b, 1.0
+    for k, d in enumerate(disturbances):
+        A[k, 4 + k], A[4 + k, 4 + k] = 1.0, -1.0 / d.time
+        Q[k, k], Q[4 + k, 4 + k] = d.white, 2.0 * d.lasting / d.time
+    measured = np.array([d.measured**2 for d in disturbances])
+    S = np.diag([*measured, *(d.lasting for d in disturbances)])
+    F = expm(A * STEP)
+    found, last = np.empty((len(held.ahead), 4)), 0
+    for k, ahead in enumerate(held.ahead):
+        for _ in range(last, ahead):
+            S = F @ S @ F.T + Q * STEP
+        last = ahead
+        found[k] = np.diag(S)[:4] + measured
+    return found

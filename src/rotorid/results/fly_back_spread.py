@@ -1,0 +1,66 @@
+"""What a model may be wrong by: the model moved in each direction of its covariance, and vehicles drawn from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.models.airframe import QUANTITIES, Airframe
+from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
+
+Covariance = tuple[Sequence[str], Float[np.ndarray, "n n"]]
+"""Of an airframe's numbers, by name (see `airframe_numbers`), in the squares of their units."""
+
+_NEGLIGIBLE = 1e-9  # of the largest
+_LEAST = 0.2  # of a positive number's value
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """names: of numbers. root: columns are one standard deviation in independent directions."""
+
+    model: Airframe
+    names: tuple[str, ...]
+    root: Float[np.ndarray, "n directions"]
+
+    def moved(self) -> list[Airframe]:
+        """The model moved by one standard deviation in each direction."""
+        return [self._with(column) for column in self.root.T]
+
+    def drawn(self, count: int, seed: int) -> list[Airframe]:
+        """Vehicles that the model may stand for."""
+        draws = np.random.default_rng(seed).standard_normal((count, self.root.shape[1]))
+        return [self._with(self.root @ draw) for draw in draws]
+
+    def _with(self, change: Float[np.ndarray, " n"]) -> Airframe:
+        known = airframe_numbers(self.model)
+        values = {}
+        for name, delta in zip(self.names, change, strict=True):
+            value = known[name][0] + float(delta)
+            values[name] = max(value, _LEAST * known[name][0]) if _positive(name) else value
+        return with_numbers(self.model, values)
+
+
+def _positive(name: str) -> bool:
+    return name.startswith("rotor_scale_") or any(
+        positive and name in (quantity, *(f"{quantity}_{axis}" for axis in "xyz"))
+        for quantity, (_, _, positive) in QUANTITIES.items()
+    )
+
+
+def spread_of(model: Airframe, covariance: Covariance | None) -> Spread:
+    """From a covariance, numbers that the airframe does not have left out; or from the standard deviations of its file."""
+    known = airframe_numbers(model)
+    if covariance is None:
+        names = tuple(name for name, (_, std) in known.items() if std > 0)
+        return Spread(model, names, np.diag([known[name][1] for name in names]))
+    kept = [k for k, name in enumerate(covariance[0]) if name in known]
+    names = tuple(covariance[0][k] for k in kept)
+    C = np.asarray(covariance[1], dtype=float)[np.ix_(kept, kept)]
+    scale = np.sqrt(np.maximum(np.diag(C), 1e-300))
+    values, vectors = np.linalg.eigh(C / np.outer(scale, scale))
+    used = values > _NEGLIGIBLE * max(float(values.max(initial=0.0)), 1e-300)
+    return Spread(model, names, scale[:, None] * vectors[:, used] * np.sqrt(values[used]))

@@ -1,0 +1,161 @@
+"""Fly-back on a simulated flight: the true model is accepted, wrong ones are refused for what is wrong with them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
+from rotorid.identification.held_out import held_out, rotation_vectors
+from rotorid.identification.open_loop import body_engine, body_numbers, predict, vehicle
+from rotorid.identification.rotor_lag import asked_thrusts, rotor_lag
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
+from rotorid.models.fly_back import fingerprint_of
+from rotorid.models.rotors import allocation
+from rotorid.models.system import GRAVITY
+from rotorid.results.fly_back import fly_back
+
+STEP = 0.004
+SECONDS = 14.0
+NOISE = {"attitude": 0.001, "position": 0.002, "velocity": 0.005, "body_rate": 0.01}
+
+
+def exact(airframe):
+    quantities = {n: dataclasses.replace(q, std=None) for n, q in airframe.quantities.items()}
+    return dataclasses.replace(airframe, quantities=quantities)
+
+
+TRUTH = with_numbers(exact(load_airframe("px4-sih-quad")), {"drag": 0.6, "angular_drag": 0.02})
+
+
+@pytest.fixture(scope="module")
+def flight() -> Flight:
+    """A vehicle that follows attitudes of random steps, by a law of its own, with noise on its log and a steady wind."""
+    rng = np.random.default_rng(3)
+    engine, numbers, lag = body_engine(TRUTH.rotors), body_numbers(TRUTH), rotor_lag(TRUTH)
+    wind = np.array([1.0, -0.5, 0.0])
+    mixer = np.linalg.pinv(np.asarray(allocation(TRUTH.rotors, 0.02))[2:])
+    x = engine.pack(np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(3), -wind, np.zeros(3), numbers)[0]
+    thrust, rows = np.full(4, GRAVITY / 4.0), []
+    wanted = np.array([1.0, 0.0, 0.0, 0.0])
+    for k in range(round(SECONDS / STEP)):
+        if k % 60 == 0:
+            angle = rng.uniform(-0.35, 0.35, 3)
+            wanted = np.concatenate([[1.0], 0.5 * angle])
+            wanted /= np.linalg.norm(wanted)
+        q, position, velocity, omega = x[:4], x[4:7], x[7:10], x[10:13]
+        torque = np.array(TRUTH.quantities["inertia"].value) * (
+            60.0 * rotation_vectors(q, wanted) - 12.0 * omega
+        )
+        lift = GRAVITY - 2.0 * velocity[2] - 1.0 * position[2]
+        asked = mixer @ np.array([lift, *torque])
+        command = np.clip(asked / 5.0, 0.05, 0.9)
+        rows.append(np.concatenate([x, command]))
+        mean, thrust = lag.follow(thrust, asked_thrusts(TRUTH, command[None])[0], STEP)
+        x = engine.step(x, mean, np.array(STEP), numbers)[0]
+    rows = np.array(rows)
+    t = STEP * np.arange(len(rows))
+    clean = {"attitude": rows[:, :4], "velocity": rows[:, 7:10] + wind, "body_rate": rows[:, 10:13]}
+    clean["position"] = rows[:, 4:7] + wind * t[:, None]
+    clean["position"][:, 2] += 10.0
+    signals = [Signal(n, t, v + NOISE[n] * rng.standard_normal(v.shape), "made") for n, v in clean.items()]
+    signals.append(Signal("rotor_command", t, rows[:, 13:], "made"))
+    return Flight({s.name: s for s in signals}, Path("made.csv"), "simulation")
+
+
+def test_the_true_model_is_accepted_and_said_to_be(flight):
+    prior = with_numbers(TRUTH, {"mass": 1.05, "inertia_y": 0.02})
+    found = fly_back(TRUTH, prior, [flight])
+    assert found.accepted, found.reasons
+    assert found.fingerprint == fingerprint_of(TRUTH)
+    assert found.flights == ("made.csv",)
+    assert {s.name for s in found.signals} == set(NOISE)
+    for signal in found.signals:
+        assert min(signal.coverage) > 0.85
+        assert all(m < c for m, c in zip(signal.model, signal.constant, strict=True))
+    velocity = next(s for s in found.signals if s.name == "velocity")
+    assert min(velocity.prior_z) > 2.0
+    for gain in found.gains:
+        assert abs(gain.value - 1.0) < 4.0 * gain.std + 0.02, gain
+    assert found.nmpc is not None
+    assert found.nmpc.flown == found.nmpc.draws
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"inertia_x": 0.025 * 1.4}, r"turns 1\.[34]\d* ± \S+ times as fast about x"),
+        ({"inertia_y": 0.025 / 1.4}, r"turns 0\.7\d* ± \S+ times as fast about y"),
+        ({"thrust_curve_1": 5.5}, r"pulls 0\.9\d* ± \S+ times as strongly"),
+        ({"thrust_curve_1": 4.5}, r"pulls 1\.1\d* ± \S+ times as strongly"),
+    ],
+)
+def test_a_wrong_model_is_refused_even_beside_a_worse_prior(flight, wrong, reason):
+    model = with_numbers(TRUTH, wrong)
+    worse = with_numbers(model, {"mass": 1.5, "inertia_x": 0.1, "inertia_y": 0.1})
+    found = fly_back(model, worse, [flight])
+    assert not found.accepted
+    assert any(re.search(reason, r) for r in found.reasons), found.reasons
+    assert found.nmpc is None
+
+
+def test_a_prior_that_is_measurably_better_refuses_a_model(flight, monkeypatch):
+    monkeypatch.setattr("rotorid.results.fly_back._DRAWS", 1)
+    found = fly_back(with_numbers(TRUTH, {"drag": 1.2}), TRUTH, [flight])
+    assert not found.accepted
+    assert any("predicted worse than by the prior" in r for r in found.reasons)
+    said = with_numbers(TRUTH, {"drag": 0.61})
+    uncertain = dataclasses.replace(said.quantities["drag"], std=(0.02,))
+    near = dataclasses.replace(said, quantities={**said.quantities, "drag": uncertain})
+    assert not [r for r in fly_back(near, TRUTH, [flight]).reasons if "worse" in r]
+
+
+def test_bands_that_claim_too_much_are_wide_enough_to_show(flight):
+    """The model's own standard deviations widen its bands."""
+    drag = dataclasses.replace(TRUTH.quantities["drag"], std=(0.5,))
+    wide = dataclasses.replace(TRUTH, quantities={**TRUTH.quantities, "drag": drag})
+    held = held_out(flight, (1.0,))
+    moved = vehicle(with_numbers(wide, {"drag": 1.1}), held)
+    one, other = predict([vehicle(wide, held), moved], held)["velocity"][:, :, 0]
+    assert np.abs(one - other).max() > 0.1
+
+
+def test_predictions_follow_the_plant(flight):
+    """At a horizon of one step the error is noise; positions and velocities agree with each other."""
+    held = held_out(flight, (0.1, 1.0))
+    found = predict([vehicle(TRUTH, held).disturbed((1.0, -0.5), np.zeros(3))], held)
+    for name, scale in NOISE.items():
+        predicted, measured = found[name][0, :, 0], held.seen(name)[held.targets[:, 0]]
+        error = rotation_vectors(predicted, measured) if name == "attitude" else measured - predicted
+        assert np.sqrt(np.mean(error**2)) < 3.0 * scale, name
+
+
+def test_numbers_by_name_are_read_and_replaced():
+    numbers = airframe_numbers(load_airframe("px4-sih-quad"))
+    assert numbers["mass"] == (1.0, 0.3)
+    assert numbers["inertia_z"] == (0.03, 0.0)
+    changed = with_numbers(
+        TRUTH, {"inertia_z": 0.04, "rotor_scale_2": 0.9, "thrust_curve_1": 4.0, "unknown": 1.0}
+    )
+    assert changed.quantities["inertia"].value == (0.025, 0.025, 0.04)
+    assert changed.rotors[2].thrust_scale == 0.9
+    assert with_numbers(changed, {n: v for n, (v, _) in airframe_numbers(TRUTH).items()}) == TRUTH
+
+
+def test_bad_input_is_named(flight):
+    with pytest.raises(SettingError, match="rising order"):
+        fly_back(TRUTH, TRUTH, [flight], horizons=(1.0, 0.5))
+    bare = dataclasses.replace(flight, signals={"body_rate": flight["body_rate"]})
+    with pytest.raises(SignalError, match=r"made\.csv: no rotor_command in this log"):
+        fly_back(TRUTH, TRUTH, [bare])
+    with pytest.raises(ExcitationError, match=r"made\.csv: only \d+ predictions"):
+        fly_back(TRUTH, TRUTH, [flight], spans=[[(1.0, 1.4)]])
+    hexarotor = load_airframe("x8-coaxial")
+    with pytest.raises(AirframeError, match="8 rotors, but"):
+        fly_back(hexarotor, TRUTH, [flight])
