@@ -18,15 +18,17 @@ from rotorid.export.vehicle.acados import acados_files
 from rotorid.export.vehicle.facts import facts_of
 from rotorid.export.vehicle.mujoco import mujoco_files
 from rotorid.export.vehicle.urdf import urdf_files
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe import Quantity, load_airframe
+from rotorid.models.multirotor_air import AIR_DENSITY
 from rotorid.models.rigid_multirotor import rigid_multirotor
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
-from tests.export.vehicle.vehicles import proved, skewed
+from tests.export.vehicle.vehicles import proved, skewed, with_quantities
 
 mujoco = pytest.importorskip("mujoco")
 
 DT, STEPS, TOLERANCE = 0.004, 1250, 1e-3
+AIRFRAME = proved(skewed())
 
 
 def loaded(path: Path) -> types.ModuleType:
@@ -48,8 +50,7 @@ def written(files: dict[str, bytes], folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def flown() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """First state, commands, and states of rotorid's simulation: attitude, position, velocity, body rate, thrusts."""
-    airframe = skewed()
-    system, hover = rigid_multirotor(airframe, "rotor_command"), facts_of(airframe).hover()
+    system, hover = rigid_multirotor(AIRFRAME, "rotor_command"), facts_of(AIRFRAME).hover()
     t = DT * np.arange(STEPS)
     waves = np.sin(np.outer(t, [2.0, 3.0, 4.0, 5.0])) * [0.02, 0.012, 0.015, 0.01]
     commands = hover.command + waves
@@ -76,13 +77,13 @@ def flown() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def acados(tmp_path_factory) -> types.ModuleType:
     """The exported file, beside its functions."""
-    folder = written(acados_files(proved(skewed())), tmp_path_factory.mktemp("acados"))
+    folder = written(acados_files(AIRFRAME), tmp_path_factory.mktemp("acados"))
     return loaded(folder / "acados_model.py")
 
 
 def test_mujoco_follows(flown, tmp_path):
     x0, commands, states = flown
-    folder = written(mujoco_files(proved(skewed())), tmp_path)
+    folder = written(mujoco_files(AIRFRAME), tmp_path)
     thrust = loaded(folder / "fly.py").thrust
     model = mujoco.MjModel.from_xml_path(str(folder / "model.xml"))
     data = mujoco.MjData(model)
@@ -90,10 +91,30 @@ def test_mujoco_follows(flown, tmp_path):
     np.testing.assert_allclose([*data.qpos[3:], *data.act], [*x0[:4], *x0[13:]], atol=1e-9)
     asked, found = thrust(commands), np.zeros_like(states)
     for k in range(STEPS):
-        data.ctrl[:] = asked[k]
+        data.ctrl[:4] = asked[k]
         mujoco.mj_step(model, data, round(DT / model.opt.timestep))
         found[k] = [*data.qpos[3:], *data.qpos[:3], *data.qvel, *data.act]
     assert np.abs(found - states).max() < TOLERANCE
+
+
+def test_mujoco_drags_the_rotors_as_at_hover():
+    """Against the airframe's force of the air, in numpy, at any attitude and speed; exact at the thrusts of hover."""
+    f = facts_of(airframe := with_quantities(AIRFRAME, rotor_drag=Quantity((0.1,), "N^0.5 s/m")))
+    model = mujoco.MjModel.from_xml_string(mujoco_files(airframe)["model.xml"].decode())
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    rng = np.random.default_rng(0)
+    data.qpos[3:] = np.array([0.9, *rng.normal(0.0, 0.3, 3)])
+    data.qpos[3:] /= np.linalg.norm(data.qpos[3:])
+    data.qvel[:3] = v = rng.normal(0.0, 3.0, 3)
+    mujoco.mj_forward(model, data)
+    mujoco.mju_quat2Mat(flat := np.zeros(9), data.qpos[3:])
+    R, hover = flat.reshape(3, 3), f.hover().thrust
+    inside = R.T @ v
+    across = sum(np.sqrt(T) * (inside - a * (a @ inside)) for T, a in zip(hover, f.axes, strict=True))
+    force = R @ (f.wrench[:3] @ hover - f.rotor_drag * across) - [0.0, 0.0, f.weight]
+    force = force - (f.drag + 0.5 * AIR_DENSITY * f.drag_area * np.linalg.norm(v)) * v
+    np.testing.assert_allclose(f.mass * data.qacc[:3], force, atol=1e-6)
 
 
 def test_casadi_follows(flown, acados):

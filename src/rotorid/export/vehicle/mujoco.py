@@ -4,12 +4,16 @@ The body's frame is at the centre of mass, so that its position is the one of `r
 axes and a ball move it, with the coordinates of a free joint (position, quaternion w x y z; velocity in the world, rate in the
 body), and with a damping of their own: linear and angular drag. The drag that grows with the square of the speed is MuJoCo's
 blunt drag of a sphere, rho C pi r^2 |v| v (without the 1/2), small enough that its added mass is nothing. An actuator filters
-the thrust that a rotor is asked for with the motors' lag, and pulls and turns at the rotor's site.
+the thrust that a rotor is asked for with the motors' lag, and pulls and turns at the rotor's site. The drag of the rotors is a
+force of further actuators against the body's speed along its own axes, of the size that it has at hover.
 """
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
+from jaxtyping import Float
 
 from rotorid.export.vehicle.facts import Facts, facts_of
 from rotorid.export.vehicle.heading import heading, in_python, in_xml
@@ -23,6 +27,7 @@ from rotorid.models.system import GRAVITY
 
 _SPHERE = 1e-3  # m
 _TIMESTEP = 0.002  # s
+_NONE = 1e-9
 
 _COMMANDED = '''\
 COEFFICIENTS = {coefficients}  # N, of one rotor, from the constant on
@@ -62,7 +67,7 @@ if __name__ == "__main__":
     model = mujoco.MjModel.from_xml_path(str(Path(__file__).parent / "model.xml"))
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, 0)
-    data.ctrl[:] = thrust(HOVER)
+    data.ctrl[: len(HOVER)] = thrust(HOVER)
     while data.time < 1.0:
         mujoco.mj_step(model, data)
     print("after 1 s of hover: position", data.qpos[:3], "m")
@@ -109,14 +114,19 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
         f'{_range(f, k)}dyntype="filter" dynprm="{number(f.lag)}"/>\n'
         for k in range(f.count)
     )
-    across = f.drag + f.rotor_drag_at(hover.thrust)
     slides = "".join(
-        f'      <joint name="{axis}" type="slide" axis="{way}" damping="{number(damping)}"/>\n'
-        for axis, way, damping in (
-            ("x", "1 0 0", across),
-            ("y", "0 1 0", across),
-            ("z", "0 0 1", f.drag),
-        )
+        f'      <joint name="{axis}" type="slide" axis="{way}" damping="{number(f.drag)}"/>\n'
+        for axis, way in (("x", "1 0 0"), ("y", "0 1 0"), ("z", "0 0 1"))
+    )
+    ways, damping = _rotor_drag(f, hover.thrust)
+    sites += "".join(
+        f'      <site name="drag_{k}" pos="0 0 0" quat="{numbers(quaternion_of(way))}" size="0.005"/>\n'
+        for k, way in enumerate(ways)
+    )
+    actuators += "".join(
+        f'    <general name="drag_{k}" site="drag_{k}" gear="0 0 1 0 0 0" gainprm="0" biastype="affine" '
+        f'biasprm="0 0 {number(-force)}"/>\n'
+        for k, force in enumerate(damping)
     )
     blunt = 0.5 * f.drag_area / (math.pi * _SPHERE**2)
     air = (
@@ -126,6 +136,7 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
         else ""
     )
     density = f' density="{number(AIR_DENSITY)}"' if f.drag_area else ""
+    inputs = [*hover.thrust, *[0.0] * len(damping)]
     start = (*(0.0, 0.0, 0.0), *hover.attitude)
     return (
         f'<mujoco model="{name_in_xml(airframe.name)}">\n'
@@ -147,10 +158,20 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
         f'    <accelerometer name="specific_force" site="origin"/>\n'
         f"  </sensor>\n"
         f"  <keyframe>\n"
-        f'    <key name="hover" qpos="{numbers(start)}" act="{numbers(hover.thrust)}" ctrl="{numbers(hover.thrust)}"/>\n'
+        f'    <key name="hover" qpos="{numbers(start)}" act="{numbers(hover.thrust)}" ctrl="{numbers(inputs)}"/>\n'
         f"  </keyframe>\n"
         f"</mujoco>\n"
     )
+
+
+def _rotor_drag(
+    f: Facts, thrust: Float[np.ndarray, " rotors"]
+) -> tuple[Float[np.ndarray, "ways 3"], Float[np.ndarray, " ways"]]:
+    """Directions of the body and the drag of the rotors along each, N s/m, at these thrusts: k_r sum_i sqrt(T_i) P_i."""
+    planes = np.eye(3) - f.axes[:, :, None] * f.axes[:, None, :]
+    drag, ways = np.linalg.eigh(f.rotor_drag * np.tensordot(np.sqrt(thrust), planes, 1))
+    acts = drag > _NONE * f.rotor_drag
+    return ways.T[acts], drag[acts]
 
 
 def _range(f: Facts, k: int) -> str:
@@ -163,11 +184,9 @@ def _sentences(f: Facts) -> list[str]:
     if not f.commanded:
         found = ["the airframe has no [thrust_curve]: actuators take thrusts in N, and have no limit"]
     if f.rotor_drag:
-        across = f.rotor_drag_at(f.hover().thrust)
         found.append(
-            f"the rotors' drag is a damping of {across:.3g} N s/m along the world's x and y, as in a level hover; in "
-            "truth it is "
-            "in the rotors' planes, and at twice the thrust 1.41 times as large"
+            "the rotors' drag is that at the thrust of hover, by actuators without an input, drag_0 and so on, after those "
+            "of the rotors; at twice the thrust it is in truth 1.41 times as large"
         )
     if f.lag != f.lag_down:
         found.append(f"one lag, {f.lag:g} s; rotors slow down in {f.lag_down:g} s")
