@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from pymavlink import DFReader
+from pymavlink import DFReader, mavparm
 
 from rotorid.errors import AirframeError
 from rotorid.export.vehicle.ardupilot import ardupilot_files, body_area, frame_values, parameter_values
@@ -128,6 +128,14 @@ def test_standard_deviations_are_beside_the_numbers():
     assert (
         "# MOT_THST_HOVER: std at least 0.117\nMOT_THST_HOVER,0.389996739" in files["vehicle.param"].decode()
     )
+
+
+def test_ground_stations_load_the_parameters(tmp_path):
+    """As pymavlink does, for MAVProxy."""
+    path, found = tmp_path / "vehicle.param", mavparm.MAVParmDict()
+    path.write_bytes(ardupilot_files(known())["vehicle.param"])
+    assert found.load(str(path))
+    assert dict(found) == pytest.approx(dict(parameter_values(known())), rel=1e-8)
 
 
 def test_bad_files_are_told_in_one_line(tmp_path):
