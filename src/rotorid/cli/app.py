@@ -15,6 +15,7 @@ from rotorid.cli.demo import demo
 from rotorid.cli.export import export
 from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.fit_dlm import fit_dlm
+from rotorid.cli.fleet import fleet
 from rotorid.cli.inspect import inspect
 from rotorid.cli.learn import learn
 from rotorid.cli.live import live
@@ -43,6 +44,7 @@ app.command("fit-dlm")(fit_dlm)
 app.command("lpv")(lpv)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)
+app.command("fleet")(fleet)
 app.command("export")(export)
 app.command("simulate")(simulate)
 app.command("dataset")(dataset)

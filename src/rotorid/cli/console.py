@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -48,6 +48,21 @@ def progress(items: Iterable[T], text: str, total: int | None = None) -> Iterato
     from rich.progress import track
 
     yield from track(items, description=text, total=total, console=console, transient=True)
+
+
+@contextmanager
+def counting(text: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Something to tell how much is done and of how much: a bar with the time left, where a terminal shows it."""
+    console = err()
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn(text), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda made, total: progress.update(task, completed=made, total=total)
 
 
 def setup_jax() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -69,13 +67,13 @@ def dataset(
     What is in FOLDER already is kept, so that a run that was interrupted goes on when it is repeated. The same seed
     gives the same files. An unknown NAME is answered with the list of known ones.
     """
-    from rotorid.cli.console import out, status
+    from rotorid.cli.console import counting, out, status
 
     with status("Starting"):
         from rotorid.simulation.generation import generate_dataset
         from rotorid.simulation.profiles import MASS_PROFILES
         from rotorid.simulation.trajectories import TRAJECTORIES
-    with _bar() as show:
+    with counting("Flying") as show:
         made = generate_dataset(
             folder,
             flights=flights,
@@ -99,20 +97,3 @@ def _flights(count: int) -> str:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar with count and time left, where a terminal shows it."""
-    from rotorid.cli.console import err
-
-    console = err()
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("Flying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda made, total: progress.update(task, completed=made, total=total)

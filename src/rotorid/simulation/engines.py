@@ -24,6 +24,7 @@ from typing import Any
 from rotorid.errors import OutputError, RotoridError, SettingError
 
 Make = Callable[[Any], bytes]
+Lost = Callable[[Any], bytes]
 Made = Generator[tuple[Any, bytes], None, None]
 
 _AHEAD = 2
@@ -35,10 +36,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def local(make: Make, keys: Sequence[Any], workers: int) -> Made:
-    """By that many processes, started anew (not forked); in this one where one is enough."""
+def local(make: Make, keys: Sequence[Any], workers: int, lost: Lost | None = None) -> Made:
+    """By that many processes, started anew (not forked); in this one where one is enough.
+
+    lost: the result of a key whose worker ended without one, which another worker takes the place of; default: OutputError.
+    """
     workers = min(workers, len(keys))
-    if workers == 1:
+    if workers == 1 and lost is None:
         yield from ((key, make(key)) for key in keys)
         return
     waiting = iter(keys)
@@ -53,7 +57,15 @@ def local(make: Make, keys: Sequence[Any], workers: int) -> Made:
         while under_way:
             for connection in wait(list(under_way)):
                 assert isinstance(connection, Connection)
-                key, result = under_way.pop(connection), connection.recv()
+                key = under_way.pop(connection)
+                try:
+                    result = connection.recv()
+                except (EOFError, ConnectionResetError):
+                    if lost is None:
+                        raise
+                    result = lost(key)
+                    connection, process = _start(make)
+                    processes.append(process)
                 for following in itertools.islice(waiting, 1):
                     under_way[connection] = following
                     connection.send(following)
@@ -72,32 +84,48 @@ def local(make: Make, keys: Sequence[Any], workers: int) -> Made:
             process.join()
 
 
-def ray(make: Make, keys: Sequence[Any], workers: int) -> Made:
-    """As tasks of one core each over the Ray that is running; where there is none, over one with that many cores, which is
-    started on this machine and ended again."""
+def ray(
+    make: Make, keys: Sequence[Any], workers: int, lost: Lost | None = None, address: str | None = None
+) -> Made:
+    """As tasks of one core each over the Ray at an address. lost: as of `local`.
+
+    address: "auto": the one that is running. "local": one with that many cores, which is started on this machine and ended
+    again. Default: the first, where there is none the second.
+    """
     library = import_ray()
     with _interrupts_raised():
-        yield from _by_ray(library, make, keys, workers)
+        yield from _by_ray(library, make, keys, workers, lost, address)
 
 
-def _by_ray(library: Any, make: Make, keys: Sequence[Any], workers: int) -> Made:
+def _join(library: Any, workers: int, address: str | None) -> None:
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    if address != "local":
+        refused = ConnectionError if address is None else (ConnectionError, ValueError, RuntimeError)
+        try:
+            library.init(address=address or "auto", **quiet)
+            return
+        except refused as error:
+            if address is not None:
+                raise SettingError(f"no Ray at {address}: {str(error).splitlines()[0]}") from None
+    library.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+
+
+def _by_ray(
+    library: Any, make: Make, keys: Sequence[Any], workers: int, lost: Lost | None, address: str | None
+) -> Made:
     started = not library.is_initialized()
     if started:
-        try:
-            library.init(address="auto", **quiet)
-        except ConnectionError:
-            library.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+        _join(library, workers, address)
     try:
         task = library.remote(num_cpus=1)(_call)
         slots = _AHEAD * max(1, int(library.cluster_resources().get("CPU", workers)))
         under_way = {}
         for key in keys:
             if len(under_way) >= slots:
-                yield _take(library, under_way)
+                yield _take(library, under_way, lost)
             under_way[task.remote(make, key)] = key
         while under_way:
-            yield _take(library, under_way)
+            yield _take(library, under_way, lost)
     finally:
         if started:
             library.shutdown()
@@ -115,7 +143,7 @@ def import_ray() -> Any:
         raise SettingError("the engine ray needs Ray: pip install 'rotorid[ray]'") from None
 
 
-def _take(library: Any, under_way: dict[Any, Any]) -> tuple[Any, bytes]:
+def _take(library: Any, under_way: dict[Any, Any], lost: Lost | None) -> tuple[Any, bytes]:
     """The next result, removed from what is under way."""
     (done, *_), _ = library.wait(list(under_way), num_returns=1)
     key = under_way.pop(done)
@@ -126,6 +154,8 @@ def _take(library: Any, under_way: dict[Any, Any]) -> tuple[Any, bytes]:
             raise error.cause from None
         raise
     except library.exceptions.RayError as error:
+        if lost is not None:
+            return key, lost(key)
         why = str(error).splitlines()[0]
         raise OutputError(f"Ray lost a task ({why}); run again to go on") from None
 

@@ -1,0 +1,344 @@
+"""Steps and drifts in a history of estimates: which direction, how large, from which flight on.
+
+Estimates y_k of d quantities from flights k = 1..n, with covariance R_k of the flight's own, scatter about a mean that is
+constant between changes:
+
+    y_k = mu_segment + e_k,        e_k ~ N(0, R_k + Q),        Q = diag(q_1^2 .. q_d^2).
+
+q_j is what flights differ by beyond R_k (load, weather, a battery put in elsewhere), by Huber's proposal 2 on successive
+differences, of which a step moves one only. A flight that is far from the median of its neighbours weighs less.
+
+A change between flights k - 1 and k moves the mean along one of a few directions a, each of which a cause is known for. With
+the weighted means m_1 before and m_2 after, the covariance C of D = m_2 - m_1 and the size s = a' C^-1 D / a' C^-1 a,
+
+    z_a(k) = s sqrt(a' C^-1 a),
+
+and the best of all directions and flights must exceed the Student quantile of alpha over the number of both (Bonferroni);
+the degrees of freedom are those with which q is known. Intervals to look in are those of seeded binary segmentation, and the
+narrowest with a change is taken first (narrowest over threshold). Then changes move to where they fit best between their
+neighbours, and the weakest are dropped while they do not reach the quantile, for which their z is divided by the root of
+(1 + r) / (1 - r)^2, with the correlation r of neighbouring flights that is left: it makes means of flights less certain, and
+differences of neighbours smaller, from which q is. A straight drift over all flights is taken in place of steps where it
+explains the history with fewer numbers (by BIC).
+
+A change is put down to the one or two directions that explain D best, a second one only where it lowers chi^2 by what one of
+them would by chance in one of a hundred.
+
+References: S. Kovacs, P. Buehlmann, H. Li, A. Munk, Seeded binary segmentation, Biometrika 110, 2023; R. Baranowski, Y. Chen,
+P. Fryzlewicz, Narrowest-over-threshold detection of multiple change points and change-point-like features, JRSS B 81, 2019;
+P. J. Huber, Robust Statistics, 1981.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+ALPHA: Final = 0.01
+"""Share of unchanged histories in which a change is reported."""
+
+FEWEST: Final = 5
+"""Flights below which a history tells no change."""
+
+_HUBER: Final = 2.0
+_HUBER_MEAN: Final = 0.92054  # mean of min(x^2, 4) of a standard normal x
+_EFFICIENCY: Final = 0.6  # degrees of freedom of q for each flight: successive differences share flights
+_FAR: Final = 3.0
+_SHORTEST: Final = 2  # flights in a segment
+_CLOSE: Final = 6.0  # of chi^2, within which another cause explains a change as well
+_MOST_CAUSES: Final = 2
+_CHANCE: Final = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One cause of a change: its direction's name, and by how much, in the direction's unit."""
+
+    direction: str
+    size: float
+    std: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A change of a history's mean.
+
+    first: index of the first flight with the new mean; of a drift, of the first flight. earliest, latest: 95 % range of it.
+    parts: what changed; of a drift, by how much over the whole history. z: how clear it is, in standard deviations. others:
+    names of directions each of which would explain it alone as well as the parts do.
+    """
+
+    kind: Literal["step", "drift"]
+    first: int
+    earliest: int
+    latest: int
+    parts: tuple[Part, ...]
+    z: float
+    others: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class History:
+    """scatter: q of each quantity. threshold: z that a change must exceed, infinite of too few flights. steps: by time."""
+
+    scatter: Float[np.ndarray, " d"]
+    threshold: float
+    steps: tuple[Step, ...]
+
+
+def changes_in(
+    y: Float[np.ndarray, "n d"],
+    R: Float[np.ndarray, "n d d"],
+    directions: Mapping[str, Float[np.ndarray, " d"]],
+    alpha: float = ALPHA,
+) -> History:
+    """The changes in a history of estimates y with covariances R, in the order of the flights.
+
+    directions: of d numbers each, by name; a size of 1 along one moves the mean by these. alpha: share of unchanged histories
+    in which one is reported.
+    """
+    n, d = y.shape
+    if n < FEWEST:
+        return History(np.full(d, np.nan), math.inf, ())
+    q = _scatter(y, R)
+    record = _Record(y, _outliers_weakened(y, R + np.diag(q**2)), directions)
+    threshold = _threshold(n, q, R, len(directions), alpha)
+    found = _eliminated(record, _moved(record, _candidates(record, threshold)), threshold)
+    return History(q, threshold, _steps_or_drift(record, found, threshold))
+
+
+def _scatter(y: Float[np.ndarray, "n d"], R: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, " d"]:
+    """q_j such that the mean of psi^2 of the standardised successive differences is that of a normal; 0 where R says it all."""
+    found = np.zeros(y.shape[1])
+    for j in range(y.shape[1]):
+        known = R[1:, j, j] + R[:-1, j, j]
+        squared = np.diff(y[:, j]) ** 2
+
+        def excess(q2: float, squared=squared, known=known) -> float:
+            return float(np.mean(np.minimum(squared / (known + 2.0 * q2), _HUBER**2))) - _HUBER_MEAN
+
+        if excess(0.0) <= 0.0:
+            continue
+        low, high = 0.0, float(np.max(squared))
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
+        found[j] = math.sqrt(high)
+    return found
+
+
+def _outliers_weakened(
+    y: Float[np.ndarray, "n d"], S: Float[np.ndarray, "n d d"]
+) -> Float[np.ndarray, "n d d"]:
+    """Covariances of which those of flights far from the median of five neighbours are larger."""
+    n = len(y)
+    start = np.clip(np.arange(n) - 2, 0, max(n - 5, 0))
+    middle = np.stack([np.median(y[a : a + 5], axis=0) for a in start])
+    off = np.max(np.abs(y - middle) / np.sqrt(np.diagonal(S, axis1=1, axis2=2)), axis=1)
+    return S * np.maximum(off / _FAR, 1.0)[:, None, None] ** 4
+
+
+def _threshold(
+    n: int, q: Float[np.ndarray, " d"], R: Float[np.ndarray, "n d d"], directions: int, alpha: float
+) -> float:
+    """The Student quantile, with the degrees of freedom of q alone or, where R is the larger part, more (Satterthwaite)."""
+    own = np.median(np.diagonal(R, axis1=1, axis2=2), axis=0)
+    more = (1.0 + np.min(own / (q**2 + 0.5 * own + 1e-300))) ** 2
+    tail = alpha / (2.0 * directions * (n - 1))
+    return float(stats.t.isf(tail, _EFFICIENCY * (n - 1) * more))
+
+
+class _Record:
+    """A history with running sums of its precisions, from which the mean of any segment follows."""
+
+    def __init__(
+        self,
+        y: Float[np.ndarray, "n d"],
+        S: Float[np.ndarray, "n d d"],
+        directions: Mapping[str, Float[np.ndarray, " d"]],
+    ) -> None:
+        self.n, self.d = y.shape
+        self.y, self.names = y, tuple(directions)
+        self.A = np.stack([np.asarray(a, dtype=float) for a in directions.values()], axis=1)
+        self.W = np.linalg.inv(S)
+        self.sum_W = np.concatenate([np.zeros((1, self.d, self.d)), np.cumsum(self.W, axis=0)])
+        weighted = np.einsum("kij,kj->ki", self.W, y)
+        self.sum_Wy = np.concatenate([np.zeros((1, self.d)), np.cumsum(weighted, axis=0)])
+
+    def difference(
+        self, a: int, k: np.ndarray, b: int
+    ) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, "m d d"]]:
+        """Mean of flights k..b-1 less that of a..k-1, and the inverse of its covariance, for several k."""
+        before, after = self.sum_W[k] - self.sum_W[a], self.sum_W[b] - self.sum_W[k]
+        m1 = np.linalg.solve(before, (self.sum_Wy[k] - self.sum_Wy[a])[..., None])[..., 0]
+        m2 = np.linalg.solve(after, (self.sum_Wy[b] - self.sum_Wy[k])[..., None])[..., 0]
+        return m2 - m1, before @ np.linalg.solve(before + after, after)
+
+    def z2(self, a: int, k: np.ndarray, b: int) -> Float[np.ndarray, " m"]:
+        """Largest z^2 over the directions, for several k."""
+        D, P = self.difference(a, k, b)
+        PA = P @ self.A
+        along = np.einsum("mdj,md->mj", PA, D)
+        return np.max(along**2 / np.einsum("dj,mdj->mj", self.A, PA), axis=1)
+
+    def best(self, a: int, b: int) -> tuple[int, float]:
+        """Where flights a..b-1 change most, and z there."""
+        k = np.arange(a + _SHORTEST, b - _SHORTEST + 1)
+        if not len(k):
+            return a, 0.0
+        found = self.z2(a, k, b)
+        at = int(np.argmax(found))
+        return int(k[at]), math.sqrt(float(found[at]))
+
+    def means(self, edges: Sequence[int]) -> Float[np.ndarray, "n d"]:
+        """The mean of each flight's segment."""
+        found = np.empty_like(self.y)
+        for a, b in itertools.pairwise(edges):
+            found[a:b] = np.linalg.solve(self.sum_W[b] - self.sum_W[a], self.sum_Wy[b] - self.sum_Wy[a])
+        return found
+
+    def misfit(self, mean: Float[np.ndarray, "n d"]) -> float:
+        """chi^2 of the flights about a mean."""
+        left = self.y - mean
+        return float(np.einsum("ki,kij,kj->", left, self.W, left))
+
+
+def _candidates(record: _Record, threshold: float) -> list[int]:
+    """Changes by narrowest over threshold, in the intervals of seeded binary segmentation."""
+    intervals, length = {(0, record.n)}, float(record.n)
+    while length >= 2 * _SHORTEST:
+        width = math.ceil(length)
+        count = 2 * math.ceil(record.n / length) - 1
+        for start in np.linspace(0, record.n - width, max(count, 1)):
+            intervals.add((int(start), int(start) + width))
+        length /= math.sqrt(2.0)
+    seen = [(b - a, a, b, *record.best(a, b)) for a, b in intervals]
+    left = sorted((w, -z, a, b, k) for w, a, b, k, z in seen if z > threshold)
+    found: list[int] = []
+    while left:
+        *_, k = left[0]
+        found.append(k)
+        left = [entry for entry in left if not entry[2] < k < entry[3]]
+    return sorted(found)
+
+
+def _moved(record: _Record, found: Sequence[int]) -> list[int]:
+    """Each change where it fits best between its neighbours."""
+    moved = list(found)
+    for _ in range(3):
+        before = list(moved)
+        for i in range(len(moved)):
+            edges = [0, *moved, record.n]
+            moved[i] = record.best(edges[i], edges[i + 2])[0]
+        moved = sorted(set(moved))
+        if moved == before:
+            break
+    return moved
+
+
+def _eliminated(record: _Record, found: Sequence[int], threshold: float) -> list[int]:
+    """The changes that stay above the threshold beside each other, with what neighbouring flights have in common."""
+    kept = [k for k in found if 0 < k < record.n]
+    while kept:
+        edges = [0, *kept, record.n]
+        z = [
+            math.sqrt(float(record.z2(a, np.array([k]), b)[0]))
+            for a, k, b in zip(edges, kept, edges[2:], strict=False)
+        ]
+        z = [value / _inflation(record, edges) for value in z]
+        weakest = int(np.argmin(z))
+        if z[weakest] > threshold:
+            break
+        del kept[weakest]
+    return kept
+
+
+def _inflation(record: _Record, edges: Sequence[int]) -> float:
+    """The root of (1 + r) / (1 - r)^2, of the largest correlation r of neighbouring flights beyond chance."""
+    if record.n < 12:
+        return 1.0
+    left = record.y - record.means(edges)
+    left = np.clip(left * np.sqrt(np.diagonal(record.W, axis1=1, axis2=2)), -3.0, 3.0)
+    inside = np.ones(record.n - 1, bool)
+    inside[[k - 1 for k in edges[1:-1]]] = False
+    r = (left[1:] * left[:-1])[inside].sum(axis=0) / np.maximum((left**2).sum(axis=0), 1e-300)
+    r = r + (1.0 + 3.0 * np.maximum(r, 0.0)) * (len(edges) - 1) / record.n  # what the means have taken
+    beyond = float(np.clip(np.max(r) - 1.0 / math.sqrt(record.n), 0.0, 0.8))
+    return math.sqrt(1.0 + beyond) / (1.0 - beyond)
+
+
+def _steps_or_drift(record: _Record, found: Sequence[int], threshold: float) -> tuple[Step, ...]:
+    edges = [0, *found, record.n]
+    steps = tuple(_step(record, a, k, b) for a, k, b in zip(edges, found, edges[2:], strict=False))
+    drift, misfit = _drift(record, threshold)
+    if drift is None:
+        return steps
+    price = math.log(record.n)
+    by_steps = record.misfit(record.means(edges)) + price * sum(1 + len(s.parts) for s in steps)
+    return (drift,) if misfit + price < by_steps else steps
+
+
+def _step(record: _Record, a: int, k: int, b: int) -> Step:
+    """The change at flight k, of the flights from a to b - 1."""
+    D, P = (part[0] for part in record.difference(a, np.array([k]), b))
+    parts, others = _causes(record, D, P)
+    around = np.arange(a + 1, b)
+    z2 = record.z2(a, around, b)
+    chance = np.exp(0.5 * (z2 - np.max(z2)))
+    below = np.cumsum(chance) / np.sum(chance)
+    earliest, latest = (int(around[min(np.searchsorted(below, p), len(around) - 1)]) for p in (0.025, 0.975))
+    z = math.sqrt(float(record.z2(a, np.array([k]), b)[0]))
+    return Step("step", k, min(earliest, k), max(latest, k), parts, z, others)
+
+
+def _causes(
+    record: _Record, D: Float[np.ndarray, " d"], P: Float[np.ndarray, "d d"]
+) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+    """The one or two directions that explain a difference D best; and those that could alone."""
+    price = float(stats.chi2.isf(_CHANCE / len(record.names), 1))
+    fits: list[tuple[float, tuple[int, ...], np.ndarray, np.ndarray]] = []
+    for count in range(1, min(_MOST_CAUSES, record.d) + 1):
+        for chosen in itertools.combinations(range(len(record.names)), count):
+            A = record.A[:, chosen]
+            M = A.T @ P @ A
+            if np.linalg.cond(M) > 1e10:
+                continue
+            size = np.linalg.solve(M, A.T @ P @ D)
+            left = D - A @ size
+            fits.append((float(left @ P @ left) + price * count, chosen, size, np.linalg.inv(M)))
+    cost, chosen, size, covariance = min(fits, key=lambda fit: fit[0])
+    parts = tuple(
+        Part(record.names[j], float(s), math.sqrt(float(v)))
+        for j, s, v in zip(chosen, size, np.diag(covariance), strict=True)
+    )
+    others = (
+        record.names[f[1][0]] for f in fits if len(f[1]) == 1 and f[1] != chosen and f[0] < cost + _CLOSE
+    )
+    return parts, tuple(others)
+
+
+def _drift(record: _Record, threshold: float) -> tuple[Step | None, float]:
+    """The straight drift along one direction that explains the history best, and its chi^2; None where none is clear."""
+    ramp = np.linspace(-0.5, 0.5, record.n)
+    best: tuple[float, Step] | None = None
+    for j, name in enumerate(record.names):
+        X = np.concatenate(
+            [np.tile(np.eye(record.d), (record.n, 1, 1)), ramp[:, None, None] * record.A[None, :, j, None]],
+            axis=2,
+        )
+        M = np.einsum("kia,kij,kjb->ab", X, record.W, X)
+        solution = np.linalg.solve(M, np.einsum("kia,kij,kj->a", X, record.W, record.y))
+        std = math.sqrt(float(np.linalg.inv(M)[-1, -1]))
+        misfit = record.misfit(np.einsum("kia,a->ki", X, solution))
+        z = abs(float(solution[-1])) / std
+        if z > threshold and (best is None or misfit < best[0]):
+            part = Part(name, float(solution[-1]), std)
+            best = misfit, Step("drift", 0, 0, record.n - 1, (part,), z)
+    return (None, math.inf) if best is None else (best[1], best[0])

@@ -1,0 +1,304 @@
+"""What the mean commands of a flight tell of its vehicle: mass, centre of mass, and the balance of its rotors.
+
+With T_i the thrust that the airframe gives rotor i for its command (later by the motor's lag), G the allocation about the
+airframe's own centre of mass, f the specific force along body z and omega the body rate, the means over windows of `WIDTH`
+
+    F = sum_i G_zi T_i,        M = sum_i G_tau,i T_i - (J omega' + omega x J omega)
+
+give four trims of a steady flight, each the mean over the windows:
+
+    m = F / f,      c_x = -M_y / F,      c_y = M_x / F,      n = M_z / F:
+
+the mass that the commands carry (kg), where the centre of mass must be beside the airframe's for them to balance (m), and the
+yaw torque that they balance per newton (m). A weak rotor shows in all four: its command alone rises. With s_i its thrust over
+that of the airframe, the commands of n rotors at the mass m_0, centre of mass and yaw trim of the airframe obey
+
+    G_4 (s o t) = m_0 (1, 0, 0, 0)',        G_4 t = m (1, c_y, -c_x, n)',
+
+so that four rotors have four scales s_i = m_0 (G_4^-1 e_1)_i / t_i, and of more rotors no single one is told. Either reading
+explains the four numbers of one flight; a change between flights tells them apart, for each cause moves the trims along a
+direction of its own (`causes`).
+
+Without a torque ratio in the airframe there is no yaw trim, and no scales.
+
+Windows are left out where a rotor is at its limit, where thrust is below a third of the weight, and, where enough others are
+left, in fast flight, in which torque of the air would be taken for a trim. The mean is Huber's; its covariance
+is that of the windows, times (1 + r) / (1 - r) with their correlation r in time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from rotorid.errors import AirframeError, ExcitationError, SignalError
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.airframe import Airframe
+from rotorid.models.mixing import with_asked_thrusts
+from rotorid.models.rotors import allocation, torque_ratio_of
+from rotorid.signals.series import Intervals, between, integral, windows
+
+WIDTH: Final = 0.5
+"""Length of a window, s."""
+
+TRIMS: Final = ("mass", "centre_of_mass_x", "centre_of_mass_y", "yaw_trim")
+UNITS: Final = ("kg", "m", "m", "m")
+
+_GRAVITY: Final = 9.81
+_FEWEST: Final = 6  # windows
+_SLOW: Final = 3.0  # m/s
+_SATURATED: Final = 0.99
+_FREE: Final = 0.98  # of a window, in which no rotor is at its limit
+_HUBER: Final = 3.0
+_EDGE: Final = 0.05  # s, over which the body rate is averaged at either end of a window
+
+
+@dataclasses.dataclass(frozen=True)
+class Trim:
+    """Means of a flight with their covariance.
+
+    names, units: the first of `TRIMS`, as many as log and airframe could tell. windows: how many it rests on. scales: thrust of
+    each rotor over the airframe's curve, were the vehicle's mass and centre of mass the airframe's, with their covariance; None
+    but of four rotors. shares: of each rotor in the thrust; None where the log has no rotors.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    value: Float[np.ndarray, " k"]
+    covariance: Float[np.ndarray, "k k"]
+    windows: int
+    scales: tuple[Float[np.ndarray, " rotors"], Float[np.ndarray, "rotors rotors"]] | None = None
+    shares: Float[np.ndarray, " rotors"] | None = None
+
+
+def trim(flight: Flight, airframe: Airframe, flying: Intervals) -> Trim:
+    """The trims of a flight. flying: when it was in the air, s.
+
+    Raises SignalError where the log lacks signals, ExcitationError where too little of it can be used, AirframeError where the
+    airframe has too little for the log's signals.
+    """
+    flight = with_asked_thrusts(flight, airframe)
+    thrusts, free = rotor_thrusts(flight, airframe)
+    together = thrusts is None
+    pull = flight["thrust"] if thrusts is None else thrusts
+    needed = [pull, *(flight[n] for n in _carried_by(flight))]
+    if not together:
+        needed.append(flight["body_rate"])
+    if not flying:
+        raise ExcitationError(f"{flight.source}: no part of it is in the air")
+    starts = windows([s.times for s in needed], flying, WIDTH, WIDTH)
+    T = window_means(pull, starts)
+    f = _specific_force(flight, starts)
+    G = np.ones((1, 1)) if thrusts is None else _rows(airframe, T.shape[1])
+    demand = T @ G[0]
+    unbound = window_means(free, starts)[:, 0]
+    used = (f > _GRAVITY / 3.0) & (demand > 0.0) & (unbound > _FREE)
+    used = _slow(flight, starts, used)
+    if used.sum() < _FEWEST:
+        bound = int((unbound < _FREE).sum())
+        why = f", {bound} of {len(starts)} have a rotor at its limit" if bound else "; fly longer"
+        raise ExcitationError(
+            f"{flight.source}: {used.sum()} windows of {WIDTH:g} s in steady flight, {_FEWEST} are needed{why}"
+        )
+    rows = [np.log(demand[used] / f[used])]
+    if not together:
+        M = T @ G[1:].T - _turning(flight, airframe, starts)
+        M = M[used] / demand[used, None]
+        rows += [-M[:, 1], M[:, 0], *([M[:, 2]] if _turns(airframe) else [])]
+    mean, covariance = robust_mean(np.stack(rows, axis=1))
+    scale = np.ones(len(mean))
+    scale[0] = mean[0] = np.exp(mean[0])
+    covariance = covariance * np.outer(scale, scale)
+    offset = airframe.get("centre_of_mass")
+    found = Trim(TRIMS[: len(mean)], UNITS[: len(mean)], mean, covariance, int(used.sum()))
+    if together:
+        return found
+    shares = np.mean(T[used] * G[0], axis=0) / np.mean(demand[used])
+    scales = _scales(airframe, mean, covariance, G) if len(mean) == T.shape[1] == 4 else None
+    about = np.array([0.0, *(offset.value[:2] if offset else (0.0, 0.0)), 0.0])[: len(mean)]
+    return dataclasses.replace(found, value=mean + about, scales=scales, shares=shares)
+
+
+def causes(
+    airframe: Airframe, shares: Float[np.ndarray, " rotors"] | None
+) -> dict[str, Float[np.ndarray, " k"]]:
+    """How each cause moves (log mass, c_x, c_y, n): by name, for a size of 1 in the cause's unit.
+
+    The causes are the trims themselves (the mass by its share), and a change of one rotor's thrust by its share. shares: as of
+    `Trim`; without them the mass alone.
+    """
+    if shares is None:
+        return {"mass": np.ones(1)}
+    G = _rows(airframe, len(shares))
+    lever = np.stack([np.ones(len(shares)), -G[2] / G[0], G[1] / G[0], G[3] / G[0]])
+    lever = lever if _turns(airframe) else lever[:3]
+    found = {TRIMS[i]: row for i, row in enumerate(np.eye(len(lever)))}
+    return found | {f"rotor_scale_{i}": -shares[i] * lever[:, i] for i in range(len(shares))}
+
+
+def rotor_thrusts(flight: Flight, airframe: Airframe) -> tuple[Signal | None, Signal]:
+    """The thrust of each rotor in N by the airframe, None where the log knows the sum only; and 1 while none is at its limit.
+
+    Times of commands are those at which the motors have followed them.
+    """
+    if "rotor_command" in flight and airframe.thrust_curve is not None:
+        signal, curve = flight["rotor_command"], airframe.thrust_curve
+        if len(airframe.rotors) != signal.values.shape[1]:
+            raise AirframeError(
+                f"{airframe.source}: {len(airframe.rotors)} rotors, {flight.source} commands {signal.values.shape[1]}"
+            )
+        c = np.clip((signal.values - curve.zero) / (curve.full - curve.zero), 0.0, 1.0)
+        thrust = np.polynomial.polynomial.polyval(c, curve.coefficients)
+        if curve.voltage_exponent:
+            battery = flight["battery_voltage"]
+            voltage = between(signal.times, battery.times, battery.values)
+            thrust = thrust * (voltage / curve.voltage) ** curve.voltage_exponent
+        late = sum(q.number for n in ("motor_time_constant", "command_delay") if (q := airframe.get(n)))
+        free = signal.values.max(axis=1) < curve.zero + _SATURATED * (curve.full - curve.zero)
+        return _scaled(airframe, dataclasses.replace(signal, times=signal.times + late), thrust), _flag(
+            signal, free
+        )
+    if "rotor_thrust" in flight and len(airframe.rotors) == flight["rotor_thrust"].values.shape[1]:
+        signal = flight["rotor_thrust"]
+        return _scaled(airframe, signal, signal.values), _flag(signal, np.ones(len(signal.times), bool))
+    if "rotor_speed" in flight and (coefficient := airframe.get("thrust_coefficient")) is not None:
+        signal = flight["rotor_speed"]
+        if len(airframe.rotors) == signal.values.shape[1]:
+            thrust = coefficient.number * signal.values * np.abs(signal.values)
+            return _scaled(airframe, signal, thrust), _flag(signal, np.ones(len(signal.times), bool))
+    if "thrust" in flight:
+        return None, _flag(flight["thrust"], np.ones(len(flight["thrust"].times), bool))
+    if "rotor_command" in flight:
+        raise AirframeError(
+            f"{airframe.source}: no [thrust_curve], and {flight.source} gives rotor commands; add one"
+        )
+    raise SignalError(f"{flight.source}: no thrust, rotor commands or rotor speeds; log the motors")
+
+
+def robust_mean(z: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
+    """Huber's mean of evenly spaced rows, and its covariance, in which rows near in time have something in common."""
+    n = len(z)
+    centre = np.median(z, axis=0)
+    spread = 1.4826 * np.median(np.abs(z - centre), axis=0) + 1e-12
+    weight = np.ones(n)
+    for _ in range(20):
+        far = np.max(np.abs(z - centre) / spread, axis=1)
+        weight = np.minimum(1.0, _HUBER / np.maximum(far, 1e-12))
+        centre = weight @ z / weight.sum()
+    left = weight[:, None] * (z - centre)
+    variance = np.mean(left**2, axis=0) + 1e-300
+    r = np.mean(left[1:] * left[:-1], axis=0) / variance
+    r = np.clip((n * r + 1.0) / max(n - 4.0, 1.0), -0.6, 0.9)
+    longer = np.sqrt((1.0 + r) / (1.0 - r))
+    covariance = left.T @ left / (weight.sum() ** 2) * n / (n - 1.0)
+    return centre, covariance * np.outer(longer, longer)
+
+
+def _scaled(airframe: Airframe, signal: Signal, thrust: Float[np.ndarray, "n rotors"]) -> Signal:
+    scale = airframe.get("thrust_scale")
+    each = np.array([rotor.thrust_scale for rotor in airframe.rotors])
+    return dataclasses.replace(
+        signal, name="rotor_thrust", values=thrust * each * (scale.number if scale else 1.0)
+    )
+
+
+def _flag(signal: Signal, good: Bool[np.ndarray, " n"]) -> Signal:
+    return dataclasses.replace(signal, name="airborne", values=good.astype(float)[:, None])
+
+
+def _carried_by(flight: Flight) -> tuple[str, ...]:
+    """The signals that tell the specific force."""
+    if "specific_force" in flight:
+        return ("specific_force",)
+    if "velocity" in flight and "attitude" in flight:
+        return "velocity", "attitude"
+    raise SignalError(
+        f"{flight.source}: no specific force, and no velocity with attitude; log the accelerometer"
+    )
+
+
+def window_means(
+    signal: Signal, starts: Float[np.ndarray, " w"], width: float = WIDTH
+) -> Float[np.ndarray, "w k"]:
+    """Means over windows of that width, s."""
+    both = integral(np.concatenate([starts, starts + width]), signal.times, signal.values)
+    return (both[len(starts) :] - both[: len(starts)]) / width
+
+
+def _specific_force(flight: Flight, starts: Float[np.ndarray, " w"]) -> Float[np.ndarray, " w"]:
+    """Mean specific force along body z in the windows, m/s^2; from velocity and attitude where there is no accelerometer."""
+    if "specific_force" in flight:
+        return window_means(flight["specific_force"], starts)[:, 2]
+    velocity, attitude = flight["velocity"], flight["attitude"]
+    force = (
+        between(starts + WIDTH, velocity.times, velocity.values)
+        - between(starts, velocity.times, velocity.values)
+    ) / WIDTH
+    force[:, 2] += _GRAVITY
+    w, x, y, z = attitude.values.T
+    up = np.stack([2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)], axis=1)
+    return np.sum(force * window_means(dataclasses.replace(attitude, values=up), starts), axis=1)
+
+
+def _turning(flight: Flight, airframe: Airframe, starts: Float[np.ndarray, " w"]) -> Float[np.ndarray, "w 3"]:
+    """Mean of J omega' + omega x J omega + the air's damping in the windows, N m; without what the airframe does not give."""
+    rate = flight["body_rate"]
+    at_start, at_end = (window_means(rate, edge - 0.5 * _EDGE, _EDGE) for edge in (starts, starts + WIDTH))
+    found = np.zeros((len(starts), 3))
+    if (damping := airframe.get("angular_drag")) is not None:
+        found += damping.number * window_means(rate, starts)
+    if (inertia := airframe.get("inertia")) is not None:
+        J = np.array(inertia.value)
+        gyroscopic = dataclasses.replace(rate, values=np.cross(rate.values, J * rate.values))
+        found += J * (at_end - at_start) / WIDTH + window_means(gyroscopic, starts)
+    return found
+
+
+def _slow(
+    flight: Flight, starts: Float[np.ndarray, " w"], used: Bool[np.ndarray, " w"]
+) -> Bool[np.ndarray, " w"]:
+    """The windows in slow flight, where enough of them are."""
+    if "velocity" not in flight or len(flight["velocity"].times) < 2:
+        return used
+    slow = used & (np.linalg.norm(window_means(flight["velocity"], starts), axis=1) < _SLOW)
+    return slow if slow.sum() >= max(2 * _FEWEST, 0.25 * used.sum()) else used
+
+
+def _rows(airframe: Airframe, rotors: int) -> Float[np.ndarray, "4 rotors"]:
+    """Force along z and the torque about the airframe's centre of mass, per newton of each rotor."""
+    if len(airframe.rotors) != rotors:
+        raise AirframeError(f"{airframe.source}: {len(airframe.rotors)} rotors, and the log has {rotors}")
+    centre = airframe.get("centre_of_mass")
+    ratio = torque_ratio_of(airframe) if _turns(airframe) else 0.0
+    G = allocation(airframe.rotors, ratio, centre.value if centre else (0.0, 0.0, 0.0))
+    return np.asarray(G, dtype=float)[[2, 3, 4, 5]]
+
+
+def _turns(airframe: Airframe) -> bool:
+    """Whether the airframe says what torque its rotors give about their axes."""
+    return bool(
+        airframe.get("torque_ratio")
+        or (airframe.get("torque_coefficient") and airframe.get("thrust_coefficient"))
+    )
+
+
+def _scales(
+    airframe: Airframe,
+    mean: Float[np.ndarray, " 4"],
+    covariance: Float[np.ndarray, "4 4"],
+    G: Float[np.ndarray, "4 4"],
+) -> tuple[Float[np.ndarray, " 4"], Float[np.ndarray, "4 4"]] | None:
+    """s_i with their covariance, to first order; None where the rotors give no torque about each axis."""
+    if np.linalg.cond(G / np.abs(G).max(axis=1, keepdims=True)) > 1e6:
+        return None
+    inverse = np.linalg.inv(G)
+    m, c_x, c_y, n = mean
+    asked = m * inverse @ np.array([1.0, c_y, -c_x, n])
+    each = np.array([rotor.thrust_scale for rotor in airframe.rotors])
+    scales = each * airframe.mass.number * inverse[:, 0] / asked
+    moves = np.stack([asked / m, -m * inverse[:, 2], m * inverse[:, 1], m * inverse[:, 3]], axis=1)
+    J = -(scales / asked)[:, None] * moves
+    return scales, J @ covariance @ J.T

@@ -1,0 +1,206 @@
+"""The report of a fleet: what changed first, then every vehicle with its history, and the logs that could not be used."""
+
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from rotorid.report.charts import Figure, Trace, layout, numbers
+from rotorid.report.headed import add_header
+from rotorid.report.html import Page, card, grid, table
+from rotorid.results.fleet import Fleet, FleetSummary
+from rotorid.results.fleet_history import Change, Series, Vehicle
+from rotorid.results.verdict import Tone
+from rotorid.results.words import joined, label, plus_minus, title, unit_text
+
+_TONES: Final[Mapping[Tone, str]] = {
+    "good": "Nothing to look after", "caution": "To be looked after", "bad": "Nothing could be told",
+}  # fmt: skip
+_DRAWN: Final = 24
+"""Most vehicles whose history is drawn; those with changes come first."""
+
+_LISTED: Final = 200
+_SHORT: Final = 28
+_COLOURS: Final = ("@ekf", "@ukf", "@msckf", "@swls", "@other1", "@adaptive", "@other0", "@axis-y")
+_PANELS: Final = (
+    ("mass", ("mass",)),
+    ("thrust scale", ("thrust_scale",)),
+    ("thrust of the rotors, if mass and centre of mass stay", tuple(f"rotor_scale_{i}" for i in range(8))),
+    ("centre of mass, if the rotors stay", ("centre_of_mass_x", "centre_of_mass_y")),
+    ("yaw trim", ("yaw_trim",)),
+    ("drag", ("drag",)),
+    ("vibration", ("vibration",)),
+    ("battery voltage", ("battery_voltage",)),
+)
+
+
+def fleet_page(fleet: Fleet, summary: FleetSummary) -> str:
+    """The report of a fleet, as the HTML of a self-contained page."""
+    page = Page("Fleet")
+    about = [f"{fleet.flights} logs", f"{len([v for v in fleet.vehicles if v.records])} vehicles"]
+    add_header(page, "rotorid fleet", about, summary.verdict, _TONES)
+    _cards(page, fleet)
+    _changes(page, fleet)
+    _vehicles(page, fleet)
+    _histories(page, fleet)
+    _failures(page, fleet)
+    _settings(page, summary)
+    return page.as_html()
+
+
+def _cards(page: Page, fleet: Fleet) -> None:
+    failed = len(fleet.failures)
+    changes = sum(len(v.changes) for v in fleet.vehicles)
+    cards = [
+        card("Flights", str(fleet.flights - failed), note="with numbers"),
+        card("Vehicles", str(sum(bool(v.records) for v in fleet.vehicles))),
+        card("Changes", str(changes), note=f"in {len(fleet.changed)} of them"),
+        card("Logs that failed", str(failed), note="named at the end" if failed else ""),
+    ]
+    page.add(f'<div class="cards">{"".join(cards)}</div>')
+
+
+def _changes(page: Page, fleet: Fleet) -> None:
+    page.section(
+        "What changed",
+        "Between flights of one vehicle, by more than flights differ anyhow: at most one false alarm in a hundred vehicles. A "
+        "weak rotor, a load and a battery put in elsewhere each move the mean commands in a way of their own.",
+    )
+    head = ["vehicle", "flight", "range", "when", "what", "by", "σ", "or"]
+    rows = [
+        [
+            _short(v.name),
+            str(c.number) if c.kind == "step" else "all",
+            f"{c.earliest} to {c.latest}" if c.kind == "step" else "a drift",
+            _date(c.utc),
+            label(c.parameter),
+            _size(c),
+            f"{c.z:.0f}",
+            joined([label(o) for o in c.others]) if c.others else "–",
+        ]
+        for v in fleet.changed
+        for c in v.changes
+    ]
+    kinds = dict.fromkeys(["flight", "range", "by", "σ"], "number") | {"what": "word", "when": "word"}
+    below = "" if rows else "Nothing, in any history of 5 flights or more."
+    page.add(table(head, rows[:_LISTED], kinds, below=below or _more(len(rows), "changes.parquet")))
+
+
+def _vehicles(page: Page, fleet: Fleet) -> None:
+    page.section("Vehicles", "Median over the flights ± how much these differ (robust standard deviation).")
+    head = ["vehicle", "airframe", "chosen", "flights", "failed", "mass", "drag", "changes"]
+    rows = [
+        [
+            _short(v.name),
+            v.airframe or "–",
+            v.chosen or "–",
+            str(len(v.records)),
+            str(len(v.failed)),
+            _typical(v.series.get("mass")),
+            _typical(v.series.get("drag")),
+            str(len(v.changes)),
+        ]
+        for v in sorted(fleet.vehicles, key=lambda v: -len(v.changes))
+    ]
+    kinds = dict.fromkeys(["flights", "failed", "mass", "drag", "changes"], "number") | {"chosen": "long"}
+    page.add(table(head, rows[:_LISTED], kinds, below=_more(len(rows), "flights.parquet")))
+
+
+def _histories(page: Page, fleet: Fleet) -> None:
+    able = [v for v in fleet.vehicles if len(v.records) > 1]
+    drawn = sorted(able, key=lambda v: (-len(v.changes), -len(v.records)))[:_DRAWN]
+    for vehicle in drawn:
+        count = f"{len(vehicle.records)} flights, airframe {vehicle.airframe}."
+        page.section(_short(vehicle.name), " ".join([count, *(c.text for c in vehicle.changes)]))
+        panels = []
+        for heading, names in _PANELS:
+            shown = {n: vehicle.series[n] for n in names if n in vehicle.series}
+            if shown:
+                told = [c for c in vehicle.changes if c.parameter in shown]
+                panels.append(page.panel(_history(shown, vehicle, told), title(heading), _unit(shown)))
+        page.add(grid(panels, "pairs"))
+    if len(able) > len(drawn):
+        page.add(f'<p class="caption">{len(able) - len(drawn)} more vehicles are in flights.parquet.</p>')
+
+
+def _history(shown: Mapping[str, Series], vehicle: Vehicle, told: Sequence[Change]) -> Figure:
+    """Numbers with their standard deviations over the flights; a line where anything changed, thick where one of these did."""
+    traces: list[Trace] = []
+    for k, (name, series) in enumerate(shown.items()):
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": label(name),
+                "x": numbers(series.number),
+                "y": numbers(series.value),
+                "error_y": {"type": "data", "array": numbers(series.std), "thickness": 1, "width": 0},
+                "marker": {"color": _COLOURS[k % len(_COLOURS)], "size": 5},
+                "hovertemplate": "%{y:.4g} ± %{error_y.array:.2g}",
+            }
+        )
+    drawn = layout("", x_title="flight", legend=len(shown) > 1)
+    drawn["shapes"] = [
+        {
+            "type": "line", "xref": "x", "yref": "paper", "x0": c.number - 0.5, "x1": c.number - 0.5, "y0": 0, "y1": 1,
+            "line": {"color": "@bad" if c in told else "@soft", "width": 2 if c in told else 1, "dash": "dot"},
+        }
+        for c in vehicle.changes
+        if c.kind == "step"
+    ]  # fmt: skip
+    return Figure(tuple(traces), drawn, height=230, timed=False)
+
+
+def _failures(page: Page, fleet: Fleet) -> None:
+    if not fleet.failures:
+        return
+    page.section("Logs that could not be used")
+    rows = [[r["flight"], r["error"].removeprefix(f"{r['flight']}: ")] for r in fleet.failures[:_LISTED]]
+    page.add(
+        table(["log", "why"], rows, {"why": "long"}, below=_more(len(fleet.failures), "flights.parquet"))
+    )
+
+
+def _settings(page: Page, summary: FleetSummary) -> None:
+    page.section("Settings")
+    rows = [
+        ["command", "rotorid fleet"],
+        *[[label(name), str(value)] for name, value in summary.settings.items() if value is not None],
+        *[[name, value] for name, value in summary.versions.items()],
+        *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
+    ]
+    page.add(table(["what", "value"], rows, {"what": "word", "value": "long"}))
+
+
+def _more(count: int, where: str) -> str:
+    return f"{count - _LISTED} more are in {where}." if count > _LISTED else ""
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _SHORT else f"{name[:8]}…{name[-_SHORT + 9 :]}"
+
+
+def _date(utc: float) -> str:
+    if not math.isfinite(utc):
+        return "–"
+    return datetime.datetime.fromtimestamp(utc, datetime.UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _size(change: Change) -> str:
+    if math.isfinite(change.share) and change.size:
+        return plus_minus(
+            100.0 * change.share, abs(100.0 * change.std * change.share / change.size), "%", signed=True
+        )
+    return plus_minus(change.size, change.std, change.unit, signed=True)
+
+
+def _typical(series: Series | None) -> str:
+    return "–" if series is None else plus_minus(series.median, series.spread, series.unit)
+
+
+def _unit(shown: Mapping[str, Series]) -> str:
+    return unit_text(next(iter(shown.values())).unit)

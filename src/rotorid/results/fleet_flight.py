@@ -1,0 +1,191 @@
+"""One log of a fleet, from its file to its record: which vehicle, which airframe, the numbers, or what stood in the way.
+
+A record is plain data, as `progress.jsonl` keeps it:
+
+    flight, sha256, settings        the log's name and hash, and a hash of all else that the record depends on
+    vehicle, airframe, chosen       whose flight, looked at with what, and why with that
+    utc, duration, airborne         Unix time of t = 0 in s or null; s; s
+    parameters                      name, value, std, unit, informed, verdict: each
+    trim                            the trims, their covariance, and how each cause would move them
+    error                           one line, where nothing could be found
+
+Whatever is wrong with a log ends in its `error`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import jax
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from rotorid.cache import cache_folder
+from rotorid.errors import RotoridError
+from rotorid.identification.steady import Mean, linear_drag, steady_means
+from rotorid.identification.trim import Trim, causes, trim
+from rotorid.logs.flight import Flight
+from rotorid.logs.read import read
+from rotorid.models.airframe import Airframe
+from rotorid.models.airframe_toml import airframe_toml
+from rotorid.results.fleet_vehicles import Rules, airframe_of, load_once, vehicle_of, vehicle_of_name
+from rotorid.results.plain import plain
+from rotorid.results.summary import file_input
+from rotorid.signals.airborne import airborne
+from rotorid.signals.sampling import with_reconstructed_commands
+from rotorid.signals.series import Intervals, length
+
+Record = dict[str, Any]
+Known = Literal["thrust", "mass"]
+
+_METHOD: Final = 1
+"""Goes up where the numbers of the same log change."""
+
+_VAGUE: Final = 0.5  # of its prior's spread, or of itself: a std above this tells nothing
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What a record depends on beside the log. mapping: of CSV files. known: what mass is told by."""
+
+    rules: Rules = dataclasses.field(default_factory=Rules)
+    mapping: str | None = None
+    known: Known = "thrust"
+
+    def digest(self) -> str:
+        """A hash of it, in which files stand with their content."""
+        named = [self.rules.airframe, *(airframe for _, airframe in self.rules.map)]
+        airframes = [airframe_toml(load_once(name)) for name in named if name is not None]
+        mapping = Path(self.mapping).read_text() if self.mapping else ""
+        everything = [version("rotorid"), _METHOD, dataclasses.asdict(self), airframes, mapping]
+        return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()
+
+
+def record_of(name: str, path: Path, task: Task, digest: str, before: str = "") -> Record | None:
+    """The record of a log; None where the file is still the one of the hash `before`."""
+    record: Record = {"flight": name, "settings": digest, "error": None, "parameters": [], "verdicts": []}
+    record["vehicle"] = vehicle_of_name(name, task.rules.vehicle)
+    try:
+        record["sha256"] = file_input("log", path).sha256
+        if record["sha256"] == before:
+            return None
+        _fill(record, name, path, task)
+    except (RotoridError, OSError) as error:
+        record["error"] = " ".join(str(error).split()) or type(error).__name__
+    except MemoryError:
+        record["error"] = f"{path}: out of memory"
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        record["error"] = f"{path}: a fault of rotorid, not of your data: {what}"
+    return plain(record)
+
+
+def _fill(record: Record, name: str, path: Path, task: Task) -> None:
+    mapped = task.mapping if path.suffix.lower() == ".csv" and _needs_mapping(path) else None
+    flight = read(path, mapped)
+    record["vehicle"] = vehicle = vehicle_of(name, flight, task.rules.vehicle)
+    record |= {"format": flight.format, "duration": flight.duration, "utc": flight.utc}
+    airframe, record["chosen"] = airframe_of(name, vehicle, flight, task.rules)
+    record["airframe"] = airframe.name
+    flying = airborne(flight)
+    record["airborne"] = length(flying)
+    flight = with_reconstructed_commands(flight)
+    found = trim(flight, airframe, flying)
+    record["trim"] = {
+        "names": found.names,
+        "value": found.value.tolist(),
+        "covariance": found.covariance.tolist(),
+        "causes": {cause: along.tolist() for cause, along in causes(airframe, found.shares).items()},
+    }
+    record["parameters"] = [
+        *_of_trim(found, airframe, task.known),
+        *_others(flight, airframe, found, flying, task),
+    ]
+    record["verdicts"] = [f"{p['name']}: {p['verdict']}" for p in record["parameters"] if not p["informed"]]
+
+
+def _needs_mapping(path: Path) -> bool:
+    from rotorid.results.fleet_files import is_log
+
+    return not is_log(path)
+
+
+def _of_trim(found: Trim, airframe: Airframe, known: Known) -> list[Record]:
+    """The rows of the trims; with the mass known, the thrust scale in place of the mass."""
+    stds = np.sqrt(np.diag(found.covariance))
+    rows = [
+        _row(Mean(n, float(v), float(s), u))
+        for n, v, s, u in zip(found.names, found.value, stds, found.units, strict=True)
+    ]
+    if known == "mass":
+        mass, std = rows[0]["value"], rows[0]["std"]
+        scale = airframe.mass.number / mass
+        rows[0] = _row(Mean("thrust_scale", scale, scale * std / mass, "1"))
+    if found.scales is not None:
+        value, covariance = found.scales
+        scales = zip(value, np.sqrt(np.diag(covariance)), strict=True)
+        rows += [_row(Mean(f"rotor_scale_{i}", float(v), float(s), "1")) for i, (v, s) in enumerate(scales)]
+    return rows
+
+
+def _others(flight: Flight, airframe: Airframe, found: Trim, flying: Intervals, task: Task) -> list[Record]:
+    """The rows of what else is told."""
+    rows = [_row(mean) for mean in steady_means(flight, flying)]
+    mass = float(found.value[0]) if task.known == "thrust" else airframe.mass.number
+    drag = linear_drag(flight, mass, flying)
+    if drag is not None:
+        prior = airframe.get("drag")
+        spread = prior.number if prior else abs(drag.value)
+        rows.append(
+            _row(drag, "" if drag.std < _VAGUE * spread else "not told by this flight: fly faster, and turn")
+        )
+    return rows
+
+
+def _row(mean: Mean, doubt: str = "") -> Record:
+    if not (math.isfinite(mean.value) and math.isfinite(mean.std)):
+        doubt = "not finite"
+    return {**dataclasses.asdict(mean), "informed": not doubt, "verdict": doubt or "found"}
+
+
+def one_core() -> None:
+    """Keep this process to one core, and what JAX compiles for other runs. For workers, before their first number."""
+    os.environ["NPROC"] = "1"
+    flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    if flags not in os.environ.get("XLA_FLAGS", ""):
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
+    threadpool_limits(1)
+    jax.config.update("jax_enable_x64", True)
+    folder = cache_folder() / "jax"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # a read-only home: only slower
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def lost(name: str, path: Path, digest: str) -> Record:
+    """The record of a log whose worker ended without a word."""
+    words = f"{path}: the worker that read it ended (out of memory, or killed); give it more memory"
+    return {
+        "flight": name,
+        "settings": digest,
+        "error": words,
+        "parameters": [],
+        "verdicts": [],
+        "sha256": "",
+    }
+
+
+def is_done(record: Mapping[str, Any], digest: str) -> bool:
+    """Whether a record was made with these settings, by a worker that lived."""
+    return record.get("settings") == digest and bool(record.get("sha256"))

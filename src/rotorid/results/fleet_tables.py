@@ -1,0 +1,114 @@
+"""The tables of a fleet, as Parquet that DuckDB, polars or pandas ask.
+
+`flights.parquet`: a row for each flight and parameter, a failed flight has one row without a parameter, whose verdict says why.
+`changes.parquet`: a row for each change. Times are UTC, null where a log does not tell; `number` is the place of a flight in
+its vehicle's history, from 1, null of one that failed.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any, Final
+
+from rotorid.results.fleet import Fleet
+
+FLIGHTS, CHANGES = "flights.parquet", "changes.parquet"
+
+_FLIGHTS: Final = (
+    ("vehicle", "string"), ("airframe", "string"), ("flight", "string"), ("number", "int64"), ("time", "time"),
+    ("duration", "double"), ("parameter", "string"), ("value", "double"), ("std", "double"), ("unit", "string"),
+    ("informed", "bool"), ("verdict", "string"), ("sha256", "string"),
+)  # fmt: skip
+_CHANGES: Final = (
+    ("vehicle", "string"), ("airframe", "string"), ("kind", "string"), ("flight", "string"), ("number", "int64"),
+    ("earliest", "int64"), ("latest", "int64"), ("time", "time"), ("parameter", "string"), ("size", "double"),
+    ("std", "double"), ("unit", "string"), ("share", "double"), ("z", "double"), ("others", "string"), ("text", "string"),
+)  # fmt: skip
+
+
+def fleet_files(fleet: Fleet) -> dict[str, bytes]:
+    """Both tables, by the names of their files."""
+    return {
+        FLIGHTS: _parquet(_FLIGHTS, _flight_rows(fleet)),
+        CHANGES: _parquet(_CHANGES, _change_rows(fleet)),
+    }
+
+
+def _flight_rows(fleet: Fleet) -> list[dict[str, Any]]:
+    rows = []
+    for vehicle in fleet.vehicles:
+        for number, record in enumerate(vehicle.records, 1):
+            of = {
+                "vehicle": vehicle.name,
+                "airframe": vehicle.airframe,
+                "flight": record["flight"],
+                "number": number,
+                "time": _microseconds(record.get("utc")),
+                "duration": record["duration"],
+                "sha256": record["sha256"],
+            }
+            rows += [{**of, "parameter": p["name"], **{k: p[k] for k in _OWN}} for p in record["parameters"]]
+        for record in vehicle.failed:
+            rows.append(
+                {
+                    "vehicle": vehicle.name,
+                    "airframe": vehicle.airframe or None,
+                    "flight": record["flight"],
+                    "time": _microseconds(record.get("utc")),
+                    "duration": record.get("duration"),
+                    "informed": False,
+                    "verdict": record["error"],
+                    "sha256": record.get("sha256"),
+                }
+            )
+    return rows
+
+
+_OWN: Final = ("value", "std", "unit", "informed", "verdict")
+
+
+def _change_rows(fleet: Fleet) -> list[dict[str, Any]]:
+    return [
+        {
+            "vehicle": vehicle.name,
+            "airframe": vehicle.airframe,
+            "kind": c.kind,
+            "flight": c.flight,
+            "number": c.number,
+            "earliest": c.earliest,
+            "latest": c.latest,
+            "time": _microseconds(c.utc),
+            "parameter": c.parameter,
+            "size": c.size,
+            "std": c.std,
+            "unit": c.unit,
+            "share": c.share if math.isfinite(c.share) else None,
+            "z": c.z,
+            "others": ", ".join(c.others),
+            "text": c.text,
+        }
+        for vehicle in fleet.vehicles
+        for c in vehicle.changes
+    ]
+
+
+def _microseconds(utc: float | None) -> int | None:
+    return None if utc is None or not math.isfinite(utc) else round(utc * 1e6)
+
+
+def _parquet(columns: tuple[tuple[str, str], ...], rows: list[dict[str, Any]]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    types = {
+        "string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_(),
+        "time": pa.timestamp("us", tz="UTC"),
+    }  # fmt: skip
+    schema = pa.schema([pa.field(name, types[kind]) for name, kind in columns])
+    table = pa.table(
+        {name: pa.array([row.get(name) for row in rows], types[kind]) for name, kind in columns}, schema
+    )
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()

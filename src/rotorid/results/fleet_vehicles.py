@@ -1,0 +1,174 @@
+"""Which vehicle flew a log, and with which airframe it is looked at.
+
+The vehicle is the serial number of its autopilot where the log has it. Else it is the folder of the log, with what tells more:
+the name that a flight table or a mapping gives, or a MAVLink system other than 1. A rule may say otherwise: "folder", "log"
+(the log's own words on the vehicle), or a regular expression whose first group, found in the path of the log, names it.
+
+The airframe is the given one, else that of the first pattern in a map which the vehicle or the log's name matches, else a
+shipped one where the log itself says that it is of such a vehicle: a simulator's own body by its parameters, a Crazyflie by its
+format.
+
+A map is a TOML file
+
+    [airframes]
+    "quad-0*" = "our-quad.toml"          # beside the map, or the name of a shipped airframe
+    "*" = "crazyflie-2.1"
+
+or a CSV with the columns vehicle and airframe.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import re
+import tomllib
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from rotorid.errors import AirframeError, SettingError
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe import Airframe, load_airframe, shipped_airframes
+
+RULES: Final = ("auto", "folder", "log")
+
+_SIH: Final = {"SIH_T_MAX": 5.0, "SIH_L_ROLL": 0.2, "SIH_L_PITCH": 0.2}
+"""Parameters of PX4's simulated body that the shipped airframe stands for."""
+
+_SIMULATED: Final = (
+    10040.0,
+    1100.0,
+)  # SYS_AUTOSTART of that body; a real vehicle may have SIH_* parameters, too
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """How vehicles and airframes are told. vehicle: one of `RULES` or a regular expression. airframe: for all. map: patterns
+    and airframes, in order."""
+
+    vehicle: str = "auto"
+    airframe: str | None = None
+    map: tuple[tuple[str, str], ...] = ()
+
+
+def checked_rule(rule: str) -> str:
+    """The rule. Raises SettingError for one that is neither known nor a regular expression with a group."""
+    if rule in RULES:
+        return rule
+    try:
+        groups = re.compile(rule).groups
+    except re.error as error:
+        raise SettingError(f"--vehicle-from {rule!r}: no regular expression ({error})") from None
+    if not groups:
+        raise SettingError(
+            f"--vehicle-from {rule!r}: give {', '.join(RULES)}, or a regular expression with a group, like '(quad[0-9]+)/'"
+        )
+    return rule
+
+
+def vehicle_of_name(name: str, rule: str) -> str:
+    """The vehicle of a log that cannot be read, by its name (its path from the folder of all)."""
+    if rule in ("folder", "auto"):
+        return PurePosixPath(name).parent.as_posix()
+    found = None if rule == "log" else re.search(rule, name)
+    return "unknown" if found is None else next((g for g in found.groups() if g), "unknown")
+
+
+def vehicle_of(name: str, flight: Flight, rule: str) -> str:
+    """The vehicle of the log of that name."""
+    if rule == "log" and flight.vehicle:
+        return flight.vehicle
+    if rule != "auto":
+        return vehicle_of_name(name, rule)
+    folder = PurePosixPath(name).parent.as_posix().removeprefix(".")
+    if flight.identity:
+        return flight.identity
+    system = flight.parameters.get("MAV_SYS_ID", flight.parameters.get("SYSID_THISMAV", 1.0))
+    named = flight.vehicle if flight.format.startswith(("table", "mapped")) else ""
+    if folder and _plainly(named) in shipped_airframes():
+        named = ""  # a type, not a vehicle
+    more = named or (f"system {system:g}" if system != 1.0 else "")
+    return ": ".join(part for part in (folder, more) if part) or flight.vehicle or "."
+
+
+def airframe_of(name: str, vehicle: str, flight: Flight, rules: Rules) -> tuple[Airframe, str]:
+    """The airframe, and how it was chosen: "given", "map" or the reason of a guess.
+
+    Raises AirframeError where there is none.
+    """
+    if rules.airframe is not None:
+        return load_once(rules.airframe), "given"
+    for pattern, airframe in rules.map:
+        if fnmatchcase(vehicle, pattern) or fnmatchcase(name, pattern):
+            return load_once(airframe), "map"
+    found = guess(flight)
+    if found is None:
+        what = flight.vehicle or flight.format
+        raise AirframeError(
+            f"{name}: no airframe for {what}; name it with --airframe, or in a map with --airframes"
+        )
+    return load_once(found[0]), found[1]
+
+
+def guess(flight: Flight) -> tuple[str, str] | None:
+    """The shipped airframe that a log says it is of, and why; None where it does not say."""
+    p = flight.parameters
+    if p.get("SYS_AUTOSTART") in _SIMULATED and all(abs(p.get(k, 0.0) - v) < 1e-3 for k, v in _SIH.items()):
+        return "px4-sih-quad", "PX4's simulated body, by SYS_AUTOSTART and SIH_*"
+    if "SIM_RATE_HZ" in p and p.get("FRAME_CLASS") == 1.0 and p.get("FRAME_TYPE") == 1.0:
+        return "ardupilot-sitl-x", "ArduPilot's simulated body, by SIM_* and frame QUAD/X"
+    if flight.format == "crazyflie-usd" and "thrust" in flight and "control_torque" in flight:
+        return "crazyflie-crazyswarm2", "a Crazyflie's log with the thrust of the Lee controller"
+    if flight.format == "crazyflie-usd" and flight.rotors == 4:
+        return "crazyflie-2.1", "a Crazyflie's log with rotor commands"
+    named = _plainly(flight.vehicle)
+    return (named, "the log names it") if named in shipped_airframes() else None
+
+
+def _plainly(words: str) -> str:
+    """Words as names of airframes are written."""
+    return re.sub(r"[^a-z0-9.]+", "-", words.lower()).strip("-")
+
+
+@lru_cache(maxsize=256)
+def load_once(name: str) -> Airframe:
+    """An airframe, read once in a process."""
+    return load_airframe(name)
+
+
+def read_map(path: Path) -> tuple[tuple[str, str], ...]:
+    """Patterns of vehicles with their airframes, each of which is looked at. Raises SettingError or AirframeError."""
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise SettingError(f"{path}: not a text file; a map is TOML or CSV") from None
+    except OSError as error:
+        raise SettingError(f"{path}: the map cannot be read: {error.strerror or error}") from None
+    pairs = _csv_pairs(path, text) if path.suffix.lower() == ".csv" else _toml_pairs(path, text)
+    if not pairs:
+        raise SettingError(f"{path}: names no vehicle")
+    found = []
+    for pattern, airframe in pairs:
+        beside = path.parent / airframe
+        found.append((pattern, str(beside) if beside.is_file() else airframe))
+        load_once(found[-1][1])
+    return tuple(found)
+
+
+def _toml_pairs(path: Path, text: str) -> list[tuple[str, str]]:
+    try:
+        table = tomllib.loads(text).get("airframes")
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{path}: not valid TOML: {error}") from None
+    if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+        raise SettingError(f'{path}: needs a table [airframes] with lines like "quad-0*" = "our-quad.toml"')
+    return list(table.items())
+
+
+def _csv_pairs(path: Path, text: str) -> list[tuple[str, str]]:
+    rows = csv.DictReader(text.splitlines())
+    if not {"vehicle", "airframe"} <= set(rows.fieldnames or ()):
+        raise SettingError(f"{path}: needs the columns vehicle and airframe")
+    return [(row["vehicle"], row["airframe"]) for row in rows if row["vehicle"] and row["airframe"]]

@@ -1,0 +1,87 @@
+"""`rotorid fleet`: what it shows and leaves, and how it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from rotorid.cli.app import app
+from rotorid.results import fleet as fleets
+from tests.results.test_fleet import write
+
+
+def rotorid(*arguments: str | Path):
+    return CliRunner().invoke(app, ["fleet", *map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two logs and a broken one, looked at in this process."""
+
+    def serial(make, keys, workers, lost):
+        yield from ((key, make(key)) for key in keys)
+
+    monkeypatch.setattr(fleets, "local", serial)
+    monkeypatch.setattr(fleets, "_prepared", lambda: None)
+    monkeypatch.setenv("COLUMNS", "90")
+    for k in range(2):
+        write(tmp_path / "quad-1" / f"{k}.parquet", k, k)
+    (tmp_path / "quad-1" / "bad.tlog").write_bytes(b"no log")
+    return tmp_path
+
+
+def test_it_shows_the_vehicles_and_leaves_tables_and_a_page(folder: Path) -> None:
+    out = folder / "out"
+    result = rotorid(folder, "-o", out, "-a", "px4-sih-quad")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    for words in (
+        "2 flights of 1 vehicle: no change",
+        "quad-1",
+        "px4-sih-quad",
+        "failed: ",
+        "bad.tlog",
+        "report.html",
+    ):
+        assert words in result.stdout
+    assert sorted(f.name for f in out.iterdir()) == [
+        "changes.parquet", "flights.parquet", "progress.jsonl", "report.html", "summary.json",
+    ]  # fmt: skip
+    assert pl.read_parquet(out / "changes.parquet").height == 0
+    before = (out / "flights.parquet").read_bytes()
+    again = rotorid(folder, "-o", out, "-a", "px4-sih-quad")
+    assert "3 of the logs were done before, and 0 now." in again.stdout
+    assert (out / "flights.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-a", "no-such"], "no airframe 'no-such'"),
+        (["-a", "crazyflie-2.1", "--airframes", "map.toml"], "give one of them"),
+        (["--airframes", "map.toml"], "the map cannot be read"),
+        (["--known", "drag"], "--known drag: give thrust or mass"),
+        (["--vehicle-from", "quad"], "a regular expression with a group"),
+        (["--workers", "0"], "--workers 0: it must be 1 or more"),
+        (["--mapping", "none.toml"], "the mapping cannot be read"),
+    ],
+)
+def test_wrong_use_is_one_line(folder: Path, options: list[str], words: str) -> None:
+    result = rotorid(folder, "-o", folder / "out", *options)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (folder / "out").exists()
+
+
+def test_nothing_to_look_at_is_one_line(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    for source, words in (("empty", "no log in it"), ("none", "there is no such file or folder")):
+        result = rotorid(folder / source, "-o", folder / "out")
+        assert result.exit_code == 2
+        assert words in result.stderr
+    (folder / "file").write_text("")
+    assert "this is a file" in rotorid(folder, "-o", folder / "file").stderr

@@ -1,0 +1,270 @@
+"""A fleet from its logs to its tables: vehicles, airframes, histories, failures, resuming, and workers that die."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rotorid.errors import AirframeError, LogError, SettingError
+from rotorid.logs.flight import Flight
+from rotorid.logs.read import read
+from rotorid.logs.write import table_bytes
+from rotorid.report.fleet_page import fleet_page
+from rotorid.results import fleet as fleets
+from rotorid.results.fleet import Fleet, run_fleet, summarise_fleet
+from rotorid.results.fleet_files import PROGRESS, find_logs, natural
+from rotorid.results.fleet_flight import Task
+from rotorid.results.fleet_tables import CHANGES, FLIGHTS, fleet_files
+from rotorid.results.fleet_vehicles import Rules, airframe_of, checked_rule, guess, read_map, vehicle_of
+from tests.identification.test_trim import hover
+
+FLIGHT_DAYS = 1.75e9
+"""Unix time of the first flight, s."""
+
+
+def write(path: Path, seed: int, day: int, **of: Any) -> None:
+    """The log of a hover on a day."""
+    import dataclasses
+
+    path.parent.mkdir(exist_ok=True)
+    flight = dataclasses.replace(hover(seed, duration=8.0, **of), time_origin=FLIGHT_DAYS + 86_400.0 * day)
+    path.write_bytes(table_bytes(flight, ".parquet"))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A vehicle of 20 flights, one of 60 with a chipped propeller from flight 31 on, and what else lies in such folders."""
+    folder = tmp_path_factory.mktemp("flights")
+    for k in range(60):
+        for vehicle, chipped in (("quad-1", False), ("quad-2", k >= 30)):
+            if vehicle == "quad-1" and k >= 20:
+                continue
+            load, moved = 1.0 + 0.01 * ((7 * k) % 5 - 2), 0.001 * ((3 * k) % 7 - 3)
+            scales = (1.0, 0.95 if chipped else 1.0, 1.0, 1.0)
+            seed = 2 * k + chipped + 1000 * (vehicle == "quad-2")
+            write(
+                folder / vehicle / f"{k}.parquet", seed, k, mass=load, centre=(moved, -moved), scales=scales
+            )
+    (folder / "quad-1" / "copy.parquet").write_bytes((folder / "quad-1" / "3.parquet").read_bytes())
+    (folder / "quad-1" / "notes.txt").write_text("flew well")
+    (folder / "quad-2" / "cut.ulg").write_bytes(b"ULog\x01\x12\x35")
+    return folder
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Logs are looked at in this process; the names of those that were."""
+    looked: list[str] = []
+
+    def serial(make, keys, workers, lost):
+        for key in keys:
+            looked.append(key[0])
+            yield key, make(key)
+
+    monkeypatch.setattr(fleets, "local", serial)
+    monkeypatch.setattr(fleets, "_prepared", lambda: None)
+    return looked
+
+
+GIVEN = Task(Rules(airframe="px4-sih-quad"))
+
+
+def test_a_chipped_propeller_is_found_and_the_other_vehicle_is_left_alone(
+    logs: Path, here: list[str], tmp_path: Path
+) -> None:
+    shown: list[tuple[int, int]] = []
+    fleet = run_fleet([logs], tmp_path / "out", GIVEN, shown=lambda *now: shown.append(now))
+    assert (fleet.flights, fleet.done, fleet.kept, fleet.others) == (82, 82, 0, 1)
+    assert shown == [(k, 82) for k in range(83)]
+    first, second = fleet.vehicles
+    assert (first.name, first.changes) == ("quad-1", ())
+    (change,) = second.changes
+    assert (change.kind, change.parameter, change.flight) == ("step", "rotor_scale_1", "quad-2/30.parquet")
+    assert change.number == 31
+    assert change.share == pytest.approx(-0.05, abs=0.004)
+    assert change.text.startswith("Rotor scale 1 fell by ")
+    failed = {r["flight"]: r["error"] for r in fleet.failures}
+    assert failed["quad-1/copy.parquet"] == "quad-1/copy.parquet: the same log as quad-1/3.parquet"
+    assert "header is cut" in failed["quad-2/cut.ulg"]
+
+    tables = {name: pl.read_parquet(io.BytesIO(content)) for name, content in fleet_files(fleet).items()}
+    rows = tables[FLIGHTS]
+    assert rows.filter(pl.col("parameter").is_null())["flight"].to_list() == list(failed)
+    masses = rows.filter(parameter="mass", vehicle="quad-2").sort("time")
+    assert masses["number"].to_list() == list(range(1, 61))
+    assert masses["flight"].to_list() == [f"quad-2/{k}.parquet" for k in range(60)]
+    assert masses["unit"].unique().to_list() == ["kg"]
+    assert (masses["std"] > 0).all()
+    assert masses["informed"].all()
+    (row,) = tables[CHANGES].rows(named=True)
+    assert (row["vehicle"], row["number"], row["parameter"], row["unit"]) == (
+        "quad-2",
+        31,
+        "rotor_scale_1",
+        "1",
+    )
+    assert row["time"].timestamp() == pytest.approx(FLIGHT_DAYS + 30 * 86_400.0)
+    assert row["earliest"] <= 31 <= row["latest"]
+
+    summary = summarise_fleet(fleet, {"known": "thrust"})
+    assert summary.verdict.tone == "caution"
+    numbers = json.loads(summary.as_json())
+    assert numbers["failures"] == failed
+    page = fleet_page(fleet, summary)
+    for words in (
+        "quad-2",
+        "rotor scale 1",
+        "the same log as",
+        "80 flights of 2 vehicles: 1 change in 1 vehicle.",
+    ):
+        assert words in page.replace("\u00a0", " ")
+
+
+def test_what_is_done_is_not_done_again(logs: Path, here: list[str], tmp_path: Path) -> None:
+    folder, out = tmp_path / "some", tmp_path / "out"
+    folder.mkdir()
+    for k in range(3):
+        (folder / f"{k}.parquet").write_bytes((logs / "quad-1" / f"{k}.parquet").read_bytes())
+    first = run_fleet([folder], out, GIVEN)
+    whole = (out / PROGRESS).read_bytes()
+    assert (first.done, first.kept) == (3, 0)
+    again = run_fleet([folder], out, GIVEN)
+    assert (again.done, again.kept) == (0, 3)
+    assert fleet_files(again) == fleet_files(first)
+    (out / PROGRESS).write_bytes(whole[:-40])  # an interruption cut the last line
+    cut = run_fleet([folder], out, GIVEN)
+    assert (cut.done, cut.kept) == (1, 2)
+    assert (out / PROGRESS).read_bytes() == whole
+    (folder / "1.parquet").write_bytes((logs / "quad-2" / "1.parquet").read_bytes())
+    assert run_fleet([folder], out, GIVEN).done == 1
+    assert run_fleet([folder], out, Task(Rules(airframe="px4-sih-quad"), known="mass")).done == 3
+
+
+def test_what_is_known_may_be_the_mass(logs: Path, here: list[str], tmp_path: Path) -> None:
+    fleet = run_fleet(
+        [logs / "quad-1" / "7.parquet"], tmp_path / "out", Task(Rules(airframe="px4-sih-quad"), known="mass")
+    )
+    series = fleet.vehicles[0].series
+    assert "mass" not in series
+    assert series["thrust_scale"].median == pytest.approx(1.0 / 1.02, abs=0.005)
+
+
+def die(key: tuple[str, str, str]) -> bytes:
+    os._exit(9)
+
+
+def test_a_worker_that_dies_takes_one_log_with_it(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleets.functools, "partial", lambda f, *_: die if f is fleets._made else _lost)
+    fleet = run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", GIVEN, workers=1)
+    assert "the worker that read it ended" in fleet.failures[0]["error"]
+
+
+def _lost(key: tuple[str, str, str]) -> bytes:
+    return fleets._lost("", key)
+
+
+def test_logs_are_found_by_content_and_name(logs: Path, tmp_path: Path) -> None:
+    found = find_logs([logs])
+    assert list(found.logs)[:4] == [f"quad-1/{k}.parquet" for k in range(4)]
+    assert "quad-2/cut.ulg" in found.logs
+    assert next(iter(find_logs([f"{logs}/*/1?.parquet"]).logs)) == "quad-1/10.parquet"
+    (tmp_path / "truth.csv").write_text("t_log_s,mass_kg\n0,1\n")
+    (tmp_path / "other.csv").write_text("time,thing\n0,1\n")
+    (tmp_path / "table.csv").write_text("t,thrust\n0,1\n")
+    assert list(find_logs([tmp_path]).logs) == ["table.csv"]
+    assert list(find_logs([tmp_path], mapped=True).logs) == ["other.csv", "table.csv"]
+    with pytest.raises(LogError, match="there is no such file or folder"):
+        find_logs([tmp_path / "none"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LogError, match="no log in it"):
+        find_logs([tmp_path / "empty"])
+    assert sorted(["log10", "log2", "a"], key=natural) == ["log2", "log10", "a"] or natural("log2") < natural(
+        "log10"
+    )
+
+
+def plain_flight(**of: Any) -> Flight:
+    import dataclasses
+
+    return dataclasses.replace(hover(duration=1.0), **of)
+
+
+def test_whose_flight_it_is() -> None:
+    name = "site/quad-07/log.ulg"
+    assert vehicle_of(name, plain_flight(identity="00A5"), "auto") == "00A5"
+    assert vehicle_of(name, plain_flight(format="px4-ulog", vehicle="PX4 X"), "auto") == "site/quad-07"
+    assert (
+        vehicle_of(name, plain_flight(format="px4-ulog", parameters={"MAV_SYS_ID": 7.0}), "auto")
+        == "site/quad-07: system 7"
+    )
+    assert vehicle_of("log.csv", plain_flight(vehicle="Anna"), "auto") == "Anna"
+    assert vehicle_of(name, plain_flight(identity="00A5"), "folder") == "site/quad-07"
+    assert vehicle_of(name, plain_flight(vehicle="PX4 X"), "log") == "PX4 X"
+    assert vehicle_of(name, plain_flight(), checked_rule(r"(quad-\d+)/")) == "quad-07"
+    assert vehicle_of("log.ulg", plain_flight(), r"(quad-\d+)/") == "unknown"
+    for wrong, words in (("(", "no regular expression"), ("quad", "with a group")):
+        with pytest.raises(SettingError, match=words):
+            checked_rule(wrong)
+
+
+def test_which_airframe_it_has(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text('[mass]\nvalue = 2.0\nunit = "kg"\n')
+    (tmp_path / "map.toml").write_text('[airframes]\n"quad-0*" = "own.toml"\n"x/*" = "crazyflie-2.1"\n')
+    (tmp_path / "map.csv").write_text("vehicle,airframe\nquad-0*,own.toml\n")
+    for file in ("map.toml", "map.csv"):
+        rules = Rules(map=read_map(tmp_path / file))
+        assert airframe_of("a.ulg", "quad-07", plain_flight(), rules)[0].mass.number == 2.0
+    rules = Rules(map=read_map(tmp_path / "map.toml"))
+    assert airframe_of("x/a.ulg", "other", plain_flight(), rules)[0].name == "crazyflie-2.1"
+    assert airframe_of("a", "b", plain_flight(), Rules(airframe="px4-sih-quad"))[1] == "given"
+    with pytest.raises(AirframeError, match=r"a\.ulg: no airframe for PX4 X; name it with --airframe"):
+        airframe_of("a.ulg", "other", plain_flight(vehicle="PX4 X"), rules)
+    (tmp_path / "bad.toml").write_text("airframes = 3")
+    with pytest.raises(SettingError, match="needs a table"):
+        read_map(tmp_path / "bad.toml")
+    (tmp_path / "gone.toml").write_text('[airframes]\n"*" = "none.toml"\n')
+    with pytest.raises(AirframeError, match=r"none\.toml"):
+        read_map(tmp_path / "gone.toml")
+
+
+def test_guesses_are_made_only_where_the_log_says_what_it_is_of(flights: Path) -> None:
+    body = {"SIH_T_MAX": 5.0, "SIH_L_ROLL": 0.2, "SIH_L_PITCH": 0.2}
+    assert guess(plain_flight(parameters=body)) is None  # a real autopilot has these parameters too
+    found = guess(plain_flight(parameters=body | {"SYS_AUTOSTART": 10040.0}))
+    assert found is not None
+    assert found[0] == "px4-sih-quad"
+    for log, airframe in (
+        ("crazyflie_arpl/log10", "crazyflie-2.1"),
+        ("crazyflie_crazyswarm2/log146", "crazyflie-crazyswarm2"),
+        ("ardupilot_sitl/dev.BIN", "ardupilot-sitl-x"),
+        ("ardupilot_delorean/00000003.BIN", None),
+        ("px4_samples/sample.ulg", None),
+    ):
+        found = guess(read(flights / log))
+        assert (found and found[0]) == airframe
+
+
+def test_recorded_flights_tell_a_new_mass(flights: Path, here: list[str], tmp_path: Path) -> None:
+    fleet = run_fleet([flights / "crazyflie_crazyswarm2"], tmp_path / "out")
+    (vehicle,) = fleet.vehicles
+    assert vehicle.chosen == "a Crazyflie's log with the thrust of the Lee controller"
+    (change,) = vehicle.changes
+    assert (change.parameter, change.flight) == ("mass", "log201")  # 32 and 33 g before, 41.9 g from there on
+    assert change.share == pytest.approx(41.9 / 32.4 - 1.0, abs=0.03)
+
+
+def test_a_fleet_of_failures_is_told(here: list[str], tmp_path: Path) -> None:
+    (tmp_path / "cut.ulg").write_bytes(b"ULog\x01\x12\x35")
+    fleet: Fleet = run_fleet([tmp_path / "cut.ulg"], tmp_path / "out")
+    summary = summarise_fleet(fleet, {})
+    assert summary.verdict.tone == "bad"
+    assert "header is cut" in summary.verdict.details[0]
+    assert "cut.ulg" in fleet_page(fleet, summary)
