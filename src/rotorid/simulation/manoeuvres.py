@@ -35,6 +35,9 @@ from rotorid.models.airframe import Airframe
 SLOT: Final = 6.0
 """Length of a manoeuvre, s, with the rest at its end."""
 
+REST: Final = 2.0
+"""Hover before the first manoeuvre, s, and at least after the last."""
+
 ACTIVE: Final = 4.8
 """The part of it in which something moves, s."""
 

@@ -16,7 +16,7 @@ from rotorid.errors import SettingError
 from rotorid.models.airframe import Airframe
 from rotorid.simulation.free_flight import conditions, structure_of
 from rotorid.simulation.free_plant import Conditions, Flown, fly_truths
-from rotorid.simulation.manoeuvres import SLOT, Limits, Manoeuvre, stacked
+from rotorid.simulation.manoeuvres import REST, SLOT, Limits, Manoeuvre, stacked
 
 RATE: Final = 250.0
 """Rows per second of a rehearsal."""
@@ -26,17 +26,23 @@ MARGIN: Final = 0.9
 
 _ROUNDS = 6  # of making larger or smaller
 _SATURATED = 0.6  # of its size is tried of a manoeuvre that left its limits: how far, a rotor at its limit does not tell
+_SETTLED = 0.05  # of a size, below which a change does not matter
 _GROWS = 2.0  # at most, in a round
 _LARGEST = 3.0
 _SMALLEST = 0.02
 
 
-def wanted_of(manoeuvres: Sequence[Manoeuvre]) -> Wanted:
-    """Set points of manoeuvres, a first axis of them, every 1 / `RATE` s of their slot; about the place (0, 0, 0)."""
+def waves(manoeuvres: Sequence[Manoeuvre]) -> Wanted:
+    """Set points of manoeuvres at size 1, a first axis of them, every 1 / `RATE` s of their slot; about the place (0, 0, 0)."""
     times = np.arange(round(SLOT * RATE)) / RATE
     with jax.enable_x64(True):
-        found = _wanted(stacked([m.sized() for m in manoeuvres]), times)
-        return jax.tree.map(np.asarray, found)
+        return jax.tree.map(np.asarray, _wanted(stacked([m.setpoints for m in manoeuvres]), times))
+
+
+def sized(waves: Wanted, manoeuvres: Sequence[Manoeuvre]) -> Wanted:
+    """The waves, each at the size of its manoeuvre: all set points go with it."""
+    sizes = np.array([m.size for m in manoeuvres])
+    return jax.tree.map(lambda a: a * sizes.reshape(-1, *[1] * (np.ndim(a) - 1)), waves)
 
 
 def flown_along(airframe: Airframe, wanted: Wanted, start: tuple[float, float, float]) -> Flown:
@@ -53,9 +59,14 @@ def under(airframe: Airframe, wanted: Wanted, start: tuple[float, float, float])
     return [one._replace(wanted=one_of(moved, i)) for i in range(count)]
 
 
-def one_of(flights: Any, i: int) -> Any:
-    """One of several flights: of arrays with a first axis of them."""
+def one_of(flights: Any, i: Any) -> Any:
+    """One of several flights, or some: of arrays with a first axis of them."""
     return jax.tree.map(lambda a: a[i], flights)
+
+
+def batch_of(flight: Any) -> Any:
+    """One flight, as arrays with a first axis of flights."""
+    return jax.tree.map(lambda a: np.asarray(a)[None], flight)
 
 
 def together(flights: Sequence[Any]) -> Any:
@@ -97,36 +108,53 @@ def largest(share: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def fitted_to(
     airframe: Airframe, manoeuvres: Sequence[Manoeuvre], limits: Limits, start: tuple[float, float, float]
-) -> tuple[tuple[Manoeuvre, ...], Flown]:
-    """The manoeuvres, each as large as the limits allow, and what is flown along them; those that do not fit are left out.
+) -> tuple[tuple[Manoeuvre, ...], Wanted, Flown]:
+    """The manoeuvres, each as large as the limits allow; their set points, and what is flown along them in their slots.
 
-    Raises SettingError where none fits.
+    Those that do not fit are left out. Raises SettingError where none fits.
     """
-    now = list(manoeuvres)
+    now, base = list(manoeuvres), waves(manoeuvres)
     good: dict[int, tuple[Manoeuvre, Flown]] = {}
     for _ in range(_ROUNDS):
-        truth = flown_along(airframe, wanted_of(now), start)
-        share = largest(used(truth, limits, start))
+        truth = flown_along(airframe, rested(sized(base, now)), start)
+        share, before = largest(used(truth, limits, start)), list(now)
         for i, (one, taken) in enumerate(zip(now, share, strict=True)):
             if taken <= MARGIN and (i not in good or good[i][0].size <= one.size):
                 good[i] = one, one_of(truth, i)
             aim = 0.97 * MARGIN / taken if math.isfinite(taken) and taken > 0 else 0.5
             aim = min(aim, _SATURATED) if taken > 1.0 else aim
             size = one.size * min(max(aim, 1.0 / (2.0 * _GROWS)), _GROWS)
-            now[i] = dataclasses.replace(one, size=min(max(size, _SMALLEST), _LARGEST))
-    kept = [good[i] for i in sorted(good)]
-    if not kept:
+            if one.kind != "turn":
+                now[i] = dataclasses.replace(one, size=min(max(size, _SMALLEST), _LARGEST))
+        if all(abs(new.size - old.size) < _SETTLED * old.size for new, old in zip(now, before, strict=True)):
+            break
+    if not good:
         raise SettingError("no manoeuvre stays within these limits: allow more space, speed, tilt or rate")
-    return tuple(one for one, _ in kept), together([flight for _, flight in kept])
+    fit = sorted(good)
+    kept = tuple(good[i][0] for i in fit)
+    slots = slice(round(REST * RATE), round((REST + SLOT) * RATE))
+    flights = jax.tree.map(lambda a: a[:, slots], together([good[i][1] for i in fit]))
+    return kept, sized(one_of(base, np.array(fit)), kept), flights
 
 
-def joined(manoeuvres: Sequence[Manoeuvre], rest: float) -> Wanted:
-    """Set points of manoeuvres one after the other, after a rest in the air of so many s, without a first axis."""
-    parts = wanted_of(manoeuvres)
-    still = round(rest * RATE)
+def rested(wanted: Wanted) -> Wanted:
+    """Set points of manoeuvres, a first axis of them, each with a rest before and after."""
+    still = round(REST * RATE)
+
+    def between(a: np.ndarray) -> np.ndarray:
+        return np.pad(a, [(0, 0), (still, still), *[(0, 0)] * (a.ndim - 2)])
+
+    return jax.tree.map(between, wanted)
+
+
+def joined(wanted: Wanted, rows: int) -> Wanted:
+    """Set points of manoeuvres one after the other, after a rest; then rest until there are so many rows."""
+    first = round(REST * RATE)
 
     def after(a: np.ndarray) -> np.ndarray:
         flat = a.reshape(-1, *a.shape[2:])
-        return np.concatenate([np.zeros((still, *flat.shape[1:])), flat])
+        found = np.zeros((rows, *flat.shape[1:]))
+        found[first : first + len(flat)] = flat
+        return found
 
-    return jax.tree.map(after, parts)
+    return jax.tree.map(after, wanted)

@@ -1,0 +1,93 @@
+-- Plays setpoints.csv to an ArduPilot copter that hovers in Guided mode: position, velocity, acceleration and yaw, 50 times a second.
+--
+-- Put this file and setpoints.csv into APM/scripts on the SD card, set SCR_ENABLE = 1, and an auxiliary switch to Scripting1
+-- (RCx_OPTION = 300). Take off by hand to the height of the plan, let it hover, switch to Guided, then put the switch to high. What
+-- the vehicle's nose points to is forward. The switch to low, or any other mode, stops it; a copter in Guided then holds its place.
+
+local FILE = "APM/scripts/setpoints.csv"
+local GUIDED = 4
+local SWITCH = 300
+local EVERY_MS = 20
+
+local file, row, origin, heading, start_ms, done
+
+local function numbers(line)
+  local found = {}
+  for text in string.gmatch(line, "[^,]+") do
+    found[#found + 1] = tonumber(text)
+  end
+  return found
+end
+
+local function stop(text)
+  if file then
+    file:close()
+  end
+  file, row = nil, nil
+  gcs:send_text(4, "plan: " .. text)
+end
+
+local function begin()
+  origin = ahrs:get_relative_position_NED_origin()
+  if not origin then
+    gcs:send_text(4, "plan: no position estimate")
+    done = true
+    return
+  end
+  file = io.open(FILE, "r")
+  if not file then
+    gcs:send_text(4, "plan: cannot read " .. FILE)
+    done = true
+    return
+  end
+  file:read("l")
+  row = nil
+  heading = ahrs:get_yaw()
+  start_ms = millis()
+  gcs:send_text(5, "plan: playing")
+end
+
+local function turned(forward, right, down)
+  local v = Vector3f()
+  v:x(math.cos(heading) * forward - math.sin(heading) * right)
+  v:y(math.sin(heading) * forward + math.cos(heading) * right)
+  v:z(down)
+  return v
+end
+
+local function play()
+  local t = (millis() - start_ms):tofloat() * 0.001
+  while not row or row[1] < t do
+    local line = file:read("l")
+    if not line then
+      done = true
+      stop("done, land by hand")
+      return
+    end
+    row = numbers(line)
+  end
+  local p = origin + turned(row[2], row[3], row[4])
+  local yaw = math.deg(heading + row[11])
+  vehicle:set_target_posvelaccel_NED(p, turned(row[5], row[6], row[7]), turned(row[8], row[9], row[10]),
+    true, yaw % 360, true, math.deg(row[12]), false)
+end
+
+function update()
+  local high = rc:get_aux_cached(SWITCH) == 2
+  local ready = high and arming:is_armed() and vehicle:get_mode() == GUIDED
+  if not high then
+    done = false
+  end
+  if file and not ready then
+    stop("stopped")
+    done = high
+  elseif file then
+    play()
+  elseif ready and not done then
+    begin()
+  end
+  return update, EVERY_MS
+end
+
+gcs:send_text(6, "plan: waiting for Guided and the switch")
+return update, EVERY_MS

@@ -1,0 +1,19 @@
+"""A plan proved before anyone flies it: its simulated flight as a log."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from rotorid.logs.flight import Flight
+from rotorid.results.plan import Plan
+from rotorid.simulation.autopilot_logs import AUTOPILOT_LOGS
+from rotorid.simulation.free_flight import logged
+from rotorid.simulation.rehearsal import RATE, batch_of, under
+
+
+def planned_flight(plan: Plan, seed: int = 0) -> Flight:
+    """The plan as it was flown in simulation, as the autopilot's log would have it. seed: of the sensors' errors."""
+    (conditions,) = under(plan.airframe, batch_of(plan.wanted), plan.settings.start)
+    sensors = AUTOPILOT_LOGS[plan.settings.autopilot]
+    flight = logged(plan.airframe, plan.truth, conditions, rate=RATE, seed=seed, sensors=sensors)
+    return dataclasses.replace(flight, vehicle=f"{plan.airframe.name}, as planned")
