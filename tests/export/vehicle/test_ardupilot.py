@@ -193,6 +193,8 @@ def test_the_firmware_knows_every_parameter_and_flew_by_these_values(flights):
     flown = {}
     while (message := reader.recv_match(type=["PARM"])) is not None and message.Name not in flown:
         flown[message.Name] = message.Value
+    reader.data_map.close()
+    reader.filehandle.close()
     values = parameter_values(known())
     assert set(values) <= set(flown)
     same = ("MOT_PWM_MIN", "MOT_PWM_MAX", "MOT_SPIN_MIN", "MOT_SPIN_MAX", "MOT_THST_EXPO", "MOT_THST_HOVER")

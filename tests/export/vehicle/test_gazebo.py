@@ -114,6 +114,7 @@ def test_what_it_cannot_be_is_told():
     files = gazebo_files(AIRFRAME)
     assert b"NOT ACCEPTED as a model" in files["model.sdf"]
     assert b"axis by axis" in files["model.sdf"]
+    assert b"acts at the rotors here" in files["model.sdf"]
     assert b"no drag of the body here" in files["classic.sdf"]
     with pytest.raises(AirframeError, match="too small for rotors at these places"):
         gazebo_files(

@@ -109,6 +109,16 @@ def test_what_the_simulator_cannot_fly_is_told():
     assert b"divided by 2.5" in px4_files(strong)["vehicle.params"]
 
 
+def test_what_is_not_known_is_left_to_the_vehicle():
+    airframe = load_airframe("px4-sih-quad")
+    known = {n: q for n, q in airframe.quantities.items() if n in ("mass", "inertia", "torque_ratio")}
+    airframe = dataclasses.replace(airframe, quantities=known)
+    left = {"EKF2_BCOEF_X", "EKF2_BCOEF_Y", "EKF2_MCOEF", "SIH_KDV", "SIH_KDW", "SIH_T_TAU"}
+    assert set(px4_values(load_airframe("px4-sih-quad"))) - set(px4_values(airframe)) == left
+    text = px4_files(airframe)["vehicle.params"].decode().replace("\n#  ", "")
+    assert f"{', '.join(sorted(left))}: not written, the airframe says nothing of them" in text
+
+
 def test_bad_files_are_told_in_one_line(tmp_path):
     whole = px4_files(load_airframe("px4-sih-quad"))["vehicle.params"].decode()
     for text, said in (

@@ -22,8 +22,8 @@ from jaxtyping import Float
 
 from rotorid.errors import AirframeError
 from rotorid.export.vehicle.curve_fit import curve_sentence, mismatch, modelled, thrust_factor
-from rotorid.export.vehicle.facts import FRD, Facts, facts_of
-from rotorid.export.vehicle.heading import hashed, heading, in_markdown
+from rotorid.export.vehicle.facts import DRAGS, FRD, Facts, facts_of, rotor_drag_sentence
+from rotorid.export.vehicle.heading import hashed, heading, in_markdown, left_out
 from rotorid.export.vehicle.spread import Spread, spreads
 from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor_air import AIR_DENSITY
@@ -62,6 +62,8 @@ def parameter_values(airframe: Airframe) -> Mapping[str, float]:
     if math.isfinite(f.curve.voltage):
         values["MOT_BAT_VOLT_MAX"] = f.curve.voltage
     bluff = f.mass / f.drag_area if f.drag_area else 0.0
+    if not any(airframe.get(name) for name in DRAGS):
+        return values
     return values | {
         "EK3_DRAG_BCOEF_X": bluff,
         "EK3_DRAG_BCOEF_Y": bluff,
@@ -122,8 +124,9 @@ def ardupilot_files(airframe: Airframe) -> dict[str, bytes]:
     """vehicle.param for the autopilot, frame.json for SITL, and README.md with standard deviations and mismatches."""
     f = facts_of(airframe, torque=False)
     values, stds = parameter_values(airframe), spreads(parameter_values, airframe)
-    sentences = _parameter_sentences(f, values)
-    text = hashed([*heading(airframe, "parameters of ArduPilot", sentences), ""])
+    missing = {"EK3_DRAG_BCOEF_X", "EK3_DRAG_BCOEF_Y", "EK3_DRAG_MCOEF"} - set(values)
+    sentences = [*left_out(missing), *_parameter_sentences(f, values)]
+    text = hashed([*heading(airframe, "parameters of ArduPilot", sentences, fills=False), ""])
     for name, value in values.items():
         text += f"# {name}{_unit(name)}: {stds[name].words('1')}\n{name},{value + 0.0:.9g}\n"
     frame, frame_stds = frame_values(airframe), spreads(frame_values, airframe)
@@ -301,6 +304,7 @@ def _frame_sentences(f: Facts, values: Mapping[str, float]) -> list[str]:
             "mdrag_coef has the linear drag, too, by the thrust of hover: it grows here with the root of the thrust, "
             "1.41 at twice"
         )
+    found += rotor_drag_sentence(f)
     if f.rotor_drag or f.drag:
         found.append(
             "mdrag_coef, disc_area: only mdrag_coef sqrt(disc_area) is known. It acts along the rotors' axes, too"

@@ -25,6 +25,9 @@ FRD = np.array([1.0, -1.0, -1.0])
 DEFAULT_LAG = 0.03
 """s, of motors whose time constant an airframe does not give, as in `rigid_multirotor`."""
 
+DRAGS = ("drag", "rotor_drag", "drag_area")
+"""Quantities that slow a vehicle down."""
+
 _HALVINGS = 60
 _HOVERS = 1e-9
 
@@ -125,6 +128,17 @@ class Facts:
     def rotor_drag_at(self, thrust: Float[np.ndarray, " rotors"]) -> float:
         """Force of the rotors' drag per m/s across their axes at these thrusts, N s/m."""
         return self.rotor_drag * float(np.sqrt(np.maximum(thrust, 0.0)).sum())
+
+
+def rotor_drag_sentence(f: Facts) -> list[str]:
+    """What drag that acts at the rotors does beyond the airframe's, which acts at the centre of mass."""
+    if not f.rotor_drag:
+        return []
+    each = f.rotor_drag * np.sqrt(f.hover().thrust)
+    return [
+        f"the rotors' drag acts at the rotors here: at hover it also turns by {abs(each @ f.places[:, 2]):.2g} N m per m/s, and "
+        f"damps turning about z by {each @ (f.places[:, :2] ** 2).sum(axis=1):.2g} N m s"
+    ]
 
 
 @dataclasses.dataclass(frozen=True)

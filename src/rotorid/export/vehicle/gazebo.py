@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.facts import Facts, facts_of
+from rotorid.export.vehicle.facts import Facts, facts_of, rotor_drag_sentence
 from rotorid.export.vehicle.heading import heading, in_xml
 from rotorid.export.vehicle.spread import spreads
 from rotorid.export.vehicle.told import told
@@ -218,6 +218,7 @@ def _sentences(airframe: Airframe, f: Facts, constants: Float[np.ndarray, " roto
         found.append(
             "the drag area acts axis by axis of the body; at 45 deg between two axes the drag is 29 % less than the airframe's"
         )
+    found += rotor_drag_sentence(f)
     if f.delay:
         found.append(f"commands arrive {1000 * f.delay:.3g} ms late; Gazebo has no number for it")
     if f.curve.voltage_exponent:

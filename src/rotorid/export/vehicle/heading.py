@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import version
 
 from rotorid.export.vehicle.facts import DEFAULT_LAG
@@ -23,8 +23,12 @@ _TAKEN = {
 """What an export takes where the airframe says nothing."""
 
 
-def heading(airframe: Airframe, what: str, mismatches: Sequence[str]) -> list[str]:
-    """Paragraphs of plain text. what: the target, in words. mismatches: what it cannot say, and how large that is."""
+def heading(airframe: Airframe, what: str, mismatches: Sequence[str], *, fills: bool = True) -> list[str]:
+    """Paragraphs of plain text.
+
+    what: the target, in words. mismatches: what it cannot say, and how large that is. fills: whether the target has a number
+    where the airframe has none.
+    """
     refused = refusal(airframe)
     found = airframe.fly_back
     if refused is not None:
@@ -39,12 +43,17 @@ def heading(airframe: Airframe, what: str, mismatches: Sequence[str]) -> list[st
         "Standard deviations are those of the airframe file, carried through as if its numbers were independent.",
     ]
     missing = [words for name, words in _TAKEN.items() if airframe.get(name) is None]
-    if missing:
+    if missing and fills:
         paragraphs.append(f"Not in the airframe, and taken as {', '.join(missing)}.")
     if mismatches:
         paragraphs.append("What could not be said exactly:")
         paragraphs += [f"- {sentence}" for sentence in mismatches]
     return [" ".join(paragraph.split()) for paragraph in paragraphs if paragraph]
+
+
+def left_out(names: Collection[str]) -> list[str]:
+    """The sentence on parameters that were not written."""
+    return [f"{', '.join(sorted(names))}: not written, the airframe says nothing of them"] if names else []
 
 
 def hashed(paragraphs: Sequence[str]) -> str:

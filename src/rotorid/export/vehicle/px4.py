@@ -20,8 +20,8 @@ from jaxtyping import Float
 
 from rotorid.errors import AirframeError
 from rotorid.export.vehicle.curve_fit import curve_sentence, modelled, thrust_factor
-from rotorid.export.vehicle.facts import FRD, Facts, facts_of
-from rotorid.export.vehicle.heading import hashed, heading
+from rotorid.export.vehicle.facts import DRAGS, FRD, Facts, facts_of
+from rotorid.export.vehicle.heading import hashed, heading, left_out
 from rotorid.export.vehicle.spread import spreads
 from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor_air import AIR_DENSITY
@@ -76,7 +76,21 @@ def px4_values(airframe: Airframe) -> Mapping[str, float]:
         values[f"EKF2_BCOEF_{axis}"] = f.mass / f.drag_area if f.drag_area else 0.0
     values["EKF2_MCOEF"] = (f.drag + f.rotor_drag_at(hover.thrust)) / f.mass
     shape = sih_shape(f)
-    return values if shape is None else values | _simulator(f, shape, signal, hover.thrust)
+    if shape is not None:
+        values |= _simulator(f, shape, signal, hover.thrust)
+    return {name: value for name, value in values.items() if name not in _unknown(airframe)}
+
+
+def _unknown(airframe: Airframe) -> set[str]:
+    """Parameters of which the airframe says nothing: the vehicle keeps its own."""
+    found = set()
+    if not any(airframe.get(name) for name in DRAGS):
+        found |= {"EKF2_BCOEF_X", "EKF2_BCOEF_Y", "EKF2_MCOEF", "SIH_KDV"}
+    if airframe.get("angular_drag") is None:
+        found.add("SIH_KDW")
+    if airframe.get("motor_time_constant") is None:
+        found.add("SIH_T_TAU")
+    return found
 
 
 def px4_files(airframe: Airframe) -> dict[str, bytes]:
@@ -86,7 +100,12 @@ def px4_files(airframe: Airframe) -> dict[str, bytes]:
     lines = [
         "Onboard parameters for Vehicle 1",
         "",
-        *heading(airframe, "parameters of PX4", _sentences(f, values)),
+        *heading(
+            airframe,
+            "parameters of PX4",
+            [*left_out(_unknown(airframe)), *_sentences(f, values)],
+            fills=False,
+        ),
     ]
     lines += [
         "Frame: FRD, from the centre of mass. Comments are lines of their own: parameter, unit, standard deviation.",
@@ -195,7 +214,7 @@ def _sentences(f: Facts, values: Mapping[str, float]) -> list[str]:
     found += [
         f"{name} {values[name]:.3g} is outside of PX4's range, {low:g} to {high:g}"
         for name, (low, high) in _LIMITS.items()
-        if not low <= values[name] <= high
+        if name in values and not low <= values[name] <= high
     ]
     if f.drag_area and f.mass / f.drag_area <= 1.0:
         found.append("EKF2_BCOEF_*: PX4 takes 1 kg/m^2 and less for none")

@@ -61,9 +61,10 @@ def read_px4_parameters(path: str | Path, mass: float | None = None) -> Airframe
         found["torque_ratio"] = (float(np.abs(ratios).mean()),)
     if "SIH_T_TAU" in values:
         found["motor_time_constant"] = (value("SIH_T_TAU"),)
+    bluff = values.get("EKF2_BCOEF_X", 0.0)
     for name, number in (
-        ("drag", value("EKF2_MCOEF") * mass),
-        ("drag_area", mass / value("EKF2_BCOEF_X") if value("EKF2_BCOEF_X") else 0.0),
+        ("drag", values.get("EKF2_MCOEF", 0.0) * mass),
+        ("drag_area", mass / bluff if bluff else 0.0),
         ("angular_drag", values.get("SIH_KDW", 0.0)),
     ):
         if number:
