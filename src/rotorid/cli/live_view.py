@@ -4,6 +4,7 @@ summary."""
 from __future__ import annotations
 
 from collections import deque
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from rotorid.cli.verdict_page import empty_table
@@ -12,6 +13,7 @@ from rotorid.results.words import percent, plus_minus, seconds, title, value_tex
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
+    from rotorid.live.clock import ClockState
     from rotorid.live.moment import Event, Moment, Reading
     from rotorid.live.runner import Outcome
 
@@ -84,8 +86,27 @@ class LiveView:
             f"{link.rate:.0f} messages/s, {lost} lost, {1e3 * link.latency:.1f} ms from message to estimate"
         )
         parts.append(Padding(Text(words, style="dim"), (0, 2)))
+        if link.clock is not None:
+            parts.append(Padding(Text(clock_words(link.clock), style="dim"), (0, 2)))
         parts += [Padding(Text(f"{e.t:8.1f} s  {e.text}", style="dim"), (0, 2)) for e in list(self._events)]
         return Group(*parts, Padding(Text("Ctrl-C ends", style="dim"), (1, 2)))
+
+
+def clock_words(clock: ClockState) -> str:
+    """How the vehicle's clock stands to ours, in a line."""
+    boot = datetime.fromtimestamp(clock.offset, UTC).strftime("%H:%M:%S.%f")[:-2]
+    rate, std = 1.0 - clock.drift, clock.drift_std
+    runs = f"runs at {plus_minus(rate, std)} of ours"
+    if abs(clock.drift) < 1e-2:
+        runs = f"gains {plus_minus(-1e6 * clock.drift, 1e6 * std, 'ppm', signed=True)} on ours"
+    return (
+        f"the vehicle's clock began at {boot} UTC ± {_ms(clock.offset_std)} and {runs}; messages take {_ms(clock.delay)} "
+        "longer than the fastest"
+    )
+
+
+def _ms(value: float) -> str:
+    return f"{1e3 * value:.2g} ms" if value < 0.01 else f"{1e3 * value:.0f} ms"
 
 
 def readings_table(readings: dict[str, Reading]) -> Any:
@@ -132,8 +153,10 @@ def summary(outcome: Outcome, heading: str, recorded: str, console: Console) -> 
         )
         console.print(Padding(Text(text, style="dim"), (0, 2)))
         late = outcome.latencies
-        text = f"from message to estimate {1e3 * late.quantile(0.5):.2g} ms, in 99 % under {1e3 * late.quantile(0.99):.2g} ms"
+        text = f"from message to estimate {_ms(late.quantile(0.5))}, in 99 % under {_ms(late.quantile(0.99))}"
         console.print(Padding(Text(text, style="dim"), (0, 2)))
+        if link.clock is not None:
+            console.print(Padding(Text(clock_words(link.clock), style="dim"), (0, 2)))
     if recorded:
         console.print()
         console.print(Padding(Text.assemble("Recording: ", (recorded, "bold")), (0, 2)))

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from rotorid.live.clock import ClockState
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -36,12 +38,14 @@ class LinkState:
 
     received: messages of the vehicle so far. lost: messages that its sequence numbers show missing. rate: messages/s
     over the last seconds. latency: s from the arrival of a datagram to the estimate that it let through, the latest.
+    clock: how the vehicle's clock stands to ours, None where that is not known yet.
     """
 
     received: int
     lost: int
     rate: float
     latency: float
+    clock: ClockState | None = None
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """The recording of a session: an MCAP file that only grows, and is readable up to its last chunk wherever it is cut.
 
-Channels: `mavlink`, the bytes as they came, one message a datagram or read, stamped with their arrival; `estimates`
-and `events` as JSON. An attachment holds the airframe, and metadata the settings, so that a replay needs nothing
+Channels: `mavlink`, the bytes as they came, one message a datagram or read, stamped with their arrival; `estimates`,
+`events` and `clock` as JSON. An attachment holds the airframe, and metadata the settings, so that a replay needs nothing
 else. Chunks hold `CHUNK` s each and go to the operating system whole, so that a process that is killed loses no more
 than that; after a loss of power it is what the file system had not written yet. https://mcap.dev/spec"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import mmap
@@ -37,6 +38,7 @@ from mcap.records import (
 )
 
 from rotorid.errors import LogError, LogFormatError, OutputError
+from rotorid.live.clock import ClockState
 from rotorid.live.moment import Event, Moment
 from rotorid.logs.mcap_file import MAGIC, McapWalk
 
@@ -49,7 +51,7 @@ TOPIC: Final = "mavlink"
 AIRFRAME: Final = "airframe.toml"
 SETTINGS: Final = "rotorid live"
 _LARGEST: Final = 1 << 18  # bytes of a chunk
-_MAVLINK, _ESTIMATES, _EVENTS = 1, 2, 3
+_MAVLINK, _ESTIMATES, _EVENTS, _CLOCK = 1, 2, 3, 4
 _HEAD: Final = struct.Struct("<BQHIQQ")  # of a Message record
 _ESTIMATE: Final = {
     "type": "object",
@@ -75,6 +77,11 @@ _EVENT: Final = {
     "type": "object",
     "properties": {k: {"type": "string"} for k in ("kind", "text")} | {"t": {"type": "number"}},
 }
+_CLOCKS: Final = {
+    "type": "object",
+    "properties": {f.name: {"type": "number"} for f in dataclasses.fields(ClockState)}
+    | {"t": {"type": "number"}},
+}
 
 
 class Recorder:
@@ -94,17 +101,20 @@ class Recorder:
         self._chunks = bytearray()  # their index
         self._written = 0
         self._whole = [1 << 63, 0]
-        self._counts = {_MAVLINK: 0, _ESTIMATES: 0, _EVENTS: 0}
+        self._counts = {_MAVLINK: 0, _ESTIMATES: 0, _EVENTS: 0, _CLOCK: 0}
+        self._clock: ClockState | None = None
         self._schemas = [
             Schema(
                 id=1, name="rotorid.Estimates", encoding="jsonschema", data=json.dumps(_ESTIMATE).encode()
             ),
             Schema(id=2, name="rotorid.Event", encoding="jsonschema", data=json.dumps(_EVENT).encode()),
+            Schema(id=3, name="rotorid.Clock", encoding="jsonschema", data=json.dumps(_CLOCKS).encode()),
         ]
         self._channels = [
             Channel(id=_MAVLINK, topic=TOPIC, message_encoding="mavlink", schema_id=0, metadata={}),
             Channel(id=_ESTIMATES, topic="estimates", message_encoding="json", schema_id=1, metadata={}),
             Channel(id=_EVENTS, topic="events", message_encoding="json", schema_id=2, metadata={}),
+            Channel(id=_CLOCK, topic="clock", message_encoding="json", schema_id=3, metadata={}),
         ]
         try:
             self._file: IO[bytes] = open(path, "xb", buffering=0)  # noqa: SIM115
@@ -152,9 +162,14 @@ class Recorder:
         self._add(_MAVLINK, arrival, data)
 
     def moment(self, arrival: int, moment: Moment) -> None:
-        """An estimate, and the events that came with it. arrival: of the bytes that it followed from, ns since 1970."""
+        """An estimate, the events that came with it, and how the clocks stand where more is known of that. arrival: of the
+        bytes that it followed from, ns since 1970."""
         for event in moment.events:
             self.event(arrival, event)
+        clock = moment.link.clock
+        if clock is not None and clock is not self._clock:
+            self._clock = clock
+            self._add(_CLOCK, arrival, json.dumps({"t": moment.t} | dataclasses.asdict(clock)).encode())
         if moment.readings:
             said = {
                 "t": moment.t,
@@ -315,6 +330,10 @@ class Recorded:
     def events(self) -> Iterator[dict]:
         """What happened when it was recorded."""
         return (json.loads(data) for _, data in self._messages("events"))
+
+    def clocks(self) -> Iterator[dict]:
+        """How the vehicle's clock stood to ours."""
+        return (json.loads(data) for _, data in self._messages("clock"))
 
     def _messages(self, topic: str) -> Iterator[tuple[int, bytes]]:
         content = self._content()

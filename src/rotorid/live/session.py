@@ -15,6 +15,7 @@ import numpy as np
 from rotorid.errors import AirframeError
 from rotorid.estimators.base import Estimate, Health
 from rotorid.estimators.wrench import momentum_observer
+from rotorid.live.clock import VehicleClock
 from rotorid.live.flying import Flying
 from rotorid.live.moment import Event, LinkState, Moment, Reading
 from rotorid.live.outgoing import PARAMETER_REAL
@@ -70,6 +71,7 @@ class Session:
         self._rotors = len(airframe.rotors) or 4
         self.vehicle = Vehicle(settings.system_id, self._rotors)
         self.timeline = Timeline()
+        self.clock = VehicleClock()
         self.sources = Sources()
         self.garbage = 0
         self.events: list[Event] = []
@@ -98,6 +100,7 @@ class Session:
             "" if self._wrench is None else ", wrench by mo"
         )
         self._first: int | None = None
+        self._zero = 0.0  # s since 1970, of the first arrival
         self._arrival = 0.0
         self._rates: deque[tuple[float, int]] = deque()
         self._readings: dict[str, Reading] = {}
@@ -153,7 +156,7 @@ class Session:
         """Take the next bytes of the link. arrival: ns since 1970."""
         self.rest()
         if self._first is None:
-            self._first = arrival
+            self._first, self._zero = arrival, arrival * 1e-9
         self._arrival = (arrival - self._first) * 1e-9
         if self._link is None:
             found = walk(data, complete=True)
@@ -197,7 +200,8 @@ class Session:
         pieces = [p for p in pieces if self._usable(p)]
         if not pieces:
             return
-        t = self.timeline.place(float(pieces[0].times[-1]), self._arrival)
+        stamp = float(pieces[0].times[-1])
+        t = self.timeline.place(stamp, self._arrival)
         if self.timeline.boots != self._boots:
             self._boots = self.timeline.boots
             self._rebooted()
@@ -205,6 +209,7 @@ class Session:
             return
         if _STAMPS & set(rows.dtype.names or ()):
             self.vehicle.losses.stamped(t, frame.sequence, self.timeline.latest - LONGEST_WAIT)
+            self.clock.hear(stamp, self._arrival, self._zero)
         for piece in self.sources.hear(pieces, t):
             self._measured(piece.signal, t, tuple(piece.values[-1].tolist()))
 
@@ -238,6 +243,7 @@ class Session:
     def _rebooted(self) -> None:
         self._say("vehicle", "the vehicle has booted anew; estimates go on from what was known")
         self.vehicle.restart()
+        self.clock.restart()
         self._aloft = self._height = self._position = None
         for channel in self.channels:
             channel.flying.restart()
@@ -355,7 +361,8 @@ class Session:
         start, count = self._rates[0]
         span = self._arrival - start
         rate = (self.vehicle.losses.received - count) / span if span > 0.0 else 0.0
-        return LinkState(self.vehicle.losses.received, self.vehicle.losses.lost, rate, self.latency)
+        losses = self.vehicle.losses
+        return LinkState(losses.received, losses.lost, rate, self.latency, self.clock.state)
 
     def idle(self, *events: Event) -> Moment:
         """A moment in which nothing came."""
