@@ -20,6 +20,7 @@ from rotorid.cli.inspect import inspect
 from rotorid.cli.learn import learn
 from rotorid.cli.live import live
 from rotorid.cli.lpv import lpv
+from rotorid.cli.plan import plan
 from rotorid.cli.reproduce import reproduce
 from rotorid.cli.simulate import simulate
 from rotorid.cli.track import track
@@ -44,6 +45,7 @@ app.command("fit-dlm")(fit_dlm)
 app.command("lpv")(lpv)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)
+app.command("plan")(plan)
 app.command("fleet")(fleet)
 app.command("export")(export)
 app.command("simulate")(simulate)
