@@ -11,7 +11,8 @@ import pytest
 from pymavlink import DFReader, mavparm
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.ardupilot import ardupilot_files, body_area, frame_values, parameter_values
+from rotorid.export.vehicle.ardupilot import ardupilot_files, parameter_values
+from rotorid.export.vehicle.ardupilot_frame import body_area, frame_values
 from rotorid.export.vehicle.ardupilot_reader import read_ardupilot_frame
 from rotorid.export.vehicle.curve_fit import mismatch
 from rotorid.export.vehicle.facts import facts_of

@@ -1,4 +1,4 @@
-"""Airframes from a frame of ArduPilot's simulator, through what its sources make of it (see `ardupilot`)."""
+"""Airframes from a frame of ArduPilot's simulator, through what its sources make of it (see `ardupilot_frame`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.ardupilot import GRAVITY_MSS, ROTATION, YAW_SCALE, body_area
+from rotorid.export.vehicle.ardupilot_frame import GRAVITY_MSS, ROTATION, YAW_SCALE, body_area
 from rotorid.export.vehicle.facts import FRD
 from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor
 from rotorid.models.multirotor_air import AIR_DENSITY

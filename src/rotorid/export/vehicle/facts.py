@@ -136,8 +136,8 @@ def rotor_drag_sentence(f: Facts) -> list[str]:
         return []
     each = f.rotor_drag * np.sqrt(f.hover().thrust)
     return [
-        f"the rotors' drag acts at the rotors here: at hover it also turns by {abs(each @ f.places[:, 2]):.2g} N m per m/s, and "
-        f"damps turning about z by {each @ (f.places[:, :2] ** 2).sum(axis=1):.2g} N m s"
+        f"the rotors' drag acts at the rotors here: at hover it also turns by {abs(each @ f.places[:, 2]):.2g} N m per m/s, "
+        f"and damps turning about z by {each @ (f.places[:, :2] ** 2).sum(axis=1):.2g} N m s"
     ]
 
 
