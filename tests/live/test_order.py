@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
 from rotorid.live.flying import Flying
+from rotorid.live.repeats import Repeats
 from rotorid.live.timeline import Timeline
 from rotorid.live.vehicle import Vehicle
 from rotorid.logs.mavlink_frames import walk
@@ -119,3 +121,16 @@ def test_the_autopilot_may_disagree() -> None:
     flying = Flying()
     assert not any(flying.row(0.02 * k, 1.0, 3.0, False) for k in range(200))
     assert any(flying.row(4.0 + 0.02 * k, 1.0, None, True) for k in range(50))
+
+
+def test_what_repeats_is_said_thrice_and_then_counted() -> None:
+    repeats, said = Repeats(), []
+    for k in range(40):
+        text = repeats.happened(float(k), "gap", f"at {k}")
+        said += [] if text is None else [text]
+        said += repeats.left(float(k))
+    assert said[:3] == ["at 0", "at 1", "at 2"]
+    assert said[3] == "at 30"
+    assert "times more, the first at 3.0 s: at 3" in " ".join(said)
+    assert repeats.happened(40.0, "other", "anew") == "anew"
+    assert sum("times more" in text for text in said + repeats.left(math.inf)) <= 3

@@ -103,3 +103,11 @@ def test_messages_that_reach_over_pieces(airframe: Airframe, pieces: Pieces, qui
 def test_a_recording_of_a_ground_station(pieces: Pieces, tmp_path: Path) -> None:
     (tmp_path / "a.tlog").write_bytes(flown.tlog(pieces[:100]))
     assert list(tlog_pieces(tmp_path / "a.tlog")) == pieces[:100]
+
+
+def test_a_hole_in_the_messages_is_told_as_what_it_is(airframe: Airframe, pieces: Pieces) -> None:
+    start, end = (flown.EPOCH + round(t * 1e9) for t in (8.0, 10.0))
+    moments = fed(session(airframe), [p for p in pieces if not start < p[0] < end])
+    said = [e.text for m in moments for e in m.events if e.kind == "health"]
+    assert said == ["restarted after 1.8 s without measurements"]
+    assert abs(moments[-1].readings["mass"].value - flown.MASS) < 3.0 * moments[-1].readings["mass"].std

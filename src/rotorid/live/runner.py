@@ -93,6 +93,7 @@ class Runner:
         finally:
             self.outcome.seconds = time.monotonic() - began
             self._rest.end()
+            self.session.end()
             if self.recorder is not None:
                 if self.session.events:
                     self.recorder.moment(self._arrival, self.session.idle())

@@ -19,6 +19,7 @@ from rotorid.live.clock import VehicleClock
 from rotorid.live.flying import Flying
 from rotorid.live.moment import Event, LinkState, Moment, Reading
 from rotorid.live.outgoing import PARAMETER_REAL
+from rotorid.live.repeats import Repeats
 from rotorid.live.sampler import Row, Sampler
 from rotorid.live.settings import Settings, collective_thrust, system_of
 from rotorid.live.sources import Sources, rate_of
@@ -112,6 +113,7 @@ class Session:
         self._boots = self._gaps = 0
         self._said = -math.inf
         self._misfit = False
+        self._repeats = Repeats()
         self.latency = 0.0
 
     def _observer(self) -> _Channel | None:
@@ -262,7 +264,7 @@ class Session:
         if len(timeline.gaps) != self._gaps:
             self._gaps = len(timeline.gaps)
             start, end = timeline.gaps[-1]
-            self._say("link", f"the vehicle was silent for {end - start:.1f} s")
+            self._repeated(end, "link", f"the vehicle was silent for {end - start:.1f} s", "silent")
         if not self.settled and self.sources.settle(timeline.latest, self._needed, self._measures):
             self._settled()
         moments = []
@@ -336,21 +338,36 @@ class Session:
             self._readings = self._mass.tracker.readings(found.estimate)
             if self._wrench is not None and self._wrench.latest is not None and self._band is not None:
                 self._readings |= self._band.readings(self._wrench.latest)
-            self._judge(found.estimate, found.t)
+            self._judge(found)
             attitude = _attitude(self._mass.attitude, found.estimate)
         t = found.t if found is not None else self.timeline.latest
         self._said = self.timeline.latest
+        for text in self._repeats.left(t):
+            self.events.append(Event(t, "session", text))
         events, self.events = tuple(self.events), []
         return Moment(
             t, self._readings, self._health, attitude, self._position, events, self.link_state(), self.system
         )
 
-    def _judge(self, estimate: Estimate, t: float) -> None:
-        health = Health(int(estimate.health))
+    def _judge(self, found: Found) -> None:
+        health = Health(int(found.estimate.health))
         name = health.name.lower()
         if health >= Health.RECOVERING and name != self._health and self._health not in (LISTENING, GROUNDED):
-            self.events.append(Event(t, "health", health.meaning))
+            text = health.meaning
+            if health is Health.RECOVERING:
+                text = (
+                    f"restarted after {found.dt:.1f} s without measurements"
+                    if found.gap
+                    else "opened up: measurements kept disagreeing with what was known"
+                )
+            self._repeated(found.t, "health", text, f"{name} {found.gap}")
         self._health = name
+
+    def _repeated(self, t: float, kind: str, text: str, key: str) -> None:
+        """Say what may happen again and again."""
+        said = self._repeats.happened(t, key, text)
+        if said is not None:
+            self.events.append(Event(t, kind, said))
 
     def link_state(self) -> LinkState:
         """How the link does."""
@@ -363,6 +380,11 @@ class Session:
         rate = (self.vehicle.losses.received - count) / span if span > 0.0 else 0.0
         losses = self.vehicle.losses
         return LinkState(losses.received, losses.lost, rate, self.latency, self.clock.state)
+
+    def end(self) -> None:
+        """Say what is left to be said."""
+        for text in self._repeats.left(math.inf):
+            self._say("session", text)
 
     def idle(self, *events: Event) -> Moment:
         """A moment in which nothing came."""

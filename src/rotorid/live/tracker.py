@@ -33,10 +33,13 @@ Make = Callable[[dict[str, tuple[float, ...]]], AbstractEstimator]
 
 
 class Found(NamedTuple):
-    """The estimate after one row. t: s of the session."""
+    """The estimate after one row. t: s of the session. dt: s since the row before; longer than the estimator bears where
+    `gap`."""
 
     t: float
     estimate: Estimate
+    dt: float = 0.0
+    gap: bool = False
 
 
 class Tracker:
@@ -56,6 +59,7 @@ class Tracker:
         self._shares = np.array([self._common.get(name, 0.0) for name in self.quantities])
         tuning: Tuning = self._likely.tuning  # pyright: ignore[reportAttributeAccessIssue]
         self._derived = Derived(joint, tuning.values)
+        self._max_gap = float(tuning.max_gap)
 
     def prepare(self) -> str:
         """Compile the step before it is needed, and say what computes: "c" or "jax"."""
@@ -71,7 +75,7 @@ class Tracker:
         numbers = np.float64(row.t), np.float64(dt), np.array(row.u), np.array(row.y), np.array(row.mask)
         sample: Samples = jax.tree.unflatten(self._form, numbers)
         if self._stream is not None:
-            return Found(row.t, self._stream.step(sample))
+            return Found(row.t, self._stream.step(sample), dt, dt > self._max_gap)
         self._first.append(sample)
         if len(self._first) < _FEWEST or row.t - float(self._first[0].t) < LISTENING:
             return None
