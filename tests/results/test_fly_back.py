@@ -4,69 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.identification.held_out import held_out, rotation_vectors
-from rotorid.identification.open_loop import body_engine, body_numbers, predict, vehicle
-from rotorid.identification.rotor_lag import asked_thrusts, rotor_lag
-from rotorid.logs.flight import Flight, Signal
+from rotorid.identification.open_loop import predict, vehicle
+from rotorid.logs.flight import Flight
 from rotorid.models.airframe import load_airframe
 from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
 from rotorid.models.fly_back import fingerprint_of
-from rotorid.models.rotors import allocation
-from rotorid.models.system import GRAVITY
 from rotorid.results.fly_back import fly_back
-
-STEP = 0.004
-SECONDS = 14.0
-NOISE = {"attitude": 0.001, "position": 0.002, "velocity": 0.005, "body_rate": 0.01}
-
-
-def exact(airframe):
-    quantities = {n: dataclasses.replace(q, std=None) for n, q in airframe.quantities.items()}
-    return dataclasses.replace(airframe, quantities=quantities)
-
-
-TRUTH = with_numbers(exact(load_airframe("px4-sih-quad")), {"drag": 0.6, "angular_drag": 0.02})
+from tests.results.made_flown import NOISE, TRUTH, made_flight
 
 
 @pytest.fixture(scope="module")
 def flight() -> Flight:
-    """A vehicle that follows attitudes of random steps, by a law of its own, with noise on its log and a steady wind."""
-    rng = np.random.default_rng(3)
-    engine, numbers, lag = body_engine(TRUTH.rotors), body_numbers(TRUTH), rotor_lag(TRUTH)
-    wind = np.array([1.0, -0.5, 0.0])
-    mixer = np.linalg.pinv(np.asarray(allocation(TRUTH.rotors, 0.02))[2:])
-    x = engine.pack(np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(3), -wind, np.zeros(3), numbers)[0]
-    thrust, rows = np.full(4, GRAVITY / 4.0), []
-    wanted = np.array([1.0, 0.0, 0.0, 0.0])
-    for k in range(round(SECONDS / STEP)):
-        if k % 60 == 0:
-            angle = rng.uniform(-0.35, 0.35, 3)
-            wanted = np.concatenate([[1.0], 0.5 * angle])
-            wanted /= np.linalg.norm(wanted)
-        q, position, velocity, omega = x[:4], x[4:7], x[7:10], x[10:13]
-        torque = np.array(TRUTH.quantities["inertia"].value) * (
-            60.0 * rotation_vectors(q, wanted) - 12.0 * omega
-        )
-        lift = GRAVITY - 2.0 * velocity[2] - 1.0 * position[2]
-        asked = mixer @ np.array([lift, *torque])
-        command = np.clip(asked / 5.0, 0.05, 0.9)
-        rows.append(np.concatenate([x, command]))
-        mean, thrust = lag.follow(thrust, asked_thrusts(TRUTH, command[None])[0], STEP)
-        x = engine.step(x, mean, np.array(STEP), numbers)[0]
-    rows = np.array(rows)
-    t = STEP * np.arange(len(rows))
-    clean = {"attitude": rows[:, :4], "velocity": rows[:, 7:10] + wind, "body_rate": rows[:, 10:13]}
-    clean["position"] = rows[:, 4:7] + wind * t[:, None]
-    clean["position"][:, 2] += 10.0
-    signals = [Signal(n, t, v + NOISE[n] * rng.standard_normal(v.shape), "made") for n, v in clean.items()]
-    signals.append(Signal("rotor_command", t, rows[:, 13:], "made"))
-    return Flight({s.name: s for s in signals}, Path("made.csv"), "simulation")
+    return made_flight()
 
 
 def test_the_true_model_is_accepted_and_said_to_be(flight):

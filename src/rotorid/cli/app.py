@@ -16,6 +16,7 @@ from rotorid.cli.export import export
 from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.fit_dlm import fit_dlm
 from rotorid.cli.fleet import fleet
+from rotorid.cli.fly_back import fly_back
 from rotorid.cli.inspect import inspect
 from rotorid.cli.learn import learn
 from rotorid.cli.live import live
@@ -45,6 +46,7 @@ app.command("fit-dlm")(fit_dlm)
 app.command("lpv")(lpv)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)
+app.command("fly-back")(fly_back)
 app.command("plan")(plan)
 app.command("fleet")(fleet)
 app.command("export")(export)

@@ -21,9 +21,9 @@ class SignalErrors:
     name: of the flight table. unit: of the errors; of an attitude rad. model, prior, constant: root mean square over windows,
     all axes together, of the model, of the prior and of constant velocity (of body rate and specific force: of the value at
     the start held). Each with its standard deviation, over blocks of windows. prior_z, constant_z: the mean square error of
-    the prior, or of constant velocity, less that of the model, over the standard deviation of this difference, by chance and
-    by what the model's numbers are uncertain: above 0 the model is better. coverage: share of errors, axis by axis, inside
-    the model's 95 % bands. decides: whether the horizon is judged by.
+    the prior, or of constant velocity, less that of the model, over the standard deviation of this difference: by chance and,
+    where the model is worse, by what its numbers are uncertain. Above 0 the model is better. coverage: share of errors, axis
+    by axis, inside the model's 95 % bands. decides: whether the horizon is judged by.
     """
 
     name: str

@@ -52,7 +52,7 @@ def compared(
     rms, rms_drawn = np.sqrt(means[:3]), np.sqrt(drawn[:3])
     stds = rms_drawn.std(axis=1)
     own = _uncertain(name, flights)
-    z = [_over(means[k] - means[0], np.hypot((drawn[k] - drawn[0]).std(axis=0), own)) for k in (1, 2)]
+    z = [_compared(means[k] - means[0], (drawn[k] - drawn[0]).std(axis=0), own) for k in (1, 2)]
     lost = (rms[0] > rms[2]) & (rms[1] > rms[2]) & (hidden > _HIDDEN * rms[2])
     decides = np.isfinite(rms[0]) & ~lost
     return SignalErrors(
@@ -117,8 +117,10 @@ def _drawn(
     return means, np.where(np.isfinite(drawn), drawn, means[:, None])
 
 
-def _over(difference: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """A difference over its standard deviation; 0 where there is neither."""
+def _compared(difference: np.ndarray, chance: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """A difference over its standard deviation: by chance, and where the model is worse by what it is uncertain as well. 0
+    where there is neither."""
+    std = np.where(difference < 0, np.hypot(chance, own), chance)
     return np.where(
         std > 0, difference / np.where(std > 0, std, 1.0), np.where(difference == 0, 0.0, math.inf)
     )

@@ -79,8 +79,8 @@ def merits(
         f"velocity at {beaten} of {n}.",
         f"The 95 % bands hold {_percents([s.coverage[k] for s, k in judged])} of the errors.",
     ]
-    answers = [f"{plus_minus(g.value, g.std)} times ({_short(g)})" for g in gains if _told(g)]
-    found.append(f"Compared with the model, the vehicle answers {joined(answers)}.")
+    answers = [f"{plus_minus(g.value, g.std)} {_short(g)}" for g in gains if _told(g)]
+    found.append(f"The vehicle's answer to its rotors over the model's: {joined(answers)}.")
     path = "along the recorded path" if recorded else "along a circle (no path was recorded)"
     found.append(
         f"NMPC with the model flew {nmpc.flown} of {nmpc.draws} vehicles drawn from its covariance {path} for "
@@ -118,7 +118,7 @@ def _told(gain: Gain) -> bool:
 
 
 def _short(gain: Gain) -> str:
-    return "thrust" if gain.name == "thrust" else f"about {gain.name[-1]}"
+    return "in thrust" if gain.name == "thrust" else f"in turning about {gain.name[-1]}"
 
 
 def _gain_fault(gain: Gain) -> str | None:

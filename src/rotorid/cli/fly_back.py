@@ -1,0 +1,177 @@
+"""`rotorid fly-back`: whether a model is to be trusted, by flights that it was not fitted to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rotorid.cli.arguments import AirframeOption, Mapping
+from rotorid.errors import SettingError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rotorid.models.fly_back import FlyBack
+
+
+def fly_back(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="LOG...",
+            help="Flights that the model was not fitted to, of one vehicle.",
+            show_default=False,
+        ),
+    ],
+    airframe: AirframeOption,
+    prior: Annotated[
+        str,
+        typer.Option(
+            "--prior",
+            "-p",
+            metavar="AIRFRAME",
+            help="What was known before: the model must predict at least as well.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT.toml",
+            help="Write the airframe here, with the result as its [fly_back].",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="PAGE.html", help="Write a page with all of it.", show_default=False
+        ),
+    ] = None,
+    between: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--between",
+            metavar="START:END",
+            help="Use this part of the flight alone, in s from its start; of one LOG. Can be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", metavar="N", help="Of the vehicles that are drawn, and of the blocks of windows."
+        ),
+    ] = 0,
+    mapping: Mapping = None,
+) -> None:
+    """Fly a model back: predict flights that it was not fitted to, and accept or refuse it.
+
+    The model is run open loop on the logged rotor commands, for 0.1, 0.5, 1 and 2 s from many starts, beside the airframe
+    that was known before and constant velocity. The exit status is 1 where it is refused.
+    """
+    from rotorid.cli.console import out, progress, setup_jax, status
+
+    _check(output, report, seed)
+    spans = _spans(between, logs)
+    with status("Starting"):
+        setup_jax()
+        import dataclasses
+
+        from rotorid.logs.read import read
+        from rotorid.logs.write import write_whole
+        from rotorid.models.airframe import load_airframe
+        from rotorid.models.airframe_toml import airframe_toml
+        from rotorid.results import fly_back as flying
+
+        model, before = load_airframe(airframe), load_airframe(prior)
+    flights = [read(log, mapping) for log in progress(logs, "Reading", len(logs))]
+    with status("Flying it back"):
+        found = flying.fly_back(model, before, flights, spans=spans, seed=seed)
+    if output is not None:
+        write_whole(output, airframe_toml(dataclasses.replace(model, fly_back=found)).encode())
+    if report is not None:
+        with status("Writing the report"):
+            from importlib.metadata import version
+
+            from rotorid.report.fly_back_page import fly_back_page
+
+            settings = {
+                "command": "rotorid fly-back",
+                "model": airframe,
+                "prior": prior,
+                "flights": ", ".join(log.name for log in logs),
+                "parts": ", ".join(between or ["all of the time in the air"]),
+                "seed": str(seed),
+                "rotorid": version("rotorid"),
+            }
+            write_whole(report, fly_back_page(model, found, settings).encode())
+    _show(found, out())
+    for what, path in (("Airframe", output), ("Report", report)):
+        if path is not None:
+            out().print(f"  {what}: [bold]{path}[/]")
+    if not found.accepted:
+        raise typer.Exit(1)
+
+
+def _check(output: Path | None, report: Path | None, seed: int) -> None:
+    if output is not None and output.suffix != ".toml":
+        raise SettingError(f"{output}: an airframe file ends in .toml")
+    if report is not None and report.suffix != ".html":
+        raise SettingError(f"{report}: a page ends in .html")
+    for path in (output, report):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise SettingError(f"{path}: there is no folder {path.absolute().parent}")
+    if seed < 0:
+        raise SettingError(f"--seed {seed}: give 0 or more")
+
+
+def _spans(between: list[str] | None, logs: list[Path]) -> list[list[tuple[float, float]]] | None:
+    if not between:
+        return None
+    if len(logs) > 1:
+        raise SettingError(f"--between is of one flight, not of {len(logs)}; give one LOG")
+    found = []
+    for text in between:
+        start, colon, end = text.partition(":")
+        try:
+            span = (float(start), float(end))
+        except ValueError:
+            span = (0.0, 0.0)
+        if not colon or not 0 <= span[0] < span[1] < float("inf"):
+            raise SettingError(f"--between {text}: give start and end in s, as 24:60")
+        found.append(span)
+    return [found]
+
+
+def _show(found: FlyBack, console: Console) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from rotorid.cli.verdict_page import begin, empty_table
+    from rotorid.report.fly_back_page import error_rows, fly_back_verdict
+
+    begin(fly_back_verdict(found), console)
+    table = empty_table()
+    table.add_column("error, rms", no_wrap=True)
+    for head in ("model", "prior", "constant", "in band"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for signal, after, model, prior, constant, unit, share, judged in error_rows(found):
+        table.add_row(
+            f"{signal}, {after} ({unit})",
+            model,
+            prior,
+            constant,
+            share,
+            style="" if judged == "yes" else "dim",
+        )
+    console.print(Padding(table, (0, 1)))
+    console.print()
+    for reason in found.reasons[1:]:
+        console.print(Padding(Text(reason), (0, 2)))
+    if len(found.reasons) > 1:
+        console.print()
