@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -51,6 +52,8 @@ def test_it_shows_the_vehicles_and_leaves_tables_and_a_page(folder: Path) -> Non
         "changes.parquet", "flights.parquet", "progress.jsonl", "report.html", "summary.json",
     ]  # fmt: skip
     assert pl.read_parquet(out / "changes.parquet").height == 0
+    verdicts = json.loads((out / "summary.json").read_text())["verdicts"]
+    assert verdicts["quad-1/0.parquet"] == ["drag: not told by this flight: fly faster, and turn"]
     before = (out / "flights.parquet").read_bytes()
     again = rotorid(folder, "-o", out, "-a", "px4-sih-quad")
     assert "3 of the logs were done before, and 0 now." in again.stdout

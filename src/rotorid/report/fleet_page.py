@@ -47,6 +47,7 @@ def fleet_page(fleet: Fleet, summary: FleetSummary) -> str:
     _changes(page, fleet)
     _vehicles(page, fleet)
     _histories(page, fleet)
+    _doubts(page, summary)
     _failures(page, fleet)
     _settings(page, summary)
     return page.as_html()
@@ -144,6 +145,7 @@ def _history(shown: Mapping[str, Series], vehicle: Vehicle, told: Sequence[Chang
             }
         )
     drawn = layout("", x_title="flight", legend=len(shown) > 1)
+    drawn["xaxis"] |= {"range": [0.5, len(vehicle.records) + 0.5], "nticks": 8, "tickformat": "d"}
     drawn["shapes"] = [
         {
             "type": "line", "xref": "x", "yref": "paper", "x0": c.number - 0.5, "x1": c.number - 0.5, "y0": 0, "y1": 1,
@@ -153,6 +155,14 @@ def _history(shown: Mapping[str, Series], vehicle: Vehicle, told: Sequence[Chang
         if c.kind == "step"
     ]  # fmt: skip
     return Figure(tuple(traces), drawn, height=230, timed=False)
+
+
+def _doubts(page: Page, summary: FleetSummary) -> None:
+    rows = [[flight, text] for flight, texts in summary.verdicts.items() for text in texts]
+    if rows:
+        page.section("What flights could not tell, or not for sure")
+        below = _more(len(rows), "flights.parquet")
+        page.add(table(["flight", "verdict"], rows[:_LISTED], {"verdict": "long"}, below=below))
 
 
 def _failures(page: Page, fleet: Fleet) -> None:

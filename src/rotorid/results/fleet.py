@@ -132,7 +132,8 @@ def _lost(digest: str, key: _Key) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class FleetSummary:
-    """What `summary.json` holds. vehicles: numbers of each. failures: the line of each log that failed, by name."""
+    """What `summary.json` holds. vehicles: numbers of each. verdicts: what a flight could not tell, or not for sure, by its
+    name. failures: the line of each log that failed, by name."""
 
     verdict: Verdict
     settings: Mapping[str, Any]
@@ -141,6 +142,7 @@ class FleetSummary:
     flights: int
     failed: int
     vehicles: Mapping[str, Any]
+    verdicts: Mapping[str, Sequence[str]]
     failures: Mapping[str, str]
 
     def as_json(self) -> str:
@@ -160,6 +162,7 @@ def summarise_fleet(fleet: Fleet, settings: Mapping[str, Any], inputs: Sequence[
         vehicles={
             f"{v.name} ({v.airframe})" if v.airframe else v.name: _of_vehicle(v) for v in fleet.vehicles
         },
+        verdicts={r["flight"]: r["verdicts"] for v in fleet.vehicles for r in v.records if r["verdicts"]},
         failures={r["flight"]: r["error"] for r in fleet.failures},
     )
 

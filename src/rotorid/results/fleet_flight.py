@@ -49,6 +49,8 @@ Known = Literal["thrust", "mass"]
 _METHOD: Final = 1
 """Goes up where the numbers of the same log change."""
 
+_FAR: Final = 3.0  # standard deviations
+_SPREAD: Final = 0.3  # of a mass, where the airframe does not say
 _VAGUE: Final = 0.5  # of its prior's spread, or of itself: a std above this tells nothing
 
 
@@ -109,7 +111,9 @@ def _fill(record: Record, name: str, path: Path, task: Task) -> None:
         *_of_trim(found, airframe, task.known),
         *_others(flight, airframe, found, flying, task),
     ]
-    record["verdicts"] = [f"{p['name']}: {p['verdict']}" for p in record["parameters"] if not p["informed"]]
+    record["verdicts"] = [
+        f"{p['name']}: {p['verdict']}" for p in record["parameters"] if p["verdict"] != "found"
+    ]
 
 
 def _needs_mapping(path: Path) -> bool:
@@ -125,6 +129,7 @@ def _of_trim(found: Trim, airframe: Airframe, known: Known) -> list[Record]:
         _row(Mean(n, float(v), float(s), u))
         for n, v, s, u in zip(found.names, found.value, stds, found.units, strict=True)
     ]
+    rows[0]["verdict"] = _beside_prior(found, airframe)
     if known == "mass":
         mass, std = rows[0]["value"], rows[0]["std"]
         scale = airframe.mass.number / mass
@@ -134,6 +139,17 @@ def _of_trim(found: Trim, airframe: Airframe, known: Known) -> list[Record]:
         scales = zip(value, np.sqrt(np.diag(covariance)), strict=True)
         rows += [_row(Mean(f"rotor_scale_{i}", float(v), float(s), "1")) for i, (v, s) in enumerate(scales)]
     return rows
+
+
+def _beside_prior(found: Trim, airframe: Airframe) -> str:
+    """Whether the mass that the commands carry can be the airframe's."""
+    mass, std = airframe.mass.number, airframe.mass.std[0] if airframe.mass.std else 0.0
+    apart = abs(float(found.value[0]) - mass) / float(
+        np.hypot(std or _SPREAD * mass, np.sqrt(found.covariance[0, 0]))
+    )
+    if apart < _FAR:
+        return "found"
+    return f"found, but {apart:.0f} standard deviations from the airframe's {mass:g} kg: is it this airframe?"
 
 
 def _others(flight: Flight, airframe: Airframe, found: Trim, flying: Intervals, task: Task) -> list[Record]:

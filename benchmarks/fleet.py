@@ -1,0 +1,173 @@
+"""`python -m benchmarks.fleet FOLDER`: a fleet of simulated logs, made once; how long and with how much memory it is looked at.
+
+Vehicles of `PER_VEHICLE` flights each, with loads, centres of mass, rotors and wind that differ from flight to flight; of every
+other one the propeller of rotor 2 loses 5 % of its thrust in the middle of its history. With --ray the logs are looked at by a
+Ray that is started here. Printed: time, the largest memory of all processes together (proportional set sizes, on Linux), in how
+many histories the change was found where it was planted, and how many changes were found that are none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from rotorid.control.setpoints import Move, Setpoints
+from rotorid.logs.write import write_table
+from rotorid.models.airframe import Airframe, Quantity, load_airframe
+from rotorid.results.fleet import Fleet, run_fleet
+from rotorid.results.fleet_flight import Task
+from rotorid.results.fleet_vehicles import Rules
+from rotorid.simulation.free_flight import fly
+
+PER_VEHICLE = 50
+LOSS = 0.05
+ROTOR = 2
+AIRFRAME = "px4-sih-quad"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the logs are, or are made")
+    parser.add_argument("--logs", type=int, default=2000)
+    parser.add_argument("--seconds", type=float, default=6.0, help="length of each flight")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--ray", action="store_true")
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    start = time.perf_counter()
+    make(options.folder, options.logs, options.seconds)
+    made = time.perf_counter()
+    with tempfile.TemporaryDirectory() as out, Memory() as memory:
+        task = Task(Rules(airframe=AIRFRAME))
+        address = "local" if options.ray else None
+        fleet = run_fleet([options.folder], out, task, workers=options.workers, ray_address=address)
+    numbers = {
+        "logs": fleet.flights,
+        "failed": len(fleet.failures),
+        "making them, s": round(made - start, 1),
+        "fleet, s": round(memory.seconds, 1),
+        "memory, MB": round(memory.largest / 1e6),
+        **judged(fleet),
+    }
+    print(json.dumps(numbers, indent=2))
+    return 0
+
+
+def make(folder: Path, logs: int, seconds: float) -> None:
+    """The logs that are not there yet."""
+    airframe = load_airframe(AIRFRAME)
+    for k in range(logs):
+        vehicle, number = divmod(k, PER_VEHICLE)
+        path = folder / f"quad-{vehicle:03d}" / f"{number:03d}.parquet"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_table(_flight(airframe, vehicle, number, seconds), path)
+
+
+def _flight(airframe: Airframe, vehicle: int, number: int, seconds: float) -> Any:
+    rng = np.random.default_rng([vehicle, number])
+    chipped = vehicle % 2 == 1 and number >= PER_VEHICLE // 2
+    scales = 1.0 + 0.002 * rng.standard_normal(4) - LOSS * chipped * (np.arange(4) == ROTOR)
+    x, y = 0.002 * rng.standard_normal(2)
+    changed = {
+        "mass": Quantity((1.0 + 0.01 * rng.standard_normal(),), "kg"),
+        "centre_of_mass": Quantity((x, y, 0.0), "m"),
+    }
+    own = dataclasses.replace(
+        airframe,
+        quantities={**airframe.quantities, **changed},
+        rotors=tuple(
+            dataclasses.replace(r, thrust_scale=float(s))
+            for r, s in zip(airframe.rotors, scales, strict=True)
+        ),
+    )
+    moves = (
+        Move(1.0, 2.0, tuple(rng.uniform(-2.0, 2.0, 3))),
+        Move(3.0, 2.0, tuple(rng.uniform(-2.0, 2.0, 3))),
+    )
+    air = np.array([*rng.normal(0.0, 1.0, 2), 0.0])
+    flight = fly(
+        own,
+        Setpoints(moves=moves),
+        seed=int(rng.integers(2**31)),
+        duration=seconds,
+        rate=100.0,
+        controller=airframe,
+        wind=lambda t: np.tile(air, (len(t), 1)),
+    )
+    measured = {name: signal for name, signal in flight.signals.items() if not name.startswith("true_")}
+    return dataclasses.replace(flight, signals=measured, vehicle="", time_origin=1.75e9 + 86_400.0 * number)
+
+
+def judged(fleet: Fleet) -> dict[str, int]:
+    """Planted changes, those found within three flights with their cause, and what was found beside them."""
+    planted = found = other = 0
+    for vehicle in fleet.vehicles:
+        chipped = int(vehicle.name.rpartition("-")[2]) % 2 == 1 and len(vehicle.records) == PER_VEHICLE
+        right = [
+            c
+            for c in vehicle.changes
+            if c.parameter == f"rotor_scale_{ROTOR}" and abs(c.number - PER_VEHICLE // 2 - 1) <= 3
+        ]
+        planted += chipped
+        found += bool(chipped and right)
+        other += len(vehicle.changes) - (len(right) if chipped else 0)
+    return {"planted changes": planted, "found and named": found, "other changes": other}
+
+
+class Memory:
+    """Seconds of a block, and the most memory in bytes that this process and those below it had together, looked at twice a
+    second."""
+
+    def __enter__(self) -> Memory:
+        self.largest, self._done = 0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._start = time.perf_counter()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = time.perf_counter() - self._start
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.5):
+            self.largest = max(self.largest, sum(map(_memory, _family(os.getpid()))))
+
+
+def _family(process: int) -> list[int]:
+    """A process and all below it."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except (ValueError, OSError):
+            continue
+    found = [process]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found
+
+
+def _memory(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
