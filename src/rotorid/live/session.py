@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from rotorid.errors import AirframeError
-from rotorid.estimators.base import Estimate, Health
+from rotorid.estimators.base import Health
 from rotorid.estimators.wrench import momentum_observer
+from rotorid.live.channel import Channel
 from rotorid.live.clock import VehicleClock
-from rotorid.live.flying import Flying
 from rotorid.live.moment import Event, LinkState, Moment, Reading
 from rotorid.live.outgoing import PARAMETER_REAL
 from rotorid.live.repeats import Repeats
@@ -48,18 +48,6 @@ _PARAMETERS: Final = 5000
 _STAMPS: Final = frozenset(("time_boot_ms", "time_usec"))
 
 
-class _Channel:
-    """An estimator with the grid that it is fed by."""
-
-    def __init__(self, tracker: Tracker) -> None:
-        self.tracker = tracker
-        self.sampler: Sampler | None = None
-        self.inputs = tracker.system.inputs.stored
-        self.attitude = tracker.system.states.stored.get("attitude")
-        self.flying = Flying()
-        self.latest: Found | None = None
-
-
 class Session:
     """One vehicle, from the first byte on. datagrams: whether messages are whole in each piece of bytes. told: parameters
     that are real numbers, as the vehicle told them last. latency: s, as whoever waits for the moments tells it.
@@ -88,7 +76,7 @@ class Session:
         self._needed, self._measures = tuple(dict.fromkeys(inputs)), tuple(self._system.outputs)
         self._bare = isinstance(self._system, BareMultirotor)
         make = ESTIMATORS[settings.estimator]
-        self._mass = _Channel(
+        self._mass = Channel(
             Tracker(
                 self._system,
                 lambda noise: make(self._system, measurement_noise=noise),
@@ -116,7 +104,7 @@ class Session:
         self._repeats = Repeats()
         self.latency = 0.0
 
-    def _observer(self) -> _Channel | None:
+    def _observer(self) -> Channel | None:
         if self.settings.wrench is False or self._bare:
             return None
         try:
@@ -127,7 +115,7 @@ class Session:
             self.events.append(Event(0.0, "session", f"the wrench is not observed: {error}"))
             return None
         self._band = WrenchBand(self.airframe, system)
-        return _Channel(Tracker(system, lambda noise: momentum_observer(system, measurement_noise=noise)))
+        return Channel(Tracker(system, lambda noise: momentum_observer(system, measurement_noise=noise)))
 
     @property
     def observes_wrench(self) -> bool:
@@ -135,7 +123,7 @@ class Session:
         return self._wrench is not None
 
     @property
-    def channels(self) -> list[_Channel]:
+    def channels(self) -> list[Channel]:
         return [c for c in (self._mass, self._wrench) if c is not None]
 
     def prepare(self) -> str:
@@ -252,7 +240,7 @@ class Session:
             if channel.sampler is not None:
                 self._start(channel)
 
-    def _start(self, channel: _Channel) -> None:
+    def _start(self, channel: Channel) -> None:
         periods, system = self.sources.periods(), channel.tracker.system
         rate = rate_of(periods, system, MAX_RATE)
         channel.sampler = Sampler(system.inputs, system.outputs, rate, periods, self.timeline.latest)
@@ -297,7 +285,7 @@ class Session:
         )
         self._health = GROUNDED
 
-    def _row(self, channel: _Channel, row: Row) -> Found | None:
+    def _row(self, channel: Channel, row: Row) -> Found | None:
         flew = channel.flying.flies
         counts = channel.flying.row(row.t, self._pull(channel, row), self._height, self._aloft)
         if channel is self._mass and channel.flying.flies != flew:
@@ -310,13 +298,13 @@ class Session:
             channel.latest = found
         return found
 
-    def _wrench_row(self, channel: _Channel, row: Row) -> None:
+    def _wrench_row(self, channel: Channel, row: Row) -> None:
         assert self._band is not None
         found = self._row(channel, row)
         if found is not None:
             self._band.row(row, found)
 
-    def _pull(self, channel: _Channel, row: Row) -> float:
+    def _pull(self, channel: Channel, row: Row) -> float:
         """Collective thrust that is commanded, over the nominal weight."""
         inputs = channel.inputs
         thrust = (
@@ -339,7 +327,7 @@ class Session:
             if self._wrench is not None and self._wrench.latest is not None and self._band is not None:
                 self._readings |= self._band.readings(self._wrench.latest)
             self._judge(found)
-            attitude = _attitude(self._mass.attitude, found.estimate)
+            attitude = self._mass.attitude(found.estimate)
         t = found.t if found is not None else self.timeline.latest
         self._said = self.timeline.latest
         for text in self._repeats.left(t):
@@ -353,14 +341,7 @@ class Session:
         health = Health(int(found.estimate.health))
         name = health.name.lower()
         if health >= Health.RECOVERING and name != self._health and self._health not in (LISTENING, GROUNDED):
-            text = health.meaning
-            if health is Health.RECOVERING:
-                text = (
-                    f"restarted after {found.dt:.1f} s without measurements"
-                    if found.gap
-                    else "opened up: measurements kept disagreeing with what was known"
-                )
-            self._repeated(found.t, "health", text, f"{name} {found.gap}")
+            self._repeated(found.t, "health", found.meaning, f"{name} {found.gap}")
         self._health = name
 
     def _repeated(self, t: float, kind: str, text: str, key: str) -> None:
@@ -396,10 +377,3 @@ class Session:
 
     def _say(self, kind: str, text: str) -> None:
         self.events.append(Event(max(self.timeline.latest, 0.0), kind, text))
-
-
-def _attitude(place: slice | None, estimate: Estimate) -> tuple[float, float, float, float] | None:
-    if place is None:
-        return None
-    w, x, y, z = np.asarray(estimate.state)[place].tolist()
-    return w, x, y, z

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rotorid.estimators.base import AbstractEstimator, Estimate
+from rotorid.estimators.base import AbstractEstimator, Estimate, Health
 from rotorid.estimators.run import Stream
 from rotorid.estimators.tuning import Tuning
 from rotorid.live.derived import Derived
@@ -40,6 +40,16 @@ class Found(NamedTuple):
     estimate: Estimate
     dt: float = 0.0
     gap: bool = False
+
+    @property
+    def meaning(self) -> str:
+        """What its health means."""
+        health = Health(int(self.estimate.health))
+        if health is not Health.RECOVERING:
+            return health.meaning
+        if self.gap:
+            return f"restarted after {self.dt:.1f} s without measurements"
+        return "opened up: measurements kept disagreeing with what was known"
 
 
 class Tracker:
