@@ -36,6 +36,7 @@ from rotorid.estimators.gaussian import (
     RECOVERY,
     REOPENED,
     chi_square_quantile,
+    measured_themselves,
     per_dimension,
     wandering,
 )
@@ -45,6 +46,7 @@ from rotorid.models.announced import CHANGE
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten, whiten_and_measure
+from rotorid.numerics.conditioning import remaining
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
@@ -164,23 +166,26 @@ class Adaptive(AbstractEstimator):
             innovation = jnp.where(m, outputs.minus(sample.y, expected), 0.0)
             S = product(HP, H.T) + jnp.diag(R)
             distance = [jnp.sum(whiten(S[s, s], innovation[s])[0] ** 2) for s in slots]
-            return HP, S, innovation, jnp.stack(distance)
+            return H, HP, S, innovation, jnp.stack(distance)
 
-        HP, S, innovation, distance = jax.lax.map(expect, (taken, h.P))
+        H, HP, S, innovation, distance = jax.lax.map(expect, (taken, h.P))
         accepted = state.lost | jnp.any(distance <= limits, axis=0)
         used = m & per_dimension(outputs, accepted)
-        eye = jnp.eye(m.shape[0], dtype=S.dtype)
+        eye, direct = jnp.eye(m.shape[0], dtype=S.dtype), measured_themselves(self.joint)
 
         def absorb(seen):
-            z, P, HP, S, innovation = seen
-            logdet, (w, A) = whiten_and_measure(
+            z, P, H, HP, S, innovation = seen
+            logdet, (w, A, inverse) = whiten_and_measure(
                 jnp.where(used[:, None] & used, S, eye),
                 jnp.where(used, innovation, 0.0),
                 jnp.where(used[:, None], HP, 0.0),
+                eye,
             )
-            return self.joint.space.plus(z, w @ A), P - product(A.T, A), w @ w, logdet
+            here, R = jnp.where(used[:, None], H, 0.0), jnp.where(used, tuning.measurement_noise**2, 1.0)
+            less = remaining(P, here, R, A, inverse, direct)
+            return self.joint.space.plus(z, w @ A), less, w @ w, logdet
 
-        z, P, nis, logdet = jax.lax.map(absorb, (taken, h.P, HP, S, innovation))
+        z, P, nis, logdet = jax.lax.map(absorb, (taken, h.P, H, HP, S, innovation))
         weight = h.weight - 0.5 * (nis + logdet)
         weight = jnp.maximum(weight - jax.nn.logsumexp(weight), UNLIKELY)
         best = largest(weight)

@@ -5,7 +5,8 @@
     P <- P - A^T A,    A = S^(-1/2) H P
 
 J and H come from automatic differentiation in error coordinates. The last line is the seed's Joseph form for the optimal
-gain, with the whitened H P so that P stays symmetric to the last bit.
+gain, with the whitened H P so that P stays symmetric to the last bit; what the difference loses is mended, see
+`numerics.conditioning`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,17 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile
+from rotorid.estimators.gaussian import (
+    Absorbed,
+    AbstractGaussianFilter,
+    chi_square_quantile,
+    measured_themselves,
+)
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
+from rotorid.numerics.conditioning import mended
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
@@ -67,14 +74,16 @@ class EKF(AbstractGaussianFilter):
 
         P, correction, nis = spread, jnp.zeros(spread.shape[0], spread.dtype), jnp.zeros((), spread.dtype)
         accepted = []
-        for i, slot in enumerate(outputs.tangent.values()):
+        for i, (slot, direct) in enumerate(measured_themselves(self.joint)):
             h = H[slot]
             hP = product(h, P)
-            S = product(hP, h.T) + jnp.diag(jnp.where(m[slot], R[slot], 1.0))
-            w, A = whiten(S, innovation[slot] - h @ correction, hP)
+            r = jnp.where(m[slot], R[slot], 1.0)
+            S = product(hP, h.T) + jnp.diag(r)
+            w, A, inverse = whiten(S, innovation[slot] - h @ correction, hP, jnp.eye(len(r), dtype=r.dtype))
             distance = w @ w
             accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.gate, h.shape[0]))
-            P = jnp.where(accept, P - product(A.T, A), P)
+            less = mended(P - product(A.T, A), h, r, product(A.T, inverse), direct)
+            P = jnp.where(accept, less, P)
             correction = jnp.where(accept, correction + w @ A, correction)
             nis = jnp.where(accept, nis + distance, nis)
             accepted.append(accept)

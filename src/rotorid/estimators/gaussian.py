@@ -282,6 +282,17 @@ def wandering(
     return jnp.where(forget, tuning.initial_std, noise * jnp.sqrt(dt))
 
 
+def measured_themselves(joint: Joint) -> tuple[tuple[slice, slice | None], ...]:
+    """Of each output block its tangent dimensions, and those of the states of its name and size, None without any."""
+    states, outputs = joint.system.states, joint.system.outputs
+    found = []
+    for name, block in outputs.blocks:
+        place = states.tangent.get(name)
+        same = place is not None and place.stop - place.start == block.dim
+        found.append((outputs.tangent[name], place if same else None))
+    return tuple(found)
+
+
 def chi_square_quantile(sigmas: Float[Array, ""], dof: int) -> Float[Array, ""]:
     """Chi-square quantile whose tail is that of a normal beyond sigmas, by Wilson and Hilferty's cube (PNAS 17, 1931)."""
     spread = 2.0 / (9.0 * dof)

@@ -31,11 +31,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import SettingError
-from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile, per_dimension
+from rotorid.estimators.gaussian import (
+    Absorbed,
+    AbstractGaussianFilter,
+    chi_square_quantile,
+    measured_themselves,
+    per_dimension,
+)
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
+from rotorid.numerics.conditioning import mended
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
@@ -170,16 +177,17 @@ class MSCKF(AbstractGaussianFilter):
         innovation_std = jnp.where(m, jnp.sqrt(jnp.sum(product(H, P[:dim, :dim]) * H, axis=1) + R), 0.0)
 
         change, nis, accepted = jnp.zeros_like(correction), jnp.zeros((), P.dtype), []
-        for i, slot in enumerate(outputs.tangent.values()):
+        for i, (slot, direct) in enumerate(measured_themselves(self.joint)):
             h = H[slot]
             hP = product(h, P[:dim])
             hPh, residual = product(hP[:, :dim], h.T), innovation[slot] - h @ change[:dim]
             (distant,) = whiten(hPh + jnp.diag(jnp.where(m[slot], R[slot], 1.0)), residual)
-            share = jnp.diag(jnp.where(m[slot], R[slot] / self.shares[0], 1.0))
-            w, A = whiten(hPh + share, residual, hP)
+            r = jnp.where(m[slot], R[slot] / self.shares[0], 1.0)
+            w, A, inverse = whiten(hPh + jnp.diag(r), residual, hP, jnp.eye(len(r), dtype=r.dtype))
             distance = distant @ distant
             accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.gate, h.shape[0]))
-            P = jnp.where(accept, P - product(A.T, A), P)
+            less = mended(P - product(A.T, A), h, r, product(A[:, :dim].T, inverse), direct)
+            P = jnp.where(accept, less, P)
             change = jnp.where(accept, change + w @ A, change)
             nis = jnp.where(accept, nis + distance, nis)
             accepted.append(accept)

@@ -34,7 +34,13 @@ from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import SettingError
 from rotorid.estimators.ekf import EKF
-from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile, per_dimension
+from rotorid.estimators.gaussian import (
+    Absorbed,
+    AbstractGaussianFilter,
+    chi_square_quantile,
+    measured_themselves,
+    per_dimension,
+)
 from rotorid.estimators.preintegration import AbstractPreintegration, Interval, coefficients, preintegration
 from rotorid.estimators.tuning import Tuning
 from rotorid.geometry import rotations
@@ -196,6 +202,7 @@ class SWLS(AbstractGaussianFilter):
     def _solved(self, window: Window) -> Window:
         """After the Gauss-Newton steps."""
         space, nodes = self.joint.space, self.nodes
+        direct = measured_themselves(self.joint)
         before = jnp.concatenate([jnp.zeros(1, bool), window.valid[:-1]])
         first, newest = window.valid & ~before, jnp.arange(nodes) == nodes - 1
 
@@ -212,7 +219,7 @@ class SWLS(AbstractGaussianFilter):
                 in_full,
             )
             J = _right_jacobian(space, mean)
-            chain = minimum(mean, product(product(J, window.prior_covariance), J.T), rows, self._link)
+            chain = minimum(mean, product(product(J, window.prior_covariance), J.T), rows, self._link, direct)
             second = space.plus(x[1], chain.mean[1]), chain.covariance[1]
             return jax.vmap(space.plus)(x, chain.d), second, chain.last
 

@@ -14,7 +14,7 @@ Bell, The iterated Kalman smoother as a Gauss-Newton method, SIAM J. Optim. 4 (1
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rotorid.numerics.cholesky import whiten
+from rotorid.numerics.conditioning import remaining
 from rotorid.numerics.products import product
 
 
@@ -46,11 +47,16 @@ class Chain(NamedTuple):
 
 
 def minimum(
-    m: Float[Array, " n"], P: Float[Array, "n n"], rows: Any, link: Callable[[Any], Link] = lambda row: row
+    m: Float[Array, " n"],
+    P: Float[Array, "n n"],
+    rows: Any,
+    link: Callable[[Any], Link] = lambda row: row,
+    direct: Sequence[tuple[slice, slice | None]] = (),
 ) -> Chain:
     """The minimum of a chain. m, P: the prior, through which the first block's link goes too.
 
-    rows: a pytree of arrays with one entry a block; link: makes a `Link` of one of them.
+    rows: a pytree of arrays with one entry a block; link: makes a `Link` of one of them. direct: rows of H that measure numbers
+    of a block by themselves, and those numbers; see `rotorid.numerics.conditioning`.
     """
 
     def forward(carried, row):
@@ -59,8 +65,10 @@ def minimum(
         FP = product(F, P)
         ahead, P_ahead = F @ m + c, product(FP, F.T) + Q
         HP = product(H, P_ahead)
-        w, A = whiten(product(HP, H.T) + jnp.diag(R), r - H @ ahead, HP)
-        return (ahead + w @ A, P_ahead - product(A.T, A)), (m, FP, ahead, P_ahead)
+        w, A, inverse = whiten(
+            product(HP, H.T) + jnp.diag(R), r - H @ ahead, HP, jnp.eye(len(R), dtype=R.dtype)
+        )
+        return (ahead + w @ A, remaining(P_ahead, H, R, A, inverse, direct)), (m, FP, ahead, P_ahead)
 
     def backward(d, row):
         m, FP, ahead, P_ahead = row
