@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks import flights
 from benchmarks.metrics import Metric
 from rotorid import (
+    acceleration_observer,
     adaptive,
     ekf,
     load_airframe,
@@ -30,7 +31,28 @@ from rotorid import (
 from rotorid.estimators.base import AbstractEstimator
 from rotorid.estimators.onboard.drawn import drawn
 from rotorid.estimators.onboard.folder import GOLDEN_ROWS, onboard_files
-from rotorid.results.export import hovering
+from rotorid.learning.model_files import LearnedModel
+from rotorid.results.export import ExportSettings, exported_estimator, hovering
+from rotorid.results.learning import LearnSettings, learn_model
+from rotorid.simulation.pushed import fly_pushed
+
+
+def learned() -> LearnedModel:
+    """What two epochs of `rotorid learn` make of two flights: two networks of 64 nodes."""
+    vehicle = load_airframe("fully-actuated-hexarotor")
+    flights = [
+        fly_pushed(
+            vehicle, "free-flight", seed, duration=6.0, rate=50.0, parameters={"mass": 3.1, "drag": 0.5}
+        )
+        for seed in range(2)
+    ]
+    return learn_model(flights, vehicle, LearnSettings(horizon=1, epochs=2, identify=False)).model
+
+
+def _nemo() -> AbstractEstimator:
+    model = learned()
+    return exported_estimator("nemo", model.airframe, ExportSettings(), model=model)[0]
+
 
 MAKERS: dict[str, Callable[[], AbstractEstimator]] = {
     "EKF": lambda: ekf(flights.SYSTEM),
@@ -41,8 +63,11 @@ MAKERS: dict[str, Callable[[], AbstractEstimator]] = {
     "SWLS": lambda: swls(flights.SYSTEM),
     "adaptive": lambda: adaptive(flights.SYSTEM),
     "MO": lambda: momentum_observer(rigid_multirotor(load_airframe("quadrotor-x"))),
+    "acceleration observer": lambda: acceleration_observer(rigid_multirotor(load_airframe("quadrotor-x"))),
+    "NeMO": _nemo,
 }
-"""Over the 10 states of the seed's multirotor, where nothing else is said; MO over the rigid one."""
+"""Over the 10 states of the seed's multirotor, where nothing else is said; observers over the rigid one, NeMO over a
+learned hexarotor."""
 
 
 def benchmark(names: Sequence[str], rounds: int) -> list[Metric]:
