@@ -14,11 +14,11 @@ from tests.cli.test_track import rotorid
 
 
 def test_a_demo_and_a_calibration_on_its_flight(tmp_path: Path) -> None:
-    demo = rotorid(tmp_path, "demo", "-o", "demo")
+    demo = rotorid(tmp_path, "demo", "--mcap", "-o", "demo")
     assert demo.returncode == 0, demo.stderr
     assert "Mass fell from" in " ".join(demo.stdout.split())
     assert "Report: demo/report.html" in demo.stdout
-    names = ["estimates.parquet", "flight.parquet", "report.html", "summary.json"]
+    names = ["estimates.mcap", "estimates.parquet", "flight.parquet", "report.html", "summary.json"]
     assert sorted(f.name for f in (tmp_path / "demo").iterdir()) == names
     summary = json.loads((tmp_path / "demo" / "summary.json").read_text())
     assert summary["settings"]["seed"] == 0

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rotorid.cli.arguments import Mcap
+
 DRAG = 0.25
 """Of the simulated vehicle, N s/m."""
 
@@ -22,6 +24,7 @@ def demo(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the results.")
     ] = Path("rotorid-demo"),
     seed: Annotated[int, typer.Option("--seed", "-s", help="Of the simulated flight.")] = 0,
+    mcap: Mcap = False,
 ) -> None:
     """Simulate a sprayer that empties its tank, track its mass with both filters, and write a report.
 
@@ -49,6 +52,6 @@ def demo(
         )
     airframe = load_airframe("simulated-quad")
     settings = Settings("demo", ("ekf", "ukf"), "multirotor", airframe.name, seed=seed)
-    summary = track_and_write(flight, airframe, settings, output)
+    summary = track_and_write(flight, airframe, settings, output, mcap=mcap)
     write_table(flight, output / "flight.parquet")
     show(summary, output, out())
