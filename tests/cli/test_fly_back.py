@@ -38,7 +38,7 @@ def test_a_wrong_model_is_refused_and_the_file_says_so(folder: Path) -> None:
     assert result.exit_code == 1, result.output
     words = " ".join(result.output.split())
     assert "The model is refused. The vehicle pulls 0.9" in words
-    assert "Velocity, 2 s (m/s)" in words
+    assert "Velocity (m/s) 0.1 s" in words
     written = load_airframe(folder / "out.toml")
     assert written.fly_back is not None
     assert not written.fly_back.accepted

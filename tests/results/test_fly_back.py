@@ -11,7 +11,8 @@ import pytest
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.identification.held_out import held_out, rotation_vectors
 from rotorid.identification.open_loop import predict, vehicle
-from rotorid.logs.flight import Flight
+from rotorid.identification.rotor_lag import rotor_thrusts
+from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import load_airframe
 from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
 from rotorid.models.fly_back import fingerprint_of
@@ -114,3 +115,33 @@ def test_bad_input_is_named(flight):
     hexarotor = load_airframe("x8-coaxial")
     with pytest.raises(AirframeError, match="8 rotors, but"):
         fly_back(hexarotor, TRUTH, [flight])
+
+
+def test_slow_commands_do_not_tell_how_it_turns(flight):
+    """Velocity and position are predicted with the attitude as measured, and the model is refused for what is not shown."""
+    commands = flight["rotor_command"]
+    slow = dataclasses.replace(commands, times=commands.times[::25], values=commands.values[::25])
+    found = fly_back(TRUTH, TRUTH, [flight.with_signals(slow)])
+    assert {s.name for s in found.signals} == {"position", "velocity"}
+    assert [g.name for g in found.gains] == ["thrust"]
+    assert not found.accepted
+    assert any("rotor commands were logged 10 times a second" in r for r in found.reasons)
+
+
+def test_gyroscope_and_accelerometer_alone(flight):
+    """Without attitude the specific force is compared; a model that is 10 % too strong is refused by it."""
+    held = held_out(flight, (0.1,))
+    force = predict([vehicle(TRUTH, held)], held)
+    assert "specific_force" not in force
+    rate, commands = flight["body_rate"], flight["rotor_command"]
+    felt = np.zeros_like(rate.values)
+    felt[:, 2] = rotor_thrusts(TRUTH, flight, rate.times)[1].sum(axis=1) / TRUTH.mass.number
+    felt += 0.05 * np.random.default_rng(0).standard_normal(felt.shape)
+    blind = dataclasses.replace(
+        flight,
+        signals={s.name: s for s in (rate, commands, Signal("specific_force", rate.times, felt, "made"))},
+    )
+    strong = fly_back(with_numbers(TRUTH, {"thrust_curve_1": 5.5}), TRUTH, [blind])
+    assert {s.name for s in strong.signals} == {"body_rate", "specific_force"}
+    assert any("pulls 0.9" in r for r in strong.reasons)
+    assert next(g for g in strong.gains if g.name == "thrust").value == pytest.approx(1 / 1.1, abs=0.01)

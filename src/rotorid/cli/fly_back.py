@@ -160,15 +160,12 @@ def _show(found: FlyBack, console: Console) -> None:
     table.add_column("error, rms", no_wrap=True)
     for head in ("model", "prior", "constant", "in band"):
         table.add_column(head, justify="right", no_wrap=True)
-    for signal, after, model, prior, constant, unit, share, judged in error_rows(found):
-        table.add_row(
-            f"{signal}, {after} ({unit})",
-            model,
-            prior,
-            constant,
-            share,
-            style="" if judged == "yes" else "dim",
-        )
+    shown = ""
+    for signal, after, *values, unit, share, judged in error_rows(found):
+        if signal != shown:
+            table.add_row(f"{signal} ({unit})", style="bold")
+            shown = signal
+        table.add_row(f"  {after}", *values, share, style="" if judged == "yes" else "dim")
     console.print(Padding(table, (0, 1)))
     console.print()
     for reason in found.reasons[1:]:

@@ -27,6 +27,9 @@ PLACED = ("position", "velocity", "attitude", "body_rate")
 TURNING = ("body_rate", "specific_force")
 """Signals that are predicted where they are not."""
 
+QUICK = 50.0
+"""Hz, of rotor commands that tell how a vehicle turns."""
+
 _HALF = 0.008  # s, on either side
 _SETTLED = 0.5  # s of commands before a start, from which the rotors' thrusts follow
 _PERIODS = 3.0
@@ -61,7 +64,15 @@ class HeldOut:
     @property
     def signals(self) -> tuple[str, ...]:
         """What is predicted."""
-        return tuple(n for n in (PLACED if self.placed else TURNING) if n in self.flight)
+        names = PLACED if self.placed else TURNING
+        return tuple(
+            n for n in names if n in self.flight and (self.turns or n not in ("attitude", "body_rate"))
+        )
+
+    @property
+    def turns(self) -> bool:
+        """Whether turning is predicted: slow commands do not tell it, so attitude and body rate are then as measured."""
+        return self.flight["rotor_command"].rate >= QUICK
 
     def seen(self, name: str, late: float = 0.0) -> Float[np.ndarray, "n k"]:
         """What a signal measured at the grid's times. late: s by which its log is late."""

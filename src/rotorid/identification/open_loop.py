@@ -140,10 +140,13 @@ def _predict(rotors: tuple[Rotor, ...], vehicles: Sequence[Vehicle], held: HeldO
     found = {
         name: np.empty((count, m, len(held.ahead), 4 if name == "attitude" else 3)) for name in held.signals
     }
+    known = None if held.turns else (held.seen("attitude"), held.seen("body_rate"))
     horizon = 0
     for k in range(1, int(held.ahead[-1]) + 1):
         row = np.minimum(starts + k, len(held.t) - 1)
         x = engine.step(x, np.concatenate([v.mean[row] for v in vehicles]), np.array(STEP), p)
+        if known is not None:
+            x[:, engine.attitude], x[:, engine.body_rate] = (np.tile(v[row], (count, 1)) for v in known)
         if k == held.ahead[horizon]:
             y = engine.seen(x, np.concatenate([v.now[row] for v in vehicles]), p)
             for name, values in found.items():
@@ -172,14 +175,16 @@ def _start(of: Vehicle, held: HeldOut) -> tuple[np.ndarray, ...]:
 @dataclasses.dataclass(frozen=True)
 class BodyEngine:
     """A rigid body under given thrusts, over rows. step: (x, thrusts, dt, numbers) -> x dt later. seen: (x, thrusts, numbers)
-    -> what is measured at the origin of the body frame, and by the accelerometer where it is. outputs: where each signal lies
-    in that. pack: attitudes, positions and velocities of the origin, body rates and numbers -> x, which is of the centre of
-    mass."""
+    -> what is measured at the origin of the body frame, and by the accelerometer where it is. pack: attitudes, positions and
+    velocities of the origin, body rates and numbers -> x, which is of the centre of mass. outputs: where each signal lies in
+    what is seen. attitude, body_rate: where they lie in x."""
 
     step: Callable[..., np.ndarray]
     seen: Callable[..., np.ndarray]
     pack: Callable[..., np.ndarray]
     outputs: Mapping[str, slice]
+    attitude: slice
+    body_rate: slice
 
 
 @functools.lru_cache(maxsize=8)
@@ -226,6 +231,8 @@ def body_engine(rotors: tuple[Rotor, ...]) -> BodyEngine:
             many(compiled(to_casadi(seen, x, thrust, p, name="body_seen"))),
             many(to_casadi(pack, level, zero, zero, zero, p, name="body_pack")),
             dict(system.outputs.stored),
+            system.states.stored["attitude"],
+            system.states.stored["body_rate"],
         )
 
 

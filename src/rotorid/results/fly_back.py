@@ -25,7 +25,7 @@ from rotorid.results.fly_back_gains import INTERVAL, gains
 from rotorid.results.fly_back_noise import noise_of, noise_variances
 from rotorid.results.fly_back_path import reference_flight
 from rotorid.results.fly_back_spread import Covariance, spread_of
-from rotorid.results.fly_back_words import faults, flight_fault, merits, unseen
+from rotorid.results.fly_back_words import faults, flight_fault, merits, slow_fault, unseen
 
 HORIZONS: Final = (0.1, 0.5, 1.0, 2.0)
 """s."""
@@ -80,6 +80,8 @@ def fly_back(
     answers = gains(close)
     windows = sum(len(h.starts) for h in held)
     against, nmpc, recorded = faults(signals, horizons, answers, windows), None, False
+    if not any(h.turns for h in held):
+        against.append(slow_fault(max(h.flight["rotor_command"].rate for h in held)))
     if not against:
         nmpc, recorded = reference_flight(model, spread.drawn(_DRAWS, seed), held)
         against = flight_fault(nmpc)

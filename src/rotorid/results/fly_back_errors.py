@@ -107,7 +107,9 @@ def mean_turning(of: Vehicle, held: HeldOut) -> Float[np.ndarray, " 3"]:
 
 
 def _steady_turning(of: Vehicle, close: HeldOut) -> Float[np.ndarray, " 3"]:
-    """Mean angular acceleration in rad/s^2 that a vehicle's predictions lack."""
+    """Mean angular acceleration in rad/s^2 that a vehicle's predictions lack; 0 where turning is not predicted."""
+    if not close.turns:
+        return np.zeros(3)
     predicted = predict([of], close)["body_rate"][0, :, 0]
     error = close.seen("body_rate")[close.targets[:, 0]] - predicted
     return error.mean(axis=0) / (close.ahead[0] * STEP)

@@ -43,7 +43,7 @@ def gains(flights: Sequence[Close]) -> tuple[Gain, ...]:
         held, one, error = flight.held, flight.vehicle, flight.errors
         thrust = _thrusts(held, one)
         turning = thrust @ turning_per_newton(one.airframe).T * INTERVAL
-        for axis, name in enumerate(("turn_x", "turn_y", "turn_z")):
+        for axis, name in enumerate(("turn_x", "turn_y", "turn_z") if held.turns else ()):
             parts[name].append((turning[:, axis], error["body_rate"][:, 0, axis]))
         parts["thrust"].append(_along(held, one, thrust, error))
     return tuple(

@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from rotorid.identification.held_out import QUICK
 from rotorid.models.fly_back import Gain, ReferenceFlight, SignalErrors
 from rotorid.results.words import joined, label, plus_minus
 
@@ -48,6 +49,14 @@ def faults(
             "ones."
         )
     return found
+
+
+def slow_fault(rate: float) -> str:
+    """Of flights whose commands are logged too slowly to tell how the vehicle turns. rate: Hz."""
+    return (
+        f"The flights do not tell how fast it turns: rotor commands were logged {rate:.0f} times a second. Log them "
+        f"{2 * QUICK:.0f} times."
+    )
 
 
 def flight_fault(nmpc: ReferenceFlight) -> list[str]:
