@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -82,29 +82,29 @@ def flight(
     start: float = 0.0,
     system: int = 1,
     seed: int = 0,
+    push: Callable[[float], np.ndarray] = lambda t: np.zeros(3),
 ) -> Iterator[Piece]:
     """Frames from `start` to `seconds` of the motion, that first arrive at `arrival` s. boot: the vehicle's clock at motion
-    time 0, s."""
+    time 0, s. push: a force from outside at a time of the motion, N, NED."""
     rng, send = np.random.default_rng(seed), Sender(system)
     previous = None
     for k in range(round(start / STEP), round(seconds / STEP)):
         t = k * STEP
         at = EPOCH + round((arrival + t - start) * 1e9)
         p, v, a = motion(t)
-        force = MASS * (a - np.array([0, 0, _G])) + DRAG * v  # of the rotors, NED
+        force = MASS * (a - np.array([0, 0, _G])) + DRAG * v - push(t)  # of the rotors, NED
         flying = t >= TAKE_OFF
         q = _attitude(force if flying else np.array([0, 0, -1.0]))
         rate = np.zeros(3) if previous is None else _rate(previous, q) / STEP
         previous = q
         rate = rate + 0.005 * rng.normal(size=3)
         # the thrust lags by 0.05 s behind the command: what is sent is ahead by as much
-        ahead = float(
-            np.linalg.norm(MASS * (motion(t + 0.05)[2] - np.array([0, 0, _G])) + DRAG * motion(t + 0.05)[1])
-        )
+        later = motion(t + 0.05)
+        ahead = MASS * (later[2] - np.array([0, 0, _G])) + DRAG * later[1] - push(t + 0.05)
+        ahead = float(np.linalg.norm(ahead))
         command = (ahead if t + 0.05 >= TAKE_OFF else 1.0) / MAX_THRUST
-        felt = _turned(q, (force - DRAG * v) / MASS if flying else np.array([0, 0, -_G])) + 0.1 * rng.normal(
-            size=3
-        )
+        felt = _turned(q, a - np.array([0, 0, _G]))
+        felt = felt + 0.1 * rng.normal(size=3)
         us, ms = round((boot + t) * 1e6), round((boot + t) * 1e3)
         if k % 50 == 0 or k == round(start / STEP):
             yield at, heartbeat(send)

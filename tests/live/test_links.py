@@ -13,7 +13,8 @@ from pymavlink.dialects.v20 import common
 
 from rotorid.errors import LinkError, LogError, LogFormatError, SettingError
 from rotorid.live.link import open_link
-from rotorid.live.outgoing import frame
+from rotorid.live.outgoing import Sender, frame
+from rotorid.live.publish import Publisher, parameter_of
 from rotorid.live.recording import Recorded, Recorder
 from rotorid.live.replay import Replay, tlog_pieces
 from rotorid.live.runner import Runner
@@ -201,3 +202,71 @@ def test_a_file_that_is_no_recording(tmp_path: Path) -> None:
     (tmp_path / "a.tlog").write_bytes(b"nothing of the kind")
     with pytest.raises(LogFormatError, match="no MAVLink messages"):
         tlog_pieces(tmp_path / "a.tlog")
+
+
+class Followed:
+    """A vehicle at the other end of a socket, as far as parameters go: takes what it is told and answers."""
+
+    def __init__(self, to: socket.socket, value: float) -> None:
+        self.told: list[float] = []
+        self._socket, self._value, self._send = to, value, flown.Sender()
+        self._parser = common.MAVLink(None)
+
+    def answer(self) -> None:
+        try:
+            data = self._socket.recv(2000)
+        except OSError:
+            return
+        for message in self._parser.parse_buffer(bytearray(data)) or []:
+            name = message.get_type()
+            if name not in ("PARAM_SET", "PARAM_REQUEST_READ") or message.param_id != "MPC_THR_HOVER":
+                continue
+            if name == "PARAM_SET":
+                self._value = message.param_value
+                self.told.append(self._value)
+            self._socket.send(self._send("PARAM_VALUE", b"MPC_THR_HOVER", self._value, 9, 1, 0))
+
+
+def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
+    airframe: Airframe, pieces: list[flown.Piece]
+) -> None:
+    """Ten times as fast as it is flown, the gate's clock, too; then nothing comes, and the vehicle still listens."""
+    port, hover = free_port(), 0.49
+    made = session(airframe)
+    made.prepare()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.connect(("127.0.0.1", port))
+        vehicle.settimeout(0.0)
+        link, at_end = open_link(f"udpin:127.0.0.1:{port}"), Followed(vehicle, hover)
+        publisher = Publisher(
+            made, Sender(link), lambda: 10.0 * time.monotonic(), parameter_of("MPC_THR_HOVER", airframe)
+        )
+        shown = Shown()
+        runner = Runner(made, link, [shown], wait=20.0, publisher=publisher)
+        before: list[float] = []
+
+        def fly() -> None:
+            time.sleep(0.1)
+            began = time.monotonic()
+            for at, data in pieces:
+                while (left := began + (at - flown.EPOCH) * 1e-10 - time.monotonic()) > 0.0:
+                    time.sleep(min(left, 0.002))
+                    at_end.answer()
+                vehicle.send(data)
+            before.extend(at_end.told)
+            until = time.monotonic() + 5.0
+            while time.monotonic() < until and (not at_end.told or abs(at_end.told[-1] - hover) > 1e-4):
+                time.sleep(0.01)
+                at_end.answer()
+            runner.stop.set()
+
+        flight = threading.Thread(target=fly)
+        flight.start()
+        runner.run()
+        flight.join()
+        link.close()
+    assert before, "nothing was written while it flew"
+    assert max(before) > 1.02 * hover
+    assert at_end.told[-1] == pytest.approx(hover, abs=1e-4)
+    said = "; ".join(e.text for m in shown.moments for e in m.events if e.kind == "write")
+    assert "MPC_THR_HOVER set to" in said
