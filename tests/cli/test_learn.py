@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from rotorid.cli.app import app
 from rotorid.cli.learn import CHECKPOINT
 from rotorid.cli.learn_page import show
+from rotorid.export.native import compiler
 from rotorid.learning.model_files import LearnedModel, load_model, model_files
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.read import read
@@ -166,6 +168,33 @@ def test_a_training_that_was_broken_off_ends_in_the_same_model(sessions: Path) -
     before, after = (np.linalg.norm([*summary["missing"][k].values()]) for k in ("airframe", "with residual"))
     assert after < 0.7 * before
     assert "a residual that explains" in (resumed / "report.html").read_text()
+
+
+@pytest.mark.skipif(compiler() is None or shutil.which("make") is None, reason="no C compiler and make")
+def test_what_was_learned_runs_on_board(sessions: Path, tmp_path: Path) -> None:
+    arguments = [
+        "export",
+        "nemo",
+        "-a",
+        HEXAROTOR,
+        "--model",
+        str(sessions / "whole"),
+        "-o",
+        str(tmp_path / "c"),
+    ]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    checked = subprocess.run(
+        ["make", "-s", "check"],
+        cwd=tmp_path / "c",
+        capture_output=True,
+        text=True,
+        env=os.environ | {"CFLAGS": "-O0"},
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout.startswith("200 rows: agreed"), checked.stdout
+    told = json.loads((tmp_path / "c" / "export.json").read_text())["settings"]
+    assert told["model"] == load_model(sessions / "whole").words
 
 
 def test_contact_is_left_out_and_hovering_leaves_parameters_untold(sessions: Path) -> None:
