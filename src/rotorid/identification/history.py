@@ -6,7 +6,8 @@ constant between changes:
     y_k = mu_segment + e_k,        e_k ~ N(0, R_k + Q),        Q = diag(q_1^2 .. q_d^2).
 
 q_j is what flights differ by beyond R_k (load, weather, a battery put in elsewhere), by Huber's proposal 2 on successive
-differences, of which a step moves one only. A flight that is far from the median of its neighbours weighs less.
+differences, of which a step moves one only. It is at least half of their scatter, lest a flight outweigh others that errs in
+R_k. A flight that is far from the median of its neighbours weighs less.
 
 A change between flights k - 1 and k moves the mean along one of a few directions a, each of which a cause is known for. With
 the weighted means m_1 before and m_2 after, the covariance C of D = m_2 - m_1 and the size s = a' C^-1 D / a' C^-1 a,
@@ -21,8 +22,8 @@ neighbours, and the weakest are dropped while they do not reach the quantile, fo
 differences of neighbours smaller, from which q is. A straight drift over all flights is taken in place of steps where it
 explains the history with fewer numbers (by BIC).
 
-A change is put down to the one or two directions that explain D best, a second one only where it lowers chi^2 by what one of
-them would by chance in one of a hundred.
+A change is put down to the one or two directions that explain D best, a second one only where it lowers chi^2 by more than
+any would by chance in one of a hundred.
 
 References: S. Kovacs, P. Buehlmann, H. Li, A. Munk, Seeded binary segmentation, Biometrika 110, 2023; R. Baranowski, Y. Chen,
 P. Fryzlewicz, Narrowest-over-threshold detection of multiple change points and change-point-like features, JRSS B 81, 2019;
@@ -108,30 +109,41 @@ def changes_in(
     if n < FEWEST:
         return History(np.full(d, np.nan), math.inf, ())
     q = _scatter(y, R)
-    record = _Record(y, _outliers_weakened(y, R + np.diag(q**2)), directions)
-    threshold = _threshold(n, q, R, len(directions), alpha)
+    freedom = _freedom(n, q, R)
+    price = float(stats.t.isf(0.5 * _CHANCE / len(directions), freedom)) ** 2
+    record = _Record(y, _outliers_weakened(y, R + np.diag(q**2)), directions, price)
+    threshold = float(stats.t.isf(alpha / (2.0 * len(directions) * (n - 1)), freedom))
     found = _eliminated(record, _moved(record, _candidates(record, threshold)), threshold)
     return History(q, threshold, _steps_or_drift(record, found, threshold))
 
 
 def _scatter(y: Float[np.ndarray, "n d"], R: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, " d"]:
-    """q_j such that the mean of psi^2 of the standardised successive differences is that of a normal; 0 where R says it all."""
-    found = np.zeros(y.shape[1])
-    for j in range(y.shape[1]):
-        known = R[1:, j, j] + R[:-1, j, j]
-        squared = np.diff(y[:, j]) ** 2
+    """q_j such that the mean of psi^2 of the standardised successive differences is that of a normal. At least half of the
+    scatter that there is, which no flight's own small R shall outweigh."""
+    own = np.diagonal(R, axis1=1, axis2=2)
+    return np.array(
+        [
+            max(_excess(y[:, j], own[:, j]), math.sqrt(0.5) * _excess(y[:, j], np.zeros(len(y))))
+            for j in range(y.shape[1])
+        ]
+    )
 
-        def excess(q2: float, squared=squared, known=known) -> float:
-            return float(np.mean(np.minimum(squared / (known + 2.0 * q2), _HUBER**2))) - _HUBER_MEAN
 
-        if excess(0.0) <= 0.0:
-            continue
-        low, high = 0.0, float(np.max(squared))
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
-        found[j] = math.sqrt(high)
-    return found
+def _excess(y: Float[np.ndarray, " n"], own: Float[np.ndarray, " n"]) -> float:
+    """q of one quantity beside known variances; 0 where these say it all."""
+    known, squared = own[1:] + own[:-1], np.diff(y) ** 2
+
+    def beyond(q2: float) -> bool:
+        standardised = squared / np.maximum(known + 2.0 * q2, 1e-300)
+        return float(np.mean(np.minimum(standardised, _HUBER**2))) > _HUBER_MEAN
+
+    if not beyond(0.0):
+        return 0.0
+    low, high = 0.0, float(np.max(squared))
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if beyond(middle) else (low, middle)
+    return math.sqrt(high)
 
 
 def _outliers_weakened(
@@ -145,14 +157,11 @@ def _outliers_weakened(
     return S * np.maximum(off / _FAR, 1.0)[:, None, None] ** 4
 
 
-def _threshold(
-    n: int, q: Float[np.ndarray, " d"], R: Float[np.ndarray, "n d d"], directions: int, alpha: float
-) -> float:
-    """The Student quantile, with the degrees of freedom of q alone or, where R is the larger part, more (Satterthwaite)."""
+def _freedom(n: int, q: Float[np.ndarray, " d"], R: Float[np.ndarray, "n d d"]) -> float:
+    """Degrees of freedom of the scatter: those of q alone or, where R is the larger part, more (Satterthwaite)."""
     own = np.median(np.diagonal(R, axis1=1, axis2=2), axis=0)
     more = (1.0 + np.min(own / (q**2 + 0.5 * own + 1e-300))) ** 2
-    tail = alpha / (2.0 * directions * (n - 1))
-    return float(stats.t.isf(tail, _EFFICIENCY * (n - 1) * more))
+    return _EFFICIENCY * (n - 1) * float(more)
 
 
 class _Record:
@@ -163,8 +172,11 @@ class _Record:
         y: Float[np.ndarray, "n d"],
         S: Float[np.ndarray, "n d d"],
         directions: Mapping[str, Float[np.ndarray, " d"]],
+        price: float,
     ) -> None:
+        """price: chi^2 by which a second cause must explain a change better."""
         self.n, self.d = y.shape
+        self.price = price
         self.y, self.names = y, tuple(directions)
         self.A = np.stack([np.asarray(a, dtype=float) for a in directions.values()], axis=1)
         self.W = np.linalg.inv(S)
@@ -301,8 +313,7 @@ def _step(record: _Record, a: int, k: int, b: int) -> Step:
 def _causes(
     record: _Record, D: Float[np.ndarray, " d"], P: Float[np.ndarray, "d d"]
 ) -> tuple[tuple[Part, ...], tuple[str, ...]]:
-    """The one or two directions that explain a difference D best; and those that could alone."""
-    price = float(stats.chi2.isf(_CHANCE / len(record.names), 1))
+    """The one or two directions that explain a difference D best; and, beside a single one, which else could."""
     fits: list[tuple[float, tuple[int, ...], np.ndarray, np.ndarray]] = []
     for count in range(1, min(_MOST_CAUSES, record.d) + 1):
         for chosen in itertools.combinations(range(len(record.names)), count):
@@ -312,15 +323,16 @@ def _causes(
                 continue
             size = np.linalg.solve(M, A.T @ P @ D)
             left = D - A @ size
-            fits.append((float(left @ P @ left) + price * count, chosen, size, np.linalg.inv(M)))
+            fits.append((float(left @ P @ left) + record.price * count, chosen, size, np.linalg.inv(M)))
     cost, chosen, size, covariance = min(fits, key=lambda fit: fit[0])
     parts = tuple(
         Part(record.names[j], float(s), math.sqrt(float(v)))
         for j, s, v in zip(chosen, size, np.diag(covariance), strict=True)
     )
-    others = (
-        record.names[f[1][0]] for f in fits if len(f[1]) == 1 and f[1] != chosen and f[0] < cost + _CLOSE
+    alike = (
+        f[1][0] for f in fits if len(f[1]) == len(chosen) == 1 and f[1] != chosen and f[0] < cost + _CLOSE
     )
+    others = (record.names[j] for j in alike)
     return parts, tuple(others)
 
 
