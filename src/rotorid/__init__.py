@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from rotorid.estimators.wrench import MomentumObserver as MomentumObserver
     from rotorid.estimators.wrench import acceleration_observer as acceleration_observer
     from rotorid.estimators.wrench import momentum_observer as momentum_observer
+    from rotorid.export.vehicle.ardupilot_reader import read_ardupilot_frame as read_ardupilot_frame
+    from rotorid.export.vehicle.px4_reader import read_px4_parameters as read_px4_parameters
     from rotorid.geometry.spaces import Rotation as Rotation
     from rotorid.geometry.spaces import Scalar as Scalar
     from rotorid.geometry.spaces import Space as Space
@@ -160,6 +162,7 @@ if TYPE_CHECKING:
     from rotorid.results.contacts import contacts as contacts
     from rotorid.results.export import export_estimator as export_estimator
     from rotorid.results.export import export_system as export_system
+    from rotorid.results.export_airframe import export_airframe as export_airframe
     from rotorid.results.jumps import Jump as Jump
     from rotorid.results.jumps import jumps as jumps
     from rotorid.results.learning import LearnSettings as LearnSettings
@@ -242,6 +245,8 @@ _HOMES: Final = {
         "acceleration_observer",
         "momentum_observer",
     ),
+    "rotorid.export.vehicle.ardupilot_reader": ("read_ardupilot_frame",),
+    "rotorid.export.vehicle.px4_reader": ("read_px4_parameters",),
     "rotorid.geometry.spaces": ("Rotation", "Scalar", "Space", "Vector"),
     "rotorid.identification.fit": ("Fit",),
     "rotorid.identification.fitted": ("fitted",),
@@ -297,6 +302,7 @@ _HOMES: Final = {
     "rotorid.results.calibration": ("calibrate",),
     "rotorid.results.contacts": ("Contact", "contacts"),
     "rotorid.results.export": ("export_estimator", "export_system"),
+    "rotorid.results.export_airframe": ("export_airframe",),
     "rotorid.results.jumps": ("Jump", "jumps"),
     "rotorid.results.learning": ("LearnSettings", "ModelFound", "learn_model"),
     "rotorid.results.lpv": ("schedule_for_track",),
