@@ -19,7 +19,8 @@ the degrees of freedom are those with which q is known. Intervals to look in are
 narrowest with a change is taken first (narrowest over threshold). Then changes move to where they fit best between their
 neighbours, and the weakest are dropped while they do not reach the quantile, for which their z is divided by the root of
 (1 + r) / (1 - r)^2, with the correlation r of neighbouring flights that is left: it makes means of flights less certain, and
-differences of neighbours smaller, from which q is. A straight drift over all flights is taken in place of steps where it
+differences of neighbours smaller, from which q is; and by that of the weighted mean square of what is left, over what it should
+be, where that is more than 1. A straight drift over all flights is taken in place of steps where it
 explains the history with fewer numbers (by BIC).
 
 A change is put down to the one or two directions that explain D best, a second one only where it lowers chi^2 by more than
@@ -264,7 +265,8 @@ def _eliminated(record: _Record, found: Sequence[int], threshold: float) -> list
             math.sqrt(float(record.z2(a, np.array([k]), b)[0]))
             for a, k, b in zip(edges, kept, edges[2:], strict=False)
         ]
-        z = [value / _inflation(record, edges) for value in z]
+        inflation = _inflation(record, record.means(edges), kept)
+        z = [value / inflation for value in z]
         weakest = int(np.argmin(z))
         if z[weakest] > threshold:
             break
@@ -272,23 +274,25 @@ def _eliminated(record: _Record, found: Sequence[int], threshold: float) -> list
     return kept
 
 
-def _inflation(record: _Record, edges: Sequence[int]) -> float:
-    """The root of (1 + r) / (1 - r)^2, of the largest correlation r of neighbouring flights beyond chance."""
+def _inflation(record: _Record, mean: Float[np.ndarray, "n d"], breaks: Sequence[int]) -> float:
+    """By how much standard deviations are too small: what neighbouring flights have in common, and weighty ones have wrong."""
     if record.n < 12:
         return 1.0
-    left = record.y - record.means(edges)
-    left = np.clip(left * np.sqrt(np.diagonal(record.W, axis1=1, axis2=2)), -3.0, 3.0)
+    weight = np.diagonal(record.W, axis1=1, axis2=2)
+    left = np.clip((record.y - mean) * np.sqrt(weight), -3.0, 3.0)
     inside = np.ones(record.n - 1, bool)
-    inside[[k - 1 for k in edges[1:-1]]] = False
+    inside[[k - 1 for k in breaks]] = False
     r = (left[1:] * left[:-1])[inside].sum(axis=0) / np.maximum((left**2).sum(axis=0), 1e-300)
-    r = r + (1.0 + 3.0 * np.maximum(r, 0.0)) * (len(edges) - 1) / record.n  # what the means have taken
+    r = r + (1.0 + 3.0 * np.maximum(r, 0.0)) * (len(breaks) + 1) / record.n  # what the means have taken
     beyond = float(np.clip(np.max(r) - 1.0 / math.sqrt(record.n), 0.0, 0.8))
-    return math.sqrt(1.0 + beyond) / (1.0 - beyond)
+    squared = np.sum(weight * np.minimum(left**2, _HUBER**2), axis=0) / np.sum(weight, axis=0) / _HUBER_MEAN
+    return math.sqrt((1.0 + beyond) * max(float(np.max(squared)), 1.0)) / (1.0 - beyond)
 
 
 def _steps_or_drift(record: _Record, found: Sequence[int], threshold: float) -> tuple[Step, ...]:
     edges = [0, *found, record.n]
-    steps = tuple(_step(record, a, k, b) for a, k, b in zip(edges, found, edges[2:], strict=False))
+    inflation = _inflation(record, record.means(edges), found)
+    steps = tuple(_step(record, a, k, b, inflation) for a, k, b in zip(edges, found, edges[2:], strict=False))
     drift, misfit = _drift(record, threshold)
     if drift is None:
         return steps
@@ -297,16 +301,17 @@ def _steps_or_drift(record: _Record, found: Sequence[int], threshold: float) -> 
     return (drift,) if misfit + price < by_steps else steps
 
 
-def _step(record: _Record, a: int, k: int, b: int) -> Step:
+def _step(record: _Record, a: int, k: int, b: int, inflation: float) -> Step:
     """The change at flight k, of the flights from a to b - 1."""
     D, P = (part[0] for part in record.difference(a, np.array([k]), b))
+    P = P / inflation**2
     parts, others = _causes(record, D, P)
     around = np.arange(a + 1, b)
-    z2 = record.z2(a, around, b)
+    z2 = record.z2(a, around, b) / inflation**2
     chance = np.exp(0.5 * (z2 - np.max(z2)))
     below = np.cumsum(chance) / np.sum(chance)
     earliest, latest = (int(around[min(np.searchsorted(below, p), len(around) - 1)]) for p in (0.025, 0.975))
-    z = math.sqrt(float(record.z2(a, np.array([k]), b)[0]))
+    z = math.sqrt(float(record.z2(a, np.array([k]), b)[0])) / inflation
     return Step("step", k, min(earliest, k), max(latest, k), parts, z, others)
 
 
@@ -348,7 +353,9 @@ def _drift(record: _Record, threshold: float) -> tuple[Step | None, float]:
         M = np.einsum("kia,kij,kjb->ab", X, record.W, X)
         solution = np.linalg.solve(M, np.einsum("kia,kij,kj->a", X, record.W, record.y))
         std = math.sqrt(float(np.linalg.inv(M)[-1, -1]))
-        misfit = record.misfit(np.einsum("kia,a->ki", X, solution))
+        mean = np.einsum("kia,a->ki", X, solution)
+        std *= _inflation(record, mean, ())
+        misfit = record.misfit(mean)
         z = abs(float(solution[-1])) / std
         if z > threshold and (best is None or misfit < best[0]):
             part = Part(name, float(solution[-1]), std)
