@@ -96,9 +96,9 @@ class Placed:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """placed: in order. wanted: set points about the start, `RATE` rows per second. truth: what is flown in simulation. used:
-    largest share of each limit. told, hover: predicted along the flight, and along a hover of that length. body: of the
-    airframe. design: the choice. candidates: how many manoeuvres fitted the limits."""
+    """placed: in order. wanted: set points about the start, `RATE` rows per second. truth: what is flown in simulation; still:
+    a hover of that length. used: largest share of each limit. told, hover: predicted along the flight, and along a hover of
+    that length. body: of the airframe. design: the choice. candidates: how many manoeuvres fitted the limits."""
 
     airframe: Airframe
     settings: PlanSettings
@@ -107,6 +107,7 @@ class Plan:
     placed: tuple[Placed, ...]
     wanted: Wanted
     truth: Flown
+    still: Flown
     used: dict[str, float]
     told: Predicted
     hover: Predicted
@@ -154,6 +155,7 @@ def make_plan(airframe: Airframe, settings: PlanSettings, among: Sequence[Manoeu
         ),
         whole,
         one_of(truth, 0),
+        hover,
         shares,
         predicted(_told(body, one_of(truth, 0), quantities, noise), quantities.names, quantities.prior_std),
         predicted(_told(body, hover, quantities, noise), quantities.names, quantities.prior_std),

@@ -11,9 +11,12 @@ from rotorid.simulation.free_flight import logged
 from rotorid.simulation.rehearsal import RATE, batch_of, under
 
 
-def planned_flight(plan: Plan, seed: int = 0) -> Flight:
-    """The plan as it was flown in simulation, as the autopilot's log would have it. seed: of the sensors' errors."""
+def planned_flight(plan: Plan, seed: int = 0, *, hover: bool = False) -> Flight:
+    """The plan as it was flown in simulation, as the autopilot's log would have it. seed: of the sensors' errors. hover: the
+    hover of the same length in its place."""
     (conditions,) = under(plan.airframe, batch_of(plan.wanted), plan.settings.start)
     sensors = AUTOPILOT_LOGS[plan.settings.autopilot]
-    flight = logged(plan.airframe, plan.truth, conditions, rate=RATE, seed=seed, sensors=sensors)
+    flight = logged(
+        plan.airframe, plan.still if hover else plan.truth, conditions, rate=RATE, seed=seed, sensors=sensors
+    )
     return dataclasses.replace(flight, vehicle=f"{plan.airframe.name}, as planned")
