@@ -145,3 +145,13 @@ def test_gyroscope_and_accelerometer_alone(flight):
     assert {s.name for s in strong.signals} == {"body_rate", "specific_force"}
     assert any("pulls 0.9" in r for r in strong.reasons)
     assert next(g for g in strong.gains if g.name == "thrust").value == pytest.approx(1 / 1.1, abs=0.01)
+
+
+def test_a_mass_that_changes_is_noticed_and_known_masses_count(flight, monkeypatch):
+    """The same flight, as if what it weighed were not what the model says."""
+    monkeypatch.setattr("rotorid.results.fly_back._DRAWS", 1)
+    heavy = with_numbers(TRUTH, {"mass": 1.3})
+    weighed = fly_back(heavy, with_numbers(heavy, {"drag": 1.5}), [flight], masses=[[(0.0, 1.0)]])
+    assert not any("pulls" in r for r in weighed.reasons), weighed.reasons
+    changing = fly_back(TRUTH, heavy, [flight], masses=[[(0.0, 1.0), (7.0, 1.25)]], horizons=(0.1, 0.5))
+    assert any("changes within these flights" in r for r in changing.reasons), changing.reasons

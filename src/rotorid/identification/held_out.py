@@ -30,6 +30,13 @@ TURNING = ("body_rate", "specific_force")
 QUICK = 50.0
 """Hz, of rotor commands that tell how a vehicle turns."""
 
+Spans = Sequence[tuple[float, float]]
+"""Parts of a flight: start and end, s."""
+
+Masses = Sequence[tuple[float, float]]
+"""What a vehicle weighs: from which time on, s, and how much, kg; in order of time."""
+
+_CHANGING = 0.3  # s before and after a change of mass
 _HALF = 0.008  # s, on either side
 _SETTLED = 0.5  # s of commands before a start, from which the rotors' thrusts follow
 _PERIODS = 3.0
@@ -44,7 +51,8 @@ class HeldOut:
     """A flight on its grid. t: s. starts: rows from which predictions start. last: row up to which each of them could go on.
     placed: whether attitude and velocity are known. ahead: rows to the horizons. within: for each start and horizon, whether
     the flight is known that long. bias: of the gyroscope, rad/s, by which its integral leaves the attitude; it is taken off.
-    spans: as asked for."""
+    spans, masses: as
+    asked for."""
 
     flight: Flight
     t: Float[np.ndarray, " n"]
@@ -54,7 +62,16 @@ class HeldOut:
     ahead: Int[np.ndarray, " h"]
     within: Bool[np.ndarray, "m h"]
     bias: Float[np.ndarray, " 3"]
-    spans: Sequence[tuple[float, float]] | None
+    spans: Spans | None
+    masses: Masses | None
+
+    @property
+    def mass(self) -> Float[np.ndarray, " m"] | None:
+        """What the vehicle weighed at each start, kg, where that is known."""
+        if self.masses is None:
+            return None
+        since, kg = (np.array(column) for column in zip(*self.masses, strict=True))
+        return kg[np.clip(np.searchsorted(since, self.t[self.starts], side="right") - 1, 0, None)]
 
     @property
     def name(self) -> str:
@@ -95,10 +112,12 @@ class HeldOut:
 def held_out(
     flight: Flight,
     horizons: Sequence[float],
-    spans: Sequence[tuple[float, float]] | None = None,
+    spans: Spans | None = None,
     every: float = 0.25,
+    masses: Masses | None = None,
 ) -> HeldOut:
-    """The airborne part of a flight with a start every so many seconds. spans: parts of it (s), other than all.
+    """The airborne part of a flight with a start every so many seconds. spans: parts of it,
+    other than all. masses: what it weighed, where that is known; predictions that a change goes through are left out.
 
     Raises SignalError where the log lacks rotor commands or body rate, ExcitationError where it is too short to predict.
     """
@@ -117,6 +136,8 @@ def held_out(
     air = _in(t, airborne(flight))
     if spans is not None:
         air &= _in(t, spans)
+    for since, _ in masses or ():
+        air &= np.abs(t - since) > _CHANGING
     for signal in (*signals, commands):
         air &= _fresh(signal, t)
     ahead = np.array([max(round(h / STEP), 1) for h in horizons])
@@ -129,7 +150,9 @@ def held_out(
         raise ExcitationError(
             f"{flight.source}: only {len(starts)} predictions of {horizons[0]:g} s fit into its time in the air; fly longer"
         )
-    return HeldOut(flight, t, starts, until[starts], placed, ahead, within, _bias(flight, t, air), spans)
+    return HeldOut(
+        flight, t, starts, until[starts], placed, ahead, within, _bias(flight, t, air), spans, masses
+    )
 
 
 def _bias(flight: Flight, t: Float[np.ndarray, " n"], air: Bool[np.ndarray, " n"]) -> Float[np.ndarray, " 3"]:
@@ -151,7 +174,7 @@ def rotation_vectors(p: Float[np.ndarray, "*n 4"], q: Float[np.ndarray, "*n 4"])
     return 2.0 * v * np.where(sine > 1e-9, np.arctan2(sine, w) / np.maximum(sine, 1e-9), 1.0)
 
 
-def _in(t: Float[np.ndarray, " n"], spans: Sequence[tuple[float, float]]) -> Bool[np.ndarray, " n"]:
+def _in(t: Float[np.ndarray, " n"], spans: Spans) -> Bool[np.ndarray, " n"]:
     return np.any([(a <= t) & (t <= b) for a, b in spans] or [np.zeros(len(t), bool)], axis=0)
 
 

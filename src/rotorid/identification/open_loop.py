@@ -54,19 +54,31 @@ Predicted = Mapping[str, Float[np.ndarray, "vehicles m h k"]]
 @dataclasses.dataclass(frozen=True)
 class Vehicle:
     """An airframe on one flight. numbers: see `body_numbers`. mean, now: thrust of each rotor in N, mean over the step up to
-    each row and at it. wind: m/s, east and north."""
+    each row and at it. wind: m/s, east and north. heavier: factor on known masses."""
 
     airframe: Airframe
     numbers: Float[np.ndarray, " numbers"]
     mean: Float[np.ndarray, "n rotors"]
     now: Float[np.ndarray, "n rotors"]
     wind: tuple[float, float] = (0.0, 0.0)
+    heavier: float = 1.0
 
     def disturbed(self, wind: tuple[float, float], turning: Float[np.ndarray, " 3"]) -> Vehicle:
         """In a steady wind (m/s, east and north), and under the steady torque that turns it so (rad/s^2, body)."""
         numbers = np.array(self.numbers)
         numbers[_number_places()["torque"]] = inertia_of(self.airframe) @ turning
         return dataclasses.replace(self, numbers=numbers, wind=wind)
+
+    def masses_at(self, held: HeldOut) -> Float[np.ndarray, " m"]:
+        """What the vehicle weighs at each start, kg."""
+        return self.numbers_at(held)[:, 0]
+
+    def numbers_at(self, held: HeldOut) -> Float[np.ndarray, "m numbers"]:
+        """The numbers at each start: with what the vehicle weighed there, where that is known."""
+        found = np.tile(self.numbers, (len(held.starts), 1))
+        if held.mass is not None:
+            found[:, 0] = held.mass * self.heavier
+        return found
 
     @property
     def velocity_delay(self) -> float:
@@ -133,7 +145,7 @@ def _predict(rotors: tuple[Rotor, ...], vehicles: Sequence[Vehicle], held: HeldO
     """Of vehicles whose rotors are in the same places."""
     engine = body_engine(rotors)
     starts, count, m = held.starts, len(vehicles), len(held.starts)
-    p = np.repeat(np.stack([v.numbers for v in vehicles]), m, axis=0)
+    p = np.concatenate([v.numbers_at(held) for v in vehicles])
     x = engine.pack(
         *(np.concatenate(part) for part in zip(*(_start(v, held) for v in vehicles), strict=True)), p
     )

@@ -15,23 +15,20 @@ from pathlib import Path
 from typing import Final
 
 from rotorid.errors import ExcitationError, SettingError
-from rotorid.identification.held_out import HeldOut, held_out
+from rotorid.identification.held_out import HeldOut, Masses, Spans, held_out
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.fly_back import FlyBack, fingerprint_of
 from rotorid.results.fly_back_compared import UNITS, compared
 from rotorid.results.fly_back_errors import flight_errors
-from rotorid.results.fly_back_gains import INTERVAL, gains
+from rotorid.results.fly_back_gains import INTERVAL, gains, thrust_gains
 from rotorid.results.fly_back_noise import noise_of, noise_variances
 from rotorid.results.fly_back_path import reference_flight
 from rotorid.results.fly_back_spread import Covariance, spread_of
-from rotorid.results.fly_back_words import faults, flight_fault, merits, slow_fault, unseen
+from rotorid.results.fly_back_words import changing_fault, faults, flight_fault, merits, slow_fault, unseen
 
 HORIZONS: Final = (0.1, 0.5, 1.0, 2.0)
 """s."""
-
-Spans = Sequence[tuple[float, float]]
-"""Parts of a flight, s."""
 
 _EVERY = 0.25  # s
 _WINDOWS = 600  # at most, of all flights
@@ -44,29 +41,31 @@ def fly_back(
     flights: Sequence[Flight],
     *,
     spans: Sequence[Spans | None] | None = None,
+    masses: Sequence[Masses | None] | None = None,
     covariance: Covariance | None = None,
     horizons: Sequence[float] = HORIZONS,
     seed: int = 0,
 ) -> FlyBack:
     """Whether a model is to be trusted, by flights that it was not fitted to.
 
-    prior: what was known before. spans: of each flight the parts to be used; None for all of its time in the air. covariance:
-    of the model's numbers, names and matrix; without it the standard deviations of its file count, as if they were
-    independent. horizons: s. seed: of what is drawn: blocks of windows, vehicles.
+    prior: what was known before. spans: of each flight the parts to be used; None for all of its time in the air. masses: of
+    each flight what the vehicle weighed (kg) from which times on (s); None where it is what the model says. covariance: of
+    the model's numbers, names and matrix; without it the standard deviations of its file count, as if they were independent.
+    horizons: s. seed: of what is drawn: blocks of windows, vehicles.
 
     Raises AirframeError and SignalError where model, prior and flights do not fit together, ExcitationError where no flight is
     long enough.
     """
-    if not flights or (spans is not None and len(spans) != len(flights)):
-        raise SettingError("fly_back needs flights, and spans for none or for each of them")
+    if not flights or any(given is not None and len(given) != len(flights) for given in (spans, masses)):
+        raise SettingError("fly_back needs flights, and spans and masses for none or for each of them")
     if not horizons or min(horizons) <= 0 or list(horizons) != sorted(set(horizons)):
         raise SettingError(f"horizons {list(horizons)}: give positive numbers of s in rising order")
-    parts = list(spans) if spans is not None else [None] * len(flights)
-    held, left_out = _held(flights, parts, horizons)
+    none = [None] * len(flights)
+    held, left_out = _held(flights, list(spans or none), list(masses or none), horizons)
     spread = spread_of(model, covariance)
     moved = spread.moved()
     found = [
-        flight_errors(h, held_out(h.flight, (INTERVAL,), h.spans, INTERVAL), model, prior, moved)
+        flight_errors(h, held_out(h.flight, (INTERVAL,), h.spans, INTERVAL, h.masses), model, prior, moved)
         for h in held
     ]
     close = [f.close for f in found]
@@ -79,7 +78,9 @@ def fly_back(
             signals.append(compared(name, [found[k] for k in use], [variances[k] for k in use], seed))
     answers = gains(close)
     windows = sum(len(h.starts) for h in held)
-    against, nmpc, recorded = faults(signals, horizons, answers, windows), None, False
+    against, nmpc, recorded = changing_fault(thrust_gains(close)), None, False
+    told = [gain for gain in answers if not against or gain.name != "thrust"]
+    against += faults(signals, horizons, told, windows)
     if not any(h.turns for h in held):
         against.append(slow_fault(max(h.flight["rotor_command"].rate for h in held)))
     if not against:
@@ -104,20 +105,23 @@ def fly_back(
 
 
 def _held(
-    flights: Sequence[Flight], parts: Sequence[Spans | None], horizons: Sequence[float]
+    flights: Sequence[Flight],
+    parts: Sequence[Spans | None],
+    masses: Sequence[Masses | None],
+    horizons: Sequence[float],
 ) -> tuple[list[HeldOut], list[str]]:
     """The flights' windows, and which flights are too short for any. A start every 0.25 s, fewer where there are many."""
     found, left_out, last = [], [], None
-    for flight, part in zip(flights, parts, strict=True):
+    for flight, part, weighed in zip(flights, parts, masses, strict=True):
         try:
-            found.append((flight, part, held_out(flight, horizons, part, _EVERY)))
+            found.append(held_out(flight, horizons, part, _EVERY, weighed))
         except ExcitationError as error:
             last = error
             left_out.append(f"{Path(flight.source).name} was left out: too short.")
     if last is not None and not found:
         raise last
-    total = sum(len(h.starts) for *_, h in found)
+    total = sum(len(h.starts) for h in found)
     if total <= _WINDOWS:
-        return [h for *_, h in found], left_out
+        return found, left_out
     every = _EVERY * total / _WINDOWS
-    return [held_out(flight, horizons, part, every) for flight, part, _ in found], left_out
+    return [held_out(h.flight, horizons, h.spans, every, h.masses) for h in found], left_out

@@ -77,6 +77,7 @@ def flight_errors(
     directions = []
     for airframe in moved:
         one = vehicle(airframe, held)
+        one = dataclasses.replace(one, heavier=airframe.mass.number / model.mass.number)
         directions.append(one.disturbed(wind, turning + mean - mean_turning(one, held)))
     predicted = predict([*two, *directions], held)
     found = [errors(held, {n: v[k] for n, v in predicted.items()}, one) for k, one in enumerate(two)]

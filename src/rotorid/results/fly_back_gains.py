@@ -34,6 +34,7 @@ INTERVAL = 0.05
 
 _BLOCK = 40  # intervals
 _PASSES = 3
+_PART = 5.0  # s
 
 
 def gains(flights: Sequence[Close]) -> tuple[Gain, ...]:
@@ -53,6 +54,21 @@ def gains(flights: Sequence[Close]) -> tuple[Gain, ...]:
     )
 
 
+def thrust_gains(flights: Sequence[Close]) -> Float[np.ndarray, " parts"]:
+    """The gain of the thrust in parts of 5 s, one after the other."""
+    found = []
+    for flight in flights:
+        held, one, error = flight.held, flight.vehicle, flight.errors
+        x, e = _along(held, one, _thrusts(held, one), error)
+        part = ((held.t[held.starts] - held.t[held.starts[0]]) // _PART).astype(int)
+        known = np.isfinite(e)
+        for k in np.unique(part):
+            rows = known & (part == k)
+            if rows.sum() * INTERVAL > 0.5 * _PART:
+                found.append(1.0 + float(x[rows] @ e[rows]) / float(x[rows] @ x[rows]))
+    return np.array(found)
+
+
 def _thrusts(held: HeldOut, one: Vehicle) -> Float[np.ndarray, "m rotors"]:
     """Mean thrust of each rotor over the interval from each start, N."""
     whole = np.concatenate([np.zeros((1, one.mean.shape[1])), np.cumsum(one.mean, axis=0)])
@@ -64,11 +80,12 @@ def _along(
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the thrust does, and the error along it: of the velocity over an interval, or of the specific force at its end."""
     axes = np.array([rotor.axis for rotor in one.airframe.rotors])
+    mass = one.masses_at(held)[:, None]
     if "velocity" not in error:
-        pull = one.now[held.targets[:, 0]] @ axes / one.airframe.mass.number
+        pull = one.now[held.targets[:, 0]] @ axes / mass
         size = np.linalg.norm(pull, axis=1)
         return size, np.sum(pull * error["specific_force"][:, 0], axis=1) / np.maximum(size, 1e-9)
-    pull = thrust @ axes / one.airframe.mass.number
+    pull = thrust @ axes / mass
     q = held.seen("attitude")
     middle = q[held.starts] + q[held.targets[:, 0]]
     middle /= np.linalg.norm(middle, axis=1, keepdims=True)

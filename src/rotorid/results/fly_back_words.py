@@ -13,8 +13,12 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+from jaxtyping import Float
+
 from rotorid.identification.held_out import QUICK
 from rotorid.models.fly_back import Gain, ReferenceFlight, SignalErrors
+from rotorid.results.fly_back_gains import TOLERANCES
 from rotorid.results.words import joined, label, plus_minus
 
 _MEASURABLY = 3.0
@@ -22,6 +26,7 @@ _TIE, _SLIGHT = 1.03, 0.02
 _BETTER = 2.0
 _COVERAGE = 0.85
 _SIGMAS = 2.0
+_PARTS = 2
 _NEEDED: Final = ("thrust", "turn_x", "turn_y")
 _MANOEUVRES: Final = {
     "thrust": "longer, with climbs and descents",
@@ -49,6 +54,16 @@ def faults(
             "ones."
         )
     return found
+
+
+def changing_fault(parts: Float[np.ndarray, " parts"]) -> list[str]:
+    """Of a thrust whose gain is not the same in all parts of the flights."""
+    if len(parts) < _PARTS or np.ptp(parts) <= 2.0 * TOLERANCES["thrust"]:
+        return []
+    return [
+        f"The vehicle pulls {parts.min():.2f} to {parts.max():.2f} times as strongly for its mass as the model says, which "
+        "changes within these flights: give parts with one mass."
+    ]
 
 
 def slow_fault(rate: float) -> str:
