@@ -230,7 +230,7 @@ class Followed:
 def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
     airframe: Airframe, pieces: list[flown.Piece]
 ) -> None:
-    """Ten times as fast as it is flown, the gate's clock, too; then nothing comes, and the vehicle still listens."""
+    """Six times as fast as it is flown, the gate's clock three times; then nothing comes, and the vehicle still listens."""
     port, hover = free_port(), 0.49
     made = session(airframe)
     made.prepare()
@@ -239,23 +239,21 @@ def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
         vehicle.settimeout(0.0)
         link, at_end = open_link(f"udpin:127.0.0.1:{port}"), Followed(vehicle, hover)
         publisher = Publisher(
-            made, Sender(link), lambda: 10.0 * time.monotonic(), parameter_of("MPC_THR_HOVER", airframe)
+            made, Sender(link), lambda: 3.0 * time.monotonic(), parameter_of("MPC_THR_HOVER", airframe)
         )
         shown = Shown()
         runner = Runner(made, link, [shown], wait=20.0, publisher=publisher)
-        before: list[float] = []
 
         def fly() -> None:
             time.sleep(0.1)
             began = time.monotonic()
             for at, data in pieces:
-                while (left := began + (at - flown.EPOCH) * 1e-10 - time.monotonic()) > 0.0:
+                while (left := began + (at - flown.EPOCH) * 1e-9 / 6.0 - time.monotonic()) > 0.0:
                     time.sleep(min(left, 0.002))
                     at_end.answer()
                 vehicle.send(data)
-            before.extend(at_end.told)
-            until = time.monotonic() + 5.0
-            while time.monotonic() < until and (not at_end.told or abs(at_end.told[-1] - hover) > 1e-4):
+            until = time.monotonic() + 20.0
+            while time.monotonic() < until and not (at_end.told and abs(at_end.told[-1] - hover) < 1e-4):
                 time.sleep(0.01)
                 at_end.answer()
             runner.stop.set()
@@ -265,8 +263,7 @@ def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
         runner.run()
         flight.join()
         link.close()
-    assert before, "nothing was written while it flew"
-    assert max(before) > 1.02 * hover
-    assert at_end.told[-1] == pytest.approx(hover, abs=1e-4)
     said = "; ".join(e.text for m in shown.moments for e in m.events if e.kind == "write")
-    assert "MPC_THR_HOVER set to" in said
+    assert "no estimate comes in" in said
+    assert max(at_end.told) > 1.02 * hover, said
+    assert at_end.told[-1] == pytest.approx(hover, abs=1e-4), said

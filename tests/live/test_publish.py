@@ -143,6 +143,35 @@ def test_a_vehicle_that_keeps_its_value_is_left_alone(world: World) -> None:
     assert world.publisher.returned
 
 
+def test_a_late_answer_is_no_refusal(world: World) -> None:
+    """What it says at first after each write is the value before."""
+    send = world.vehicle.send
+
+    def late(data: bytes) -> None:
+        before = world.vehicle.value
+        send(data)
+        if world.vehicle.sets and world.vehicle.value != before:
+            world.made.told["MPC_THR_HOVER"] = before
+            told.append(world.vehicle.value)
+
+    told: list[float] = []
+    world.vehicle.send = late
+    for _ in range(200):
+        world.show(0.1, 1.2)
+        if told:
+            world.made.told["MPC_THR_HOVER"] = told.pop()
+    assert world.vehicle.value == pytest.approx(1.2 * 9.81 / 20.0, rel=2e-3)
+    assert "written no more" not in world.said
+
+
+def test_moments_without_an_estimate_are_nothing_to_tell(world: World) -> None:
+    for _ in range(100):
+        world.show(0.1, 1.2)
+        world.publisher.show(Moment(world.now, {}, "ok", None, None, (), LinkState(0, 0, 0.0, 0.0), "made"))
+    assert world.said.count("moves to") + world.said.count("follows") - world.said.count("set to") <= 1
+    assert "no estimate comes in" not in world.said
+
+
 def test_a_value_out_of_range_is_not_touched(world: World) -> None:
     world.vehicle.value = 0.95
     world.show(10.0, 1.2)

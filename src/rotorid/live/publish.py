@@ -132,12 +132,14 @@ class Followed:
         if self._failed > 1:
             return []
         said = self._read_back(now, session)
+        if self._failed > 1:
+            return said
         assert self.state is not None
         dt = now - self._last if math.isfinite(self._last) else 0.0
         self._last = now
         self.state, decision = self.gate.decide(self.state, self._reading(moment, session), dt)
         nominal = abs(self.gate.nominal)
-        if decision.mode != self._mode:
+        if decision.mode not in (self._mode, Mode.KEEPING):  # to keep a value for a moment is nothing to tell
             self._mode = decision.mode
             said.append(f"{self.name} {decision.reason}")
         before = self.gate.nominal if self.written is None else self.written
@@ -183,16 +185,17 @@ class Followed:
         if not self._awaited or self.written is None:
             return []
         value = session.told.get(self.name)
-        if value is None and now < self._asked + _ANSWER:
+        if value is not None and math.isclose(value, self.written, rel_tol=1e-5):
+            self._awaited = self._unanswered = False
+            self._failed = 0
+            return []
+        if now < self._asked + _ANSWER:  # another value may be a late answer to what was asked before
             return []
         self._awaited = False
         if value is None:
             first, self._unanswered = not self._unanswered, True
             return [f"{self.name}: no answer to the write; it is repeated"] if first else []
         self._unanswered = False
-        if math.isclose(value, self.written, rel_tol=1e-5):
-            self._failed = 0
-            return []
         self._failed += 1
         self.written = value
         again = "" if self._failed < 2 else "; it is written no more"

@@ -30,7 +30,8 @@ from rotorid.results.words import joined
 
 _PAUSE: Final = 0.05  # s of silence
 _AT_ONCE: Final = 64  # pieces that are read before one is estimated by
-_IDLE: Final = 0.5  # s
+_IDLE: Final = 0.5  # s between moments in which nothing came
+_RETURNING: Final = 0.1  # s, where a parameter may have to go back: so fast as its gate moves it
 _RETURN: Final = 15.0  # s, for a parameter to go back to where it was
 _SILENT: Final = 3.0  # s without a message after which that is said
 
@@ -205,7 +206,7 @@ class Runner:
                     Event(max(self.session.timeline.latest, 0.0), "link", "no messages come any more")
                 )
             )
-        elif now > self._shown + _IDLE:
+        elif now > self._shown + (_IDLE if self.publisher is None else _RETURNING):
             self._show(self.session.idle())
         self._give_up(now)
 
