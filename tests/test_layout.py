@@ -45,7 +45,7 @@ ORDER = (
 PUBLIC = [
     "AbstractEstimator", "AccelerationObserver", "Adaptive", "AdaptiveEstimate", "Airframe", "AirframeError",
     "Announced", "AuxiliaryFilter", "BareMultirotor", "BootstrapFilter", "Changes", "Contact", "Dataset", "Dlm",
-    "DlmFit", "EKF", "ELMRegressor", "Estimate", "ExcitationError", "Experiment", "Fit", "Flight", "FreeFlight",
+    "DlmFit", "EKF", "ELMRegressor", "Estimate", "ExcitationError", "Experiment", "Fit", "Flight", "FlyBack", "FreeFlight",
     "GainSchedule", "GuidedEstimate", "Head", "HeadingController", "Health", "Inspection", "Joint", "Jump",
     "LearnSettings", "LearnedModel", "LinearFit", "LinearModel", "LinkError", "LiuWest", "LogError", "LogFormatError",
     "LogNoise", "Lpv", "MSCKF", "MassRegressor", "Matrices", "ModelFound", "MomentumObserver", "Multirotor",
@@ -58,7 +58,7 @@ PUBLIC = [
     "contact_free", "contacts", "coverage", "dlm", "dlm_filter", "dlm_forecast", "dlm_log_likelihood",
     "dlm_simulate", "dlm_smooth", "ekf", "evaluation_flights", "export_estimator",
     "export_airframe", "export_system", "fit_dlm", "fit_grey_box",
-    "fit_prediction_error", "fit_spread", "fit_state_space", "fit_subspace", "fitted", "fly_pushed",
+    "fit_prediction_error", "fit_spread", "fit_state_space", "fit_subspace", "fitted", "fly_back", "fly_pushed",
     "free_structure", "gain_schedule", "generate_dataset", "grey_box_structure", "hazard_of",
     "heading_schedule", "inspect_flight", "jumps", "learn_model", "learn_residual", "liu_west", "load_airframe",
     "load_model", "lpv", "mass_features", "mass_training_set", "measured_noise", "momentum_observer", "msckf",

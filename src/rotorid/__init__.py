@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from rotorid.models.dlm_terms import seasonal as seasonal
     from rotorid.models.dlm_terms import trend as trend
     from rotorid.models.dlm_terms import trigonometric as trigonometric
+    from rotorid.models.fly_back import FlyBack as FlyBack
     from rotorid.models.hybrid import with_residual as with_residual
     from rotorid.models.joint import Joint as Joint
     from rotorid.models.lpv import Lpv as Lpv
@@ -163,6 +164,7 @@ if TYPE_CHECKING:
     from rotorid.results.export import export_estimator as export_estimator
     from rotorid.results.export import export_system as export_system
     from rotorid.results.export_airframe import export_airframe as export_airframe
+    from rotorid.results.fly_back import fly_back as fly_back
     from rotorid.results.jumps import Jump as Jump
     from rotorid.results.jumps import jumps as jumps
     from rotorid.results.learning import LearnSettings as LearnSettings
@@ -286,6 +288,7 @@ _HOMES: Final = {
     "rotorid.models.announced": ("Announced", "announce"),
     "rotorid.models.dlm": ("Dlm", "beside", "dlm"),
     "rotorid.models.dlm_terms": ("arma", "regression", "seasonal", "trend", "trigonometric"),
+    "rotorid.models.fly_back": ("FlyBack",),
     "rotorid.models.hybrid": ("with_residual",),
     "rotorid.models.joint": ("Joint",),
     "rotorid.models.lpv": ("Lpv", "Term", "lpv"),
@@ -303,6 +306,7 @@ _HOMES: Final = {
     "rotorid.results.contacts": ("Contact", "contacts"),
     "rotorid.results.export": ("export_estimator", "export_system"),
     "rotorid.results.export_airframe": ("export_airframe",),
+    "rotorid.results.fly_back": ("fly_back",),
     "rotorid.results.jumps": ("Jump", "jumps"),
     "rotorid.results.learning": ("LearnSettings", "ModelFound", "learn_model"),
     "rotorid.results.lpv": ("schedule_for_track",),
