@@ -143,6 +143,13 @@ def test_jax_computes_what_c_cannot(change, why):
         run(filter_, samples, engine="c")
 
 
+@pytest.fixture
+def _nothing_known(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiled, "_known", {})
+    monkeypatch.setenv("ROTORID_CACHE", str(tmp_path))
+
+
+@pytest.mark.usefixtures("_nothing_known")
 def test_a_step_too_large_for_straight_line_code_is_left_to_jax(monkeypatch):
     monkeypatch.setattr(compiled, "MOST_OPERATIONS", 100)
     filter_ = ekf(SYSTEMS["cart"], method="rk4")
@@ -165,12 +172,6 @@ def test_an_unknown_engine_is_named():
     samples, _ = matched(filter_, seed=2, steps=20)
     with pytest.raises(SettingError, match="no engine 'fortran'"):
         inspect.unwrap(compiled.compiled_form)(filter_, samples, 1, "fortran")
-
-
-@pytest.fixture
-def _nothing_known(monkeypatch, tmp_path):
-    monkeypatch.setattr(compiled, "_known", {})
-    monkeypatch.setenv("ROTORID_CACHE", str(tmp_path))
 
 
 @pytest.mark.usefixtures("_nothing_known")
