@@ -83,9 +83,11 @@ def flight(
     system: int = 1,
     seed: int = 0,
     push: Callable[[float], np.ndarray] = lambda t: np.zeros(3),
+    motors: int = 1,
 ) -> Iterator[Piece]:
     """Frames from `start` to `seconds` of the motion, that first arrive at `arrival` s. boot: the vehicle's clock at motion
-    time 0, s. push: a force from outside at a time of the motion, N, NED."""
+    time 0, s. push: a force from outside at a time of the motion, N, NED.
+    motors: every so many steps rotor commands are sent; beyond 1, the collective command is sent at every step."""
     rng, send = np.random.default_rng(seed), Sender(system)
     previous = None
     for k in range(round(start / STEP), round(seconds / STEP)):
@@ -110,7 +112,10 @@ def flight(
             yield at, heartbeat(send)
         if k % 10 == 0:
             yield at, send("EXTENDED_SYS_STATE", 0, 2 if flying else 1)
-        yield at, send("ACTUATOR_OUTPUT_STATUS", us, 16, [1000.0 + 1000.0 * command] * 4 + [0.0] * 28)
+        if k % motors == 0:
+            yield at, send("ACTUATOR_OUTPUT_STATUS", us, 16, [1000.0 + 1000.0 * command] * 4 + [0.0] * 28)
+        if motors > 1:
+            yield at, send("ATTITUDE_TARGET", ms, 0, [1.0, 0.0, 0.0, 0.0], 0.0, 0.0, 0.0, command)
         yield at, send("HIGHRES_IMU", us, *felt, *rate, 0, 0, 0, 0, 0, 0, 0, 63)
         yield at, send("ATTITUDE_QUATERNION", ms, *q, *rate)
         noisy = v + 0.03 * rng.normal(size=3)

@@ -15,6 +15,7 @@ import numpy as np
 from rotorid.errors import AirframeError
 from rotorid.estimators.base import Health
 from rotorid.estimators.wrench import momentum_observer
+from rotorid.live.between import Between
 from rotorid.live.channel import Channel
 from rotorid.live.clock import VehicleClock
 from rotorid.live.moment import Event, LinkState, Moment, Reading
@@ -102,6 +103,7 @@ class Session:
         self._said = -math.inf
         self._misfit = False
         self._repeats = Repeats()
+        self._between: Between | None = None
         self.latency = 0.0
 
     def _observer(self) -> Channel | None:
@@ -224,7 +226,14 @@ class Session:
             self._position, self._height = (values[0], values[1], values[2]), values[2]
         elif signal == "battery_voltage":
             self._voltage = values[0]
-        elif signal == "rotor_command" and "thrust" in self._mass.inputs:
+        elif signal == "rotor_command" and self._between is not None:
+            self._between.rotors(t, values)
+        elif signal == "collective_command":
+            found = None if self._between is None else self._between.collective(t, values[0])
+            if found is None:
+                return
+            signal, values = "rotor_command", found
+        if signal == "rotor_command" and "thrust" in self._mass.inputs:
             signal, values = "thrust", (self.thrust(values),)
         for channel in self.channels:
             if channel.sampler is not None:
@@ -278,11 +287,12 @@ class Session:
             self._start(channel)
         assert self._mass.sampler is not None
         missing = self.missing()
-        self._say(
-            "vehicle",
-            f"estimates at {1.0 / self._mass.sampler.step:.0f} Hz"
-            + (f", without {', '.join(missing)}" if missing else ""),
-        )
+        text = f"estimates at {1.0 / self._mass.sampler.step:.0f} Hz"
+        if "collective_command" in self.sources.chosen:
+            period = self.sources.periods()["rotor_command"]
+            self._between = Between(period)
+            text += f", rotor commands ({1.0 / period:.0f} Hz) follow the collective between two"
+        self._say("vehicle", text + (f", without {', '.join(missing)}" if missing else ""))
         self._health = GROUNDED
 
     def _row(self, channel: Channel, row: Row) -> Found | None:

@@ -5,12 +5,14 @@ it does for a recording. A signal that begins to come later is taken from the me
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import numpy as np
 
+from rotorid.live.between import FASTER
 from rotorid.logs.mavlink import SOURCES, Piece, choose
 from rotorid.models.system import System
 
@@ -21,6 +23,7 @@ NEEDED: Final = (
     *("attitude", "velocity", "specific_force", "body_rate", "rotor_command", "battery_voltage"),
     "position",
     "airborne",
+    "collective_command",
 )
 """Signals that are used, where they come."""
 
@@ -73,25 +76,35 @@ class Sources:
         found = {signal: message for signal, message in found.items() if signal in NEEDED}
         if not set(needed) <= set(found) or not set(either) & set(found):
             return False
+        if not self._faster(found):
+            found.pop("collective_command", None)
         self.chosen = found
         of_use = set(found.values())
         self._idle = frozenset(
             message
             for message in {m for _, m in self._stamps}
-            if message not in of_use and not any(message in SOURCES[s] for s in NEEDED if s not in found)
+            if message not in of_use and not any(message in SOURCES[s] for s in NEEDED[:-1] if s not in found)
         )
         self._stamps = {key: stamps for key, stamps in self._stamps.items() if found.get(key[0]) == key[1]}
         return True
 
+    def _faster(self, found: Mapping[str, str]) -> bool:
+        """Whether the collective command comes often enough to tell the rotors' between theirs."""
+        collective, rotors = (
+            self._period(signal, found[signal]) if signal in found else math.nan
+            for signal in ("collective_command", "rotor_command")
+        )
+        return collective * FASTER < rotors
+
+    def _period(self, signal: str, message: str) -> float:
+        """Median time between two messages, s; nan of less than two."""
+        steps = np.diff(np.unique(np.array(self._stamps.get((signal, message), ()))))
+        return float(np.median(steps)) if len(steps) else math.nan
+
     def periods(self) -> dict[str, float]:
         """Median time between two messages of each chosen signal, s."""
-        found = {}
-        for signal, message in self.chosen.items():
-            stamps = self._stamps.get((signal, message), ())
-            steps = np.diff(np.unique(np.array(stamps)))
-            if len(steps):
-                found[signal] = float(np.median(steps))
-        return found
+        found = {signal: self._period(signal, message) for signal, message in self.chosen.items()}
+        return {signal: period for signal, period in found.items() if period == period}
 
     def missing(self, needed: Iterable[str]) -> list[str]:
         """Signals that do not come, in words with the messages that would tell them."""
