@@ -11,7 +11,7 @@ import pytest
 
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
-from rotorid.identification.asked import quantities_of
+from rotorid.identification.asked import FINDABLE, quantities_of
 from rotorid.identification.body_sensitivities import (
     Body,
     Kinematics,
@@ -142,6 +142,19 @@ def test_hover_tells_nothing_of_the_inertia_and_more_noise_tells_less(airframe: 
     loud = dataclasses.replace(WHITE, factor=dict.fromkeys(OUTPUTS, 3.0))
     np.testing.assert_allclose(9.0 * information(body, still, asked.names, loud),
                                information(body, still, asked.names, WHITE), rtol=1e-2, atol=1.0)  # fmt: skip
+
+
+def test_a_flight_that_moves_in_all_ways_tells_of_every_parameter(airframe: Airframe) -> None:
+    rng, t = np.random.default_rng(1), 0.01 * np.arange(300)[:, None]
+    q = rng.normal(size=(1, 4)) + 0.3 * np.sin(3.0 * t + np.arange(4))
+    w, v = (size * np.sin(5.0 * t + rng.uniform(0.0, 6.0, 3)) for size in (2.0, 3.0))
+    u = 0.5 + 0.3 * np.sin(7.0 * t + np.arange(4))
+    flight = Kinematics(0.01, q / np.linalg.norm(q, axis=1, keepdims=True), v, w, u)
+    asked = quantities_of(airframe, [n for n in FINDABLE if n not in ("mass", "thrust_scale")])
+    assert min(asked.prior_std) > 0.0
+    M = information(body_of(airframe), flight, asked.names, WHITE)
+    assert np.all(np.isfinite(M))
+    assert np.all(np.diag(M) > 0.0), np.array(asked.names)[np.diag(M)[: len(asked.names)] <= 0.0]
 
 
 def test_what_can_be_asked_for(airframe: Airframe) -> None:

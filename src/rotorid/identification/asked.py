@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from rotorid.errors import SettingError
+from rotorid.identification.body_sensitivities import LAG
 from rotorid.identification.priors import RELATIVE
 from rotorid.models.airframe import QUANTITIES, Airframe
 from rotorid.models.multirotor_air import AIR_DENSITY
@@ -110,7 +111,7 @@ def _of(airframe: Airframe, parameter: str) -> list[tuple[str, float, float]]:
         ]
     given = airframe.get(parameter)
     ends = _ENDS.get(parameter)
-    values = given.value if given else _default(parameter)
+    values = given.value if given else _default(airframe, parameter)
     stds = np.broadcast_to(
         given.std if given and given.std and min(given.std) > 0 else _spread(airframe, parameter, values),
         len(values),
@@ -119,9 +120,13 @@ def _of(airframe: Airframe, parameter: str) -> list[tuple[str, float, float]]:
     return [(n, float(v), float(s)) for n, v, s in zip(names, values, stds, strict=True)]
 
 
-def _default(parameter: str) -> tuple[float, ...]:
+def _default(airframe: Airframe, parameter: str) -> tuple[float, ...]:
+    """The value of a parameter that the airframe does not give."""
+    if parameter == "motor_time_constant_down":
+        up = airframe.get("motor_time_constant")
+        return up.value if up else (LAG,)
     if parameter == "motor_time_constant":
-        return (0.03,)
+        return (LAG,)
     if parameter == "thrust_scale":
         return (1.0,)
     return (0.0,) * QUANTITIES[parameter][1]

@@ -23,7 +23,9 @@ from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor_air import AIR_DENSITY
 from rotorid.models.rotors import spin, torque_ratio_of
 
-_LAG = 0.03  # s, where the airframe does not say
+LAG = 0.03
+"""Of motors, where the airframe does not say, s."""
+
 _STILL = 1e-6
 
 
@@ -98,7 +100,7 @@ def body_of(airframe: Airframe) -> Body:
         return np.array(found.value if found else (0.0, 0.0, 0.0))
 
     xy, xz, yz = vector("products_of_inertia")
-    up = number("motor_time_constant", _LAG)
+    up = number("motor_time_constant", LAG)
     rotors = airframe.rotors
     return Body(
         mass=airframe.mass.number,
