@@ -126,6 +126,23 @@ def test_a_chipped_propeller_is_found_and_the_other_vehicle_is_left_alone(
         assert words in page.replace("\u00a0", " ")
 
 
+def test_without_an_airframe_the_commands_tell_of_the_propeller(
+    logs: Path, here: list[str], tmp_path: Path
+) -> None:
+    fleet = run_fleet([logs / "quad-2"], tmp_path / "out")
+    (vehicle,) = fleet.vehicles
+    assert (vehicle.airframe, len(vehicle.records), len(vehicle.failed)) == ("", 60, 1)
+    (change,) = vehicle.changes
+    assert change.parameter == "rotor_command_1"
+    assert abs(change.number - 31) <= 3
+    assert change.share == pytest.approx(0.05, abs=0.01)
+    summary = summarise_fleet(fleet, {})
+    assert "60 flights without an airframe" in summary.verdict.text
+    assert summary.verdicts["0.parquet"][0].startswith(
+        "0.parquet: no airframe for table-parquet; name it with"
+    )
+
+
 def test_what_is_done_is_not_done_again(logs: Path, here: list[str], tmp_path: Path) -> None:
     folder, out = tmp_path / "some", tmp_path / "out"
     folder.mkdir()

@@ -33,11 +33,11 @@ def show(fleet: Fleet, summary: FleetSummary, folder: Path, console: Console) ->
         for head in ("flights", "mass", "changes"):
             table.add_column(head, justify="right", no_wrap=True)
         for v in sorted(usable, key=lambda v: -len(v.changes))[:_MOST]:
-            table.add_row(v.name, v.airframe, str(len(v.records)), _mass(v), str(len(v.changes)))
+            table.add_row(v.name, v.airframe or "–", str(len(v.records)), _mass(v), str(len(v.changes)))
         console.print(Padding(table, (0, 1)))
         console.print()
     lines = [f"{v.name}: {c.text}" for v in fleet.changed for c in v.changes]
-    guessed = {(v.name, v.airframe, v.chosen) for v in usable if v.chosen not in ("given", "map")}
+    guessed = {(v.name, v.airframe, v.chosen) for v in usable if v.chosen not in ("given", "map", "")}
     lines += [f"{name}: taken for {airframe}, {why}." for name, airframe, why in sorted(guessed)]
     if fleet.kept:
         lines.append(f"{fleet.kept} of the logs were done before, and {fleet.done} now.")

@@ -41,8 +41,14 @@ class Mean:
 
 
 def steady_means(flight: Flight, flying: Intervals) -> tuple[Mean, ...]:
-    """Hover command, battery voltage and vibration, of those the flight has. flying: when it was in the air, s."""
+    """Commands of each rotor and of all, battery voltage and vibration, of those the flight has. flying: when in the air, s."""
     found = []
+    if "rotor_command" in flight:
+        starts = windows([flight["rotor_command"].times], flying, WIDTH, WIDTH)
+        if len(starts) >= _FEWEST:
+            mean, covariance = robust_mean(window_means(flight["rotor_command"], starts))
+            each = zip(mean, np.sqrt(np.diag(covariance)), strict=True)
+            found = [Mean(f"rotor_command_{i}", float(m), float(s), "1") for i, (m, s) in enumerate(each)]
     for name, signal, unit in (
         ("hover_command", "rotor_command", "1"),
         ("battery_voltage", "battery_voltage", "V"),

@@ -33,6 +33,7 @@ _PANELS: Final = (
     ("centre of mass, if the rotors stay", ("centre_of_mass_x", "centre_of_mass_y")),
     ("yaw trim", ("yaw_trim",)),
     ("drag", ("drag",)),
+    ("mean command of the rotors", tuple(f"rotor_command_{i}" for i in range(8))),
     ("vibration", ("vibration",)),
     ("battery voltage", ("battery_voltage",)),
 )
@@ -115,7 +116,7 @@ def _histories(page: Page, fleet: Fleet) -> None:
     able = [v for v in fleet.vehicles if len(v.records) > 1]
     drawn = sorted(able, key=lambda v: (-len(v.changes), -len(v.records)))[:_DRAWN]
     for vehicle in drawn:
-        count = f"{len(vehicle.records)} flights, airframe {vehicle.airframe}."
+        count = f"{len(vehicle.records)} flights, {f'airframe {vehicle.airframe}' if vehicle.airframe else 'no airframe'}."
         page.section(_short(vehicle.name), " ".join([count, *(c.text for c in vehicle.changes)]))
         panels = []
         for heading, names in _PANELS:

@@ -200,6 +200,11 @@ def fleet_verdict(fleet: Fleet) -> Verdict:
     details = [f"{v.name}: {c.text}" for v, c in sorted(changes, key=lambda vc: -vc[1].z)[:3]]
     if failed:
         details.append(f"{_count(failed, 'log')} could not be used.")
+    bare = sum(len(v.records) for v in vehicles if not v.airframe)
+    if bare:
+        details.append(
+            f"{_count(bare, 'flight')} without an airframe: of these only commands, voltage and vibration."
+        )
     short = sum(len(v.records) < 5 for v in vehicles)
     if short:
         details.append(f"{_count(short, 'vehicle')} with fewer than 5 flights: too few to tell a change.")

@@ -6,7 +6,7 @@ A record is plain data, as `progress.jsonl` keeps it:
     vehicle, airframe, chosen       whose flight, looked at with what, and why with that
     utc, duration, airborne         Unix time of t = 0 in s or null; s; s
     parameters                      name, value, std, unit, informed, verdict: each
-    trim                            the trims, their covariance, and how each cause would move them
+    trim                            the trims, their covariance, and how each cause would move them; null without
     error                           one line, where nothing could be found
 
 Whatever is wrong with a log ends in its `error`.
@@ -29,14 +29,21 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from rotorid.cache import cache_folder
-from rotorid.errors import RotoridError
+from rotorid.errors import ExcitationError, RotoridError
 from rotorid.identification.steady import Mean, linear_drag, steady_means
 from rotorid.identification.trim import Trim, causes, trim
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe import Airframe
 from rotorid.models.airframe_toml import airframe_toml
-from rotorid.results.fleet_vehicles import Rules, airframe_of, load_once, vehicle_of, vehicle_of_name
+from rotorid.results.fleet_vehicles import (
+    NoAirframeError,
+    Rules,
+    airframe_of,
+    load_once,
+    vehicle_of,
+    vehicle_of_name,
+)
 from rotorid.results.plain import plain
 from rotorid.results.summary import file_input
 from rotorid.signals.airborne import airborne
@@ -95,12 +102,21 @@ def _fill(record: Record, name: str, path: Path, task: Task) -> None:
     flight = read(path, mapped)
     record["vehicle"] = vehicle = vehicle_of(name, flight, task.rules.vehicle)
     record |= {"format": flight.format, "duration": flight.duration, "utc": flight.utc}
-    airframe, record["chosen"] = airframe_of(name, vehicle, flight, task.rules)
-    record["airframe"] = airframe.name
     flying = airborne(flight)
     record["airborne"] = length(flying)
     flight = with_reconstructed_commands(flight)
-    found = trim(flight, airframe, flying)
+    try:
+        airframe, record["chosen"] = airframe_of(name, vehicle, flight, task.rules)
+    except NoAirframeError as error:
+        record |= {"airframe": "", "chosen": ""}
+        _without_trim(record, flight, flying, error)
+        return
+    record["airframe"] = airframe.name
+    try:
+        found = trim(flight, airframe, flying)
+    except ExcitationError as error:
+        _without_trim(record, flight, flying, error)
+        return
     record["trim"] = {
         "names": found.names,
         "value": found.value.tolist(),
@@ -114,6 +130,14 @@ def _fill(record: Record, name: str, path: Path, task: Task) -> None:
     record["verdicts"] = [
         f"{p['name']}: {p['verdict']}" for p in record["parameters"] if p["verdict"] != "found"
     ]
+
+
+def _without_trim(record: Record, flight: Flight, flying: Intervals, error: RotoridError) -> None:
+    """What needs no airframe and no steady flight. Raises the error where there is nothing."""
+    record["parameters"] = [_row(mean) for mean in steady_means(flight, flying)]
+    if not record["parameters"]:
+        raise error
+    record |= {"trim": None, "verdicts": [str(error)]}
 
 
 def _needs_mapping(path: Path) -> bool:

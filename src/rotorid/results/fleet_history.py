@@ -2,7 +2,8 @@
 
 Flights are in the order of their UTC where all of a vehicle's have it, else in that of their names. Trims (see
 `identification.trim`) are looked at together, so that the cause of a change is told by the direction in which it moves them;
-every other number by itself, vibration by its logarithm. The share of false alarms is a vehicle's, over all its numbers.
+every other number by itself, vibration by its logarithm. Without an airframe there are no trims, and each rotor's command is
+looked at by itself, by its logarithm. The share of false alarms is a vehicle's, over all its numbers.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from rotorid.results.fleet_files import natural
 from rotorid.results.fleet_flight import Known, Record
 from rotorid.results.words import label, plus_minus, title
 
-_TOLD_BY_TRIMS: Final = ("mass", "thrust_scale", "centre_of_mass", "yaw_trim", "rotor_scale", "hover_command")
-_RELATIVE: Final = ("vibration",)
+_TOLD_BY_TRIMS: Final = (
+    "mass", "thrust_scale", "centre_of_mass", "yaw_trim", "rotor_scale", "hover_command", "rotor_command",
+)  # fmt: skip
+_RELATIVE: Final = ("vibration", "hover_command", "rotor_command")
 _FLOOR: Final = 1e-9
 
 
@@ -120,9 +123,11 @@ def vehicles_of(
             record
         )
     for name, airframe in [key for key in groups if not key[1]]:
+        failed = [r for r in groups[name, airframe] if r["error"]]
         if other := next((key for key in groups if key[0] == name and key[1]), None):
-            groups[other] += groups.pop((name, airframe))
-    keys = sorted(groups, key=lambda key: (natural(key[0]), key[1]))
+            groups[other] += failed
+            groups[name, airframe] = [r for r in groups[name, airframe] if not r["error"]]
+    keys = sorted((key for key, group in groups.items() if group), key=lambda key: (natural(key[0]), key[1]))
     return tuple(_vehicle(name, airframe, groups[name, airframe], known, alpha) for name, airframe in keys)
 
 
@@ -162,7 +167,8 @@ def _series(records: Sequence[Record]) -> dict[str, Series]:
 def _changes(
     records: Sequence[Record], series: Mapping[str, Series], known: Known, alpha: float
 ) -> tuple[Change, ...]:
-    alone = [name for name in series if not name.startswith(_TOLD_BY_TRIMS)]
+    trimmed = any(r["trim"] for r in records)
+    alone = [name for name in series if not (trimmed and name.startswith(_TOLD_BY_TRIMS))]
     alpha /= 1 + len(alone)
     found = _of_trims(records, series, known, alpha)
     for name in alone:
@@ -174,10 +180,11 @@ def _of_trims(
     records: Sequence[Record], series: Mapping[str, Series], known: Known, alpha: float
 ) -> list[Change]:
     """The changes of the trims, those of most of the flights."""
-    if not records:
+    if not any(r["trim"] for r in records):
         return []
-    names, _ = Counter(tuple(r["trim"]["causes"]) for r in records).most_common(1)[0]
-    rows = [k for k, r in enumerate(records) if tuple(r["trim"]["causes"]) == names]
+    kinds = [tuple(r["trim"]["causes"]) if r["trim"] else () for r in records]
+    names, _ = Counter(kind for kind in kinds if kind).most_common(1)[0]
+    rows = [k for k, kind in enumerate(kinds) if kind == names]
     trims = [records[k]["trim"] for k in rows]
     y = np.array([t["value"] for t in trims], dtype=float)
     R = np.array([t["covariance"] for t in trims], dtype=float)
@@ -211,7 +218,7 @@ def _weaker(size: float, share: float) -> float:
 
 def _of_one(records: Sequence[Record], name: str, of: Series, alpha: float) -> list[Change]:
     """The changes of one number."""
-    relative = name in _RELATIVE and bool((of.value > 0).all())
+    relative = name.startswith(_RELATIVE) and bool((of.value > 0).all())
     value = np.log(of.value) if relative else of.value
     std = of.std / of.value if relative else of.std
     floor = _FLOOR * max(float(np.max(np.abs(value))), 1e-300)

@@ -41,7 +41,7 @@ def _flight_rows(fleet: Fleet) -> list[dict[str, Any]]:
         for number, record in enumerate(vehicle.records, 1):
             of = {
                 "vehicle": vehicle.name,
-                "airframe": vehicle.airframe,
+                "airframe": vehicle.airframe or None,
                 "flight": record["flight"],
                 "number": number,
                 "time": _microseconds(record.get("utc")),
@@ -72,7 +72,7 @@ def _change_rows(fleet: Fleet) -> list[dict[str, Any]]:
     return [
         {
             "vehicle": vehicle.name,
-            "airframe": vehicle.airframe,
+            "airframe": vehicle.airframe or None,
             "kind": c.kind,
             "flight": c.flight,
             "number": c.number,

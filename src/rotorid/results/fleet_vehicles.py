@@ -43,6 +43,10 @@ _SIMULATED: Final = (
 )  # SYS_AUTOSTART of that body; a real vehicle may have SIH_* parameters, too
 
 
+class NoAirframeError(AirframeError):
+    """Nothing says which airframe a log is of."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Rules:
     """How vehicles and airframes are told. vehicle: one of `RULES` or a regular expression. airframe: for all. map: patterns
@@ -96,7 +100,7 @@ def vehicle_of(name: str, flight: Flight, rule: str) -> str:
 def airframe_of(name: str, vehicle: str, flight: Flight, rules: Rules) -> tuple[Airframe, str]:
     """The airframe, and how it was chosen: "given", "map" or the reason of a guess.
 
-    Raises AirframeError where there is none.
+    Raises NoAirframeError where there is none.
     """
     if rules.airframe is not None:
         return load_once(rules.airframe), "given"
@@ -106,7 +110,7 @@ def airframe_of(name: str, vehicle: str, flight: Flight, rules: Rules) -> tuple[
     found = guess(flight)
     if found is None:
         what = flight.vehicle or flight.format
-        raise AirframeError(
+        raise NoAirframeError(
             f"{name}: no airframe for {what}; name it with --airframe, or in a map with --airframes"
         )
     return load_once(found[0]), found[1]
