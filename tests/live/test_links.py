@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pymavlink.dialects.v20 import common
 
-from rotorid.errors import LinkError, LogError, LogFormatError, SettingError
+from rotorid.errors import LinkError, LogError, LogFormatError, OutputError, SettingError
 from rotorid.live.link import open_link
 from rotorid.live.outgoing import Sender, frame
 from rotorid.live.publish import Publisher, parameter_of
@@ -196,6 +196,16 @@ def test_a_serial_line_and_tcp_carry_bytes_both_ways() -> None:
         with pytest.raises(LinkError, match="closed the connection"):
             link.receive(1.0)
         link.close()
+
+
+def test_a_full_disk_ends_the_session(airframe: Airframe, pieces: list[flown.Piece], tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "a.mcap", "# made", {"a": "b"})
+    recorder._file.close()
+    recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+    shown = Shown()
+    with pytest.raises(OutputError, match="the recording ends here: No space left"):
+        Runner(session(airframe), Replay("made", iter(pieces), 1.0), [shown], recorder).run()
+    assert len(shown.moments) < 50
 
 
 def test_a_file_that_is_no_recording(tmp_path: Path) -> None:
