@@ -55,7 +55,7 @@ def test_a_wrong_model_is_refused_and_the_file_says_so(folder: Path) -> None:
     [
         (("-o", "out.txt"), "flight.parquet", "an airframe file ends in .toml"),
         (("--between", "9"), "flight.parquet", "--between 9: give start and end in s, as 24:60"),
-        (("--between", "1:1.5"), "flight.parquet", "fit into its time in the air; fly longer"),
+        (("--between", "1:1.5"), "flight.parquet", "2 predictions of 0.1 s fit into its time in the air"),
         ((), "none.parquet", "none.parquet"),
         ((), "broken.parquet", "broken.parquet"),
     ],

@@ -16,6 +16,7 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import load_airframe
 from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
 from rotorid.models.fly_back import fingerprint_of
+from rotorid.models.rotors import allocation
 from rotorid.results.fly_back import fly_back
 from tests.results.made_flown import NOISE, TRUTH, made_flight
 
@@ -155,3 +156,25 @@ def test_a_mass_that_changes_is_noticed_and_known_masses_count(flight, monkeypat
     assert not any("pulls" in r for r in weighed.reasons), weighed.reasons
     changing = fly_back(TRUTH, heavy, [flight], masses=[[(0.0, 1.0), (7.0, 1.25)]], horizons=(0.1, 0.5))
     assert any("changes within these flights" in r for r in changing.reasons), changing.reasons
+
+
+def test_commanded_newtons_are_as_good_as_commands(flight):
+    """A log of thrust and torque, or of thrusts, predicts what the log of the commands behind it does."""
+    held = held_out(flight, (0.1, 0.5))
+    expected = predict([vehicle(TRUTH, held)], held)
+    commands = flight["rotor_command"]
+    newtons = 5.0 * commands.values
+    wrench = newtons @ np.asarray(allocation(TRUTH.rotors, 0.02))[2:].T
+    thrusts = (Signal("rotor_thrust", commands.times, newtons, "made"),)
+    torques = (
+        Signal("thrust", commands.times, wrench[:, :1], "made"),
+        Signal("control_torque", commands.times, wrench[:, 1:], "made"),
+    )
+    bare = {name: s for name, s in flight.signals.items() if name != "rotor_command"}
+    for signals in (thrusts, torques):
+        other = held_out(
+            dataclasses.replace(flight, signals={**bare, **{s.name: s for s in signals}}), (0.1, 0.5)
+        )
+        found = predict([vehicle(TRUTH, other)], other)
+        for name in NOISE:
+            np.testing.assert_allclose(found[name], expected[name], atol=1e-4)

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rotorid.errors import ExcitationError, SignalError
+from rotorid.identification.rotor_lag import commands_of
 from rotorid.logs.flight import Flight, Signal
 from rotorid.signals.airborne import airborne
 
@@ -89,7 +90,7 @@ class HeldOut:
     @property
     def turns(self) -> bool:
         """Whether turning is predicted: slow commands do not tell it, so attitude and body rate are then as measured."""
-        return self.flight["rotor_command"].rate >= QUICK
+        return commands_of(self.flight).rate >= QUICK
 
     def seen(self, name: str, late: float = 0.0) -> Float[np.ndarray, "n k"]:
         """What a signal measured at the grid's times. late: s by which its log is late."""
@@ -121,16 +122,15 @@ def held_out(
 
     Raises SignalError where the log lacks rotor commands or body rate, ExcitationError where it is too short to predict.
     """
-    for name in ("rotor_command", "body_rate"):
-        if name not in flight:
-            has = ", ".join(sorted(flight.signals)) or "nothing"
-            raise SignalError(
-                f"{flight.source}: no {name} in this log, without which nothing can be predicted (it has {has})"
-            )
+    if "body_rate" not in flight:
+        has = ", ".join(sorted(flight.signals)) or "nothing"
+        raise SignalError(
+            f"{flight.source}: no body_rate in this log, without which nothing can be predicted (it has {has})"
+        )
     placed = "attitude" in flight and ("velocity" in flight or "position" in flight)
     signals = [flight[n] for n in (PLACED if placed else TURNING) if n in flight]
     begin, end = max(s.times[0] for s in signals), min(s.times[-1] for s in signals)
-    commands = flight["rotor_command"]
+    commands = commands_of(flight)
     begin, end = max(begin, commands.times[0]), min(end, commands.times[-1])
     t = begin + STEP * np.arange(max(int((end - begin) / STEP), 0) + 1)
     air = _in(t, airborne(flight))
@@ -148,7 +148,8 @@ def held_out(
     within = starts[:, None] + ahead <= until[starts, None]
     if len(starts) < _LEAST:
         raise ExcitationError(
-            f"{flight.source}: only {len(starts)} predictions of {horizons[0]:g} s fit into its time in the air; fly longer"
+            f"{flight.source}: only {len(starts)} predictions of {horizons[0]:g} s fit into its time in the air, "
+            "all signals logged without gaps; fly longer"
         )
     return HeldOut(
         flight, t, starts, until[starts], placed, ahead, within, _bias(flight, t, air), spans, masses

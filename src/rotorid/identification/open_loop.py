@@ -97,7 +97,7 @@ def vehicle(airframe: Airframe, held: HeldOut) -> Vehicle:
     Raises AirframeError where it lacks what a prediction needs, or has other rotors than the log; SignalError where its thrust
     curve needs a battery voltage that the log does not have.
     """
-    rigid_multirotor(airframe, "rotor_command")
+    rigid_multirotor(airframe, "rotor_command" if "rotor_command" in held.flight else "rotor_thrust")
     mean, now = rotor_thrusts(airframe, held.flight, held.t)
     return Vehicle(airframe, body_numbers(airframe, air=held.placed), mean, now)
 

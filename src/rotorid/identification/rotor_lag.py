@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import dataclasses
 
+import jax
 import numpy as np
 from jaxtyping import Float
 from scipy.signal import lfilter
 
-from rotorid.errors import AirframeError
-from rotorid.logs.flight import Flight
+from rotorid.errors import AirframeError, SignalError
+from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import Airframe
+from rotorid.models.rotors import allocation, torque_ratio_of
+from rotorid.signals.series import hold
 
 LAG = 0.03
 """Motor time constant where the airframe does not say, s."""
@@ -89,27 +92,67 @@ def rotor_thrusts(
 ) -> tuple[Float[np.ndarray, "n rotors"], Float[np.ndarray, "n rotors"]]:
     """Mean thrust of each rotor over the step that ends at each time of a grid, and thrust at that time, N.
 
-    Raises AirframeError where the airframe has no thrust curve or other rotors than the log; SignalError where the flight lacks
-    rotor commands, or the battery voltage that the curve needs.
+    Raises what `asked_of` does.
     """
-    commands, curve = flight["rotor_command"], airframe.thrust_curve
-    if curve is None:
-        raise AirframeError(f"{airframe.source}: no [thrust_curve] for rotor commands; give it in N")
+    times, asked = asked_of(airframe, flight)
+    h = float(t[1] - t[0])
+    edges = np.concatenate([[t[0] - h], t]) - number_of(airframe, "command_delay", 0.0)
+    return rotor_lag(airframe).through(_mean_held(times, asked, edges), h)
+
+
+def commands_of(flight: Flight) -> Signal:
+    """The signal that says what is asked of the rotors: commands, thrusts in N, or the collective thrust beside torques.
+
+    Raises SignalError where there is none.
+    """
+    for name in ("rotor_command", "rotor_thrust"):
+        if name in flight:
+            return flight[name]
+    if "thrust" in flight and "control_torque" in flight:
+        return flight["thrust"]
+    has = ", ".join(sorted(flight.signals)) or "nothing"
+    raise SignalError(
+        f"{flight.source}: no rotor_command in this log, and no rotor_thrust or thrust with control_torque in place of it; "
+        f"without one nothing can be predicted (it has {has})"
+    )
+
+
+def asked_of(
+    airframe: Airframe, flight: Flight
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n rotors"]]:
+    """From which times on (s) what is asked of each rotor, N, as the airframe has it.
+
+    Raises AirframeError where the airframe has no thrust curve for commands, or other rotors than the log; SignalError where
+    the flight lacks commands, or the battery voltage that the curve needs.
+    """
+    commands, curve = commands_of(flight), airframe.thrust_curve
+    if commands.name == "thrust":
+        torque = hold(commands.times, flight["control_torque"].times, flight["control_torque"].values)
+        centre = airframe.get("centre_of_mass")
+        with jax.enable_x64(True):
+            G = allocation(
+                airframe.rotors, torque_ratio_of(airframe), centre.value if centre else (0.0, 0.0, 0.0)
+            )
+        wanted = np.concatenate([commands.values, torque], axis=1)
+        return commands.times, _scales(airframe) * (wanted @ np.linalg.pinv(np.asarray(G)[2:]).T)
     count = commands.values.shape[1]
     if count != len(airframe.rotors):
         raise AirframeError(
             f"{airframe.source}: {len(airframe.rotors)} rotors, but {flight.source} has {count} rotor commands"
         )
+    if commands.name == "rotor_thrust":
+        return commands.times, _scales(airframe) * commands.values
+    if curve is None:
+        raise AirframeError(f"{airframe.source}: no [thrust_curve] for rotor commands; give it in N")
     voltage = None
     if curve.voltage_exponent:
         battery = flight["battery_voltage"]
-        latest = np.clip(np.searchsorted(battery.times, commands.times, side="right") - 1, 0, None)
-        voltage = battery.values[latest, 0]
-    asked = asked_thrusts(airframe, commands.values, voltage)
-    h = float(t[1] - t[0])
-    edges = np.concatenate([[t[0] - h], t]) - number_of(airframe, "command_delay", 0.0)
-    steps = _mean_held(commands.times, asked, edges)
-    return rotor_lag(airframe).through(steps, h)
+        voltage = hold(commands.times, battery.times, battery.values[:, 0])
+    return commands.times, asked_thrusts(airframe, commands.values, voltage)
+
+
+def _scales(airframe: Airframe) -> Float[np.ndarray, " rotors"]:
+    return number_of(airframe, "thrust_scale", 1.0) * np.array([r.thrust_scale for r in airframe.rotors])
 
 
 def _mean_held(

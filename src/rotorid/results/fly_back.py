@@ -16,6 +16,7 @@ from typing import Final
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.identification.held_out import HeldOut, Masses, Spans, held_out
+from rotorid.identification.rotor_lag import commands_of
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.fly_back import FlyBack, fingerprint_of
@@ -82,7 +83,7 @@ def fly_back(
     told = [gain for gain in answers if not against or gain.name != "thrust"]
     against += faults(signals, horizons, told, windows)
     if not any(h.turns for h in held):
-        against.append(slow_fault(max(h.flight["rotor_command"].rate for h in held)))
+        against.append(slow_fault(max(commands_of(h.flight).rate for h in held)))
     if not against:
         nmpc, recorded = reference_flight(model, spread.drawn(_DRAWS, seed), held)
         against = flight_fault(nmpc)

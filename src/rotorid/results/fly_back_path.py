@@ -16,11 +16,14 @@ from jaxtyping import Float
 from rotorid.identification.held_out import STEP, HeldOut
 from rotorid.models.airframe import Airframe
 from rotorid.models.fly_back import ReferenceFlight
+from rotorid.models.system import GRAVITY
+from rotorid.models.thrust import ThrustCurve
 from rotorid.simulation.nmpc_on_path import BEYOND, RATE, FlightPath, fly_path
 
 _LONGEST = 6.0  # s
 _SHORTEST = 2.0  # s
 _ROOM, _LATE = 0.5, 0.1  # m, s
+_RESERVE = 2.0  # full thrust over weight, where nobody says
 _RADIUS, _TURN = 1.0, 6.0  # m, s
 
 
@@ -34,7 +37,8 @@ def reference_flight(
     recorded = liveliest(flights)
     path = recorded or _circle()
     voltage = _voltage(flights)
-    flown = fly_path(_at(model, voltage), [_at(one, voltage) for one in vehicles], path)
+    most = _RESERVE * model.mass.number * GRAVITY / max(len(model.rotors), 1)
+    flown = fly_path(_at(model, voltage, most), [_at(one, voltage, most) for one in vehicles], path)
     wanted = path.position[: path.controls]
     away = [math.inf if x is None else np.linalg.norm(x - wanted, axis=1) for x in flown]
     worst = [float(np.max(d)) for d in away]
@@ -99,22 +103,16 @@ def _voltage(flights: Sequence[HeldOut]) -> float | None:
     return float(np.median(np.concatenate(found))) if found else None
 
 
-def _at(airframe: Airframe, voltage: float | None) -> Airframe:
-    """The airframe with a thrust curve that holds at this voltage."""
+def _at(airframe: Airframe, voltage: float | None, most: float) -> Airframe:
+    """The airframe with a thrust curve that holds at this voltage. most: thrust of a rotor (N) at full command of a vehicle
+    that is commanded in newtons, and has no curve."""
     curve = airframe.thrust_curve
-    assert curve is not None
+    if curve is None:
+        return dataclasses.replace(airframe, thrust_curve=ThrustCurve((0.0, most)))
     if not curve.voltage_exponent:
         return airframe
     factor = 1.0 if voltage is None else (voltage / curve.voltage) ** curve.voltage_exponent
-    steady = tuple(factor * c for c in curve.coefficients)
     return dataclasses.replace(
         airframe,
-        thrust_curve=dataclasses.replace(
-            curve,
-            coefficients=steady,
-            std=(),
-            voltage=math.nan,
-            voltage_exponent=0.0,
-            voltage_exponent_std=0.0,
-        ),
+        thrust_curve=ThrustCurve(tuple(factor * c for c in curve.coefficients), curve.zero, curve.full),
     )

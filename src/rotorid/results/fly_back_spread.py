@@ -14,6 +14,10 @@ from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
 Covariance = tuple[Sequence[str], Float[np.ndarray, "n n"]]
 """Of an airframe's numbers, by name (see `airframe_numbers`), in the squares of their units."""
 
+_SAME = {
+    f"products_of_inertia_{pair}": f"products_of_inertia_{axis}"
+    for pair, axis in zip(("xy", "xz", "yz"), "xyz", strict=True)
+}
 _NEGLIGIBLE = 1e-9  # of the largest
 _LEAST = 0.2  # of a positive number's value
 
@@ -57,8 +61,9 @@ def spread_of(model: Airframe, covariance: Covariance | None) -> Spread:
     if covariance is None:
         names = tuple(name for name, (_, std) in known.items() if std > 0)
         return Spread(model, names, np.diag([known[name][1] for name in names]))
-    kept = [k for k, name in enumerate(covariance[0]) if name in known]
-    names = tuple(covariance[0][k] for k in kept)
+    given = [_SAME.get(name, name) for name in covariance[0]]
+    kept = [k for k, name in enumerate(given) if name in known]
+    names = tuple(given[k] for k in kept)
     C = np.asarray(covariance[1], dtype=float)[np.ix_(kept, kept)]
     scale = np.sqrt(np.maximum(np.diag(C), 1e-300))
     values, vectors = np.linalg.eigh(C / np.outer(scale, scale))
