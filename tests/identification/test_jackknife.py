@@ -1,0 +1,54 @@
+"""The jackknife over blocks, against fits that are really made without one, and against errors that hang together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rotorid.identification.jackknife import left_out, rescaled, widening
+
+
+def _blocks(X: np.ndarray, r: np.ndarray, size: int):
+    rows = X.reshape(-1, size, X.shape[1])
+    errors = r.reshape(-1, size)
+    return np.einsum("bij,bik->bjk", rows, rows), np.einsum("bij,bi->bj", rows, errors)
+
+
+def test_it_is_what_a_fit_without_the_block_finds() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    whole = np.linalg.lstsq(X, y, rcond=None)[0]
+    steps = left_out(*_blocks(X, X @ whole - y, 6), X.T @ X)
+    for b, step in enumerate(steps):
+        kept = np.arange(60) // 6 != b
+        without = np.linalg.lstsq(X[kept], y[kept], rcond=None)[0]
+        assert np.sqrt(9 / 10) * (without - whole) == pytest.approx(step)
+
+
+def test_bands_cover_where_noise_hangs_together_and_blocks_are_few() -> None:
+    """15 blocks, of which each has an error of its own: bands by the residuals' size alone hold the truth half as often."""
+    rng, trials, blocks, size = np.random.default_rng(1), 400, 15, 20
+    inside = np.zeros((2, trials))
+    for k in range(trials):
+        X = rng.normal(size=(blocks, 1, 4)).repeat(size, axis=1).reshape(-1, 4)
+        X = X + 0.3 * rng.normal(size=X.shape)
+        noise = rng.normal(size=(blocks, 1)).repeat(size, axis=1).ravel() + rng.normal(size=blocks * size)
+        found = np.linalg.lstsq(X, noise, rcond=None)[0]  # the truth is 0
+        residual = X @ found - noise
+        H = X.T @ X
+        steps = left_out(*_blocks(X, residual, size), H)
+        std = widening(blocks) * np.sqrt(np.sum(steps[:, 0] ** 2))
+        naive = np.sqrt(np.linalg.inv(H)[0, 0] * np.mean(residual**2))
+        inside[:, k] = abs(found[0]) < 1.96 * np.array([std, naive])
+    covered, naively = inside.mean(axis=1)
+    assert 0.92 < covered < 0.99
+    assert naively < 0.7
+
+
+def test_a_root_takes_other_standard_deviations() -> None:
+    root = np.array([[3.0, 4.0], [0.0, 1.0], [0.0, 0.0]])
+    found = rescaled(root, np.array([10.0, 2.0, 0.0]))
+    assert np.sqrt(np.sum(found**2, axis=1)) == pytest.approx([10.0, 2.0, 0.0])
+    assert found[0] @ found[1] / 20.0 == pytest.approx(root[0] @ root[1] / 5.0)
+    assert widening(8) > widening(30) > 1.0
+    assert widening(10_000) == pytest.approx(1.0, abs=1e-3)
