@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rotorid.live.settings import Settings
     from rotorid.models.airframe import Airframe
 
-_SWITCH = 0.0005  # s: the terminal and the page wait for the estimators, not they for it
+_SWITCH = 0.0001  # s: the terminal, the page and the disk wait for the estimators, not they for them
 
 
 def live(

@@ -16,6 +16,7 @@ import struct
 import threading
 import time
 import zlib
+from array import array
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Final
@@ -96,7 +97,7 @@ class Recorder:
         self.error: OutputError | None = None
         self._lock, self._writing, self._ends = threading.Lock(), threading.Lock(), threading.Event()
         self._body = bytearray()
-        self._index: dict[int, list[tuple[int, int]]] = {}
+        self._index: dict[int, array[int]] = {}  # stamp and offset of each message, in turn
         self._first: float | None = None
         self._chunks = bytearray()  # their index
         self._written = 0
@@ -193,7 +194,7 @@ class Recorder:
             at = len(self._body)
             if not at:
                 self._first = time.monotonic()
-            self._index.setdefault(channel, []).append((stamp, at))
+            self._index.setdefault(channel, array("Q")).extend((stamp, at))
             self._body += _HEAD.pack(
                 Opcode.MESSAGE, _HEAD.size - 9 + len(data), channel, self._counts[channel], stamp, stamp
             )
@@ -217,9 +218,9 @@ class Recorder:
         while not self._ends.wait(CHUNK / 2.0):
             self.flush()
 
-    def _chunk(self, body: bytearray, index: dict[int, list[tuple[int, int]]]) -> None:
-        stamps = [stamp for entries in index.values() for stamp, _ in entries]
-        start, end = min(stamps), max(stamps)
+    def _chunk(self, body: bytearray, index: dict[int, array[int]]) -> None:
+        start = min(min(entries[::2]) for entries in index.values())
+        end = max(max(entries[::2]) for entries in index.values())
         at = self._size
         head = struct.pack("<QQQII", start, end, len(body), zlib.crc32(body), 0) + struct.pack(
             "<Q", len(body)
@@ -228,7 +229,7 @@ class Recorder:
         offsets, tail = {}, b""
         for channel, entries in index.items():
             offsets[channel] = at + len(chunk) + len(tail)
-            packed = b"".join(struct.pack("<QQ", *entry) for entry in entries)
+            packed = struct.pack(f"<{len(entries)}Q", *entries)
             tail += struct.pack("<BQHI", Opcode.MESSAGE_INDEX, 6 + len(packed), channel, len(packed)) + packed
         try:
             self._append(chunk + tail)

@@ -160,24 +160,26 @@ class Session:
             self._say("link", "bytes that are no MAVLink came; they are left out")
         self.garbage = skipped
         before = self.vehicle.system
+        heard = False
         for frame in frames:
             if self.vehicle.takes(buffer, frame):
-                self._message(buffer, frame)
+                heard = self._message(buffer, frame) or heard
         if self.vehicle.system and not before:
             self._say("vehicle", f"found {self.vehicle.words}")
-        return self._close_rows() if frames else []
+        return self._close_rows() if heard or self.events else []
 
     def rest(self) -> bool:
         """Do what can wait until a moment was shown; whether there was any. `feed` does it first where nobody has."""
         return self._band is not None and self._band.rest()
 
-    def _message(self, buffer: bytes, frame: Frame) -> None:
+    def _message(self, buffer: bytes, frame: Frame) -> bool:
+        """Take one message of the vehicle; whether it was of use."""
         message = BY_NUMBER.get(frame.message)
         if message is None:
-            return
+            return False
         name, wanted = message.name, self.sources.wants(message.name)
         if not wanted and name not in LEARNED:
-            return
+            return False
         rows = record(buffer, frame, message)
         about = self.vehicle.about
         if name in LEARNED:
@@ -187,23 +189,24 @@ class Session:
                 rows["param_value"][0]
             )
         if not wanted:
-            return
+            return False
         pieces = convert(name, rows, np.array([self.timeline.stamp]), about)
         pieces = [p for p in pieces if self._usable(p)]
         if not pieces:
-            return
+            return False
         stamp = float(pieces[0].times[-1])
         t = self.timeline.place(stamp, self._arrival)
         if self.timeline.boots != self._boots:
             self._boots = self.timeline.boots
             self._rebooted()
         if t is None:
-            return
+            return True
         if _STAMPS & set(rows.dtype.names or ()):
             self.vehicle.losses.stamped(t, frame.sequence, self.timeline.latest - LONGEST_WAIT)
             self.clock.hear(stamp, self._arrival, self._zero)
         for piece in self.sources.hear(pieces, t):
             self._measured(piece.signal, t, tuple(piece.values[-1].tolist()))
+        return True
 
     def _usable(self, piece: Piece) -> bool:
         if not len(piece.times) or not math.isfinite(piece.times[-1]) or not np.isfinite(piece.values).all():
