@@ -223,6 +223,7 @@ def test_whose_flight_it_is() -> None:
         == "site/quad-07: system 7"
     )
     assert vehicle_of("log.csv", plain_flight(vehicle="Anna"), "auto") == "Anna"
+    assert vehicle_of("log.csv", plain_flight(source=Path("/of/emil/log.csv")), "auto") == "emil"
     assert vehicle_of(name, plain_flight(identity="00A5"), "folder") == "site/quad-07"
     assert vehicle_of(name, plain_flight(vehicle="PX4 X"), "log") == "PX4 X"
     assert vehicle_of(name, plain_flight(), checked_rule(r"(quad-\d+)/")) == "quad-07"

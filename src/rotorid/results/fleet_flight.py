@@ -81,7 +81,7 @@ class Task:
 def record_of(name: str, path: Path, task: Task, digest: str, before: str = "") -> Record | None:
     """The record of a log; None where the file is still the one of the hash `before`."""
     record: Record = {"flight": name, "settings": digest, "error": None, "parameters": [], "verdicts": []}
-    record["vehicle"] = vehicle_of_name(name, task.rules.vehicle)
+    record["vehicle"] = vehicle_of_name(name, path, task.rules.vehicle)
     try:
         record["sha256"] = file_input("log", path).sha256
         if record["sha256"] == before:

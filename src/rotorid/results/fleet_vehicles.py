@@ -72,10 +72,11 @@ def checked_rule(rule: str) -> str:
     return rule
 
 
-def vehicle_of_name(name: str, rule: str) -> str:
-    """The vehicle of a log that cannot be read, by its name (its path from the folder of all)."""
+def vehicle_of_name(name: str, path: Path, rule: str) -> str:
+    """The vehicle of a log that cannot be read, by its name (its path from the folder of all) and its path."""
     if rule in ("folder", "auto"):
-        return PurePosixPath(name).parent.as_posix()
+        folder = PurePosixPath(name).parent.as_posix().removeprefix(".")
+        return folder or path.absolute().parent.name or "/"
     found = None if rule == "log" else re.search(rule, name)
     return "unknown" if found is None else next((g for g in found.groups() if g), "unknown")
 
@@ -85,7 +86,7 @@ def vehicle_of(name: str, flight: Flight, rule: str) -> str:
     if rule == "log" and flight.vehicle:
         return flight.vehicle
     if rule != "auto":
-        return vehicle_of_name(name, rule)
+        return vehicle_of_name(name, flight.source, rule)
     folder = PurePosixPath(name).parent.as_posix().removeprefix(".")
     if flight.identity:
         return flight.identity
@@ -94,7 +95,7 @@ def vehicle_of(name: str, flight: Flight, rule: str) -> str:
     if folder and _plainly(named) in shipped_airframes():
         named = ""  # a type, not a vehicle
     more = named or (f"system {system:g}" if system != 1.0 else "")
-    return ": ".join(part for part in (folder, more) if part) or flight.vehicle or "."
+    return ": ".join(part for part in (folder, more) if part) or vehicle_of_name(name, flight.source, rule)
 
 
 def airframe_of(name: str, vehicle: str, flight: Flight, rules: Rules) -> tuple[Airframe, str]:
