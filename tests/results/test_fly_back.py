@@ -26,7 +26,8 @@ def flight() -> Flight:
     return made_flight()
 
 
-def test_the_true_model_is_accepted_and_said_to_be(flight):
+def test_the_true_model_is_accepted_and_said_to_be(flight, monkeypatch):
+    monkeypatch.setattr("rotorid.results.fly_back._DRAWS", 2)
     prior = with_numbers(TRUTH, {"mass": 1.05, "inertia_y": 0.02})
     found = fly_back(TRUTH, prior, [flight])
     assert found.accepted, found.reasons
