@@ -19,7 +19,7 @@ from rotorid.identification.body_sensitivities import (
     rotation_matrices,
     sensitivities,
 )
-from rotorid.identification.information import LOCAL, OUTPUTS, Noise, information, predicted
+from rotorid.identification.information import LOCAL, OUTPUTS, Noise, information, predicted, scores
 from rotorid.models.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.rigid_multirotor import rigid_multirotor
 from rotorid.models.system import parameter_values
@@ -116,7 +116,7 @@ def test_a_turn_in_yaw_tells_the_inertia_as_by_hand(airframe: Airframe) -> None:
     torque = 0.03 * 0.3 * 2.0 * np.pi * np.cos(2.0 * np.pi * t)
     turning = body.torques[2]
     command = (0.25 * 9.80665 + 0.25 * torque[:, None] * np.sign(turning) / 0.02) / 5.0
-    M = information(body, level(n, rate, command), ["inertia_z"], WHITE)
+    M = information(body, level(n, rate, command), ["inertia_z"], WHITE, window=1.0)
     # omega moves by -(omega - omega_0) / J per unit of J; omega_0 and the angle at the start of each window are free
     M = M[:1, :1] - M[:1, 1:] @ np.linalg.solve(M[1:, 1:] + 1e-9 * np.eye(len(LOCAL)), M[1:, :1])
     moved = (rate / 0.03).reshape(2, 100)
@@ -133,15 +133,33 @@ def test_a_turn_in_yaw_tells_the_inertia_as_by_hand(airframe: Airframe) -> None:
 
 def test_hover_tells_nothing_of_the_inertia_and_more_noise_tells_less(airframe: Airframe) -> None:
     asked = quantities_of(airframe, ["inertia"])
-    body, n = body_of(airframe), 200
+    body, n = dataclasses.replace(body_of(airframe), centre=np.zeros(3)), 200
     still = level(n, np.zeros(n), np.full((n, 4), 9.80665 / 20.0))
-    M = information(dataclasses.replace(body, centre=np.zeros(3)), still, asked.names, WHITE)
-    found = predicted(M, asked.names, asked.prior_std)
+    found = predicted(scores(body, still, asked.names, WHITE), asked.names, asked.prior_std)
     assert found.told["inertia_x"] < 1e-6
-    assert found.told["thrust_curve_1"] > 0.9
+    assert found.std["thrust_curve_1"] < 0.9 * found.prior_std["thrust_curve_1"]
     loud = dataclasses.replace(WHITE, factor=dict.fromkeys(OUTPUTS, 3.0))
     np.testing.assert_allclose(9.0 * information(body, still, asked.names, loud),
                                information(body, still, asked.names, WHITE), rtol=1e-2, atol=1.0)  # fmt: skip
+
+
+def test_white_noise_is_weighed_at_best_and_colour_is_not(airframe: Airframe) -> None:
+    asked = quantities_of(airframe, ["inertia"])
+    n, t = 200, 0.01 * np.arange(200)
+    flight = level(n, np.sin(6.0 * t), 0.5 + 0.1 * np.sin(6.0 * t[:, None] + np.arange(4)))
+    body = body_of(airframe)
+    H, B = scores(body, flight, asked.names, WHITE)
+    M = information(body, flight, asked.names, WHITE)
+    np.testing.assert_allclose(H, M, rtol=1e-9, atol=1e-6 * np.abs(M).max())
+    np.testing.assert_allclose(B, M, rtol=1e-3, atol=1e-3 * np.abs(M).max())
+    coloured = dataclasses.replace(WHITE, factor={**WHITE.factor, "attitude": 5.0})
+    before = np.concatenate([asked.prior_std, [std for _, std in LOCAL.values()]])
+    best = np.linalg.inv(information(body, flight, asked.names, coloured) + np.diag(before**-2.0))
+    found = predicted(scores(body, flight, asked.names, coloured), asked.names, asked.prior_std)
+    white = predicted(scores(body, flight, asked.names, WHITE), asked.names, asked.prior_std)
+    for k, name in enumerate(asked.names):
+        assert found.std[name] >= 0.999 * np.sqrt(best[k, k]), "no weights are better than the best"
+        assert found.std[name] >= white.std[name]
 
 
 def test_a_flight_that_moves_in_all_ways_tells_of_every_parameter(airframe: Airframe) -> None:

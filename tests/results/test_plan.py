@@ -46,7 +46,8 @@ def test_it_tells_the_inertia_five_times_as_precisely_as_a_hover(plan: Plan) -> 
     assert plan.placed[0].manoeuvre.name == "quick multisines of all axes", "which tells more than legs"
     for name in plan.asked:
         assert plan.told.std[name] < 0.2 * plan.hover.std[name]
-    assert plan.told.std["thrust_curve_1"] == pytest.approx(plan.hover.std["thrust_curve_1"], rel=0.5)
+        assert plan.hover.std[name] == pytest.approx(plan.hover.prior_std[name], rel=0.01)
+    assert plan.hover.told["centre_of_mass_x"] > 0.9, "which shows in any hover"
 
 
 def test_set_points_move_the_vehicle_as_planned(plan: Plan) -> None:

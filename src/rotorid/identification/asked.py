@@ -11,9 +11,7 @@ import numpy as np
 
 from rotorid.errors import SettingError
 from rotorid.identification.body_sensitivities import LAG
-from rotorid.identification.priors import RELATIVE
 from rotorid.models.airframe import QUANTITIES, Airframe
-from rotorid.models.multirotor_air import AIR_DENSITY
 from rotorid.models.system import GRAVITY
 
 USUAL: Final = (
@@ -36,7 +34,10 @@ FINDABLE: Final = (*USUAL, *_IF_GIVEN, *_OTHER)
 """All parameters that manoeuvres can tell something about."""
 
 _SPREAD = 0.2  # of the thrust
-_QUICK = 5.0  # m/s, at which a quadratic drag is as large as the linear one may be
+_RELATIVE: Final = {
+    "mass": 0.3, "inertia": 0.5, "torque_ratio": 0.5, "thrust_scale": 0.3, "rotor_scale": 0.1, "motor_time_constant": 0.7,
+    "motor_time_constant_down": 0.7,
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,7 @@ def quantities_of(airframe: Airframe, asked: Sequence[str], known: Sequence[str]
     """The quantities of the parameters asked for, then those that are found beside them.
 
     known: parameters that keep their values; mass or thrust_curve (with thrust_scale) must be among them. Prior standard
-    deviations are the airframe's, or the usual ones (see `priors`). Raises SettingError for names that cannot be.
+    deviations are the airframe's, or wide ones of the usual size. Raises SettingError for names that cannot be.
     """
     for name in (*asked, *known):
         if name not in FINDABLE:
@@ -102,11 +103,14 @@ def _of(airframe: Airframe, parameter: str) -> list[tuple[str, float, float]]:
         return [
             (f"thrust_curve_{i}", value, curve.std[i] if curve.std and curve.std[i] else full)
             for i, value in enumerate(curve.coefficients)
-            if value != 0.0 or (curve.std and curve.std[i])
         ]
     if parameter == "rotor_scale":
         return [
-            (f"rotor_scale_{i}", r.thrust_scale, r.thrust_scale_std or 0.05)
+            (
+                f"rotor_scale_{i}",
+                r.thrust_scale,
+                r.thrust_scale_std or _RELATIVE["rotor_scale"] * r.thrust_scale,
+            )
             for i, r in enumerate(airframe.rotors)
         ]
     given = airframe.get(parameter)
@@ -134,22 +138,23 @@ def _default(airframe: Airframe, parameter: str) -> tuple[float, ...]:
 
 def _spread(airframe: Airframe, parameter: str, values: Sequence[float]) -> tuple[float, ...]:
     """The usual standard deviation of each number of a parameter that the airframe does not give one for."""
-    mass = airframe.mass.number
+    mass, rotors = airframe.mass.number, airframe.rotors
     inertia = airframe.get("inertia")
     turning = float(np.mean(inertia.value)) if inertia else 1.0
-    relative = {**RELATIVE, "motor_time_constant_down": RELATIVE["motor_time_constant"]}
-    if parameter in relative:
-        return tuple(relative[parameter] * abs(v) for v in values)
+    span = max((math.hypot(*rotor.position[:2]) for rotor in rotors), default=0.2)
+    hover = mass * GRAVITY / max(len(rotors), 1)
+    if parameter in _RELATIVE:
+        return tuple(_RELATIVE[parameter] * abs(v) for v in values)
     return (
         {
-            "centre_of_mass": 0.02,
-            "imu_position": 0.02,
-            "products_of_inertia": 0.05 * turning,
-            "drag": mass,
+            "centre_of_mass": 0.1 * span,
+            "imu_position": 0.1 * span,
+            "products_of_inertia": 0.1 * turning,
+            "drag": 0.5 * mass,
             "angular_drag": 3.0 * turning,
-            "drag_area": 2.0 * mass / (AIR_DENSITY * _QUICK),
-            "rotor_drag": mass / max(math.sqrt(mass * GRAVITY * len(airframe.rotors)), 1e-9),
+            "drag_area": math.pi * span**2,
+            "rotor_drag": 0.5 * mass / (max(len(rotors), 1) * math.sqrt(hover)),
             "command_delay": 0.01,
-            "velocity_delay": 0.05,
+            "velocity_delay": 0.01,
         }[parameter],
     )

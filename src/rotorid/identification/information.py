@@ -1,12 +1,15 @@
 """What a flight will tell of the parameters of a multirotor: their Fisher information and predicted standard deviations.
 
-    M = sum over windows of   Y^T W Y - Y^T W S (S^T W S)^-1 S^T W Y,    P = (M + P_0^-1)^-1
+    M(W) = sum over windows of   Y^T W Y - Y^T W S (S^T W S)^-1 S^T W Y
+    P = (M(V) + P_0^-1)^-1 (B + P_0^-1) (M(V) + P_0^-1)^-1,    B = sum over windows of   G^T V Sigma V G
 
 Y are the derivatives of what is logged by the parameters, along the flight as it will be flown; S those by the state at the
 start of a window, which is found with the parameters and so eliminated. They obey the equation of the errors of attitude,
 velocity and body rate, which is integrated window by window (see `body_sensitivities`). Biases of gyroscope and accelerometer,
-and the wind, are parameters too. W is one over the variance of the noise. Coloured noise counts by its density where manoeuvres
-act, as if it were white: that is what `Noise.factor` says.
+and the wind, are parameters too. With W one over the variance of the noise, coloured noise counted as if it were white with
+its density where manoeuvres act, M is what a flight could tell at best: designs go by it. An identification weighs by V, one
+over the variance that it sees within a window, colour unknown; G is what of Y the start does not explain, so weighed, Sigma
+the variance of the noise, and P is what it will find.
 
 References: G. C. Goodwin, R. L. Payne, Dynamic system identification (1977), ch. 6; R. V. Jategaonkar, Flight vehicle system
 identification, 2nd ed. (2015), ch. 2 and 4; R. E. Maine, K. W. Iliff, The theory and practice of estimating the accuracy of
@@ -33,13 +36,13 @@ from rotorid.identification.body_sensitivities import (
 OUTPUTS: Final = ("attitude", "velocity", "body_rate", "specific_force")
 """What is logged, three numbers each."""
 
-WINDOW: Final = 1.0
+WINDOW: Final = 0.5
 """s."""
 
 LOCAL: Final[Mapping[str, tuple[str, float]]] = {
     **{f"gyroscope_bias_{a}": ("rad/s", 0.02) for a in "xyz"},
-    **{f"accelerometer_bias_{a}": ("m/s^2", 0.2) for a in "xyz"},
-    **{f"wind_{a}": ("m/s", 1.0) for a in "xy"},
+    **{f"accelerometer_bias_{a}": ("m/s^2", 0.15) for a in "xyz"},
+    **{f"wind_{a}": ("m/s", 3.0) for a in "xy"},
 }
 """What belongs to the flight, not to the vehicle, and is found with the parameters: unit and prior standard deviation."""
 
@@ -49,8 +52,8 @@ _LOOSE: Final = (1.0, 10.0, 10.0)  # spread of the start of a window: rad, m/s, 
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
-    """Of what is logged, by `OUTPUTS`. std: of one row, rad, m/s, rad/s, m/s^2. rate: rows per second. factor: by which the
-    noise's colour makes standard deviations of parameters larger than white noise of that std would."""
+    """Of what is logged, by `OUTPUTS`. std: of one row as it is seen within a window, rad, m/s, rad/s, m/s^2. rate: rows per
+    second. factor: by which the noise's colour makes standard deviations larger than white noise of that std would."""
 
     std: Mapping[str, float]
     rate: Mapping[str, float]
@@ -60,22 +63,44 @@ class Noise:
 def information(
     body: Body, flight: Kinematics, names: Sequence[str], noise: Noise, *, window: float = WINDOW
 ) -> Float[np.ndarray, "p p"]:
-    """The Fisher information of a flight about these quantities, in one over their units squared, and then about `LOCAL`.
+    """M(W): the Fisher information of a flight about these quantities, in one over their units squared, and then about `LOCAL`.
 
     noise: of the log. window: s after which the state is taken anew from the measurements.
     """
+    Y, G = _weighed(body, flight, names, noise, window, [noise.std[o] * noise.factor[o] for o in OUTPUTS])
+    return _symmetric(np.einsum("wkp,wkq->pq", G, Y, optimize=True))
+
+
+def scores(
+    body: Body, flight: Kinematics, names: Sequence[str], noise: Noise, *, window: float = WINDOW
+) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
+    """M(V) and B: the information as an identification weighs it, and the variance of its score; arguments as of
+    `information`."""
+    Y, G = _weighed(body, flight, names, noise, window, [noise.std[o] for o in OUTPUTS])
+    colour = np.repeat([noise.factor[o] for o in OUTPUTS], 3)
+    GS = G * np.tile(colour, Y.shape[1] // 12)[:, None]
+    H, B = (np.einsum("wkp,wkq->pq", a, b, optimize=True) for a, b in ((G, Y), (GS, GS)))
+    return _symmetric(H), _symmetric(B)
+
+
+def _weighed(
+    body: Body, flight: Kinematics, names: Sequence[str], noise: Noise, window: float, std: Sequence[float]
+) -> tuple[Float[np.ndarray, "windows rows p"], Float[np.ndarray, "windows rows p"]]:
+    """Derivatives of the outputs over their standard deviations, and what of them the start of their window does not
+    explain."""
     rows = max(1, round(1.0 / (_ROWS * flight.dt)))
     Y, S = _outputs(body, flight, (*names, *LOCAL), rows, window)
     step = flight.dt * rows
-    weight = np.repeat([np.sqrt(noise.rate[o] * step) / (noise.std[o] * noise.factor[o]) for o in OUTPUTS], 3)
+    weight = np.repeat([np.sqrt(noise.rate[o] * step) / s for o, s in zip(OUTPUTS, std, strict=True)], 3)
     windows, k, _, p = Y.shape
     Y = (Y * weight[:, None]).reshape(windows, k * 12, p)
     S = (S * weight[:, None] * np.repeat(_LOOSE, 3)).reshape(windows, k * 12, 9)
     SS = np.swapaxes(S, 1, 2) @ S + np.eye(9)
-    SY = np.swapaxes(S, 1, 2) @ Y
-    lost = np.swapaxes(SY, 1, 2) @ np.linalg.solve(SS, SY)
-    found = np.sum(np.swapaxes(Y, 1, 2) @ Y - lost, axis=0)
-    return 0.5 * (found + found.T)
+    return Y, Y - S @ np.linalg.solve(SS, np.swapaxes(S, 1, 2) @ Y)
+
+
+def _symmetric(M: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
+    return 0.5 * (M + M.T)
 
 
 def _outputs(
@@ -177,12 +202,18 @@ class Predicted:
         return {n: 1.0 - self.std[n] / self.prior_std[n] for n in self.names}
 
 
-def predicted(M: Float[np.ndarray, "p p"], names: Sequence[str], prior_std: Sequence[float]) -> Predicted:
-    """Standard deviations of the quantities after a flight of that information. prior_std: before it, in their units."""
+def predicted(
+    score: tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]],
+    names: Sequence[str],
+    prior_std: Sequence[float],
+) -> Predicted:
+    """Standard deviations of the quantities that an identification will find. score: of `scores`. prior_std: before it, in
+    units."""
     n = len(names)
     before = np.concatenate([np.asarray(prior_std, float), [std for _, std in LOCAL.values()]])
-    H = before[:, None] * M * before + np.eye(len(before))
-    posterior = np.linalg.inv(H)[:n, :n]
+    H, B = (before[:, None] * M * before + np.eye(len(before)) for M in score)
+    root = np.linalg.solve(H, np.linalg.cholesky(B))
+    posterior = (root @ root.T)[:n, :n]
     covariance = before[:n, None] * posterior * before[:n]
     std = np.sqrt(np.diag(covariance))
     return Predicted(

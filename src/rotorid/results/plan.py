@@ -19,7 +19,7 @@ from rotorid.control.setpoints import Wanted
 from rotorid.errors import SettingError
 from rotorid.identification.asked import KNOWN, Quantities, quantities_of
 from rotorid.identification.body_sensitivities import Body, Kinematics, body_of
-from rotorid.identification.information import LOCAL, Noise, Predicted, information, predicted
+from rotorid.identification.information import LOCAL, Noise, Predicted, information, predicted, scores
 from rotorid.identification.input_design import Criterion, Design, design
 from rotorid.models.airframe import Airframe
 from rotorid.simulation.autopilot_logs import AUTOPILOT_LOGS, noise_of
@@ -157,8 +157,8 @@ def make_plan(airframe: Airframe, settings: PlanSettings, among: Sequence[Manoeu
         one_of(truth, 0),
         hover,
         shares,
-        predicted(_told(body, one_of(truth, 0), quantities, noise), quantities.names, quantities.prior_std),
-        predicted(_told(body, hover, quantities, noise), quantities.names, quantities.prior_std),
+        _predicted(body, one_of(truth, 0), quantities, noise),
+        _predicted(body, hover, quantities, noise),
         found,
         len(fitted),
     )
@@ -175,6 +175,11 @@ def kinematics(truth: Flown) -> Kinematics:
 
 def _told(body: Body, truth: Flown, quantities: Quantities, noise: Noise) -> np.ndarray:
     return information(body, kinematics(truth), quantities.names, noise)
+
+
+def _predicted(body: Body, truth: Flown, quantities: Quantities, noise: Noise) -> Predicted:
+    score = scores(body, kinematics(truth), quantities.names, noise)
+    return predicted(score, quantities.names, quantities.prior_std)
 
 
 def _alone(M: np.ndarray, asked: int) -> float:

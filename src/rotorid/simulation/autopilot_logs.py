@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from rotorid.identification.information import OUTPUTS, Noise
+from rotorid.identification.information import OUTPUTS, WINDOW, Noise
 from rotorid.simulation.instruments import Instrument, Instruments
 
 AUTOPILOT_LOGS: Final[Mapping[str, Instruments]] = {
@@ -59,13 +59,18 @@ ACTING: Final = 1.0
 
 
 def noise_of(instruments: Instruments) -> Noise:
-    """The noise of a log, as `information` takes it."""
+    """The noise of a log, as `information` takes it.
+
+    Within a window of length h, coloured noise of time constant tau varies by sigma^2 (1 - 2 r + 2 r^2 (1 - exp(-1 / r)))
+    about its mean, r = tau / h.
+    """
     std, rate, factor = {}, {}, {}
     for name in OUTPUTS:
         i = instruments.of[name]
-        white = i.noise**2 + i.vibration**2
+        white, r = i.noise**2 + i.vibration**2, i.colour_time / WINDOW
+        within = i.coloured**2 * (1.0 - 2.0 * r + 2.0 * r * r * (1.0 - np.exp(-1.0 / r)))
         slow = 2.0 * i.coloured**2 * i.colour_time / (1.0 + (2.0 * np.pi * ACTING * i.colour_time) ** 2)
-        std[name] = float(np.sqrt(white + i.coloured**2))
+        std[name] = float(np.sqrt(white + within))
         rate[name] = i.rate
         factor[name] = float(np.sqrt((white / i.rate + slow) * i.rate)) / std[name]
     return Noise(std, rate, factor)
