@@ -108,5 +108,6 @@ def refusal(airframe: Airframe) -> str | None:
     if found.fingerprint != fingerprint_of(airframe):
         return f"{where}: its numbers were changed after it was flown back; {fly} again"
     if not found.accepted:
-        return f"{where}: refused by fly-back: {' '.join(found.reasons)} Identify it anew, from flights that tell"
+        first = found.reasons[0] if found.reasons else ""
+        return f"{where}: refused by fly-back: {first} Identify it anew, from flights that tell"
     return None
