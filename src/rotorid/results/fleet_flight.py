@@ -37,10 +37,10 @@ from rotorid.logs.read import read
 from rotorid.models.airframe import Airframe
 from rotorid.models.airframe_toml import airframe_toml
 from rotorid.results.fleet_vehicles import (
-    NoAirframeError,
     Rules,
     airframe_of,
     load_once,
+    no_airframe,
     vehicle_of,
     vehicle_of_name,
 )
@@ -105,12 +105,12 @@ def _fill(record: Record, name: str, path: Path, task: Task) -> None:
     flying = airborne(flight)
     record["airborne"] = length(flying)
     flight = with_reconstructed_commands(flight)
-    try:
-        airframe, record["chosen"] = airframe_of(name, vehicle, flight, task.rules)
-    except NoAirframeError as error:
+    chosen = airframe_of(name, vehicle, flight, task.rules)
+    if chosen is None:
         record |= {"airframe": "", "chosen": ""}
-        _without_trim(record, flight, flying, error)
+        _without_trim(record, flight, flying, no_airframe(name, flight))
         return
+    airframe, record["chosen"] = chosen
     record["airframe"] = airframe.name
     try:
         found = trim(flight, airframe, flying)

@@ -43,10 +43,6 @@ _SIMULATED: Final = (
 )  # SYS_AUTOSTART of that body; a real vehicle may have SIH_* parameters, too
 
 
-class NoAirframeError(AirframeError):
-    """Nothing says which airframe a log is of."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Rules:
     """How vehicles and airframes are told. vehicle: one of `RULES` or a regular expression. airframe: for all. map: patterns
@@ -98,10 +94,10 @@ def vehicle_of(name: str, flight: Flight, rule: str) -> str:
     return ": ".join(part for part in (folder, more) if part) or vehicle_of_name(name, flight.source, rule)
 
 
-def airframe_of(name: str, vehicle: str, flight: Flight, rules: Rules) -> tuple[Airframe, str]:
-    """The airframe, and how it was chosen: "given", "map" or the reason of a guess.
+def airframe_of(name: str, vehicle: str, flight: Flight, rules: Rules) -> tuple[Airframe, str] | None:
+    """The airframe, and how it was chosen: "given", "map" or the reason of a guess; None where nothing says it.
 
-    Raises NoAirframeError where there is none.
+    Raises AirframeError for one that cannot be read.
     """
     if rules.airframe is not None:
         return load_once(rules.airframe), "given"
@@ -109,12 +105,15 @@ def airframe_of(name: str, vehicle: str, flight: Flight, rules: Rules) -> tuple[
         if fnmatchcase(vehicle, pattern) or fnmatchcase(name, pattern):
             return load_once(airframe), "map"
     found = guess(flight)
-    if found is None:
-        what = flight.vehicle or flight.format
-        raise NoAirframeError(
-            f"{name}: no airframe for {what}; name it with --airframe, or in a map with --airframes"
-        )
-    return load_once(found[0]), found[1]
+    return None if found is None else (load_once(found[0]), found[1])
+
+
+def no_airframe(name: str, flight: Flight) -> AirframeError:
+    """The error of a log of which nothing says the airframe."""
+    what = flight.vehicle or flight.format
+    return AirframeError(
+        f"{name}: no airframe for {what}; name it with --airframe, or in a map with --airframes"
+    )
 
 
 def guess(flight: Flight) -> tuple[str, str] | None:
