@@ -95,8 +95,8 @@ def _told(page: Page, summary: PlanSummary) -> None:
     page.section(
         "What it will tell",
         "Standard deviations before, after a hover of the same length, and after this plan: what an identification will "
-        f"find, by the sensitivities along the simulated flight and the noise of a log of {summary.autopilot}. That noise is coloured, "
-        "which the identification does not know; it widens the part of "
+        "find, by the sensitivities along the simulated flight and the noise of a log of "
+        f"{summary.autopilot}. That noise is coloured, which the identification does not know; it widens the part of "
         + ", ".join(f"{label(n)} by {f:.1f}" for n, f in summary.factor.items())
         + f". Count with {summary.allowance:g} times as much on a real vehicle: gusts, vibration and what no model has come "
         "to it.",
