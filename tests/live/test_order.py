@@ -8,7 +8,9 @@ import random
 import pytest
 
 from rotorid.live.flying import Flying
+from rotorid.live.moment import Event, LinkState, Moment
 from rotorid.live.repeats import Repeats
+from rotorid.live.thinned import Thinned
 from rotorid.live.timeline import Timeline
 from rotorid.live.vehicle import Vehicle
 from rotorid.logs.mavlink_frames import walk
@@ -121,6 +123,34 @@ def test_the_autopilot_may_disagree() -> None:
     flying = Flying()
     assert not any(flying.row(0.02 * k, 1.0, 3.0, False) for k in range(200))
     assert any(flying.row(4.0 + 0.02 * k, 1.0, None, True) for k in range(50))
+
+
+def test_a_consumer_that_draws_is_shown_less() -> None:
+    class Drawn:
+        def __init__(self) -> None:
+            self.shown: list[Moment] = []
+
+        def show(self, moment: Moment) -> None:
+            self.shown.append(moment)
+
+        def close(self) -> None:
+            self.shown.clear()
+
+    def moment(t: float, health: str = "ok", *events: Event) -> Moment:
+        return Moment(t, {}, health, None, None, events, LinkState(0, 0, 0.0, 0.0), "made")
+
+    drawn, now = Drawn(), 0.0
+    thinned = Thinned(drawn, lambda: now)
+    for k in range(1000):
+        now = 0.001 * k
+        thinned.show(moment(now))
+    assert 55 <= len(drawn.shown) <= 61
+    thinned.show(moment(1.0, "outlier"))
+    thinned.show(moment(1.0, "outlier", Event(1.0, "link", "said")))
+    assert [m.health for m in drawn.shown[-2:]] == ["outlier"] * 2
+    assert drawn.shown[-1].events
+    thinned.close()
+    assert not drawn.shown
 
 
 def test_what_repeats_is_said_thrice_and_then_counted() -> None:

@@ -298,13 +298,14 @@ def _pages(address: str | None) -> Iterator[list[Consumer]]:
         return
     from rotorid.cli.console import err
     from rotorid.live.page import Page
+    from rotorid.live.thinned import Thinned
 
     host, _, port = address.rpartition(":")
     if not port.isdigit():
         raise SettingError(f"--web {address}: give PORT or HOST:PORT, as 8088 or 0.0.0.0:8088")
     with Page(host or "127.0.0.1", int(port)) as page:
         err().print(f"Page: {page.address}", markup=False, soft_wrap=True)
-        yield [page]
+        yield [Thinned(page)]
 
 
 @contextmanager
