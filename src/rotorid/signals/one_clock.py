@@ -1,0 +1,62 @@
+"""Signals that are needed at the same instants, each logged on a clock of its own, put on the clock of the slowest.
+
+A window of a fit begins where every state was measured. Of an attitude at 100 Hz and a velocity at 50 Hz whose clocks began at
+different times, no two samples need ever fall on one row. The faster ones are then interpolated at the stamps of the slowest,
+between neighbours that are no further apart than a gap: nothing is invented where nothing was measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.logs.flight import Flight, Signal
+
+_GAP = 2.5  # median periods between neighbours, from which on they are not interpolated
+_MEET = 0.5  # share of the slowest one's samples at which all have one, from which on nothing is changed
+
+
+def on_one_clock(flight: Flight, names: Sequence[str], rate: float) -> Flight:
+    """The flight with these signals at the stamps of the slowest of them; as it is where they meet often enough by themselves,
+    or one of them is missing.
+
+    rate: of the rows that they will be put on, Hz: within half a row, samples meet.
+    """
+    signals = [flight[name] for name in names if name in flight]
+    if len(signals) < max(len(names), 2) or min(len(s.times) for s in signals) < 2:
+        return flight
+    slowest = min(signals, key=lambda s: s.rate)
+    others = [s for s in signals if s is not slowest]
+    apart = [np.abs(_nearest(s.times, slowest.times) - slowest.times) for s in others]
+    if np.mean(np.max(apart, axis=0) < 0.5 / rate) >= _MEET:
+        return flight
+    moved = [_at(s, slowest.times) for s in others]
+    note = f"{' and '.join(s.name for s in others)} at the stamps of {slowest.name}, which is slower"
+    return flight.with_signals(*moved, notes=(note,))
+
+
+def _nearest(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    before = after - 1
+    return np.where(at - times[before] < times[after] - at, times[before], times[after])
+
+
+def _at(signal: Signal, at: Float[np.ndarray, " m"]) -> Signal:
+    """A signal at other times, straight between its samples; quaternions the shorter way round, and normalised."""
+    times, values = signal.times, signal.values
+    inside = (at >= times[0]) & (at <= times[-1])
+    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    a, b = values[after - 1], values[after]
+    step = times[after] - times[after - 1]
+    near = inside & ((step <= _GAP / signal.rate) | (at == times[after]))
+    if signal.name == "attitude":
+        b = np.where(np.sum(a * b, axis=1, keepdims=True) < 0.0, -b, b)
+    found = a + ((at - times[after - 1]) / step)[:, None] * (b - a)
+    if signal.name == "attitude":
+        found = found / np.linalg.norm(found, axis=1, keepdims=True)
+    return dataclasses.replace(
+        signal, times=at[near], values=found[near], source=f"{signal.source}, interpolated"
+    )

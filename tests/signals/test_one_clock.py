@@ -1,0 +1,45 @@
+"""Signals on clocks of their own, put on one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotorid.logs.flight import Flight, Signal
+from rotorid.signals.one_clock import on_one_clock
+
+
+def _flight(phase: float) -> Flight:
+    t, s = np.arange(0.0, 4.0, 0.01) + phase, np.arange(0.0, 4.0, 0.02)
+    t = t[(t < 2.0) | (t > 2.3)]  # a gap
+    half = 0.5 * (0.3 + 0.5 * t)
+    q = np.stack([np.cos(half), 0.0 * t, 0.0 * t, np.sin(half)], axis=1)
+    q[::3] *= -1.0  # the same attitudes
+    signals = {
+        "attitude": Signal("attitude", t, q, "a"),
+        "velocity": Signal("velocity", s, np.ones((len(s), 3)), "v"),
+    }
+    return Flight(signals, Path("x"), "simulation")
+
+
+def test_the_faster_goes_to_the_slower_but_not_over_gaps() -> None:
+    found = on_one_clock(_flight(0.005), ("attitude", "velocity"), 250.0)
+    attitude = found["attitude"]
+    assert set(attitude.times) < set(found["velocity"].times)
+    assert not np.any((attitude.times > 2.01) & (attitude.times < 2.29))
+    assert len(attitude.times) == pytest.approx(185, abs=2)
+    angle = 2.0 * np.arctan2(attitude.values[:, 3], attitude.values[:, 0])
+    error = np.angle(np.exp(1j * (angle - 0.3 - 0.5 * attitude.times)))
+    assert np.abs(error).max() < 1e-5
+    assert np.linalg.norm(attitude.values, axis=1) == pytest.approx(1.0)
+    assert "slower" in found.notes[-1]
+
+
+def test_what_meets_stays_as_it_is() -> None:
+    for flight, names in (
+        (_flight(0.0), ("attitude", "velocity")),
+        (_flight(0.005), ("attitude", "position")),
+    ):
+        assert on_one_clock(flight, names, 250.0) is flight
