@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -88,6 +89,9 @@ def test_what_it_leaves_behind(plan: Plan) -> None:
     assert plain["quantities"]["inertia_x"]["allowed_std"] == pytest.approx(5.0 * plan.told.std["inertia_x"])
     assert summary.verdict.tone == "good"
     assert "8 by 8 m" in summary.checklist[2]
+    assert summary.notes == ()
+    slow = dataclasses.replace(plan, settings=dataclasses.replace(SETTINGS, autopilot="ardupilot"))
+    assert "RCOU alone" in summarise_plan(slow).notes[0]
     page = plan_page(plan, summary)
     for text in ("What it will tell", "quick multisines of all axes", "SDLOG_PROFILE", "count with"):
         assert text in page

@@ -130,7 +130,7 @@ def summarise_plan(
         files=tuple(files),
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
-        notes=tuple(notes),
+        notes=(*_doubts(plan), *notes),
     )
 
 
@@ -178,6 +178,19 @@ def _verdict(plan: Plan, rows: Mapping[str, QuantityRow]) -> Verdict:
     if not told:
         return Verdict("bad", f"Within these limits no manoeuvre tells {_listed(untold)}.", tuple(details))
     return Verdict("caution", f"It tells {_listed(told)}, but not {_listed(untold)}.", tuple(details))
+
+
+def _doubts(plan: Plan) -> list[str]:
+    """What the predicted numbers take for granted."""
+    found = []
+    if plan.settings.autopilot == "ardupilot":
+        found.append(
+            "What is told holds for rotor commands or speeds at loop rate, as ESC telemetry logs them; ArduPilot's RCOU "
+            "alone, at 10 Hz, tells much less of inertia and motors."
+        )
+    if plan.settings.autopilot == "crazyflie":
+        found.append("No script comes with set points for a Crazyflie: play them by your own.")
+    return found
 
 
 def _times(gain: float) -> str:
