@@ -1,10 +1,10 @@
 """The verdict on a model that was flown back, in sentences: accepted only where nothing speaks against it.
 
-Against it speak: a gain that is off by more than it may be, beyond two standard deviations of it; a thrust or turning about x
-or y that the flights do not tell to half of that; a signal and horizon that is judged by, at which the prior or constant
-velocity is better by more than three standard deviations, and by more than 3 % and 2 % of the error of constant velocity;
-bands that hold less than 85 % of the errors, beyond chance; nothing in which it is better than constant velocity; a vehicle
-drawn from its covariance that its NMPC does not keep on the path.
+Against it speak: a gain that is off by more than it may be, beyond two standard deviations of it (four, where it is told
+badly); a thrust or turning about x or y that the flights do not tell to half of that; a signal and horizon that is judged by,
+at which the prior or constant velocity is better by more than three standard deviations, and by more than 3 % and 2 % of the
+error of constant velocity; bands that hold less than 85 % of the errors, beyond chance; nothing in which it is better than
+constant velocity; a vehicle drawn from its covariance that its NMPC does not keep on the path.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MEASURABLY = 3.0
 _TIE, _SLIGHT = 1.03, 0.02
 _BETTER = 2.0
 _COVERAGE = 0.85
-_SIGMAS = 2.0
+_SIGMAS, _CLEARLY = 2.0, 4.0
 _PARTS = 2
 _NEEDED: Final = ("thrust", "turn_x", "turn_y")
 _MANOEUVRES: Final = {
@@ -122,8 +122,8 @@ def unseen(signals: Sequence[SignalErrors], horizons: Sequence[float], gains: Se
         ]
         if left:
             found.append(
-                f"{label(signal.name).capitalize()} at {joined(left)} is not judged by: noise alone drives every model further "
-                "off than constant velocity."
+                f"{label(signal.name).capitalize()} at {joined(left)} is not judged by: every model drifts "
+                "further off there than constant velocity."
             )
         short = [f"{h:g} s" for h, e in zip(horizons, signal.model, strict=True) if not e]
         if short:
@@ -147,7 +147,8 @@ def _short(gain: Gain) -> str:
 
 def _gain_fault(gain: Gain) -> str | None:
     value = plus_minus(gain.value, gain.std)
-    if abs(gain.value - 1.0) > gain.tolerance + _SIGMAS * gain.std:
+    sigmas = _SIGMAS if _told(gain) else _CLEARLY
+    if abs(gain.value - 1.0) > gain.tolerance + sigmas * gain.std:
         if gain.name == "thrust":
             return f"The vehicle pulls {value} times as strongly for its mass as the model says: check mass and thrust."
         return (
