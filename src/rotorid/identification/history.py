@@ -54,6 +54,7 @@ _HUBER_MEAN: Final = 0.92054  # mean of min(x^2, 4) of a standard normal x
 _EFFICIENCY: Final = 0.6  # degrees of freedom of q for each flight: successive differences share flights
 _FAR: Final = 3.0
 _SHORTEST: Final = 2  # flights in a segment
+_SMALLEST, _LARGEST = 1e-4, 1e6  # variances over typical ones
 _CLOSE: Final = 6.0  # of chi^2, within which another cause explains a change as well
 _MOST_CAUSES: Final = 2
 _CHANCE: Final = 0.01
@@ -112,7 +113,11 @@ def changes_in(
     q = _scatter(y, R)
     freedom = _freedom(n, q, R)
     price = float(stats.t.isf(0.5 * _CHANCE / len(directions), freedom)) ** 2
-    record = _Record(y, _outliers_weakened(y, R + np.diag(q**2)), directions, price)
+    S = _outliers_weakened(y, R + np.diag(q**2))
+    unit = np.sqrt(np.median(np.diagonal(S, axis1=1, axis2=2), axis=0))
+    unit = np.where(unit > 0.0, unit, 1.0)
+    along = {name: np.asarray(a, dtype=float) / unit for name, a in directions.items()}
+    record = _Record(y / unit, _within_reason(S / np.outer(unit, unit)), along, price)
     threshold = float(stats.t.isf(alpha / (2.0 * len(directions) * (n - 1)), freedom))
     found = _eliminated(record, _moved(record, _candidates(record, threshold)), threshold)
     return History(q, threshold, _steps_or_drift(record, found, threshold))
@@ -154,8 +159,15 @@ def _outliers_weakened(
     n = len(y)
     start = np.clip(np.arange(n) - 2, 0, max(n - 5, 0))
     middle = np.stack([np.median(y[a : a + 5], axis=0) for a in start])
-    off = np.max(np.abs(y - middle) / np.sqrt(np.diagonal(S, axis1=1, axis2=2)), axis=1)
+    off = np.max(np.abs(y - middle) / np.sqrt(np.diagonal(S, axis1=1, axis2=2) + 1e-300), axis=1)
     return S * np.maximum(off / _FAR, 1.0)[:, None, None] ** 4
+
+
+def _within_reason(S: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, "n d d"]:
+    """Covariances in typical units, none so small or so large that sums of their inverses lose digits."""
+    S = S + _SMALLEST * np.eye(S.shape[1])
+    less = np.sqrt(np.minimum(1.0, _LARGEST / np.diagonal(S, axis1=1, axis2=2)))
+    return S * less[:, :, None] * less[:, None, :]
 
 
 def _freedom(n: int, q: Float[np.ndarray, " d"], R: Float[np.ndarray, "n d d"]) -> float:

@@ -221,7 +221,7 @@ def _of_one(records: Sequence[Record], name: str, of: Series, alpha: float) -> l
     relative = name.startswith(_RELATIVE) and bool((of.value > 0).all())
     value = np.log(of.value) if relative else of.value
     std = of.std / of.value if relative else of.std
-    floor = _FLOOR * max(float(np.max(np.abs(value))), 1e-300)
+    floor = _FLOOR * max(float(np.max(np.abs(value))), 1e-6)
     rows = [int(number) - 1 for number in of.number]
     history = changes_in(value[:, None], (std**2 + floor**2)[:, None, None], {name: np.ones(1)}, alpha)
     return [
