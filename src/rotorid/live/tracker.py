@@ -114,4 +114,4 @@ def _blank(system: System) -> Samples:
 
 
 def _stacked(rows: list[Samples]) -> Samples:
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *rows)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
