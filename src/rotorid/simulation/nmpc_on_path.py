@@ -1,7 +1,6 @@
-"""NMPC along a recorded path: the controller knows a model, the vehicles are others, all of them multirotors with rotor
-commands.
+"""NMPC along a recorded path: the controller knows a model, and flies vehicles that differ from it.
 
-At 50 Hz the controller has the true state, and plans one second ahead with the rigid multirotor of the model, thrusts and motor
+At 50 Hz the controller has the true state, and plans 0.8 s ahead with the rigid multirotor of the model, thrusts and motor
 lag among its states. Where the model's commands are late, it starts from where the commands on their way will have led the
 model. A vehicle is stepped by 4 ms: its rotors follow the commands as its airframe says, exactly; its body by Runge-Kutta.
 """
@@ -28,7 +27,7 @@ from rotorid.models.thrust import ThrustCurve
 RATE = 50.0
 """Of the controller, Hz."""
 
-_KNOT = 0.05  # s
+_KNOT = 0.04  # s, two controls
 _HORIZON = 20
 
 BEYOND = _HORIZON * _KNOT
