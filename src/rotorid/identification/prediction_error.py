@@ -25,7 +25,6 @@ import numpy as np
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.identification.fit import untold_directions
-from rotorid.identification.grey_box import threads
 from rotorid.identification.innovations import (
     Discrete,
     Rows,
@@ -37,6 +36,7 @@ from rotorid.identification.innovations import (
 )
 from rotorid.identification.linear_fit import LinearFit, nrmse
 from rotorid.identification.linear_model import Experiment, LinearModel, as_experiments
+from rotorid.identification.solving import threads
 from rotorid.identification.structures import (
     Structure,
     canonical_structure,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -12,7 +13,7 @@ from rotorid.errors import SettingError
 from rotorid.identification.coordinates import Coordinates, coordinates_of, mapped
 from rotorid.identification.priors import Numbers, Prior
 from rotorid.identification.segments import Segments
-from rotorid.identification.shooting import Linear, Shooting, linearised, squares
+from rotorid.identification.shooting import Driven, Linear, Shooting, linearised, squares
 from rotorid.models.system import System
 
 _HUBER = 3.0  # robust standard deviations that a window's residual may be above the usual: beyond them, it counts linearly
@@ -23,9 +24,25 @@ _MOST_DAMPING = 1e9
 _ROUNDING = 1e-9  # of the cost
 
 
+@runtime_checkable
+class Drive(Protocol):
+    """Inputs that depend on what is fitted."""
+
+    def driven(
+        self, data: Segments, numbers: Float[np.ndarray, " free"], slopes: Float[np.ndarray, "free free"]
+    ) -> Driven:
+        """What acts on these windows. numbers: the free parameters, in their units. slopes: of them by z."""
+        ...
+
+    def u(self, data: Segments, numbers: Float[np.ndarray, " free"]) -> Float[np.ndarray, "w rows inputs"]:
+        """The inputs alone."""
+        ...
+
+
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """What is fitted. base: all parameters' numbers. centre, scale: of the free ones' priors."""
+    """What is fitted. base: all parameters' numbers. centre, scale: of the free ones' priors. drive: of the inputs, where the
+    free parameters are not the System's alone. K: gain of the windows' predictor, None: they run free."""
 
     shooting: Shooting
     coordinates: Coordinates
@@ -33,6 +50,8 @@ class Problem:
     base: Float[np.ndarray, " all"]
     centre: Float[np.ndarray, " free"]
     scale: Float[np.ndarray, " free"]
+    drive: Drive | None = None
+    K: Float[np.ndarray, "states compared"] | None = None
 
     @classmethod
     def of(
@@ -82,10 +101,9 @@ class Problem:
 
     def all(self, z: Float[np.ndarray, " free"]) -> Float[np.ndarray, " all"]:
         """All parameters' numbers."""
-        found = self.base.copy()
-        found[np.concatenate([self.shooting.places[name] for name in self.shooting.free])] = self.quantities(
-            z
-        )
+        found, numbers = self.base.copy(), self.quantities(z)
+        for name in self.shooting.free:
+            found[self.shooting.places[name]] = numbers[self.coordinates.places[name]]
         return found
 
     def linearised(
@@ -95,7 +113,9 @@ class Problem:
         sigma: Float[np.ndarray, " compared"],
     ) -> Linear:
         """All windows to first order around the starts x and z."""
-        return linearised(self.shooting, self.data, x, self.all(z), self.quantity_slopes(z), sigma)
+        slopes = self.quantity_slopes(z)
+        driven = None if self.drive is None else self.drive.driven(self.data, self.quantities(z), slopes)
+        return linearised(self.shooting, self.data, x, self.all(z), slopes, sigma, driven, self.K)
 
     def squares(
         self,
@@ -104,7 +124,10 @@ class Problem:
         sigma: Float[np.ndarray, " compared"],
     ) -> Float[np.ndarray, "w compared"]:
         """Squared residuals by window and output, in sigma."""
-        return squares(self.shooting, self.data, x, self.all(z), sigma)
+        data = self.data
+        if self.drive is not None:
+            data = dataclasses.replace(data, u=self.drive.u(data, self.quantities(z)))
+        return squares(self.shooting, data, x, self.all(z), sigma, self.K)
 
     def moved(
         self, x: Float[np.ndarray, "w states"], delta: Float[np.ndarray, "w tangent"]
@@ -122,7 +145,7 @@ class Found:
 
     z: Float[np.ndarray, " free"]
     x: Float[np.ndarray, "w states"]
-    triangle: Float[np.ndarray, "w columns columns"]
+    triangle: Float[np.ndarray, "w rows columns"]
     squares: Float[np.ndarray, "w compared"]
     weight: Float[np.ndarray, " w"]
     steps: int
@@ -140,10 +163,12 @@ def search(
 ) -> Found:
     """The least of the cost from z and the starts x on.
 
-    most: steps. settled: standard deviations below which a step is the last.
+    most: steps. settled: standard deviations below which a step is the last; likewise its square, of what the cost falls by,
+    where steps are damped.
     """
     n, free = problem.start, problem.free
     least = problem.coordinates.least(problem.centre, problem.scale)
+    measured = max(int(problem.data.mask[..., problem.shooting.rows.measured].sum()), 1)
     damping, steps = 0.0, 0
     while True:
         linear, steps = problem.linearised(x, z, sigma), steps + 1
@@ -160,6 +185,7 @@ def search(
         held = (z <= least) & (J.T @ r > 0)
         spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
         cost = float(weight @ linear.squares.sum(axis=1) + e @ e)
+        usual = max(cost / measured, 1.0)
         while True:
             trial_z = np.maximum(z + _damped(R, held, damping), least)
             dz = trial_z - z
@@ -173,9 +199,11 @@ def search(
             if damping > _MOST_DAMPING:
                 return Found(z, x, linear.triangle, linear.squares, weight, steps, False)
         small = bool(np.all(np.abs(dz) < np.maximum(settled * spread, _LEAST_STEP)))
+        # where steps must be damped for less than rounding and kinks make of the cost, this is its least
+        done = (small and damping == 0.0) or (damping > 0.0 and cost - after < settled**2 * usual)
         z, x = trial_z, trial_x
-        if (small and damping == 0.0) or steps == most:
-            return Found(z, x, _at(linear.triangle, n, dz), trial, weight, steps, small)
+        if done or steps == most:
+            return Found(z, x, _at(linear.triangle, n, dz), trial, weight, steps, done)
         damping = 0.0 if damping <= _DAMPING else 0.1 * damping
 
 
@@ -216,7 +244,7 @@ def _damped(
 
 
 def _starts(
-    triangle: Float[np.ndarray, "w columns columns"], n: int, dz: Float[np.ndarray, " free"]
+    triangle: Float[np.ndarray, "w rows columns"], n: int, dz: Float[np.ndarray, " free"]
 ) -> Float[np.ndarray, "w tangent"]:
     """How each start moves where the parameters move by dz."""
     wanted = triangle[:, :n, -1] + triangle[:, :n, n : n + len(dz)] @ dz
@@ -224,8 +252,8 @@ def _starts(
 
 
 def _at(
-    triangle: Float[np.ndarray, "w columns columns"], n: int, dz: Float[np.ndarray, " free"]
-) -> Float[np.ndarray, "w columns columns"]:
+    triangle: Float[np.ndarray, "w rows columns"], n: int, dz: Float[np.ndarray, " free"]
+) -> Float[np.ndarray, "w rows columns"]:
     """The triangle after a step of the parameters and of the starts with them, to first order."""
     found = triangle.copy()
     found[:, n:, -1] += triangle[:, n:, n : n + len(dz)] @ dz

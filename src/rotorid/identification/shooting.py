@@ -32,12 +32,13 @@ _WINDOWS = 32  # at once
 @dataclasses.dataclass(frozen=True)
 class Shooting:
     """The static part of a problem. used: outputs to compare with. free: parameters to find. pushing: parameters that may
-    disturb a window as a whole, constant in it."""
+    disturb a window as a whole, constant in it. driven: whether what is found moves the inputs."""
 
     system: System
     used: tuple[str, ...]
     free: tuple[str, ...]
     pushing: tuple[str, ...]
+    driven: bool = False
 
     @cached_property
     def places(self) -> dict[str, np.ndarray]:
@@ -54,6 +55,7 @@ class Shooting:
             self.system,
             self.used,
             tuple(int(i) for name in (*self.free, *self.pushing) for i in self.places[name]),
+            self.driven,
         )
 
     @cached_property
@@ -61,10 +63,24 @@ class Shooting:
         return engine(self.rows)
 
 
+class Driven(NamedTuple):
+    """What acts on windows, where that depends on what is fitted, too (see `drive`).
+
+    u: the inputs. slopes: of the first of them, by the numbers that these depend on. direct: inputs that are such numbers
+    themselves. spread: how the numbers of a window (those of the System's free parameters, those of slopes, those of direct)
+    grow with z.
+    """
+
+    u: Float[np.ndarray, "w rows inputs"]
+    slopes: Float[np.ndarray, "w rows some numbers"]
+    direct: tuple[int, ...]
+    spread: Float[np.ndarray, "w all free"]
+
+
 class Linear(NamedTuple):
     """Windows to first order. triangle: R of [A B D r]. squares: of the residuals, summed over rows, per compared output."""
 
-    triangle: Float[np.ndarray, "w columns columns"]
+    triangle: Float[np.ndarray, "w rows columns"]
     squares: Float[np.ndarray, "w compared"]
 
 
@@ -75,27 +91,42 @@ def linearised(
     p: Float[np.ndarray, " all"],
     slopes: Float[np.ndarray, "numbers free"],
     sigma: Float[np.ndarray, " compared"],
+    driven: Driven | None = None,
+    K: Float[np.ndarray, "states compared"] | None = None,
 ) -> Linear:
     """All windows to first order around the starts x and the parameters p (all their numbers).
 
-    slopes: of the free parameters by z. sigma: noise of each compared output, in its unit.
+    slopes: of the free parameters by z. sigma: noise of each compared output, in its unit. driven: where the inputs depend
+    on z, too; slopes do not count then. K: gain by which each row's error corrects the state, None: the windows run free.
     """
     count, free = shooting.system.states.dim, len(slopes)
+    if driven is not None:
+        data = dataclasses.replace(data, u=driven.u)
     found = []
     for part in _parts(data):
-        path, r, weight = _residuals(shooting, data, part, x, p, sigma)
+        path, corrected, r, weight = _residuals(shooting, data, part, x, p, sigma, K)
         w, rows = r.shape[:2]
         after, u, dt = (
             np.concatenate([v[:, 1:], v[:, -1:]], axis=1) for v in (path, data.u[part], data.dt[part])
         )
-        columns = (path, after, data.u[part], data.y[part], u, dt)
+        columns = (path, corrected, after, data.u[part], data.y[part], u, dt)
         F, G, H, E = shooting.engine.slopes(*(v.reshape(w * rows, *v.shape[2:]) for v in columns), p)
-        G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
+        if driven is None:
+            G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
+        else:
+            G, E = _driven(G, E, driven, part)
         F, G = (v.reshape(w, rows, *v.shape[1:]) for v in (F, G))
         S = np.zeros((w, rows, count, count + G.shape[-1]))
         S[:, 0, :, :count] = np.eye(count)
+        gain = None if K is None else K * weight[:, :, None, :]
+        across, along = H.reshape(w, rows, *H.shape[1:]), E.reshape(w, rows, *E.shape[1:])
         for k in range(rows - 1):
-            S[:, k + 1] = F[:, k] @ S[:, k]
+            now = S[:, k]
+            if gain is not None:
+                moved = across[:, k] @ now
+                moved[..., count:] += along[:, k]
+                now = now - gain[:, k] @ moved
+            S[:, k + 1] = F[:, k] @ now
             S[:, k + 1, :, count:] += G[:, k]
         J = H @ S.reshape(w * rows, count, -1)
         J[..., count:] += E
@@ -104,7 +135,25 @@ def linearised(
         short = max(whole.shape[2] - whole.shape[1], 0)
         whole = np.concatenate([whole, np.zeros((w, short, whole.shape[2]))], axis=1)
         found.append((np.linalg.qr(whole, mode="r"), np.sum(r**2, axis=1)))
-    return Linear(*(np.concatenate(v) for v in zip(*found, strict=True)))
+    triangle, squared = (np.concatenate(v) for v in zip(*found, strict=True))
+    if driven is not None:
+        middle = triangle[..., count:-1] @ driven.spread
+        triangle = np.concatenate([triangle[..., :count], middle, triangle[..., -1:]], axis=-1)
+    return Linear(triangle, squared)
+
+
+def _driven(
+    G: Float[np.ndarray, "n states k"], E: Float[np.ndarray, "n measured k"], driven: Driven, part: slice
+) -> tuple[Float[np.ndarray, "n states numbers"], Float[np.ndarray, "n measured numbers"]]:
+    """Derivatives by the System's numbers and by those of its inputs, from those by inputs. A step takes those at its end."""
+    slopes, inputs = driven.slopes[part], driven.u.shape[2]
+    after = np.concatenate([slopes[:, 1:], slopes[:, -1:]], axis=1)
+    found = []
+    for whole, moved in ((G, after), (E, slopes)):
+        own, by_input = whole[..., :-inputs], whole[..., -inputs:]
+        first = by_input[..., : slopes.shape[2]] @ moved.reshape(len(by_input), *moved.shape[2:])
+        found.append(np.concatenate([own, first, by_input[..., list(driven.direct)]], axis=-1))
+    return found[0], found[1]
 
 
 def squares(
@@ -113,9 +162,12 @@ def squares(
     x: Float[np.ndarray, "w states"],
     p: Float[np.ndarray, " all"],
     sigma: Float[np.ndarray, " compared"],
+    K: Float[np.ndarray, "states compared"] | None = None,
 ) -> Float[np.ndarray, "w compared"]:
     """Squared residuals of each window, summed over its rows, per compared output."""
-    found = [np.sum(_residuals(shooting, data, part, x, p, sigma)[1] ** 2, axis=1) for part in _parts(data)]
+    found = [
+        np.sum(_residuals(shooting, data, part, x, p, sigma, K)[2] ** 2, axis=1) for part in _parts(data)
+    ]
     return np.concatenate(found)
 
 
@@ -125,16 +177,22 @@ def _parts(data: Segments) -> Iterator[slice]:
 
 
 def _residuals(
-    shooting: Shooting, data: Segments, part: slice, x: np.ndarray, p: np.ndarray, sigma: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The states of some windows' rows, their residuals in sigma, and 1 where there is a measurement, else 0."""
+    shooting: Shooting,
+    data: Segments,
+    part: slice,
+    x: np.ndarray,
+    p: np.ndarray,
+    sigma: np.ndarray,
+    K: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The states of some windows' rows, these corrected, their residuals in sigma, and 1 where there is a measurement."""
     u, dt, y = data.u[part], data.dt[part], data.y[part]
     w, rows = dt.shape
-    path = np.zeros((w, rows, x.shape[1]))
-    path[:, 0] = x[part]
-    for k in range(rows - 1):
-        path[:, k + 1] = shooting.engine.step(path[:, k], u[:, k + 1], dt[:, k + 1], p)
+    weight = 1.0 * data.mask[part][..., shooting.rows.measured]
+    if K is None:
+        path = corrected = shooting.engine.path(x[part], u, dt, p)
+    else:
+        path, corrected = shooting.engine.filtered(x[part], u, y, weight, dt, K, p)
     flat = (v.reshape(w * rows, -1) for v in (path, u, y))
     error = shooting.engine.error(*flat, p).reshape(w, rows, -1)
-    weight = 1.0 * data.mask[part][..., shooting.rows.measured]
-    return path, np.where(weight > 0, error / sigma, 0.0), weight
+    return path, corrected, np.where(weight > 0, error / sigma, 0.0), weight

@@ -25,7 +25,6 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import ExcitationError, SettingError
-from rotorid.identification.grey_box import threads
 from rotorid.identification.linear_model import (
     Experiment,
     LinearModel,
@@ -34,6 +33,7 @@ from rotorid.identification.linear_model import (
     check_excitation,
     triangle,
 )
+from rotorid.identification.solving import threads
 
 Method = Literal["ssarx", "cva", "moesp", "n4sid"]
 

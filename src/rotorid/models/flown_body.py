@@ -1,0 +1,140 @@
+"""The body of a multirotor whose rotors' thrusts are known, as logs of free flight see it.
+
+    q' = 1/2 q (x) omega                m v' = R sum_i a_i T_i - m g z + f_air(v - w)
+    J omega' = -omega x J omega + tau(T) - k_omega omega
+
+    what is logged    omega + b_omega
+                      R^T (v' + g z) - omega' x c - omega x (omega x c) + omega' x s + omega x (omega x s) + b_a
+                      v - d v', where velocity comes d late
+
+Everything as in `rigid_multirotor`; s is the place of the accelerometer, b are biases, w is the wind. T is twice among the
+inputs: its mean over a step, which moves the body, and its value at the end of it, when it is measured. What differs from one
+part of a flight to another (mass, wind, biases) is an input too. A body whose attitude and velocity nobody logged only turns:
+its specific force is that of the rotors. One whose commands were logged too slowly to tell its torques turns as the gyroscope
+says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rotorid.geometry import rotations
+from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
+from rotorid.models.airframe import Rotor
+from rotorid.models.multirotor_air import air_force
+from rotorid.models.rigid_multirotor import divided_by_inertia, gyroscopic
+from rotorid.models.rotors import allocation
+from rotorid.models.system import GRAVITY, Parameter, System, Values
+
+LOCAL = ("mass", "wind", "gyroscope_bias", "accelerometer_bias")
+"""Inputs that are constant in a part of a flight, and found with the parameters."""
+
+_WIDTHS = {"mass": 1, "wind": 2, "gyroscope_bias": 3, "accelerometer_bias": 3}
+_UNITS = {"mass": "kg", "wind": "m/s", "gyroscope_bias": "rad/s", "accelerometer_bias": "m/s^2"}
+
+
+def local_parameter(name: str, value: tuple[float, ...]) -> Parameter:
+    """A local input's numbers, of all the parts of flights one after the other, as a parameter."""
+    bounds = (0.0, float("inf")) if name == "mass" else (-float("inf"), float("inf"))
+    return Parameter(name, value, unit=_UNITS[name], bounds=bounds)
+
+
+def local_width(name: str) -> int:
+    """How many numbers a local input has."""
+    return _WIDTHS[name]
+
+
+@dataclasses.dataclass(frozen=True)
+class FlownBody(System):
+    """placed: whether attitude and velocity are states. turns: whether the body rate is one, else an input. One or both."""
+
+    parameters: tuple[Parameter, ...]
+    rotors: tuple[Rotor, ...]
+    placed: bool
+    turns: bool
+
+    @property
+    def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        blocks = ()
+        if self.placed:
+            blocks = (
+                ("attitude", Rotation(noise=0.003, std=0.3)),
+                ("velocity", Vector(3, "m/s", frame="world", noise=0.01, std=3.0)),
+            )
+        if self.turns:
+            blocks = (*blocks, ("body_rate", Vector(3, "rad/s", frame="body", noise=0.03, std=1.0)))
+        return Space(blocks)
+
+    @property
+    def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        n = len(self.rotors)
+        parts = (
+            (name, Scalar(_UNITS[name]) if _WIDTHS[name] == 1 else Vector(_WIDTHS[name], _UNITS[name]))
+            for name in LOCAL
+        )
+        thrusts = (("mean_thrust", Vector(n, "N")), ("rotor_thrust", Vector(n, "N")))
+        rate = () if self.turns else (("body_rate", Vector(3, "rad/s", frame="body")),)
+        return Space((*thrusts, *parts, *rate))
+
+    @property
+    def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        blocks = ()
+        if self.placed:
+            blocks = (
+                ("attitude", Rotation(noise=0.01)),
+                ("velocity", Vector(3, "m/s", frame="world", noise=0.05)),
+            )
+        if self.turns:
+            blocks = (*blocks, ("body_rate", Vector(3, "rad/s", frame="body", noise=0.02)))
+        return Space((*blocks, ("specific_force", Vector(3, "m/s^2", frame="body", noise=0.3))))
+
+    def dynamics(self, x: Values, u: Values, p: Values) -> Values:
+        omega = self._body_rate(x, u)
+        rate = {}
+        if self.placed:
+            gravity = jnp.array([0.0, 0.0, GRAVITY])
+            rate = {"attitude": omega, "velocity": self._force(x, u, u["mean_thrust"], p) - gravity}
+        if self.turns:
+            rate["body_rate"] = self._turning(omega, u["mean_thrust"], p)
+        return rate
+
+    def observe(self, x: Values, u: Values, p: Values) -> Values:
+        omega = self._body_rate(x, u)
+        acceleration = self._force(x, u, u["rotor_thrust"], p)
+        inside, seen = acceleration, {}
+        if self.placed:
+            inside = rotations.rotate(rotations.inverse(x["attitude"]), acceleration)
+            still = acceleration - jnp.array([0.0, 0.0, GRAVITY])
+            seen = {"attitude": x["attitude"], "velocity": x["velocity"] - p["velocity_delay"] * still}
+        if self.turns:
+            lever = p["imu_position"] - p["centre_of_mass"]
+            turning = self._turning(omega, u["rotor_thrust"], p)
+            inside = inside + rotations.cross(turning, lever)
+            inside = inside + rotations.cross(omega, rotations.cross(omega, lever))
+            seen["body_rate"] = omega + u["gyroscope_bias"]
+        return {**seen, "specific_force": inside + u["accelerometer_bias"]}
+
+    def _body_rate(self, x: Values, u: Values) -> Float[Array, " 3"]:
+        return x["body_rate"] if self.turns else u["body_rate"] - u["gyroscope_bias"]
+
+    def _force(self, x: Values, u: Values, thrust: Float[Array, " rotors"], p: Values) -> Float[Array, " 3"]:
+        """Acceleration but for gravity, m/s^2: world frame, or body frame where not placed."""
+        pull = jnp.sum(self._allocation(p)[:3] * thrust, axis=1)
+        if not self.placed:
+            return pull / u["mass"]
+        wind = jnp.concatenate([u["wind"], jnp.zeros(1)])
+        air = air_force(x["attitude"], x["velocity"] - wind, thrust, self.rotors, p)
+        return (rotations.rotate(x["attitude"], pull) + air) / u["mass"]
+
+    def _turning(
+        self, omega: Float[Array, " 3"], thrust: Float[Array, " rotors"], p: Values
+    ) -> Float[Array, " 3"]:
+        """omega' in rad/s^2, body frame."""
+        torque = jnp.sum(self._allocation(p)[3:] * thrust, axis=1)
+        return divided_by_inertia(torque - gyroscopic(omega, p) - p["angular_drag"] * omega, p)
+
+    def _allocation(self, p: Values) -> Float[Array, "6 rotors"]:
+        return allocation(self.rotors, p["torque_ratio"], p["centre_of_mass"])

@@ -1,0 +1,100 @@
+"""What to make of an identified airframe, in sentences: what was assumed, what the flights could not tell, what looks wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rotorid.identification.fit import Fit
+from rotorid.models.airframe import Airframe
+from rotorid.results.advice import advice
+from rotorid.results.words import joined, label, percent, plus_minus
+
+if TYPE_CHECKING:
+    from rotorid.results.flown import Known, Prepared
+
+_FAR = 4.0  # standard deviations of the prior
+_LIMITED = 0.05  # share of the time
+_TIED = 0.95  # correlation
+_TIED_MOST = 4
+
+
+def verdicts_of(
+    fit: Fit,
+    assumed: str,
+    known: Known,
+    rows: Prepared,
+    disturbed: Sequence[str],
+    prior: Airframe,
+    masses: int,
+    free: Collection[str],
+) -> tuple[str, ...]:
+    """The sentences, the most important first."""
+    found = []
+    if not fit.converged:
+        found.append(
+            f"The fit did not settle in {fit.iterations} steps: its values may be off; give a prior nearer the vehicle."
+        )
+    if assumed == "thrust":
+        found.append("The thrust was taken as known, and the mass was found: flight tells only their ratio.")
+    else:
+        found.append(
+            f"The mass was taken as known ({plus_minus(prior.mass.number, (prior.mass.std or (0.0,))[0], 'kg')}): "
+            "flight tells only the ratio of thrust and mass."
+        )
+    if known.turns and "torque_ratio" not in free and "inertia" in free:
+        found.append(
+            "The torque ratio was taken as known: yaw tells only its ratio to the moment of inertia about z."
+        )
+    if not known.turns:
+        found.append(
+            "These logs have rotor commands too rarely, or only what the controller asked for: they cannot tell inertia, motor "
+            "lag and torque. Log the rotor commands at 100 Hz or more, and the gyroscope with them; `rotorid plan` says how."
+        )
+    if not known.placed:
+        found.append("Without attitude and velocity, these logs cannot tell drag.")
+    if masses > 1:
+        found.append(f"The mass was not one: {masses} parts of flights have one each.")
+    for flight, share in zip(rows.flights, rows.limited, strict=True):
+        if share > _LIMITED:
+            found.append(
+                f"{flight.name}: a rotor was at its limit, or just had been, for {percent(share)} of the time, which was left "
+                "out; fly more gently, or with a fuller battery."
+            )
+    if disturbed:
+        found.append(
+            f"Forces or torques that the model does not know moved the {joined([label(n) for n in disturbed])}; the fit "
+            "followed them as a filter does."
+        )
+    found += _contradictions(fit)
+    found += _pairs(fit)
+    found += advice(fit.told, fit.untold)
+    return tuple(found)
+
+
+def _contradictions(fit: Fit) -> list[str]:
+    """Numbers that are farther from what the airframe said than that allows."""
+    far = [name for name in fit.names if abs(fit.values[name] - fit.prior[name]) > _FAR * fit.prior_std[name]]
+    return [
+        f"{label(name).capitalize()} came out at {plus_minus(fit.values[name], fit.std[name], fit.unit[name])}, far from the "
+        f"{plus_minus(fit.prior[name], fit.prior_std[name], fit.unit[name])} of the airframe: one of both is wrong."
+        for name in far
+    ]
+
+
+def _pairs(fit: Fit) -> list[str]:
+    """Numbers that the flights tell together better than alone."""
+    r = np.abs(np.triu(fit.correlation, 1))
+    told = np.array([fit.told[name] > 0.5 for name in fit.names])
+    r = np.where(told[:, None] & told[None, :], r, 0.0)
+    order = np.argsort(-r, axis=None)[:_TIED_MOST]
+    found = []
+    for i, j in zip(*np.unravel_index(order, r.shape), strict=True):
+        if r[i, j] > _TIED:
+            a, b = label(fit.names[i]), label(fit.names[j])
+            found.append(
+                f"{a.capitalize()} and {b} are known better together than each alone (correlation {r[i, j]:.2f})."
+            )
+    return found
