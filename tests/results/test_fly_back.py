@@ -43,6 +43,7 @@ def test_the_true_model_is_accepted_and_said_to_be(flight, monkeypatch):
         assert abs(gain.value - 1.0) < 4.0 * gain.std + 0.02, gain
     assert found.nmpc is not None
     assert found.nmpc.flown == found.nmpc.draws
+    assert found.nmpc.position_rms < 0.1  # it knows the vehicle, and the path is one that a vehicle flew
 
 
 @pytest.mark.parametrize(
