@@ -26,7 +26,7 @@ from rotorid.signals.samples import Samples
 GOLDEN_ROWS = 200
 """Rows of the golden test."""
 
-TOLERANCE = {"double": 1e-9, "float": 0.1}
+TOLERANCE = {"double": 1e-10, "float": 0.01}
 """By how much a number of the golden test may differ, relative to itself or its scale."""
 
 _DIFFERENT = {"double": 0.0, "float": 0.05}
@@ -37,6 +37,7 @@ _TAKEN = frozenset((
     "wctype",
 ))
 # fmt: on
+_PROBABILITIES = ("change_probability",)
 _LISTED = 64  # numbers of an array that are listed
 
 
@@ -112,7 +113,8 @@ def tunings(estimator: AbstractEstimator) -> dict[str, Any]:
 
 
 def golden(traced: Onboard, samples: Samples, expected: Estimate) -> str:
-    """Samples and expected estimates as CSV: names, scales, rows. A number's scale is the size that its block mostly has."""
+    """Samples and expected estimates as CSV: names, scales, rows. A number's scale is the size that its block mostly has, and
+    that of a probability 1."""
     places = wanted(traced)
     columns = [np.asarray(leaf, float).reshape(len(samples.t), -1) for leaf in jax.tree.leaves(expected)]
     want = np.concatenate(columns, axis=1)
@@ -120,7 +122,7 @@ def golden(traced: Onboard, samples: Samples, expected: Estimate) -> str:
     scales = np.ones(len(places))
     for block in dict.fromkeys(blocks):
         here = blocks == block
-        size = np.quantile(np.abs(want[:, here]), 0.9)
+        size = 1.0 if block in _PROBABILITIES else np.quantile(np.abs(want[:, here]), 0.9)
         scales[here] = size if size > 0.0 else max(float(np.max(np.abs(want[:, here]))), 1e-12)
     given = [
         np.asarray(leaf, float).reshape(len(samples.t), -1)
