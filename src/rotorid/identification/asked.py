@@ -15,21 +15,22 @@ from rotorid.models.airframe import QUANTITIES, Airframe
 from rotorid.models.system import GRAVITY
 
 USUAL: Final = (
-    "inertia", "centre_of_mass", "torque_ratio", "motor_time_constant", "thrust_curve", "drag", "angular_drag",
+    "inertia", "products_of_inertia", "centre_of_mass", "imu_position", "torque_ratio", "motor_time_constant", "command_delay",
+    "thrust_curve", "drag", "angular_drag", "velocity_delay",
 )  # fmt: skip
 """What no one knows of a vehicle well enough to leave out."""
 
 KNOWN: Final = ("mass",)
 """What is taken as known: forces show only beside each other."""
 
-_IF_GIVEN = ("motor_time_constant_down", "products_of_inertia", "rotor_drag", "drag_area")
+_IF_GIVEN = ("motor_time_constant_down", "rotor_drag", "drag_area")
 _ENDS = {
     "inertia": ("x", "y", "z"),
     "products_of_inertia": ("xy", "xz", "yz"),
     "centre_of_mass": ("x", "y", "z"),
     "imu_position": ("x", "y", "z"),
 }
-_OTHER = ("mass", "thrust_scale", "command_delay", "rotor_scale", "imu_position", "velocity_delay")
+_OTHER = ("mass", "thrust_scale", "rotor_scale")
 FINDABLE: Final = (*USUAL, *_IF_GIVEN, *_OTHER)
 """All parameters that manoeuvres can tell something about."""
 
