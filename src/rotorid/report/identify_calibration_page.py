@@ -1,0 +1,196 @@
+"""The page of the study of how sure `rotorid identify` may be: coverage of its bands over many synthetic flights."""
+
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from rotorid.report.charts import Figure, Trace, axis, layout, line, numbers
+from rotorid.report.headed import add_study_header
+from rotorid.report.html import Page, card, grid, notes_list, table
+from rotorid.report.study import Numbers, number_text
+from rotorid.results.study import Curve, Row
+from rotorid.results.words import label
+
+_PART: Final = "quantities"
+
+
+def quantities_of(n: Numbers) -> list[str]:
+    """The quantities that were identified, in order."""
+    return [r.method for r in n.some(_PART, "coverage")]
+
+
+def outside(n: Numbers, wanted: tuple[float, float]) -> list[str]:
+    """The quantities whose coverage is not within the wanted one."""
+    return [q for q in quantities_of(n) if not wanted[0] <= n.get(_PART, q, "coverage").value <= wanted[1]]
+
+
+def headline(rows: Sequence[Row], wanted: tuple[float, float]) -> tuple[str, ...]:
+    """The study in two or three lines."""
+    n = Numbers(rows)
+    known, bad = quantities_of(n), outside(n, wanted)
+    whole = n.get("all", "all", "coverage")
+    if not known:
+        return ("No flight could be identified.",)
+    range_text = f"{100 * wanted[0]:.0f} to {100 * wanted[1]:.0f} %"
+    named = ", ".join(f"{label(q)} {_percent(n.get(_PART, q, 'coverage').value)}" for q in bad)
+    return (
+        f"{len(known) - len(bad)} of {len(known)} quantities have 95 % bands that hold the truth in {range_text} of "
+        f"{n.get(_PART, known[0], 'coverage').flights} flights.",
+        *([f"The others: {named}."] if bad else []),
+        f"All quantities of a flight together lie in their 95 % region in {_percent(whole.value)} of the flights "
+        f"({_interval(n, 'all', 'all')}).",
+    )
+
+
+def identify_calibration_page(
+    rows: Sequence[Row],
+    curves: Sequence[Curve],
+    flights: int,
+    failed: int,
+    wanted: tuple[float, float],
+    seed: int,
+) -> str:
+    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.identify_calibration`."""
+    n = Numbers(rows)
+    page = Page("How sure rotorid identify may be")
+    first, *rest = headline(rows, wanted)
+    add_study_header(page, "identify", (f"{flights} flights", f"seed {seed}"), first, *rest)
+    _cards(page, n, flights, failed)
+    _coverage(page, n, wanted)
+    _table(page, n)
+    _quantiles(page, curves)
+    page.section("How it is made")
+    page.add(notes_list(_NOTES))
+    _failures(page, rows)
+    return page.as_html()
+
+
+_NOTES: Final = (
+    "Each flight has an airframe of its own, every number of it drawn from the prior that the identification starts from. The "
+    "mass is known.",
+    "A cascade that believes in the prior flies it along figures in space, with chirps on roll and pitch rate and multisines "
+    "on yaw rate and thrust: set points differ from flight to flight.",
+    "The sensors have coloured noise, constant biases, vibration at three harmonics of each rotor's speed that is folded back "
+    "by sampling, delays and lost samples. The identification is told none of it.",
+    "The IMU is late by 3 ms, and attitude, which is an estimator's from it, as late. Delays of commands and velocity count "
+    "from the IMU's stamps, since nothing in a log tells how late these are.",
+    "A band is the value ± 1.96 times the standard deviation that was said. An interval of a coverage is Wilson's, 95 %.",
+)
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.1f} %"
+
+
+def _interval(n: Numbers, part: str, method: str) -> str:
+    low, high = (n.get(part, method, f"coverage, {end}").value for end in ("low", "high"))
+    return f"{100 * low:.0f} to {100 * high:.0f} %"
+
+
+def _cards(page: Page, n: Numbers, flights: int, failed: int) -> None:
+    known = quantities_of(n)
+    all_of = [n.get(_PART, q, "coverage").value for q in known]
+    whole, ratio, seconds = (n.get("all", "all", q) for q in ("coverage", "nees over dof", "seconds, median"))
+    cards = [
+        card("Coverage, mean over quantities", f"{100 * float(np.mean(all_of)):.1f}" if known else "–", "%", "wanted: 95"),
+        card("All together in their 95 % region", f"{100 * whole.value:.1f}", "%", _interval(n, "all", "all")),
+        card("NEES over its dimension", number_text(ratio.value), "", "1 where the covariance is right"),
+        card("Identified", f"{flights - failed}", f"of {flights}", f"{seconds.value:.1f} s a flight, median"),
+    ]  # fmt: skip
+    page.add(f'<div class="cards">{"".join(cards)}</div>')
+
+
+def _coverage(page: Page, n: Numbers, wanted: tuple[float, float]) -> None:
+    page.section(
+        "Coverage by quantity",
+        "Share of the flights whose 95 % band holds the truth, with its own 95 % interval; grey: where it should be.",
+    )
+    known = quantities_of(n)[::-1]
+    rows = [[n.get(_PART, q, f"coverage{end}").value for end in ("", ", low", ", high")] for q in known]
+    share, low, high = 100.0 * np.array(rows, float).reshape(-1, 3).T
+    bad = set(outside(n, wanted))
+    dots: Trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": numbers(share),
+        "y": [label(q) for q in known],
+        "marker": {"size": 8, "color": ["@ukf" if q in bad else "@ekf" for q in known]},
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": (high - share).tolist(),
+            "arrayminus": (share - low).tolist(),
+            "color": "@soft",
+            "thickness": 1.2,
+            "width": 3,
+        },
+        "hovertemplate": "%{x:.1f} %<extra></extra>",
+    }
+    drawn = layout("", x_title="covered (%)", hovermode="closest")
+    drawn["shapes"] = [
+        {"type": "rect", "xref": "x", "yref": "paper", "x0": 100 * wanted[0], "x1": 100 * wanted[1], "y0": 0, "y1": 1,
+         "fillcolor": "@gap", "line": {"width": 0}, "layer": "below"},
+    ]  # fmt: skip
+    drawn["xaxis"] = axis("covered (%)", range=[min(60.0, float(np.min(low, initial=100.0)) - 2.0), 101.0])
+    drawn["yaxis"] = axis("", type="category")
+    page.add(page.panel(Figure((dots,), drawn, height=90 + 20 * len(known), timed=False)))
+
+
+def _table(page: Page, n: Numbers) -> None:
+    page.section(
+        "Every quantity",
+        "z: error over the standard deviation that was said; its mean is a bias, its standard deviation is 1 where what was "
+        "said is right. Told: share of the prior's standard deviation that a flight removes. In the quantity's SI unit.",
+    )
+    head = [
+        "quantity", "covered (%)", "interval (%)", "mean of z", "std of z", "RMS error", "said, median", "prior", "told (%)",
+    ]  # fmt: skip
+    body = []
+    for q in quantities_of(n):
+        value = {
+            w: n.get(_PART, q, w).value
+            for w in ("mean of z", "std of z", "rms error", "std, median", "prior std")
+        }
+        body.append(
+            [
+                label(q),
+                f"{100 * n.get(_PART, q, 'coverage').value:.1f}",
+                _interval(n, _PART, q).replace(" %", ""),
+                f"{value['mean of z']:+.2f}".replace("-", "−"),
+                f"{value['std of z']:.2f}",
+                *(number_text(value[w]) for w in ("rms error", "std, median", "prior std")),
+                f"{100 * n.get(_PART, q, 'told, median').value:.0f}",
+            ]
+        )
+    page.add(table(head, body, {"quantity": "word"} | dict.fromkeys(head[1:], "number")))
+
+
+def _quantiles(page: Page, curves: Sequence[Curve]) -> None:
+    page.section(
+        "Errors against what was said",
+        "z of each flight in order, over what a standard normal would have there: on the dotted line, the standard deviations "
+        "are right; steeper, they are too small; flatter, too large.",
+    )
+    panels = []
+    for curve in (c for c in curves if c.part == "z"):
+        traces = (
+            line(curve.t, curve.value, label(curve.method), "@ekf", longest=np.inf),
+            line(curve.t, curve.truth, "as it should be", "@ink", width=1.0, dash="dot", longest=np.inf),
+        )
+        drawn = layout("z", x_title="standard normal", hovermode="closest")
+        drawn["yaxis"] |= {"range": [-5.0, 5.0]}
+        drawn["xaxis"] |= {"range": [-3.2, 3.2]}
+        panels.append(page.panel(Figure(traces, drawn, height=180, timed=False), label(curve.method)))
+    page.add(grid(panels))
+
+
+def _failures(page: Page, rows: Sequence[Row]) -> None:
+    failed = [r for r in rows if r.quantity == "failed"]
+    if failed:
+        page.section("Flights that could not be identified")
+        page.add(notes_list(f"{r.setting}: {r.method}" for r in failed))
