@@ -172,6 +172,46 @@ def test_what_is_known_may_be_the_mass(logs: Path, here: list[str], tmp_path: Pa
     assert series["thrust_scale"].median == pytest.approx(1.0 / 1.02, abs=0.005)
 
 
+def test_each_flight_may_be_identified(
+    logs: Path, here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from types import SimpleNamespace
+
+    from rotorid.results import identify
+
+    names = ("mass", "inertia_x")
+    fit = SimpleNamespace(
+        names=names,
+        values={"mass": 1.03, "inertia_x": 0.026},
+        std={"mass": 0.001, "inertia_x": 0.002},
+        unit={"mass": "kg", "inertia_x": "kg m^2"},
+        told={"mass": 0.99, "inertia_x": 0.02},
+    )
+    asked: list[str] = []
+
+    def found(flights, prior, *, assumed):
+        asked.append(assumed)
+        if str(flights[0].source).endswith("8.parquet"):
+            raise SettingError("no such luck")
+        return SimpleNamespace(fit=fit, verdicts=("Fly more.",))
+
+    monkeypatch.setattr(identify, "identify", found)
+    task = Task(Rules(airframe="px4-sih-quad"), identify=True)
+    fleet = run_fleet([logs / "quad-1" / f"{k}.parquet" for k in (7, 8)], tmp_path / "out", task)
+    first, second = fleet.vehicles[0].records
+    rows = {p["name"]: p for p in first["parameters"]}
+    assert [p["name"] for p in first["parameters"]].count("mass") == 1
+    assert (rows["mass"]["value"], rows["mass"]["informed"], rows["inertia_x"]["informed"]) == (
+        1.03,
+        True,
+        False,
+    )
+    assert "rotor_scale_0" in rows
+    assert "Fly more." in first["verdicts"]
+    assert "not identified: no such luck" in second["verdicts"]
+    assert asked == ["thrust", "thrust"]
+
+
 def die(key: tuple[str, str, str]) -> bytes:
     os._exit(9)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,6 +66,13 @@ def fleet(
             help="What is as the airframe says: thrust (the mass is told) or mass (the thrust scale is told).",
         ),
     ] = "thrust",
+    identify: Annotated[
+        bool,
+        typer.Option(
+            "--identify",
+            help="Also identify each flight's whole airframe: inertia, motor lag, delays. Some 10 s of one core a flight.",
+        ),
+    ] = False,
     mapping: Mapping = None,
     workers: Annotated[
         int | None,
@@ -101,7 +109,9 @@ def fleet(
         from rotorid.results.fleet_tables import fleet_files
         from rotorid.results.summary import file_input
 
-        task = _task(airframe, airframes, vehicle_from, known, mapping)
+        task = dataclasses.replace(
+            _task(airframe, airframes, vehicle_from, known, mapping), identify=identify
+        )
         own = Path(airframe) if airframe is not None and Path(airframe).is_file() else None
         given = {"airframe": own, "airframes": airframes, "mapping": mapping}
         inputs = [file_input(role, path) for role, path in given.items() if path is not None]
@@ -117,6 +127,7 @@ def fleet(
             "airframes": None if airframes is None else airframes.name,
             "vehicle_from": vehicle_from,
             "known": known,
+            "identify": identify,
         }
         summary = summarise_fleet(found, settings, inputs)
         files = fleet_files(found) | {

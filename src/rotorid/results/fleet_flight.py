@@ -56,6 +56,7 @@ Known = Literal["thrust", "mass"]
 _METHOD: Final = 1
 """Goes up where the numbers of the same log change."""
 
+_TOLD: Final = 0.1  # share of the prior's standard deviation that a flight must remove
 _FAR: Final = 3.0  # standard deviations
 _SPREAD: Final = 0.3  # of a mass, where the airframe does not say
 _VAGUE: Final = 0.5  # of its prior's spread, or of itself: a std above this tells nothing
@@ -63,11 +64,13 @@ _VAGUE: Final = 0.5  # of its prior's spread, or of itself: a std above this tel
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What a record depends on beside the log. mapping: of CSV files. known: what mass is told by."""
+    """What a record depends on beside the log. mapping: of CSV files. known: what mass is told by. identify: whether each
+    flight is identified, too."""
 
     rules: Rules = dataclasses.field(default_factory=Rules)
     mapping: str | None = None
     known: Known = "thrust"
+    identify: bool = False
 
     def digest(self) -> str:
         """A hash of it, in which files stand with their content."""
@@ -130,6 +133,27 @@ def _fill(record: Record, name: str, path: Path, task: Task) -> None:
     record["verdicts"] = [
         f"{p['name']}: {p['verdict']}" for p in record["parameters"] if p["verdict"] != "found"
     ]
+    if task.identify:
+        _identify(record, flight, airframe, task.known)
+
+
+def _identify(record: Record, flight: Flight, airframe: Airframe, known: Known) -> None:
+    """Add what the whole airframe's identification finds, in place of means of the same name. A flight that it cannot be done
+    with keeps these, and its verdicts say why."""
+    from rotorid.results.identify import identify
+
+    try:
+        found = identify([flight], airframe, assumed=known)
+    except RotoridError as error:
+        record["verdicts"].append(f"not identified: {error}")
+        return
+    fit = found.fit
+    doubts = {
+        n: "" if fit.told[n] >= _TOLD else "not told by this flight: as the airframe says" for n in fit.names
+    }
+    rows = [_row(Mean(n, fit.values[n], fit.std[n], fit.unit[n]), doubts[n]) for n in fit.names]
+    record["parameters"] = [p for p in record["parameters"] if p["name"] not in doubts] + rows
+    record["verdicts"] += found.verdicts
 
 
 def _without_trim(record: Record, flight: Flight, flying: Intervals, error: RotoridError) -> None:
