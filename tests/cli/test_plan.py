@@ -27,7 +27,19 @@ def test_a_plan_from_the_command_line(tmp_path: Path, monkeypatch: pytest.Monkey
     choice = ("quick multisines of all axes", "quick legs along x")
     monkeypatch.setattr(planning, "manoeuvres", lambda *of: [m for m in manoeuvres(*of) if m.name in choice])
     folder = tmp_path / "plan"
-    result = call("-a", AIRFRAME, "--for", "inertia", "--duration", "10", "--home", "47,8", "-o", str(folder))
+    result = call(
+        "-a",
+        AIRFRAME,
+        "--for",
+        "inertia",
+        "--duration",
+        "10",
+        "--home",
+        "47,8",
+        "--no-proof",
+        "-o",
+        str(folder),
+    )
     assert result.exit_code == 0, result.output
     assert "It tells inertia: at least" in result.output
     assert {path.name for path in folder.iterdir()} == {

@@ -83,7 +83,7 @@ def test_what_it_leaves_behind(plan: Plan) -> None:
     assert set(files) == {"setpoints.csv", "px4_offboard.py", "px4_logging.params", "mission.plan"}
     assert stops(plan) == [], "a multisine is no mission"
     told = dict.fromkeys(plan.asked, (0.025, 0.0001))
-    summary = summarise_plan(plan, told, list(files))
+    summary = summarise_plan(plan, told, None, list(files))
     plain = json.loads(summary.as_json())
     assert plain["quantities"]["inertia_x"]["found_std"] == 1e-4
     assert plain["quantities"]["inertia_x"]["allowed_std"] == pytest.approx(5.0 * plan.told.std["inertia_x"])

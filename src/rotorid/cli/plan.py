@@ -79,6 +79,13 @@ def plan(
         float,
         typer.Option("--heading", metavar="DEG", help="Of forward in that mission, clockwise from north."),
     ] = 0.0,
+    proof: Annotated[
+        bool,
+        typer.Option(
+            "--proof/--no-proof",
+            help="Identify the simulated flight, and a hover of its length, to compare with what was predicted.",
+        ),
+    ] = True,
     seed: Annotated[int, typer.Option("--seed", "-s", help="Of the simulated sensors.")] = 0,
     output: Annotated[
         Path | None,
@@ -128,11 +135,16 @@ def plan(
             raise SettingError(f"seed {seed}: it must be 0 or more")
     with status("Flying manoeuvres in simulation, and choosing among them"):
         made = make_plan(vehicle, settings)
+    with status("Identifying what was flown in simulation"):
+        from rotorid.results.plan_proof import found_in, planned_flight
+
+        found, found_hover = (
+            (found_in(made, seed), found_in(made, seed, hover=True)) if proof else (None, None)
+        )
     with status("Writing the report"):
         from rotorid.logs.write import table_bytes
         from rotorid.report.plan_page import plan_page
         from rotorid.results.files import REPORT, SUMMARY, write_folder
-        from rotorid.results.plan_proof import planned_flight
         from rotorid.results.plan_summary import plan_files, summarise_plan
         from rotorid.results.summary import file_input
 
@@ -140,7 +152,7 @@ def plan(
         files = plan_files(made, where, math.radians(heading))
         files["planned_flight.parquet"] = table_bytes(planned_flight(made, seed), ".parquet")
         inputs = [file_input("airframe", own)] if own.is_file() else []
-        summary = summarise_plan(made, None, [*files, SUMMARY, REPORT], inputs)
+        summary = summarise_plan(made, found, found_hover, [*files, SUMMARY, REPORT], inputs)
         files |= {SUMMARY: summary.as_json().encode(), REPORT: plan_page(made, summary).encode()}
         write_folder(folder, files)
     from rotorid.cli.plan_page import show

@@ -25,12 +25,18 @@ def show(summary: PlanSummary, folder: Path, console: Console) -> None:
     proved = any(row.found_std is not None for row in summary.quantities.values())
     table = empty_table()
     table.add_column("quantity")
-    for head in ("value", "std before", "after hover", "after plan", *(("found",) if proved else ())):
+    for head in (
+        "value",
+        "std before",
+        "after hover",
+        "after plan",
+        *(("found plan", "found hover") if proved else ()),
+    ):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name, row in summary.quantities.items():
         if row.asked:
-            found = [spread(row.found_std)] if proved else []
+            found = [spread(row.found_std), spread(row.found_hover_std)] if proved else []
             table.add_row(
                 label(name),
                 small(row.value, row.std),

@@ -103,13 +103,13 @@ def _told(page: Page, summary: PlanSummary) -> None:
     )
     proved = any(row.found_std is not None for row in summary.quantities.values())
     head = ["quantity", "value", "unit", "before", "hover", "plan", "against hover", "count with"]
-    head += ["found", "its std"] if proved else []
+    head += ["found", "its std", "found in hover"] if proved else []
     rows = [[label(name), *_row(row, proved)] for name, row in _ordered(summary)]
     kinds = dict.fromkeys(head, "number") | {"quantity": "word", "unit": "word"}
     asked = sum(row.asked for row in summary.quantities.values())
     below = f"The first {asked} are asked for; the others have to be found beside them."
     if proved:
-        below += " Found: by identifying the simulated flight with its log."
+        below += " Found: by identifying the simulated flight, and a simulated hover, from their logs."
     page.add('<div class="stack">', table(head, rows, kinds, below=below))
     page.add(page.panel(_bars(summary), "Standard deviation over that before", "1: nothing told"), "</div>")
 
@@ -123,6 +123,7 @@ def _row(row: QuantityRow, proved: bool) -> list[str]:
     if proved:
         nothing = row.found is None or row.found_std is None
         found = ["–" if nothing else small(row.found or 0.0, row.found_std or 0.0), spread(row.found_std)]
+        found.append(spread(row.found_hover_std))
     return [
         small(row.value, row.std),
         unit_text(row.unit) or "–",

@@ -1,14 +1,26 @@
-"""A plan proved before anyone flies it: its simulated flight as a log."""
+"""A plan proved before anyone flies it: its simulated flight as a log, and what an identification finds in it."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Final
 
+from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
+from rotorid.results.advice import parameter_of
+from rotorid.results.identify import identify
 from rotorid.results.plan import Plan
+from rotorid.results.plan_summary import Found
 from rotorid.simulation.autopilot_logs import AUTOPILOT_LOGS
 from rotorid.simulation.free_flight import logged
 from rotorid.simulation.rehearsal import RATE, batch_of, under
+
+_OTHERWISE: Final = {
+    "products_of_inertia_xy": "products_of_inertia_x",
+    "products_of_inertia_xz": "products_of_inertia_y",
+    "products_of_inertia_yz": "products_of_inertia_z",
+}
+"""Quantities that a fit names by their place."""
 
 
 def planned_flight(plan: Plan, seed: int = 0, *, hover: bool = False) -> Flight:
@@ -20,3 +32,18 @@ def planned_flight(plan: Plan, seed: int = 0, *, hover: bool = False) -> Flight:
         plan.airframe, plan.still if hover else plan.truth, conditions, rate=RATE, seed=seed, sensors=sensors
     )
     return dataclasses.replace(flight, vehicle=f"{plan.airframe.name}, as planned")
+
+
+def found_in(plan: Plan, seed: int = 0, *, hover: bool = False) -> Found:
+    """Value and standard deviation of the plan's quantities, by identifying its simulated flight, or the hover, from its log.
+
+    Nothing where the flight cannot tell anything.
+    """
+    names = plan.quantities.names
+    free = tuple(dict.fromkeys(parameter_of(name) for name in names))
+    try:
+        fit = identify([planned_flight(plan, seed, hover=hover)], plan.airframe, free).fit
+    except ExcitationError:
+        return {}
+    there = {name: _OTHERWISE.get(name, name) for name in names}
+    return {n: (fit.values[own], fit.std[own]) for n, own in there.items() if own in fit.values}

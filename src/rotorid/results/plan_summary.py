@@ -44,6 +44,7 @@ class QuantityRow:
     allowed_std: float
     found: float | None = None
     found_std: float | None = None
+    found_hover_std: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,13 +94,15 @@ class PlanSummary:
 def summarise_plan(
     plan: Plan,
     found: Found | None = None,
+    found_hover: Found | None = None,
     files: Sequence[str] = (),
     inputs: Sequence[Input] = (),
     notes: Sequence[str] = (),
 ) -> PlanSummary:
-    """The numbers of a plan. found: by identifying its simulated flight. files: what is written beside."""
+    """The numbers of a plan. found: by identifying its simulated flight; found_hover: a hover. files: what is written
+    beside."""
     settings, limits = plan.settings, plan.settings.limits
-    rows = _quantities(plan, found or {})
+    rows = _quantities(plan, found or {}, found_hover or {})
     return PlanSummary(
         verdict=_verdict(plan, rows),
         airframe=plan.airframe.name,
@@ -134,7 +137,7 @@ def summarise_plan(
     )
 
 
-def _quantities(plan: Plan, found: Found) -> dict[str, QuantityRow]:
+def _quantities(plan: Plan, found: Found, found_hover: Found) -> dict[str, QuantityRow]:
     q, rows = plan.quantities, {}
     for k, name in enumerate(q.names):
         std = plan.told.std[name]
@@ -149,6 +152,7 @@ def _quantities(plan: Plan, found: Found) -> dict[str, QuantityRow]:
             allowed_std=min(ALLOWANCE * std, q.prior_std[k]),
             found=value,
             found_std=value_std,
+            found_hover_std=found_hover.get(name, (None, None))[1],
         )
     return rows
 
@@ -159,8 +163,8 @@ def _verdict(plan: Plan, rows: Mapping[str, QuantityRow]) -> Verdict:
     told = [name for name, gain in gains.items() if gain >= _TOLD]
     untold = [name for name in asked if name not in told]
     details = [
-        f"{len(plan.placed)} manoeuvres of {plan.candidates} that fit the limits; in simulation they take at most "
-        f"{100.0 * max(plan.used.values()):.0f} % of a limit."
+        f"{len(plan.placed)} manoeuvre{'s' if len(plan.placed) > 1 else ''} of {plan.candidates} that fit the limits; in "
+        f"simulation they take at most {100.0 * max(plan.used.values()):.0f} % of a limit."
     ]
     if math.isfinite(plan.at_best):
         smaller = 100.0 * (1.0 - 1.0 / plan.at_best)
