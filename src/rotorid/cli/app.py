@@ -17,6 +17,7 @@ from rotorid.cli.failures import OneLineErrors
 from rotorid.cli.fit_dlm import fit_dlm
 from rotorid.cli.fleet import fleet
 from rotorid.cli.fly_back import fly_back
+from rotorid.cli.identify import identify
 from rotorid.cli.inspect import inspect
 from rotorid.cli.learn import learn
 from rotorid.cli.live import live
@@ -46,6 +47,7 @@ app.command("fit-dlm")(fit_dlm)
 app.command("lpv")(lpv)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)
+app.command("identify")(identify)
 app.command("fly-back")(fly_back)
 app.command("plan")(plan)
 app.command("fleet")(fleet)

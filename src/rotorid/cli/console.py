@@ -29,6 +29,17 @@ def err() -> Console:
 
 
 @contextmanager
+def telling(text: str) -> Iterator[Callable[[str], None]]:
+    """Show what is under way, while the block runs, and something to tell what it is now."""
+    console = err()
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(text) as shown:
+        yield shown.update
+
+
+@contextmanager
 def status(text: str) -> Iterator[None]:
     """Show that something is under way, while the block runs."""
     console = err()

@@ -12,7 +12,7 @@ Reference: R. V. Jategaonkar, Flight vehicle system identification, 2nd ed. (201
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -93,10 +93,12 @@ def fit_flown(
     horizon: float = 0.5,
     wind_parts: Parts | None = None,
     loss: str = "huber",
+    tell: Callable[[str], None] | None = None,
 ) -> FlownFit:
     """The free parameters of an airframe from flights, each with its own mass (if free), wind and biases.
 
-    free: of `BODY` and `ROTORS`, and "mass". horizon: of a window, s. wind_parts: of flights whose wind changes.
+    free: of `BODY` and `ROTORS`, and "mass". horizon: of a window, s. wind_parts: of flights whose wind changes. tell: is told
+    of each pass, in words.
     Raises SettingError, SignalError, ExcitationError as `segments` does.
     """
     with jax.enable_x64(True), threads().limit(limits=1, user_api="blas"):
@@ -109,6 +111,8 @@ def fit_flown(
         kept, begin, given = data, None, np.zeros(len(noise), bool)
         disturbed, followed, known, settled, passes = FOLLOWING, None, False, False, 0
         while True:
+            if tell is not None:
+                tell(f"Fitting {len(kept.start)} windows, pass {passes + 1}")
             problem, priors = _problem(airframe, flights, free, body, lags, used, kept, parts)
             z = np.zeros(problem.free) if begin is None else _carried(*begin, problem)
             problem = dataclasses.replace(problem, K=gain_of(problem, kept, noise, disturbed))

@@ -171,6 +171,18 @@ def squares(
     return np.concatenate(found)
 
 
+def residuals(
+    shooting: Shooting,
+    data: Segments,
+    x: Float[np.ndarray, "w states"],
+    p: Float[np.ndarray, " all"],
+    sigma: Float[np.ndarray, " compared"],
+    K: Float[np.ndarray, "states compared"] | None = None,
+) -> Float[np.ndarray, "w rows compared"]:
+    """Residuals of each window's rows in sigma, 0 where there is no measurement."""
+    return np.concatenate([_residuals(shooting, data, part, x, p, sigma, K)[2] for part in _parts(data)])
+
+
 def _parts(data: Segments) -> Iterator[slice]:
     for first in range(0, len(data.start), _WINDOWS):
         yield slice(first, first + _WINDOWS)

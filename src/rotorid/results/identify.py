@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -20,11 +20,13 @@ from rotorid.identification.coordinates import INERTIA, PRODUCTS
 from rotorid.identification.fit import Fit
 from rotorid.identification.flown_fit import FlownFit, fit_flown
 from rotorid.identification.flown_priors import BODY, ROTORS
+from rotorid.identification.solving import Solved
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import QUANTITIES, Airframe, Quantity
 from rotorid.models.fly_back import FlyBack
 from rotorid.models.rotors import torque_ratio_of
 from rotorid.models.thrust import ThrustCurve
+from rotorid.results.flights_check import checked
 from rotorid.results.flown import Known, Prepared, flying, known_of, prepared
 from rotorid.results.identify_words import verdicts_of
 from rotorid.signals.series import Intervals
@@ -58,6 +60,7 @@ class Identified:
     one in all flights. masses: in parts of flights, in order, where it was looked for. assumed: what was taken as known.
     known: what the logs knew. prepared: the flights as they were fitted. disturbed: whether forces and torques that nobody
     knows moved body rate and velocity so much that the fit had to follow them. verdicts: sentences on what to make of it.
+    solved: the problem, and how it was solved.
     """
 
     airframe: Airframe
@@ -68,6 +71,7 @@ class Identified:
     prepared: Prepared
     disturbed: tuple[str, ...]
     verdicts: tuple[str, ...]
+    solved: Solved
 
     @property
     def covariance(self) -> tuple[tuple[str, ...], Float[np.ndarray, "n n"]]:
@@ -115,12 +119,13 @@ def identify(
     *,
     assumed: Assumed | None = None,
     spans: Sequence[Intervals] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Identified:
     """The airframe of flights of one vehicle.
 
     prior: what is known before, with standard deviations. free: names of `BODY` and `ROTORS` and "mass"; None: what the flights
     can tell. assumed: which of mass and thrust is known; None: see `assumed_of`. spans: of each flight the parts to use (s),
-    None: all of its time in the air.
+    None: all of its time in the air. tell: is told of each pass, in words.
 
     Raises SignalError, AirframeError, ExcitationError where flights or airframe cannot be used, SettingError for names.
     """
@@ -139,13 +144,14 @@ def identify(
             )
         assumed = "thrust" if "mass" in free else "mass"
         _possible(free, known)
+    remarks = checked(flights, prior, known, spans)
     rows = prepared(flights, prior, free, known, spans)
-    found = fit_flown(prior, rows.flights, free, rows.body, lags=known.lags)
+    found = fit_flown(prior, rows.flights, free, rows.body, lags=known.lags, tell=tell)
     fit, masses = _cleaned(found, rows)
     airframe = _found(prior, fit, masses, [f.name for f in rows.flights])
     disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.disturbed, name) > 0.0)
-    verdicts = verdicts_of(fit, assumed, known, rows, disturbed, prior, len(masses), set(free))
-    return Identified(airframe, fit, masses, assumed, known, rows, disturbed, verdicts)
+    verdicts = (*remarks, *verdicts_of(fit, assumed, known, rows, disturbed, prior, len(masses), set(free)))
+    return Identified(airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved)
 
 
 def split(flights: Sequence[Flight], share: float = HELD_OUT) -> tuple[list[Intervals], list[Intervals]]:
