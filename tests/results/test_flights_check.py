@@ -1,0 +1,150 @@
+"""Flights that no model fits, and what is said of them: a short simulated flight, broken in one way each."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotorid.control.setpoints import Chirp, Lissajous, Move, Multisine, Setpoints, schroeder
+from rotorid.errors import AirframeError, ExcitationError, SignalError
+from rotorid.logs.flight import Flight
+from rotorid.logs.read import read
+from rotorid.models.airframe import Airframe, load_airframe
+from rotorid.results.flights_check import checked
+from rotorid.results.flown import Known, known_of, prepared
+from rotorid.results.identify import identify
+from rotorid.simulation.free_flight import fly
+
+SECONDS = 12.0
+SETPOINTS = Setpoints(
+    moves=(
+        Move(0.5, 1.5, (1.0, -0.5, 1.4), 0.8),
+        Lissajous(2.5, 9.0, (0.8, 0.6, 0.4), (3.0, 2.0, 2.5), ramp=1.0),
+    ),
+    excitations=(
+        Chirp("rate_x", 1.0, 1.0, 4.0, 0.5, 6.0),
+        Chirp("rate_y", 1.0, 5.0, 4.0, 0.5, 6.0),
+        Multisine("thrust", 0.1, 1.0, 6.0, (0.5, 1.1, 2.3), schroeder((0.5, 1.1, 2.3))),
+    ),
+)
+TURNS = Known("rotor_command", placed=True, turns=True)
+LOST_AT = 9.0
+
+
+@pytest.fixture(scope="module")
+def airframe() -> Airframe:
+    return load_airframe("px4-sih-quad")
+
+
+def flown(airframe: Airframe, left: float = 1.0) -> Flight:
+    """A flight in which rotor 2 is left with a share of its thrust."""
+
+    def scale(t: np.ndarray) -> np.ndarray:
+        return np.where((t[:, None] >= LOST_AT) & (np.arange(4) == 2), left, 1.0)
+
+    return fly(airframe, SETPOINTS, seed=1, duration=SECONDS, rotor_scale=scale)
+
+
+@pytest.fixture(scope="module")
+def flight(airframe: Airframe) -> Flight:
+    return flown(airframe)
+
+
+def with_rotor(airframe: Airframe, index: int, **changes) -> Airframe:
+    rotors = list(airframe.rotors)
+    rotors[index] = dataclasses.replace(rotors[index], **changes)
+    return dataclasses.replace(airframe, rotors=tuple(rotors))
+
+
+def slower(flight: Flight, factor: float) -> Flight:
+    signals = {n: dataclasses.replace(s, times=factor * s.times) for n, s in flight.signals.items()}
+    return dataclasses.replace(flight, signals=signals)
+
+
+def test_a_sound_flight_is_taken(flight: Flight, airframe: Airframe) -> None:
+    assert checked([flight], airframe, TURNS) == ()
+
+
+@pytest.mark.parametrize(
+    ("index", "changes", "words"),
+    [
+        (0, {"position": (0.2, 0.2, 0.0)}, "rotor 0 rolls the vehicle the wrong way"),
+        (2, {"position": (-0.2, 0.2, 0.0)}, "rotor 2 pitches the vehicle the wrong way"),
+        (1, {"direction": "cw"}, "rotor 1 yaws the vehicle the wrong way"),
+    ],
+)
+def test_a_mirrored_rotor_is_named(flight: Flight, airframe: Airframe, index, changes, words) -> None:
+    with pytest.raises(AirframeError, match=words) as error:
+        identify([flight], with_rotor(airframe, index, **changes))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 2), (0, 2)])
+def test_a_wrong_order_of_rotors_is_named(flight: Flight, airframe: Airframe, pair) -> None:
+    rotors = list(airframe.rotors)
+    a, b = pair
+    rotors[a], rotors[b] = rotors[b], rotors[a]
+    wrong = dataclasses.replace(airframe, rotors=tuple(rotors))
+    with pytest.raises(AirframeError, match=f"rotors {a} and {b} turn the vehicle as each other should"):
+        checked([flight], wrong, TURNS)
+
+
+@pytest.mark.parametrize("left", [0.75, 0.5, 0.0])
+def test_a_rotor_that_loses_thrust_is_named_and_timed(airframe: Airframe, left: float) -> None:
+    broken = flown(airframe, left)
+    (said,) = checked([broken], airframe, TURNS, [[(0.0, LOST_AT + 2.0 if left else LOST_AT + 0.8)]])
+    time = float(said.split("from ")[1].split(" s")[0])
+    assert time == pytest.approx(LOST_AT, abs=0.2)
+    assert "rotor 2 gave" in said
+    share = float(said.split("share lost: ")[1].split(" ")[0])
+    assert share == pytest.approx(1.0 - left, rel=0.35)
+
+
+@pytest.mark.parametrize("factor", [1.5, 0.8])
+def test_a_clock_that_does_not_run_with_the_vehicle(flight: Flight, airframe: Airframe, factor) -> None:
+    with pytest.raises(SignalError, match="its clock runs") as error:
+        checked([slower(flight, factor)], airframe, TURNS)
+    rate = float(str(error.value).split("its clock runs ")[1].split(" ")[0])
+    assert rate == pytest.approx(factor, rel=0.03)
+
+
+def test_flights_of_two_autopilots_are_refused(flight: Flight, airframe: Airframe) -> None:
+    a = dataclasses.replace(flight, identity="0001", source=Path("a.ulg"))
+    b = dataclasses.replace(flight, identity="0002", source=Path("b.ulg"))
+    with pytest.raises(SignalError, match=r"a\.ulg and b\.ulg are of different vehicles"):
+        identify([a, b], airframe)
+    assert checked([a, a], airframe, TURNS) == ()
+
+
+def test_a_log_without_flight_is_refused(flight: Flight, airframe: Airframe) -> None:
+    parts = {}
+    for name, signal in flight.signals.items():
+        values = np.broadcast_to(signal.values[:1], signal.values.shape).copy()
+        if name == "rotor_command":
+            values[:] = 0.0
+        parts[name] = dataclasses.replace(signal, values=values)
+    still = dataclasses.replace(flight, signals=parts, format="csv")
+    with pytest.raises(ExcitationError, match="no part of this log is in the air"):
+        identify([still], airframe)
+
+
+def test_rows_of_rotors_at_their_limits_are_left_out(flight: Flight, airframe: Airframe) -> None:
+    command = flight["rotor_command"]
+    values = command.values.copy()
+    full = (command.times > 3.0) & (command.times < 6.0)
+    values[full, 1] = 1.0
+    limited = flight.with_signals(dataclasses.replace(command, values=values))
+    rows = prepared([limited], airframe, ("mass",), known_of([limited], airframe))
+    (share,) = rows.limited
+    assert share == pytest.approx((3.0 + 4 * 0.05) / SECONDS, abs=0.01)
+    t = np.asarray(rows.flights[0].samples.t)
+    assert not np.any((t > 3.01) & (t < 6.0))
+
+
+def test_real_flights_are_not_suspected(flights: Path) -> None:
+    for name, log in (("px4-sih-quad", "px4_sih/dev.tlog"), ("crazyflie-2.1", "crazyflie_arpl/log15")):
+        real, vehicle = read(flights / log), load_airframe(name)
+        assert checked([real], vehicle, known_of([real], vehicle)) == ()
