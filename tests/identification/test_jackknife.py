@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.identification.jackknife import left_out, rescaled, widening
+from rotorid.identification.jackknife import left_out, shrunk, widening
 
 
 def _blocks(X: np.ndarray, r: np.ndarray, size: int):
@@ -45,10 +45,27 @@ def test_bands_cover_where_noise_hangs_together_and_blocks_are_few() -> None:
     assert naively < 0.7
 
 
-def test_a_root_takes_other_standard_deviations() -> None:
-    root = np.array([[3.0, 4.0], [0.0, 1.0], [0.0, 0.0]])
-    found = rescaled(root, np.array([10.0, 2.0, 0.0]))
-    assert np.sqrt(np.sum(found**2, axis=1)) == pytest.approx([10.0, 2.0, 0.0])
-    assert found[0] @ found[1] / 20.0 == pytest.approx(root[0] @ root[1] / 5.0)
+def test_covariances_of_few_blocks_are_whole_and_as_large_as_the_errors() -> None:
+    """12 steps in 20 dimensions, some of them tight: a Mahalanobis distance stays near its degrees of freedom."""
+    rng, n, blocks, trials = np.random.default_rng(2), 20, 12, 200
+    size = np.geomspace(1.0, 1e-3, n)  # of the model's errors; the true ones are 3 times as large
+    root = np.linalg.qr(rng.normal(size=(n, n)))[0] * size
+    distance = []
+    for _ in range(trials):
+        steps = 3.0 * rng.normal(size=(blocks, n)) @ root.T / np.sqrt(blocks)
+        A = shrunk(steps, root)
+        error = 3.0 * root @ rng.normal(size=n)
+        distance.append(np.sum(np.linalg.solve(A, error) ** 2) / n)
+    assert np.median(distance) == pytest.approx(1.0, abs=0.25)
+
+
+def test_steps_as_the_model_has_them_change_nothing() -> None:
+    root = np.array([[3.0, 0.0], [1.0, 0.1]])
+    steps = np.array([[1.0, 1.0], [1.0, -1.0]]) @ root.T / np.sqrt(2.0)
+    A = shrunk(steps, root)
+    assert A @ A.T == pytest.approx(root @ root.T)
+
+
+def test_few_blocks_widen() -> None:
     assert widening(8) > widening(30) > 1.0
     assert widening(10_000) == pytest.approx(1.0, abs=1e-3)

@@ -18,8 +18,8 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rotorid.identification.coordinates import coordinates_of
-from rotorid.identification.drive import FlownDrive, Parts
+from rotorid.identification.coordinates import Prior, coordinates_of
+from rotorid.identification.drive import LAG, FlownDrive, Parts
 from rotorid.identification.flown_priors import BODY, flown_priors, local_prior, value_of
 from rotorid.identification.gain import FOLLOWING, Disturbance, disturbance_of, disturbed_states, gain_of
 from rotorid.identification.mass_parts import mass_parts
@@ -35,6 +35,8 @@ from rotorid.signals.samples import Samples
 
 _ITERATIONS = 40
 _PASSES = 6  # of cutting the flights into parts, and of weighing their disturbances
+_LAGS = (0.02, 0.05, 0.12)  # s
+_FEW = 40  # windows for the choice among them
 _ROUGH = 0.3  # standard deviations to which a fit settles whose parts may change
 _OPTIONAL = ("rotor_drag", "drag_area")
 _TURNING = {"inertia": (1.0, 1.0, 1.0), "torque_ratio": (0.0,)}  # of a body whose torques do not count
@@ -117,8 +119,11 @@ def fit_flown(
             z = np.zeros(problem.free) if begin is None else _carried(*begin, problem)
             problem = dataclasses.replace(problem, K=gain_of(problem, kept, noise, disturbed))
             last = (settled and known) or passes == _PASSES
-            how = SETTLED if last else _ROUGH
-            solved = settle(problem, priors, noise, given, loss, _ITERATIONS, z, how)
+            if begin is None:
+                solved = _first(problem, priors, noise, given, loss)
+            else:
+                how = SETTLED if last else _ROUGH
+                solved = settle(problem, priors, noise, given, loss, _ITERATIONS, z, how)
             if last:
                 return FlownFit(solved, dict(parts), kept, disturbed)
             if followed is None:
@@ -136,6 +141,34 @@ def fit_flown(
             parts["mass"] = cut
             kept = data.take(np.flatnonzero(~_cut_through(data, cut)))
             begin, passes = (problem, solved.z), passes + 1
+
+
+def _first(
+    problem: Problem,
+    priors: tuple[Prior, ...],
+    noise: Float[np.ndarray, " compared"],
+    given: Bool[np.ndarray, " compared"],
+    loss: str,
+) -> Solved:
+    """The likeliest of fits that begin with motors of several lags: from a wrong one, a fit may not find its way."""
+    place = problem.coordinates.places.get(LAG)
+    starts = [np.zeros(problem.free)]
+    if place is not None:
+        few = np.unique(np.linspace(0, len(problem.data.start) - 1, _FEW).round().astype(int))
+        problem_of_few = dataclasses.replace(problem, data=problem.data.take(few))
+        starts = [starts[0].copy() for _ in _LAGS]
+        for z, lag in zip(starts, _LAGS, strict=True):
+            z[place] = (np.log(lag) - problem.centre[place]) / problem.scale[place]
+        found = [settle(problem_of_few, priors, noise, given, loss, _ITERATIONS, z, _ROUGH) for z in starts]
+        best = min(found, key=lambda solved: float(np.sum(np.log(solved.sigma)) + _distance(solved)))
+        starts = [best.z]
+    return settle(problem, priors, noise, given, loss, _ITERATIONS, starts[0], _ROUGH)
+
+
+def _distance(solved: Solved) -> float:
+    """What the prior adds to the sum of the logarithms of the noise, over all rows."""
+    rows = max(float(np.sum(solved.problem.data.mask)) / max(len(solved.sigma), 1), 1.0)
+    return 0.5 * float(solved.z @ solved.z) / rows
 
 
 def _problem(

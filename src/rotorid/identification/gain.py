@@ -94,7 +94,7 @@ def disturbance_of(
 
 def gain_of(
     problem: Problem, data: Segments, noise: Float[np.ndarray, " compared"], of: Disturbance
-) -> Float[np.ndarray, "states compared"]:
+) -> Float[np.ndarray, "tangent compared"]:
     """K."""
     shooting = problem.shooting
     states, where = shooting.system.states, places(shooting.system, shooting.used)
@@ -117,7 +117,7 @@ def _cost(
     data: Segments,
     x: Float[np.ndarray, "w states"],
     p: Float[np.ndarray, " all"],
-    K: Float[np.ndarray, "states compared"],
+    K: Float[np.ndarray, "tangent compared"],
 ) -> float:
     """Sum of the logarithms of the mean squares of the errors of predictions some time ahead, of what measures a state."""
     shooting = problem.shooting

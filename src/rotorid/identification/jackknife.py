@@ -6,12 +6,13 @@ H_b and g_b are what block b adds to the Hessian and to the gradient at the opti
 it, to first order. Residuals may be coloured within a block, larger or smaller than the noise that was assumed, and a block
 that the fit bent to has its full weight, unlike in a sandwich of the scores alone.
 
-Few blocks leave a covariance that is singular and standard deviations that are uncertain themselves. Correlations are then
-those of the model, and the standard deviations are widened as Student's quantile is over the normal one, so that 1.96 of them
-are 95 %.
+Few blocks leave a covariance that is singular. In the coordinates in which the model's own covariance is 1, it is therefore
+drawn towards the mean of its variances there, as far as it is uncertain (Ledoit and Wolf); and it is widened as Student's
+quantile is over the normal one, so that 1.96 standard deviations are 95 %.
 
 References: A. C. Cameron, D. L. Miller, A practitioner's guide to cluster-robust inference, J. Human Resources 50 (2015); B. E.
-Hansen, Jackknife standard errors for clustered regression (2022).
+Hansen, Jackknife standard errors for clustered regression (2022); O. Ledoit, M. Wolf, A well-conditioned estimator for
+large-dimensional covariance matrices, J. Multivariate Analysis 88 (2004).
 """
 
 from __future__ import annotations
@@ -40,9 +41,16 @@ def widening(blocks: int) -> float:
     return float(t.ppf(0.975, blocks - 1) / norm.ppf(0.975))
 
 
-def rescaled(
-    root: Float[np.ndarray, "quantities k"], std: Float[np.ndarray, " quantities"]
-) -> Float[np.ndarray, "quantities k"]:
-    """A root of a covariance with these standard deviations in place of its own."""
-    own = np.sqrt(np.sum(root**2, axis=1))
-    return root * (std / np.where(own > 0.0, own, 1.0))[:, None]
+def shrunk(
+    steps: Float[np.ndarray, "blocks free"], root: Float[np.ndarray, "free free"]
+) -> Float[np.ndarray, "free free"]:
+    """A root A of the covariance A A^T of these steps (`left_out`), drawn towards the model's. root: of the model's."""
+    blocks, n = steps.shape
+    x = np.linalg.solve(root, steps.T).T * np.sqrt(blocks)
+    S = x.T @ x / blocks
+    mean = float(np.trace(S)) / n
+    apart = float(np.sum((S - mean * np.eye(n)) ** 2))
+    uncertain = float(np.sum((x[:, :, None] * x[:, None, :] - S) ** 2)) / blocks**2
+    share = min(1.0, uncertain / apart) if apart > 0 else 1.0
+    values, vectors = np.linalg.eigh((1.0 - share) * S + share * mean * np.eye(n))
+    return root @ (vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -51,7 +51,7 @@ class Problem:
     centre: Float[np.ndarray, " free"]
     scale: Float[np.ndarray, " free"]
     drive: Drive | None = None
-    K: Float[np.ndarray, "states compared"] | None = None
+    K: Float[np.ndarray, "tangent compared"] | None = None
 
     @classmethod
     def of(

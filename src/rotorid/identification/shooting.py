@@ -92,7 +92,7 @@ def linearised(
     slopes: Float[np.ndarray, "numbers free"],
     sigma: Float[np.ndarray, " compared"],
     driven: Driven | None = None,
-    K: Float[np.ndarray, "states compared"] | None = None,
+    K: Float[np.ndarray, "tangent compared"] | None = None,
 ) -> Linear:
     """All windows to first order around the starts x and the parameters p (all their numbers).
 
@@ -162,7 +162,7 @@ def squares(
     x: Float[np.ndarray, "w states"],
     p: Float[np.ndarray, " all"],
     sigma: Float[np.ndarray, " compared"],
-    K: Float[np.ndarray, "states compared"] | None = None,
+    K: Float[np.ndarray, "tangent compared"] | None = None,
 ) -> Float[np.ndarray, "w compared"]:
     """Squared residuals of each window, summed over its rows, per compared output."""
     found = [
@@ -177,7 +177,7 @@ def residuals(
     x: Float[np.ndarray, "w states"],
     p: Float[np.ndarray, " all"],
     sigma: Float[np.ndarray, " compared"],
-    K: Float[np.ndarray, "states compared"] | None = None,
+    K: Float[np.ndarray, "tangent compared"] | None = None,
 ) -> Float[np.ndarray, "w rows compared"]:
     """Residuals of each window's rows in sigma, 0 where there is no measurement."""
     return np.concatenate([_residuals(shooting, data, part, x, p, sigma, K)[2] for part in _parts(data)])

@@ -22,7 +22,7 @@ from threadpoolctl import ThreadpoolController
 from rotorid.geometry.spaces import Space
 from rotorid.identification.contacts import disturbances, excesses, spans_of
 from rotorid.identification.fit import Fit, Span, untold_directions
-from rotorid.identification.jackknife import LEAST, left_out, rescaled, widening
+from rotorid.identification.jackknife import LEAST, left_out, shrunk, widening
 from rotorid.identification.priors import Prior
 from rotorid.identification.search import Found, Problem, search, starts
 from rotorid.identification.segments import segments
@@ -37,6 +37,7 @@ _ROUGHLY = 0.2  # standard deviations to which they settle it, and to which nois
 _ROUNDS = 4  # of weighing
 _STEADY = 0.1  # change of a noise below which it is not weighed anew
 _BLOCK = 2.0  # s of residuals that may hang together
+_ENOUGH = 14  # blocks: of flights too short for as many, blocks are shorter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,10 +158,9 @@ def _solved(
     root = slopes @ half
     if few and len(scores) >= LEAST:
         within = _blocks(problem, found.weight[:, None, None] * np.einsum("wij,wik->wjk", B, B))
-        steps_of = slopes @ left_out(within, scores, np.asarray(R).T @ np.asarray(R)).T
-        given_before = slopes @ inverse @ (inverse.T @ E.T)
-        spread_of = widening(len(scores)) ** 2 * np.sum(steps_of**2, axis=1)
-        root = rescaled(root, np.sqrt(spread_of + np.sum(given_before**2, axis=1)))
+        left = left_out(within, scores, np.asarray(R).T @ np.asarray(R))
+        told_by = shrunk(left, inverse) * widening(len(scores))
+        root = slopes @ np.concatenate([told_by, inverse @ (inverse.T @ E.T)], axis=1)
     names = tuple(q for p in coordinates.parameters for q in p.quantities)
     numbers, std = problem.quantities(z), np.sqrt(np.sum(root**2, axis=1))
     spread = tuple(s for p in priors for s in p.std)
@@ -213,7 +213,9 @@ def _counts(problem: Problem) -> Float[np.ndarray, "w compared"]:
 def _blocks(problem: Problem, g: Float[np.ndarray, "w ..."]) -> Float[np.ndarray, "blocks ..."]:
     """What windows add to a gradient or a Hessian, summed over blocks of consecutive ones."""
     data = problem.data
-    keys = np.stack([data.flight, np.floor(data.start / _BLOCK)], axis=1)
+    window = float(np.max(data.end - data.start))
+    length = min(_BLOCK, max(window, len(data.start) * window / _ENOUGH))
+    keys = np.stack([data.flight, np.floor(data.start / length)], axis=1)
     _, block = np.unique(keys, axis=0, return_inverse=True)
     found = np.zeros((block.max() + 1, *g.shape[1:]))
     np.add.at(found, block.ravel(), g)

@@ -25,7 +25,9 @@ from rotorid.models.flown_body import FlownBody
 from rotorid.models.mixing import with_asked_thrusts
 from rotorid.models.multirotor_drag import SATURATED
 from rotorid.signals.airborne import airborne
+from rotorid.signals.clock_rows import clock_rows
 from rotorid.signals.one_clock import on_one_clock
+from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import grid_rate, sample, with_reconstructed_commands
 from rotorid.signals.series import Intervals
 
@@ -162,27 +164,31 @@ def _flown(
     if not body.turns:
         inputs = Space((*inputs.blocks, ("body_rate", Vector(3, "rad/s"))))
     rate = grid_rate(flight, inputs, body.outputs)
-    if not body.turns and body.placed:
-        rate = min(rate, max(flight["attitude"].rate, flight["velocity"].rate))
     if body.placed:
+        rate = rate if body.turns else min(rate, max(flight["attitude"].rate, flight["velocity"].rate))
         flight = on_one_clock(flight, ("attitude", "velocity"), rate)
-    samples = sample(flight, inputs, body.outputs, spans=spans, rate=rate)
-    u = np.zeros((len(samples.t), body.inputs.size))
-    if not body.turns:
-        u[:, body.inputs.stored["body_rate"]] = np.asarray(samples.u)[:, n:]
-    free = ~_limited(signal.times, signal.values, np.asarray(samples.t), airframe, rotors)
-    share = 1.0 - float(free.mean())
-    t, dt = np.asarray(samples.t)[free], np.asarray(samples.dt)
-    jumps = np.diff(np.flatnonzero(free), prepend=-1) > 1
-    dt = np.where(jumps, 1e3 * max(float(np.median(dt)), 1e-3), dt[free])
-    samples = dataclasses.replace(
-        samples,
-        t=jnp.asarray(t),
-        dt=jnp.asarray(dt),
-        u=jnp.asarray(u[free]),
-        y=samples.y[np.flatnonzero(free)],
-        mask=samples.mask[np.flatnonzero(free)],
+    if body.turns:
+        t, y, mask = clock_rows(flight, "body_rate", body.outputs, spans)
+        u = np.zeros((len(t), body.inputs.size))
+        inside = (t > signal.times[0]) & (t <= signal.times[-1])
+        t, y, mask, u = (v[inside] for v in (t, y, mask, u))
+    else:
+        rows = sample(flight, inputs, body.outputs, spans=spans, rate=rate)
+        t, y, mask = (np.asarray(v) for v in (rows.t, rows.y, rows.mask))
+        u = np.zeros((len(t), body.inputs.size))
+        u[:, body.inputs.stored["body_rate"]] = np.asarray(rows.u)[:, n:]
+    free = ~_limited(signal.times, signal.values, t, airframe, rotors)
+    if free.sum() < 2:
+        raise ExcitationError(
+            f"{flight.source}: a rotor was at its limit in all of the time in the air; fly more gently"
+        )
+    samples = Samples(
+        *(
+            jnp.asarray(v)
+            for v in (t[free], np.diff(t[free], prepend=t[free][0]), u[free], y[free], mask[free])
+        )
     )
+    share = 1.0 - float(free.mean())
     return Flown(flight.source.name, samples, _commands(flight, airframe, rotors)), share
 
 
