@@ -27,7 +27,7 @@ def told_figure(parameters: Mapping[str, ParameterRow]) -> Figure:
         "marker": {"color": ["@ekf:0.8" if row.told > 0.3 else "@bar:0.6" for _, row in rows]},
         "hovertemplate": "%{y}: %{x:.1f} %<extra></extra>",
     }
-    figure = layout("", x_title="share of the prior standard deviation removed (%)", hovermode="closest")
+    figure = layout("", x_title="of the prior std removed (%)", hovermode="closest")
     figure["xaxis"] |= {"range": [0, 101]}
     figure["yaxis"] |= {"type": "category", "dtick": 1}
     figure["bargap"] = 0.35

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from rotorid.errors import AirframeError, ExcitationError, SignalError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
-from rotorid.results.flown import flying
+from rotorid.results.flown import flying, known_of
 from rotorid.results.fly_back import fly_back
 from rotorid.results.identify import Assumed, Identified, identify, proved, split
 from rotorid.signals.series import Intervals
@@ -49,6 +49,7 @@ def identified(
 
     Raises what `identify` raises. A model that cannot be flown back is returned without proof, and why.
     """
+    known_of(flights, prior)
     why, held = "", None
     parts = [flying(flight) for flight in flights]
     if not fly_it_back:

@@ -1,0 +1,157 @@
+"""`rotorid identify`: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+from typer.testing import CliRunner
+
+from rotorid.cli.app import app
+from rotorid.logs.write import write_table
+from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe_numbers import with_numbers
+from rotorid.models.airframe_toml import airframe_toml
+from rotorid.models.fly_back import fingerprint_of
+from rotorid.results.identify_proof import identified
+from tests.results.made_flown import STEP, TRUTH, made_flight
+
+FREE = ("inertia", "drag", "mass")
+
+
+class Found(NamedTuple):
+    """What the command left and said."""
+
+    folder: Path
+    code: int
+    words: str
+    summary: dict
+
+
+def identify(folder: Path, *arguments: str, log: str = "flight.parquet", prior: str = "guess.toml"):
+    given = ["identify", str(folder / log), "--airframe", str(folder / prior), *arguments]
+    return CliRunner().invoke(app, given, env={"COLUMNS": "110"})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A flight, a guess of its airframe, and files that will not do."""
+    path = tmp_path_factory.mktemp("identified")
+    write_table(made_flight(), path / "flight.parquet")
+    wrong = {"mass": 1.15, "inertia_x": 0.03, "inertia_y": 0.022, "drag": 0.4}
+    (path / "guess.toml").write_text(airframe_toml(with_numbers(TRUTH, wrong)))
+    (path / "bare.toml").write_text(airframe_toml(dataclasses.replace(TRUTH, rotors=())))
+    kept = {n: s for n, s in made_flight().signals.items() if n != "rotor_command"}
+    write_table(dataclasses.replace(made_flight(), signals=kept), path / "mute.parquet")
+    (path / "broken.parquet").write_bytes((path / "flight.parquet").read_bytes()[:3000])
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> Found:
+    """One run, which all tests of its results share."""
+    out = folder / "found"
+    result = identify(folder, "-o", str(out), "--free", ",".join(FREE))
+    words = " ".join(result.output.split())
+    return Found(out, result.exit_code, words, json.loads((out / "summary.json").read_text()))
+
+
+def test_it_finds_the_truth_within_what_it_claims(found: Found) -> None:
+    wanted = {"mass": 1.0, "inertia_x": 0.025, "inertia_y": 0.025, "inertia_z": 0.03, "drag": 0.6}
+    assert set(found.summary["parameters"]) == set(wanted)
+    for name, value in wanted.items():
+        row = found.summary["parameters"][name]
+        assert abs(row["value"] - value) < 4.0 * row["std"] + 0.02 * value, name
+        assert row["std"] < row["prior_std"]
+        assert row["told"] > 0.5
+    covariance = np.array(found.summary["covariance"])
+    std = [found.summary["parameters"][n]["std"] for n in found.summary["names"]]
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-9)
+
+
+def test_the_airframe_has_what_was_found_and_its_proof(found: Found) -> None:
+    written = load_airframe(found.folder / "airframe.toml")
+    assert written.mass.number == found.summary["parameters"]["mass"]["value"]
+    assert "identified from flight.parquet" in written.mass.source
+    assert written.fly_back is not None
+    assert written.fly_back.accepted == found.summary["accepted"]
+    assert written.fly_back.fingerprint == fingerprint_of(written)
+    assert found.code == (0 if found.summary["accepted"] else 1)
+
+
+def test_what_is_proved_on_was_not_fitted(found: Found) -> None:
+    (flight,) = found.summary["flights"]
+    ((_, cut),) = flight["fitted"]
+    ((start, end),) = found.summary["held"]["flight.parquet"]
+    assert cut == start < end
+
+
+def test_the_terminal_and_the_page_say_so(found: Found) -> None:
+    assert re.search(r"mass \S+ ± \S+ kg 1\.1 ± ", found.words)
+    assert "The thrust was taken as known" in found.words
+    page = (found.folder / "report.html").read_text()
+    for heading in ("Parameters", "Correlations", "Mass over time", "Predicted and measured", "Flown back"):
+        assert f"{heading}" in page
+    share = found.summary["residuals"]["body_rate"]["outside"]
+    assert 0.0 <= share <= 1.0
+
+
+def test_the_mass_over_time_is_a_table(found: Found) -> None:
+    table = parquet.read_table(found.folder / "estimates.parquet")
+    assert table.column_names == ["t", "flight", "mass", "mass_std", "identified"]
+    assert table.schema.field("mass").metadata == {b"unit": b"kg"}
+    (part,) = found.summary["masses"]
+    assert set(table["mass"].to_pylist()) == {part["value"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "log", "prior", "message"),
+    [
+        (
+            ("--free", "colour"),
+            "flight.parquet",
+            "guess.toml",
+            "no parameter 'colour' to identify; there are mass",
+        ),
+        (("--free", "mass,thrust_curve"), "flight.parquet", "guess.toml", "only their ratio shows in flight"),
+        (("--free", "mass", "--known", "mass"), "flight.parquet", "guess.toml", "leave out one of both"),
+        (("--known", "wind"), "flight.parquet", "guess.toml", "--known wind: give mass or thrust"),
+        ((), "flight.parquet", "bare.toml", "no [[rotor]]"),
+        ((), "mute.parquet", "guess.toml", "no rotor_command, rotor_thrust, rotor_speed in this log"),
+        ((), "broken.parquet", "guess.toml", "broken.parquet"),
+        ((), "none.parquet", "guess.toml", "none.parquet"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(folder: Path, arguments, log, prior, message) -> None:
+    result = identify(folder, "-o", str(folder / "wrong"), *arguments, log=log, prior=prior)
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+    assert not (folder / "wrong").exists()
+
+
+def test_a_flight_too_short_to_prove_a_model_still_tells_it(folder: Path) -> None:
+    rows = round(9.0 / STEP)
+    short = {
+        n: dataclasses.replace(s, times=s.times[:rows], values=s.values[:rows])
+        for n, s in made_flight().signals.items()
+    }
+    flight = dataclasses.replace(made_flight(), signals=short)
+    model = identified([flight], load_airframe(folder / "guess.toml"), FREE)
+    assert not model.accepted
+    assert model.model.airframe.fly_back is None
+    assert "9.0 s in the air are too few to fit a model and to prove it" in model.unproved
+    assert abs(model.model.airframe.mass.number - 1.0) < 0.05
+
+
+def test_a_flight_is_given_once(folder: Path) -> None:
+    log = str(folder / "flight.parquet")
+    result = identify(folder, "-o", str(folder / "wrong"), "--held-out", log)
+    assert result.exit_code == 2
+    assert "given twice" in " ".join(result.output.split())
