@@ -165,6 +165,8 @@ if TYPE_CHECKING:
     from rotorid.results.export import export_system as export_system
     from rotorid.results.export_airframe import export_airframe as export_airframe
     from rotorid.results.fly_back import fly_back as fly_back
+    from rotorid.results.identify import Identified as Identified
+    from rotorid.results.identify import identify as identify
     from rotorid.results.jumps import Jump as Jump
     from rotorid.results.jumps import jumps as jumps
     from rotorid.results.learning import LearnSettings as LearnSettings
@@ -307,6 +309,7 @@ _HOMES: Final = {
     "rotorid.results.export": ("export_estimator", "export_system"),
     "rotorid.results.export_airframe": ("export_airframe",),
     "rotorid.results.fly_back": ("fly_back",),
+    "rotorid.results.identify": ("Identified", "identify"),
     "rotorid.results.jumps": ("Jump", "jumps"),
     "rotorid.results.learning": ("LearnSettings", "ModelFound", "learn_model"),
     "rotorid.results.lpv": ("schedule_for_track",),
