@@ -69,7 +69,8 @@ PUBLIC = [
     "seasonal", "shipped_airframes", "simulate", "stack", "stack_tunings", "swls", "system_for", "to_control",
     "to_track", "track", "tracked_range", "training_flights", "training_windows", "trend", "trigonometric",
     "ukf", "with_residual", "with_rotors", "wrench", "wrench_system", "write_table",
-    "Battery", "Chirp", "Doublet", "Identified", "Instrument", "Instruments", "Lissajous", "Move", "Multisine", "Setpoints", "fly", "identify", "varied",
+    "Battery", "Chirp", "Doublet", "Identified", "Instrument", "Instruments", "Lissajous", "Move", "Multisine", "Setpoints",
+    "fly", "identify", "varied",
 ]
 # fmt: on
 
