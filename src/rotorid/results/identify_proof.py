@@ -13,16 +13,23 @@ from rotorid.results.fly_back import fly_back
 from rotorid.results.identify import Assumed, Identified, identify, proved, split
 from rotorid.signals.series import Intervals
 
+_WEIGHED = (
+    "The mass changes in these flights: what was held out was weighed by the model itself, so that its answer in thrust shows "
+    "no error of the mass."
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Proved:
     """model: what was identified, with its proof. fitted: of each flight the parts that it was fitted to, s. held: by name of
-    the flight the parts that it was proved on, s; empty where it was not. unproved: why not, a sentence; empty where it was."""
+    the flight the parts that it was proved on, s; empty where it was not. unproved: why not, a sentence; empty where it was.
+    notes: sentences on how it was proved."""
 
     model: Identified
     fitted: tuple[Intervals, ...]
     held: tuple[tuple[str, Intervals], ...]
     unproved: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def accepted(self) -> bool:
@@ -47,6 +54,8 @@ def identified(
     free, assumed: see `identify`. held_out: flights to prove it on; None: the last quarter of each flight, which is not fitted
     then. fly_it_back: False: all is fitted, and nothing proved. tell: is told what is under way, in words.
 
+    Where the fit found a mass that changes, that of what is held out is found there, all else as the model says.
+
     Raises what `identify` raises. A model that cannot be flown back is returned without proof, and why.
     """
     known_of(flights, prior)
@@ -67,13 +76,17 @@ def identified(
     if tell is not None:
         tell("Flying it back")
     on = flights if held_out is None else held_out
+    notes, weighed = (), found
     try:
+        if len(found.masses) > len(flights):
+            weighed = _weighed(on, found, prior, held)
+            notes = (_WEIGHED,)
         by = fly_back(
             found.airframe,
             prior,
             on,
             spans=held,
-            masses=[found.masses_of(flight.source.name) for flight in on],
+            masses=[weighed.masses_of(flight.source.name) for flight in on],
             covariance=found.covariance,
             seed=seed,
         )
@@ -81,4 +94,13 @@ def identified(
         return Proved(found, tuple(parts), (), f"The model could not be flown back: {error}.")
     shown = held if held is not None else [flying(flight) for flight in on]
     names = [flight.source.name for flight in on]
-    return Proved(proved(found, by), tuple(parts), tuple(zip(names, shown, strict=True)))
+    return Proved(proved(found, by), tuple(parts), tuple(zip(names, shown, strict=True)), notes=notes)
+
+
+def _weighed(
+    flights: Sequence[Flight], found: Identified, prior: Airframe, spans: Sequence[Intervals] | None
+) -> Identified:
+    """What these flights weighed, by a model that is known but for its mass."""
+    quantities = {**found.airframe.quantities, "mass": prior.mass}
+    model = dataclasses.replace(found.airframe, quantities=quantities)
+    return identify(flights, model, ("mass",), spans=spans)

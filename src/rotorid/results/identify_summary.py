@@ -166,7 +166,7 @@ def summarise_identified(
         iterations=fit.iterations,
         converged=fit.converged,
         verdicts=model.verdicts,
-        proof=(found.unproved,) if by is None else by.reasons[1:],
+        proof=(found.unproved,) if by is None else (*by.reasons[1:], *found.notes),
         fly_back=by,
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
