@@ -97,27 +97,24 @@ class FlownDrive:
             found[name] = (places[name], which)
         return found
 
-    def _thrusts(self, data: Segments, numbers: Float[np.ndarray, " free"], slopes: bool):
-        end = data.start[:, None] + np.cumsum(
-            np.concatenate([np.zeros((len(data.dt), 1)), data.dt[:, 1:]], axis=1), axis=1
-        )
+    def _thrusts(
+        self, data: Segments, numbers: Float[np.ndarray, " free"], by: tuple[int, ...]
+    ) -> tuple[Float[np.ndarray, "w rows k"], Float[np.ndarray, "w rows k by"]]:
+        """Thrusts, and their slopes by some numbers of the chain."""
+        first = np.zeros((len(data.dt), 1))
+        end = data.start[:, None] + np.cumsum(np.concatenate([first, data.dt[:, 1:]], axis=1), axis=1)
         rows, n = data.dt.shape[1], 2 * self.chain.rotors
-        columns = [i for i, _ in self._links]
-        value = np.zeros((len(end), rows, n))
-        slope = np.zeros((len(end), rows, n, len(columns)))
+        value, slope = np.zeros((len(end), rows, n)), np.zeros((len(end), rows, n, len(by)))
         chain = self._chain(numbers)
         for f in np.unique(data.flight):
             mine = data.flight == f
-            v, s = thrusts(
-                self.chain, chain, self.commands[f], end[mine].ravel(), data.dt[mine].ravel(), slopes
-            )
+            v, s = thrusts(self.chain, chain, self.commands[f], end[mine].ravel(), data.dt[mine].ravel(), by)
             value[mine] = v.reshape(-1, rows, n)
-            if s is not None:
-                slope[mine] = s[..., columns].reshape(len(v) // rows, rows, n, len(columns))
+            slope[mine] = s.reshape(len(v) // rows, rows, n, len(by))
         return value, slope
 
     def u(self, data: Segments, numbers: Float[np.ndarray, " free"]) -> Float[np.ndarray, "w rows inputs"]:
-        return self._inputs(data, numbers, self._thrusts(data, numbers, False)[0])
+        return self._inputs(data, numbers, self._thrusts(data, numbers, ())[0])
 
     def _inputs(self, data: Segments, numbers, thrust) -> Float[np.ndarray, "w rows inputs"]:
         u = data.u.copy()
@@ -129,7 +126,7 @@ class FlownDrive:
     def driven(
         self, data: Segments, numbers: Float[np.ndarray, " free"], slopes: Float[np.ndarray, "free free"]
     ) -> Driven:
-        thrust, slope = self._thrusts(data, numbers, True)
+        thrust, slope = self._thrusts(data, numbers, tuple(i for i, _ in self._links))
         body = [i for name in self.body for i in range(self._free[name].start, self._free[name].stop)]
         shared = np.array([*body, *(k for _, k in self._links)], dtype=int)
         which, direct = [np.tile(shared, (len(data.start), 1))], []

@@ -117,7 +117,8 @@ def fit_flown(
                 tell(f"Fitting {len(kept.start)} windows, pass {passes + 1}")
             problem, priors = _problem(airframe, flights, free, body, lags, used, kept, parts)
             z = np.zeros(problem.free) if begin is None else _carried(*begin, problem)
-            problem = dataclasses.replace(problem, K=gain_of(problem, kept, noise, disturbed))
+            if disturbed != Disturbance():
+                problem = dataclasses.replace(problem, K=gain_of(problem, kept, noise, disturbed))
             last = (settled and known) or passes == _PASSES
             if begin is None:
                 solved = _first(problem, priors, noise, given, loss)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,12 @@ class Commands:
     t: Float[np.ndarray, " n"]
     u: Float[np.ndarray, "n rotors"]
     voltage: Float[np.ndarray, " n"]
+
+    def between(self, start: float, end: float) -> Commands:
+        """Those that act between two times, s."""
+        first = max(int(np.searchsorted(self.t, start, side="right")) - 1, 0)
+        last = int(np.searchsorted(self.t, end, side="right"))
+        return Commands(self.t[first:last], self.u[first:last], self.voltage[first:last])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +76,9 @@ def thrusts(
     commands: Commands,
     end: Float[np.ndarray, " rows"],
     dt: Float[np.ndarray, " rows"],
-    slopes: bool = True,
-) -> tuple[Float[np.ndarray, "rows k"], Float[np.ndarray, "rows k numbers"] | None]:
-    """Mean thrusts over the dt seconds before each time and thrusts at it, N, side by side; and their slopes by the numbers."""
+    by: Sequence[int] = (),
+) -> tuple[Float[np.ndarray, "rows k"], Float[np.ndarray, "rows k by"]]:
+    """Mean thrusts over the dt seconds before each time and thrusts at it, N, side by side; and their slopes by numbers."""
     t, u, voltage = commands.t, commands.u, commands.voltage
     t, u, voltage = (_filled(v) for v in (t, u, voltage))
     full_end, full_dt = _filled(end), _filled(dt)
@@ -79,8 +86,9 @@ def thrusts(
     with jax.enable_x64(True):
         columns = tuple(map(jnp.asarray, (numbers, t, u, voltage, full_end, full_dt)))
         value = np.asarray(_thrusts(chain, last, *columns))[: len(end)]
-        slope = np.asarray(_slopes(chain, last, *columns))[: len(end)] if slopes else None
-    return value, slope
+        if not by:
+            return value, np.zeros((*value.shape, 0))
+        return value, np.asarray(_slopes(chain, tuple(by), last, *columns))[: len(end)]
 
 
 def _filled(v: np.ndarray) -> np.ndarray:
@@ -147,6 +155,7 @@ def _thrusts(
     return jnp.concatenate([mean, now], axis=1)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _slopes(chain: Chain, last, numbers, *columns) -> Float[Array, "rows k numbers"]:
-    return jax.jacfwd(lambda v: _thrusts(chain, last, v, *columns))(numbers)
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _slopes(chain: Chain, by: tuple[int, ...], last, numbers, *columns) -> Float[Array, "rows k by"]:
+    which = np.array(by)
+    return jax.jacfwd(lambda v: _thrusts(chain, last, numbers.at[which].set(v), *columns))(numbers[which])

@@ -116,22 +116,21 @@ def linearised(
         else:
             G, E = _driven(G, E, driven, part)
         F, G = (v.reshape(w, rows, *v.shape[1:]) for v in (F, G))
-        S = np.zeros((w, rows, count, count + G.shape[-1]))
-        S[:, 0, :, :count] = np.eye(count)
         gain = None if K is None else K * weight[:, :, None, :]
-        across, along = H.reshape(w, rows, *H.shape[1:]), E.reshape(w, rows, *E.shape[1:])
-        for k in range(rows - 1):
-            now = S[:, k]
-            if gain is not None:
-                moved = across[:, k] @ now
-                moved[..., count:] += along[:, k]
-                now = now - gain[:, k] @ moved
-            S[:, k + 1] = F[:, k] @ now
-            S[:, k + 1, :, count:] += G[:, k]
-        J = H @ S.reshape(w * rows, count, -1)
-        J[..., count:] += E
-        J = np.where(weight[..., None] > 0, J.reshape(*r.shape, -1) / sigma[:, None], 0.0)
-        whole = np.concatenate([J, r[..., None]], axis=-1).reshape(w, -1, J.shape[-1] + 1)
+        H, E = (v.reshape(w, rows, *v.shape[1:]) for v in (H, E))
+        whole = np.empty((w, rows, H.shape[2], count + G.shape[-1] + 1))
+        S = np.zeros((w, count, count + G.shape[-1]))
+        S[..., :count] = np.eye(count)
+        for k in range(rows):
+            J = H[:, k] @ S
+            J[..., count:] += E[:, k]
+            whole[:, k, :, :-1] = J
+            if k + 1 < rows:
+                S = F[:, k] @ (S if gain is None else S - gain[:, k] @ J)
+                S[..., count:] += G[:, k]
+        whole[..., :-1] *= (weight / sigma)[..., None]
+        whole[..., -1] = r
+        whole = whole.reshape(w, -1, whole.shape[-1])
         short = max(whole.shape[2] - whole.shape[1], 0)
         whole = np.concatenate([whole, np.zeros((w, short, whole.shape[2]))], axis=1)
         found.append((np.linalg.qr(whole, mode="r"), np.sum(r**2, axis=1)))

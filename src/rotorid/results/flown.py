@@ -34,6 +34,7 @@ from rotorid.signals.series import Intervals
 FAST = 50.0
 """Hz of rotor commands from which on they tell torques."""
 
+_BEFORE = 2.0  # s of commands before the first row, in which the rotors settle
 _SETTLED = 4.0  # time constants of a motor until a limited rotor counts again
 
 
@@ -189,7 +190,8 @@ def _flown(
         )
     )
     share = 1.0 - float(free.mean())
-    return Flown(flight.source.name, samples, _commands(flight, airframe, rotors)), share
+    commands = _commands(flight, airframe, rotors).between(float(t[0]) - _BEFORE, float(t[-1]))
+    return Flown(flight.source.name, samples, commands), share
 
 
 def _commands(flight: Flight, airframe: Airframe, rotors: str) -> Commands:
