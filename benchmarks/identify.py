@@ -1,0 +1,195 @@
+"""Identification of a whole airframe from one flight of 60 s at 250 Hz, beside drone-models and scipy, by itself:
+
+    python -m benchmarks.identify [--seconds 60] [--rounds 3] [--no-scipy] [--profile]
+
+The flight is that of a simulated quadrotor, whose prior airframe is wrong on purpose: inertia by up to a third, motors slower
+by 60 %, drag and damping too little. rotorid finds mass, inertia, drag, angular drag, lag and delays, with covariance and
+verdicts.
+
+drone-models (`pip install 'drone-models[sysid]'`) is given the same rows and finds other numbers, without covariance: a factor
+on the collective thrust, its lag and two drags from accelerations, and six coefficients of a second-order answer of roll,
+pitch and yaw to commanded angles. The log has none of these; the angles of 60 ms later stand for them, so that only its time
+means something. Its preprocessing and filters count, as ours do.
+
+scipy's `least_squares` is given the residuals of rotorid's own windows (compiled, with the noise and gain that rotorid found,
+and from the same prior values), free starts of windows among its unknowns, and a sparse Jacobian by differences ("2-point").
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # drone-models asks for it before anything imports scipy
+
+import argparse
+import cProfile
+import dataclasses
+import importlib.util
+import logging
+import pstats
+import time
+from collections.abc import Callable
+
+import jax
+import numpy as np
+import scipy.sparse
+from scipy.optimize import least_squares
+
+from rotorid.control.setpoints import Chirp, Lissajous, Move, Multisine, Setpoints, schroeder
+from rotorid.identification.search import Problem
+from rotorid.identification.shooting import residuals
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, load_airframe
+from rotorid.results.identify import Identified, identify
+from rotorid.signals.series import between, hold
+from rotorid.simulation.free_flight import fly
+
+FREE = ("mass", "inertia", "drag", "angular_drag", "motor_time_constant", "command_delay", "velocity_delay")
+WRONG = {
+    "inertia": (0.03, 0.02, 0.04),
+    "motor_time_constant": (0.08,),
+    "angular_drag": (0.01,),
+    "drag": (0.3,),
+}
+_MOST = 200  # evaluations that scipy may take, without those of its Jacobians
+
+
+def flown(seconds: float) -> tuple[Flight, Airframe, Airframe]:
+    """A flight, its airframe, and the wrong one that is known before."""
+    truth = load_airframe("px4-sih-quad")
+    tones = (0.5, 1.1, 2.3)
+    setpoints = Setpoints(
+        moves=(
+            Move(0.5, 1.5, (1.0, -0.5, 1.4), 0.8),
+            Lissajous(2.5, seconds - 5.0, (1.5, 1.2, 0.6), (5.0, 4.0, 3.5), ramp=2.0),
+        ),
+        excitations=(
+            Chirp("rate_x", 1.0, 3.0, seconds / 3, 0.5, 6.0),
+            Chirp("rate_y", 1.0, 3.0 + seconds / 3, seconds / 3, 0.5, 6.0),
+            Chirp("rate_z", 0.5, 3.0 + seconds / 1.5, seconds / 5, 0.3, 3.0),
+            Multisine("thrust", 0.1, 1.0, seconds - 5.0, tones, schroeder(tones)),
+        ),
+    )
+    flight = fly(truth, setpoints, seed=3, duration=seconds)
+    wrong = {n: Quantity(value, QUANTITIES[n][0]) for n, value in WRONG.items()}
+    return flight, truth, dataclasses.replace(truth, quantities={**truth.quantities, **wrong})
+
+
+def drone_models(flight: Flight, airframe: Airframe) -> Callable[[], object]:
+    """Its identification of both its parts, from rows as rotorid has them."""
+    from drone_models.utils.data_utils import (  # pyright: ignore[reportMissingImports]
+        derivatives_svf,
+        preprocessing,
+    )
+    from drone_models.utils.identification import (  # pyright: ignore[reportMissingImports]
+        sys_id_rotation,
+        sys_id_translation,
+    )
+    from scipy.spatial.transform import Rotation
+
+    logging.disable(logging.INFO)
+    t, q = flight["attitude"].times, flight["attitude"].values[:, [1, 2, 3, 0]]
+    position, command = flight["position"], flight["rotor_command"]
+    later = np.minimum(np.arange(len(t)) + round(0.06 / float(np.median(np.diff(t)))), len(t) - 1)
+    assert airframe.thrust_curve is not None
+    full = sum(airframe.thrust_curve.coefficients)
+    rows = {
+        "time": t,
+        "pos": between(t, position.times, position.values),
+        "quat": q,
+        "cmd_rpy": np.asarray(Rotation.from_quat(q[later]).as_euler("xyz")),
+        "cmd_f": full * hold(t, command.times, command.values).sum(axis=1),
+    }
+
+    def solve() -> object:
+        data = derivatives_svf(preprocessing({n: v.copy() for n, v in rows.items()}))
+        moved = sys_id_translation("so_rpy_rotor_drag", airframe.mass.number, data)
+        return {**moved, **sys_id_rotation(data)}
+
+    return solve
+
+
+def by_scipy(problem: Problem, sigma: np.ndarray) -> Callable[[], object]:
+    """The same windows by `least_squares`, from the prior values and the measured starts."""
+    data, n, free = problem.data, problem.start, problem.free
+    w, rows = data.dt.shape
+    per = rows * len(sigma)
+    drive = problem.drive
+    assert drive is not None
+
+    def errors(v: np.ndarray) -> np.ndarray:
+        z, moved = v[:free], v[free:].reshape(w, n)
+        driven = dataclasses.replace(data, u=drive.u(data, problem.quantities(z)))
+        r = residuals(
+            problem.shooting, driven, problem.moved(data.x, moved), problem.all(z), sigma, problem.K
+        )
+        return np.concatenate([r.ravel(), problem.prior_errors(z)])
+
+    blocks = scipy.sparse.kron(scipy.sparse.eye(w), np.ones((per, n)))
+    pattern = scipy.sparse.bmat(
+        [
+            [scipy.sparse.csr_matrix(np.ones((w * per, free))), blocks],
+            [scipy.sparse.csr_matrix(np.ones((free, free))), None],
+        ]
+    ).tocsr()
+
+    def solve() -> object:
+        with jax.enable_x64(True):
+            start = np.zeros(free + w * n)
+            return least_squares(
+                errors, start, jac="2-point", jac_sparsity=pattern, method="trf", x_scale=1.0, max_nfev=_MOST
+            )
+
+    return solve
+
+
+def timed(call: Callable[[], object], rounds: int) -> tuple[float, float, object]:
+    """Least wall time and least processor time of the rounds, s, and what came of it."""
+    walls, works, found = [], [], None
+    for _ in range(rounds):
+        wall, work = time.perf_counter(), time.process_time()
+        found = call()
+        walls.append(time.perf_counter() - wall)
+        works.append(time.process_time() - work)
+    return min(walls), min(works), found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-scipy", action="store_true")
+    parser.add_argument("--profile", action="store_true")
+    options = parser.parse_args()
+    flight, truth, prior = flown(options.seconds)
+
+    def ours() -> Identified:
+        return identify([flight], prior, FREE)
+
+    wall, work, _ = timed(ours, 1)
+    print(f"rotorid, first time (compiles): {wall:.1f} s, {work:.1f} s of processor", flush=True)
+    wall, work, found = timed(ours, options.rounds)
+    assert isinstance(found, Identified)
+    print(f"rotorid: {wall:.1f} s, {work:.1f} s of processor", flush=True)
+    for name, value in found.fit.values.items():
+        print(f"    {name:22s} {value:.5g} ± {found.fit.std[name]:.2g} {found.fit.unit[name]}")
+    if options.profile:
+        profile = cProfile.Profile()
+        profile.runcall(ours)
+        pstats.Stats(profile).sort_stats("tottime").print_stats(20)
+    if importlib.util.find_spec("drone_models"):
+        peer = drone_models(flight, truth)
+        wall, work, said = timed(peer, 1)  # it compiles anew at each call
+        print(f"drone-models: {wall:.1f} s, {work:.1f} s of processor: {said}", flush=True)
+    if not options.no_scipy:
+        problem = found.solved.problem
+        wall, work, solved = timed(by_scipy(problem, found.solved.sigma), 1)
+        off = float(np.max(np.abs(solved.x[: problem.free] - found.solved.z)))  # pyright: ignore
+        print(
+            f"scipy, 2-point: {wall:.1f} s, {work:.1f} s of processor, {solved.nfev} steps ({solved.message}); "  # pyright: ignore
+            f"{off:.2g} standard deviations of the prior from rotorid's, at most"
+        )
+
+
+if __name__ == "__main__":
+    main()
