@@ -38,6 +38,7 @@ HELD_OUT = 0.25
 
 _SHORT = 3.0  # s that a part must have to be held out
 _NUMBERED = ("thrust_curve", "rotor_scale")
+_FORCES = ("mass", INERTIA, PRODUCTS, "drag", "rotor_drag", "angular_drag")  # what scales with the thrust
 _UNTOLD = 0.1  # share told below which a number in a file counts as what it was before
 
 
@@ -147,7 +148,7 @@ def identify(
     remarks = checked(flights, prior, known, spans)
     rows = prepared(flights, prior, free, known, spans)
     found = fit_flown(prior, rows.flights, free, rows.body, lags=known.lags, tell=tell)
-    fit, masses = _cleaned(found, rows)
+    fit, masses = _as_sure_as(prior, free, *_cleaned(found, rows))
     airframe = _found(prior, fit, masses, [f.name for f in rows.flights])
     disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.disturbed, name) > 0.0)
     verdicts = (*remarks, *verdicts_of(fit, assumed, known, rows, disturbed, prior, len(masses), set(free)))
@@ -254,6 +255,21 @@ def _cleaned(found: FlownFit, rows: Prepared) -> tuple[Fit, tuple[MassPart, ...]
     return cleaned, tuple(found_masses)
 
 
+def _as_sure_as(
+    prior: Airframe, free: Sequence[str], fit: Fit, masses: tuple[MassPart, ...]
+) -> tuple[Fit, tuple[MassPart, ...]]:
+    """No surer than the thrust that was taken as known: masses, inertia and drag are as wrong as its scale is, together."""
+    scale = prior.get("thrust_scale")
+    if scale is None or scale.std is None or {"thrust_scale", "thrust_curve"} & set(free):
+        return fit, masses
+    share = scale.std[0] / scale.number
+    moved = np.array([fit.values[n] if n.startswith(_FORCES) else 0.0 for n in fit.names])
+    covariance = fit.covariance + share**2 * np.outer(moved, moved)
+    std = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
+    masses = tuple(dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in masses)
+    return dataclasses.replace(fit, covariance=covariance, std=std), masses
+
+
 def _found(prior: Airframe, fit: Fit, masses: Sequence[MassPart], flights: Sequence[str]) -> Airframe:
     """The airframe with what was found, and from which flights."""
     source = f"identified from {', '.join(flights)}"
@@ -306,8 +322,3 @@ def _curve(
 def proved(found: Identified, by: FlyBack) -> Identified:
     """With the result of flying the model back."""
     return dataclasses.replace(found, airframe=dataclasses.replace(found.airframe, fly_back=by))
-
-
-def finite(value: float) -> float | None:
-    """For files: None where a number is none."""
-    return value if math.isfinite(value) else None
