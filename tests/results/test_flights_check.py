@@ -119,6 +119,19 @@ def test_flights_of_two_autopilots_are_refused(flight: Flight, airframe: Airfram
     assert checked([a, a], airframe, TURNS) == ()
 
 
+def test_what_cannot_be_checked_is_let_through(flight: Flight, airframe: Airframe) -> None:
+    mirrored = with_rotor(airframe, 0, position=(0.2, 0.2, 0.0))
+    assert mirrored.thrust_curve is not None
+    curve = dataclasses.replace(mirrored.thrust_curve, voltage=15.0, voltage_exponent=2.0)
+    sagging = dataclasses.replace(mirrored, thrust_curve=curve)
+    assert checked([flight], sagging, TURNS) == ()
+    command = flight["rotor_command"]
+    speed = dataclasses.replace(command, name="rotor_speed", values=1000.0 * np.sqrt(command.values))
+    signals = {n: s for n, s in flight.signals.items() if n != "rotor_command"}
+    turning = dataclasses.replace(flight, signals={**signals, "rotor_speed": speed})
+    assert checked([turning], mirrored, Known("rotor_speed", placed=True, turns=True)) == ()
+
+
 def test_a_log_without_flight_is_refused(flight: Flight, airframe: Airframe) -> None:
     parts = {}
     for name, signal in flight.signals.items():
