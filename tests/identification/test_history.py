@@ -130,7 +130,7 @@ def test_a_few_flights_tell_nothing() -> None:
 def test_flights_that_claim_too_much_do_not_outweigh_the_others() -> None:
     false = 0
     for seed in range(20):
-        y, R = history(seed, own=0.0, between=0.01)
+        y, _ = history(seed, own=0.0, between=0.01)
         claimed = 0.02 * np.random.default_rng([seed, 1]).choice([0.05, 1.0], 60, p=[0.2, 0.8])
         false += bool(found(y, np.stack([np.diag((c * SCALES) ** 2) for c in claimed])).steps)
     assert false <= 1

@@ -53,7 +53,7 @@ def test_covariances_of_few_blocks_are_whole_and_as_large_as_the_errors() -> Non
     distance = []
     for _ in range(trials):
         steps = 3.0 * rng.normal(size=(blocks, n)) @ root.T / np.sqrt(blocks)
-        A = shrunk(steps, root)
+        A = shrunk(steps, root, np.eye(n))
         error = 3.0 * root @ rng.normal(size=n)
         distance.append(np.sum(np.linalg.solve(A, error) ** 2) / n)
     assert np.median(distance) == pytest.approx(1.0, abs=0.25)
@@ -62,8 +62,17 @@ def test_covariances_of_few_blocks_are_whole_and_as_large_as_the_errors() -> Non
 def test_steps_as_the_model_has_them_change_nothing() -> None:
     root = np.array([[3.0, 0.0], [1.0, 0.1]])
     steps = np.array([[1.0, 1.0], [1.0, -1.0]]) @ root.T / np.sqrt(2.0)
-    A = shrunk(steps, root)
+    A = shrunk(steps, root, np.eye(2))
     np.testing.assert_allclose(A @ A.T, root @ root.T)
+
+
+def test_what_the_data_do_not_tell_is_not_widened() -> None:
+    rng = np.random.default_rng(3)
+    steps = np.zeros((10, 3))
+    steps[:, :2] = 5.0 * rng.normal(size=(10, 2)) / np.sqrt(10)
+    A = shrunk(steps, np.eye(3), np.diag([1.0, 1.0, 0.0]))
+    assert A[2] @ A[2] == pytest.approx(0.0)
+    assert A[0] @ A[0] > 5.0
 
 
 def test_few_blocks_widen() -> None:

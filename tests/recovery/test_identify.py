@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jaxtyping import TypeCheckError
 from scipy.signal import butter, sosfiltfilt
 
 from rotorid.identification.rotor_lag import rotor_thrusts
@@ -18,13 +17,6 @@ from rotorid.models.rotors import allocation, torque_ratio_of
 from rotorid.results.flown import flying
 from rotorid.results.identify import Identified, identify
 from rotorid.signals.series import between
-
-cuts = pytest.mark.xfail(
-    raises=TypeCheckError,
-    strict=False,
-    reason="flown_fit._carried takes a vector of one length and gives one of another, where a flight is cut into parts of "
-    "other masses; its annotation calls both 'free', which fails under the type checker of these tests alone",
-)
 
 
 def with_guesses(name: str, **guesses: tuple[tuple[float, ...], tuple[float, ...] | None]) -> Airframe:
@@ -43,7 +35,6 @@ def deviations(found: Identified, name: str, truth: float) -> float:
     return abs(found.fit.values[name] - truth) / found.fit.std[name]
 
 
-@cuts
 def test_px4_tells_mass_inertia_lag_and_drag(flights: Path) -> None:
     """The simulator integrates the motors' lag of 0.05 s by Euler steps of 4 ms, which makes it act as one of 0.048 s."""
     flight = read(flights / "px4_sih" / "dev.ulg")
@@ -77,7 +68,6 @@ def test_px4_tells_mass_inertia_lag_and_drag(flights: Path) -> None:
     assert any("a rotor was at its limit" in said for said in found.verdicts)
 
 
-@cuts
 def test_what_px4_logs_by_default_tells_mass_and_drag(flights: Path) -> None:
     flight = read(flights / "px4_sih" / "default_logging.ulg")
     found = identify(
@@ -93,7 +83,6 @@ def test_what_px4_logs_by_default_tells_mass_and_drag(flights: Path) -> None:
     assert any("cannot tell inertia, motor lag and torque" in said for said in found.verdicts)
 
 
-@cuts
 def test_ardupilot_tells_mass_and_drag_area(flights: Path) -> None:
     """Its drag is that of the body and of the rotors' momentum, 0.2 sqrt(rho A / 4) sqrt(T) v: not a linear one beside them."""
     flight = read(flights / "ardupilot_sitl" / "dev.BIN")

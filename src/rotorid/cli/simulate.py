@@ -12,7 +12,11 @@ def simulate(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="The table to write: .csv, .parquet or .mcap.", show_default=False
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="The table to write: .csv, .parquet or .mcap.",
+            show_default=False,
         ),
     ],
     trajectory: Annotated[

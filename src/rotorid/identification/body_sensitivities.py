@@ -91,33 +91,25 @@ def body_of(airframe: Airframe) -> Body:
             f"{airframe.source}: to plan for it, [inertia], [thrust_curve] and [[rotor]] are needed; give them"
         )
 
-    def number(name: str, default: float = 0.0) -> float:
-        found = airframe.get(name)
-        return found.number if found else default
-
-    def vector(name: str) -> np.ndarray:
-        found = airframe.get(name)
-        return np.array(found.value if found else (0.0, 0.0, 0.0))
-
-    xy, xz, yz = vector("products_of_inertia")
-    up = number("motor_time_constant", LAG)
+    xy, xz, yz = np.array(airframe.vector("products_of_inertia"))
+    up = airframe.number("motor_time_constant", LAG)
     rotors = airframe.rotors
     return Body(
         mass=airframe.mass.number,
         inertia=np.diag(inertia.value) + np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]]),
-        centre=vector("centre_of_mass"),
+        centre=np.array(airframe.vector("centre_of_mass")),
         torque_ratio=torque_ratio_of(airframe),
-        drag=number("drag"),
-        rotor_drag=number("rotor_drag"),
-        drag_area=number("drag_area"),
-        angular_drag=number("angular_drag"),
-        lag=(up, number("motor_time_constant_down", up)),
+        drag=airframe.number("drag"),
+        rotor_drag=airframe.number("rotor_drag"),
+        drag_area=airframe.number("drag_area"),
+        angular_drag=airframe.number("angular_drag"),
+        lag=(up, airframe.number("motor_time_constant_down", up)),
         curve=np.array(curve.coefficients),
-        gain=number("thrust_scale", 1.0),
+        gain=airframe.number("thrust_scale", 1.0),
         dead_zone=(curve.zero, curve.full),
         voltage=(curve.voltage, curve.voltage_exponent),
-        delay=number("command_delay"),
-        imu=vector("imu_position"),
+        delay=airframe.number("command_delay"),
+        imu=np.array(airframe.vector("imu_position")),
         places=np.array([r.position for r in rotors]),
         axes=np.array([r.axis for r in rotors]),
         turning=np.array([-float(spin(r)) for r in rotors]),

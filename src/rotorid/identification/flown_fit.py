@@ -205,7 +205,7 @@ def _counts(name: str, free: Sequence[str], body: FlownBody) -> bool:
     return name in free if name == "mass" else name != "wind" or body.placed
 
 
-def _carried(old: Problem, z: Float[np.ndarray, " free"], problem: Problem) -> Float[np.ndarray, " free"]:
+def _carried(old: Problem, z: Float[np.ndarray, " old"], problem: Problem) -> Float[np.ndarray, " free"]:
     """Coordinates of an earlier problem in this one; parts that are others begin with the mean of the earlier ones."""
     found = np.zeros(problem.free)
     for name, place in problem.coordinates.places.items():

@@ -7,8 +7,8 @@ it, to first order. Residuals may be coloured within a block, larger or smaller 
 that the fit bent to has its full weight, unlike in a sandwich of the scores alone.
 
 Few blocks leave a covariance that is singular. In the coordinates in which the model's own covariance is 1, it is therefore
-drawn towards the mean of its variances there, as far as it is uncertain (Ledoit and Wolf); and it is widened as Student's
-quantile is over the normal one, so that 1.96 standard deviations are 95 %.
+drawn towards a multiple of what the data tell there, as far as it is uncertain (Ledoit and Wolf); and it is widened as
+Student's quantile is over the normal one, so that 1.96 standard deviations are 95 %.
 
 References: A. C. Cameron, D. L. Miller, A practitioner's guide to cluster-robust inference, J. Human Resources 50 (2015); B. E.
 Hansen, Jackknife standard errors for clustered regression (2022); O. Ledoit, M. Wolf, A well-conditioned estimator for
@@ -42,15 +42,21 @@ def widening(blocks: int) -> float:
 
 
 def shrunk(
-    steps: Float[np.ndarray, "blocks free"], root: Float[np.ndarray, "free free"]
+    steps: Float[np.ndarray, "blocks free"],
+    root: Float[np.ndarray, "free free"],
+    told: Float[np.ndarray, "free free"],
 ) -> Float[np.ndarray, "free free"]:
-    """A root A of the covariance A A^T of these steps (`left_out`), drawn towards the model's. root: of the model's."""
-    blocks, n = steps.shape
+    """A root A of the covariance A A^T of these steps (`left_out`), drawn towards a multiple of the model's.
+
+    root: of the model's covariance, the prior's part in it. told: the part of the data, in the coordinates in which the whole
+    is 1: what they do not tell, no step moves.
+    """
+    blocks = len(steps)
     x = np.linalg.solve(root, steps.T).T * np.sqrt(blocks)
     S = x.T @ x / blocks
-    mean = float(np.trace(S)) / n
-    apart = float(np.sum((S - mean * np.eye(n)) ** 2))
+    target = float(np.trace(S) / max(np.trace(told), 1e-12)) * told
+    apart = float(np.sum((S - target) ** 2))
     uncertain = float(np.sum((x[:, :, None] * x[:, None, :] - S) ** 2)) / blocks**2
     share = min(1.0, uncertain / apart) if apart > 0 else 1.0
-    values, vectors = np.linalg.eigh((1.0 - share) * S + share * mean * np.eye(n))
+    values, vectors = np.linalg.eigh((1.0 - share) * S + share * target)
     return root @ (vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -159,7 +159,8 @@ def _solved(
     if few and len(scores) >= LEAST:
         within = _blocks(problem, found.weight[:, None, None] * np.einsum("wij,wik->wjk", B, B))
         left = left_out(within, scores, np.asarray(R).T @ np.asarray(R))
-        told_by = shrunk(left, inverse) * widening(len(scores))
+        given = E @ inverse
+        told_by = shrunk(left, inverse, np.eye(free) - given.T @ given) * widening(len(scores))
         root = slopes @ np.concatenate([told_by, inverse @ (inverse.T @ E.T)], axis=1)
     names = tuple(q for p in coordinates.parameters for q in p.quantities)
     numbers, std = problem.quantities(z), np.sqrt(np.sum(root**2, axis=1))

@@ -83,6 +83,16 @@ class Airframe:
         """A quantity, None where the file does not give it."""
         return self.quantities.get(name)
 
+    def number(self, name: str, default: float = 0.0) -> float:
+        """The number of a quantity, or what stands for it where the file does not give it."""
+        found = self.get(name)
+        return found.number if found else default
+
+    def vector(self, name: str) -> tuple[float, ...]:
+        """The numbers of a quantity of three, zeros where the file does not give it."""
+        found = self.get(name)
+        return found.value if found else (0.0, 0.0, 0.0)
+
 
 QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
     "mass": ("kg", 1, True),

@@ -176,21 +176,17 @@ def quadrotor(airframe: Airframe | None = None, *, exact: bool = False) -> Quadr
     centre = airframe.get("centre_of_mass")
     cx, cy, _ = centre.value if centre else (0.0, 0.0, 0.0)
 
-    def number(name: str, default: float) -> float:
-        found = airframe.get(name)
-        return found.number if found else default
-
-    mass, b = airframe.mass, coefficient.number * number("thrust_scale", 1.0)
+    mass, b = airframe.mass, coefficient.number * airframe.number("thrust_scale", 1.0)
     positive = (0.0, math.inf)
     parameters = (
         Parameter("mass", mass.number, mass.std[0] if mass.std else _SPREAD * mass.number, "kg", positive),
         Parameter("inertia", inertia.value, unit="kg m^2", frame="body"),
         Parameter("thrust_coefficient", b, unit="N s^2", bounds=positive),
         Parameter("torque_coefficient", torque_ratio_of(airframe) * b, unit="N m s^2", bounds=positive),
-        Parameter("rotor_inertia", number("rotor_inertia", 0.0), unit="kg m^2"),
+        Parameter("rotor_inertia", airframe.number("rotor_inertia", 0.0), unit="kg m^2"),
         Parameter("arm_scale", 1.0, bounds=positive),
-        Parameter("drag", number("drag", 0.0), unit="N s/m"),
-        Parameter("angular_drag", number("angular_drag", 0.0), unit="N m s"),
+        Parameter("drag", airframe.number("drag", 0.0), unit="N s/m"),
+        Parameter("angular_drag", airframe.number("angular_drag", 0.0), unit="N m s"),
     )
     return Quadrotor(
         parameters,

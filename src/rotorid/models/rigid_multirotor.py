@@ -264,14 +264,6 @@ def rigid_multirotor(airframe: Airframe, rotor_input: RotorInput = "rotor_thrust
     if rotor_input == "rotor_command" and airframe.thrust_curve is None:
         raise AirframeError(f"{airframe.source}: no [thrust_curve] for rotor commands; give it in N")
 
-    def number(name: str, default: float) -> float:
-        found = airframe.get(name)
-        return found.number if found else default
-
-    def vector(name: str) -> tuple[float, ...]:
-        found = airframe.get(name)
-        return found.value if found else (0.0, 0.0, 0.0)
-
     mass = airframe.mass.number
     turning = float(np.mean(inertia.value))
     none = (0.0, 0.0, 0.0)
@@ -282,17 +274,21 @@ def rigid_multirotor(airframe: Airframe, rotor_input: RotorInput = "rotor_thrust
         ),
         Parameter("mass", mass, unit="kg", bounds=(0.0, math.inf)),
         Parameter("inertia", inertia.value, unit="kg m^2", frame="body"),
-        Parameter("products_of_inertia", vector("products_of_inertia"), unit="kg m^2", frame="body"),
-        Parameter("centre_of_mass", vector("centre_of_mass"), unit="m", frame="body"),
+        Parameter("products_of_inertia", airframe.vector("products_of_inertia"), unit="kg m^2", frame="body"),
+        Parameter("centre_of_mass", airframe.vector("centre_of_mass"), unit="m", frame="body"),
         Parameter("torque_ratio", torque_ratio_of(airframe), unit="m"),
-        Parameter("thrust_coefficient", number("thrust_coefficient", 0.0), unit="N s^2"),
-        Parameter("thrust_scale", number("thrust_scale", 1.0)),
+        Parameter("thrust_coefficient", airframe.number("thrust_coefficient", 0.0), unit="N s^2"),
+        Parameter("thrust_scale", airframe.number("thrust_scale", 1.0)),
         Parameter("arm_scale", 1.0),
         Parameter("tilt_scale", 1.0),
-        Parameter("drag", number("drag", 0.0), unit="N s/m"),
-        Parameter("angular_drag", number("angular_drag", 0.0), unit="N m s"),
-        Parameter("motor_time_constant", number("motor_time_constant", _LAG), unit="s"),
-        *(Parameter(name, number(name, 0.0), unit=unit) for name, unit in _OPTIONAL if airframe.get(name)),
+        Parameter("drag", airframe.number("drag", 0.0), unit="N s/m"),
+        Parameter("angular_drag", airframe.number("angular_drag", 0.0), unit="N m s"),
+        Parameter("motor_time_constant", airframe.number("motor_time_constant", _LAG), unit="s"),
+        *(
+            Parameter(name, airframe.number(name, 0.0), unit=unit)
+            for name, unit in _OPTIONAL
+            if airframe.get(name)
+        ),
     )
     scales = tuple(rotor.thrust_scale for rotor in airframe.rotors)
     if any(scale != 1.0 for scale in scales):

@@ -70,7 +70,9 @@ def verdicts_of(
         )
     found += _contradictions(fit)
     found += _pairs(fit)
-    found += advice(fit.told, fit.untold)
+    found += advice(
+        fit.told, fit.untold, airframe=prior.source if prior.source.endswith(".toml") else prior.name
+    )
     return tuple(found)
 
 

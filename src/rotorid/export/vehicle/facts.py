@@ -169,17 +169,9 @@ def facts_of(airframe: Airframe, *, torque: bool = True, commands: bool = True) 
     if torque or airframe.get("torque_ratio") or airframe.get("torque_coefficient"):
         ratio = torque_ratio_of(airframe)
 
-    def number(name: str, default: float = 0.0) -> float:
-        found = airframe.get(name)
-        return found.number if found else default
-
-    def vector(name: str) -> np.ndarray:
-        found = airframe.get(name)
-        return np.array(found.value if found else (0.0, 0.0, 0.0))
-
-    xy, xz, yz = vector("products_of_inertia")
-    centre = vector("centre_of_mass")
-    lag = number("motor_time_constant", DEFAULT_LAG)
+    xy, xz, yz = np.array(airframe.vector("products_of_inertia"))
+    centre = np.array(airframe.vector("centre_of_mass"))
+    lag = airframe.number("motor_time_constant", DEFAULT_LAG)
     return Facts(
         mass=airframe.mass.number,
         inertia=np.diag(inertia.value) + np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]]),
@@ -187,16 +179,17 @@ def facts_of(airframe: Airframe, *, torque: bool = True, commands: bool = True) 
         places=np.array([rotor.position for rotor in airframe.rotors]) - centre,
         axes=np.array([rotor.axis for rotor in airframe.rotors]),
         spins=np.array([float(spin(rotor)) for rotor in airframe.rotors]),
-        scales=number("thrust_scale", 1.0) * np.array([rotor.thrust_scale for rotor in airframe.rotors]),
+        scales=airframe.number("thrust_scale", 1.0)
+        * np.array([rotor.thrust_scale for rotor in airframe.rotors]),
         curve=airframe.thrust_curve or ThrustCurve((math.nan,)),
         torque_ratio=ratio,
         lag=lag,
-        lag_down=number("motor_time_constant_down", lag),
-        delay=number("command_delay"),
-        drag=number("drag"),
-        rotor_drag=number("rotor_drag"),
-        drag_area=number("drag_area"),
-        angular_drag=number("angular_drag"),
+        lag_down=airframe.number("motor_time_constant_down", lag),
+        delay=airframe.number("command_delay"),
+        drag=airframe.number("drag"),
+        rotor_drag=airframe.number("rotor_drag"),
+        drag_area=airframe.number("drag_area"),
+        angular_drag=airframe.number("angular_drag"),
     )
 
 
