@@ -27,7 +27,9 @@ def test_a_whole_vector_goes_by_its_name() -> None:
 
 
 def test_no_manoeuvre_is_asked_for_where_none_helps() -> None:
-    scale = Direction(("mass", "thrust_curve_1", "thrust_curve_2", "inertia_x"), (1.0, 1.0, 1.0, 1.0), 0.98, True)
+    scale = Direction(
+        ("mass", "thrust_curve_1", "thrust_curve_2", "inertia_x"), (1.0, 1.0, 1.0, 1.0), 0.98, True
+    )
     yaw = Direction(("inertia_z", "torque_ratio"), (1.0, 1.0), 0.9, True)
     said = advice({"mass": 0.0, "inertia_z": 0.0}, (scale, yaw))
     assert len(said) == 2
