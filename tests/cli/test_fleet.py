@@ -47,7 +47,7 @@ def test_it_shows_the_vehicles_and_leaves_tables_and_a_page(folder: Path) -> Non
         "bad.tlog",
         "report.html",
     ):
-        assert words in result.stdout
+        assert words.replace(" ", "") in "".join(result.stdout.split())  # long paths are broken anywhere
     assert sorted(f.name for f in out.iterdir()) == [
         "changes.parquet", "flights.parquet", "progress.jsonl", "report.html", "summary.json",
     ]  # fmt: skip

@@ -212,7 +212,9 @@ def test_contact_is_left_out_and_hovering_leaves_parameters_untold(sessions: Pat
     assert 0.8 * pushed < contact["hover-wrench.parquet"] < pushed + 3.0
     assert list(summary["missing"]) == ["airframe", "identified"]
     for name, p in summary["parameters"].items():
-        assert p["std"] <= 1.05 * p["prior_std"], name
+        assert p["std"] <= 1.2 * p["prior_std"], (
+            name
+        )  # blocks that disagree make a fit less sure than its prior
     model = load_model(sessions / "identified")
     assert model.residual is None
     assert set(model.quantities) == set(summary["parameters"])
