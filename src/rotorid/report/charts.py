@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -133,6 +133,15 @@ def layout(y_title: str, *, x_title: str = "time (s)", legend: bool = False, **m
         "xaxis": axis(x_title),
         "yaxis": axis(y_title),
     } | more
+
+
+def space_layout(axes: Mapping[str, Layout], scene: Layout) -> Layout:
+    """The dress of a picture in space. axes: title and more of x, y and z. scene: aspect and camera."""
+    figure = layout("", legend=False, hovermode="closest", margin={"l": 0, "r": 0, "t": 0, "b": 0})
+    for unused in ("xaxis", "yaxis"):
+        del figure[unused]
+    common = {"gridcolor": "@grid", "zeroline": False, "showbackground": False, "color": "@soft"}
+    return figure | {"scene": scene | {f"{name}axis": common | of for name, of in axes.items()}}
 
 
 def axis(title: str = "", **more: Any) -> Layout:

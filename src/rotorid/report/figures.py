@@ -10,7 +10,19 @@ from typing import Final
 import numpy as np
 
 from rotorid.estimators.base import Health
-from rotorid.report.charts import Figure, Trace, axis, band, colour, layout, line, numbers, shaded, stroke
+from rotorid.report.charts import (
+    Figure,
+    Trace,
+    axis,
+    band,
+    colour,
+    layout,
+    line,
+    numbers,
+    shaded,
+    space_layout,
+    stroke,
+)
 from rotorid.report.thin import segments
 from rotorid.results.jumps import Jump
 from rotorid.results.motion import Curve, Motion
@@ -146,23 +158,13 @@ def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figur
         "hoverinfo": "skip",
         "showlegend": False,
     }
-    figure = layout("", legend=False)
-    for unused in ("xaxis", "yaxis"):
-        del figure[unused]
-    scene = {"gridcolor": "@grid", "zeroline": False, "showbackground": False, "color": "@soft"}
-    figure |= {
-        "hovermode": "closest",
-        "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
-        "scene": {
-            "aspectmode": "manual",
-            "aspectratio": dict(zip("xyz", sides / sides.max(), strict=True)),
-            "camera": {"eye": {"x": 0.95, "y": -1.05, "z": 0.7}, "center": {"x": 0, "y": 0, "z": -0.08}},
-            **{
-                f"{axis_}axis": scene | {"title": {"text": f"{way} (m)"}, "range": [m - s / 2, m + s / 2]}
-                for axis_, way, m, s in zip("xyz", _WAYS, middle, sides, strict=True)
-            },
-        },
+    axes = {
+        axis_: {"title": {"text": f"{way} (m)"}, "range": [m - s / 2, m + s / 2]}
+        for axis_, way, m, s in zip("xyz", _WAYS, middle, sides, strict=True)
     }
+    shape = {"aspectmode": "manual", "aspectratio": dict(zip("xyz", sides / sides.max(), strict=True))}
+    camera = {"eye": {"x": 0.95, "y": -1.05, "z": 0.7}, "center": {"x": 0, "y": 0, "z": -0.08}}
+    figure = space_layout(axes, shape | {"camera": camera})
     return Figure((flown, ends), figure, height=460, timed=False)
 
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from rotorid.export.set_points import LOGGING
-from rotorid.report.charts import Figure, axis_colour, layout, line, numbers, shaded
+from rotorid.report.charts import Figure, axis_colour, layout, line, numbers, shaded, space_layout
 from rotorid.report.headed import add_header
 from rotorid.report.html import Page, card, escape, grid, legend, notes_list, table
 from rotorid.results.plan import Plan
@@ -290,22 +290,9 @@ def _path(away: np.ndarray, plan: Plan) -> Figure:
                 "showlegend": False,
             }
         )
-    figure = layout("", legend=False)
-    for unused in ("xaxis", "yaxis"):
-        del figure[unused]
-    scene = {"gridcolor": "@grid", "zeroline": False, "showbackground": False, "color": "@soft"}
-    figure |= {
-        "hovermode": "closest",
-        "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
-        "scene": {
-            "aspectmode": "data",
-            "camera": {"eye": {"x": 1.1, "y": -1.2, "z": 0.8}},
-            **{
-                f"{axis}axis": scene | {"title": {"text": f"{way} (m)"}}
-                for axis, (way, _) in zip("xyz", _AXES, strict=True)
-            },
-        },
-    }
+    axes = {axis: {"title": {"text": f"{way} (m)"}} for axis, (way, _) in zip("xyz", _AXES, strict=True)}
+    camera = {"eye": {"x": 1.1, "y": -1.2, "z": 0.8}}
+    figure = space_layout(axes, {"aspectmode": "data", "camera": camera})
     return Figure(tuple(traces), figure, height=420, timed=False)
 
 
