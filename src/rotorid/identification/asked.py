@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 
 from rotorid.errors import SettingError
-from rotorid.identification.body_sensitivities import LAG
-from rotorid.models.airframe import QUANTITIES, Airframe
+from rotorid.models.airframe import MOTOR_LAG, QUANTITIES, Airframe
 from rotorid.models.system import GRAVITY
 
 USUAL: Final = (
@@ -129,9 +128,9 @@ def _default(airframe: Airframe, parameter: str) -> tuple[float, ...]:
     """The value of a parameter that the airframe does not give."""
     if parameter == "motor_time_constant_down":
         up = airframe.get("motor_time_constant")
-        return up.value if up else (LAG,)
+        return up.value if up else (MOTOR_LAG,)
     if parameter == "motor_time_constant":
-        return (LAG,)
+        return (MOTOR_LAG,)
     if parameter == "thrust_scale":
         return (1.0,)
     return (0.0,) * QUANTITIES[parameter][1]

@@ -19,12 +19,9 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.multirotor_air import AIR_DENSITY
 from rotorid.models.rotors import spin, torque_ratio_of
-
-LAG = 0.03
-"""Of motors, where the airframe does not say, s."""
 
 _STILL = 1e-6
 
@@ -92,7 +89,7 @@ def body_of(airframe: Airframe) -> Body:
         )
 
     xy, xz, yz = np.array(airframe.vector("products_of_inertia"))
-    up = airframe.number("motor_time_constant", LAG)
+    up = airframe.number("motor_time_constant", MOTOR_LAG)
     rotors = airframe.rotors
     return Body(
         mass=airframe.mass.number,

@@ -93,14 +93,12 @@ def fit_flown(
     *,
     lags: bool = True,
     horizon: float = 0.5,
-    wind_parts: Parts | None = None,
     loss: str = "huber",
     tell: Callable[[str], None] | None = None,
 ) -> FlownFit:
     """The free parameters of an airframe from flights, each with its own mass (if free), wind and biases.
 
-    free: of `BODY` and `ROTORS`, and "mass". horizon: of a window, s. wind_parts: of flights whose wind changes. tell: is told
-    of each pass, in words.
+    free: of `BODY` and `ROTORS`, and "mass". horizon: of a window, s. tell: is told of each pass, in words.
     Raises SettingError, SignalError, ExcitationError as `segments` does.
     """
     with jax.enable_x64(True), threads().limit(limits=1, user_api="blas"):
@@ -108,8 +106,6 @@ def fit_flown(
         data = segments(body, [f.samples for f in flights], horizon, used)
         noise = white_noise_of(body, [f.samples for f in flights], used)
         parts = {name: Parts.whole(len(flights)) for name in LOCAL}
-        if wind_parts is not None:
-            parts["wind"] = wind_parts
         kept, begin, given = data, None, np.zeros(len(noise), bool)
         disturbed, followed, known, settled, passes = FOLLOWING, None, False, False, 0
         while True:

@@ -23,7 +23,7 @@ from rotorid.export.casadi import to_casadi
 from rotorid.export.native import compiled
 from rotorid.geometry import rotations
 from rotorid.identification.held_out import STEP, HeldOut
-from rotorid.identification.rotor_lag import number_of, rotor_thrusts
+from rotorid.identification.rotor_lag import rotor_thrusts
 from rotorid.identification.rows import many
 from rotorid.models.airframe import Airframe, Quantity, Rotor
 from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
@@ -83,7 +83,7 @@ class Vehicle:
     @property
     def velocity_delay(self) -> float:
         """s by which velocity and position are logged late."""
-        return number_of(self.airframe, "velocity_delay", 0.0)
+        return self.airframe.number("velocity_delay", 0.0)
 
     @property
     def drift(self) -> Float[np.ndarray, " 3"]:

@@ -18,12 +18,9 @@ from scipy.signal import lfilter
 
 from rotorid.errors import AirframeError, SignalError
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.rotors import allocation, torque_ratio_of
 from rotorid.signals.series import hold
-
-LAG = 0.03
-"""Motor time constant where the airframe does not say, s."""
 
 _SHORTEST = 1e-4  # s
 
@@ -60,14 +57,8 @@ class RotorLag:
 
 def rotor_lag(airframe: Airframe) -> RotorLag:
     """Of an airframe's motors."""
-    up = max(number_of(airframe, "motor_time_constant", LAG), _SHORTEST)
-    return RotorLag(up, max(number_of(airframe, "motor_time_constant_down", up), _SHORTEST))
-
-
-def number_of(airframe: Airframe, name: str, default: float) -> float:
-    """A quantity's value, or what it is where the airframe does not say."""
-    found = airframe.get(name)
-    return found.number if found else default
+    up = max(airframe.number("motor_time_constant", MOTOR_LAG), _SHORTEST)
+    return RotorLag(up, max(airframe.number("motor_time_constant_down", up), _SHORTEST))
 
 
 def asked_thrusts(
@@ -80,11 +71,7 @@ def asked_thrusts(
     thrust = np.polynomial.polynomial.polyval(c, curve.coefficients)
     if voltage is not None and curve.voltage_exponent:
         thrust = thrust * ((voltage / curve.voltage) ** curve.voltage_exponent)[:, None]
-    return (
-        number_of(airframe, "thrust_scale", 1.0)
-        * np.array([r.thrust_scale for r in airframe.rotors])
-        * thrust
-    )
+    return airframe.number("thrust_scale", 1.0) * np.array([r.thrust_scale for r in airframe.rotors]) * thrust
 
 
 def rotor_thrusts(
@@ -96,7 +83,7 @@ def rotor_thrusts(
     """
     times, asked = asked_of(airframe, flight)
     h = float(t[1] - t[0])
-    edges = np.concatenate([[t[0] - h], t]) - number_of(airframe, "command_delay", 0.0)
+    edges = np.concatenate([[t[0] - h], t]) - airframe.number("command_delay", 0.0)
     return rotor_lag(airframe).through(_mean_held(times, asked, edges), h)
 
 
@@ -152,7 +139,7 @@ def asked_of(
 
 
 def _scales(airframe: Airframe) -> Float[np.ndarray, " rotors"]:
-    return number_of(airframe, "thrust_scale", 1.0) * np.array([r.thrust_scale for r in airframe.rotors])
+    return airframe.number("thrust_scale", 1.0) * np.array([r.thrust_scale for r in airframe.rotors])
 
 
 def _mean_held(

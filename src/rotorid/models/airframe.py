@@ -122,6 +122,9 @@ coefficient times area. imu_position: of the accelerometer, from the origin of t
 velocity and position are late.
 """
 
+MOTOR_LAG: Final = 0.03
+"""Time constant of motors in s, where a file does not give it."""
+
 _TABLES = (*QUANTITIES, "thrust_curve", "rotor", "fly_back")
 _ENTRIES = {"value", "unit", "std", "source"}
 _UNIT = 1e-9
@@ -148,13 +151,17 @@ def load_airframe(name: str | Path) -> Airframe:
                 f"no airframe {str(name)!r}: give a TOML file, or one of {', '.join(shipped_airframes())}"
             )
         return parse_airframe(shipped.read_text(), f"{name}.toml (shipped)")
+    return parse_airframe(text_of(path, "an airframe is a TOML file"), str(path))
+
+
+def text_of(path: Path, wanted: str) -> str:
+    """The text of a file. wanted: what it should be, for the error. Raises AirframeError where it cannot be read."""
     try:
-        text = path.read_text()
+        return path.read_text()
     except UnicodeDecodeError:
-        raise AirframeError(f"{path}: not a text file; an airframe is a TOML file") from None
+        raise AirframeError(f"{path}: not a text file; {wanted}") from None
     except OSError as error:
         raise AirframeError(f"{path}: cannot be read ({error.strerror})") from None
-    return parse_airframe(text, str(path))
 
 
 def parse_airframe(text: str, source: str) -> Airframe:

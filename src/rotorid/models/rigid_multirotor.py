@@ -31,7 +31,7 @@ from jaxtyping import Array, Bool, Float
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
-from rotorid.models.airframe import Airframe, Rotor
+from rotorid.models.airframe import MOTOR_LAG, Airframe, Rotor
 from rotorid.models.multirotor_air import air_force
 from rotorid.models.multirotor_drag import SATURATED
 from rotorid.models.residual import Head, rates, spread, weights_in
@@ -47,7 +47,6 @@ _FORCE_PER_MASS = 3.0  # m/s^2, standard deviation of the external force
 _FORCE_DRIFT = 1.0  # m/s^2 per square root of s
 _TORQUE_PER_INERTIA = 10.0  # rad/s^2, standard deviation of the external torque
 _TORQUE_DRIFT = 3.0  # rad/s^2 per square root of s
-_LAG = 0.03  # s, where the airframe does not say
 _OPTIONAL = (("motor_time_constant_down", "s"), ("rotor_drag", "N^0.5 s/m"), ("drag_area", "m^2"))
 
 
@@ -283,7 +282,7 @@ def rigid_multirotor(airframe: Airframe, rotor_input: RotorInput = "rotor_thrust
         Parameter("tilt_scale", 1.0),
         Parameter("drag", airframe.number("drag", 0.0), unit="N s/m"),
         Parameter("angular_drag", airframe.number("angular_drag", 0.0), unit="N m s"),
-        Parameter("motor_time_constant", airframe.number("motor_time_constant", _LAG), unit="s"),
+        Parameter("motor_time_constant", airframe.number("motor_time_constant", MOTOR_LAG), unit="s"),
         *(
             Parameter(name, airframe.number(name, 0.0), unit=unit)
             for name, unit in _OPTIONAL

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from rotorid.control.nmpc import NMPC, Plan
 from rotorid.errors import AirframeError
 from rotorid.identification.open_loop import BodyEngine, body_engine, body_numbers, rotor_places
-from rotorid.identification.rotor_lag import RotorLag, asked_thrusts, number_of, rotor_lag
+from rotorid.identification.rotor_lag import RotorLag, asked_thrusts, rotor_lag
 from rotorid.models.airframe import Airframe, Quantity, Rotor
 from rotorid.models.multirotor_drag import SATURATED
 from rotorid.models.rigid_multirotor import rigid_multirotor
@@ -116,7 +116,7 @@ def _pilot(model: Airframe) -> _Pilot:
     assert curve is not None
     grid = np.polynomial.polynomial.polyval(np.linspace(0.0, 1.0, _TABLE), curve.coefficients)
     grid = np.maximum.accumulate(grid)
-    full = number_of(model, "thrust_scale", 1.0) * float(grid[-1])
+    full = model.number("thrust_scale", 1.0) * float(grid[-1])
     count, scales = len(model.rotors), np.array([rotor.thrust_scale for rotor in model.rotors])
     hover = model.mass.number * GRAVITY / (full * scales.sum())
     if not grid[0] / grid[-1] < hover < _MOST:
@@ -215,7 +215,7 @@ class _Plant:
             body_engine(airframe.rotors),
             body_numbers(airframe),
             rotor_lag(airframe),
-            max(round(number_of(airframe, "command_delay", 0.0) / _PLANT), 0),
+            max(round(airframe.number("command_delay", 0.0) / _PLANT), 0),
         )
 
     def step(

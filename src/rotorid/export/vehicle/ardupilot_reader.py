@@ -13,7 +13,7 @@ import numpy as np
 from rotorid.errors import AirframeError
 from rotorid.export.vehicle.ardupilot_frame import GRAVITY_MSS, ROTATION, YAW_SCALE, body_area
 from rotorid.export.vehicle.facts import FRD
-from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor
+from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor, text_of
 from rotorid.models.multirotor_air import AIR_DENSITY
 from rotorid.models.system import GRAVITY
 from rotorid.models.thrust import ThrustCurve
@@ -98,12 +98,7 @@ def read_ardupilot_frame(path: str | Path) -> Airframe:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text()
-    except UnicodeDecodeError:
-        raise AirframeError(f"{path}: not a text file; a frame is a JSON file") from None
-    except OSError as error:
-        raise AirframeError(f"{path}: cannot be read ({error.strerror})") from None
+    text = text_of(path, "a frame is a JSON file")
     try:
         table = json.loads(re.sub("#.*", "", text))
     except json.JSONDecodeError as error:

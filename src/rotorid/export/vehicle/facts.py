@@ -14,16 +14,13 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.rotors import spin, torque_ratio_of
 from rotorid.models.system import GRAVITY
 from rotorid.models.thrust import ThrustCurve
 
 FRD = np.array([1.0, -1.0, -1.0])
 """What FLU components are multiplied by to become FRD components, and the other way round."""
-
-DEFAULT_LAG = 0.03
-"""s, of motors whose time constant an airframe does not give, as in `rigid_multirotor`."""
 
 DRAGS = ("drag", "rotor_drag", "drag_area")
 """Quantities that slow a vehicle down."""
@@ -171,7 +168,7 @@ def facts_of(airframe: Airframe, *, torque: bool = True, commands: bool = True) 
 
     xy, xz, yz = np.array(airframe.vector("products_of_inertia"))
     centre = np.array(airframe.vector("centre_of_mass"))
-    lag = airframe.number("motor_time_constant", DEFAULT_LAG)
+    lag = airframe.number("motor_time_constant", MOTOR_LAG)
     return Facts(
         mass=airframe.mass.number,
         inertia=np.diag(inertia.value) + np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]]),

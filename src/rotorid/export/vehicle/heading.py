@@ -6,13 +6,12 @@ import textwrap
 from collections.abc import Collection, Sequence
 from importlib.metadata import version
 
-from rotorid.export.vehicle.facts import DEFAULT_LAG
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.fly_back import refusal
 
 _WIDTH = 110
 _TAKEN = {
-    "motor_time_constant": f"{DEFAULT_LAG:g} s: the motors' lag",
+    "motor_time_constant": f"{MOTOR_LAG:g} s: the motors' lag",
     "drag": "0: linear drag",
     "rotor_drag": "0: drag of the rotors",
     "drag_area": "0: drag area",

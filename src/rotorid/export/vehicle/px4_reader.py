@@ -8,7 +8,7 @@ import numpy as np
 
 from rotorid.errors import AirframeError
 from rotorid.export.vehicle.facts import FRD
-from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor
+from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor, text_of
 from rotorid.models.system import GRAVITY
 from rotorid.models.thrust import ThrustCurve
 
@@ -80,12 +80,7 @@ def read_px4_parameters(path: str | Path, mass: float | None = None) -> Airframe
 
 
 def _values(path: Path) -> dict[str, float]:
-    try:
-        text = path.read_text()
-    except UnicodeDecodeError:
-        raise AirframeError(f"{path}: not a text file; PX4 parameters are one") from None
-    except OSError as error:
-        raise AirframeError(f"{path}: cannot be read ({error.strerror})") from None
+    text = text_of(path, "PX4 parameters are one")
     values = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
