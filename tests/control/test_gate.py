@@ -189,6 +189,16 @@ def test_reasons_in_words():
     assert "larger than the model expects" in last(LOST["inconsistent"])
 
 
+def test_reasons_of_a_number_without_unit_have_no_blank_in_its_place():
+    bare = dataclasses.replace(GATE, unit="", name="MPC_THR_HOVER")
+    good = [Reading(1.3, 0.01)] * 100
+    for readings in ([None], good, good[:21], [*good, None], *([*good, one] for one in LOST.values())):
+        (_, found), (_, with_unit) = (decided(gate, readings)[-1] for gate in (bare, GATE))
+        assert found.reason == with_unit.reason.replace(" kg", "").replace("the mass", "the MPC_THR_HOVER")
+    with pytest.raises(SettingError, match=r"1\.1 to 1\.4 must hold the nominal MPC_THR_HOVER, 1$"):
+        dataclasses.replace(bare, lower=1.1)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -119,8 +119,8 @@ class Gate:
     def __post_init__(self) -> None:
         if not -math.inf < self.lower <= self.nominal <= self.upper < math.inf:
             raise SettingError(
-                f"gate: the range {self.lower:g} to {self.upper:g} {self.unit} must hold the nominal {self.name}, "
-                f"{self.nominal:g} {self.unit}"
+                f"gate: the range {self.lower:g} to {self.upper:g}{self._unit} must hold the nominal {self.name}, "
+                f"{self.nominal:g}{self._unit}"
             )
         for name in ("rate", "band"):
             if not 0.0 < getattr(self, name) < math.inf:
@@ -130,6 +130,11 @@ class Gate:
                 raise SettingError(f"gate: {name} must be 0 or more")
         if self.fallback not in ("nominal", "trusted"):
             raise SettingError(f"gate: no fallback {self.fallback!r}; it is 'nominal' or 'trusted'")
+
+    @property
+    def _unit(self) -> str:
+        """As it follows a number."""
+        return f" {self.unit}" if self.unit else ""
 
     def start(self) -> GateState:
         """The state before any reading: the nominal value, waiting."""
@@ -162,12 +167,12 @@ class Gate:
         """What speaks against a reading, in words, None if nothing does; and for how many seconds trust outlasts it."""
         if reading is None:
             return "no estimate comes in", self.patience
-        value, std, unit = reading.value, reading.std, self.unit
+        value, std, unit = reading.value, reading.std, self._unit
         if not (math.isfinite(value) and math.isfinite(std) and std >= 0.0):
             return "the estimate is not a number", 0.0
         if not self.lower <= value <= self.upper:
             return (
-                f"the estimate of {value:.3g} ± {std:.2g} {unit} is outside {self.lower:g} to {self.upper:g} {unit}",
+                f"the estimate of {value:.3g} ± {std:.2g}{unit} is outside {self.lower:g} to {self.upper:g}{unit}",
                 0.0,
             )
         if reading.health == Health.DIVERGED:
@@ -178,7 +183,7 @@ class Gate:
             known = reading.health in Health.__members__.values()
             return f"health: {Health(reading.health).meaning if known else reading.health}", self.patience
         if std > self.band * abs(value):
-            return f"the band is wide: {value:.3g} ± {std:.2g} {unit}", self.patience
+            return f"the band is wide: {value:.3g} ± {std:.2g}{unit}", self.patience
         if reading.witness is not None:
             return self._contradiction(reading, reading.witness), self.grace
         return None, self.patience
@@ -189,8 +194,8 @@ class Gate:
         if abs(reading.value - witness) <= limit:  # a witness that is not a number speaks against it
             return None
         return (
-            f"the witness says {witness:.3g} ± {reading.witness_std:.2g} {self.unit}, the estimate "
-            f"{reading.value:.3g} ± {reading.std:.2g} {self.unit}"
+            f"the witness says {witness:.3g} ± {reading.witness_std:.2g}{self._unit}, the estimate "
+            f"{reading.value:.3g} ± {reading.std:.2g}{self._unit}"
         )
 
     def _moved(self, value: float, target: float, dt: float) -> float:
@@ -216,18 +221,18 @@ class Gate:
         return state.trusted, state.pending
 
     def _reason(self, mode: Mode, value: float, target: float, good: float, fault: str | None) -> str:
-        at = f"{value:.3g} {self.unit}"
+        at = f"{value:.3g}{self._unit}"
         if mode == Mode.FOLLOWING:
             return (
                 f"follows the estimate: {at}"
                 if value == target
-                else f"moves to {target:.3g} {self.unit}: {at}"
+                else f"moves to {target:.3g}{self._unit}: {at}"
             )
         why = fault or f"good for {good:.2g} of {self.hold:g} s"
         if mode == Mode.KEEPING:
             return f"keeps {at}: {why}"
         return (
-            f"stays at {at}: {why}" if mode == Mode.WAITING else f"returns to {target:.3g} {self.unit}: {why}"
+            f"stays at {at}: {why}" if mode == Mode.WAITING else f"returns to {target:.3g}{self._unit}: {why}"
         )
 
 
