@@ -15,7 +15,7 @@ from rotorid.models.system import GRAVITY
 
 USUAL: Final = (
     "inertia", "products_of_inertia", "centre_of_mass", "imu_position", "torque_ratio", "motor_time_constant", "command_delay",
-    "thrust_curve", "drag", "angular_drag", "velocity_delay",
+    "thrust_curve", "drag", "angular_drag", "velocity_delay", "attitude_delay",
 )  # fmt: skip
 """What no one knows of a vehicle well enough to leave out."""
 
@@ -156,5 +156,6 @@ def _spread(airframe: Airframe, parameter: str, values: Sequence[float]) -> tupl
             "rotor_drag": 0.5 * mass / (max(len(rotors), 1) * math.sqrt(hover)),
             "command_delay": 0.01,
             "velocity_delay": 0.01,
+            "attitude_delay": 0.01,
         }[parameter],
     )

@@ -24,6 +24,7 @@ from rotorid.models.system import GRAVITY, Parameter
 BODY = {
     INERTIA: "kg m^2", PRODUCTS: "kg m^2", "centre_of_mass": "m", "torque_ratio": "m", "drag": "N s/m",
     "rotor_drag": "N^0.5 s/m", "drag_area": "m^2", "angular_drag": "N m s", "imu_position": "m", "velocity_delay": "s",
+    "attitude_delay": "s",
 }  # fmt: skip
 """Parameters of the body, and their units."""
 
@@ -98,6 +99,7 @@ def std_of(airframe: Airframe, name: str) -> tuple[float, ...]:
         "voltage_exponent": 1.0,
         "command_delay": 0.01,
         "velocity_delay": 0.01,
+        "attitude_delay": 0.01,
         "centre_of_mass": 0.1 * span,
         "imu_position": 0.1 * span,
         PRODUCTS: 0.1 * turning,

@@ -152,6 +152,8 @@ def _outputs(
                 D[:, 9:, placed[name]] += sign * arm[:, :, i]
     if "velocity_delay" in placed:
         D[:, 3:6, placed["velocity_delay"]] -= np.gradient(flight.velocity, dt, axis=0)
+    if "attitude_delay" in placed:
+        D[:, :3, placed["attitude_delay"]] -= w
     return _propagated(cut(A), cut(B), cut(C), cut(D), dt)
 
 

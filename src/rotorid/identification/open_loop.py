@@ -5,8 +5,8 @@
 
 The thrusts depend on the commands alone, so they are filtered once for the whole flight, from its first command on. The body
 is that of `rigid_multirotor`; all windows of all airframes are stepped together, by one compiled function. In a steady wind w
-the vehicle is the same as in still air for whoever moves with the air: states are those of v - w. Velocity and position are
-compared as they are logged: late by what the airframe says.
+the vehicle is the same as in still air for whoever moves with the air: states are those of v - w. Attitude, velocity and
+position are compared as they are logged: late by what the airframe says.
 """
 
 from __future__ import annotations
@@ -80,10 +80,12 @@ class Vehicle:
             found[:, 0] = held.mass * self.heavier
         return found
 
-    @property
-    def velocity_delay(self) -> float:
-        """s by which velocity and position are logged late."""
-        return self.airframe.number("velocity_delay", 0.0)
+    def late(self, signal: str) -> float:
+        """s by which a signal is logged later than the IMU."""
+        name = {"attitude": "attitude_delay", "velocity": "velocity_delay", "position": "velocity_delay"}.get(
+            signal
+        )
+        return self.airframe.number(name, 0.0) if name else 0.0
 
     @property
     def drift(self) -> Float[np.ndarray, " 3"]:
@@ -178,10 +180,13 @@ def _start(of: Vehicle, held: HeldOut) -> tuple[np.ndarray, ...]:
     omega, n = held.seen("body_rate")[held.starts], len(held.starts)
     if not held.placed:
         return np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)), np.zeros((n, 3)), np.zeros((n, 3)), omega
-    late = of.velocity_delay
-    velocity = held.velocity(late)[held.starts] - of.drift
-    position = held.seen("position", late)[held.starts] if "position" in held.signals else np.zeros((n, 3))
-    return held.seen("attitude")[held.starts], position, velocity, omega
+    velocity = held.velocity(of.late("velocity"))[held.starts] - of.drift
+    position = (
+        held.seen("position", of.late("position"))[held.starts]
+        if "position" in held.signals
+        else np.zeros((n, 3))
+    )
+    return held.seen("attitude", of.late("attitude"))[held.starts], position, velocity, omega
 
 
 @dataclasses.dataclass(frozen=True)

@@ -113,13 +113,14 @@ QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
     "angular_drag": ("N m s", 1, True),
     "imu_position": ("m", 3, False),
     "velocity_delay": ("s", 1, False),
+    "attitude_delay": ("s", 1, False),
 }
 """Quantities of an airframe file: unit, how many numbers, whether they must be positive.
 
 motor_time_constant_down: of a rotor that slows down, where that differs. command_delay: from a logged command to the motor
 that begins to follow it. rotor_drag: of a rotor, per root of its thrust, in its plane (see `multirotor_air`). drag_area: drag
 coefficient times area. imu_position: of the accelerometer, from the origin of the body frame. velocity_delay: by which logged
-velocity and position are late.
+velocity and position are later than the IMU; attitude_delay: by which the attitude is.
 """
 
 MOTOR_LAG: Final = 0.03

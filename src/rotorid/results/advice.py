@@ -17,7 +17,7 @@ HARDLY: Final = 0.3
 PLANNED: Final = (
     "thrust_curve", "motor_time_constant", "motor_time_constant_down", "command_delay", "torque_ratio", "centre_of_mass",
     "inertia", "products_of_inertia", "drag", "rotor_drag", "drag_area", "angular_drag", "rotor_scale", "imu_position",
-    "velocity_delay", "thrust_scale",
+    "velocity_delay", "attitude_delay", "thrust_scale",
 )  # fmt: skip
 """Parameters that `rotorid plan` plans manoeuvres for."""
 
@@ -82,6 +82,7 @@ _ANSWERS: Final[Mapping[str, _Answer]] = {
         "the vehicle turned too slowly for the accelerometer to feel where it sits", "fly quick turns of yaw, and chirps"
     ),
     "velocity_delay": _Answer("the velocity changed too slowly to show a delay", "fly position steps"),
+    "attitude_delay": _Answer("the vehicle turned too slowly to show a delay", "fly quick multisines of roll and pitch"),
 }  # fmt: skip
 
 

@@ -120,8 +120,7 @@ def errors(held: HeldOut, predicted: Mapping[str, np.ndarray], of: Vehicle) -> d
     """Measured less predicted, of one vehicle."""
     found = {}
     for name, values in predicted.items():
-        late = of.velocity_delay if name in ("position", "velocity") else 0.0
-        measured = held.seen(name, late)[held.targets]
+        measured = held.seen(name, of.late(name))[held.targets]
         error = rotation_vectors(values, measured) if name == "attitude" else measured - values
         found[name] = np.where(held.within[..., None], error, np.nan)
     if "specific_force" in found:
@@ -137,7 +136,7 @@ def _wind(of: Vehicle, held: HeldOut) -> tuple[float, float]:
     still, east, north = predict(windy, held)["velocity"][..., :2]
     times = held.ahead * STEP
     use = held.within & (times <= max(_SETTLING, times[0]))
-    error = (held.seen("velocity", of.velocity_delay)[held.targets][..., :2] - still)[use].ravel()
+    error = (held.seen("velocity", of.late("velocity"))[held.targets][..., :2] - still)[use].ravel()
     A = np.stack([(east - still)[use].ravel(), (north - still)[use].ravel()], axis=1)
     information = A.T @ A / _NOISE**2 + np.eye(2) / _WINDY**2
     found = np.linalg.solve(information, A.T @ error / _NOISE**2)

@@ -102,6 +102,7 @@ def free_of(airframe: Airframe, known: Known, assumed: Assumed) -> tuple[str, ..
         found.append("thrust_curve" if known.rotors == "rotor_command" else "thrust_scale")
     if known.placed:
         found += ["drag", "velocity_delay"]
+        found += ["attitude_delay"] if known.turns else []
         found += [n for n in ("rotor_drag", "drag_area") if airframe.get(n) is not None]
     if known.turns:
         found += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", "imu_position"]
@@ -187,7 +188,7 @@ def _possible(free: Sequence[str], known: Known) -> None:
                 f"no parameter {name!r} to identify; there are mass, {', '.join((*BODY, *ROTORS))}"
             )
     turning = {INERTIA, PRODUCTS, "centre_of_mass", "torque_ratio", "angular_drag", "imu_position"}
-    moving = {"drag", "rotor_drag", "drag_area", "velocity_delay"}
+    moving = {"drag", "rotor_drag", "drag_area", "velocity_delay", "attitude_delay"}
     for names, there, why in (
         (turning, known.turns, "rotor commands of 50 Hz or more with body rates"),
         (moving, known.placed, "attitude and velocity"),

@@ -41,6 +41,7 @@ FREE: Final = (
     "angular_drag",
     "rotor_scale",
     "velocity_delay",
+    "attitude_delay",
 )
 """What is identified in every flight."""
 
@@ -82,6 +83,11 @@ unit = "s"
 [velocity_delay]
 value = 0.012
 std = 0.004
+unit = "s"
+
+[attitude_delay]
+value = 0.003
+std = 0.002
 unit = "s"
 
 [torque_ratio]
@@ -156,7 +162,7 @@ def drawn(seed: int) -> Airframe:
 
 _POSITIVE = (
     "inertia_x", "inertia_y", "inertia_z", "motor_time_constant", "torque_ratio", "drag", "angular_drag",
-    "command_delay", "velocity_delay",
+    "command_delay", "velocity_delay", "attitude_delay",
 )  # fmt: skip
 
 
@@ -169,11 +175,13 @@ def truth_of(airframe: Airframe) -> dict[str, float]:
 def flight_of(task: Task, airframe: Airframe) -> Flight:
     """The log of a task's flight."""
     rough = INSTRUMENTS["rough"]
-    late = airframe_numbers(airframe)["velocity_delay"][0] + _LATE
-    of = dict(rough.of)
-    of["attitude"] = dataclasses.replace(of["attitude"], delay=_LATE)
-    for name in ("position", "velocity"):
-        of[name] = dataclasses.replace(of[name], delay=late)
+    numbers, of = airframe_numbers(airframe), dict(rough.of)
+    for name, late in (
+        ("attitude", "attitude_delay"),
+        ("velocity", "velocity_delay"),
+        ("position", "velocity_delay"),
+    ):
+        of[name] = dataclasses.replace(of[name], delay=numbers[late][0] + _LATE)
     of["battery_voltage"] = dataclasses.replace(of["battery_voltage"], rate=50.0, noise=0.02)
     return fly(
         airframe,
