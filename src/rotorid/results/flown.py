@@ -25,10 +25,10 @@ from rotorid.models.flown_body import FlownBody
 from rotorid.models.mixing import with_asked_thrusts
 from rotorid.models.multirotor_drag import SATURATED
 from rotorid.signals.airborne import airborne
-from rotorid.signals.clock_rows import clock_rows
+from rotorid.signals.clock_rows import clock_rows, row_times
 from rotorid.signals.one_clock import on_one_clock
 from rotorid.signals.samples import Samples
-from rotorid.signals.sampling import grid_rate, sample, with_reconstructed_commands
+from rotorid.signals.sampling import grid_rate, grid_times, sample, with_reconstructed_commands
 from rotorid.signals.series import Intervals
 
 FAST = 50.0
@@ -167,7 +167,8 @@ def _flown(
     rate = grid_rate(flight, inputs, body.outputs)
     if body.placed:
         rate = rate if body.turns else min(rate, max(flight["attitude"].rate, flight["velocity"].rate))
-        flight = on_one_clock(flight, ("attitude", "velocity"), rate)
+        at = row_times(flight["body_rate"]) if body.turns else grid_times(flight, inputs, rate)
+        flight = on_one_clock(flight, ("attitude", "velocity"), at)
     if body.turns:
         t, y, mask = clock_rows(flight, "body_rate", body.outputs, spans)
         u = np.zeros((len(t), body.inputs.size))

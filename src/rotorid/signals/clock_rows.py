@@ -8,7 +8,7 @@ sample counts once. What was logged much faster than the rows is averaged over t
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from rotorid.geometry.spaces import Space
 from rotorid.logs.flight import Flight, Signal
@@ -23,10 +23,8 @@ def clock_rows(
     flight: Flight, clock: str, outputs: Space, spans: Intervals
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n stored"], Bool[np.ndarray, "n tangent"]]:
     """Times in s, measurements and what of them there is, within spans. clock: the signal whose stamps count."""
-    signal = flight[clock]
-    group = max(1, int(np.ceil(signal.rate / MAX_RATE - 1e-6)))
-    count = len(signal.times) // group
-    t = signal.times[: count * group].reshape(count, group).mean(axis=1)
+    t = row_times(flight[clock])
+    count = len(t)
     inside = np.any([(start <= t) & (t <= end) for start, end in spans] or [np.zeros(count, bool)], axis=0)
     values, masks = [], []
     for name, block in outputs.items():
@@ -40,6 +38,19 @@ def clock_rows(
     return t[inside], np.concatenate(values, axis=1)[inside], np.concatenate(masks, axis=1)[inside]
 
 
+def row_times(clock: Signal) -> Float[np.ndarray, " n"]:
+    """The times in s of the rows that a signal's stamps give."""
+    group = max(1, int(np.ceil(clock.rate / MAX_RATE - 1e-6)))
+    count = len(clock.times) // group
+    return clock.times[: count * group].reshape(count, group).mean(axis=1)
+
+
+def nearest(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
+    """Index of the nearest of times to each."""
+    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    return np.where(at - times[after - 1] < times[after] - at, after - 1, after)
+
+
 def _taken(
     signal: Signal, t: Float[np.ndarray, " n"], initial: Float[np.ndarray, "n k"]
 ) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
@@ -48,17 +59,17 @@ def _taken(
     if len(times) < 2 or len(t) < 2:
         return initial, np.zeros(len(t), bool)
     step = float(np.median(np.diff(t)))
-    nearest = _nearest(t, times)
-    near = np.abs(t[nearest] - times) <= 0.75 * step
+    row = nearest(t, times)
+    near = np.abs(t[row] - times) <= 0.75 * step
     y, mask = initial.copy(), np.zeros(len(t), bool)
     if signal.rate * step > _FASTER and signal.name != "attitude":
-        rows = nearest[near]
+        rows = row[near]
         seen = np.bincount(rows, minlength=len(t))
         mask = seen > 0
         for j in range(values.shape[1]):
             y[mask, j] = np.bincount(rows, values[near, j], len(t))[mask] / seen[mask]
         return y, mask
-    rows = np.unique(nearest[near])
+    rows = np.unique(row[near])
     at = t[rows]
     after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
     a, b, gap = values[after - 1], values[after], times[after] - times[after - 1]
@@ -70,9 +81,3 @@ def _taken(
     good = (at >= times[0]) & (at <= times[-1]) & (gap <= _GAP / signal.rate)
     y[rows[good]], mask[rows[good]] = found[good], True
     return y, mask
-
-
-def _nearest(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> np.ndarray:
-    """Index of the nearest of times to each."""
-    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
-    return np.where(at - times[after - 1] < times[after] - at, after - 1, after)

@@ -14,34 +14,30 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.logs.flight import Flight, Signal
+from rotorid.signals.clock_rows import nearest
 
 _GAP = 2.5  # median periods between neighbours, from which on they are not interpolated
 _MEET = 0.5  # share of the slowest one's samples at which all have one, from which on nothing is changed
 
 
-def on_one_clock(flight: Flight, names: Sequence[str], rate: float) -> Flight:
+def on_one_clock(flight: Flight, names: Sequence[str], rows: Float[np.ndarray, " rows"]) -> Flight:
     """The flight with these signals at the stamps of the slowest of them; as it is where they meet often enough by themselves,
     or one of them is missing.
 
-    rate: of the rows that they will be put on, Hz: within half a row, samples meet.
+    rows: times in s of the rows that they will be put on: samples meet whose nearest row is the same.
     """
     signals = [flight[name] for name in names if name in flight]
-    if len(signals) < max(len(names), 2) or min(len(s.times) for s in signals) < 2:
+    if len(signals) < max(len(names), 2) or min(len(rows), *(len(s.times) for s in signals)) < 2:
         return flight
     slowest = min(signals, key=lambda s: s.rate)
     others = [s for s in signals if s is not slowest]
-    apart = [np.abs(_nearest(s.times, slowest.times) - slowest.times) for s in others]
-    if np.mean(np.max(apart, axis=0) < 0.5 / rate) >= _MEET:
+    of_slowest = nearest(rows, slowest.times)
+    meets = np.all([np.isin(of_slowest, nearest(rows, s.times)) for s in others], axis=0)
+    if np.mean(meets) >= _MEET:
         return flight
     moved = [_at(s, slowest.times) for s in others]
     note = f"{' and '.join(s.name for s in others)} at the stamps of {slowest.name}, which is slower"
     return flight.with_signals(*moved, notes=(note,))
-
-
-def _nearest(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
-    before = after - 1
-    return np.where(at - times[before] < times[after] - at, times[before], times[after])
 
 
 def _at(signal: Signal, at: Float[np.ndarray, " m"]) -> Signal:

@@ -10,7 +10,7 @@ that the next one has a longer dt.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,6 +32,13 @@ def grid_rate(flight: Flight, inputs: Space, outputs: Space) -> float:
     """Rate in Hz of the fastest signal that the spaces need, at most MAX_RATE."""
     rates = [flight[n].rate for n in (*inputs, *outputs) if n in flight]
     return float(min(MAX_RATE, max(rates, default=0.0)))
+
+
+def grid_times(flight: Flight, inputs: Iterable[str], rate: float) -> Float[np.ndarray, " n"]:
+    """Times in s of the rows of a grid of `rate` Hz, where the inputs are known."""
+    signals = [flight[n] for n in inputs]
+    start, end = max(s.times[0] for s in signals), min(s.times[-1] for s in signals)
+    return start + (1.0 / rate) * np.arange(1, max(1, int((end - start) * rate + 1e-6)) + 1)
 
 
 def sample(
@@ -61,9 +68,7 @@ def sample(
     if rate <= 0:
         raise SignalError(f"{flight.source}: its signals have too few samples to estimate anything")
     h = 1.0 / rate
-    start = max(flight[n].times[0] for n in inputs)
-    end = min(flight[n].times[-1] for n in inputs)
-    t = start + h * np.arange(1, max(1, int((end - start) * rate + 1e-6)) + 1)
+    t = grid_times(flight, inputs, rate)
     inside = _inside(t, spans)
 
     u, known = zip(*(_held(flight[n], t, h) for n in inputs), strict=True)
