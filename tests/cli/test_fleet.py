@@ -22,7 +22,7 @@ def rotorid(*arguments: str | Path):
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two logs and a broken one, looked at in this process."""
 
-    def serial(make, keys, workers, lost):
+    def serial(make, keys, workers, lost, limit):
         yield from ((key, make(key)) for key in keys)
 
     monkeypatch.setattr(fleets, "local", serial)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rotorid.report.fleet_page import fleet_page
 from rotorid.results import fleet as fleets
 from rotorid.results.fleet import Fleet, run_fleet, summarise_fleet
 from rotorid.results.fleet_files import PROGRESS, find_logs, natural
-from rotorid.results.fleet_flight import Task
+from rotorid.results.fleet_flight import Task, is_done
 from rotorid.results.fleet_tables import CHANGES, FLIGHTS, fleet_files
 from rotorid.results.fleet_vehicles import Rules, airframe_of, checked_rule, guess, read_map, vehicle_of
 from tests.identification.test_trim import hover
@@ -62,7 +63,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Logs are looked at in this process; the names of those that were."""
     looked: list[str] = []
 
-    def serial(make, keys, workers, lost):
+    def serial(make, keys, workers, lost, limit):
         for key in keys:
             looked.append(key[0])
             yield key, make(key)
@@ -189,7 +190,7 @@ def test_each_flight_may_be_identified(
     )
     asked: list[str] = []
 
-    def found(flights, prior, *, assumed):
+    def found(flights, prior, *, assumed, tell):
         asked.append(assumed)
         if str(flights[0].source).endswith("8.parquet"):
             raise SettingError("no such luck")
@@ -224,8 +225,40 @@ def test_a_worker_that_dies_takes_one_log_with_it(
     assert "the worker that read it ended" in fleet.failures[0]["error"]
 
 
-def _lost(key: tuple[str, str, str]) -> bytes:
-    return fleets._lost("", key)
+def _lost(key: tuple[str, str, str], late: bool) -> bytes:
+    return fleets._lost("", 1.0, key, late)
+
+
+def test_a_log_that_takes_too_long_fails_by_name_and_is_tried_again(tmp_path: Path) -> None:
+    """A pipe into which nobody writes: whoever reads it waits forever."""
+    os.mkfifo(tmp_path / "stuck.ulg")
+    fleet = run_fleet([tmp_path / "stuck.ulg"], tmp_path / "out", GIVEN, workers=1, limit=0.2)
+    (failed,) = fleet.failures
+    assert failed["flight"] == "stuck.ulg"
+    assert "stuck.ulg: not done in 0.2 s; give it more time with --limit" in failed["error"]
+    assert not is_done(failed, GIVEN.digest())
+
+
+def test_an_identification_that_takes_too_long_leaves_the_other_numbers(
+    logs: Path, here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rotorid.results import identify
+
+    def slow(flights, prior, *, assumed, tell):
+        while True:
+            time.sleep(0.01)
+            tell("Fitting")
+
+    monkeypatch.setattr(identify, "identify", slow)
+    task = Task(Rules(airframe="px4-sih-quad"), identify=True)
+    fleet = run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", task, limit=0.4)
+    ((record,), failed) = fleet.vehicles[0].records, fleet.failures
+    assert not failed
+    assert "mass" in [p["name"] for p in record["parameters"]]
+    assert "not identified: half of the time that --limit gives was over; give it more" in record["verdicts"]
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(SettingError, match="--limit"):
+            run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", task, limit=wrong)
 
 
 def test_logs_are_found_by_content_and_name(logs: Path, tmp_path: Path) -> None:

@@ -84,6 +84,15 @@ def fleet(
             show_default=False,
         ),
     ] = None,
+    limit: Annotated[
+        float,
+        typer.Option(
+            "--limit",
+            metavar="SECONDS",
+            help="How long a log may take: one that takes longer fails by itself, and the others go on. The next run tries it "
+            "again.",
+        ),
+    ] = 600.0,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -119,7 +128,7 @@ def fleet(
         counting("Flights") as shown,
         last_act(lambda: f"; what is done is kept in {output}, run it again to go on"),
     ):
-        found = run_fleet(sources, output, task, workers=workers, ray_address=ray, shown=shown)
+        found = run_fleet(sources, output, task, workers=workers, ray_address=ray, limit=limit, shown=shown)
     with status("Writing the report"):
         settings = {
             "sources": list(sources),

@@ -24,6 +24,9 @@ from rotorid.simulation.engines import cores, import_ray, local, ray
 Shown = Callable[[int, int], None]
 """Told how many logs are done, and how many there are."""
 
+LIMIT = 600.0
+"""s that a log may take, by default."""
+
 _Key = tuple[str, str, str]
 """Name, path and earlier hash of a log."""
 
@@ -57,17 +60,21 @@ def run_fleet(
     *,
     workers: int | None = None,
     ray_address: str | None = None,
+    limit: float = LIMIT,
     shown: Shown | None = None,
 ) -> Fleet:
     """Look at every log, and keep each record in a folder as soon as it is there; what is there already is not done again.
 
     sources: as of `find_logs`. workers: processes, or cores of a Ray that is started here; default: one for each core.
-    ray_address: as `address` of `engines.ray`; default: processes on this machine. A script that calls this needs
-    `if __name__ == "__main__":` around the call. Raises LogError where there is no log, SettingError, OutputError.
+    ray_address: as `address` of `engines.ray`; default: processes on this machine. limit: s that a log may take; one that takes
+    longer fails, and the others go on. A script that calls this needs `if __name__ == "__main__":` around the call. Raises
+    LogError where there is no log, SettingError, OutputError.
     """
     task = task or Task()
     if workers is not None and workers < 1:
         raise SettingError(f"--workers {workers}: it must be 1 or more")
+    if not 0.0 < limit < float("inf"):
+        raise SettingError(f"--limit {limit:g}: it must be a number of seconds above 0")
     if ray_address is not None:
         import_ray()
     folder = Path(folder)
@@ -75,7 +82,7 @@ def run_fleet(
     found, digest = find_logs(sources, mapped=task.mapping is not None), task.digest()
     progress = Progress(folder)
     try:
-        done, kept = _look(found, progress, task, digest, workers or cores(), ray_address, shown)
+        done, kept = _look(found, progress, task, digest, workers or cores(), ray_address, limit, shown)
     finally:
         progress.close()
     records = [progress.records[name] for name in found.logs]
@@ -89,15 +96,18 @@ def _look(
     digest: str,
     workers: int,
     address: str | None,
+    limit: float,
     shown: Shown | None,
 ) -> tuple[int, int]:
     """Bring the records up to date; how many were made, and how many stayed."""
     earlier = {name: r["sha256"] for name, r in progress.records.items() if is_done(r, digest)}
     keys = [(name, str(path.absolute()), earlier.get(name, "")) for name, path in found.logs.items()]
-    make = functools.partial(_made, task, digest)
-    without = functools.partial(_lost, digest)
+    make = functools.partial(_made, task, digest, limit)
+    without = functools.partial(_lost, digest, limit)
     made = (
-        local(make, keys, workers, without) if address is None else ray(make, keys, workers, without, address)
+        local(make, keys, workers, without, limit)
+        if address is None
+        else ray(make, keys, workers, without, address, limit)
     )
     kept = 0
     if shown:
@@ -118,16 +128,16 @@ def _prepared() -> None:
     one_core()
 
 
-def _made(task: Task, digest: str, key: _Key) -> bytes:
+def _made(task: Task, digest: str, limit: float, key: _Key) -> bytes:
     """In a worker: the record of a log as JSON; nothing where it is as it was."""
     _prepared()
     name, path, before = key
-    record = record_of(name, Path(path), task, digest, before)
+    record = record_of(name, Path(path), task, digest, before, limit)
     return b"" if record is None else json.dumps(record, allow_nan=False).encode()
 
 
-def _lost(digest: str, key: _Key) -> bytes:
-    return json.dumps(lost(key[0], Path(key[1]), digest)).encode()
+def _lost(digest: str, limit: float, key: _Key, late: bool) -> bytes:
+    return json.dumps(lost(key[0], Path(key[1]), digest, limit if late else None)).encode()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,7 @@ import hashlib
 import json
 import math
 import os
+import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -81,15 +82,21 @@ class Task:
         return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()
 
 
-def record_of(name: str, path: Path, task: Task, digest: str, before: str = "") -> Record | None:
-    """The record of a log; None where the file is still the one of the hash `before`."""
+def record_of(
+    name: str, path: Path, task: Task, digest: str, before: str = "", limit: float = math.inf
+) -> Record | None:
+    """The record of a log; None where the file is still the one of the hash `before`.
+
+    limit: s that it may take; half of them are left to the identification, which ends without a result where they are over.
+    """
+    until = time.monotonic() + 0.5 * limit
     record: Record = {"flight": name, "settings": digest, "error": None, "parameters": [], "verdicts": []}
     record["vehicle"] = vehicle_of_name(name, path, task.rules.vehicle)
     try:
         record["sha256"] = file_input("log", path).sha256
         if record["sha256"] == before:
             return None
-        _fill(record, name, path, task)
+        _fill(record, name, path, task, until)
     except (RotoridError, OSError) as error:
         record["error"] = " ".join(str(error).split()) or type(error).__name__
     except MemoryError:
@@ -100,7 +107,7 @@ def record_of(name: str, path: Path, task: Task, digest: str, before: str = "") 
     return plain(record)
 
 
-def _fill(record: Record, name: str, path: Path, task: Task) -> None:
+def _fill(record: Record, name: str, path: Path, task: Task, until: float) -> None:
     mapped = task.mapping if path.suffix.lower() == ".csv" and _needs_mapping(path) else None
     flight = read(path, mapped)
     record["vehicle"] = vehicle = vehicle_of(name, flight, task.rules.vehicle)
@@ -134,16 +141,24 @@ def _fill(record: Record, name: str, path: Path, task: Task) -> None:
         f"{p['name']}: {p['verdict']}" for p in record["parameters"] if p["verdict"] != "found"
     ]
     if task.identify:
-        _identify(record, flight, airframe, task.known)
+        _identify(record, flight, airframe, task.known, until)
 
 
-def _identify(record: Record, flight: Flight, airframe: Airframe, known: Known) -> None:
+class _TooLongError(RotoridError):
+    """An identification that is not done in time."""
+
+
+def _identify(record: Record, flight: Flight, airframe: Airframe, known: Known, until: float) -> None:
     """Add what the whole airframe's identification finds, in place of means of the same name. A flight that it cannot be done
-    with keeps these, and its verdicts say why."""
+    with keeps these, and its verdicts say why. until: by the monotonic clock, when it is to be done."""
     from rotorid.results.identify import identify
 
+    def tell(_: str) -> None:
+        if time.monotonic() > until:
+            raise _TooLongError("half of the time that --limit gives was over; give it more")
+
     try:
-        found = identify([flight], airframe, assumed=known)
+        found = identify([flight], airframe, assumed=known, tell=tell)
     except RotoridError as error:
         record["verdicts"].append(f"not identified: {error}")
         return
@@ -237,9 +252,11 @@ def one_core() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
-def lost(name: str, path: Path, digest: str) -> Record:
-    """The record of a log whose worker ended without a word."""
+def lost(name: str, path: Path, digest: str, limit: float | None = None) -> Record:
+    """The record of a log whose worker ended without a word. limit: s that it took longer than, None: it was not that."""
     words = f"{path}: the worker that read it ended (out of memory, or killed); give it more memory"
+    if limit is not None:
+        words = f"{path}: not done in {limit:g} s; give it more time with --limit, or look whether the file can be read"
     return {
         "flight": name,
         "settings": digest,

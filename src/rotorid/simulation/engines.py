@@ -8,27 +8,38 @@ and a worker keeps what the function caches.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import importlib
 import itertools
 import logging
-import multiprocessing
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import wait
 from typing import Any
 
 from rotorid.errors import OutputError, RotoridError, SettingError
+from rotorid.simulation.workers import ENDED, LATE, READY, Make, Worker
 
-Make = Callable[[Any], bytes]
-Lost = Callable[[Any], bytes]
+Lost = Callable[[Any, bool], bytes]
+"""Of a key without a result, and whether it took too long."""
+
 Made = Generator[tuple[Any, bytes], None, None]
 
 _AHEAD = 2
 """Tasks that Ray is given for each core, so that none waits for the next."""
+
+_RETRIES = 1  # of a task whose worker or machine Ray lost
+_IN_VAIN = 3  # workers that may end one after the other before they begin
+
+_WITHOUT_A_WORD = (
+    "a worker ended unexpectedly: out of memory, or started by a script that lacks "
+    "`if __name__ == '__main__':`; run again with fewer workers to go on"
+)
+_TOO_LATE = "a task took longer than {:g} s"
 
 
 def cores() -> int:
@@ -36,65 +47,85 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def local(make: Make, keys: Sequence[Any], workers: int, lost: Lost | None = None) -> Made:
+def local(
+    make: Make, keys: Sequence[Any], workers: int, lost: Lost | None = None, limit: float | None = None
+) -> Made:
     """By that many processes, started anew (not forked); in this one where one is enough.
 
     lost: the result of a key whose worker ended without one, which another worker takes the place of; default: OutputError.
+    limit: s that a key may take; a worker that takes longer is ended, and its key lost. None: any.
     """
     workers = min(workers, len(keys))
-    if workers == 1 and lost is None:
+    if workers == 1 and lost is None and limit is None:
         yield from ((key, make(key)) for key in keys)
         return
     waiting = iter(keys)
-    under_way: dict[Connection, Any] = {}
-    processes: list[BaseProcess] = []
+    at_work: list[Worker] = []
+    in_vain = 0
     try:
         for key in itertools.islice(waiting, workers):
-            connection, process = _start(make)
-            processes.append(process)
-            under_way[connection] = key
-            connection.send(key)
-        while under_way:
-            for connection in wait(list(under_way)):
-                assert isinstance(connection, Connection)
-                key = under_way.pop(connection)
-                try:
-                    result = connection.recv()
-                except (EOFError, ConnectionResetError):
-                    if lost is None:
-                        raise
-                    result = lost(key)
-                    connection, process = _start(make)
-                    processes.append(process)
-                for following in itertools.islice(waiting, 1):
-                    under_way[connection] = following
-                    connection.send(following)
+            at_work.append(Worker(make, key, limit))
+        while at_work:
+            for worker in _heard(at_work):
+                key, result = worker.key, worker.answer()
+                if result is READY:
+                    in_vain = 0
+                    continue
+                if result is ENDED or result is LATE:
+                    at_work.remove(worker)
+                    worker.end()
+                    in_vain += not worker.ready
+                    if lost is None or in_vain > _IN_VAIN:
+                        raise OutputError(_TOO_LATE.format(limit) if result is LATE else _WITHOUT_A_WORD)
+                    if not worker.ready:  # that was not this key's fault
+                        at_work.append(Worker(make, key, limit))
+                        continue
+                    result = lost(key, result is LATE)
+                    at_work += [Worker(make, one, limit) for one in itertools.islice(waiting, 1)]
+                else:
+                    following = list(itertools.islice(waiting, 1))
+                    if not following or not worker.take(following[0]):
+                        at_work.remove(worker)
+                        worker.end()
+                        at_work += [Worker(make, one, limit) for one in following]
                 if isinstance(result, Exception):
                     raise result
                 yield key, result
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        raise OutputError(
-            "a worker ended unexpectedly: out of memory, or started by a script that lacks "
-            "`if __name__ == '__main__':`; run again with fewer workers to go on"
-        ) from None
     finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join()
+        for worker in at_work:
+            worker.process.terminate()
+        for worker in at_work:
+            worker.process.join()
+
+
+def _heard(at_work: list[Worker]) -> list[Worker]:
+    """The workers that have said something, ended, or are late: at least one."""
+    while True:
+        first = min(worker.until for worker in at_work)
+        left = None if first == math.inf else max(first - time.monotonic(), 0.0)
+        said = set(wait([worker.connection for worker in at_work], left))
+        now = time.monotonic()
+        found = [worker for worker in at_work if worker.connection in said or worker.until <= now]
+        if found:
+            return found
 
 
 def ray(
-    make: Make, keys: Sequence[Any], workers: int, lost: Lost | None = None, address: str | None = None
+    make: Make,
+    keys: Sequence[Any],
+    workers: int,
+    lost: Lost | None = None,
+    address: str | None = None,
+    limit: float | None = None,
 ) -> Made:
-    """As tasks of one core each over the Ray at an address. lost: as of `local`.
+    """As tasks of one core each over the Ray at an address. lost, limit: as of `local`.
 
     address: "auto": the one that is running. "local": one with that many cores, which is started on this machine and ended
     again. Default: the first, where there is none the second.
     """
     library = import_ray()
     with _interrupts_raised():
-        yield from _by_ray(library, make, keys, workers, lost, address)
+        yield from _by_ray(library, make, keys, workers, lost, address, limit)
 
 
 def _join(library: Any, workers: int, address: str | None) -> None:
@@ -111,21 +142,27 @@ def _join(library: Any, workers: int, address: str | None) -> None:
 
 
 def _by_ray(
-    library: Any, make: Make, keys: Sequence[Any], workers: int, lost: Lost | None, address: str | None
+    library: Any,
+    make: Make,
+    keys: Sequence[Any],
+    workers: int,
+    lost: Lost | None,
+    address: str | None,
+    limit: float | None,
 ) -> Made:
     started = not library.is_initialized()
     if started:
         _join(library, workers, address)
     try:
-        task = library.remote(num_cpus=1)(_call)
+        task = library.remote(num_cpus=1, max_retries=_RETRIES)(_call)
         slots = _AHEAD * max(1, int(library.cluster_resources().get("CPU", workers)))
         under_way = {}
         for key in keys:
             if len(under_way) >= slots:
-                yield _take(library, under_way, lost)
-            under_way[task.remote(make, key)] = key
+                yield _take(library, under_way, lost, limit)
+            under_way[task.remote(make, key, limit)] = key
         while under_way:
-            yield _take(library, under_way, lost)
+            yield _take(library, under_way, lost, limit)
     finally:
         if started:
             library.shutdown()
@@ -143,71 +180,56 @@ def import_ray() -> Any:
         raise SettingError("the engine ray needs Ray: pip install 'rotorid[ray]'") from None
 
 
-def _take(library: Any, under_way: dict[Any, Any], lost: Lost | None) -> tuple[Any, bytes]:
+def _take(
+    library: Any, under_way: dict[Any, Any], lost: Lost | None, limit: float | None
+) -> tuple[Any, bytes]:
     """The next result, removed from what is under way."""
     (done, *_), _ = library.wait(list(under_way), num_returns=1)
     key = under_way.pop(done)
     try:
-        return key, library.get(done)
+        result = library.get(done)
     except library.exceptions.RayTaskError as error:
         if isinstance(error.cause, RotoridError):
             raise error.cause from None
         raise
     except library.exceptions.RayError as error:
         if lost is not None:
-            return key, lost(key)
+            return key, lost(key, False)
         why = str(error).splitlines()[0]
         raise OutputError(f"Ray lost a task ({why}); run again to go on") from None
+    if result is not None:
+        return key, result
+    if lost is None:
+        raise OutputError(_TOO_LATE.format(limit))
+    return key, lost(key, True)
 
 
-def _call(make: Make, key: Any) -> bytes:
-    return make(key)
-
-
-def _start(make: Make) -> tuple[Connection, BaseProcess]:
-    """A worker, and the line to it."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(make, there), daemon=True)
-    resource_tracker.ensure_running()  # else the start would start it, which lets interrupts through again
-    with _without_interrupts():
-        process.start()
-    there.close()
-    return here, process
-
-
-def _serve(make: Make, connection: Connection) -> None:
-    """A worker: answers keys with results, or with what went wrong. It ends with the process that started it, however that
-    one ends."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody listens any more
-        while True:
-            key = connection.recv()
-            try:
-                result = make(key)
-            except Exception as error:
-                result = error
-            connection.send(result)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes that are started within never get a Ctrl-C themselves; one that comes meanwhile comes afterwards."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _call(make: Make, key: Any, limit: float | None) -> bytes | None:
+    """In a task of Ray: the result; None where it is not there in time. Code that lets no signal through ends with its worker,
+    at twice the limit."""
+    if limit is None or threading.current_thread() is not threading.main_thread():
+        return make(key)
+    before = signal.signal(signal.SIGALRM, _too_late)
+    faulthandler.dump_traceback_later(2.0 * limit, exit=True)
     try:
-        yield
+        signal.setitimer(signal.ITIMER_REAL, limit)
+        try:
+            return make(key)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+    except _TooLate:
+        return None
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        faulthandler.cancel_dump_traceback_later()
+        signal.signal(signal.SIGALRM, before)
+
+
+class _TooLate(BaseException):
+    """Out of whatever is under way, past what catches errors."""
+
+
+def _too_late(*_: object) -> None:
+    raise _TooLate
 
 
 @contextlib.contextmanager
