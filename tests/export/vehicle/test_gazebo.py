@@ -127,6 +127,29 @@ def test_what_it_cannot_be_is_told():
 ZERO = Quantity((0.0, 0.0, 0.0), "kg m^2")
 
 
+@pytest.mark.parametrize("name", ["model.sdf", "classic.sdf"])
+def test_drake_reads_it(tmp_path, name, facts):
+    """Its parser is Gazebo's own, libsdformat; where Drake is installed: it is too large to be installed for this alone."""
+    pytest.importorskip("pydrake")
+    from pydrake.multibody.parsing import Parser  # pyright: ignore[reportMissingImports]
+    from pydrake.multibody.plant import MultibodyPlant  # pyright: ignore[reportMissingImports]
+
+    (tmp_path / name).write_bytes(gazebo_files(proved(AIRFRAME))[name])
+    plant = MultibodyPlant(0.001)
+    (model,) = Parser(plant).AddModels(str(tmp_path / name))
+    plant.Finalize()
+    context, base = plant.CreateDefaultContext(), plant.GetFrameByName("base_link")
+    whole = plant.CalcSpatialInertia(context, base, plant.GetBodyIndices(model))
+    offset = whole.get_com()
+    inertia = whole.Shift(offset).CalcRotationalInertia().CopyToFullMatrix3()
+    assert whole.get_mass() == pytest.approx(facts.mass)
+    pose = plant.CalcRelativeTransform(context, plant.GetFrameByName("__model__"), base)
+    R = pose.rotation().matrix()
+    np.testing.assert_allclose(pose @ offset, facts.centre, atol=1e-9)
+    np.testing.assert_allclose(R @ inertia @ R.T, facts.inertia, atol=1e-9)
+    assert plant.num_joints() >= facts.count
+
+
 @pytest.mark.skipif(shutil.which("gz") is None, reason="no Gazebo here")
 def test_gazebo_takes_it(tmp_path):
     for name, content in gazebo_files(proved(AIRFRAME)).items():

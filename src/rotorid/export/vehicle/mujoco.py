@@ -4,8 +4,12 @@ The body's frame is at the centre of mass, so that its position is the one of `r
 axes and a ball move it, with the coordinates of a free joint (position, quaternion w x y z; velocity in the world, rate in the
 body), and with a damping of their own: linear and angular drag. The drag that grows with the square of the speed is MuJoCo's
 blunt drag of a sphere, rho C pi r^2 |v| v (without the 1/2), small enough that its added mass is nothing. An actuator filters
-the thrust that a rotor is asked for with the motors' lag, and pulls and turns at the rotor's site. The drag of the rotors is a
-force of further actuators against the body's speed along its own axes, of the size that it has at hover.
+the thrust that a rotor is asked for with the motors' lag, and pulls and turns at the rotor's site. A rotor's drag, by two more
+actuators across its axis that are given the same thrust and filter it likewise, is that to first order around hover:
+
+    F = -k_r sqrt(T) v = -k_r sqrt(T_0) / 2 (1 + T / T_0) v + O((T - T_0)^2)
+
+which MuJoCo has as the gain and the bias of an actuator, both linear in its speed v.
 """
 
 from __future__ import annotations
@@ -13,7 +17,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from jaxtyping import Float
 
 from rotorid.export.vehicle.facts import Facts, facts_of
 from rotorid.export.vehicle.heading import heading, in_python, in_xml
@@ -33,23 +36,25 @@ _COMMANDED = '''\
 COEFFICIENTS = {coefficients}  # N, of one rotor, from the constant on
 ZERO, FULL = {zero}, {full}  # commands between which the thrust grows
 SCALES = {scales}  # of each rotor's thrust over the curve's
+ROTORS = {rotors}  # whose thrust each actuator of model.xml takes
 HOVER = {hover}  # command of each rotor that holds the vehicle in still air
 
 
 def thrust(command):
-    """Thrusts in N of the rotors' commands, 0 to 1: what the actuators of model.xml take."""
+    """Thrusts in N of the rotors' commands, 0 to 1: what the actuators take."""
     c = np.clip((np.asarray(command) - ZERO) / (FULL - ZERO), 0.0, 1.0)
-    return np.array(SCALES) * sum(k * c**power for power, k in enumerate(COEFFICIENTS))
+    return (np.array(SCALES) * sum(k * c**power for power, k in enumerate(COEFFICIENTS)))[..., ROTORS]
 '''
 
 _ASKED = '''\
 SCALES = {scales}  # of what each rotor pulls over what it is asked for
+ROTORS = {rotors}  # whose thrust each actuator of model.xml takes
 HOVER = {hover}  # N, asked of each rotor, that holds the vehicle in still air
 
 
 def thrust(asked):
-    """Thrusts in N of rotors of which these were asked, N: what the actuators of model.xml take."""
-    return np.array(SCALES) * np.asarray(asked)
+    """Thrusts in N of rotors of which these were asked, N: what the actuators take."""
+    return (np.array(SCALES) * np.asarray(asked))[..., ROTORS]
 '''
 
 _FLY = '''"""
@@ -67,7 +72,7 @@ if __name__ == "__main__":
     model = mujoco.MjModel.from_xml_path(str(Path(__file__).parent / "model.xml"))
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, 0)
-    data.ctrl[: len(HOVER)] = thrust(HOVER)
+    data.ctrl[:] = thrust(HOVER)
     while data.time < 1.0:
         mujoco.mj_step(model, data)
     print("after 1 s of hover: position", data.qpos[:3], "m")
@@ -88,6 +93,7 @@ def mujoco_files(airframe: Airframe) -> dict[str, bytes]:
         zero=number(f.curve.zero),
         full=number(f.curve.full),
         scales=numbers_in_python(f.scales),
+        rotors=[*range(f.count), *np.repeat(_dragged(f), 2).tolist()],
         hover=numbers_in_python(hover.command if f.commanded else hover.thrust / f.scales),
     )
     fly = _FLY.format(heading=in_python([about, *paragraphs]), thrust=thrust)
@@ -118,16 +124,19 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
         f'      <joint name="{axis}" type="slide" axis="{way}" damping="{number(f.drag)}"/>\n'
         for axis, way in (("x", "1 0 0"), ("y", "0 1 0"), ("z", "0 0 1"))
     )
-    ways, damping = _rotor_drag(f, hover.thrust)
+    dragged = _dragged(f)
     sites += "".join(
-        f'      <site name="drag_{k}" pos="0 0 0" quat="{numbers(quaternion_of(way))}" size="0.005"/>\n'
-        for k, way in enumerate(ways)
+        f'      <site name="drag_{k}" pos="0 0 0" quat="{numbers(quaternion_of(f.axes[k]))}" size="0.005"/>\n'
+        for k in dragged
     )
-    actuators += "".join(
-        f'    <general name="drag_{k}" site="drag_{k}" gear="0 0 1 0 0 0" gainprm="0" biastype="affine" '
-        f'biasprm="0 0 {number(-force)}"/>\n'
-        for k, force in enumerate(damping)
-    )
+    for k in dragged:
+        half = 0.5 * f.rotor_drag * math.sqrt(hover.thrust[k])
+        actuators += "".join(
+            f'    <general name="drag_{k}_{axis}" site="drag_{k}" gear="{gear} 0 0 0 0" {_range(f, k)}dyntype="filter" '
+            f'dynprm="{number(f.lag)}" gaintype="affine" gainprm="0 0 {number(-half / hover.thrust[k])}" '
+            f'biastype="affine" biasprm="0 0 {number(-half)}"/>\n'
+            for axis, gear in (("x", "1 0"), ("y", "0 1"))
+        )
     blunt = 0.5 * f.drag_area / (math.pi * _SPHERE**2)
     air = (
         f'      <geom name="drag_area" type="sphere" size="{number(_SPHERE)}" mass="0" contype="0" conaffinity="0" '
@@ -136,7 +145,7 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
         else ""
     )
     density = f' density="{number(AIR_DENSITY)}"' if f.drag_area else ""
-    inputs = [*hover.thrust, *[0.0] * len(damping)]
+    inputs = [*hover.thrust, *np.repeat(hover.thrust[dragged], 2)]
     start = (*(0.0, 0.0, 0.0), *hover.attitude)
     return (
         f'<mujoco model="{name_in_xml(airframe.name)}">\n'
@@ -158,20 +167,17 @@ def _model(airframe: Airframe, f: Facts, paragraphs: list[str]) -> str:
         f'    <accelerometer name="specific_force" site="origin"/>\n'
         f"  </sensor>\n"
         f"  <keyframe>\n"
-        f'    <key name="hover" qpos="{numbers(start)}" act="{numbers(hover.thrust)}" ctrl="{numbers(inputs)}"/>\n'
+        f'    <key name="hover" qpos="{numbers(start)}" act="{numbers(inputs)}" ctrl="{numbers(inputs)}"/>\n'
         f"  </keyframe>\n"
         f"</mujoco>\n"
     )
 
 
-def _rotor_drag(
-    f: Facts, thrust: Float[np.ndarray, " rotors"]
-) -> tuple[Float[np.ndarray, "ways 3"], Float[np.ndarray, " ways"]]:
-    """Directions of the body and the drag of the rotors along each, N s/m, at these thrusts: k_r sum_i sqrt(T_i) P_i."""
-    planes = np.eye(3) - f.axes[:, :, None] * f.axes[:, None, :]
-    drag, ways = np.linalg.eigh(f.rotor_drag * np.tensordot(np.sqrt(thrust), planes, 1))
-    acts = drag > _NONE * f.rotor_drag
-    return ways.T[acts], drag[acts]
+def _dragged(f: Facts) -> list[int]:
+    """The rotors whose drag is written: those that pull at hover."""
+    if not f.rotor_drag:
+        return []
+    return np.flatnonzero(f.hover().thrust > _NONE * f.weight).tolist()
 
 
 def _range(f: Facts, k: int) -> str:
@@ -185,9 +191,12 @@ def _sentences(f: Facts) -> list[str]:
         found = ["the airframe has no [thrust_curve]: actuators take thrusts in N, and have no limit"]
     if f.rotor_drag:
         found.append(
-            "the rotors' drag is that at the thrust of hover, by actuators without an input, drag_0 and so on, after those "
-            "of the rotors; at twice the thrust it is in truth 1.41 times as large"
+            "the rotors' drag is that to first order around the thrust of hover, by actuators drag_0_x, drag_0_y and so on, "
+            "which are given the thrusts of their rotors, too; at twice the thrust of hover it is 6 % too large"
         )
+        left = sorted({*range(f.count)} - {*_dragged(f)})
+        if left:
+            found.append(f"that of rotor {', '.join(map(str, left))} is left out: it does not pull at hover")
     if f.lag != f.lag_down:
         found.append(f"one lag, {f.lag:g} s; rotors slow down in {f.lag_down:g} s")
     if f.delay:
