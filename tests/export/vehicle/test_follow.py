@@ -144,7 +144,7 @@ def test_acados_gets_its_model(acados, monkeypatch):
 
 
 def test_acados_follows(flown, acados, tmp_path, monkeypatch):
-    """By an integrator that acados makes of the model, compiles and runs; where acados is installed, which PyPI does not have."""
+    """By an integrator that acados makes of the model, compiles and runs; where it is installed, with its C library."""
     template = pytest.importorskip("acados_template")
     monkeypatch.chdir(tmp_path)
     x0, commands, states = flown
