@@ -5,7 +5,8 @@
 
     what is logged    omega + b_omega
                       R^T (v' + g z) - omega' x c - omega x (omega x c) + omega' x s + omega x (omega x s) + b_a
-                      v - d v', q (x) exp(-d_q omega), where velocity comes d late, and attitude d_q
+                      v - d v' + d^2/2 omega x (v' + g z)             where velocity comes d late, under a steady thrust
+                      q (x) exp(-d_q omega)                            where attitude comes d_q late
 
 Everything as in `rigid_multirotor`; s is the place of the accelerometer, b are biases, w is the wind. T is twice among the
 inputs: its mean over a step, which moves the body, and its value at the end of it, when it is measured. What differs from one
@@ -108,9 +109,11 @@ class FlownBody(System):
         if self.placed:
             inside = rotations.rotate(rotations.inverse(x["attitude"]), acceleration)
             still = acceleration - jnp.array([0.0, 0.0, GRAVITY])
+            late = p["velocity_delay"]
+            jerk = rotations.rotate(x["attitude"], rotations.cross(omega, inside))
             seen = {
                 "attitude": rotations.plus(x["attitude"], -p["attitude_delay"] * omega),
-                "velocity": x["velocity"] - p["velocity_delay"] * still,
+                "velocity": x["velocity"] - late * (still - 0.5 * late * jerk),
             }
         if self.turns:
             lever = p["imu_position"] - p["centre_of_mass"]

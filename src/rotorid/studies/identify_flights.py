@@ -2,11 +2,12 @@
 
 What is drawn is what the prior says: each number of the airframe from a normal distribution with the prior's value and standard
 deviation, so that the truth is as likely as the identification believes. The mass is known. The instruments are `rough`: no
-model in the identification knows of their coloured noise, their vibration, or how late the IMU is. Attitude, position and
-velocity are an estimator's, on the clock of the IMU; the voltage is logged at 50 Hz, so that it shows how the battery sags.
+model in the identification knows of their coloured noise, their vibration, or how late the IMU is. Attitude and
+velocity come later than the IMU, each by a delay that is looked for, and every signal has a clock of its own; the voltage is
+logged at 50 Hz, so that it shows how the battery sags.
 
 Delays count from the stamps of the IMU, which is late itself by 3 ms: from inside a log nobody can tell that apart, so a
-command seems to take that much longer, and the velocity to be late by that much less.
+command seems to take that much longer, and attitude and velocity to be late by that much less.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def flight_of(task: Task, airframe: Airframe) -> Flight:
         varied(task.seed, task.duration),
         seed=task.seed,
         duration=task.duration,
-        sensors=Instruments(of, rough.rotor_frequency, aligned=True),
+        sensors=Instruments(of, rough.rotor_frequency),
         controller=prior(),
         battery=Battery(16.2, fall=1.2, sag=0.6),
     )
