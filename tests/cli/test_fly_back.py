@@ -50,12 +50,25 @@ def test_a_wrong_model_is_refused_and_the_file_says_so(folder: Path) -> None:
     assert "Answer to the rotors" in page
 
 
+def test_another_model_beside_it(folder: Path) -> None:
+    """The comparison is printed and on the page, with its bands; it decides nothing."""
+    models = ("--airframe", "strong.toml", "--prior", "true.toml", "--against", "px4-sih-quad")
+    result = fly_back(folder, *models, "--report", "beside.html", "--between", "0:12")
+    assert result.exit_code == 1, result.output
+    words = " ".join(result.output.split())
+    assert "Beside px4-sih-quad" in words
+    assert "The model predicts worse than px4-sih-quad at" in words
+    assert "Velocity is predicted worse at 0.1 s by" in words
+    assert "95 % band" in (folder / "beside.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "log", "message"),
     [
         (("-o", "out.txt"), "flight.parquet", "an airframe file ends in .toml"),
         (("--between", "9"), "flight.parquet", "--between 9: give start and end in s, as 24:60"),
         (("--between", "1:1.5"), "flight.parquet", "2 predictions of 0.1 s fit into its time in the air"),
+        (("--against", "none.toml"), "flight.parquet", "none.toml"),
         ((), "none.parquet", "none.parquet"),
         ((), "broken.parquet", "broken.parquet"),
     ],

@@ -18,6 +18,7 @@ from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
 from rotorid.models.fly_back import fingerprint_of
 from rotorid.models.rotors import allocation
 from rotorid.results.fly_back import fly_back
+from rotorid.results.fly_back_against import against
 from tests.results.made_flown import NOISE, TRUTH, made_flight
 
 
@@ -73,6 +74,25 @@ def test_a_prior_that_is_measurably_better_refuses_a_model(flight, monkeypatch):
     uncertain = dataclasses.replace(said.quantities["drag"], std=(0.02,))
     near = dataclasses.replace(said, quantities={**said.quantities, "drag": uncertain})
     assert not [r for r in fly_back(near, TRUTH, [flight]).reasons if "worse" in r]
+
+
+def test_two_models_are_compared_window_by_window(flight):
+    """The true model beside one that is a little wrong: better beyond the band, by what the root mean squares differ; the other
+    way round, worse by as much."""
+    wrong, how = (
+        with_numbers(TRUTH, {"thrust_curve_1": 5.1}),
+        {"horizons": (0.1, 0.5), "spans": [[(0.0, 12.0)]]},
+    )
+    found = against(TRUTH, wrong, [flight], **how)
+    assert found.flights == ("made.csv",)
+    assert "at least as well as" in found.reasons[0]
+    assert any("predicted better" in r for r in found.reasons)
+    velocity = next(s for s in found.signals if s.name == "velocity")
+    assert velocity.better == pytest.approx(np.subtract(velocity.other, velocity.model))
+    assert [velocity.verdict(k) for k in range(2)] == [1, 1]
+    back = against(wrong, TRUTH, [flight], **how)
+    assert [s.better for s in back.signals] == [tuple(-b for b in s.better) for s in found.signals]
+    assert "worse than" in back.reasons[0]
 
 
 def test_bands_that_claim_too_much_are_wide_enough_to_show(flight):

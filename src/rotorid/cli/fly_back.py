@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rotorid.models.fly_back import FlyBack
+    from rotorid.results.fly_back_against import Against
 
 
 def fly_back(
@@ -36,6 +37,16 @@ def fly_back(
             show_default=False,
         ),
     ],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="AIRFRAME",
+            help="Another model of the vehicle, say a published one: which of both predicts better, at each horizon. It does "
+            "not decide whether the model is accepted.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -87,11 +98,14 @@ def fly_back(
         from rotorid.models.airframe import load_airframe
         from rotorid.models.airframe_toml import airframe_toml
         from rotorid.results import fly_back as flying
+        from rotorid.results import fly_back_against as beside
 
         model, before = load_airframe(airframe), load_airframe(prior)
+        other = None if against is None else load_airframe(against)
     flights = [read(log, mapping) for log in progress(logs, "Reading", len(logs))]
     with status("Flying it back"):
         found = flying.fly_back(model, before, flights, spans=spans, seed=seed)
+        rivalry = None if other is None else beside.against(model, other, flights, spans=spans, seed=seed)
     if output is not None:
         write_whole(output, airframe_toml(dataclasses.replace(model, fly_back=found)).encode())
     if report is not None:
@@ -104,13 +118,16 @@ def fly_back(
                 "command": "rotorid fly-back",
                 "model": airframe,
                 "prior": prior,
+                "against": against or "–",  # noqa: RUF001
                 "flights": ", ".join(log.name for log in logs),
                 "parts": ", ".join(between or ["all of the time in the air"]),
                 "seed": str(seed),
                 "rotorid": version("rotorid"),
             }
-            write_whole(report, fly_back_page(model, found, settings).encode())
+            write_whole(report, fly_back_page(model, found, settings, rivalry).encode())
     _show(found, out())
+    if rivalry is not None:
+        _show_against(rivalry, out())
     for what, path in (("Airframe", output), ("Report", report)):
         if path is not None:
             out().print(f"  {what}: [bold]{path}[/]")
@@ -172,3 +189,28 @@ def _show(found: FlyBack, console: Console) -> None:
         console.print(Padding(Text(reason), (0, 2)))
     if len(found.reasons) > 1:
         console.print()
+
+
+def _show_against(found: Against, console: Console) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from rotorid.cli.verdict_page import empty_table
+    from rotorid.report.fly_back_page import against_rows
+
+    table = empty_table()
+    console.print(Padding(Text(f"Beside {found.other}", style="bold"), (0, 2)))
+    table.add_column("error, rms", no_wrap=True)
+    for head in ("model", "other", "better by", "95 % band", ""):
+        table.add_column(head, justify="right", no_wrap=True)
+    shown = ""
+    for signal, after, *values, unit, verdict in against_rows(found):
+        if signal != shown:
+            table.add_row(f"{signal} ({unit})", style="bold")
+            shown = signal
+        table.add_row(f"  {after}", *values, verdict)
+    console.print(Padding(table, (0, 1)))
+    console.print()
+    for reason in found.reasons:
+        console.print(Padding(Text(reason), (0, 2)))
+    console.print()

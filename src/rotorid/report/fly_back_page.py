@@ -20,12 +20,16 @@ from rotorid.report.fly_back_figures import (
 )
 from rotorid.report.headed import MODEL_TONES, add_header
 from rotorid.report.html import Page, card, grid, legend, notes_list, table
+from rotorid.results.fly_back_against import Against
 from rotorid.results.verdict import Verdict
-from rotorid.results.words import percent, plus_minus, title, unit_text
+from rotorid.results.words import percent, plus_minus, title, unit_text, value_text
 
 
-def fly_back_page(model: Airframe, found: FlyBack, settings: Mapping[str, str]) -> str:
-    """The report, as the HTML of a self-contained page. settings: what was asked for, in words."""
+def fly_back_page(
+    model: Airframe, found: FlyBack, settings: Mapping[str, str], rivalry: Against | None = None
+) -> str:
+    """The report, as the HTML of a self-contained page. settings: what was asked for, in words. rivalry: the model beside
+    another one."""
     page = Page(f"{model.name}: flown back")
     add_header(
         page,
@@ -36,6 +40,8 @@ def fly_back_page(model: Airframe, found: FlyBack, settings: Mapping[str, str]) 
     )
     page.add(f'<div class="cards">{"".join(_cards(found))}</div>')
     add_fly_back(page, found)
+    if rivalry is not None:
+        _add_against(page, rivalry)
     page.section("Settings")
     page.add(
         table(["what", "value"], [[k, v] for k, v in settings.items()], {"what": "word", "value": "long"})
@@ -78,6 +84,38 @@ def add_fly_back(page: Page, found: FlyBack) -> None:
         )
     )
     _numbers(page, found)
+
+
+def _add_against(page: Page, found: Against) -> None:
+    page.section(
+        f"Beside {found.other}",
+        f"Both from the same {found.windows} starts. ± is one standard deviation of the difference of the root mean square "
+        "errors, over blocks of 4 s, drawn alike for both.",
+    )
+    page.add(notes_list(found.reasons))
+    head = ["signal", "horizon", "model", "other", "better by", "95 % band", "unit", "verdict"]
+    kinds = dict.fromkeys(head, "number") | {"signal": "word", "unit": "word", "verdict": "word"}
+    page.add(table(head, against_rows(found), kinds))
+
+
+def against_rows(found: Against) -> Sequence[Sequence[str]]:
+    """A row a signal and horizon: errors of both, their difference and its band, unit, which is better."""
+    words = {1: "better", 0: "alike", -1: "worse"}
+    return [
+        [
+            title(s.name),
+            f"{h:g} s",
+            f"{s.model[k]:.3g}",
+            f"{s.other[k]:.3g}",
+            plus_minus(s.better[k], s.std[k], signed=True),
+            f"{value_text(s.better[k] - s.band[k], s.std[k])} to {value_text(s.better[k] + s.band[k], s.std[k])}",
+            unit_text(s.unit),
+            words[s.verdict(k)],
+        ]
+        for s in found.signals
+        for k, h in enumerate(found.horizons)
+        if s.model[k] > 0
+    ]
 
 
 def _judged(found: FlyBack, signal: SignalErrors) -> str:

@@ -22,7 +22,7 @@ from rotorid.models.airframe import Airframe
 from rotorid.models.fly_back import FlyBack, fingerprint_of
 from rotorid.results.fly_back_compared import UNITS, compared
 from rotorid.results.fly_back_errors import flight_errors
-from rotorid.results.fly_back_gains import INTERVAL, gains, thrust_gains
+from rotorid.results.fly_back_gains import gains, short_intervals, thrust_gains
 from rotorid.results.fly_back_noise import noise_of, noise_variances
 from rotorid.results.fly_back_path import reference_flight
 from rotorid.results.fly_back_spread import Covariance, spread_of
@@ -57,18 +57,10 @@ def fly_back(
     Raises AirframeError and SignalError where model, prior and flights do not fit together, ExcitationError where no flight is
     long enough.
     """
-    if not flights or any(given is not None and len(given) != len(flights) for given in (spans, masses)):
-        raise SettingError("fly_back needs flights, and spans and masses for none or for each of them")
-    if not horizons or min(horizons) <= 0 or list(horizons) != sorted(set(horizons)):
-        raise SettingError(f"horizons {list(horizons)}: give positive numbers of s in rising order")
-    none = [None] * len(flights)
-    held, left_out = _held(flights, list(spans or none), list(masses or none), horizons)
+    held, left_out = windows_of(flights, spans, masses, horizons)
     spread = spread_of(model, covariance)
     moved = spread.moved()
-    found = [
-        flight_errors(h, held_out(h.flight, (INTERVAL,), h.spans, INTERVAL, h.masses), model, prior, moved)
-        for h in held
-    ]
+    found = [flight_errors(h, short_intervals(h), model, prior, moved) for h in held]
     close = [f.close for f in found]
     noise = noise_of(close)
     variances = [noise_variances(noise, model, h) for h in held]
@@ -105,15 +97,23 @@ def fly_back(
     )
 
 
-def _held(
+def windows_of(
     flights: Sequence[Flight],
-    parts: Sequence[Spans | None],
-    masses: Sequence[Masses | None],
+    spans: Sequence[Spans | None] | None,
+    masses: Sequence[Masses | None] | None,
     horizons: Sequence[float],
 ) -> tuple[list[HeldOut], list[str]]:
-    """The flights' windows, and which flights are too short for any. A start every 0.25 s, fewer where there are many."""
+    """The flights' windows, and which flights are too short for any. A start every 0.25 s, fewer where there are many.
+
+    Arguments as of `fly_back`. Raises SettingError for settings that cannot be, ExcitationError where no flight is long enough.
+    """
+    if not flights or any(given is not None and len(given) != len(flights) for given in (spans, masses)):
+        raise SettingError("fly_back needs flights, and spans and masses for none or for each of them")
+    if not horizons or min(horizons) <= 0 or list(horizons) != sorted(set(horizons)):
+        raise SettingError(f"horizons {list(horizons)}: give positive numbers of s in rising order")
+    none = [None] * len(flights)
     found, left_out, last = [], [], None
-    for flight, part, weighed in zip(flights, parts, masses, strict=True):
+    for flight, part, weighed in zip(flights, spans or none, masses or none, strict=True):
         try:
             found.append(held_out(flight, horizons, part, _EVERY, weighed))
         except ExcitationError as error:

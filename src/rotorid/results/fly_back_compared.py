@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from rotorid.identification.held_out import HeldOut
 from rotorid.models.fly_back import SignalErrors
 from rotorid.results.fly_back_errors import FlightErrors
 
@@ -47,8 +48,7 @@ def compared(
         for which in ("model", "prior", "constant")
     ]
     inside, hidden = _coverage(name, flights, variances)
-    blocks = np.concatenate([_blocks(f) + 1000 * k for k, f in enumerate(flights)])
-    means, drawn = _drawn([*three, inside], blocks, seed)
+    means, drawn, _ = drawn_anew([*three, inside], [f.held for f in flights], seed)
     rms, rms_drawn = np.sqrt(means[:3]), np.sqrt(drawn[:3])
     stds = rms_drawn.std(axis=1)
     own = _uncertain(name, flights)
@@ -94,15 +94,16 @@ def _uncertain(name: str, flights: Sequence[FlightErrors]) -> Float[np.ndarray, 
         return np.nan_to_num(np.nanmean(np.concatenate(known), axis=0))
 
 
-def _blocks(flight: FlightErrors) -> np.ndarray:
+def _blocks(held: HeldOut) -> np.ndarray:
     """Number of the block that each window belongs to."""
-    return ((flight.held.t[flight.held.starts] - flight.held.t[0]) // _BLOCK).astype(int)
+    return ((held.t[held.starts] - held.t[0]) // _BLOCK).astype(int)
 
 
-def _drawn(
-    columns: Sequence[Float[np.ndarray, "m h"]], blocks: np.ndarray, seed: int
-) -> tuple[Float[np.ndarray, "c h"], Float[np.ndarray, "c draws h"]]:
-    """Means over windows, as they are and with blocks drawn anew."""
+def drawn_anew(
+    columns: Sequence[Float[np.ndarray, "m h"]], flights: Sequence[HeldOut], seed: int
+) -> tuple[Float[np.ndarray, "c h"], Float[np.ndarray, "c draws h"], int]:
+    """Means over the windows of flights, as they are and with blocks of 4 s drawn anew, and how many blocks there are."""
+    blocks = np.concatenate([_blocks(held) + 1000 * k for k, held in enumerate(flights)])
     values = np.stack(columns)
     known = np.isfinite(values)
     _, which = np.unique(blocks, return_inverse=True)
@@ -114,7 +115,7 @@ def _drawn(
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums.sum(axis=0) / counts.sum(axis=0)
         drawn = np.einsum("db,bch->cdh", weights, sums) / np.einsum("db,bch->cdh", weights, counts)
-    return means, np.where(np.isfinite(drawn), drawn, means[:, None])
+    return means, np.where(np.isfinite(drawn), drawn, means[:, None]), count
 
 
 def _compared(difference: np.ndarray, chance: np.ndarray, own: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.held_out import HeldOut
+from rotorid.identification.held_out import HeldOut, held_out
 from rotorid.identification.open_loop import Vehicle
 from rotorid.models.fly_back import Gain
 from rotorid.results.fly_back_errors import Close, Errors, turning_per_newton
@@ -35,6 +35,11 @@ INTERVAL = 0.05
 _BLOCK = 40  # intervals
 _PASSES = 3
 _PART = 5.0  # s
+
+
+def short_intervals(held: HeldOut) -> HeldOut:
+    """The same parts of a flight with a start every interval."""
+    return held_out(held.flight, (INTERVAL,), held.spans, INTERVAL, held.masses)
 
 
 def gains(flights: Sequence[Close]) -> tuple[Gain, ...]:
