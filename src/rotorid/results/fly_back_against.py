@@ -2,9 +2,10 @@
 
     d = rms(other) - rms(model)        over the same windows: above 0 the model is better
 
-Both run open loop from the same starts (see `fly_back_errors`), each with the steady torque and wind that it finds there. The windows of a flight go wrong together, and those of both models alike: blocks of 4 s are drawn anew, the same for both, and
-d is computed from each draw. Its band is 1.96 standard deviations of these, widened as Student's quantile is over the normal
-one for as many blocks.
+Both run open loop from the same starts (see `fly_back_errors`), each with the steady torque and wind that it finds there. The
+windows of a flight go wrong together, and those of both models alike: blocks of 4 s are drawn anew, the same for both, and d is
+computed from each draw. Its band is 1.96 standard deviations of these, widened as Student's quantile is over the normal one for
+as many blocks.
 
 Nothing here asks what the model's numbers are uncertain: it is what happened on these flights.
 """
