@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.identification.jackknife import left_out, shrunk, widening
+from rotorid.identification.jackknife import between_flights, left_out, shrunk, widening
 
 
 def _blocks(X: np.ndarray, r: np.ndarray, size: int):
@@ -78,3 +78,23 @@ def test_what_the_data_do_not_tell_is_not_widened() -> None:
 def test_few_blocks_widen() -> None:
     assert widening(8) > widening(30) > 1.0
     assert widening(10_000) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_flights_that_differ_by_more_than_their_noise_widen() -> None:
+    """Means over flights whose truths differ: what is stated with the factor is about what the mean is wrong by; where they do
+    not differ, hardly more."""
+    rng = np.random.default_rng(4)
+    flights, blocks, count = 4, 10, 400
+    for apart, most in ((0.0, 1.2), (1.0, 1.6)):
+        wrong, stated = [], []
+        for _ in range(count):
+            truth = apart * rng.standard_normal(flights)
+            seen = truth[:, None] + rng.standard_normal((flights, blocks))
+            steps = ((seen - seen.mean()) / seen.size).reshape(-1, 1)
+            factor = between_flights(steps, np.repeat(np.arange(flights), blocks))
+            wrong.append(seen.mean())
+            stated.append(float(factor[0] * np.sqrt(np.sum(steps**2))))
+        ratio = float(np.sqrt(np.mean(np.square(wrong)) / np.mean(np.square(stated))))
+        assert 1.0 / most < ratio < most
+    alone = between_flights(rng.standard_normal((12, 3)), np.zeros(12, dtype=int))
+    np.testing.assert_array_equal(alone, 1.0)

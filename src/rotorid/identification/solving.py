@@ -4,7 +4,8 @@
 
 g_b are the scores of blocks of some seconds: residuals may be coloured within a block, and larger or smaller than the noise
 that was assumed (H. White, Maximum likelihood estimation of misspecified models, Econometrica 50 (1982)). Where there are fewer
-than two blocks a parameter, the standard deviations are those of a jackknife over them (see `jackknife`).
+than two blocks a parameter, the standard deviations are those of a jackknife over them (see `jackknife`). By how much several
+flights differ beyond their blocks is part of the standard deviations.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 import scipy.linalg
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from threadpoolctl import ThreadpoolController
 
 from rotorid.geometry.spaces import Space
 from rotorid.identification.contacts import disturbances, excesses, spans_of
 from rotorid.identification.fit import Fit, Span, untold_directions
-from rotorid.identification.jackknife import LEAST, left_out, shrunk, widening
+from rotorid.identification.jackknife import LEAST, between_flights, left_out, shrunk, widening
 from rotorid.identification.priors import Prior
 from rotorid.identification.search import Found, Problem, search, starts
 from rotorid.identification.segments import segments
@@ -162,6 +163,9 @@ def _solved(
         given = E @ inverse
         told_by = shrunk(left, inverse, np.eye(free) - given.T @ given) * widening(len(scores))
         root = slopes @ np.concatenate([told_by, inverse @ (inverse.T @ E.T)], axis=1)
+    each = slopes @ (inverse @ (inverse.T @ scores.T))
+    flight = _block_keys(problem)[0][:, 0].astype(int)
+    root[:, : -len(E)] *= between_flights(each.T, flight)[:, None]
     names = tuple(q for p in coordinates.parameters for q in p.quantities)
     numbers, std = problem.quantities(z), np.sqrt(np.sum(root**2, axis=1))
     spread = tuple(s for p in priors for s in p.std)
@@ -213,14 +217,20 @@ def _counts(problem: Problem) -> Float[np.ndarray, "w compared"]:
 
 def _blocks(problem: Problem, g: Float[np.ndarray, "w ..."]) -> Float[np.ndarray, "blocks ..."]:
     """What windows add to a gradient or a Hessian, summed over blocks of consecutive ones."""
+    keys, block = _block_keys(problem)
+    found = np.zeros((len(keys), *g.shape[1:]))
+    np.add.at(found, block, g)
+    return found
+
+
+def _block_keys(problem: Problem) -> tuple[Float[np.ndarray, "blocks 2"], Int[np.ndarray, " w"]]:
+    """Flight and place in it of each block of consecutive windows, and the block of each window."""
     data = problem.data
     window = float(np.max(data.end - data.start))
     length = min(_BLOCK, max(window, len(data.start) * window / _ENOUGH))
     keys = np.stack([data.flight, np.floor(data.start / length)], axis=1)
-    _, block = np.unique(keys, axis=0, return_inverse=True)
-    found = np.zeros((block.max() + 1, *g.shape[1:]))
-    np.add.at(found, block.ravel(), g)
-    return found
+    found, block = np.unique(keys, axis=0, return_inverse=True)
+    return found, block.ravel()
 
 
 def _rms(
