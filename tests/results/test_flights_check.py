@@ -13,6 +13,7 @@ from rotorid.errors import AirframeError, ExcitationError, SignalError
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe import Airframe, load_airframe
+from rotorid.models.airframe_numbers import with_numbers
 from rotorid.results.flights_check import checked
 from rotorid.results.flown import Known, known_of, prepared
 from rotorid.results.identify import identify
@@ -117,6 +118,18 @@ def test_flights_of_two_autopilots_are_refused(flight: Flight, airframe: Airfram
     with pytest.raises(SignalError, match=r"a\.ulg and b\.ulg are of different vehicles"):
         identify([a, b], airframe)
     assert checked([a, a], airframe, TURNS) == ()
+
+
+def test_a_flight_of_a_heavier_built_vehicle_is_named(flight: Flight, airframe: Airframe) -> None:
+    """Without serial numbers, by its moments of inertia, 1.4 times as large."""
+    other = with_numbers(airframe, {"inertia_x": 0.035, "inertia_y": 0.035, "inertia_z": 0.042})
+    a, b = (
+        dataclasses.replace(f, source=Path(name)) for f, name in ((flight, "a.csv"), (flown(other), "b.csv"))
+    )
+    part = [(4.0, 8.0)]
+    with pytest.raises(SignalError, match=r"[ab]\.csv does not fit [ab]\.csv: .* moment of inertia") as error:
+        identify([a, b], airframe, ("inertia",), spans=[part, part])
+    assert "\n" not in str(error.value)
 
 
 def test_what_cannot_be_checked_is_let_through(flight: Flight, airframe: Airframe) -> None:

@@ -62,7 +62,7 @@ class Solved:
             data = segments(shooting.system, flights, horizon, shooting.used)
             problem = dataclasses.replace(self.problem, data=data)
             x = starts(problem, data.x, self.z, self.sigma)
-            triangle = problem.linearised(x, self.z, self.sigma).triangle
+            triangle = problem.linearised(problem.run(x, self.z, self.sigma), self.z, self.sigma).triangle
             return _suspicious(problem, triangle, self.root)
 
 
@@ -86,7 +86,7 @@ def settle(
         first, sigma, spent = _weighed(coarse, z, sigma, given, loss, iterations, _ROUGHLY)
         z = first.z
     at = np.zeros(problem.free)
-    before = problem.squares(starts(problem, data.x, at, sigma), at, sigma)
+    before = problem.run(starts(problem, data.x, at, sigma), at, sigma).squares
     found, sigma, more = _weighed(problem, z, sigma, given, loss, iterations, settled)
     return _solved(problem, priors, sigma, before, found, spent + more)
 
@@ -164,7 +164,7 @@ def _solved(
         told_by = shrunk(left, inverse, np.eye(free) - given.T @ given) * widening(len(scores))
         root = slopes @ np.concatenate([told_by, inverse @ (inverse.T @ E.T)], axis=1)
     each = slopes @ (inverse @ (inverse.T @ scores.T))
-    flight = _block_keys(problem)[0][:, 0].astype(int)
+    flight = block_keys(problem)[0][:, 0].astype(int)
     root[:, : -len(E)] *= between_flights(each.T, flight)[:, None]
     names = tuple(q for p in coordinates.parameters for q in p.quantities)
     numbers, std = problem.quantities(z), np.sqrt(np.sum(root**2, axis=1))
@@ -217,13 +217,13 @@ def _counts(problem: Problem) -> Float[np.ndarray, "w compared"]:
 
 def _blocks(problem: Problem, g: Float[np.ndarray, "w ..."]) -> Float[np.ndarray, "blocks ..."]:
     """What windows add to a gradient or a Hessian, summed over blocks of consecutive ones."""
-    keys, block = _block_keys(problem)
+    keys, block = block_keys(problem)
     found = np.zeros((len(keys), *g.shape[1:]))
     np.add.at(found, block, g)
     return found
 
 
-def _block_keys(problem: Problem) -> tuple[Float[np.ndarray, "blocks 2"], Int[np.ndarray, " w"]]:
+def block_keys(problem: Problem) -> tuple[Float[np.ndarray, "blocks 2"], Int[np.ndarray, " w"]]:
     """Flight and place in it of each block of consecutive windows, and the block of each window."""
     data = problem.data
     window = float(np.max(data.end - data.start))

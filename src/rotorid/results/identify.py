@@ -26,6 +26,7 @@ from rotorid.models.airframe import QUANTITIES, Airframe, Quantity
 from rotorid.models.fly_back import FlyBack
 from rotorid.models.rotors import torque_ratio_of
 from rotorid.models.thrust import ThrustCurve
+from rotorid.results.flights_alike import one_vehicle
 from rotorid.results.flights_check import checked
 from rotorid.results.flown import Known, Prepared, flying, known_of, prepared
 from rotorid.results.identify_words import verdicts_of
@@ -149,6 +150,7 @@ def identify(
     remarks = checked(flights, prior, known, spans)
     rows = prepared(flights, prior, free, known, spans)
     found = fit_flown(prior, rows.flights, free, rows.body, lags=known.lags, tell=tell)
+    one_vehicle(found.solved, [flight.name for flight in rows.flights])
     fit, masses = _as_sure_as(prior, free, *_cleaned(found, rows))
     airframe = _found(prior, fit, masses, [f.name for f in rows.flights])
     disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.disturbed, name) > 0.0)

@@ -1,0 +1,62 @@
+"""What some of the flights of a fit would have found by themselves, to first order, and how well.
+
+    d = -(H + P)^-1 (g + p),    cov = (H + P)^-1 (sum_b g_b g_b^T + P) (H + P)^-1,    g_b <- g_b + H_b d
+
+H, g: Hessian and gradient of these flights at the optimum of all; P, p: of the prior; b: blocks of consecutive windows.
+Nothing is fitted anew.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from rotorid.identification.jackknife import widening
+from rotorid.identification.solving import Solved, block_keys
+
+_FEWEST = 4  # blocks
+
+
+class Opinion(NamedTuple):
+    """values: of the fit's quantities, in their units and order. root: A of their covariance A A^T."""
+
+    values: Float[np.ndarray, " quantities"]
+    root: Float[np.ndarray, "quantities columns"]
+
+
+class Scores(NamedTuple):
+    """Of blocks of windows: the flight of each, what it adds to Hessian and gradient; and the prior's root."""
+
+    flight: Int[np.ndarray, " blocks"]
+    hessians: Float[np.ndarray, "blocks free free"]
+    gradients: Float[np.ndarray, "blocks free"]
+    prior: Float[np.ndarray, "rows free"]
+
+
+def scores_of(solved: Solved) -> Scores:
+    """Of a fit's windows, at its optimum."""
+    problem = solved.problem
+    n, free = problem.start, problem.free
+    B, r = solved.triangle[:, n:, n : n + free], solved.triangle[:, n:, -1]
+    keys, block = block_keys(problem)
+    hessians, gradients = np.zeros((len(keys), free, free)), np.zeros((len(keys), free))
+    np.add.at(hessians, block, solved.weight[:, None, None] * np.einsum("wij,wik->wjk", B, B))
+    np.add.at(gradients, block, solved.weight[:, None] * np.einsum("wij,wi->wj", B, r))
+    return Scores(keys[:, 0].astype(int), hessians, gradients, problem.prior_slopes(solved.z))
+
+
+def opinion(solved: Solved, scores: Scores, flights: Bool[np.ndarray, " flights"]) -> Opinion | None:
+    """Of these flights; None where they are too short to have one."""
+    use = flights[scores.flight]
+    if use.sum() < _FEWEST:
+        return None
+    P, p = scores.prior.T @ scores.prior, -scores.gradients.sum(axis=0)
+    H, g = scores.hessians[use], scores.gradients[use]
+    inverse = np.linalg.inv(H.sum(axis=0) + P)
+    step = -inverse @ (g.sum(axis=0) + p)
+    left = (g + H @ step) * widening(int(use.sum()))
+    slopes = solved.problem.quantity_slopes(solved.z)
+    root = slopes @ inverse @ np.concatenate([left, scores.prior]).T
+    return Opinion(solved.problem.quantities(solved.z) + slopes @ step, root)
