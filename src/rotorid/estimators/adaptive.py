@@ -51,6 +51,10 @@ from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
 
+_EARLY = (
+    0.3  # of a step: whether hypotheses that come every so many whole steps are due must not hang on rounding
+)
+
 
 class AdaptiveState(eqx.Module):
     """since: s since the newest hypothesis. The rest is as in `rotorid.estimators.gaussian.FilterState`."""
@@ -116,7 +120,7 @@ class Adaptive(AbstractEstimator):
         gap = dt > tuning.max_gap
         forget = state.forget | gap
         since = state.since + dt
-        due = since >= changes.period
+        due = since + _EARLY * dt >= changes.period
         h = state.hypotheses
         if self.branches:
             h = jax.tree.map(lambda new, old: jnp.where(due, new, old), self._branch(h), h)
