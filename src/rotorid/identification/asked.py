@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from rotorid.errors import SettingError
-from rotorid.models.airframe import MOTOR_LAG, QUANTITIES, Airframe
-from rotorid.models.system import GRAVITY
+from rotorid.identification.flown_priors import BODY, ROTORS, std_of, value_of
+from rotorid.models.airframe import Airframe
+from rotorid.models.quantity_names import quantity_names
 
 USUAL: Final = (
     "inertia", "products_of_inertia", "centre_of_mass", "imu_position", "torque_ratio", "motor_time_constant", "command_delay",
@@ -23,21 +21,11 @@ KNOWN: Final = ("mass",)
 """What is taken as known: forces show only beside each other."""
 
 _IF_GIVEN = ("motor_time_constant_down", "rotor_drag", "drag_area")
-_ENDS = {
-    "inertia": ("x", "y", "z"),
-    "products_of_inertia": ("xy", "xz", "yz"),
-    "centre_of_mass": ("x", "y", "z"),
-    "imu_position": ("x", "y", "z"),
-}
 _OTHER = ("mass", "thrust_scale", "rotor_scale")
 FINDABLE: Final = (*USUAL, *_IF_GIVEN, *_OTHER)
 """All parameters that manoeuvres can tell something about."""
 
-_SPREAD = 0.2  # of the thrust
-_RELATIVE: Final = {
-    "mass": 0.3, "inertia": 0.5, "torque_ratio": 0.5, "thrust_scale": 0.3, "rotor_scale": 0.1, "motor_time_constant": 0.7,
-    "motor_time_constant_down": 0.7,
-}  # fmt: skip
+_UNITS = {"mass": "kg", **BODY, **ROTORS}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,80 +70,13 @@ def quantities_of(airframe: Airframe, asked: Sequence[str], known: Sequence[str]
             names.append(name)
             values.append(value)
             std.append(spread)
-            unit.append(_unit(parameter))
+            unit.append(_UNITS[parameter])
         if i < len(asked):
             count = len(names)
     return Quantities(tuple(names), tuple(values), tuple(std), tuple(unit), count)
 
 
-def _unit(parameter: str) -> str:
-    if parameter == "thrust_curve":
-        return "N"
-    return QUANTITIES[parameter][0] if parameter in QUANTITIES else "1"
-
-
 def _of(airframe: Airframe, parameter: str) -> list[tuple[str, float, float]]:
     """Name, value and prior standard deviation of each number of a parameter."""
-    if parameter == "thrust_curve":
-        curve = airframe.thrust_curve
-        assert curve is not None
-        full = _SPREAD * sum(curve.coefficients)
-        return [
-            (f"thrust_curve_{i}", value, curve.std[i] if curve.std and curve.std[i] else full)
-            for i, value in enumerate(curve.coefficients)
-        ]
-    if parameter == "rotor_scale":
-        return [
-            (
-                f"rotor_scale_{i}",
-                r.thrust_scale,
-                r.thrust_scale_std or _RELATIVE["rotor_scale"] * r.thrust_scale,
-            )
-            for i, r in enumerate(airframe.rotors)
-        ]
-    given = airframe.get(parameter)
-    ends = _ENDS.get(parameter)
-    values = given.value if given else _default(airframe, parameter)
-    stds = np.broadcast_to(
-        given.std if given and given.std and min(given.std) > 0 else _spread(airframe, parameter, values),
-        len(values),
-    )
-    names = [f"{parameter}_{end}" for end in ends] if ends else [parameter]
-    return [(n, float(v), float(s)) for n, v, s in zip(names, values, stds, strict=True)]
-
-
-def _default(airframe: Airframe, parameter: str) -> tuple[float, ...]:
-    """The value of a parameter that the airframe does not give."""
-    if parameter == "motor_time_constant_down":
-        up = airframe.get("motor_time_constant")
-        return up.value if up else (MOTOR_LAG,)
-    if parameter == "motor_time_constant":
-        return (MOTOR_LAG,)
-    if parameter == "thrust_scale":
-        return (1.0,)
-    return (0.0,) * QUANTITIES[parameter][1]
-
-
-def _spread(airframe: Airframe, parameter: str, values: Sequence[float]) -> tuple[float, ...]:
-    """The usual standard deviation of each number of a parameter that the airframe does not give one for."""
-    mass, rotors = airframe.mass.number, airframe.rotors
-    inertia = airframe.get("inertia")
-    turning = float(np.mean(inertia.value)) if inertia else 1.0
-    span = max((math.hypot(*rotor.position[:2]) for rotor in rotors), default=0.2)
-    hover = mass * GRAVITY / max(len(rotors), 1)
-    if parameter in _RELATIVE:
-        return tuple(_RELATIVE[parameter] * abs(v) for v in values)
-    return (
-        {
-            "centre_of_mass": 0.1 * span,
-            "imu_position": 0.1 * span,
-            "products_of_inertia": 0.1 * turning,
-            "drag": 0.5 * mass,
-            "angular_drag": 3.0 * turning,
-            "drag_area": math.pi * span**2,
-            "rotor_drag": 0.5 * mass / (max(len(rotors), 1) * math.sqrt(hover)),
-            "command_delay": 0.01,
-            "velocity_delay": 0.01,
-            "attitude_delay": 0.01,
-        }[parameter],
-    )
+    values, stds = value_of(airframe, parameter), std_of(airframe, parameter)
+    return list(zip(quantity_names(parameter, len(values)), values, stds, strict=True))

@@ -11,6 +11,8 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from rotorid.models.quantity_names import quantity_names
+
 UNTOLD = 0.5
 """Share of the prior's variance from which on a direction counts as not told."""
 
@@ -180,7 +182,7 @@ def _listed(names: tuple[str, ...]) -> list[str]:
     found: list[str] = []
     for name in names:
         vector, _, axis = name.rpartition("_")
-        if axis in "xyz" and all(f"{vector}_{a}" in names for a in "xyz"):
+        if axis.isalpha() and name in (whole := quantity_names(vector, 3)) and set(whole) <= set(names):
             name = vector
         if name.replace("_", " ") not in found:
             found.append(name.replace("_", " "))

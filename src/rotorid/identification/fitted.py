@@ -11,6 +11,7 @@ import numpy as np
 from rotorid.errors import SettingError
 from rotorid.identification.fit import Fit
 from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor
+from rotorid.models.quantity_names import quantity_names
 from rotorid.models.rotors import allocation, torque_ratio_of
 
 _SCALES = ("arm_scale", "tilt_scale")
@@ -40,7 +41,7 @@ def fitted(airframe: Airframe, fit: Fit, source: str = "fit to free flight") -> 
         if positive and min(numbers) <= 0:
             found.pop(name, None)
             continue
-        quantities = [q for q in fit.names if q == name or (isinstance(value, tuple) and q[:-2] == name)]
+        quantities = quantity_names(name, len(numbers))
         std = tuple(fit.std[q] for q in quantities)
         found[name] = Quantity(numbers, unit, std, _source(fit, quantities, source))
     ordered = {name: found[name] for name in QUANTITIES if name in found}

@@ -16,7 +16,7 @@ import numpy as np
 
 from rotorid.errors import AirframeError, SettingError
 from rotorid.identification.coordinates import INERTIA, PRODUCTS, Prior
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.flown_body import local_parameter
 from rotorid.models.rotors import torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter
@@ -33,9 +33,6 @@ ROTORS = {
     "motor_time_constant_down": "s", "command_delay": "s", "rotor_scale": "1",
 }  # fmt: skip
 """Parameters of the rotors, and their units."""
-
-LAG = 0.04
-"""Time constant of motors in s, where the airframe does not say."""
 
 _POSITIVE = ("torque_ratio", "thrust_scale", "motor_time_constant", "motor_time_constant_down", "rotor_scale")
 _ONE_SIDED = ("drag", "rotor_drag", "drag_area", "angular_drag")
@@ -70,7 +67,7 @@ def value_of(airframe: Airframe, name: str) -> tuple[float, ...]:
     if name == "motor_time_constant_down":
         return value_of(airframe, "motor_time_constant")
     zeros = (0.0,) * (3 if name in (PRODUCTS, "centre_of_mass", "imu_position") else 1)
-    return {"thrust_scale": (1.0,), "motor_time_constant": (LAG,)}.get(name, zeros)
+    return {"thrust_scale": (1.0,), "motor_time_constant": (MOTOR_LAG,)}.get(name, zeros)
 
 
 def std_of(airframe: Airframe, name: str) -> tuple[float, ...]:

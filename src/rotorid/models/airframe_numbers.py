@@ -10,8 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from rotorid.models.airframe import Airframe, Quantity
-
-_AXES = ("_x", "_y", "_z")
+from rotorid.models.quantity_names import quantity_names
 
 
 def airframe_numbers(airframe: Airframe) -> dict[str, tuple[float, float]]:
@@ -20,39 +19,36 @@ def airframe_numbers(airframe: Airframe) -> dict[str, tuple[float, float]]:
     for name, quantity in airframe.quantities.items():
         stds = quantity.std or (0.0,)
         stds = stds * len(quantity.value) if len(stds) == 1 else stds
-        found |= dict(
-            zip(_names(name, len(quantity.value)), zip(quantity.value, stds, strict=True), strict=True)
-        )
+        names = quantity_names(name, len(quantity.value))
+        found |= dict(zip(names, zip(quantity.value, stds, strict=True), strict=True))
     curve = airframe.thrust_curve
     if curve is not None:
         stds = curve.std or (0.0,) * len(curve.coefficients)
-        for k, pair in enumerate(zip(curve.coefficients, stds, strict=True)):
-            found[f"thrust_curve_{k}"] = pair
+        names = quantity_names("thrust_curve", len(stds))
+        found |= dict(zip(names, zip(curve.coefficients, stds, strict=True), strict=True))
         if curve.voltage_exponent:
             found["voltage_exponent"] = (curve.voltage_exponent, curve.voltage_exponent_std)
-    for k, rotor in enumerate(airframe.rotors):
-        found[f"rotor_scale_{k}"] = (rotor.thrust_scale, rotor.thrust_scale_std)
-    return found
+    names = quantity_names("rotor_scale", len(airframe.rotors))
+    scales = [(rotor.thrust_scale, rotor.thrust_scale_std) for rotor in airframe.rotors]
+    return found | dict(zip(names, scales, strict=True))
 
 
 def with_numbers(airframe: Airframe, values: Mapping[str, float]) -> Airframe:
     """An airframe with some of its numbers replaced. Those that it does not have are left out."""
     quantities = dict(airframe.quantities)
     for name, quantity in airframe.quantities.items():
-        names = _names(name, len(quantity.value))
+        names = quantity_names(name, len(quantity.value))
         value = tuple(values.get(n, v) for n, v in zip(names, quantity.value, strict=True))
         quantities[name] = Quantity(value, quantity.unit, quantity.std, quantity.source)
     curve = airframe.thrust_curve
     if curve is not None:
-        coefficients = (values.get(f"thrust_curve_{k}", c) for k, c in enumerate(curve.coefficients))
+        names = quantity_names("thrust_curve", len(curve.coefficients))
+        coefficients = (values.get(n, c) for n, c in zip(names, curve.coefficients, strict=True))
         exponent = values.get("voltage_exponent", curve.voltage_exponent)
         curve = dataclasses.replace(curve, coefficients=tuple(coefficients), voltage_exponent=exponent)
+    names = quantity_names("rotor_scale", len(airframe.rotors))
     rotors = tuple(
-        dataclasses.replace(rotor, thrust_scale=values.get(f"rotor_scale_{k}", rotor.thrust_scale))
-        for k, rotor in enumerate(airframe.rotors)
+        dataclasses.replace(rotor, thrust_scale=values.get(n, rotor.thrust_scale))
+        for n, rotor in zip(names, airframe.rotors, strict=True)
     )
     return dataclasses.replace(airframe, quantities=quantities, thrust_curve=curve, rotors=rotors)
-
-
-def _names(name: str, count: int) -> tuple[str, ...]:
-    return (name,) if count == 1 else tuple(name + axis for axis in _AXES[:count])

@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.multirotor import MASS, MASS_DRIFT, MASS_SPREAD, BareMultirotor
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.models.thrust import ThrustCurve
@@ -156,7 +156,6 @@ def multirotor(
     mass = airframe.mass
     nominal = mass.number if known_mass is None else known_mass
     scale = airframe.get("thrust_scale")
-    lag = airframe.get("motor_time_constant")
     drag = airframe.get("drag")
     drag_value = drag.number if drag else _DRAG_PER_MASS * nominal
     drag_std = drag.std[0] if drag and drag.std else drag_value
@@ -190,7 +189,7 @@ def multirotor(
             drift=_BIAS_DRIFT,
             frame="body",
         ),
-        Parameter("motor_time_constant", lag.number if lag else 0.03, unit="s"),
+        Parameter("motor_time_constant", airframe.number("motor_time_constant", MOTOR_LAG), unit="s"),
     )
     curve = airframe.thrust_curve if thrust_input == "rotor_command" else None
     return Multirotor(parameters, thrust_input, count, nominal * GRAVITY, curve)

@@ -27,6 +27,7 @@ from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Space
+from rotorid.models.quantity_names import quantity_names
 
 GRAVITY = 9.81
 """Standard gravity of every model, m/s^2: the world's gravity is (0, 0, -GRAVITY)."""
@@ -79,11 +80,8 @@ class Parameter:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Names of its numbers: "mass", or "wind_x", "wind_y" and "wind_z", or of more than three "rotor_scale_0" and so on."""
-        if not isinstance(self.value, tuple):
-            return (self.name,)
-        axes = "xyz" if len(self.value) <= 3 else range(len(self.value))
-        return tuple(f"{self.name}_{axis}" for axis, _ in zip(axes, self.value, strict=False))
+        """Names of its numbers: "mass", or "wind_x", "wind_y" and "wind_z", and so on (see `quantity_names`)."""
+        return quantity_names(self.name, len(self.values))
 
     def with_prior(
         self,

@@ -20,7 +20,7 @@ from rotorid.geometry.spaces import Space, Vector
 from rotorid.identification.flown_fit import Flown, body_of
 from rotorid.identification.rotor_drive import Commands
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.flown_body import FlownBody
 from rotorid.models.mixing import with_asked_thrusts
 from rotorid.models.multirotor_drag import SATURATED
@@ -220,8 +220,7 @@ def _limited(
     """Rows in which a rotor is commanded to its limit, or was a moment ago."""
     if rotors != "rotor_command":
         return np.zeros(len(t), bool)
-    lag = airframe.get("motor_time_constant")
-    wait = _SETTLED * (lag.number if lag else 0.05)
+    wait = _SETTLED * airframe.number("motor_time_constant", MOTOR_LAG)
     full = times[(values >= SATURATED).any(axis=1)]
     last = np.searchsorted(full, t, side="right") - 1
     return (last >= 0) & (t - full[np.maximum(last, 0)] < wait) if len(full) else np.zeros(len(t), bool)

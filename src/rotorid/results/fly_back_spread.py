@@ -10,14 +10,11 @@ from jaxtyping import Float
 
 from rotorid.models.airframe import QUANTITIES, Airframe
 from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
+from rotorid.models.quantity_names import quantity_names
 
 Covariance = tuple[Sequence[str], Float[np.ndarray, "n n"]]
 """Of an airframe's numbers, by name (see `airframe_numbers`), in the squares of their units."""
 
-_SAME = {
-    f"products_of_inertia_{pair}": f"products_of_inertia_{axis}"
-    for pair, axis in zip(("xy", "xz", "yz"), "xyz", strict=True)
-}
 _NEGLIGIBLE = 1e-9  # of the largest
 _LEAST = 0.2  # of a positive number's value
 
@@ -50,7 +47,7 @@ class Spread:
 
 def _positive(name: str) -> bool:
     return name.startswith("rotor_scale_") or any(
-        positive and name in (quantity, *(f"{quantity}_{axis}" for axis in "xyz"))
+        positive and name in (quantity, *quantity_names(quantity, 3))
         for quantity, (_, _, positive) in QUANTITIES.items()
     )
 
@@ -61,9 +58,8 @@ def spread_of(model: Airframe, covariance: Covariance | None) -> Spread:
     if covariance is None:
         names = tuple(name for name, (_, std) in known.items() if std > 0)
         return Spread(model, names, np.diag([known[name][1] for name in names]))
-    given = [_SAME.get(name, name) for name in covariance[0]]
-    kept = [k for k, name in enumerate(given) if name in known]
-    names = tuple(given[k] for k in kept)
+    kept = [k for k, name in enumerate(covariance[0]) if name in known]
+    names = tuple(covariance[0][k] for k in kept)
     C = np.asarray(covariance[1], dtype=float)[np.ix_(kept, kept)]
     scale = np.sqrt(np.maximum(np.diag(C), 1e-300))
     values, vectors = np.linalg.eigh(C / np.outer(scale, scale))

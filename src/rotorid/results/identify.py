@@ -24,6 +24,7 @@ from rotorid.identification.solving import Solved
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import QUANTITIES, Airframe, Quantity
 from rotorid.models.fly_back import FlyBack
+from rotorid.models.quantity_names import quantity_names
 from rotorid.models.rotors import torque_ratio_of
 from rotorid.models.thrust import ThrustCurve
 from rotorid.results.flights_alike import one_vehicle
@@ -38,7 +39,6 @@ HELD_OUT = 0.25
 """Share of the time in the air of a flight on which its model is proved, where no flights are given for that."""
 
 _SHORT = 3.0  # s that a part must have to be held out
-_NUMBERED = ("thrust_curve", "rotor_scale")
 _FORCES = ("mass", INERTIA, PRODUCTS, "drag", "rotor_drag", "angular_drag")  # what scales with the thrust
 _UNTOLD = 0.1  # share told below which a number in a file counts as what it was before
 
@@ -210,9 +210,7 @@ def _cleaned(found: FlownFit, rows: Prepared) -> tuple[Fit, tuple[MassPart, ...]
     for p in coordinates.parameters:
         place = coordinates.places[p.name]
         index = list(range(place.start, place.stop))
-        if p.name in _NUMBERED:
-            names += [f"{p.name}_{i}" for i in range(len(index))]
-        elif p.name in BODY or p.name in ROTORS:
+        if p.name in BODY or p.name in ROTORS:
             names += list(p.quantities)
         elif p.name == "mass":
             masses = index
@@ -280,11 +278,7 @@ def _found(prior: Airframe, fit: Fit, masses: Sequence[MassPart], flights: Seque
     curve, rotors = prior.thrust_curve, prior.rotors
     for name, value in fit.parameters.items():
         numbers = value if isinstance(value, tuple) else (value,)
-        own = [
-            q
-            for q in fit.names
-            if q == name or (q.startswith(f"{name}_") and q[len(name) + 1 :] in "xyz0123456789")
-        ]
+        own = quantity_names(name, len(numbers))
         std = tuple(fit.std[q] for q in own)
         where = source if max(fit.told[q] for q in own) > _UNTOLD else f"{source}, which hardly tells it"
         if name == "thrust_curve" and curve is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
 
 from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
@@ -14,13 +13,6 @@ from rotorid.results.plan_summary import Found
 from rotorid.simulation.autopilot_logs import AUTOPILOT_LOGS
 from rotorid.simulation.free_flight import logged
 from rotorid.simulation.rehearsal import RATE, batch_of, under
-
-_OTHERWISE: Final = {
-    "products_of_inertia_xy": "products_of_inertia_x",
-    "products_of_inertia_xz": "products_of_inertia_y",
-    "products_of_inertia_yz": "products_of_inertia_z",
-}
-"""Quantities that a fit names by their place."""
 
 
 def planned_flight(plan: Plan, seed: int = 0, *, hover: bool = False) -> Flight:
@@ -45,5 +37,4 @@ def found_in(plan: Plan, seed: int = 0, *, hover: bool = False) -> Found:
         fit = identify([planned_flight(plan, seed, hover=hover)], plan.airframe, free).fit
     except ExcitationError:
         return {}
-    there = {name: _OTHERWISE.get(name, name) for name in names}
-    return {n: (fit.values[own], fit.std[own]) for n, own in there.items() if own in fit.values}
+    return {name: (fit.values[name], fit.std[name]) for name in names if name in fit.values}

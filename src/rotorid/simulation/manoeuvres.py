@@ -30,7 +30,7 @@ from jaxtyping import Float
 
 from rotorid.control.setpoints import Chirp, Doublet, Lissajous, Move, Multisine, Setpoints, schroeder
 from rotorid.errors import SettingError
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe import MOTOR_LAG, Airframe
 
 SLOT: Final = 6.0
 """Length of a manoeuvre, s, with the rest at its end."""
@@ -47,7 +47,7 @@ CHANNELS: Final = ("roll", "pitch", "rate_z", "thrust")
 _SPOKEN: Final = {"roll": "roll", "pitch": "pitch", "rate_z": "yaw", "thrust": "thrust"}
 _TONES: Final = 8  # of a multisine
 _THRUST: Final = 0.4  # of the weight
-_LAG: Final = (0.03, 0.01)  # s: where the airframe does not say, and what loops take besides
+_LOOPS: Final = 0.01  # s that control loops take besides the motors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,8 +104,8 @@ def _times(k: float, v: Any) -> tuple[float, float, float]:
 
 def manoeuvres(airframe: Airframe, limits: Limits) -> tuple[Manoeuvre, ...]:
     """All manoeuvres that a plan may choose from, at size 1. Their frequencies go by how quick the airframe's motors are."""
-    lag = airframe.get("motor_time_constant")
-    corner = 1.0 / (8.0 * math.pi * ((lag.number if lag else _LAG[0]) + _LAG[1]))  # Hz
+    lag = airframe.number("motor_time_constant", MOTOR_LAG)
+    corner = 1.0 / (8.0 * math.pi * (lag + _LOOPS))  # Hz
     full = {"roll": limits.tilt, "pitch": limits.tilt, "rate_z": limits.rate, "thrust": _THRUST}
     bands = {
         "slow": (0.25, corner),

@@ -1,0 +1,48 @@
+"""One name for each number of an airframe, wherever it is asked for, found or written."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from rotorid.identification.asked import FINDABLE, quantities_of
+from rotorid.identification.flown_priors import BODY, ROTORS, flown_priors, value_of
+from rotorid.models.airframe import QUANTITIES, Quantity, load_airframe
+from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
+from rotorid.models.quantity_names import quantity_names
+from rotorid.results.advice import parameter_of
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "ends"),
+    [
+        ("mass", 1, [""]),
+        ("inertia", 3, ["_x", "_y", "_z"]),
+        ("products_of_inertia", 3, ["_xy", "_xz", "_yz"]),
+        ("wind", 2, ["_x", "_y"]),
+        ("thrust_curve", 2, ["_0", "_1"]),
+        ("rotor_scale", 3, ["_0", "_1", "_2"]),
+        ("moments", 5, ["_0", "_1", "_2", "_3", "_4"]),
+    ],
+)
+def test_numbers_have_the_names_of_the_field(name: str, count: int, ends: list[str]) -> None:
+    assert quantity_names(name, count) == tuple(name + end for end in ends)
+
+
+def test_what_is_planned_for_is_found_and_written_by_the_same_name() -> None:
+    airframe = load_airframe("px4-sih-quad")
+    missing = [name for name in QUANTITIES if name in FINDABLE and airframe.get(name) is None]
+    more = {name: Quantity(value_of(airframe, name), QUANTITIES[name][0]) for name in missing}
+    whole = dataclasses.replace(airframe, quantities={**airframe.quantities, **more})
+    written = airframe_numbers(whole)
+    free = [name for name in FINDABLE if name != "mass"]
+    priors = flown_priors(whole, [*BODY, *ROTORS])
+    found = {q for prior in priors for q in prior.parameter.quantities}
+    for asked in (["mass"], [name for name in free if name != "thrust_scale"], ["thrust_scale"]):
+        names = quantities_of(whole, asked, ("thrust_curve",) if asked == ["mass"] else ("mass",)).names
+        assert set(names) <= set(written)
+        assert set(names) <= {*found, "mass"}
+        assert {parameter_of(name) for name in names} <= set(FINDABLE)
+    moved = airframe_numbers(with_numbers(whole, {name: value + 0.5 for name, (value, _) in written.items()}))
+    assert {n: v for n, (v, _) in moved.items()} == {n: v + 0.5 for n, (v, _) in written.items()}
