@@ -16,7 +16,7 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "
     "--xla_cpu_enable_concurrency_optimized_scheduler=false --xla_llvm_disable_expensive_passes=true",
 )
-os.environ.setdefault("CFLAGS", "-O1")
+os.environ.setdefault("CFLAGS", "-Og")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")

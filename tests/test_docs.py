@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -29,13 +31,36 @@ ENVIRONMENT = {**os.environ, "COLUMNS": "100"}
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runner() -> Iterator[Callable[[Path, Path], str]]:
+    """Runs a page in a folder, and tells what goes wrong (see `docs_page`)."""
+    command = [sys.executable, str(ROOT / "tests" / "docs_page.py")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
+        asked, told = process.stdin, process.stdout
+        assert asked is not None
+        assert told is not None
+
+        def run(page: Path, folder: Path) -> str:
+            print(json.dumps([str(page), str(folder)]), file=asked, flush=True)
+            return json.loads(told.readline())
+
+        yield run
+        asked.close()
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory, runner: Callable[[Path, Path], str]) -> Path:
     """A folder with the flight that the pages speak of, in both forms."""
     folder = tmp_path_factory.mktemp("prepared")
-    simulate = "simulate --trajectory loop --mass-profile steps --seed 3 -o flight.parquet"
-    for arguments in (simulate, "convert flight.parquet flight.csv"):
-        command = [sys.executable, "-m", "rotorid", *arguments.split()]
-        subprocess.run(command, cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
+    page = folder / "page.md"
+    page.write_text(
+        "```console\n"
+        "$ rotorid simulate --trajectory loop --mass-profile steps --seed 3 -o flight.parquet\n"
+        "$ rotorid convert flight.parquet flight.csv\n"
+        "```\n"
+    )
+    assert runner(page, folder) == ""
     return folder
 
 
@@ -56,12 +81,11 @@ def generator() -> ModuleType:
 
 
 @pytest.mark.parametrize("page", RUN, ids=name_of)
-def test_code_runs(page: Path, prepared: Path, tmp_path: Path) -> None:
+def test_code_runs(page: Path, runner: Callable[[Path, Path], str], prepared: Path, tmp_path: Path) -> None:
     for name in ("flight.parquet", "flight.csv"):
         shutil.copy(prepared / name, tmp_path)
-    runner = [sys.executable, str(ROOT / "tests" / "docs_page.py"), str(page)]
-    result = subprocess.run(runner, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
+    wrong = runner(page, tmp_path)
+    assert wrong == "", wrong
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
