@@ -37,7 +37,6 @@ from scipy.optimize import least_squares
 
 from rotorid.control.setpoints import Chirp, Lissajous, Move, Multisine, Setpoints, schroeder
 from rotorid.identification.search import Problem
-from rotorid.identification.shooting import residuals
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, load_airframe
 from rotorid.results.identify import Identified, identify
@@ -114,15 +113,10 @@ def by_scipy(problem: Problem, sigma: np.ndarray) -> Callable[[], object]:
     data, n, free = problem.data, problem.start, problem.free
     w, rows = data.dt.shape
     per = rows * len(sigma)
-    drive = problem.drive
-    assert drive is not None
 
     def errors(v: np.ndarray) -> np.ndarray:
         z, moved = v[:free], v[free:].reshape(w, n)
-        driven = dataclasses.replace(data, u=drive.u(data, problem.quantities(z)))
-        r = residuals(
-            problem.shooting, driven, problem.moved(data.x, moved), problem.all(z), sigma, problem.K
-        )
+        r = problem.run(problem.moved(data.x, moved), z, sigma).residuals
         return np.concatenate([r.ravel(), problem.prior_errors(z)])
 
     blocks = scipy.sparse.kron(scipy.sparse.eye(w), np.ones((per, n)))

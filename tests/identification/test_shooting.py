@@ -66,7 +66,7 @@ def test_the_triangle_is_that_of_finite_differences(problem: Problem) -> None:
     P[:, pushed] += D[:, n + problem.free :]
     values = _residuals(problem, X, P, sigma)
     r, J = values[0], (values[1 : size + 1] - values[size + 1 :]).T / (2.0 * h)
-    linear = problem.linearised(problem.data.x, z, sigma)
+    linear = problem.linearised(problem.run(problem.data.x, z, sigma), z, sigma)
     R = linear.triangle[0]
     scale = np.linalg.norm(J, axis=0)
     gram = J.T @ J / np.outer(scale, scale)
@@ -75,7 +75,7 @@ def test_the_triangle_is_that_of_finite_differences(problem: Problem) -> None:
         (R.T @ R)[:size, size] / scale, J.T @ r / scale, atol=1e-6 * float(np.linalg.norm(r))
     )
     np.testing.assert_allclose(linear.squares[0].sum(), r @ r, rtol=1e-9)
-    np.testing.assert_allclose(problem.squares(problem.data.x, z, sigma), linear.squares, rtol=1e-9)
+    np.testing.assert_allclose(problem.run(problem.data.x, z, sigma).squares, linear.squares, rtol=1e-9)
 
 
 def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Problem) -> None:
@@ -83,7 +83,7 @@ def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Pr
         problem.shooting.system, noisy([flown(hexarotor(), 0, 2.0)], hexarotor(), 0), problem.shooting.used
     )
     z = np.zeros(problem.free)
-    linear = problem.linearised(problem.data.x, z, sigma)
+    linear = problem.linearised(problem.run(problem.data.x, z, sigma), z, sigma)
     n, free, count = problem.start, problem.free, len(problem.data.start)
     whole = np.zeros((count * linear.triangle.shape[1] + free, count * n + free))
     right = np.zeros(len(whole))

@@ -16,7 +16,6 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from rotorid.identification.shooting import residuals
 from rotorid.identification.solving import Solved, places
 
 _LAGS = 40  # rows, at most
@@ -80,10 +79,7 @@ def predicted(solved: Solved) -> tuple[Predicted, ...]:
 def residuals_of(solved: Solved):
     """Residuals of all windows in the outputs' units, and the windows."""
     problem = solved.problem
-    data = problem.data
-    if problem.drive is not None:
-        data = dataclasses.replace(data, u=problem.drive.u(data, problem.quantities(solved.z)))
-    r = residuals(problem.shooting, data, solved.x, problem.all(solved.z), solved.sigma, problem.K)
+    r = problem.run(solved.x, solved.z, solved.sigma).residuals
     return r * solved.sigma, problem.data
 
 

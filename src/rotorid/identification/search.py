@@ -13,7 +13,7 @@ from rotorid.errors import SettingError
 from rotorid.identification.coordinates import Coordinates, coordinates_of, mapped
 from rotorid.identification.priors import Numbers, Prior
 from rotorid.identification.segments import Segments
-from rotorid.identification.shooting import Driven, Linear, Shooting, linearised, squares
+from rotorid.identification.shooting import Driven, Linear, Run, Shooting, linearised, run
 from rotorid.models.system import System
 
 _HUBER = 3.0  # robust standard deviations that a window's residual may be above the usual: beyond them, it counts linearly
@@ -106,28 +106,25 @@ class Problem:
             found[self.shooting.places[name]] = numbers[self.coordinates.places[name]]
         return found
 
-    def linearised(
+    def run(
         self,
         x: Float[np.ndarray, "w states"],
         z: Float[np.ndarray, " free"],
         sigma: Float[np.ndarray, " compared"],
-    ) -> Linear:
-        """All windows to first order around the starts x and z."""
-        slopes = self.quantity_slopes(z)
-        driven = None if self.drive is None else self.drive.driven(self.data, self.quantities(z), slopes)
-        return linearised(self.shooting, self.data, x, self.all(z), slopes, sigma, driven, self.K)
-
-    def squares(
-        self,
-        x: Float[np.ndarray, "w states"],
-        z: Float[np.ndarray, " free"],
-        sigma: Float[np.ndarray, " compared"],
-    ) -> Float[np.ndarray, "w compared"]:
-        """Squared residuals by window and output, in sigma."""
+    ) -> Run:
+        """All windows from the starts x with z."""
         data = self.data
         if self.drive is not None:
             data = dataclasses.replace(data, u=self.drive.u(data, self.quantities(z)))
-        return squares(self.shooting, data, x, self.all(z), sigma, self.K)
+        return run(self.shooting, data, x, self.all(z), sigma, self.K)
+
+    def linearised(
+        self, ran: Run, z: Float[np.ndarray, " free"], sigma: Float[np.ndarray, " compared"]
+    ) -> Linear:
+        """All windows to first order around where they ran with z."""
+        slopes = self.quantity_slopes(z)
+        driven = None if self.drive is None else self.drive.driven(self.data, self.quantities(z), slopes)
+        return linearised(self.shooting, self.data, ran, self.all(z), slopes, sigma, driven, self.K)
 
     def moved(
         self, x: Float[np.ndarray, "w states"], delta: Float[np.ndarray, "w tangent"]
@@ -169,9 +166,9 @@ def search(
     n, free = problem.start, problem.free
     least = problem.coordinates.least(problem.centre, problem.scale)
     measured = max(int(problem.data.mask[..., problem.shooting.rows.measured].sum()), 1)
-    damping, steps = 0.0, 0
+    damping, steps, ran = 0.0, 0, problem.run(x, z, sigma)
     while True:
-        linear, steps = problem.linearised(x, z, sigma), steps + 1
+        linear, steps = problem.linearised(ran, z, sigma), steps + 1
         if not np.isfinite(linear.triangle).all():
             raise SettingError(
                 "the model is not finite with these values of the parameters: give prior values near the vehicle's"
@@ -190,9 +187,9 @@ def search(
             trial_z = np.maximum(z + _damped(R, held, damping), least)
             dz = trial_z - z
             trial_x = problem.moved(x, _starts(linear.triangle, n, dz))
-            trial = problem.squares(trial_x, trial_z, sigma)
+            trial = problem.run(trial_x, trial_z, sigma)
             e = problem.prior_errors(trial_z)
-            after = float(weight @ trial.sum(axis=1) + e @ e)
+            after = float(weight @ trial.squares.sum(axis=1) + e @ e)
             if np.isfinite(after) and after <= cost * (1.0 + _ROUNDING) + _ROUNDING:
                 break
             damping = max(10.0 * damping, _DAMPING)
@@ -201,9 +198,9 @@ def search(
         small = bool(np.all(np.abs(dz) < np.maximum(settled * spread, _LEAST_STEP)))
         # where steps must be damped for less than rounding and kinks make of the cost, this is its least
         done = (small and damping == 0.0) or (damping > 0.0 and cost - after < settled**2 * usual)
-        z, x = trial_z, trial_x
+        z, x, ran = trial_z, trial_x, trial
         if done or steps == most:
-            return Found(z, x, _at(linear.triangle, n, dz), trial, weight, steps, done)
+            return Found(z, x, _at(linear.triangle, n, dz), ran.squares, weight, steps, done)
         damping = 0.0 if damping <= _DAMPING else 0.1 * damping
 
 
@@ -214,7 +211,7 @@ def starts(
     sigma: Float[np.ndarray, " compared"],
 ) -> Float[np.ndarray, "w states"]:
     """The start of each window that fits it best with these parameters, to first order around x."""
-    triangle = problem.linearised(x, z, sigma).triangle
+    triangle = problem.linearised(problem.run(x, z, sigma), z, sigma).triangle
     return problem.moved(x, _starts(triangle, problem.start, np.zeros(problem.free)))
 
 

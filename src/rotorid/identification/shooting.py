@@ -15,10 +15,15 @@ differentiation of pseudo-inverses and nonlinear least squares problems whose va
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import itertools
+import multiprocessing
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -26,7 +31,10 @@ from rotorid.identification.rows import Engine, Rows, engine
 from rotorid.identification.segments import Segments
 from rotorid.models.system import System
 
-_WINDOWS = 32  # at once
+_AT_ONCE = 32  # windows
+_WORTH_IT = 4  # windows for a thread
+
+Part = TypeVar("Part")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +85,24 @@ class Driven(NamedTuple):
     spread: Float[np.ndarray, "w all free"]
 
 
+class Run(NamedTuple):
+    """Windows from certain starts with certain parameters.
+
+    path: states of their rows. corrected: these after they followed what was measured. residuals: in sigma, 0 where there is no
+    measurement; weight: 1 where there is one, else 0.
+    """
+
+    path: Float[np.ndarray, "w rows states"]
+    corrected: Float[np.ndarray, "w rows states"]
+    residuals: Float[np.ndarray, "w rows compared"]
+    weight: Float[np.ndarray, "w rows compared"]
+
+    @property
+    def squares(self) -> Float[np.ndarray, "w compared"]:
+        """Squared residuals of each window, summed over its rows, per compared output."""
+        return np.sum(self.residuals**2, axis=1)
+
+
 class Linear(NamedTuple):
     """Windows to first order. triangle: R of [A B D r]. squares: of the residuals, summed over rows, per compared output."""
 
@@ -84,27 +110,57 @@ class Linear(NamedTuple):
     squares: Float[np.ndarray, "w compared"]
 
 
-def linearised(
+def run(
     shooting: Shooting,
     data: Segments,
     x: Float[np.ndarray, "w states"],
+    p: Float[np.ndarray, " all"],
+    sigma: Float[np.ndarray, " compared"],
+    K: Float[np.ndarray, "tangent compared"] | None = None,
+) -> Run:
+    """All windows from the starts x with the parameters p (all their numbers).
+
+    sigma: noise of each compared output, in its unit. K: gain by which each row's error corrects the state, None: the windows
+    run free.
+    """
+    engine, measured = shooting.engine, shooting.rows.measured
+
+    def one(part: slice) -> Run:
+        u, dt, y = data.u[part], data.dt[part], data.y[part]
+        w, rows = dt.shape
+        weight = 1.0 * data.mask[part][..., measured]
+        if K is None:
+            path = corrected = engine.path(x[part], u, dt, p)
+        else:
+            path, corrected = engine.filtered(x[part], u, y, weight, dt, K, p)
+        flat = (v.reshape(w * rows, -1) for v in (path, u, y))
+        error = engine.error(*flat, p).reshape(w, rows, -1)
+        return Run(path, corrected, np.where(weight > 0, error / sigma, 0.0), weight)
+
+    return Run(*map(np.concatenate, zip(*in_parts(one, len(data.start)), strict=True)))
+
+
+def linearised(
+    shooting: Shooting,
+    data: Segments,
+    ran: Run,
     p: Float[np.ndarray, " all"],
     slopes: Float[np.ndarray, "numbers free"],
     sigma: Float[np.ndarray, " compared"],
     driven: Driven | None = None,
     K: Float[np.ndarray, "tangent compared"] | None = None,
 ) -> Linear:
-    """All windows to first order around the starts x and the parameters p (all their numbers).
+    """All windows to first order around where they ran.
 
-    slopes: of the free parameters by z. sigma: noise of each compared output, in its unit. driven: where the inputs depend
-    on z, too; slopes do not count then. K: gain by which each row's error corrects the state, None: the windows run free.
+    slopes: of the free parameters by z. driven: where the inputs depend on z, too; slopes do not count then. p, sigma, K: as of
+    `run`.
     """
     count, free = shooting.system.states.dim, len(slopes)
     if driven is not None:
         data = dataclasses.replace(data, u=driven.u)
-    found = []
-    for part in _parts(data):
-        path, corrected, r, weight = _residuals(shooting, data, part, x, p, sigma, K)
+
+    def one(part: slice) -> Float[np.ndarray, "w rows columns"]:
+        path, corrected, r, weight = (v[part] for v in ran)
         w, rows = r.shape[:2]
         after, u, dt = (
             np.concatenate([v[:, 1:], v[:, -1:]], axis=1) for v in (path, data.u[part], data.dt[part])
@@ -115,30 +171,32 @@ def linearised(
             G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
         else:
             G, E = _driven(G, E, driven, part)
-        F, G = (v.reshape(w, rows, *v.shape[1:]) for v in (F, G))
-        gain = None if K is None else K * weight[:, :, None, :]
-        H, E = (v.reshape(w, rows, *v.shape[1:]) for v in (H, E))
+        F, G, H, E = (v.reshape(w, rows, *v.shape[1:]) for v in (F, G, H, E))
         whole = np.empty((w, rows, H.shape[2], count + G.shape[-1] + 1))
         S = np.zeros((w, count, count + G.shape[-1]))
         S[..., :count] = np.eye(count)
+        following = np.empty_like(S)
         for k in range(rows):
-            J = H[:, k] @ S
+            J = np.matmul(H[:, k], S, out=whole[:, k, :, :-1])
             J[..., count:] += E[:, k]
-            whole[:, k, :, :-1] = J
             if k + 1 < rows:
-                S = F[:, k] @ (S if gain is None else S - gain[:, k] @ J)
+                if K is not None:
+                    S -= (K * weight[:, k, None, :]) @ J
+                np.matmul(F[:, k], S, out=following)
+                S, following = following, S
                 S[..., count:] += G[:, k]
         whole[..., :-1] *= (weight / sigma)[..., None]
         whole[..., -1] = r
         whole = whole.reshape(w, -1, whole.shape[-1])
         short = max(whole.shape[2] - whole.shape[1], 0)
-        whole = np.concatenate([whole, np.zeros((w, short, whole.shape[2]))], axis=1)
-        found.append((np.linalg.qr(whole, mode="r"), np.sum(r**2, axis=1)))
-    triangle, squared = (np.concatenate(v) for v in zip(*found, strict=True))
+        whole = np.concatenate([whole, np.zeros((w, short, whole.shape[2]))], axis=1) if short else whole
+        return np.asarray(np.linalg.qr(whole, mode="r"))
+
+    triangle = np.concatenate(in_parts(one, len(data.start)))
     if driven is not None:
         middle = triangle[..., count:-1] @ driven.spread
         triangle = np.concatenate([triangle[..., :count], middle, triangle[..., -1:]], axis=-1)
-    return Linear(triangle, squared)
+    return Linear(triangle, ran.squares)
 
 
 def _driven(
@@ -150,57 +208,34 @@ def _driven(
     found = []
     for whole, moved in ((G, after), (E, slopes)):
         own, by_input = whole[..., :-inputs], whole[..., -inputs:]
-        first = by_input[..., : slopes.shape[2]] @ moved.reshape(len(by_input), *moved.shape[2:])
+        moved = moved.reshape(len(by_input), *moved.shape[2:])
+        first = np.zeros((*by_input.shape[:2], moved.shape[2]))
+        for i, j in np.ndindex(moved.shape[1:]):  # sooner than a product of small matrices for each row
+            first[..., j] += by_input[..., i] * moved[:, i, j, None]
         found.append(np.concatenate([own, first, by_input[..., list(driven.direct)]], axis=-1))
     return found[0], found[1]
 
 
-def squares(
-    shooting: Shooting,
-    data: Segments,
-    x: Float[np.ndarray, "w states"],
-    p: Float[np.ndarray, " all"],
-    sigma: Float[np.ndarray, " compared"],
-    K: Float[np.ndarray, "tangent compared"] | None = None,
-) -> Float[np.ndarray, "w compared"]:
-    """Squared residuals of each window, summed over its rows, per compared output."""
-    return np.sum(residuals(shooting, data, x, p, sigma, K) ** 2, axis=1)
+def in_parts(work: Callable[[slice], Part], windows: int) -> list[Part]:
+    """What comes of the windows part by part, in their order, on all cores of a process that has them for itself. What comes of
+    a window must not depend on its neighbours."""
+    workers = _workers()
+    parts = max(-(-windows // _AT_ONCE), min(workers, windows // _WORTH_IT), 1)
+    edges = [windows * k // parts for k in range(parts + 1)]
+    spans = [slice(*edge) for edge in itertools.pairwise(edges)]
+    if min(workers, parts) == 1:
+        return [work(span) for span in spans]
+
+    def wide(span: slice) -> Part:
+        with jax.enable_x64(True):  # how JAX is set is a matter of each thread
+            return work(span)
+
+    with ThreadPoolExecutor(min(workers, parts)) as pool:
+        return list(pool.map(wide, spans))
 
 
-def residuals(
-    shooting: Shooting,
-    data: Segments,
-    x: Float[np.ndarray, "w states"],
-    p: Float[np.ndarray, " all"],
-    sigma: Float[np.ndarray, " compared"],
-    K: Float[np.ndarray, "tangent compared"] | None = None,
-) -> Float[np.ndarray, "w rows compared"]:
-    """Residuals of each window's rows in sigma, 0 where there is no measurement."""
-    return np.concatenate([_residuals(shooting, data, part, x, p, sigma, K)[2] for part in _parts(data)])
-
-
-def _parts(data: Segments) -> Iterator[slice]:
-    for first in range(0, len(data.start), _WINDOWS):
-        yield slice(first, first + _WINDOWS)
-
-
-def _residuals(
-    shooting: Shooting,
-    data: Segments,
-    part: slice,
-    x: np.ndarray,
-    p: np.ndarray,
-    sigma: np.ndarray,
-    K: np.ndarray | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The states of some windows' rows, these corrected, their residuals in sigma, and 1 where there is a measurement."""
-    u, dt, y = data.u[part], data.dt[part], data.y[part]
-    w, rows = dt.shape
-    weight = 1.0 * data.mask[part][..., shooting.rows.measured]
-    if K is None:
-        path = corrected = shooting.engine.path(x[part], u, dt, p)
-    else:
-        path, corrected = shooting.engine.filtered(x[part], u, y, weight, dt, K, p)
-    flat = (v.reshape(w * rows, -1) for v in (path, u, y))
-    error = shooting.engine.error(*flat, p).reshape(w, rows, -1)
-    return path, corrected, np.where(weight > 0, error / sigma, 0.0), weight
+def _workers() -> int:
+    """Threads that are of use: a process that was started by another one, or told so by $NPROC, keeps to one core."""
+    if multiprocessing.parent_process() is not None or os.environ.get("NPROC") == "1":
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
