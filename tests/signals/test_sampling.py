@@ -135,3 +135,15 @@ def test_noise_is_raised_never_lowered():
         found = measured_noise(sample(flight(velocity=shaking), INPUTS, OUTPUTS), OUTPUTS)
         np.testing.assert_allclose(found["velocity"], expected, rtol=0.15)
         assert "attitude" not in found
+
+
+def test_white_noise_of_samples_that_are_not_evenly_apart_is_no_motion():
+    """Pairs of rows 80 and 120 ms apart: as if evenly apart, a line would look like noise."""
+    rng = np.random.default_rng(1)
+    t = np.cumsum(np.tile([0.08, 0.12], 1000))
+    noise = rng.normal(0.0, 0.01, len(t))
+    y = np.column_stack([5.0 * t + noise, t**2 + noise])
+    np.testing.assert_allclose(white_noise(y, t), [0.01, 0.01], rtol=0.1)
+    assert white_noise(y)[0] > 0.04
+    even = np.arange(len(t)) * 0.1
+    np.testing.assert_allclose(white_noise(y, even), white_noise(y), rtol=1e-6)

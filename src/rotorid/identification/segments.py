@@ -203,7 +203,7 @@ def white_noise_of(
             if block.rotation:
                 turned = _turned()(y[1:], y[:-1])
                 y = np.cumsum(np.vstack([np.zeros(3), turned]), axis=0)
-            sizes.append(white_noise(y))
+            sizes.append(white_noise(y, np.asarray(flight.t)[rows]))
             counts.append(len(y))
             spread.append(y.std(axis=0))
         if not counts:

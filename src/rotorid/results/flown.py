@@ -19,7 +19,7 @@ from rotorid.errors import AirframeError, ExcitationError, SignalError
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.identification.flown_fit import Flown, body_of
 from rotorid.identification.rotor_drive import Commands
-from rotorid.logs.flight import Flight
+from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.flown_body import FlownBody
 from rotorid.models.mixing import with_asked_thrusts
@@ -29,12 +29,14 @@ from rotorid.signals.clock_rows import clock_rows, row_times
 from rotorid.signals.one_clock import on_one_clock
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import grid_rate, grid_times, sample, with_reconstructed_commands
-from rotorid.signals.series import Intervals
+from rotorid.signals.series import Intervals, between, integral
+from rotorid.signals.slow_commands import straight
 
 FAST = 50.0
 """Hz of rotor commands from which on they tell torques."""
 
 _BEFORE = 2.0  # s of commands before the first row, in which the rotors settle
+_OFTENER = 1.5  # times
 _SETTLED = 4.0  # time constants of a motor until a limited rotor counts again
 
 
@@ -165,15 +167,21 @@ def _flown(
     if not body.turns:
         inputs = Space((*inputs.blocks, ("body_rate", Vector(3, "rad/s"))))
     rate = grid_rate(flight, inputs, body.outputs)
+    by_clock = body.turns
     if body.placed:
-        rate = rate if body.turns else min(rate, max(flight["attitude"].rate, flight["velocity"].rate))
-        at = row_times(flight["body_rate"]) if body.turns else grid_times(flight, inputs, rate)
+        slower = max(flight["attitude"].rate, flight["velocity"].rate)
+        # forces that were measured more often than the motion are not averaged to its rows: rotors change in between
+        by_clock |= "specific_force" in flight and FAST >= flight["body_rate"].rate > _OFTENER * slower
+        rate = rate if body.turns else min(rate, slower)
+        at = row_times(flight["body_rate"]) if by_clock else grid_times(flight, inputs, rate)
         flight = on_one_clock(flight, ("attitude", "velocity"), at)
-    if body.turns:
+    if by_clock:
         t, y, mask = clock_rows(flight, "body_rate", body.outputs, spans)
-        u = np.zeros((len(t), body.inputs.size))
         inside = (t > signal.times[0]) & (t <= signal.times[-1])
-        t, y, mask, u = (v[inside] for v in (t, y, mask, u))
+        t, y, mask = (v[inside] for v in (t, y, mask))
+        u = np.zeros((len(t), body.inputs.size))
+        if not body.turns:
+            u[:, body.inputs.stored["body_rate"]] = _mean_rate(flight["body_rate"], t)
     else:
         rows = sample(flight, inputs, body.outputs, spans=spans, rate=rate)
         t, y, mask = (np.asarray(v) for v in (rows.t, rows.y, rows.mask))
@@ -191,23 +199,32 @@ def _flown(
         )
     )
     share = 1.0 - float(free.mean())
-    commands = _commands(flight, airframe, rotors).between(float(t[0]) - _BEFORE, float(t[-1]))
+    commands = _commands(flight, airframe, rotors, body.turns).between(float(t[0]) - _BEFORE, float(t[-1]))
     return Flown(flight.source.name, samples, commands), share
 
 
-def _commands(flight: Flight, airframe: Airframe, rotors: str) -> Commands:
+def _mean_rate(rate: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"]:
+    """Mean body rate between each of its own stamps and the one before, rad/s."""
+    before = rate.times[np.clip(np.searchsorted(rate.times, t) - 1, 0, None)]
+    turned = integral(t, rate.times, rate.values) - integral(before, rate.times, rate.values)
+    step = (t - before)[:, None]
+    return np.where(step > 0.0, turned / np.where(step > 0.0, step, 1.0), between(t, rate.times, rate.values))
+
+
+def _commands(flight: Flight, airframe: Airframe, rotors: str, fast: bool) -> Commands:
+    """fast: whether they were logged about as often as they were given."""
     signal, curve = flight[rotors], airframe.thrust_curve
+    t, given = (signal.times, signal.values) if fast else straight(signal.times, signal.values)
     if rotors == "rotor_speed":
-        speed = signal.values
-        return Commands(signal.times, np.abs(speed) * speed, np.ones(len(signal.times)))
+        return Commands(t, np.abs(given) * given, np.ones(len(t)))
     if rotors == "rotor_thrust" or curve is None:
-        return Commands(signal.times, signal.values, np.ones(len(signal.times)))
-    u = np.clip((signal.values - curve.zero) / (curve.full - curve.zero), 0.0, 1.0)
-    voltage = np.ones(len(signal.times))
+        return Commands(t, given, np.ones(len(t)))
+    u = np.clip((given - curve.zero) / (curve.full - curve.zero), 0.0, 1.0)
+    voltage = np.ones(len(t))
     if "battery_voltage" in flight and np.isfinite(curve.voltage):
         battery = flight["battery_voltage"]
-        voltage = np.interp(signal.times, battery.times, battery.values[:, 0]) / curve.voltage
-    return Commands(signal.times, u, voltage)
+        voltage = np.interp(t, battery.times, battery.values[:, 0]) / curve.voltage
+    return Commands(t, u, voltage)
 
 
 def _limited(

@@ -5,6 +5,9 @@ variance. The median absolute third difference is not moved by steps and outlier
 
     sigma = 1.4826 median |y_k - 3 y_{k-1} + 3 y_{k-2} - y_{k-3}| / sqrt(20).
 
+Of samples that are not evenly apart it is the third divided difference, sum_i y_i w_i, w_i = 1 / prod_{j != i} (t_i - t_j),
+over the root of sum_i w_i^2: it removes the same.
+
 A filter whose assumed noise is smaller than that of a shaking vehicle believes the vibration; `measured_noise` raises
 it. It never lowers it: assumed noise stands for the model's errors too, which no difference shows.
 """
@@ -18,12 +21,22 @@ from rotorid.geometry.spaces import Space
 from rotorid.signals.samples import Samples
 
 _FEWEST = 50
+_ORDER = 3  # of the difference
 
 
-def white_noise(y: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
-    """Standard deviation of the white part of evenly sampled columns, in their unit."""
-    third = np.diff(y, n=3, axis=0)
-    return 1.4826 * np.median(np.abs(third), axis=0) / np.sqrt(20.0)
+def white_noise(
+    y: Float[np.ndarray, "n k"], t: Float[np.ndarray, " n"] | None = None
+) -> Float[np.ndarray, " k"]:
+    """Standard deviation of the white part of columns, in their unit. t: of the rows, s; None: they are evenly sampled."""
+    if t is None or len(t) <= _ORDER:
+        third = np.diff(y, n=_ORDER, axis=0)
+        return 1.4826 * np.median(np.abs(third), axis=0) / np.sqrt(20.0)
+    near = np.lib.stride_tricks.sliding_window_view(t, _ORDER + 1)
+    near = near / (near[:, -1:] - near[:, :1])
+    w = 1.0 / np.prod(near[:, :, None] - near[:, None, :] + np.eye(_ORDER + 1), axis=2)
+    w = w / np.linalg.norm(w, axis=1, keepdims=True)
+    rows = np.lib.stride_tricks.sliding_window_view(y, _ORDER + 1, axis=0)
+    return 1.4826 * np.median(np.abs(np.einsum("nki,ni->nk", rows, w)), axis=0)
 
 
 def measured_noise(samples: Samples, outputs: Space) -> dict[str, tuple[float, ...]]:
