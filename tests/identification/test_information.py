@@ -52,6 +52,14 @@ def level(n: int, rate: np.ndarray, command: np.ndarray, dt: float = 0.01) -> Ki
     return Kinematics(dt, attitude, np.zeros((n, 3)), body_rate, command)
 
 
+def with_rotors(body: Body, more: dict) -> Body:
+    """A body with these added to the numbers of its rotors."""
+    chain, numbers = body.rotors.chain, body.rotors.numbers.copy()
+    for name, by in more.items():
+        numbers[chain.places[name]] += by
+    return dataclasses.replace(body, rotors=dataclasses.replace(body.rotors, numbers=numbers))
+
+
 def test_sensitivities_are_those_of_the_model(airframe: Airframe) -> None:
     rng = np.random.default_rng(0)
     q, v, w = rng.normal(size=4), 3.0 * rng.normal(size=3), 2.0 * rng.normal(size=3)
@@ -87,21 +95,22 @@ def test_sensitivities_are_those_of_the_model(airframe: Airframe) -> None:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("motor_time_constant", lambda b, h: dataclasses.replace(b, lag=(b.lag[0] + h, b.lag[1] + h))),
-        ("thrust_curve_1", lambda b, h: dataclasses.replace(b, curve=b.curve + np.array([0.0, h]))),
-        ("thrust_scale", lambda b, h: dataclasses.replace(b, gain=b.gain + h)),
-        ("rotor_scale_2", lambda b, h: dataclasses.replace(b, scale=b.scale + h * (np.arange(4) == 2))),
-        ("command_delay", lambda b, h: dataclasses.replace(b, delay=b.delay + h)),
+        ("motor_time_constant", {"motor_time_constant": [1.0], "motor_time_constant_down": [1.0]}),
+        ("thrust_curve_1", {"thrust_curve": [0.0, 1.0]}),
+        ("thrust_scale", {"thrust_scale": [1.0]}),
+        ("rotor_scale_2", {"rotor_scale": [0.0, 0.0, 1.0, 0.0]}),
+        ("command_delay", {"command_delay": [1.0]}),
     ],
 )
-def test_sensitivities_by_what_moves_the_thrust(airframe: Airframe, name: str, change) -> None:
+def test_sensitivities_by_what_moves_the_thrust(airframe: Airframe, name: str, change: dict) -> None:
     n, t = 400, 0.004 * np.arange(400)
     u = 0.5 + 0.2 * np.sin(6.0 * t[:, None] + np.arange(4))
     flight = level(n, np.zeros(n), u, 0.004)
-    body = dataclasses.replace(body_of(airframe), delay=0.01)
+    body = with_rotors(body_of(airframe), {"command_delay": [0.01]})
     found = sensitivities(body, flight, [name])
     h = 1e-5
-    up, down = (sensitivities(change(body, s * h), flight, []) for s in (1.0, -1.0))
+    sides = ({of: s * h * np.array(by) for of, by in change.items()} for s in (1.0, -1.0))
+    up, down = (sensitivities(with_rotors(body, side), flight, []) for side in sides)
     expected = (up.turning - down.turning) / (2.0 * h)
     size = np.abs(expected).max()
     assert size > 0
@@ -110,7 +119,8 @@ def test_sensitivities_by_what_moves_the_thrust(airframe: Airframe, name: str, c
 
 def test_a_turn_in_yaw_tells_the_inertia_as_by_hand(airframe: Airframe) -> None:
     bare = dataclasses.replace(body_of(airframe), inertia=np.diag([0.025, 0.025, 0.03]), angular_drag=0.0)
-    body = dataclasses.replace(bare, centre=np.zeros(3), lag=(1e-4, 1e-4))
+    lag = {name: [1e-4 - bare.rotors.lag[0]] for name in ("motor_time_constant", "motor_time_constant_down")}
+    body = with_rotors(dataclasses.replace(bare, centre=np.zeros(3)), lag)
     n, t = 200, 0.01 * np.arange(200)
     rate = 0.3 * np.sin(2.0 * np.pi * t)
     torque = 0.03 * 0.3 * 2.0 * np.pi * np.cos(2.0 * np.pi * t)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.identification.rotor_drive import Chain, Commands, thrusts
+from rotorid.identification.rotor_drive import Chain, Commands, asked_thrusts, thrusts
 
 CHAIN = Chain(2, 2)
 
@@ -67,6 +67,15 @@ def test_rotors_without_lag_pull_what_they_are_asked_for() -> None:
         p[chain.places[name]] = value
     value, _ = thrusts(chain, p, given, given.t[10:20] + 1e-9, np.full(10, 1e-3))
     assert value[:, 2:] == pytest.approx(2.0 * given.u[10:20])
+
+
+@pytest.mark.parametrize("lags", [True, False])
+def test_the_first_command_holds_before_it(lags: bool) -> None:
+    chain, given = Chain(2, 2, lags), commands()
+    end = given.t[0] - np.array([3.0, 0.5, -1e-9])
+    value, _ = thrusts(chain, numbers(command_delay=0.0), given, end, np.full(3, 0.02))
+    asked = asked_thrusts(CHAIN.named(numbers()), given.u[:1], given.voltage[:1])
+    np.testing.assert_allclose(value, np.tile(asked, (3, 2)), rtol=1e-9)
 
 
 def test_commands_before_and_after_do_not_count() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.signal import butter, sosfiltfilt
 
-from rotorid.identification.rotor_lag import rotor_thrusts
+from rotorid.identification.rotor_thrusts import rotor_thrusts
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, load_airframe

@@ -11,7 +11,7 @@ import numpy as np
 
 from rotorid.identification.held_out import rotation_vectors
 from rotorid.identification.open_loop import body_engine, body_numbers
-from rotorid.identification.rotor_lag import asked_thrusts, rotor_lag
+from rotorid.identification.rotor_thrusts import rotors_of
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import Airframe, load_airframe
 from rotorid.models.airframe_numbers import with_numbers
@@ -36,7 +36,7 @@ TRUTH = with_numbers(exact(load_airframe("px4-sih-quad")), {"drag": 0.6, "angula
 def made_flight() -> Flight:
     """Its log, with noise, of a flight in a steady wind."""
     rng = np.random.default_rng(3)
-    engine, numbers, lag = body_engine(TRUTH.rotors), body_numbers(TRUTH), rotor_lag(TRUTH)
+    engine, numbers, rotors = body_engine(TRUTH.rotors), body_numbers(TRUTH), rotors_of(TRUTH)
     wind = np.array([1.0, -0.5, 0.0])
     mixer = np.linalg.pinv(np.asarray(allocation(TRUTH.rotors, 0.02))[2:])
     x = engine.pack(np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(3), -wind, np.zeros(3), numbers)[0]
@@ -55,7 +55,7 @@ def made_flight() -> Flight:
         asked = mixer @ np.array([lift, *torque])
         command = np.clip(asked / 5.0, 0.05, 0.9)
         rows.append(np.concatenate([x, command]))
-        mean, thrust = lag.follow(thrust, asked_thrusts(TRUTH, command[None])[0], STEP)
+        mean, thrust = rotors.follow(thrust, rotors.asked(command), STEP)
         x = engine.step(x, mean, np.array(STEP), numbers)[0]
     rows = np.array(rows)
     t = STEP * np.arange(len(rows))

@@ -11,7 +11,7 @@ import pytest
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.identification.held_out import held_out, rotation_vectors
 from rotorid.identification.open_loop import predict, vehicle
-from rotorid.identification.rotor_lag import rotor_thrusts
+from rotorid.identification.rotor_thrusts import rotor_thrusts
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import load_airframe
 from rotorid.models.airframe_numbers import airframe_numbers, with_numbers

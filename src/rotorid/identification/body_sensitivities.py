@@ -1,12 +1,10 @@
-"""How what a multirotor does depends on its parameters, along a flight that is known: exact first derivatives, without a model
-that has to be compiled.
+"""How what a multirotor does depends on its parameters, along a flight that is known: exact first derivatives.
 
     s = (F + f(v_b, T)) / m,    omega' = J^-1 (tau - omega x J omega - k_omega omega)
-    (F, tau) = G(c, c_d) T,     tau_m T_i' = s_i curve(u_i(t - d)) - T_i
+    (F, tau) = G(c, c_d) T,     T: of the rotors that follow their commands (see `rotor_drive`)
 
 s is the specific force at the centre of mass, f the force of the air (see `multirotor_air`), v_b the velocity in the body
-frame; the rest is `rigid_multirotor`'s. A derivative of T by what the thrust curve or the lag has obeys the lag's own equation,
-which is solved exactly for commands that are held.
+frame; the rest is `rigid_multirotor`'s.
 """
 
 from __future__ import annotations
@@ -19,11 +17,15 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe import MOTOR_LAG, Airframe
+from rotorid.identification.rotor_drive import thrusts
+from rotorid.identification.rotor_thrusts import Rotors, rotors_of
+from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor_air import AIR_DENSITY
+from rotorid.models.quantity_names import quantity_names
 from rotorid.models.rotors import spin, torque_ratio_of
 
 _STILL = 1e-6
+_DOWN = "motor_time_constant_down"
 
 
 class Kinematics(NamedTuple):
@@ -45,8 +47,8 @@ class Kinematics(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Body:
-    """The numbers of an airframe, as arrays: m (kg), J (kg m^2), c (m), c_d (m), k (N s/m), k_r, A (m^2), k_omega (N m s), tau
-    up and down (s), thrust curve (N) and thrust scale, the delay (s), the place of the accelerometer (m)."""
+    """The numbers of an airframe, as arrays: m (kg), J (kg m^2), c (m), c_d (m), k (N s/m), k_r, A (m^2), k_omega (N m s), the
+    place of the accelerometer (m); and its rotors."""
 
     mass: float
     inertia: Float[np.ndarray, "3 3"]
@@ -56,17 +58,11 @@ class Body:
     rotor_drag: float
     drag_area: float
     angular_drag: float
-    lag: tuple[float, float]
-    curve: Float[np.ndarray, " coefficients"]
-    gain: float
-    dead_zone: tuple[float, float]
-    voltage: tuple[float, float]
-    delay: float
     imu: Float[np.ndarray, " 3"]
     places: Float[np.ndarray, "rotors 3"]
     axes: Float[np.ndarray, "rotors 3"]
     turning: Float[np.ndarray, " rotors"]
-    scale: Float[np.ndarray, " rotors"]
+    rotors: Rotors
 
     @property
     def forces(self) -> Float[np.ndarray, "3 rotors"]:
@@ -82,14 +78,13 @@ class Body:
 
 def body_of(airframe: Airframe) -> Body:
     """The body of an airframe. Raises AirframeError where it lacks rotors, inertia, torque ratio or thrust curve."""
-    inertia, curve = airframe.get("inertia"), airframe.thrust_curve
-    if inertia is None or curve is None or not airframe.rotors:
+    inertia = airframe.get("inertia")
+    if inertia is None or airframe.thrust_curve is None or not airframe.rotors:
         raise AirframeError(
             f"{airframe.source}: to plan for it, [inertia], [thrust_curve] and [[rotor]] are needed; give them"
         )
 
     xy, xz, yz = np.array(airframe.vector("products_of_inertia"))
-    up = airframe.number("motor_time_constant", MOTOR_LAG)
     rotors = airframe.rotors
     return Body(
         mass=airframe.mass.number,
@@ -100,17 +95,11 @@ def body_of(airframe: Airframe) -> Body:
         rotor_drag=airframe.number("rotor_drag"),
         drag_area=airframe.number("drag_area"),
         angular_drag=airframe.number("angular_drag"),
-        lag=(up, airframe.number("motor_time_constant_down", up)),
-        curve=np.array(curve.coefficients),
-        gain=airframe.number("thrust_scale", 1.0),
-        dead_zone=(curve.zero, curve.full),
-        voltage=(curve.voltage, curve.voltage_exponent),
-        delay=airframe.number("command_delay"),
         imu=np.array(airframe.vector("imu_position")),
         places=np.array([r.position for r in rotors]),
         axes=np.array([r.axis for r in rotors]),
         turning=np.array([-float(spin(r)) for r in rotors]),
-        scale=np.array([r.thrust_scale for r in rotors]),
+        rotors=rotors_of(airframe),
     )
 
 
@@ -131,8 +120,8 @@ class Sensitivities(NamedTuple):
 
 def sensitivities(body: Body, flight: Kinematics, names: Sequence[str], rows: int = 1) -> Sensitivities:
     """Sensitivities by quantities ("inertia_x", "thrust_curve_1", ...) in their units, every so many rows."""
-    thrust, thrust_by = _thrusts(body, flight, names)
-    thrust, thrust_by, flight = thrust[::rows], thrust_by[::rows], flight.every(rows)
+    thrust, thrust_by = _thrusts(body.rotors, flight, names, rows)
+    flight = flight.every(rows)
     n, m, J = len(thrust), body.mass, body.inertia
     inverse, w = np.linalg.inv(J), flight.body_rate
     v = _into_body(flight.attitude, flight.velocity)
@@ -178,63 +167,26 @@ def sensitivities(body: Body, flight: Kinematics, names: Sequence[str], rows: in
 
 
 def _thrusts(
-    body: Body, flight: Kinematics, names: Sequence[str]
+    rotors: Rotors, flight: Kinematics, names: Sequence[str], rows: int
 ) -> tuple[Float[np.ndarray, "n rotors"], Float[np.ndarray, "n rotors p"]]:
-    """Thrust of each rotor at each row, N, and its derivative by each quantity."""
-    u = _delayed(flight.rotor_command, body.delay / flight.dt)
-    zero, full = body.dead_zone
-    s = np.clip((u - zero) / (full - zero), 0.0, 1.0)[:, :, None]
-    nominal, exponent = body.voltage
-    pull = np.ones(len(u))
-    if exponent and flight.voltage is not None:
-        pull = (flight.voltage / nominal) ** exponent
-    powers = body.gain * s ** np.arange(len(body.curve)) * body.scale[:, None] * pull[:, None, None]
-    wanted = powers @ body.curve
-    n, rotors = wanted.shape
-    steady, moving = np.zeros((n, rotors, len(names))), []
+    """Thrust of each rotor every so many rows, N, and its derivative by each quantity."""
+    chain, t = rotors.chain, flight.dt * np.arange(len(flight.rotor_command))
+    commands = rotors.commands(t, flight.rotor_command, flight.voltage)
+    at = t[::rows]
+    every = tuple(range(chain.size))  # so that one compiled function serves whatever is asked
+    value, slopes = thrusts(chain, rotors.numbers, commands, at, np.zeros(len(at)), every)
+    value, slopes = value[:, chain.rotors :], slopes[:, chain.rotors :]
+    places = {
+        quantity: [int(i)]
+        for name, place in chain.places.items()
+        for quantity, i in zip(quantity_names(name, len(place)), place, strict=True)
+    }
+    if _DOWN not in names and rotors.lag[0] == rotors.lag[1]:
+        places["motor_time_constant"] += places[_DOWN]
+    which = np.zeros((chain.size, len(names)))
     for k, name in enumerate(names):
-        stem, _, end = name.rpartition("_")
-        if stem == "thrust_curve":
-            steady[:, :, k] = powers[:, :, int(end)]
-        elif name == "thrust_scale":
-            steady[:, :, k] = wanted / body.gain
-        elif stem == "rotor_scale":
-            steady[:, int(end), k] = wanted[:, int(end)] / body.scale[int(end)]
-        elif name == "voltage_exponent" and flight.voltage is not None:
-            steady[:, :, k] = wanted * np.log(flight.voltage / nominal)[:, None]
-        elif name in ("motor_time_constant", "motor_time_constant_down", "command_delay"):
-            moving.append((k, name))
-    one = "motor_time_constant_down" not in names
-    thrust, by = np.empty_like(wanted), np.empty_like(steady)
-    T, D = wanted[0].copy(), steady[0].copy()
-    up, down = body.lag
-    for i in range(n):
-        thrust[i], by[i] = T, D
-        missing = wanted[i] - T
-        tau = np.where(missing < 0, down, up)
-        left, inputs = np.exp(-flight.dt / tau), steady[i]
-        by_lag = -missing * left * flight.dt / (tau * tau * (1.0 - left))
-        if moving:
-            inputs = inputs.copy()
-            for k, name in moving:
-                if name == "command_delay":
-                    continue
-                acts = one or ((missing < 0) == (name == "motor_time_constant_down"))
-                inputs[:, k] = np.where(acts, by_lag, 0.0)
-        D = inputs + left[:, None] * (D - inputs)
-        T = wanted[i] - left * missing
-    for k, name in moving:
-        if name == "command_delay":
-            by[:, :, k] = -np.gradient(thrust, flight.dt, axis=0)
-    return thrust, by
-
-
-def _delayed(u: Float[np.ndarray, "n rotors"], rows: float) -> Float[np.ndarray, "n rotors"]:
-    """Held commands, as the motors see them so many rows later."""
-    if rows <= 0:
-        return u
-    at = np.arange(len(u)) - rows
-    return np.stack([np.interp(at, np.arange(len(u)), column) for column in u.T], axis=1)
+        which[places.get(name, []), k] = 1.0
+    return value, slopes @ which
 
 
 def _into_body(q: Float[np.ndarray, "n 4"], v: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n 3"]:

@@ -23,7 +23,8 @@ from rotorid.identification.drive import LAG, FlownDrive, Parts
 from rotorid.identification.flown_priors import BODY, flown_priors, local_prior, value_of
 from rotorid.identification.gain import FOLLOWING, Disturbance, disturbance_of, disturbed_states, gain_of
 from rotorid.identification.mass_parts import mass_parts
-from rotorid.identification.rotor_drive import Chain, Commands
+from rotorid.identification.rotor_drive import Commands
+from rotorid.identification.rotor_thrusts import rotors_of
 from rotorid.identification.search import Problem
 from rotorid.identification.segments import Segments, segments, used_outputs, white_noise_of
 from rotorid.identification.shooting import Shooting
@@ -73,16 +74,6 @@ def body_of(airframe: Airframe, free: Sequence[str], placed: bool, turns: bool) 
         for name, value in values.items()
     )
     return FlownBody(parameters, airframe.rotors, placed, turns)
-
-
-def chain_of(airframe: Airframe, lags: bool) -> tuple[Chain, Float[np.ndarray, " numbers"]]:
-    """The rotor chain of an airframe, and its numbers as the airframe has them."""
-    curve = value_of(airframe, "thrust_curve")
-    chain = Chain(len(curve) - 1, len(airframe.rotors), lags)
-    base = np.zeros(chain.size)
-    for name, place in chain.places.items():
-        base[place] = value_of(airframe, name)
-    return chain, base
 
 
 def fit_flown(
@@ -185,11 +176,18 @@ def _problem(
     )
     coordinates, centre, scale = coordinates_of(priors)
     of_body = tuple(p.name for p in coordinates.parameters if p.name in BODY)
-    chain, base = chain_of(airframe, lags)
+    rotors = rotors_of(airframe, lags=lags)
     widths = {"mass": airframe.mass.value, "wind": (0.0,) * 2}
     fixed = {name: widths.get(name, (0.0,) * 3) for name in LOCAL}
     drive = FlownDrive(
-        body, chain, base, tuple(f.commands for f in flights), fixed, parts, coordinates, of_body
+        body,
+        rotors.chain,
+        rotors.numbers,
+        tuple(f.commands for f in flights),
+        fixed,
+        parts,
+        coordinates,
+        of_body,
     )
     numbers = np.concatenate([np.ravel(p.value).astype(float) for p in body.parameters])
     shooting = Shooting(body, used, of_body, (), driven=True)

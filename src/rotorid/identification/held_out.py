@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rotorid.errors import ExcitationError, SignalError
-from rotorid.identification.rotor_lag import commands_of
+from rotorid.identification.rotor_thrusts import commands_of
 from rotorid.logs.flight import Flight, Signal
 from rotorid.signals.airborne import airborne
 

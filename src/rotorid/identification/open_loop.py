@@ -1,6 +1,6 @@
 """Open-loop prediction of a flight by an airframe: from measured states, with logged rotor commands, and nothing else.
 
-    (q, v, p, omega)_0 as measured        thrusts from the commands by thrust curve and motor lag (see `rotor_lag`)
+    (q, v, p, omega)_0 as measured        thrusts from the commands by thrust curve and motor lag (see `rotor_drive`)
     x_{k+1} = RK4(x_k, mean thrust from t_k to t_{k+1})
 
 The thrusts depend on the commands alone, so they are filtered once for the whole flight, from its first command on. The body
@@ -23,7 +23,7 @@ from rotorid.export.casadi import to_casadi
 from rotorid.export.native import compiled
 from rotorid.geometry import rotations
 from rotorid.identification.held_out import STEP, HeldOut
-from rotorid.identification.rotor_lag import rotor_thrusts
+from rotorid.identification.rotor_thrusts import rotor_thrusts
 from rotorid.identification.rows import many
 from rotorid.models.airframe import Airframe, Quantity, Rotor
 from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor

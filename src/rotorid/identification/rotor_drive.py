@@ -4,14 +4,15 @@
     T(t) = c_j + (T_j - c_j) exp(-(t - t_j) / tau)     tau_up where c_j > T_j, else tau_down
 
 exactly, at any time t - d. The mean over a step is the difference of the integral of T, which is as simple. The rotors of a log
-begin in balance with their first command.
+begin in balance with their first command, which holds before it, too.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 _BUCKET = 4096  # rows are filled up to a multiple, so that flights of like length share a compiled function
-_LEAST_LAG = 1e-4  # s
+LEAST_LAG = 1e-4
+"""Least time constant of a rotor, s."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +71,26 @@ class Chain:
     def size(self) -> int:
         return self.degree + 6 + self.rotors
 
+    def named(self, numbers: Float[Array | np.ndarray, " numbers"]) -> dict[str, Any]:
+        """The numbers of each, by name."""
+        return {name: numbers[place] for name, place in self.places.items()}
+
+
+def asked_thrusts(p: Mapping[str, Any], u: Any, voltage: Any) -> Any:
+    """c of each row, N: what commands ask of each rotor once it has followed. p: `Chain.named`. u, voltage: of `Commands`; all
+    are arrays of NumPy, or all of JAX."""
+    asked = 0.0 * u
+    for coefficient in p["thrust_curve"][::-1]:
+        asked = asked * u + coefficient
+    return p["thrust_scale"] * p["rotor_scale"] * asked * (voltage ** p["voltage_exponent"])[:, None]
+
+
+def followed(thrust: Any, asked: Any, step: Any, lag: tuple[Any, Any], xp: Any = jnp) -> tuple[Any, Any]:
+    """T some s later, N, and its integral over them. lag: tau_up and tau_down, s. xp: NumPy, or JAX's."""
+    tau = xp.where(asked > thrust, *lag)
+    fall = xp.exp(-step / tau)
+    return asked + (thrust - asked) * fall, asked * step + (thrust - asked) * tau * (1.0 - fall)
+
 
 def thrusts(
     chain: Chain,
@@ -108,12 +130,8 @@ def _thrusts(
     end: Float[Array, " rows"],
     dt: Float[Array, " rows"],
 ) -> Float[Array, "rows k"]:
-    p = {name: numbers[place] for name, place in chain.places.items()}
-    asked = jnp.zeros_like(u)
-    for k in reversed(range(chain.degree + 1)):
-        asked = asked * u + p["thrust_curve"][k]
-    asked = p["thrust_scale"] * p["rotor_scale"] * asked
-    asked = asked * (voltage ** p["voltage_exponent"])[:, None]
+    p = chain.named(numbers)
+    asked = asked_thrusts(p, u, voltage)
     if not chain.lags:
         whole = jnp.concatenate(
             [jnp.zeros((1, chain.rotors)), jnp.cumsum(asked[:-1] * jnp.diff(t)[:, None], axis=0)]
@@ -121,31 +139,29 @@ def _thrusts(
         begin, lag = asked, None
     else:
         up, down = (
-            jnp.maximum(p[n][0], _LEAST_LAG) for n in ("motor_time_constant", "motor_time_constant_down")
+            jnp.maximum(p[n][0], LEAST_LAG) for n in ("motor_time_constant", "motor_time_constant_down")
         )
+        lag = (up, down)
 
         def follow(carry, row):
             T, total = carry
             c, step = row
-            tau = jnp.where(c > T, up, down)
-            fall = jnp.exp(-step / tau)
-            return (c + (T - c) * fall, total + c * step + (T - c) * tau * (1.0 - fall)), (T, total)
+            after, more = followed(T, c, step, lag)
+            return (after, total + more), carry
 
         steps = jnp.diff(t, append=t[-1:])
         _, (begin, whole) = jax.lax.scan(
             follow, (asked[0], jnp.zeros(chain.rotors)), (asked, steps), unroll=4
         )
-        lag = (up, down)
 
     def at(s: Float[Array, " rows"]) -> tuple[Array, Array]:
         """T and its integral."""
         j = jnp.clip(jnp.searchsorted(t, s, side="right") - 1, 0, last)
-        since, c, T = jnp.maximum(s - t[j], 0.0)[:, None], asked[j], begin[j]
+        since, c = (s - t[j])[:, None], asked[j]
         if lag is None:
             return c, whole[j] + c * since
-        tau = jnp.where(c > T, *lag)
-        fall = jnp.exp(-since / tau)
-        return c + (T - c) * fall, whole[j] + c * since + (T - c) * tau * (1.0 - fall)
+        now, more = followed(begin[j], c, jnp.maximum(since, 0.0), lag)
+        return now, whole[j] + more + c * jnp.minimum(since, 0.0)
 
     late = end - p["command_delay"][0]
     now, sum_now = at(late)

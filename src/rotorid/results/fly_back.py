@@ -16,7 +16,7 @@ from typing import Final
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.identification.held_out import HeldOut, Masses, Spans, held_out
-from rotorid.identification.rotor_lag import commands_of
+from rotorid.identification.rotor_thrusts import commands_of
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.fly_back import FlyBack, fingerprint_of

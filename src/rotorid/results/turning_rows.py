@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.identification.flown_priors import value_of
-from rotorid.identification.rotor_lag import commands_of, rotor_thrusts
+from rotorid.identification.rotor_thrusts import commands_of, rotor_thrusts
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.mixing import with_asked_thrusts

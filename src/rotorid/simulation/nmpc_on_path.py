@@ -17,7 +17,7 @@ from jaxtyping import Float
 from rotorid.control.nmpc import NMPC, Plan
 from rotorid.errors import AirframeError
 from rotorid.identification.open_loop import BodyEngine, body_engine, body_numbers, rotor_places
-from rotorid.identification.rotor_lag import RotorLag, asked_thrusts, rotor_lag
+from rotorid.identification.rotor_thrusts import Rotors, rotors_of
 from rotorid.models.airframe import Airframe, Quantity, Rotor
 from rotorid.models.multirotor_drag import SATURATED
 from rotorid.models.rigid_multirotor import rigid_multirotor
@@ -128,11 +128,11 @@ def _pilot(model: Airframe) -> _Pilot:
     system = rigid_multirotor(_complete(model), "rotor_thrust")
     known = {p.name: p.value for p in system.parameters}
     parameters = {name: known[name] for name in _KNOWN}
-    lag = rotor_lag(model)
+    up, down = rotors_of(model).lag
     parameters |= {
         "thrust_scale": full,
-        "motor_time_constant": lag.up,
-        "motor_time_constant_down": lag.down,
+        "motor_time_constant": up,
+        "motor_time_constant_down": down,
         "rotor_scale": tuple(float(s) for s in scales),
     }
     return _Pilot(controller, model, parameters, full, np.full(count, hover), grid / grid[-1])
@@ -205,7 +205,7 @@ class _Plant:
     airframe: Airframe
     engine: BodyEngine
     numbers: Float[np.ndarray, " numbers"]
-    lag: RotorLag
+    rotors: Rotors
     delay: int
 
     @staticmethod
@@ -214,7 +214,7 @@ class _Plant:
             airframe,
             body_engine(airframe.rotors),
             body_numbers(airframe),
-            rotor_lag(airframe),
+            rotors_of(airframe),
             max(round(airframe.number("command_delay", 0.0) / _PLANT), 0),
         )
 
@@ -222,7 +222,7 @@ class _Plant:
         self, x: np.ndarray, thrust: np.ndarray, command: np.ndarray
     ) -> tuple[Float[np.ndarray, " 13"], Float[np.ndarray, " rotors"]]:
         """State and thrusts a step later, of a command that has arrived."""
-        mean, thrust = self.lag.follow(thrust, asked_thrusts(self.airframe, command[None])[0], _PLANT)
+        mean, thrust = self.rotors.follow(thrust, self.rotors.asked(command), _PLANT)
         return self.engine.step(x, mean, np.array(_PLANT), self.numbers)[0], thrust
 
 
@@ -233,7 +233,7 @@ class _Flight:
         self.plant = plant
         start = path.attitude[0], path.position[0], path.velocity[0], np.zeros(3)
         self.x = plant.engine.pack(*start, plant.numbers)[0]
-        self.thrust = asked_thrusts(plant.airframe, command[None])[0]
+        self.thrust = plant.rotors.asked(command)
         self.sent = [command] * _LONGEST
 
     def step(self, command: Float[np.ndarray, " rotors"]) -> None:
