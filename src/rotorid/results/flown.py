@@ -19,6 +19,7 @@ from rotorid.errors import AirframeError, ExcitationError, SignalError
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.identification.flown_fit import Flown, body_of
 from rotorid.identification.rotor_drive import Commands
+from rotorid.identification.rotor_thrusts import rotors_of
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.flown_body import FlownBody
@@ -213,18 +214,17 @@ def _mean_rate(rate: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n
 
 def _commands(flight: Flight, airframe: Airframe, rotors: str, fast: bool) -> Commands:
     """fast: whether they were logged about as often as they were given."""
-    signal, curve = flight[rotors], airframe.thrust_curve
+    signal = flight[rotors]
     t, given = (signal.times, signal.values) if fast else straight(signal.times, signal.values)
     if rotors == "rotor_speed":
         return Commands(t, np.abs(given) * given, np.ones(len(t)))
-    if rotors == "rotor_thrust" or curve is None:
+    if rotors == "rotor_thrust":
         return Commands(t, given, np.ones(len(t)))
-    u = np.clip((given - curve.zero) / (curve.full - curve.zero), 0.0, 1.0)
-    voltage = np.ones(len(t))
-    if "battery_voltage" in flight and np.isfinite(curve.voltage):
+    voltage = None
+    if "battery_voltage" in flight:
         battery = flight["battery_voltage"]
-        voltage = np.interp(t, battery.times, battery.values[:, 0]) / curve.voltage
-    return Commands(t, u, voltage)
+        voltage = np.interp(t, battery.times, battery.values[:, 0])
+    return rotors_of(airframe).commands(t, given, voltage)
 
 
 def _limited(
