@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -23,6 +23,12 @@ EVERY_ESTIMATOR: Final = ",".join(ESTIMATORS)
 _AIRFRAME: Final = (
     "A TOML file, or the name of an airframe that comes with rotorid (see `rotorid airframes`)."
 )
+
+
+def folder_option(words: str) -> Any:
+    """`--output DIR`. words: what for, and what it is where it is not given."""
+    return typer.Option("--output", "-o", metavar="DIR", help=words, show_default=False)
+
 
 Log = Annotated[
     Path,
@@ -117,6 +123,26 @@ Truth = Annotated[
         show_default=False,
     ),
 ]
+
+
+ProofSeed = Annotated[
+    int,
+    typer.Option(
+        "--seed", metavar="N", help="Of the vehicles that the proof draws, and of its blocks of windows."
+    ),
+]
+
+
+def check_seed(seed: int) -> None:
+    """Raises SettingError for a seed that cannot be."""
+    if seed < 0:
+        raise SettingError(f"--seed {seed}: give 0 or more")
+
+
+def parameter_names(text: str) -> tuple[str, ...]:
+    """The parameters of a comma-separated list, in lower case, with underscores."""
+    names = (name.strip().lower().replace("-", "_") for name in text.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def estimator_names(text: str) -> tuple[EstimatorName, ...]:

@@ -16,6 +16,7 @@ from rotorid.cli.arguments import (
     System,
     Truth,
     estimator_names,
+    folder_option,
     inputs_of,
     system_name,
 )
@@ -67,13 +68,7 @@ def compare(
     truth: Truth = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for comparison.parquet and comparison.json. Default: nothing is written.",
-            show_default=False,
-        ),
+        folder_option("Folder for comparison.parquet and comparison.json. Default: nothing is written."),
     ] = None,
 ) -> None:
     """Compare estimators of the mass: error, delay, honesty and time, on one flight or on a data set.

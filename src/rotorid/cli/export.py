@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, KnownMass, Mapping, ModelOption
+from rotorid.cli.arguments import AirframeOption, KnownMass, Mapping, ModelOption, folder_option
 from rotorid.cli.export_vehicle import TARGETS, export_vehicle
 from rotorid.errors import SettingError
 
@@ -35,10 +35,7 @@ def export(
         ),
     ],
     airframe: AirframeOption,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="DIR", help="Folder for the files.", show_default=False),
-    ],
+    output: Annotated[Path, folder_option("Folder for the files.")],
     form: Annotated[
         str, typer.Option("--as", metavar="FORM", help="c (of an estimator) or casadi (of a system).")
     ] = "c",

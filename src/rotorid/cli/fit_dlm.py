@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import Mcap
+from rotorid.cli.arguments import Mcap, folder_option
 from rotorid.cli.verdict_page import begin, empty_table, end
 from rotorid.errors import SettingError
 
@@ -75,14 +75,7 @@ def fit_dlm(
     starts: Annotated[int, typer.Option("--starts", metavar="N", help="Searches for the maximum.")] = 8,
     seed: Annotated[int, typer.Option("--seed", "-s", help="Of where the searches start.")] = 0,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for the results. Default: the table's name with -dlm, here.",
-            show_default=False,
-        ),
+        Path | None, folder_option("Folder for the results. Default: the table's name with -dlm, here.")
     ] = None,
     mcap: Mcap = False,
 ) -> None:

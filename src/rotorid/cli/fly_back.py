@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Mapping
+from rotorid.cli.arguments import AirframeOption, Mapping, ProofSeed, check_seed
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -72,12 +72,7 @@ def fly_back(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed", metavar="N", help="Of the vehicles that are drawn, and of the blocks of windows."
-        ),
-    ] = 0,
+    seed: ProofSeed = 0,
     mapping: Mapping = None,
 ) -> None:
     """Fly a model back: predict flights that it was not fitted to, and accept or refuse it.
@@ -143,8 +138,7 @@ def _check(output: Path | None, report: Path | None, seed: int) -> None:
     for path in (output, report):
         if path is not None and not path.absolute().parent.is_dir():
             raise SettingError(f"{path}: there is no folder {path.absolute().parent}")
-    if seed < 0:
-        raise SettingError(f"--seed {seed}: give 0 or more")
+    check_seed(seed)
 
 
 def _spans(between: list[str] | None, logs: list[Path]) -> list[list[tuple[float, float]]] | None:

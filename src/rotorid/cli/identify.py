@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Mapping, inputs_of
+from rotorid.cli.arguments import (
+    AirframeOption,
+    Mapping,
+    ProofSeed,
+    check_seed,
+    folder_option,
+    inputs_of,
+    parameter_names,
+)
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -26,16 +34,7 @@ def identify(
         ),
     ],
     airframe: AirframeOption,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="The folder for the airframe and the report.",
-            show_default=False,
-        ),
-    ],
+    output: Annotated[Path, folder_option("The folder for the airframe and the report.")],
     free: Annotated[
         str | None,
         typer.Option(
@@ -72,9 +71,7 @@ def identify(
             help="Prove the model on what was held out. Without it, all of each LOG is fitted.",
         ),
     ] = True,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Of the vehicles that the proof draws.")
-    ] = 0,
+    seed: ProofSeed = 0,
     mapping: Mapping = None,
 ) -> None:
     """Identify a vehicle from its flights: mass or thrust curve, inertia, motors, drag, each with its standard deviation.
@@ -139,9 +136,7 @@ def identify(
 def _names(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
-    names = tuple(
-        dict.fromkeys(n for part in text.split(",") if (n := part.strip().lower().replace("-", "_")))
-    )
+    names = parameter_names(text)
     if not names:
         raise SettingError("--free names nothing; give mass, inertia, drag, ...")
     return names
@@ -166,8 +161,7 @@ def _check(
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SettingError(f"{twice}: given twice; give each flight once, by names that differ")
-    if seed < 0:
-        raise SettingError(f"--seed {seed}: give 0 or more")
+    check_seed(seed)
 
 
 def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Mapping
+from rotorid.cli.arguments import AirframeOption, Mapping, folder_option
 
 if TYPE_CHECKING:
     from rotorid.logs.flight import Flight
@@ -79,12 +79,8 @@ def lpv(
     mapping: Mapping = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for the results. Default: the name of the log, or of the ranges, with -lpv, here.",
-            show_default=False,
+        folder_option(
+            "Folder for the results. Default: the name of the log, or of the ranges, with -lpv, here."
         ),
     ] = None,
 ) -> None:

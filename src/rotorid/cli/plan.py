@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption
+from rotorid.cli.arguments import AirframeOption, check_seed, folder_option, parameter_names
 
 if TYPE_CHECKING:
     from rotorid.simulation.manoeuvres import Limits
@@ -89,13 +89,7 @@ def plan(
     seed: Annotated[int, typer.Option("--seed", "-s", help="Of the simulated sensors.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for the results. Default: the name of the airframe, with -plan, here.",
-            show_default=False,
-        ),
+        folder_option("Folder for the results. Default: the name of the airframe, with -plan, here."),
     ] = None,
 ) -> None:
     """Plan a flight that tells what is asked for, within limits, and prove it in simulation.
@@ -123,16 +117,15 @@ def plan(
         folder = output or Path(f"{Path(airframe_argument(vehicle)).stem}-plan")
         check_folder(folder)
         settings = PlanSettings(
-            asked=_names(wanted),
-            known=_names(known),
+            asked=parameter_names(wanted),
+            known=parameter_names(known),
             limits=allowed,
             duration=duration,
             autopilot=autopilot.strip().lower(),
             height=max(3.0, 0.5 * allowed.box[2] + 2.0) if height is None else height,
             criterion="A" if criterion.upper() == "A" else "D",
         )
-        if seed < 0:
-            raise SettingError(f"seed {seed}: it must be 0 or more")
+        check_seed(seed)
     with status("Flying manoeuvres in simulation, and choosing among them"):
         made = make_plan(vehicle, settings)
     with status("Identifying what was flown in simulation"):
@@ -158,12 +151,6 @@ def plan(
     from rotorid.cli.plan_page import show
 
     show(summary, folder, out())
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(
-        dict.fromkeys(n for part in text.split(",") if (n := part.strip().lower().replace("-", "_")))
-    )
 
 
 def _home(text: str) -> tuple[float, float]:

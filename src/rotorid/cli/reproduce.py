@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from rotorid.cli.arguments import folder_option
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -30,14 +31,7 @@ def reproduce(
         ),
     ],
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for flights and results. Default: rotorid-STUDY.",
-            show_default=False,
-        ),
+        Path | None, folder_option("Folder for flights and results. Default: rotorid-STUDY.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="The same on few flights: minutes in place of an hour.")

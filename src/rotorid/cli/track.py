@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rotorid.cli.arguments import (
     AirframeOption,
     Estimators,
@@ -18,6 +16,7 @@ from rotorid.cli.arguments import (
     System,
     Truth,
     estimator_names,
+    folder_option,
     inputs_of,
     system_name,
 )
@@ -28,14 +27,7 @@ if TYPE_CHECKING:
     from rotorid.results.summary import Input, Settings, Summary
 
 Folder = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        help="Folder for the results. Default: the log's name with -track, here.",
-        show_default=False,
-    ),
+    Path | None, folder_option("Folder for the results. Default: the log's name with -track, here.")
 ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Log, Mapping, Mcap, ModelOption, inputs_of
+from rotorid.cli.arguments import AirframeOption, Log, Mapping, Mcap, ModelOption, folder_option, inputs_of
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -51,14 +51,7 @@ def wrench(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for the results. Default: the log's name with -wrench, here.",
-            show_default=False,
-        ),
+        Path | None, folder_option("Folder for the results. Default: the log's name with -wrench, here.")
     ] = None,
     mcap: Mcap = False,
 ) -> None:
