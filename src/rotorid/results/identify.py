@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.errors import ExcitationError, SettingError
+from rotorid.errors import AirframeError, ExcitationError, SettingError
 from rotorid.identification.coordinates import INERTIA, PRODUCTS
 from rotorid.identification.fit import Fit
 from rotorid.identification.flown_fit import FlownFit, fit_flown
@@ -30,7 +30,8 @@ from rotorid.models.thrust import ThrustCurve
 from rotorid.results.flights_alike import one_vehicle
 from rotorid.results.flights_check import checked
 from rotorid.results.flown import Known, Prepared, flying, known_of, prepared
-from rotorid.results.identify_words import verdicts_of
+from rotorid.results.hover import Hovering, hovering
+from rotorid.results.identify_words import hover_sentence, verdicts_of
 from rotorid.signals.series import Intervals
 
 Assumed = Literal["mass", "thrust"]
@@ -62,7 +63,8 @@ class Identified:
     one in all flights. masses: in parts of flights, in order, where it was looked for. assumed: what was taken as known.
     known: what the logs knew. prepared: the flights as they were fitted. disturbed: whether forces and torques that nobody
     knows moved body rate and velocity so much that the fit had to follow them. verdicts: sentences on what to make of it.
-    solved: the problem, and how it was solved.
+    solved: the problem, and how it was solved. hover: what it needs to hover, and how its thrust curve bends, by name (see
+    `hover`); empty where the logs do not give rotor commands.
     """
 
     airframe: Airframe
@@ -74,6 +76,7 @@ class Identified:
     disturbed: tuple[str, ...]
     verdicts: tuple[str, ...]
     solved: Solved
+    hover: Mapping[str, Hovering] = dataclasses.field(default_factory=dict)
 
     @property
     def covariance(self) -> tuple[tuple[str, ...], Float[np.ndarray, "n n"]]:
@@ -151,11 +154,14 @@ def identify(
     rows = prepared(flights, prior, free, known, spans)
     found = fit_flown(prior, rows.flights, free, rows.body, lags=known.lags, tell=tell)
     one_vehicle(found.solved, [flight.name for flight in rows.flights])
-    fit, masses = _as_sure_as(prior, free, *_cleaned(found, rows))
+    own, weighed = _cleaned(found, rows)
+    fit, masses = _as_sure_as(prior, free, own, weighed)
     airframe = _found(prior, fit, masses, [f.name for f in rows.flights])
+    hover, said = _hover(airframe, own, weighed, known)
     disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.disturbed, name) > 0.0)
-    verdicts = (*remarks, *verdicts_of(fit, assumed, known, rows, disturbed, prior, len(masses), set(free)))
-    return Identified(airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved)
+    verdicts = verdicts_of(fit, assumed, known, rows, disturbed, prior, len(masses), set(free))
+    verdicts = (*remarks, *said, *verdicts)
+    return Identified(airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved, hover)
 
 
 def split(flights: Sequence[Flight], share: float = HELD_OUT) -> tuple[list[Intervals], list[Intervals]]:
@@ -200,6 +206,20 @@ def _possible(free: Sequence[str], known: Known) -> None:
             raise SettingError(
                 f"{', '.join(asked)}: these logs cannot tell, for want of {why}; leave it out or log them"
             )
+
+
+def _hover(
+    airframe: Airframe, fit: Fit, masses: Sequence[MassPart], known: Known
+) -> tuple[Mapping[str, Hovering], list[str]]:
+    """What it needs to hover, and that in a sentence. fit, masses: no less sure for what was taken as known."""
+    if known.rotors != "rotor_command" or airframe.thrust_curve is None:
+        return {}, []
+    main = max(masses, key=lambda part: part.end - part.start, default=None)
+    try:
+        found = hovering(airframe, fit.names, fit.covariance, main.std if main else 0.0)
+    except AirframeError as error:
+        return {}, [f"What was found does not hover: {error}."]
+    return found, [hover_sentence(found, airframe.thrust_curve.voltage)]
 
 
 def _cleaned(found: FlownFit, rows: Prepared) -> tuple[Fit, tuple[MassPart, ...]]:

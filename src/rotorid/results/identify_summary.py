@@ -14,6 +14,7 @@ import numpy as np
 from rotorid.identification.flown_residuals import Autocorrelation, Predicted
 from rotorid.models.airframe import Airframe
 from rotorid.models.fly_back import FlyBack
+from rotorid.results.hover import Hovering
 from rotorid.results.identify import MassPart
 from rotorid.results.identify_proof import Proved
 from rotorid.results.plain import as_json
@@ -70,7 +71,7 @@ class IdentifySummary:
     assumed: mass or thrust, which was known. rotors: the signal that tells them. placed: whether the logs have attitude and
     velocity. turns: whether they tell torques. free: what was asked for, None: what the logs can tell. covariance, correlation:
     in the order of names. disturbed: what moved by forces and torques that nobody knows. proof: sentences on the fly-back.
-    held: parts of flights that it was proved on, s.
+    held: parts of flights that it was proved on, s. hover: see `hover`.
     """
 
     verdict: Verdict
@@ -101,6 +102,7 @@ class IdentifySummary:
     inputs: tuple[Input, ...]
     versions: Mapping[str, str]
     known_mass: tuple[float, float] = (math.nan, 0.0)
+    hover: Mapping[str, Hovering] = dataclasses.field(default_factory=dict)
 
     def as_json(self) -> str:
         """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
@@ -171,6 +173,7 @@ def summarise_identified(
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
         known_mass=(mass.number, (mass.std or (0.0,))[0]),
+        hover=model.hover,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from rotorid.identification.fit import Fit
 from rotorid.models.airframe import Airframe
 from rotorid.results.advice import advice
+from rotorid.results.hover import Hovering
 from rotorid.results.words import joined, label, percent, plus_minus
 
 if TYPE_CHECKING:
@@ -74,6 +76,17 @@ def verdicts_of(
         fit.told, fit.untold, airframe=prior.source if prior.source.endswith(".toml") else prior.name
     )
     return tuple(found)
+
+
+def hover_sentence(hover: Mapping[str, Hovering], voltage: float) -> str:
+    """What it needs to hover, and how its thrust curve bends. voltage: at which that curve holds, V, or NaN."""
+    command, thrust, expo = hover["hover_command"], hover["hover_thrust"], hover.get("thrust_expo")
+    at = f" at {voltage:g} V" if math.isfinite(voltage) else ""
+    bend = f"; the expo of its thrust curve is {plus_minus(expo.value, expo.std)}" if expo else ""
+    return (
+        f"It hovers at a rotor command of {plus_minus(command.value, command.std)}, with "
+        f"{plus_minus(thrust.value, thrust.std)} of its full thrust{at}{bend}."
+    )
 
 
 def _contradictions(fit: Fit) -> list[str]:

@@ -20,9 +20,14 @@ Shape = Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]]
 
 
 def thrust_factor(shape: Shape) -> float:
-    """f, between 0 and 1. shape: share of the full thrust over the signal."""
+    """f, between 0 and 1: the autopilots take no other. shape: share of the full thrust over the signal."""
+    return float(np.clip(free_factor(shape), 0.0, 1.0))
+
+
+def free_factor(shape: Shape) -> float:
+    """f without limits."""
     bend = _SIGNALS**2 - _SIGNALS
-    return float(np.clip(np.dot(bend, shape(_SIGNALS) - _SIGNALS) / np.dot(bend, bend), 0.0, 1.0))
+    return float(np.dot(bend, shape(_SIGNALS) - _SIGNALS) / np.dot(bend, bend))
 
 
 def modelled(factor: float, signal: Float[np.ndarray, " n"] | float) -> Float[np.ndarray, " n"] | float:
