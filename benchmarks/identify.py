@@ -122,8 +122,8 @@ class Scipy(NamedTuple):
 
 
 def by_scipy(solved: Solved, most: float) -> Scipy:
-    """`least_squares` on the windows as rotorid weighed them, from the prior's values and the measured starts, until its cost is
-    within 0.1 % of rotorid's. most: seconds of processor after which it is ended."""
+    """`least_squares` on the windows as rotorid weighed them, from the prior's values and the measured starts, until its cost
+    is within 0.1 % of rotorid's. most: seconds of processor after which it is ended."""
     problem, data = solved.problem, solved.problem.data
     n, free, (w, rows) = problem.start, problem.free, data.dt.shape
     weight, per = np.sqrt(solved.weight)[:, None, None], rows * len(solved.sigma)
