@@ -23,6 +23,7 @@ import numpy as np
 
 from rotorid.errors import SettingError
 from rotorid.export import unrolled
+from rotorid.export.scalars import dot, minus, over, plus, times
 
 Value = np.ndarray
 """Numbers, or an object array of SX scalars and numbers."""
@@ -175,7 +176,7 @@ def _power(base: Any, exponent: int) -> Any:
     """base**exponent by repeated multiplication."""
     if exponent < 0:
         return 1.0 / _power(base, -exponent)
-    return functools.reduce(operator.mul, [base] * exponent, 1.0)
+    return functools.reduce(times, [base] * exponent, 1.0)
 
 
 @no_type_check  # called for every scalar
@@ -215,14 +216,14 @@ def _logical(function: Callable[..., Any]) -> Callable[..., Value]:
 
 def _divide(run: Run, equation: Any, a: Value, b: Value) -> Value:
     whole = equation.outvars[0].aval.dtype.kind in "iu"
-    return _map((lambda x, y: ca.sign(x / y) * ca.floor(ca.fabs(x / y))) if whole else operator.truediv, a, b)
+    return _map((lambda x, y: ca.sign(x / y) * ca.floor(ca.fabs(x / y))) if whole else over, a, b)
 
 
 _FORMULAS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "add_any": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "add": plus, "add_any": plus, "sub": minus, "mul": times,
     "neg": operator.neg, "pow": operator.pow, "max": ca.fmax, "min": ca.fmin, "atan2": ca.atan2,
     "rem": ca.fmod, "sign": ca.sign, "abs": ca.fabs, "floor": ca.floor, "ceil": ca.ceil,
-    "sqrt": ca.sqrt, "rsqrt": lambda x: 1.0 / ca.sqrt(x), "square": lambda x: x * x,
+    "sqrt": ca.sqrt, "rsqrt": lambda x: 1.0 / ca.sqrt(x), "square": lambda x: times(x, x),
     "cbrt": lambda x: ca.sign(x) * ca.fabs(x) ** (1.0 / 3.0),
     "exp": ca.exp, "exp2": lambda x: 2.0**x, "expm1": ca.expm1, "log": ca.log, "log1p": ca.log1p,
     "sin": ca.sin, "cos": ca.cos, "tan": ca.tan, "asin": ca.asin, "acos": ca.acos, "atan": ca.atan,
@@ -281,20 +282,27 @@ def _dot_general(run: Run, equation: Any, a: Value, b: Value) -> Value:
 
     left = a.transpose(*batch_a, *free_a, *contract_a).reshape(-1, size(a, free_a), size(a, contract_a))
     right = b.transpose(*batch_b, *contract_b, *free_b).reshape(-1, size(b, contract_b), size(b, free_b))
-    return np.matmul(
-        left.astype(object), right.astype(object)
-    )  # batch, left free, right free: as JAX orders them
+    flat = [
+        dot(row, column)
+        for rows, matrix in zip(left.tolist(), right.transpose(0, 2, 1).tolist(), strict=True)
+        for row in rows
+        for column in matrix
+    ]
+    found = np.empty(len(flat), dtype=object)
+    for i, element in enumerate(flat):
+        found[i] = element
+    return found  # batch, left free, right free: as JAX orders them
 
 
 _ALGEBRA: dict[str, Callable[..., Any]] = {
-    "reduce_sum": _reduce(operator.add),
-    "reduce_prod": _reduce(operator.mul),
+    "reduce_sum": _reduce(plus),
+    "reduce_prod": _reduce(times),
     "reduce_max": _reduce(ca.fmax),
     "reduce_min": _reduce(ca.fmin),
     "reduce_and": _reduce(lambda a, b: ca.logic_and(ca.SX(a), ca.SX(b))),
     "reduce_or": _reduce(lambda a, b: ca.logic_or(ca.SX(a), ca.SX(b))),
-    "cumsum": _cumulate(operator.add),
-    "cumprod": _cumulate(operator.mul),
+    "cumsum": _cumulate(plus),
+    "cumprod": _cumulate(times),
     "cummax": _cumulate(ca.fmax),
     "cummin": _cumulate(ca.fmin),
     "dot_general": _dot_general,

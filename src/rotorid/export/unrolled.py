@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 
 from rotorid.errors import SettingError
+from rotorid.export.scalars import dot, minus, over, times
 
 
 def cholesky(a: np.ndarray) -> np.ndarray:
@@ -40,10 +41,10 @@ def triangular_solve(
         x = b.astype(object)
         n = len(a)
         for i in range(n) if is_lower else reversed(range(n)):
-            known = range(i) if is_lower else range(i + 1, n)
+            known = slice(i) if is_lower else slice(i + 1, n)
             for column in range(b.shape[1]):
-                value = x[i, column] - sum((a[i, j] * x[j, column] for j in known), 0.0)
-                x[i, column] = value if unit_diagonal else value / a[i, i]
+                value = minus(x[i, column], dot(a[i, known], x[known, column]))
+                x[i, column] = value if unit_diagonal else over(value, a[i, i])
         return x if left_side else x.T
 
     return _batched(solve, a.astype(object), b)
@@ -62,9 +63,9 @@ def _cholesky(a: np.ndarray) -> np.ndarray:
     n = len(a)
     L = np.zeros((n, n), dtype=object)
     for j in range(n):
-        L[j, j] = ca.sqrt(a[j, j] - sum((L[j, k] * L[j, k] for k in range(j)), 0.0))
+        L[j, j] = ca.sqrt(minus(a[j, j], dot(L[j, :j], L[j, :j])))
         for i in range(j + 1, n):
-            L[i, j] = (a[i, j] - sum((L[i, k] * L[j, k] for k in range(j)), 0.0)) / L[j, j]
+            L[i, j] = over(minus(a[i, j], dot(L[i, :j], L[j, :j])), L[j, j])
     return L
 
 
@@ -75,7 +76,7 @@ def _householder(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     reflections: list[tuple[int, list[Any], Any]] = []
     for k in range(min(m - 1, n)):
         x = R[k:, k].tolist()
-        tail = sum((e * e for e in x[1:]), 0.0)
+        tail = dot(x[1:], x[1:])
         length = ca.sqrt(x[0] * x[0] + tail)
         sign = _where(x[0] >= 0, 1.0, -1.0)
         v = [_where(tail == 0, 0.0, x[0] + sign * length), *x[1:]]
@@ -92,9 +93,9 @@ def _householder(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _reflect(matrix: np.ndarray, k: int, v: list[Any], factor: Any, columns: range) -> None:
     for j in columns:
-        projection = factor * sum((e * matrix[k + i, j] for i, e in enumerate(v)), 0.0)
+        projection = times(factor, dot(v, matrix[k:, j]))
         for i, e in enumerate(v):
-            matrix[k + i, j] = matrix[k + i, j] - e * projection
+            matrix[k + i, j] = minus(matrix[k + i, j], times(e, projection))
 
 
 def _where(condition: Any, yes: Any, no: Any) -> Any:
