@@ -124,7 +124,7 @@ def _flights(found: ModelFound) -> tuple[FlightSummary, ...]:
             f.name,
             f.seconds,
             f.rate,
-            sum(s.end - s.start for s in found.contacts if s.flight == k),
+            sum((s.end - s.start for s in found.contacts if s.flight == k), 0.0),
             f.limited,
         )
         for k, f in enumerate(found.flights)
