@@ -6,6 +6,9 @@ closely, as a fit of accelerations would. Mass, where it is looked for, is
 constant in parts of a flight: each window's own opinion of the mass, to first order, is cut into as few constant parts as
 explain it (`mass_parts`), and the fit is done again until the parts stay. Windows that a cut goes through are left out.
 
+Where torques that nobody knows turn the body, each window finds a steady one of its own, besides. An autopilot answers slow
+ones: its commands, and no turning with them, would look like a large inertia.
+
 Reference: R. V. Jategaonkar, Flight vehicle system identification, 2nd ed. (2015), ch. 4.
 """
 
@@ -122,6 +125,9 @@ def fit_flown(
                 if shown:
                     problem, solved, parts["mass"] = followed
                     disturbed = disturbance_of(problem, solved.z, noise, shown)
+                if "body_rate" in shown:
+                    body = dataclasses.replace(body, pushed=True)
+                    data = segments(body, [f.samples for f in flights], horizon, used)
             cut = parts["mass"]
             if "mass" in free:
                 cut = mass_parts(solved, problem.data, parts["mass"])

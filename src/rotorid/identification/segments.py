@@ -59,7 +59,7 @@ def used_outputs(system: System, outputs: Sequence[str] | None) -> tuple[str, ..
 
     Raises SignalError where a state is no output, SettingError where an output is unknown.
     """
-    missing = [name for name in system.states if name not in system.outputs]
+    missing = [name for name in system.states if name not in (*system.outputs, *system.hidden)]
     if missing:
         raise SignalError(
             f"the states {', '.join(missing)} are not measured: a fit starts from measured states; use a System without them"
@@ -106,12 +106,8 @@ def _windows(system: System, number: int, flight: Samples, h: int, used: Sequenc
         if name not in used:
             mask = mask & ~_of(outputs, name)
     _check(system, number, t, u, y, mask)
-    seen = np.concatenate(
-        [np.arange(outputs.tangent[n].start, outputs.tangent[n].stop) for n in system.states]
-    )
-    stored = np.concatenate(
-        [np.arange(outputs.stored[n].start, outputs.stored[n].stop) for n in system.states]
-    )
+    measured = [n for n in system.states if n not in system.hidden]
+    seen = np.concatenate([np.arange(outputs.tangent[n].start, outputs.tangent[n].stop) for n in measured])
     whole = np.asarray(mask[:, seen].all(axis=1))
     usual = np.median(dt[dt > 0]) if np.any(dt > 0) else 0.0
     follows = (dt > 0) & (dt < JITTER * usual) & _flies(system, u)
@@ -126,9 +122,11 @@ def _windows(system: System, number: int, flight: Samples, h: int, used: Sequenc
             k += 1
     begin = np.array(starts, dtype=int)
     rows = begin[:, None] + np.arange(h + 1)
+    x = np.zeros((len(begin), system.states.size))
+    for name in measured:
+        x[:, system.states.stored[name]] = y[begin][:, outputs.stored[name]]
     return Segments(
-        u[rows], dt[rows], y[rows], mask[rows], y[begin][:, stored], np.full(len(begin), number), t[begin],
-        t[np.minimum(begin + h, n - 1)],
+        u[rows], dt[rows], y[rows], mask[rows], x, np.full(len(begin), number), t[begin], t[np.minimum(begin + h, n - 1)],
     )  # fmt: skip
 
 

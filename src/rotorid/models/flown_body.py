@@ -1,7 +1,7 @@
 """The body of a multirotor whose rotors' thrusts are known, as logs of free flight see it.
 
     q' = 1/2 q (x) omega                m v' = R sum_i a_i T_i - m g z + f_air(v - w)
-    J omega' = -omega x J omega + tau(T) - k_omega omega
+    J (omega' - d) = -omega x J omega + tau(T) - k_omega omega
 
     what is logged    omega + b_omega
                       R^T (v' + g z) - omega' x c - omega x (omega x c) + omega' x s + omega x (omega x s) + b_a
@@ -12,7 +12,7 @@ Everything as in `rigid_multirotor`; s is the place of the accelerometer, b are 
 inputs: its mean over a step, which moves the body, and its value at the end of it, when it is measured. What differs from one
 part of a flight to another (mass, wind, biases) is an input too. A body whose attitude and velocity nobody logged only turns:
 its specific force is that of the rotors. One whose commands were logged too slowly to tell its torques turns as the gyroscope
-says.
+says. d is what else turns a body that is pushed: motors that weaken unequally, air. It changes slowly, and nothing measures it.
 """
 
 from __future__ import annotations
@@ -50,12 +50,18 @@ def local_width(name: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class FlownBody(System):
-    """placed: whether attitude and velocity are states. turns: whether the body rate is one, else an input. One or both."""
+    """placed: whether attitude and velocity are states. turns: whether the body rate is one, else an input. One or both.
+    pushed: whether there is d, of a body that turns."""
 
     parameters: tuple[Parameter, ...]
     rotors: tuple[Rotor, ...]
     placed: bool
     turns: bool
+    pushed: bool = False
+
+    @property
+    def hidden(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return ("push",) if self.pushed else ()
 
     @property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -67,6 +73,8 @@ class FlownBody(System):
             )
         if self.turns:
             blocks = (*blocks, ("body_rate", Vector(3, "rad/s", frame="body", noise=0.03, std=1.0)))
+        if self.pushed:
+            blocks = (*blocks, ("push", Vector(3, "rad/s^2", frame="body", noise=1.0, std=10.0)))
         return Space(blocks)
 
     @property
@@ -99,7 +107,9 @@ class FlownBody(System):
             gravity = jnp.array([0.0, 0.0, GRAVITY])
             rate = {"attitude": omega, "velocity": self._force(x, u, u["mean_thrust"], p) - gravity}
         if self.turns:
-            rate["body_rate"] = self._turning(omega, u["mean_thrust"], p)
+            rate["body_rate"] = self._turning(x, omega, u["mean_thrust"], p)
+        if self.pushed:
+            rate["push"] = jnp.zeros(3)
         return rate
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
@@ -117,7 +127,7 @@ class FlownBody(System):
             }
         if self.turns:
             lever = p["imu_position"] - p["centre_of_mass"]
-            turning = self._turning(omega, u["rotor_thrust"], p)
+            turning = self._turning(x, omega, u["rotor_thrust"], p)
             inside = inside + rotations.cross(turning, lever)
             inside = inside + rotations.cross(omega, rotations.cross(omega, lever))
             seen["body_rate"] = omega + u["gyroscope_bias"]
@@ -136,11 +146,12 @@ class FlownBody(System):
         return (rotations.rotate(x["attitude"], pull) + air) / u["mass"]
 
     def _turning(
-        self, omega: Float[Array, " 3"], thrust: Float[Array, " rotors"], p: Values
+        self, x: Values, omega: Float[Array, " 3"], thrust: Float[Array, " rotors"], p: Values
     ) -> Float[Array, " 3"]:
         """omega' in rad/s^2, body frame."""
         torque = jnp.sum(self._allocation(p)[3:] * thrust, axis=1)
-        return divided_by_inertia(torque - gyroscopic(omega, p) - p["angular_drag"] * omega, p)
+        turning = divided_by_inertia(torque - gyroscopic(omega, p) - p["angular_drag"] * omega, p)
+        return turning + x["push"] if self.pushed else turning
 
     def _allocation(self, p: Values) -> Float[Array, "6 rotors"]:
         return allocation(self.rotors, p["torque_ratio"], p["centre_of_mass"])

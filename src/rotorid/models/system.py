@@ -105,13 +105,15 @@ class System(ABC):
     does. Numbers that change from call to call belong into the parameters.
 
     states: what moves. inputs: what is known to act (commands, measured rates). outputs: what is measured. parameters:
-    what is constant or wanders. The blocks' std and noise are the defaults that estimators start from.
+    what is constant or wanders. The blocks' std and noise are the defaults that estimators start from. hidden: states that
+    nothing measures, and that a fit over windows finds anew in each, from 0 on.
     """
 
     states: Space
     inputs: Space
     outputs: Space
     parameters: tuple[Parameter, ...]
+    hidden: tuple[str, ...] = ()
 
     @abstractmethod
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
