@@ -13,21 +13,21 @@ Reference: E. B. Wilson, Probable inference, the law of succession, and statisti
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 from scipy.stats import chi2, norm
 
-from rotorid.results.study import Curve, Part, Row, kept
-from rotorid.simulation.engines import cores, local
+from rotorid.results.study import Curve, Part, Row
+from rotorid.simulation.engines import cores
 from rotorid.simulation.generation import make_folder
 from rotorid.studies.identify_flights import FREE, Task, make
+from rotorid.studies.parts import Progress, Told, by_processes, kept_tasks
 
 SIGMAS = 1.96
 WANTED = (0.90, 0.98)
@@ -35,8 +35,6 @@ WANTED = (0.90, 0.98)
 
 _BATCH = 10  # flights a part, kept as they are done
 _FOUND = ("truth", "value", "std", "prior std", "told")
-
-Progress = Callable[[str, int, int], None]
 
 
 class Size(NamedTuple):
@@ -72,29 +70,20 @@ def identify_calibration(
     rows: list[Row] = []
     for first in range(0, len(tasks), _BATCH):
         some = tasks[first : first + _BATCH]
-
-        def told(done: int, first: int = first) -> None:
-            progress("flights", first + done, len(tasks))
-
         asked = {"tasks": [list(t) for t in some], "free": FREE}
-        made = partial(_part, some, workers or cores(), told)
-        rows += kept(folder, f"flights-{first:04d}", asked, made).rows
-        told(len(some))
+        among = ("flights", first, len(tasks))
+        made = partial(_part, workers=workers or cores())
+        rows += kept_tasks(folder, f"flights-{first:04d}", some, asked, made, progress, among).rows
     failed = sum(r.quantity == "failed" for r in rows)
     added, curves = summary(rows)
     return Study((*added, *rows), curves, len(tasks), failed)
 
 
-def _part(tasks: Sequence[Task], workers: int, told: Callable[[int], None]) -> Part:
+def _part(tasks: Sequence[Task], told: Told, workers: int) -> Part:
     """Rows of each flight: of every quantity `_FOUND`, its NEES with how many quantities it has, and its seconds."""
-    found: dict[Task, Any] = {}
-    told(0)
-    for task, made in local(make, tasks, workers):
-        found[task] = json.loads(made)
-        told(len(found))
     rows: list[Row] = []
-    for task in tasks:
-        setting, of = f"flight={task.number}", found[task]
+    for task, of in zip(tasks, by_processes(make, tasks, workers, told), strict=True):
+        setting = f"flight={task.number}"
         if "error" in of:
             rows.append(Row("flights", of["error"], "failed", 1.0, setting=setting, flights=1))
             continue

@@ -15,13 +15,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rotorid.results.comparison import Mean, mean_over
-from rotorid.results.study import Curve, Part, Row, kept, mean_row
+from rotorid.results.study import Curve, Part, Row, mean_row
 from rotorid.simulation.closed_loop import GATE
 from rotorid.simulation.engines import cores
 from rotorid.simulation.failures import FAILURES
@@ -29,11 +28,10 @@ from rotorid.simulation.generation import Key, make_folder, seed_of
 from rotorid.simulation.profiles import MASS_PROFILES
 from rotorid.simulation.trajectories import TRAJECTORIES
 from rotorid.studies.loop_flights import HARD, PILOTS, QUANTITIES, STEPS, Task, flown
+from rotorid.studies.parts import Progress, Told, kept_tasks, whole
 
 FAILING = ("adaptive", "adaptive, gated")
 """Pilots whose estimator is made to fail."""
-
-Progress = Callable[[str, int, int], None]
 
 
 class Size(NamedTuple):
@@ -71,14 +69,13 @@ def loop(
     """Make the study in a folder, or go on with it there. workers: processes; default: one for each core."""
     make_folder(folder)
     plan = plan_of(size, seed)
-    parts: list[Part] = []
-    for name, tasks in plan.items():
-        make = partial(_make, tasks, workers or cores(), partial(progress, name))
-        parts.append(kept(folder, name.replace(" ", "-"), _asked(tasks), make))
-        progress(name, len(tasks), len(tasks))
-    rows = [row for part in parts for row in part.rows]
-    curves = tuple(curve for part in parts for curve in part.curves)
-    return Study((*summary(rows), *rows), curves, sum(map(len, plan.values())))
+
+    def made(tasks: Sequence[Task], told: Told) -> Part:
+        return flown(tasks, workers or cores(), told)
+
+    parts = [kept_tasks(folder, name, tasks, _asked(tasks), made, progress) for name, tasks in plan.items()]
+    every = whole(parts)
+    return Study((*summary(every.rows), *every.rows), every.curves, sum(map(len, plan.values())))
 
 
 def plan_of(size: Size, seed: int) -> dict[str, list[Task]]:
@@ -86,18 +83,6 @@ def plan_of(size: Size, seed: int) -> dict[str, list[Task]]:
     plan = {"step": step_tasks(size, seed), "cells": cell_tasks(size, seed)}
     plan["hard"] = hard_tasks(size, seed)
     return plan | {f"failure {name}": failure_tasks(size, seed, name) for name in size.failures}
-
-
-def _make(tasks: Sequence[Task], workers: int, progress: Callable[[int, int], None]) -> Part:
-    done = 0
-    progress(0, len(tasks))
-
-    def told(more: int) -> None:
-        nonlocal done
-        done += more
-        progress(done, len(tasks))
-
-    return flown(tasks, workers, told)
 
 
 def _asked(tasks: Sequence[Task]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -23,10 +23,10 @@ from rotorid.models.multirotor import BareMultirotor
 from rotorid.results.study import Curve, Part, Row
 from rotorid.simulation.closed_loop import GATE, LoopFlight, MassAt, Pilot, fly_loop
 from rotorid.simulation.editions import edition_of
-from rotorid.simulation.engines import local
 from rotorid.simulation.failures import FAILURES
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import NOMINAL_MASS, mass_profile
+from rotorid.studies.parts import Told, by_processes
 
 PILOTS = ("nominal", "known", "ekf", "ekf, gated", "adaptive", "adaptive, gated")
 """Where the controller has its mass from; known is the true one."""
@@ -53,8 +53,6 @@ HARD = "hard"
 LOST = 3.0
 """Distance from the path at which a flight counts as lost, m."""
 
-Told = Callable[[int], None]
-
 
 class Task(NamedTuple):
     """A flight. mass: a profile, or one of `STEPS`. number: of the sensors' noise. failure: of the estimator, "" for none.
@@ -73,14 +71,9 @@ class Task(NamedTuple):
 
 def flown(tasks: Sequence[Task], workers: int, told: Told) -> Part:
     """All of them, in the order of the tasks."""
-    found: dict[Task, bytes] = {}
-    for task, made in local(make, tasks, workers):
-        found[task] = made
-        told(1)
     rows: list[Row] = []
     curves: list[Curve] = []
-    for task in tasks:
-        made = json.loads(found[task])
+    for task, made in zip(tasks, by_processes(make, tasks, workers, told), strict=True):
         row = Row(task.part, task.pilot, "", 0.0, "1", task.trajectory, task.mass, _setting(task), flights=1)
         rows += [
             dataclasses.replace(row, quantity=quantity, value=value, unit=QUANTITIES.get(quantity, "1"))

@@ -22,9 +22,7 @@ from rotorid.results.study import Curve, Part, Row, kept
 from rotorid.simulation.generation import make_folder
 from rotorid.studies import lpv_control, lpv_likelihood, lpv_particles, lpv_standard
 from rotorid.studies.lpv_standard_hover import quadrotor_rows
-
-Told = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and of how much."""
+from rotorid.studies.parts import Progress, whole
 
 
 class Size(NamedTuple):
@@ -61,7 +59,7 @@ def lpv(
     *,
     size: Size = FULL,
     seed: int = 0,
-    progress: Told = lambda what, done, total: None,
+    progress: Progress = lambda what, done, total: None,
 ) -> Study:
     """Make the study in a folder, or go on with it there."""
     make_folder(folder)
@@ -83,10 +81,8 @@ def lpv(
         progress(name, 0, 1)
         parts.append(kept(folder, name.replace(" ", "-"), {"size": size, "seed": seed}, make))
         progress(name, 1, 1)
-    return Study(
-        tuple(row for part in parts for row in part.rows),
-        tuple(curve for part in parts for curve in part.curves),
-    )
+    every = whole(parts)
+    return Study(every.rows, every.curves)
 
 
 def _first_test(seeds: range) -> Part:

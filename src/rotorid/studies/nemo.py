@@ -10,7 +10,7 @@ late          the same from logs with noise that are 20 ms late                 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,6 +30,7 @@ from rotorid.simulation.generation import make_folder
 from rotorid.simulation.pushed import LogNoise, evaluation_flights, training_flights
 from rotorid.studies.nemo_models import ERRORS, Plan, Trained, identify, train, wrong_physics
 from rotorid.studies.nemo_wrench import QUANTILES, UNIT, Errors, Model, Pushed, errors_of, pushed
+from rotorid.studies.parts import Progress, whole
 
 AIRFRAME: Final = "fully-actuated-hexarotor"
 SETS: Final = ("exact", "late")
@@ -70,9 +71,6 @@ PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
 }
 """Table II: RMS errors by residual type, method and scenario, summed over flights whose number is not told."""
 
-Told = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and of how much."""
-
 
 class Size(NamedTuple):
     """flights: in each scenario. training: flights to learn from. epochs: at most, of the first horizon, of the longer ones,
@@ -103,7 +101,7 @@ def nemo(
     *,
     size: Size = FULL,
     seed: int = 0,
-    progress: Told = lambda what, done, total: None,
+    progress: Progress = lambda what, done, total: None,
 ) -> Study:
     """Make the study in a folder, or go on with it there."""
     make_folder(folder)
@@ -139,11 +137,8 @@ def nemo(
 
         asked = {"size": size, "seed": seed, "set": name, "delay": DELAY}
         parts.append(kept(folder, name, asked, make))
-    return Study(
-        tuple(row for part in parts for row in part.rows),
-        tuple(curve for part in parts for curve in part.curves),
-        size.flights,
-    )
+    every = whole(parts)
+    return Study(every.rows, every.curves, size.flights)
 
 
 def plans(size: Size) -> tuple[Plan, ...]:
@@ -170,7 +165,7 @@ def _models(
     wrong: Mapping[str, Parameters],
     size: Size,
     seed: int,
-    progress: Told,
+    progress: Progress,
 ) -> tuple[list[Model], list[Row]]:
     """What every method believes, for every type; and how its training went."""
     what, done = f"identification, {name}", 0
@@ -208,7 +203,7 @@ def _models(
 
 
 def _judged(
-    name: str, system: RigidMultirotor, models: list[Model], flights: list[Pushed], progress: Told
+    name: str, system: RigidMultirotor, models: list[Model], flights: list[Pushed], progress: Progress
 ) -> tuple[list[Row], tuple[Curve, ...]]:
     """Errors of every model, and the time series of Figures 5 and 6."""
     what, rows, curves = f"wrench, {name}", [], []

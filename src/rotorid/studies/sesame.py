@@ -23,6 +23,7 @@ from rotorid.results.track import SystemName
 from rotorid.simulation.dataset import Dataset
 from rotorid.simulation.flight import MAXIMUM_THRUST
 from rotorid.simulation.generation import generate_dataset, make_folder
+from rotorid.studies.parts import Progress, Told, counter, whole
 from rotorid.studies.sesame_adaptive import adaptive_part
 from rotorid.studies.sesame_elm import elm_part
 from rotorid.studies.sesame_hard import hard_part
@@ -31,7 +32,6 @@ from rotorid.studies.sesame_methods import DRIFTS, FIXED, control_part, methods_
 FLIGHTS, HARD_FLIGHTS = "flights", "flights-hard"
 """Folders of the data sets, in that of the study."""
 
-Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and of how much."""
 
 
@@ -75,8 +75,8 @@ def sesame(
     asked = {"size": size, "seed": seed, "cells": cells, **nominal.settings}
     count, tried, hard_count = len(nominal), _first(nominal, size.tried), len(hard)
 
-    def make(name: str, of: Callable[[Callable[[int], None]], Part], total: int) -> Part:
-        return kept(folder, name, asked, lambda: of(_counter(progress, name, total)))
+    def make(name: str, of: Callable[[Told], Part], total: int) -> Part:
+        return kept(folder, name, asked, lambda: of(counter(progress, name, total)))
 
     every = make("methods", lambda told: methods_part(_ready(nominal, "simulated-quad"), told), count)
     control = make("figure 11", lambda told: control_part(nominal, MAXIMUM_THRUST, told), count)
@@ -97,9 +97,10 @@ def sesame(
     counted = partial(progress, "elm")
     elm = make("elm", lambda told: elm_part(nominal, quick=size == QUICK, seed=seed, progress=counted), 1)
     parts = (every, control, tunings, adaptive, difficult, elm)
+    all_of_it = whole(parts)
     return Study(
-        tuple(row for part in parts for row in part.rows),
-        tuple(curve for part in parts for curve in part.curves),
+        all_of_it.rows,
+        all_of_it.curves,
         count,
         hard_count,
     )
@@ -139,15 +140,3 @@ def _ready(
 
 def _first(dataset: Dataset, most: int) -> int:
     return sum(min(count, most) for count in dataset.cells.values())
-
-
-def _counter(progress: Progress, what: str, total: int) -> Callable[[int], None]:
-    done = 0
-    progress(what, done, total)
-
-    def told(more: int) -> None:
-        nonlocal done
-        done += more
-        progress(what, done, total)
-
-    return told

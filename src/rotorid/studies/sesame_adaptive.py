@@ -21,7 +21,8 @@ from rotorid.results.batch import Prepared, guessed_mass, stacks
 from rotorid.results.comparison import LATE, jumping, mean_over
 from rotorid.results.metrics import coverage, rmspe
 from rotorid.results.study import Curve, Part, Row, mean_row
-from rotorid.studies.sesame_methods import EVERY, FIXED, PRIOR_ERROR, Told
+from rotorid.studies.parts import Told
+from rotorid.studies.sesame_methods import EVERY, FIXED, PRIOR_ERROR
 
 NEAR = 0.1
 """s by which the time of a change may be off and still be that of a jump."""

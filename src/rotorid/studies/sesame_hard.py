@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from rotorid.results.batch import Batch, Prepared
 from rotorid.results.study import Curve, Part, Row
 from rotorid.results.track import EstimatorName, SystemName
-from rotorid.studies.sesame_methods import EVERY_METHOD, Told, compared, merit_rows
+from rotorid.studies.parts import Told
+from rotorid.studies.sesame_methods import EVERY_METHOD, compared, merit_rows
 
 BARE: tuple[EstimatorName, ...] = ("ekf", "adaptive")
 """Methods that fly the hard set with the seed's model too."""

@@ -6,7 +6,7 @@ Every method starts with a mass that is 30 % too small. Errors are RMSPE (eq. 48
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -24,6 +24,7 @@ from rotorid.results.comparison import (
 from rotorid.results.study import Curve, Part, Row, mean_row
 from rotorid.results.track import EstimatorName
 from rotorid.simulation.dataset import Dataset
+from rotorid.studies.parts import Told
 
 PRIOR_ERROR = -0.3
 """Share of the true mass by which the first guess is off."""
@@ -38,9 +39,6 @@ DRIFTS = (0.014, 0.02, 0.028, 0.04, 0.056, 0.08)
 
 EVERY = 4
 """Rows of a curve that are one in the picture."""
-
-Told = Callable[[int], None]
-"""Told how many flights are done."""
 
 
 def methods_part(flights: Iterable[Prepared], told: Told) -> Part:
