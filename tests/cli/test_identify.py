@@ -20,6 +20,7 @@ from rotorid.models.airframe_numbers import with_numbers
 from rotorid.models.airframe_toml import airframe_toml
 from rotorid.models.fly_back import fingerprint_of
 from rotorid.results.identify_proof import identified
+from tests.documented import documented
 from tests.results.made_flown import STEP, TRUTH, made_flight
 
 FREE = ("inertia", "drag", "mass")
@@ -104,8 +105,10 @@ def test_the_terminal_and_the_page_say_so(found: Found) -> None:
 
 def test_the_mass_over_time_is_a_table(found: Found) -> None:
     table = parquet.read_table(found.folder / "estimates.parquet")
-    assert table.column_names == ["t", "flight", "mass", "mass_std", "identified"]
-    assert table.schema.field("mass").metadata == {b"unit": b"kg"}
+    units = documented("`estimates.parquet` of `rotorid identify`")
+    assert table.column_names == list(units)
+    for name, unit in units.items():
+        assert table.schema.field(name).metadata == ({b"unit": unit.encode()} if unit else None)
     (part,) = found.summary["masses"]
     assert set(table["mass"].to_pylist()) == {part["value"]}
 
