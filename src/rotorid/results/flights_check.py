@@ -35,7 +35,7 @@ def checked(
                 f"{flight.source}: its clock runs {rate:.2f} times as fast as its vehicle (turns and ways are {1 / rate:.2f} "
                 "of what body rates and velocities add up to); log the simulator's own time, or correct the time stamps"
             )
-        if not known.turns or not _predicted(flight, airframe, known):
+        if not known.turns or not predicted(flight, airframe, known):
             continue
         faults = geometry_faults(flight, airframe, parts)
         if faults:
@@ -50,7 +50,7 @@ def checked(
     return tuple(found)
 
 
-def _predicted(flight: Flight, airframe: Airframe, known: Known) -> bool:
+def predicted(flight: Flight, airframe: Airframe, known: Known) -> bool:
     """Whether thrusts follow from what the log has without a fit: speeds need one, and so does a curve whose voltage was not
     logged."""
     curve = airframe.thrust_curve

@@ -32,6 +32,7 @@ from rotorid.results.flights_check import checked
 from rotorid.results.flown import Known, Prepared, flying, known_of, prepared
 from rotorid.results.hover import Hovering, hovering
 from rotorid.results.identify_words import hover_sentence, verdicts_of
+from rotorid.results.payload import of_known_mass
 from rotorid.signals.series import Intervals
 
 Assumed = Literal["mass", "thrust"]
@@ -97,6 +98,13 @@ def assumed_of(airframe: Airframe) -> Assumed:
     return "mass" if exact or (guessed and mass is None) else "thrust"
 
 
+def assumption(airframe: Airframe, free: Sequence[str] | None, assumed: Assumed | None = None) -> Assumed:
+    """Which of mass and thrust is taken as known where these are looked for."""
+    if free is None:
+        return assumed or assumed_of(airframe)
+    return "thrust" if "mass" in free else "mass"
+
+
 def free_of(airframe: Airframe, known: Known, assumed: Assumed) -> tuple[str, ...]:
     """What can be looked for in logs that know this, where this is assumed."""
     found = []
@@ -108,6 +116,10 @@ def free_of(airframe: Airframe, known: Known, assumed: Assumed) -> tuple[str, ..
         found += ["drag", "velocity_delay"]
         found += ["attitude_delay"] if known.turns else []
         found += [n for n in ("rotor_drag", "drag_area") if airframe.get(n) is not None]
+    if known.placed and not known.turns and known.rotors == "rotor_command" and assumed == "mass":
+        found.append(
+            "motor_time_constant"
+        )  # a thrust curve that is looked for takes the place of a lag that is wrong
     if known.turns:
         found += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", "imu_position"]
         if known.lags:
@@ -131,15 +143,16 @@ def identify(
 
     prior: what is known before, with standard deviations. free: names of `BODY` and `ROTORS` and "mass"; None: what the flights
     can tell. assumed: which of mass and thrust is known; None: see `assumed_of`. spans: of each flight the parts to use (s),
-    None: all of its time in the air. tell: is told of each pass, in words.
+    None: all of its time in the air, less those in which it carries something, where its mass is known. tell: is told of each
+    pass, in words.
 
     Raises SignalError, AirframeError, ExcitationError where flights or airframe cannot be used, SettingError for names.
     """
     if not flights:
         raise SettingError("no flight to identify from: give at least one")
     known = known_of(flights, prior)
+    assumed = assumption(prior, free, assumed)
     if free is None:
-        assumed = assumed or assumed_of(prior)
         free = free_of(prior, known, assumed)
     else:
         free = tuple(free)
@@ -148,9 +161,11 @@ def identify(
             raise SettingError(
                 f"mass and {', '.join(sorted(thrust))} free: only their ratio shows in flight; leave out one of them"
             )
-        assumed = "thrust" if "mass" in free else "mass"
         _possible(free, known)
     remarks = checked(flights, prior, known, spans)
+    if spans is None and assumed == "mass":
+        spans, carried = of_known_mass(flights, prior, known, [flying(flight) for flight in flights])
+        remarks = (*remarks, *carried)
     rows = prepared(flights, prior, free, known, spans)
     found = fit_flown(prior, rows.flights, free, rows.body, lags=known.lags, tell=tell)
     one_vehicle(found.solved, [flight.name for flight in rows.flights])
@@ -164,14 +179,15 @@ def identify(
     return Identified(airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved, hover)
 
 
-def split(flights: Sequence[Flight], share: float = HELD_OUT) -> tuple[list[Intervals], list[Intervals]]:
-    """Of each flight's time in the air (s), what a model is fitted to, and the last part, which it is proved on.
+def split(
+    flights: Sequence[Flight], parts: Sequence[Intervals], share: float = HELD_OUT
+) -> tuple[list[Intervals], list[Intervals]]:
+    """Of parts of each flight (s), what a model is fitted to, and the last of them, which it is proved on.
 
     Raises ExcitationError where a flight is too short to be shared.
     """
     fitted, held = [], []
-    for flight in flights:
-        spans = flying(flight)
+    for flight, spans in zip(flights, parts, strict=True):
         total = sum(end - start for start, end in spans)
         if share * total < _SHORT:
             raise ExcitationError(

@@ -10,7 +10,8 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.results.flown import flying, known_of
 from rotorid.results.fly_back import fly_back
-from rotorid.results.identify import Assumed, Identified, identify, proved, split
+from rotorid.results.identify import Assumed, Identified, assumption, identify, proved, split
+from rotorid.results.payload import of_known_mass
 from rotorid.signals.series import Intervals
 
 _WEIGHED = (
@@ -58,19 +59,22 @@ def identified(
 
     Raises what `identify` raises. A model that cannot be flown back is returned without proof, and why.
     """
-    known_of(flights, prior)
-    why, held = "", None
+    known = known_of(flights, prior)
+    why, held, carried = "", None, ()
     parts = [flying(flight) for flight in flights]
+    if assumption(prior, free, assumed) == "mass":
+        parts, carried = of_known_mass(flights, prior, known, parts)
     if not fly_it_back:
         why = (
             "The model was not flown back: `rotorid fly-back` does it, on flights that it was not fitted to."
         )
     elif held_out is None:
         try:
-            parts, held = split(flights)
+            parts, held = split(flights, parts)
         except ExcitationError as error:
             why = f"The model was not flown back: {error}."
     found = identify(flights, prior, free, assumed=assumed, spans=parts, tell=tell)
+    found = dataclasses.replace(found, verdicts=(*carried, *found.verdicts))
     if why:
         return Proved(found, tuple(parts), (), why)
     if tell is not None:

@@ -52,8 +52,9 @@ def verdicts_of(
         )
     if not known.turns:
         found.append(
-            "These logs have rotor commands too rarely, or only what the controller asked for: they cannot tell inertia, motor "
-            "lag and torque. Log the rotor commands at 100 Hz or more, and the gyroscope with them; `rotorid plan` says how."
+            "These logs have rotor commands too rarely, or only what the controller asked for: they cannot tell inertia and "
+            "torque, and hardly the lag of motors. Log the rotor commands at 100 Hz or more, and the gyroscope with them; "
+            "`rotorid plan` says how."
         )
     if not known.placed:
         found.append("Without attitude and velocity, these logs cannot tell drag.")
