@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from rotorid.cli.app import app
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.write import write_table
 
@@ -24,3 +28,19 @@ def flight_csv(tmp_path: Path) -> Path:
     }
     signals = {n: Signal(n, t, x, "made") for n, x in values.items()}
     return write_table(Flight(signals, Path("made"), "table-csv"), tmp_path / "flight.csv")
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Calls `rotorid` in a folder and in this process, which may have compiled what it needs; gives what it says."""
+
+    def call(folder: Path, *arguments: str | Path) -> str:
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+        with jax.enable_x64(True):
+            result = CliRunner().invoke(app, list(map(str, arguments)))
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return call
