@@ -2,10 +2,10 @@
 
     c = sum_b |W^-T/2 g_b|^2 / tr(W^-T/2 H W^-1/2),    W = H + P
 
-g_b are the scores of blocks of some seconds, H what the flights add to the Hessian, P what the prior does. Of white residuals c
-is 1. Of coloured ones, which attitudes and velocities from an estimator leave, it is the number of rows that together say what one
-would: then a flight in which hardly anything happened, but which has thousands of rows, draws numbers that it does not tell far
-from their prior. Where that matters, the fit is made again with noise that is sqrt(c) times as large.
+g_b are the scores of blocks of some seconds, H what the flights add to the Hessian, P what the prior does. Of white residuals
+c is 1. Of coloured ones, which attitudes and velocities from an estimator leave, it is the number of rows that together say
+what one would: then a flight in which hardly anything happened, but which has thousands of rows, draws numbers that it does
+not tell far from their prior. Where that matters, the fit is made again with noise that is sqrt(c) times as large.
 
 Reference: J. W. Miller, D. B. Dunson, Robust Bayesian inference via coarsening, J. Am. Stat. Assoc. 114 (2019).
 """
