@@ -13,6 +13,7 @@ from rotorid.errors import AirframeError, SettingError
 from rotorid.models.airframe import load_airframe
 from rotorid.models.system import GRAVITY
 from rotorid.report.plan_page import plan_page
+from rotorid.results.identify import identify
 from rotorid.results.plan import Plan, PlanSettings, make_plan
 from rotorid.results.plan_proof import planned_flight
 from rotorid.results.plan_summary import plan_files, set_points, stops, summarise_plan
@@ -49,6 +50,17 @@ def test_it_tells_the_inertia_five_times_as_precisely_as_a_hover(plan: Plan) -> 
         assert plan.told.std[name] < 0.2 * plan.hover.std[name]
         assert plan.hover.std[name] == pytest.approx(plan.hover.prior_std[name], rel=0.01)
     assert plan.hover.told["centre_of_mass_x"] > 0.9, "which shows in any hover"
+
+
+def test_what_is_found_in_its_flight_is_five_times_as_sure_as_what_a_hover_shows(plan: Plan) -> None:
+    logs = (planned_flight(plan), planned_flight(plan, hover=True))
+    found, hover = (identify([log], plan.airframe, ["inertia"]).fit for log in logs)
+    true = dict(zip(plan.asked, plan.airframe.quantities["inertia"].value, strict=True))
+    for name in plan.asked:
+        assert found.std[name] < 0.2 * hover.std[name]
+        assert found.told[name] > 0.98
+        assert hover.told[name] < 0.4, "a hover hardly turns"
+        assert abs(found.values[name] - true[name]) < 4.0 * found.std[name]
 
 
 def test_set_points_move_the_vehicle_as_planned(plan: Plan) -> None:
