@@ -1,14 +1,14 @@
-"""Two sessions of `rotorid learn`, each a process of its own: `python -m tests.cli.learn_session first|second`, in a folder.
+"""Two sessions of `rotorid learn` in a folder.
 
-The first makes flights, begins to learn into `model`, and is ended by Ctrl-C (SIGINT) after two epochs. The second goes on with
-`model`, learns the same into `whole` without a break, and identifies a vehicle from a hovering flight and a pushed one.
+The first, a process of its own (`python -m tests.cli.learn_session`), makes flights, begins to learn into `model`, and is ended by
+Ctrl-C (SIGINT) after two epochs. The second goes on with `model`, learns the same into `whole` without a break, and identifies a
+vehicle from a hovering flight and a pushed one.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import rotorid.results.learning as learning
@@ -60,4 +60,4 @@ def second() -> None:
 
 if __name__ == "__main__":
     setup_jax()
-    run_interruptible({"first": first, "second": second}[sys.argv[1]])
+    run_interruptible(first)
