@@ -33,6 +33,7 @@ from rotorid.results.flown import Known, Prepared, flying, known_of, prepared
 from rotorid.results.hover import Hovering, hovering
 from rotorid.results.identify_words import hover_sentence, verdicts_of
 from rotorid.results.payload import of_known_mass
+from rotorid.results.thrust_surety import as_sure_as_thrust, surety
 from rotorid.signals.series import Intervals
 
 Assumed = Literal["mass", "thrust"]
@@ -41,7 +42,6 @@ HELD_OUT = 0.25
 """Share of the time in the air of a flight on which its model is proved, where no flights are given for that."""
 
 _SHORT = 3.0  # s that a part must have to be held out
-_FORCES = ("mass", INERTIA, PRODUCTS, "drag", "rotor_drag", "angular_drag")  # what scales with the thrust
 _UNTOLD = 0.1  # share told below which a number in a file counts as what it was before
 
 
@@ -170,7 +170,11 @@ def identify(
     found = fit_flown(prior, rows.flights, free, rows.body, lags=known.lags, tell=tell)
     one_vehicle(found.solved, [flight.name for flight in rows.flights])
     own, weighed = _cleaned(found, rows)
-    fit, masses = _as_sure_as(prior, free, own, weighed)
+    share = surety(prior, free, flights)
+    fit = as_sure_as_thrust(own, free, share)
+    masses = tuple(
+        dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in weighed
+    )
     airframe = _found(prior, fit, masses, [f.name for f in rows.flights])
     hover, said = _hover(airframe, own, weighed, known)
     disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.disturbed, name) > 0.0)
@@ -290,21 +294,6 @@ def _cleaned(found: FlownFit, rows: Prepared) -> tuple[Fit, tuple[MassPart, ...]
         end = float(parts.start[k + 1]) if following else float(t[-1])
         found_masses.append(MassPart(rows.flights[f].name, start, end, fit.values[name], fit.std[name]))
     return cleaned, tuple(found_masses)
-
-
-def _as_sure_as(
-    prior: Airframe, free: Sequence[str], fit: Fit, masses: tuple[MassPart, ...]
-) -> tuple[Fit, tuple[MassPart, ...]]:
-    """No surer than the thrust that was taken as known: masses, inertia and drag are as wrong as its scale is, together."""
-    scale = prior.get("thrust_scale")
-    if scale is None or scale.std is None or {"thrust_scale", "thrust_curve"} & set(free):
-        return fit, masses
-    share = scale.std[0] / scale.number
-    moved = np.array([fit.values[n] if n.startswith(_FORCES) else 0.0 for n in fit.names])
-    covariance = fit.covariance + share**2 * np.outer(moved, moved)
-    std = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
-    masses = tuple(dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in masses)
-    return dataclasses.replace(fit, covariance=covariance, std=std), masses
 
 
 def _found(prior: Airframe, fit: Fit, masses: Sequence[MassPart], flights: Sequence[str]) -> Airframe:

@@ -1,0 +1,49 @@
+"""No surer than the thrust: what a flight tells of forces holds as far as the rotors pull alike in the next one.
+
+    cov <- cov + (s^2 + b^2 / F) v v^T
+
+b: by how much the thrust of a vehicle at the same commands differs from one flight to the next, with its battery, the air and
+its propellers, which nothing in one flight shows: 0.8 %, as in eleven flights of Crazyflies of known mass (0.6, 1.2 and 0.5 %
+among those of one vehicle and mass, several times what each flight by itself is sure of). F: how many flights were fitted. v:
+the numbers that go with the thrust: its own where the mass is known; else mass, inertia and drag, which are as wrong,
+together, as the scale of the thrust that was taken as known is, s. A simulated vehicle is the same in every flight.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from rotorid.identification.coordinates import INERTIA, PRODUCTS
+from rotorid.identification.fit import Fit
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe import Airframe
+
+BETWEEN: Final = 0.008
+"""b."""
+
+_THRUST: Final = ("thrust_scale", "thrust_curve")
+_FORCES: Final = ("mass", INERTIA, PRODUCTS, "drag", "rotor_drag", "angular_drag")
+
+
+def surety(prior: Airframe, free: Sequence[str], flights: Sequence[Flight]) -> float:
+    """Standard deviation of the thrust that these flights leave, over the thrust, beside what a fit says of it."""
+    scale, real = prior.get("thrust_scale"), [f for f in flights if f.format != "simulation"]
+    share = BETWEEN / len(flights) ** 0.5 if real else 0.0
+    if scale is None or scale.std is None or set(_THRUST) & set(free):
+        return share
+    return float(np.hypot(share, scale.std[0] / scale.number))
+
+
+def as_sure_as_thrust(fit: Fit, free: Sequence[str], share: float) -> Fit:
+    """The fit, no surer than the thrust is (see `surety`)."""
+    if share == 0.0:
+        return fit
+    with_it = _THRUST if set(_THRUST) & set(free) else _FORCES
+    moved = np.array([fit.values[n] if n.startswith(with_it) else 0.0 for n in fit.names])
+    covariance = fit.covariance + share**2 * np.outer(moved, moved)
+    std = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
+    return dataclasses.replace(fit, covariance=covariance, std=std)
