@@ -1,8 +1,8 @@
 """Two sessions of `rotorid learn` in a folder.
 
-The first, a process of its own (`python -m tests.cli.learn_session`), makes flights, begins to learn into `model`, and is ended by
-Ctrl-C (SIGINT) after two epochs. The second goes on with `model`, learns the same into `whole` without a break, and identifies a
-vehicle from a hovering flight and a pushed one.
+The first, a process of its own (`python -m tests.cli.learn_session`), makes flights, begins to learn into `model`, and is ended
+by Ctrl-C (SIGINT) after two epochs. The second goes on with `model`, learns the same into `whole` without a break, and
+identifies a vehicle from a hovering flight and a pushed one.
 """
 
 from __future__ import annotations
