@@ -1,0 +1,55 @@
+"""`rotorid identify` with flights that tell nothing: one line that says which, and what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from rotorid.cli.app import app
+from rotorid.logs.flight import Flight
+from rotorid.logs.write import write_table
+from rotorid.models.airframe_toml import airframe_toml
+from tests.results.made_flown import TRUTH, made_flight
+
+
+def with_values(**values: float | None) -> Flight:
+    """The made flight with some signals held at a number, or at what they were first (None)."""
+    made = made_flight()
+    signals = dict(made.signals)
+    for name, value in values.items():
+        s = signals[name]
+        held = (
+            np.broadcast_to(s.values[:1], s.values.shape) if value is None else np.full(s.values.shape, value)
+        )
+        signals[name] = dataclasses.replace(s, values=np.array(held))
+    return dataclasses.replace(made, signals=signals)
+
+
+STILL = {"rotor_command": 0.0, "attitude": None, "position": None, "velocity": 0.0, "body_rate": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("flight", "message"),
+    [
+        (with_values(**STILL), "log.parquet: no part of this log is in the air; leave it out"),
+        (
+            with_values(rotor_command=1.0),
+            "log.parquet: a rotor was at its limit in all of the time in the air",
+        ),
+    ],
+    ids=["without motion", "saturated"],
+)
+def test_it_is_said_in_one_line(tmp_path: Path, flight: Flight, message: str) -> None:
+    write_table(flight, tmp_path / "log.parquet")
+    (tmp_path / "guess.toml").write_text(airframe_toml(TRUTH))
+    files = (str(tmp_path / name) for name in ("log.parquet", "guess.toml", "found"))
+    log, guess, out = files
+    result = CliRunner().invoke(app, ["identify", log, "-a", guess, "-o", out], env={"COLUMNS": "200"})
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+    assert not Path(out).exists()
