@@ -106,7 +106,7 @@ def test_sensitivities_by_what_moves_the_thrust(airframe: Airframe, name: str, c
     n, t = 400, 0.004 * np.arange(400)
     u = 0.5 + 0.2 * np.sin(6.0 * t[:, None] + np.arange(4))
     flight = level(n, np.zeros(n), u, 0.004)
-    body = with_rotors(body_of(airframe), {"command_delay": [0.01]})
+    body = with_rotors(body_of(airframe), {"command_delay": [0.0093]})
     found = sensitivities(body, flight, [name])
     h = 1e-5
     sides = ({of: s * h * np.array(by) for of, by in change.items()} for s in (1.0, -1.0))

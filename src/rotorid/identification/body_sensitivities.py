@@ -169,13 +169,13 @@ def sensitivities(body: Body, flight: Kinematics, names: Sequence[str], rows: in
 def _thrusts(
     rotors: Rotors, flight: Kinematics, names: Sequence[str], rows: int
 ) -> tuple[Float[np.ndarray, "n rotors"], Float[np.ndarray, "n rotors p"]]:
-    """Thrust of each rotor every so many rows, N, and its derivative by each quantity."""
+    """Mean thrust of each rotor over the dt around every so many rows, N, and its derivative by each quantity."""
     chain, t = rotors.chain, flight.dt * np.arange(len(flight.rotor_command))
     commands = rotors.commands(t, flight.rotor_command, flight.voltage)
-    at = t[::rows]
+    end = t[::rows] + 0.5 * flight.dt
     every = tuple(range(chain.size))  # so that one compiled function serves whatever is asked
-    value, slopes = thrusts(chain, rotors.numbers, commands, at, np.zeros(len(at)), every)
-    value, slopes = value[:, chain.rotors :], slopes[:, chain.rotors :]
+    value, slopes = thrusts(chain, rotors.numbers, commands, end, np.full(len(end), flight.dt), every)
+    value, slopes = value[:, : chain.rotors], slopes[:, : chain.rotors]
     places = {
         quantity: [int(i)]
         for name, place in chain.places.items()
