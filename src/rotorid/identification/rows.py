@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 
 from rotorid.export.casadi import UnsupportedPrimitiveError, scalar_operations, to_casadi
 from rotorid.export.native import compiled
+from rotorid.export.side_by_side import side_by_side
 from rotorid.models.system import System, Values
 from rotorid.numerics import integrators
 
@@ -158,8 +159,8 @@ def by_casadi(rows: Rows) -> Engine:
         return compiled(to_casadi(one, x, u, y, np.ones(m), u, dt, np.zeros(n * m), p, name="filtered"))
 
     error = many(compiled(to_casadi(rows.error, x, u, y, p, name="error")))
-    along = many(_slope(to_casadi(rows.moved_step, d, p, x, x, u, dt), rows, 4, "step_slope"))
-    across = many(_slope(to_casadi(rows.moved_error, d, p, x, u, y), rows, 3, "error_slope"))
+    along = _quick(_slope(to_casadi(rows.moved_step, d, p, x, x, u, dt), rows, 4, "step_slope"))
+    across = _quick(_slope(to_casadi(rows.moved_error, d, p, x, u, y), rows, 3, "error_slope"))
 
     def slopes(x, corrected, after, u, y, u_next, dt_next, p) -> Slopes:
         one = np.swapaxes(along(p, corrected, after, u_next, dt_next).reshape(-1, n + s, n), 1, 2)
@@ -177,7 +178,12 @@ def _slope(function: ca.Function, rows: Rows, inputs: int, name: str) -> ca.Func
     driven = [symbols[inputs]] if rows.driven else []
     J = ca.jacobian(value, ca.vertcat(symbols[0], *[symbols[1][i] for i in rows.numbers], *driven))
     J = ca.densify(ca.substitute(J, symbols[0], ca.SX.zeros(*symbols[0].shape)))
-    return compiled(ca.Function(name, symbols[1:], ca.cse([J])))
+    return ca.Function(name, symbols[1:], ca.cse([J]))
+
+
+def _quick(function: ca.Function) -> Callable[..., Float[np.ndarray, "n size"]]:
+    """A function over rows as C, several of them at once; by CasADi where there is no compiler."""
+    return side_by_side(function) or many(function)
 
 
 def _paths(step: ca.Function) -> Callable[..., Float[np.ndarray, "w rows states"]]:

@@ -203,16 +203,20 @@ def _driven(
     G: Float[np.ndarray, "n states k"], E: Float[np.ndarray, "n measured k"], driven: Driven, part: slice
 ) -> tuple[Float[np.ndarray, "n states numbers"], Float[np.ndarray, "n measured numbers"]]:
     """Derivatives by the System's numbers and by those of its inputs, from those by inputs. A step takes those at its end."""
-    slopes, inputs = driven.slopes[part], driven.u.shape[2]
+    slopes, inputs, direct = driven.slopes[part], driven.u.shape[2], list(driven.direct)
     after = np.concatenate([slopes[:, 1:], slopes[:, -1:]], axis=1)
     found = []
     for whole, moved in ((G, after), (E, slopes)):
-        own, by_input = whole[..., :-inputs], whole[..., -inputs:]
-        moved = moved.reshape(len(by_input), *moved.shape[2:])
-        first = np.zeros((*by_input.shape[:2], moved.shape[2]))
-        for i, j in np.ndindex(moved.shape[1:]):  # sooner than a product of small matrices for each row
-            first[..., j] += by_input[..., i] * moved[:, i, j, None]
-        found.append(np.concatenate([own, first, by_input[..., list(driven.direct)]], axis=-1))
+        rows = np.swapaxes(whole, 1, 2)  # one for each number, as they lie in memory
+        own, first = rows.shape[1] - inputs, slopes.shape[2]
+        numbers = own + slopes.shape[3]
+        those = np.empty((len(rows), numbers + len(direct), rows.shape[2]))
+        those[:, :own] = rows[:, :own]
+        along = np.swapaxes(moved.reshape(len(rows), *moved.shape[2:]), 1, 2)
+        np.matmul(along, rows[:, own : own + first], out=those[:, own:numbers])
+        for k, i in enumerate(direct):
+            those[:, numbers + k] = rows[:, own + i]
+        found.append(np.swapaxes(those, 1, 2))
     return found[0], found[1]
 
 

@@ -34,6 +34,7 @@ SETTLED = 0.01
 """Standard deviations by which the last step of a search may move a parameter."""
 
 _COARSE = 64  # windows that the search begins with
+_FEW = 32  # likewise, of a rough one
 _ROUGHLY = 0.2  # standard deviations to which they settle it, and to which noise is weighed
 _ROUNDS = 4  # of weighing
 _STEADY = 0.1  # change of a noise below which it is not weighed anew
@@ -77,16 +78,20 @@ def settle(
     settled: float = SETTLED,
 ) -> Solved:
     """The solution of a problem. sigma: noise of the outputs to begin with; given: those that stay. z: where to begin.
-    settled: standard deviations by which the last step may still move a parameter."""
-    data, spent = problem.data, 0
+    settled: standard deviations by which the last step may still move a parameter; a solution that is settled but roughly, on
+    the way to another one, comes of fewer windows first, and its `rms_before` is NaN."""
+    data, spent, rough = problem.data, 0, settled >= _ROUGHLY
     z = np.zeros(problem.free) if z is None else z
-    if len(data.start) > 2 * _COARSE:
-        which = np.unique(np.linspace(0, len(data.start) - 1, _COARSE).round().astype(int))
+    few = _FEW if rough else _COARSE
+    if len(data.start) > 2 * few:
+        which = np.unique(np.linspace(0, len(data.start) - 1, few).round().astype(int))
         coarse = dataclasses.replace(problem, data=data.take(which))
         first, sigma, spent = _weighed(coarse, z, sigma, given, loss, iterations, _ROUGHLY)
         z = first.z
-    at = np.zeros(problem.free)
-    before = problem.run(starts(problem, data.x, at, sigma), at, sigma).squares
+    before = np.full((len(data.start), len(sigma)), np.nan)
+    if not rough:
+        at = np.zeros(problem.free)
+        before = problem.run(starts(problem, data.x, at, sigma), at, sigma).squares
     found, sigma, more = _weighed(problem, z, sigma, given, loss, iterations, settled)
     return _solved(problem, priors, sigma, before, found, spent + more)
 
@@ -106,8 +111,8 @@ def _weighed(
     iterations: int,
     settled: float,
 ) -> tuple[Found, Float[np.ndarray, " compared"], int]:
-    """Searches until the noise is that of the residuals, roughly, and then once more: what was found, the noise as weighed, and
-    the steps taken."""
+    """Searches until the noise is that of the residuals, roughly, and then once more where that noise or how it is to settle
+    asks for it: what was found, the noise as weighed, and the steps taken."""
     x, floor, steps = problem.data.x, sigma, 0
     for _ in range(_ROUNDS):
         found = search(problem, z, x, sigma, loss, iterations, max(settled, _ROUGHLY))
@@ -115,6 +120,8 @@ def _weighed(
         shown = np.maximum(_noise(problem, found.squares, found.weight) * sigma, floor)
         shown = np.where(given, sigma, shown)
         if np.all(np.abs(shown / sigma - 1.0) < _STEADY):
+            if settled >= _ROUGHLY:
+                return found, sigma, steps
             break
         sigma = shown
     found = search(problem, z, x, sigma, loss, iterations, settled)
