@@ -40,7 +40,7 @@ from rotorid.estimators.gaussian import (
     per_dimension,
     wandering,
 )
-from rotorid.estimators.hypotheses import NEVER, UNLIKELY, ChangeTuning, Hypotheses, largest
+from rotorid.estimators.hypotheses import EARLY, NEVER, UNLIKELY, ChangeTuning, Hypotheses, largest
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.announced import CHANGE
 from rotorid.models.joint import Joint
@@ -120,7 +120,7 @@ class Adaptive(AbstractEstimator):
         gap = dt > tuning.max_gap
         forget = state.forget | gap
         since = state.since + dt
-        due = since + _EARLY * dt >= changes.period
+        due = since + EARLY * dt >= changes.period
         h = state.hypotheses
         if self.branches:
             h = jax.tree.map(lambda new, old: jnp.where(due, new, old), self._branch(h), h)
