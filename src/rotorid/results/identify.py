@@ -27,6 +27,7 @@ from rotorid.models.fly_back import FlyBack
 from rotorid.models.quantity_names import quantity_names
 from rotorid.models.rotors import torque_ratio_of
 from rotorid.models.thrust import ThrustCurve
+from rotorid.results.at_rest import told_by_motion
 from rotorid.results.flights_alike import one_vehicle
 from rotorid.results.flights_check import checked
 from rotorid.results.flown import Known, Prepared, flying, known_of, prepared
@@ -153,9 +154,10 @@ def identify(
     known = known_of(flights, prior)
     assumed = assumption(prior, free, assumed)
     if free is None:
-        free = free_of(prior, known, assumed)
+        parts = spans or [flying(flight) for flight in flights]
+        free, still = told_by_motion(free_of(prior, known, assumed), flights, parts)
     else:
-        free = tuple(free)
+        free, still = tuple(free), ()
         thrust = {"thrust_curve", "thrust_scale"} & set(free)
         if "mass" in free and thrust:
             raise SettingError(
@@ -179,7 +181,7 @@ def identify(
     hover, said = _hover(airframe, own, weighed, known)
     disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.disturbed, name) > 0.0)
     verdicts = verdicts_of(fit, assumed, known, rows, disturbed, prior, len(masses), set(free))
-    verdicts = (*remarks, *said, *verdicts)
+    verdicts = (*remarks, *said, *still, *verdicts)
     return Identified(airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved, hover)
 
 
