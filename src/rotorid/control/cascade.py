@@ -29,6 +29,7 @@ from rotorid.control.setpoints import Wanted
 from rotorid.errors import AirframeError
 from rotorid.geometry import rotations
 from rotorid.models.airframe import Airframe
+from rotorid.models.inertia import inertia_of
 from rotorid.models.rotors import allocation, torque_ratio_of
 from rotorid.models.system import GRAVITY
 
@@ -80,26 +81,21 @@ def cascade(airframe: Airframe) -> Cascade:
         raise AirframeError(
             f"{airframe.source}: no {missing}, which a controller must know to fly it; add it"
         )
-    com, products = airframe.get("centre_of_mass"), airframe.get("products_of_inertia")
-    xy, xz, yz = products.value if products else (0.0, 0.0, 0.0)
-    G = np.asarray(
-        allocation(airframe.rotors, torque_ratio_of(airframe), com.value if com else (0.0, 0.0, 0.0))
-    )
+    G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe), airframe.vector("centre_of_mass")))
     G_4 = G[list(_ROWS)] * np.array([rotor.thrust_scale for rotor in airframe.rotors])
     sizes = np.linalg.svd(G_4 / np.abs(G_4).max(axis=1, keepdims=True), compute_uv=False)
     if len(sizes) < len(_ROWS) or sizes[-1] < 1e-6 * sizes[0]:
         raise AirframeError(
             f"{airframe.source}: its rotors give no torque about each axis; check [[rotor]] positions and directions"
         )
-    scale = airframe.get("thrust_scale")
     lag = sum(q.number for name in ("motor_time_constant", "command_delay") if (q := airframe.get(name)))
     rate = min(_FASTEST, 0.5 / (lag + _OVERHEAD))
     gains = (rate / 16.0, rate / 6.4, (rate / 16.0) ** 2, rate / 2.5, rate, (rate / 4.0) ** 2)
     believed = (
         airframe.mass.number,
-        np.diag(inertia.value) + np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]]),
+        inertia_of(airframe),
         np.linalg.pinv(G_4),
-        np.array(curve.coefficients) * (scale.number if scale else 1.0),
+        np.array(curve.coefficients) * airframe.number("thrust_scale", 1.0),
         (curve.zero, curve.full),
         gains,
     )

@@ -20,6 +20,7 @@ from rotorid.errors import AirframeError
 from rotorid.identification.rotor_drive import thrusts
 from rotorid.identification.rotor_thrusts import Rotors, rotors_of
 from rotorid.models.airframe import Airframe
+from rotorid.models.inertia import inertia_of
 from rotorid.models.multirotor_air import AIR_DENSITY
 from rotorid.models.quantity_names import quantity_names
 from rotorid.models.rotors import spin, torque_ratio_of
@@ -78,17 +79,14 @@ class Body:
 
 def body_of(airframe: Airframe) -> Body:
     """The body of an airframe. Raises AirframeError where it lacks rotors, inertia, torque ratio or thrust curve."""
-    inertia = airframe.get("inertia")
-    if inertia is None or airframe.thrust_curve is None or not airframe.rotors:
+    if airframe.get("inertia") is None or airframe.thrust_curve is None or not airframe.rotors:
         raise AirframeError(
             f"{airframe.source}: to plan for it, [inertia], [thrust_curve] and [[rotor]] are needed; give them"
         )
-
-    xy, xz, yz = np.array(airframe.vector("products_of_inertia"))
     rotors = airframe.rotors
     return Body(
         mass=airframe.mass.number,
-        inertia=np.diag(inertia.value) + np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]]),
+        inertia=inertia_of(airframe),
         centre=np.array(airframe.vector("centre_of_mass")),
         torque_ratio=torque_ratio_of(airframe),
         drag=airframe.number("drag"),

@@ -26,6 +26,7 @@ from rotorid.identification.held_out import STEP, HeldOut
 from rotorid.identification.rotor_thrusts import rotor_thrusts
 from rotorid.identification.rows import many
 from rotorid.models.airframe import Airframe, Quantity, Rotor
+from rotorid.models.inertia import inertia_of
 from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
 from rotorid.models.rotors import torque_ratio_of
 from rotorid.models.system import parameter_values
@@ -102,14 +103,6 @@ def vehicle(airframe: Airframe, held: HeldOut) -> Vehicle:
     rigid_multirotor(airframe, "rotor_command" if "rotor_command" in held.flight else "rotor_thrust")
     mean, now = rotor_thrusts(airframe, held.flight, held.t)
     return Vehicle(airframe, body_numbers(airframe, air=held.placed), mean, now)
-
-
-def inertia_of(airframe: Airframe) -> Float[np.ndarray, "3 3"]:
-    """The inertia matrix about the centre of mass, kg m^2, body frame."""
-    products = airframe.get("products_of_inertia")
-    xy, xz, yz = products.value if products else (0.0, 0.0, 0.0)
-    off = np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]])
-    return np.diag(airframe.quantities["inertia"].value) + off
 
 
 def body_numbers(airframe: Airframe, *, air: bool = True) -> Float[np.ndarray, " numbers"]:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from rotorid.errors import LogFormatError, SignalError
 from rotorid.logs.cells import read_cells, read_header
 from rotorid.logs.flight import KINDS, split_column
+from rotorid.logs.parquet_columns import numbers_of, parquet_table
 from rotorid.logs.read import read_bytes
 from rotorid.logs.table import PARQUET_MAGIC, close_matches
 
@@ -28,8 +29,8 @@ class Columns:
 def read_columns(path: str | Path, wanted: Sequence[str], also: Sequence[str] = ()) -> Columns:
     """The wanted columns of a table, and those of `also` that it has.
 
-    Raises LogError where the file cannot be read or is no table, SignalError where a column is missing, LogFormatError where a
-    cell is no number.
+    Raises LogError where the file cannot be read or is no table, SignalError where a column is missing or not of numbers,
+    LogFormatError where a cell is no number.
     """
     path = Path(path)
     buffer = read_bytes(path)
@@ -51,27 +52,11 @@ def unit_of(column: str) -> str:
 
 
 def _parquet(path: Path, buffer: bytes, wanted: Sequence[str], also: Sequence[str]) -> Columns:
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
-    try:
-        table = parquet.read_table(pa.BufferReader(buffer))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        why = str(error).splitlines()[0]
-        raise LogFormatError(
-            f"{path}: a Parquet file that is cut or damaged ({why}); write it again"
-        ) from None
-    names = list(table.column_names)
+    table = parquet_table(path, buffer)
+    names = tuple(table.column_names)
     _require(path, wanted, names)
-    values = {}
-    for name in dict.fromkeys([*wanted, *(n for n in also if n in names)]):
-        if names.count(name) > 1:
-            raise SignalError(f"{path}: column {name!r} stands twice; give each column its own name")
-        kind = table.schema.field(name).type
-        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-            raise LogFormatError(f"{path}: column {name!r} holds {kind}, not numbers")
-        values[name] = table[name].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return Columns(values, tuple(names), ())
+    every = dict.fromkeys([*wanted, *(n for n in also if n in names)])
+    return Columns(numbers_of(path, table, tuple(every)), names, ())
 
 
 def _require(path: Path, wanted: Sequence[str], names: Sequence[str]) -> None:

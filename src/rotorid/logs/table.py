@@ -14,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rotorid.errors import LogFormatError, SignalError
+from rotorid.errors import SignalError
 from rotorid.logs.cells import read_cells
 from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight, split_column
+from rotorid.logs.parquet_columns import numbers_of, parquet_table
 
 PARQUET_MAGIC = b"PAR1"
 
@@ -32,26 +33,8 @@ def read_table_csv(path: Path, buffer: bytes) -> Flight:
 
 def read_table_parquet(path: Path, buffer: bytes) -> Flight:
     """The flight in a flight table as Parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
-    try:
-        table = parquet.read_table(pa.BufferReader(buffer))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        why = str(error).splitlines()[0]
-        raise LogFormatError(
-            f"{path}: a Parquet file that is cut or damaged ({why}); write it again"
-        ) from None
-    columns = {}
-    for name in table.column_names:
-        if name in columns:
-            raise SignalError(f"{path}: column {name!r} stands twice; give each column its own name")
-        kind = table.schema.field(name).type
-        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-            raise SignalError(
-                f"{path}: column {name!r} holds {kind}, not numbers; leave it out or convert it"
-            )
-        columns[name] = table[name].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    table = parquet_table(path, buffer)
+    columns = numbers_of(path, table, table.column_names)
     metadata = {
         k.decode("utf-8", "replace"): v.decode("utf-8", "replace")
         for k, v in (table.schema.metadata or {}).items()

@@ -22,8 +22,9 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.identification.held_out import STEP, HeldOut, rotation_vectors
-from rotorid.identification.open_loop import Vehicle, inertia_of, predict, vehicle
+from rotorid.identification.open_loop import Vehicle, predict, vehicle
 from rotorid.models.airframe import Airframe
+from rotorid.models.inertia import inertia_of
 from rotorid.models.rotors import allocation, torque_ratio_of
 
 _WINDY = 10.0  # m/s, standard deviation of the wind before it is found

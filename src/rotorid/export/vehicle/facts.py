@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from rotorid.errors import AirframeError
 from rotorid.models.airframe import MOTOR_LAG, Airframe
+from rotorid.models.inertia import inertia_of
 from rotorid.models.rotors import spin, torque_ratio_of
 from rotorid.models.system import GRAVITY
 from rotorid.models.thrust import ThrustCurve
@@ -166,12 +167,11 @@ def facts_of(airframe: Airframe, *, torque: bool = True, commands: bool = True) 
     if torque or airframe.get("torque_ratio") or airframe.get("torque_coefficient"):
         ratio = torque_ratio_of(airframe)
 
-    xy, xz, yz = np.array(airframe.vector("products_of_inertia"))
     centre = np.array(airframe.vector("centre_of_mass"))
     lag = airframe.number("motor_time_constant", MOTOR_LAG)
     return Facts(
         mass=airframe.mass.number,
-        inertia=np.diag(inertia.value) + np.array([[0.0, xy, xz], [xy, 0.0, yz], [xz, yz, 0.0]]),
+        inertia=inertia_of(airframe),
         centre=centre,
         places=np.array([rotor.position for rotor in airframe.rotors]) - centre,
         axes=np.array([rotor.axis for rotor in airframe.rotors]),
