@@ -51,10 +51,6 @@ from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
 
-_EARLY = (
-    0.3  # of a step: whether hypotheses that come every so many whole steps are due must not hang on rounding
-)
-
 
 class AdaptiveState(eqx.Module):
     """since: s since the newest hypothesis. The rest is as in `rotorid.estimators.gaussian.FilterState`."""

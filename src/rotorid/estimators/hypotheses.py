@@ -13,6 +13,9 @@ NEVER = 1e6
 UNLIKELY = -60.0
 """Least logarithm of a weight."""
 
+EARLY = 0.3
+"""Share of a step: whether hypotheses that come every so many whole steps are due must not hang on rounding."""
+
 _HELD = 0.1  # s
 _APART = 0.05  # s
 
