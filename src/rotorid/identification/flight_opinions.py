@@ -27,7 +27,8 @@ class Opinion(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Of blocks of windows: the flight of each, what it adds to Hessian and gradient; and the prior's root."""
+    """Of blocks of windows: the flight of each, what it adds to Hessian and gradient; and the prior's root. What rests at its
+    bound stays there."""
 
     flight: Int[np.ndarray, " blocks"]
     hessians: Float[np.ndarray, "blocks free free"]
@@ -44,6 +45,9 @@ def scores_of(solved: Solved) -> Scores:
     hessians, gradients = np.zeros((len(keys), free, free)), np.zeros((len(keys), free))
     np.add.at(hessians, block, solved.weight[:, None, None] * np.einsum("wij,wik->wjk", B, B))
     np.add.at(gradients, block, solved.weight[:, None] * np.einsum("wij,wi->wj", B, r))
+    rests = solved.z <= problem.coordinates.least(problem.centre, problem.scale)
+    hessians[:, rests], gradients[:, rests] = 0.0, 0.0
+    hessians[:, :, rests] = 0.0
     return Scores(keys[:, 0].astype(int), hessians, gradients, problem.prior_slopes(solved.z))
 
 

@@ -170,7 +170,9 @@ def _solved(
         given = E @ inverse
         told_by = shrunk(left, inverse, np.eye(free) - given.T @ given) * widening(len(scores))
         root = slopes @ np.concatenate([told_by, inverse @ (inverse.T @ E.T)], axis=1)
-    each = slopes @ (inverse @ (inverse.T @ scores.T))
+    least = coordinates.least(problem.centre, problem.scale)
+    moves = z > least  # what rests at its bound does not move from flight to flight either
+    each = slopes[:, moves] @ np.linalg.solve((J.T @ J)[np.ix_(moves, moves)], scores[:, moves].T)
     flight = block_keys(problem)[0][:, 0].astype(int)
     root[:, : -len(E)] *= between_flights(each.T, flight)[:, None]
     names = tuple(q for p in coordinates.parameters for q in p.quantities)
@@ -178,7 +180,6 @@ def _solved(
     spread = tuple(s for p in priors for s in p.std)
     told = E @ inverse
     posterior = told @ told.T
-    least = coordinates.least(problem.centre, problem.scale)
     relative = np.where(coordinates.positive, problem.scale, 0.0)
 
     def by_name(numbers) -> dict[str, float]:
