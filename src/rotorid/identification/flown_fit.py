@@ -2,9 +2,9 @@
 
 The problem is that of `grey_box`; what is found moves not only the body (`flown_body`) but what acts on it (`drive`), and the
 windows follow their measurements as far as the flights are disturbed (`gain`). A first fit, far from the truth, follows them
-closely, as a fit of accelerations would. Mass, where it is looked for, is
-constant in parts of a flight: each window's own opinion of the mass, to first order, is cut into as few constant parts as
-explain it (`mass_parts`), and the fit is done again until the parts stay. Windows that a cut goes through are left out.
+closely, as a fit of accelerations would. Wind, and mass where it is looked for, are constant in parts of a flight: each
+window's own opinion of either, to first order, is cut into as few constant parts as explain it (`mass_parts`), and the fit is
+done again until the parts stay. Windows that a cut goes through are left out.
 
 Where torques that nobody knows turn the body, each window finds a steady one of its own, besides. An autopilot answers slow
 ones: its commands, and no turning with them, would look like a large inertia.
@@ -25,7 +25,7 @@ from rotorid.identification.coordinates import Prior, coordinates_of
 from rotorid.identification.drive import LAG, FlownDrive, Parts
 from rotorid.identification.flown_priors import BODY, flown_priors, local_prior, value_of
 from rotorid.identification.gain import FOLLOWING, Disturbance, disturbance_of, disturbed_states, gain_of
-from rotorid.identification.mass_parts import mass_parts
+from rotorid.identification.mass_parts import mass_parts, wind_parts
 from rotorid.identification.rotor_drive import Commands
 from rotorid.identification.rotor_thrusts import rotors_of
 from rotorid.identification.search import Problem
@@ -34,7 +34,7 @@ from rotorid.identification.shooting import Shooting
 from rotorid.identification.solving import SETTLED, Solved, settle, threads
 from rotorid.identification.tempering import tempered
 from rotorid.models.airframe import Airframe
-from rotorid.models.flown_body import LOCAL, FlownBody
+from rotorid.models.flown_body import LOCAL, FlownBody, local_width
 from rotorid.models.system import Parameter
 from rotorid.signals.samples import Samples
 
@@ -119,22 +119,25 @@ def fit_flown(
             if last:
                 return FlownFit(tempered(solved, priors, loss, _ITERATIONS), dict(parts), kept, disturbed)
             if followed is None:
-                followed, disturbed = (problem, solved, parts["mass"]), Disturbance()
+                followed, disturbed = (problem, solved, parts), Disturbance()
             elif not known:
                 known = True
                 shown = disturbed_states(problem, solved.sigma, followed[1].sigma)
                 if shown:
-                    problem, solved, parts["mass"] = followed
+                    problem, solved, parts = followed
                     disturbed = disturbance_of(problem, solved.z, noise, shown)
                 if "body_rate" in shown:
                     body = dataclasses.replace(body, pushed=True)
                     data = segments(body, [f.samples for f in flights], horizon, used)
-            cut = parts["mass"]
+            cut = dict(parts)
             if "mass" in free:
-                cut = mass_parts(solved, problem.data, parts["mass"])
-            settled = _same(cut, parts["mass"])
-            parts["mass"] = cut
-            kept = data.take(np.flatnonzero(~_cut_through(data, cut)))
+                cut["mass"] = mass_parts(solved, problem.data, parts["mass"])
+            if body.placed:
+                cut["wind"] = wind_parts(solved, problem.data, parts["wind"])
+            settled = all(_same(cut[name], parts[name]) for name in ("mass", "wind"))
+            parts = cut
+            through = _cut_through(data, parts["mass"]) | _cut_through(data, parts["wind"])
+            kept = data.take(np.flatnonzero(~through))
             begin, passes = (problem, solved.z), passes + 1
 
 
@@ -214,7 +217,10 @@ def _carried(old: Problem, z: Float[np.ndarray, " old"], problem: Problem) -> Fl
         if then.stop - then.start == place.stop - place.start:
             found[place] = z[then]
         else:
-            found[place] = np.mean(z[then])
+            width = local_width(name)
+            found[place] = np.tile(
+                z[then].reshape(-1, width).mean(axis=0), (place.stop - place.start) // width
+            )
     return found
 
 

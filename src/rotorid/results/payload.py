@@ -65,8 +65,8 @@ def of_known_mass(
                 ]
             )
             said.append(
-                f"{flight.source.name} weighed {weighed} than in most of its time: that was left out, since one mass is taken "
-                "as known; --known thrust finds the masses of all parts."
+                f"By the airframe's thrust curve, {flight.source.name} weighed {weighed} than in most of its time: that was "
+                "left out, since one mass is taken as known; --known thrust finds the masses of all parts."
             )
     return found, tuple(said)
 
