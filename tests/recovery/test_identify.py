@@ -88,35 +88,36 @@ ARDUPILOT_DRAG_AREA = 0.1743 * 1.15677 / 1.225
 
 
 def ardupilot(**guesses: tuple[tuple[float, ...], tuple[float, ...] | None]) -> Airframe:
-    """Its rotors' momentum drag acts along their axes, too: there is a linear drag beside that of rotors."""
-    drags = {"drag": ((0.5,), (0.5,)), "rotor_drag": ((0.05,), (0.05,)), "drag_area": ((0.1,), (0.2,))}
+    """Its rotors' momentum drag acts along their axes, too: it is a linear one, about 0.72 N s/m in hover."""
+    drags = {"drag": ((0.5,), (0.5,)), "drag_area": ((0.1,), (0.2,))}
     return with_guesses("ardupilot-sitl-x", **drags, **guesses)
 
 
 def test_ardupilot_tells_mass_and_drag_area(flights: Path) -> None:
-    """Accelerations are logged 0.1 % high. The drag of its body is that of each axis by itself, which no sphere has."""
+    """Accelerations are logged 0.1 % high. The drag of its body is that of each axis by itself, which no sphere has. A wind of
+    4.5 m/s comes and goes."""
     flight = read(flights / "ardupilot_sitl" / "dev.BIN")
-    free = ("mass", "drag", "rotor_drag", "drag_area", "velocity_delay")
-    found = identify([flight], ardupilot(), free, spans=since_boot(flight, 62.0, 166.0))
+    free = ("mass", "drag", "drag_area", "velocity_delay")
+    found = identify([flight], ardupilot(), free, spans=since_boot(flight, 95.0, 195.0))
     truth = (3.0, 4.0, 3.0)
-    assert [part.value for part in found.masses] == pytest.approx(truth, rel=0.002)
+    assert [part.value for part in found.masses] == pytest.approx(truth, rel=0.005)
     assert all(abs(part.value - mass) < 3 * part.std for part, mass in zip(found.masses, truth, strict=True))
     starts = [part.start + flight.time_origin for part in found.masses[1:]]
-    assert starts == pytest.approx([122.52, 148.52], abs=0.3)
+    assert starts == pytest.approx([122.52, 148.52], abs=0.4)
     assert found.fit.values["drag_area"] == pytest.approx(ARDUPILOT_DRAG_AREA, rel=0.1)
     assert deviations(found, "drag_area", ARDUPILOT_DRAG_AREA) < 3
 
 
 def test_ardupilot_of_known_mass_tells_its_thrust_curve(flights: Path) -> None:
-    """From commands at 10 Hz, of 0.51 to 0.62 on average: 75.436 N (0.35 c + 0.65 c^2), behind motors without a lag."""
+    """From commands at 10 Hz, of 0.51 to 0.62 on average: 75.436 N (0.35 c + 0.65 c^2), behind motors without a lag. A payload
+    of 1 kg is left out, and a wind of 4.5 m/s comes and goes."""
     flight = read(flights / "ardupilot_sitl" / "dev.BIN")
     prior = ardupilot(mass=((3.0,), None))
     assert prior.thrust_curve is not None
     curve = dataclasses.replace(prior.thrust_curve, coefficients=(0.0, 9.0, 9.0))
-    free = ("thrust_curve", "motor_time_constant", "drag", "rotor_drag", "drag_area", "velocity_delay")
-    found = identify(
-        [flight], dataclasses.replace(prior, thrust_curve=curve), free, spans=since_boot(flight, 62.0, 122.0)
-    )
+    free = ("thrust_curve", "motor_time_constant", "drag", "drag_area", "velocity_delay")
+    found = identify([flight], dataclasses.replace(prior, thrust_curve=curve), free)
+    assert "dev.BIN weighed 30 % more from" in found.verdicts[0]
     c = (np.sqrt(0.35**2 + 4.0 * 0.65 * 0.39) - 0.35) / 1.3
     truth = {"thrust_expo": 0.65, "hover_thrust": 0.39, "hover_command": 0.15 + 0.8 * c}
     for name, value in truth.items():
@@ -125,7 +126,7 @@ def test_ardupilot_of_known_mass_tells_its_thrust_curve(flights: Path) -> None:
         )
         assert abs(found.hover[name].value - value) < 3 * found.hover[name].std, name
     assert any("the expo of its thrust curve is 0.6" in said for said in found.verdicts)
-    assert found.fit.values["motor_time_constant"] < 0.02
+    assert found.fit.values["motor_time_constant"] < 0.03
     assert found.fit.values["drag_area"] == pytest.approx(ARDUPILOT_DRAG_AREA, rel=0.1)
     assert deviations(found, "drag_area", ARDUPILOT_DRAG_AREA) < 3
 
