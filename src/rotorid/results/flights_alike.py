@@ -1,9 +1,10 @@
 """Whether flights that were fitted together are of one vehicle: by what each of them says of what a vehicle keeps.
 
-Each flight's own moments of inertia, and its thrust where the mass is known, are compared with those of all others together
-(`flight_opinions`): a vehicle keeps its inertia, and its thrust as far as its battery does. A flight that differs by far more
-than both are uncertain, and by more than a vehicle does from one flight to the next, is of another one, or of one that was
-rebuilt.
+Each flight's own moments of inertia about x and y, and its thrust where the mass is known, are compared with those of all
+others together (`flight_opinions`): a vehicle keeps its inertia, and its thrust as far as its battery does. About z, rotors
+that speed up turn the vehicle by their own inertia, which the model does not know and lively flights show more of. A flight
+that differs by far more than both are uncertain, and by more than a vehicle does from one flight to the next, is of another
+one, or of one that was rebuilt.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from rotorid.identification.flight_opinions import opinion, scores_of
 from rotorid.identification.solving import Solved
 from rotorid.results.words import plus_minus
 
-_SURE: Final = 5.0  # standard deviations
+_SURE: Final = 6.0  # standard deviations
 _INERTIA: Final = 0.2  # of its value, which may be a payload, or another battery
 _THRUST: Final = 0.3  # of its value, which may be a battery that is full in one and empty in the other
-_AXES: Final = "xyz"
+_AXES: Final = "xy"
 
 
 def one_vehicle(solved: Solved, flights: Sequence[str]) -> None:
@@ -63,7 +64,7 @@ def _kept(solved: Solved) -> list[tuple[str, str, Float[np.ndarray, " quantities
     size = len(solved.fit.names)
     found = []
     place = coordinates.places.get("inertia")
-    for k in range(0 if place is None else 3):
+    for k in range(0 if place is None else len(_AXES)):
         a = np.zeros(size)
         a[place.start + k] = 1.0  # pyright: ignore[reportOptionalMemberAccess]
         found.append((f"the moment of inertia about {_AXES[k]}", "kg m^2", a, _INERTIA))
