@@ -175,15 +175,6 @@ def to_track(
         informed = np.asarray(estimates.informed)[:, i]
         quantities[name] = Quantity(value, np.hypot(std, common * value), unit, informed, common)
     quantities |= _derived(estimates, filter_)
-    outputs = joint.system.outputs
-    innovations = {
-        name: Innovations(
-            np.asarray(estimates.innovation)[:, s],
-            np.asarray(estimates.innovation_std)[:, s],
-            "rad" if outputs[name].rotation else outputs[name].unit,
-        )
-        for name, s in outputs.tangent.items()
-    }
     truth = {}
     if flight is not None and (mass := truth_at(flight, "true_mass", t)) is not None:
         truth["mass"] = mass[:, 0]
@@ -193,7 +184,7 @@ def to_track(
         t,
         quantities,
         np.asarray(estimates.health),
-        innovations,
+        innovations_of(estimates, joint.system),
         np.asarray(estimates.nis),
         np.asarray(estimates.nis_dof),
         {k: v for k, v in truth.items() if k in quantities},
@@ -215,6 +206,19 @@ def common_std(airframe: Airframe, known_mass: float | None) -> dict[str, float]
     if scale is None or scale.std is None or known_mass is not None:
         return {}
     return {"mass": scale.std[0] / scale.number}
+
+
+def innovations_of(estimates: Estimate, system: System) -> dict[str, Innovations]:
+    """Of each output of a System, rotations as rotation vectors."""
+    value, std = np.asarray(estimates.innovation), np.asarray(estimates.innovation_std)
+    return {
+        name: Innovations(
+            value[:, place],
+            std[:, place],
+            "rad" if system.outputs[name].rotation else system.outputs[name].unit,
+        )
+        for name, place in system.outputs.tangent.items()
+    }
 
 
 def _derived(estimates: Estimate, filter_: Filter) -> dict[str, Quantity]:

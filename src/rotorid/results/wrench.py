@@ -33,7 +33,7 @@ from rotorid.models.airframe import Airframe
 from rotorid.models.hybrid import with_residual
 from rotorid.models.mixing import with_asked_thrusts
 from rotorid.models.rigid_multirotor import RigidMultirotor, RotorInput, rigid_multirotor
-from rotorid.results.track import Innovations, Quantity, Track, prepare
+from rotorid.results.track import Quantity, Track, innovations_of, prepare
 from rotorid.results.words import label
 from rotorid.results.wrench_scatter import scatter, usable
 from rotorid.results.wrench_spread import ACCELEROMETER_BIAS, Spread, spread
@@ -267,22 +267,13 @@ def _track(
         name: Quantity(value[:, k], std[:, k], joint.units[k], informed[:, k])
         for k, name in enumerate(joint.quantities)
     }
-    outputs = joint.system.outputs
-    innovations = {
-        name: Innovations(
-            np.asarray(estimates.innovation)[:, s],
-            np.asarray(estimates.innovation_std)[:, s],
-            "rad" if outputs[name].rotation else outputs[name].unit,
-        )
-        for name, s in outputs.tangent.items()
-    }
     return Track(
         observer,
         "rigid-multirotor",
         t,
         quantities,
         np.asarray(estimates.health),
-        innovations,
+        innovations_of(estimates, joint.system),
         np.asarray(estimates.nis),
         np.asarray(estimates.nis_dof),
         _truth(flight, t),
