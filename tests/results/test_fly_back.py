@@ -13,7 +13,7 @@ from rotorid.identification.held_out import held_out, rotation_vectors
 from rotorid.identification.open_loop import predict, vehicle
 from rotorid.identification.rotor_thrusts import rotor_thrusts
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe import Quantity, load_airframe
 from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
 from rotorid.models.fly_back import fingerprint_of
 from rotorid.models.rotors import allocation
@@ -151,19 +151,33 @@ def test_slow_commands_do_not_tell_how_it_turns(flight):
     assert any("rotor commands were logged 10 times a second" in r for r in found.reasons)
 
 
+def without_attitude(flight: Flight) -> Flight:
+    """The flight as gyroscope and accelerometer alone see it."""
+    rate, commands = flight["body_rate"], flight["rotor_command"]
+    felt = np.zeros_like(rate.values)
+    felt[:, 2] = rotor_thrusts(TRUTH, flight, rate.times)[1].sum(axis=1) / TRUTH.mass.number
+    felt += 0.05 * np.random.default_rng(0).standard_normal(felt.shape)
+    signals = (rate, commands, Signal("specific_force", rate.times, felt, "made"))
+    return dataclasses.replace(flight, signals={s.name: s for s in signals})
+
+
+def test_a_body_rate_that_drifts_off_does_not_spoil_what_the_accelerometer_feels(flight):
+    """Of 5 rad/s^2 that the model has too much, an accelerometer 0.1 m ahead feels 0.5 m/s^2, and nothing of the rate."""
+    held = held_out(without_attitude(flight), (0.1, 1.0))
+    place = Quantity((0.1, 0.0, 0.0), "m")
+    one = vehicle(dataclasses.replace(TRUTH, quantities={**TRUTH.quantities, "imu_position": place}), held)
+    found = predict([one, one.disturbed((0.0, 0.0), np.array([0.0, 0.0, 5.0]))], held)
+    right, wrong = found["specific_force"]
+    np.testing.assert_allclose(wrong - right, np.broadcast_to([0.0, 0.5, 0.0], right.shape), atol=1e-6)
+    assert np.all((found["body_rate"][1] - found["body_rate"][0])[:, 1, 2] > 3.0)
+
+
 def test_gyroscope_and_accelerometer_alone(flight):
     """Without attitude the specific force is compared; a model that is 10 % too strong is refused by it."""
     held = held_out(flight, (0.1,))
     force = predict([vehicle(TRUTH, held)], held)
     assert "specific_force" not in force
-    rate, commands = flight["body_rate"], flight["rotor_command"]
-    felt = np.zeros_like(rate.values)
-    felt[:, 2] = rotor_thrusts(TRUTH, flight, rate.times)[1].sum(axis=1) / TRUTH.mass.number
-    felt += 0.05 * np.random.default_rng(0).standard_normal(felt.shape)
-    blind = dataclasses.replace(
-        flight,
-        signals={s.name: s for s in (rate, commands, Signal("specific_force", rate.times, felt, "made"))},
-    )
+    blind = without_attitude(flight)
     strong = fly_back(with_numbers(TRUTH, {"thrust_curve_1": 5.5}), TRUTH, [blind])
     assert {s.name for s in strong.signals} == {"body_rate", "specific_force"}
     assert any("pulls 0.9" in r for r in strong.reasons)

@@ -6,7 +6,8 @@
 The thrusts depend on the commands alone, so they are filtered once for the whole flight, from its first command on. The body
 is that of `rigid_multirotor`; all windows of all airframes are stepped together, by one compiled function. In a steady wind w
 the vehicle is the same as in still air for whoever moves with the air: states are those of v - w. Attitude, velocity and
-position are compared as they are logged: late by what the airframe says.
+position are compared as they are logged: late by what the airframe says. What an accelerometer off the centre of mass feels
+of a turn is that of the measured one: else a body rate that has drifted off would count twice.
 """
 
 from __future__ import annotations
@@ -148,6 +149,7 @@ def _predict(rotors: tuple[Rotor, ...], vehicles: Sequence[Vehicle], held: HeldO
         name: np.empty((count, m, len(held.ahead), 4 if name == "attitude" else 3)) for name in held.signals
     }
     known = None if held.turns else (held.seen("attitude"), held.seen("body_rate"))
+    turned = held.seen("body_rate") if "specific_force" in found else None
     horizon = 0
     for k in range(1, int(held.ahead[-1]) + 1):
         row = np.minimum(starts + k, len(held.t) - 1)
@@ -155,7 +157,13 @@ def _predict(rotors: tuple[Rotor, ...], vehicles: Sequence[Vehicle], held: HeldO
         if known is not None:
             x[:, engine.attitude], x[:, engine.body_rate] = (np.tile(v[row], (count, 1)) for v in known)
         if k == held.ahead[horizon]:
-            y = engine.seen(x, np.concatenate([v.now[row] for v in vehicles]), p)
+            now = np.concatenate([v.now[row] for v in vehicles])
+            y = engine.seen(x, now, p)
+            if turned is not None:
+                as_turned = x.copy()
+                as_turned[:, engine.body_rate] = np.tile(turned[row], (count, 1))
+                place = engine.outputs["specific_force"]
+                y[:, place] = engine.seen(as_turned, now, p)[:, place]
             for name, values in found.items():
                 values[:, :, horizon] = y[:, engine.outputs[name]].reshape(count, m, -1)
             horizon += 1
