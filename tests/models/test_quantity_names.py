@@ -10,7 +10,7 @@ from rotorid.identification.asked import FINDABLE, quantities_of
 from rotorid.identification.flown_priors import BODY, ROTORS, flown_priors, value_of
 from rotorid.models.airframe import QUANTITIES, Quantity, load_airframe
 from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
-from rotorid.models.quantity_names import quantity_names
+from rotorid.models.quantity_names import by_vectors, quantity_names
 from rotorid.results.advice import parameter_of
 
 
@@ -46,3 +46,11 @@ def test_what_is_planned_for_is_found_and_written_by_the_same_name() -> None:
         assert {parameter_of(name) for name in names} <= set(FINDABLE)
     moved = airframe_numbers(with_numbers(whole, {name: value + 0.5 for name, (value, _) in written.items()}))
     assert {n: v for n, (v, _) in moved.items()} == {n: v + 0.5 for n, (v, _) in written.items()}
+
+
+def test_a_vector_that_is_there_as_a_whole_goes_by_its_own_name() -> None:
+    inertia, products = quantity_names("inertia", 3), quantity_names("products_of_inertia", 3)
+    assert by_vectors(["mass", *inertia, *products[:2]]) == ("mass", "inertia", *products[:2])
+    assert by_vectors(products) == ("products_of_inertia",)
+    curve = quantity_names("thrust_curve", 3)
+    assert by_vectors(curve) == curve

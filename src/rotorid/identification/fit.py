@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from rotorid.models.quantity_names import quantity_names
+from rotorid.models.quantity_names import by_vectors
 
 UNTOLD = 0.5
 """Share of the prior's variance from which on a direction counts as not told."""
@@ -52,7 +52,7 @@ class Direction:
     @property
     def words(self) -> str:
         """One sentence about it."""
-        names = _listed(self.names)
+        names = [name.replace("_", " ") for name in by_vectors(self.names)]
         if len(names) == 1:
             return f"the flights do not tell {names[0]}: its prior stands"
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
@@ -102,14 +102,13 @@ class Fit:
         """What to know before the numbers are used, a sentence each."""
         found = [d.words for d in self.untold]
         for name in self.at_bound:
+            words = name.replace("_", " ")
             if name.startswith("inertia"):
                 found.append(
-                    f"{_listed((name,))[0]} is as large as the other two moments allow: look at what holds it there"
+                    f"{words} is as large as the other two moments allow: look at what holds it there"
                 )
             else:
-                found.append(
-                    f"{_listed((name,))[0]} came to rest at {self.values[name]:g}, the least that it can be"
-                )
+                found.append(f"{words} came to rest at {self.values[name]:g}, the least that it can be")
         if not self.converged:
             found.append(f"the fit did not settle in {self.iterations} iterations: the values may be off")
         found += [
@@ -175,15 +174,3 @@ def _direction(
     return Direction(
         tuple(names[i] for i in which), tuple(float(v[i]) for i in which), float(v @ posterior @ v), together
     )
-
-
-def _listed(names: tuple[str, ...]) -> list[str]:
-    """Names in words; of a vector that takes part as a whole, its own."""
-    found: list[str] = []
-    for name in names:
-        vector, _, axis = name.rpartition("_")
-        if axis.isalpha() and name in (whole := quantity_names(vector, 3)) and set(whole) <= set(names):
-            name = vector
-        if name.replace("_", " ") not in found:
-            found.append(name.replace("_", " "))
-    return found

@@ -32,6 +32,7 @@ from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import grid_rate, grid_times, sample, with_reconstructed_commands
 from rotorid.signals.series import Intervals, between, integral
 from rotorid.signals.slow_commands import straight
+from rotorid.signals.usable import check_finite, check_turning
 
 FAST = 50.0
 """Hz of rotor commands from which on they tell torques."""
@@ -163,7 +164,8 @@ def _flown(
         flight = with_reconstructed_commands(flight)
     signal = flight[rotors]
     n = len(airframe.rotors)
-    _check(flight, rotors, body)
+    check_finite(flight, (rotors, *body.outputs))
+    check_turning(flight, rotors)
     inputs = Space.of(**{rotors: Vector(n)})
     if not body.turns:
         inputs = Space((*inputs.blocks, ("body_rate", Vector(3, "rad/s"))))
@@ -241,26 +243,3 @@ def _limited(
     full = times[(values >= SATURATED).any(axis=1)]
     last = np.searchsorted(full, t, side="right") - 1
     return (last >= 0) & (t - full[np.maximum(last, 0)] < wait) if len(full) else np.zeros(len(t), bool)
-
-
-def _check(flight: Flight, rotors: str, body: FlownBody) -> None:
-    for name in (rotors, *body.outputs):
-        if name not in flight:
-            continue
-        signal = flight[name]
-        wrong = ~np.isfinite(signal.values).all(axis=1)
-        if wrong.any():
-            raise SignalError(
-                f"{flight.source}: {name} is not finite (NaN or infinite) at t = {signal.times[np.argmax(wrong)]:.3f} s; "
-                "remove those rows, or leave their cells empty"
-            )
-    still = np.flatnonzero(~flight[rotors].values.any(axis=0))
-    if len(still):
-        which = (
-            "no rotor turns"
-            if len(still) == flight[rotors].values.shape[1]
-            else f"rotor {still[0]} never turns"
-        )
-        raise SignalError(
-            f"{flight.source}: {which} ({rotors} is 0 throughout); give flights in which all do"
-        )

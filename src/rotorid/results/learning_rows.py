@@ -30,6 +30,7 @@ from rotorid.results.wrench import with_rotors, wrench_system
 from rotorid.signals.airborne import airborne
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import grid_rate, sample
+from rotorid.signals.usable import check_finite, check_turning
 
 LEAST: Final = 2.0
 """Seconds in the air, with every state measured, that a flight must have."""
@@ -77,7 +78,8 @@ def learning_rows(flight: Flight, airframe: Airframe) -> LearningRows:
             f"{flight.source}: no {' and no '.join(missing)} in this log, which a model is learned from"
         )
     flight = _with_position(flight)
-    _check(flight, logged)
+    check_finite(flight, (*logged.inputs, *_STATES, "position"))
+    check_turning(flight, logged.rotor_input)
     rate = min(
         grid_rate(flight, logged.inputs, logged.outputs),
         *(flight[name].rate for name in (*_STATES, "position")),
@@ -125,24 +127,6 @@ def _with_position(flight: Flight) -> Flight:
     steps = np.diff(v.times)[:, None] * 0.5 * (v.values[1:] + v.values[:-1])
     values = np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
     return flight.with_signals(Signal("position", v.times, values, f"{v.source}, integrated"))
-
-
-def _check(flight: Flight, system: RigidMultirotor) -> None:
-    for name in (*system.inputs, *_STATES, "position"):
-        signal = flight[name]
-        wrong = ~np.isfinite(signal.values).all(axis=1)
-        if wrong.any():
-            raise SignalError(
-                f"{flight.source}: {name} is not finite (NaN or infinite) at t = {signal.times[np.argmax(wrong)]:.3f} s; "
-                "remove those rows, or leave their cells empty"
-            )
-    rotors = flight[system.rotor_input].values
-    still = np.flatnonzero(~rotors.any(axis=0))
-    if len(still):
-        which = "no rotor turns" if len(still) == rotors.shape[1] else f"rotor {still[0]} never turns"
-        raise SignalError(
-            f"{flight.source}: {which} ({system.rotor_input} is 0 throughout); give flights in which all do"
-        )
 
 
 def _thrusts(samples: Samples, system: RigidMultirotor) -> tuple[Samples, Bool[np.ndarray, " n"]]:

@@ -14,8 +14,8 @@ from rotorid.control.setpoints import CHANNELS, Lissajous, Move
 from rotorid.export.mission_plan import MISSION, Stop, mission_plan
 from rotorid.export.set_points import LOGGING, RATE, SetPoints, player_files
 from rotorid.models.airframe import Airframe
+from rotorid.models.quantity_names import by_vectors
 from rotorid.models.system import GRAVITY
-from rotorid.results.advice import parameter_of
 from rotorid.results.plain import as_json
 from rotorid.results.plan import ALLOWANCE, Plan
 from rotorid.results.summary import Input
@@ -174,14 +174,14 @@ def _verdict(plan: Plan, rows: Mapping[str, QuantityRow]) -> Verdict:
     if not untold:
         least = min(gains.values())
         hover = f"a hover of {plan.settings.duration:.0f} s"
-        headline = f"It tells {_listed(told)}: at least {_times(least)} as precisely as {hover}."
+        headline = f"It tells {_words(told)}: at least {_times(least)} as precisely as {hover}."
         return Verdict("good", headline, tuple(details))
     details.insert(
-        0, f"{_listed(untold).capitalize()}: hardly more than a hover tells; see what stands in the way."
+        0, f"{_words(untold).capitalize()}: hardly more than a hover tells; see what stands in the way."
     )
     if not told:
-        return Verdict("bad", f"Within these limits no manoeuvre tells {_listed(untold)}.", tuple(details))
-    return Verdict("caution", f"It tells {_listed(told)}, but not {_listed(untold)}.", tuple(details))
+        return Verdict("bad", f"Within these limits no manoeuvre tells {_words(untold)}.", tuple(details))
+    return Verdict("caution", f"It tells {_words(told)}, but not {_words(untold)}.", tuple(details))
 
 
 def _doubts(plan: Plan) -> list[str]:
@@ -201,16 +201,8 @@ def _times(gain: float) -> str:
     return f"{gain:.0f} times" if gain < 1000.0 else "a thousand times"
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Quantities in words, a whole vector by its name."""
-    words = []
-    for name in names:
-        parameter = parameter_of(name)
-        whole = [n for n in names if parameter_of(n) == parameter]
-        text = label(parameter if len(whole) == 3 else name)
-        if text not in words:
-            words.append(text)
-    return joined(words)
+def _words(names: Sequence[str]) -> str:
+    return joined([label(name) for name in by_vectors(names)])
 
 
 def checklist(plan: Plan) -> tuple[str, ...]:
