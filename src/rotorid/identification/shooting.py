@@ -27,8 +27,9 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.rows import Engine, Rows, engine
+from rotorid.identification.rows import Engine, Rows, Slopes, engine
 from rotorid.identification.segments import Segments
+from rotorid.identification.sensitivities import Moved, sensitivities
 from rotorid.models.system import System
 
 _AT_ONCE = 32  # windows
@@ -167,27 +168,12 @@ def linearised(
         )
         columns = (path, corrected, after, data.u[part], data.y[part], u, dt)
         F, G, H, E = shooting.engine.slopes(*(v.reshape(w * rows, *v.shape[2:]) for v in columns), p)
-        if driven is None:
-            G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
+        moved = None
+        if driven is not None:
+            moved = Moved(driven.slopes[part], driven.direct, driven.u.shape[2])
         else:
-            G, E = _driven(G, E, driven, part)
-        F, G, H, E = (v.reshape(w, rows, *v.shape[1:]) for v in (F, G, H, E))
-        whole = np.empty((w, rows, H.shape[2], count + G.shape[-1] + 1))
-        S = np.zeros((w, count, count + G.shape[-1]))
-        S[..., :count] = np.eye(count)
-        following = np.empty_like(S)
-        for k in range(rows):
-            J = np.matmul(H[:, k], S, out=whole[:, k, :, :-1])
-            J[..., count:] += E[:, k]
-            if k + 1 < rows:
-                if K is not None:
-                    S -= (K * weight[:, k, None, :]) @ J
-                np.matmul(F[:, k], S, out=following)
-                S, following = following, S
-                S[..., count:] += G[:, k]
-        whole[..., :-1] *= (weight / sigma)[..., None]
-        whole[..., -1] = r
-        whole = whole.reshape(w, -1, whole.shape[-1])
+            G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
+        whole = sensitivities(Slopes(F, G, H, E), moved, weight, sigma, r, K)
         short = max(whole.shape[2] - whole.shape[1], 0)
         whole = np.concatenate([whole, np.zeros((w, short, whole.shape[2]))], axis=1) if short else whole
         return np.asarray(np.linalg.qr(whole, mode="r"))
@@ -197,27 +183,6 @@ def linearised(
         middle = triangle[..., count:-1] @ driven.spread
         triangle = np.concatenate([triangle[..., :count], middle, triangle[..., -1:]], axis=-1)
     return Linear(triangle, ran.squares)
-
-
-def _driven(
-    G: Float[np.ndarray, "n states k"], E: Float[np.ndarray, "n measured k"], driven: Driven, part: slice
-) -> tuple[Float[np.ndarray, "n states numbers"], Float[np.ndarray, "n measured numbers"]]:
-    """Derivatives by the System's numbers and by those of its inputs, from those by inputs. A step takes those at its end."""
-    slopes, inputs, direct = driven.slopes[part], driven.u.shape[2], list(driven.direct)
-    after = np.concatenate([slopes[:, 1:], slopes[:, -1:]], axis=1)
-    found = []
-    for whole, moved in ((G, after), (E, slopes)):
-        rows = np.swapaxes(whole, 1, 2)  # one for each number, as they lie in memory
-        own, first = rows.shape[1] - inputs, slopes.shape[2]
-        numbers = own + slopes.shape[3]
-        those = np.empty((len(rows), numbers + len(direct), rows.shape[2]))
-        those[:, :own] = rows[:, :own]
-        along = np.swapaxes(moved.reshape(len(rows), *moved.shape[2:]), 1, 2)
-        np.matmul(along, rows[:, own : own + first], out=those[:, own:numbers])
-        for k, i in enumerate(direct):
-            those[:, numbers + k] = rows[:, own + i]
-        found.append(np.swapaxes(those, 1, 2))
-    return found[0], found[1]
 
 
 def in_parts(work: Callable[[slice], Part], windows: int) -> list[Part]:
