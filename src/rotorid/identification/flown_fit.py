@@ -150,17 +150,19 @@ def _first(
 ) -> Solved:
     """The likeliest of fits that begin with motors of several lags: from a wrong one, a fit may not find its way."""
     place = problem.coordinates.places.get(LAG)
-    starts = [np.zeros(problem.free)]
+    z = np.zeros(problem.free)
     if place is not None:
         few = np.unique(np.linspace(0, len(problem.data.start) - 1, _FEW).round().astype(int))
         problem_of_few = dataclasses.replace(problem, data=problem.data.take(few))
-        starts = [starts[0].copy() for _ in _LAGS]
-        for z, lag in zip(starts, _LAGS, strict=True):
-            z[place] = (np.log(lag) - problem.centre[place]) / problem.scale[place]
-        found = [settle(problem_of_few, priors, noise, given, loss, _ITERATIONS, z, _ROUGH) for z in starts]
+        starts = [z.copy() for _ in _LAGS]
+        for start, lag in zip(starts, _LAGS, strict=True):
+            start[place] = (np.log(lag) - problem.centre[place]) / problem.scale[place]
+        found = [settle(problem_of_few, priors, noise, given, loss, _ITERATIONS, s, _ROUGH) for s in starts]
         best = min(found, key=lambda solved: float(np.sum(np.log(solved.sigma)) + _distance(solved)))
-        starts = [best.z]
-    return settle(problem, priors, noise, given, loss, _ITERATIONS, starts[0], _ROUGH)
+        if len(few) == len(problem.data.start):
+            return best
+        z, noise = best.z, best.sigma
+    return settle(problem, priors, noise, given, loss, _ITERATIONS, z, _ROUGH)
 
 
 def _distance(solved: Solved) -> float:
