@@ -30,6 +30,13 @@ def test_a_window_that_says_little_moves_no_cut() -> None:
     assert cut(value[:, None], weight[:, None], MASS) == []
 
 
+def test_steps_that_are_not_worth_a_part_are_none() -> None:
+    """However well they show."""
+    rng = np.random.default_rng(4)
+    truth = np.concatenate([np.zeros(40), np.full(40, 0.008), np.full(40, 0.03)])
+    assert cut((truth + 1e-4 * rng.normal(size=120))[:, None], np.ones((120, 1)), MASS) == [80]
+
+
 def test_a_wind_that_turns_is_cut_where_it_does() -> None:
     rng = np.random.default_rng(3)
     truth = np.concatenate([np.zeros((40, 2)), np.full((30, 2), [2.0, -4.0]), np.full((50, 2), [2.0, 0.0])])

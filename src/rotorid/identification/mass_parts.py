@@ -105,5 +105,19 @@ def cut(value: Float[np.ndarray, "n k"], weight: Float[np.ndarray, "n k"], rule:
     cuts, end = [], n
     while before[end] > 0:
         end = before[end]
-        cuts.append(int(end))
-    return cuts[::-1]
+        cuts.insert(0, int(end))
+    return _worth(cuts, value, weight, rule)
+
+
+def _worth(
+    cuts: list[int], value: Float[np.ndarray, "n k"], weight: Float[np.ndarray, "n k"], rule: Rule
+) -> list[int]:
+    """The cuts whose parts differ enough, the least different joined first."""
+    while cuts:
+        begin = [0, *cuts]
+        mean = np.add.reduceat(weight * value, begin) / np.add.reduceat(weight, begin)
+        step = np.abs(np.diff(mean, axis=0)).max(axis=1)
+        if step.min() >= rule.least:
+            break
+        cuts = [c for i, c in enumerate(cuts) if i != int(np.argmin(step))]
+    return cuts

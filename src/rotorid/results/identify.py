@@ -35,6 +35,7 @@ from rotorid.results.hover import Hovering, hovering
 from rotorid.results.identify_words import hover_sentence, verdicts_of
 from rotorid.results.payload import of_known_mass
 from rotorid.results.thrust_surety import as_sure_as_thrust, surety
+from rotorid.results.winds import wind_sentences
 from rotorid.signals.series import Intervals
 
 Assumed = Literal["mass", "thrust"]
@@ -181,7 +182,8 @@ def identify(
     hover, said = _hover(airframe, own, weighed, known)
     disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.disturbed, name) > 0.0)
     verdicts = verdicts_of(fit, assumed, known, rows, disturbed, prior, len(masses), set(free))
-    verdicts = (*remarks, *said, *still, *verdicts)
+    blown = wind_sentences(found, [flight.name for flight in rows.flights])
+    verdicts = (*remarks, *said, *still, *blown, *verdicts)
     return Identified(airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved, hover)
 
 
