@@ -104,6 +104,7 @@ def test_ardupilot_tells_mass_and_drag_area(flights: Path) -> None:
     assert all(abs(part.value - mass) < 3 * part.std for part, mass in zip(found.masses, truth, strict=True))
     starts = [part.start + flight.time_origin for part in found.masses[1:]]
     assert starts == pytest.approx([122.52, 148.52], abs=0.4)
+    assert any("dev.BIN: the wind was not one" in said for said in found.verdicts)
     assert found.fit.values["drag_area"] == pytest.approx(ARDUPILOT_DRAG_AREA, rel=0.1)
     assert deviations(found, "drag_area", ARDUPILOT_DRAG_AREA) < 3
 
