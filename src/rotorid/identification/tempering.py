@@ -23,8 +23,8 @@ from rotorid.identification.priors import Prior
 from rotorid.identification.solving import SETTLED, Solved, settle
 
 _WHITE: Final = 2.0  # c up to which residuals pass for white
-_MATTERS: Final = 0.3  # standard deviations by which a number moves
-_WIDE: Final = 1.1  # times the prior's, of a standard deviation that is more than was unknown before
+_MATTERS: Final = 1.0  # standard deviations by which a number moves
+_WIDE: Final = 1.5  # times the prior's, of a standard deviation that is more than was unknown before
 
 
 def tempered(solved: Solved, priors: tuple[Prior, ...], loss: str, iterations: int) -> Solved:
