@@ -19,6 +19,7 @@ from rotorid.models.fly_back import fingerprint_of
 from rotorid.models.rotors import allocation
 from rotorid.results.fly_back import fly_back
 from rotorid.results.fly_back_against import against
+from rotorid.results.turning_rows import turning_rows
 from tests.results.made_flown import NOISE, TRUTH, made_flight
 
 
@@ -214,3 +215,5 @@ def test_commanded_newtons_are_as_good_as_commands(flight):
         found = predict([vehicle(TRUTH, other)], other)
         for name in NOISE:
             np.testing.assert_allclose(found[name], expected[name], atol=1e-4)
+        rows = turning_rows(other.flight, TRUTH, [(2.0, 8.0)])
+        np.testing.assert_allclose(rows.thrust, turning_rows(flight, TRUTH, [(2.0, 8.0)]).thrust, atol=1e-5)

@@ -19,6 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from rotorid.numerics.lag import followed
+
 _BUCKET = 4096  # rows are filled up to a multiple, so that flights of like length share a compiled function
 LEAST_LAG = 1e-4
 """Least time constant of a rotor, s."""
@@ -83,13 +85,6 @@ def asked_thrusts(p: Mapping[str, Any], u: Any, voltage: Any) -> Any:
     for coefficient in p["thrust_curve"][::-1]:
         asked = asked * u + coefficient
     return p["thrust_scale"] * p["rotor_scale"] * asked * (voltage ** p["voltage_exponent"])[:, None]
-
-
-def followed(thrust: Any, asked: Any, step: Any, lag: tuple[Any, Any], xp: Any = jnp) -> tuple[Any, Any]:
-    """T some s later, N, and its integral over them. lag: tau_up and tau_down, s. xp: NumPy, or JAX's."""
-    tau = xp.where(asked > thrust, *lag)
-    fall = xp.exp(-step / tau)
-    return asked + (thrust - asked) * fall, asked * step + (thrust - asked) * tau * (1.0 - fall)
 
 
 def thrusts(

@@ -11,10 +11,11 @@ from jaxtyping import Float
 
 from rotorid.errors import AirframeError, SignalError
 from rotorid.identification.flown_priors import value_of
-from rotorid.identification.rotor_drive import LEAST_LAG, Chain, Commands, asked_thrusts, followed, thrusts
+from rotorid.identification.rotor_drive import LEAST_LAG, Chain, Commands, asked_thrusts, thrusts
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import Airframe
 from rotorid.models.rotors import allocation, torque_ratio_of
+from rotorid.numerics.lag import followed
 from rotorid.signals.series import hold
 
 _AS_ASKED = (0.0, 1.0)  # the thrust curve of what is asked for in N

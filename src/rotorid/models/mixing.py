@@ -16,14 +16,15 @@ from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import Airframe
 from rotorid.models.rotors import allocation, torque_ratio_of
+from rotorid.numerics.lag import followed
 
 _ROWS: Final = (2, 3, 4, 5)  # f_z and the torque
 _LEAST: Final = 1e-6  # of the largest singular value
 
 
-def with_asked_thrusts(flight: Flight, airframe: Airframe) -> Flight:
+def with_asked_thrusts(flight: Flight, airframe: Airframe, *, lagged: bool = True) -> Flight:
     """A flight with the thrust in N of each rotor by what its controller asked for, `thrust` and `control_torque`; as it is
-    where it lacks these, or knows its rotors.
+    where it lacks these, or knows its rotors. lagged: as the motors follow; else as it was asked for.
 
     Raises AirframeError where the airframe's rotors cannot give a torque about each axis.
     """
@@ -40,7 +41,7 @@ def with_asked_thrusts(flight: Flight, airframe: Airframe) -> Flight:
     at = np.stack([np.interp(thrust.times, torque.times, column) for column in torque.values.T], axis=1)
     asked = np.concatenate([thrust.values, at], axis=1) @ np.linalg.pinv(G).T
     lag = airframe.get("motor_time_constant")
-    values = asked if lag is None else _lagged(thrust.times, asked, lag.number)
+    values = asked if lag is None or not lagged else _lagged(thrust.times, asked, lag.number)
     source = f"{thrust.source}, and {torque.source}, by the rotors of {airframe.source}"
     return flight.with_signals(Signal("rotor_thrust", thrust.times, values, source))
 
@@ -50,8 +51,6 @@ def _lagged(times: np.ndarray, asked: np.ndarray, lag: float) -> np.ndarray:
     step = np.diff(times, append=times[-1] + (times[-1] - times[-2] if len(times) > 1 else 0.0))
     thrust, found = asked[0], np.empty_like(asked)
     for k, (target, h) in enumerate(zip(asked, step, strict=True)):
-        left = np.exp(-h / lag)
-        gone = (1.0 - left) * lag / h if h > 0 else 1.0
-        found[k] = target + (thrust - target) * gone
-        thrust = target + (thrust - target) * left
+        thrust, whole = followed(thrust, target, h, (lag, lag), np)
+        found[k] = whole / h if h > 0 else thrust
     return found

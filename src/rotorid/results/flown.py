@@ -118,7 +118,7 @@ def prepared(
 
 def _knows(flight: Flight, airframe: Airframe) -> tuple[str, bool, bool]:
     """By what signal a log knows its rotors, whether it has attitude and velocity, and whether torques follow from it."""
-    logged, flight = flight, with_asked_thrusts(flight, airframe)
+    logged, flight = flight, with_asked_thrusts(flight, airframe, lagged=False)
     kinds = {
         "rotor_command": airframe.thrust_curve is not None,
         "rotor_thrust": True,
@@ -159,7 +159,7 @@ def _flown(
     flight: Flight, airframe: Airframe, body: FlownBody, rotors: str, spans: Intervals
 ) -> tuple[Flown, float]:
     """The rows of a flight in these parts, without those in which a rotor is or just was at its limit; and their share."""
-    flight = with_asked_thrusts(flight, airframe)
+    flight = with_asked_thrusts(flight, airframe, lagged=False)
     if rotors == "rotor_command":
         flight = with_reconstructed_commands(flight)
     signal = flight[rotors]

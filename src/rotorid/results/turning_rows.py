@@ -36,7 +36,7 @@ class TurningRows:
 
 def turning_rows(flight: Flight, airframe: Airframe, spans: Intervals) -> TurningRows:
     """The rows of these parts of a flight that has body rates. Raises what `rotor_thrusts` does."""
-    flight = with_asked_thrusts(flight, airframe)
+    flight = with_asked_thrusts(flight, airframe, lagged=False)
     rate = flight["body_rate"]
     h = 1.0 / min(rate.rate, max(commands_of(flight).rate, 1.0), 250.0)
     size = max(round(STRETCH / h), 2)
