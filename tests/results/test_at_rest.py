@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from rotorid.errors import ExcitationError
 from rotorid.results.at_rest import speed, told_by_motion
 from tests.results.made_flown import made_flight
 
@@ -26,5 +27,9 @@ def test_a_hover_does_not_tell_drag() -> None:
     assert free == ("mass", "inertia")
     assert "hardly moved (its velocity changed by 0.04 m/s" in said
     assert "fly legs" in said
+    with pytest.raises(
+        ExcitationError, match=r"made\.csv: the vehicle hardly moved .* fly legs to and fro at speed$"
+    ):
+        told_by_motion(("drag",), [hover], parts)
     assert told_by_motion(("mass",), [hover], parts) == (("mass",), ())
     assert told_by_motion(FREE, [hover, flight], parts * 2) == (FREE, ())

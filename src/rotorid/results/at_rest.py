@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
 from rotorid.signals.series import Intervals
 
@@ -38,11 +39,16 @@ def speed(flights: Sequence[Flight], spans: Sequence[Intervals]) -> float:
 def told_by_motion(
     free: tuple[str, ...], flights: Sequence[Flight], spans: Sequence[Intervals]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is left to be looked for, and a sentence where something is not since the vehicle hardly moved."""
+    """What is left to be looked for, and a sentence where something is not since the vehicle hardly moved.
+
+    Raises ExcitationError where nothing is left."""
     if not set(AIR) & set(free) or (moved := speed(flights, spans)) > _LEAST:
         return free, ()
     said = (
         f"The vehicle hardly moved (its velocity changed by {moved:.2f} m/s, root mean square), which does not tell drag: it "
         "was left as the airframe says; fly legs to and fro at speed."
     )
-    return tuple(name for name in free if name not in AIR), (said,)
+    left = tuple(name for name in free if name not in AIR)
+    if not left:
+        raise ExcitationError(f"{flights[0].source}: {said[0].lower()}{said[1:-1]}")
+    return left, (said,)

@@ -155,16 +155,16 @@ def identify(
     known = known_of(flights, prior)
     assumed = assumption(prior, free, assumed)
     if free is None:
-        parts = spans or [flying(flight) for flight in flights]
-        free, still = told_by_motion(free_of(prior, known, assumed), flights, parts)
+        free = free_of(prior, known, assumed)
     else:
-        free, still = tuple(free), ()
+        free = tuple(free)
         thrust = {"thrust_curve", "thrust_scale"} & set(free)
         if "mass" in free and thrust:
             raise SettingError(
                 f"mass and {', '.join(sorted(thrust))} free: only their ratio shows in flight; leave out one of them"
             )
         _possible(free, known)
+    free, still = told_by_motion(free, flights, spans or [flying(flight) for flight in flights])
     remarks = checked(flights, prior, known, spans)
     if spans is None and assumed == "mass":
         spans, carried = of_known_mass(flights, prior, known, [flying(flight) for flight in flights])
