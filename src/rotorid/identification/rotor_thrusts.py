@@ -15,10 +15,9 @@ from rotorid.identification.rotor_drive import LEAST_LAG, Chain, Commands, asked
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import Airframe
 from rotorid.models.rotors import allocation, torque_ratio_of
+from rotorid.models.thrust import ThrustCurve
 from rotorid.numerics.lag import followed
 from rotorid.signals.series import hold
-
-_AS_ASKED = (0.0, 1.0)  # the thrust curve of what is asked for in N
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,20 +63,25 @@ class Rotors:
         return whole / h, end
 
 
-def rotors_of(airframe: Airframe, *, lags: bool = True, curve: tuple[float, ...] | None = None) -> Rotors:
-    """The rotors of an airframe. lags: whether they lag behind. curve: in place of its thrust curve, for what is not commands.
+def as_logged(airframe: Airframe, signal: str) -> Airframe:
+    """An airframe whose thrust curve, or coefficient, is of what a log tells of its rotors: "rotor_command", "rotor_speed", or
+    thrusts in N, which are what they are."""
+    if signal == "rotor_command":
+        return airframe
+    curve = None if signal == "rotor_speed" else ThrustCurve((0.0, 1.0))
+    return dataclasses.replace(airframe, thrust_curve=curve)
 
-    Raises AirframeError where it lacks what says how they pull.
-    """
-    own = airframe.thrust_curve
-    curve = curve or value_of(airframe, "thrust_curve")
-    chain = Chain(len(curve) - 1, len(airframe.rotors), lags)
+
+def rotors_of(airframe: Airframe, *, lags: bool = True) -> Rotors:
+    """The rotors of an airframe. lags: whether they lag behind."""
+    curve = airframe.thrust_curve
+    chain = Chain(len(value_of(airframe, "thrust_curve")) - 1, len(airframe.rotors), lags)
     numbers = np.zeros(chain.size)
     for name, place in chain.places.items():
-        numbers[place] = curve if name == "thrust_curve" else value_of(airframe, name)
-    if own is None:
+        numbers[place] = value_of(airframe, name)
+    if curve is None:
         return Rotors(chain, numbers)
-    return Rotors(chain, numbers, (own.zero, own.full), own.voltage)
+    return Rotors(chain, numbers, (curve.zero, curve.full), curve.voltage)
 
 
 def rotor_thrusts(
@@ -124,7 +128,7 @@ def _asked(airframe: Airframe, flight: Flight) -> tuple[Rotors, Commands]:
             f"{airframe.source}: {len(airframe.rotors)} rotors, but {flight.source} has {values.shape[1]} rotor commands"
         )
     if signal.name != "rotor_command":
-        return rotors_of(airframe, curve=_AS_ASKED), Commands(t, values, np.ones(len(t)))
+        return rotors_of(as_logged(airframe, signal.name)), Commands(t, values, np.ones(len(t)))
     curve = airframe.thrust_curve
     if curve is None:
         raise AirframeError(f"{airframe.source}: no [thrust_curve] for rotor commands; give it in N")

@@ -20,6 +20,7 @@ from rotorid.identification.coordinates import INERTIA, PRODUCTS
 from rotorid.identification.fit import Fit
 from rotorid.identification.flown_fit import FlownFit, fit_flown
 from rotorid.identification.flown_priors import BODY, ROTORS
+from rotorid.identification.rotor_thrusts import as_logged
 from rotorid.identification.solving import Solved
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import QUANTITIES, Airframe, Quantity
@@ -170,7 +171,8 @@ def identify(
         spans, carried = of_known_mass(flights, prior, known, [flying(flight) for flight in flights])
         remarks = (*remarks, *carried)
     rows = prepared(flights, prior, free, known, spans)
-    found = fit_flown(prior, rows.flights, free, rows.body, lags=known.lags, tell=tell)
+    logged = as_logged(prior, known.rotors)
+    found = fit_flown(logged, rows.flights, free, rows.body, lags=known.lags, tell=tell)
     one_vehicle(found.solved, [flight.name for flight in rows.flights])
     own, weighed = _cleaned(found, rows)
     share = surety(prior, free, flights)
