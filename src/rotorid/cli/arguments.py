@@ -40,19 +40,17 @@ Log = Annotated[
     ),
 ]
 
-AirframeOption = Annotated[
-    str, typer.Option("--airframe", "-a", metavar="AIRFRAME", help=_AIRFRAME, show_default=False)
-]
+
+def airframe_option(words: str) -> Any:
+    """`--airframe AIRFRAME`. words: what for, and how it is given."""
+    return typer.Option("--airframe", "-a", metavar="AIRFRAME", help=words, show_default=False)
+
+
+AirframeOption = Annotated[str, airframe_option(_AIRFRAME)]
 
 OptionalAirframe = Annotated[
     str | None,
-    typer.Option(
-        "--airframe",
-        "-a",
-        metavar="AIRFRAME",
-        help=f"{_AIRFRAME} A data set has its own.",
-        show_default=False,
-    ),
+    airframe_option(f"{_AIRFRAME} A data set has its own."),
 ]
 
 Estimators = Annotated[

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import KnownMass, estimator_names, system_name
+from rotorid.cli.arguments import KnownMass, airframe_option, estimator_names, system_name
 from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
@@ -41,12 +41,8 @@ def live(
     ],
     airframe: Annotated[
         str | None,
-        typer.Option(
-            "--airframe",
-            "-a",
-            metavar="AIRFRAME",
-            help="A TOML file, or the name of an airframe that comes with rotorid. A recording of a session has its own.",
-            show_default=False,
+        airframe_option(
+            "A TOML file, or the name of an airframe that comes with rotorid. A recording of a session has its own."
         ),
     ] = None,
     estimator: Annotated[

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rotorid.cli.arguments import airframe_option
+
 
 def simulate(
     output: Annotated[
@@ -37,13 +39,9 @@ def simulate(
     ] = None,
     airframe: Annotated[
         str | None,
-        typer.Option(
-            "--airframe",
-            "-a",
-            metavar="AIRFRAME",
-            help="Fly this airframe in place of the plain one: a TOML file, or one that comes with rotorid. It flies figures "
-            "and shakes, so that its parameters can be found.",
-            show_default=False,
+        airframe_option(
+            "Fly this airframe in place of the plain one: a TOML file, or one that comes with rotorid. It flies figures "
+            "and shakes, so that its parameters can be found."
         ),
     ] = None,
     sensors: Annotated[
