@@ -24,26 +24,18 @@ def show(summary: PlanSummary, folder: Path, console: Console) -> None:
     begin(summary.verdict, console)
     proved = any(row.found_std is not None for row in summary.quantities.values())
     table = empty_table()
-    table.add_column("quantity")
-    for head in (
-        "value",
-        "std before",
-        "after hover",
-        "after plan",
-        *(("found plan", "found hover") if proved else ()),
-    ):
+    table.add_column("quantity", min_width=10)
+    heads = ("after\nplan", "found,\nplan", "found,\nhover") if proved else ("after\nplan", "after\nhover")
+    for head in ("value", "std\nbefore", *heads):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name, row in summary.quantities.items():
         if row.asked:
-            found = [spread(row.found_std), spread(row.found_hover_std)] if proved else []
+            beside = (row.found_std, row.found_hover_std) if proved else (row.hover_std,)
             table.add_row(
                 label(name),
                 small(row.value, row.std),
-                spread(row.prior_std),
-                spread(row.hover_std),
-                spread(row.std),
-                *found,
+                *map(spread, (row.prior_std, row.std, *beside)),
                 unit_text(row.unit),
             )
     console.print(Padding(table, (0, 1)))
