@@ -23,6 +23,7 @@ from rotorid.results.words import plus_minus
 _SURE: Final = 6.0  # standard deviations
 _INERTIA: Final = 0.2  # of its value, which may be a payload, or another battery
 _THRUST: Final = 0.3  # of its value, which may be a battery that is full in one and empty in the other
+_ASKED: Final = 0.15  # likewise, of thrusts in N that a controller asked for, minding its battery
 _AXES: Final = "xy"
 
 
@@ -72,7 +73,7 @@ def _kept(solved: Solved) -> list[tuple[str, str, Float[np.ndarray, " quantities
     if place is not None:
         a = np.zeros(size)
         a[place.start] = 1.0
-        found.append(("the thrust scale", "", a, _THRUST))
+        found.append(("the thrust scale", "", a, _ASKED))
     place = coordinates.places.get("thrust_curve")
     if place is not None:
         a = np.zeros(size)
