@@ -202,7 +202,6 @@ def _fly(pilot: _Pilot, vehicle: Airframe, path: FlightPath) -> Float[np.ndarray
 class _Plant:
     """What steps a vehicle. delay: of its commands, in steps."""
 
-    airframe: Airframe
     engine: BodyEngine
     numbers: Float[np.ndarray, " numbers"]
     rotors: Rotors
@@ -211,7 +210,6 @@ class _Plant:
     @staticmethod
     def of(airframe: Airframe) -> _Plant:
         return _Plant(
-            airframe,
             body_engine(airframe.rotors),
             body_numbers(airframe),
             rotors_of(airframe),
