@@ -1,18 +1,18 @@
 """The body of a multirotor whose rotors' thrusts are known, as logs of free flight see it.
 
     q' = 1/2 q (x) omega                m v' = R sum_i a_i T_i - m g z + f_air(v - w)
-    J (omega' - d) = -omega x J omega + tau(T) - k_omega omega
+    J (omega' - e) = -omega x J omega + tau(T) - k_omega omega
 
     what is logged    omega + b_omega
                       R^T (v' + g z) - omega' x c - omega x (omega x c) + omega' x s + omega x (omega x s) + b_a
-                      v - d v' + d^2/2 omega x (v' + g z)             where velocity comes d late, under a steady thrust
+                      v - d_v v' + d_v^2/2 (R omega) x (v' + g z)      where velocity comes d_v late, under a steady thrust
                       q (x) exp(-d_q omega)                            where attitude comes d_q late
 
 Everything as in `rigid_multirotor`; s is the place of the accelerometer, b are biases, w is the wind. T is twice among the
 inputs: its mean over a step, which moves the body, and its value at the end of it, when it is measured. What differs from one
 part of a flight to another (mass, wind, biases) is an input too. A body whose attitude and velocity nobody logged only turns:
 its specific force is that of the rotors. One whose commands were logged too slowly to tell its torques turns as the gyroscope
-says. d is what else turns a body that is pushed: motors that weaken unequally, air. It changes slowly, and nothing measures it.
+says. e is what else turns a body that is pushed: motors that weaken unequally, air. It changes slowly, and nothing measures it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def local_width(name: str) -> int:
 @dataclasses.dataclass(frozen=True)
 class FlownBody(System):
     """placed: whether attitude and velocity are states. turns: whether the body rate is one, else an input. One or both.
-    pushed: whether there is d, of a body that turns."""
+    pushed: whether there is e, of a body that turns."""
 
     parameters: tuple[Parameter, ...]
     rotors: tuple[Rotor, ...]
