@@ -119,10 +119,8 @@ def free_of(airframe: Airframe, known: Known, assumed: Assumed) -> tuple[str, ..
         found += ["drag", "velocity_delay"]
         found += ["attitude_delay"] if known.turns else []
         found += [n for n in ("rotor_drag", "drag_area") if airframe.get(n) is not None]
-    if known.placed and not known.turns and known.rotors == "rotor_command" and assumed == "mass":
-        found.append(
-            "motor_time_constant"
-        )  # a thrust curve that is looked for takes the place of a lag that is wrong
+    if known.placed and not known.turns and "thrust_curve" in found:
+        found.append("motor_time_constant")  # else the curve takes the place of a lag that is wrong
     if known.turns:
         found += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", "imu_position"]
         if known.lags:
