@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ from rotorid.identification.priors import priors_of
 from rotorid.identification.rows import Rows, by_casadi, by_jax
 from rotorid.identification.search import Problem, search
 from rotorid.identification.segments import segments, used_outputs, white_noise_of
+from rotorid.identification.shooting import Run
 from rotorid.models.system import parameter_values
 from rotorid.signals.samples import Samples
 from tests.identification.flying import NOISE, flown, hexarotor, noisy
@@ -130,6 +133,14 @@ def test_both_engines_agree(name: str, driven: bool) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
     d = 0.1 * draw.standard_normal((n, system.states.dim))
     np.testing.assert_allclose(one.plus(x, d), two.plus(x, d), atol=1e-12)
+
+
+def test_a_window_that_runs_away_is_as_wrong_as_can_be_and_says_nothing() -> None:
+    residuals = np.array([[[1e200], [1.0]], [[3.0], [4.0]]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        squares = Run(np.zeros((2, 2, 1)), np.zeros((2, 2, 1)), residuals, np.ones((2, 2, 1))).squares
+    assert squares.tolist() == [[np.inf], [25.0]]
 
 
 def test_white_noise_is_shown_by_the_flight() -> None:

@@ -100,8 +100,9 @@ class Run(NamedTuple):
 
     @property
     def squares(self) -> Float[np.ndarray, "w compared"]:
-        """Squared residuals of each window, summed over its rows, per compared output."""
-        return np.sum(self.residuals**2, axis=1)
+        """Squared residuals of each window, summed over its rows, per compared output; inf of one that runs away."""
+        with np.errstate(over="ignore"):
+            return np.sum(self.residuals**2, axis=1)
 
 
 class Linear(NamedTuple):
