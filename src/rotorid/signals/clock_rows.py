@@ -51,6 +51,22 @@ def nearest(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> Int[
     return np.where(at - times[after - 1] < times[after] - at, after - 1, after)
 
 
+def straight(
+    signal: Signal, at: Float[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
+    """A signal of two samples or more at other times, straight between its neighbours there (quaternions the shorter way round,
+    and normalised), and where these are no further apart than a gap."""
+    times, values = signal.times, signal.values
+    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    a, b, gap = values[after - 1], values[after], times[after] - times[after - 1]
+    if signal.name == "attitude":
+        b = np.where(np.sum(a * b, axis=1, keepdims=True) < 0.0, -b, b)
+    found = a + ((at - times[after - 1]) / gap)[:, None] * (b - a)
+    if signal.name == "attitude":
+        found = found / np.linalg.norm(found, axis=1, keepdims=True)
+    return found, (at >= times[0]) & (at <= times[-1]) & (gap <= _GAP / signal.rate)
+
+
 def _taken(
     signal: Signal, t: Float[np.ndarray, " n"], initial: Float[np.ndarray, "n k"]
 ) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
@@ -70,14 +86,6 @@ def _taken(
             y[mask, j] = np.bincount(rows, values[near, j], len(t))[mask] / seen[mask]
         return y, mask
     rows = np.unique(row[near])
-    at = t[rows]
-    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
-    a, b, gap = values[after - 1], values[after], times[after] - times[after - 1]
-    if signal.name == "attitude":
-        b = np.where(np.sum(a * b, axis=1, keepdims=True) < 0.0, -b, b)
-    found = a + ((at - times[after - 1]) / gap)[:, None] * (b - a)
-    if signal.name == "attitude":
-        found = found / np.linalg.norm(found, axis=1, keepdims=True)
-    good = (at >= times[0]) & (at <= times[-1]) & (gap <= _GAP / signal.rate)
+    found, good = straight(signal, t[rows])
     y[rows[good]], mask[rows[good]] = found[good], True
     return y, mask

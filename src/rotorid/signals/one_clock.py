@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.clock_rows import nearest
+from rotorid.signals.clock_rows import nearest, straight
 
-_GAP = 2.5  # median periods between neighbours, from which on they are not interpolated
 _MEET = 0.5  # share of the slowest one's samples at which all have one, from which on nothing is changed
 
 
@@ -41,18 +40,9 @@ def on_one_clock(flight: Flight, names: Sequence[str], rows: Float[np.ndarray, "
 
 
 def _at(signal: Signal, at: Float[np.ndarray, " m"]) -> Signal:
-    """A signal at other times, straight between its samples; quaternions the shorter way round, and normalised."""
-    times, values = signal.times, signal.values
-    inside = (at >= times[0]) & (at <= times[-1])
-    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
-    a, b = values[after - 1], values[after]
-    step = times[after] - times[after - 1]
-    near = inside & ((step <= _GAP / signal.rate) | (at == times[after]))
-    if signal.name == "attitude":
-        b = np.where(np.sum(a * b, axis=1, keepdims=True) < 0.0, -b, b)
-    found = a + ((at - times[after - 1]) / step)[:, None] * (b - a)
-    if signal.name == "attitude":
-        found = found / np.linalg.norm(found, axis=1, keepdims=True)
+    """A signal at other times; over gaps at its own samples alone."""
+    found, near = straight(signal, at)
+    near |= np.isin(at, signal.times[1:])
     return dataclasses.replace(
         signal, times=at[near], values=found[near], source=f"{signal.source}, interpolated"
     )
