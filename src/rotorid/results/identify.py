@@ -163,12 +163,13 @@ def identify(
                 f"mass and {', '.join(sorted(thrust))} free: only their ratio shows in flight; leave out one of them"
             )
         _possible(free, known)
-    free, still = told_by_motion(free, flights, spans or [flying(flight) for flight in flights])
-    remarks = checked(flights, prior, known, spans)
+    parts = [flying(flight) for flight in flights] if spans is None else spans
+    free, still = told_by_motion(free, flights, parts)
+    remarks = checked(flights, prior, known, parts)
     if spans is None and assumed == "mass":
-        spans, carried = of_known_mass(flights, prior, known, [flying(flight) for flight in flights])
+        parts, carried = of_known_mass(flights, prior, known, parts)
         remarks = (*remarks, *carried)
-    rows = prepared(flights, prior, free, known, spans)
+    rows = prepared(flights, prior, free, known, parts)
     logged = as_logged(prior, known.rotors)
     found = fit_flown(logged, rows.flights, free, rows.body, lags=known.lags, tell=tell)
     one_vehicle(found.solved, [flight.name for flight in rows.flights])
