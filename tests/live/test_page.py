@@ -172,7 +172,7 @@ def test_stream_tells_every_row_once_and_a_late_page_all_of_them(page: Page) -> 
         np.testing.assert_allclose(mass, expected, rtol=1e-6)
         assert [e[2] for m in messages for e in m["events"]] == ["number 0", "number 100", "number 200"]
     assert len(told) > len(late)
-    assert late[-1]["link"] == [30, 2, 12.5, 0.002]
+    assert late[-1]["link"] == [30, 2, 12.5, 0.002, 0]
     again = Listener(page, told[-2]["id"]).message()
     assert not again["reset"]
     assert len(values(again)) == len(values(told[-1]))
@@ -200,7 +200,7 @@ def test_numbers_that_are_not_known_are_told_as_such(page: Page) -> None:
     np.testing.assert_array_equal(values(message, "std"), [[math.inf, math.nan]])
     assert message["words"][-1] == "new word"
     assert message["attitude"] is None
-    assert message["link"] == [0, 0, None, None]
+    assert message["link"] == [0, 0, None, None, 0]
 
 
 def test_a_page_that_does_not_read_costs_nobody_else_and_misses_but_the_middle(page: Page) -> None:

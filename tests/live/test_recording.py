@@ -63,7 +63,7 @@ def test_other_readers_find_their_way_by_the_index(tmp_path: Path) -> None:
         summary = reader.get_summary()
         assert summary is not None
         assert summary.statistics is not None
-        assert summary.statistics.channel_message_counts == {1: 500, 2: 50, 3: 1, 4: 0}
+        assert summary.statistics.channel_message_counts == {1: 500, 2: 50, 3: 1, 4: 0, 5: 0}
         part = reader.iter_messages(topics=["mavlink"], start_time=100 * SECOND, end_time=200 * SECOND)
         assert [(m.log_time, m.data) for _, _, m in part] == sent[100:200]
 

@@ -86,10 +86,19 @@ class LiveView:
             f"{link.rate:.0f} messages/s, {lost} lost, {1e3 * link.latency:.1f} ms from message to estimate"
         )
         parts.append(Padding(Text(words, style="dim"), (0, 2)))
+        if link.skipped:
+            parts.append(Padding(Text(skipped_words(link.skipped), style="yellow"), (0, 2)))
         if link.clock is not None:
             parts.append(Padding(Text(clock_words(link.clock), style="dim"), (0, 2)))
         parts += [Padding(Text(f"{e.t:8.1f} s  {e.text}", style="dim"), (0, 2)) for e in list(self._events)]
         return Group(*parts, Padding(Text("Ctrl-C ends", style="dim"), (1, 2)))
+
+
+def skipped_words(count: int) -> str:
+    """What was left out of the estimates, in a line."""
+    return (
+        f"{count} messages were not estimated with, since this computer was too slow; the recording has them"
+    )
 
 
 def clock_words(clock: ClockState) -> str:
@@ -152,6 +161,8 @@ def summary(outcome: Outcome, heading: str, recorded: str, console: Console) -> 
             f"{outcome.estimates} estimates from {link.received} messages; {lost} of the messages were lost"
         )
         console.print(Padding(Text(text, style="dim"), (0, 2)))
+        if link.skipped:
+            console.print(Padding(Text(skipped_words(link.skipped), style="yellow"), (0, 2)))
         late = outcome.latencies
         text = f"from message to estimate {_ms(late.quantile(0.5))}, in 99 % under {_ms(late.quantile(0.99))}"
         console.print(Padding(Text(text, style="dim"), (0, 2)))

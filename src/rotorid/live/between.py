@@ -32,6 +32,10 @@ class Between:
         self._collective: tuple[float, float] | None = None
         self._weight = self._c = self._u = self._cc = self._cu = self._uu = 0.0
 
+    def forget(self) -> None:
+        """Forget the last commands, not how the rotors follow: what came since is not known."""
+        self._last = self._collective = None
+
     def rotors(self, t: float, values: Values) -> None:
         """Take rotor commands. t: s."""
         if self._collective is None or (self._last is not None and t <= self._last[0]):

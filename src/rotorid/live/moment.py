@@ -38,7 +38,8 @@ class LinkState:
 
     received: messages of the vehicle so far. lost: messages that its sequence numbers show missing. rate: messages/s
     over the last seconds. latency: s from the arrival of a datagram to the estimate that it let through, the latest.
-    clock: how the vehicle's clock stands to ours, None where that is not known yet.
+    clock: how the vehicle's clock stands to ours, None where that is not known yet. skipped: messages that were
+    recorded but not estimated with, since this computer was too slow.
     """
 
     received: int
@@ -46,6 +47,7 @@ class LinkState:
     rate: float
     latency: float
     clock: ClockState | None = None
+    skipped: int = 0
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ a row of one number for each of `names`). `least` and `greatest` are there where
 
     {"id": "RUN.ROW", "reset": true, "t": ..., "health": ..., "gap": ..., "value": ..., "std": ..., "least": ...,
      "greatest": ..., "names": [], "units": [], "words": [], "meanings": {word: meaning}, "attitude": [w, x, y, z],
-     "position": [x, y, z], "events": [[t, kind, text]], "link": [received, lost, rate, latency], "system": "...",
-     "idle": s since the last moment}
+     "position": [x, y, z], "events": [[t, kind, text]], "link": [received, lost, rate, latency, skipped], "system":
+     "...", "idle": s since the last moment}
 
 With `reset` the page forgets what it has. Only the first message of a connection has `meanings`.
 """
@@ -136,7 +136,7 @@ class Feed:
             told |= {
                 "attitude": _numbers(last.attitude),
                 "position": _numbers(last.position),
-                "link": _numbers((link.received, link.lost, link.rate, link.latency)),
+                "link": _numbers((link.received, link.lost, link.rate, link.latency, link.skipped)),
                 "system": last.system,
             }
         return seen, json.dumps(told, separators=(",", ":"), allow_nan=False)

@@ -230,7 +230,7 @@ def hover_command(mass: Reading, airframe: Airframe, session: Session) -> tuple[
         for _ in range(40):
             u = 0.5 * (low + high)
             low, high = (
-                (u, high) if session.thrust([u] * len(airframe.rotors)) < weight * GRAVITY else (low, u)
+                (u, high) if session.pull.thrust([u] * len(airframe.rotors)) < weight * GRAVITY else (low, u)
             )
         return (1.0 - factor) * high + factor * high * high
 

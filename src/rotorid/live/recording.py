@@ -1,9 +1,10 @@
 """The recording of a session: an MCAP file that only grows, and is readable up to its last chunk wherever it is cut.
 
 Channels: `mavlink`, the bytes as they came, one message a datagram or read, stamped with their arrival; `estimates`,
-`events` and `clock` as JSON. An attachment holds the airframe, and metadata the settings, so that a replay needs nothing
-else. Chunks hold `CHUNK` s each and go to the operating system whole, so that a process that is killed loses no more
-than that; after a loss of power it is what the file system had not written yet. https://mcap.dev/spec"""
+`events` and `clock` as JSON; `skipped`, which messages of `mavlink` were not estimated with, as JSON. An attachment
+holds the airframe, and metadata the settings, so that a replay needs nothing else. Chunks hold `CHUNK` s each and go to
+the operating system whole, so that a process that is killed loses no more than that; after a loss of power it is what
+the file system had not written yet. https://mcap.dev/spec"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ TOPIC: Final = "mavlink"
 AIRFRAME: Final = "airframe.toml"
 SETTINGS: Final = "rotorid live"
 _LARGEST: Final = 1 << 18  # bytes of a chunk
-_MAVLINK, _ESTIMATES, _EVENTS, _CLOCK = 1, 2, 3, 4
+_MAVLINK, _ESTIMATES, _EVENTS, _CLOCK, _SKIPPED = 1, 2, 3, 4, 5
 _HEAD: Final = struct.Struct("<BQHIQQ")  # of a Message record
 _ESTIMATE: Final = {
     "type": "object",
@@ -78,6 +79,7 @@ _EVENT: Final = {
     "type": "object",
     "properties": {k: {"type": "string"} for k in ("kind", "text")} | {"t": {"type": "number"}},
 }
+_SKIPS: Final = {"type": "object", "properties": {k: {"type": "integer"} for k in ("first", "count")}}
 _CLOCKS: Final = {
     "type": "object",
     "properties": {f.name: {"type": "number"} for f in dataclasses.fields(ClockState)}
@@ -102,7 +104,7 @@ class Recorder:
         self._chunks = bytearray()  # their index
         self._written = 0
         self._whole = [1 << 63, 0]
-        self._counts = {_MAVLINK: 0, _ESTIMATES: 0, _EVENTS: 0, _CLOCK: 0}
+        self._counts = {_MAVLINK: 0, _ESTIMATES: 0, _EVENTS: 0, _CLOCK: 0, _SKIPPED: 0}
         self._clock: ClockState | None = None
         self._schemas = [
             Schema(
@@ -110,12 +112,14 @@ class Recorder:
             ),
             Schema(id=2, name="rotorid.Event", encoding="jsonschema", data=json.dumps(_EVENT).encode()),
             Schema(id=3, name="rotorid.Clock", encoding="jsonschema", data=json.dumps(_CLOCKS).encode()),
+            Schema(id=4, name="rotorid.Skipped", encoding="jsonschema", data=json.dumps(_SKIPS).encode()),
         ]
         self._channels = [
             Channel(id=_MAVLINK, topic=TOPIC, message_encoding="mavlink", schema_id=0, metadata={}),
             Channel(id=_ESTIMATES, topic="estimates", message_encoding="json", schema_id=1, metadata={}),
             Channel(id=_EVENTS, topic="events", message_encoding="json", schema_id=2, metadata={}),
             Channel(id=_CLOCK, topic="clock", message_encoding="json", schema_id=3, metadata={}),
+            Channel(id=_SKIPPED, topic="skipped", message_encoding="json", schema_id=4, metadata={}),
         ]
         try:
             self._file: IO[bytes] = open(path, "xb", buffering=0)  # noqa: SIM115
@@ -188,6 +192,11 @@ class Recorder:
         """Something that happened. arrival: when, ns since 1970."""
         said = {"t": event.t, "kind": event.kind, "text": event.text}
         self._add(_EVENTS, arrival, json.dumps(said).encode())
+
+    def skipped(self, arrival: int, first: int, count: int) -> None:
+        """Pieces of bytes that were not estimated with. arrival: of the last, ns since 1970. first: how many came before
+        the first of them."""
+        self._add(_SKIPPED, arrival, json.dumps({"first": first, "count": count}).encode())
 
     def _add(self, channel: int, stamp: int, data: bytes) -> None:
         with self._lock:
@@ -331,6 +340,12 @@ class Recorded:
     def events(self) -> Iterator[dict]:
         """What happened when it was recorded."""
         return (json.loads(data) for _, data in self._messages("events"))
+
+    def skipped(self) -> list[range]:
+        """Which of the pieces that `received` gives were not estimated with when it was recorded, by number from 0, in
+        order."""
+        found = (json.loads(data) for _, data in self._messages("skipped"))
+        return [range(s["first"], s["first"] + s["count"]) for s in found]
 
     def clocks(self) -> Iterator[dict]:
         """How the vehicle's clock stood to ours."""

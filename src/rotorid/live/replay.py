@@ -4,8 +4,9 @@ faster."""
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -21,16 +22,23 @@ _LONGEST: Final = 60.0  # s that a replay waits for what came next
 class Replay(Link):
     """Bytes at the times at which they arrived once, `speed` times as fast; 0: without waiting. What is sent is lost.
 
-    ended: whether all was read. pieces: of `tlog_pieces` or `Recorded.received`.
+    ended: whether all was read. pieces: of `tlog_pieces` or `Recorded.received`. skipped: of `Recorded.skipped`.
     """
 
     datagrams: ClassVar[bool] = True
 
-    def __init__(self, address: str, pieces: Iterator[tuple[int, bytes]], speed: float = 1.0) -> None:
+    def __init__(
+        self,
+        address: str,
+        pieces: Iterator[tuple[int, bytes]],
+        speed: float = 1.0,
+        skipped: Iterable[range] = (),
+    ) -> None:
         super().__init__(address)
         if not 0.0 <= speed < math.inf:
             raise SettingError(f"the speed {speed:g} of a replay must be positive, or 0 to wait for nothing")
         self.ended = False
+        self._skipped, self._skip = iter(skipped), range(0)
         self._pieces, self._speed = pieces, speed
         self._ahead = next(pieces, None)
         self._first = 0 if self._ahead is None else self._ahead[0]
@@ -54,6 +62,12 @@ class Replay(Link):
         found = self._ahead
         self._ahead = next(self._pieces, None)
         return found
+
+    def skips(self, number: int) -> bool:
+        """Whether a piece was not estimated with when it was recorded. number: from 0, never less than the time before."""
+        while number >= self._skip.stop:
+            self._skip = next(self._skipped, range(sys.maxsize, sys.maxsize))
+        return number in self._skip
 
     def send(self, data: bytes) -> None:
         del data
@@ -86,4 +100,4 @@ def tlog_pieces(path: Path) -> Iterator[tuple[int, bytes]]:
 def recorded_link(recorded: Recorded, speed: float = 1.0) -> Replay:
     """The link of a recording."""
     kind = Replay if recorded.settings.get("datagrams", "yes") == "yes" else ByteReplay
-    return kind(str(recorded.path), recorded.received(), speed)
+    return kind(str(recorded.path), recorded.received(), speed, recorded.skipped())

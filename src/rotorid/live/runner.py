@@ -4,7 +4,10 @@ found.
 One thread does it, so that no message waits until another thread lets go of the interpreter: first comes what waits on
 the link, which is kept and recorded at once; then the oldest of it goes to the estimators; and when nothing waits, what
 can be put off is done, a piece at a time (`rest`). While the estimators are busy, the system's buffer of the link holds
-what comes."""
+what comes.
+
+Estimators that are more than `BEHIND` s late skip all that waits, so that neither the delay nor the memory grows: it is
+recorded, and so is that it was skipped, for a replay to skip the same."""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import dataclasses
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from rotorid.errors import LinkError, LogError, OutputError, RotoridError
@@ -27,6 +30,10 @@ from rotorid.live.requests import Requests
 from rotorid.live.rest import Rest
 from rotorid.live.session import Session
 from rotorid.results.words import joined
+
+BEHIND: Final = 1.0
+"""s by which estimates may be late before what waits is skipped: more than an estimator takes for a mere gap, so that it
+takes its states anew after it."""
 
 _PAUSE: Final = 0.05  # s of silence
 _AT_ONCE: Final = 64  # pieces that are read before one is estimated by
@@ -51,7 +58,8 @@ class Outcome:
 
 class Runner:
     """A session on a link. wait: s after which a vehicle that does not send what is needed is given up. stop: ends
-    it, set from any thread. rate: Hz, of the messages that are asked for."""
+    it, set from any thread. rate: Hz, of the messages that are asked for. now: ns since 1970, by the clock of the link's
+    arrivals."""
 
     def __init__(
         self,
@@ -63,12 +71,14 @@ class Runner:
         wait: float = 30.0,
         rate: float = 100.0,
         publisher: Publisher | None = None,
+        now: Callable[[], int] = time.time_ns,
     ) -> None:
         self.session, self.link, self.recorder, self.publisher = session, link, recorder, publisher
         self.consumers = list(consumers)
         self.stop = threading.Event()
         self.outcome = Outcome()
-        self._wait = wait
+        self._wait, self._now = wait, now
+        self._skip: int | None = None  # number of the first piece that is skipped
         self._live = not isinstance(link, Replay)
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._error: RotoridError | None = None
@@ -92,6 +102,7 @@ class Runner:
             else:
                 self._run_replay()
         finally:
+            self._skips(False)
             self.outcome.seconds = time.monotonic() - began
             self._rest.end()
             self.session.end()
@@ -112,7 +123,9 @@ class Runner:
                 if self._requests is not None:
                     self.session.events += self._requests.tick(time.monotonic())
                 self._read(0.0)
-                if self._waiting:
+                if self._behind():
+                    self._catch_up()
+                elif self._waiting:
                     self._take(*self._waiting.popleft())
                     self._rest.overdue()
                 elif self._error is not None:
@@ -122,6 +135,31 @@ class Runner:
             self._read(0.0)
             while self._waiting:  # came before the end: it belongs to the recording, and so to its estimates
                 self._take(*self._waiting.popleft())
+
+    def _behind(self) -> bool:
+        return (
+            bool(self._waiting)
+            and self.session.settled
+            and self._now() > self._waiting[0][0] + round(BEHIND * 1e9)
+        )
+
+    def _catch_up(self) -> None:
+        """Skip what waits, and what comes while that is done."""
+        while self._waiting and not self.stop.is_set():
+            for _ in range(len(self._waiting)):
+                self._take(*self._waiting.popleft(), skip=True)
+            self._rest.overdue()
+            self._check_recording()
+            self._read(0.0)
+
+    def _skips(self, skip: bool) -> None:
+        """Whether the pieces that come next are skipped. What was is recorded before anything is estimated with."""
+        if skip and self._skip is None:
+            self._skip = self.outcome.pieces
+        elif not skip and self._skip is not None:
+            if self.recorder is not None:
+                self.recorder.skipped(self._arrival, self._skip, self.outcome.pieces - self._skip)
+            self._skip = None
 
     def _read(self, timeout: float) -> bool:
         """Keep and record what waits on the link; whether anything did. timeout: s to wait for it."""
@@ -162,13 +200,14 @@ class Runner:
                 arrival, data = found
                 if self.recorder is not None:
                     self.recorder.received(arrival, data)
-                self._take(arrival, data)
+                self._take(arrival, data, skip=self.link.skips(self.outcome.pieces))
                 self._rest.end()
             self._check_recording()
         if not self.stop.is_set() and self.outcome.last is None:
             raise LogError(self._why_nothing(f"{self.link.address}: "))
 
-    def _take(self, arrival: int, data: bytes) -> None:
+    def _take(self, arrival: int, data: bytes, *, skip: bool = False) -> None:
+        self._skips(skip)
         self._heard, self._arrival = time.monotonic(), arrival
         self.outcome.pieces += 1
         if self._silent:
@@ -176,9 +215,9 @@ class Runner:
             self.session.events.append(
                 Event(max(self.session.timeline.latest, 0.0), "link", "messages come again")
             )
-        moments = self.session.feed(arrival, data)
+        moments = self.session.feed(arrival, data, skip=skip)
         if moments:
-            seconds = (time.time_ns() - arrival) * 1e-9 if self._live else time.monotonic() - self._heard
+            seconds = (self._now() - arrival) * 1e-9 if self._live else time.monotonic() - self._heard
             self.session.latency = max(seconds, 0.0)
         for moment in moments:
             self._show(moment)

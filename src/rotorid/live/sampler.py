@@ -43,12 +43,16 @@ class Sampler:
     ) -> None:
         self.step = 1.0 / rate
         self.late = 0
-        self._outputs = outputs
+        self._inputs, self._outputs, self._periods = inputs, outputs, dict(periods)
+        self.restart(start)
+
+    def restart(self, start: float) -> None:
+        """Forget all that came: no row is at or before this session time, s, nor made of what came until then."""
         self._held = {
-            name: _Held(name == "body_rate", max(_STALE_FLOOR, _STALE_PERIODS * periods.get(name, 0.0)))
-            for name in inputs
+            name: _Held(name == "body_rate", max(_STALE_FLOOR, _STALE_PERIODS * self._periods.get(name, 0.0)))
+            for name in self._inputs
         }
-        self._seen: dict[str, dict[int, list[tuple[float, Values]]]] = {name: {} for name in outputs}
+        self._seen: dict[str, dict[int, list[tuple[float, Values]]]] = {name: {} for name in self._outputs}
         self._next = math.floor(start / self.step) + 1
 
     def add(self, signal: str, t: float, values: Values) -> None:

@@ -6,8 +6,6 @@ the same estimates to the last bit. Nothing here waits, asks the time or writes;
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -20,22 +18,24 @@ from rotorid.live.channel import Channel
 from rotorid.live.clock import VehicleClock
 from rotorid.live.moment import Event, LinkState, Moment, Reading
 from rotorid.live.outgoing import PARAMETER_REAL
+from rotorid.live.pull import Pull
+from rotorid.live.rate import Rate
 from rotorid.live.repeats import Repeats
 from rotorid.live.sampler import Row, Sampler
-from rotorid.live.settings import Settings, collective_thrust, system_of
+from rotorid.live.settings import Settings, system_of
+from rotorid.live.skipping import Skipping
 from rotorid.live.sources import Sources, rate_of
 from rotorid.live.timeline import LONGEST_WAIT, Timeline
 from rotorid.live.tracker import Found, Tracker
 from rotorid.live.vehicle import Vehicle
 from rotorid.live.wrench_band import WrenchBand
-from rotorid.logs.mavlink import Piece, convert
+from rotorid.logs.mavlink import Piece, convert, times
 from rotorid.logs.mavlink_frames import Frame, Link, record, walk
 from rotorid.logs.mavlink_messages import BY_NUMBER
 from rotorid.logs.mavlink_vehicle import LEARNED
 from rotorid.models.airframe import Airframe
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.rigid_multirotor import rigid_multirotor
-from rotorid.models.system import GRAVITY
 from rotorid.results.track import ESTIMATORS, common_std
 from rotorid.signals.sampling import MAX_RATE
 
@@ -44,14 +44,14 @@ WAITING, GROUNDED, LISTENING = "waiting", "on_ground", "listening"
 air."""
 
 _SAID_EVERY: Final = 0.25  # s between moments without an estimate
-_RATE_OVER: Final = 3.0  # s
 _PARAMETERS: Final = 5000
 _STAMPS: Final = frozenset(("time_boot_ms", "time_usec"))
 
 
 class Session:
     """One vehicle, from the first byte on. datagrams: whether messages are whole in each piece of bytes. told: parameters
-    that are real numbers, as the vehicle told them last. latency: s, as whoever waits for the moments tells it.
+    that are real numbers, as the vehicle told them last. latency: s, as whoever waits for the moments tells it. skipping:
+    messages that `feed` was told to skip. pull: of its rotors.
 
     Raises AirframeError where the airframe lacks what the estimators need.
     """
@@ -66,12 +66,10 @@ class Session:
         self.garbage = 0
         self.events: list[Event] = []
         self.told: dict[str, float] = {}
+        self.skipping = Skipping()
         self.datagrams = datagrams
         self._link = None if datagrams else Link()
-        if airframe.thrust_curve is None:
-            raise AirframeError(
-                f"{airframe.source}: no [thrust_curve], and a vehicle sends rotor commands; add one, in N over the command"
-            )
+        self.pull = Pull(airframe)
         self._system = system_of(airframe, settings)
         inputs = ("rotor_command" if name == "thrust" else name for name in self._system.inputs)
         self._needed, self._measures = tuple(dict.fromkeys(inputs)), tuple(self._system.outputs)
@@ -92,13 +90,12 @@ class Session:
         self._first: int | None = None
         self._zero = 0.0  # s since 1970, of the first arrival
         self._arrival = 0.0
-        self._rates: deque[tuple[float, int]] = deque()
+        self._rate = Rate()
         self._readings: dict[str, Reading] = {}
         self._health = WAITING
         self._height: float | None = None
         self._position: tuple[float, float, float] | None = None
         self._aloft: bool | None = None
-        self._voltage = math.nan
         self._boots = self._gaps = 0
         self._said = -math.inf
         self._misfit = False
@@ -144,9 +141,12 @@ class Session:
         """Whether all that is needed comes."""
         return bool(self.sources.chosen)
 
-    def feed(self, arrival: int, data: bytes) -> list[Moment]:
-        """Take the next bytes of the link. arrival: ns since 1970."""
+    def feed(self, arrival: int, data: bytes, *, skip: bool = False) -> list[Moment]:
+        """Take the next bytes of the link. arrival: ns since 1970. skip: do not estimate with what they measure; of that,
+        only the time is followed, and what the vehicle tells of itself, which takes a tenth of the time. Estimates go
+        on after it as after a link that was silent."""
         self.rest()
+        closed = self._passed(skip := skip and self.settled)
         if self._first is None:
             self._first, self._zero = arrival, arrival * 1e-9
         self._arrival = (arrival - self._first) * 1e-9
@@ -163,17 +163,34 @@ class Session:
         heard = False
         for frame in frames:
             if self.vehicle.takes(buffer, frame):
-                heard = self._message(buffer, frame) or heard
+                heard = self._message(buffer, frame, skip) or heard
         if self.vehicle.system and not before:
             self._say("vehicle", f"found {self.vehicle.words}")
+        if skip:
+            return closed
         return self._close_rows() if heard or self.events else []
+
+    def _passed(self, skip: bool) -> list[Moment]:
+        """Begin to skip, or go on after it. The moments of the rows that are closed before: of what came until then."""
+        if skip and not self.skipping.active:
+            self.skipping.begin(self.timeline.latest)
+            return self._close_rows(waits=False)
+        if not skip and self.skipping.active:
+            for channel in self.channels:
+                if channel.sampler is not None:
+                    channel.sampler.restart(self.timeline.latest)
+            if self._between is not None:
+                self._between.forget()
+            t = self.timeline.latest
+            self._repeated(t, "session", self.skipping.end(t), "skipped")
+        return []
 
     def rest(self) -> bool:
         """Do what can wait until a moment was shown; whether there was any. `feed` does it first where nobody has."""
         return self._band is not None and self._band.rest()
 
-    def _message(self, buffer: bytes, frame: Frame) -> bool:
-        """Take one message of the vehicle; whether it was of use."""
+    def _message(self, buffer: bytes, frame: Frame, skip: bool) -> bool:
+        """Take one message of the vehicle; whether it was of use. skip: as of `feed`."""
         message = BY_NUMBER.get(frame.message)
         if message is None:
             return False
@@ -190,23 +207,32 @@ class Session:
             )
         if not wanted:
             return False
+        if skip and not self.skipping.spares(name):
+            stamps = times(name, rows, np.array([self.timeline.stamp]), about)
+            if self.skipping.counts(name) and stamps is not None and math.isfinite(stamps[-1]):
+                self._placed(float(stamps[-1]), rows, frame)
+            return False
         pieces = convert(name, rows, np.array([self.timeline.stamp]), about)
         pieces = [p for p in pieces if self._usable(p)]
         if not pieces:
             return False
-        stamp = float(pieces[0].times[-1])
+        t = self._placed(float(pieces[0].times[-1]), rows, frame)
+        if t is None:
+            return True
+        for piece in self.sources.hear(pieces, t):
+            self._measured(piece.signal, t, tuple(piece.values[-1].tolist()))
+        return True
+
+    def _placed(self, stamp: float, rows: np.ndarray, frame: Frame) -> float | None:
+        """Session time of a message, s; None where that is not known yet. stamp: s, by the vehicle's clock."""
         t = self.timeline.place(stamp, self._arrival)
         if self.timeline.boots != self._boots:
             self._boots = self.timeline.boots
             self._rebooted()
-        if t is None:
-            return True
-        if _STAMPS & set(rows.dtype.names or ()):
+        if t is not None and _STAMPS & set(rows.dtype.names or ()):
             self.vehicle.losses.stamped(t, frame.sequence, self.timeline.latest - LONGEST_WAIT)
             self.clock.hear(stamp, self._arrival, self._zero)
-        for piece in self.sources.hear(pieces, t):
-            self._measured(piece.signal, t, tuple(piece.values[-1].tolist()))
-        return True
+        return t
 
     def _usable(self, piece: Piece) -> bool:
         if not len(piece.times) or not math.isfinite(piece.times[-1]) or not np.isfinite(piece.values).all():
@@ -228,7 +254,7 @@ class Session:
         elif signal == "position":
             self._position, self._height = (values[0], values[1], values[2]), values[2]
         elif signal == "battery_voltage":
-            self._voltage = values[0]
+            self.pull.voltage = values[0]
         elif signal == "rotor_command" and self._between is not None:
             self._between.rotors(t, values)
         elif signal == "collective_command":
@@ -237,7 +263,7 @@ class Session:
                 return
             signal, values = "rotor_command", found
         if signal == "rotor_command" and "thrust" in self._mass.inputs:
-            signal, values = "thrust", (self.thrust(values),)
+            signal, values = "thrust", (self.pull.thrust(values),)
         for channel in self.channels:
             if channel.sampler is not None:
                 channel.sampler.add(signal, t, values)
@@ -257,7 +283,8 @@ class Session:
         rate = rate_of(periods, system, MAX_RATE)
         channel.sampler = Sampler(system.inputs, system.outputs, rate, periods, self.timeline.latest)
 
-    def _close_rows(self) -> list[Moment]:
+    def _close_rows(self, *, waits: bool = True) -> list[Moment]:
+        """waits: for messages that are late, as long as the last ones were."""
         timeline = self.timeline
         if not math.isfinite(timeline.latest):
             return []
@@ -268,7 +295,7 @@ class Session:
         if not self.settled and self.sources.settle(timeline.latest, self._needed, self._measures):
             self._settled()
         moments = []
-        until = timeline.latest - timeline.wait
+        until = timeline.latest - timeline.wait * waits
         if (
             self._wrench is not None
             and self._wrench.sampler is not None
@@ -289,6 +316,7 @@ class Session:
         for channel in self.channels:
             self._start(channel)
         assert self._mass.sampler is not None
+        self.skipping.settle(self.sources.chosen)
         missing = self.missing()
         text = f"estimates at {1.0 / self._mass.sampler.step:.0f} Hz"
         if "collective_command" in self.sources.chosen:
@@ -300,7 +328,9 @@ class Session:
 
     def _row(self, channel: Channel, row: Row) -> Found | None:
         flew = channel.flying.flies
-        counts = channel.flying.row(row.t, self._pull(channel, row), self._height, self._aloft)
+        counts = channel.flying.row(
+            row.t, self.pull.over_weight(row, channel.inputs), self._height, self._aloft
+        )
         if channel is self._mass and channel.flying.flies != flew:
             self._say("vehicle", "in the air" if not flew else "on the ground")
             self._health = LISTENING if not flew else GROUNDED
@@ -316,22 +346,6 @@ class Session:
         found = self._row(channel, row)
         if found is not None:
             self._band.row(row, found)
-
-    def _pull(self, channel: Channel, row: Row) -> float:
-        """Collective thrust that is commanded, over the nominal weight."""
-        inputs = channel.inputs
-        thrust = (
-            row.u[inputs["thrust"].start]
-            if "thrust" in inputs
-            else self.thrust(row.u[inputs["rotor_command"]])
-        )
-        return thrust / (self.airframe.mass.number * GRAVITY)
-
-    def thrust(self, commands: Sequence[float]) -> float:
-        """Collective thrust in N of rotor commands, at the latest voltage."""
-        curve = self.airframe.thrust_curve
-        assert curve is not None
-        return collective_thrust(curve, commands, self._voltage)
 
     def _moment(self, found: Found | None) -> Moment:
         attitude = None
@@ -365,15 +379,9 @@ class Session:
 
     def link_state(self) -> LinkState:
         """How the link does."""
-        if not self._rates or self._arrival > self._rates[-1][0] + 0.1:
-            self._rates.append((self._arrival, self.vehicle.losses.received))
-            while self._arrival > self._rates[0][0] + _RATE_OVER:
-                self._rates.popleft()
-        start, count = self._rates[0]
-        span = self._arrival - start
-        rate = (self.vehicle.losses.received - count) / span if span > 0.0 else 0.0
         losses = self.vehicle.losses
-        return LinkState(losses.received, losses.lost, rate, self.latency, self.clock.state)
+        rate, skipped = self._rate.now(self._arrival, losses.received), self.skipping.count
+        return LinkState(losses.received, losses.lost, rate, self.latency, self.clock.state, skipped)
 
     def end(self) -> None:
         """Say what is left to be said."""

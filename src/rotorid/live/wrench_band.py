@@ -51,7 +51,8 @@ class WrenchBand:
     def row(self, row: Row, found: Found) -> None:
         """Take the row that an estimate followed from."""
         estimate = found.estimate
-        share = min(max(found.t - self._last, 0.0) / _MEMORY, 1.0) if np.isfinite(self._last) else 0.0
+        known = np.isfinite(self._last) and not found.gap
+        share = min(max(found.t - self._last, 0.0) / _MEMORY, 1.0) if known else 0.0
         self._last = found.t
         innovation, std = np.asarray(estimate.innovation), np.asarray(estimate.innovation_std)
         for k, place in enumerate(self._places):

@@ -115,12 +115,14 @@ function writeAttitude() {
 }
 
 function writeLink() {
-  const [received, lost, rate, latency] = latest.link;
+  const [received, lost, rate, latency, skipped] = latest.link;
   const share = received + lost > 0 ? (100 * lost) / (received + lost) : 0;
   say("link-received", received.toLocaleString("en"));
   say("link-lost", `${lost.toLocaleString("en")} (${fixed(share, 1)} %)`);
   say("link-rate", rate === null ? "–" : `${fixed(rate, 0)} messages/s`);
   say("link-latency", latency === null ? "–" : `${fixed(1000 * latency, 1)} ms`);
+  byId("skipped").hidden = !skipped;
+  say("link-skipped", `${skipped.toLocaleString("en")} messages: this computer was too slow`);
   say("brief", ` · ${fixed(share, 1)} % lost`);
   say("link-age", old() ? `silent for ${since(idle())}` : "");
 }
