@@ -144,9 +144,9 @@ class Runner:
         )
 
     def _catch_up(self) -> None:
-        """Skip what waits, and what comes while that is done."""
+        """Skip what waits, and what comes while that is done: more at a time than is read, so that it ends."""
         while self._waiting and not self.stop.is_set():
-            for _ in range(len(self._waiting)):
+            for _ in range(min(2 * _AT_ONCE, len(self._waiting))):
                 self._take(*self._waiting.popleft(), skip=True)
             self._rest.overdue()
             self._check_recording()
