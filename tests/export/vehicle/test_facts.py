@@ -80,6 +80,7 @@ def test_standard_deviations_are_carried_through():
             "decay": f.drag / f.mass,
             "lag": f.lag,
             "place": f.places[0, 0],
+            "rounded": 0.2 + 1e-17 * f.mass - f.mass + f.mass,
         }
 
     found = spreads(values, airframe)
@@ -90,7 +91,7 @@ def test_standard_deviations_are_carried_through():
     assert found["decay"].words("1/s") == "std 0.206 1/s"
     assert found["hover"].words("1").startswith("std at least 0.049")
     assert found["lag"].words("s") == "std not known"
-    assert found["place"].words("m") == "as given"
+    assert found["place"].words("m") == found["rounded"].words("m") == "as given"
 
 
 def test_rotors_and_curves_have_theirs():

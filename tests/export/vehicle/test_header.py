@@ -63,4 +63,4 @@ def test_what_is_not_known_is_not_made_up():
     text = header_files(load_airframe("fully-actuated-hexarotor"))["fully_actuated_hexarotor.h"].decode()
     assert "THRUST_CURVE" not in text
     assert "nan" not in text
-    assert "taken as 0.03 s: the motors' lag, 0: linear drag" in " ".join(text.replace("\n * ", " ").split())
+    assert "taken as 0.03 s: motors' lag; as 0: linear drag" in " ".join(text.replace("\n * ", " ").split())

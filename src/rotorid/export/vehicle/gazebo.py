@@ -36,12 +36,24 @@ SLOWDOWN = 10.0
 
 _SPEED = 1000.0  # rad/s
 _RADIUS = 0.01  # m, of gyration of a rotor's link
-_VERSION: Final = "1.9"
+_VERSIONS: Final = {
+    "model.sdf": "1.9",
+    "classic.sdf": "1.6",
+}  # of SDF: Gazebo classic reads 1.6 (9) or 1.7 (11) at most
+_ADDED_MASSES: Final = (
+    "xDotU",
+    "yDotV",
+    "zDotW",
+    "kDotP",
+    "mDotQ",
+    "nDotR",
+)  # of water, kilogrammes if nobody says 0
 _COMMANDS = np.linspace(0.0, 1.0, 501)
 
 
 def gazebo_files(airframe: Airframe) -> dict[str, bytes]:
-    """model.sdf and model.config of gz-sim; classic.sdf, the same model with the plugin of Gazebo classic."""
+    """model.sdf and model.config of gz-sim; classic.sdf, the same model with the plugin of Gazebo classic.
+    Either takes from model.config the file of the latest SDF that it reads."""
     f = facts_of(airframe)
     constants = _constants(airframe, f)
     numbers_told = told(vehicle_numbers(airframe), spreads(vehicle_numbers, airframe))
@@ -54,7 +66,7 @@ def gazebo_files(airframe: Airframe) -> dict[str, bytes]:
         paragraphs = heading(airframe, what, [*_sentences(airframe, f, constants), *more])
         paragraphs.append("Units: SI. Body: x forward, y left, z up; base_link is at the centre of mass.")
         text = (
-            f'<?xml version="1.0"?>\n<sdf version="{_VERSION}">\n'
+            f'<?xml version="1.0"?>\n<sdf version="{_VERSIONS[file]}">\n'
             + in_xml([*paragraphs, "", *numbers_told], "  ")
             + f'  <model name="{name}">\n{_links(f)}{plugins(name, f, constants)}  </model>\n</sdf>\n'
         )
@@ -164,6 +176,7 @@ def _gz_plugins(name: str, f: Facts, constants: Float[np.ndarray, " rotors"]) ->
     if f.drag or f.drag_area or f.angular_drag:
         quadratic = 0.5 * AIR_DENSITY * f.drag_area
         entries = {
+            **dict.fromkeys(_ADDED_MASSES, 0.0),
             **dict.fromkeys(("xU", "yV", "zW"), -f.drag),
             **dict.fromkeys(("xUabsU", "yVabsV", "zWabsW"), -quadratic),
             **dict.fromkeys(("kP", "mQ", "nR"), -f.angular_drag),
@@ -193,7 +206,8 @@ def _config(name: str, airframe: Airframe) -> str:
 
     return (
         f'<?xml version="1.0"?>\n<model>\n  <name>{name}</name>\n  <version>1.0</version>\n'
-        f'  <sdf version="{_VERSION}">model.sdf</sdf>\n  <description>{escape(airframe.description)}</description>\n</model>\n'
+        + "".join(f'  <sdf version="{version}">{file}</sdf>\n' for file, version in _VERSIONS.items())
+        + f"  <description>{escape(airframe.description)}</description>\n</model>\n"
     )
 
 

@@ -11,15 +11,15 @@ from rotorid.models.fly_back import refusal
 
 _WIDTH = 110
 _TAKEN = {
-    "motor_time_constant": f"{MOTOR_LAG:g} s: the motors' lag",
-    "drag": "0: linear drag",
-    "rotor_drag": "0: drag of the rotors",
-    "drag_area": "0: drag area",
-    "angular_drag": "0: angular drag",
-    "centre_of_mass": "0: centre of mass",
-    "products_of_inertia": "0: products of inertia",
+    "motor_time_constant": "motors' lag",
+    "drag": "linear drag",
+    "rotor_drag": "drag of the rotors",
+    "drag_area": "drag area",
+    "angular_drag": "angular drag",
+    "centre_of_mass": "centre of mass",
+    "products_of_inertia": "products of inertia",
 }
-"""What an export takes where the airframe says nothing."""
+"""What an export takes as 0 where the airframe says nothing; the lag as MOTOR_LAG."""
 
 
 def heading(airframe: Airframe, what: str, mismatches: Sequence[str], *, fills: bool = True) -> list[str]:
@@ -41,9 +41,12 @@ def heading(airframe: Airframe, what: str, mismatches: Sequence[str], *, fills: 
         proof,
         "Standard deviations are those of the airframe file, carried through as if its numbers were independent.",
     ]
-    missing = [words for name, words in _TAKEN.items() if airframe.get(name) is None]
-    if missing and fills:
-        paragraphs.append(f"Not in the airframe, and taken as {', '.join(missing)}.")
+    missing = {name: words for name, words in _TAKEN.items() if airframe.get(name) is None}
+    lag = missing.pop("motor_time_constant", None)
+    taken = [f"as {MOTOR_LAG:g} s: {lag}"] if lag else []
+    taken += [f"as 0: {', '.join(missing.values())}"] if missing else []
+    if taken and fills:
+        paragraphs.append(f"Not in the airframe, and taken {'; '.join(taken)}.")
     if mismatches:
         paragraphs.append("What could not be said exactly:")
         paragraphs += [f"- {sentence}" for sentence in mismatches]

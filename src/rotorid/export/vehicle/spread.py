@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rotorid.models.airframe import Airframe, Quantity
 
 _STEP = 1e-5  # of a number or of its standard deviation, whichever is larger
+_ROUNDING = 1e-13  # a change, of the number, that rounding alone may make
 _MOVES = 1e-9  # a change, of the number, below which it does not depend
 
 
@@ -41,10 +42,12 @@ def spreads(values: Callable[[Airframe], Mapping[str, float]], airframe: Airfram
         step, ahead, behind = moved
         low, high = values(behind), values(ahead)
         for name, value in middle.items():
-            slope = (high[name] - low[name]) / (2.0 * step)
+            change = high[name] - low[name]
+            if abs(change) <= _ROUNDING * abs(value):
+                continue
             if std is not None:
-                variance[name] += (slope * std) ** 2
-            elif abs(high[name] - low[name]) > _MOVES * max(abs(value), _MOVES):
+                variance[name] += (change / (2.0 * step) * std) ** 2
+            elif abs(change) > _MOVES * max(abs(value), _MOVES):
                 known[name] = False
     return {name: Spread(math.sqrt(variance[name]), known[name]) for name in middle}
 
