@@ -27,11 +27,13 @@ STRETCH = 0.08
 @dataclasses.dataclass(frozen=True)
 class TurningRows:
     """t: middle of each row, s. torque: that turned the body of the airframe's inertia, N m, body frame. thrust: of each rotor
-    as the airframe has it, N."""
+    as the airframe has it, N. rate: of the body, rad/s, averaged as the torque is. A row is about what was within `STRETCH` of
+    its middle."""
 
     t: Float[np.ndarray, " n"]
     torque: Float[np.ndarray, "n 3"]
     thrust: Float[np.ndarray, "n rotors"]
+    rate: Float[np.ndarray, "n 3"]
 
 
 def turning_rows(flight: Flight, airframe: Airframe, spans: Intervals) -> TurningRows:
@@ -51,9 +53,10 @@ def turning_rows(flight: Flight, airframe: Airframe, spans: Intervals) -> Turnin
         w = between(t, rate.times, rate.values)
         mean, _ = rotor_thrusts(airframe, flight, t)
         pulled = np.cumsum(h * mean, axis=0)  # N s up to each time, whose differences are as those of w
-        spun = np.cumsum(h * np.cross(w, J * w), axis=0)
-        middle, w, pulled, spun = (
-            v[: whole * size].reshape(whole, size, -1).mean(axis=1) for v in (t[:, None], w, pulled, spun)
+        spun, turned = np.cumsum(h * np.cross(w, J * w), axis=0), np.cumsum(h * w, axis=0)
+        middle, w, pulled, spun, turned = (
+            v[: whole * size].reshape(whole, size, -1).mean(axis=1)
+            for v in (t[:, None], w, pulled, spun, turned)
         )
         step = size * h
         found.append(
@@ -62,9 +65,10 @@ def turning_rows(flight: Flight, airframe: Airframe, spans: Intervals) -> Turnin
                     0.5 * (middle[1:] + middle[:-1]),
                     (J * np.diff(w, axis=0) + np.diff(spun, axis=0)) / step,
                     np.diff(pulled, axis=0) / step,
+                    np.diff(turned, axis=0) / step,
                 ],
                 axis=1,
             )
         )
-    rows = np.concatenate(found) if found else np.zeros((0, 4 + len(airframe.rotors)))
-    return TurningRows(rows[:, 0], rows[:, 1:4], rows[:, 4:])
+    rows = np.concatenate(found) if found else np.zeros((0, 7 + len(airframe.rotors)))
+    return TurningRows(rows[:, 0], rows[:, 1:4], rows[:, 4:-3], rows[:, -3:])
