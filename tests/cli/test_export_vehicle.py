@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_targets_are_written_whole_and_always_the_same(tmp_path, target):
         (["mujoco", "--as", "casadi"], "--as is of an estimator or a system, not of mujoco"),
         (["urdf", "--precision", "float"], "--precision is of an estimator"),
         (["ekf", "--force"], "--force is of an airframe for other programs (px4,"),
-        (["gazebo", "--force", "-a", "ardupilot-sitl-x"], "no [torque_ratio]"),
+        (["gazebo", "--force", "-a", "bare.toml"], "no [torque_ratio]"),
         (["px4", "--force", "-a", "quadrotor-plus"], "no [thrust_curve]"),
         (["header", "--force", "-a", "simulated-quad"], "no [[rotor]]"),
         (["header", "--force", "-a", "nowhere"], "no airframe 'nowhere'"),
@@ -73,7 +74,11 @@ def test_targets_are_written_whole_and_always_the_same(tmp_path, target):
 )
 def test_what_cannot_be_is_told_in_one_line(tmp_path, arguments, said):
     arguments = arguments if "-a" in arguments else [*arguments, "-a", "px4-sih-quad"]
-    done = rotorid(*arguments, "-o", tmp_path / "out")
+    airframe = load_airframe("px4-sih-quad")
+    told = {name: q for name, q in airframe.quantities.items() if name != "torque_ratio"}
+    bare = tmp_path / "bare.toml"
+    bare.write_text(airframe_toml(dataclasses.replace(airframe, quantities=told)))
+    done = rotorid(*(str(bare) if a == bare.name else a for a in arguments), "-o", tmp_path / "out")
     assert done.exit_code == 2
     assert said in done.output
     assert len(done.output.strip().splitlines()) == 1

@@ -141,15 +141,36 @@ def test_bad_input_is_named(flight):
         fly_back(hexarotor, TRUTH, [flight])
 
 
-def test_slow_commands_do_not_tell_how_it_turns(flight):
-    """Velocity and position are predicted with the attitude as measured, and the model is refused for what is not shown."""
+def slow(flight: Flight) -> Flight:
+    """The flight with its rotor commands 10 times a second."""
     commands = flight["rotor_command"]
-    slow = dataclasses.replace(commands, times=commands.times[::25], values=commands.values[::25])
-    found = fly_back(TRUTH, TRUTH, [flight.with_signals(slow)])
+    rows = slice(None, None, 25)
+    return flight.with_signals(
+        dataclasses.replace(commands, times=commands.times[rows], values=commands.values[rows])
+    )
+
+
+def test_slow_commands_prove_thrust_and_drag_and_not_how_it_turns(flight, monkeypatch):
+    """Velocity and position are predicted with the attitude as measured; what was not shown is said."""
+    monkeypatch.setattr("rotorid.results.fly_back._DRAWS", 1)
+    heavier = with_numbers(TRUTH, {"mass": 1.05, "drag": 1.0})
+    found = fly_back(TRUTH, heavier, [slow(flight)])
     assert {s.name for s in found.signals} == {"position", "velocity"}
     assert [g.name for g in found.gains] == ["thrust"]
+    assert found.gains[0].value == pytest.approx(1.0, abs=0.01)
+    assert found.accepted, found.reasons
+    assert "How it turns is not proven: rotor commands were logged 10 times a second" in found.reasons[0]
+    strong = fly_back(with_numbers(TRUTH, {"thrust_curve_1": 5.5}), heavier, [slow(flight)])
+    assert not strong.accepted
+    assert "pulls 0.9" in strong.reasons[0]
+
+
+def test_a_model_that_turns_otherwise_than_its_prior_needs_quick_commands(flight):
+    wrong = with_numbers(TRUTH, {"inertia_x": 0.035, "angular_drag": 0.1})
+    found = fly_back(wrong, TRUTH, [slow(flight)])
     assert not found.accepted
-    assert any("rotor commands were logged 10 times a second" in r for r in found.reasons)
+    (said,) = [r for r in found.reasons if "do not tell how fast it turns" in r]
+    assert "(inertia and angular drag): rotor commands were logged 10 times a second" in said
 
 
 def without_attitude(flight: Flight) -> Flight:

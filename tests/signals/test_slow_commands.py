@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rotorid.signals.slow_commands import straight
+from rotorid.logs.flight import Flight, Signal
+from rotorid.signals.slow_commands import given, straight
 
 
 def held(t: np.ndarray, u: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -41,3 +43,32 @@ def test_nothing_is_known_across_a_gap_and_of_two_rows() -> None:
     assert not filled[fine < 1.2 - 1e-9].any()
     assert straight(t[:2], u[:2])[0] is not None
     np.testing.assert_array_equal(straight(t[:2], u[:2])[1], u[:2])
+
+
+@pytest.mark.parametrize(
+    ("form", "parameters", "rate", "every"),
+    [
+        ("ardupilot-bin", {"SCHED_LOOP_RATE": 400.0}, 400.0, True),
+        ("mavlink-tlog", {"SCHED_LOOP_RATE": 400.0}, 50.0, False),
+        ("ardupilot-bin", {"SCHED_LOOP_RATE": 100.0}, 100.0, True),
+        ("px4-ulog", {"IMU_GYRO_RATEMAX": 400.0}, 250.0, True),  # its gyroscope gives no more
+        ("px4-ulog", {"IMU_GYRO_RATEMAX": 400.0}, 200.0, False),
+        ("px4-ulog", {}, 250.0, True),
+        ("crazyflie-usd", {}, 1000.0, True),
+        ("crazyflie-usd", {}, 250.0, False),
+        ("mapped-csv", {}, 100.0, False),
+        ("simulation", {}, 50.0, True),
+        ("simulation", {}, 10.0, False),
+    ],
+)
+def test_rows_are_held_where_the_log_has_every_command(form, parameters, rate, every) -> None:
+    """Elsewhere it leaves out every other one at least."""
+    t = np.arange(40) / rate
+    signal = Signal("rotor_command", t, np.sin(t)[:, None], "made")
+    flight = Flight({"rotor_command": signal}, Path("made"), form, parameters=parameters)
+    times, values = given(flight, signal)
+    at = t[:-1] + 0.5 / rate
+    middle = np.array(
+        [values[(times >= a - 1e-9) & (times < b - 1e-9)].mean() for a, b in itertools.pairwise(t)]
+    )
+    np.testing.assert_allclose(middle, np.sin(t[:-1]) if every else np.interp(at, t, np.sin(t)), atol=1e-9)

@@ -32,6 +32,7 @@ from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
 from rotorid.models.rotors import torque_ratio_of
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
+from rotorid.signals.sampling import with_reconstructed_commands
 
 _NUMBERS = (
     ("mass", 1),
@@ -102,7 +103,7 @@ def vehicle(airframe: Airframe, held: HeldOut) -> Vehicle:
     curve needs a battery voltage that the log does not have.
     """
     rigid_multirotor(airframe, "rotor_command" if "rotor_command" in held.flight else "rotor_thrust")
-    mean, now = rotor_thrusts(airframe, held.flight, held.t)
+    mean, now = rotor_thrusts(airframe, with_reconstructed_commands(held.flight), held.t)
     return Vehicle(airframe, body_numbers(airframe, air=held.placed), mean, now)
 
 

@@ -18,6 +18,7 @@ from rotorid.models.rotors import allocation, torque_ratio_of
 from rotorid.models.thrust import ThrustCurve
 from rotorid.numerics.lag import followed
 from rotorid.signals.series import hold
+from rotorid.signals.slow_commands import given
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,9 +118,9 @@ def commands_of(flight: Flight) -> Signal:
 def _asked(airframe: Airframe, flight: Flight) -> tuple[Rotors, Commands]:
     """The rotors that a flight's commands move, and these; raises what `rotor_thrusts` does."""
     signal = commands_of(flight)
-    t, values = signal.times, signal.values
+    values = signal.values
     if signal.name == "thrust":
-        torque = hold(t, flight["control_torque"].times, flight["control_torque"].values)
+        torque = hold(signal.times, flight["control_torque"].times, flight["control_torque"].values)
         with jax.enable_x64(True):
             G = allocation(airframe.rotors, torque_ratio_of(airframe), airframe.vector("centre_of_mass"))
         values = np.concatenate([values, torque], axis=1) @ np.linalg.pinv(np.asarray(G)[2:]).T
@@ -127,6 +128,7 @@ def _asked(airframe: Airframe, flight: Flight) -> tuple[Rotors, Commands]:
         raise AirframeError(
             f"{airframe.source}: {len(airframe.rotors)} rotors, but {flight.source} has {values.shape[1]} rotor commands"
         )
+    t, values = given(flight, dataclasses.replace(signal, values=values))
     if signal.name != "rotor_command":
         return rotors_of(as_logged(airframe, signal.name)), Commands(t, values, np.ones(len(t)))
     curve = airframe.thrust_curve

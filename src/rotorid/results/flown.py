@@ -31,7 +31,7 @@ from rotorid.signals.one_clock import on_one_clock
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import grid_rate, grid_times, sample, with_reconstructed_commands
 from rotorid.signals.series import Intervals, between, integral
-from rotorid.signals.slow_commands import straight
+from rotorid.signals.slow_commands import given
 from rotorid.signals.usable import check_finite, check_turning
 
 FAST = 50.0
@@ -202,7 +202,7 @@ def _flown(
         )
     )
     share = 1.0 - float(free.mean())
-    commands = _commands(flight, airframe, rotors, body.turns).between(float(t[0]) - _BEFORE, float(t[-1]))
+    commands = _commands(flight, airframe, rotors).between(float(t[0]) - _BEFORE, float(t[-1]))
     return Flown(flight.source.name, samples, commands), share
 
 
@@ -214,19 +214,17 @@ def _mean_rate(rate: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n
     return np.where(step > 0.0, turned / np.where(step > 0.0, step, 1.0), between(t, rate.times, rate.values))
 
 
-def _commands(flight: Flight, airframe: Airframe, rotors: str, fast: bool) -> Commands:
-    """fast: whether they were logged about as often as they were given."""
-    signal = flight[rotors]
-    t, given = (signal.times, signal.values) if fast else straight(signal.times, signal.values)
+def _commands(flight: Flight, airframe: Airframe, rotors: str) -> Commands:
+    t, asked = given(flight, flight[rotors])
     if rotors == "rotor_speed":
-        return Commands(t, np.abs(given) * given, np.ones(len(t)))
+        return Commands(t, np.abs(asked) * asked, np.ones(len(t)))
     if rotors == "rotor_thrust":
-        return Commands(t, given, np.ones(len(t)))
+        return Commands(t, asked, np.ones(len(t)))
     voltage = None
     if "battery_voltage" in flight:
         battery = flight["battery_voltage"]
         voltage = np.interp(t, battery.times, battery.values[:, 0])
-    return rotors_of(airframe).commands(t, given, voltage)
+    return rotors_of(airframe).commands(t, asked, voltage)
 
 
 def _limited(

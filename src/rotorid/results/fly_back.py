@@ -6,6 +6,10 @@ compared with what was measured then; so are the model that was known before, an
 model's (`fly_back_gains`), the errors must lie in the bands that the model claims (`fly_back_noise`), and then, in
 simulation, NMPC must fly vehicles drawn from its covariance (`fly_back_path`). What speaks against it refuses it, in words
 (`fly_back_words`).
+
+Rotor commands that were logged rarely are taken straight between their rows (`slow_commands`). Below 50 Hz they do not tell how
+the vehicle turns: attitude and body rate are then as measured, and only a model whose inertia and torques are those of the
+prior can be accepted, for its thrust, mass and drag.
 """
 
 from __future__ import annotations
@@ -26,7 +30,16 @@ from rotorid.results.fly_back_gains import gains, short_intervals, thrust_gains
 from rotorid.results.fly_back_noise import noise_of, noise_variances
 from rotorid.results.fly_back_path import reference_flight
 from rotorid.results.fly_back_spread import Covariance, spread_of
-from rotorid.results.fly_back_words import changing_fault, faults, flight_fault, merits, slow_fault, unseen
+from rotorid.results.fly_back_words import (
+    changing_fault,
+    faults,
+    flight_fault,
+    merits,
+    slow_cost,
+    slow_fault,
+    turning_claims,
+    unseen,
+)
 
 HORIZONS: Final = (0.1, 0.5, 1.0, 2.0)
 """s."""
@@ -74,15 +87,16 @@ def fly_back(
     against, nmpc, recorded = changing_fault(thrust_gains(close)), None, False
     told = [gain for gain in answers if not against or gain.name != "thrust"]
     against += faults(signals, horizons, told, windows)
-    if not any(h.turns for h in held):
-        against.append(slow_fault(max(commands_of(h.flight).rate for h in held)))
+    rate = max(commands_of(h.flight).rate for h in held)
+    slow = [] if any(h.turns for h in held) else [slow_cost(rate, prior.name)]
+    against += slow_fault(rate, turning_claims(model, prior), prior.name) if slow else []
     if not against:
         nmpc, recorded = reference_flight(model, spread.drawn(_DRAWS, seed), held)
         against = flight_fault(nmpc)
     if nmpc is None or against:
         reasons = against + unseen(signals, horizons, answers)
     else:
-        reasons = merits(signals, horizons, answers, nmpc, prior.name, recorded)
+        reasons = slow + merits(signals, horizons, answers, nmpc, prior.name, recorded)
     return FlyBack(
         accepted=not against,
         reasons=(*reasons, *left_out),

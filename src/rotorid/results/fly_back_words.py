@@ -9,6 +9,7 @@ constant velocity; a vehicle drawn from its covariance that its NMPC does not ke
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Final
@@ -17,6 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.identification.held_out import QUICK
+from rotorid.models.airframe import Airframe
 from rotorid.models.fly_back import Gain, ReferenceFlight, SignalErrors
 from rotorid.results.fly_back_gains import TOLERANCES
 from rotorid.results.words import joined, label, plus_minus
@@ -34,6 +36,9 @@ _MANOEUVRES: Final = {
     "turn_y": "with quick pitching forth and back",
     "turn_z": "with quick turns of the heading",
 }
+_TURNING: Final = (
+    "inertia", "products_of_inertia", "centre_of_mass", "torque_ratio", "torque_coefficient", "angular_drag",
+)  # fmt: skip
 
 
 def faults(
@@ -66,11 +71,29 @@ def changing_fault(parts: Float[np.ndarray, " parts"]) -> list[str]:
     ]
 
 
-def slow_fault(rate: float) -> str:
-    """Of flights whose commands are logged too slowly to tell how the vehicle turns. rate: Hz."""
+def turning_claims(model: Airframe, prior: Airframe) -> tuple[str, ...]:
+    """What of a model's turning is not as its prior has it, in words."""
+    found = [n for n in _TURNING if _value(model, n) != _value(prior, n)]
+    places = [[dataclasses.replace(r, thrust_scale_std=0.0) for r in a.rotors] for a in (model, prior)]
+    return (*(label(n) for n in found), *(["rotors"] if places[0] != places[1] else []))
+
+
+def slow_fault(rate: float, claims: Sequence[str], prior: str) -> list[str]:
+    """Of flights whose commands are logged too slowly to tell how the vehicle turns: nothing where the model claims nothing of
+    it. rate: Hz. claims: see `turning_claims`."""
+    if not claims:
+        return []
+    return [
+        f"The flights do not tell how fast it turns, and the model has other numbers for that than {prior} "
+        f"({joined(list(claims))}): rotor commands were logged {rate:.0f} times a second. Log them {2 * QUICK:.0f} times."
+    ]
+
+
+def slow_cost(rate: float, prior: str) -> str:
+    """What a model that was flown back on such flights is not proven in."""
     return (
-        f"The flights do not tell how fast it turns: rotor commands were logged {rate:.0f} times a second. Log them "
-        f"{2 * QUICK:.0f} times."
+        f"How it turns is not proven: rotor commands were logged {rate:.0f} times a second, so predictions took the attitude "
+        f"as measured; inertia, torques and rotors stand as in {prior}. Log the commands {2 * QUICK:.0f} times a second."
     )
 
 
@@ -135,6 +158,11 @@ def unseen(signals: Sequence[SignalErrors], horizons: Sequence[float], gains: Se
                 f"{_MANOEUVRES[gain.name]}."
             )
     return found
+
+
+def _value(airframe: Airframe, name: str) -> tuple[float, ...] | None:
+    found = airframe.get(name)
+    return None if found is None else found.value
 
 
 def _told(gain: Gain) -> bool:

@@ -99,7 +99,9 @@ def test_what_the_simulator_cannot_fly_is_told():
     other = dataclasses.replace(airframe, rotors=airframe.rotors[::-1])
     assert "SIH_MASS" not in px4_values(other)
     assert b"SIH_*: not written" in px4_files(other)["vehicle.params"]
-    unknown = load_airframe("ardupilot-sitl-x")  # no torque ratio: the sign is known all the same
+    sitl = load_airframe("ardupilot-sitl-x")
+    told = {n: q for n, q in sitl.quantities.items() if n != "torque_ratio"}
+    unknown = dataclasses.replace(sitl, quantities=told)  # the sign is known all the same
     assert [px4_values(unknown)[f"CA_ROTOR{k}_KM"] for k in range(4)] == [0.05, 0.05, -0.05, -0.05]
     strong = dataclasses.replace(
         with_quantities(airframe, mass=Quantity((50.0,), "kg")),
