@@ -203,7 +203,7 @@ def _show_against(found: Against, console: Console) -> None:
             table.add_row(f"{signal} ({unit})", style="bold")
             shown = signal
         table.add_row(f"  {after}", *values, verdict)
-    console.print(Padding(table, (0, 1)))
+    console.print(Padding(table, (0, 0, 0, 1)))
     console.print()
     for reason in found.reasons:
         console.print(Padding(Text(reason), (0, 2)))

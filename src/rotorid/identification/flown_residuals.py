@@ -1,8 +1,9 @@
 """What a fit leaves unexplained: the residuals of its windows, what was predicted, and whether they hang together over time.
 
-    r_l = (sum_k e_k e_{k+l} / n_l) / (sum_k e_k^2 / n_0)
+    r_l = sum_k e_k e_{k+l} / sqrt(sum_k e_k^2 sum_k e_{k+l}^2)
 
-over pairs of rows of one window that lie l rows apart, n_l of them. Of white residuals, 95 % of the r_l lie within
+over pairs of rows of one window that lie l rows apart, n_l of them: of a log in which two rows rarely have a measurement that
+lie so far apart, these few are compared with themselves. Of white residuals, 95 % of the r_l lie within
 1.96 / sqrt(n_l) of 0.
 
 Reference: L. Ljung, System identification, 2nd ed. (1999), ch. 16.6.
@@ -89,15 +90,17 @@ def autocorrelation(of: Predicted) -> Autocorrelation:
     rows = e.shape[1]
     there = np.isfinite(e)
     e = np.where(there, e, 0.0)
-    size = np.sum(e**2, axis=(0, 1)) / np.maximum(there.sum(axis=(0, 1)), 1)
     lags = np.arange(1, max(2, min(_LAGS, rows // 2) + 1))
     value = np.full((len(lags), e.shape[2]), np.nan)
     band = value.copy()
     for k, lag in enumerate(lags[lags < rows]):
-        pairs = (there[:, lag:] & there[:, :-lag]).sum(axis=(0, 1))
+        both = there[:, lag:] & there[:, :-lag]
+        before, after = np.where(both, e[:, :-lag], 0.0), np.where(both, e[:, lag:], 0.0)
+        pairs = both.sum(axis=(0, 1))
+        size = np.sqrt(np.sum(before**2, axis=(0, 1)) * np.sum(after**2, axis=(0, 1)))
         enough = (pairs >= _LEAST) & (size > 0)
-        product = np.sum(e[:, lag:] * e[:, :-lag], axis=(0, 1))
-        value[k] = np.where(enough, product / np.maximum(pairs, 1) / np.where(size > 0, size, 1.0), np.nan)
+        product = np.sum(before * after, axis=(0, 1))
+        value[k] = np.where(enough, product / np.where(size > 0, size, 1.0), np.nan)
         band[k] = np.where(enough, _SIGMAS / np.sqrt(np.maximum(pairs, 1)), np.nan)
     told = np.isfinite(value)
     outside = float(np.mean(np.abs(value[told]) > band[told])) if told.any() else float("nan")

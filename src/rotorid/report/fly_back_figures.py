@@ -9,6 +9,7 @@ import numpy as np
 
 from rotorid.models.fly_back import FlyBack, Gain, SignalErrors
 from rotorid.report.charts import Figure, Trace, layout, numbers
+from rotorid.results.fly_back_against import Against
 from rotorid.results.words import label, title, unit_text
 
 PREDICTORS: Final = (("model", "@ekf"), ("prior", "@ukf"), ("constant velocity", "@other0"))
@@ -16,6 +17,8 @@ PREDICTORS: Final = (("model", "@ekf"), ("prior", "@ukf"), ("constant velocity",
 
 _SIGNALS: Final = ("@axis-x", "@axis-y", "@axis-z", "@swls", "@other1")
 _TOLERANCE: Final = "@good:0.14"
+_APART: Final = 1.03  # times, horizons of signals whose bands would lie on each other
+_WIDEST: Final = 10.0  # times the error, of a band that one block alone leaves without end
 
 
 def errors_figure(found: FlyBack, signal: SignalErrors) -> Figure:
@@ -33,9 +36,11 @@ def errors_figure(found: FlyBack, signal: SignalErrors) -> Figure:
             | {"error_y": {"type": "data", "array": [std[k] for k in known], "thickness": 1.2, "width": 3}}
         )
     figure = layout(f"error ({unit_text(signal.unit)})", x_title="horizon (s)")
-    figure["yaxis"] |= {"type": "log", "exponentformat": "power", "nticks": 6}
-    figure["xaxis"] |= _horizons(found)
-    return Figure(tuple(reversed(traces)), figure, height=250, timed=False)  # the model on top
+    figure["yaxis"] |= {"type": "log", "dtick": 1, "exponentformat": "none"}
+    figure["xaxis"] |= _horizons(found.horizons)
+    model, prior, constant = traces
+    prior["line"] |= {"dash": "6px,6px"}
+    return Figure((constant, model, prior), figure, height=250, timed=False)  # both show where they are one
 
 
 def coverage_figure(found: FlyBack) -> Figure:
@@ -46,7 +51,7 @@ def coverage_figure(found: FlyBack) -> Figure:
         for signal, colour in zip(found.signals, _SIGNALS, strict=False)
     ]
     figure = layout("errors in the 95 % band (%)", x_title="horizon (s)", legend=True)
-    figure["xaxis"] |= _horizons(found)
+    figure["xaxis"] |= _horizons(found.horizons)
     lowest = min(
         [
             80.0,
@@ -60,6 +65,27 @@ def coverage_figure(found: FlyBack) -> Figure:
     )
     figure["yaxis"] |= {"range": [max(lowest - 5.0, 0.0), 102.0]}
     figure["shapes"] = [_across(85.0, 100.0), _level(95.0)]
+    return Figure(tuple(traces), figure, height=280, timed=False)
+
+
+def against_figure(found: Against) -> Figure:
+    """By how much the model's errors are smaller than the other's, over the horizon, of each signal, with 95 % bands."""
+    traces = []
+    for k, (signal, colour) in enumerate(zip(found.signals, _SIGNALS, strict=False)):
+        known = [i for i, v in enumerate(signal.model) if v > 0]
+        share = [100.0 * signal.better[i] / signal.other[i] for i in known]
+        band = [100.0 * min(signal.band[i] / signal.other[i], _WIDEST) for i in known]
+        beside = _APART ** (k - 0.5 * (len(found.signals) - 1))
+        traces.append(
+            _curve(
+                [beside * found.horizons[i] for i in known], share, title(signal.name), colour, "%{y:.0f} %"
+            )
+            | {"showlegend": True}
+            | {"error_y": {"type": "data", "array": numbers(band), "thickness": 1.2, "width": 3}}
+        )
+    figure = layout("smaller errors (%)", x_title="horizon (s)", legend=True)
+    figure["xaxis"] |= _horizons(found.horizons)
+    figure["shapes"] = [_level(0.0)]
     return Figure(tuple(traces), figure, height=280, timed=False)
 
 
@@ -106,13 +132,13 @@ def _curve(x: Sequence[float], y: Sequence[float] | np.ndarray, name: str, colou
     }
 
 
-def _horizons(found: FlyBack) -> dict:
+def _horizons(horizons: Sequence[float]) -> dict:
     """The axis of horizons, at those that were predicted."""
-    low, high = np.log10(found.horizons[0]), np.log10(found.horizons[-1])
+    low, high = np.log10(horizons[0]), np.log10(horizons[-1])
     return {
         "type": "log",
-        "tickvals": list(found.horizons),
-        "ticktext": [f"{h:g}" for h in found.horizons],
+        "tickvals": list(horizons),
+        "ticktext": [f"{h:g}" for h in horizons],
         "range": [round(float(low) - 0.1, 3), round(float(high) + 0.1, 3)],
     }
 

@@ -13,6 +13,7 @@ from rotorid.models.airframe import Airframe
 from rotorid.models.fly_back import FlyBack, SignalErrors
 from rotorid.report.fly_back_figures import (
     PREDICTORS,
+    against_figure,
     coverage_figure,
     errors_figure,
     gain_label,
@@ -96,6 +97,8 @@ def _add_against(page: Page, found: Against) -> None:
     head = ["signal", "horizon", "model", "other", "better by", "95 % band", "unit", "verdict"]
     kinds = dict.fromkeys(head, "number") | {"signal": "word", "unit": "word", "verdict": "word"}
     page.add(table(head, against_rows(found), kinds))
+    said = "above 0 the model is better; with 95 % bands"
+    page.add(page.panel(against_figure(found), f"Errors smaller than those of {found.other}", said))
 
 
 def against_rows(found: Against) -> Sequence[Sequence[str]]:
@@ -105,8 +108,8 @@ def against_rows(found: Against) -> Sequence[Sequence[str]]:
         [
             title(s.name),
             f"{h:g} s",
-            f"{s.model[k]:.3g}",
-            f"{s.other[k]:.3g}",
+            value_text(s.model[k], s.std[k]),
+            value_text(s.other[k], s.std[k]),
             plus_minus(s.better[k], s.std[k], signed=True),
             f"{value_text(s.better[k] - s.band[k], s.std[k])} to {value_text(s.better[k] + s.band[k], s.std[k])}",
             unit_text(s.unit),

@@ -12,6 +12,7 @@ from string import Template
 from rotorid.report.charts import Figure
 
 _UNBROKEN = re.compile(r"(?<=\d) (?=(?:±|%|kg|N|m|s|min|rad|V|Hz)(?:\b|\W))|(?<=±) ")
+_CODE = re.compile("`([^`]+)`")
 
 
 def escape(text: str) -> str:
@@ -116,5 +117,6 @@ def grid(panels: Sequence[str], kind: str = "grid") -> str:
 
 
 def notes_list(texts: Iterable[str]) -> str:
-    """Lines of text as a list."""
-    return f'<ul class="notes">{"".join(f"<li>{escape(text)}</li>" for text in texts)}</ul>'
+    """Lines of text as a list; what is in backticks is code."""
+    lines = [_CODE.sub(r"<code>\1</code>", escape(text)) for text in texts]
+    return f'<ul class="notes">{"".join(f"<li>{line}</li>" for line in lines)}</ul>'

@@ -21,8 +21,8 @@ from rotorid.results.identify_shown import Curves, Stretch
 from rotorid.results.identify_summary import WHITE, IdentifySummary
 from rotorid.results.words import label, percent, plus_minus, seconds, title, unit_text, value_text
 
-_FIRST = ("mass", "thrust_scale", "inertia_x", "inertia_y", "motor_time_constant", "drag_x")
-_CARDS = 5
+_FIRST = ("mass", "thrust_scale", "inertia_x", "inertia_y", "motor_time_constant", "drag", "drag_area")
+_CARDS = 8
 
 
 def identify_page(
@@ -62,12 +62,16 @@ def identify_page(
 
 def _cards(page: Page, summary: IdentifySummary) -> None:
     cards = []
-    for name in [n for n in _FIRST if n in summary.parameters][:_CARDS]:
+    for name in [n for n in _FIRST if n in summary.parameters][: _CARDS - len(summary.hover)]:
         row = summary.parameters[name]
         std = value_text(row.std, row.std)
         note = f"± {std}, before {plus_minus(row.prior, row.prior_std)}"
         cards.append(
             card(title(name), value_text(row.value, row.std), unit_text(row.unit), note, told=row.told > 0.3)
+        )
+    for name, one in summary.hover.items():
+        cards.append(
+            card(title(name), value_text(one.value, one.std), "", f"± {value_text(one.std, one.std)}")
         )
     if cards:
         page.add(f'<div class="cards">{"".join(cards)}</div>')

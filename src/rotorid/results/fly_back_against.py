@@ -110,19 +110,21 @@ def _reasons(signals: Sequence[SignalAgainst], horizons: Sequence[float], other:
     worse = [(s, k) for s, k in judged if s.verdict(k) < 0]
     better = [(s, k) for s, k in judged if s.verdict(k) > 0]
     n, same = len(judged), len(judged) - len(worse) - len(better)
-    if worse:
-        head = f"The model predicts worse than {other} at {len(worse)} of {n} signals and horizons"
+    by = "by 95 % bands of the differences"
+    if len(better) == n:
+        found = [f"The model predicts better than {other} at all {n} signals and horizons, {by}."]
     else:
-        head = f"The model predicts at least as well as {other} at all {n} signals and horizons"
-    found = [
-        f"{head}: better at {len(better)}, not to be told apart at {same}, by 95 % bands of the differences."
-    ]
+        if worse:
+            head = f"The model predicts worse than {other} at {len(worse)} of {n} signals and horizons"
+        else:
+            head = f"The model predicts at least as well as {other} at all {n} signals and horizons"
+        found = [f"{head}: better at {len(better)}, not to be told apart at {same}, {by}."]
     for which, said in ((worse, "worse"), (better, "better")):
         for name in dict.fromkeys(s.name for s, _ in which):
-            parts = [
-                f"at {horizons[k]:g} s by {plus_minus(abs(s.better[k]), s.std[k], s.unit)}"
-                for s, k in which
-                if s.name == name
-            ]
-            found.append(f"{title(name)} is predicted {said} {joined(parts)}.")
+            mine = [(s, k) for s, k in which if s.name == name]
+            s, k = mine[-1]
+            where = joined([f"{horizons[k]:g} s" for _, k in mine])
+            by = plus_minus(abs(s.better[k]), s.std[k], s.unit)
+            last = "" if len(mine) == 1 else f"at {horizons[k]:g} s "
+            found.append(f"{title(name)} is predicted {said} at {where}: {last}by {by}.")
     return found
