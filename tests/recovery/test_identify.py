@@ -127,6 +127,7 @@ def test_ardupilot_of_known_mass_tells_its_thrust_curve(flights: Path) -> None:
         )
         assert abs(found.hover[name].value - value) < 3 * found.hover[name].std, name
     assert any("the expo of its thrust curve is 0.6" in said for said in found.verdicts)
+    assert any("are a quadratic drag of each body axis by itself" in said for said in found.verdicts)
     assert found.fit.values["motor_time_constant"] < 0.03
     assert found.fit.values["drag_area"] == pytest.approx(ARDUPILOT_DRAG_AREA, rel=0.1)
     assert deviations(found, "drag_area", ARDUPILOT_DRAG_AREA) < 3

@@ -29,6 +29,7 @@ from rotorid.models.quantity_names import quantity_names
 from rotorid.models.rotors import torque_ratio_of
 from rotorid.models.thrust import ThrustCurve
 from rotorid.results.at_rest import told_by_motion
+from rotorid.results.drag_shape import drag_sentences
 from rotorid.results.flights_alike import one_vehicle
 from rotorid.results.flights_check import checked
 from rotorid.results.flown import Known, Prepared, flying, known_of, prepared
@@ -184,7 +185,7 @@ def identify(
     disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.disturbed, name) > 0.0)
     verdicts = verdicts_of(fit, assumed, known, rows, disturbed, prior, len(masses), set(free))
     blown = wind_sentences(found, [flight.name for flight in rows.flights])
-    verdicts = (*remarks, *said, *still, *blown, *verdicts)
+    verdicts = (*remarks, *said, *still, *blown, *drag_sentences(found.solved), *verdicts)
     return Identified(airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved, hover)
 
 
