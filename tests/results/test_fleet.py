@@ -92,6 +92,7 @@ def test_a_chipped_propeller_is_found_and_the_other_vehicle_is_left_alone(
     assert change.text.startswith("Rotor scale 1 fell by ")
     failed = {r["flight"]: r["error"] for r in fleet.failures}
     assert failed["quad-1/copy.parquet"] == "quad-1/copy.parquet: the same log as quad-1/3.parquet"
+    assert failed["quad-2/cut.ulg"].startswith("quad-2/cut.ulg: ")
     assert "header is cut" in failed["quad-2/cut.ulg"]
 
     tables = {name: pl.read_parquet(io.BytesIO(content)) for name, content in fleet_files(fleet).items()}
@@ -269,8 +270,9 @@ def test_logs_are_found_by_content_and_name(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "truth.csv").write_text("t_log_s,mass_kg\n0,1\n")
     (tmp_path / "other.csv").write_text("time,thing\n0,1\n")
     (tmp_path / "table.csv").write_text("t,thrust\n0,1\n")
-    assert list(find_logs([tmp_path]).logs) == ["table.csv"]
-    assert list(find_logs([tmp_path], mapped=True).logs) == ["other.csv", "table.csv"]
+    (tmp_path / "gone.ulg").symlink_to(tmp_path / "nowhere")
+    assert list(find_logs([tmp_path]).logs) == ["gone.ulg", "table.csv"]
+    assert list(find_logs([tmp_path], mapped=True).logs) == ["gone.ulg", "other.csv", "table.csv"]
     with pytest.raises(LogError, match="there is no such file or folder"):
         find_logs([tmp_path / "none"])
     (tmp_path / "empty").mkdir()

@@ -24,6 +24,7 @@ _DRAWN: Final = 24
 """Most vehicles whose history is drawn; those with changes come first."""
 
 _LISTED: Final = 200
+_FEW: Final = 8  # flights, each of which gets its number on the axis
 _SHORT: Final = 28
 _COLOURS: Final = ("@ekf", "@ukf", "@msckf", "@swls", "@other1", "@adaptive", "@other0", "@axis-y")
 _PANELS: Final = (
@@ -146,7 +147,8 @@ def _history(shown: Mapping[str, Series], vehicle: Vehicle, told: Sequence[Chang
             }
         )
     drawn = layout("", x_title="flight", legend=len(shown) > 1)
-    drawn["xaxis"] |= {"range": [0.5, len(vehicle.records) + 0.5], "nticks": 8, "tickformat": "d"}
+    drawn["xaxis"] |= {"range": [0.5, len(vehicle.records) + 0.5], "tickformat": "d"}
+    drawn["xaxis"] |= {"nticks": 8} if len(vehicle.records) > _FEW else {"dtick": 1}
     drawn["shapes"] = [
         {
             "type": "line", "xref": "x", "yref": "paper", "x0": c.number - 0.5, "x1": c.number - 0.5, "y0": 0, "y1": 1,

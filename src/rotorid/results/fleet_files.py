@@ -92,7 +92,7 @@ def _walk(folder: Path) -> Iterable[Path]:
         if entry.is_dir():
             if not _is_result(entry):
                 yield from _walk(entry)
-        elif entry.is_file():
+        elif entry.is_file() or entry.is_symlink():  # one that leads nowhere is named where a log should be
             yield entry
 
 

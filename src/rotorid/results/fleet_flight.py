@@ -37,6 +37,7 @@ from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe import Airframe
 from rotorid.models.airframe_toml import airframe_toml
+from rotorid.results.fleet_parts import several_masses
 from rotorid.results.fleet_vehicles import (
     Rules,
     airframe_of,
@@ -54,7 +55,7 @@ from rotorid.signals.series import Intervals, length
 Record = dict[str, Any]
 Known = Literal["thrust", "mass"]
 
-_METHOD: Final = 1
+_METHOD: Final = 2
 """Goes up where the numbers of the same log change."""
 
 _TOLD: Final = 0.1  # share of the prior's standard deviation that a flight must remove
@@ -104,6 +105,8 @@ def record_of(
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         record["error"] = f"{path}: a fault of rotorid, not of your data: {what}"
+    if record["error"]:
+        record["error"] = record["error"].replace(f"{path}: ", f"{name}: ", 1)
     return plain(record)
 
 
@@ -134,7 +137,7 @@ def _fill(record: Record, name: str, path: Path, task: Task, until: float) -> No
         "causes": {cause: along.tolist() for cause, along in causes(airframe, found.shares).items()},
     }
     record["parameters"] = [
-        *_of_trim(found, airframe, task.known),
+        *_of_trim(found, airframe, task.known, several_masses(flight, airframe, flying)),
         *_others(flight, airframe, found, flying, task),
     ]
     record["verdicts"] = [
@@ -185,14 +188,14 @@ def _needs_mapping(path: Path) -> bool:
     return not is_log(path)
 
 
-def _of_trim(found: Trim, airframe: Airframe, known: Known) -> list[Record]:
-    """The rows of the trims; with the mass known, the thrust scale in place of the mass."""
+def _of_trim(found: Trim, airframe: Airframe, known: Known, several: str) -> list[Record]:
+    """The rows of the trims; with the mass known, the thrust scale in place of the mass. several: masses, in words."""
     stds = np.sqrt(np.diag(found.covariance))
     rows = [
         _row(Mean(n, float(v), float(s), u))
         for n, v, s, u in zip(found.names, found.value, stds, found.units, strict=True)
     ]
-    rows[0]["verdict"] = _beside_prior(found, airframe)
+    rows[0]["verdict"] = several or _beside_prior(found, airframe)
     if known == "mass":
         mass, std = rows[0]["value"], rows[0]["std"]
         scale = airframe.mass.number / mass
