@@ -18,9 +18,10 @@ from rotorid.models.airframe_numbers import with_numbers
 from rotorid.models.rotors import allocation, torque_ratio_of
 from rotorid.results.flights_check import checked
 from rotorid.results.flown import Known, known_of, prepared
+from rotorid.results.geometry_check import lever_signs
 from rotorid.results.identify import identify
 from rotorid.results.lost_rotor import lost_share, lost_thrust
-from rotorid.results.turning_rows import turning_rows
+from rotorid.results.turning_rows import TurningRows, turning_rows
 from rotorid.simulation.free_flight import fly
 
 SECONDS = 12.0
@@ -204,6 +205,19 @@ def test_rows_of_rotors_at_their_limits_are_left_out(flight: Flight, airframe: A
     assert share == pytest.approx((3.0 + 4 * 0.05) / SECONDS, abs=0.01)
     t = np.asarray(rows.flights[0].samples.t)
     assert not np.any((t > 3.01) & (t < 6.0))
+
+
+def test_commands_that_keep_up_a_damped_turn_tell_their_levers(airframe: Airframe) -> None:
+    """Of slow turns of a body that the air damps, hardly any torque is left to turn it."""
+    rng, t = np.random.default_rng(0), np.arange(0.0, 40.0, 0.08)
+    rate = np.stack([np.sin(2.0 * t), np.cos(1.7 * t), np.sin(1.3 * t + 1.0)], axis=1)
+    torque = np.array([0.025, 0.025, 0.03]) * np.gradient(rate, t, axis=0)
+    G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[3:]
+    thrust = 2.5 + (torque + 0.2 * rate) @ np.linalg.pinv(G).T
+    torque = torque + 0.001 * rng.standard_normal(torque.shape)
+    found = lever_signs(TurningRows(t, torque, thrust, rate), airframe)
+    assert found is not None
+    np.testing.assert_allclose(found[0], G, rtol=0.1)
 
 
 def test_real_flights_are_not_suspected(flights: Path) -> None:

@@ -1,8 +1,11 @@
 """Whether rotors sit where the airframe says: by which way each turns the vehicle.
 
-    torque = sum_i c_i T_i + b        for each axis, by ridge regression (prior: c_i is of the size of the largest lever)
+    torque = sum_i c_i T_i - k omega + b      for each axis, by ridge regression
 
-c_i is what rotor i does per newton; its sign is that of the allocation's entry, however wrong inertia and thrust curve are.
+c_i is what rotor i does per newton (prior: of the size of the largest lever); its sign is that of the entry of the allocation,
+however wrong inertia and thrust curve are. k is what damps the turn: without it, commands that keep up a turn would seem to do
+nothing.
+
 What the rotors do all alike hardly shows where a vehicle hovers, which the prior settles: levers about a centre of mass add up
 to about nothing. A sign is wrong where c_i lies beyond 0 by many of its standard deviations and by much of what it should be.
 """
@@ -62,24 +65,22 @@ def lever_signs(
     n, rotors = rows.thrust.shape
     if n < _ROWS:
         return None
-    x = np.concatenate([rows.thrust, np.ones((n, 1))], axis=1)
-    mean = x.mean(axis=0, keepdims=True)
-    mean[0, -1] = 0.0
-    x = x - mean
+    thrust, rate = rows.thrust - rows.thrust.mean(axis=0), rows.rate - rows.rate.mean(axis=0)
     G = _torques(airframe)
     c, std = np.zeros((3, rotors)), np.zeros((3, rotors))
     for axis in range(3):
+        x = np.column_stack([thrust, rate[:, axis], np.ones(n)])
         y, size = rows.torque[:, axis], max(float(np.abs(G[axis]).max()), 1e-12)
         spread, weight = max(float(np.std(y)), 1e-12), np.ones(n)
-        solution, P = np.zeros(rotors + 1), np.eye(rotors + 1)
+        solution, P = np.zeros(rotors + 2), np.eye(rotors + 2)
         for _ in range(4):  # weights of Huber, so that a knock does not count
-            prior = np.append(np.full(rotors, (spread / size) ** 2), 0.0)
+            prior = np.append(np.full(rotors, (spread / size) ** 2), [0.0, 0.0])
             P = np.linalg.inv((x * weight[:, None]).T @ x + np.diag(prior))
             solution = P @ (x.T @ (weight * y))
             left = y - x @ solution
             spread = max(1.4826 * float(np.median(np.abs(left - np.median(left)))), 1e-9 * size)
             weight = np.minimum(1.0, 1.5 * spread / np.maximum(np.abs(left), 1e-300))
-        c[axis], std[axis] = solution[:-1], spread * np.sqrt(np.diag(P)[:-1])
+        c[axis], std[axis] = solution[:rotors], spread * np.sqrt(np.diag(P)[:rotors])
     return c, std
 
 
