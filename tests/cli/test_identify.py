@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rotorid.cli.app import app
+from rotorid.cli.identify import _known
 from rotorid.logs.write import write_table
 from rotorid.models.airframe import load_airframe
 from rotorid.models.airframe_numbers import with_numbers
@@ -124,7 +125,9 @@ def test_the_mass_over_time_is_a_table(found: Found) -> None:
         ),
         (("--free", "mass,thrust_curve"), "flight.parquet", "guess.toml", "only their ratio shows in flight"),
         (("--free", "mass", "--known", "mass"), "flight.parquet", "guess.toml", "leave out one of both"),
-        (("--known", "wind"), "flight.parquet", "guess.toml", "--known wind: give mass or thrust"),
+        (("--known", "wind"), "flight.parquet", "guess.toml", "--known wind: give mass, mass=KG"),
+        (("--known", "mass=0.5+-half"), "flight.parquet", "guess.toml", "mass=KG+-STD as in mass=0.5+-0.01"),
+        (("--known", "thrust=2"), "flight.parquet", "guess.toml", "--known thrust=2: give mass, mass=KG"),
         ((), "flight.parquet", "bare.toml", "no [[rotor]]"),
         ((), "mute.parquet", "guess.toml", "no rotor_command, rotor_thrust, rotor_speed in this log"),
         ((), "broken.parquet", "guess.toml", "broken.parquet"),
@@ -151,6 +154,19 @@ def test_a_flight_too_short_to_prove_a_model_still_tells_it(folder: Path) -> Non
     assert model.model.airframe.fly_back is None
     assert "9.0 s in the air are too few to fit a model and to prove it" in model.unproved
     assert abs(model.model.airframe.mass.number - 1.0) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "mass"),
+    [
+        ("mass", None),
+        ("mass=0.5", (0.5, 0.0)),
+        ("mass=0.5+-0.01", (0.5, 0.01)),
+        ("mass=0.5 ± 0.01 kg", (0.5, 0.01)),
+    ],
+)
+def test_a_known_mass_has_its_std(text: str, mass) -> None:
+    assert _known(text) == ("mass", mass)
 
 
 def test_a_flight_is_given_once(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,8 +51,9 @@ def identify(
         typer.Option(
             "--known",
             metavar="WHAT",
-            help="mass or thrust: what is taken as known, since flight tells only their ratio. Default: the one that the "
-            "airframe gives without a standard deviation, else the thrust.",
+            help="mass, mass=KG, mass=KG+-STD or thrust: what is taken as known, since flight tells only their ratio; thrust, "
+            "inertia and drag are no surer than the mass then. Default: the one that the airframe gives without a standard "
+            "deviation, else the thrust.",
             show_default=False,
         ),
     ] = None,
@@ -82,11 +84,12 @@ def identify(
     from rotorid.cli.console import out, progress, setup_jax, status, telling
 
     names = _names(free)
-    _check(logs, held_out or [], known, names, fly_back, seed)
+    assumed, mass = _known(known)
+    _check(logs, held_out or [], assumed, names, fly_back, seed)
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
-        from rotorid.models.airframe import load_airframe
+        from rotorid.models.airframe import load_airframe, with_mass
         from rotorid.models.airframe_toml import airframe_toml
         from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, check_folder, write_folder
         from rotorid.results.identify_proof import identified
@@ -94,7 +97,7 @@ def identify(
         from rotorid.results.summary import file_input
 
         check_folder(output)
-        prior = load_airframe(airframe)
+        prior = with_mass(load_airframe(airframe), mass)
     every = [*logs, *(held_out or [])]
     flights = [read(log, mapping) for log in progress(every, "Reading", len(every))]
     with telling("Fitting") as tell:
@@ -102,7 +105,7 @@ def identify(
             flights[: len(logs)],
             prior,
             names,
-            assumed=known,  # pyright: ignore[reportArgumentType]
+            assumed=assumed,  # pyright: ignore[reportArgumentType]
             held_out=flights[len(logs) :] if held_out else None,
             fly_it_back=fly_back,
             seed=seed,
@@ -142,6 +145,23 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return names
 
 
+def _known(text: str | None) -> tuple[str | None, tuple[float, float] | None]:
+    """Which of mass and thrust is known, and a mass and its standard deviation, kg, where they are given."""
+    what, _, number = (text or "").partition("=")
+    if not number:
+        return text, None
+    value, *std = [part.strip() for part in number.strip().removesuffix("kg").replace("±", "+-").split("+-")]
+    try:
+        mass = float(value), float(std[0]) if std else 0.0
+    except ValueError:
+        mass = math.nan, 0.0
+    if what != "mass" or len(std) > 1 or not (mass[0] > 0 and 0 <= mass[1] < mass[0]):
+        raise SettingError(
+            f"--known {text}: give mass, mass=KG, mass=KG+-STD as in mass=0.5+-0.01, or thrust"
+        )
+    return what, mass
+
+
 def _check(
     logs: list[Path],
     held_out: list[Path],
@@ -151,7 +171,7 @@ def _check(
     seed: int,
 ) -> None:
     if known is not None and known not in _KNOWN:
-        raise SettingError(f"--known {known}: give mass or thrust")
+        raise SettingError(f"--known {known}: give mass, mass=KG, mass=KG+-STD or thrust")
     thrust = {"thrust_curve", "thrust_scale"} & set(free or ())
     if (known == "mass" and "mass" in (free or ())) or (known == "thrust" and thrust):
         raise SettingError(f"--known {known}, and --free asks for it; leave out one of both")

@@ -139,6 +139,15 @@ def shipped_airframes() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
+def with_mass(airframe: Airframe, mass: tuple[float, float] | None) -> Airframe:
+    """An airframe whose mass is a given one, kg, with its standard deviation; None: as it is."""
+    if mass is None:
+        return airframe
+    value, std = mass
+    given = Quantity((value,), "kg", (std,) if std > 0.0 else None, "given as known")
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": given})
+
+
 def load_airframe(name: str | Path) -> Airframe:
     """The airframe of a TOML file, or the shipped one of that name.
 

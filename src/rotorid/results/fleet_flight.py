@@ -156,6 +156,10 @@ def _identify(record: Record, flight: Flight, airframe: Airframe, known: Known, 
     with keeps these, and its verdicts say why. until: by the monotonic clock, when it is to be done."""
     from rotorid.results.identify import identify
 
+    if known == "mass":  # how sure it is makes no difference between flights
+        quantities = {**airframe.quantities, "mass": dataclasses.replace(airframe.mass, std=None)}
+        airframe = dataclasses.replace(airframe, quantities=quantities)
+
     def tell(_: str) -> None:
         if time.monotonic() > until:
             raise _TooLongError("half of the time that --limit gives was over; give it more")

@@ -36,7 +36,7 @@ from rotorid.results.flown import Known, Prepared, flying, known_of, prepared
 from rotorid.results.hover import Hovering, hovering
 from rotorid.results.identify_words import hover_sentence, verdicts_of
 from rotorid.results.payload import of_known_mass
-from rotorid.results.thrust_surety import as_sure_as_thrust, surety
+from rotorid.results.thrust_surety import as_sure_as_mass, as_sure_as_thrust, surety
 from rotorid.results.winds import wind_sentences
 from rotorid.signals.series import Intervals
 
@@ -69,7 +69,8 @@ class Identified:
     known: what the logs knew. prepared: the flights as they were fitted. disturbed: whether forces and torques that nobody
     knows moved body rate and velocity so much that the fit had to follow them. verdicts: sentences on what to make of it.
     solved: the problem, and how it was solved. hover: what it needs to hover, and how its thrust curve bends, by name (see
-    `hover`); empty where the logs do not give rotor commands.
+    `hover`); empty where the logs do not give rotor commands. by_mass: covariance of what was found with a mass that was taken
+    as known.
     """
 
     airframe: Airframe
@@ -82,11 +83,15 @@ class Identified:
     verdicts: tuple[str, ...]
     solved: Solved
     hover: Mapping[str, Hovering] = dataclasses.field(default_factory=dict)
+    by_mass: Float[np.ndarray, " found"] = dataclasses.field(default_factory=lambda: np.zeros(0))
 
     @property
     def covariance(self) -> tuple[tuple[str, ...], Float[np.ndarray, "n n"]]:
-        """Names of the numbers that were found, and their covariance."""
-        return self.fit.names, self.fit.covariance
+        """Names of the numbers that were found, and of a mass that was taken as known but not exactly; and their covariance."""
+        if not self.by_mass.any():
+            return self.fit.names, self.fit.covariance
+        own, beside = [[(self.airframe.mass.std or (0.0,))[0] ** 2]], self.by_mass[:, None]
+        return (*self.fit.names, "mass"), np.block([[self.fit.covariance, beside], [beside.T, np.array(own)]])
 
     def masses_of(self, flight: str) -> list[tuple[float, float]] | None:
         """From which time on (s) a flight weighed how much (kg), None where the mass was not looked for."""
@@ -176,7 +181,9 @@ def identify(
     one_vehicle(found.solved, [flight.name for flight in rows.flights])
     own, weighed = _cleaned(found, rows)
     share = surety(prior, free, flights)
-    fit = as_sure_as_thrust(own, free, share)
+    fit, by_mass = as_sure_as_thrust(own, free, share), np.zeros(0)
+    if assumed == "mass":
+        fit, by_mass = as_sure_as_mass(fit, free, prior.mass)
     masses = tuple(
         dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in weighed
     )
@@ -186,7 +193,9 @@ def identify(
     verdicts = verdicts_of(fit, assumed, known, rows, disturbed, prior, len(masses), set(free))
     blown = wind_sentences(found, [flight.name for flight in rows.flights])
     verdicts = (*remarks, *said, *still, *blown, *drag_sentences(found.solved), *verdicts)
-    return Identified(airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved, hover)
+    return Identified(
+        airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved, hover, by_mass
+    )
 
 
 def split(

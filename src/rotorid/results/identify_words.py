@@ -42,9 +42,13 @@ def verdicts_of(
     if assumed == "thrust":
         found.append("The thrust was taken as known, and the mass was found: flight tells only their ratio.")
     else:
+        share = prior.mass.std[0] / prior.mass.number if prior.mass.std else 0.0
+        carried = (
+            f", so that thrust, inertia and drag are no surer than its {percent(share)}" if share else ""
+        )
         found.append(
             f"The mass was taken as known ({plus_minus(prior.mass.number, (prior.mass.std or (0.0,))[0], 'kg')}): "
-            "flight tells only the ratio of thrust and mass."
+            f"flight tells only the ratio of thrust and mass{carried}."
         )
     if known.turns and "torque_ratio" not in free and "inertia" in free:
         found.append(

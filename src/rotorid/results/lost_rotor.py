@@ -98,7 +98,10 @@ def lost_share(
         left = there * (rows.torque[:, axis] - x @ b)
         misfit += float(np.log(max(np.mean(np.abs(left)), 1e-300)))
         own = moved @ G[axis]
-        along = np.append(own @ moved / float(own @ own), np.zeros(3))
+        power = float(own @ own)
+        if power == 0.0:
+            continue
+        along = np.append(own @ moved / power, np.zeros(3))
         g, spread = float(along @ b), float(along @ P @ along) ** 0.5
         if g < _HUBER * spread or not lost.any():
             continue
