@@ -152,7 +152,7 @@ def _alone(names: Sequence[str], told: float) -> str:
 def _together(direction: Direction, parameters: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """About a combination of parameters, and which of them to plan for."""
     of, names = set(parameters), direction.names
-    what = title(joined([_in_words(p, [n for n in names if parameter_of(n) == p]) for p in parameters]))
+    what = title(in_words(names))
     if (
         of <= _FORCES
         and of & {"mass", "thrust_scale", "thrust_curve"}
@@ -189,6 +189,11 @@ def _together(direction: Direction, parameters: Sequence[str]) -> tuple[str, tup
     return f"{what} move together: the flights tell only their relation, since {because}; {fly}.", tuple(
         p for p in parameters if p in PLANNED
     )
+
+
+def in_words(names: Sequence[str]) -> str:
+    """Quantities by their parameters: "mass, inertia x and y and drag"."""
+    return joined([_in_words(p, [n for n in names if parameter_of(n) == p]) for p in _parameters(names)])
 
 
 def _in_words(parameter: str, names: Sequence[str]) -> str:

@@ -7,12 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float, Int
+from scipy.sparse.csgraph import connected_components
 
 from rotorid.identification.fit import Fit
 from rotorid.models.airframe import Airframe
-from rotorid.results.advice import advice
+from rotorid.results.advice import advice, in_words
 from rotorid.results.hover import Hovering
-from rotorid.results.words import joined, label, percent, plus_minus
+from rotorid.results.thrust_surety import of_thrust
+from rotorid.results.words import joined, label, percent, plus_minus, title
 
 if TYPE_CHECKING:
     from rotorid.results.flown import Known, Prepared
@@ -76,7 +79,7 @@ def verdicts_of(
             "followed them as a filter does."
         )
     found += _contradictions(fit)
-    found += _pairs(fit)
+    found += _groups(fit)
     found += advice(
         fit.told, fit.untold, airframe=prior.source if prior.source.endswith(".toml") else prior.name
     )
@@ -104,17 +107,25 @@ def _contradictions(fit: Fit) -> list[str]:
     ]
 
 
-def _pairs(fit: Fit) -> list[str]:
-    """Numbers that the flights tell together better than alone."""
+def _groups(fit: Fit) -> list[str]:
+    """Numbers that the flights tell together better than alone, a sentence for each group of them, the most tied first."""
     r = np.abs(np.triu(fit.correlation, 1))
     told = np.array([fit.told[name] > 0.5 for name in fit.names])
     r = np.where(told[:, None] & told[None, :], r, 0.0)
-    order = np.argsort(-r, axis=None)[:_TIED_MOST]
-    found = []
-    for i, j in zip(*np.unravel_index(order, r.shape), strict=True):
-        if r[i, j] > _TIED:
-            a, b = label(fit.names[i]), label(fit.names[j])
-            found.append(
-                f"{a.capitalize()} and {b} are known better together than each alone (correlation {r[i, j]:.2f})."
-            )
-    return found
+    _, group = connected_components(r > _TIED, directed=False)
+    tied = [np.flatnonzero(group == g) for g in np.unique(group) if np.sum(group == g) > 1]
+    tied.sort(key=lambda at: -float(r[np.ix_(at, at)].max()))
+    return [_together(fit, at, r[np.ix_(at, at)]) for at in tied[:_TIED_MOST]]
+
+
+def _together(fit: Fit, at: Int[np.ndarray, " n"], r: Float[np.ndarray, "n n"]) -> str:
+    names = [fit.names[i] for i in at]
+    what = title(in_words(names))
+    if all(of_thrust(name) for name in names):
+        sure = min(fit.std[name] / abs(fit.values[name]) for name in names if fit.values[name] != 0.0)
+        return (
+            f"{what} are larger or smaller together, as the rotors pull more or less, which is sure to {percent(sure)}: their "
+            "ratios are known better than each alone."
+        )
+    least = f"{r[r > _TIED].min():.2f}" + (" or more" if len(at) > 2 else "")
+    return f"{what} are known better together than each alone (correlation {least})."

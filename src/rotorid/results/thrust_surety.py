@@ -37,6 +37,11 @@ _THRUST: Final = ("thrust_scale", "thrust_curve")
 _FORCES: Final = ("mass", INERTIA, PRODUCTS, "drag", "rotor_drag", "angular_drag")
 
 
+def of_thrust(quantity: str) -> bool:
+    """Whether a quantity is as large as the thrust, or goes with it where that is taken as known."""
+    return quantity.startswith((*_THRUST, *_FORCES))
+
+
 def surety(prior: Airframe, free: Sequence[str], flights: Sequence[Flight]) -> float:
     """Standard deviation of the thrust that these flights leave, over the thrust, beside what a fit says of it."""
     scale, real = prior.get("thrust_scale"), [f for f in flights if f.format != "simulation"]
