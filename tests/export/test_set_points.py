@@ -116,8 +116,10 @@ def test_missions_go_where_they_shall() -> None:
         mission_plan([Stop(10.0, 5.0, 4.0, 0.0, 2.0 * math.pi, 2.0)], home, heading, 3.0, "px4")
     )
     items = plan["mission"]["items"]
-    assert [i["command"] for i in items] == [22, 178, 16, 115, 115, 21]
-    assert [i["doJumpId"] for i in items] == [1, 2, 3, 4, 5, 6]
+    assert [i["command"] for i in items] == [22, 178, 16, 16, 16, 16, 21], (
+        "PX4 knows no command for the yaw alone"
+    )
+    assert [i["doJumpId"] for i in items] == [1, 2, 3, 4, 5, 6, 7]
     assert items[0]["params"][6] == 3.0
     latitude, longitude, up = items[2]["params"][4:]
     metres = 6378137.0 * math.pi / 180.0
@@ -125,7 +127,18 @@ def test_missions_go_where_they_shall() -> None:
     assert (longitude - 8.0) * metres * math.cos(math.radians(47.0)) == pytest.approx(10.0, rel=1e-6)
     assert up == 4.0
     assert items[1]["params"][1] == 2.0
-    assert items[3]["params"][:3] == [180, 0, -1], "to the left is counter-clockwise"
+    assert [i["params"][3] for i in items[2:6]] == [90.0, 330.0, 210.0, 90.0], (
+        "to the left is counter-clockwise"
+    )
+    assert {tuple(i["params"][4:]) for i in items[2:6]} == {(latitude, longitude, up)}
+    assert {i["params"][1] for i in items[2:6]} == {0.5}
+    small = [Stop(0.2, 0.0, 3.0), Stop(0.2, 0.0, 4.0, turn=-2.0 * math.pi)]
+    plan = json.loads(mission_plan(small, home, heading, 3.0, "ardupilot"))
+    items = plan["mission"]["items"]
+    assert [i["command"] for i in items] == [22, 178, 16, 16, 115, 93, 115, 93, 21]
+    assert [i["params"][1] for i in items[2:4]] == [0.1, 0.25], "nearer than the places are to each other"
+    assert items[4]["params"][:4] == [180.0, 45.0, 1.0, 1], "to the right, from where it looks"
+    assert items[5]["params"][0] > 180.0 / 45.0, "and the next command waits for it"
     with pytest.raises(SettingError, match="latitude and longitude"):
         mission_plan([], (120.0, 8.0), 0.0, 3.0, "px4")
     with pytest.raises(SettingError, match="takes no missions"):

@@ -2,6 +2,10 @@
 
 Format: https://docs.qgroundcontrol.com/master/en/qgc-dev-guide/file_formats/plan.html. Commands are those of MAVLink. A mission
 has no excitation of attitude and thrust: it is the part of a plan that can be flown without a script.
+
+PX4 goes on once it is nearer to a place than the radius of acceptance (metres, if the mission does not say) and looks where it
+shall; it refuses a mission with a command for the yaw alone (mavlink_mission.cpp). ArduPilot's copter knows no other, and
+forgets what it said at the next place, but not in a delay (mode_auto.cpp: `wp_start`, `do_nav_delay`).
 """
 
 from __future__ import annotations
@@ -15,10 +19,15 @@ from rotorid.errors import SettingError
 
 MISSION: Final = "mission.plan"
 
-_WAYPOINT, _LAND, _TAKEOFF, _YAW, _SPEED = 16, 21, 22, 115, 178
+_WAYPOINT, _LAND, _TAKEOFF, _DELAY, _YAW, _SPEED = 16, 21, 22, 93, 115, 178
 _RELATIVE, _NO_FRAME = 3, 2  # frames: height above home; none
 _FIRMWARE: Final = {"px4": 12, "ardupilot": 3}
 _EARTH: Final = 6378137.0  # m
+_NEAR: Final = (0.1, 0.5)  # m from a place: least and most, a quarter of the way to it between them
+_THIRD: Final = (
+    2.0 * math.pi / 3.0
+)  # rad: the most that is turned to the side that is meant, and not by the shorter way
+_TURNING: Final = 45.0  # deg/s
 
 
 class Stop(NamedTuple):
@@ -67,17 +76,28 @@ def mission_plan(
             }
         )
 
-    facing, speed = math.degrees(heading) % 360.0, math.nan
+    facing, speed = round(math.degrees(heading) % 360.0, 3), math.nan
+    before = (0.0, 0.0, height)
     add(_TAKEOFF, _RELATIVE, [0, 0, 0, facing, *place(0.0, 0.0), height])
     for stop in stops:
         if stop.speed != speed:
             speed = stop.speed
             add(_SPEED, _NO_FRAME, [1, round(speed, 3), -1, 0, 0, 0, 0])
-        add(_WAYPOINT, _RELATIVE, [stop.hold, 0, 0, facing, *place(stop.forward, stop.left), stop.up])
-        if stop.turn:
-            half = -math.copysign(180.0, stop.turn)
-            for _ in range(round(abs(stop.turn) / math.pi)):
-                add(_YAW, _NO_FRAME, [180, 0, math.copysign(1, half), 1, 0, 0, 0])
+        here = stop.forward, stop.left, stop.up
+        near = round(min(max(0.25 * math.dist(here, before), _NEAR[0]), _NEAR[1]), 3)
+        before, where = here, [*place(stop.forward, stop.left), stop.up]
+        add(_WAYPOINT, _RELATIVE, [stop.hold, near, 0, facing, *where])
+        if autopilot == "px4":
+            parts = math.ceil(abs(stop.turn) / _THIRD - 1e-9)
+            for k in range(1, parts + 1):
+                yaw = round((facing - math.degrees(stop.turn) * k / parts) % 360.0, 3)
+                add(_WAYPOINT, _RELATIVE, [0, near, 0, yaw, *where])
+        else:
+            parts = math.ceil(abs(stop.turn) / math.pi - 1e-9)
+            for _ in range(parts):
+                angle = abs(math.degrees(stop.turn)) / parts
+                add(_YAW, _NO_FRAME, [angle, _TURNING, -math.copysign(1, stop.turn), 1, 0, 0, 0])
+                add(_DELAY, _NO_FRAME, [math.ceil(angle / _TURNING) + 1, -1, -1, -1, 0, 0, 0])
     add(_LAND, _RELATIVE, [0, 0, 0, facing, *place(0.0, 0.0), 0])
     plan = {
         "fileType": "Plan",

@@ -33,8 +33,12 @@ def found_in(plan: Plan, seed: int = 0, *, hover: bool = False) -> Found:
     """
     names = plan.quantities.names
     free = tuple(dict.fromkeys(parameter_of(name) for name in names))
+    airframe = plan.airframe
+    if "mass" not in free:  # the plan takes it as known exactly, and so must its proof
+        quantities = {**airframe.quantities, "mass": dataclasses.replace(airframe.mass, std=None)}
+        airframe = dataclasses.replace(airframe, quantities=quantities)
     try:
-        fit = identify([planned_flight(plan, seed, hover=hover)], plan.airframe, free).fit
+        fit = identify([planned_flight(plan, seed, hover=hover)], airframe, free).fit
     except ExcitationError:
         return {}
     return {name: (fit.values[name], fit.std[name]) for name in names if name in fit.values}
