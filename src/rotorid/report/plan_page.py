@@ -157,7 +157,7 @@ def _bars(summary: PlanSummary) -> Figure:
             }
         )
     figure = layout("", legend=True, x_title="share of the prior standard deviation", hovermode="closest")
-    figure["xaxis"] |= {"type": "log"}
+    figure["xaxis"] |= {"type": "log", "dtick": 1, "exponentformat": "none"}
     figure["margin"] = figure["margin"] | {"l": 150}
     return Figure(tuple(traces), figure, height=90 + 24 * len(items), timed=False)
 
@@ -291,7 +291,7 @@ def _path(away: np.ndarray, plan: Plan) -> Figure:
             }
         )
     axes = {axis: {"title": {"text": f"{way} (m)"}} for axis, (way, _) in zip("xyz", _AXES, strict=True)}
-    camera = {"eye": {"x": 1.1, "y": -1.2, "z": 0.8}}
+    camera = {"eye": {"x": 1.35, "y": -1.5, "z": 0.85}, "center": {"x": 0, "y": 0, "z": -0.15}}
     figure = space_layout(axes, {"aspectmode": "data", "camera": camera})
     return Figure(tuple(traces), figure, height=420, timed=False)
 
