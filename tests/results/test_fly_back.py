@@ -10,7 +10,8 @@ import pytest
 
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.identification.held_out import held_out, rotation_vectors
-from rotorid.identification.open_loop import predict, vehicle
+from rotorid.identification.mass_parts import Rule
+from rotorid.identification.open_loop import predict, steady, vehicle
 from rotorid.identification.rotor_thrusts import rotor_thrusts
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import Quantity, load_airframe
@@ -19,6 +20,7 @@ from rotorid.models.fly_back import fingerprint_of
 from rotorid.models.rotors import allocation
 from rotorid.results.fly_back import fly_back
 from rotorid.results.fly_back_against import against
+from rotorid.results.fly_back_errors import winds
 from rotorid.results.turning_rows import turning_rows
 from tests.results.made_flown import NOISE, TRUTH, made_flight
 
@@ -106,10 +108,29 @@ def test_bands_that_claim_too_much_are_wide_enough_to_show(flight):
     assert np.abs(one - other).max() > 0.1
 
 
+def test_a_wind_that_comes_up_is_found_in_parts(flight, monkeypatch):
+    """Whoever moves with the air sees no other flight."""
+    monkeypatch.setattr("rotorid.results.fly_back_errors._PARTS", Rule(4, 0.5))
+    t, more = flight["velocity"].times, np.array([-2.0, 1.5, 0.0])
+    since = np.maximum(t - 6.0, 0.0)[:, None]
+    velocity, position = (
+        dataclasses.replace(flight[name], values=flight[name].values + moved)
+        for name, moved in (("velocity", (since > 0.0) * more), ("position", since * more))
+    )
+    held = held_out(flight.with_signals(velocity, position), (0.1, 1.0))
+    found = winds(vehicle(TRUTH, held), held)
+    np.testing.assert_allclose(
+        found.velocity, [[1.0, -0.5], [-1.0, 1.0]], atol=0.5
+    )  # of which windows across the change know half
+    assert found.since[1] == pytest.approx(6.0, abs=1.1)
+    one = winds(vehicle(TRUTH, held_out(flight, (0.1, 1.0))), held_out(flight, (0.1, 1.0)))
+    np.testing.assert_allclose(one.velocity, [[1.0, -0.5]], atol=0.1)
+
+
 def test_predictions_follow_the_plant(flight):
     """At a horizon of one step the error is noise; positions and velocities agree with each other."""
     held = held_out(flight, (0.1, 1.0))
-    found = predict([vehicle(TRUTH, held).disturbed((1.0, -0.5), np.zeros(3))], held)
+    found = predict([vehicle(TRUTH, held).disturbed(steady(1.0, -0.5), np.zeros(3))], held)
     for name, scale in NOISE.items():
         predicted, measured = found[name][0, :, 0], held.seen(name)[held.targets[:, 0]]
         error = rotation_vectors(predicted, measured) if name == "attitude" else measured - predicted
@@ -188,7 +209,7 @@ def test_a_body_rate_that_drifts_off_does_not_spoil_what_the_accelerometer_feels
     held = held_out(without_attitude(flight), (0.1, 1.0))
     place = Quantity((0.1, 0.0, 0.0), "m")
     one = vehicle(dataclasses.replace(TRUTH, quantities={**TRUTH.quantities, "imu_position": place}), held)
-    found = predict([one, one.disturbed((0.0, 0.0), np.array([0.0, 0.0, 5.0]))], held)
+    found = predict([one, one.disturbed(steady(0.0, 0.0), np.array([0.0, 0.0, 5.0]))], held)
     right, wrong = found["specific_force"]
     np.testing.assert_allclose(wrong - right, np.broadcast_to([0.0, 0.5, 0.0], right.shape), atol=1e-6)
     assert np.all((found["body_rate"][1] - found["body_rate"][0])[:, 1, 2] > 3.0)

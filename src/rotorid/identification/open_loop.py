@@ -5,9 +5,9 @@
 
 The thrusts depend on the commands alone, so they are filtered once for the whole flight, from its first command on. The body
 is that of `rigid_multirotor`; all windows of all airframes are stepped together, by one compiled function. In a steady wind w
-the vehicle is the same as in still air for whoever moves with the air: states are those of v - w. Attitude, velocity and
-position are compared as they are logged: late by what the airframe says. What an accelerometer off the centre of mass feels
-of a turn is that of the measured one: else a body rate that has drifted off would count twice.
+the vehicle is the same as in still air for whoever moves with the air: states are those of v - w, with w as it is at the start.
+Attitude, velocity and position are compared as they are logged: late by what the airframe says. What an accelerometer off the
+centre of mass feels of a turn is that of the measured one: else a body rate that has drifted off would count twice.
 """
 
 from __future__ import annotations
@@ -55,19 +55,38 @@ Predicted = Mapping[str, Float[np.ndarray, "vehicles m h k"]]
 
 
 @dataclasses.dataclass(frozen=True)
+class Winds:
+    """Winds of a flight, one after the other. since: from when on each blows, s; the first has all before it, too. velocity: of
+    the air, m/s, east and north."""
+
+    since: Float[np.ndarray, " parts"]
+    velocity: Float[np.ndarray, "parts 2"]
+
+    def at(self, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"]:
+        """Velocity of the air, m/s, world."""
+        part = np.clip(np.searchsorted(self.since, t, side="right") - 1, 0, None)
+        return np.pad(self.velocity[part], ((0, 0), (0, 1)))
+
+
+def steady(east: float, north: float) -> Winds:
+    """One wind all the time, m/s."""
+    return Winds(np.zeros(1), np.array([[east, north]]))
+
+
+@dataclasses.dataclass(frozen=True)
 class Vehicle:
     """An airframe on one flight. numbers: see `body_numbers`. mean, now: thrust of each rotor in N, mean over the step up to
-    each row and at it. wind: m/s, east and north. heavier: factor on known masses."""
+    each row and at it. heavier: factor on known masses."""
 
     airframe: Airframe
     numbers: Float[np.ndarray, " numbers"]
     mean: Float[np.ndarray, "n rotors"]
     now: Float[np.ndarray, "n rotors"]
-    wind: tuple[float, float] = (0.0, 0.0)
+    wind: Winds = dataclasses.field(default_factory=lambda: steady(0.0, 0.0))
     heavier: float = 1.0
 
-    def disturbed(self, wind: tuple[float, float], turning: Float[np.ndarray, " 3"]) -> Vehicle:
-        """In a steady wind (m/s, east and north), and under the steady torque that turns it so (rad/s^2, body)."""
+    def disturbed(self, wind: Winds, turning: Float[np.ndarray, " 3"]) -> Vehicle:
+        """In these winds, and under the steady torque that turns it so (rad/s^2, body)."""
         numbers = np.array(self.numbers)
         numbers[_number_places()["torque"]] = inertia_of(self.airframe) @ turning
         return dataclasses.replace(self, numbers=numbers, wind=wind)
@@ -90,10 +109,9 @@ class Vehicle:
         )
         return self.airframe.number(name, 0.0) if name else 0.0
 
-    @property
-    def drift(self) -> Float[np.ndarray, " 3"]:
-        """Velocity of the air, m/s, world."""
-        return np.array([*self.wind, 0.0])
+    def drift(self, held: HeldOut) -> Float[np.ndarray, "m 3"]:
+        """Velocity of the air at each start, m/s, world."""
+        return self.wind.at(held.t[held.starts])
 
 
 def vehicle(airframe: Airframe, held: HeldOut) -> Vehicle:
@@ -168,7 +186,7 @@ def _predict(rotors: tuple[Rotor, ...], vehicles: Sequence[Vehicle], held: HeldO
             for name, values in found.items():
                 values[:, :, horizon] = y[:, engine.outputs[name]].reshape(count, m, -1)
             horizon += 1
-    drift = np.stack([v.drift for v in vehicles])[:, None, None]
+    drift = np.stack([v.drift(held) for v in vehicles])[:, :, None]
     if "velocity" in found:
         found["velocity"] += drift
     if "position" in found:
@@ -182,7 +200,7 @@ def _start(of: Vehicle, held: HeldOut) -> tuple[np.ndarray, ...]:
     omega, n = held.seen("body_rate")[held.starts], len(held.starts)
     if not held.placed:
         return np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)), np.zeros((n, 3)), np.zeros((n, 3)), omega
-    velocity = held.velocity(of.late("velocity"))[held.starts] - of.drift
+    velocity = held.velocity(of.late("velocity"))[held.starts] - of.drift(held)
     position = (
         held.seen("position", of.late("position"))[held.starts]
         if "position" in held.signals

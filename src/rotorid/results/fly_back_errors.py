@@ -8,8 +8,8 @@ itself.
 
 What differs from flight to flight and is no matter of the model is found for each model on each flight: a steady torque (uneven
 motors, a battery that sits a little off), from the mean error of the body rate over 0.05 s; a steady wind, by least squares of
-the velocity errors up to 1 s; without a known velocity, the mean of the specific force errors across the thrust, for an
-accelerometer's bias.
+the velocity errors up to 1 s, in as few parts of 10 s or more as what each second says of it asks for (`mass_parts`); without
+a known velocity, the mean of the specific force errors across the thrust, for an accelerometer's bias.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.identification.held_out import STEP, HeldOut, rotation_vectors
-from rotorid.identification.open_loop import Vehicle, predict, vehicle
+from rotorid.identification.mass_parts import Rule, cut
+from rotorid.identification.open_loop import Vehicle, Winds, predict, steady, vehicle
 from rotorid.models.airframe import Airframe
 from rotorid.models.inertia import inertia_of
 from rotorid.models.rotors import allocation, torque_ratio_of
@@ -30,6 +31,7 @@ from rotorid.models.rotors import allocation, torque_ratio_of
 _WINDY = 10.0  # m/s, standard deviation of the wind before it is found
 _SETTLING = 1.0  # s, longest horizon that the wind is found from
 _NOISE = 0.05  # m/s, of a velocity, against which the wind is weighed
+_PARTS = Rule(10, 0.5)  # windows of 1 s, m/s
 
 Errors = Mapping[str, Float[np.ndarray, "m h k"]]
 """By signal, of each start, horizon and axis; NaN where the flight is not known that long."""
@@ -70,7 +72,7 @@ def flight_errors(
     for airframe in (model, prior):
         turning = _steady_turning(vehicle(airframe, close), close)
         one = vehicle(airframe, held)
-        wind = _wind(one.disturbed((0.0, 0.0), turning), held)
+        wind = winds(one.disturbed(steady(0.0, 0.0), turning), held)
         two.append(one.disturbed(wind, turning))
         three.append((turning, wind))
     (turning, wind), _ = three
@@ -129,19 +131,28 @@ def errors(held: HeldOut, predicted: Mapping[str, np.ndarray], of: Vehicle) -> d
     return found
 
 
-def _wind(of: Vehicle, held: HeldOut) -> tuple[float, float]:
-    """The wind in m/s that explains most of a vehicle's velocity errors on a flight; 0 where no velocity is logged."""
+def winds(of: Vehicle, held: HeldOut) -> Winds:
+    """The winds that explain most of a vehicle's velocity errors on a flight; none where no velocity is logged."""
     if "velocity" not in held.signals:
-        return (0.0, 0.0)
-    windy = [dataclasses.replace(of, wind=wind) for wind in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))]
+        return steady(0.0, 0.0)
+    windy = [
+        dataclasses.replace(of, wind=wind) for wind in (steady(0.0, 0.0), steady(1.0, 0.0), steady(0.0, 1.0))
+    ]
     still, east, north = predict(windy, held)["velocity"][..., :2]
     times = held.ahead * STEP
-    use = held.within & (times <= max(_SETTLING, times[0]))
-    error = (held.seen("velocity", of.late("velocity"))[held.targets][..., :2] - still)[use].ravel()
-    A = np.stack([(east - still)[use].ravel(), (north - still)[use].ravel()], axis=1)
-    information = A.T @ A / _NOISE**2 + np.eye(2) / _WINDY**2
-    found = np.linalg.solve(information, A.T @ error / _NOISE**2)
-    return float(found[0]), float(found[1])
+    use = (held.within & (times <= max(_SETTLING, times[0])))[..., None]
+    error = np.where(use, held.seen("velocity", of.late("velocity"))[held.targets][..., :2] - still, 0.0)
+    A = np.where(use[..., None], np.stack([east - still, north - still], axis=-1), 0.0)
+    N, b = np.einsum("whkp,whkq->wpq", A, A) / _NOISE**2, np.einsum("whkp,whk->wp", A, error) / _NOISE**2
+    little = np.eye(2) / _WINDY**2
+    t = held.t[held.starts]
+    apart = np.flatnonzero(np.diff((t - t[0]) // _SETTLING, prepend=-1.0) > 0)  # windows that hardly overlap
+    each = N[apart] + little
+    opinion = np.linalg.solve(each, b[apart][..., None])[..., 0]
+    weight = 1.0 / np.diagonal(np.linalg.inv(each), axis1=1, axis2=2)
+    first = [0, *(int(apart[k]) for k in cut(opinion, weight, _PARTS))]
+    found = np.linalg.solve(np.add.reduceat(N, first) + little, np.add.reduceat(b, first)[..., None])[..., 0]
+    return Winds(t[first], found)
 
 
 def _constant(held: HeldOut) -> dict[str, np.ndarray]:
