@@ -10,9 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from rotorid.cli.app import app
+from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
+from rotorid.logs.read import read
 from rotorid.logs.write import write_table
 from rotorid.models.airframe_toml import airframe_toml
+from rotorid.results.flown import flying
 from tests.results.made_flown import TRUTH, made_flight
 
 
@@ -53,3 +56,26 @@ def test_it_is_said_in_one_line(tmp_path: Path, flight: Flight, message: str) ->
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
     assert not Path(out).exists()
+
+
+@pytest.mark.parametrize(
+    ("log", "size"),
+    [
+        ("px4_sih/dev.ulg", 0.01),
+        ("ardupilot_sitl/dev.BIN", 0.01),
+        ("px4_sih/dev.tlog", 0.01),
+        ("crazyflie_arpl/log15", 0.05),
+    ],
+)
+def test_a_log_that_was_cut_before_take_off_is_told_both(
+    flights: Path, tmp_path: Path, log: str, size: float
+) -> None:
+    """Of all formats that tell a cut file: ULog, BIN, MAVLink recordings, a Crazyflie's own."""
+    whole = (flights / log).read_bytes()
+    short = tmp_path / Path(log).name
+    short.write_bytes(whole[: int(size * len(whole)) + 3])
+    with pytest.raises(
+        ExcitationError, match=r"no part of this log is in the air, and .* is cut .*: copy it again"
+    ) as error:
+        flying(read(short))
+    assert "\n" not in str(error.value)

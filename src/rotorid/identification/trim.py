@@ -39,6 +39,7 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe import Airframe
 from rotorid.models.mixing import with_asked_thrusts
 from rotorid.models.rotors import allocation, torque_ratio_of
+from rotorid.signals.airborne import not_flown
 from rotorid.signals.series import Intervals, between, integral, windows
 
 WIDTH: Final = 0.5
@@ -88,7 +89,7 @@ def trim(flight: Flight, airframe: Airframe, flying: Intervals) -> Trim:
     if not together:
         needed.append(flight["body_rate"])
     if not flying:
-        raise ExcitationError(f"{flight.source}: no part of it is in the air")
+        raise ExcitationError(not_flown(flight))
     starts = windows([s.times for s in needed], flying, WIDTH, WIDTH)
     T = window_means(pull, starts)
     f = _specific_force(flight, starts)

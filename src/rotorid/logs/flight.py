@@ -18,6 +18,8 @@ from jaxtyping import Float64
 
 from rotorid.errors import SignalError
 
+_CUT: Final = re.compile(r"\b(is|be) cut\b")
+
 
 @dataclasses.dataclass(frozen=True)
 class SignalKind:
@@ -116,6 +118,11 @@ class Flight:
             has = ", ".join(sorted(self.signals)) or "nothing"
             raise SignalError(f"{self.source}: no signal {name!r} in this log (it has {has})")
         return self.signals[name]
+
+    @property
+    def cut(self) -> str:
+        """What the reader found of a file that is not whole, in words; "" of one that is."""
+        return next((note for note in self.notes if _CUT.search(note)), "")
 
     @property
     def start(self) -> float:

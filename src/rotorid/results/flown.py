@@ -25,7 +25,7 @@ from rotorid.models.airframe import MOTOR_LAG, Airframe
 from rotorid.models.flown_body import FlownBody
 from rotorid.models.mixing import with_asked_thrusts
 from rotorid.models.multirotor_drag import SATURATED
-from rotorid.signals.airborne import airborne
+from rotorid.signals.airborne import airborne, not_flown
 from rotorid.signals.clock_rows import clock_rows, row_times
 from rotorid.signals.one_clock import on_one_clock
 from rotorid.signals.samples import Samples
@@ -128,8 +128,9 @@ def _knows(flight: Flight, airframe: Airframe) -> tuple[str, bool, bool]:
     usable = [name for name in there if kinds[name]]
     if not there:
         has = ", ".join(sorted(flight.signals)) or "nothing"
+        cut = f"; {flight.cut}: copy it again" if flight.cut else ""
         raise SignalError(
-            f"{flight.source}: no {', '.join(kinds)} in this log, which a model is identified from (it has {has})"
+            f"{flight.source}: no {', '.join(kinds)} in this log, which a model is identified from (it has {has}){cut}"
         )
     if not usable:
         needs = "[thrust_curve]" if there[0] == "rotor_command" else "[thrust_coefficient]"
@@ -151,7 +152,7 @@ def flying(flight: Flight) -> Intervals:
     """When a flight is in the air, s. Raises ExcitationError where it never is."""
     found = [(flight.start, flight.end)] if flight.format == "simulation" else airborne(flight)
     if not found:
-        raise ExcitationError(f"{flight.source}: no part of this log is in the air; leave it out")
+        raise ExcitationError(not_flown(flight))
     return found
 
 

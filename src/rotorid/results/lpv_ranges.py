@@ -29,7 +29,7 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.mixing import with_asked_thrusts
 from rotorid.models.quadrotor import ANGLES, RATES, Quadrotor, euler_departure
-from rotorid.signals.airborne import airborne
+from rotorid.signals.airborne import airborne, not_flown
 from rotorid.signals.sampling import with_reconstructed_commands
 
 SPECIFIC: Final = "specific_thrust"
@@ -98,7 +98,7 @@ def flown(flight: Flight, airframe: Airframe, vehicle: Quadrotor) -> Flown:
     inside &= np.any([(a <= t) & (t <= b) for a, b in spans] or [np.zeros(len(t), bool)], axis=0)
     if inside.sum() < 2:
         raise ExcitationError(
-            f"{flight.source}: no part of this log is in the air with attitude, body rates and rotors known"
+            not_flown(flight, "no part of this log is in the air with attitude, body rates and rotors known")
         )
     angles = Rotation.from_quat(attitude.values, scalar_first=True).as_euler("ZYX")[:, ::-1]
     angles = np.unwrap(angles, axis=0)

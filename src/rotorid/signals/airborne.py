@@ -49,6 +49,12 @@ _MOVING: Final = 0.5  # m/s
 _WEIGHTLESS: Final = 0.85  # of gravity
 
 
+def not_flown(flight: Flight, why: str = "no part of this log is in the air") -> str:
+    """Words of an error: what is wrong with a log that was to fly, and whether the file is whole at all."""
+    remedy = f", and {flight.cut}: copy it again, or leave it out" if flight.cut else "; leave it out"
+    return f"{flight.source}: {why}{remedy}"
+
+
 @dataclasses.dataclass(frozen=True)
 class _Evidence:
     """What tells flight from ground, on one grid of times t in s; None where the log does not tell.

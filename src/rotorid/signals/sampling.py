@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 from rotorid.errors import ExcitationError, SignalError
 from rotorid.geometry.spaces import Space
 from rotorid.logs.flight import KINDS, Flight, Signal
+from rotorid.signals.airborne import not_flown
 from rotorid.signals.samples import Samples
 
 MAX_RATE = 250.0
@@ -76,7 +77,7 @@ def sample(
     y, mask = zip(*(_measured(flight.signals.get(n), outputs, n, t, h) for n in outputs), strict=True)
     if inside.sum() < 2:
         raise ExcitationError(
-            f"{flight.source}: no part of this log is in the air with all of {', '.join(inputs)} known"
+            not_flown(flight, f"no part of this log is in the air with all of {', '.join(inputs)} known")
         )
     t = t[inside]
     return Samples(
