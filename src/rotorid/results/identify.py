@@ -29,6 +29,7 @@ from rotorid.models.quantity_names import quantity_names
 from rotorid.models.rotors import torque_ratio_of
 from rotorid.models.thrust import ThrustCurve
 from rotorid.results.at_rest import told_by_motion
+from rotorid.results.damping_check import damping_sentences
 from rotorid.results.drag_shape import drag_sentences
 from rotorid.results.flights_alike import one_vehicle
 from rotorid.results.flights_check import checked
@@ -172,6 +173,8 @@ def identify(
     parts = [flying(flight) for flight in flights] if spans is None else spans
     free, still = told_by_motion(free, flights, parts)
     remarks = checked(flights, prior, known, parts)
+    if {INERTIA, "angular_drag"} <= set(free):
+        remarks = (*remarks, *damping_sentences(flights, prior, known, parts))
     if spans is None and assumed == "mass":
         parts, carried = of_known_mass(flights, prior, known, parts)
         remarks = (*remarks, *carried)
