@@ -16,7 +16,7 @@ from rotorid.report.plan_page import plan_page
 from rotorid.results.identify import identify
 from rotorid.results.plan import Plan, PlanSettings, make_plan
 from rotorid.results.plan_proof import planned_flight
-from rotorid.results.plan_summary import plan_files, set_points, stops, summarise_plan
+from rotorid.results.plan_summary import QuantityRow, _verdict, plan_files, set_points, stops, summarise_plan
 from rotorid.simulation.manoeuvres import Limits, manoeuvres
 
 CHOICE = ("quick multisines of all axes", "quick legs along x")
@@ -119,3 +119,16 @@ def test_settings_that_cannot_be() -> None:
             PlanSettings(("inertia",), **settings)
     with pytest.raises(AirframeError, match=r"\[inertia\], \[thrust_curve\]"):
         make_plan(load_airframe("simulated-quad"), SETTINGS)
+
+
+def test_what_a_hover_tells_as_well_is_no_failure(plan: Plan) -> None:
+    told = QuantityRow("N s/m", True, 1.0, 0.5, 0.5, 0.01, 0.05)
+    easy = QuantityRow("kg", True, 1.0, 0.9, 0.003, 0.002, 0.01)
+    untold = QuantityRow("m", True, 0.0, 0.02, 0.02, 0.019, 0.02)
+    both = _verdict(plan, {"drag": told, "mass": easy})
+    assert (both.tone, both.headline.split(":")[0]) == ("good", "It tells drag")
+    assert both.details[0] == "Mass: found too, but a hover of 10 s tells nearly as much."
+    assert _verdict(plan, {"mass": easy}).headline == "It tells mass, but so does a hover of 10 s."
+    some = _verdict(plan, {"mass": easy, "imu_position_x": untold})
+    assert (some.tone, "It tells mass, but not" in some.headline) == ("caution", True)
+    assert _verdict(plan, {"imu_position_x": untold}).tone == "bad"

@@ -26,6 +26,7 @@ from rotorid.simulation.rehearsal import RATE as ROWS
 Found = Mapping[str, tuple[float, float]]
 """Value and standard deviation by quantity."""
 
+_EASY: Final = 0.3  # of what was not known: what is left of a quantity that is found, whatever is flown
 _TOLD: Final = 5.0  # times less uncertain than after a hover, to be called told
 _SURE: Final = 0.1  # standard deviation over the value
 
@@ -161,7 +162,8 @@ def _verdict(plan: Plan, rows: Mapping[str, QuantityRow]) -> Verdict:
     asked = {name: row for name, row in rows.items() if row.asked}
     gains = {name: row.hover_std / row.std for name, row in asked.items()}
     told = [name for name, gain in gains.items() if gain >= _TOLD]
-    untold = [name for name in asked if name not in told]
+    easy = [n for n, row in asked.items() if n not in told and row.std < _EASY * row.prior_std]
+    untold = [name for name in asked if name not in (*told, *easy)]
     details = [
         f"{len(plan.placed)} manoeuvre{'s' if len(plan.placed) > 1 else ''} of {plan.candidates} that fit the limits; in "
         f"simulation they take at most {100.0 * max(plan.used.values()):.0f} % of a limit."
@@ -171,17 +173,21 @@ def _verdict(plan: Plan, rows: Mapping[str, QuantityRow]) -> Verdict:
         details.append(
             f"No other choice of these manoeuvres makes the standard deviations more than {max(smaller, 1.0):.0f} % smaller."
         )
+    hover = f"a hover of {plan.settings.duration:.0f} s"
+    if easy and (told or untold):
+        details.insert(0, f"{_words(easy).capitalize()}: found too, but {hover} tells nearly as much.")
     if not untold:
-        least = min(gains.values())
-        hover = f"a hover of {plan.settings.duration:.0f} s"
+        if not told:
+            return Verdict("good", f"It tells {_words(easy)}, but so does {hover}.", tuple(details))
+        least = min(gains[name] for name in told)
         headline = f"It tells {_words(told)}: at least {_times(least)} as precisely as {hover}."
         return Verdict("good", headline, tuple(details))
     details.insert(
         0, f"{_words(untold).capitalize()}: hardly more than a hover tells; see what stands in the way."
     )
-    if not told:
+    if not told and not easy:
         return Verdict("bad", f"Within these limits no manoeuvre tells {_words(untold)}.", tuple(details))
-    return Verdict("caution", f"It tells {_words(told)}, but not {_words(untold)}.", tuple(details))
+    return Verdict("caution", f"It tells {_words([*told, *easy])}, but not {_words(untold)}.", tuple(details))
 
 
 def _doubts(plan: Plan) -> list[str]:
