@@ -33,3 +33,9 @@ def test_others_that_are_tied_are_a_sentence_of_their_own() -> None:
     assert _groups(fit(covariance, **values)) == [
         "Motor time constant and command delay are known better together than each alone (correlation 0.97)."
     ]
+
+
+def test_what_grows_as_the_other_shrinks_does_not_go_with_the_thrust() -> None:
+    covariance = np.array([[1e-4, -0.97e-4], [-0.97e-4, 1e-4]])
+    (said,) = _groups(fit(covariance, drag=0.7, drag_area=0.16))
+    assert said == "Drag and drag area are known better together than each alone (correlation 0.97)."

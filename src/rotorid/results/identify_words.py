@@ -121,7 +121,9 @@ def _groups(fit: Fit) -> list[str]:
 def _together(fit: Fit, at: Int[np.ndarray, " n"], r: Float[np.ndarray, "n n"]) -> str:
     names = [fit.names[i] for i in at]
     what = title(in_words(names))
-    if all(of_thrust(name) for name in names):
+    sign = np.sign([fit.values[name] for name in names])
+    grow = bool(np.all(fit.correlation[np.ix_(at, at)] * np.outer(sign, sign) > 0.0))  # the same way, all of them
+    if grow and all(of_thrust(name) for name in names):
         sure = min(fit.std[name] / abs(fit.values[name]) for name in names if fit.values[name] != 0.0)
         return (
             f"{what} are larger or smaller together, as the rotors pull more or less, which is sure to {percent(sure)}: their "
