@@ -122,7 +122,8 @@ def _together(fit: Fit, at: Int[np.ndarray, " n"], r: Float[np.ndarray, "n n"]) 
     names = [fit.names[i] for i in at]
     what = title(in_words(names))
     sign = np.sign([fit.values[name] for name in names])
-    grow = bool(np.all(fit.correlation[np.ix_(at, at)] * np.outer(sign, sign) > 0.0))  # the same way, all of them
+    alike = fit.correlation[np.ix_(at, at)] * np.outer(sign, sign)
+    grow = bool(np.all(alike > 0.0))
     if grow and all(of_thrust(name) for name in names):
         sure = min(fit.std[name] / abs(fit.values[name]) for name in names if fit.values[name] != 0.0)
         return (
