@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from rotorid.identification.blocks import block_keys, block_sums
 from rotorid.identification.jackknife import widening
-from rotorid.identification.solving import Solved, block_keys
+from rotorid.identification.solving import Solved
 
 _FEWEST = 4  # blocks
 
@@ -39,16 +40,12 @@ class Scores(NamedTuple):
 def scores_of(solved: Solved) -> Scores:
     """Of a fit's windows, at its optimum."""
     problem = solved.problem
-    n, free = problem.start, problem.free
-    B, r = solved.triangle[:, n:, n : n + free], solved.triangle[:, n:, -1]
-    keys, block = block_keys(problem)
-    hessians, gradients = np.zeros((len(keys), free, free)), np.zeros((len(keys), free))
-    np.add.at(hessians, block, solved.weight[:, None, None] * np.einsum("wij,wik->wjk", B, B))
-    np.add.at(gradients, block, solved.weight[:, None] * np.einsum("wij,wi->wj", B, r))
+    hessians, gradients = block_sums(problem, solved.triangle, solved.weight)
     rests = solved.z <= problem.coordinates.least(problem.centre, problem.scale)
     hessians[:, rests], gradients[:, rests] = 0.0, 0.0
     hessians[:, :, rests] = 0.0
-    return Scores(keys[:, 0].astype(int), hessians, gradients, problem.prior_slopes(solved.z))
+    flight = block_keys(problem.data)[0][:, 0].astype(int)
+    return Scores(flight, hessians, gradients, problem.prior_slopes(solved.z))
 
 
 def opinion(solved: Solved, scores: Scores, flights: Bool[np.ndarray, " flights"]) -> Opinion | None:

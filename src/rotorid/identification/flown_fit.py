@@ -32,7 +32,6 @@ from rotorid.identification.search import Problem
 from rotorid.identification.segments import Segments, segments, used_outputs, white_noise_of
 from rotorid.identification.shooting import Shooting
 from rotorid.identification.solving import SETTLED, Solved, settle, threads
-from rotorid.identification.tempering import tempered
 from rotorid.models.airframe import Airframe
 from rotorid.models.flown_body import LOCAL, FlownBody, local_width
 from rotorid.models.system import Parameter
@@ -117,7 +116,7 @@ def fit_flown(
                 how = SETTLED if last else _ROUGH
                 solved = settle(problem, priors, noise, given, loss, _ITERATIONS, z, how)
             if last:
-                return FlownFit(tempered(solved, priors, loss, _ITERATIONS), dict(parts), kept, disturbed)
+                return FlownFit(solved, dict(parts), kept, disturbed)
             if followed is None:
                 followed, disturbed = (problem, solved, parts), Disturbance()
             elif not known:

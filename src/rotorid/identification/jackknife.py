@@ -47,9 +47,9 @@ def left_out(
     return np.sqrt((count - 1) / count) * steps
 
 
-def widening(blocks: int) -> float:
-    """Factor on standard deviations from so many blocks."""
-    return float(t.ppf(0.975, blocks - 1) / norm.ppf(0.975))
+def widening(blocks: int, each: float = 1.0) -> float:
+    """Factor on standard deviations from so many blocks. each: numbers by which each block tells how large they are."""
+    return float(t.ppf(0.975, (blocks - 1) * max(each, 1.0)) / norm.ppf(0.975))
 
 
 def between_flights(
@@ -83,7 +83,7 @@ def shrunk(
     S = x.T @ x / blocks
     target = float(np.trace(S) / max(np.trace(told), 1e-12)) * told
     apart = float(np.sum((S - target) ** 2))
-    uncertain = float(np.sum((x[:, :, None] * x[:, None, :] - S) ** 2)) / blocks**2
+    uncertain = float(np.sum(np.sum(x**2, axis=1) ** 2) - blocks * np.sum(S**2)) / blocks**2
     share = min(1.0, uncertain / apart) if apart > 0 else 1.0
     values, vectors = np.linalg.eigh((1.0 - share) * S + share * target)
     return root @ (vectors * np.sqrt(np.maximum(values, 0.0)))

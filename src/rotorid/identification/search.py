@@ -13,7 +13,16 @@ from rotorid.errors import SettingError
 from rotorid.identification.coordinates import Coordinates, coordinates_of, mapped
 from rotorid.identification.priors import Numbers, Prior
 from rotorid.identification.segments import Segments
-from rotorid.identification.shooting import Driven, Linear, Run, Shooting, linearised, run
+from rotorid.identification.shooting import (
+    ByOutput,
+    Driven,
+    Linear,
+    Run,
+    Shooting,
+    by_output,
+    linearised,
+    run,
+)
 from rotorid.models.system import System
 
 _HUBER = 3.0  # robust standard deviations that a window's residual may be above the usual: beyond them, it counts linearly
@@ -125,6 +134,21 @@ class Problem:
         slopes = self.quantity_slopes(z)
         driven = None if self.drive is None else self.drive.driven(self.data, self.quantities(z), slopes)
         return linearised(self.shooting, self.data, ran, self.all(z), slopes, sigma, driven, self.K)
+
+    def by_output(
+        self,
+        ran: Run,
+        z: Float[np.ndarray, " free"],
+        sigma: Float[np.ndarray, " compared"],
+        weight: Float[np.ndarray, " w"],
+        root: Float[np.ndarray, "free some"],
+    ) -> ByOutput:
+        """What each output says around where the windows ran with z. weight: of each window. root: see `by_output`."""
+        slopes = self.quantity_slopes(z)
+        driven = None if self.drive is None else self.drive.driven(self.data, self.quantities(z), slopes)
+        return by_output(
+            self.shooting, self.data, ran, self.all(z), slopes, sigma, weight, root, driven, self.K
+        )
 
     def moved(
         self, x: Float[np.ndarray, "w states"], delta: Float[np.ndarray, "w tangent"]

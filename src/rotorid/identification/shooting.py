@@ -112,6 +112,14 @@ class Linear(NamedTuple):
     squares: Float[np.ndarray, "w compared"]
 
 
+class ByOutput(NamedTuple):
+    """What each output says, the windows' starts eliminated. told: sum of squares of the derivatives of its rows by some coordinates
+    of the parameters. gradients: what it adds to that of each window."""
+
+    told: Float[np.ndarray, " compared"]
+    gradients: Float[np.ndarray, "w compared free"]
+
+
 def run(
     shooting: Shooting,
     data: Segments,
@@ -157,24 +165,11 @@ def linearised(
     slopes: of the free parameters by z. driven: where the inputs depend on z, too; slopes do not count then. p, sigma, K: as of
     `run`.
     """
-    count, free = shooting.system.states.dim, len(slopes)
-    if driven is not None:
-        data = dataclasses.replace(data, u=driven.u)
+    count = shooting.system.states.dim
 
     def one(part: slice) -> Float[np.ndarray, "w rows columns"]:
-        path, corrected, r, weight = (v[part] for v in ran)
-        w, rows = r.shape[:2]
-        after, u, dt = (
-            np.concatenate([v[:, 1:], v[:, -1:]], axis=1) for v in (path, data.u[part], data.dt[part])
-        )
-        columns = (path, corrected, after, data.u[part], data.y[part], u, dt)
-        F, G, H, E = shooting.engine.slopes(*(v.reshape(w * rows, *v.shape[2:]) for v in columns), p)
-        moved = None
-        if driven is not None:
-            moved = Moved(driven.slopes[part], driven.direct, driven.u.shape[2])
-        else:
-            G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
-        whole = sensitivities(Slopes(F, G, H, E), moved, weight, sigma, r, K)
+        whole = _whole(shooting, data, ran, p, slopes, sigma, driven, K, part)
+        w = len(whole)
         short = max(whole.shape[2] - whole.shape[1], 0)
         whole = np.concatenate([whole, np.zeros((w, short, whole.shape[2]))], axis=1) if short else whole
         return np.asarray(np.linalg.qr(whole, mode="r"))
@@ -184,6 +179,62 @@ def linearised(
         middle = triangle[..., count:-1] @ driven.spread
         triangle = np.concatenate([triangle[..., :count], middle, triangle[..., -1:]], axis=-1)
     return Linear(triangle, ran.squares)
+
+
+def by_output(
+    shooting: Shooting,
+    data: Segments,
+    ran: Run,
+    p: Float[np.ndarray, " all"],
+    slopes: Float[np.ndarray, "numbers free"],
+    sigma: Float[np.ndarray, " compared"],
+    weight: Float[np.ndarray, " w"],
+    root: Float[np.ndarray, "free some"],
+    driven: Driven | None = None,
+    K: Float[np.ndarray, "tangent compared"] | None = None,
+) -> ByOutput:
+    """What each output says of the parameters. weight: of each window. root: how z grows with the coordinates by which `told`
+    counts; the others: as of `linearised`."""
+    n, compared, free = shooting.system.states.dim, len(sigma), slopes.shape[1]
+
+    def one(part: slice) -> ByOutput:
+        whole = _whole(shooting, data, ran, p, slopes, sigma, driven, K, part)
+        Q = np.linalg.qr(whole[..., :n])[0]
+        rest = whole[..., n:]
+        rest -= Q @ (np.swapaxes(Q, 1, 2) @ rest)
+        rest *= np.sqrt(weight[part])[:, None, None]
+        B = rest[..., :free] if driven is None else rest[..., :-1] @ driven.spread[part]
+        B, r = (v.reshape(len(v), -1, compared, v.shape[2]) for v in (B, rest[..., -1:]))
+        return ByOutput(np.sum((B @ root) ** 2, axis=(0, 1, 3)), np.sum(B * r, axis=1))
+
+    told, gradients = zip(*in_parts(one, len(data.start)), strict=True)
+    return ByOutput(np.sum(told, axis=0), np.concatenate(gradients))
+
+
+def _whole(
+    shooting: Shooting,
+    data: Segments,
+    ran: Run,
+    p: Float[np.ndarray, " all"],
+    slopes: Float[np.ndarray, "numbers free"],
+    sigma: Float[np.ndarray, " compared"],
+    driven: Driven | None,
+    K: Float[np.ndarray, "tangent compared"] | None,
+    part: slice,
+) -> Float[np.ndarray, "w lines columns"]:
+    """[A B D r] of some windows, row by row; where the inputs are driven, by what moves them instead of z."""
+    path, corrected, r, weight = (v[part] for v in ran)
+    w, rows = r.shape[:2]
+    free, inputs = len(slopes), (data.u if driven is None else driven.u)[part]
+    after, u, dt = (np.concatenate([v[:, 1:], v[:, -1:]], axis=1) for v in (path, inputs, data.dt[part]))
+    columns = (path, corrected, after, inputs, data.y[part], u, dt)
+    F, G, H, E = shooting.engine.slopes(*(v.reshape(w * rows, *v.shape[2:]) for v in columns), p)
+    moved = None
+    if driven is not None:
+        moved = Moved(driven.slopes[part], driven.direct, driven.u.shape[2])
+    else:
+        G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
+    return sensitivities(Slopes(F, G, H, E), moved, weight, sigma, r, K)
 
 
 def in_parts(work: Callable[[slice], Part], windows: int) -> list[Part]:

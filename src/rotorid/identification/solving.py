@@ -1,26 +1,29 @@
 """Solving a problem of identification: windows few and then all, their noise weighed anew, and the covariance of what is found.
 
-    cov = H^-1 (sum_b g_b g_b^T + P_0^-1) H^-1,    H = J^T J + P_0^-1
+    cov = A A^T + H^-1 P_0^-1 H^-1,    H = J^T J + P_0^-1
 
-g_b are the scores of blocks of some seconds: residuals may be coloured within a block, and larger or smaller than the noise
-that was assumed (H. White, Maximum likelihood estimation of misspecified models, Econometrica 50 (1982)). Where there are fewer
-than two blocks a parameter, the standard deviations are those of a jackknife over them (see `jackknife`). By how much several
-flights differ beyond their blocks is part of the standard deviations.
+A A^T is what a jackknife over blocks of some seconds makes of the data's part (see `jackknife`): residuals may be coloured
+within a block, and larger or smaller than the noise that was assumed. Before, each output is weighed by what it says (see
+`colours`). Where there are hardly any blocks, the size of the residuals alone counts. By how much several flights differ beyond
+their blocks is part of the standard deviations.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 
 import jax
 import numpy as np
 import scipy.linalg
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from threadpoolctl import ThreadpoolController
 
 from rotorid.geometry.spaces import Space
+from rotorid.identification.blocks import block_keys, block_sums, rows_of
+from rotorid.identification.colours import colours_of
 from rotorid.identification.contacts import disturbances, excesses, spans_of
 from rotorid.identification.fit import Fit, Span, untold_directions
 from rotorid.identification.jackknife import LEAST, between_flights, left_out, shrunk, widening
@@ -38,8 +41,6 @@ _FEW = 32  # likewise, of a rough one
 _ROUGHLY = 0.2  # standard deviations to which they settle it, and to which noise is weighed
 _ROUNDS = 4  # of weighing
 _STEADY = 0.1  # change of a noise below which it is not weighed anew
-_BLOCK = 2.0  # s of residuals that may hang together
-_ENOUGH = 14  # blocks: of flights too short for as many, blocks are shorter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,12 +89,17 @@ def settle(
         coarse = dataclasses.replace(problem, data=data.take(which))
         first, sigma, spent = _weighed(coarse, z, sigma, given, loss, iterations, _ROUGHLY)
         z = first.z
-    before = np.full((len(data.start), len(sigma)), np.nan)
+    before = dict.fromkeys(places(problem.shooting.system, problem.shooting.used), math.nan)
     if not rough:
         at = np.zeros(problem.free)
-        before = problem.run(starts(problem, data.x, at, sigma), at, sigma).squares
-    found, sigma, more = _weighed(problem, z, sigma, given, loss, iterations, settled)
-    return _solved(problem, priors, sigma, before, found, spent + more)
+        before = _rms(problem, sigma, problem.run(starts(problem, data.x, at, sigma), at, sigma).squares)
+    found, sigma, more = _weighed(problem, z, sigma, given, loss, iterations, max(settled, _ROUGHLY))
+    noise, spent = sigma, spent + more
+    if not rough:
+        given = given | bool(problem.shooting.pushing)  # what hangs together there is a push
+        found, sigma, more = _coloured(problem, found, sigma, given, loss, iterations, settled)
+        spent += more
+    return _solved(problem, priors, noise, sigma, before, found, spent)
 
 
 @functools.cache
@@ -111,20 +117,44 @@ def _weighed(
     iterations: int,
     settled: float,
 ) -> tuple[Found, Float[np.ndarray, " compared"], int]:
-    """Searches until the noise is that of the residuals, roughly, and then once more where that noise or how it is to settle
-    asks for it: what was found, the noise as weighed, and the steps taken."""
+    """Searches until the noise is that of the residuals: what was found, the noise as weighed, and the steps taken."""
     x, floor, steps = problem.data.x, sigma, 0
     for _ in range(_ROUNDS):
-        found = search(problem, z, x, sigma, loss, iterations, max(settled, _ROUGHLY))
+        found = search(problem, z, x, sigma, loss, iterations, settled)
         z, x, steps = found.z, found.x, steps + found.steps
         shown = np.maximum(_noise(problem, found.squares, found.weight) * sigma, floor)
         shown = np.where(given, sigma, shown)
         if np.all(np.abs(shown / sigma - 1.0) < _STEADY):
-            if settled >= _ROUGHLY:
-                return found, sigma, steps
-            break
+            return found, sigma, steps
         sigma = shown
     found = search(problem, z, x, sigma, loss, iterations, settled)
+    return found, sigma, steps + found.steps
+
+
+def _coloured(
+    problem: Problem,
+    found: Found,
+    sigma: Float[np.ndarray, " compared"],
+    given: Bool[np.ndarray, " compared"],
+    loss: str,
+    iterations: int,
+    settled: float,
+) -> tuple[Found, Float[np.ndarray, " compared"], int]:
+    """Searches in which each output weighs as much as it says, until that stays: what was found, the noise that weighs them so,
+    and the steps taken."""
+    vectors = tuple(places(problem.shooting.system, problem.shooting.used).values())
+    noise, steps = sigma, 0
+    for _ in range(0 if given.all() else _ROUNDS):
+        size = _noise(problem, found.squares, found.weight)
+        colours = colours_of(problem, found, sigma, vectors)
+        # residuals smaller than the noise that was allowed for say no more than it lets them
+        shown = np.where(given, sigma, np.sqrt(colours) * np.maximum(sigma, noise / np.maximum(size, 1e-300)))
+        if np.all(np.abs(shown / sigma - 1.0) < _STEADY):
+            break
+        sigma = shown
+        found = search(problem, found.z, found.x, sigma, loss, iterations, _ROUGHLY)
+        steps += found.steps
+    found = search(problem, found.z, found.x, sigma, loss, iterations, settled)
     return found, sigma, steps + found.steps
 
 
@@ -142,50 +172,42 @@ def _noise(
 def _solved(
     problem: Problem,
     priors: tuple[Prior, ...],
+    noise: Float[np.ndarray, " compared"],
     sigma: Float[np.ndarray, " compared"],
-    before: Float[np.ndarray, "w compared"],
+    before: dict[str, float],
     found: Found,
     steps: int,
 ) -> Solved:
-    n, free, system, used = problem.start, problem.free, problem.shooting.system, problem.shooting.used
+    free, system, used = problem.free, problem.shooting.system, problem.shooting.used
     coordinates, z = problem.coordinates, found.z
-    E = problem.prior_slopes(z)
-    B, r = found.triangle[:, n:, n : n + free], found.triangle[:, n:, -1]
-    J = np.concatenate([(np.sqrt(found.weight)[:, None, None] * B).reshape(-1, free), E])
-    R = np.linalg.qr(J, mode="r")
-    scores = _blocks(problem, found.weight[:, None] * np.einsum("wij,wi->wj", B, r))
-    few = len(scores) < 2 * free
-    if few:  # too few blocks for a covariance of their own: the residuals' size alone, or what a jackknife makes of it
-        size = max(1.0, float(np.mean(_noise(problem, found.squares, found.weight))))
-        meat = np.concatenate([size * J[:-free], E])
-    else:
-        meat = np.concatenate([np.sqrt(len(scores) / (len(scores) - free)) * scores, E])
+    E, J = problem.prior_slopes(z), rows_of(problem, z, found.triangle, found.weight)
+    R = np.asarray(np.linalg.qr(J, mode="r"))
+    within, scores = block_sums(problem, found.triangle, found.weight)
     inverse = scipy.linalg.solve_triangular(R, np.eye(free))
-    half = inverse @ (inverse.T @ meat.T)
+    told = E @ inverse
+    if len(scores) < LEAST:
+        size = max(1.0, float(np.mean(_noise(problem, found.squares, found.weight))))
+        by_flights = size * inverse @ (inverse.T @ J[:-free].T)
+    else:
+        by_data = np.eye(free) - told.T @ told
+        by_flights = shrunk(left_out(within, scores, R.T @ R), inverse, by_data)
+        by_flights *= widening(len(scores), float(np.trace(by_data)) / len(sigma))
     slopes = problem.quantity_slopes(z)
-    root = slopes @ half
-    if few and len(scores) >= LEAST:
-        within = _blocks(problem, found.weight[:, None, None] * np.einsum("wij,wik->wjk", B, B))
-        left = left_out(within, scores, np.asarray(R).T @ np.asarray(R))
-        given = E @ inverse
-        told_by = shrunk(left, inverse, np.eye(free) - given.T @ given) * widening(len(scores))
-        root = slopes @ np.concatenate([told_by, inverse @ (inverse.T @ E.T)], axis=1)
+    root = slopes @ np.concatenate([by_flights, inverse @ told.T], axis=1)
     least = coordinates.least(problem.centre, problem.scale)
     moves = z > least  # what rests at its bound does not move from flight to flight either
     each = slopes[:, moves] @ np.linalg.solve((J.T @ J)[np.ix_(moves, moves)], scores[:, moves].T)
-    flight = block_keys(problem)[0][:, 0].astype(int)
+    flight = block_keys(problem.data)[0][:, 0].astype(int)
     root[:, : -len(E)] *= between_flights(each.T, flight)[:, None]
     names = tuple(q for p in coordinates.parameters for q in p.quantities)
     numbers, std = problem.quantities(z), np.sqrt(np.sum(root**2, axis=1))
     spread = tuple(s for p in priors for s in p.std)
-    told = E @ inverse
     posterior = told @ told.T
     relative = np.where(coordinates.positive, problem.scale, 0.0)
 
     def by_name(numbers) -> dict[str, float]:
         return {name: float(v) for name, v in zip(names, numbers, strict=True)}
 
-    rms, rms_before = (_rms(problem, used, sigma, s) for s in (found.squares, before))
     values: dict[str, float | tuple[float, ...]] = {}
     for prior in priors:
         part = tuple(float(v) for v in numbers[coordinates.places[prior.parameter.name]])
@@ -201,9 +223,9 @@ def _solved(
         at_bound=tuple(name for name, at in zip(names, z <= least, strict=True) if at),
         told=by_name(1.0 - np.sqrt(np.minimum(np.diag(posterior), 1.0))),
         untold=untold_directions(names, posterior, relative),
-        rms_before=rms_before,
-        rms=rms,
-        noise={name: tuple(float(v) for v in sigma[place]) for name, place in places(system, used).items()},
+        rms_before=before,
+        rms=_rms(problem, sigma, found.squares),
+        noise={name: tuple(float(v) for v in noise[place]) for name, place in places(system, used).items()},
         suspicious=_suspicious(problem, found.triangle, inverse),
         windows=len(problem.data.start),
         iterations=steps,
@@ -223,33 +245,12 @@ def _counts(problem: Problem) -> Float[np.ndarray, "w compared"]:
     return 1.0 * problem.data.mask[..., problem.shooting.rows.measured].sum(axis=1)
 
 
-def _blocks(problem: Problem, g: Float[np.ndarray, "w ..."]) -> Float[np.ndarray, "blocks ..."]:
-    """What windows add to a gradient or a Hessian, summed over blocks of consecutive ones."""
-    keys, block = block_keys(problem)
-    found = np.zeros((len(keys), *g.shape[1:]))
-    np.add.at(found, block, g)
-    return found
-
-
-def block_keys(problem: Problem) -> tuple[Float[np.ndarray, "blocks 2"], Int[np.ndarray, " w"]]:
-    """Flight and place in it of each block of consecutive windows, and the block of each window."""
-    data = problem.data
-    window = float(np.max(data.end - data.start))
-    length = min(_BLOCK, max(window, len(data.start) * window / _ENOUGH))
-    keys = np.stack([data.flight, np.floor(data.start / length)], axis=1)
-    found, block = np.unique(keys, axis=0, return_inverse=True)
-    return found, block.ravel()
-
-
 def _rms(
-    problem: Problem,
-    used: Sequence[str],
-    sigma: Float[np.ndarray, " compared"],
-    squares: Float[np.ndarray, "w compared"],
+    problem: Problem, sigma: Float[np.ndarray, " compared"], squares: Float[np.ndarray, "w compared"]
 ) -> dict[str, float]:
     """Root mean square of the residuals of each output block, the length of a vector's, in its unit."""
     total = sigma**2 * squares.sum(axis=0) / np.maximum(_counts(problem).sum(axis=0), 1)
-    where = places(problem.shooting.system, used)
+    where = places(problem.shooting.system, problem.shooting.used)
     return {name: float(np.sqrt(total[place].sum())) for name, place in where.items()}
 
 

@@ -25,6 +25,7 @@ from rotorid.errors import RotoridError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe, parse_airframe
 from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
+from rotorid.models.inertia import inertia_of
 from rotorid.simulation.free_flight import Battery, fly
 from rotorid.simulation.instruments import INSTRUMENTS, Instruments
 from rotorid.simulation.varied import varied
@@ -150,7 +151,8 @@ def prior() -> Airframe:
 
 
 def drawn(seed: int) -> Airframe:
-    """A true airframe, drawn by seed. One that no body can have (an inertia that is not positive, say) is drawn again."""
+    """A true airframe, drawn by seed. One that no body can have (its inertia about one axis above the sum of the others') is
+    drawn again."""
     rng, around = np.random.default_rng([seed, _STREAM]), prior()
     while True:
         numbers = {
@@ -158,7 +160,10 @@ def drawn(seed: int) -> Airframe:
             for name, (value, std) in airframe_numbers(around).items()
         }
         if all(numbers[name] > 0.0 for name in _POSITIVE):
-            return with_numbers(around, numbers)
+            airframe = with_numbers(around, numbers)
+            principal = np.linalg.eigvalsh(inertia_of(airframe))
+            if principal[2] < principal[0] + principal[1]:
+                return airframe
 
 
 _POSITIVE = (
