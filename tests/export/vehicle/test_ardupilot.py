@@ -126,6 +126,8 @@ def test_the_simulator_reads_numbers_lists_and_one_text():
 def test_standard_deviations_are_beside_the_numbers():
     files = ardupilot_files(known())
     assert "| `mass` | 3 | kg | std 0.9 kg |" in files["README.md"].decode()
+    linear = ardupilot_files(load_airframe("px4-sih-quad"))["vehicle.param"].decode()
+    assert "# EK3_DRAG_BCOEF_X, kg/m^2: off, the airframe says no drag area\nEK3_DRAG_BCOEF_X,0\n" in linear
     assert (
         "# MOT_THST_HOVER: std at least 0.117\nMOT_THST_HOVER,0.389996739" in files["vehicle.param"].decode()
     )

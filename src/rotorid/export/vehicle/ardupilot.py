@@ -23,7 +23,7 @@ from rotorid.export.vehicle.ardupilot_frame import (
     share_over_c,
 )
 from rotorid.export.vehicle.curve_fit import curve_sentence, thrust_factor
-from rotorid.export.vehicle.facts import DRAGS, Facts, facts_of
+from rotorid.export.vehicle.facts import DRAGS, NO_AREA, Facts, facts_of
 from rotorid.export.vehicle.heading import hashed, heading, in_markdown, left_out
 from rotorid.export.vehicle.spread import Spread, spreads
 from rotorid.models.airframe import Airframe
@@ -64,7 +64,8 @@ def ardupilot_files(airframe: Airframe) -> dict[str, bytes]:
     sentences = [*left_out(missing), *_parameter_sentences(f, values)]
     text = hashed([*heading(airframe, "parameters of ArduPilot", sentences, fills=False), ""])
     for name, value in values.items():
-        text += f"# {name}{_unit(name)}: {stds[name].words('1')}\n{name},{value + 0.0:.9g}\n"
+        words = NO_AREA if "BCOEF" in name and not value else stds[name].words("1")
+        text += f"# {name}{_unit(name)}: {words}\n{name},{value + 0.0:.9g}\n"
     frame, frame_stds = frame_values(airframe), spreads(frame_values, airframe)
     about = f"{airframe.name}, by rotorid; standard deviations, and what is not exact: README.md"
     packed: dict[str, object] = {"about": about.replace("#", "no. "), **_packed(frame)}

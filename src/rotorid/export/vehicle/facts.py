@@ -26,6 +26,9 @@ FRD = np.array([1.0, -1.0, -1.0])
 DRAGS = ("drag", "rotor_drag", "drag_area")
 """Quantities that slow a vehicle down."""
 
+NO_AREA = "off, the airframe says no drag area"
+"""Of an autopilot's ballistic coefficient that is 0."""
+
 _HALVINGS = 60
 _HOVERS = 1e-9
 

@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from rotorid.errors import AirframeError
 from rotorid.export.vehicle.curve_fit import curve_sentence, modelled, thrust_factor
-from rotorid.export.vehicle.facts import DRAGS, FRD, Facts, facts_of
+from rotorid.export.vehicle.facts import DRAGS, FRD, NO_AREA, Facts, facts_of
 from rotorid.export.vehicle.heading import hashed, heading, left_out
 from rotorid.export.vehicle.spread import spreads
 from rotorid.models.airframe import Airframe
@@ -118,7 +118,8 @@ def px4_files(airframe: Airframe) -> dict[str, bytes]:
         whole = name in _COUNTS
         unit = unit_of(name)
         if not whole:
-            text += f"# {name}{f', {unit}' if unit != '1' else ''}: {stds[name].words(unit)}\n"
+            words = NO_AREA if "BCOEF" in name and not value else stds[name].words(unit)
+            text += f"# {name}{f', {unit}' if unit != '1' else ''}: {words}\n"
         text += f"1\t1\t{name}\t{f'{value:.0f}' if whole else f'{value + 0.0:.9g}'}\t{_INTEGER if whole else _FLOAT}\n"
     return {"vehicle.params": text.encode()}
 
