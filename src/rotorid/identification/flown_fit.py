@@ -6,8 +6,8 @@ closely, as a fit of accelerations would. Wind, and mass where it is looked for,
 window's own opinion of either, to first order, is cut into as few constant parts as explain it (`mass_parts`), and the fit is
 done again until the parts stay. Windows that a cut goes through are left out.
 
-Where torques that nobody knows turn the body, each window finds a steady one of its own, besides. An autopilot answers slow
-ones: its commands, and no turning with them, would look like a large inertia.
+Where torques that nobody knows turn the body, each window finds the one that it begins with, besides, and follows how it
+changes. An autopilot answers slow ones: its commands, and no turning with them, would look like a large inertia.
 
 Reference: R. V. Jategaonkar, Flight vehicle system identification, 2nd ed. (2015), ch. 4.
 """
@@ -19,12 +19,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from rotorid.identification.coordinates import Prior, coordinates_of
 from rotorid.identification.drive import LAG, FlownDrive, Parts
 from rotorid.identification.flown_priors import BODY, flown_priors, local_prior, value_of
-from rotorid.identification.gain import FOLLOWING, Disturbance, disturbance_of, disturbed_states, gain_of
+from rotorid.identification.gain import (
+    FOLLOWING,
+    QUICK,
+    Disturbance,
+    disturbance_of,
+    disturbed_states,
+    gain_of,
+    push_of,
+)
 from rotorid.identification.mass_parts import mass_parts, wind_parts
 from rotorid.identification.rotor_drive import Commands
 from rotorid.identification.rotor_thrusts import rotors_of
@@ -40,7 +48,7 @@ from rotorid.signals.samples import Samples
 _ITERATIONS = 40
 _PASSES = 6  # of cutting the flights into parts, and of weighing their disturbances
 _LAGS = (0.02, 0.05, 0.12)  # s
-_FEW = 40  # windows for the choice among them
+_FEW = 40  # windows for a choice
 _ROUGH = 0.3  # standard deviations to which a fit settles whose parts may change
 _OPTIONAL = ("rotor_drag", "drag_area")
 _TURNING = {"inertia": (1.0, 1.0, 1.0), "torque_ratio": (0.0,)}  # of a body whose torques do not count
@@ -128,6 +136,12 @@ def fit_flown(
                 if "body_rate" in shown:
                     body = dataclasses.replace(body, pushed=True)
                     data = segments(body, [f.samples for f in flights], horizon, used)
+                    few = data.take(_some(len(data.start)))
+                    pushed, _ = _problem(airframe, flights, free, body, lags, used, few, parts)
+                    disturbed = dataclasses.replace(disturbed, push=QUICK)
+                    pushed = dataclasses.replace(pushed, K=gain_of(pushed, few, noise, disturbed))
+                    solved = settle(pushed, priors, noise, given, loss, _ITERATIONS, solved.z, _ROUGH)
+                    disturbed = push_of(pushed, solved.x, solved.z, noise, disturbed)
             cut = dict(parts)
             if "mass" in free:
                 cut["mass"] = mass_parts(solved, problem.data, parts["mass"])
@@ -151,7 +165,7 @@ def _first(
     place = problem.coordinates.places.get(LAG)
     z = np.zeros(problem.free)
     if place is not None:
-        few = np.unique(np.linspace(0, len(problem.data.start) - 1, _FEW).round().astype(int))
+        few = _some(len(problem.data.start))
         problem_of_few = dataclasses.replace(problem, data=problem.data.take(few))
         starts = [z.copy() for _ in _LAGS]
         for start, lag in zip(starts, _LAGS, strict=True):
@@ -162,6 +176,11 @@ def _first(
             return best
         z, noise = best.z, best.sigma
     return settle(problem, priors, noise, given, loss, _ITERATIONS, z, _ROUGH)
+
+
+def _some(windows: int) -> Int[np.ndarray, " some"]:
+    """Some of so many windows, all along the flights."""
+    return np.unique(np.linspace(0, windows - 1, _FEW).round().astype(int))
 
 
 def _distance(solved: Solved) -> float:

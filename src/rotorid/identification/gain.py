@@ -13,6 +13,15 @@ walks at random and is measured with the white noise r that the flights show. At
 disturbs it. s is the one of a ladder from which on the windows are best predicted some time ahead (the least sum of logarithms
 of mean squares), for body rate and velocity in turn. One row ahead, a predictor that follows its measurements would always look
 best where their noise is filtered, as that of most logs is.
+
+Torques that nobody knows are mostly slow, while s n is as large at all frequencies. A predictor that knows only of the second
+leaves slow errors, and a fit explains them by commands that answered the torques: inertia comes out too large, the more so the
+less was flown. Where a body is pushed (see `flown_body`), e walks at random too, as fast as predicts best,
+
+    omega' = ... + e + s n_1,    e' = a s n_2
+
+and K is the steady gain for both. Of a torque that an autopilot answers, what it does next tells nothing then that was not
+told by what was measured before (Ljung, ch. 13.4: a fit is right in closed loop where the noise has the right colour).
 """
 
 from __future__ import annotations
@@ -21,6 +30,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.linalg
 from jaxtyping import Float
 
 from rotorid.identification.search import Problem
@@ -33,19 +43,25 @@ LADDERS = {
 }
 """Process noise by which a state may be disturbed: rad/s^2 and m/s^2, per square root of Hz."""
 
+_PUSHES = (0.0, *np.geomspace(5.0, 200.0, 9))
+QUICK = 50.0
+"""1/s: a with which a body that is pushed follows its measurements closely."""
+
 _WINDOWS = 48  # to choose by
 _AHEAD = 0.1  # s
 _STRIDE = 5  # rows from one prediction to the next
 _ROUNDS = 2
 _DISTURBED = 8.0  # times
+_MOST = 1e8  # variance of a walk over that of the noise: beyond it, what is measured is what is
 
 
 @dataclasses.dataclass(frozen=True)
 class Disturbance:
-    """Process noise by state; see `LADDERS`."""
+    """Process noise by state; see `LADDERS`. push: a of a body that is pushed, 1/s."""
 
     body_rate: float = 0.0
     velocity: float = 0.0
+    push: float = 0.0
 
 
 FOLLOWING = Disturbance(30.0, 3.0)
@@ -77,19 +93,43 @@ def disturbance_of(
     x = problem.data.x
     which = np.unique(np.linspace(0, len(x) - 1, _WINDOWS).round().astype(int))
     few = dataclasses.replace(problem, data=problem.data.take(which))
-    data = few.data
-    if few.drive is not None:
-        data = dataclasses.replace(data, u=few.drive.u(data, few.quantities(z)))
-    found, p = Disturbance(), few.all(z)
+    found = Disturbance()
     for _ in range(_ROUNDS):
         before = found
         for name in states:
             tried = [dataclasses.replace(found, **{name: float(s)}) for s in LADDERS[name]]
-            costs = [_cost(few, data, x[which], p, gain_of(few, data, noise, one)) for one in tried]
-            found = tried[int(np.argmin(costs))]
+            found = _best(few, x[which], z, noise, tried)
         if found == before:
             break
     return found
+
+
+def push_of(
+    problem: Problem,
+    x: Float[np.ndarray, "w states"],
+    z: Float[np.ndarray, " free"],
+    noise: Float[np.ndarray, " compared"],
+    disturbed: Disturbance,
+) -> Disturbance:
+    """With how fast the flights show that what pushes a body changes, with these parameters and starts: parameters that were
+    found with `QUICK`, since those found with too slow a push explain by commands what the push should."""
+    tried = [dataclasses.replace(disturbed, push=float(a)) for a in _PUSHES]
+    return _best(problem, x, z, noise, tried)
+
+
+def _best(
+    problem: Problem,
+    x: Float[np.ndarray, "w states"],
+    z: Float[np.ndarray, " free"],
+    noise: Float[np.ndarray, " compared"],
+    tried: Sequence[Disturbance],
+) -> Disturbance:
+    """The one with which windows are predicted best."""
+    data, p = problem.data, problem.all(z)
+    if problem.drive is not None:
+        data = dataclasses.replace(data, u=problem.drive.u(data, problem.quantities(z)))
+    costs = [_cost(problem, data, x, p, gain_of(problem, data, noise, one)) for one in tried]
+    return tried[int(np.argmin(costs))]
 
 
 def gain_of(
@@ -103,13 +143,29 @@ def gain_of(
     K = np.zeros((states.dim, len(noise)))
     for name, size in (("body_rate", of.body_rate), ("velocity", of.velocity)):
         if name in states and size > 0:
-            seen = where[name]
-            # steady gain of a random walk that is measured: p is its variance ahead of a measurement, over that of the noise
-            q = size**2 * dt / noise[seen] ** 2
-            p = 0.5 * (q + np.sqrt(q**2 + 4.0 * q))
-            rows = np.arange(states.tangent[name].start, states.tangent[name].stop)
-            K[rows, np.arange(seen.start, seen.stop)] = p / (p + 1.0)
+            seen = np.arange(where[name].start, where[name].stop)
+            pushed = name == "body_rate" and "push" in states
+            both = [steady_gains(size**2 * dt / r**2, of.push * dt if pushed else 0.0) for r in noise[seen]]
+            K[np.arange(states.tangent[name].start, states.tangent[name].stop), seen] = [k for k, _ in both]
+            if pushed:
+                place = states.tangent["push"]
+                K[np.arange(place.start, place.stop), seen] = [k / dt for _, k in both]
     return K
+
+
+def steady_gains(q: float, a: float) -> tuple[float, float]:
+    """Steady gains, of a state and of a step of its rate, where both walk at random and the state is measured.
+
+    q, a^2 q: what the walks add in a step, over the variance of the noise."""
+    q = min(q, _MOST)
+    if a == 0.0:
+        p = 0.5 * (q + np.sqrt(q**2 + 4.0 * q))
+        return p / (p + 1.0), 0.0
+    # P: covariance ahead of a measurement
+    P = scipy.linalg.solve_discrete_are(
+        np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[1.0], [0.0]]), q * np.diag([1.0, a**2]), np.eye(1)
+    )
+    return float(P[0, 0] / (P[0, 0] + 1.0)), float(P[0, 1] / (P[0, 0] + 1.0))
 
 
 def _cost(
