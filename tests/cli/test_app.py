@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from rotorid.cli.app import app
 from rotorid.cli.failures import OneLineErrors
 from rotorid.errors import LogError
+from tests.cli.running import process
 
 HEAVY = (
     "jax",
@@ -31,12 +33,7 @@ HEAVY = (
 )
 
 
-def rotorid(*arguments: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = (
-        {k: v for k, v in os.environ.items() if k != "ROTORID_TRACEBACK"} | {"COLUMNS": "80"} | settings
-    )
-    command = [sys.executable, "-m", "rotorid", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
+rotorid = functools.partial(process, None)
 
 
 def run_with(action: Callable[[], None], *arguments: str):

@@ -13,10 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 from rotorid.cli import console
-from rotorid.cli.app import app
 from rotorid.cli.compare_page import show
 from rotorid.estimators.base import Health, prior
 from rotorid.models.airframe import load_airframe
@@ -24,12 +22,9 @@ from rotorid.results.batch import Batch, filter_of, prepared
 from rotorid.results.comparison import Found, compare_scores, score_flight
 from rotorid.results.track import track
 from rotorid.simulation.dataset import Dataset
+from tests.cli.running import here
 
 FAST = ["--estimators", "ekf,ukf", "--system", "multirotor-bare"]
-
-
-def rotorid(*arguments: str | Path):
-    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 @pytest.fixture(autouse=True)
@@ -47,17 +42,17 @@ def place(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("compare")
     small = ["--flights", 2, "--duration", 3, "-t", "loop", "-m", "step,sine", "-w", 1]
     for name in ("whole", "broken"):
-        assert rotorid("dataset", folder / name, *small).exit_code == 0
+        assert here("dataset", folder / name, *small).exit_code == 0
     (folder / "broken/trajectory=loop/mass_profile=sine/00001.parquet").write_text("no flight")
     log = ["--seed", 3, "--duration", 5, "-o", folder / "flight.parquet"]
-    assert rotorid("simulate", *log).exit_code == 0
+    assert here("simulate", *log).exit_code == 0
     pl.read_parquet(folder / "flight.parquet").drop("true_mass").write_parquet(folder / "unknown.parquet")
     (folder / "truth.csv").write_text("t,mass\n0,1.0\n")
     return folder
 
 
 def test_a_data_set(place: Path, tmp_path: Path) -> None:
-    result = rotorid("compare", place / "whole", *FAST, "--prior-error", "-0.3", "-o", tmp_path / "out")
+    result = here("compare", place / "whole", *FAST, "--prior-error", "-0.3", "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= 80
@@ -114,7 +109,7 @@ def test_stacked_flights_are_tracked_as_single_ones(place: Path) -> None:
 
 
 def test_a_broken_flight_is_named_skipped_and_counted(place: Path, tmp_path: Path) -> None:
-    result = rotorid("compare", place / "broken", *FAST, "-o", tmp_path / "out")
+    result = here("compare", place / "broken", *FAST, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "3 flights" in result.stdout
     assert "1 flight skipped:" in result.stdout
@@ -126,7 +121,7 @@ def test_a_broken_flight_is_named_skipped_and_counted(place: Path, tmp_path: Pat
 
 
 def test_the_first_flights_of_each_cell(place: Path) -> None:
-    result = rotorid("compare", place / "broken", *FAST, "--flights", "1")
+    result = here("compare", place / "broken", *FAST, "--flights", "1")
     assert result.exit_code == 0, result.output
     assert "2 flights" in result.stdout
     assert "skipped" not in result.stdout
@@ -135,7 +130,7 @@ def test_the_first_flights_of_each_cell(place: Path) -> None:
 def test_a_data_set_without_any_whole_flight(place: Path, tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "dataset.json").write_bytes((place / "whole" / "dataset.json").read_bytes())
-    result = rotorid("compare", tmp_path / "set", *FAST, "-o", tmp_path / "out")
+    result = here("compare", tmp_path / "set", *FAST, "-o", tmp_path / "out")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert "none of its flights can be compared on" in line
@@ -145,7 +140,7 @@ def test_a_data_set_without_any_whole_flight(place: Path, tmp_path: Path) -> Non
 
 def test_one_log(place: Path, tmp_path: Path) -> None:
     log = place / "flight.parquet", "-a", "simulated-quad", *FAST
-    result = rotorid("compare", *log, "-o", tmp_path / "out")
+    result = here("compare", *log, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     for words in ("1 flight ", "RMSPE", "NEES", "healthy"):
         assert words in result.stdout
@@ -161,9 +156,7 @@ def test_one_log(place: Path, tmp_path: Path) -> None:
 
 
 def test_a_log_without_truth_says_so(place: Path, tmp_path: Path) -> None:
-    result = rotorid(
-        "compare", place / "unknown.parquet", "-a", "simulated-quad", *FAST, "-o", tmp_path / "o"
-    )
+    result = here("compare", place / "unknown.parquet", "-a", "simulated-quad", *FAST, "-o", tmp_path / "o")
     assert result.exit_code == 0, result.output
     assert "The true mass is missing" in result.stdout
     for words in ("end mass, kg", "% off median", "NIS / dim.", "healthy", "µs / update"):
@@ -177,7 +170,7 @@ def test_a_log_without_truth_says_so(place: Path, tmp_path: Path) -> None:
 
 def test_truth_from_a_table(place: Path) -> None:
     truth = "--truth", place / "truth.csv"
-    result = rotorid("compare", place / "unknown.parquet", "-a", "simulated-quad", *FAST, *truth)
+    result = here("compare", place / "unknown.parquet", "-a", "simulated-quad", *FAST, *truth)
     assert result.exit_code == 0, result.output
     assert "RMSPE" in result.stdout
 
@@ -201,7 +194,7 @@ def test_truth_from_a_table(place: Path) -> None:
 def test_wrong_use_is_one_line(place: Path, arguments: list[str], said: str, monkeypatch) -> None:
     monkeypatch.chdir(place)
     before = sorted(place.rglob("*"))
-    result = rotorid("compare", *arguments)
+    result = here("compare", *arguments)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert line.startswith("rotorid: ")
@@ -214,7 +207,7 @@ def test_a_bar_counts_flights_and_estimators(place: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         console, "err", lambda: Console(file=terminal, force_terminal=True, width=80, highlight=False)
     )
-    assert rotorid("compare", place / "whole", *FAST).exit_code == 0
+    assert here("compare", place / "whole", *FAST).exit_code == 0
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
     assert "Comparing" in shown
     assert "100%" in shown
@@ -225,7 +218,7 @@ def test_the_files_appear_both_or_none(place: Path, tmp_path: Path, monkeypatch:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    result = rotorid("compare", place / "whole", *FAST, "-o", tmp_path / "out")
+    result = here("compare", place / "whole", *FAST, "-o", tmp_path / "out")
     assert result.exit_code == 2
     assert "could not be written, no space left on device" in result.stderr
     assert list(tmp_path.iterdir()) == []

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from rotorid.cli import export as command
-from rotorid.cli.app import app
 from rotorid.results import export
 from rotorid.results.track import ESTIMATORS
+from tests.cli.running import here
 
-
-def rotorid(*arguments: str | Path):
-    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+rotorid = functools.partial(here, "export")
 
 
 def test_the_names_are_those_that_there_are():

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
+import functools
 
 import pytest
-from typer.testing import CliRunner
 
 from rotorid.cli import export_vehicle as command
-from rotorid.cli.app import app
 from rotorid.export.vehicle import targets
 from rotorid.models.airframe import load_airframe
 from rotorid.models.airframe_toml import airframe_toml
+from tests.cli.running import here
 from tests.export.vehicle.vehicles import proved
 
-
-def rotorid(*arguments: str | Path):
-    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+rotorid = functools.partial(here, "export")
 
 
 def test_the_names_are_those_that_there_are():

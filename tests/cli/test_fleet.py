@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from rotorid.cli.app import app
 from rotorid.results import fleet as fleets
+from tests.cli.running import here
 from tests.results.test_fleet import write
 
-
-def rotorid(*arguments: str | Path):
-    return CliRunner().invoke(app, ["fleet", *map(str, arguments)])
+rotorid = functools.partial(here, "fleet")
 
 
 @pytest.fixture

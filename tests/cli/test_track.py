@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from rotorid.cli.track_page import show
 from rotorid.logs.mcap_file import read_mcap
 from rotorid.results.summary import Settings, summarise
 from rotorid.results.track import EstimatorName
+from tests.cli.running import process, settings
 from tests.results.made import T, made_flight, made_track, quantity
 
 QUANTITIES = [
@@ -36,24 +36,13 @@ QUANTITIES = [
     "wind_x",
     "wind_y",
 ]
-SETTINGS = {"COLUMNS": "80", "ROTORID_TRACEBACK": ""}
-
-
-def rotorid(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rotorid", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=os.environ | SETTINGS,
-    )
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     """A folder with a short simulated flight in it."""
     folder = tmp_path_factory.mktemp("track")
-    result = rotorid(folder, "simulate", "--seed", "3", "--duration", "5", "-o", "flight.parquet")
+    result = process(folder, "simulate", "--seed", "3", "--duration", "5", "-o", "flight.parquet")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("5 s of loop with steps, seed 3: flight.parquet")
     return folder
@@ -61,12 +50,12 @@ def place(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(place: Path) -> subprocess.CompletedProcess[str]:
-    return rotorid(place, "track", "flight.parquet", "--airframe", "simulated-quad")
+    return process(place, "track", "flight.parquet", "--airframe", "simulated-quad")
 
 
 def test_simulated_flights_come_again(place: Path, tmp_path: Path) -> None:
     more = ("--trajectory", "loop", "--mass-profile", "steps", "--seed", "3", "--duration", "5")
-    again = rotorid(tmp_path, "simulate", *more, "-o", "again.parquet")
+    again = process(tmp_path, "simulate", *more, "-o", "again.parquet")
     assert again.returncode == 0
     assert (tmp_path / "again.parquet").read_bytes() == (place / "flight.parquet").read_bytes()
 
@@ -100,7 +89,7 @@ def test_what_it_leaves(run, place: Path) -> None:
 
 
 def test_the_same_again_is_the_same_bytes(run, place: Path) -> None:
-    again = rotorid(place, "track", "flight.parquet", "-a", "simulated-quad", "-o", "again")
+    again = process(place, "track", "flight.parquet", "-a", "simulated-quad", "-o", "again")
     assert again.returncode == 0
     for name in ("estimates.parquet", "report.html", "summary.json"):
         assert (place / "again" / name).read_bytes() == (place / "flight-track" / name).read_bytes()
@@ -219,7 +208,7 @@ def test_a_full_disk_leaves_nothing(run, place: Path) -> None:
         capture_output=True,
         text=True,
         cwd=place,
-        env=os.environ | SETTINGS,
+        env=settings(),
     )
     assert result.returncode == 2
     (line,) = result.stderr.splitlines()
@@ -239,7 +228,7 @@ def test_ctrl_c_leaves_nothing(run, place: Path, after: float) -> None:
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
-        env=os.environ | SETTINGS | {"ROTORID_CACHE": str(cache)},
+        env=settings(ROTORID_CACHE=str(cache)),
     )
     time.sleep(after)
     process.send_signal(signal.SIGINT)

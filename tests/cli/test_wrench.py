@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
@@ -21,21 +19,11 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.write import write_table
 from rotorid.models.airframe import load_airframe
 from rotorid.simulation.pushed import LogNoise, fly_pushed
+from tests.cli.running import process
 
 HEXAROTOR = "fully-actuated-hexarotor"
 COMPONENTS = [f"{name}_{axis}" for name in ("force", "torque") for axis in "xyz"]
 TRUE_FORCE = [f"true_{c}" for c in COMPONENTS[:3]]
-SETTINGS = {"COLUMNS": "80", "ROTORID_TRACEBACK": ""}
-
-
-def rotorid(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rotorid", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=os.environ | SETTINGS,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +37,7 @@ def place(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(place: Path) -> subprocess.CompletedProcess[str]:
-    return rotorid(place, "wrench", "pushed.parquet", "--airframe", HEXAROTOR)
+    return process(place, "wrench", "pushed.parquet", "--airframe", HEXAROTOR)
 
 
 def test_what_it_says(run) -> None:
@@ -103,7 +91,7 @@ def test_the_pushes_are_those_that_were_made(run, place: Path) -> None:
 
 
 def test_the_same_again_is_the_same_bytes(run, place: Path) -> None:
-    again = rotorid(place, "wrench", "pushed.parquet", "-a", HEXAROTOR, "-o", "again")
+    again = process(place, "wrench", "pushed.parquet", "-a", HEXAROTOR, "-o", "again")
     assert again.returncode == 0
     for name in ("estimates.parquet", "report.html", "summary.json"):
         assert (place / "again" / name).read_bytes() == (place / "pushed-wrench" / name).read_bytes()

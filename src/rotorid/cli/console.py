@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from rotorid.cache import cache_folder
+from rotorid.cache import keep_compiled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,10 +81,4 @@ def setup_jax() -> None:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    folder = cache_folder() / "jax"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return  # a read-only home: only slower
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    keep_compiled()

@@ -29,7 +29,7 @@ import jax
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from rotorid.cache import cache_folder
+from rotorid.cache import keep_compiled
 from rotorid.errors import ExcitationError, RotoridError
 from rotorid.identification.steady import Mean, linear_drag, steady_means
 from rotorid.identification.trim import Trim, causes, trim
@@ -250,13 +250,7 @@ def one_core() -> None:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
     threadpool_limits(1)
     jax.config.update("jax_enable_x64", True)
-    folder = cache_folder() / "jax"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return  # a read-only home: only slower
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    keep_compiled()
 
 
 def lost(name: str, path: Path, digest: str, limit: float | None = None) -> Record:
