@@ -35,7 +35,10 @@ def test_others_that_are_tied_are_a_sentence_of_their_own() -> None:
     ]
 
 
-def test_what_grows_as_the_other_shrinks_does_not_go_with_the_thrust() -> None:
-    covariance = np.array([[1e-4, -0.97e-4], [-0.97e-4, 1e-4]])
+def test_what_is_not_scaled_together_does_not_go_with_the_thrust() -> None:
+    """One that grows as the other shrinks, and one whose share changes more."""
+    covariance = 1e-4 * np.array([[1.0, -0.97], [-0.97, 1.0]])
     (said,) = _groups(fit(covariance, drag=0.7, drag_area=0.16))
     assert said == "Drag and drag area are known better together than each alone (correlation 0.97)."
+    (said,) = _groups(fit(covariance, thrust_curve_0=-0.2, thrust_curve_1=7.0))
+    assert "known better together than each alone (correlation 0.97)" in said

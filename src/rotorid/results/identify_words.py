@@ -24,6 +24,7 @@ _FAR = 4.0  # standard deviations of the prior
 _LIMITED = 0.05  # share of the time
 _TIED = 0.95  # correlation
 _TIED_MOST = 4
+_SCALED = 1.5  # times: how far shares of numbers that are scaled together may differ
 
 
 def verdicts_of(
@@ -121,14 +122,13 @@ def _groups(fit: Fit) -> list[str]:
 def _together(fit: Fit, at: Int[np.ndarray, " n"], r: Float[np.ndarray, "n n"]) -> str:
     names = [fit.names[i] for i in at]
     what = title(in_words(names))
-    sign = np.sign([fit.values[name] for name in names])
-    alike = fit.correlation[np.ix_(at, at)] * np.outer(sign, sign)
-    grow = bool(np.all(alike > 0.0))
-    if grow and all(of_thrust(name) for name in names):
-        sure = min(fit.std[name] / abs(fit.values[name]) for name in names if fit.values[name] != 0.0)
+    value, std = (np.array([of[name] for name in names]) for of in (fit.values, fit.std))
+    alike = np.all(fit.correlation[np.ix_(at, at)] * np.outer(np.sign(value), np.sign(value)) > 0.0)
+    sure = std / np.maximum(np.abs(value), 1e-300)
+    if alike and sure.max() < _SCALED * sure.min() and all(of_thrust(name) for name in names):
         return (
-            f"{what} are larger or smaller together, as the rotors pull more or less, which is sure to {percent(sure)}: their "
-            "ratios are known better than each alone."
+            f"{what} are larger or smaller together, as the rotors pull more or less, which is sure to {percent(sure.min())}: "
+            "their ratios are known better than each alone."
         )
     least = f"{r[r > _TIED].min():.2f}" + (" or more" if len(at) > 2 else "")
     return f"{what} are known better together than each alone (correlation {least})."
