@@ -14,6 +14,7 @@ from rotorid.identification.coordinates import Coordinates, coordinates_of, mapp
 from rotorid.identification.priors import Numbers, Prior
 from rotorid.identification.segments import Segments
 from rotorid.identification.shooting import (
+    Around,
     ByOutput,
     Driven,
     Linear,
@@ -131,9 +132,7 @@ class Problem:
         self, ran: Run, z: Float[np.ndarray, " free"], sigma: Float[np.ndarray, " compared"]
     ) -> Linear:
         """All windows to first order around where they ran with z."""
-        slopes = self.quantity_slopes(z)
-        driven = None if self.drive is None else self.drive.driven(self.data, self.quantities(z), slopes)
-        return linearised(self.shooting, self.data, ran, self.all(z), slopes, sigma, driven, self.K)
+        return linearised(self.shooting, self.data, self._around(ran, z, sigma))
 
     def by_output(
         self,
@@ -144,11 +143,14 @@ class Problem:
         root: Float[np.ndarray, "free some"],
     ) -> ByOutput:
         """What each output says around where the windows ran with z. weight: of each window. root: see `by_output`."""
+        return by_output(self.shooting, self.data, self._around(ran, z, sigma), weight, root)
+
+    def _around(
+        self, ran: Run, z: Float[np.ndarray, " free"], sigma: Float[np.ndarray, " compared"]
+    ) -> Around:
         slopes = self.quantity_slopes(z)
         driven = None if self.drive is None else self.drive.driven(self.data, self.quantities(z), slopes)
-        return by_output(
-            self.shooting, self.data, ran, self.all(z), slopes, sigma, weight, root, driven, self.K
-        )
+        return Around(ran, self.all(z), slopes, sigma, driven, self.K)
 
     def moved(
         self, x: Float[np.ndarray, "w states"], delta: Float[np.ndarray, "w tangent"]

@@ -105,6 +105,18 @@ class Run(NamedTuple):
             return np.sum(self.residuals**2, axis=1)
 
 
+class Around(NamedTuple):
+    """Where windows are taken to first order. slopes: of the free parameters by z. driven: where the inputs depend on z, too;
+    slopes do not count then. p, sigma, K: as of `run`."""
+
+    ran: Run
+    p: Float[np.ndarray, " all"]
+    slopes: Float[np.ndarray, "numbers free"]
+    sigma: Float[np.ndarray, " compared"]
+    driven: Driven | None = None
+    K: Float[np.ndarray, "tangent compared"] | None = None
+
+
 class Linear(NamedTuple):
     """Windows to first order. triangle: R of [A B D r]. squares: of the residuals, summed over rows, per compared output."""
 
@@ -113,8 +125,8 @@ class Linear(NamedTuple):
 
 
 class ByOutput(NamedTuple):
-    """What each output says, the windows' starts eliminated. told: sum of squares of the derivatives of its rows by some coordinates
-    of the parameters. gradients: what it adds to that of each window."""
+    """What each output says, the windows' starts eliminated. told: sum of squares of the derivatives of its rows by some
+    coordinates of the parameters. gradients: what it adds to that of each window."""
 
     told: Float[np.ndarray, " compared"]
     gradients: Float[np.ndarray, "w compared free"]
@@ -150,25 +162,12 @@ def run(
     return Run(*map(np.concatenate, zip(*in_parts(one, len(data.start)), strict=True)))
 
 
-def linearised(
-    shooting: Shooting,
-    data: Segments,
-    ran: Run,
-    p: Float[np.ndarray, " all"],
-    slopes: Float[np.ndarray, "numbers free"],
-    sigma: Float[np.ndarray, " compared"],
-    driven: Driven | None = None,
-    K: Float[np.ndarray, "tangent compared"] | None = None,
-) -> Linear:
-    """All windows to first order around where they ran.
-
-    slopes: of the free parameters by z. driven: where the inputs depend on z, too; slopes do not count then. p, sigma, K: as of
-    `run`.
-    """
-    count = shooting.system.states.dim
+def linearised(shooting: Shooting, data: Segments, around: Around) -> Linear:
+    """All windows to first order around where they ran."""
+    count, driven = shooting.system.states.dim, around.driven
 
     def one(part: slice) -> Float[np.ndarray, "w rows columns"]:
-        whole = _whole(shooting, data, ran, p, slopes, sigma, driven, K, part)
+        whole = _whole(shooting, data, around, part)
         w = len(whole)
         short = max(whole.shape[2] - whole.shape[1], 0)
         whole = np.concatenate([whole, np.zeros((w, short, whole.shape[2]))], axis=1) if short else whole
@@ -178,27 +177,23 @@ def linearised(
     if driven is not None:
         middle = triangle[..., count:-1] @ driven.spread
         triangle = np.concatenate([triangle[..., :count], middle, triangle[..., -1:]], axis=-1)
-    return Linear(triangle, ran.squares)
+    return Linear(triangle, around.ran.squares)
 
 
 def by_output(
     shooting: Shooting,
     data: Segments,
-    ran: Run,
-    p: Float[np.ndarray, " all"],
-    slopes: Float[np.ndarray, "numbers free"],
-    sigma: Float[np.ndarray, " compared"],
+    around: Around,
     weight: Float[np.ndarray, " w"],
     root: Float[np.ndarray, "free some"],
-    driven: Driven | None = None,
-    K: Float[np.ndarray, "tangent compared"] | None = None,
 ) -> ByOutput:
-    """What each output says of the parameters. weight: of each window. root: how z grows with the coordinates by which `told`
-    counts; the others: as of `linearised`."""
-    n, compared, free = shooting.system.states.dim, len(sigma), slopes.shape[1]
+    """What each output says of the parameters around where the windows ran. weight: of each window. root: how z grows with the
+    coordinates by which `told` counts."""
+    n, driven = shooting.system.states.dim, around.driven
+    compared, free = len(around.sigma), around.slopes.shape[1]
 
     def one(part: slice) -> ByOutput:
-        whole = _whole(shooting, data, ran, p, slopes, sigma, driven, K, part)
+        whole = _whole(shooting, data, around, part)
         Q = np.linalg.qr(whole[..., :n])[0]
         rest = whole[..., n:]
         rest -= Q @ (np.swapaxes(Q, 1, 2) @ rest)
@@ -212,17 +207,10 @@ def by_output(
 
 
 def _whole(
-    shooting: Shooting,
-    data: Segments,
-    ran: Run,
-    p: Float[np.ndarray, " all"],
-    slopes: Float[np.ndarray, "numbers free"],
-    sigma: Float[np.ndarray, " compared"],
-    driven: Driven | None,
-    K: Float[np.ndarray, "tangent compared"] | None,
-    part: slice,
+    shooting: Shooting, data: Segments, around: Around, part: slice
 ) -> Float[np.ndarray, "w lines columns"]:
     """[A B D r] of some windows, row by row; where the inputs are driven, by what moves them instead of z."""
+    ran, p, slopes, sigma, driven, K = around
     path, corrected, r, weight = (v[part] for v in ran)
     w, rows = r.shape[:2]
     free, inputs = len(slopes), (data.u if driven is None else driven.u)[part]
