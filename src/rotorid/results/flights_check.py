@@ -14,7 +14,7 @@ from rotorid.results.flown import Known, flying
 from rotorid.results.geometry_check import geometry_faults
 from rotorid.results.lost_rotor import lost_thrust
 from rotorid.results.turning_rows import turning_rows
-from rotorid.results.words import percent, plus_minus
+from rotorid.results.words import plus_minus
 from rotorid.signals.series import Intervals
 
 
@@ -43,9 +43,11 @@ def checked(
         lost = lost_thrust(turning_rows(flight, airframe, parts), airframe)
         if lost is not None:
             found.append(
-                f"{flight.source.name}: from {lost.time:.1f} s on rotor {lost.rotor} gave {percent(lost.share)} less thrust "
-                f"than before (share lost: {plus_minus(lost.share, lost.std)}), as with a propeller that is chipped or lost, "
-                "or a load on one side; identify what was before and after by itself."
+                f"{flight.source.name}: from {lost.time:.1f} s on rotor {lost.rotor} gave "
+                f"{plus_minus(100.0 * lost.share, 100.0 * lost.std, '%')} less thrust than before, as with a propeller that is "
+                "chipped or lost, or a load on one side. The model is of both together, and what looks like another mass or "
+                "centre of mass from then on may be that: look at the propeller and the motor, and identify flights after the "
+                "repair."
             )
     return tuple(found)
 

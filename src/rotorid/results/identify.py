@@ -71,7 +71,7 @@ class Identified:
     knows moved body rate and velocity so much that the fit had to follow them. verdicts: sentences on what to make of it.
     solved: the problem, and how it was solved. hover: what it needs to hover, and how its thrust curve bends, by name (see
     `hover`); empty where the logs do not give rotor commands. by_mass: covariance of what was found with a mass that was taken
-    as known.
+    as known. broken: whether a rotor lost thrust on the way.
     """
 
     airframe: Airframe
@@ -85,6 +85,7 @@ class Identified:
     solved: Solved
     hover: Mapping[str, Hovering] = dataclasses.field(default_factory=dict)
     by_mass: Float[np.ndarray, " found"] = dataclasses.field(default_factory=lambda: np.zeros(0))
+    broken: bool = False
 
     @property
     def covariance(self) -> tuple[tuple[str, ...], Float[np.ndarray, "n n"]]:
@@ -173,6 +174,7 @@ def identify(
     parts = [flying(flight) for flight in flights] if spans is None else spans
     free, still = told_by_motion(free, flights, parts)
     remarks = checked(flights, prior, known, parts)
+    broken = bool(remarks)
     if {INERTIA, "angular_drag"} <= set(free):
         remarks = (*remarks, *damping_sentences(flights, prior, known, parts))
     if spans is None and assumed == "mass":
@@ -197,7 +199,7 @@ def identify(
     blown = wind_sentences(found, [flight.name for flight in rows.flights])
     verdicts = (*remarks, *said, *still, *blown, *drag_sentences(found.solved), *verdicts)
     return Identified(
-        airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved, hover, by_mass
+        airframe, fit, masses, assumed, known, rows, disturbed, verdicts, found.solved, hover, by_mass, broken
     )
 
 

@@ -207,6 +207,9 @@ def _verdict(found: Proved) -> Verdict:
     by = found.model.airframe.fly_back
     if by is None:
         return Verdict("caution", "Identified, and not proved: the model is not accepted.", (found.unproved,))
+    if by.accepted and found.model.broken:
+        headline = "Identified and accepted, but a rotor lost thrust on the way."
+        return Verdict("caution", headline, by.reasons[:1])
     if by.accepted:
         headline = "Identified and accepted: the model predicts flight that it was not fitted to."
         return Verdict("good", headline, by.reasons[:1])
