@@ -43,12 +43,13 @@ LADDERS = {
 }
 """Process noise by which a state may be disturbed: rad/s^2 and m/s^2, per square root of Hz."""
 
-_PUSHES = (0.0, *np.geomspace(5.0, 200.0, 9))
+_PUSHES = (0.0, *np.geomspace(6.25, 400.0, 10))
 QUICK = 50.0
 """1/s: a with which a body that is pushed follows its measurements closely."""
 
 _WINDOWS = 48  # to choose by
 _AHEAD = 0.1  # s
+_SOON = 0.02  # s, likewise, of what pushes: what a fit compares is one row ahead, and is to be white
 _STRIDE = 5  # rows from one prediction to the next
 _ROUNDS = 2
 _DISTURBED = 8.0  # times
@@ -114,7 +115,7 @@ def push_of(
     """With how fast the flights show that what pushes a body changes, with these parameters and starts: parameters that were
     found with `QUICK`, since those found with too slow a push explain by commands what the push should."""
     tried = [dataclasses.replace(disturbed, push=float(a)) for a in _PUSHES]
-    return _best(problem, x, z, noise, tried)
+    return _best(problem, x, z, noise, tried, _SOON)
 
 
 def _best(
@@ -123,12 +124,13 @@ def _best(
     z: Float[np.ndarray, " free"],
     noise: Float[np.ndarray, " compared"],
     tried: Sequence[Disturbance],
+    ahead: float = _AHEAD,
 ) -> Disturbance:
-    """The one with which windows are predicted best."""
+    """The one with which windows are predicted best some seconds ahead."""
     data, p = problem.data, problem.all(z)
     if problem.drive is not None:
         data = dataclasses.replace(data, u=problem.drive.u(data, problem.quantities(z)))
-    costs = [_cost(problem, data, x, p, gain_of(problem, data, noise, one)) for one in tried]
+    costs = [_cost(problem, data, x, p, gain_of(problem, data, noise, one), ahead) for one in tried]
     return tried[int(np.argmin(costs))]
 
 
@@ -174,17 +176,18 @@ def _cost(
     x: Float[np.ndarray, "w states"],
     p: Float[np.ndarray, " all"],
     K: Float[np.ndarray, "tangent compared"],
+    ahead: float,
 ) -> float:
     """Sum of the logarithms of the mean squares of the errors of predictions some time ahead, of what measures a state."""
     shooting = problem.shooting
     weight = 1.0 * data.mask[..., shooting.rows.measured]
     _, after = shooting.engine.filtered(x, data.u, data.y, weight, data.dt, K, p)
     w, rows = data.dt.shape
-    m = min(max(1, round(_AHEAD / float(np.median(data.dt[:, 1:])))), rows - 1)
+    m = min(max(1, round(ahead / float(np.median(data.dt[:, 1:])))), rows - 1)
     start = np.arange(0, rows - m, _STRIDE)
-    ahead = start[:, None] + np.arange(m + 1)
+    along = start[:, None] + np.arange(m + 1)
     begin = after[:, start].reshape(w * len(start), -1)
-    u, dt = (v[:, ahead].reshape(w * len(start), m + 1, *v.shape[2:]) for v in (data.u, data.dt))
+    u, dt = (v[:, along].reshape(w * len(start), m + 1, *v.shape[2:]) for v in (data.u, data.dt))
     path = shooting.engine.path(begin, u, dt, p)[:, -1]
     y = data.y[:, start + m].reshape(w * len(start), -1)
     error = shooting.engine.error(path, u[:, -1], y, p)
