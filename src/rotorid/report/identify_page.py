@@ -184,11 +184,14 @@ def _settings(page: Page, summary: IdentifySummary) -> None:
         [f"held out: {name}", ", ".join(f"{a:.1f} to {b:.1f} s" for a, b in spans)]
         for name, spans in summary.held.items()
     ]
+    known = summary.assumed
+    if known == "mass":
+        known = f"mass, {plus_minus(*summary.known_mass, 'kg')}"
     rows = [
         ["command", "rotorid identify"],
         ["airframe", summary.airframe],
         ["free", ", ".join(summary.free) if summary.free else "what the logs can tell"],
-        ["taken as known", summary.assumed],
+        ["taken as known", known],
         ["rotors by", label(summary.rotors)],
         ["seed", str(summary.seed)],
         *parts,
