@@ -28,6 +28,7 @@ _TIE, _SLIGHT = 1.03, 0.02
 _BETTER = 2.0
 _COVERAGE = 0.85
 _SIGMAS, _CLEARLY = 2.0, 4.0
+_NOTHING = 10.0  # standard deviation of a gain that is not worth a number
 _PARTS = 2
 _NEEDED: Final = ("thrust", "turn_x", "turn_y")
 _MANOEUVRES: Final = {
@@ -154,8 +155,7 @@ def unseen(signals: Sequence[SignalErrors], horizons: Sequence[float], gains: Se
     for gain in gains:
         if gain.name not in _NEEDED and not _told(gain):
             found.append(
-                f"Turning about {gain.name[-1]} is not proven ({plus_minus(gain.value, gain.std)} times the model's): fly "
-                f"{_MANOEUVRES[gain.name]}."
+                f"Turning about {gain.name[-1]} is not proven{_times(gain)}: fly {_MANOEUVRES[gain.name]}."
             )
     return found
 
@@ -167,6 +167,11 @@ def _value(airframe: Airframe, name: str) -> tuple[float, ...] | None:
 
 def _told(gain: Gain) -> bool:
     return gain.std <= 0.5 * gain.tolerance
+
+
+def _times(gain: Gain) -> str:
+    """The gain in brackets, where it says anything."""
+    return f" ({plus_minus(gain.value, gain.std)} times the model's)" if gain.std < _NOTHING else ""
 
 
 def _short(gain: Gain) -> str:
@@ -187,7 +192,7 @@ def _gain_fault(gain: Gain) -> str | None:
         what = (
             "how strongly it pulls" if gain.name == "thrust" else f"how fast it turns about {gain.name[-1]}"
         )
-        return f"The flights do not tell {what} ({value} times the model's): fly {_MANOEUVRES[gain.name]}."
+        return f"The flights do not tell {what}{_times(gain)}: fly {_MANOEUVRES[gain.name]}."
     return None
 
 
