@@ -8,37 +8,46 @@ from jaxtyping import Float, Int
 from rotorid.identification.search import Problem
 from rotorid.identification.segments import Segments
 
-_LENGTH = 2.0  # s
+LENGTH = 2.0
+"""s of a block, by which the jackknife counts."""
+
 _ENOUGH = 14  # blocks: of flights too short for as many, blocks are shorter
 
 
-def block_keys(data: Segments) -> tuple[Float[np.ndarray, "blocks 2"], Int[np.ndarray, " w"]]:
-    """Flight and place in it of each block, and the block of each window."""
+def block_keys(
+    data: Segments, longest: float = LENGTH
+) -> tuple[Float[np.ndarray, "blocks 2"], Int[np.ndarray, " w"]]:
+    """Flight and place in it of each block, and the block of each window. longest: of a block, s."""
     window = float(np.max(data.end - data.start))
-    length = min(_LENGTH, max(window, len(data.start) * window / _ENOUGH))
+    length = min(longest, max(window, len(data.start) * window / _ENOUGH))
     keys = np.stack([data.flight, np.floor(data.start / length)], axis=1)
     found, block = np.unique(keys, axis=0, return_inverse=True)
     return found, block.ravel()
 
 
-def summed(data: Segments, g: Float[np.ndarray, "w ..."]) -> Float[np.ndarray, "blocks ..."]:
-    """What windows add to a gradient or a Hessian, summed over each block."""
-    keys, block = block_keys(data)
+def summed(
+    data: Segments, g: Float[np.ndarray, "w ..."], longest: float = LENGTH
+) -> Float[np.ndarray, "blocks ..."]:
+    """What windows add to a gradient or a Hessian, summed over each block. longest: as of `block_keys`."""
+    keys, block = block_keys(data, longest)
     found = np.zeros((len(keys), *g.shape[1:]))
     np.add.at(found, block, g)
     return found
 
 
 def block_sums(
-    problem: Problem, triangle: Float[np.ndarray, "w rows columns"], weight: Float[np.ndarray, " w"]
+    problem: Problem,
+    triangle: Float[np.ndarray, "w rows columns"],
+    weight: Float[np.ndarray, " w"],
+    longest: float = LENGTH,
 ) -> tuple[Float[np.ndarray, "blocks free free"], Float[np.ndarray, "blocks free"]]:
-    """What each block adds to the Hessian and to the gradient. triangle, weight: of windows (see `Found`)."""
+    """What each block adds to the Hessian and to the gradient. triangle, weight: of windows (see `Found`). longest: as of
+    `block_keys`."""
     n = problem.start
     B, r = triangle[:, n:, n : n + problem.free], triangle[:, n:, -1]
     hessians = weight[:, None, None] * (np.swapaxes(B, 1, 2) @ B)
-    return summed(problem.data, hessians), summed(
-        problem.data, weight[:, None] * np.einsum("wij,wi->wj", B, r)
-    )
+    gradients = weight[:, None] * np.einsum("wij,wi->wj", B, r)
+    return summed(problem.data, hessians, longest), summed(problem.data, gradients, longest)
 
 
 def rows_of(

@@ -27,6 +27,7 @@ from rotorid.identification.blocks import block_keys, block_sums, rows_of, summe
 from rotorid.identification.jackknife import LEAST, left_out
 from rotorid.identification.search import Found, Problem
 
+_BLOCK = 1.0  # s: within it residuals hang together, and the more blocks there are, the surer is the colour
 _ALIKE = 1.0  # numbers that outputs of one vector are as if they had told with one colour
 _LITTLE = 1e-3  # numbers that a vector must tell for a colour
 
@@ -39,7 +40,7 @@ def colours_of(
     sigma: noise of the outputs in that search. vectors: which outputs belong together.
     """
     colours = np.ones(len(sigma))
-    if len(block_keys(problem.data)[0]) < LEAST:
+    if len(block_keys(problem.data, _BLOCK)[0]) < LEAST:
         return colours
     moves = found.z > problem.coordinates.least(problem.centre, problem.scale)
     R = np.asarray(np.linalg.qr(rows_of(problem, found.z, found.triangle, found.weight)[:, moves], mode="r"))
@@ -47,8 +48,8 @@ def colours_of(
     root[moves] = np.linalg.inv(R)
     ran = problem.run(found.x, found.z, sigma)
     told, gradients = problem.by_output(ran, found.z, sigma, found.weight, root)
-    gradients = summed(problem.data, gradients[..., moves])
-    within = block_sums(problem, found.triangle, found.weight)[0][:, moves][:, :, moves]
+    gradients = summed(problem.data, gradients[..., moves], _BLOCK)
+    within = block_sums(problem, found.triangle, found.weight, _BLOCK)[0][:, moves][:, :, moves]
     steps = (left_out(within, gradients[:, o], R.T @ R) for o in range(len(sigma)))
     spread = np.array([np.sum((d @ R.T) ** 2) for d in steps])
     for place in vectors:
