@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from rotorid.geometry.spaces import Space, Vector
 from rotorid.identification.blocks import block_sums
 from rotorid.identification.colours import colours_of
 from rotorid.identification.grey_box import solve
 from rotorid.identification.search import Found
 from rotorid.identification.solving import Solved, places
+from rotorid.models.system import System, Values
 from rotorid.signals.samples import Samples
 from tests.identification.test_hidden_states import STEP, Wheel
 
 PRIOR = {"gain": 0.5}
+WHEEL = Wheel(False)
 
 
 def flight(seed: int, size: float, colour: float) -> Samples:
@@ -29,10 +34,10 @@ def flight(seed: int, size: float, colour: float) -> Samples:
     return Samples(*map(jnp.asarray, columns))
 
 
-def solved(*flown: Samples) -> Solved:
-    how = {"values": None, "horizon": 0.5, "noise": None, "outputs": None, "iterations": 20}
+def solved(*flown: Samples, of: System = WHEEL) -> Solved:
+    how = {"values": None, "horizon": 0.5, "noise": None, "outputs": tuple(of.outputs), "iterations": 20}
     with jax.enable_x64(True):
-        return solve(Wheel(False), list(flown), PRIOR, loss="squares", **how)
+        return solve(of, list(flown), PRIOR, loss="squares", **how)
 
 
 def test_noise_that_hangs_together_does_not_move_what_a_flight_does_not_tell() -> None:
@@ -71,3 +76,31 @@ def test_outputs_together_are_the_whole() -> None:
         vectors = places(problem.shooting.system, problem.shooting.used).values()
         end = Found(z, x, linear.triangle, linear.squares, found.weight, 0, True)
         assert np.abs(np.log(colours_of(problem, end, sigma, vectors))).max() < 0.3
+
+
+@dataclasses.dataclass(frozen=True)
+class TwiceMeasured(Wheel):
+    """A wheel whose speed is measured twice."""
+
+    outputs = Space.of(v=Vector(1, noise=0.01), w=Vector(1, noise=0.01))
+
+    def observe(self, x: Values, u: Values, p: Values) -> Values:
+        return {"v": x["v"], "w": x["v"]}
+
+
+def test_what_wanders_counts_less_beside_what_does_not_but_for_a_predictor() -> None:
+    steady, wanders = flight(3, 1.0, 0.0), flight(3, 1.0, 0.95)
+    both = dataclasses.replace(
+        steady,
+        y=jnp.concatenate([steady.y, wanders.y], axis=1),
+        mask=jnp.concatenate([steady.mask, wanders.mask], axis=1),
+    )
+    found = solved(both, of=TwiceMeasured(False))
+    noise = np.concatenate(list(found.fit.noise.values()))
+    assert found.sigma[1] / noise[1] > 2.0 * found.sigma[0] / noise[0]
+    with jax.enable_x64(True):
+        following = dataclasses.replace(found.problem, K=np.full((1, 2), 0.1))
+        linear = following.linearised(following.run(found.x, found.z, noise), found.z, noise)
+        end = Found(found.z, found.x, linear.triangle, linear.squares, found.weight, 0, True)
+        colours = colours_of(following, end, noise, (slice(0, 1), slice(1, 2)))
+    assert colours[0] == colours[1] != 1.0

@@ -37,7 +37,8 @@ def colours_of(
 ) -> Float[np.ndarray, " compared"]:
     """c of each compared output at the end of a search; 1 of all where the flights are too short to tell.
 
-    sigma: noise of the outputs in that search. vectors: which outputs belong together.
+    sigma: noise of the outputs in that search. vectors: which outputs belong together. Of windows that follow what was
+    measured all do, and have one colour: what a predictor leaves is the model's error, no reason to trust one output less.
     """
     colours = np.ones(len(sigma))
     if len(block_keys(problem.data, _BLOCK)[0]) < LEAST:
@@ -52,6 +53,8 @@ def colours_of(
     within = block_sums(problem, found.triangle, found.weight, _BLOCK)[0][:, moves][:, :, moves]
     steps = (left_out(within, gradients[:, o], R.T @ R) for o in range(len(sigma)))
     spread = np.array([np.sum((d @ R.T) ** 2) for d in steps])
+    if problem.K is not None:
+        return colours * spread.sum() / max(told.sum(), _LITTLE)
     for place in vectors:
         if told[place].sum() > _LITTLE:
             together = spread[place].sum() / told[place].sum()
