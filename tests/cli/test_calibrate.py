@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from rotorid.cli.app import app
 from rotorid.models.airframe import load_airframe, shipped_airframes
-from tests.cli.test_track import rotorid
+from tests.cli.running import process as rotorid
 
 
 def test_a_demo_and_a_calibration_on_its_flight(tmp_path: Path) -> None:
