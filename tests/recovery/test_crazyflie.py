@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 
+from rotorid.identification import flown_fit
 from rotorid.logs.read import read
 from rotorid.models.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.thrust import ThrustCurve
@@ -92,3 +93,14 @@ def test_inertia_lag_and_thrust_are_those_published(flights: Path) -> None:
     for u in (0.6, 0.7, 0.8):
         there, here = (np.polynomial.Polynomial(c.coefficients)(u) for c in (published.thrust_curve, curve))
         assert here == pytest.approx(there, rel=0.06)
+
+
+def test_parts_of_a_disturbed_flight_go_with_all_of_its_windows(
+    flights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How torques change is chosen by few windows; what is cut into parts are all."""
+    monkeypatch.setattr(flown_fit, "_FEW", 6)
+    log = read(flights / "crazyflie_arpl" / "log15")
+    found = identify([log], load_airframe("crazyflie-2.1"), ("mass",), spans=[[(20.0, 26.0)]])
+    assert found.fit.windows > 6
+    assert [part.value for part in found.masses] == pytest.approx([0.027] * len(found.masses), rel=0.06)
