@@ -45,7 +45,7 @@ _STEADY = 0.1  # change of a noise below which it is not weighed anew
 
 @dataclasses.dataclass(frozen=True)
 class Solved:
-    """A fit and how it was come by. sigma: noise as weighed. root: of the covariance of z, by the noise as weighed.
+    """A fit and how it was come by. sigma: noise by which outputs weigh, with their colour. root: of the covariance of z by it.
     x, triangle, weight: of the windows at the end of the search (see `Found`)."""
 
     fit: Fit
