@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from rotorid.identification.coordinates import Prior, coordinates_of
 from rotorid.identification.drive import LAG, FlownDrive, Parts
@@ -136,7 +136,7 @@ def fit_flown(
                 if "body_rate" in shown:
                     body = dataclasses.replace(body, pushed=True)
                     data = segments(body, [f.samples for f in flights], horizon, used)
-                    few = data.take(_some(len(data.start)))
+                    few = data.some(_FEW)
                     pushed, priors = _problem(airframe, flights, free, body, lags, used, few, parts)
                     disturbed = dataclasses.replace(disturbed, push=QUICK)
                     pushed = dataclasses.replace(pushed, K=gain_of(pushed, few, noise, disturbed))
@@ -165,22 +165,17 @@ def _first(
     place = problem.coordinates.places.get(LAG)
     z = np.zeros(problem.free)
     if place is not None:
-        few = _some(len(problem.data.start))
-        problem_of_few = dataclasses.replace(problem, data=problem.data.take(few))
+        few = problem.data.some(_FEW)
+        problem_of_few = dataclasses.replace(problem, data=few)
         starts = [z.copy() for _ in _LAGS]
         for start, lag in zip(starts, _LAGS, strict=True):
             start[place] = (np.log(lag) - problem.centre[place]) / problem.scale[place]
         found = [settle(problem_of_few, priors, noise, given, loss, _ITERATIONS, s, _ROUGH) for s in starts]
         best = min(found, key=lambda solved: float(np.sum(np.log(solved.sigma)) + _distance(solved)))
-        if len(few) == len(problem.data.start):
+        if len(few.start) == len(problem.data.start):
             return best
         z, noise = best.z, best.sigma
     return settle(problem, priors, noise, given, loss, _ITERATIONS, z, _ROUGH)
-
-
-def _some(windows: int) -> Int[np.ndarray, " some"]:
-    """Some of so many windows, all along the flights."""
-    return np.unique(np.linspace(0, windows - 1, _FEW).round().astype(int))
 
 
 def _distance(solved: Solved) -> float:

@@ -91,15 +91,13 @@ def disturbance_of(
     states: Sequence[str],
 ) -> Disturbance:
     """The process noise of these states that the flights show with these parameters. noise: white, of the outputs."""
-    x = problem.data.x
-    which = np.unique(np.linspace(0, len(x) - 1, _WINDOWS).round().astype(int))
-    few = dataclasses.replace(problem, data=problem.data.take(which))
+    few = dataclasses.replace(problem, data=problem.data.some(_WINDOWS))
     found = Disturbance()
     for _ in range(_ROUNDS):
         before = found
         for name in states:
             tried = [dataclasses.replace(found, **{name: float(s)}) for s in LADDERS[name]]
-            found = _best(few, x[which], z, noise, tried)
+            found = _best(few, few.data.x, z, noise, tried)
         if found == before:
             break
     return found

@@ -53,6 +53,10 @@ class Segments:
         """Some of the windows."""
         return Segments(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
 
+    def some(self, most: int) -> Segments:
+        """At most so many of the windows, all along the flights."""
+        return self.take(np.unique(np.linspace(0, len(self.start) - 1, most).round().astype(int)))
+
 
 def used_outputs(system: System, outputs: Sequence[str] | None) -> tuple[str, ...]:
     """The output blocks that the model is compared with: by default those that measure a state.

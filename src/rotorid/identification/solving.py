@@ -85,8 +85,7 @@ def settle(
     z = np.zeros(problem.free) if z is None else z
     few = _FEW if rough else _COARSE
     if len(data.start) > 2 * few:
-        which = np.unique(np.linspace(0, len(data.start) - 1, few).round().astype(int))
-        coarse = dataclasses.replace(problem, data=data.take(which))
+        coarse = dataclasses.replace(problem, data=data.some(few))
         first, sigma, spent = _weighed(coarse, z, sigma, given, loss, iterations, _ROUGHLY)
         z = first.z
     before = dict.fromkeys(places(problem.shooting.system, problem.shooting.used), math.nan)
