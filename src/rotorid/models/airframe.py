@@ -148,6 +148,12 @@ def with_mass(airframe: Airframe, mass: tuple[float, float] | None) -> Airframe:
     return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": given})
 
 
+def with_exact_mass(airframe: Airframe) -> Airframe:
+    """An airframe whose mass is known without a standard deviation."""
+    exact = dataclasses.replace(airframe.mass, std=None)
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": exact})
+
+
 def load_airframe(name: str | Path) -> Airframe:
     """The airframe of a TOML file, or the shipped one of that name.
 

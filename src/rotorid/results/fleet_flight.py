@@ -35,7 +35,7 @@ from rotorid.identification.steady import Mean, linear_drag, steady_means
 from rotorid.identification.trim import Trim, causes, trim
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe import Airframe, with_exact_mass
 from rotorid.models.airframe_toml import airframe_toml
 from rotorid.results.fleet_parts import several_masses
 from rotorid.results.fleet_vehicles import (
@@ -157,8 +157,7 @@ def _identify(record: Record, flight: Flight, airframe: Airframe, known: Known, 
     from rotorid.results.identify import identify
 
     if known == "mass":  # how sure it is makes no difference between flights
-        quantities = {**airframe.quantities, "mass": dataclasses.replace(airframe.mass, std=None)}
-        airframe = dataclasses.replace(airframe, quantities=quantities)
+        airframe = with_exact_mass(airframe)
 
     def tell(_: str) -> None:
         if time.monotonic() > until:

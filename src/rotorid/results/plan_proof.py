@@ -6,6 +6,7 @@ import dataclasses
 
 from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
+from rotorid.models.airframe import with_exact_mass
 from rotorid.results.advice import parameter_of
 from rotorid.results.identify import identify
 from rotorid.results.plan import Plan
@@ -33,10 +34,8 @@ def found_in(plan: Plan, seed: int = 0, *, hover: bool = False) -> Found:
     """
     names = plan.quantities.names
     free = tuple(dict.fromkeys(parameter_of(name) for name in names))
-    airframe = plan.airframe
-    if "mass" not in free:  # the plan takes it as known exactly, and so must its proof
-        quantities = {**airframe.quantities, "mass": dataclasses.replace(airframe.mass, std=None)}
-        airframe = dataclasses.replace(airframe, quantities=quantities)
+    # the plan takes a mass that it does not look for as known exactly, and so must its proof
+    airframe = plan.airframe if "mass" in free else with_exact_mass(plan.airframe)
     try:
         fit = identify([planned_flight(plan, seed, hover=hover)], airframe, free).fit
     except ExcitationError:
