@@ -37,10 +37,11 @@ def checked(
             )
         if not known.turns or not predicted(flight, airframe, known):
             continue
-        faults = geometry_faults(flight, airframe, parts)
+        rows = turning_rows(flight, airframe, parts)
+        faults = geometry_faults(rows, airframe)
         if faults:
             raise AirframeError(f"{airframe.source}: in {flight.source.name} {faults[0]}; check [[rotor]]")
-        lost = lost_thrust(turning_rows(flight, airframe, parts), airframe)
+        lost = lost_thrust(rows, airframe)
         if lost is not None:
             found.append(
                 f"{flight.source.name}: from {lost.time:.1f} s on rotor {lost.rotor} gave "

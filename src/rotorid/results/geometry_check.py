@@ -19,11 +19,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.logs.flight import Flight
 from rotorid.models.airframe import Airframe
 from rotorid.models.rotors import allocation, torque_ratio_of
-from rotorid.results.turning_rows import TurningRows, turning_rows
-from rotorid.signals.series import Intervals
+from rotorid.results.turning_rows import TurningRows
 
 _ROWS: Final = 60
 _SURE: Final = 5.0  # standard deviations
@@ -32,10 +30,9 @@ _TURNS: Final = ("rolls", "pitches", "yaws")
 _SAYS: Final = ("position y", "position x", "direction")
 
 
-def geometry_faults(flight: Flight, airframe: Airframe, spans: Intervals) -> list[str]:
-    """What contradicts the airframe's rotors in these parts of a flight with body rates and quick rotor commands, a sentence
-    each; none where the flight does not tell."""
-    levers = lever_signs(turning_rows(flight, airframe, spans), airframe)
+def geometry_faults(rows: TurningRows, airframe: Airframe) -> list[str]:
+    """What contradicts the airframe's rotors in these rows of a flight, a sentence each; none where they do not tell."""
+    levers = lever_signs(rows, airframe)
     if levers is None:
         return []
     found, std = levers
