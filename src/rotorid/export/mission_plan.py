@@ -24,9 +24,7 @@ _RELATIVE, _NO_FRAME = 3, 2  # frames: height above home; none
 _FIRMWARE: Final = {"px4": 12, "ardupilot": 3}
 _EARTH: Final = 6378137.0  # m
 _NEAR: Final = (0.1, 0.5)  # m from a place: least and most, a quarter of the way to it between them
-_THIRD: Final = (
-    2.0 * math.pi / 3.0
-)  # rad: the most that is turned to the side that is meant, and not by the shorter way
+_THIRD: Final = 2.0 * math.pi / 3.0  # rad: the most of a turn at once that is made to the side that is meant
 _TURNING: Final = 45.0  # deg/s
 
 

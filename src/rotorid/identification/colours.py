@@ -2,11 +2,11 @@
 
     c_o = (B - 1) / B sum_b d_bo^T W d_bo / tr(W^-1 H_o),    d_bo = (W - H_b)^-1 g_bo,    W = sum_o H_o + P
 
-g_bo: what output o adds to the gradient of block b, some seconds of B such; H_o: to the Hessian; H_b: likewise, what the block
-does; P: the prior. d_bo is how the fit would move without it (see `jackknife`). Of white
-residuals c is 1. Of coloured ones, as attitudes and velocities from an estimator leave them, it is the number of rows that
-together say what one would; and it is below 1 where residuals come and go faster than the parameters act: the shaking of an
-airframe hides little of how it turns. Weighed by size alone, outputs that wander outvote those that shake.
+g_bo: what output o adds to the gradient of block b, one of B of some seconds; H_o: to the Hessian; H_b: likewise, what the
+block does; P: the prior. d_bo is how the fit would move without it (see `jackknife`). Of white residuals c is 1. Of coloured
+ones, as attitudes and velocities from an estimator leave them, it is the number of rows that together say what one would; and
+it is below 1 where residuals come and go faster than the parameters act: the shaking of an airframe hides little of how it
+turns. Weighed by size alone, outputs that wander outvote those that shake.
 
 Noise of sqrt(c_o) times its size in each output makes the rows count as what they say. An output that says little tells little
 of its own colour: it is drawn towards that of the vector to which it belongs.

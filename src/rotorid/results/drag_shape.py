@@ -35,8 +35,8 @@ def drag_sentences(solved: Solved) -> list[str]:
     """What the air does that a fit's model does not have, in a sentence; none where that is little, or the fit looks for no
     drag."""
     free = [p.name for p in solved.problem.coordinates.parameters if p.name in _DRAGS]
-    outputs = {p.name: p for p in predicted(solved)}
-    if not free or not {"attitude", "velocity", "specific_force"} <= set(outputs):
+    outputs = {p.name: p for p in predicted(solved)} if free else {}
+    if not {"attitude", "velocity", "specific_force"} <= set(outputs):
         return []
     left, v, block = _rows(solved, outputs)
     if len(left) < _ROWS:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Final
+
+import numpy as np
 
 from rotorid.errors import RotoridError
 from rotorid.identification.trim import trim
@@ -39,9 +42,8 @@ def _parts(flying: Intervals) -> list[tuple[float, float]]:
     shortest = max(_SHORTEST, length(flying) / _MOST)
     parts = []
     for start, end in flying:
-        count = int((end - start) / shortest)
-        edges = [start + (end - start) * k / count for k in range(count)] if count else []
-        parts += list(zip(edges, [*edges[1:], end], strict=True)) if edges else []
+        edges = np.linspace(start, end, int((end - start) / shortest) + 1).tolist()
+        parts += itertools.pairwise(edges)
     return parts
 
 
