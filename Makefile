@@ -1,12 +1,19 @@
-# What you need: Python 3.11 or newer, a C compiler, make, and a PyPI index. Everything is installed into .venv.
+# What you need: Python 3.11 or newer, a C compiler, make, and a PyPI index. Everything is installed into .venv, in the versions
+# of constraints.txt.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CONSTRAINTS := constraints.txt
+CONSTRAIN = $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS))
+PIP = $(CONSTRAIN) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
+LATEST := $(MAKE) VENV=.venv-latest CONSTRAINTS=
 
-.PHONY: help demo test lint format bench docs clean
+# pip; what PyTorch brings for one platform only; nightly builds, which the index does not keep; what has no version
+UNPINNED := '^pip==|^(nvidia|cuda)-|^triton==|-nightly==|@|^\#'
+
+.PHONY: help demo test lint format bench docs test-latest constraints latest clean
 
 help:
 	@echo "make demo    install, fly a simulated sprayer, track its mass, write a report"
@@ -14,7 +21,9 @@ help:
 	@echo "make lint    style, formatting and types"
 	@echo "make format  repair style and formatting"
 	@echo "make bench   speed, as ratios to peers that run in the same process"
-	@echo "make docs    write docs/cli.md and the numbers of docs/how-to-choose.md anew"
+	@echo "make docs    write docs/cli.md and the numbers of docs/how-to-choose.md again"
+	@echo "make test-latest   run all tests with the newest dependencies, in .venv-latest"
+	@echo "make constraints   write the newest dependencies to constraints.txt, if tests and lint pass with them"
 	@echo "make clean   remove .venv and everything that the others made"
 
 demo: $(VENV)/.installed
@@ -26,7 +35,7 @@ test: $(VENV)/.installed-test
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(VENV)/.installed-lint
 	$(BIN)/ruff check --fix .
@@ -39,10 +48,26 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/generate_cli.py
 	$(BIN)/python docs/fill_numbers.py
 
-clean:
-	rm -rf $(VENV) rotorid-demo build dist src/*.egg-info .pytest_cache .ruff_cache
+test-latest: latest
+	$(LATEST) test
 
-# Each stamp is newer than pyproject.toml once its extra is installed, so that the second time nothing is done.
+constraints: latest
+	$(LATEST) .venv-latest/.installed-bench
+	$(LATEST) test
+	$(LATEST) lint
+	@echo "Writing constraints.txt"
+	@{ echo "# Versions with which make test and make lint passed. Written by make constraints."; \
+		.venv-latest/bin/python -m pip freeze --all --exclude-editable | sed 's/+.*//' | grep -Ev $(UNPINNED); } > constraints.new
+	@mv constraints.new constraints.txt
+
+latest:
+	rm -rf .venv-latest
+
+clean:
+	rm -rf $(VENV) .venv-latest rotorid-demo build dist src/*.egg-info .pytest_cache .ruff_cache
+
+# Each stamp is newer than pyproject.toml and the constraints once its extra is installed, so that the second time nothing is
+# done.
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 found; name one with make PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -50,12 +75,12 @@ $(BIN)/python:
 		{ echo "make: $(PYTHON) is older than Python 3.11; name another with make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
+$(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing rotorid into $(VENV)"
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing rotorid with its $* tools into $(VENV)"
 	$(PIP) --editable ".[$*]"
 	@touch $(VENV)/.installed $@

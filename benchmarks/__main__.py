@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("only", nargs="*", help=f"some of {', '.join(BENCHMARKS)}; all without")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument("--check", action="store_true", help=f"fail on numbers worse than {BASELINE.name}")
-    parser.add_argument("--save", action="store_true", help=f"write {BASELINE.name} anew")
+    parser.add_argument("--save", action="store_true", help=f"write {BASELINE.name}")
     parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
     parser.add_argument("--no-peers", action="store_true", help="rotorid alone")
     options = parser.parse_args()

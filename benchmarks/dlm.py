@@ -19,9 +19,9 @@ import numpy as np
 
 from benchmarks.metrics import Metric, interleaved, ratio
 from rotorid.estimators.dlm import dlm_log_likelihood
-from rotorid.identification.maximum_likelihood import fit_dlm
-from rotorid.models.dlm import Dlm
-from rotorid.models.dlm_terms import seasonal, trend
+from rotorid.identification.likelihood.maximum_likelihood import fit_dlm
+from rotorid.models.dlm.model import Dlm
+from rotorid.models.dlm.terms import seasonal, trend
 from rotorid.models.system import Parameter
 
 NILE = (

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import get_blas_funcs
 
 from benchmarks.metrics import Metric, interleaved, ratio
-from rotorid import ELMRegressor, OSELMRegressor
+from rotorid.learning import ELMRegressor, OSELMRegressor
 
 INPUTS = 10
 ALPHA = 1e-3

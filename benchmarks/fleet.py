@@ -24,11 +24,11 @@ import numpy as np
 
 from rotorid.control.setpoints import Move, Setpoints
 from rotorid.logs.write import write_table
-from rotorid.models.airframe import Airframe, Quantity, load_airframe
-from rotorid.results.fleet import Fleet, run_fleet
-from rotorid.results.fleet_flight import Task
-from rotorid.results.fleet_vehicles import Rules
-from rotorid.simulation.free_flight import fly
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
+from rotorid.simulation.free_flight.flight import fly
+from rotorid.workflows.fleet.fleet import Fleet, run_fleet
+from rotorid.workflows.fleet.flight_record import Task
+from rotorid.workflows.fleet.vehicles import Rules
 
 PER_VEHICLE = 50
 LOSS = 0.05

@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rotorid import BareMultirotor, Joint, Samples
+from rotorid import Samples
+from rotorid.models import Joint
+from rotorid.models.multirotor import BareMultirotor
 
 RATE = 100.0  # Hz
 SYSTEM = BareMultirotor()

@@ -38,12 +38,13 @@ import scipy.sparse
 from scipy.optimize import least_squares
 
 from rotorid.control.setpoints import Chirp, Lissajous, Move, Multisine, Setpoints, schroeder
-from rotorid.identification.solving import Solved
+from rotorid.identification.fitting.estimation import Estimation
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, load_airframe
-from rotorid.results.identify import Identified, identify
-from rotorid.signals.series import between, hold
-from rotorid.simulation.free_flight import fly
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity, load_airframe
+from rotorid.signals.series import hold, interpolate_linear
+from rotorid.simulation.free_flight.flight import fly
+from rotorid.workflows.identify.identify import identify
+from rotorid.workflows.identify.result import Identification
 
 FREE = ("mass", "inertia", "drag", "angular_drag", "motor_time_constant", "command_delay", "velocity_delay")
 WRONG = {
@@ -96,7 +97,7 @@ def drone_models(flight: Flight, airframe: Airframe) -> Callable[[], object]:
     full = sum(airframe.thrust_curve.coefficients)
     rows = {
         "time": t,
-        "pos": between(t, position.times, position.values),
+        "pos": interpolate_linear(t, position.times, position.values),
         "quat": q,
         "cmd_rpy": np.asarray(Rotation.from_quat(q[later]).as_euler("xyz")),
         "cmd_f": full * hold(t, command.times, command.values).sum(axis=1),
@@ -121,22 +122,22 @@ class Scipy(NamedTuple):
     message: str
 
 
-def by_scipy(solved: Solved, most: float) -> Scipy:
+def by_scipy(solved: Estimation, most: float) -> Scipy:
     """`least_squares` on the windows as rotorid weighed them, from the prior's values and the measured starts, until its cost
     is within 0.1 % of rotorid's. most: seconds of processor after which it is ended."""
     problem, data = solved.problem, solved.problem.data
-    n, free, (w, rows) = problem.start, problem.free, data.dt.shape
+    n, free, (w, rows) = problem.start_size, problem.free_size, data.dt.shape
     weight, per = np.sqrt(solved.weight)[:, None, None], rows * len(solved.sigma)
     count = 0
 
     def errors_at(x: np.ndarray, z: np.ndarray) -> np.ndarray:
         nonlocal count
         count += 1
-        ran = problem.run(x, z, solved.sigma)
+        ran = problem.predict(x, z, solved.sigma)
         return np.concatenate([(weight * ran.residuals).ravel(), problem.prior_errors(z)])
 
     def errors(v: np.ndarray) -> np.ndarray:
-        return errors_at(problem.moved(data.x, v[free:].reshape(w, n)), v[:free])
+        return errors_at(problem.shift_starts(data.x, v[free:].reshape(w, n)), v[:free])
 
     blocks = scipy.sparse.kron(scipy.sparse.eye(w), np.ones((per, n)))
     pattern = scipy.sparse.bmat(
@@ -194,13 +195,13 @@ def main() -> None:
     options = parser.parse_args()
     flight, truth, prior = flown(options.seconds)
 
-    def ours() -> Identified:
+    def ours() -> Identification:
         return identify([flight], prior, FREE)
 
     wall, work, _ = timed(ours, 1)
     print(f"rotorid, first time (compiles): {wall:.1f} s, {work:.1f} s of processor", flush=True)
     wall, work, found = timed(ours, options.rounds)
-    assert isinstance(found, Identified)
+    assert isinstance(found, Identification)
     print(f"rotorid: {wall:.1f} s, {work:.1f} s of processor", flush=True)
     for name, value in found.fit.values.items():
         print(f"    {name:22s} {value:.5g} ± {found.fit.std[name]:.2g} {found.fit.unit[name]}")
@@ -210,7 +211,7 @@ def main() -> None:
         pstats.Stats(profile).sort_stats("tottime").print_stats(20)
     if importlib.util.find_spec("drone_models"):
         peer = drone_models(flight, truth)
-        wall, theirs, said = timed(peer, 1)  # it compiles anew at each call
+        wall, theirs, said = timed(peer, 1)  # it compiles at each call
         print(
             f"drone-models: {wall:.1f} s, {theirs:.1f} s of processor, {theirs / work:.1f} times rotorid's: {said}",
             flush=True,

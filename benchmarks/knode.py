@@ -17,13 +17,13 @@ from rotorid.learning.architectures import multirotor_heads
 from rotorid.learning.knode import Training, learn_residual
 from rotorid.learning.prediction import Weights, loss, on_device, scales
 from rotorid.learning.windows import Windows, training_windows
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.residual import initial_weights, scaled_to
-from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
-from rotorid.models.rotors import allocation
 from rotorid.models.system import GRAVITY, parameter_values
-from rotorid.results.track import prepare
-from rotorid.simulation.pushed import fly_pushed
+from rotorid.simulation.wrench.flights import simulate_wrench_flight
+from rotorid.workflows.track.track import prepare_samples
 
 BATCH = 360  # windows, 1 % of those of the study
 
@@ -33,8 +33,8 @@ def benchmark(flights: int, horizons: tuple[int, ...], epochs: int, peer: bool) 
     with jax.enable_x64(True):
         airframe = load_airframe("fully-actuated-hexarotor")
         system = rigid_multirotor(airframe, "rotor_speed")
-        logs = [fly_pushed(airframe, "free-flight", seed) for seed in range(flights)]
-        samples = [prepare(log, system, whole=True) for log in logs]
+        logs = [simulate_wrench_flight(airframe, "free-flight", seed) for seed in range(flights)]
+        samples = [prepare_samples(log, system, whole=True) for log in logs]
         found = []
         for horizon in horizons:
             data = training_windows(system, samples, horizon, stride=max(1, horizon // 2))

@@ -3,7 +3,7 @@
 The messages of a recording are sent by the clock, SPEED times as fast; a share of them is lost, each comes up to JITTER s late,
 and so in another order. Told at the end: the time from a datagram's arrival, as the system stamped it, to the estimate that
 follows from it (median, 99th percentile), the session's last mass, and how its memory grew. `--loops` sends the recording again
-and again: the vehicle seems to boot anew each time.
+and again: the vehicle seems to reboot each time.
 
 Linux alone tells the memory of another process as this does. Other work on the same cores shows in the 99th percentile first.
 """
@@ -23,12 +23,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from rotorid.live.replay import tlog_pieces
+from rotorid.live.recording.replay import tlog_packets
 
 START: Final = 15.0  # s for the session to begin
 EVERY: Final = 5.0  # s between looks at its memory
 SETTLED: Final = 30.0  # s after which its memory should not grow
-_LINES: Final = ("Mass", "estimates from", "from message to estimate")
+_LINES: Final = ("Mass", "latency from message to estimate")
 
 
 def main() -> int:
@@ -52,11 +52,11 @@ def main() -> int:
             memory, late = _sent(pieces, port, options.loops, session.pid)
             time.sleep(1.0)
             session.send_signal(signal.SIGINT)
-            told, _ = session.communicate(timeout=60.0)
+            output, _ = session.communicate(timeout=60.0)
     print(
         f"{len(pieces) * options.loops} messages at {options.speed:g}x, sent up to {1e3 * late:.0f} ms late"
     )
-    said = [re.sub(r"\s+", " ", line).strip() for line in told.splitlines()]
+    said = [re.sub(r"\s+", " ", line).strip() for line in output.splitlines()]
     print("\n".join(line for line in said if line.startswith(_LINES) or "estimates from" in line))
     if len(memory) > 1:
         print(f"memory: {memory[0]:.1f} MB after {SETTLED:.0f} s, {memory[-1]:.1f} MB at the end")
@@ -66,7 +66,7 @@ def main() -> int:
 def planned(log: Path, speed: float, loss: float, jitter: float, seed: int) -> list[tuple[float, bytes]]:
     """When to send what is not lost, s, in order."""
     rng = random.Random(seed)
-    pieces = list(tlog_pieces(log))
+    pieces = list(tlog_packets(log))
     first = pieces[0][0]
     kept = [
         ((arrival - first) * 1e-9 / speed + rng.uniform(0.0, jitter), data)

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.live_page`: the page of a live session in a real Chromium, while moments stream in.
+"""`python -m benchmarks.live_page`: the page of a live session in a real Chromium, while snapshots stream in.
 
-Ten quantities with their bands at RATE moments/s, after a history of HISTORY moments. For each size of the screen and each span
-of the charts: the time between two frames over SECONDS, and what the page's thread spent on each. Then the addresses that the
-page requested other than its own, and all that it complained of. `--pictures DIR` keeps a screenshot of each.
+Ten quantities with their bands at RATE snapshots/s, after a history of HISTORY snapshots. For each screen size and each time
+span of the charts, the time between frames is measured over SECONDS, and the time that the page needs for each. Requests
+to other addresses and errors of the browser are printed. `--pictures DIR` saves a screenshot of each.
 
 Headless Chromium paints without a GPU, on the processor that also runs the session.
 """
@@ -20,9 +20,9 @@ from typing import Final
 
 import numpy as np
 
-from rotorid.live.moment import Event, LinkState, Moment, Reading
-from rotorid.live.page import Page
-from tests.live.chromium import FOUND, Chromium, chromium
+from rotorid.live.page.page import Page
+from rotorid.live.snapshot import Event, LinkState, Reading, Snapshot
+from tests.live.page.chromium import FOUND, Chromium, chromium
 
 RATE: Final = 250.0
 HISTORY: Final = 50_000
@@ -40,8 +40,8 @@ _FRAMES: Final = """new Promise((done) => {
 })"""
 
 
-def moment(n: int, noise: np.ndarray) -> Moment:
-    """A made-up moment: a mass that jumps, and a push every half minute."""
+def snapshot(n: int, noise: np.ndarray) -> Snapshot:
+    """A made-up snapshot: a mass that jumps, and a push every half minute."""
     t, e = n / RATE, noise[n % len(noise)]
     push = 4.0 * math.exp(-((t % 30.0 - 20.0) ** 2))
     truth = {
@@ -66,7 +66,7 @@ def moment(n: int, noise: np.ndarray) -> Moment:
     )
     health = "outlier" if t % 40.0 < 0.2 else "ok"
     link = LinkState(3 * n, n // 200, 3.0 * RATE, 0.002)
-    return Moment(t, readings, health, attitude, (0.0, 0.0, 2.0), events, link, "multirotor, EKF")
+    return Snapshot(t, readings, health, attitude, (0.0, 0.0, 2.0), events, link, "multirotor, EKF")
 
 
 def serve() -> None:
@@ -74,7 +74,7 @@ def serve() -> None:
     noise = np.random.default_rng(0).standard_normal((997, 10))
     with Page(port=0) as page:
         for n in range(HISTORY):
-            page.show(moment(n, noise))
+            page.show(snapshot(n, noise))
             if n % 5000 == 0:
                 time.sleep(0.1)
         sys.stdout.write(f"{page.address}\n")
@@ -82,7 +82,7 @@ def serve() -> None:
         n, start = 0, time.monotonic()
         while True:
             while n < RATE * (time.monotonic() - start):
-                page.show(moment(HISTORY + n, noise))
+                page.show(snapshot(HISTORY + n, noise))
                 n += 1
             time.sleep(0.002)
 

@@ -16,32 +16,23 @@ from pathlib import Path
 
 from benchmarks import flights
 from benchmarks.metrics import Metric
-from rotorid import (
-    acceleration_observer,
-    adaptive,
-    ekf,
-    load_airframe,
-    momentum_observer,
-    msckf,
-    multirotor,
-    rigid_multirotor,
-    swls,
-    ukf,
-)
+from rotorid import adaptive, ekf, load_airframe, msckf, swls, ukf
 from rotorid.estimators.base import AbstractEstimator
-from rotorid.estimators.onboard.drawn import drawn
 from rotorid.estimators.onboard.folder import GOLDEN_ROWS, onboard_files
+from rotorid.estimators.onboard.golden_samples import drawn
+from rotorid.estimators.wrench import acceleration_observer, momentum_observer
 from rotorid.learning.model_files import LearnedModel
-from rotorid.results.export import ExportSettings, exported_estimator, hovering
-from rotorid.results.learning import LearnSettings, learn_model
-from rotorid.simulation.pushed import fly_pushed
+from rotorid.models.multirotor import multirotor, rigid_multirotor
+from rotorid.simulation.wrench.flights import simulate_wrench_flight
+from rotorid.workflows.export.onboard import ExportSettings, exported_estimator, hover_inputs
+from rotorid.workflows.learn.learn import LearnSettings, learn_model
 
 
 def learned() -> LearnedModel:
     """What two epochs of `rotorid learn` make of two flights: two networks of 64 nodes."""
     vehicle = load_airframe("fully-actuated-hexarotor")
     flights = [
-        fly_pushed(
+        simulate_wrench_flight(
             vehicle, "free-flight", seed, duration=6.0, rate=50.0, parameters={"mass": 3.1, "drag": 0.5}
         )
         for seed in range(2)
@@ -76,7 +67,7 @@ def benchmark(names: Sequence[str], rounds: int) -> list[Metric]:
     for name in names:
         estimator = MAKERS[name]()
         system = estimator.joint.system
-        samples = drawn(estimator, hovering(system, GOLDEN_ROWS))  # pyright: ignore[reportArgumentType]
+        samples = drawn(estimator, hover_inputs(system, GOLDEN_ROWS))  # pyright: ignore[reportArgumentType]
         for precision in ("double", "float"):
             files = onboard_files(estimator, samples, name="filter", precision=precision)
             with tempfile.TemporaryDirectory() as folder:

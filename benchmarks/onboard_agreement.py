@@ -112,8 +112,8 @@ def _flights() -> Path | None:
 
 def _cases(only: Sequence[str], rows: int, folder: Path | None) -> Iterator[tuple[str, Any]]:
     from benchmarks import onboard
-    from rotorid.estimators.onboard.drawn import drawn
-    from rotorid.results.export import hovering
+    from rotorid.estimators.onboard.golden_samples import drawn
+    from rotorid.workflows.export.onboard import hover_inputs
 
     for name, maker in onboard.MAKERS.items():
         label = f"{name}, drawn"
@@ -122,7 +122,8 @@ def _cases(only: Sequence[str], rows: int, folder: Path | None) -> Iterator[tupl
             estimator = maker()
             system = estimator.joint.system
             return estimator, (
-                drawn(estimator, hovering(system, ROWS, seed), seed=seed) for seed in range(-(-rows // ROWS))
+                drawn(estimator, hover_inputs(system, ROWS, seed), seed=seed)
+                for seed in range(-(-rows // ROWS))
             )
 
         if not only or label in only:
@@ -140,8 +141,8 @@ def _cases(only: Sequence[str], rows: int, folder: Path | None) -> Iterator[tupl
 def _flown(name: str, logs: Logs, folder: Path, rows: int) -> tuple[Any, Iterator[Samples]]:
     """An estimator as it is exported for the first of the logs, and samples of all."""
     from rotorid.logs.read import read
-    from rotorid.models.airframe import load_airframe
-    from rotorid.results.export import ExportSettings, exported_estimator
+    from rotorid.models.airframe.airframe import load_airframe
+    from rotorid.workflows.export.onboard import ExportSettings, exported_estimator
 
     airframe = load_airframe(logs.airframe)
     system: Any = logs.system if name not in _OBSERVERS else None

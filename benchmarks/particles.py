@@ -28,9 +28,9 @@ from benchmarks.particles_models import (
     scalar_peer,
 )
 from rotorid import Samples, run, run_many
-from rotorid.estimators.particles import final_state
+from rotorid.codegen.native import compiler
+from rotorid.estimators.particle.base import final_state
 from rotorid.estimators.run import stack
-from rotorid.export.native import compiler
 
 
 def benchmark(particles: int, steps: int, rounds: int, filters: int, peer: bool) -> list[Metric]:

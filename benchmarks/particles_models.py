@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rotorid import Parameter, Samples, Scalar, Space, System, bootstrap_filter
-from rotorid.estimators.particles import moved
-from rotorid.models.quadrotor import ANGLES, RATES, Quadrotor, hover_speed, quadrotor
+from rotorid import Parameter, Samples, Scalar, Space, System
+from rotorid.estimators.particle import bootstrap_filter
+from rotorid.estimators.particle.base import propagate
+from rotorid.models.quadrotor.quadrotor import ANGLES, RATES, Quadrotor, hover_speed, quadrotor
 from rotorid.models.system import GRAVITY
 
 ALPHA, W, V = 0.9, 1.0, 2.0
@@ -85,7 +86,7 @@ def quadrotor_data(steps: int) -> Samples:
     t = DT * np.arange(1, steps + 1)
     u = hover_speed(tracked_quadrotor()) + 5.0 * np.stack([np.sin(3.0 * t + k) for k in range(4)], axis=1)
     p = joint.with_tracked(jnp.asarray([system.parameter("mass").values[0]]), tuning.values)
-    advance = jax.jit(lambda x, u, d: moved(joint, x, u, p, jnp.asarray(DT)) + d)
+    advance = jax.jit(lambda x, u, d: propagate(joint, x, u, p, jnp.asarray(DT)) + d)
     wander, noise = np.asarray(tuning.process_noise) * math.sqrt(DT), np.asarray(tuning.measurement_noise)
     x, y = jnp.asarray(system.states.initial()), []
     for k in range(steps):

@@ -16,7 +16,8 @@ import numpy as np
 
 from benchmarks import flights
 from benchmarks.metrics import Metric, interleaved
-from rotorid import Flight, Signal, read, write_table
+from rotorid import Flight, read, write_table
+from rotorid.logs import Signal
 
 RECORDED = {
     "PX4 .ulg": ("px4_sih/dev.ulg", "pyulog"),

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.metrics import Metric, interleaved, ratio
-from rotorid import fit_subspace
-from rotorid.identification.linear_model import Experiment
-from rotorid.studies.lpv_standard import NOISE, TRUE, third_order_data
+from rotorid.identification.linear import fit_subspace
+from rotorid.identification.linear.model import Experiment
+from rotorid.studies.lpv.standard import NOISE, TRUE, third_order_data
 
 ORDER, HORIZON = 3, 15
 
@@ -25,7 +25,7 @@ def benchmark(rows: int, rounds: int, peer: bool) -> list[Metric]:
         calls["nfoursid"] = lambda: _nfoursid(runs[0])
     took = interleaved(calls, rounds)
     label = f"subspace, {rows} rows, {HORIZON} block rows"
-    true = TRUE.discrete(runs[0].dt).poles
+    true = TRUE.to_discrete(runs[0].dt).poles
     found = [
         Metric(
             f"{label}: fit", min(took["ours"]), "s", "lower", peer=min(took["nfoursid"]) if peer else None

@@ -21,7 +21,8 @@ from scipy.optimize import OptimizeResult, least_squares
 
 from benchmarks import flights
 from benchmarks.metrics import Metric, interleaved, ratio
-from rotorid import SWLS, Samples, Stream, run, swls
+from rotorid import Samples, Stream, run, swls
+from rotorid.estimators import SWLS
 from rotorid.estimators.swls import Window
 
 LENGTH = 20
@@ -50,7 +51,7 @@ def benchmark(seconds: float, rounds: int, count: int, iterations: Sequence[int]
         compilation = time.perf_counter() - start
         at = np.linspace(steps // 2, steps - 1, count).astype(int)
         windows, states = _windows(stream, rows, set(at.tolist()))
-        far = max(peer.distance(w, s.z, s.spread.P) for w, s in zip(windows, states, strict=True))
+        far = max(peer.distance(w, s.z, s.uncertainty.P) for w, s in zip(windows, states, strict=True))
         same_minimum(far, number)
 
         few = windows[: max(1, count // 4)]
@@ -111,9 +112,9 @@ def _windows(stream: Stream, rows: Sequence[Samples], at: set[int]) -> tuple[lis
         stream.step(row)
         if k in at:
             state = jax.tree.map(jnp.asarray, stream.state)
-            newest = state.spread.interval.end[-1:]
-            start = jnp.concatenate([before.spread.x[1:], newest])
-            windows.append(eqx.tree_at(lambda w: w.x, state.spread, start))
+            newest = state.uncertainty.interval.end[-1:]
+            start = jnp.concatenate([before.uncertainty.x[1:], newest])
+            windows.append(eqx.tree_at(lambda w: w.x, state.uncertainty, start))
             states.append(state)
     return windows, states
 

@@ -40,8 +40,8 @@ def _earlier_objects_are_left_alone() -> None:
 
 
 LONG = (
-    "test_docs.py", "cli/test_learn.py", "recovery/", "contract/", "studies/", "identification/", "cli/", "estimators/",
-    "learning/", "results/", "benchmarks/",
+    "test_docs.py", "workflows/learn/test_command.py", "recovery/", "contract/", "studies/", "identification/", "workflows/",
+    "estimators/", "learning/", "benchmarks/",
 )  # fmt: skip
 """Files and folders of tests that take long, the longest first: where two workers share the files, neither is left with one of
 them at the end."""

@@ -55,7 +55,7 @@ def called(command: str) -> tuple[int, str]:
     import jax
     from typer.testing import CliRunner
 
-    from rotorid.cli.app import app
+    from rotorid.cli import app
 
     words = shlex.split(command, comments=True)
     if words[0] != "rotorid" or set(command) & set("|&;<>()$`*?"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
+from rotorid.cli import app
 
 
 def settings(**more: str) -> dict[str, str]:

@@ -12,12 +12,12 @@ import numpy as np
 
 from rotorid.estimators.adaptive import Adaptive
 from rotorid.estimators.gaussian import AbstractGaussianFilter
-from rotorid.estimators.wrench_observer import AbstractWrenchObserver
+from rotorid.estimators.wrench.base import AbstractWrenchObserver
 from rotorid.geometry.spaces import Scalar, Space, Vector
-from rotorid.models.airframe import load_airframe
-from rotorid.models.multirotor import BareMultirotor
-from rotorid.models.multirotor_drag import multirotor
-from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.models.multirotor.with_drag import multirotor
 from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
 

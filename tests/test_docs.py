@@ -153,7 +153,7 @@ def test_the_readme_begins_with_two_commands() -> None:
 
 
 def test_the_tuning_table_tells_the_defaults() -> None:
-    from rotorid import Tuning
+    from rotorid.estimators import Tuning
 
     rows = re.findall(
         r"^\| `(\w+)` \| ([^|]+) \|", (ROOT / "docs" / "estimators.md").read_text(), re.MULTILINE

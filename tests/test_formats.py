@@ -7,11 +7,11 @@ import io
 import pyarrow.parquet as parquet
 import pytest
 
-from rotorid.export.set_points import COLUMNS
-from rotorid.models.fly_back import FlyBack, Gain, ReferenceFlight, SignalErrors
-from rotorid.models.fly_back_toml import fly_back_tables
-from rotorid.results.fleet import Fleet
-from rotorid.results.fleet_tables import CHANGES, FLIGHTS, fleet_files
+from rotorid.export.autopilot.set_points import COLUMNS
+from rotorid.models.airframe.validation import FlyBack, Gain, ReferenceFlight, SignalErrors
+from rotorid.models.airframe.validation_toml import fly_back_tables
+from rotorid.workflows.fleet.fleet import Fleet
+from rotorid.workflows.fleet.tables import CHANGES, FLIGHTS, fleet_files
 from tests.documented import documented
 
 

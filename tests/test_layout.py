@@ -21,58 +21,31 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 ORDER = (
     "errors",
+    "findings",
+    "progress",
     "cache",
+    "uninterrupted",
     "geometry",
     "numerics",
     "logs",
     "signals",
     "models",
-    "export",
+    "codegen",
     "estimators",
     "learning",
     "identification",
     "control",
     "simulation",
+    "export",
     "results",
     "report",
+    "terminal",
+    "workflows",
     "live",
     "studies",
     "cli",
 )
 """A package imports those before it only."""
-
-# fmt: off
-PUBLIC = [
-    "AbstractEstimator", "AccelerationObserver", "Adaptive", "AdaptiveEstimate", "Airframe", "AirframeError",
-    "Announced", "AuxiliaryFilter", "BareMultirotor", "BootstrapFilter", "Changes", "Contact", "Dataset", "Dlm",
-    "DlmFit", "EKF", "ELMRegressor", "Estimate", "ExcitationError", "Experiment", "Fit", "Flight", "FlyBack", "FreeFlight",
-    "GainSchedule", "GuidedEstimate", "Head", "HeadingController", "Health", "Inspection", "Joint", "Jump",
-    "LearnSettings", "LearnedModel", "LinearFit", "LinearModel", "LinkError", "LiuWest", "LogError", "LogFormatError",
-    "LogNoise", "Lpv", "MSCKF", "MassRegressor", "Matrices", "ModelFound", "MomentumObserver", "Multirotor",
-    "OSELMRegressor", "OutputError", "Parameter", "ParticleEstimate", "Plant", "Quadrotor", "Residual",
-    "RigidMultirotor", "Rotation", "RotoridError", "SWLS", "Samples", "Scalar", "Sensors", "SettingError",
-    "Signal", "SignalError", "Space", "Stream", "Structure", "Subspace", "System", "Term", "Track", "Training",
-    "Tuning", "UKF", "Vector", "WrenchTrack", "acceleration_observer", "adaptive", "airborne", "allocation",
-    "announce", "arma", "attach_truth", "auxiliary_filter", "bare_multirotor", "beside", "bootstrap_filter",
-    "calibrate", "canonical_structure", "change_times", "changes", "companion_structure", "compare_model",
-    "contact_free", "contacts", "coverage", "dlm", "dlm_filter", "dlm_forecast", "dlm_log_likelihood",
-    "dlm_simulate", "dlm_smooth", "ekf", "evaluation_flights", "export_estimator",
-    "export_airframe", "export_system", "fit_dlm", "fit_grey_box",
-    "fit_prediction_error", "fit_spread", "fit_state_space", "fit_subspace", "fitted", "fly_back", "fly_pushed",
-    "free_structure", "gain_schedule", "generate_dataset", "grey_box_structure", "hazard_of",
-    "heading_schedule", "inspect_flight", "jumps", "learn_model", "learn_residual", "liu_west", "load_airframe",
-    "load_model", "lpv", "mass_features", "mass_training_set", "measured_noise", "momentum_observer", "msckf",
-    "multirotor", "multirotor_heads", "parameter_box", "parameter_stds", "parameter_values",
-    "particle_log_likelihood", "predict_mass", "prepare", "quadrotor", "quadrotor_lpv", "read",
-    "read_ardupilot_frame", "read_px4_parameters", "regression",
-    "residual_tests", "rigid_multirotor", "rmspe", "run", "run_many", "sample", "schedule_for_track",
-    "seasonal", "shipped_airframes", "simulate", "stack", "stack_tunings", "swls", "system_for", "to_control",
-    "to_track", "track", "tracked_range", "training_flights", "training_windows", "trend", "trigonometric",
-    "ukf", "with_residual", "with_rotors", "wrench", "wrench_system", "write_table",
-    "Battery", "Chirp", "Doublet", "Identified", "Instrument", "Instruments", "Lissajous", "Move", "Multisine", "Setpoints",
-    "fly", "identify", "varied",
-]
-# fmt: on
 
 
 def package_of(path: Path) -> str:
@@ -105,28 +78,31 @@ def test_imports_go_up_the_list(path: Path) -> None:
     assert not wrong, f"{own} may import {', '.join(allowed)} only"
 
 
+def public_names() -> dict[str, list[str]]:
+    """The public names of every package that has some, as its `__init__.pyi` lists them."""
+    listed = {}
+    for stub in sorted(SOURCE.rglob("__init__.pyi")):
+        package = ".".join(("rotorid", *stub.relative_to(SOURCE).parts[:-1]))
+        nodes = [n for n in ast.parse(stub.read_text()).body if isinstance(n, ast.ImportFrom)]
+        listed[package] = [alias.asname or "" for node in nodes for alias in node.names]
+    return listed
+
+
 def test_public_names() -> None:
-    assert rotorid.__all__ == ["__version__", *sorted(PUBLIC)]
-    assert set(PUBLIC) <= set(dir(rotorid))
-    for name in rotorid.__all__:
-        assert getattr(rotorid, name) is not None
+    listed = public_names()
+    for package, names in listed.items():
+        module = importlib.import_module(package)
+        assert sorted(set(module.__all__) - {"__version__"}) == sorted(names)
+        for name in names:
+            value = getattr(module, name)
+            assert not inspect.ismodule(value), f"{package}.{name}"
+            assert (value.__doc__ or "").strip(), f"{package}.{name} has no docstring"
+    every = [name for names in listed.values() for name in names]
+    assert len(every) == len(set(every)), "a name is public in one place"
+    assert len(listed["rotorid"]) <= 40
     assert re.fullmatch(r"\d+\.\d+\.\d+", rotorid.__version__)
-    with pytest.raises(AttributeError, match="no attribute 'mass'"):
-        rotorid.mass  # noqa: B018
-
-
-def test_type_checkers_see_the_public_names() -> None:
-    tree = ast.parse((SOURCE / "__init__.py").read_text())
-    (block,) = [n for n in tree.body if isinstance(n, ast.If)]
-    seen = {a.asname: n.module for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
-    assert sorted(seen) == sorted(PUBLIC)
-    for name, home in seen.items():
-        assert getattr(importlib.import_module(home or ""), name) is getattr(rotorid, name)
-
-
-def test_public_names_have_a_docstring() -> None:
-    without = [name for name in PUBLIC if not (getattr(rotorid, name).__doc__ or "").strip()]
-    assert not without
+    with pytest.raises(AttributeError, match="mass"):
+        rotorid.mass  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_import_is_light_and_changes_nothing() -> None:
@@ -168,7 +144,8 @@ def test_house_rules(path: Path) -> None:
     for node in ast.walk(tree):
         where = f"{path}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id != "print" or package_of(path) == "cli", f"{where}: only the commands print"
+            prints = package_of(path) in ("cli", "terminal") or path.stem in ("command", "terminal")
+            assert node.func.id != "print" or prints, f"{where}: only the commands print"
             assert node.func.id not in ("eval", "exec"), f"{where}: {node.func.id}"
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [a.name for a in node.names] + [getattr(node, "module", None) or ""]
@@ -176,3 +153,44 @@ def test_house_rules(path: Path) -> None:
             assert not roots & {"pickle", "cloudpickle", "dill", "shelve", "marshal"}, f"{where}: pickle"
         if isinstance(node, ast.ExceptHandler):
             assert node.type is not None, f"{where}: a bare except swallows errors"
+
+
+MOST_FILES = 15
+"""Modules of one folder, beside its `__init__.py`."""
+
+FOLDERS = sorted({path.parent for path in FILES})
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(SOURCE)))
+def test_folders_are_small_and_described(folder: Path) -> None:
+    modules = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
+    assert len(modules) <= MOST_FILES, "which of these files belong together?"
+    if folder == SOURCE:
+        return
+    packages = [path.parent.name for path in folder.glob("*/__init__.py")]
+    description = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    missing = [name for name in (*modules, *packages) if not re.search(rf"\b{name}\b", description)]
+    assert not missing, f"{folder}/__init__.py does not describe {', '.join(missing)}"
+
+
+NO_TERMS = re.compile(
+    r"\b(nobody|untold|anew|outvotes?|hangs? together|as sure as|what flights tell|(is|are|be) told)\b"
+)
+"""Phrases that are not the terms of the field (see docs/glossary.md)."""
+
+
+def test_prose_uses_the_terms_of_the_field() -> None:
+    root = SOURCE.parents[1]
+    texts = [
+        *SOURCE.rglob("*.py"),
+        *SOURCE.rglob("*.js"),
+        *SOURCE.rglob("*.html"),
+        *(root / "docs").rglob("*.md"),
+    ]
+    found = [
+        f"{path}:{number}: {match[0]}"
+        for path in (*texts, root / "README.md")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if (match := NO_TERMS.search(line))
+    ]
+    assert not found

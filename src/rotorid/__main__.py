@@ -1,6 +1,29 @@
-"""`python -m rotorid`, the same as `rotorid`."""
+"""Entry point of the command `rotorid`, the same as `python -m rotorid`.
 
-from rotorid.cli import main
+What takes time to import comes after Ctrl-C is taken care of.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command."""
+    try:
+        from rotorid.terminal.interrupts import run_interruptible
+
+        run_interruptible(_command)
+    except KeyboardInterrupt:
+        sys.stderr.write("rotorid: interrupted\n")
+        sys.exit(130)
+
+
+def _command() -> None:
+    from rotorid.cli import app
+
+    app(prog_name="rotorid")
+
 
 if __name__ == "__main__":
     main()

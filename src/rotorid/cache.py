@@ -1,4 +1,4 @@
-"""Where rotorid keeps what it can compute again."""
+"""The folder of rotorid's cache of compiled code."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """$ROTORID_CACHE, else a folder in the user's cache."""
+    """The folder $ROTORID_CACHE, by default `rotorid` in the cache folder of the user."""
     if own := os.environ.get("ROTORID_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotorid"
 
 
 def keep_compiled() -> None:
-    """Keep what JAX compiles between runs, for other processes as well."""
+    """Enable JAX's cache of compiled code, which all runs and processes share."""
     import jax
 
     folder = cache_folder() / "jax"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return  # a read-only home: only slower
+        return  # read-only home folder: compilation is not cached
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

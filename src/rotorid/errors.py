@@ -1,4 +1,4 @@
-"""What can go wrong, as a tree of exceptions whose messages say what to do.
+"""The exceptions of rotorid, as a tree; each message contains what to do.
 
     RotoridError
     ├── LogError            a log that cannot be read
@@ -36,7 +36,7 @@ class AirframeError(RotoridError):
 
 
 class ExcitationError(RotoridError):
-    """Data that cannot answer the question asked of it."""
+    """Data without enough excitation for what was asked."""
 
 
 class LinkError(RotoridError):
@@ -44,7 +44,7 @@ class LinkError(RotoridError):
 
 
 class SettingError(RotoridError):
-    """An option or an argument that cannot be."""
+    """An option or an argument with an invalid value."""
 
 
 class OutputError(RotoridError):

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 import pytest
 
+from rotorid.codegen.native import compiler
 from rotorid.estimators.ekf import EKF, ekf
-from rotorid.estimators.onboard.drawn import drawn
-from rotorid.export.native import compiler
+from rotorid.estimators.onboard.golden_samples import drawn
 from tests.systems import Pendulum
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from rotorid.export.native import compiler
+from rotorid.codegen.native import compiler
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.export.c_source import CHUNK
-from rotorid.export.casadi import scalar_operations
-from rotorid.export.fingerprint import fingerprint
-from rotorid.export.native import BuildError, build, compiler
-from rotorid.export.program import c_program
+from rotorid.codegen.c_source import CHUNK
+from rotorid.codegen.casadi import scalar_operations
+from rotorid.codegen.fingerprint import fingerprint
+from rotorid.codegen.native import BuildError, build, compiler
+from rotorid.codegen.program import c_program
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler on this machine")
 

@@ -8,12 +8,12 @@ import jax.scipy.linalg as jsl
 import numpy as np
 import pytest
 
+from rotorid.codegen.casadi import UnsupportedPrimitiveError, to_casadi
 from rotorid.errors import RotoridError, SettingError
 from rotorid.estimators.base import step as estimator_step
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.ukf import ukf
-from rotorid.export.casadi import UnsupportedPrimitiveError, to_casadi
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.numerics import integrators
 from rotorid.signals.samples import Samples
 

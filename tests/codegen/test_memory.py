@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rotorid.export.memory import Packed, Spans, lives
+from rotorid.codegen.memory import Packed, Spans, live_ranges
 
 
 def test_a_span_is_known_by_any_of_its_places_and_is_no_neighbour():
@@ -17,8 +17,8 @@ def test_a_span_is_known_by_any_of_its_places_and_is_no_neighbour():
 
 def test_what_passes_the_border_of_a_loop_is_needed_in_all_turns():
     #           0    1        2    3       4    5       6    7       8
-    touched = [{0}, set(), {0, 1}, {2}, set(), {2, 3}, {1}, set(), {3}]
-    found = lives(touched, [(4, 6), (1, 7)], 5)
+    used = [{0}, set(), {0, 1}, {2}, set(), {2, 3}, {1}, set(), {3}]
+    found = live_ranges(used, [(4, 6), (1, 7)], 5)
     assert found[0] == (0, 7)  # before it and in it
     assert found[1] == (2, 6)  # in the outer loop alone, and in the inner one
     assert found[2] == (3, 6)

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from rotorid.export import native
+from rotorid.codegen import native
 
 
 def test_machine_code_gives_the_same_bits(monkeypatch):

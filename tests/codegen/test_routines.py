@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.export.native import compiler
-from rotorid.export.program import c_program
+from rotorid.codegen.native import compiler
+from rotorid.codegen.program import c_program
 from rotorid.models.residual import times
 from rotorid.numerics.cholesky import tria, whiten_and_measure
 from rotorid.numerics.compact import compact, each
 from rotorid.numerics.products import product
-from tests.export.test_c_source import in_c
+from tests.codegen.test_c_source import in_c
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler on this machine")
 

@@ -6,9 +6,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from rotorid.export import side_by_side as module
-from rotorid.export.native import BuildError, compiler
-from rotorid.export.side_by_side import LANES, side_by_side
+from rotorid.codegen import vectorised as module
+from rotorid.codegen.native import BuildError, compiler
+from rotorid.codegen.vectorised import LANES, side_by_side
 
 a, b, c = ca.SX.sym("a", 3), ca.SX.sym("b", 2, 2), ca.SX.sym("c")
 FUNCTION = ca.Function(

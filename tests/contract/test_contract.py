@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
+from rotorid.estimators.registry import ALL_ESTIMATORS, ESTIMATORS, WRENCH_OBSERVERS
 from rotorid.estimators.run import run
-from rotorid.estimators.wrench import acceleration_observer, momentum_observer
-from rotorid.results.track import ESTIMATORS
 from tests.systems import RIGID, SYSTEMS, matched
 
 STEPS = 400
-WRENCH = {"mo": momentum_observer, "acceleration": acceleration_observer}
+WRENCH = [name for name, entry in WRENCH_OBSERVERS.items() if not entry.needs_model]
 
 
 @pytest.fixture(
@@ -22,7 +21,7 @@ WRENCH = {"mo": momentum_observer, "acceleration": acceleration_observer}
 )
 def case(request):
     name, kind = request.param
-    estimator = WRENCH[name](RIGID) if name in WRENCH else ESTIMATORS[name](SYSTEMS[kind])
+    estimator = ALL_ESTIMATORS[name].build(RIGID if name in WRENCH else SYSTEMS[kind])
     samples, truth = matched(estimator, seed=7, steps=STEPS)
     return estimator, samples, truth, run(estimator, samples)
 

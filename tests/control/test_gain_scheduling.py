@@ -4,20 +4,28 @@ import dataclasses
 import sys
 
 import control as python_control
+import cvxpy
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rotorid.control.heading import HeadingController, Memory, Wanted, heading_schedule, hover_lqr, largest
-from rotorid.control.lpv import gain_schedule, lqr, split, verify, weights
+from rotorid.control import semidefinite_programs as lpv_programs
+from rotorid.control.gain_scheduling import gain_schedule, lqr, split_into_blocks, verify, weights
+from rotorid.control.heading import (
+    ControllerState,
+    HeadingController,
+    TrajectoryPoint,
+    acceptable_values,
+    heading_schedule,
+    hover_lqr,
+)
 from rotorid.errors import SettingError
-from rotorid.models.airframe import Quantity, load_airframe
-from rotorid.models.lpv import Lpv
-from rotorid.models.lpv_bounds import Box, tracked_range
-from rotorid.models.quadrotor import quadrotor
-from rotorid.models.quadrotor_heading import (
+from rotorid.models.airframe.airframe import Quantity, load_airframe
+from rotorid.models.lpv.bounds import Box, tracked_range
+from rotorid.models.lpv.model import Lpv
+from rotorid.models.quadrotor.heading_frame import (
     HeadingQuadrotor,
     heading_box,
     heading_lpv,
@@ -25,6 +33,7 @@ from rotorid.models.quadrotor_heading import (
     rotor_allocation,
     rotor_speeds,
 )
+from rotorid.models.quadrotor.quadrotor import quadrotor
 from rotorid.models.system import parameter_values
 
 RANGES = {"roll": (-0.5, 0.5), "pitch": (-0.5, 0.5), "yaw_rate": (-1.2, 1.2), "mass": (0.8, 1.5)}
@@ -79,7 +88,7 @@ def test_of_one_vertex_the_schedule_is_the_lqr(method):
 @pytest.mark.parametrize("method", ["cost", "local"])
 def test_the_heading_schedule_is_certified(schedules, method):
     found = schedules[method]
-    assert found.certificate.stable
+    assert found.certificate.is_stable
     assert found.certificate.decay >= 0.2 * (1 - 1e-3)
     assert found.certificate.slack < 1e-6
     assert 1.0 < found.cost < 3.0
@@ -127,11 +136,11 @@ def test_the_check_sees_what_is_not_stable():
     A, B = (np.array(M) for M in zip(*(model.at(v)[:2] for v in box.vertices()), strict=True))
     K = np.array([lqr(a, b, Q, R)[0] for a, b in zip(A, B, strict=True)])
     good = gain_schedule(model, box, Q, R, method="local").certificate
-    assert verify(A, B, K, good.P, Q, R).stable
+    assert verify(A, B, K, good.P, Q, R).is_stable
     assert verify(A, B, K, good.P, Q, R).pairs == 2
-    assert not verify(A, B, 0.0 * K, good.P, Q, R).stable
-    assert not verify(A, B, K, np.diag([1.0, 1e-3]), Q, R).stable
-    assert not verify(A, B, K, np.diag([1.0, -1.0]), Q, R).stable
+    assert not verify(A, B, 0.0 * K, good.P, Q, R).is_stable
+    assert not verify(A, B, K, np.diag([1.0, 1e-3]), Q, R).is_stable
+    assert not verify(A, B, K, np.diag([1.0, -1.0]), Q, R).is_stable
     changing = B + np.array([0.0, 0.5])[:, None, None] * B
     assert verify(A, changing, K, good.P, Q, R).pairs == 3
 
@@ -141,7 +150,7 @@ def test_pairs_matter_where_the_input_matrix_varies():
     A, B = np.zeros((2, 1, 1)), np.array([[[1.0]], [[-1.0]]])
     K = np.array([[[-1.0]], [[1.0]]])
     found = verify(A, B, K, np.eye(1), np.eye(1), np.eye(1))
-    assert not found.stable  # at the middle, B K = 0
+    assert not found.is_stable  # at the middle, B K = 0
     assert found.margin == pytest.approx(2.0)
 
 
@@ -164,10 +173,10 @@ def test_poles_stay_in_the_region_that_is_asked_for():
 
 def test_blocks_are_what_acts_on_each_other(vehicle):
     names = heading_lpv(vehicle).states
-    blocks = split(heading_lpv(vehicle))
+    blocks = split_into_blocks(heading_lpv(vehicle))
     assert [len(b[0]) for b in blocks] == [10, 3, 3]
     assert {names[i] for i in blocks[2][0]} == {"position_z", "velocity_z", "integral_z"}
-    lopsided = split(heading_lpv(quadrotor(LOPSIDED)))
+    lopsided = split_into_blocks(heading_lpv(quadrotor(LOPSIDED)))
     assert [len(b[0]) for b in lopsided] == [10, 3, 3]
     assert sorted(j for b in lopsided for j in b[1]) == [0, 1, 2, 3]
 
@@ -176,7 +185,7 @@ def test_a_lopsided_vehicle_whose_blocks_act_on_each_other_is_certified_as_a_who
     vehicle = quadrotor(LOPSIDED)
     ranges = {**RANGES, "mass": (1.3, 1.9), "roll_rate": (-1.5, 1.5)}
     found = heading_schedule(vehicle, ranges, THRUST, method="local")
-    assert found.certificate.stable
+    assert found.certificate.is_stable
     assert found.certificate.pairs > 100
     P = found.certificate.P
     for rho in (
@@ -203,11 +212,11 @@ def test_the_heading_model_is_the_quadrotor_seen_from_its_heading(vehicle):
             )
         )
         controller = HeadingController(vehicle, hover_lqr(vehicle))
-        wanted = Wanted(np.zeros(3), np.zeros(3), np.zeros(3), np.array(0.0), np.array(0.0))
+        wanted = TrajectoryPoint(np.zeros(3), np.zeros(3), np.zeros(3), np.array(0.0), np.array(0.0))
         integral, yaw = rng.normal(size=3), np.array(0.2)
 
         def seen(x, integral, yaw):
-            return controller._errors(x, wanted, Memory(integral, yaw, speeds))[0]
+            return controller._errors(x, wanted, ControllerState(integral, yaw, speeds))[0]
 
         step = 1e-6
         slopes = [seen(x + s * rate, integral + s * x[6:12:2], yaw + s * x[4]) for s in (step, -step)]
@@ -283,6 +292,48 @@ def test_no_controller_is_one_line():
         gain_schedule(unstable, still, np.eye(2), np.eye(1))
 
 
+@pytest.fixture
+def inaccurate(monkeypatch):
+    """The solver calls every solution inaccurate."""
+    monkeypatch.setattr(cvxpy.Problem, "status", cvxpy.OPTIMAL_INACCURATE)
+
+
+@pytest.mark.parametrize("method", ["cost", "local"])
+def test_an_inaccurate_solution_that_passes_the_check_counts(inaccurate, method):
+    model, box = small()
+    assert gain_schedule(model, box, np.eye(2), np.eye(1), method=method).certificate.is_stable
+    if method == "cost":
+        gain_schedule(model, box, np.eye(2), np.eye(1), decay=0.5, damping=0.7, fastest=6.0)
+
+
+@pytest.mark.parametrize("method", ["cost", "local"])
+def test_an_inaccurate_solution_that_violates_the_inequalities_does_not_count(
+    inaccurate, monkeypatch, method
+):
+    def solve(problem, **_):
+        for variable in problem.variables():
+            variable.value = 0.01 * np.eye(*variable.shape)
+        return 3086.0
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", solve)
+    model, box = small()
+    with pytest.raises(SettingError, match="no quadratic Lyapunov function for the 2 states"):
+        gain_schedule(model, box, np.eye(2), np.eye(1), method=method)
+
+
+@pytest.mark.parametrize("limit", [{"decay": 4.0}, {"fastest": 6.0}, {"damping": 0.99}])
+def test_an_inaccurate_solution_beyond_the_limits_of_decay_or_poles_does_not_count(
+    inaccurate, monkeypatch, limit
+):
+    model, box = small()
+    Q, R = np.diag([100.0, 0.01]), np.array([[0.01]])
+    free = lpv_programs.synthesise
+    monkeypatch.setattr(lpv_programs, "synthesise", lambda *a: free(*a[:-1], lpv_programs.PoleLimits()))
+    gain_schedule(model, box, Q, R)
+    with pytest.raises(SettingError, match="no quadratic Lyapunov function for the 2 states"):
+        gain_schedule(model, box, Q, R, **limit)
+
+
 def test_without_the_extra_the_install_line_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     model, box = small()
@@ -295,4 +346,4 @@ def test_weights_are_brysons():
     with pytest.raises(SettingError, match="largest 'b'"):
         weights(("a", "b"), {"a": 0.5})
     model = heading_lpv(quadrotor())
-    assert set(largest(quadrotor())) == {*model.states, *model.inputs}
+    assert set(acceptable_values(quadrotor())) == {*model.states, *model.inputs}

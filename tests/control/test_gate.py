@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from rotorid.control.gate import LONGEST, Gate, Mode, Reading, gate_flight
+from rotorid.control.gate import MAX_STEP, Gate, Mode, Reading, gate_flight
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
 
@@ -33,11 +33,11 @@ def anything(rng, n):
         found.append(
             (
                 Reading(value, 0.01),
-                Reading(value, 0.01, witness=value + 0.01, witness_std=0.01),
+                Reading(value, 0.01, independent_value=value + 0.01, independent_std=0.01),
                 None,
                 Reading(value, 0.01, int(rng.integers(9))),
                 Reading(float(rng.choice([math.nan, math.inf, -5.0, 1e9])), 0.01),
-                Reading(value, rng.uniform(0.0, 0.2), informed=bool(rng.random() < 0.9)),
+                Reading(value, rng.uniform(0.0, 0.2), is_informed=bool(rng.random() < 0.9)),
             )[kind]
         )
     return found
@@ -53,9 +53,9 @@ def test_never_outside_the_range_never_faster_than_the_rate(seed, fallback):
         dt = float(rng.choice([DT, 0.0, 0.3, -1.0, math.nan], p=[0.9, 0.04, 0.02, 0.02, 0.02]))
         after, decision = gate.decide(state, reading, dt)
         assert gate.lower <= decision.value <= gate.upper
-        counted = min(max(dt, 0.0), LONGEST) if math.isfinite(dt) else 0.0
+        counted = min(max(dt, 0.0), MAX_STEP) if math.isfinite(dt) else 0.0
         assert abs(decision.value - state.value) <= gate.rate * counted + 1e-12
-        assert decision.changed == (decision.value != state.value)
+        assert decision.is_changed == (decision.value != state.value)
         assert len(decision.reason) > 10
         modes.add(decision.mode)
         state = after
@@ -86,7 +86,7 @@ def test_without_a_run_of_good_readings_the_nominal_value_stays():
 
 def test_trust_is_won_after_the_hold_time_and_the_estimate_is_followed():
     found = decided(GATE, [Reading(1.2, 0.01)] * 200)
-    first = next(k for k, (_, d) in enumerate(found) if d.changed)
+    first = next(k for k, (_, d) in enumerate(found) if d.is_changed)
     assert (first + 1) * DT == pytest.approx(GATE.hold, abs=DT)
     assert found[-1][1].value == 1.2
     assert found[-1][1].mode == Mode.FOLLOWING
@@ -99,14 +99,14 @@ LOST = {
     "diverged": Reading(1.3, 0.01, Health.DIVERGED),
     "inconsistent": Reading(1.3, 0.01, Health.INCONSISTENT),
     "no information": Reading(1.3, 0.01, Health.NO_INFORMATION),
-    "uninformed": Reading(1.3, 0.01, informed=False),
+    "uninformed": Reading(1.3, 0.01, is_informed=False),
     "wide band": Reading(1.3, 0.2),
     "outside": Reading(1.41, 0.01),
     "not a number": Reading(math.nan, 0.01),
     "no band": Reading(1.3, math.nan),
     "unknown health": Reading(1.3, 0.01, 77),
-    "contradicted": Reading(1.3, 0.01, witness=0.9, witness_std=0.02),
-    "witness lost": Reading(1.3, 0.01, witness=math.nan, witness_std=0.02),
+    "contradicted": Reading(1.3, 0.01, independent_value=0.9, independent_std=0.02),
+    "witness lost": Reading(1.3, 0.01, independent_value=math.nan, independent_std=0.02),
 }
 CONTRADICTED = {"contradicted", "witness lost"}
 AT_ONCE = {"diverged", "outside", "not a number", "no band"}
@@ -117,7 +117,7 @@ def test_it_rolls_back_within_the_stated_time(what):
     readings = [Reading(1.3, 0.01)] * 100 + [LOST[what]] * 200
     found = decided(GATE, readings)
     assert found[99][1].value == 1.3
-    left = next(k for k in range(100, 300) if found[k][1].changed)
+    left = next(k for k in range(100, 300) if found[k][1].is_changed)
     home = next(k for k in range(100, 300) if found[k][1].value == 1.0)
     patience = 0.0 if what in AT_ONCE else GATE.grace if what in CONTRADICTED else GATE.patience
     assert (left - 100) * DT == pytest.approx(patience, abs=1.01 * DT)
@@ -147,7 +147,7 @@ def test_after_a_silence_it_does_not_jump():
     for dt in [DT] * 100 + [60.0] + [DT] * 3:
         before = state.value
         state, decision = GATE.decide(state, Reading(1.3 if dt == DT else 0.7, 0.01), dt)
-        assert abs(state.value - before) <= GATE.rate * LONGEST + 1e-12
+        assert abs(state.value - before) <= GATE.rate * MAX_STEP + 1e-12
     assert decision is not None
 
 

@@ -7,7 +7,7 @@ import pytest
 from rotorid.control.nmpc import NMPC
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Scalar, Space, Vector
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.system import Parameter, System
 
 N = 20
@@ -33,7 +33,7 @@ def settle(controller, x, calls=120):
     plan, used = None, []
     for _ in range(calls):
         plan = controller.solve(x, HOVER, STILL, plan, elapsed=0.05, iterations=1 if plan else 10)
-        assert plan.solved
+        assert plan.is_solved
         used.append(plan.inputs)
         x = plan.states[1]
     return x, np.array(used)
@@ -88,13 +88,13 @@ def test_where_it_cannot_be_solved_the_last_plan_goes_on(controller):
     x[4] = 1.0
     plan = controller.solve(x, HOVER, STILL, iterations=8)
     lost = controller.solve(x * np.nan, HOVER, STILL, plan, elapsed=0.05)
-    assert (lost.solved, lost.failures) == (False, 1)
+    assert (lost.is_solved, lost.failures) == (False, 1)
     np.testing.assert_allclose(lost.inputs[:-1], plan.inputs[1:], atol=1e-12)
     np.testing.assert_allclose(lost.states[:-1], plan.states[1:], atol=1e-9)
     lost = controller.solve(x, np.full_like(HOVER, np.inf), STILL, lost, elapsed=0.05)
-    assert (lost.solved, lost.failures) == (False, 2)
+    assert (lost.is_solved, lost.failures) == (False, 2)
     again = controller.solve(x, HOVER, STILL, lost, elapsed=0.05)
-    assert (again.solved, again.failures) == (True, 0)
+    assert (again.is_solved, again.failures) == (True, 0)
 
 
 class Pendulum(System):
@@ -144,7 +144,7 @@ def test_states_stay_within_their_bounds(most):
         plan = controller.solve(
             x, target, np.zeros((30, 1)), plan, elapsed=0.05, iterations=1 if plan else 20
         )
-        assert plan.solved
+        assert plan.is_solved
         seen.append(plan.states[1:, 1])
         x = plan.states[1]
     np.testing.assert_allclose(x, [np.pi, 0.0], atol=0.02)

@@ -7,8 +7,8 @@ import pytest
 
 from rotorid.control.thrust_rates import HORIZON, STEP, ThrustRates, thrust_rate_controller
 from rotorid.errors import SettingError
-from rotorid.models.airframe import load_airframe
-from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
 
 HEXAROTOR = rigid_multirotor(load_airframe("fully-actuated-hexarotor"))
@@ -33,7 +33,7 @@ def test_a_large_step_is_flown_within_both_bounds(vehicle):
     x[4:7] = [2.0, -1.5, 1.0]
     for _ in range(100):
         plan = controller.solve(x, wanted, still, plan, elapsed=STEP, iterations=1 if plan else 10)
-        assert plan.solved
+        assert plan.is_solved
         thrusts.append(plan.states[1:, 13:])
         rates.append(plan.inputs)
         x = plan.states[1]
@@ -54,7 +54,7 @@ def test_a_start_outside_the_bounds_is_brought_back(off, side):
     x = wanted[0].copy()
     x[13] = 2.0 * hover + off if side > 0 else 0.25 * hover - off
     plan = controller.solve(x, wanted, still, iterations=3)
-    assert plan.solved
+    assert plan.is_solved
     assert side * plan.inputs[0, 0] < -9.9 * hover
     assert plan.states[-1, 13:].min() > 0.25 * hover - 1e-6
     assert plan.states[-1, 13:].max() < 2.0 * hover + 1e-6

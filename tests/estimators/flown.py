@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.geometry import rotations
-from rotorid.models.rigid_multirotor import RigidMultirotor
-from rotorid.models.rotors import allocation
+from rotorid.models.multirotor.rigid import RigidMultirotor
+from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.numerics import integrators
 from rotorid.signals.samples import Samples

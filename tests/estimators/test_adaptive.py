@@ -14,7 +14,7 @@ from rotorid.estimators.base import Health
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.run import run
-from rotorid.models.announced import Announced, announce
+from rotorid.models.known_changepoints import KnownChangepoints, with_change_input
 from tests.systems import SYSTEMS, Cart, matched
 
 
@@ -146,10 +146,10 @@ def test_what_cannot_change_is_named():
 
 def test_an_announced_change_is_known_at_once(hovering):
     samples, mass = hovering
-    told = announce(samples, [float(samples.t[600])])
+    told = with_change_input(samples, [float(samples.t[600])])
     assert np.flatnonzero(np.asarray(told.u[:, -1])).tolist() == [600]
-    only = run(adaptive(Announced(SYSTEMS["bare"]), branches=0), told)
-    also = run(adaptive(Announced(SYSTEMS["bare"])), told)
+    only = run(adaptive(KnownChangepoints(SYSTEMS["bare"]), branches=0), told)
+    also = run(adaptive(KnownChangepoints(SYSTEMS["bare"])), told)
     plain = run(adaptive(SYSTEMS["bare"]), samples)
     for found in (only, also):
         assert float(found.since_change[600]) <= 0.02
@@ -163,7 +163,7 @@ def test_an_announced_change_is_known_at_once(hovering):
 def test_who_hears_of_every_change_knows_of_no_others(hovering):
     """Nothing announced: the filter with rates alone, slow to follow the jump."""
     samples, mass = hovering
-    found = run(adaptive(Announced(SYSTEMS["bare"]), branches=0), announce(samples, []))
+    found = run(adaptive(KnownChangepoints(SYSTEMS["bare"]), branches=0), with_change_input(samples, []))
     assert abs(float(found.value[610, 0]) / mass[610] - 1.0) > 0.1
     with pytest.raises(SettingError, match="has an input 'change' already"):
-        Announced(Announced(SYSTEMS["bare"]))
+        KnownChangepoints(KnownChangepoints(SYSTEMS["bare"]))

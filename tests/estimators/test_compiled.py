@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rotorid.codegen import native
 from rotorid.errors import SettingError
 from rotorid.estimators import compiled
 from rotorid.estimators.ekf import EKF, ekf
@@ -16,7 +17,6 @@ from rotorid.estimators.msckf import msckf
 from rotorid.estimators.run import Stream, run, run_many, stack, stack_tunings
 from rotorid.estimators.swls import swls
 from rotorid.estimators.ukf import ukf
-from rotorid.export import native
 from tests.systems import SYSTEMS, Pendulum, matched
 
 PAIRS = [(make, name) for make in (ekf, ukf) for name in SYSTEMS]

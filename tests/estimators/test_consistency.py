@@ -9,7 +9,7 @@ from scipy.stats import chi2
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.run import stack
 from rotorid.estimators.ukf import ukf
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 from tests.systems import SYSTEMS, matched
 
 SEEDS = 100
@@ -26,7 +26,7 @@ def nees(filter_, samples, truth):
             sample, z = row
             state = filter_.update(filter_.predict(state, sample.u, sample.dt), sample)
             error = space.minus(z, state.z)
-            return state, error @ jnp.linalg.solve(filter_._covariance(state.spread), error)
+            return state, error @ jnp.linalg.solve(filter_._covariance(state.uncertainty), error)
 
         return jax.lax.scan(step, filter_.init(first, None), (samples, truth))[1]
 
@@ -63,6 +63,6 @@ def test_a_million_steps_stay_positive_definite(make, name):
 
         return jax.lax.fori_loop(0, repeats, lambda _, s: jax.lax.scan(step, s, samples)[0], state)
 
-    P = np.asarray(filter_._covariance(many(filter_.init(first, None)).spread))
+    P = np.asarray(filter_._covariance(many(filter_.init(first, None)).uncertainty))
     np.testing.assert_allclose(P, P.T, atol=1e-15)
     assert np.linalg.eigvalsh(P).min() > 0

@@ -18,8 +18,8 @@ from rotorid.estimators.dlm import (
     dlm_simulate,
     dlm_smooth,
 )
-from rotorid.models.dlm import Dlm, beside, dlm
-from rotorid.models.dlm_terms import arma, regression, seasonal, trend
+from rotorid.models.dlm.model import Dlm, block_diagonal, dlm
+from rotorid.models.dlm.terms import arma, regression, seasonal, trend
 
 ROWS = 60
 RNG = np.random.default_rng(7)
@@ -55,7 +55,7 @@ def same_shape(model: Dlm) -> Dlm:
     unseen = dlm(
         np.zeros(more), np.eye(more), np.zeros((m, more)), np.eye(m), np.eye(more), 0.1 * np.eye(more)
     )
-    model = beside(model, unseen) if m == 1 else model + unseen
+    model = block_diagonal(model, unseen) if m == 1 else model + unseen
     F = np.broadcast_to(model.F, (ROWS, *model.F.shape[-2:]))
     return dlm(model.m0, model.C0, F, model.V, model.G, model.W, tuple("abcde"))
 
@@ -192,12 +192,12 @@ def test_missing_rows_are_forecasts() -> None:
 
 
 def test_laws_of_the_filter() -> None:
-    """Independent models beside each other; a scaled unit; a measurement that nothing but itself says."""
+    """Independent models block_diagonal each other; a scaled unit; a measurement that nothing but itself says."""
     one, two = trend(1, dV=1.0, dW=[0.3], C0=10.0), trend(1, dV=2.0, dW=[0.1], C0=5.0)
     y = np.random.default_rng(2).normal(size=(20, 2))
     density = dlm_log_likelihood
     apart = float(density(one, y[:, 0]) + density(two, y[:, 1]))
-    assert float(density(beside(one, two), y)) == pytest.approx(apart, rel=1e-12)
+    assert float(density(block_diagonal(one, two), y)) == pytest.approx(apart, rel=1e-12)
     scaled = trend(1, dV=100.0, dW=[30.0], C0=1000.0)
     assert float(density(scaled, 10.0 * y[:, 0])) == pytest.approx(
         float(density(one, y[:, 0])) - 20 * np.log(10.0), rel=1e-12
@@ -214,7 +214,7 @@ def test_many_outputs_are_as_few() -> None:
     single = [trend(1, dV=1.0 + k, dW=[0.3], C0=10.0) for k in range(8)]
     model = single[0]
     for other in single[1:]:
-        model = beside(model, other)
+        model = block_diagonal(model, other)
     apart = sum(float(dlm_log_likelihood(s, y[:, k])) for k, s in enumerate(single))
     assert float(dlm_log_likelihood(model, y)) == pytest.approx(apart, rel=1e-12)
 

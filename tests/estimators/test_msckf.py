@@ -73,7 +73,7 @@ def test_on_a_linear_system_a_measurement_counts_by_the_shares_used_so_far(share
     assert 0 < np.sum(~mask.any(axis=1)) < 10
     samples = jax.tree.map(np.asarray, eqx.tree_at(lambda s: s.mask, samples, mask))
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *stepped(filter_, samples))
-    z, window = states.z, states.spread
+    z, window = states.z, states.uncertainty
     measured = np.flatnonzero(mask.any(axis=1))
     for k in range(steps):
         means, P = conditioned(samples, k, shares)

@@ -14,7 +14,7 @@ from rotorid.estimators.preintegration import Linearised, ThrustAndRate, preinte
 from rotorid.estimators.run import run
 from rotorid.estimators.swls import swls
 from rotorid.models.joint import Joint
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.numerics.tridiagonal import Link, minimum
 from rotorid.signals.samples import Samples
 from tests.estimators.test_msckf import LAWS, stepped
@@ -58,10 +58,10 @@ def test_on_a_linear_system_it_is_the_smoother(window, steps):
     states = stepped(filter_, samples)
     filtered, covariances, found = smoothed(samples)
     np.testing.assert_allclose([s.z for s in states], filtered, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose([s.spread.P for s in states], covariances, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose([s.uncertainty.P for s in states], covariances, rtol=1e-9, atol=1e-12)
     measured = np.flatnonzero(mask[:steps].any(axis=1))
     assert len(measured) < steps
-    nodes, last = min(window + 1, len(measured)), states[-1].spread
+    nodes, last = min(window + 1, len(measured)), states[-1].uncertainty
     assert np.sum(last.valid) == nodes
     np.testing.assert_allclose(last.x[-nodes:], found[measured[-nodes:]], rtol=1e-10, atol=1e-10)
 
@@ -315,7 +315,7 @@ def least(filter_, window, x):
 def test_from_far_away_it_comes_to_the_minimum_of_its_residuals(case):
     """One step a sample ends near it, and further ones at it, with the standard deviations that the residuals give."""
     filter_, samples, truth = hard(case, seed=5)
-    window = jax.tree.map(jnp.asarray, stepped(filter_, samples)[-1].spread)
+    window = jax.tree.map(jnp.asarray, stepped(filter_, samples)[-1].uncertainty)
     assert bool(jnp.all(window.valid))
     x, std = least(filter_, window, truth)
 
@@ -333,7 +333,7 @@ def test_the_residuals_are_those_of_prior_model_and_measurements():
     """Written down once more, on a flight that the window holds as a whole."""
     filter_, samples, truth = hard("position", seed=6)
     joint, tuning, outputs = filter_.joint, filter_.tuning, filter_.joint.system.outputs
-    found, _ = squares(filter_, stepped(filter_, samples)[-1].spread, truth)
+    found, _ = squares(filter_, stepped(filter_, samples)[-1].uncertainty, truth)
 
     prior = np.concatenate([tuning.initial, tuning.coordinate])
     prior[joint.space.stored["position"]] = samples.y[0, outputs.stored["position"]]

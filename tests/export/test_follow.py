@@ -14,16 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.export.vehicle.acados import acados_files
-from rotorid.export.vehicle.facts import facts_of
-from rotorid.export.vehicle.mujoco import mujoco_files
-from rotorid.export.vehicle.urdf import urdf_files
-from rotorid.models.airframe import Quantity, load_airframe
-from rotorid.models.multirotor_air import AIR_DENSITY
-from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.export.controller.acados import acados_files
+from rotorid.export.simulator.mujoco import mujoco_files
+from rotorid.export.simulator.urdf import urdf_files
+from rotorid.models.airframe.airframe import Quantity, load_airframe
+from rotorid.models.multirotor.air import AIR_DENSITY
+from rotorid.models.multirotor.hover import hover_trim
+from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
-from tests.export.vehicle.vehicles import proved, skewed, with_quantities
+from tests.export.vehicles import proved, skewed, with_quantities
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -50,7 +51,7 @@ def written(files: dict[str, bytes], folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def flown() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """First state, commands, and states of rotorid's simulation: attitude, position, velocity, body rate, thrusts."""
-    system, hover = rigid_multirotor(AIRFRAME, "rotor_command"), facts_of(AIRFRAME).hover()
+    system, hover = rigid_multirotor(AIRFRAME, "rotor_command"), hover_trim(vehicle_properties(AIRFRAME))
     t = DT * np.arange(STEPS)
     waves = np.sin(np.outer(t, [2.0, 3.0, 4.0, 5.0])) * [0.02, 0.012, 0.015, 0.01]
     commands = hover.command + waves
@@ -100,7 +101,7 @@ def test_mujoco_follows(flown, tmp_path):
 
 def test_mujoco_drags_the_rotors_as_at_hover():
     """Against the airframe's force of the air, in numpy, at any attitude and speed; exact at the thrusts of hover."""
-    f = facts_of(AIRFRAME)
+    vehicle = vehicle_properties(AIRFRAME)
     model = mujoco.MjModel.from_xml_string(mujoco_files(AIRFRAME)["model.xml"].decode())
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, 0)
@@ -110,27 +111,33 @@ def test_mujoco_drags_the_rotors_as_at_hover():
     data.qvel[:3] = v = rng.normal(0.0, 3.0, 3)
     mujoco.mj_forward(model, data)
     mujoco.mju_quat2Mat(flat := np.zeros(9), data.qpos[3:])
-    R, hover = flat.reshape(3, 3), f.hover().thrust
+    R, hover = flat.reshape(3, 3), hover_trim(vehicle).thrust
     inside = R.T @ v
-    across = sum(np.sqrt(T) * (inside - a * (a @ inside)) for T, a in zip(hover, f.axes, strict=True))
-    force = R @ (f.wrench[:3] @ hover - f.rotor_drag * across) - [0.0, 0.0, f.weight]
-    force = force - (f.drag + 0.5 * AIR_DENSITY * f.drag_area * np.linalg.norm(v)) * v
-    np.testing.assert_allclose(f.mass * data.qacc[:3], force, atol=1e-6)
+    across = sum(
+        np.sqrt(T) * (inside - a * (a @ inside)) for T, a in zip(hover, vehicle.rotors.axes, strict=True)
+    )
+    force = R @ (vehicle.rotors.allocation[:3] @ hover - vehicle.drag.rotor * across) - [
+        0.0,
+        0.0,
+        vehicle.body.weight,
+    ]
+    force = force - (vehicle.drag.linear + 0.5 * AIR_DENSITY * vehicle.drag.area * np.linalg.norm(v)) * v
+    np.testing.assert_allclose(vehicle.body.mass * data.qacc[:3], force, atol=1e-6)
 
 
 def test_casadi_follows(flown, acados):
     x0, commands, states = flown
     x, u, p, _, slope = acados.symbols()
-    f = ca.Function("f", [x, u, p], [slope])
+    vehicle = ca.Function("f", [x, u, p], [slope])
     values = ca.DM(acados.parameters)
-    a = f(x, u, values)
-    b = f(x + 0.5 * DT * a, u, values)
-    c = f(x + 0.5 * DT * b, u, values)
-    d = f(x + DT * c, u, values)
+    a = vehicle(x, u, values)
+    b = vehicle(x + 0.5 * DT * a, u, values)
+    c = vehicle(x + 0.5 * DT * b, u, values)
+    d = vehicle(x + DT * c, u, values)
     step = ca.Function("step", [x, u], [x + DT / 6.0 * (a + 2.0 * b + 2.0 * c + d)])
     found = step.mapaccum(STEPS)(x0, commands.T).full().T
     assert np.abs(found - states).max() < TOLERANCE
-    np.testing.assert_allclose(f(acados.hover_x, acados.hover_u, values).full(), 0.0, atol=1e-9)
+    np.testing.assert_allclose(vehicle(acados.hover_x, acados.hover_u, values).full(), 0.0, atol=1e-9)
 
 
 def test_acados_gets_its_model(acados, monkeypatch):
@@ -174,7 +181,7 @@ def test_the_example_hovers(tmp_path):
 
 def test_mujoco_loads_the_urdf():
     """With the body's links kept apart, it has the airframe's mass, inertia and places."""
-    f = facts_of(skewed())
+    vehicle = vehicle_properties(skewed())
     text = urdf_files(proved(skewed()))["model.urdf"].decode()
     kept = '  <mujoco><compiler fusestatic="false"/></mujoco>\n  <link name="base_link">'
     model = mujoco.MjModel.from_xml_string(text.replace('  <link name="base_link">', kept, 1))
@@ -182,11 +189,13 @@ def test_mujoco_loads_the_urdf():
     R = np.zeros(9)
     mujoco.mju_quat2Mat(R, body.iquat)
     R = R.reshape(3, 3)
-    assert body.mass[0] == f.mass
-    np.testing.assert_allclose(body.ipos, f.centre, atol=1e-12)
-    np.testing.assert_allclose(R @ np.diag(body.inertia) @ R.T, f.inertia, atol=1e-9)
-    for k in range(f.count):
+    assert body.mass[0] == vehicle.body.mass
+    np.testing.assert_allclose(body.ipos, vehicle.body.centre_of_mass, atol=1e-12)
+    np.testing.assert_allclose(R @ np.diag(body.inertia) @ R.T, vehicle.body.inertia, atol=1e-9)
+    for k in range(vehicle.rotors.count):
         rotor = model.body(f"rotor_{k}")
-        np.testing.assert_allclose(rotor.pos, f.places[k] + f.centre, atol=1e-12)
+        np.testing.assert_allclose(
+            rotor.pos, vehicle.rotors.positions[k] + vehicle.body.centre_of_mass, atol=1e-12
+        )
         mujoco.mju_quat2Mat(flat := np.zeros(9), rotor.quat)
-        np.testing.assert_allclose(flat.reshape(3, 3)[:, 2], f.axes[k], atol=1e-9)
+        np.testing.assert_allclose(flat.reshape(3, 3)[:, 2], vehicle.rotors.axes[k], atol=1e-9)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from rotorid.models.airframe import Airframe, Quantity, load_airframe
-from rotorid.models.fly_back import FlyBack, fingerprint_of
+from rotorid.models.airframe.acceptance import fingerprint_of
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.airframe.validation import FlyBack
 
 
 def proved(airframe: Airframe) -> Airframe:

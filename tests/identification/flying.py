@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.geometry import rotations
-from rotorid.models.airframe import load_airframe
-from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
-from rotorid.models.rotors import allocation
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY, Values, parameter_values
 from rotorid.numerics import integrators
 from rotorid.signals.samples import Samples

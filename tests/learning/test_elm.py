@@ -221,7 +221,7 @@ def test_a_hundred_thousand_single_samples():
     """Still what all data give at once, and the covariance symmetric and positive definite."""
     code = """
 import numpy as np
-from rotorid import ELMRegressor, OSELMRegressor
+from rotorid.learning import ELMRegressor, OSELMRegressor
 rng = np.random.default_rng(0)
 X = rng.normal(size=(100_000, 2))
 y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=len(X))

@@ -8,11 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid import BareMultirotor, ELMRegressor, OSELMRegressor, Samples, sample, simulate
+from rotorid import Samples
 from rotorid.errors import ExcitationError, SettingError
+from rotorid.learning import ELMRegressor, OSELMRegressor
 from rotorid.learning.features import WINDOWS, fit_spread, mass_features, mass_training_set, predict_mass
-from rotorid.models.multirotor import MASS
+from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import MASS
+from rotorid.signals import sample
 from rotorid.signals.sampling import truth_at
+from rotorid.simulation import simulate
 
 SYSTEM = BareMultirotor()
 FINE = 50  # steps of the true motion in a row

@@ -12,7 +12,7 @@ import pytest
 from rotorid.errors import ExcitationError, SettingError, SignalError
 from rotorid.geometry.spaces import Scalar, Space
 from rotorid.learning.checkpoint import Checkpoint, digest_of
-from rotorid.learning.knode import Progress, Training, learn_residual
+from rotorid.learning.knode import Training, TrainingState, learn_residual
 from rotorid.learning.prediction import errors, loss, missing_rates, on_device, scales
 from rotorid.learning.windows import training_windows
 from rotorid.models.hybrid import Hybrid, with_residual
@@ -201,9 +201,9 @@ def test_training_resumes_to_the_same_numbers(tmp_path) -> None:
     (whole,) = learn_residual(system, data, HEADS, training)
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", digest_of([HEADS, training], [data.x]))
 
-    def broken_off(progress: Progress) -> None:
-        checkpoint.save(progress, now=True)
-        if progress.epoch == 3:
+    def broken_off(state: TrainingState) -> None:
+        checkpoint.save(state, now=True)
+        if state.epoch == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -211,7 +211,7 @@ def test_training_resumes_to_the_same_numbers(tmp_path) -> None:
     epochs: list[int] = []
     (resumed,) = learn_residual(
         system, data, HEADS, training,
-        resume=checkpoint.resume, each_epoch=lambda progress: epochs.append(progress.epoch),
+        resume=checkpoint.resume, each_epoch=lambda state: epochs.append(state.epoch),
     )  # fmt: skip
     assert epochs == [4, 5, 6]
     assert resumed.residual == whole.residual

@@ -8,7 +8,7 @@ import pytest
 
 from rotorid.errors import AirframeError, LogFormatError
 from rotorid.learning.model_files import LearnedModel, check_vehicle, load_model, model_files
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe
 from tests.models.test_residual import any_residual
 
 HEXAROTOR = load_airframe("fully-actuated-hexarotor")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import jax
 import pytest
 
-from rotorid.live.moment import Moment
 from rotorid.live.session import Session
-from rotorid.live.settings import Settings
-from rotorid.models.airframe import Airframe, load_airframe
-from tests.live import flown
+from rotorid.live.settings import SessionSettings
+from rotorid.live.snapshot import Snapshot
+from rotorid.models.airframe.airframe import Airframe, load_airframe
+from tests.live import simulated_flight
 
 
 @pytest.fixture(autouse=True)
@@ -26,19 +26,19 @@ def airframe() -> Airframe:
 
 
 @pytest.fixture(scope="session")
-def pieces() -> list[flown.Piece]:
+def pieces() -> list[simulated_flight.Piece]:
     """12 s of it, 9 s in the air."""
-    return list(flown.flight(12.0))
+    return list(simulated_flight.flight(12.0))
 
 
 def session(airframe: Airframe, **settings) -> Session:
-    return Session(airframe, Settings(**{"wrench": False} | settings))
+    return Session(airframe, SessionSettings(**{"wrench": False} | settings))
 
 
-def fed(session: Session, pieces: list[flown.Piece]) -> list[Moment]:
-    """All the moments that these bytes give."""
-    return [moment for arrival, data in pieces for moment in session.feed(arrival, data)]
+def fed(session: Session, pieces: list[simulated_flight.Piece]) -> list[Snapshot]:
+    """All the snapshots that these bytes give."""
+    return [snapshot for arrival, data in pieces for snapshot in session.feed(arrival, data)]
 
 
-def estimates(moments: list[Moment]) -> list[Moment]:
-    return [moment for moment in moments if moment.attitude is not None]
+def estimates(snapshots: list[Snapshot]) -> list[Snapshot]:
+    return [snapshot for snapshot in snapshots if snapshot.attitude is not None]

@@ -7,38 +7,38 @@ import random
 
 import pytest
 
-from rotorid.live.flying import Flying
-from rotorid.live.moment import Event, LinkState, Moment
-from rotorid.live.repeats import Repeats
-from rotorid.live.thinned import Thinned
-from rotorid.live.timeline import Timeline
-from rotorid.live.vehicle import Vehicle
-from rotorid.logs.mavlink_frames import walk
-from rotorid.logs.mavlink_losses import Losses
-from tests.live import flown
+from rotorid.live.estimation.flight_detector import FlightDetector
+from rotorid.live.link.followed_vehicle import FollowedVehicle
+from rotorid.live.link.timeline import Timeline
+from rotorid.live.page.decimated import Decimated
+from rotorid.live.repeat_limiter import RepeatLimiter
+from rotorid.live.snapshot import Event, LinkState, Snapshot
+from rotorid.logs.mavlink.frames import walk
+from rotorid.logs.mavlink.losses import Losses
+from tests.live import simulated_flight
 
 
 def test_the_wait_grows_to_the_jitter_and_no_further() -> None:
     rng, line = random.Random(0), Timeline()
     arrivals = sorted((0.005 * k + rng.uniform(0.0, 0.05), 0.005 * k) for k in range(4000))
     for arrival, stamp in arrivals:
-        line.place(100.0 + stamp, arrival)
+        line.add(100.0 + stamp, arrival)
     assert 0.035 < line.wait <= 0.05
     quiet = Timeline()
     for k in range(2000):
-        quiet.place(0.005 * k, 0.005 * k)
+        quiet.add(0.005 * k, 0.005 * k)
     assert quiet.wait == 0.0
 
 
 def test_a_boot_needs_several_messages_and_time_goes_on() -> None:
     line = Timeline()
     for k in range(1000):
-        line.place(50.0 + 0.01 * k, 0.01 * k)
+        line.add(50.0 + 0.01 * k, 0.01 * k)
     before = line.latest
-    assert line.place(1.0, 10.0) is None  # one stray message moves nothing
-    line.place(60.0, 10.0)
+    assert line.add(1.0, 10.0) is None  # one stray message moves nothing
+    line.add(60.0, 10.0)
     assert line.boots == 0
-    placed = [line.place(1.0 + 0.01 * k, 12.0 + 0.01 * k) for k in range(20)]
+    placed = [line.add(1.0 + 0.01 * k, 12.0 + 0.01 * k) for k in range(20)]
     assert line.boots == 1
     assert placed[:4] == [None] * 4
     assert before + 1.5 < placed[-1] < before + 3.0  # pyright: ignore[reportOperatorIssue]
@@ -46,11 +46,11 @@ def test_a_boot_needs_several_messages_and_time_goes_on() -> None:
 
 def test_a_stamp_far_ahead_is_believed_only_with_others() -> None:
     line = Timeline()
-    line.place(0.0, 0.0)
-    assert line.place(1e7, 0.1) is None
-    assert line.place(0.2, 0.2) == pytest.approx(0.2)
+    line.add(0.0, 0.0)
+    assert line.add(1e7, 0.1) is None
+    assert line.add(0.2, 0.2) == pytest.approx(0.2)
     for k in range(5):
-        line.place(60.0 + 0.01 * k, 60.0)
+        line.add(60.0 + 0.01 * k, 60.0)
     assert line.gaps[0] == pytest.approx((0.2, 60.04))
     assert line.latest == pytest.approx(60.04)
 
@@ -69,84 +69,85 @@ def test_losses_are_counted_however_frames_overtake_each_other(overtaking: float
     assert losses.lost == pytest.approx(lost, abs=30)
 
 
-def heard(vehicle: Vehicle, *packed: bytes) -> list[bool]:
-    return [vehicle.takes(data, frame) for data in packed for frame in walk(data, complete=True).frames]
+def heard(vehicle: FollowedVehicle, *packed: bytes) -> list[bool]:
+    return [vehicle.accept(data, frame) for data in packed for frame in walk(data, complete=True).frames]
 
 
 def test_the_first_multirotor_is_followed_and_copies_are_left_out() -> None:
-    plane, quad, other = flown.Sender(3), flown.Sender(7), flown.Sender(8)
-    gimbal = flown.Sender(7, 154)
-    vehicle = Vehicle()
-    assert heard(vehicle, flown.heartbeat(plane, kind=1)) == [False]
-    assert vehicle.refused == {3: "fixed wing, PX4"}
-    first = flown.heartbeat(quad)
+    plane, quad, other = simulated_flight.Sender(3), simulated_flight.Sender(7), simulated_flight.Sender(8)
+    gimbal = simulated_flight.Sender(7, 154)
+    vehicle = FollowedVehicle()
+    assert heard(vehicle, simulated_flight.heartbeat(plane, kind=1)) == [False]
+    assert vehicle.ignored == {3: "fixed wing, PX4"}
+    first = simulated_flight.heartbeat(quad)
     assert heard(vehicle, first, first) == [True, False]
-    assert (vehicle.system, vehicle.duplicates, vehicle.words) == (7, 1, "PX4 quadrotor, system 7")
+    assert (vehicle.system, vehicle.duplicates, vehicle.description) == (7, 1, "PX4 quadrotor, system 7")
     message = ("LOCAL_POSITION_NED", 1, 0, 0, 0, 0, 0, 0)
     assert heard(vehicle, other(*message), gimbal(*message), quad(*message)) == [False, False, True]
 
 
 def test_a_vehicle_may_be_named() -> None:
-    vehicle = Vehicle(system_id=8)
-    assert heard(vehicle, flown.heartbeat(flown.Sender(7)), flown.heartbeat(flown.Sender(8))) == [False, True]
+    vehicle = FollowedVehicle(system_id=8)
+    first, second = (simulated_flight.heartbeat(simulated_flight.Sender(system)) for system in (7, 8))
+    assert heard(vehicle, first, second) == [False, True]
 
 
 def test_outputs_of_motors_count_once_all_are_told() -> None:
     import struct
 
-    vehicle, send = Vehicle(rotors=4), flown.Sender()
+    vehicle, send = FollowedVehicle(rotors=4), simulated_flight.Sender()
     for number in (1, 2, 4, 3):
         (bits,) = struct.unpack("<f", struct.pack("<i", 100 + number))
-        assert not vehicle.about.parameters
+        assert not vehicle.properties.parameters
         data = send("PARAM_VALUE", f"PWM_MAIN_FUNC{number}".encode(), bits, 6, 900, 0)
         (frame,) = walk(data, complete=True).frames
-        from rotorid.logs.mavlink_frames import decode
+        from rotorid.logs.mavlink.frames import decode
 
         decoded = decode(data, frame)
         assert decoded is not None
         vehicle.learn(*decoded)
-    assert len(vehicle.about.parameters) == 4
+    assert len(vehicle.properties.parameters) == 4
 
 
 def test_flight_begins_above_the_ground_and_ends_on_it() -> None:
-    flying, counted = Flying(), []
+    flying, counted = FlightDetector(), []
     for k in range(500):
         t = 0.02 * k
         height = 0.0 if t < 2.0 else min(t - 2.0, 2.0) if t < 7.0 else max(2.0 - 2.0 * (t - 7.0), 0.0)
-        if flying.row(t, 0.1 if t < 1.0 else 1.0, height, None):
+        if flying.update(t, 0.1 if t < 1.0 else 1.0, height, None):
             counted.append(t)
     assert 2.7 < counted[0] < 3.0
     assert 7.8 < counted[-1] < 8.0
 
 
 def test_the_autopilot_may_disagree() -> None:
-    flying = Flying()
-    assert not any(flying.row(0.02 * k, 1.0, 3.0, False) for k in range(200))
-    assert any(flying.row(4.0 + 0.02 * k, 1.0, None, True) for k in range(50))
+    flying = FlightDetector()
+    assert not any(flying.update(0.02 * k, 1.0, 3.0, False) for k in range(200))
+    assert any(flying.update(4.0 + 0.02 * k, 1.0, None, True) for k in range(50))
 
 
 def test_a_consumer_that_draws_is_shown_less() -> None:
     class Drawn:
         def __init__(self) -> None:
-            self.shown: list[Moment] = []
+            self.shown: list[Snapshot] = []
 
-        def show(self, moment: Moment) -> None:
-            self.shown.append(moment)
+        def show(self, snapshot: Snapshot) -> None:
+            self.shown.append(snapshot)
 
         def close(self) -> None:
             self.shown.clear()
 
-    def moment(t: float, health: str = "ok", *events: Event) -> Moment:
-        return Moment(t, {}, health, None, None, events, LinkState(0, 0, 0.0, 0.0), "made")
+    def snapshot(t: float, health: str = "ok", *events: Event) -> Snapshot:
+        return Snapshot(t, {}, health, None, None, events, LinkState(0, 0, 0.0, 0.0), "made")
 
     drawn, now = Drawn(), 0.0
-    thinned = Thinned(drawn, lambda: now)
+    thinned = Decimated(drawn, lambda: now)
     for k in range(1000):
         now = 0.001 * k
-        thinned.show(moment(now))
+        thinned.show(snapshot(now))
     assert 55 <= len(drawn.shown) <= 61
-    thinned.show(moment(1.0, "outlier"))
-    thinned.show(moment(1.0, "outlier", Event(1.0, "link", "said")))
+    thinned.show(snapshot(1.0, "outlier"))
+    thinned.show(snapshot(1.0, "outlier", Event(1.0, "link", "texts")))
     assert [m.health for m in drawn.shown[-2:]] == ["outlier"] * 2
     assert drawn.shown[-1].events
     thinned.close()
@@ -154,13 +155,13 @@ def test_a_consumer_that_draws_is_shown_less() -> None:
 
 
 def test_what_repeats_is_said_thrice_and_then_counted() -> None:
-    repeats, said = Repeats(), []
+    repeats, texts = RepeatLimiter(), []
     for k in range(40):
-        text = repeats.happened(float(k), "gap", f"at {k}")
-        said += [] if text is None else [text]
-        said += repeats.left(float(k))
-    assert said[:3] == ["at 0", "at 1", "at 2"]
-    assert said[3] == "at 30"
-    assert "times more, the first at 3.0 s: at 3" in " ".join(said)
-    assert repeats.happened(40.0, "other", "anew") == "anew"
-    assert sum("times more" in text for text in said + repeats.left(math.inf)) <= 3
+        text = repeats.limit(float(k), "gap", f"at {k}")
+        texts += [] if text is None else [text]
+        texts += repeats.due(float(k))
+    assert texts[:3] == ["at 0", "at 1", "at 2"]
+    assert texts[3] == "at 30"
+    assert "times since 3.0 s" in " ".join(texts)
+    assert repeats.limit(40.0, "other", "text") == "text"
+    assert sum("times since" in text for text in texts + repeats.due(math.inf)) <= 3

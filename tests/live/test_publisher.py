@@ -9,13 +9,14 @@ import jax
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.live.moment import LinkState, Moment, Reading
-from rotorid.live.outgoing import Sender
-from rotorid.live.publish import Followed, Publisher, hover_command, parameter_of
-from rotorid.live.replay import Replay
+from rotorid.live.link.message_sender import MessageSender
+from rotorid.live.parameter_writer import FollowedParameter, hover_command, parse_parameter
+from rotorid.live.publisher import Publisher
+from rotorid.live.recording.replay import Replay
 from rotorid.live.session import Session
-from rotorid.models.airframe import Airframe
-from tests.live import flown
+from rotorid.live.snapshot import LinkState, Reading, Snapshot
+from rotorid.models.airframe.airframe import Airframe
+from tests.live import simulated_flight
 from tests.live.conftest import session
 
 HOVER = 0.49  # of 1 kg on four rotors of 5 N
@@ -42,7 +43,7 @@ class Vehicle(Replay):
         if name == "PARAM_SET":
             self.sets.append(message.param_value)
             self.value = self.value if self.stubborn else message.param_value
-        self.made.told["MPC_THR_HOVER"] = self.value
+        self.made.reader.parameters["MPC_THR_HOVER"] = self.value
 
 
 @dataclasses.dataclass
@@ -62,11 +63,11 @@ class World:
             )
             attitude = None if mass is None else (1.0, 0.0, 0.0, 0.0)
             self.publisher.show(
-                Moment(self.now, readings, health, attitude, None, (), LinkState(0, 0, 0.0, 0.0), "made")
+                Snapshot(self.now, readings, health, attitude, None, (), LinkState(0, 0, 0.0, 0.0), "made")
             )
 
     @property
-    def said(self) -> str:
+    def write_texts(self) -> str:
         return "; ".join(event.text for event in self.made.events if event.kind == "write")
 
 
@@ -74,10 +75,12 @@ class World:
 def world(airframe: Airframe) -> Iterator[World]:
     with jax.enable_x64(True):  # pyright: ignore[reportArgumentType]
         made = session(airframe)
-        made.feed(flown.EPOCH, flown.heartbeat(flown.Sender()))
+        made.feed(simulated_flight.EPOCH, simulated_flight.heartbeat(simulated_flight.Sender()))
         vehicle = Vehicle(made)
         found = World(
-            Publisher(made, Sender(vehicle), lambda: found.now, parameter_of("MPC_THR_HOVER", airframe)),
+            Publisher(
+                made, MessageSender(vehicle), lambda: found.now, parse_parameter("MPC_THR_HOVER", airframe)
+            ),
             vehicle,
             made,
         )
@@ -89,7 +92,7 @@ def test_hover_is_the_command_that_carries_the_mass(airframe: Airframe) -> None:
     value, std = hover_command(Reading(1.0, 0.1, "kg"), airframe, made)
     assert value == pytest.approx(9.81 / 20.0, abs=1e-6)
     assert std == pytest.approx(0.1 * 9.81 / 20.0, abs=1e-6)
-    made.told["THR_MDL_FAC"] = 0.3
+    made.reader.parameters["THR_MDL_FAC"] = 0.3
     assert hover_command(Reading(1.0, 0.1, "kg"), airframe, made)[0] == pytest.approx(
         0.7 * value + 0.3 * value**2
     )
@@ -102,11 +105,11 @@ def test_a_parameter_follows_slowly_and_goes_back(world: World) -> None:
     sets = world.vehicle.sets
     assert sets[-1] == pytest.approx(1.2 * 9.81 / 20.0, rel=2e-3)
     assert all(0.0 < b - a <= 0.06 * HOVER * 0.5 * 1.1 for a, b in zip([HOVER, *sets], sets, strict=False))
-    assert "MPC_THR_HOVER set to" in world.said
-    world.publisher.end()
-    assert not world.publisher.returned
+    assert "MPC_THR_HOVER set to" in world.write_texts
+    world.publisher.restore()
+    assert not world.publisher.is_restored
     world.show(8.0, 1.2)
-    assert world.publisher.returned
+    assert world.publisher.is_restored
     assert world.vehicle.value == pytest.approx(HOVER)
 
 
@@ -127,8 +130,8 @@ def test_lost_health_and_a_lost_link_roll_back(world: World) -> None:
     assert world.vehicle.value > 1.15 * HOVER
     world.vehicle.deaf = True
     world.show(20.0, None)
-    assert "no answer to the write; it is repeated" in world.said
-    assert world.said.count("no answer") == 1
+    assert "no reply to the write; it is repeated" in world.write_texts
+    assert world.write_texts.count("no reply") == 1
     world.vehicle.deaf = False
     world.show(20.0, None)
     assert world.vehicle.value == pytest.approx(HOVER)
@@ -138,9 +141,9 @@ def test_a_vehicle_that_keeps_its_value_is_left_alone(world: World) -> None:
     world.vehicle.stubborn = True
     world.show(10.0, 1.2)
     assert len(world.vehicle.sets) == 2
-    assert "the vehicle says 0.49 after the write; it is written no more" in world.said
-    world.publisher.end()
-    assert world.publisher.returned
+    assert "the vehicle reports 0.49 after the write; it is not written again" in world.write_texts
+    world.publisher.restore()
+    assert world.publisher.is_restored
 
 
 def test_a_late_answer_is_no_refusal(world: World) -> None:
@@ -151,32 +154,37 @@ def test_a_late_answer_is_no_refusal(world: World) -> None:
         before = world.vehicle.value
         send(data)
         if world.vehicle.sets and world.vehicle.value != before:
-            world.made.told["MPC_THR_HOVER"] = before
-            told.append(world.vehicle.value)
+            world.made.reader.parameters["MPC_THR_HOVER"] = before
+            late_values.append(world.vehicle.value)
 
-    told: list[float] = []
+    late_values: list[float] = []
     world.vehicle.send = late
     for _ in range(200):
         world.show(0.1, 1.2)
-        if told:
-            world.made.told["MPC_THR_HOVER"] = told.pop()
+        if late_values:
+            world.made.reader.parameters["MPC_THR_HOVER"] = late_values.pop()
     assert world.vehicle.value == pytest.approx(1.2 * 9.81 / 20.0, rel=2e-3)
-    assert "written no more" not in world.said
+    assert "not written again" not in world.write_texts
 
 
 def test_moments_without_an_estimate_are_nothing_to_tell(world: World) -> None:
     for _ in range(100):
         world.show(0.1, 1.2)
-        world.publisher.show(Moment(world.now, {}, "ok", None, None, (), LinkState(0, 0, 0.0, 0.0), "made"))
-    assert world.said.count("moves to") + world.said.count("follows") - world.said.count("set to") <= 1
-    assert "no estimate comes in" not in world.said
+        world.publisher.show(Snapshot(world.now, {}, "ok", None, None, (), LinkState(0, 0, 0.0, 0.0), "made"))
+    assert (
+        world.write_texts.count("moves to")
+        + world.write_texts.count("follows")
+        - world.write_texts.count("set to")
+        <= 1
+    )
+    assert "no estimate comes in" not in world.write_texts
 
 
 def test_a_value_out_of_range_is_not_touched(world: World) -> None:
     world.vehicle.value = 0.95
     world.show(10.0, 1.2)
     assert not world.vehicle.sets
-    assert "is 0.95, outside 0.1 to 0.8; it is not written" in world.said
+    assert "is 0.95, outside 0.1 to 0.8; it is not written" in world.write_texts
 
 
 def test_messages_five_times_a_second(world: World) -> None:
@@ -191,10 +199,10 @@ def test_messages_five_times_a_second(world: World) -> None:
 )
 def test_parameters_that_cannot_be(airframe: Airframe, text: str) -> None:
     with pytest.raises(SettingError):
-        parameter_of(text, airframe)
+        parse_parameter(text, airframe)
 
 
 def test_a_mass_in_kg(airframe: Airframe) -> None:
-    found = parameter_of("MY_MASS=mass", airframe)
-    assert isinstance(found, Followed)
+    found = parse_parameter("MY_MASS=mass", airframe)
+    assert isinstance(found, FollowedParameter)
     assert found.convert(Reading(1.2, 0.1, "kg"), session(airframe)) == (1.2, 0.1)

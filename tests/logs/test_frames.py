@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rotorid.logs.frames import (
-    attitude_to_enu_flu,
-    frd_to_flu,
-    multiply,
-    ned_to_enu,
-    quaternion_from_euler,
-)
+from rotorid.geometry.rotation_rows import from_euler, multiply
+from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -44,4 +39,4 @@ def test_euler_angles_turn_about_z_then_y_then_x():
         return q
 
     expected = multiply(multiply(about(2, angles[:, 2]), about(1, angles[:, 1])), about(0, angles[:, 0]))
-    np.testing.assert_allclose(quaternion_from_euler(angles), expected, atol=1e-15)
+    np.testing.assert_allclose(from_euler(angles), expected, atol=1e-15)

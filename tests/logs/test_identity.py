@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.logs import Flight, read
+from rotorid import Flight, read
 from rotorid.logs.collect import Collector
-
-from .make import ARDUPILOT_FORMATS, dataflash, ulog, ulog_message
+from tests.logs.make import ARDUPILOT_FORMATS, dataflash, ulog, ulog_message
 
 BOOT = 1_700_000_000.0
 """Unix time at which the clocks of these vehicles read 0, s."""

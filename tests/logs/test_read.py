@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rotorid import Flight, read, write_table
 from rotorid.errors import LogError, LogFormatError, RotoridError
-from rotorid.logs import Flight, read, write_table
-
-from .make import ardupilot_hover, crazyflie_hover, px4_hover
-from .make_mavlink import tlog_hover
+from rotorid.logs.registry import FORMATS
+from tests.logs.make import ardupilot_hover, crazyflie_hover, px4_hover
+from tests.logs.mavlink.make_mavlink import tlog_hover
 
 LOGS: dict[str, Callable[[int], bytes]] = {
     "px4-ulog": px4_hover,
@@ -46,12 +46,12 @@ def test_the_format_is_told_by_content(tmp_path: Path, format: str):
             (1_700_000_000_000_000).to_bytes(8, "big") + b"\xfd" + bytes(100),
             "(.tlog) without a whole message",
         ),
-        (bytes(range(256)) * 10, "no log that rotorid knows"),
+        (bytes(range(256)) * 10, "unknown log format"),
         (b"ULog\x01\x12", "header is cut or damaged"),
         (b"\xa3\x95\x80" + bytes(200), "without a whole message"),
         (b"\xbc\x02\x00\x01\x00", "header is damaged"),
-        (b"mass: 0.033\nbattery: 1\n", "is text but no log"),
-        (b"Copyright (c) 2026, somebody\n\nPermission, to any, person\n", "is text but no log"),
+        (b"mass: 0.033\nbattery: 1\n", "neither a log nor a table"),
+        (b"Copyright (c) 2026, somebody\n\nPermission, to any, person\n", "neither a log nor a table"),
         (b"t_log_s,mass_kg\n0.0,1.0\n", "a table of truth"),
         (b"time,px,py\n0,1,2\n", "give a mapping"),
     ],
@@ -182,3 +182,10 @@ def test_importing_the_readers_loads_no_heavy_library():
         "assert not {'pyarrow', 'polars', 'pyulog', 'pymavlink', 'jax'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_format_is_described() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    for entry in FORMATS:
+        for name in entry.names:
+            assert f"`{name}`" in page, f"docs/formats.md does not describe {name}"

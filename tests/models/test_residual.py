@@ -11,9 +11,10 @@ import pytest
 
 from rotorid.geometry import rotations
 from rotorid.learning.architectures import multirotor_heads
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.hybrid import with_residual
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.residual import (
     Head,
     Residual,
@@ -25,7 +26,6 @@ from rotorid.models.residual import (
     spread,
     weights_in,
 )
-from rotorid.models.rigid_multirotor import rigid_multirotor
 from rotorid.models.system import parameter_values
 
 HEXAROTOR = rigid_multirotor(load_airframe("fully-actuated-hexarotor"))

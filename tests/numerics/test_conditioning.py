@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rotorid.numerics.cholesky import whiten
-from rotorid.numerics.conditioning import mended
+from rotorid.numerics.conditioning import joseph_update
 from rotorid.numerics.products import product
 
 RNG = np.random.default_rng(0)
@@ -32,7 +32,7 @@ def test_no_digits_are_lost_where_a_measurement_says_nearly_all(dtype, digits, s
     hP = product(h_, P_)
     A, inverse = whiten(product(hP, h_.T) + jnp.diag(r_), hP, jnp.eye(3, dtype=dtype))
     plain = P_ - product(A.T, A)
-    got = mended(plain, h_, r_, product(A.T, inverse), slice(1, 4))
+    got = joseph_update(plain, h_, r_, product(A.T, inverse), slice(1, 4))
     assert got.dtype == dtype
     np.testing.assert_array_equal(got, got.T)
     want = exact(P, h, r)
@@ -48,4 +48,4 @@ def test_no_digits_are_lost_where_a_measurement_says_nearly_all(dtype, digits, s
 def test_what_is_not_measured_by_itself_stays():
     P = jnp.asarray(ROOT @ ROOT.T)
     h, r = jnp.asarray(RNG.normal(size=(2, 6))), jnp.ones(2)
-    np.testing.assert_array_equal(mended(P, h, r, jnp.ones((6, 2)), None), P)
+    np.testing.assert_array_equal(joseph_update(P, h, r, jnp.ones((6, 2)), None), P)

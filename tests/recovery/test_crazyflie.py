@@ -11,14 +11,14 @@ import jax
 import numpy as np
 import pytest
 
-from rotorid.identification import flown_fit
+from rotorid.identification.airframe import fit as flown_fit
 from rotorid.logs.read import read
-from rotorid.models.airframe import Airframe, Quantity, load_airframe
-from rotorid.models.thrust import ThrustCurve
-from rotorid.results.calibration import Calibration, calibrate, with_thrust_scale
-from rotorid.results.identify import identify
-from rotorid.results.settled import settled
-from rotorid.results.track import track
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.workflows.calibrate.thrust_scale import Calibration, calibrate, with_thrust_scale
+from rotorid.workflows.identify.identify import identify
+from rotorid.workflows.track.changes import settled_rows
+from rotorid.workflows.track.track import track
 
 AIRFRAME = "crazyflie-crazyswarm2"
 
@@ -53,7 +53,7 @@ def test_mass(flights: Path, number: int, mass: float, estimator: str) -> None:
     with jax.enable_x64(True):
         found = track(read(folder / f"log{number}"), calibrated(folder)[1], estimator)  # pyright: ignore
     quantity = found.quantities["mass"]
-    rows = settled(found, "mass", settling=np.inf)
+    rows = settled_rows(found, "mass", settling=np.inf)
     value, std = np.median(quantity.value[rows]), np.median(quantity.std[rows])
     assert value == pytest.approx(mass, rel=0.05)
     assert abs(value - mass) < 1.96 * std

@@ -7,17 +7,17 @@ import dataclasses
 import pytest
 
 from rotorid.logs.read import read
-from rotorid.models.airframe import Airframe, Quantity, Rotor, load_airframe
-from rotorid.models.airframe_numbers import with_numbers
-from rotorid.models.thrust import ThrustCurve
-from rotorid.results.fly_back import fly_back
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
+from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.workflows.fly_back.validate import fly_back
 
 STILL = [(12.0, 45.0)]  # s, in still air with a mass of 1 kg
 
 
 @pytest.fixture(autouse=True)
 def _few_vehicles(monkeypatch):
-    monkeypatch.setattr("rotorid.results.fly_back._DRAWS", 1)
+    monkeypatch.setattr("rotorid.workflows.fly_back.validate._DRAWS", 1)
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def test_what_px4_flew_is_accepted(px4):
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"inertia_x": 0.035, "inertia_y": 0.035, "inertia_z": 0.042}, "turns 1.3"),
-        ({"thrust_curve_1": 5.5}, "pulls 0.91"),
+        ({"inertia_x": 0.035, "inertia_y": 0.035, "inertia_z": 0.042}, ("turn_x", 1.3)),
+        ({"thrust_curve_1": 5.5}, ("thrust", 0.91)),
     ],
 )
 def test_what_px4_did_not_fly_is_refused(px4, wrong, reason):
@@ -57,14 +57,17 @@ def test_what_px4_did_not_fly_is_refused(px4, wrong, reason):
     worse = with_numbers(model, {"mass": 1.6, "inertia_x": 0.08, "inertia_y": 0.08})
     found = fly_back(model, worse, [px4], spans=[STILL])
     assert not found.accepted
-    assert reason in found.reasons[0]
+    name, value = reason
+    first = found.findings[0]
+    assert (first.code, first.values["name"]) == ("response_gain", name)
+    assert first.values["value"] == pytest.approx(value, abs=0.1 if name == "turn_x" else 0.01)
 
 
 def test_a_mass_that_changes_in_flight_is_said(px4):
     found = fly_back(truth(), truth(), [px4], spans=[[(48.0, 74.0)]], horizons=(0.1, 0.5))
     assert not found.accepted
-    assert "pulls 0.8" in found.reasons[0]
-    assert "changes within these flights" in found.reasons[0]
+    assert found.findings[0].code == "thrust_gain_changes"
+    assert 0.8 <= found.findings[0].values["least"] < 0.9
 
 
 def test_without_attitude_thrust_and_turning_are_told(flights):
@@ -86,7 +89,7 @@ def test_without_attitude_thrust_and_turning_are_told(flights):
     log = read(flights / "crazyflie_arpl" / "log15")
     found = fly_back(weak, published, [log])
     assert not found.accepted
-    assert "pulls 1.17" in found.reasons[0]
+    assert found.findings[0].values["value"] == pytest.approx(1.17, abs=0.01)
     answers = {g.name: g.value for g in found.gains}
     for axis in "xy":  # a thrust that is too small turns too little as well
         assert 0.88 * answers[f"turn_{axis}"] == pytest.approx(1.0, abs=0.08)

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe
 from rotorid.results.metrics import rmspe
-from rotorid.results.track import track
-from rotorid.simulation.dataset import Key
-from rotorid.simulation.generation import flight_of
+from rotorid.simulation.datasets.dataset import Key
+from rotorid.simulation.datasets.generation import simulate_flight
 from rotorid.simulation.trajectories import TRAJECTORIES
+from rotorid.workflows.track.track import track
 
 SILENT = 0.13
 """Share of the rows that may be outside of the 95 % band with nothing said, over all flights."""
@@ -22,7 +22,7 @@ def flights():
         Key(t, p, 0)
         for t, p in zip(TRAJECTORIES, ("step", "steps", "sine", "linear", "exponential"), strict=True)
     ]
-    return [flight_of(key, edition="hard") for key in keys]
+    return [simulate_flight(key, edition="hard") for key in keys]
 
 
 @pytest.mark.parametrize(("name", "most"), [("ekf", 2.6), ("adaptive", 2.5)])
@@ -41,4 +41,4 @@ def test_never_silently_wrong(flights, name, most):
 
 def test_saturation_is_said(flights):
     found = track(flights[TRAJECTORIES.index("lemniscate")], load_airframe("simulated-quad-hard"))
-    assert found.share(Health.OUT_OF_RANGE) > 0.01
+    assert found.health_share(Health.OUT_OF_RANGE) > 0.01

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from scipy.signal import butter, sosfiltfilt
 
-from rotorid.identification.rotor_thrusts import rotor_thrusts
+from rotorid.identification.airframe.rotor_thrusts import rotor_thrusts
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
-from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, load_airframe
-from rotorid.models.rotors import allocation, torque_ratio_of
-from rotorid.results.flown import flying
-from rotorid.results.identify import Identified, identify
-from rotorid.signals.series import between
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity, load_airframe
+from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.signals.series import interpolate_linear
+from rotorid.workflows.identify.identify import identify
+from rotorid.workflows.identify.preparation import time_in_air
+from rotorid.workflows.identify.result import Identification
 
 
 def with_guesses(name: str, **guesses: tuple[tuple[float, ...], tuple[float, ...] | None]) -> Airframe:
@@ -30,7 +31,11 @@ def since_boot(flight: Flight, start: float, end: float) -> list[list[tuple[floa
     return [[(start - flight.time_origin, end - flight.time_origin)]]
 
 
-def deviations(found: Identified, name: str, truth: float) -> float:
+def codes(found: Identification) -> set[str]:
+    return {finding.code for finding in found.findings}
+
+
+def deviations(found: Identification, name: str, truth: float) -> float:
     """How far a value is from the truth, in its standard deviations."""
     return abs(found.fit.values[name] - truth) / found.fit.std[name]
 
@@ -65,7 +70,7 @@ def test_px4_tells_mass_inertia_lag_and_drag(flights: Path) -> None:
     for name, (value, most) in truth.items():
         assert found.fit.values[name] == pytest.approx(value, rel=most), name
         assert deviations(found, name, value) < 3.0, name
-    assert any("a rotor was at its limit" in said for said in found.verdicts)
+    assert "rotor_saturated" in codes(found)
 
 
 def test_what_px4_logs_by_default_tells_mass_and_drag(flights: Path) -> None:
@@ -80,7 +85,7 @@ def test_what_px4_logs_by_default_tells_mass_and_drag(flights: Path) -> None:
     starts = [part.start + flight.time_origin for part in found.masses[1:]]
     assert starts == pytest.approx([43.54, 62.63], abs=0.3)
     assert found.fit.values["drag"] == pytest.approx(0.4, rel=0.03)
-    assert any("cannot tell inertia and torque" in said for said in found.verdicts)
+    assert "torques_not_identifiable" in codes(found)
 
 
 ARDUPILOT_DRAG_AREA = 0.1743 * 1.15677 / 1.225
@@ -104,7 +109,7 @@ def test_ardupilot_tells_mass_and_drag_area(flights: Path) -> None:
     assert all(abs(part.value - mass) < 3 * part.std for part, mass in zip(found.masses, truth, strict=True))
     starts = [part.start + flight.time_origin for part in found.masses[1:]]
     assert starts == pytest.approx([122.52, 148.52], abs=0.4)
-    assert any("dev.BIN: the wind was not one" in said for said in found.verdicts)
+    assert [f.values["flight"] for f in found.findings if f.code == "wind_changed"] == ["dev.BIN"]
     assert found.fit.values["drag_area"] == pytest.approx(ARDUPILOT_DRAG_AREA, rel=0.1)
     assert deviations(found, "drag_area", ARDUPILOT_DRAG_AREA) < 3
 
@@ -118,7 +123,9 @@ def test_ardupilot_of_known_mass_tells_its_thrust_curve(flights: Path) -> None:
     curve = dataclasses.replace(prior.thrust_curve, coefficients=(0.0, 9.0, 9.0))
     free = ("thrust_curve", "motor_time_constant", "drag", "drag_area", "velocity_delay")
     found = identify([flight], dataclasses.replace(prior, thrust_curve=curve), free)
-    assert "dev.BIN weighed 30 % more from" in found.verdicts[0]
+    (payload,) = [f for f in found.findings if f.code == "payload"]
+    assert payload.values["flight"] == "dev.BIN"
+    assert payload.values["parts"][0].change == pytest.approx(0.3, abs=0.005)
     c = (np.sqrt(0.35**2 + 4.0 * 0.65 * 0.39) - 0.35) / 1.3
     truth = {"thrust_expo": 0.65, "hover_thrust": 0.39, "hover_command": 0.15 + 0.8 * c}
     for name, value in truth.items():
@@ -126,8 +133,7 @@ def test_ardupilot_of_known_mass_tells_its_thrust_curve(flights: Path) -> None:
             name
         )
         assert abs(found.hover[name].value - value) < 3 * found.hover[name].std, name
-    assert any("the expo of its thrust curve is 0.6" in said for said in found.verdicts)
-    assert any("are a quadratic drag of each body axis by itself" in said for said in found.verdicts)
+    assert {"hover_point", "axis_drag"} <= codes(found)
     assert found.fit.values["motor_time_constant"] < 0.03
     assert found.fit.values["drag_area"] == pytest.approx(ARDUPILOT_DRAG_AREA, rel=0.1)
     assert deviations(found, "drag_area", ARDUPILOT_DRAG_AREA) < 3
@@ -155,10 +161,10 @@ def test_what_was_published_of_a_crazyflie_is_a_regression_on_what_was_measured(
     """Regressing torque on the measured angular acceleration, at the published lag, gives the published moments of inertia; on
     the torque, larger ones: noise in what is regressed on makes the first too small by the share that it explains."""
     flight, airframe = read(flights / "crazyflie_arpl" / "log15"), load_airframe("crazyflie-2.1")
-    (span,) = flying(flight)
+    (span,) = time_in_air(flight)
     step, rate = 0.002, flight["body_rate"]
     t = np.arange(span[0], span[1], step)
-    acceleration = np.gradient(between(t, rate.times, rate.values), step, axis=0)
+    acceleration = np.gradient(interpolate_linear(t, rate.times, rate.values), step, axis=0)
     G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[3:]
     torque = rotor_thrusts(airframe, flight, t)[0] @ G.T
     low = butter(2, 20.0, fs=1.0 / step, output="sos")

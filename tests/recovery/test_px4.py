@@ -40,7 +40,7 @@ def test_the_adaptive_filter_finds_and_times_the_changes(
     found = tracked(log, "px4-sih-quad", "adaptive", truth=truth)
     rows = window(flight, found.t, start, end)
     assert mass_error(found, rows) <= 1.0
-    assert np.array(found.changes) + flight.time_origin == pytest.approx(steps, abs=0.1)
+    assert np.array(found.detected_changes) + flight.time_origin == pytest.approx(steps, abs=0.1)
 
 
 def test_the_bare_model_is_worse(flights: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.run import run_many, stack, stack_tunings
 from rotorid.estimators.ukf import ukf
-from rotorid.models.multirotor import MASS, MASS_SPREAD, BareMultirotor
+from rotorid.models.multirotor.bare import MASS, MASS_SPREAD, BareMultirotor
 from rotorid.results.metrics import coverage, rmspe
 from rotorid.signals.sampling import sample, truth_at
 from rotorid.simulation.flight import simulate

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from rotorid.logs.read import read
-from rotorid.models.airframe import Airframe, Quantity, load_airframe
-from rotorid.results.contacts import contacts
-from rotorid.results.wrench import ObserverName, WrenchTrack, with_rotors, wrench, wrench_system
-from rotorid.results.wrench_spread import parameter_stds
-from rotorid.results.wrench_summary import mean_wrench
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
+from rotorid.workflows.wrench.contacts import find_contacts
+from rotorid.workflows.wrench.observe import ObserverName, WrenchTrack, with_rotors, wrench, wrench_system
+from rotorid.workflows.wrench.parameter_uncertainty import parameter_stds
+from rotorid.workflows.wrench.summary import mean_wrench
 
 NANOBENCH = Path(__file__).parents[2] / "examples" / "nanobench.toml"
 
@@ -84,7 +84,7 @@ def test_in_still_air_no_horizontal_force_and_no_torque(flights: Path) -> None:
 def test_a_load_is_a_force_and_the_wind_an_event_that_begins_and_ends(flights: Path) -> None:
     found, t = sih(flights)
     origin = t[0] - found.t[0]
-    events = contacts(found).events
+    events = find_contacts(found).events
     wind = min(events, key=lambda e: abs(e.start + origin - 155.42))
     assert wind.start + origin == pytest.approx(155.42, abs=0.15)
     assert wind.end + origin == pytest.approx(189.63, abs=0.15)
@@ -99,7 +99,7 @@ def test_the_logging_that_pilots_have(flights: Path) -> None:
     log = flights / "px4_sih" / "default_logging.ulg"
     found = observed(log, airframe)
     origin = clock(log, found)[0] - found.t[0]
-    longest = max(contacts(found).events, key=lambda e: e.duration)
+    longest = max(find_contacts(found).events, key=lambda e: e.duration)
     assert longest.start + origin == pytest.approx(43.54, abs=0.15)
     assert longest.end + origin == pytest.approx(62.63, abs=0.15)
     assert longest.force[2] == pytest.approx(-0.2 * 9.81, abs=0.15)
@@ -117,7 +117,7 @@ def test_a_payload_of_an_ardupilot(flights: Path) -> None:
     log = flights / "ardupilot_sitl" / "dev.BIN"
     found = observed(log, airframe)
     origin = clock(log, found)[0] - found.t[0]
-    events = contacts(found).events
+    events = find_contacts(found).events
     for start, end in ((51.58, 60.70), (122.52, 148.52)):
         load = min(events, key=lambda e, at=start: abs(e.start + origin - at))
         assert load.start + origin == pytest.approx(start, abs=0.3)
@@ -142,7 +142,7 @@ def test_a_crazyflie_that_nothing_touches(flights: Path, number: int) -> None:
     assert np.all(std[3:] < 0.03 * weight * 0.046)  # m: from the centre to a rotor
     for q in found.track.quantities.values():
         assert np.mean(np.abs(q.value) <= 1.96 * q.std) > 0.85
-    assert contacts(found).events == ()
+    assert find_contacts(found).events == ()
 
 
 @pytest.mark.parametrize("name", ["B2_circle_medium", "B3_figure8_fast", "B5_helix"])
@@ -157,6 +157,8 @@ def test_a_crazyflie_by_its_motor_commands(flights: Path, name: str) -> None:
     mean, std = mean_wrench(found)
     assert np.all(np.abs(mean) < 1.96 * std), mean / std
     assert np.all(std[:3] < 0.05 * 0.027 * 9.81)
-    events = contacts(found).events  # one each: the ground effect of a take-off, and rotors at their limit
+    events = find_contacts(
+        found
+    ).events  # one each: the ground effect of a take-off, and rotors at their limit
     assert len(events) <= 1
     assert all(e.strength < 0.1 * 0.027 * 9.81 for e in events)

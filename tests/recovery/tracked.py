@@ -11,9 +11,9 @@ import numpy as np
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.logs.truth import attach_truth
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe
 from rotorid.results.metrics import rmspe
-from rotorid.results.track import Track, track
+from rotorid.workflows.track.track import Track, track
 
 
 @functools.cache

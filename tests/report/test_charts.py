@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.report.thin import extremes, segments, thin_band, thin_line
+from rotorid.report.charts import decimate_band, decimate_line, extremes, segments
 
 
 @pytest.mark.parametrize("n", [1, 5, 100, 12345])
@@ -26,21 +26,21 @@ def test_nothing_that_is_not_a_number_stays() -> None:
 
 def test_a_line_breaks_at_gaps() -> None:
     t = np.concatenate([np.arange(0, 10, 0.01), np.arange(20, 30, 0.01)])
-    ts, values, rows = thin_line(t, np.sin(t), 100)
+    ts, values, rows = decimate_line(t, np.sin(t), 100)
     assert len(ts) <= 102
     assert np.flatnonzero(np.isnan(values)).tolist() == np.flatnonzero(rows < 0).tolist()
     assert np.isnan(values).sum() == 1
     known = rows >= 0
     np.testing.assert_array_equal(values[known], np.sin(t)[rows[known]])
     assert len(segments(t)) == 2
-    assert len(thin_line(t, np.full(len(t), np.nan), 100)[0]) == 0
+    assert len(decimate_line(t, np.full(len(t), np.nan), 100)[0]) == 0
 
 
 def test_a_thin_band_holds_the_whole_band() -> None:
     t = np.arange(0, 50, 0.01)
     rng = np.random.default_rng(3)
     lower, upper = -1 - rng.random(len(t)), 1 + rng.random(len(t))
-    ts, values = thin_band(t, lower, upper, 200)
+    ts, values = decimate_band(t, lower, upper, 200)
     assert len(ts) <= 210
     assert ts[0] == t[0]
     assert np.nanmax(values) == upper.max()

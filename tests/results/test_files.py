@@ -16,10 +16,10 @@ from mcap.reader import make_reader
 from rotorid.errors import OutputError
 from rotorid.estimators.base import Health
 from rotorid.results import files
-from rotorid.results.estimates_mcap import estimates_mcap
-from rotorid.results.files import check_folder, estimates_parquet, write_results
-from rotorid.results.summary import Settings, file_input, summarise
-from tests.results.made import T, made_flight, made_track, quantity
+from rotorid.results.files import check_folder, file_input
+from rotorid.workflows.track.files import estimates_mcap, estimates_parquet, write_results
+from rotorid.workflows.track.summary import Settings, summarise
+from tests.workflows.tracks_for_tests import T, made_flight, made_track, quantity
 
 SETTINGS = Settings("track", ("ekf", "ukf"), "multirotor", "made")
 
@@ -81,12 +81,14 @@ def test_mcap_of_an_earlier_run_does_not_stay(tracks, summary, tmp_path: Path) -
     assert len(list((tmp_path / "results").iterdir())) == 3
 
 
-def test_changes_of_an_estimator_that_looks_for_them() -> None:
+def test_changes_of_an_estimator_with_change_detection() -> None:
     step = np.where(T < 30.0, 1.0, 1.25)
-    looking = made_track(step, estimator="adaptive", changes=(10.0, 30.0))
-    data = json.loads(summarise([made_track(step), looking], made_flight(), SETTINGS).as_json())["estimators"]
-    assert (data["ekf"]["changes"], data["ekf"]["unconfirmed_changes"]) == (None, 0)
-    (jump,) = data["adaptive"]["changes"]
+    detecting = made_track(step, estimator="adaptive", changes=(10.0, 30.0))
+    data = json.loads(summarise([made_track(step), detecting], made_flight(), SETTINGS).to_json())[
+        "estimators"
+    ]
+    assert (data["ekf"]["jumps"], data["ekf"]["unconfirmed_changes"]) == (None, 0)
+    (jump,) = data["adaptive"]["jumps"]
     assert set(jump) == {"time", "before", "before_std", "after", "after_std", "size", "size_std"}
     assert (jump["time"], jump["before"], jump["after"], jump["size"]) == pytest.approx(
         (30.0, 1.0, 1.25, 0.25)
@@ -95,17 +97,20 @@ def test_changes_of_an_estimator_that_looks_for_them() -> None:
 
 
 def test_summary(summary, tmp_path: Path) -> None:
-    data = json.loads(summary.as_json())
+    data = json.loads(summary.to_json())
     assert data["versions"].keys() == {"rotorid", "jax"}
     assert data["time_origin"] == 12.5
     assert data["settings"]["estimators"] == ["ekf", "ukf"]
     assert data["notes"] == ["a note with <tags>"]
-    assert data["verdict"]["headline"].startswith("Mass stayed at")
+    headline = data["verdict"]["findings"][0]
+    assert headline.keys() == {"code", "severity", "values", "text"}
+    assert (headline["code"], headline["severity"], headline["values"]["value"]) == ("constant", "ok", 1.0)
+    assert headline["text"] == data["verdict"]["headline"]
     mass = data["estimators"]["ekf"]["quantities"]["mass"]
     assert mass["unit"] == "kg"
     assert mass["final"] == mass["median"] == 1.0
     assert mass["final_std"] == pytest.approx(0.01)
-    assert mass["error"] == pytest.approx(100 * 0.01 / 1.01)
+    assert mass["rmspe"] == pytest.approx(100 * 0.01 / 1.01)
     assert mass["coverage"] == 1.0
     assert data["estimators"]["ekf"]["consistency"] == 1.0
     assert data["estimators"]["ekf"]["health"]["ok"] == pytest.approx(59 / 60)
@@ -114,7 +119,7 @@ def test_summary(summary, tmp_path: Path) -> None:
 
 def test_a_number_that_is_none_is_null() -> None:
     broken = made_track(quantity(np.full(len(T), np.nan)), health=Health.DIVERGED, nis=np.nan)
-    text = summarise([broken], made_flight(), SETTINGS).as_json()
+    text = summarise([broken], made_flight(), SETTINGS).to_json()
     assert json.loads(text)["estimators"]["ekf"]["quantities"]["mass"]["final"] is None
 
 

@@ -8,18 +8,18 @@ import math
 
 import pytest
 
-from rotorid.results.words import (
-    joined,
+from rotorid.results.text import (
+    duration_text,
+    estimator_subject,
+    join_words,
     label,
     percent,
     plus_minus,
-    seconds,
-    the_estimator,
     title,
-    unconfirmed,
     unit_text,
     value_text,
 )
+from rotorid.workflows.track.text import unconfirmed_text
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,7 @@ from rotorid.results.words import (
         (123.4, 2.6, "m/s^2", "123 ± 3 m/s²"),
         (1.0, 0.0, "1", "1.000"),
         (math.nan, 0.1, "kg", "– kg"),
+        (1.402e76, 1.43e75, "s", "1.4e+76 ± 1.4e+75 s"),
     ],
 )
 def test_a_value_has_the_digits_that_its_std_deserves(value: float, std: float, unit: str, text: str) -> None:
@@ -45,9 +46,9 @@ def test_a_size_has_its_sign() -> None:
 
 
 def test_estimators_and_their_changes_in_a_sentence() -> None:
-    assert [the_estimator(name) for name in ("ekf", "adaptive")] == ["The EKF", "The adaptive estimator"]
-    assert unconfirmed(1, more=False).startswith("1 change did")
-    assert unconfirmed(7, more=True).startswith("7 more changes did")
+    assert [estimator_subject(name) for name in ("ekf", "adaptive")] == ["The EKF", "The adaptive estimator"]
+    assert unconfirmed_text(1, is_addition=False).startswith("1 change detected")
+    assert unconfirmed_text(7, is_addition=True).startswith("7 more changes detected")
 
 
 def test_a_share_is_never_rounded_to_all_or_nothing() -> None:
@@ -65,6 +66,6 @@ def test_names_and_durations() -> None:
     assert label("wind_force_x") == "wind force x"
     assert title("thrust_scale") == "Thrust scale"
     assert unit_text("1") == ""
-    assert [seconds(x) for x in (0.84, 19.6, 204.8)] == ["0.8 s", "20 s", "3 min 25 s"]
-    assert [joined(x) for x in ([], ["a"], ["a", "b", "c"])] == ["", "a", "a, b and c"]
+    assert [duration_text(x) for x in (0.84, 19.6, 204.8)] == ["0.8 s", "20 s", "3 min 25 s"]
+    assert [join_words(x) for x in ([], ["a"], ["a", "b", "c"])] == ["", "a", "a, b and c"]
     assert value_text(2.0, math.nan) == "2.000"

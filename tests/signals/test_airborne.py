@@ -9,11 +9,10 @@ import pytest
 
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.read import read
-from rotorid.signals.airborne import airborne
-from rotorid.signals.series import length
+from rotorid.signals.airborne import airborne_intervals
+from rotorid.signals.series import total_length
 from rotorid.simulation.flight import simulate
-
-from .flying import LIFT_OFF, TOUCH_DOWN, change, cut, make_flight
+from tests.signals.flying import END, LIFT_OFF, TOUCH_DOWN, change, cut, make_flight, without
 
 RECORDED = {
     "ardupilot_delorean/00000003.BIN": [],
@@ -38,7 +37,7 @@ RECORDED = {
 
 
 def only_interval(flight: Flight) -> tuple[float, float]:
-    (interval,) = airborne(flight)
+    (interval,) = airborne_intervals(flight)
     return interval
 
 
@@ -58,6 +57,17 @@ def test_take_off_and_landing_are_found_whatever_is_missing(leave_out: tuple[str
     start, end = only_interval(make_flight(leave_out=leave_out))
     assert LIFT_OFF < start < LIFT_OFF + 2.0
     assert TOUCH_DOWN - 2.0 < end < TOUCH_DOWN + 0.3
+
+
+@pytest.mark.parametrize("leave_out", [(), ("position",)], ids=["position", "velocity"])
+@pytest.mark.parametrize("gap", [(0.0, LIFT_OFF + 1.0), (2.0, LIFT_OFF - 0.1), (40.0, END)])
+def test_the_height_may_be_unknown_on_the_ground(
+    gap: tuple[float, float], leave_out: tuple[str, ...]
+) -> None:
+    flight = without(make_flight(leave_out=leave_out), *gap, "velocity" if leave_out else "position")
+    start, end = only_interval(flight)
+    assert LIFT_OFF < start < LIFT_OFF + 2.0
+    assert 39.0 < end < TOUCH_DOWN + 0.3
 
 
 def test_a_log_that_begins_and_ends_in_flight_keeps_its_ends() -> None:
@@ -104,14 +114,14 @@ def test_a_short_simulated_flight_is_a_flight(trajectory: str) -> None:
 
 
 def test_motors_that_turn_on_the_ground_are_no_flight() -> None:
-    assert airborne(cut(make_flight(), 0.0, LIFT_OFF)) == []
+    assert airborne_intervals(cut(make_flight(), 0.0, LIFT_OFF)) == []
 
 
 def test_a_short_pause_of_the_motors_in_a_dive_belongs_to_the_flight() -> None:
     flight = make_flight()
     command = flight["rotor_command"]
     dive = (command.times > 20.0) & (command.times < 20.6)
-    found = airborne(change(flight, "rotor_command", np.where(dive[:, None], 0.0, command.values)))
+    found = airborne_intervals(change(flight, "rotor_command", np.where(dive[:, None], 0.0, command.values)))
     assert len(found) == 1
 
 
@@ -119,7 +129,9 @@ def test_two_hops_are_two_flights() -> None:
     flight = make_flight(leave_out=("position", "velocity", "attitude"))
     command = flight["rotor_command"]
     ground = (command.times > 20.0) & (command.times < 25.0)
-    found = airborne(change(flight, "rotor_command", np.where(ground[:, None], 0.0, command.values)))
+    found = airborne_intervals(
+        change(flight, "rotor_command", np.where(ground[:, None], 0.0, command.values))
+    )
     assert len(found) == 2
 
 
@@ -152,14 +164,14 @@ def test_a_height_that_drifts_on_the_ground_is_no_climb() -> None:
 def test_without_any_evidence_the_whole_log_counts() -> None:
     names = ("position", "velocity", "rotor_command", "battery_voltage")
     flight = make_flight(leave_out=names)
-    assert airborne(flight) == [(flight.start, flight.end)]
+    assert airborne_intervals(flight) == [(flight.start, flight.end)]
 
 
 def test_empty_and_tiny_flights() -> None:
-    assert airborne(Flight({}, Path("x"), "table-csv")) == []
+    assert airborne_intervals(Flight({}, Path("x"), "table-csv")) == []
     flight = make_flight()
     one = [Signal(s.name, s.times[:1], s.values[:1], s.source) for s in flight.signals.values()]
-    assert airborne(flight.with_signals(*one)) == []
+    assert airborne_intervals(flight.with_signals(*one)) == []
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -167,8 +179,8 @@ def test_recorded_flights(flights: Path, name: str) -> None:
     path = flights / name
     if not path.exists():
         pytest.skip(f"no {name} here")
-    found, free = airborne(read(path)), RECORDED[name]
+    found, free = airborne_intervals(read(path)), RECORDED[name]
     assert len(found) == len(free)
     for (start, end), (lift_off, touch_down) in zip(found, free, strict=True):
         assert lift_off <= start < end <= touch_down
-    assert length(found) >= 0.85 * length(free)
+    assert total_length(found) >= 0.85 * total_length(free)

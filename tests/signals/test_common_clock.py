@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.one_clock import on_one_clock
+from rotorid.signals.common_clock import interpolate_to_slowest
 
 ROWS = np.arange(0.0, 4.0, 0.004)
 
@@ -27,7 +27,7 @@ def _flight(phase: float) -> Flight:
 
 
 def test_the_faster_goes_to_the_slower_but_not_over_gaps() -> None:
-    found = on_one_clock(_flight(0.005), ("attitude", "velocity"), ROWS)
+    found = interpolate_to_slowest(_flight(0.005), ("attitude", "velocity"), ROWS)
     attitude = found["attitude"]
     assert set(attitude.times) < set(found["velocity"].times)
     assert not np.any((attitude.times > 2.01) & (attitude.times < 2.29))
@@ -42,8 +42,8 @@ def test_the_faster_goes_to_the_slower_but_not_over_gaps() -> None:
 def test_near_each_other_is_not_on_one_row() -> None:
     """Samples 1.5 ms apart, of which each but one is nearest to a row of its own."""
     flight, names = _flight(0.0015), ("attitude", "velocity")
-    assert on_one_clock(flight, names, ROWS) is flight
-    assert on_one_clock(flight, names, ROWS + 0.0027) is not flight
+    assert interpolate_to_slowest(flight, names, ROWS) is flight
+    assert interpolate_to_slowest(flight, names, ROWS + 0.0027) is not flight
 
 
 def test_what_meets_stays_as_it_is() -> None:
@@ -51,4 +51,4 @@ def test_what_meets_stays_as_it_is() -> None:
         (_flight(0.0), ("attitude", "velocity")),
         (_flight(0.005), ("attitude", "position")),
     ):
-        assert on_one_clock(flight, names, ROWS) is flight
+        assert interpolate_to_slowest(flight, names, ROWS) is flight

@@ -8,7 +8,7 @@ import numpy as np
 
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.clock_rows import clock_rows
+from rotorid.signals.gyroscope_rows import sample_at_clock
 
 
 def flight(rate: float, other: float) -> Flight:
@@ -28,7 +28,7 @@ OUTPUTS = Space.of(body_rate=Vector(3, "rad/s"), velocity=Vector(3, "m/s"))
 
 
 def test_nothing_is_moved_in_time() -> None:
-    t, y, mask = clock_rows(flight(250.0, 50.0), "body_rate", OUTPUTS, [(0.5, 1.5)])
+    t, y, mask = sample_at_clock(flight(250.0, 50.0), "body_rate", OUTPUTS, [(0.5, 1.5)])
     assert t[0] >= 0.5
     assert t[-1] <= 1.5
     np.testing.assert_allclose(y[:, :3], np.outer(t, [1.0, 2.0, 3.0]))
@@ -38,7 +38,7 @@ def test_nothing_is_moved_in_time() -> None:
 
 
 def test_fast_signals_are_averaged_over_a_row() -> None:
-    t, y, mask = clock_rows(flight(1000.0, 1000.0), "body_rate", OUTPUTS, [(0.0, 2.0)])
+    t, y, mask = sample_at_clock(flight(1000.0, 1000.0), "body_rate", OUTPUTS, [(0.0, 2.0)])
     np.testing.assert_allclose(np.diff(t), 0.004)
     np.testing.assert_allclose(y[:, :3], np.outer(t, [1.0, 2.0, 3.0]), atol=1e-9)
     np.testing.assert_allclose(y[2:-2, 3:], np.outer(t[2:-2], [-1.0, 5.0, 0.5]), atol=5e-3)
@@ -50,5 +50,5 @@ def test_nothing_is_taken_across_a_gap() -> None:
     v = whole["velocity"]
     kept = (v.times < 0.8) | (v.times > 1.2)
     holed = whole.with_signals(Signal("velocity", v.times[kept], v.values[kept], "made"))
-    t, _, mask = clock_rows(holed, "body_rate", OUTPUTS, [(0.0, 2.0)])
+    t, _, mask = sample_at_clock(holed, "body_rate", OUTPUTS, [(0.0, 2.0)])
     assert not mask[(t > 0.82) & (t < 1.18), 3].any()

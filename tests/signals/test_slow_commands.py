@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.slow_commands import given, straight
+from rotorid.signals.slow_commands import command_steps, interpolate_commands
 
 
 def held(t: np.ndarray, u: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -18,7 +18,7 @@ def held(t: np.ndarray, u: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 def test_the_mean_over_any_row_is_that_of_a_straight_line() -> None:
     t = np.array([0.0, 0.1, 0.21, 0.3])
-    fine, u = straight(t, np.column_stack([3.0 * t, 1.0 - t]))
+    fine, u = interpolate_commands(t, np.column_stack([3.0 * t, 1.0 - t]))
     steps = np.diff(fine)
     for start, end in itertools.pairwise(t):
         inside = (fine[:-1] >= start - 1e-9) & (fine[:-1] < end - 1e-9)
@@ -32,17 +32,17 @@ def test_what_was_given_is_followed_where_it_was_not_logged() -> None:
     """Held, a slow wave is late by half a period of the log: by some 0.05 s here."""
     t, at = np.arange(0.0, 6.0, 0.1), np.arange(0.1, 5.8, 0.0101)
     wave = np.sin(2.0 * t)[:, None]
-    left = [held(*rows, at)[:, 0] - np.sin(2.0 * at) for rows in (straight(t, wave), (t, wave))]
+    left = [held(*rows, at)[:, 0] - np.sin(2.0 * at) for rows in (interpolate_commands(t, wave), (t, wave))]
     assert np.abs(left[0]).max() < 0.015
     assert np.sqrt(np.mean(left[0] ** 2)) < 0.1 * np.sqrt(np.mean(left[1] ** 2))
 
 
 def test_nothing_is_known_across_a_gap_and_of_two_rows() -> None:
     t, u = np.array([0.0, 0.1, 0.2, 1.2, 1.3]), np.array([[0.0], [0.0], [0.0], [1.0], [1.0]])
-    fine, filled = straight(t, u)
+    fine, filled = interpolate_commands(t, u)
     assert not filled[fine < 1.2 - 1e-9].any()
-    assert straight(t[:2], u[:2])[0] is not None
-    np.testing.assert_array_equal(straight(t[:2], u[:2])[1], u[:2])
+    assert interpolate_commands(t[:2], u[:2])[0] is not None
+    np.testing.assert_array_equal(interpolate_commands(t[:2], u[:2])[1], u[:2])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_rows_are_held_where_the_log_has_every_command(form, parameters, rate, e
     t = np.arange(40) / rate
     signal = Signal("rotor_command", t, np.sin(t)[:, None], "made")
     flight = Flight({"rotor_command": signal}, Path("made"), form, parameters=parameters)
-    times, values = given(flight, signal)
+    times, values = command_steps(flight, signal)
     at = t[:-1] + 0.5 / rate
     middle = np.array(
         [values[(times >= a - 1e-9) & (times < b - 1e-9)].mean() for a, b in itertools.pairwise(t)]

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from rotorid.control.gate import Mode, Reading
-from rotorid.control.witness import MassWitness
+from rotorid.control.independent_mass_check import IndependentMassCheck
 from rotorid.errors import SettingError
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.run import Stream
-from rotorid.models.multirotor import BareMultirotor
-from rotorid.simulation.closed_loop import GATE, Pilot, fly_loop
-from rotorid.simulation.failures import AT, FAILURES, SURE
-from rotorid.simulation.flight import fly
+from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.simulation.closed_loop import GATE, MassProvider, simulate_closed_loop
+from rotorid.simulation.failures import FAILURE_TIME, FAILURES, REPORTED_STD
+from rotorid.simulation.flight import simulate_truth
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import MASS_PROFILES, mass_profile
 from rotorid.simulation.sensors import Sensors
@@ -33,7 +33,7 @@ def stream():
 
 def flown(*pilot, **known):
     with jax.enable_x64(True):
-        return fly_loop("loop", mass, 1, Pilot(*pilot, **known), duration=SECONDS)
+        return simulate_closed_loop("loop", mass, 1, MassProvider(*pilot, **known), duration=SECONDS)
 
 
 @functools.cache
@@ -73,8 +73,10 @@ def test_one_who_is_wrong_from_the_start_is_never_believed():
 def test_with_the_nominal_mass_it_is_the_flight_of_the_data_set():
     """Same path, mass and noise; the controller's mass is a parameter here and built in there."""
     profile = functools.partial(mass_profile, "sine", 3, duration=1.5)
-    flown_there, _ = fly("square", "sine", 3, duration=1.5, sensors=Sensors(), plant=Plant())
-    flight = fly_loop("square", profile, 3, Pilot(), duration=1.5, stream=MASS_PROFILES.index("sine"))
+    flown_there, _ = simulate_truth("square", "sine", 3, duration=1.5, sensors=Sensors(), plant=Plant())
+    flight = simulate_closed_loop(
+        "square", profile, 3, MassProvider(), duration=1.5, stream=MASS_PROFILES.index("sine")
+    )
     np.testing.assert_allclose(flight.flown.states, flown_there.states, atol=1e-5)
     np.testing.assert_array_equal(flight.flown.mass, flown_there.mass)
 
@@ -89,12 +91,12 @@ def said(failure, seconds=12.0):
 def test_failures_begin_when_they_should_and_do_what_they_say():
     for failure in FAILURES:
         t, reports = said(failure)
-        before = [r for time, r in zip(t, reports, strict=True) if time < AT - 0.05]
+        before = [r for time, r in zip(t, reports, strict=True) if time < FAILURE_TIME - 0.05]
         if failure != "late":
             assert all(r is not None and r.value < 1.21 for r in before)
     last = {failure: said(failure)[1][-1] for failure in FAILURES}
-    assert last["lying"] == Reading(2.0 - 1.2 - 0.001 * 11.9, SURE)
-    assert last["stuck"].value == pytest.approx(1.2 + 0.001 * (AT - 0.1))
+    assert last["lying"] == Reading(2.0 - 1.2 - 0.001 * 11.9, REPORTED_STD)
+    assert last["stuck"].value == pytest.approx(1.2 + 0.001 * (FAILURE_TIME - 0.1))
     assert last["drifting"].value == pytest.approx(1.2119 * (1.0 + 0.03 * 6.9))
     assert last["silent"] is None
     assert last["late"].value == pytest.approx(1.2 + 0.001 * 8.9, abs=1.1e-4)
@@ -114,24 +116,24 @@ def test_the_witness_finds_the_mass_within_its_own_bounds(true):
     """Turning and thrusting as it likes; noise of velocity alone."""
     rng, errors = np.random.default_rng(1), []
     for _ in range(200):
-        witness, v, dt = MassWitness(), np.zeros(3), 0.02
-        assert np.isnan(witness.see(0.0, np.array([1.0, 0.0, 0.0, 0.0]), v, 10.0)).all()
+        witness, v, dt = IndependentMassCheck(), np.zeros(3), 0.02
+        assert np.isnan(witness.update(0.0, np.array([1.0, 0.0, 0.0, 0.0]), v, 10.0)).all()
         roll = rng.normal(0.0, 0.3)
         thrust = rng.uniform(6.0, 14.0)
         q = np.array([np.cos(roll / 2), np.sin(roll / 2), 0.0, 0.0])
         up = np.array([0.0, -np.sin(roll), np.cos(roll)])
         for k in range(40):
             v = v + dt * (thrust / true * up - np.array([0.0, 0.0, 9.81]))
-            found, std = witness.see(1.0 + k * dt, q, v + 0.03 * rng.normal(size=3), thrust)
+            found, std = witness.update(1.0 + k * dt, q, v + 0.03 * rng.normal(size=3), thrust)
         errors.append((found - true) / std)
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(1.0, abs=0.15)
     assert abs(np.mean(errors)) < 0.25
 
 
 def test_a_witness_who_sees_no_thrust_says_nothing():
-    witness = MassWitness()
+    witness = IndependentMassCheck()
     for k in range(20):
-        found = witness.see(
+        found = witness.update(
             0.02 * k, np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, -9.81 * 0.02 * k]), 0.0
         )
     assert np.isnan(found).all()
@@ -139,4 +141,4 @@ def test_a_witness_who_sees_no_thrust_says_nothing():
 
 def test_wrong_settings_are_named():
     with pytest.raises(SettingError, match="positive duration"):
-        fly_loop("loop", mass, 1, Pilot(), duration=0.0)
+        simulate_closed_loop("loop", mass, 1, MassProvider(), duration=0.0)

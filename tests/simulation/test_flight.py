@@ -6,7 +6,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from rotorid.errors import SettingError
-from rotorid.simulation.flight import MAXIMUM_THRUST, fly, simulate
+from rotorid.simulation.flight import MAXIMUM_THRUST, simulate, simulate_truth
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import MASS_PROFILES
 from rotorid.simulation.sensors import Sensors
@@ -18,7 +18,7 @@ REAL = Plant(motor_time_constant=0.05, drag=0.3, wind=(4.0, 2.0, 0.0))
 
 
 def flown(trajectory="lemniscate", profile="sine", seed=1, duration=4.0, plant=Plant(), sensors=Sensors()):  # noqa: B008
-    return fly(trajectory, profile, seed, duration=duration, sensors=sensors, plant=plant)[0]
+    return simulate_truth(trajectory, profile, seed, duration=duration, sensors=sensors, plant=plant)[0]
 
 
 def same(a, b):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rotorid.simulation.wind import draw_wind, dryden
+from rotorid.simulation.wind import draw_wind, dryden_gusts
 
 GUSTS, TIMES, DT = (1.5, 1.0, 0.5), (4.0, 2.0, 0.5), 0.05
 
@@ -34,6 +34,6 @@ def test_seeded_and_still_without_gusts():
 
 def test_dryden_at_twenty_feet():
     """By hand: h = 20 ft, W_20 = 6 m/s, 0.177 + 0.000823 h = 0.19346."""
-    gusts, times = dryden(6.0, 20.0 * 0.3048)
+    gusts, times = dryden_gusts(6.0, 20.0 * 0.3048)
     assert gusts == pytest.approx((0.6 / 0.19346**0.4, 0.6 / 0.19346**0.4, 0.6))
     assert times == pytest.approx((6.096 / 0.19346**1.2 / 6.0, 6.096 / 0.19346**1.2 / 6.0, 1.016))

@@ -9,9 +9,9 @@ import pyarrow.parquet as parquet
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
-from rotorid.results.study import Curve, Row
-from rotorid.studies import sesame as study
+from rotorid.cli import app
+from rotorid.studies.sesame import study
+from rotorid.studies.study_files import Curve, Row
 
 
 def reproduce(*arguments: str | Path):

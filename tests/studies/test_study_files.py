@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rotorid.results.study import PARTS, Curve, Part, Row, kept
+from rotorid.studies.study_files import PARTS, Curve, Part, Row, kept
 
 ROWS = (
     Row("methods", "ekf", "rmspe", 2.25, "%", "loop", "step", standard_error=0.1, flights=3),

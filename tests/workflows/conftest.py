@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
+from rotorid.cli import app
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.write import write_table
 
@@ -37,7 +37,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     def call(folder: Path, *arguments: str | Path) -> str:
         monkeypatch.chdir(folder)
         monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+        monkeypatch.setattr("rotorid.terminal.console.setup_jax", lambda: None)
         with jax.enable_x64(True):
             result = CliRunner().invoke(app, list(map(str, arguments)))
         assert result.exit_code == 0, result.output

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from rotorid.identification.held_out import rotation_vectors
-from rotorid.identification.open_loop import body_engine, body_numbers
-from rotorid.identification.rotor_thrusts import rotors_of
+from rotorid.identification.airframe.rotor_thrusts import rotor_model
+from rotorid.identification.open_loop.prediction import body_functions, body_numbers
+from rotorid.identification.open_loop.validation_windows import rotation_vectors
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe, load_airframe
-from rotorid.models.airframe_numbers import with_numbers
-from rotorid.models.rotors import allocation
+from rotorid.models.airframe.airframe import Airframe, load_airframe
+from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY
 
 STEP = 0.004
@@ -33,16 +33,18 @@ TRUTH = with_numbers(exact(load_airframe("px4-sih-quad")), {"drag": 0.6, "angula
 
 
 @functools.cache
-def made_flight() -> Flight:
-    """Its log, with noise, of a flight in a steady wind."""
+def made_flight(masses: tuple[tuple[float, float], ...] = ((0.0, 1.0),), seconds: float = SECONDS) -> Flight:
+    """Its log, with noise, of a flight in a steady wind. masses: from which time on (s), and how much (kg), in order."""
     rng = np.random.default_rng(3)
-    engine, numbers, rotors = body_engine(TRUTH.rotors), body_numbers(TRUTH), rotors_of(TRUTH)
+    engine, rotors = body_functions(TRUTH.rotors), rotor_model(TRUTH)
+    weighing = [(since, body_numbers(with_numbers(TRUTH, {"mass": kg}))) for since, kg in masses]
+    numbers = weighing[0][1]
     wind = np.array([1.0, -0.5, 0.0])
     mixer = np.linalg.pinv(np.asarray(allocation(TRUTH.rotors, 0.02))[2:])
     x = engine.pack(np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(3), -wind, np.zeros(3), numbers)[0]
     thrust, rows = np.full(4, GRAVITY / 4.0), []
     wanted = np.array([1.0, 0.0, 0.0, 0.0])
-    for k in range(round(SECONDS / STEP)):
+    for k in range(round(seconds / STEP)):
         if k % 60 == 0:
             angle = rng.uniform(-0.35, 0.35, 3)
             wanted = np.concatenate([[1.0], 0.5 * angle])
@@ -55,7 +57,8 @@ def made_flight() -> Flight:
         asked = mixer @ np.array([lift, *torque])
         command = np.clip(asked / 5.0, 0.05, 0.9)
         rows.append(np.concatenate([x, command]))
-        mean, thrust = rotors.follow(thrust, rotors.asked(command), STEP)
+        mean, thrust = rotors.follow(thrust, rotors.commanded_thrust(command), STEP)
+        numbers = next(own for since, own in reversed(weighing) if since <= k * STEP)
         x = engine.step(x, mean, np.array(STEP), numbers)[0]
     rows = np.array(rows)
     t = STEP * np.arange(len(rows))

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import itertools
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
-from rotorid.cli.failures import OneLineErrors
+from rotorid.cli import COMMANDS, app, command_of
 from rotorid.errors import LogError
-from tests.cli.running import process
+from rotorid.terminal.command_group import OneLineErrors
+from tests.running import process
 
 HEAVY = (
     "jax",
@@ -59,7 +62,7 @@ def failing(error: BaseException) -> Callable[[], None]:
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys, rotorid.cli.app as a\n"
+        "import sys, rotorid.cli as a\n"
         "try: a.app(['--help'])\n"
         "except SystemExit as e: assert not e.code\n"
         f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)"
@@ -70,12 +73,35 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_every_command_has_help_that_names_its_arguments() -> None:
-    for command in app.registered_commands:
-        result = CliRunner().invoke(app, [str(command.name), "--help"])
+    for name, entry in COMMANDS.items():
+        result = CliRunner().invoke(app, [name, "--help"])
         assert result.exit_code == 0
         assert "Usage" in result.output
-        assert command.callback is not None
-        assert command.callback.__doc__
+        first_paragraph = command_of(name).help.split("\n\n")[0]
+        assert entry.summary == " ".join(first_paragraph.split())
+
+
+@pytest.mark.parametrize("width", [80, 100, 110, 120, 160])
+def test_help_wraps_at_the_width_of_the_terminal_only(width: int) -> None:
+    for name in COMMANDS:
+        result = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": str(width)})
+        described = result.output.split("╭")[0].splitlines()
+        for line, after in itertools.pairwise(line.strip() for line in described):
+            if line and after:
+                assert len(line) + 1 + len(after.split()[0]) > width - 2, (name, line)
+
+
+def test_help_shows_every_character_of_its_texts() -> None:
+    """Rich takes "[fly_back]" for markup and drops it."""
+    for name in COMMANDS:
+        callback = command_of(name).callback
+        shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "300"}).output
+        shown = "".join(shown.replace("│", "").split())
+        texts = [inspect.getdoc(callback)]
+        for hint in get_type_hints(callback, include_extras=True).values():
+            texts += [option.help for option in getattr(hint, "__metadata__", ())]
+        for text in texts:
+            assert "".join((text or "").split()) in shown, f"{name}: {text}"
 
 
 def test_version() -> None:

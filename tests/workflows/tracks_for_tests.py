@@ -8,8 +8,7 @@ import numpy as np
 
 from rotorid.estimators.base import Health
 from rotorid.logs.flight import Flight, Signal
-from rotorid.results.motion import Curve, Motion
-from rotorid.results.track import Innovations, Quantity, Track
+from rotorid.workflows.track.track import HORIZONTAL_SPEED, Curve, Innovations, Motion, Quantity, Track
 
 T = np.arange(0.0, 60.0, 0.02)
 
@@ -41,7 +40,7 @@ def made_track(
         nis=np.full(n, float(nis)),
         nis_dof=np.full(n, 9),
         truth={} if truth is None else {"mass": truth * np.ones(n)},
-        changes=changes,
+        detected_changes=changes,
     )
 
 
@@ -62,5 +61,5 @@ def made_flight() -> Flight:
 def made_motion() -> Motion:
     """What that flight did."""
     flight = made_flight()
-    speed = Curve(T, np.full(len(T), 3.0), "m/s", "horizontal speed")
+    speed = Curve(T, np.full(len(T), 3.0), "m/s", HORIZONTAL_SPEED)
     return Motion((speed,), T, flight["position"].values)

@@ -11,12 +11,12 @@ several side by side with the same result to the last bit.
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, no_type_check
 
 import casadi as ca
 
+from rotorid.codegen.ir import Address
 from rotorid.errors import SettingError
 
 CHUNK = 500
@@ -56,10 +56,11 @@ class _Value(NamedTuple):
 
 @no_type_check  # as all that is called for every scalar
 class _Values:
-    """Single assignments, equal ones shared."""
+    """Single assignments, equal ones shared. addresses: of the values that are arguments, by their numbers."""
 
     def __init__(self) -> None:
         self.all: list[_Value] = []
+        self.addresses: dict[int, Address] = {}
         self._numbers: dict[_Value, int] = {}
         self._opposites: dict[int, int] = {}
         self._chosen: dict[int, tuple[int, int]] = {}
@@ -74,6 +75,11 @@ class _Values:
 
     def constant(self, c: float) -> int:
         return self.add(constant(c))
+
+    def argument(self, address: Address) -> int:
+        number = self.add(address.element)
+        self.addresses[number] = address
+        return number
 
     def truth(self, value: int) -> int:
         """The value as a mask."""
@@ -125,15 +131,21 @@ def constant(c: float) -> str:
 def c_source(
     function: ca.Function,
     name: str,
-    reads: Sequence[str],
-    writes: Sequence[str],
+    reads: Sequence[Address],
+    writes: Sequence[Address],
     free: Callable[[int], int],
 ) -> list[str]:
     """Text of C files that define `void NAME(const num *x, num *y, num *m)`, for a function of one column that gives one.
 
-    reads, writes: where its arguments come from and its results go, as C expressions ("x[3]", "m[7]"); no place is both. free:
-    tells a place in m where so many numbers are free. They include "num.h", which lies beside this file. Raises SettingError
-    for an operation that has no C form.
+    Args:
+        function: of one column, with one column as result.
+        name: of the C function.
+        reads, writes: addresses of its arguments and results; no address is both.
+        free: gives an index in m from which on so many numbers are free.
+    Returns:
+        The files, which include "num.h" (in the folder `c`).
+    Raises:
+        SettingError: an operation has no C form.
     """
     values, results = _assigned(function, reads)
     order = _needed(values, results)
@@ -143,9 +155,13 @@ def c_source(
 
     parts = []
     for k, chunk in enumerate(chunks):
-        written = [(writes[place], v) for place, v in enumerate(results) if home.get(v) == k]
+        written = [(writes[place].element, v) for place, v in enumerate(results) if home.get(v) == k]
         parts.append(_part(f"{name}_{k}", values, chunk, written, slots))
-    copied = [(writes[place], values.all[v].formula) for place, v in enumerate(results) if v not in home]
+    copied = [
+        (writes[place], values.addresses.get(v, values.all[v].formula))
+        for place, v in enumerate(results)
+        if v not in home
+    ]
     lines = _copies(copied)
     for start in range(0, len(lines), CHUNK):
         body = "\n  ".join(lines[start : start + CHUNK])
@@ -181,46 +197,28 @@ def _slots(
     return slots, room
 
 
-def _copies(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Statements that write arguments and constants to places, neighbours at once."""
+def _copies(pairs: Sequence[tuple[Address, Address | str]]) -> list[str]:
+    """Statements that write arguments and constants to addresses; contiguous ones by one loop."""
     lines, start = [], 0
-    parsed = [(_place(to), _place(source)) for to, source in pairs]
     while start < len(pairs):
-        (to, source), (_, index), end = pairs[start], parsed[start][1], start + 1
-        while end < len(pairs) and parsed[end] == tuple(_behind(p, end - start) for p in parsed[start]):
+        (target, source), end = pairs[start], start + 1
+        while end < len(pairs) and pairs[end] == (target.offset(end - start), _after(source, end - start)):
             end += 1
-        count = end - start
-        if count == 1:
-            lines.append(f"{to} = {source};")
+        text = source if isinstance(source, str) else source.element
+        if end - start == 1:
+            lines.append(f"{target.element} = {text};")
         else:
-            taken = source if index is None else f"(&{source})[i]"
-            lines.append(f"for (int i = 0; i < {count}; i++) (&{to})[i] = {taken};")
+            element = text if isinstance(source, str) else f"(&{text})[i]"
+            lines.append(f"for (int i = 0; i < {end - start}; i++) (&{target.element})[i] = {element};")
         start = end
     return lines
 
 
-def neighbours(places: Sequence[str]) -> bool:
-    """Whether places lie one after the other: "m[7]", "m[8]"."""
-    first = _place(places[0])
-    return first[1] is not None and all(_place(p) == _behind(first, k) for k, p in enumerate(places))
+def _after(source: Address | str, steps: int) -> Address | str:
+    return source if isinstance(source, str) else source.offset(steps)
 
 
-@no_type_check
-def _place(text: str) -> tuple[str, int | None]:
-    """Array and index of "m[7]"; a text that is no place as it is."""
-    match = _PLACE.fullmatch(text)
-    return (match[1], int(match[2])) if match else (text, None)
-
-
-@no_type_check
-def _behind(place: tuple[str, int | None], steps: int) -> tuple[str, int | None]:
-    return place if place[1] is None else (place[0], place[1] + steps)
-
-
-_PLACE = re.compile(r"(\w+)\[(\d+)\]")
-
-
-def _assigned(function: ca.Function, reads: Sequence[str]) -> tuple[_Values, list[int]]:
+def _assigned(function: ca.Function, reads: Sequence[Address]) -> tuple[_Values, list[int]]:
     """The function's instructions as single assignments, and the values that are its results."""
     values = _Values()
     work: dict[int, int] = {}
@@ -230,7 +228,7 @@ def _assigned(function: ca.Function, reads: Sequence[str]) -> tuple[_Values, lis
         if op == ca.OP_OUTPUT:
             results[into[1]] = values.number(work[function.instruction_input(k)[0]])
         elif op == ca.OP_INPUT:
-            work[into[0]] = values.add(reads[function.instruction_input(k)[1]])
+            work[into[0]] = values.argument(reads[function.instruction_input(k)[1]])
         elif op == ca.OP_CONST:
             work[into[0]] = values.constant(function.instruction_constant(k))
         else:

@@ -17,8 +17,8 @@ import jax
 import jax.extend
 import numpy as np
 
+from rotorid.codegen.primitives import IN_NUMPY, RULES, UnsupportedPrimitiveError, Value, is_traced
 from rotorid.errors import SettingError
-from rotorid.export.primitives import IN_NUMPY, RULES, UnsupportedPrimitiveError, Value, is_traced
 
 __all__ = [
     "UnsupportedPrimitiveError",
@@ -106,7 +106,7 @@ def evaluate(equation: Any, inputs: Sequence[Value]) -> list[Value]:
     else:
         raise UnsupportedPrimitiveError(
             f"the JAX primitive {equation.primitive.name!r} has no CasADi counterpart in rotorid: "
-            "write the function without it, or add a rule to rotorid.export.primitives"
+            "write the function without it, or add a rule to rotorid.codegen.primitives"
         )
     outputs = outputs if equation.primitive.multiple_results else [outputs]
     return [_fold(output, variable.aval) for variable, output in zip(equation.outvars, outputs, strict=True)]

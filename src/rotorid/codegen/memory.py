@@ -1,9 +1,8 @@
-"""Where a program's arrays lie in its memory: what is needed no more makes room for what comes.
+"""Memory allocation: arrays of a program that are not live at the same time share addresses.
 
-While a program is written, every array has a span of numbers of its own, and a number between it and the next, so that two
-of them are never neighbours. When it is known which lines touch which spans, those that are not needed at the same time
-share places: the largest first, each as far in front as it fits (greedy by size: Pisarchyk and Lee, "Efficient memory
-management for deep neural net inference", 2020, section 5).
+While a program is written, every array has its own span, with one unused number after it, so that two spans are never
+contiguous. When the program is complete, spans are packed by their live ranges: the largest first, each at the lowest free
+address (greedy by size: Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020, section 5).
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from jaxtyping import Int
 
-Life = tuple[int, int]
-"""First and last line of a program at which a span is needed."""
+LiveRange = tuple[int, int]
+"""First and last line of a program at which a span is live."""
 
 
 class Spans:
-    """Spans by number, with their first places for now and their sizes."""
+    """Spans by number, with their first addresses and sizes while the program is written."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
@@ -27,7 +26,7 @@ class Spans:
         self._end = 0
 
     def reserve(self, size: int) -> int:
-        """The place of a new span's first number."""
+        """Add a span, and return its first address."""
         start = self._end
         if size:
             self.starts.append(start)
@@ -36,18 +35,25 @@ class Spans:
         return start
 
     def of(self, place: int) -> int:
-        """The number of the span that a place is in."""
+        """The number of the span that contains an address."""
         return bisect.bisect_right(self.starts, place) - 1
 
 
-def lives(touched: Sequence[Collection[int]], loops: Sequence[Life], count: int) -> list[Life]:
-    """When each of `count` spans is needed. touched: the spans that each line reads or writes. loops: first and last lines.
+def live_ranges(used: Sequence[Collection[int]], loops: Sequence[LiveRange], count: int) -> list[LiveRange]:
+    """The live ranges of `count` spans.
 
-    What a loop touches and what is touched outside it, too, is needed in all of its turns. What is touched in a loop alone is
-    taken to be written in each turn before it is read. A span that nothing touches is needed nowhere: (0, -1).
+    A span that is used inside and outside of a loop is live in all of its turns. A span that is used inside only is written in
+    each turn before it is read.
+
+    Args:
+        used: the spans that each line reads or writes.
+        loops: first and last line of each loop, inner loops first.
+        count: number of spans.
+    Returns:
+        First and last line at which each span is live, (0, -1) for a span that is not used.
     """
     found = [(0, -1)] * count
-    for line, spans in enumerate(touched):
+    for line, spans in enumerate(used):
         for span in spans:
             first, last = found[span]
             found[span] = (line, line) if last < first else (first, line)
@@ -61,18 +67,18 @@ def lives(touched: Sequence[Collection[int]], loops: Sequence[Life], count: int)
 
 
 class Packed:
-    """Places of spans in one memory. total: numbers in it."""
+    """Final addresses of spans (`places`), and the size of the memory (`total`)."""
 
-    def __init__(self, sizes: Sequence[int], lives: Sequence[Life]) -> None:
+    def __init__(self, sizes: Sequence[int], ranges: Sequence[LiveRange]) -> None:
         self.total = 0
         self._taken = np.zeros((0, 4), int)
         self.places = np.zeros(len(sizes), int)
-        for span in sorted(range(len(sizes)), key=lambda k: (-sizes[k], lives[k])):
-            self.places[span] = self.fit(sizes[span], lives[span], keep=True)
+        for span in sorted(range(len(sizes)), key=lambda k: (-sizes[k], ranges[k])):
+            self.places[span] = self.fit(sizes[span], ranges[span], keep=True)
 
-    def fit(self, size: int, life: Life, *, keep: bool = False) -> int:
-        """The first place at which so many numbers are free all that life. keep: whether they are taken from now on."""
-        first, last = life
+    def fit(self, size: int, live: LiveRange, *, keep: bool = False) -> int:
+        """The lowest address at which `size` numbers are free over a live range. keep: whether to reserve them."""
+        first, last = live
         if last < first:
             return 0
         others: Int[np.ndarray, "spans 4"] = self._taken

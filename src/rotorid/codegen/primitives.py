@@ -1,4 +1,4 @@
-"""JAX primitives on arrays of CasADi scalars: the rules that `rotorid.export.casadi` runs a jaxpr by.
+"""JAX primitives on arrays of CasADi scalars: the rules that `rotorid.codegen.casadi` runs a jaxpr by.
 
 Their kinds:
 
@@ -21,9 +21,9 @@ from typing import Any, no_type_check
 import casadi as ca
 import numpy as np
 
+from rotorid.codegen import unrolled
+from rotorid.codegen.scalars import dot, minus, over, plus, times
 from rotorid.errors import SettingError
-from rotorid.export import unrolled
-from rotorid.export.scalars import dot, minus, over, plus, times
 
 Value = np.ndarray
 """Numbers, or an object array of SX scalars and numbers."""

@@ -2,15 +2,16 @@
 
     x ──> part 0 ──> m ──> for k: [ slice of m ──> body ──> carry in m ] ──> part 1 ──> y
 
-What a loop needs, and what outlives one, waits in the memory m: whatever is computed before a loop is written there, and
-read back as if it were an argument. A loop's body is a program in turn. Short loops are unrolled, so that what is known
-in some of their turns is folded. What is done to every number of a large array alone (see `_WIDE`) is a loop too.
-Nothing in m outlives a call: a program writes there before it reads.
+Values that a loop reads, and values that are used after a loop, are stored in the memory m before the loop and read back as
+if they were arguments. The body of a loop is a program in turn. Short loops are unrolled, so that constants of single turns
+are folded. Elementwise operations on large arrays (see `_ELEMENTWISE`) are loops, too. Nothing in m outlives a call: a program
+writes an address before it reads it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -20,25 +21,36 @@ import jax
 import jax.extend
 import numpy as np
 
-from rotorid.export.c_source import constant, neighbours
-from rotorid.export.casadi import evaluate, inner_jaxprs, scalar_operations, value_of
-from rotorid.export.listing import CProgram, Line, listed
-from rotorid.export.memory import Spans
-from rotorid.export.primitives import Value, is_traced
-from rotorid.export.routines import is_routine, overwrites, routine_lines
+from rotorid.codegen.c_source import constant
+from rotorid.codegen.casadi import evaluate, inner_jaxprs, scalar_operations, value_of
+from rotorid.codegen.emit import CProgram, emit
+from rotorid.codegen.ir import (
+    Address,
+    AnyStatement,
+    Compute,
+    Copy,
+    Elementwise,
+    Loop,
+    Operand,
+    Routine,
+    contiguous,
+)
+from rotorid.codegen.memory import Spans
+from rotorid.codegen.primitives import Value, is_traced
+from rotorid.codegen.routines import is_routine, kind_of, overwrites
 
 LOOPED = 4_000
-"""A scan of more scalar operations, all turns together, stays a loop."""
+"""A scan with more scalar operations in all turns stays a loop."""
 
 LARGE = 200
-"""Numbers of an array from which on an operation of `_WIDE` is a loop over them."""
+"""Size of an array from which on an operation of `_ELEMENTWISE` is a loop."""
 
-_WIDE = {
+_ELEMENTWISE = {
     "select_n": "SELECT(MASK({0} != ZERO), {2}, {1})",
     "is_finite": "SELECT(MASK(num_fabs({0}) < NUM(INFINITY)), ONE, ZERO)",
     "reduce_and": "SELECT(MASK({0} != ZERO), all, ZERO)",
 }
-"""Formulas in C on numbers: of choosing, and of what leads from an array to whether all of it is finite."""
+"""Formulas in C on numbers: selection, and the test whether an array is finite."""
 
 _CALLS = (
     "jit",
@@ -55,7 +67,7 @@ _CALLS = (
 
 @dataclasses.dataclass
 class _Frame:
-    """A jaxpr under way: its values so far, and where it is."""
+    """A jaxpr that is being traced: its values so far, and the index of the present equation."""
 
     jaxpr: Any
     known: dict[Any, Value]
@@ -69,21 +81,28 @@ class _Frame:
 
 
 def c_program(closed: jax.extend.core.ClosedJaxpr, name: str, *, looped: int = LOOPED) -> CProgram:
-    """The C program of a jaxpr that was traced in float64: from one column of all arguments to one of all results.
+    """Write a jaxpr as a C program.
 
-    They lie one after the other, each in C order. Arguments that are neither numbers nor truth values must be unused. looped:
-    operations from which on a scan is a loop. Raises UnsupportedPrimitiveError for a primitive without a rule.
+    Args:
+        closed: a jaxpr that was traced in float64. Arguments of extended types (random keys) must be unused.
+        name: of the C function, which takes one column of all arguments, in order and each in C order, and gives one of all
+            results.
+        looped: number of scalar operations from which on a scan is a loop.
+    Returns:
+        The C files and the size of the memory.
+    Raises:
+        UnsupportedPrimitiveError: a primitive has no rule.
     """
     with jax.enable_x64(True):
         return _Writer(name, looped).whole(closed)
 
 
 def straight_operations(jaxpr: Any) -> int:
-    """About how many scalar operations the program has, a loop's body counted once."""
+    """The approximate number of scalar operations of a program, the body of a loop counted once."""
     total = 0
     for equation in jaxpr.eqns:
         inner = inner_jaxprs(equation)
-        if _is_wide(equation):
+        if _is_elementwise(equation):
             total += 1
         elif (inner and _is_loop(equation)) or (inner and equation.primitive.name in _CALLS):
             total += sum(map(straight_operations, inner))
@@ -93,18 +112,20 @@ def straight_operations(jaxpr: Any) -> int:
 
 
 class _Writer:
-    """Writes one program."""
+    """Writes one program (see `c_program`)."""
 
     def __init__(self, name: str, looped: int) -> None:
         self._name = name
         self._looped = looped
-        self._lines: list[Line] = []
+        self._statements: list[AnyStatement] = []
         self._frames: list[_Frame] = []
         self._spans = Spans()
         self._loops = 0
         self._tables: dict[str, str] = {}
-        self._plain: dict[int, Value] = {}
-        """Arrays of nothing but arguments and constants, by their identity."""
+        self._materialised: dict[int, Value] = {}
+        """Arrays that consist of symbols and constants only, by their identity."""
+        self._addresses: dict[int, tuple[Address, ca.SX]] = {}
+        """Addresses of the symbols, by the identity of their nodes, which the symbols keep alive."""
 
     def whole(self, closed: Any) -> CProgram:
         arguments, start = [], 0
@@ -113,15 +134,15 @@ class _Writer:
             if jax.numpy.issubdtype(variable.aval.dtype, jax.dtypes.extended):
                 arguments.append(np.empty(0, dtype=object))
                 continue
-            arguments.append(_symbols("x", start, shape))
+            arguments.append(self._symbols(Address("x", start), shape))
             start += math.prod(shape)
         results = self._block(closed.jaxpr, closed.consts, arguments)
-        self._part([e for value in results for e in value.ravel().tolist()], "y", 0)
+        self._compute([e for value in results for e in value.ravel().tolist()], Address("y", 0))
         tables = [f"static const num {name}[] = {{{numbers}}};" for numbers, name in self._tables.items()]
-        return listed(self._name, self._lines, self._spans, tables)
+        return emit(self._name, self._statements, self._spans, tables)
 
     def _block(self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
-        """The results of a jaxpr; code is written where a loop asks for it."""
+        """The results of a jaxpr, as expressions; statements are written where a loop needs values in memory."""
         known: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
         frame = _Frame(jaxpr, known | dict(zip(jaxpr.invars, arguments, strict=True)))
         self._frames.append(frame)
@@ -131,9 +152,9 @@ class _Writer:
                 outputs = self._loop(equation, inputs)
             elif is_routine(equation) and any(map(is_traced, inputs)):
                 outputs = self._routine(equation, inputs)
-            elif _is_wide(equation) and any(map(is_traced, inputs)):
-                outputs = [self._wide(equation, inputs)]
-            elif equation.primitive.name in _CALLS and _holds_loop(equation, self._looped):
+            elif _is_elementwise(equation) and any(map(is_traced, inputs)):
+                outputs = [self._elementwise(equation, inputs)]
+            elif equation.primitive.name in _CALLS and _contains_loop(equation, self._looped):
                 (inner,) = inner_jaxprs(equation, closed=True)
                 outputs = self._block(inner.jaxpr, inner.consts, inputs)
             else:
@@ -149,42 +170,41 @@ class _Writer:
         row = sum(x.size // turns for x in xs)
         carry_at, xs_at = self._reserve(sum(c.size for c in carry)), self._reserve(turns * row)
         rows = [x.reshape(turns, -1).astype(object) for x in xs]
-        constants = self._settle(inputs[:n])
-        self._part([e for c in carry for e in c.ravel().tolist()], "m", carry_at)
-        self._part([e for k in range(turns) for r in rows for e in r[k].tolist()], "m", xs_at)
+        constants = self._materialise(inputs[:n])
+        self._compute([e for c in carry for e in c.ravel().tolist()], carry_at)
+        self._compute([e for k in range(turns) for r in rows for e in r[k].tolist()], xs_at)
 
-        outer, self._frames, lines, self._lines = self._frames, [], self._lines, []
+        outer, self._frames, before, self._statements = self._frames, [], self._statements, []
         slot = self._reserve(row)
         parts, start = [], slot
         for x in xs:
-            parts.append(_symbols("m", start, x.shape[1:]))
-            start += x.size // turns
+            parts.append(self._symbols(start, x.shape[1:]))
+            start = start.offset(x.size // turns)
         carried, start = [], carry_at
         for c in carry:
-            carried.append(_symbols("m", start, c.shape))
-            start += c.size
+            carried.append(self._symbols(start, c.shape))
+            start = start.offset(c.size)
         results = self._block(body.jaxpr, body.consts, [*constants, *carried, *parts])
         new, made = results[: p["num_carry"]], results[p["num_carry"] :]
         made_row = sum(y.size for y in made)
         new_at, made_at, all_at = (
             self._reserve(size) for size in (sum(c.size for c in new), made_row, turns * made_row)
         )
-        self._part([e for value in new for e in value.ravel().tolist()], "m", new_at)
-        self._part([e for value in made for e in value.ravel().tolist()], "m", made_at)
-        inside, self._frames, self._lines = self._lines, outer, lines
+        self._compute([e for value in new for e in value.ravel().tolist()], new_at)
+        self._compute([e for value in made for e in value.ravel().tolist()], made_at)
+        inside, self._frames, self._statements = self._statements, outer, before
 
         counter = f"turn{self._loops}"
         self._loops += 1
         index = f"({turns - 1} - {counter})" if p["reverse"] else counter
-        self._lines += [
-            Line(f"for (int {counter} = 0; {counter} < {turns}; {counter}++) {{", turns=1),
-            *_copied(slot, f"{xs_at} + {index} * {row}", row),
-            *inside,
-            *_copied(carry_at, new_at, sum(c.size for c in new)),
-            *_copied(f"{all_at} + {index} * {made_row}", made_at, made_row),
-            Line("}", turns=-1),
-        ]
-        table = _symbols("m", all_at, (turns, made_row))
+        copies = (
+            Copy(slot, xs_at, row, source_step=f"{index} * {row}"),
+            Copy(carry_at, new_at, sum(c.size for c in new)),
+            Copy(all_at, made_at, made_row, target_step=f"{index} * {made_row}"),
+        )
+        fetch, *store = ([copy] if copy.size else [] for copy in copies)
+        self._statements.append(Loop(counter, turns, [*fetch, *inside, *itertools.chain(*store)]))
+        table = self._symbols(all_at, (turns, made_row))
         stacked, column = [], 0
         for y in made:
             stacked.append(table[:, column : column + y.size].reshape(turns, *y.shape))
@@ -192,102 +212,98 @@ class _Writer:
         return [*carried, *stacked]
 
     def _routine(self, equation: Any, inputs: list[Value]) -> list[Value]:
-        """A matrix routine over memory."""
-        places = []
-        for value in self._settle(inputs):
+        """A matrix routine on arrays in memory."""
+        operands = []
+        for value in self._materialise(inputs):
             elements = value.ravel().tolist()
             if not is_traced(value) and not overwrites(equation):
-                places.append(self._table(elements))
+                operands.append(self._table(elements))
                 continue
-            names = [e.name() if isinstance(e, ca.SX) and e.is_symbolic() else "" for e in elements]
-            if neighbours(names) and not overwrites(equation):
-                places.append(f"&{names[0]}")
+            addresses = [self._address(e) for e in elements]
+            if contiguous(addresses) and not overwrites(equation):
+                operands.append(addresses[0])
                 continue
             at = self._reserve(value.size)
-            self._part(elements, "m", at)
-            places.append(f"m + {at}")
+            self._compute(elements, at)
+            operands.append(at)
         shapes = [v.aval.shape for v in equation.outvars]
         results = [self._reserve(math.prod(shape)) for shape in shapes]
-        self._lines.append(Line("\n".join(routine_lines(equation, places, [f"m + {at}" for at in results]))))
-        return [self._now_plain(_symbols("m", at, shape)) for at, shape in zip(results, shapes, strict=True)]
+        arguments = [v.aval.shape for v in equation.invars]
+        self._statements.append(Routine(kind_of(equation), arguments, operands, results))
+        return [
+            self._mark_materialised(self._symbols(at, shape))
+            for at, shape in zip(results, shapes, strict=True)
+        ]
 
     def _table(self, elements: Sequence[float]) -> str:
-        """Name of a table of constants; equal ones are one."""
+        """The name of a table of constants; equal tables are shared."""
         numbers = ", ".join(constant(float(e)) for e in elements)
         if numbers not in self._tables:
             self._tables[numbers] = f"{self._name}_table{len(self._tables)}"
         return self._tables[numbers]
 
-    def _wide(self, equation: Any, inputs: list[Value]) -> Value:
+    def _elementwise(self, equation: Any, inputs: list[Value]) -> Value:
         """A loop over the numbers of arrays."""
-        shape, formula = equation.outvars[0].aval.shape, _WIDE[equation.primitive.name]
-        operands = [self._operand(value) for value in self._settle(inputs)]
+        shape, formula = equation.outvars[0].aval.shape, _ELEMENTWISE[equation.primitive.name]
+        operands = [self._operand(value) for value in self._materialise(inputs)]
         size, at = max(value.size for value in inputs), self._reserve(math.prod(shape))
-        loop = f"for (int i = 0; i < {size}; i++)"
-        if shape:
-            self._lines.append(Line(f"{loop} m[{at} + i] = {formula.format(*operands)};"))
-        else:
-            self._lines.append(
-                Line(f"{{ num all = ONE; {loop} all = {formula.format(*operands)}; m[{at}] = all; }}")
-            )
-        return self._now_plain(_symbols("m", at, shape))
+        self._statements.append(Elementwise(formula, operands, size, at, is_reduction=not shape))
+        return self._mark_materialised(self._symbols(at, shape))
 
-    def _operand(self, value: Value) -> str:
-        """Number i of an array that is settled, in C; written down once more where it does not lie in one piece."""
+    def _operand(self, value: Value) -> Operand:
+        """A settled array as an operand; it is copied where it is not contiguous."""
         elements = value.ravel().tolist()
-        texts = [
-            e.name() if isinstance(e, ca.SX) and e.is_symbolic() else constant(float(e)) for e in elements
-        ]
-        if texts.count(texts[0]) == len(texts):
-            return texts[0]
-        if neighbours(texts):
-            return f"(&{texts[0]})[i]"
+        sources = [self._address(e) or constant(float(e)) for e in elements]
+        if sources.count(sources[0]) == len(sources):
+            return Operand(sources[0], is_array=False)
+        if contiguous([s if isinstance(s, Address) else None for s in sources]):
+            return Operand(sources[0], is_array=True)
         at = self._reserve(len(elements))
-        self._part(elements, "m", at)
-        return f"m[{at} + i]"
+        self._compute(elements, at)
+        return Operand(at, is_array=True)
 
-    def _settle(self, values: list[Value]) -> list[Value]:
-        """Write down what has been computed and is used later; the values, read back from there."""
+    def _materialise(self, values: list[Value]) -> list[Value]:
+        """Store all expressions that are used later, and return the values as symbols of their addresses."""
         live = [(frame, v) for frame in self._frames for v in frame.live()]
         stored: dict[int, ca.SX] = {}
         computed: list[ca.SX] = []
         for value in [*values, *(frame.known[v] for frame, v in live)]:
             new = {
                 e.element_hash(): e
-                for e in (() if self._is_plain(value) else value.ravel().tolist())
+                for e in (() if self._is_materialised(value) else value.ravel().tolist())
                 if isinstance(e, ca.SX) and not e.is_symbolic() and not e.is_constant()
             }
             new = {key: e for key, e in new.items() if key not in stored}
-            stored |= zip(new, _symbols("m", self._reserve(len(new)), (len(new),)).tolist(), strict=True)
+            stored |= zip(new, self._symbols(self._reserve(len(new)), (len(new),)).tolist(), strict=True)
             computed += new.values()
-        self._written_to(computed, [place.name() for place in stored.values()])
+        self._compute_to(computed, [self._addresses[e.element_hash()][0] for e in stored.values()])
 
         def read_back(value: Value) -> Value:
-            if self._is_plain(value):
+            if self._is_materialised(value):
                 return value
             flat = np.empty(value.size, dtype=object)
             for i, e in enumerate(value.ravel().tolist()):
                 flat[i] = stored.get(e.element_hash(), e) if isinstance(e, ca.SX) else e
-            return self._now_plain(flat.reshape(value.shape))
+            return self._mark_materialised(flat.reshape(value.shape))
 
         for frame, v in live:
             frame.known[v] = read_back(frame.known[v])
         return [read_back(value) for value in values]
 
-    def _is_plain(self, value: Value) -> bool:
-        """Whether nothing of an array waits to be computed, as far as is known without a look at its elements."""
-        return not is_traced(value) or id(value) in self._plain
+    def _is_materialised(self, value: Value) -> bool:
+        """Whether an array is known to consist of symbols and constants only."""
+        return not is_traced(value) or id(value) in self._materialised
 
-    def _now_plain(self, value: Value) -> Value:
-        self._plain[id(value)] = value
+    def _mark_materialised(self, value: Value) -> Value:
+        self._materialised[id(value)] = value
         return value
 
-    def _part(self, elements: list[Any], target: str, at: int) -> None:
-        """Straight-line code that writes elements, one after the other."""
-        self._written_to(elements, [f"{target}[{at + i}]" for i in range(len(elements))])
+    def _compute(self, elements: list[Any], at: Address) -> None:
+        """Straight-line code that writes elements to contiguous addresses."""
+        self._compute_to(elements, [at.offset(k) for k in range(len(elements))])
 
-    def _written_to(self, elements: list[Any], places: Sequence[str]) -> None:
-        """Straight-line code that writes elements to places."""
+    def _compute_to(self, elements: list[Any], addresses: Sequence[Address]) -> None:
+        """Straight-line code that writes elements to addresses."""
         if not elements:
             return
         results = ca.vertcat(*(e if isinstance(e, ca.SX) else ca.SX(e) for e in elements))
@@ -295,44 +311,48 @@ class _Writer:
         function = ca.Function(
             "part", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [ca.densify(results)]
         )
-        self._lines.append(Line("", function, [s.name() for s in symbols], places))
+        reads = [self._addresses[s.element_hash()][0] for s in symbols]
+        self._statements.append(Compute(function, reads, addresses))
 
-    def _reserve(self, size: int) -> int:
-        return self._spans.reserve(size)
+    def _symbols(self, at: Address, shape: Sequence[int]) -> Value:
+        """Scalars that stand for the numbers from an address on."""
+        flat = np.empty(math.prod(shape), dtype=object)
+        for k in range(flat.size):
+            address = at.offset(k)
+            flat[k] = symbol = ca.SX.sym(address.element)
+            self._addresses[symbol.element_hash()] = address, symbol
+        return flat.reshape(shape)
 
+    def _address(self, element: Any) -> Address | None:
+        """The address of a symbol, None of anything else."""
+        if isinstance(element, ca.SX) and element.is_symbolic():
+            return self._addresses[element.element_hash()][0]
+        return None
 
-def _symbols(where: str, at: int, shape: Sequence[int]) -> Value:
-    """Scalars that stand for numbers in C, by their names."""
-    flat = np.empty(math.prod(shape), dtype=object)
-    for i in range(flat.size):
-        flat[i] = ca.SX.sym(f"{where}[{at + i}]")
-    return flat.reshape(shape)
-
-
-def _copied(to: Any, source: Any, size: int) -> list[Line]:
-    return [Line(f"memcpy(m + {to}, m + {source}, {size} * sizeof(num));")] if size else []
+    def _reserve(self, size: int) -> Address:
+        return Address("m", self._spans.reserve(size))
 
 
 def _is_loop(equation: Any, looped: int = LOOPED) -> bool:
     return equation.primitive.name == "scan" and scalar_operations(equation) > looped
 
 
-def _is_wide(equation: Any) -> bool:
-    """Whether it is a loop over numbers: of all of an array, and with a choice that is between two."""
+def _is_elementwise(equation: Any) -> bool:
+    """Whether an equation becomes a loop over the numbers of an array; selections are between two arrays."""
     name, into, out = equation.primitive.name, equation.invars, equation.outvars[0].aval
-    if name not in _WIDE or into[-1].aval.size < LARGE:
+    if name not in _ELEMENTWISE or into[-1].aval.size < LARGE:
         return False
     if name == "select_n":
         return len(into) == 3 and into[0].aval.shape in ((), out.shape) and into[0].aval.dtype == np.bool_
     return name != "reduce_and" or not out.shape
 
 
-def _holds_loop(equation: Any, looped: int) -> bool:
+def _contains_loop(equation: Any, looped: int) -> bool:
     return any(
         _is_loop(e, looped)
         or is_routine(e)
-        or _is_wide(e)
-        or (e.primitive.name in _CALLS and _holds_loop(e, looped))
+        or _is_elementwise(e)
+        or (e.primitive.name in _CALLS and _contains_loop(e, looped))
         for jaxpr in inner_jaxprs(equation)
         for e in jaxpr.eqns
     )

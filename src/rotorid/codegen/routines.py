@@ -32,13 +32,19 @@ def is_routine(equation: Any) -> bool:
 
 def overwrites(equation: Any) -> bool:
     """Whether the routine computes in the memory of its arguments, and so needs copies of them."""
-    return equation.params["name"] not in (f"{ROUTINE}product", f"{ROUTINE}times")
+    return kind_of(equation) not in ("product", "times")
 
 
-def routine_lines(equation: Any, places: Sequence[str], results: Sequence[str]) -> list[str]:
-    """Its code. places, results: where arguments lie and results go, as C pointers."""
-    shapes = [v.aval.shape for v in equation.invars]
-    return _LINES[equation.params["name"].removeprefix(ROUTINE)](shapes, places, results)
+def kind_of(equation: Any) -> str:
+    """Which routine an equation calls."""
+    return equation.params["name"].removeprefix(ROUTINE)
+
+
+def routine_lines(
+    kind: str, shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: Sequence[str]
+) -> list[str]:
+    """The C code of a routine. shapes: of its arguments. places, results: C pointers to arguments and results."""
+    return _LINES[kind](shapes, places, results)
 
 
 def _product(shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: Sequence[str]) -> list[str]:

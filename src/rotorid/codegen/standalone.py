@@ -11,7 +11,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
-from rotorid.export.program import CProgram
+from rotorid.codegen.emit import CProgram
 
 _HEAD = """\
 #if defined(__GNUC__)

@@ -12,8 +12,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from rotorid.codegen.scalars import dot, minus, over, times
 from rotorid.errors import SettingError
-from rotorid.export.scalars import dot, minus, over, times
 
 
 def cholesky(a: np.ndarray) -> np.ndarray:

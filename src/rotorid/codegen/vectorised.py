@@ -15,9 +15,10 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
+from rotorid.codegen.c_source import c_source
+from rotorid.codegen.ir import Address
+from rotorid.codegen.native import FOLDER, BuildError, build
 from rotorid.errors import SettingError
-from rotorid.export.c_source import c_source
-from rotorid.export.native import FOLDER, BuildError, build
 
 LANES = 8
 
@@ -42,7 +43,9 @@ def side_by_side(function: ca.Function) -> _Many | None:
             waiting = size
             return 0
 
-        reads, writes = ([f"{name}[{i}]" for i in range(n)] for name, n in (("x", sum(sizes)), ("y", width)))
+        reads, writes = (
+            [Address(name, i) for i in range(n)] for name, n in (("x", sum(sizes)), ("y", width))
+        )
         of_row = c_source(whole, "row", reads, writes, free)
         defines = {"X_SIZE": sum(sizes), "Y_SIZE": width, "M_SIZE": waiting + 1}
         text = "".join(f"#define {name} {size}\n" for name, size in defines.items())

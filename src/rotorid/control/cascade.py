@@ -25,12 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from rotorid.control.setpoints import Wanted
+from rotorid.control.setpoints import Setpoint
 from rotorid.errors import AirframeError
 from rotorid.geometry import rotations
-from rotorid.models.airframe import Airframe
-from rotorid.models.inertia import inertia_of
-from rotorid.models.rotors import allocation, torque_ratio_of
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.rotors import allocation, inertia_matrix_of, torque_ratio_of
 from rotorid.models.system import GRAVITY
 
 COMMANDS = (0.02, 0.93)
@@ -48,7 +47,7 @@ _INTEGRAL = (4.0, 40.0)  # greatest, m/s^2 and rad/s^2
 _BISECTIONS = 30
 
 
-class Cascade(NamedTuple):
+class CascadeController(NamedTuple):
     """What the controller believes, and its gains: position, velocity (1/s), integral of velocity (1/s^2), attitude, body rate
     (1/s) and its integral (1/s^2). limits: thrust of a rotor at `COMMANDS`, N, where the battery is full."""
 
@@ -60,19 +59,19 @@ class Cascade(NamedTuple):
     gains: Float[Array, " 6"]
 
 
-class Memory(NamedTuple):
+class Integrals(NamedTuple):
     """Integrals: acceleration in m/s^2 (world), angular acceleration in rad/s^2 (body)."""
 
     acceleration: Float[Array, " 3"]
-    turning: Float[Array, " 3"]
+    angular_acceleration: Float[Array, " 3"]
 
 
-def nothing() -> Memory:
+def initial_integrals() -> Integrals:
     """What it remembers at the start."""
-    return Memory(jnp.zeros(3), jnp.zeros(3))
+    return Integrals(jnp.zeros(3), jnp.zeros(3))
 
 
-def cascade(airframe: Airframe) -> Cascade:
+def cascade_controller(airframe: Airframe) -> CascadeController:
     """The controller of an airframe. Raises AirframeError where it lacks what a controller must know."""
     inertia, curve = airframe.get("inertia"), airframe.thrust_curve
     if inertia is None or curve is None or not airframe.rotors:
@@ -93,33 +92,33 @@ def cascade(airframe: Airframe) -> Cascade:
     gains = (rate / 16.0, rate / 6.4, (rate / 16.0) ** 2, rate / 2.5, rate, (rate / 4.0) ** 2)
     believed = (
         airframe.mass.number,
-        inertia_of(airframe),
+        inertia_matrix_of(airframe),
         np.linalg.pinv(G_4),
         np.array(curve.coefficients) * airframe.number("thrust_scale", 1.0),
         (curve.zero, curve.full),
         gains,
     )
     with jax.enable_x64(True):
-        return Cascade(*(jnp.asarray(of, float) for of in believed))
+        return CascadeController(*(jnp.asarray(of, float) for of in believed))
 
 
-def commands(
-    c: Cascade,
-    memory: Memory,
-    wanted: Wanted,
+def rotor_commands(
+    c: CascadeController,
+    memory: Integrals,
+    wanted: Setpoint,
     attitude: Float[Array, " 4"],
     position: Float[Array, " 3"],
     velocity: Float[Array, " 3"],
     body_rate: Float[Array, " 3"],
-    pull: Float[Array, ""],
+    thrust_factor: Float[Array, ""],
     dt: Float[Array, ""] | float,
-) -> tuple[Memory, Float[Array, " rotors"]]:
+) -> tuple[Integrals, Float[Array, " rotors"]]:
     """The command of each rotor, 0 to 1. pull: factor on the thrust curve at the battery's voltage. dt: since the last, s."""
     k_p, k_v, k_i, k_R, k_w, k_j = (c.gains[i] for i in range(6))
     off = wanted.velocity + k_p * (wanted.position - position) - velocity
     held = jnp.clip(memory.acceleration + dt * k_i * off, -_INTEGRAL[0], _INTEGRAL[0])
     back = jnp.clip(k_v * off, -_BACK, _BACK)
-    asked = _tilted(wanted.acceleration + back + held + jnp.array([0.0, 0.0, GRAVITY]))
+    asked = _limit_tilt(wanted.acceleration + back + held + jnp.array([0.0, 0.0, GRAVITY]))
     tilt = jnp.concatenate([wanted.excitation[:2], jnp.zeros(1)])
     q_c = rotations.multiply(_attitude(asked, wanted.yaw), rotations.exp(tilt))
     up = rotations.rotate(attitude, jnp.array([0.0, 0.0, 1.0]))
@@ -128,14 +127,14 @@ def commands(
     turn = rotations.minus(q_c, attitude)
     rate = k_R * turn + jnp.array([0.0, 0.0, 1.0]) * wanted.yaw_rate + wanted.excitation[2:5]
     wrong = rate - body_rate
-    turning = jnp.clip(memory.turning + dt * k_j * wrong, -_INTEGRAL[1], _INTEGRAL[1])
-    torque = _times(c.inertia, k_w * wrong + turning)
-    torque = torque + rotations.cross(body_rate, _times(c.inertia, body_rate))
-    thrust = _mixed(c, jnp.maximum(collective, 0.0), torque, pull)
-    return Memory(held, turning), _command(c, thrust / pull)
+    turning = jnp.clip(memory.angular_acceleration + dt * k_j * wrong, -_INTEGRAL[1], _INTEGRAL[1])
+    torque = _multiply(c.inertia, k_w * wrong + turning)
+    torque = torque + rotations.cross(body_rate, _multiply(c.inertia, body_rate))
+    thrust = _allocate(c, jnp.maximum(collective, 0.0), torque, thrust_factor)
+    return Integrals(held, turning), _command(c, thrust / thrust_factor)
 
 
-def thrust_at(c: Cascade, command: Float[Array, " n"]) -> Float[Array, " n"]:
+def thrust_at(c: CascadeController, command: Float[Array, " n"]) -> Float[Array, " n"]:
     """Thrust in N of a rotor that the controller expects of a command."""
     s = jnp.clip((command - c.dead_zone[0]) / (c.dead_zone[1] - c.dead_zone[0]), 0.0, 1.0)
     thrust = jnp.zeros_like(s)
@@ -144,7 +143,7 @@ def thrust_at(c: Cascade, command: Float[Array, " n"]) -> Float[Array, " n"]:
     return thrust
 
 
-def _command(c: Cascade, thrust: Float[Array, " rotors"]) -> Float[Array, " rotors"]:
+def _command(c: CascadeController, thrust: Float[Array, " rotors"]) -> Float[Array, " rotors"]:
     """The command at which the thrust curve, which rises, gives a thrust: by bisection."""
 
     def halved(_: Array, between: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -157,15 +156,15 @@ def _command(c: Cascade, thrust: Float[Array, " rotors"]) -> Float[Array, " roto
     return 0.5 * (low + high)
 
 
-def _mixed(
-    c: Cascade, collective: Float[Array, ""], torque: Float[Array, " 3"], pull: Float[Array, ""]
+def _allocate(
+    c: CascadeController, collective: Float[Array, ""], torque: Float[Array, " 3"], pull: Float[Array, ""]
 ) -> Float[Array, " rotors"]:
     """Thrusts of the rotors, N: as much of the torque as fits between their limits, yaw last, and the collective that this
     leaves room for."""
     least, most = thrust_at(c, jnp.array(COMMANDS)) * pull
     yawing = c.mixer[:, 3] * torque[2]
     yawing = yawing * jnp.minimum(1.0, _YAW * (most - least) / _span(yawing))
-    turning = _times(c.mixer[:, 1:3], torque[:2]) + yawing
+    turning = _multiply(c.mixer[:, 1:3], torque[:2]) + yawing
     turning = turning * jnp.minimum(1.0, (most - least) / _span(turning))
     lift = c.mixer[:, 0]
     lifts = lift > _LIFTS * jnp.max(lift)
@@ -180,12 +179,12 @@ def _span(thrust: Float[Array, " rotors"]) -> Float[Array, ""]:
     return jnp.maximum(jnp.max(thrust) - jnp.min(thrust), 1e-12)
 
 
-def _times(A: Float[Array, "n m"], v: Float[Array, " m"]) -> Float[Array, " n"]:
+def _multiply(A: Float[Array, "n m"], v: Float[Array, " m"]) -> Float[Array, " n"]:
     """A v."""
     return jnp.sum(A * v, axis=1)
 
 
-def _tilted(force: Float[Array, " 3"]) -> Float[Array, " 3"]:
+def _limit_tilt(force: Float[Array, " 3"]) -> Float[Array, " 3"]:
     """An acceleration without gravity that points up, and no further aside than the tilt allows."""
     up = jnp.maximum(force[2], 0.2 * GRAVITY)
     aside = jnp.sqrt(jnp.sum(force[:2] ** 2) + 1e-12)

@@ -36,26 +36,32 @@ import scipy.linalg
 from jaxtyping import Float
 from scipy.sparse.csgraph import connected_components
 
-from rotorid.control import lpv_programs
+from rotorid.control import semidefinite_programs as lpv_programs
 from rotorid.errors import SettingError
-from rotorid.models.lpv import Lpv
-from rotorid.models.lpv_bounds import Box, without_constants
+from rotorid.models.lpv.bounds import Box, without_constants
+from rotorid.models.lpv.model import Lpv
 
 Method = Literal["local", "cost"]
 
-MOST: Final = 7
+MAX_PARAMETERS: Final = 7
 """Parameters that one block may have: 2^7 vertices."""
 
 _SCALES: Final = tuple(10.0**-k for k in range(13))
+
+_SLACK: Final = 1e-6
+"""Largest `Certificate.slack` of a solution that the solver calls inaccurate."""
+
+_POLES: Final = 1e-3
+"""By how much its poles may pass `damping`, and `fastest` over its size."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
     """What was verified of P and the gains, by eigenvalues, at every vertex and pair of vertices of the whole model.
 
-    stable: margin < 0. margin: largest eigenvalue of the closed loops' A' P + P A, with P scaled to a largest eigenvalue of 1.
-    decay: rate in 1/s at which sqrt(x' P x) surely shrinks. slack: largest eigenvalue of A' P + P A + Q + K' R K over that of
-    Q (0 or less where the cost is bounded by x' P x). pairs: how many matrices were looked at.
+    is_stable: margin < 0. margin: largest eigenvalue of the closed loops' A' P + P A, with P of largest eigenvalue 1.
+    decay: rate in 1/s at which sqrt(x' P x) surely shrinks. slack: largest eigenvalue of A' P + P A + Q + K' R K over
+    that of Q (0 or less where the cost is bounded by x' P x). pairs: how many matrices were looked at.
     """
 
     P: Float[np.ndarray, "n n"]
@@ -65,7 +71,7 @@ class Certificate:
     pairs: int
 
     @property
-    def stable(self) -> bool:
+    def is_stable(self) -> bool:
         return self.margin < 0.0
 
 
@@ -140,11 +146,19 @@ def gain_schedule(
     damping: float | None = None,
     fastest: float | None = None,
 ) -> GainSchedule:
-    """A gain-scheduled controller of the model for all rho in the box, with its certificate.
+    """Design a gain-scheduled controller of an LPV model for all rho in a box, with its certificate.
 
-    Q, R: weights of states and inputs, positive definite; blocks must not be mixed by them. decay: least rate beta in 1/s.
-    damping: least damping ratio, and fastest: largest rate in 1/s, of the poles at each vertex (method "cost"). Raises
-    SettingError, in one line, where there is no such controller, or where what was found does not pass the check.
+    Args:
+        model, box: LPV model with n states and m inputs, and bounds of its parameters rho.
+        Q, R: weights (n, n) of the states and (m, m) of the inputs, symmetric positive definite; entries
+            between blocks of the model must be 0.
+        method, decay: "cost" or "local" (see the module), and least decay rate beta, 1/s.
+        damping, fastest: least damping ratio and largest rate (1/s) of the poles, only for "cost".
+    Returns:
+        The gains at the vertices of each block, the certificate and the cost relative to the LQR.
+    Raises:
+        SettingError: an invalid setting, no such controller exists, or the solution fails its check.
+    Source: Geromel, Peres and Bernussou (1991) and Chilali and Gahinet (1996), see the module.
     """
     if method not in ("local", "cost"):
         raise SettingError(f"no method {method!r}; there are local, cost")
@@ -155,23 +169,24 @@ def gain_schedule(
     _check_weights(model, Q, R)
     if not (decay >= 0 and (damping is None or 0 < damping < 1) and (fastest is None or fastest > decay)):
         raise SettingError("decay must be 0 or more, damping between 0 and 1, and fastest more than decay")
-    options = lpv_programs.Options(decay, damping, fastest)
+    options = lpv_programs.PoleLimits(decay, damping, fastest)
     blocks, parts, costs = [], [], []
-    for states, inputs in split(model):
+    for states, inputs in split_into_blocks(model):
         part = model.part([model.states[i] for i in states], [model.inputs[j] for j in inputs])
         small, corner = without_constants(part, box)
         name = f"{len(states)} states from {part.states[0]!r} to {part.states[-1]!r}"
-        if len(corner.names) > MOST:
+        if len(corner.names) > MAX_PARAMETERS:
             raise SettingError(
-                f"the {name} vary with {len(corner.names)} parameters, {', '.join(corner.names)}; fix some or reduce to {MOST}"
+                f"the {name} vary with {len(corner.names)} parameters, {', '.join(corner.names)}; fix some or reduce to "
+                f"{MAX_PARAMETERS}"
             )
         q, r = Q[np.ix_(states, states)], R[np.ix_(inputs, inputs)]
         gains, P, cost = _design(small, corner, q, r, method, options, name)
         blocks.append(Block(states, inputs, tuple(model.names.index(n) for n in corner.names), corner, gains))
         parts.append(P)
         costs.append(cost * len(states))
-    certificate = _whole(model, box, tuple(blocks), parts, Q, R)
-    if not certificate.stable or certificate.decay < decay * (1.0 - 1e-3):
+    certificate = _certify(model, box, tuple(blocks), parts, Q, R)
+    if not certificate.is_stable or certificate.decay < decay * (1.0 - 1e-3):
         raise SettingError(
             f"what the solver found does not pass the check (margin {certificate.margin:.2g}, decay "
             f"{certificate.decay:.3g} 1/s): narrow the ranges or ask for a smaller decay"
@@ -195,7 +210,7 @@ def weights(names: tuple[str, ...], largest: Mapping[str, float]) -> Float[np.nd
     return np.diag([largest[name] ** -2.0 for name in names])
 
 
-def split(model: Lpv) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def split_into_blocks(model: Lpv) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """The blocks of a model: states that act on each other, with the inputs that act on them, each block before those that it
     acts on. States without any input belong to the block that acts on them."""
     acts = (model.A0 != 0) | (model.A != 0).any(axis=0)
@@ -236,7 +251,7 @@ def _design(
     Q: Float[np.ndarray, "n n"],
     R: Float[np.ndarray, "m m"],
     method: Method,
-    options: lpv_programs.Options,
+    options: lpv_programs.PoleLimits,
     name: str,
 ) -> tuple[Float[np.ndarray, "vertices m n"], Float[np.ndarray, "n n"], float]:
     """Gains at the vertices, P, and the cost over that of the LQR at the middle, of one block."""
@@ -257,15 +272,35 @@ def _design(
         if method == "local"
         else lpv_programs.synthesise(A, B, Q, R, nominal, options)
     )
-    if found is None:
+    if found is None or not (found.is_accurate or _passes(found, A, B, Q, R, options)):
         way = "narrow them, or try method='cost'" if method == "local" else "narrow them, or ask for less"
         raise SettingError(
             f"no quadratic Lyapunov function for the {name} over the ranges of {', '.join(box.names) or 'nothing'}: {way}"
         )
-    return found
+    return found.gains, found.P, found.cost
 
 
-def _whole(
+def _passes(
+    found: lpv_programs.Solution,
+    A: Float[np.ndarray, "v n n"],
+    B: Float[np.ndarray, "v n m"],
+    Q: Float[np.ndarray, "n n"],
+    R: Float[np.ndarray, "m m"],
+    options: lpv_programs.PoleLimits,
+) -> bool:
+    """Whether a solution satisfies the inequalities of its program, by eigenvalues: the bound of the cost with the decay rate
+    at every vertex or pair, and the limits of the poles at every vertex."""
+    shifted = A + options.decay * np.eye(len(Q))
+    checked = verify(shifted, B, found.gains, found.P, Q, R)
+    poles = np.linalg.eigvals(A + B @ found.gains)
+    slow = options.fastest is None or bool((-poles.real <= options.fastest * (1.0 + _POLES)).all())
+    damped = options.damping is None or bool(
+        (-poles.real >= (options.damping - _POLES) * np.abs(poles)).all()
+    )
+    return checked.is_stable and checked.slack <= _SLACK and slow and damped
+
+
+def _certify(
     model: Lpv,
     box: Box,
     blocks: tuple[Block, ...],
@@ -287,7 +322,7 @@ def _whole(
         found = _check(model, box, blocks, P, Q, R, coupled)
         if best is None or found.decay > best.decay:
             best = found
-        if best.stable and found.decay < best.decay:
+        if best.is_stable and found.decay < best.decay:
             break
     assert best is not None
     return best

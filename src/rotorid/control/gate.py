@@ -31,7 +31,7 @@ from jaxtyping import Bool, Float, Integer
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
 
-LONGEST = 0.1
+MAX_STEP = 0.1
 """Most seconds that one decision counts for: after a silence the value does not jump."""
 
 GOOD: tuple[Health, ...] = (Health.OK, Health.OUTLIER)
@@ -54,9 +54,9 @@ class Reading(NamedTuple):
     value: float
     std: float
     health: int = Health.OK
-    informed: bool = True
-    witness: float | None = None
-    witness_std: float = 0.0
+    is_informed: bool = True
+    independent_value: float | None = None
+    independent_std: float = 0.0
 
 
 class GateState(NamedTuple):
@@ -68,7 +68,7 @@ class GateState(NamedTuple):
     pending: float
     mode: Mode = Mode.WAITING
     good: float = 0.0
-    unsure: float = 0.0
+    silence: float = 0.0
     pending_age: float = 0.0
 
 
@@ -77,11 +77,11 @@ class Decision(NamedTuple):
 
     value: float
     mode: Mode
-    changed: bool
+    is_changed: bool
     reason: str
 
 
-class Gated(NamedTuple):
+class GatedFlight(NamedTuple):
     """Decisions over a flight, one a row."""
 
     value: Float[np.ndarray, " n"]
@@ -145,8 +145,8 @@ class Gate:
         `LONGEST` at most in what may move, and in full as silence."""
         dt = max(float(dt), 0.0) if math.isfinite(dt) else 0.0
         fault, allowed = self.fault(reading)
-        good = state.good + min(dt, LONGEST) if fault is None else 0.0
-        unsure = 0.0 if fault is None else state.unsure + dt
+        good = state.good + min(dt, MAX_STEP) if fault is None else 0.0
+        unsure = 0.0 if fault is None else state.silence + dt
         trusting = state.mode in (Mode.FOLLOWING, Mode.KEEPING)
         lost = fault is not None and unsure >= allowed if trusting else fault is not None or good < self.hold
         target = state.trusted if self.fallback == "trusted" else self.nominal
@@ -177,29 +177,29 @@ class Gate:
             )
         if reading.health == Health.DIVERGED:
             return f"health: {Health.DIVERGED.meaning}", 0.0
-        if not reading.informed:
+        if not reading.is_informed:
             return f"the data have said little about the {self.name}", self.patience
         if reading.health not in self.health:
             known = reading.health in Health.__members__.values()
             return f"health: {Health(reading.health).meaning if known else reading.health}", self.patience
         if std > self.band * abs(value):
             return f"the band is wide: {value:.3g} ± {std:.2g}{unit}", self.patience
-        if reading.witness is not None:
-            return self._contradiction(reading, reading.witness), self.grace
+        if reading.independent_value is not None:
+            return self._disagreement(reading, reading.independent_value), self.grace
         return None, self.patience
 
-    def _contradiction(self, reading: Reading, witness: float) -> str | None:
-        apart = math.hypot(reading.std, reading.witness_std)
+    def _disagreement(self, reading: Reading, witness: float) -> str | None:
+        apart = math.hypot(reading.std, reading.independent_std)
         limit = self.disagreement * apart + self.tolerance * abs(self.nominal)
         if abs(reading.value - witness) <= limit:  # a witness that is not a number speaks against it
             return None
         return (
-            f"the witness says {witness:.3g} ± {reading.witness_std:.2g}{self._unit}, the estimate "
+            f"the witness says {witness:.3g} ± {reading.independent_std:.2g}{self._unit}, the estimate "
             f"{reading.value:.3g} ± {reading.std:.2g}{self._unit}"
         )
 
     def _moved(self, value: float, target: float, dt: float) -> float:
-        most = self.rate * min(dt, LONGEST)
+        most = self.rate * min(dt, MAX_STEP)
         if abs(target - value) <= most:
             return target
         return min(max(value + math.copysign(most, target - value), self.lower), self.upper)
@@ -208,7 +208,7 @@ class Gate:
         """Of the pending value."""
         if mode != Mode.FOLLOWING or state.mode != Mode.FOLLOWING or state.pending_age >= self.hold:
             return 0.0
-        return state.pending_age + min(dt, LONGEST)
+        return state.pending_age + min(dt, MAX_STEP)
 
     def _trusted(self, state: GateState, value: float, mode: Mode, dt: float) -> tuple[float, float]:
         """Trusted and pending value."""
@@ -242,20 +242,20 @@ def gate_flight(
     value: Float[np.ndarray, " n"],
     std: Float[np.ndarray, " n"],
     health: Integer[np.ndarray, " n"],
-    informed: Bool[np.ndarray, " n"] | None = None,
-    witness: Float[np.ndarray, " n"] | None = None,
-    witness_std: Float[np.ndarray, " n"] | None = None,
-) -> Gated:
+    is_informed: Bool[np.ndarray, " n"] | None = None,
+    independent_value: Float[np.ndarray, " n"] | None = None,
+    independent_std: Float[np.ndarray, " n"] | None = None,
+) -> GatedFlight:
     """The gate over the estimates of a flight, row by row, as it decides live.
 
     t: s. value, std: in the gate's unit; a row whose value is NaN is one in which no estimate came in. informed: all rows,
     where it is None. witness, witness_std: in the gate's unit.
     """
-    known = np.ones(len(t), bool) if informed is None else informed
-    spread = np.zeros(len(t)) if witness_std is None else witness_std
+    known = np.ones(len(t), bool) if is_informed is None else is_informed
+    spread = np.zeros(len(t)) if independent_std is None else independent_std
     state, values, modes, reasons = gate.start(), np.empty(len(t)), np.empty(len(t), int), []
     for k in range(len(t)):
-        seen = None if witness is None else float(witness[k])
+        seen = None if independent_value is None else float(independent_value[k])
         reading = None
         if not math.isnan(value[k]):
             own = float(value[k]), float(std[k]), int(health[k]), bool(known[k])
@@ -263,4 +263,4 @@ def gate_flight(
         state, decision = gate.decide(state, reading, float(t[k] - t[k - 1]) if k else 0.0)
         values[k], modes[k] = decision.value, decision.mode
         reasons.append(decision.reason)
-    return Gated(values, modes, tuple(reasons))
+    return GatedFlight(values, modes, tuple(reasons))

@@ -21,10 +21,16 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.control.lpv import GainSchedule, Method, gain_schedule, lqr, weights
-from rotorid.models.lpv import Lpv
-from rotorid.models.quadrotor import Quadrotor
-from rotorid.models.quadrotor_heading import TORQUES, heading_box, heading_lpv, rotor_allocation, rotor_speeds
+from rotorid.control.gain_scheduling import GainSchedule, Method, gain_schedule, lqr, weights
+from rotorid.models.lpv.model import Lpv
+from rotorid.models.quadrotor.heading_frame import (
+    TORQUES,
+    heading_box,
+    heading_lpv,
+    rotor_allocation,
+    rotor_speeds,
+)
+from rotorid.models.quadrotor.quadrotor import Quadrotor
 from rotorid.models.system import GRAVITY
 
 Numbers = Float[np.ndarray, "*batch"] | float
@@ -39,7 +45,7 @@ _LEAST_LEVEL: Final = 0.2  # cos cos below which the trim grows no more
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class TrajectoryPoint:
     """What vehicles are to do now: position (m), velocity (m/s) and acceleration (m/s^2) in the world, yaw (rad) and its
     rate (rad/s)."""
 
@@ -51,7 +57,7 @@ class Wanted:
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
+class ControllerState:
     """What a controller keeps between two calls: integrals of the errors of position (m s, world) and yaw (rad s), and the
     speeds (rad/s) of the rotors."""
 
@@ -90,11 +96,11 @@ class HeadingController:
     def command(
         self,
         x: Float[np.ndarray, "*batch 12"],
-        wanted: Wanted,
-        memory: Memory,
+        wanted: TrajectoryPoint,
+        memory: ControllerState,
         dt: float,
         mass: Numbers,
-    ) -> tuple[Float[np.ndarray, "*batch rotors"], Memory]:
+    ) -> tuple[Float[np.ndarray, "*batch rotors"], ControllerState]:
         """Rotor speeds in rad/s for the next dt s, and the memory after them. mass: as it is tracked, kg."""
         e, ahead = self._errors(x, wanted, memory)
         carried = mass if self.knows_lift else np.full_like(mass, self.mass)
@@ -112,11 +118,11 @@ class HeadingController:
         speeds = rotor_speeds(self._inverse, wrench, self.rotor_speed)
         off = x[..., _POSITION] - wanted.position
         off[..., 2] *= thrust == asked  # at its limit, the thrust's integral waits
-        yaw = memory.yaw + dt * _turned(x[..., _YAW] - wanted.yaw)
-        return speeds, Memory(memory.position + dt * off, yaw, speeds)
+        yaw = memory.yaw + dt * _wrap_angle(x[..., _YAW] - wanted.yaw)
+        return speeds, ControllerState(memory.position + dt * off, yaw, speeds)
 
     def rho(
-        self, x: Float[np.ndarray, "*batch 12"], mass: Numbers, memory: Memory
+        self, x: Float[np.ndarray, "*batch 12"], mass: Numbers, memory: ControllerState
     ) -> Float[np.ndarray, "*batch k"]:
         """The model's parameters at a state and the rotor speeds of a memory. mass: kg."""
         return self._rho(x, memory.speeds**2 @ self._allocation[0], mass, memory)
@@ -129,7 +135,7 @@ class HeadingController:
         x: Float[np.ndarray, "*batch 12"],
         thrust: Numbers,
         mass: Numbers,
-        memory: Memory,
+        memory: ControllerState,
     ) -> Float[np.ndarray, "*batch k"]:
         values = {"mass": mass, "thrust": thrust, "rotor_momentum": memory.speeds @ self._spin}
         values |= {
@@ -141,7 +147,7 @@ class HeadingController:
         return self.model.scheduling(**values)
 
     def _errors(
-        self, x: Float[np.ndarray, "*batch 12"], wanted: Wanted, memory: Memory
+        self, x: Float[np.ndarray, "*batch 12"], wanted: TrajectoryPoint, memory: ControllerState
     ) -> tuple[Float[np.ndarray, "*batch 16"], Float[np.ndarray, "*batch 3"]]:
         """e in the order of the model's states, but for the wanted tilt; and the wanted acceleration (m/s^2, heading)."""
         c, s = np.cos(x[..., _YAW]), np.sin(x[..., _YAW])
@@ -153,7 +159,7 @@ class HeadingController:
 
         e = np.empty((*x.shape[:-1], 16))
         e[..., :6] = x[..., :6]
-        e[..., _YAW] = _turned(x[..., _YAW] - wanted.yaw)
+        e[..., _YAW] = _wrap_angle(x[..., _YAW] - wanted.yaw)
         e[..., _R] -= wanted.yaw_rate
         e[..., _POSITION] = turned(x[..., _POSITION] - wanted.position)
         e[..., _VELOCITY] = turned(x[..., _VELOCITY] - wanted.velocity)
@@ -161,7 +167,7 @@ class HeadingController:
         return e, turned(wanted.acceleration)
 
 
-def largest(vehicle: Quadrotor) -> dict[str, float]:
+def acceptable_values(vehicle: Quadrotor) -> dict[str, float]:
     """The largest acceptable value of each state and input of `heading_lpv`, for `weights`: what suits a vehicle with these
     inertias. Angles in rad, rates in rad/s, m, m/s, m s, N, N m."""
     weight = vehicle.parameter("mass").values[0] * GRAVITY
@@ -190,14 +196,28 @@ def heading_schedule(
     damping: float | None = None,
     fastest: float | None = None,
 ) -> GainSchedule:
-    """A gain schedule for a vehicle over ranges, to fly with `HeadingController`; see `gain_schedule` for its certificate.
+    """Design a gain schedule for a quadrotor over ranges of its parameters, for `HeadingController`.
 
-    ranges, specific_thrust: as of `heading_box`; that of the mass may come from its track (`tracked_range`). acceptable:
-    largest values by name, in place of those of `largest`. Raises SettingError where there is no such controller.
+    Args:
+        vehicle: the quadrotor.
+        ranges: least and greatest value of roll, pitch (rad), yaw_rate (rad/s), mass (kg) and, where the
+            model has them, roll_rate (rad/s) and rotor_momentum (N m s), see `heading_box`. The range of the
+            mass may come from its track (`tracked_range`).
+        specific_thrust: range of thrust over mass, m/s^2.
+        acceptable: largest acceptable values of states and inputs by name, which replace those of
+            `acceptable_values`.
+        method: "cost" or "local", see `gain_schedule`.
+        decay: least decay rate, 1/s.
+        damping: least damping ratio of the poles at each vertex.
+        fastest: largest rate of the poles at each vertex, 1/s.
+    Returns:
+        The controller with its certificate.
+    Raises:
+        SettingError: an invalid range or setting, or no such controller exists.
     """
     model = heading_lpv(vehicle)
     box = heading_box(model, ranges, specific_thrust)
-    sizes = {**largest(vehicle), **(acceptable or {})}
+    sizes = {**acceptable_values(vehicle), **(acceptable or {})}
     Q, R = weights(model.states, sizes), weights(model.inputs, sizes)
     return gain_schedule(model, box, Q, R, method=method, decay=decay, damping=damping, fastest=fastest)
 
@@ -206,7 +226,7 @@ def hover_lqr(vehicle: Quadrotor, acceptable: Mapping[str, float] | None = None)
     """The gain of the LQR in hover at the airframe's mass, over the states and inputs of `heading_lpv`. acceptable: as of
     `heading_schedule`."""
     model = heading_lpv(vehicle)
-    sizes = {**largest(vehicle), **(acceptable or {})}
+    sizes = {**acceptable_values(vehicle), **(acceptable or {})}
     Q, R = weights(model.states, sizes), weights(model.inputs, sizes)
     mass = vehicle.parameter("mass").values[0]
     rho = model.scheduling(
@@ -216,6 +236,6 @@ def hover_lqr(vehicle: Quadrotor, acceptable: Mapping[str, float] | None = None)
     return lqr(A, B, Q, R)[0]
 
 
-def _turned(angle: Numbers) -> Numbers:
+def _wrap_angle(angle: Numbers) -> Numbers:
     """The same direction within (-pi, pi]."""
     return math.pi - (math.pi - angle) % (2.0 * math.pi)

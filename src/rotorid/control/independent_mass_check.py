@@ -17,12 +17,13 @@ from collections import deque
 import numpy as np
 from jaxtyping import Float
 
+from rotorid.geometry import rotation_rows
 from rotorid.models.system import GRAVITY
 
 _LEAST = 4  # rows
 
 
-class MassWitness:
+class IndependentMassCheck:
     """Fed at each control; `mass, std = witness.see(...)`.
 
     window: s. velocity_noise: standard deviation of one measurement, m/s.
@@ -33,7 +34,7 @@ class MassWitness:
         self._rows: deque[tuple[float, np.ndarray, np.ndarray]] = deque()
         self._attitude = np.zeros(4)
 
-    def see(
+    def update(
         self,
         t: float,
         attitude: Float[np.ndarray, " 4"],
@@ -50,7 +51,7 @@ class MassWitness:
         falling = velocity + np.array([0.0, 0.0, GRAVITY * t])
         if rows:
             before, impulse, _ = rows[-1]
-            up = 0.5 * (_up(self._attitude) + _up(attitude))
+            up = 0.5 * (rotation_rows.body_z(self._attitude) + rotation_rows.body_z(attitude))
             rows.append((t, impulse + thrust * (t - before) * up, falling))
         else:
             rows.append((t, np.zeros(3), falling))
@@ -66,9 +67,3 @@ class MassWitness:
         if per_mass <= 0.0:
             return math.nan, math.nan
         return 1.0 / per_mass, self.velocity_noise / (math.sqrt(square) * per_mass**2)
-
-
-def _up(q: Float[np.ndarray, " 4"]) -> Float[np.ndarray, " 3"]:
-    """Body z in the world."""
-    w, x, y, z = q
-    return np.array([2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)])

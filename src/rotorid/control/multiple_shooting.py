@@ -15,8 +15,8 @@ import casadi as ca
 import jax.numpy as jnp
 import numpy as np
 
-from rotorid.export.casadi import to_casadi
-from rotorid.export.native import compiled
+from rotorid.codegen.casadi import to_casadi
+from rotorid.codegen.native import compiled
 from rotorid.geometry.spaces import Space
 from rotorid.models.system import System, parameter_values
 from rotorid.numerics import integrators
@@ -89,7 +89,7 @@ def _stage(
     )
 
 
-def iteration(
+def sqp_iteration(
     system: System,
     N: int,
     dt: float,
@@ -204,7 +204,7 @@ def _solver(A: ca.Sparsity, H: ca.Sparsity, N: int, n: int, m: int) -> ca.Functi
     return ca.conic("program", "hpipm", {"h": H, "a": A}, options)
 
 
-def move_on(space: Space, m: int, N: int) -> ca.Function:
+def shift_plan(space: Space, m: int, N: int) -> ca.Function:
     """(states, inputs, part) -> (states, inputs) seen from a part of a step later; the last ones stay."""
 
     def between(a, b, part):

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float64
 
-from rotorid.control import shooting
+from rotorid.control import multiple_shooting as shooting
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Space
 from rotorid.models.system import System
@@ -44,7 +44,7 @@ class Plan:
 
     states: Float64[np.ndarray, "knots size"]
     inputs: Float64[np.ndarray, "N inputs"]
-    solved: bool = True
+    is_solved: bool = True
     failures: int = 0
     seconds: float = 0.0
 
@@ -57,7 +57,7 @@ class NMPC:
     rotation; they are hard, and hold from x_1 on, so that a start a little outside is brought back at once, as
     far as the inputs can do that within one step. terminal: factor on the weights of the last state.
     parameters: values that differ from the System's priors; the controller knows no others. free: names of parameters that
-    each call may give anew, as a vehicle's mass that is identified in flight; nothing is built anew for that.
+    each call may set, as a vehicle's mass that is identified in flight; nothing is rebuilt for that.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class NMPC:
             bounds[_slice(system.inputs, name, "input_bounds")] = limits
         self.lower, self.upper = bounds.T
         _check_state_bounds(system.states, state_bounds or {})
-        self._move_on = shooting.move_on(system.states, system.inputs.size, horizon)
+        self._move_on = shooting.shift_plan(system.states, system.inputs.size, horizon)
         known = {p.name: p.value for p in system.parameters} | dict(parameters or {})
         self._free = {system.parameter(name).name: known[name] for name in free}
-        self._iterate = shooting.iteration(
+        self._iterate = shooting.sqp_iteration(
             system,
             horizon,
             dt,
@@ -138,7 +138,7 @@ class NMPC:
         return Plan(
             states=states.T,
             inputs=np.clip(inputs.T, self.lower, self.upper),
-            solved=found is not None,
+            is_solved=found is not None,
             failures=0 if found else last.failures + 1,
             seconds=time.perf_counter() - start,
         )

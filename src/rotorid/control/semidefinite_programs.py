@@ -1,7 +1,8 @@
 """The semidefinite programs of gain scheduling, in coordinates where the LQR at the middle of the box has P = 1.
 
 With P = inv(T)' Pz inv(T), T T' = inv(P_nominal), the solver sees numbers near 1 whatever the units. Solved by Clarabel
-through CVXPY. What is returned is the solver's word; `rotorid.control.lpv.verify` is the check.
+through CVXPY. Nothing is checked here: `rotorid.control.gain_scheduling` verifies each solution by eigenvalues, and
+takes one that the solver calls inaccurate only if it passes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _INSIDE = 1e-7
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class PoleLimits:
     """decay: least rate, 1/s. damping: least damping ratio of the vertices' poles. fastest: their largest rate, 1/s."""
 
     decay: float = 0.0
@@ -29,7 +30,15 @@ class Options:
     fastest: float | None = None
 
 
-Found = tuple[Float[np.ndarray, "v m n"], Float[np.ndarray, "n n"], float]
+@dataclasses.dataclass(frozen=True)
+class Solution:
+    """gains: K at each vertex. P: of the bound x' P x of the cost. cost: over that of the LQR at the middle of the box.
+    accurate: False where the solver stopped short of its tolerances."""
+
+    gains: Float[np.ndarray, "v m n"]
+    P: Float[np.ndarray, "n n"]
+    cost: float
+    is_accurate: bool
 
 
 def certify(
@@ -39,8 +48,8 @@ def certify(
     Q: Float[np.ndarray, "n n"],
     R: Float[np.ndarray, "m m"],
     nominal: Float[np.ndarray, "n n"],
-    options: Options,
-) -> Found | None:
+    options: PoleLimits,
+) -> Solution | None:
     """P of least trace, in the nominal's coordinates, that bounds the cost of given gains; None where there is none."""
     cp = _cvxpy()
     T, back = _coordinates(nominal)
@@ -53,10 +62,11 @@ def certify(
         room = spent + _INSIDE * np.linalg.norm(spent, 2) * np.eye(n)
         left = closed.T @ P + P @ closed + 2.0 * options.decay * P + room
         rules.append(_symmetric(left) << 0)
-    value = _solve(cp.Problem(cp.Minimize(cp.trace(P)), rules))
-    if value is None or P.value is None:
+    solved = _solve(cp.Problem(cp.Minimize(cp.trace(P)), rules))
+    if solved is None or P.value is None:
         return None
-    return K, _symmetric(back.T @ P.value @ back), value / n
+    value, accurate = solved
+    return Solution(K, _symmetric(back.T @ P.value @ back), value / n, accurate)
 
 
 def synthesise(
@@ -65,8 +75,8 @@ def synthesise(
     Q: Float[np.ndarray, "n n"],
     R: Float[np.ndarray, "m m"],
     nominal: Float[np.ndarray, "n n"],
-    options: Options,
-) -> Found | None:
+    options: PoleLimits,
+) -> Solution | None:
     """Gains and P of the least bound of the cost, in X = inv(P) and Y = K X; None where there is none.
 
     The inequality times X from both sides, with the cost by Schur's complement:
@@ -105,12 +115,13 @@ def synthesise(
             s, c = c, s  # cone of half-angle acos(damping): sin and cos of it
             turned = cp.bmat([[s * (M + M.T), c * (M - M.T)], [c * (M.T - M), s * (M + M.T)]])
             rules.append(_symmetric(turned) << 0)
-    value = _solve(cp.Problem(cp.Minimize(cp.trace(Z)), rules))
-    if value is None or X.value is None:
+    solved = _solve(cp.Problem(cp.Minimize(cp.trace(Z)), rules))
+    if solved is None or X.value is None:
         return None
+    value, accurate = solved
     inverse = np.linalg.inv(_symmetric(X.value))
     gains = np.array([np.linalg.solve(root_r.T, y.value @ inverse @ back) for y in Y])
-    return gains, _symmetric(back.T @ inverse @ back), value / n
+    return Solution(gains, _symmetric(back.T @ inverse @ back), value / n, accurate)
 
 
 def _symmetric(M: Any) -> Any:
@@ -131,8 +142,8 @@ def _pairs(B: Float[np.ndarray, "v n m"]) -> list[tuple[int, int]]:
     return [(i, j) for i in range(count) for j in range(i, count)]
 
 
-def _solve(problem: Any) -> float | None:
-    """The least value; None where there is no solution."""
+def _solve(problem: Any) -> tuple[float, bool] | None:
+    """The least value, and whether the solver reached its tolerances; None where there is no solution."""
     cp = _cvxpy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -140,9 +151,9 @@ def _solve(problem: Any) -> float | None:
             value = problem.solve(solver=cp.CLARABEL)
         except cp.error.SolverError:
             return None
-    return (
-        float(value) if problem.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) and np.isfinite(value) else None
-    )
+    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or not np.isfinite(value):
+        return None
+    return float(value), problem.status == cp.OPTIMAL
 
 
 def _cvxpy() -> Any:

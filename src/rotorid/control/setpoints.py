@@ -130,7 +130,7 @@ def schroeder(frequencies: Sequence[float]) -> tuple[float, ...]:
     return tuple(float(-np.pi * k * (k + 1) / n % (2.0 * np.pi)) for k in range(n))
 
 
-class Wanted(NamedTuple):
+class Setpoint(NamedTuple):
     """Set points at some times. position (m), velocity (m/s), acceleration (m/s^2): world. yaw: rad, yaw_rate: rad/s.
     excitation: by `CHANNELS`."""
 
@@ -157,11 +157,11 @@ class Setpoints(eqx.Module):
                     f"no channel {excitation.channel!r} to excite; there are {', '.join(CHANNELS)}"
                 )
 
-    def at(self, t: Float[Array, " n"]) -> Wanted:
+    def at(self, t: Float[Array, " n"]) -> Setpoint:
         """The set points at times t in s."""
         return jax.vmap(self._at)(jnp.asarray(t))
 
-    def _at(self, t: Float[Array, ""]) -> Wanted:
+    def _at(self, t: Float[Array, ""]) -> Setpoint:
         one = jnp.ones_like(t)
 
         def first(t):
@@ -171,7 +171,7 @@ class Setpoints(eqx.Module):
         added = [jnp.zeros_like(t) for _ in CHANNELS]
         for excitation in self.excitations:
             added[CHANNELS.index(excitation.channel)] += excitation(t)
-        return Wanted(position, velocity, acceleration, yaw, yaw_rate, jnp.stack(added))
+        return Setpoint(position, velocity, acceleration, yaw, yaw_rate, jnp.stack(added))
 
     def _path(self, t: Float[Array, ""]) -> tuple[Float[Array, " 3"], Float[Array, ""]]:
         position, yaw = jnp.asarray(self.start, t.dtype) + 0.0 * t, self.yaw + 0.0 * t

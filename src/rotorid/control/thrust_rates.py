@@ -21,7 +21,7 @@ import functools
 from rotorid.control.nmpc import NMPC
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Space, Vector
-from rotorid.models.rigid_multirotor import RigidMultirotor
+from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.system import Parameter, System, Values
 
 HORIZON = 15

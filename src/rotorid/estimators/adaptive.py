@@ -1,21 +1,21 @@
-"""Adaptive filter for parameters that drift and jump, over any System: hypotheses about when they last changed.
+"""Adaptive filter for parameters that drift and jump, over any System: a mixture over the time of the last change.
 
-Between changes a parameter that may change moves steadily: its rate is a state too. At a change it jumps. When it did is
-the run length of R. Adams, D. MacKay, Bayesian online changepoint detection, 2007, with an error-state EKF a hypothesis:
+Between changes a parameter moves steadily: its rate is a state too. At a change it jumps. The time since the last change is the
+run length of R. Adams, D. MacKay, Bayesian online changepoint detection, 2007, with an error-state EKF for each hypothesis:
 
-    no change lately                    EKF, weight w_0
-    a change at t - a, one for each a   EKF that was opened then by the jump's covariance, weight w_a
+    no recent change                    EKF, weight w_0
+    a change at t - a, one for each a   EKF whose covariance was inflated then by that of a jump, weight w_a
 
-    branch    every `period`: the likeliest hypothesis is copied and opened; its weight is hazard x period of the likeliest's
+    branch    every `period`: the most probable hypothesis is copied and inflated; its weight is hazard x period of the original
     update    each EKF by the measurements; w <- w N(innovation; 0, S), normalised
     merge     the oldest hypothesis goes into the first, by moments, as in interacting multiple models
     estimate  mean and covariance of the mixture
 
-Where the System announces its changes (`rotorid.models.announced`), each hypothesis is opened by the jump's covariance at
-one. With no branches, it is one EKF with rates that knows of no other changes.
+With known changepoints (`rotorid.models.known_changepoints`) every hypothesis is inflated by the covariance of a jump at each
+of them. Without branches the filter is one EKF with rates, which detects no changes itself.
 
-An outlier is what no hypothesis can explain: a block passes its gate if it passes that of any of them. What is known `lag`
-later of the parameters is part of the estimate: a hypothesis whose change is younger than the lag says what held before it.
+A block of measurements is accepted if it passes the gate of at least one hypothesis. The estimate also has the parameters `lag`
+ago: a hypothesis whose change is younger than the lag contributes its estimate before the change.
 """
 
 from __future__ import annotations
@@ -29,51 +29,75 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
-from rotorid.estimators.gaussian import (
-    CONSISTENCY_MEMORY,
-    INCONSISTENT,
+from rotorid.estimators.gaussian import RESET_DRIFT_TIME, directly_measured_states, process_std_over
+from rotorid.estimators.hypotheses import (
+    EARLY,
+    NEVER,
+    UNLIKELY,
+    ChangeTuning,
+    Hypotheses,
+    branch,
+    most_probable,
+    with_change,
+)
+from rotorid.estimators.monitoring import (
     INFORMED,
     RECOVERY,
-    REOPENED,
+    BlockStatus,
+    Consistency,
+    Innovation,
+    PendingReset,
     chi_square_quantile,
-    measured_themselves,
+    complete_blocks,
+    health_of,
+    mean_nis_ratio,
+    measured_blocks,
     per_dimension,
-    wandering,
+    rejection_times,
 )
-from rotorid.estimators.hypotheses import EARLY, NEVER, UNLIKELY, ChangeTuning, Hypotheses, largest
 from rotorid.estimators.tuning import Tuning
-from rotorid.models.announced import CHANGE
 from rotorid.models.joint import Joint
+from rotorid.models.known_changepoints import CHANGE
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten, whiten_and_measure
-from rotorid.numerics.conditioning import remaining
+from rotorid.numerics.conditioning import joseph_updates
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
 
 
 class AdaptiveState(eqx.Module):
-    """since: s since the newest hypothesis. The rest is as in `rotorid.estimators.gaussian.FilterState`."""
+    """hypotheses: see `Hypotheses`. since: s since the newest hypothesis. health: without
+    NO_INFORMATION, which the estimate adds. The rest is for monitoring."""
 
     hypotheses: Hypotheses
     since: Float[Array, ""]
-    suspicion: Float[Array, " blocks"]
-    lost: Bool[Array, " blocks"]
-    forget: Bool[Array, " tangent"]
-    doubted: Bool[Array, ""]
-    excess: Float[Array, ""]
-    recovering: Float[Array, ""]
-    innovation: Float[Array, " measured"]
-    innovation_std: Float[Array, " measured"]
-    nis: Float[Array, ""]
-    nis_dof: Int[Array, ""]
-    flags: Int[Array, ""]
+    blocks: BlockStatus
+    reset: PendingReset
+    consistency: Consistency
+    innovation: Innovation
+    health: Int[Array, ""]
+
+
+class Predicted(eqx.Module):
+    """Predicted measurements of one hypothesis (or of all, one a row). H: measurement matrix. HP: H P. S: covariance of the
+    innovation. innovation: measured minus predicted. distance: squared Mahalanobis distance of each block."""
+
+    H: Float[Array, "*h measured dim"]
+    HP: Float[Array, "*h measured dim"]
+    S: Float[Array, "*h measured measured"]
+    innovation: Float[Array, "*h measured"]
+    distance: Float[Array, "*h blocks"]
 
 
 class AdaptiveEstimate(Estimate):
-    """since_change: s since the last change of which the filter is convinced, a large number where there was none.
-    change_probability: that there was one within the filter's short memory. lagged, lagged_std: the tracked parameters
-    `lag` ago, in their units."""
+    """An estimate with the last change and the parameters some time ago.
+
+    Attributes:
+        since_change: s since the last change of the most probable hypothesis; a large number for no change.
+        change_probability: probability of a change within the time that the branches cover.
+        lagged, lagged_std: the tracked parameters `lag` ago and their standard deviations, in their units.
+    """
 
     since_change: Float[Array, "*n"]
     change_probability: Float[Array, "*n"]
@@ -82,8 +106,10 @@ class AdaptiveEstimate(Estimate):
 
 
 class Adaptive(AbstractEstimator):
-    """The adaptive filter, or `adaptive(system)`. branches: hypotheses about a late change, beside the one without; 0 of
-    a System that announces its changes, if there are no others."""
+    """The adaptive filter; `adaptive(system)` makes it.
+
+    branches: number of hypotheses with a recent change; 0 for a System with known changepoints and no others.
+    """
 
     joint: Joint = eqx.field(static=True)
     branches: int = eqx.field(static=True)
@@ -96,39 +122,34 @@ class Adaptive(AbstractEstimator):
         return AdaptiveState(
             hypotheses=self._prior(),
             since=jnp.zeros((), dtype),
-            suspicion=jnp.zeros(blocks, dtype),
-            lost=jnp.ones(blocks, bool),
-            forget=jnp.zeros(self.joint.states_dim, bool),
-            doubted=jnp.zeros((), bool),
-            excess=jnp.ones((), dtype),
-            recovering=jnp.zeros((), dtype),
-            innovation=jnp.zeros(measured, dtype),
-            innovation_std=jnp.zeros(measured, dtype),
-            nis=jnp.zeros((), dtype),
-            nis_dof=jnp.zeros((), int),
-            flags=jnp.asarray(Health.NO_INFORMATION, int),
+            blocks=BlockStatus(jnp.zeros(blocks, dtype), jnp.ones(blocks, bool)),
+            reset=PendingReset(jnp.zeros(self.joint.states_dim, bool), jnp.zeros((), bool)),
+            consistency=Consistency(jnp.ones((), dtype), jnp.zeros((), dtype)),
+            innovation=Innovation.none(measured, dtype),
+            health=jnp.asarray(Health.NO_INFORMATION, int),
         )
 
     def predict(
         self, state: AdaptiveState, u: Float[Array, " inputs"], dt: Float[Array, ""]
     ) -> AdaptiveState:
         tuning, changes = self.tuning, self.changes
-        gap = dt > tuning.max_gap
-        forget = state.forget | gap
+        gap = dt > tuning.thresholds.max_gap
+        reset = state.reset.states | gap
         since = state.since + dt
         due = since + EARLY * dt >= changes.period
         h = state.hypotheses
         if self.branches:
             h = jax.tree.map(lambda new, old: jnp.where(due, new, old), self._branch(h), h)
         if CHANGE in self.joint.system.inputs:
-            h = self._announced(h, self.joint.system.inputs.unpack(u)[CHANGE] > 0.5)
+            is_change = self.joint.system.inputs.unpack(u)[CHANGE] > 0.5
+            h = with_change(self.joint, h, self._jump_std(), is_change)
 
-        wander = wandering(self.joint, tuning, u, dt, forget)
-        drift = tuning.drift * jnp.sqrt(dt + jnp.where(state.doubted, REOPENED, 0.0))
+        process_std = process_std_over(self.joint, tuning, u, dt, reset)
+        drift = tuning.drift * jnp.sqrt(dt + jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0))
         rates = self.joint.space.dim - self.joint.states_dim - drift.shape[0]
-        noise = jnp.concatenate([wander, drift, jnp.full(rates, changes.rate_noise * jnp.sqrt(dt))])
-        keep = jnp.concatenate([jnp.where(forget, 0.0, 1.0), jnp.ones(drift.shape[0] + rates)])
-        step = jnp.minimum(dt, tuning.max_gap)
+        noise = jnp.concatenate([process_std, drift, jnp.full(rates, changes.rate_noise * jnp.sqrt(dt))])
+        keep = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones(drift.shape[0] + rates)])
+        step = jnp.minimum(dt, tuning.thresholds.max_gap)
 
         def propagate(hypothesis):
             z, P = hypothesis
@@ -137,100 +158,111 @@ class Adaptive(AbstractEstimator):
             return z, product(product(F, P), F.T) + jnp.diag(noise * noise)
 
         z, P = jax.lax.map(propagate, (h.z, h.P))
+        recovery = jnp.where(gap, RECOVERY, jnp.maximum(state.consistency.recovery_time - dt, 0.0))
         return eqx.tree_at(
-            lambda s: (s.hypotheses, s.since, s.lost, s.forget, s.doubted, s.recovering),
+            lambda s: (s.hypotheses, s.since, s.blocks.is_awaited, s.reset, s.consistency.recovery_time),
             state,
             (
                 Hypotheses(z, P, h.weight, jnp.minimum(h.age + dt, NEVER), h.before, h.before_std),
                 jnp.where(due, 0.0, since),
-                state.lost | gap,
-                jnp.zeros_like(forget),
-                jnp.zeros_like(state.doubted),
-                jnp.where(gap, RECOVERY, jnp.maximum(state.recovering - dt, 0.0)),
+                state.blocks.is_awaited | gap,
+                PendingReset(jnp.zeros_like(reset), jnp.zeros_like(state.reset.parameters)),
+                recovery,
             ),
         )
 
     def update(self, state: AdaptiveState, sample: Samples) -> AdaptiveState:
-        outputs, tuning, h = self.joint.system.outputs, self.tuning, state.hypotheses
-        slots, m = list(outputs.tangent.values()), sample.mask
-        valid, any_valid = (jnp.stack([of(m[s]) for s in slots]) for of in (jnp.all, jnp.any))
-        taken = jax.vmap(lambda z: self.joint.take_measured(z, state.lost & valid, sample.y))(h.z)
-        limits = jnp.stack([chi_square_quantile(tuning.gate, s.stop - s.start) for s in slots])
+        outputs, h, awaited = self.joint.system.outputs, state.hypotheses, state.blocks.is_awaited
+        complete = complete_blocks(outputs, sample.mask)
+        z = jax.vmap(lambda point: self.joint.take_measured(point, awaited & complete, sample.y))(h.z)
+        h = eqx.tree_at(lambda rows: rows.z, h, z)
+        predicted = jax.lax.map(lambda row: self._predict_measurements(row[0], row[1], sample), (h.z, h.P))
+        accepted = awaited | self._gate(predicted)
+        used = sample.mask & per_dimension(outputs, accepted)
+        h, nis = self._measurement_update(h, predicted, used)
 
-        def expect(hypothesis):
-            z, P = hypothesis
-            expected, H = self.joint.sensitivity(z, sample.u, tuning.values)
-            H = jnp.where(m[:, None], H, 0.0)
-            HP = product(H, P)
-            R = jnp.where(m, tuning.measurement_noise**2, 1.0)
-            innovation = jnp.where(m, outputs.minus(sample.y, expected), 0.0)
-            S = product(HP, H.T) + jnp.diag(R)
-            distance = [jnp.sum(whiten(S[s, s], innovation[s])[0] ** 2) for s in slots]
-            return H, HP, S, innovation, jnp.stack(distance)
+        best = most_probable(h.weight)
+        nis, dof = best @ nis, jnp.sum(used)
+        is_measured = measured_blocks(outputs, sample.mask)
+        rejection_time = rejection_times(state.blocks.rejection_time, is_measured, accepted, sample.dt)
+        overdue = rejection_time > self.tuning.thresholds.patience
+        nis_ratio = mean_nis_ratio(state.consistency.nis_ratio, nis, dof, sample.dt)
+        is_invalid = ~(
+            jnp.all(jnp.isfinite(h.z)) & jnp.all(jnp.isfinite(h.P)) & jnp.all(jnp.isfinite(h.weight))
+        )
+        is_inconsistent = jnp.any(overdue)
+        recovery = jnp.where(is_inconsistent, RECOVERY, state.consistency.recovery_time)
+        health = health_of(
+            jnp.asarray(Health.OK, int),
+            is_rejected=jnp.any(is_measured & ~accepted),
+            is_outside=~self.joint.holds(sample.u),
+            nis_ratio=nis_ratio,
+            is_recovering=recovery > 0,
+        )
+        std = jnp.sqrt(best @ jax.vmap(jnp.diag)(predicted.S))
+        return AdaptiveState(
+            hypotheses=jax.tree.map(lambda prior, now: jnp.where(is_invalid, prior, now), self._prior(), h),
+            since=state.since,
+            blocks=BlockStatus(
+                rejection_time=jnp.where(overdue | is_invalid, 0.0, rejection_time),
+                is_awaited=(awaited & ~is_measured) | overdue | is_invalid,
+            ),
+            reset=PendingReset(self.joint.states_measured(overdue), is_inconsistent),
+            consistency=Consistency(jnp.where(is_inconsistent | is_invalid, 1.0, nis_ratio), recovery),
+            innovation=Innovation(best @ predicted.innovation, jnp.where(sample.mask, std, 0.0), nis, dof),
+            health=jnp.where(is_invalid, int(Health.DIVERGED), health),
+        )
 
-        H, HP, S, innovation, distance = jax.lax.map(expect, (taken, h.P))
-        accepted = state.lost | jnp.any(distance <= limits, axis=0)
-        used = m & per_dimension(outputs, accepted)
-        eye, direct = jnp.eye(m.shape[0], dtype=S.dtype), measured_themselves(self.joint)
+    def _predict_measurements(
+        self, z: Float[Array, " size"], P: Float[Array, "dim dim"], sample: Samples
+    ) -> Predicted:
+        """Measurements that one hypothesis predicts."""
+        outputs, m, noise = self.joint.system.outputs, sample.mask, self.tuning.measurement_noise
+        expected, H = self.joint.sensitivity(z, sample.u, self.tuning.values)
+        H = jnp.where(m[:, None], H, 0.0)
+        HP = product(H, P)
+        R = jnp.where(m, noise**2, 1.0)
+        innovation = jnp.where(m, outputs.minus(sample.y, expected), 0.0)
+        S = product(HP, H.T) + jnp.diag(R)
+        distance = [jnp.sum(whiten(S[s, s], innovation[s])[0] ** 2) for s in outputs.tangent.values()]
+        return Predicted(H, HP, S, innovation, jnp.stack(distance))
 
-        def absorb(seen):
-            z, P, H, HP, S, innovation = seen
+    def _gate(self, predicted: Predicted) -> Bool[Array, " blocks"]:
+        """Blocks that pass the gate of at least one hypothesis."""
+        slots, gate = self.joint.system.outputs.tangent.values(), self.tuning.thresholds.gate
+        limits = jnp.stack([chi_square_quantile(gate, s.stop - s.start) for s in slots])
+        return jnp.any(predicted.distance <= limits, axis=0)
+
+    def _measurement_update(
+        self, h: Hypotheses, predicted: Predicted, used: Bool[Array, " measured"]
+    ) -> tuple[Hypotheses, Float[Array, " h"]]:
+        """All hypotheses after the used measurements, weighted by their likelihoods; and the NIS of each."""
+        noise, direct = self.tuning.measurement_noise, directly_measured_states(self.joint)
+        eye = jnp.eye(used.shape[0], dtype=predicted.S.dtype)
+
+        def updated(row):
+            z, P, H, HP, S, innovation = row
             logdet, (w, A, inverse) = whiten_and_measure(
                 jnp.where(used[:, None] & used, S, eye),
                 jnp.where(used, innovation, 0.0),
                 jnp.where(used[:, None], HP, 0.0),
                 eye,
             )
-            here, R = jnp.where(used[:, None], H, 0.0), jnp.where(used, tuning.measurement_noise**2, 1.0)
-            less = remaining(P, here, R, A, inverse, direct)
-            return self.joint.space.plus(z, w @ A), less, w @ w, logdet
+            H, R = jnp.where(used[:, None], H, 0.0), jnp.where(used, noise**2, 1.0)
+            after = joseph_updates(P, H, R, A, inverse, direct)
+            return self.joint.space.plus(z, w @ A), after, w @ w, logdet
 
-        z, P, nis, logdet = jax.lax.map(absorb, (taken, h.P, H, HP, S, innovation))
+        rows = h.z, h.P, predicted.H, predicted.HP, predicted.S, predicted.innovation
+        z, P, nis, logdet = jax.lax.map(updated, rows)
         weight = h.weight - 0.5 * (nis + logdet)
         weight = jnp.maximum(weight - jax.nn.logsumexp(weight), UNLIKELY)
-        best = largest(weight)
-        dof = jnp.sum(used)
-        nis = best @ nis
-
-        suspicion = jnp.where(
-            any_valid, jnp.where(accepted, 0.0, state.suspicion + sample.dt), state.suspicion
-        )
-        doubts = suspicion > tuning.patience
-        share = jnp.where(dof > 0, sample.dt / (sample.dt + CONSISTENCY_MEMORY), 0.0)
-        excess = state.excess + share * (nis / jnp.maximum(dof, 1) - state.excess)
-        broken = ~(jnp.all(jnp.isfinite(z)) & jnp.all(jnp.isfinite(P)) & jnp.all(jnp.isfinite(weight)))
-        hypotheses = jax.tree.map(
-            lambda prior, now: jnp.where(broken, prior, now),
-            self._prior(),
-            Hypotheses(z, P, weight, h.age, h.before, h.before_std),
-        )
-        doubted = jnp.any(doubts)
-        recovering = jnp.where(doubted, RECOVERY, state.recovering)
-        flags = jnp.where(jnp.any(any_valid & ~accepted), int(Health.OUTLIER), int(Health.OK))
-        flags = jnp.where(self.joint.holds(sample.u), flags, int(Health.OUT_OF_RANGE))
-        flags = jnp.where(excess > INCONSISTENT, int(Health.INCONSISTENT), flags)
-        flags = jnp.where(recovering > 0, int(Health.RECOVERING), flags)
-        return AdaptiveState(
-            hypotheses=hypotheses,
-            since=state.since,
-            suspicion=jnp.where(doubts | broken, 0.0, suspicion),
-            lost=(state.lost & ~any_valid) | doubts | broken,
-            forget=self.joint.states_measured(doubts),
-            doubted=doubted,
-            excess=jnp.where(doubted | broken, 1.0, excess),
-            recovering=recovering,
-            innovation=best @ innovation,
-            innovation_std=jnp.where(m, jnp.sqrt(best @ jax.vmap(jnp.diag)(S)), 0.0),
-            nis=nis,
-            nis_dof=dof,
-            flags=jnp.where(broken, int(Health.DIVERGED), flags),
-        )
+        return Hypotheses(z, P, weight, h.age, h.before, h.before_std), nis
 
     def estimate(self, state: AdaptiveState) -> AdaptiveEstimate:
         joint, h, lag = self.joint, state.hypotheses, self.changes.lag
         n, size, count = joint.states_dim, joint.system.states.size, len(joint.quantities)
         w = jnp.exp(h.weight)
-        best = largest(h.weight)
+        best = most_probable(h.weight)
         centre = best @ h.z
         away = jax.vmap(lambda z: joint.space.minus(z, centre))(h.z)
         mean = w @ away
@@ -239,33 +271,33 @@ class Adaptive(AbstractEstimator):
         z, std = joint.space.plus(centre, mean), jnp.sqrt(jnp.diag(P))
         value, scale = self.joint.values_and_slopes(z[size : size + count])
 
-        back, back_var = jax.vmap(lambda one: self._back(one, lag))(h)
+        back, back_var = jax.vmap(lambda one: self._before(one, lag))(h)
         lagged_coordinate = w @ back
         lagged, lagged_scale = self.joint.values_and_slopes(lagged_coordinate)
         informed = std[n : n + count] < INFORMED * self.tuning.coordinate_std
-        unknown = (state.flags == int(Health.OK)) & ~(informed[0] if count else jnp.ones((), bool))
+        unknown = (state.health == int(Health.OK)) & ~(informed[0] if count else jnp.ones((), bool))
         return AdaptiveEstimate(
             state=z[:size],
             state_std=std[:n],
             value=value,
             std=scale * std[n : n + count],
             covariance=P[n : n + count, n : n + count] * jnp.outer(scale, scale),
-            innovation=state.innovation,
-            innovation_std=state.innovation_std,
-            nis=state.nis,
-            nis_dof=state.nis_dof,
+            innovation=state.innovation.value,
+            innovation_std=state.innovation.std,
+            nis=state.innovation.nis,
+            nis_dof=state.innovation.nis_dof,
             informed=informed,
-            health=jnp.where(unknown, int(Health.NO_INFORMATION), state.flags),
+            health=jnp.where(unknown, int(Health.NO_INFORMATION), state.health),
             since_change=best @ h.age,
             change_probability=1.0 - w[0],
             lagged=lagged,
             lagged_std=lagged_scale * jnp.sqrt(w @ (back_var + (back - lagged_coordinate) ** 2)),
         )
 
-    def _back(
+    def _before(
         self, h: Hypotheses, lag: Float[Array, ""]
     ) -> tuple[Float[Array, " parameters"], Float[Array, " parameters"]]:
-        """The tracked parameters (coordinates) of one hypothesis some time ago, and their variances."""
+        """The tracked parameters (coordinates) of one hypothesis `lag` s ago, and their variances."""
         joint, size, count = self.joint, self.joint.system.states.size, len(self.joint.quantities)
         now = slice(joint.states_dim, joint.states_dim + count)
         moving = jnp.zeros((count, joint.space.dim), h.P.dtype)
@@ -283,58 +315,17 @@ class Adaptive(AbstractEstimator):
         )
 
     def _branch(self, h: Hypotheses) -> Hypotheses:
-        """The oldest late change merged into the first hypothesis, and a change now, out of the likeliest, put in front."""
-        first, oldest, others = (
-            jax.tree.map(lambda leaf, at=at: leaf[at], h) for at in (0, -1, slice(1, -1))
-        )
-        best = largest(h.weight)
-        likeliest = jax.tree.map(lambda leaf: jnp.tensordot(best, leaf, 1), h)
-        n, size, count = self.joint.states_dim, self.joint.system.states.size, len(self.joint.quantities)
-        new = Hypotheses(
-            likeliest.z,
-            likeliest.P + jnp.diag(self._opening() ** 2),
-            jnp.maximum(likeliest.weight + jnp.log(self.changes.hazard * self.changes.period), UNLIKELY),
-            jnp.zeros_like(likeliest.age),
-            likeliest.z[size : size + count],
-            jnp.sqrt(jnp.diag(likeliest.P))[n : n + count],
-        )
-        merged = self._merged(first, oldest)
-        return jax.tree.map(lambda a, b, c: jnp.concatenate([a[None], b[None], c]), merged, new, others)
+        """The hypotheses with a new one, a change of the most probable one now, in place of the oldest one."""
+        log_probability = jnp.log(self.changes.hazard * self.changes.period)
+        return branch(self.joint, h, self._jump_std(), log_probability)
 
-    def _announced(self, h: Hypotheses, now: Bool[Array, ""]) -> Hypotheses:
-        """Every hypothesis with a change of now, where there is one."""
-        n, size, count = self.joint.states_dim, self.joint.system.states.size, len(self.joint.quantities)
-        variance = jnp.diagonal(h.P, axis1=1, axis2=2)[:, n : n + count]
-        changed = Hypotheses(
-            h.z,
-            h.P + jnp.diag(self._opening() ** 2),
-            h.weight,
-            jnp.zeros_like(h.age),
-            h.z[:, size : size + count],
-            jnp.sqrt(variance),
-        )
-        return jax.tree.map(lambda new, old: jnp.where(now, new, old), changed, h)
-
-    def _merged(self, a: Hypotheses, b: Hypotheses) -> Hypotheses:
-        share = jax.nn.sigmoid(b.weight - a.weight)
-        away = self.joint.space.minus(b.z, a.z)
-        likelier = jax.tree.map(lambda x, y: jnp.where(share > 0.5, y, x), a, b)
-        return Hypotheses(
-            self.joint.space.plus(a.z, share * away),
-            a.P + share * (b.P - a.P) + share * (1.0 - share) * away[:, None] * away,
-            jnp.logaddexp(a.weight, b.weight),
-            likelier.age,
-            likelier.before,
-            likelier.before_std,
-        )
-
-    def _opening(self) -> Float[Array, " dim"]:
-        """Standard deviation of a jump, per tangent dimension."""
+    def _jump_std(self) -> Float[Array, " dim"]:
+        """Standard deviation of a jump, by tangent dimension."""
         space = self.joint.space
-        opening = jnp.zeros(space.dim, self.tuning.initial.dtype)
+        std = jnp.zeros(space.dim, self.tuning.initial.dtype)
         for name in self.joint.rates:
-            opening = opening.at[space.tangent[name]].set(self.changes.jump)
-        return opening
+            std = std.at[space.tangent[name]].set(self.changes.jump)
+        return std
 
     def _prior(self) -> Hypotheses:
         tuning, rows = self.tuning, self.branches + 1
@@ -373,9 +364,18 @@ def adaptive(
 ) -> Adaptive:
     """Adaptive filter over a System.
 
-    changing: names of the tracked parameters that drift steadily and jump; by default the first one with a drift. Other
-    keywords as in `ChangeTuning` and `Tuning.of`; steady: share of its random walk that a parameter keeps beside its rate.
-    Raises SettingError where a parameter is not tracked.
+    Args:
+        system: any System; with known changepoints see `rotorid.models.known_changepoints`.
+        changing: names of the tracked parameters that drift steadily and jump; by default the first one with a drift.
+        branches: number of hypotheses with a recent change.
+        rate_std, rate_noise, jump, hazard, period, lag: see `ChangeTuning`.
+        steady: share of its random walk that a changing parameter keeps beside its rate.
+        method: integrator of a step.
+        tuning: keywords of `Tuning.of`.
+    Returns:
+        The filter, for `run`, `run_many` or `Stream`.
+    Raises:
+        SettingError: where a parameter is not tracked, or there are too few branches.
     """
     plain = Joint(system, method)
     drifting = [p.name for p in plain.tracked if p.drift > 0]
@@ -387,7 +387,7 @@ def adaptive(
                 f"{name!r} is not tracked, so it cannot change (tracked: {', '.join(p.name for p in plain.tracked)})"
             )
     if branches < (0 if CHANGE in system.inputs else 1):
-        raise SettingError(f"{branches} branches are too few; give 1 or more (0 where changes are announced)")
+        raise SettingError(f"{branches} branches are too few; give 1 or more (0 with known changepoints)")
     joint = Joint(system, method, names)
     base = Tuning.of(joint, **tuning)
     kept = [steady if p.name in names else 1.0 for p in joint.tracked for _ in p.values]

@@ -38,17 +38,17 @@ class Health(enum.IntEnum):
     def meaning(self) -> str:
         return {
             Health.OK: "informed and consistent",
-            Health.NO_INFORMATION: "the data have said little about the first tracked parameter so far",
+            Health.NO_INFORMATION: "the data carry little information about the first tracked parameter so far",
             Health.OUTLIER: "a measurement was rejected",
-            Health.OUT_OF_RANGE: "the model does not hold here (rotors at their limit): little is learnt",
+            Health.OUT_OF_RANGE: "the model does not hold here (rotors at their limit): measurements have little weight",
             Health.INCONSISTENT: "innovations are larger than the model expects",
-            Health.RECOVERING: "restarted after a gap, or opened up after measurements kept disagreeing",
+            Health.RECOVERING: "restarted after a gap, or covariance reset after repeated large innovations",
             Health.DIVERGED: "numbers became invalid; restarted from the prior",
         }[self]
 
 
 class Estimate(eqx.Module):
-    """What an estimator knows after a sample.
+    """The estimate after a sample.
 
     state: the System's states, packed; state_std: standard deviation per tangent dimension. value, std: the tracked parameters,
     in their units. covariance: of the tracked parameters, in their units. innovation, innovation_std: measured minus
@@ -101,11 +101,11 @@ class AbstractEstimator(eqx.Module):
 
     @abstractmethod
     def estimate(self, state: State) -> Estimate:
-        """What the state says."""
+        """The estimate of a state."""
 
 
 def prior(estimator: AbstractEstimator) -> Estimate:
-    """What an estimator knows before any sample."""
+    """The estimate before any sample."""
     system = estimator.joint.system
     now, u, y = jnp.zeros(()), jnp.zeros(system.inputs.size), jnp.zeros(system.outputs.size)
     none = Samples(now, now, u, y, jnp.zeros(system.outputs.dim, bool))

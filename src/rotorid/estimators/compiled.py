@@ -19,12 +19,12 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from rotorid.codegen.casadi import UnsupportedPrimitiveError
+from rotorid.codegen.fingerprint import fingerprint
+from rotorid.codegen.native import FOLDER, BuildError, build, compiler
+from rotorid.codegen.program import c_program, straight_operations
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, step
-from rotorid.export.casadi import UnsupportedPrimitiveError
-from rotorid.export.fingerprint import fingerprint
-from rotorid.export.native import FOLDER, BuildError, build, compiler
-from rotorid.export.program import c_program, straight_operations
 from rotorid.numerics.flat import Layout, Record
 from rotorid.signals.samples import Samples
 

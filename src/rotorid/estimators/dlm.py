@@ -19,7 +19,7 @@ not become negative by rounding, also after C0 = 1e7. The smoother works on root
 where [r, 0; J r, d] is the triangular factor of [G c, w; c, 0], the small letters being roots (P. Park, T. Kailath, New
 square-root smoothing algorithms, IEEE Trans. Automatic Control 41, 1996). It keeps its digits where smoothers on covariances
 lose them: after C0 = 1e7, and where R becomes singular, as without measurement noise. A direction in which Q_t is singular is
-exactly predicted; a measurement that says otherwise makes the likelihood zero.
+exactly predicted; a contradicting measurement makes the likelihood zero.
 
 A cell of y that is NaN is a missing measurement. All functions are pure, and go through `jit`, `vmap` and `grad`.
 """
@@ -35,7 +35,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from rotorid.errors import SettingError
-from rotorid.models.dlm import Dlm, Numbers
+from rotorid.models.dlm.model import Dlm, Numbers
 from rotorid.numerics.semidefinite import divide, eliminate, reciprocals, root, triangle
 
 _AGREES: Final = 1e-6
@@ -76,9 +76,18 @@ class Forecast(NamedTuple):
 
 
 def dlm_filter(model: Dlm, y: Numbers) -> Filtered:
-    """The states of a DLM given the rows so far. y: n rows of m measurements (n numbers where m is 1); NaN is missing.
+    """Estimate the states of a dynamic linear model given the rows so far (Kalman filter).
 
-    Raises SettingError where the shapes of y and the model do not go together.
+    Args:
+        model: with p states and m outputs.
+        y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is
+            missing.
+    Returns:
+        Means and covariances of states and predicted measurements, n rows (see `Filtered`).
+    Raises:
+        SettingError: the shape of y does not fit the model, or its matrices change over another number of
+            rows.
+    Source: seed 002, section 3.2.
     """
     return _filter(model, *_measured(model, y))
 
@@ -97,7 +106,19 @@ def _filter(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -
 
 
 def dlm_log_likelihood(model: Dlm, y: Numbers) -> Float[Array, ""]:
-    """The logarithm of the density of y under the model, eq. 3.6 with its constant."""
+    """Evaluate the log-likelihood of a dynamic linear model.
+
+    Args:
+        model: with p states and m outputs.
+        y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is
+            missing.
+    Returns:
+        Logarithm of the density of y under the model, with the constant term that the seed leaves out.
+    Raises:
+        SettingError: the shape of y does not fit the model, or its matrices change over another number of
+            rows.
+    Source: seed 002, section 3.3.1, eq. 3.6.
+    """
     return _log_likelihood(model, *_measured(model, y))
 
 
@@ -115,7 +136,19 @@ def _log_likelihood(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "
 
 
 def dlm_smooth(model: Dlm, y: Numbers) -> Smoothed:
-    """The states of a DLM given all rows, those before and after. Raises SettingError as `dlm_filter` does."""
+    """Estimate the states of a dynamic linear model given all rows (fixed-interval smoother).
+
+    Args:
+        model: with p states and m outputs.
+        y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is
+            missing.
+    Returns:
+        Mean and covariance of the states, n rows (see `Smoothed`).
+    Raises:
+        SettingError: the shape of y does not fit the model, or its matrices change over another number of
+            rows.
+    Source: seed 002, section 3.2; P. Park and T. Kailath, IEEE Trans. Automatic Control 41 (1996).
+    """
     return _smooth(model, *_measured(model, y))
 
 
@@ -227,7 +260,7 @@ def _update(
 ) -> tuple[Float[Array, " p"], Float[Array, "p p"], Float[Array, " m"], Float[Array, ""]]:
     """State after a row, its standardised innovation, and the logarithm of its density.
 
-    What was not measured has a row of zeros in F and a noise of its own, so that it says nothing.
+    What was not measured has a row of zeros in F and a noise of its own, so that it has no effect.
     """
     size, p = F.shape
     F = jnp.where(mask[:, None], F, 0.0)

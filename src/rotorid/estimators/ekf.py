@@ -5,8 +5,8 @@
     P <- P - A^T A,    A = S^(-1/2) H P
 
 J and H come from automatic differentiation in error coordinates. The last line is the seed's Joseph form for the optimal
-gain, with the whitened H P so that P stays symmetric to the last bit; what the difference loses is mended, see
-`numerics.conditioning`.
+gain, with the whitened H P so that P stays symmetric to the last bit; `numerics.conditioning` restores the digits that the
+difference loses.
 """
 
 from __future__ import annotations
@@ -17,17 +17,13 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rotorid.estimators.gaussian import (
-    Absorbed,
-    AbstractGaussianFilter,
-    chi_square_quantile,
-    measured_themselves,
-)
+from rotorid.estimators.gaussian import AbstractGaussianFilter, MeasurementUpdate, directly_measured_states
+from rotorid.estimators.monitoring import chi_square_quantile
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
-from rotorid.numerics.conditioning import mended
+from rotorid.numerics.conditioning import joseph_update
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
@@ -39,16 +35,16 @@ class EKF(AbstractGaussianFilter):
     joint: Joint = eqx.field(static=True)
     tuning: Tuning
 
-    def _spread_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
+    def _uncertainty_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
         return jnp.diag(std * std)
 
-    def _covariance(self, spread: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
-        return spread
+    def _covariance(self, uncertainty: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
+        return uncertainty
 
     def _propagate(
         self,
         z: Float[Array, " size"],
-        spread: Float[Array, "dim dim"],
+        uncertainty: Float[Array, "dim dim"],
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         keep: Float[Array, " dim"],
@@ -56,41 +52,56 @@ class EKF(AbstractGaussianFilter):
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         after, F = self.joint.transition(z, u, self.tuning.values, dt)
         F = keep[:, None] * F
-        return after, product(product(F, spread), F.T) + jnp.diag(noise * noise)
+        return after, product(product(F, uncertainty), F.T) + jnp.diag(noise * noise)
 
-    def _absorb(
+    def _measurement_update(
         self,
         z: Float[Array, " size"],
-        spread: Float[Array, "dim dim"],
+        uncertainty: Float[Array, "dim dim"],
         sample: Samples,
         trusted: Bool[Array, " blocks"],
-    ) -> Absorbed:
+    ) -> MeasurementUpdate:
         """Blocks one after the other: with independent noise this equals all at once, and gates each given the ones before."""
         outputs, R, m = self.joint.system.outputs, self.tuning.measurement_noise**2, sample.mask
         expected, H = self.joint.sensitivity(z, sample.u, self.tuning.values)
         H = jnp.where(m[:, None], H, 0.0)
         innovation = jnp.where(m, outputs.minus(sample.y, expected), 0.0)
-        innovation_std = jnp.where(m, jnp.sqrt(jnp.sum(product(H, spread) * H, axis=1) + R), 0.0)
+        innovation_std = jnp.where(m, jnp.sqrt(jnp.sum(product(H, uncertainty) * H, axis=1) + R), 0.0)
 
-        P, correction, nis = spread, jnp.zeros(spread.shape[0], spread.dtype), jnp.zeros((), spread.dtype)
+        P, correction, nis = (
+            uncertainty,
+            jnp.zeros(uncertainty.shape[0], uncertainty.dtype),
+            jnp.zeros((), uncertainty.dtype),
+        )
         accepted = []
-        for i, (slot, direct) in enumerate(measured_themselves(self.joint)):
+        for i, (slot, direct) in enumerate(directly_measured_states(self.joint)):
             h = H[slot]
             hP = product(h, P)
             r = jnp.where(m[slot], R[slot], 1.0)
             S = product(hP, h.T) + jnp.diag(r)
             w, A, inverse = whiten(S, innovation[slot] - h @ correction, hP, jnp.eye(len(r), dtype=r.dtype))
             distance = w @ w
-            accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.gate, h.shape[0]))
-            less = mended(P - product(A.T, A), h, r, product(A.T, inverse), direct)
+            accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.thresholds.gate, h.shape[0]))
+            less = joseph_update(P - product(A.T, A), h, r, product(A.T, inverse), direct)
             P = jnp.where(accept, less, P)
             correction = jnp.where(accept, correction + w @ A, correction)
             nis = jnp.where(accept, nis + distance, nis)
             accepted.append(accept)
-        return Absorbed(correction, P, jnp.stack(accepted), innovation, innovation_std, nis)
+        return MeasurementUpdate(correction, P, jnp.stack(accepted), innovation, innovation_std, nis)
 
 
 def ekf(system: System, *, method: Method = "midpoint", **tuning: Any) -> EKF:
-    """EKF over a System with its default tuning; keywords as in `Tuning.of`."""
+    """Make an extended Kalman filter over a System, with its default tuning.
+
+    Args:
+        system: any System.
+        method: integrator of a step: "euler", "midpoint" or "rk4".
+        tuning: keywords of `Tuning.of` that replace the System's default noise, priors and thresholds.
+    Returns:
+        The filter, for `run`, `run_many` or `Stream`.
+    Raises:
+        SettingError: a keyword names a block or parameter that the System does not have.
+    Source: seed 000, section 4.2.1, eqs. 3-8.
+    """
     joint = Joint(system, method)
     return EKF(joint, Tuning.of(joint, **tuning))

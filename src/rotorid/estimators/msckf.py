@@ -6,11 +6,11 @@
     H, S = H P H^T + R,   x <- x [+] K (y [-] h(x))    update, with the measurements of the whole window
 
 Every measurement is used N times, as long as its clone is in the window. Used in full each time it would count N times, and
-the filter would be too sure of itself. So its information is split over its uses: the a-th use has the noise R / s_a, and
+its covariance would be too small. So its information is split over its uses: the a-th use has the noise R / s_a, and
 the shares s_0 .. s_(N-1) sum to one. On a linear System an update with R / s multiplies the density of the window's states
 by the s-th power of the measurement's likelihood, so uses up to the a-th count as one with R / (s_0 + .. + s_a): clones and
 head are those of the smoother and of the Kalman filter to whose measurement of age a this noise is given, and a measurement
-whose clone has left the window has counted once. What is used later is linearised anew, around a clone that later
+whose clone has left the window has counted once. A later use is linearised again, around a clone that later
 measurements have corrected.
 
 A clone is taken where something was measured. An output that depends on parameters is taken to see their present values.
@@ -31,24 +31,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import SettingError
-from rotorid.estimators.gaussian import (
-    Absorbed,
-    AbstractGaussianFilter,
-    chi_square_quantile,
-    measured_themselves,
-    per_dimension,
-)
+from rotorid.estimators.gaussian import AbstractGaussianFilter, MeasurementUpdate, directly_measured_states
+from rotorid.estimators.monitoring import chi_square_quantile, per_dimension
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
-from rotorid.numerics.conditioning import mended
+from rotorid.numerics.conditioning import joseph_update
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
 
 WINDOW = 3
-"""Uses of a measurement, where nobody says."""
+"""Default number of uses of a measurement."""
 
 
 class Clones(eqx.Module):
@@ -74,7 +69,7 @@ class MSCKF(AbstractGaussianFilter):
     tuning: Tuning
     shares: Float[Array, " window"]
 
-    def _spread_of(self, std: Float[Array, " dim"]) -> Clones:
+    def _uncertainty_of(self, std: Float[Array, " dim"]) -> Clones:
         system, clones = self.joint.system, self.shares.shape[0] - 1
         nothing = jnp.zeros(clones * self.joint.states_dim, std.dtype)
         return Clones(
@@ -85,14 +80,14 @@ class MSCKF(AbstractGaussianFilter):
             used=jnp.zeros((clones, system.outputs.dim), bool),
         )
 
-    def _covariance(self, spread: Clones) -> Float[Array, "dim dim"]:
+    def _covariance(self, uncertainty: Clones) -> Float[Array, "dim dim"]:
         dim = self.joint.space.dim
-        return spread.P[:dim, :dim]
+        return uncertainty.P[:dim, :dim]
 
     def _propagate(
         self,
         z: Float[Array, " size"],
-        spread: Clones,
+        uncertainty: Clones,
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         keep: Float[Array, " dim"],
@@ -101,39 +96,41 @@ class MSCKF(AbstractGaussianFilter):
         dim = self.joint.space.dim
         after, F = self.joint.transition(z, u, self.tuning.values, dt)
         F = keep[:, None] * F
-        top = product(F, spread.P[:dim])
+        top = product(F, uncertainty.P[:dim])
         P_II = product(top[:, :dim], F.T) + jnp.diag(noise * noise)
-        P_IC, P_CC = top[:, dim:], spread.P[dim:, dim:]
+        P_IC, P_CC = top[:, dim:], uncertainty.P[dim:, dim:]
         P = jnp.concatenate([jnp.concatenate([P_II, P_IC], axis=1), jnp.concatenate([P_IC.T, P_CC], axis=1)])
-        return after, eqx.tree_at(lambda s: s.P, spread, P)
+        return after, eqx.tree_at(lambda s: s.P, uncertainty, P)
 
-    def _absorb(
+    def _measurement_update(
         self,
         z: Float[Array, " size"],
-        spread: Clones,
+        uncertainty: Clones,
         sample: Samples,
         trusted: Bool[Array, " blocks"],
-    ) -> Absorbed:
+    ) -> MeasurementUpdate:
         """The clones' measurements once more, then the newest ones, gated; then a clone is taken of the head.
 
         A sample that measures nothing takes no clone and uses no share.
         """
         measured = jnp.any(sample.mask)
-        again = eqx.tree_at(lambda s: s.used, spread, spread.used & measured)
-        correction, P = self._absorb_clones(z, again, jnp.zeros(spread.P.shape[0], spread.P.dtype))
-        seen, correction, P = self._absorb_newest(z, P, correction, sample, trusted)
+        again = eqx.tree_at(lambda s: s.used, uncertainty, uncertainty.used & measured)
+        correction, P = self._update_with_clones(
+            z, again, jnp.zeros(uncertainty.P.shape[0], uncertainty.P.dtype)
+        )
+        seen, correction, P = self._update_with_newest(z, P, correction, sample, trusted)
         used = sample.mask & per_dimension(self.joint.system.outputs, seen.accepted)
-        window = self._corrected(eqx.tree_at(lambda s: s.P, spread, P), correction)
+        window = self._corrected(eqx.tree_at(lambda s: s.P, uncertainty, P), correction)
         cloned = self._clone(window, z, correction, sample, used)
         window = jax.tree.map(lambda new, old: jnp.where(measured, new, old), cloned, window)
-        return eqx.tree_at(lambda s: s.spread, seen, window)
+        return eqx.tree_at(lambda s: s.uncertainty, seen, window)
 
-    def _absorb_clones(
-        self, z: Float[Array, " size"], spread: Clones, correction: Float[Array, " all"]
+    def _update_with_clones(
+        self, z: Float[Array, " size"], uncertainty: Clones, correction: Float[Array, " all"]
     ) -> tuple[Float[Array, " all"], Float[Array, "all all"]]:
         """Correction and covariance after the further uses, the newest clone first."""
-        if not len(spread.x):
-            return correction, spread.P
+        if not len(uncertainty.x):
+            return correction, uncertainty.P
         joint, R = self.joint, self.tuning.measurement_noise**2
         outputs, n, dim = joint.system.outputs, joint.states_dim, joint.space.dim
         parameters = z[joint.system.states.size :]
@@ -157,17 +154,17 @@ class MSCKF(AbstractGaussianFilter):
             P = turned(turned(P - product(A.T, A)).T)
             return (turned(correction + w @ A), P), None
 
-        rows = spread.x, spread.u, spread.y, spread.used, self.shares[1:]
-        return jax.lax.scan(one, (correction, spread.P), rows)[0]
+        rows = uncertainty.x, uncertainty.u, uncertainty.y, uncertainty.used, self.shares[1:]
+        return jax.lax.scan(one, (correction, uncertainty.P), rows)[0]
 
-    def _absorb_newest(
+    def _update_with_newest(
         self,
         z: Float[Array, " size"],
         P: Float[Array, "all all"],
         correction: Float[Array, " all"],
         sample: Samples,
         trusted: Bool[Array, " blocks"],
-    ) -> tuple[Absorbed, Float[Array, " all"], Float[Array, "all all"]]:
+    ) -> tuple[MeasurementUpdate, Float[Array, " all"], Float[Array, "all all"]]:
         """The EKF's update with R / s_0. Gate and NIS judge a measurement by its own noise, R."""
         outputs, R, m = self.joint.system.outputs, self.tuning.measurement_noise**2, sample.mask
         dim = self.joint.space.dim
@@ -177,7 +174,7 @@ class MSCKF(AbstractGaussianFilter):
         innovation_std = jnp.where(m, jnp.sqrt(jnp.sum(product(H, P[:dim, :dim]) * H, axis=1) + R), 0.0)
 
         change, nis, accepted = jnp.zeros_like(correction), jnp.zeros((), P.dtype), []
-        for i, (slot, direct) in enumerate(measured_themselves(self.joint)):
+        for i, (slot, direct) in enumerate(directly_measured_states(self.joint)):
             h = H[slot]
             hP = product(h, P[:dim])
             hPh, residual = product(hP[:, :dim], h.T), innovation[slot] - h @ change[:dim]
@@ -185,24 +182,26 @@ class MSCKF(AbstractGaussianFilter):
             r = jnp.where(m[slot], R[slot] / self.shares[0], 1.0)
             w, A, inverse = whiten(hPh + jnp.diag(r), residual, hP, jnp.eye(len(r), dtype=r.dtype))
             distance = distant @ distant
-            accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.gate, h.shape[0]))
-            less = mended(P - product(A.T, A), h, r, product(A[:, :dim].T, inverse), direct)
+            accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.thresholds.gate, h.shape[0]))
+            less = joseph_update(P - product(A.T, A), h, r, product(A[:, :dim].T, inverse), direct)
             P = jnp.where(accept, less, P)
             change = jnp.where(accept, change + w @ A, change)
             nis = jnp.where(accept, nis + distance, nis)
             accepted.append(accept)
         correction = correction + change
         head = correction[:dim]
-        return Absorbed(head, P, jnp.stack(accepted), innovation, innovation_std, nis), correction, P
+        return MeasurementUpdate(head, P, jnp.stack(accepted), innovation, innovation_std, nis), correction, P
 
-    def _corrected(self, spread: Clones, correction: Float[Array, " all"]) -> Clones:
+    def _corrected(self, uncertainty: Clones, correction: Float[Array, " all"]) -> Clones:
         n = self.joint.states_dim
         changes = correction[self.joint.space.dim :].reshape(-1, n)
-        return eqx.tree_at(lambda s: s.x, spread, jax.vmap(self.joint.system.states.plus)(spread.x, changes))
+        return eqx.tree_at(
+            lambda s: s.x, uncertainty, jax.vmap(self.joint.system.states.plus)(uncertainty.x, changes)
+        )
 
     def _clone(
         self,
-        spread: Clones,
+        uncertainty: Clones,
         z: Float[Array, " size"],
         correction: Float[Array, " all"],
         sample: Samples,
@@ -210,8 +209,8 @@ class MSCKF(AbstractGaussianFilter):
     ) -> Clones:
         """The head's states become the newest clone, and the oldest is left out (eq. 13)."""
         states, n, dim = self.joint.system.states, self.joint.states_dim, self.joint.space.dim
-        if not len(spread.x):
-            return spread
+        if not len(uncertainty.x):
+            return uncertainty
         x = states.plus(z[: states.size], correction[:n])
 
         def augmented(a):
@@ -221,11 +220,11 @@ class MSCKF(AbstractGaussianFilter):
             return jnp.concatenate([new[None], old[:-1]])
 
         return Clones(
-            P=augmented(augmented(spread.P).T),
-            x=shifted(x, spread.x),
-            u=shifted(sample.u, spread.u),
-            y=shifted(sample.y, spread.y),
-            used=shifted(used, spread.used),
+            P=augmented(augmented(uncertainty.P).T),
+            x=shifted(x, uncertainty.x),
+            u=shifted(sample.u, uncertainty.u),
+            y=shifted(sample.y, uncertainty.y),
+            used=shifted(used, uncertainty.used),
         )
 
 
@@ -237,11 +236,23 @@ def msckf(
     method: Method = "midpoint",
     **tuning: Any,
 ) -> MSCKF:
-    """MSCKF over a System with its default tuning; keywords as in `Tuning.of`.
+    """Make a multi-state constraint Kalman filter over a System, with its default tuning.
 
-    window: uses of every measurement, 1 or more; with 1 it is the EKF. shares: of a measurement's information, from its first
-    use to its last; they sum to one, and tell the window. By default each is half of the one before, which loses little
-    to the EKF in following a change: what is used later is known later. Raises SettingError where these do not go together.
+    Args:
+        system: any System.
+        window: number of uses of each measurement, 1 or more; by default 3. With 1 the filter is the EKF.
+        shares: share of a measurement's information in each use, the first use first. They are positive and
+            sum to one, and their number is the window. By default each share is half of the one before, which
+            follows a change of a parameter almost as fast as the EKF: information that is used later arrives
+            later.
+        method: integrator of a step: "euler", "midpoint" or "rk4".
+        tuning: keywords of `Tuning.of` that replace the System's default noise, priors and thresholds.
+    Returns:
+        The filter, for `run`, `run_many` or `Stream`.
+    Raises:
+        SettingError: the window is too small, the shares do not fit it or are not positive with sum one, or a
+            keyword names a block or parameter that the System does not have.
+    Source: seed 000, section 4.2.2, eqs. 9-14 and 49.
     """
     joint = Joint(system, method)
     return MSCKF(joint, Tuning.of(joint, **tuning), jnp.asarray(_shares(window, shares), dtype=float))

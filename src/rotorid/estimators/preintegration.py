@@ -34,7 +34,7 @@ from jaxtyping import Array, Bool, Float
 
 from rotorid.geometry import rotations
 from rotorid.models.joint import Joint
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.system import GRAVITY
 from rotorid.numerics.products import product
 

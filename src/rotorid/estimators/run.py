@@ -3,7 +3,7 @@
 Where a C compiler is at hand, the estimator's step is compiled to C (see `rotorid.estimators.compiled`); JAX computes
 elsewhere: under its own transformations (`jit`, `grad`, `vmap`), on other devices, in float32, and for those that C cannot
 express. Of a particle filter, C does what is done to every particle, inside of JAX's program, from 2,000 particles on (see
-`rotorid.estimators.particle_engine`). `engine` asks for one of the two.
+`rotorid.estimators.particle.engine`). `engine` asks for one of the two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jaxtyping import Array, Key, PRNGKeyArray
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State, step
 from rotorid.estimators.compiled import LANES, CompiledStream, Engine, compiled_form
-from rotorid.estimators.particle_engine import AbstractParticleFilter, computed, in_turn
+from rotorid.estimators.particle.engine import AbstractParticleFilter, one_at_a_time, run_on_engine
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
 
@@ -34,14 +34,21 @@ def run(
     *,
     engine: Engine = "auto",
 ) -> Estimate:
-    """Estimates after every sample of one flight, stacked along the first axis.
+    """Run an estimator over one flight.
 
-    key: for estimators that draw random numbers; the default is `jax.random.key(0)`. engine: "c", "jax", or "auto" for C
-    where it can. Raises SettingError where "c" was asked for and cannot be had.
+    Args:
+        estimator: of any kind.
+        samples: measurements on one grid, n rows (see `Samples`).
+        key: for estimators that draw random numbers; by default `jax.random.key(0)`.
+        engine: what computes: "c", "jax", or "auto" for C where the estimator has a C form.
+    Returns:
+        Estimates after every sample, stacked along the first axis (n rows).
+    Raises:
+        SettingError: the engine is unknown, or is "c" and cannot be used for this estimator or here.
     """
     key = jax.random.key(0) if key is None else key
     if isinstance(estimator, AbstractParticleFilter):
-        return computed(lambda e: _run(e, samples, key), estimator, engine, (samples, key))
+        return run_on_engine(lambda e: _run(e, samples, key), estimator, engine, (samples, key))
     compiled = compiled_form(estimator, _row(samples, 0), 1, engine)
     if compiled is None:
         return _run(estimator, samples, key)
@@ -59,11 +66,21 @@ def run_many(
     workers: int | None = None,
     engine: Engine = "auto",
 ) -> Estimate:
-    """Estimates of many flights at once, stacked along a first axis: `run_many(ekf, stack([a, b, c]))`.
+    """Run an estimator over many flights at once: `run_many(ekf, stack([a, b, c]))`.
 
-    tunings: the estimator's leaves bear the same first axis, one tuning a flight (see `stack_tunings`). workers: threads
-    that share the flights; by default as many as a CPU has cores, each with at least 8 flights. Under `jit` and `grad`
-    there is one. engine: as in `run`.
+    Args:
+        estimator: of any kind; with `tunings` as made by `stack_tunings`.
+        samples: measurements of all flights, flights x n rows (see `stack`).
+        keys: one for each flight, for estimators that draw random numbers; by default `jax.random.key(0)`,
+            split.
+        tunings: whether the estimator's arrays have the same first axis as the samples, one tuning a flight.
+        workers: number of threads that share the flights; by default as many as the CPU has cores, each with
+            at least 8 flights. Under `jit` and `grad` there is one.
+        engine: as in `run`.
+    Returns:
+        Estimates after every sample, stacked along the flights and the rows (flights x n).
+    Raises:
+        SettingError: as in `run`.
     """
     count = samples.t.shape[0]
     traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((estimator, samples, keys)))
@@ -73,7 +90,7 @@ def run_many(
     if keys is None:
         keys = jax.random.split(jax.random.key(0), count)
     if isinstance(estimator, AbstractParticleFilter):
-        return computed(
+        return run_on_engine(
             lambda e: _in_threads(e, samples, keys, tunings, workers), estimator, engine, (samples, keys)
         )
     one = _row(estimator, 0) if tunings else estimator
@@ -131,7 +148,7 @@ def _cores() -> int:
 
 
 def _scan(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Estimate:
-    return in_turn(_scan_one, estimator, samples, key)
+    return one_at_a_time(_scan_one, estimator, samples, key)
 
 
 def _scan_one(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Estimate:
@@ -142,9 +159,17 @@ def _scan_one(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray)
 
 
 def stack(flights: Sequence[Samples]) -> Samples:
-    """Flights of any lengths as one, with a first axis; shorter ones are padded with rows that change nothing.
+    """Stack flights of any lengths along a new first axis, for `run_many`.
 
-    A padding row repeats the last one with dt 0 and nothing measured, so what an estimator says stays as it was.
+    Shorter flights are padded with copies of their last row with dt 0 and nothing measured, which leave the
+    estimate unchanged.
+
+    Args:
+        flights: one or more, with the same inputs and outputs, n rows each (n may differ).
+    Returns:
+        Samples of flights x rows, with as many rows as the longest flight has.
+    Raises:
+        SettingError: there are no flights.
     """
     if not flights:
         raise SettingError("no flights to stack")
@@ -164,7 +189,15 @@ def stack(flights: Sequence[Samples]) -> Samples:
 
 
 def stack_tunings(estimators: Sequence[AbstractEstimator]) -> AbstractEstimator:
-    """Estimators that differ in their tunings alone as one, for `run_many(..., tunings=True)`."""
+    """Stack estimators that differ only in their tunings, for `run_many(..., tunings=True)`.
+
+    Args:
+        estimators: of one kind over one System, with different tunings.
+    Returns:
+        One estimator whose arrays have a new first axis, one tuning a row.
+    Raises:
+        SettingError: the estimators differ in more than their tunings.
+    """
     if len({jax.tree.structure(e) for e in estimators}) != 1:
         raise SettingError(
             "these estimators differ in more than their tunings; give them one System and other priors"
@@ -215,7 +248,7 @@ class Stream:
 
     def _compile(self, sample: Samples) -> CompiledStream | _JaxStream:
         if isinstance(self.estimator, AbstractParticleFilter):
-            return computed(
+            return run_on_engine(
                 lambda e: _JaxStream(e, sample, self._key), self.estimator, self._asked, (sample, self._key)
             )
         compiled = compiled_form(self.estimator, jax.tree.map(np.asarray, sample), 1, self._asked)

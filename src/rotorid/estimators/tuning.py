@@ -1,4 +1,4 @@
-"""The numbers that a filter is tuned by, as leaves of one pytree, with the System's own defaults."""
+"""The tuning of a filter as leaves of one pytree, by default that of its System."""
 
 from __future__ import annotations
 
@@ -15,16 +15,35 @@ from rotorid.models.joint import Joint, slope, to_coordinate
 from rotorid.models.system import Parameter
 
 
+class Thresholds(eqx.Module):
+    """When a filter rejects a measurement, and when it resets.
+
+    Attributes:
+        gate: standard deviations (of the one-dimensional normal with the same tail) beyond which a block of measurements is
+            rejected.
+        patience: s of rejections after which the state of the block's name is reset.
+        bias_gate: standard deviations of the running mean of innovations beyond which the parameters are reset.
+        bias_memory: s over which that mean runs.
+        max_gap: s without samples after which all states are reset.
+    """
+
+    gate: Float[Array, ""]
+    patience: Float[Array, ""]
+    bias_gate: Float[Array, ""]
+    bias_memory: Float[Array, ""]
+    max_gap: Float[Array, ""]
+
+
 class Tuning(eqx.Module):
     """Priors, noises and thresholds. Differentiable, and `vmap` runs many tunings at once.
 
-    values: prior means of all parameters, in their units. coordinate, coordinate_std, drift: of the tracked ones, in
-    estimation coordinates (drift per square root of s). initial, initial_std: of the states. process_noise: per tangent
-    dimension of the states, per square root of s. measurement_noise: per tangent dimension of the outputs. gate: a
-    block of measurements further out than this many standard deviations (of the one-dimensional normal with the same
-    tail) is rejected. patience: s of rejections after which the filter doubts itself and opens up. bias_gate: standard
-    deviations of a running mean of innovations over bias_memory (s) at which it does so too. max_gap: s without samples
-    after which the states are taken as lost.
+    Attributes:
+        values: prior means of all parameters, in their units.
+        coordinate, coordinate_std, drift: of the tracked parameters, in estimation coordinates (drift per square root of s).
+        initial, initial_std: prior of the states.
+        process_noise: per tangent dimension of the states, per square root of s.
+        measurement_noise: standard deviation per tangent dimension of the outputs.
+        thresholds: of gates and resets.
     """
 
     values: Float[Array, " all"]
@@ -35,11 +54,7 @@ class Tuning(eqx.Module):
     initial_std: Float[Array, " tangent"]
     process_noise: Float[Array, " tangent"]
     measurement_noise: Float[Array, " measured"]
-    gate: Float[Array, ""]
-    patience: Float[Array, ""]
-    bias_gate: Float[Array, ""]
-    bias_memory: Float[Array, ""]
-    max_gap: Float[Array, ""]
+    thresholds: Thresholds
 
     @classmethod
     def of(
@@ -55,10 +70,19 @@ class Tuning(eqx.Module):
         bias_memory: float = 0.06,
         max_gap: float = 0.5,
     ) -> Tuning:
-        """The System's defaults, some of them replaced: noises by block name (in the blocks' units), priors by parameter.
+        """The defaults of a System, some of them replaced.
 
-        Estimators whose tunings alone differ share one compiled program, and `stack_tunings` runs them at once; a
-        System built anew with another prior is compiled anew.
+        Estimators that differ in their tunings only share one compiled program, and `stack_tunings` runs them at once; a System
+        that is built with another prior is compiled again.
+
+        Args:
+            joint: of the System.
+            measurement_noise: standard deviations by output block, in the block's unit.
+            process_noise: standard deviations by state block, in the block's unit per square root of s.
+            priors: by parameter.
+            gate, patience, bias_gate, bias_memory, max_gap: see `Thresholds`.
+        Raises:
+            SettingError: for a block or parameter that the System does not have.
         """
         for name in priors or {}:
             joint.system.parameter(name)
@@ -73,14 +97,11 @@ class Tuning(eqx.Module):
                 coordinate.append(to_coordinate(p, value))
                 std.append(prior.std * per_unit)
                 drift.append(prior.drift * per_unit)
-        return cls(
-            *(jnp.asarray(a, dtype=float) for a in (values, coordinate, std, drift)),
-            *(
-                jnp.asarray(a, dtype=float)
-                for a in (states.initial(), states.std(), states.noise(), outputs.noise())
-            ),
-            *(jnp.asarray(a, dtype=float) for a in (gate, patience, bias_gate, bias_memory, max_gap)),
-        )
+        numbers = (values, coordinate, std, drift)
+        numbers = (*numbers, states.initial(), states.std(), states.noise(), outputs.noise())
+        limits = (gate, patience, bias_gate, bias_memory, max_gap)
+        thresholds = Thresholds(*(jnp.asarray(a, dtype=float) for a in limits))
+        return cls(*(jnp.asarray(a, dtype=float) for a in numbers), thresholds=thresholds)
 
 
 def _with_noise(space: Space, noise: dict[str, float | tuple[float, ...]] | None, what: str) -> Space:

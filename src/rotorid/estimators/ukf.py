@@ -23,7 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from rotorid.estimators.gaussian import Absorbed, AbstractGaussianFilter, chi_square_quantile, per_dimension
+from rotorid.estimators.gaussian import AbstractGaussianFilter, MeasurementUpdate
+from rotorid.estimators.monitoring import chi_square_quantile, per_dimension
 from rotorid.estimators.tuning import Tuning
 from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint
@@ -43,36 +44,36 @@ class UKF(AbstractGaussianFilter):
     joint: Joint = eqx.field(static=True)
     tuning: Tuning
 
-    def _spread_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
+    def _uncertainty_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
         return jnp.diag(std)
 
-    def _covariance(self, spread: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
-        return spread @ spread.T
+    def _covariance(self, uncertainty: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
+        return uncertainty @ uncertainty.T
 
     def _propagate(
         self,
         z: Float[Array, " size"],
-        spread: Float[Array, "dim dim"],
+        uncertainty: Float[Array, "dim dim"],
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         keep: Float[Array, " dim"],
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         space, values = self.joint.space, self.tuning.values
-        points = each(lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, spread))
+        points = each(lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, uncertainty))
         mean, deviations = self._moments(space, points)
         return mean, tria(jnp.concatenate([keep[:, None] * deviations.T, jnp.diag(noise)], axis=1))
 
-    def _absorb(
+    def _measurement_update(
         self,
         z: Float[Array, " size"],
-        spread: Float[Array, "dim dim"],
+        uncertainty: Float[Array, "dim dim"],
         sample: Samples,
         trusted: Bool[Array, " blocks"],
-    ) -> Absorbed:
+    ) -> MeasurementUpdate:
         outputs, noise, mask = self.joint.system.outputs, self.tuning.measurement_noise, sample.mask
         n, gamma, weights = self._weights()
-        points = self._sigma_points(z, spread)
+        points = self._sigma_points(z, uncertainty)
         seen = each(lambda point: self.joint.observe(point, sample.u, self.tuning.values), points)
         expected, Y = self._moments(outputs, seen)
         Y = jnp.where(mask, Y, 0.0)
@@ -83,7 +84,7 @@ class UKF(AbstractGaussianFilter):
         used = mask & per_dimension(outputs, accepted)
         eye = jnp.eye(S.shape[0], dtype=S.dtype)
         Y = jnp.where(used, Y, 0.0).T
-        X = spread * (gamma * math.sqrt(weights[1]))
+        X = uncertainty * (gamma * math.sqrt(weights[1]))
         ahead, behind = Y[:, 1 : n + 1], Y[:, n + 1 :]
         whitened, A, inverse = whiten(
             jnp.where(used[:, None] & used, S, eye),
@@ -93,9 +94,9 @@ class UKF(AbstractGaussianFilter):
         )
         K = product(A.T, inverse)
         rest = jnp.concatenate([Y[:, :1], jnp.diag(jnp.where(used, noise, 0.0))], axis=1)
-        return Absorbed(
+        return MeasurementUpdate(
             correction=A.T @ whitened,
-            spread=tria(
+            uncertainty=tria(
                 jnp.concatenate([X - product(K, ahead), X + product(K, behind), product(K, rest)], axis=1)
             ),
             accepted=accepted,
@@ -110,7 +111,7 @@ class UKF(AbstractGaussianFilter):
         accepted = []
         for slot in self.joint.system.outputs.tangent.values():
             (w,) = whiten(S[slot, slot], innovation[slot])
-            accepted.append(w @ w <= chi_square_quantile(self.tuning.gate, slot.stop - slot.start))
+            accepted.append(w @ w <= chi_square_quantile(self.tuning.thresholds.gate, slot.stop - slot.start))
         return jnp.stack(accepted)
 
     def _weights(self) -> tuple[int, float, Float[np.ndarray, " points"]]:
@@ -119,10 +120,10 @@ class UKF(AbstractGaussianFilter):
         return n, gamma, np.array([_CENTRE_WEIGHT] + [(1.0 - _CENTRE_WEIGHT) / (2 * n)] * (2 * n))
 
     def _sigma_points(
-        self, z: Float[Array, " size"], spread: Float[Array, "dim dim"]
+        self, z: Float[Array, " size"], uncertainty: Float[Array, "dim dim"]
     ) -> Float[Array, "points size"]:
         _, gamma, _ = self._weights()
-        steps = gamma * spread.T
+        steps = gamma * uncertainty.T
         plus = each(lambda delta: self.joint.space.plus(z, delta), jnp.concatenate([steps, -steps]))
         return jnp.concatenate([z[None], plus])
 
@@ -138,6 +139,17 @@ class UKF(AbstractGaussianFilter):
 
 
 def ukf(system: System, *, method: Method = "midpoint", **tuning: Any) -> UKF:
-    """UKF over a System with its default tuning; keywords as in `Tuning.of`."""
+    """Make a square-root unscented Kalman filter over a System, with its default tuning.
+
+    Args:
+        system: any System.
+        method: integrator of a step: "euler", "midpoint" or "rk4".
+        tuning: keywords of `Tuning.of` that replace the System's default noise, priors and thresholds.
+    Returns:
+        The filter, for `run`, `run_many` or `Stream`.
+    Raises:
+        SettingError: a keyword names a block or parameter that the System does not have.
+    Source: seed 000, section 4.2.3, eqs. 15-17.
+    """
     joint = Joint(system, method)
     return UKF(joint, Tuning.of(joint, **tuning))

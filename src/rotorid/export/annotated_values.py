@@ -1,11 +1,11 @@
-"""Numbers with unit and standard deviation as lines of text."""
+"""Values with unit and standard deviation as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from rotorid.export.vehicle.spread import Spread
+from rotorid.export.uncertainty import StandardDeviation
 
 _UNITS: Final = {
     "mass": "kg",
@@ -22,11 +22,11 @@ _UNITS: Final = {
 }
 
 
-def told(values: Mapping[str, float], stds: Mapping[str, Spread]) -> list[str]:
-    """`mass: 1 kg, std 0.1 kg` and so on. Names begin with one of those whose unit is known."""
+def annotated_values(values: Mapping[str, float], stds: Mapping[str, StandardDeviation]) -> list[str]:
+    """Lines such as `mass: 1 kg, std 0.1 kg`. Each name begins with a key of `_UNITS`."""
     lines = []
     for name, value in values.items():
         unit = _UNITS[max((key for key in _UNITS if name.startswith(key)), key=len)]
         shown = f"{value + 0.0:.6g}" + ("" if unit == "1" else f" {unit}")
-        lines.append(f"{name}: {shown}, {stds[name].words(unit)}")
+        lines.append(f"{name}: {shown}, {stds[name].to_text(unit)}")
     return lines

@@ -1,9 +1,9 @@
-"""Standard deviations of exported numbers: those of the airframe carried through whatever made the number of them.
+"""Standard deviations of exported values, by first-order propagation from the airframe.
 
     var f = sum_i (df/dp_i)^2 var p_i
 
-by central differences over every number of the airframe, taken as independent: an airframe file keeps no correlations. A number
-that follows from another whose standard deviation is not known has at least what is found.
+by central differences over every parameter of the airframe. Parameters are treated as independent, since an airframe file has
+no correlations. If a value depends on a parameter without a standard deviation, the result is a lower bound.
 """
 
 from __future__ import annotations
@@ -12,34 +12,42 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from rotorid.models.airframe import Airframe, Quantity
+from rotorid.models.airframe.airframe import Airframe, Quantity
 
-_STEP = 1e-5  # of a number or of its standard deviation, whichever is larger
-_ROUNDING = 1e-13  # a change, of the number, that rounding alone may make
-_MOVES = 1e-9  # a change, of the number, below which it does not depend
+_STEP = 1e-5  # of a parameter or of its standard deviation, whichever is larger
+_ROUNDING = 1e-13  # largest relative change by rounding
+_INDEPENDENT = 1e-9  # relative change below which a value does not depend on a parameter
 
 
 @dataclasses.dataclass(frozen=True)
-class Spread:
-    """Standard deviation of a number. known: that of everything that it follows from is."""
+class StandardDeviation:
+    """Standard deviation of a value. is_known: whether those of all its parameters are known; else std is a lower bound."""
 
     std: float
-    known: bool
+    is_known: bool
 
-    def words(self, unit: str) -> str:
-        """`std 0.1 kg`, `std at least 0.1 kg`, `std not known`, or of what has none `as given`."""
+    def to_text(self, unit: str) -> str:
+        """`std 0.1 kg`, `std at least 0.1 kg`, `std unknown`, or `given value` for a value without uncertainty."""
         unit = "" if unit == "1" else f" {unit}"
         if self.std > 0:
-            return f"std {'' if self.known else 'at least '}{self.std:.3g}{unit}"
-        return "as given" if self.known else "std not known"
+            return f"std {'' if self.is_known else 'at least '}{self.std:.3g}{unit}"
+        return "given value" if self.is_known else "std unknown"
 
 
-def spreads(values: Callable[[Airframe], Mapping[str, float]], airframe: Airframe) -> Mapping[str, Spread]:
-    """The standard deviation of every number that a function makes of an airframe."""
+def standard_deviations(
+    values: Callable[[Airframe], Mapping[str, float]], airframe: Airframe
+) -> Mapping[str, StandardDeviation]:
+    """Propagate the standard deviations of an airframe.
+
+    Args:
+        values: computes the values by name.
+        airframe: the airframe.
+    Returns:
+        The standard deviation of each value, by name.
+    """
     middle = values(airframe)
     variance, known = dict.fromkeys(middle, 0.0), dict.fromkeys(middle, True)
-    for std, moved in _numbers(airframe):
-        step, ahead, behind = moved
+    for std, (step, ahead, behind) in _perturbed(airframe):
         low, high = values(behind), values(ahead)
         for name, value in middle.items():
             change = high[name] - low[name]
@@ -47,29 +55,31 @@ def spreads(values: Callable[[Airframe], Mapping[str, float]], airframe: Airfram
                 continue
             if std is not None:
                 variance[name] += (change / (2.0 * step) * std) ** 2
-            elif abs(change) > _MOVES * max(abs(value), _MOVES):
+            elif abs(change) > _INDEPENDENT * max(abs(value), _INDEPENDENT):
                 known[name] = False
-    return {name: Spread(math.sqrt(variance[name]), known[name]) for name in middle}
+    return {name: StandardDeviation(math.sqrt(variance[name]), known[name]) for name in middle}
 
 
-def _numbers(airframe: Airframe) -> Iterator[tuple[float | None, tuple[float, Airframe, Airframe]]]:
-    """Standard deviation of each number, None where unknown, and how far it was moved in two airframes, up and down."""
+def _perturbed(airframe: Airframe) -> Iterator[tuple[float | None, tuple[float, Airframe, Airframe]]]:
+    """Standard deviation of each parameter (None: unknown), the step, and the airframes with it increased and decreased."""
 
-    def moved(value: float, std: float | None, put: Callable[[float], Airframe]):
+    def perturbed(value: float, std: float | None, with_value: Callable[[float], Airframe]):
         step = _STEP * max(abs(value), std or 0.0)
-        return std, (step, put(value + step), put(value - step))
+        return std, (step, with_value(value + step), with_value(value - step))
 
     for name, quantity in airframe.quantities.items():
-        stds = _each(quantity)
+        stds = _stds(quantity)
         for k, (value, std) in enumerate(zip(quantity.value, stds, strict=True)):
             if std == 0.0 or (std is None and value == 0.0):
                 continue
 
-            def put(new: float, name: str = name, quantity: Quantity = quantity, k: int = k) -> Airframe:
-                changed = dataclasses.replace(quantity, value=_with(quantity.value, k, new))
+            def with_value(
+                new: float, name: str = name, quantity: Quantity = quantity, k: int = k
+            ) -> Airframe:
+                changed = dataclasses.replace(quantity, value=_replaced(quantity.value, k, new))
                 return dataclasses.replace(airframe, quantities={**airframe.quantities, name: changed})
 
-            yield moved(value, std, put)
+            yield perturbed(value, std, with_value)
     curve = airframe.thrust_curve
     if curve is not None:
         for k, value in enumerate(curve.coefficients):
@@ -77,28 +87,28 @@ def _numbers(airframe: Airframe) -> Iterator[tuple[float | None, tuple[float, Ai
             if std == 0.0 or (std is None and value == 0.0):
                 continue
 
-            def bend(new: float, k: int = k) -> Airframe:
+            def with_coefficient(new: float, k: int = k) -> Airframe:
                 assert curve is not None
-                bent = dataclasses.replace(curve, coefficients=_with(curve.coefficients, k, new))
-                return dataclasses.replace(airframe, thrust_curve=bent)
+                changed = dataclasses.replace(curve, coefficients=_replaced(curve.coefficients, k, new))
+                return dataclasses.replace(airframe, thrust_curve=changed)
 
-            yield moved(value, std, bend)
+            yield perturbed(value, std, with_coefficient)
     for k, rotor in enumerate(airframe.rotors):
         if rotor.thrust_scale_std > 0:
 
-            def scale(new: float, k: int = k) -> Airframe:
+            def with_scale(new: float, k: int = k) -> Airframe:
                 rotors = list(airframe.rotors)
                 rotors[k] = dataclasses.replace(rotors[k], thrust_scale=new)
                 return dataclasses.replace(airframe, rotors=tuple(rotors))
 
-            yield moved(rotor.thrust_scale, rotor.thrust_scale_std, scale)
+            yield perturbed(rotor.thrust_scale, rotor.thrust_scale_std, with_scale)
 
 
-def _each(quantity: Quantity) -> Sequence[float | None]:
+def _stds(quantity: Quantity) -> Sequence[float | None]:
     if quantity.std is None:
         return [None] * len(quantity.value)
     return quantity.std if len(quantity.std) == len(quantity.value) else quantity.std * len(quantity.value)
 
 
-def _with(values: Sequence[float], k: int, new: float) -> tuple[float, ...]:
+def _replaced(values: Sequence[float], k: int, new: float) -> tuple[float, ...]:
     return (*values[:k], new, *values[k + 1 :])

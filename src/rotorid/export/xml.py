@@ -1,4 +1,4 @@
-"""Numbers, names and rotations as the XML formats of simulators write them."""
+"""Numbers, names and rotations in the XML formats of simulators."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from jaxtyping import Float
 
 
 def number(value: float) -> str:
-    """With twelve digits; never a negative zero."""
+    """A number with twelve digits and no negative zero."""
     return f"{float(value) + 0.0:.12g}"
 
 
 def numbers(values: Iterable[float]) -> str:
-    """Separated by blanks."""
+    """Numbers separated by spaces."""
     return " ".join(number(v) for v in values)
 
 
-def name_in_xml(name: str) -> str:
-    """A name of letters, digits, hyphens, points and underscores, which every reader takes."""
+def xml_name(name: str) -> str:
+    """A name of letters, digits, hyphens, points and underscores only."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name) or "airframe"
 
 
-def quaternion_of(axis: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 4"]:
-    """The least turn of z to a unit axis, w x y z; half a turn about x where the axis points down."""
+def quaternion_of_axis(axis: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 4"]:
+    """The smallest rotation from z to a unit axis, w x y z; 180 deg about x for an axis that points down."""
     if axis[2] < -1.0 + 1e-12:
         return np.array([0.0, 1.0, 0.0, 0.0])
     turn = np.array([1.0 + axis[2], -axis[1], axis[0], 0.0])
     return turn / np.linalg.norm(turn)
 
 
-def angles_of(axis: Float[np.ndarray, " 3"]) -> tuple[float, float, float]:
-    """Roll, pitch and yaw in rad (R = R_z R_y R_x) of the same turn, as URDF and SDF write rotations."""
-    w, x, y, z = quaternion_of(axis)
+def euler_angles_of_axis(axis: Float[np.ndarray, " 3"]) -> tuple[float, float, float]:
+    """Roll, pitch and yaw in rad (R = R_z R_y R_x) of the same rotation, as in URDF and SDF."""
+    w, x, y, z = quaternion_of_axis(axis)
     return (
         math.atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y)),
         math.asin(max(-1.0, min(1.0, 2.0 * (w * y - z * x)))),

@@ -68,7 +68,20 @@ def Scalar(  # noqa: N802
     noise: float = 0.0,
     frame: str = "-",
 ) -> Block:
-    """A number."""
+    """Make the block of a scalar.
+
+    Args:
+        unit: of the value.
+        initial: value without information; None: 0.
+        std: standard deviation of the initial value, in unit.
+        noise: of a state, the standard deviation that process noise adds in 1 s (unit per square root of s);
+            of an output, the standard deviation of one measurement.
+        frame: of the value, "-" for none.
+    Returns:
+        The block, one number.
+    Raises:
+        SettingError: a standard deviation is negative.
+    """
     return Block((), 1, unit, frame, None if initial is None else (initial,), std, noise)
 
 
@@ -81,14 +94,39 @@ def Vector(  # noqa: N802
     noise: float | tuple[float, ...] = 0.0,
     frame: str = "-",
 ) -> Block:
-    """A vector of `size` numbers."""
+    """Make the block of a vector.
+
+    Args:
+        size: number of components.
+        unit: of the components.
+        initial: value without information, `size` numbers; None: zeros.
+        std: standard deviation of each component of the initial value, in unit.
+        noise: of a state, the standard deviation that process noise adds in 1 s (unit per square root of s);
+            of an output, the standard deviation of one measurement. One number, or one a component.
+        frame: of the components, "-" for none.
+    Returns:
+        The block, `size` numbers.
+    Raises:
+        SettingError: a standard deviation is negative, or `initial` has another number of components.
+    """
     return Block((size,), size, unit, frame, initial, std, noise)
 
 
 def Rotation(  # noqa: N802
     *, initial: tuple[float, ...] | None = None, std: float = 1.0, noise: float | tuple[float, ...] = 0.0
 ) -> Block:
-    """A unit quaternion (Hamilton, w x y z, body to world); std and noise in rad."""
+    """Make the block of an attitude: a unit quaternion (Hamilton, w x y z, body to world).
+
+    Args:
+        initial: quaternion without information; None: the identity.
+        std: standard deviation of the initial value, rad.
+        noise: of a state, the standard deviation that process noise adds in 1 s (rad per square root of s);
+            of an output, the standard deviation of one measurement (rad). One number, or three (tangent).
+    Returns:
+        The block: four numbers stored, three in the tangent space.
+    Raises:
+        SettingError: a standard deviation is negative, or `initial` has not four numbers.
+    """
     return Block((4,), 3, "1", "body to world", initial, std, noise, rotation=True)
 
 

@@ -1,1 +1,11 @@
-"""Batch identification: the constant parameters of a System from whole flights, and what those flights cannot tell."""
+"""Batch identification of constant parameters from whole flights.
+
+fitting/             maximum a posteriori estimation of any System by multiple shooting
+airframe/            estimation of an airframe's parameters from flights
+grey_box/            estimation of any System's parameters; flights without contact
+linear/              subspace and prediction-error identification of linear models
+likelihood/          maximum likelihood of dynamic linear models
+experiment_design/   predicted uncertainty of a flight, and the choice of manoeuvres
+open_loop/           prediction of validation flights from commands
+trends/              steady-flight quantities of each flight, and changes between flights
+"""

@@ -19,7 +19,17 @@ ARCHITECTURES: tuple[Architecture, ...] = ("split", "body")
 
 
 def multirotor_heads(architecture: str = "body", hidden: int = 64) -> tuple[Head, ...]:
-    """The heads of velocity and body rate. hidden: nodes of each. Raises SettingError for an unknown architecture."""
+    """Make the heads of a residual for velocity and body rate.
+
+    Args:
+        architecture: "body" or "split", see the module.
+        hidden: number of nodes of each head.
+    Returns:
+        The heads of the two blocks.
+    Raises:
+        SettingError: an unknown architecture.
+    Source: seed 001, eq. 29, for "split".
+    """
     if architecture not in ARCHITECTURES:
         raise SettingError(f"no architecture {architecture!r}; there are {', '.join(ARCHITECTURES)}")
     if architecture == "split":

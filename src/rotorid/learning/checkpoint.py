@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from rotorid.errors import OutputError
-from rotorid.learning.knode import Progress
+from rotorid.learning.knode import TrainingState
 
 _EVERY = 10.0  # s between files
 
@@ -33,7 +33,7 @@ class Checkpoint:
     digest: str
     _written: float = dataclasses.field(default_factory=time.monotonic)
 
-    def resume(self, fresh: Progress) -> Progress:
+    def resume(self, fresh: TrainingState) -> TrainingState:
         """Where the training stood; fresh, one that has not begun, where there is no file of it."""
         leaves, tree = jax.tree.flatten(_tensors(fresh))
         try:
@@ -50,15 +50,15 @@ class Checkpoint:
             epoch=len(losses) - 1, losses=losses,
         )  # fmt: skip
 
-    def save(self, progress: Progress, *, now: bool = False) -> None:
+    def save(self, state: TrainingState, *, now: bool = False) -> None:
         """Write the file, and its folder, at most every ten seconds; now: in any case. Raises OutputError."""
         if now or time.monotonic() - self._written >= _EVERY:
-            self.writer(progress)()
+            self.writer(state)()
 
-    def writer(self, progress: Progress) -> Callable[[], None]:
+    def writer(self, state: TrainingState) -> Callable[[], None]:
         """What writes the file, with nothing left to compute: a signal handler may call it. It raises OutputError."""
-        tensors = {str(i): np.asarray(v) for i, v in enumerate(jax.tree.leaves(_tensors(progress)))}
-        tensors |= {"losses": progress.losses, "since": progress.since}
+        tensors = {str(i): np.asarray(v) for i, v in enumerate(jax.tree.leaves(_tensors(state)))}
+        tensors |= {"losses": state.losses, "since": state.since}
 
         def write() -> None:
             partial = self.path.with_suffix(".partial")
@@ -78,8 +78,8 @@ class Checkpoint:
             path.unlink(missing_ok=True)
 
 
-def _tensors(progress: Progress) -> dict[str, Any]:
-    return {"weights": progress.weights, "best": progress.best, "optimiser": progress.optimiser}
+def _tensors(state: TrainingState) -> dict[str, Any]:
+    return {"weights": state.weights, "best": state.best, "optimiser": state.optimiser}
 
 
 def digest_of(settings: Sequence[Any], arrays: Sequence[np.ndarray]) -> str:

@@ -53,7 +53,7 @@ from sklearn import clone
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.geometry.spaces import Space
 from rotorid.learning.elm import ELMRegressor
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.system import GRAVITY
 from rotorid.signals.samples import Samples
 
@@ -88,15 +88,24 @@ def mass_features(
     *,
     windows: Sequence[float] = WINDOWS,
 ) -> tuple[Float[np.ndarray, "n windows"], Bool[np.ndarray, " n"]]:
-    """Inverse mass (1/kg) over each window (s), the shortest first, at every row; and whether the shortest was full.
+    """Compute the inverse mass over windows that end at each row.
 
-    samples: rows of the system's inputs and outputs, of one flight. system: says where thrust, attitude and velocity are,
-    the noise of the velocity and the prior of the mass. Causal: a row is made of rows up to it, hence of a buffer of the
-    last `max(windows)` seconds too. Windows reach back to the start, or the last gap, where these are nearer. A missing
-    attitude is the last one turned by the body rate; a missing velocity is passed over.
+    The features are causal: those of a row depend on the last `max(windows)` seconds only. Windows are cut at
+    the start of the flight and at gaps. A missing attitude is the last one turned by the body rate; a missing
+    velocity is skipped.
 
-    Raises ExcitationError of fewer than three rows, SettingError of windows shorter than three rows and of a prior that says
-    nothing.
+    Args:
+        samples: n rows of the system's inputs and outputs, of one flight.
+        system: its blocks of thrust, attitude and velocity, the noise of the velocity, and the prior of the
+            mass.
+        windows: their lengths, s.
+    Returns:
+        Inverse mass (n, windows), 1/kg, the shortest window first; and a mask (n) of the rows whose shortest
+        window is full.
+    Raises:
+        ExcitationError: fewer than three rows.
+        SettingError: a window of fewer than three rows, or a prior that is not positive and finite.
+    Source: seed 000, eq. 44; the module for the least squares.
     """
     t, dt, u, y, mask = (
         np.asarray(leaf) for leaf in (samples.t, samples.dt, samples.u, samples.y, samples.mask)
@@ -159,9 +168,18 @@ def mass_training_set(
     windows: Sequence[float] = WINDOWS,
     every: int = 1,
 ) -> tuple[Float[np.ndarray, "rows windows"], Float[np.ndarray, " rows"]]:
-    """Features (1/kg) and true masses (kg) of all flights, for a regressor's `fit`; of every so many rows only, if told.
+    """Compute features and true masses of several flights, for a regressor's `fit`.
 
-    Neighbouring rows share most of their windows, so that `every=2` or more loses little.
+    Args:
+        flights: samples of each, see `mass_features`.
+        masses: true mass of each flight in each row, kg.
+        system, windows: see `mass_features`.
+        every: step between the rows taken; neighbouring rows share most of their windows, so that 2 or more
+            loses little.
+    Returns:
+        Features (rows, windows), 1/kg, and masses (rows), kg, of the informed rows.
+    Raises:
+        ExcitationError, SettingError: see `mass_features`.
     """
     X, y = [], []
     for samples, mass in zip(flights, masses, strict=True):
@@ -178,12 +196,20 @@ def predict_mass(
     *,
     windows: Sequence[float] = WINDOWS,
 ) -> MassPrediction:
-    """Mass over a flight by a fitted regressor, whose `predict` takes return_std: `ELMRegressor`, `OSELMRegressor` or
-    scikit-learn's Gaussian process and Bayesian ridge.
+    """Estimate the mass over a flight with a fitted regressor.
 
-    system, windows: those of the training. The standard deviation is the regressor's: of most, the same for steady and for
-    changing masses, hence too small just after a step of the mass and too large at other times. `fit_spread` gives one that
-    differs.
+    The standard deviation is the regressor's. That of most regressors is the same for steady and for changing
+    masses: too small just after a step of the mass, too large elsewhere; that of `fit_spread` differs.
+
+    Args:
+        regressor: its `predict` takes return_std: `MassRegressor`, `ELMRegressor`, `OSELMRegressor`, or
+            scikit-learn's Gaussian process and Bayesian ridge.
+        samples: n rows of the flight.
+        system, windows: those of the training.
+    Returns:
+        Mass and standard deviation (n), kg; the prior where the shortest window is not full.
+    Raises:
+        ExcitationError, SettingError: see `mass_features`.
     """
     features, informed = mass_features(samples, system, windows=windows)
     value, std = (np.full(len(features), number) for number in _prior(system))
@@ -225,13 +251,11 @@ def fit_spread(
     hidden: int = 100,
     random_state: Any = 0,
 ) -> MassRegressor:
-    """A fitted regressor with a standard deviation that is large while the mass changes.
+    """Add to a fitted regressor a standard deviation that is large while the mass changes.
 
-    X, y: what the regressor was trained on, rows of one flight together, as `mass_training_set` gives them. Copies of it are
-    trained without a part of the rows each, and their errors there are what the spread learns from. hidden, random_state: of
-    the ELM that it is.
-
-    Trained on 5 flights of each cell, as above, and tested on 3 others of each, a band of 1.96 standard deviations held (%)
+    Copies of the regressor are trained without one fold each; their errors in that fold are the training data
+    of the spread. Trained on 5 flights of each cell of the module's data and tested on 3 others of each, a
+    band of 1.96 standard deviations contained (%)
 
                                             of the spread    of the regressor alone
         in the 0.05 s after a step          37               9
@@ -239,9 +263,20 @@ def fit_spread(
         in the first 0.3 s of a flight      95               79
         elsewhere                           97               99
 
-    In the 0.05 s no velocity has shown the step yet, so that only a band as wide as steps are, all along, would hold them.
+    In the first 0.05 s no velocity shows the step yet: only a band as wide as the steps would contain them.
 
-    Raises SettingError of one window, since it has none to disagree with, and of fewer folds than 2 or too few rows for them.
+    Args:
+        regressor: fitted to X and y.
+        X: features of its training (rows, windows), 1/kg, rows of one flight together, see
+            `mass_training_set`.
+        y: their masses (rows), kg.
+        folds: number of folds.
+        hidden, random_state: number of nodes and seed of the ELM of the spread.
+    Returns:
+        A regressor of the mass and its standard deviation, kg.
+    Raises:
+        SettingError: a single window, fewer than 2 folds, or too few rows.
+    Source: Smyth, J. Royal Statistical Society B 51 (1989).
     """
     if X.shape[1] < 2:
         raise SettingError("X has one column: it takes two windows or more to tell that the mass changes")

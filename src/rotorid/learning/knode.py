@@ -39,7 +39,7 @@ Parameters = Mapping[str, float | tuple[float, ...]]
 
 _RIDGE = 1e-6  # of the linear start, per sample: inputs have unit variance
 _LEAST_RATE = 1e-9  # that a head is scaled to, where physics misses nothing at all
-_CLEARLY = 1e-3  # share by which the loss must fall for patience to begin anew
+_CLEARLY = 1e-3  # share by which the loss must fall for patience to restart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Training:
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class TrainingState:
     """Where training stands: all that it needs to go on. Leading axis: members.
 
     weights, best: learned weights of each head, now and where the validation loss was least. optimiser: Adam's moments.
@@ -109,15 +109,27 @@ def learn_residual(
     *,
     members: Sequence[Parameters] = ({},),
     start: Sequence[Residual] | None = None,
-    resume: Callable[[Progress], Progress] | None = None,
-    each_epoch: Callable[[Progress], None] | None = None,
+    resume: Callable[[TrainingState], TrainingState] | None = None,
+    each_epoch: Callable[[TrainingState], None] | None = None,
 ) -> list[Learned]:
-    """Residuals of a System, one for each seed of each member; members differ in the parameters that the physics has.
+    """Train residuals of a System, one for each seed of each member.
 
-    start: residuals of the same heads to begin from, one per result: those of a shorter horizon, say. resume: gives, for a
-    training that has not begun, where it stood when it was broken off; it then goes on to the same result. each_epoch: called
-    with the progress; may raise to end it.
-    Raises SettingError where heads do not fit the System.
+    Args:
+        system: the physics.
+        data: training and validation windows of measured states and inputs.
+        heads: of the residual, one for each state block that it corrects.
+        training: settings; its seeds are those of each member.
+        members: parameter values of the physics in which the members differ, by name.
+        start: residuals with the same heads to start from, one for each result, as those of a shorter
+            horizon.
+        resume: function from the state of a training that has not begun to that at which it was interrupted;
+            the training continues to the same result.
+        each_epoch: called with the state after each epoch; may raise to stop the training.
+    Returns:
+        A trained residual for each member and seed, seeds of one member together.
+    Raises:
+        SettingError: heads that do not fit the System, or another number of residuals to start from.
+    Source: seed 001, section III, eqs. 15-25.
     """
     _check(system, heads)
     heads = tuple(heads)
@@ -137,27 +149,23 @@ def learn_residual(
         r = _scales(system, heads, p, rows)
         epoch = partial(_epochs, system, heads, training.rate)
         validate = partial(_losses, system, heads)
-        progress = _judged(
-            Progress(weights, weights, jax.vmap(adam.init)(weights), *_nothing_yet(len(ps))),
+        state = _judged(
+            TrainingState(weights, weights, jax.vmap(adam.init)(weights), *_nothing_yet(len(ps))),
             np.full(len(ps), np.nan),
             validate(weights, fixed, p, r, held),
         )
     if resume is not None:
-        progress = resume(progress)
-    while progress.epoch < training.epochs and np.any(progress.since < training.patience):
-        order = np.random.default_rng([training.seeds[0], progress.epoch]).permutation(data.training)
+        state = resume(state)
+    while state.epoch < training.epochs and np.any(state.since < training.patience):
+        order = np.random.default_rng([training.seeds[0], state.epoch]).permutation(data.training)
         with training.computing():
             batches = jnp.asarray(order[: len(order) // size * size].reshape(-1, size))
-            new, optimiser, losses = epoch(progress.weights, progress.optimiser, fixed, p, r, rows, batches)
-            progress = dataclasses.replace(
-                progress, weights=new, optimiser=optimiser, epoch=progress.epoch + 1
-            )
-            progress = _judged(progress, np.asarray(losses), validate(new, fixed, p, r, held))
+            new, optimiser, losses = epoch(state.weights, state.optimiser, fixed, p, r, rows, batches)
+            state = dataclasses.replace(state, weights=new, optimiser=optimiser, epoch=state.epoch + 1)
+            state = _judged(state, np.asarray(losses), validate(new, fixed, p, r, held))
         if each_epoch is not None:
-            each_epoch(progress)
-    return [
-        _learned(system, heads, data, progress, i, _member(fixed, i), member) for i, member in enumerate(ps)
-    ]
+            each_epoch(state)
+    return [_learned(system, heads, data, state, i, _member(fixed, i), member) for i, member in enumerate(ps)]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -230,22 +238,22 @@ def _loss(
 
 
 def _judged(
-    progress: Progress, training: Float[np.ndarray, " members"], validation: Float[Array, " members"]
-) -> Progress:
-    """Progress after these losses; the best weights are kept member by member."""
+    state: TrainingState, training: Float[np.ndarray, " members"], validation: Float[Array, " members"]
+) -> TrainingState:
+    """The state after these losses; the best weights are kept member by member."""
     now = np.asarray(validation)
-    better, clearly = now < progress.least, now < (1.0 - _CLEARLY) * progress.least
+    better, clearly = now < state.least, now < (1.0 - _CLEARLY) * state.least
     best = jax.tree.map(
         lambda new, old: jnp.where(better.reshape((-1,) + (1,) * (new.ndim - 1)), new, old),
-        progress.weights,
-        progress.best,
+        state.weights,
+        state.best,
     )
     return dataclasses.replace(
-        progress,
+        state,
         best=best,
-        least=np.where(better, now, progress.least),
-        since=np.where(clearly, 0, progress.since + 1),
-        losses=np.concatenate([progress.losses, np.stack([training, now], axis=1)[None]]),
+        least=np.where(better, now, state.least),
+        since=np.where(clearly, 0, state.since + 1),
+        losses=np.concatenate([state.losses, np.stack([training, now], axis=1)[None]]),
     )
 
 
@@ -292,13 +300,13 @@ def _learned(
     system: System,
     heads: tuple[Head, ...],
     data: Windows,
-    progress: Progress,
+    state: TrainingState,
     i: int,
     fixed: Sequence[Weights],
     p: Values,
 ) -> Learned:
     """Member i, with its errors on what was held out."""
-    weights = _joined(fixed, _member(progress.best, i))
+    weights = _joined(fixed, _member(state.best, i))
     held = missing_rates(system, heads, weights, p, data, held_out=True)
     without = missing_rates(system, heads, None, p, data, held_out=True)
     full = []
@@ -308,10 +316,8 @@ def _learned(
             {name: np.asarray(value) for name, value in w.items()}
             | {"error": _rms(left), "typical": _rms(learned)}
         )
-    losses = progress.losses[:, i]
-    return Learned(
-        Residual(heads, tuple(full)), float(progress.least[i]), losses, progress.epoch, data.horizon
-    )
+    losses = state.losses[:, i]
+    return Learned(Residual(heads, tuple(full)), float(state.least[i]), losses, state.epoch, data.horizon)
 
 
 def _rms(rows: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:

@@ -18,8 +18,8 @@ from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
 from rotorid.errors import AirframeError, LogFormatError
-from rotorid.models.airframe import Airframe, parse_airframe
-from rotorid.models.airframe_toml import airframe_toml
+from rotorid.models.airframe.airframe import Airframe, parse_airframe
+from rotorid.models.airframe.toml_writer import airframe_toml
 from rotorid.models.residual import Head, Residual
 
 MODEL, WEIGHTS, AIRFRAME = "model.json", "weights.safetensors", "airframe.toml"
@@ -82,7 +82,16 @@ def model_files(model: LearnedModel) -> dict[str, bytes]:
 
 
 def load_model(folder: str | Path) -> LearnedModel:
-    """The model of a folder that `rotorid learn` wrote. Raises LogFormatError in one line where it is not one."""
+    """Read the model in a folder that `rotorid learn` wrote.
+
+    Args:
+        folder: with the description, the weights and the airframe.
+    Returns:
+        The airframe and its residual.
+    Raises:
+        LogFormatError: a file cannot be read, or is not part of a model of this format.
+        AirframeError: the airframe is not valid.
+    """
     folder = Path(folder)
     content = {}
     for name in (MODEL, WEIGHTS, AIRFRAME):
@@ -106,7 +115,7 @@ def load_model(folder: str | Path) -> LearnedModel:
         rotor_input = str(table.get("rotor_input", ""))
     except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise LogFormatError(
-            f"{folder}: not a whole model ({type(error).__name__}: {error}); learn it anew"
+            f"{folder}: not a whole model ({type(error).__name__}: {error}); learn it again"
         ) from None
     airframe = parse_airframe(content[AIRFRAME].decode(errors="replace"), str(folder / AIRFRAME))
     residual = Residual(heads, weights) if heads else None

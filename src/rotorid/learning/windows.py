@@ -45,11 +45,21 @@ def training_windows(
     stride: int = 1,
     validation: float = 0.2,
 ) -> Windows:
-    """The windows of flights whose outputs measure every state of the System.
+    """Make the training and validation windows of flights whose outputs measure every state of the System.
 
-    horizon: steps a window, alpha of eq. 19. stride: rows from one window to the next. validation: share of each
-    flight, its end, that is held out. Raises SettingError for settings that cannot be, SignalError where a state is no output,
-    ExcitationError where there is no window.
+    Args:
+        system: the physics.
+        flights: samples of each.
+        horizon: steps of a window, alpha of eq. 19.
+        stride: rows between the starts of windows.
+        validation: share of each flight, at its end, that is held out, in (0, 1).
+    Returns:
+        Rows of all flights, and the first rows of the windows.
+    Raises:
+        SettingError: no flights, or an invalid setting.
+        SignalError: a state is not an output, or a value is not finite.
+        ExcitationError: no window for training or for validation.
+    Source: seed 001, eq. 19.
     """
     if not flights:
         raise SettingError("no flights to learn from: give one or more")

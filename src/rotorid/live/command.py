@@ -1,4 +1,4 @@
-"""`rotorid live`: the mass of a vehicle, and what else shows, while it flies."""
+"""`rotorid live`: identify a vehicle while it flies."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import KnownMass, airframe_option, estimator_names, system_name
 from rotorid.errors import SettingError
+from rotorid.estimators.registry import ESTIMATORS
+from rotorid.models.registry import help_text
+from rotorid.terminal.arguments import KnownMass, airframe_option, estimator_names, system_name
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from rotorid.live.link import Link
-    from rotorid.live.moment import Consumer
-    from rotorid.live.publish import Publisher
-    from rotorid.live.recording import Recorded, Recorder
+    from rotorid.live.link.link import Link
+    from rotorid.live.publisher import Publisher
+    from rotorid.live.recording.recorder import Recorder
+    from rotorid.live.recording.recording import Recording
     from rotorid.live.runner import Runner
     from rotorid.live.session import Session
-    from rotorid.live.settings import Settings
-    from rotorid.models.airframe import Airframe
+    from rotorid.live.settings import SessionSettings
+    from rotorid.live.snapshot import Consumer
+    from rotorid.models.airframe.airframe import Airframe
 
-_SWITCH = 0.0001  # s: the terminal, the page and the disk wait for the estimators, not they for them
+_SWITCH_INTERVAL = 0.0001  # s between switches of threads: the estimators take precedence over output
 
 
 def live(
@@ -42,7 +45,7 @@ def live(
     airframe: Annotated[
         str | None,
         airframe_option(
-            "A TOML file, or the name of an airframe that comes with rotorid. A recording of a session has its own."
+            "A TOML file, or the name of an airframe included in rotorid. Default for a recording: the airframe in it."
         ),
     ] = None,
     estimator: Annotated[
@@ -51,7 +54,7 @@ def live(
             "--estimator",
             "-e",
             metavar="NAME",
-            help="ekf, ukf, msckf, swls or adaptive. Default: ekf, or what a recording was made with.",
+            help=f"One of {', '.join(ESTIMATORS)}. Default: ekf, or for a recording the estimator it was made with.",
             show_default=False,
         ),
     ] = None,
@@ -60,7 +63,7 @@ def live(
         typer.Option(
             "--system",
             metavar="NAME",
-            help="multirotor (with drag, wind and motor lag; the default) or multirotor-bare (mass only).",
+            help=f"{help_text()}; default: multirotor.",
             show_default=False,
         ),
     ] = None,
@@ -69,7 +72,7 @@ def live(
         bool | None,
         typer.Option(
             "--wrench/--no-wrench",
-            help="Observe the external force and torque, too. Default: where the airframe has what it takes.",
+            help="Observe the external force and torque. Default: if the airframe has rotors and inertia.",
             show_default=False,
         ),
     ] = None,
@@ -78,17 +81,17 @@ def live(
         typer.Option(
             "--record",
             metavar="FILE",
-            help="The recording (.mcap). Default: named by the time, here; none of a replay.",
+            help="File of the recording (.mcap). Default: a name with the time, in this folder; no recording for a replay.",
             show_default=False,
         ),
     ] = None,
-    no_record: Annotated[bool, typer.Option("--no-record", help="Record nothing.")] = False,
+    no_record: Annotated[bool, typer.Option("--no-record", help="Do not record the session.")] = False,
     speed: Annotated[
         float,
         typer.Option(
             "--speed",
             metavar="X",
-            help="Of a replay: 1 as it was flown, 10 ten times as fast, 0 without a wait.",
+            help="Speed of a replay: 1 for real time, 10 for ten times as fast, 0 for no waiting.",
         ),
     ] = 1.0,
     system_id: Annotated[
@@ -96,26 +99,27 @@ def live(
         typer.Option(
             "--system-id",
             metavar="N",
-            help="Of the vehicle. Default: the first multirotor that is heard.",
+            help="MAVLink system id of the vehicle. Default: the first multirotor on the link.",
             show_default=False,
         ),
     ] = None,
     rate: Annotated[
-        float, typer.Option("--rate", metavar="HZ", help="At which the vehicle is asked for what is needed.")
+        float,
+        typer.Option(
+            "--rate", metavar="HZ", help="Rate of the messages that are requested from the vehicle."
+        ),
     ] = 100.0,
     wait: Annotated[
-        float, typer.Option("--wait", metavar="S", help="How long to wait for what is needed.")
+        float, typer.Option("--wait", metavar="S", help="Time to wait for the required messages.")
     ] = 30.0,
-    publish: Annotated[
-        bool, typer.Option("--publish", help="Send the estimates back to the vehicle.")
-    ] = False,
+    publish: Annotated[bool, typer.Option("--publish", help="Send the estimates to the vehicle.")] = False,
     publish_parameter: Annotated[
         str | None,
         typer.Option(
             "--publish-parameter",
             metavar="NAME",
-            help="A parameter of the vehicle that follows the mass, through a gate: MPC_THR_HOVER of PX4, or "
-            "NAME=mass for one that is a mass in kg.",
+            help="Write a parameter of the vehicle that follows the estimated mass, after checks of the estimate: "
+            "MPC_THR_HOVER of PX4, or NAME=mass for a parameter that holds the mass in kg.",
             show_default=False,
         ),
     ] = None,
@@ -124,34 +128,34 @@ def live(
         typer.Option(
             "--web",
             metavar="[HOST:]PORT",
-            help="Serve a page to watch: 8088 for this machine alone, 0.0.0.0:8088 for others too, who need its token.",
+            help="Serve a web page: 8088 for this computer only, 0.0.0.0:8088 for other computers too, which need its token.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Identify a vehicle while it flies: mass, drag, wind and wrench, from its MAVLink messages.
 
-    Records all that it receives and estimates, up to the last moment whatever happens. Ctrl-C ends it.
+    All received messages and all estimates are recorded. Press Ctrl-C to stop.
     """
     if not 1.0 <= rate <= 1000.0 or not wait > 0.0:
-        raise SettingError("--rate goes from 1 to 1000 Hz, and --wait is more than 0 s")
+        raise SettingError("--rate must be 1 to 1000 Hz and --wait above 0 s")
     if publish_parameter is not None and not publish:
-        raise SettingError("--publish-parameter writes to the vehicle: it needs --publish beside it")
-    from rotorid.cli.console import out, setup_jax, status
-    from rotorid.cli.live_view import LiveView, summary
+        raise SettingError("--publish-parameter requires --publish")
+    from rotorid.live.terminal import LiveView, print_summary
+    from rotorid.terminal.console import out, setup_jax, status
 
-    link, recorded = _open(source, speed)
+    link, recording = _open(source, speed)
     with closing(link):
         with status("Compiling the estimators"):
             setup_jax()
             from rotorid.live.session import Session
 
-            vehicle = _airframe(airframe, recorded)
-            settings = _settings(estimator, system, known_mass, system_id, wrench, recorded)
+            vehicle = _airframe(airframe, recording)
+            settings = _settings(estimator, system, known_mass, system_id, wrench, recording)
             session = Session(vehicle, settings, datagrams=link.datagrams)
             session.prepare()
         publisher = _publisher(session, link, vehicle, publish, publish_parameter)
-        path = None if no_record else record or _name(source)
+        path = None if no_record else record or _default_path(source)
         heading = f"{source}, {vehicle.name}"
         with _pages(web) as pages, _recorder(path, source, session, vehicle) as recorder:
             view = LiveView(out(), heading)
@@ -161,56 +165,58 @@ def live(
                 session, link, [view, *pages], recorder, wait=wait, rate=rate, publisher=publisher
             )
             try:
-                with _until_interrupted(runner):
-                    outcome = runner.run()
+                with _stop_on_interrupt(runner):
+                    result = runner.run()
             finally:
                 view.close()
-        summary(outcome, heading, "" if path is None else str(path), out())
+        print_summary(result, heading, "" if path is None else str(path), out())
 
 
-def _open(source: str, speed: float) -> tuple[Link, Recorded | None]:
-    """The link, and what it is recorded in where it is the recording of a session."""
-    from rotorid.live.link import is_address, open_link
-    from rotorid.live.recording import Recorded
-    from rotorid.live.replay import Replay, recorded_link, tlog_pieces
+def _open(source: str, speed: float) -> tuple[Link, Recording | None]:
+    """Open the link or file, and the recording if it is the file of a session."""
+    from rotorid.live.link.link import is_address, open_link
+    from rotorid.live.recording.recording import Recording
+    from rotorid.live.recording.replay import Replay, open_recording, tlog_packets
 
     if is_address(source):
         return open_link(source), None
     path = Path(source)
     if not path.exists() and ":" in source:
-        return open_link(source), None  # says which addresses there are
+        return open_link(source), None  # its error lists the valid addresses
     if is_mcap(path):
-        recorded = Recorded(path)
-        return recorded_link(recorded, speed), recorded
-    return Replay(source, tlog_pieces(path), speed), None
+        recording = Recording(path)
+        return open_recording(recording, speed), recording
+    return Replay(source, tlog_packets(path), speed), None
 
 
 def is_mcap(path: Path) -> bool:
-    """Whether a file begins as MCAP files do. Raises LogError for one that cannot be read."""
+    """Whether a file is an MCAP file. Raises LogError if it cannot be read."""
     from rotorid.errors import LogError
 
     try:
         with open(path, "rb") as file:
             return file.read(5) == b"\x89MCAP"
     except OSError as error:
-        raise LogError(f"{path}: cannot be read: {error.strerror}") from None
+        raise LogError(f"{path}: the file cannot be read: {error.strerror}") from None
 
 
-def _name(source: str) -> Path | None:
-    """Where a session is recorded if nobody says: a file named by the time; nowhere where it is a replay."""
-    from rotorid.live.link import is_address
+def _default_path(source: str) -> Path | None:
+    """Default path of the recording: a name with the time for a link, None for a replay."""
+    from rotorid.live.link.link import is_address
 
     return Path(time.strftime("rotorid-%Y%m%d-%H%M%S.mcap")) if is_address(source) else None
 
 
-def _airframe(name: str | None, recorded: Recorded | None) -> Airframe:
-    from rotorid.models.airframe import load_airframe, parse_airframe
+def _airframe(name: str | None, recording: Recording | None) -> Airframe:
+    from rotorid.models.airframe.airframe import load_airframe, parse_airframe
 
     if name is not None:
         return load_airframe(name)
-    if recorded is None:
-        raise SettingError("which vehicle is it? give its airframe with --airframe (see `rotorid airframes`)")
-    return parse_airframe(recorded.airframe, f"{recorded.path}")
+    if recording is None:
+        raise SettingError(
+            "the airframe of the vehicle is required: use --airframe (`rotorid airframes` lists them)"
+        )
+    return parse_airframe(recording.airframe, f"{recording.path}")
 
 
 def _settings(
@@ -219,23 +225,25 @@ def _settings(
     known_mass: float | None,
     system_id: int | None,
     wrench: bool | None,
-    recorded: Recorded | None,
-) -> Settings:
-    """What is asked for; else as a recording was made; else the defaults."""
-    from rotorid.live.settings import Settings
+    recording: Recording | None,
+) -> SessionSettings:
+    """The options; for those not given the settings of the recording, or the defaults."""
+    from rotorid.live.settings import SessionSettings
 
-    said = {} if recorded is None else recorded.settings
-    names = estimator_names(estimator or said.get("estimator", "ekf"))
+    recorded = {} if recording is None else recording.settings
+    names = estimator_names(estimator or recorded.get("estimator", "ekf"))
     if len(names) != 1:
-        raise SettingError("one estimator at a time; `rotorid track` compares several on the recording")
-    if known_mass is None and said.get("known_mass"):
-        known_mass = float(said["known_mass"])
-    if system_id is None and said.get("system_id"):
-        system_id = int(said["system_id"])
-    if wrench is None and "wrench" in said:
-        wrench = said["wrench"] == "yes"
-    return Settings(
-        names[0], system_name(system or said.get("system", "multirotor")), known_mass, system_id, wrench
+        raise SettingError(
+            "rotorid live runs one estimator; use `rotorid track` to compare several on the recording"
+        )
+    if known_mass is None and recorded.get("known_mass"):
+        known_mass = float(recorded["known_mass"])
+    if system_id is None and recorded.get("system_id"):
+        system_id = int(recorded["system_id"])
+    if wrench is None and "wrench" in recorded:
+        wrench = recorded["wrench"] == "yes"
+    return SessionSettings(
+        names[0], system_name(system or recorded.get("system", "multirotor")), known_mass, system_id, wrench
     )
 
 
@@ -244,41 +252,42 @@ def _publisher(
 ) -> Publisher | None:
     if not publish:
         return None
-    from rotorid.live.outgoing import Sender
-    from rotorid.live.publish import Publisher, parameter_of
-    from rotorid.live.replay import Replay
+    from rotorid.live.link.message_sender import MessageSender
+    from rotorid.live.parameter_writer import parse_parameter
+    from rotorid.live.publisher import Publisher
+    from rotorid.live.recording.replay import Replay
 
     if isinstance(link, Replay):
-        raise SettingError(f"{link.address}: a recording has nobody to send to; leave --publish out")
-    followed = None if parameter is None else parameter_of(parameter, airframe)
-    return Publisher(session, Sender(link), time.monotonic, followed)
+        raise SettingError(f"{link.address}: --publish cannot be used with a recording")
+    followed = None if parameter is None else parse_parameter(parameter, airframe)
+    return Publisher(session, MessageSender(link), time.monotonic, followed)
 
 
 @contextmanager
 def _recorder(
     path: Path | None, source: str, session: Session, airframe: Airframe
 ) -> Iterator[Recorder | None]:
-    """The recording; one in which nothing came is not kept."""
+    """The recording; it is deleted if nothing was received."""
     if path is None:
         yield None
         return
     from importlib.metadata import version
 
-    from rotorid.live.recording import Recorder
-    from rotorid.models.airframe_toml import airframe_toml
+    from rotorid.live.recording.recorder import Recorder
+    from rotorid.models.airframe.toml_writer import airframe_toml
 
     s = session.settings
-    said = {
+    values = {
         "version": version("rotorid"),
         "link": source,
-        "datagrams": "yes" if session.datagrams else "no",
+        "datagrams": "yes" if session.reader.datagrams else "no",
         "estimator": s.estimator,
         "system": s.system,
         "known_mass": "" if s.known_mass is None else repr(s.known_mass),
         "system_id": "" if s.system_id is None else str(s.system_id),
-        "wrench": "yes" if session.observes_wrench else "no",
+        "wrench": "yes" if session.estimators.has_wrench else "no",
     }
-    recorder = Recorder(path, airframe_toml(airframe), said)
+    recorder = Recorder(path, airframe_toml(airframe), values)
     try:
         yield recorder
     finally:
@@ -288,30 +297,30 @@ def _recorder(
 
 @contextmanager
 def _pages(address: str | None) -> Iterator[list[Consumer]]:
-    """The page to watch, if one is asked for."""
+    """The web page, if an address is given."""
     if address is None:
         yield []
         return
-    from rotorid.cli.console import err
-    from rotorid.live.page import Page
-    from rotorid.live.thinned import Thinned
+    from rotorid.live.page.decimated import Decimated
+    from rotorid.live.page.page import Page
+    from rotorid.terminal.console import err
 
     host, _, port = address.rpartition(":")
     if not port.isdigit():
-        raise SettingError(f"--web {address}: give PORT or HOST:PORT, as 8088 or 0.0.0.0:8088")
+        raise SettingError(f"--web {address}: use PORT or HOST:PORT, e.g. 8088 or 0.0.0.0:8088")
     with Page(host or "127.0.0.1", int(port)) as page:
         err().print(f"Page: {page.address}", markup=False, soft_wrap=True)
-        yield [Thinned(page)]
+        yield [Decimated(page)]
 
 
 @contextmanager
-def _until_interrupted(runner: Runner) -> Iterator[None]:
-    """Let the first Ctrl-C (or SIGTERM) end the session cleanly, and the second one at once."""
+def _stop_on_interrupt(runner: Runner) -> Iterator[None]:
+    """End the session cleanly at the first Ctrl-C or SIGTERM, and at once at the second."""
     numbers = signal.SIGINT, signal.SIGTERM
-    before = [signal.getsignal(number) for number in numbers]
+    handlers = [signal.getsignal(number) for number in numbers]
 
     def restore() -> None:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in zip(numbers, handlers, strict=True):
             signal.signal(number, handler)
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -322,7 +331,7 @@ def _until_interrupted(runner: Runner) -> Iterator[None]:
     switch = sys.getswitchinterval()
     for number in numbers:
         signal.signal(number, stop)
-    sys.setswitchinterval(_SWITCH)
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     try:
         yield
     finally:

@@ -1,13 +1,12 @@
-"""Runs a session on a link: reads it without pause, records, asks the vehicle for what is needed, and shows what is
-found.
+"""Runs a session on a link: receives packets, records them, requests messages from the vehicle and shows the estimates.
 
-One thread does it, so that no message waits until another thread lets go of the interpreter: first comes what waits on
-the link, which is kept and recorded at once; then the oldest of it goes to the estimators; and when nothing waits, what
-can be put off is done, a piece at a time (`rest`). While the estimators are busy, the system's buffer of the link holds
-what comes.
+All of this is done in one thread, so that no packet waits for another thread. Packets of the link are received and recorded
+first; then the oldest of them is processed by the estimators; deferred work is done while no packet waits (`DeferredWork`).
+While the estimators are busy, packets are kept in the receive buffer of the operating system.
 
-Estimators that are more than `BEHIND` s late skip all that waits, so that neither the delay nor the memory grows: it is
-recorded, and so is that it was skipped, for a replay to skip the same."""
+If the estimators are more than `MAX_DELAY` s late, all waiting packets are skipped, which bounds the delay and the memory.
+Skipped packets are recorded and marked, so that a replay skips the same ones.
+"""
 
 from __future__ import annotations
 
@@ -19,47 +18,60 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from rotorid.errors import LinkError, LogError, OutputError, RotoridError
-from rotorid.live.latency import Latencies
-from rotorid.live.link import Link
-from rotorid.live.moment import Consumer, Event, Moment
-from rotorid.live.outgoing import Sender
-from rotorid.live.publish import Publisher
-from rotorid.live.recording import Recorder
-from rotorid.live.replay import Replay
-from rotorid.live.requests import Requests
-from rotorid.live.rest import Rest
+from rotorid.live.deferred_work import DeferredWork
+from rotorid.live.link.latency_histogram import LatencyHistogram
+from rotorid.live.link.link import Link
+from rotorid.live.link.message_requests import MessageRequests
+from rotorid.live.link.message_sender import MessageSender
+from rotorid.live.publisher import Publisher
+from rotorid.live.recording.recorder import Recorder
+from rotorid.live.recording.replay import Replay
 from rotorid.live.session import Session
-from rotorid.results.words import joined
+from rotorid.live.snapshot import Consumer, Event, Snapshot
+from rotorid.results.text import join_words
 
-BEHIND: Final = 1.0
-"""s by which estimates may be late before what waits is skipped: more than an estimator takes for a mere gap, so that it
-takes its states anew after it."""
+MAX_DELAY: Final = 1.0
+"""s by which estimates may be late before waiting packets are skipped: longer than an estimator's `max_gap`, so that its states
+are restarted afterwards."""
 
-_PAUSE: Final = 0.05  # s of silence
-_AT_ONCE: Final = 64  # pieces that are read before one is estimated by
-_IDLE: Final = 0.5  # s between moments in which nothing came
-_RETURNING: Final = 0.1  # s, where a parameter may have to go back: so fast as its gate moves it
-_RETURN: Final = 15.0  # s, for a parameter to go back to where it was
-_SILENT: Final = 3.0  # s without a message after which that is said
+_RECEIVE_TIMEOUT: Final = 0.05  # s
+_MAX_PACKETS: Final = 64  # packets that are received before one is processed
+_IDLE_INTERVAL: Final = 0.5  # s between snapshots while no messages arrive
+_PUBLISH_INTERVAL: Final = 0.1  # s, the same with a publisher, whose parameter may have to be restored
+_RESTORE_TIMEOUT: Final = 15.0  # s to restore a parameter
+_SILENCE: Final = 3.0  # s without a message from which it is reported
 
 
 @dataclasses.dataclass
-class Outcome:
-    """What a session came to. last: the last moment with an estimate, None without. estimates, pieces: how many there
-    were, of how many pieces of bytes. seconds: by our clock. latencies:
-    from the arrival of bytes (by the system's stamp, where it gives one) to the estimates that they let through."""
+class SessionResult:
+    """Summary of a session.
 
-    last: Moment | None = None
+    last: last snapshot with an estimate, None without any. estimates, packets: their numbers. seconds: duration by this
+    computer's clock. latencies: from the arrival of a packet to the estimate that follows from it.
+    """
+
+    last: Snapshot | None = None
     estimates: int = 0
     seconds: float = 0.0
-    pieces: int = 0
-    latencies: Latencies = dataclasses.field(default_factory=Latencies)
+    packets: int = 0
+    latencies: LatencyHistogram = dataclasses.field(default_factory=LatencyHistogram)
 
 
 class Runner:
-    """A session on a link. wait: s after which a vehicle that does not send what is needed is given up. stop: ends
-    it, set from any thread. rate: Hz, of the messages that are asked for. now: ns since 1970, by the clock of the link's
-    arrivals."""
+    """Runs a session on a link.
+
+    Args:
+        session: session to run.
+        link: link or replay.
+        consumers: receive every snapshot.
+        recorder: recording, None for none.
+        wait: time to wait for the required signals, s.
+        rate: of the requested messages, Hz.
+        publisher: sends estimates to the vehicle, None for none.
+        now: the clock of the arrival times, ns since 1970.
+
+    stop: event that ends the session; it can be set from any thread.
+    """
 
     def __init__(
         self,
@@ -76,210 +88,207 @@ class Runner:
         self.session, self.link, self.recorder, self.publisher = session, link, recorder, publisher
         self.consumers = list(consumers)
         self.stop = threading.Event()
-        self.outcome = Outcome()
+        self.result = SessionResult()
         self._wait, self._now = wait, now
-        self._skip: int | None = None  # number of the first piece that is skipped
-        self._live = not isinstance(link, Replay)
-        self._waiting: deque[tuple[int, bytes]] = deque()
-        self._error: RotoridError | None = None
-        self._rest = Rest(session, recorder)
-        self._requests = Requests(session, Sender(link), rate) if self._live else None
-        self._began = self._heard = self._shown = time.monotonic()
-        self._silent = False
-        self._deadline: float | None = None
+        self._first_skipped: int | None = None  # number of the first packet that is skipped
+        self._is_live = not isinstance(link, Replay)
+        self._queue: deque[tuple[int, bytes]] = deque()
+        self._link_error: RotoridError | None = None
+        self._deferred = DeferredWork(session, recorder)
+        self._requests = MessageRequests(session.reader, MessageSender(link), rate) if self._is_live else None
+        self._start = self._last_packet = self._last_snapshot = time.monotonic()
+        self._is_silent = False
+        self._restore_deadline: float | None = None
         self._arrival = time.time_ns()
 
-    def run(self) -> Outcome:
-        """Until `stop` (and a parameter that was written is back), the end of a replay or of the link.
+    def run(self) -> SessionResult:
+        """Run until `stop` is set (and a written parameter is restored), or the replay or the link ends.
 
-        Raises LinkError or LogError where nothing could be estimated, OutputError where the recording could not be
-        written.
+        Raises:
+            LinkError, LogError: nothing could be estimated.
+            OutputError: the recording could not be written.
         """
-        began = time.monotonic()
+        start = time.monotonic()
         try:
-            if self._live:
+            if self._is_live:
                 self._run_live()
             else:
                 self._run_replay()
         finally:
-            self._skips(False)
-            self.outcome.seconds = time.monotonic() - began
-            self._rest.end()
+            self._set_skipping(False)
+            self.result.seconds = time.monotonic() - start
+            self._deferred.do_all()
             self.session.end()
             if self.recorder is not None:
                 if self.session.events:
-                    self.recorder.moment(self._arrival, self.session.idle())
+                    self.recorder.add_snapshot(self._arrival, self.session.idle())
                 self.recorder.close()
-        return self.outcome
+        return self.result
 
     def _run_live(self) -> None:
-        with self._rest.collects():
-            began = time.monotonic()
-            while self.link.receive(0.0) is not None and time.monotonic() < began + _PAUSE:
-                pass  # what waited in the system while the estimators were compiled has holes
-            self._began = self._heard = time.monotonic()
-            while not self._ends():
+        with self._deferred.collecting_garbage():
+            start = time.monotonic()
+            while self.link.receive(0.0) is not None and time.monotonic() < start + _RECEIVE_TIMEOUT:
+                pass  # packets that arrived while the estimators were compiled are incomplete
+            self._start = self._last_packet = time.monotonic()
+            while not self._has_ended():
                 self._check_recording()
                 if self._requests is not None:
-                    self.session.events += self._requests.tick(time.monotonic())
-                self._read(0.0)
-                if self._behind():
-                    self._catch_up()
-                elif self._waiting:
-                    self._take(*self._waiting.popleft())
-                    self._rest.overdue()
-                elif self._error is not None:
-                    raise self._error
-                elif not self._rest.do() and not self._read(_PAUSE):
+                    self.session.events.extend(self._requests.update(time.monotonic()))
+                self._receive(0.0)
+                if self._is_late():
+                    self._skip_queue()
+                elif self._queue:
+                    self._process(*self._queue.popleft())
+                    self._deferred.do_overdue()
+                elif self._link_error is not None:
+                    raise self._link_error
+                elif not self._deferred.do_one() and not self._receive(_RECEIVE_TIMEOUT):
                     self._idle()
-            self._read(0.0)
-            while self._waiting:  # came before the end: it belongs to the recording, and so to its estimates
-                self._take(*self._waiting.popleft())
+            self._receive(0.0)
+            while self._queue:  # these packets are in the recording; a replay estimates from them
+                self._process(*self._queue.popleft())
 
-    def _behind(self) -> bool:
+    def _is_late(self) -> bool:
         return (
-            bool(self._waiting)
-            and self.session.settled
-            and self._now() > self._waiting[0][0] + round(BEHIND * 1e9)
+            bool(self._queue)
+            and self.session.reader.is_ready
+            and self._now() > self._queue[0][0] + round(MAX_DELAY * 1e9)
         )
 
-    def _catch_up(self) -> None:
-        """Skip what waits, and what comes while that is done: more at a time than is read, so that it ends."""
-        while self._waiting and not self.stop.is_set():
-            for _ in range(min(2 * _AT_ONCE, len(self._waiting))):
-                self._take(*self._waiting.popleft(), skip=True)
-            self._rest.overdue()
+    def _skip_queue(self) -> None:
+        """Skip all waiting packets and those that arrive meanwhile. It takes more than it receives, and so it ends."""
+        while self._queue and not self.stop.is_set():
+            for _ in range(min(2 * _MAX_PACKETS, len(self._queue))):
+                self._process(*self._queue.popleft(), skip=True)
+            self._deferred.do_overdue()
             self._check_recording()
-            self._read(0.0)
+            self._receive(0.0)
 
-    def _skips(self, skip: bool) -> None:
-        """Whether the pieces that come next are skipped. What was is recorded before anything is estimated with."""
-        if skip and self._skip is None:
-            self._skip = self.outcome.pieces
-        elif not skip and self._skip is not None:
+    def _set_skipping(self, skip: bool) -> None:
+        """Set whether the next packets are skipped. A range of skipped packets is recorded before the next estimate."""
+        if skip and self._first_skipped is None:
+            self._first_skipped = self.result.packets
+        elif not skip and self._first_skipped is not None:
             if self.recorder is not None:
-                self.recorder.skipped(self._arrival, self._skip, self.outcome.pieces - self._skip)
-            self._skip = None
+                count = self.result.packets - self._first_skipped
+                self.recorder.add_skipped(self._arrival, self._first_skipped, count)
+            self._first_skipped = None
 
-    def _read(self, timeout: float) -> bool:
-        """Keep and record what waits on the link; whether anything did. timeout: s to wait for it."""
-        for k in range(_AT_ONCE):
-            found = self._next(0.0 if k else timeout)
-            if found is None:
+    def _receive(self, timeout: float) -> bool:
+        """Queue and record the packets of the link. timeout: s to wait for the first. Returns whether there was any."""
+        for k in range(_MAX_PACKETS):
+            packet = self._next_packet(0.0 if k else timeout)
+            if packet is None:
                 return k > 0
-            self._waiting.append(found)
+            self._queue.append(packet)
             if self.recorder is not None:
-                self.recorder.received(*found)
+                self.recorder.add_packet(*packet)
         return True
 
-    def _next(self, timeout: float) -> tuple[int, bytes] | None:
-        """None, too, once the link has ended: what came before is estimated by first."""
-        if self._error is not None:
+    def _next_packet(self, timeout: float) -> tuple[int, bytes] | None:
+        """The next packet; None without one and after the link has ended, whose error is raised once the queue is empty."""
+        if self._link_error is not None:
             return None
         try:
             return self.link.receive(timeout)
         except LinkError as error:
-            self._error = error
+            self._link_error = error
             return None
 
-    def _ends(self) -> bool:
+    def _has_ended(self) -> bool:
         if not self.stop.is_set():
             return False
         if self.publisher is None:
             return True
-        if self._deadline is None:
-            self._deadline = time.monotonic() + _RETURN
-            self.publisher.end()
-        return self.publisher.returned or time.monotonic() > self._deadline
+        if self._restore_deadline is None:
+            self._restore_deadline = time.monotonic() + _RESTORE_TIMEOUT
+            self.publisher.restore()
+        return self.publisher.is_restored or time.monotonic() > self._restore_deadline
 
     def _run_replay(self) -> None:
         assert isinstance(self.link, Replay)
-        while not self.stop.is_set() and not self.link.ended:
-            found = self.link.receive(0.05)
-            if found is not None:
-                arrival, data = found
+        while not self.stop.is_set() and not self.link.has_ended:
+            packet = self.link.receive(_RECEIVE_TIMEOUT)
+            if packet is not None:
+                arrival, data = packet
                 if self.recorder is not None:
-                    self.recorder.received(arrival, data)
-                self._take(arrival, data, skip=self.link.skips(self.outcome.pieces))
-                self._rest.end()
+                    self.recorder.add_packet(arrival, data)
+                self._process(arrival, data, skip=self.link.is_skipped(self.result.packets))
+                self._deferred.do_all()
             self._check_recording()
-        if not self.stop.is_set() and self.outcome.last is None:
-            raise LogError(self._why_nothing(f"{self.link.address}: "))
+        if not self.stop.is_set() and self.result.last is None:
+            raise LogError(f"{self.link.address}: {self._no_estimate_text()}")
 
-    def _take(self, arrival: int, data: bytes, *, skip: bool = False) -> None:
-        self._skips(skip)
-        self._heard, self._arrival = time.monotonic(), arrival
-        self.outcome.pieces += 1
-        if self._silent:
-            self._silent = False
-            self.session.events.append(
-                Event(max(self.session.timeline.latest, 0.0), "link", "messages come again")
+    def _process(self, arrival: int, data: bytes, *, skip: bool = False) -> None:
+        self._set_skipping(skip)
+        self._last_packet, self._arrival = time.monotonic(), arrival
+        self.result.packets += 1
+        if self._is_silent:
+            self._is_silent = False
+            self.session.events.add("link", "messages are received again")
+        snapshots = self.session.feed(arrival, data, skip=skip)
+        if snapshots:
+            seconds = (
+                (self._now() - arrival) * 1e-9 if self._is_live else time.monotonic() - self._last_packet
             )
-        moments = self.session.feed(arrival, data, skip=skip)
-        if moments:
-            seconds = (self._now() - arrival) * 1e-9 if self._live else time.monotonic() - self._heard
             self.session.latency = max(seconds, 0.0)
-        for moment in moments:
-            self._show(moment)
-        if not self.session.settled:
-            self._give_up(self._heard)
+        for snapshot in snapshots:
+            self._show(snapshot)
+        if not self.session.reader.is_ready:
+            self._check_wait(self._last_packet)
 
-    def _show(self, moment: Moment) -> None:
-        self._shown = time.monotonic()
-        if moment.attitude is not None:
-            self.outcome.last = moment
-            self.outcome.estimates += 1
-            self.outcome.latencies.add(self.session.latency)
-        self._rest.record(self._arrival, moment)
+    def _show(self, snapshot: Snapshot) -> None:
+        self._last_snapshot = time.monotonic()
+        if snapshot.attitude is not None:
+            self.result.last = snapshot
+            self.result.estimates += 1
+            self.result.latencies.add(self.session.latency)
+        self._deferred.record(self._arrival, snapshot)
         for consumer in self.consumers:
-            consumer.show(moment)
+            consumer.show(snapshot)
         if self.publisher is not None:
-            self.publisher.show(moment)
+            self.publisher.show(snapshot)
 
     def _idle(self) -> None:
         now = time.monotonic()
-        if not self._silent and now > self._heard + _SILENT and self.outcome.pieces:
-            self._silent = True
-            self._show(
-                self.session.idle(
-                    Event(max(self.session.timeline.latest, 0.0), "link", "no messages come any more")
-                )
-            )
-        elif now > self._shown + (_IDLE if self.publisher is None else _RETURNING):
+        if not self._is_silent and now > self._last_packet + _SILENCE and self.result.packets:
+            self._is_silent = True
+            t = self.session.reader.timeline.event_time
+            self._show(self.session.idle(Event(t, "link", "no more messages are received")))
+        elif now > self._last_snapshot + (_IDLE_INTERVAL if self.publisher is None else _PUBLISH_INTERVAL):
             self._show(self.session.idle())
-        self._give_up(now)
+        self._check_wait(now)
 
-    def _give_up(self, now: float) -> None:
-        if self._live and not self.session.settled and now > self._began + self._wait:
-            raise LinkError(self._why_nothing(f"{self.link.address}: "))
+    def _check_wait(self, now: float) -> None:
+        if self._is_live and not self.session.reader.is_ready and now > self._start + self._wait:
+            raise LinkError(f"{self.link.address}: {self._no_estimate_text()}")
 
-    def _why_nothing(self, where: str) -> str:
-        session, vehicle = self.session, self.session.vehicle
-        waited = f" in {self._wait:g} s" if self._live else ""
-        if not self.outcome.pieces:
-            return f"{where}no messages came{waited}; have the vehicle or its router send MAVLink there"
+    def _no_estimate_text(self) -> str:
+        """Why there is no estimate."""
+        reader, vehicle = self.session.reader, self.session.reader.vehicle
+        waited = f" in {self._wait:g} s" if self._is_live else ""
+        if not self.result.packets:
+            return f"no messages received{waited}; configure the vehicle or its router to send MAVLink to this address"
         if not vehicle.system:
-            if vehicle.refused:
-                heard = joined([f"system {k} ({words})" for k, words in vehicle.refused.items()])
-                wanted = (
-                    ""
-                    if session.settings.system_id is None
-                    else f" with system id {session.settings.system_id}"
-                )
-                return f"{where}no multirotor{wanted}{waited}; heard {heard}"
-            if session.garbage and not vehicle.losses.received:
-                return f"{where}what comes is no MAVLink ({session.garbage} bytes); check the port, or the baud rate"
-            return f"{where}messages, but no heartbeat of an autopilot{waited}"
-        if not session.settled:
-            missing = session.missing()
-            notes = [text for _, text in session.vehicle.about.notes]
-            if missing:
-                return (
-                    f"{where}{vehicle.words} sends no {joined(missing)}{waited}; set its message rates on this link"
-                    + (f" ({'; '.join(notes)})" if notes else "")
-                )
-            return f"{where}{vehicle.words} sent too little to estimate anything"
-        return f"{where}{vehicle.words} did not fly for as long as an estimate takes"
+            if vehicle.ignored:
+                ignored = join_words([f"system {k} ({text})" for k, text in vehicle.ignored.items()])
+                system_id = self.session.settings.system_id
+                wanted = "" if system_id is None else f" with system id {system_id}"
+                return f"no multirotor{wanted} found{waited}; received: {ignored}"
+            if reader.invalid_bytes and not vehicle.losses.received:
+                return f"the received data are not MAVLink ({reader.invalid_bytes} bytes); check the port or the baud rate"
+            return f"messages, but no heartbeat of an autopilot, were received{waited}"
+        if reader.is_ready:
+            return f"{vehicle.description} did not fly long enough for an estimate"
+        missing = reader.missing_signals()
+        if not missing:
+            return f"{vehicle.description} sent too few messages for an estimate"
+        notes = [text for _, text in vehicle.properties.notes]
+        return (
+            f"{vehicle.description} does not send {join_words(missing)}{waited}; set the message rates of this link"
+            + (f" ({'; '.join(notes)})" if notes else "")
+        )
 
     def _check_recording(self) -> None:
         if self.recorder is not None and self.recorder.error is not None:

@@ -1,4 +1,4 @@
-"""From the rows that a reader decoded to the signals of a flight, with a note on all that was left out."""
+"""From decoded rows to the signals of a flight, with a note on every row that was left out."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Collector:
         return name in self.signals
 
     def note(self, text: str) -> None:
-        """Remember what the user should know of this file."""
+        """Add a note for the user."""
         if text not in self.notes:
             self.notes.append(text)
 
     def add(self, name: str, times: np.ndarray, values: np.ndarray, source: str) -> None:
-        """Add one signal: times in s after `clock`, values as its kind has them, NaN where missing."""
+        """Add one signal: times in s after `clock`, values in the unit and frame of its kind, NaN where missing."""
         times = np.asarray(times, np.float64)
         values = np.asarray(values, np.float64).reshape(len(times), -1) if len(times) else np.empty((0, 1))
         times, values = self._whole_rows(name, times, values)

@@ -1,7 +1,7 @@
-"""Signals and flights: what every log becomes, whatever autopilot wrote it.
+"""Signals and flights: the common form of all logs.
 
-World frame ENU, body frame FLU, SI units; readers convert at the door. Time is seconds from the start of the
-flight. An empty measurement does not exist: a signal has a row only where something was measured.
+World frame ENU, body frame FLU, SI units; readers convert to them. Time is seconds from the start of the
+flight. A signal has a row only where something was measured.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Signal:
     """One measured quantity on its own clock.
 
     name: a key of `KINDS`. times: s from the start of the flight, strictly increasing. values: one row a
-    time, in the unit and frame of its kind. source: where it was read from, in words
+    time, in the unit and frame of its kind. source: where it was read from
     ("vehicle_local_position.vx/vy/vz, NED to ENU").
     """
 
@@ -91,13 +91,13 @@ class Signal:
 class Flight:
     """The named signals of one flight.
 
-    vehicle: what the log says of the vehicle ("" where it says nothing). source: the file. format:
+    vehicle: as the log describes it ("" if it does not). source: the file. format:
     "px4-ulog", "ardupilot-bin", "mavlink-tlog", "mavlink-mcap", "ros1-bag", "ros2-db3", "ros2-mcap", "crazyflie-usd",
     "table-csv", "table-parquet", "table-mcap", "mapped-csv", "simulation".
-    time_origin: the log's own clock at t = 0, in s. notes: what the reader found and the user should know, in
-    words (a truncated end, dropouts, ignored columns). parameters: the vehicle's own settings, where the log
+    time_origin: the log's own clock at t = 0, in s. notes: for the user (a truncated end,
+    dropouts, ignored columns). parameters: the vehicle's own settings, where the log
     has them. identity: the serial number of the vehicle's autopilot, "" where the log has none. utc: Unix time at t = 0, in
-    s, NaN where the log does not tell.
+    s, NaN if unknown.
     """
 
     signals: Mapping[str, Signal]
@@ -121,7 +121,7 @@ class Flight:
 
     @property
     def cut(self) -> str:
-        """What the reader found of a file that is not whole, in words; "" of one that is."""
+        """The reader's note on a truncated file, "" for a complete one."""
         return next((note for note in self.notes if _CUT.search(note)), "")
 
     @property
@@ -141,7 +141,7 @@ class Flight:
 
     @property
     def rotors(self) -> int:
-        """Number of rotors seen in the log, 0 where there are no rotor signals."""
+        """Number of rotors in the log, 0 without rotor signals."""
         seen = (self.signals.get(n) for n in ("rotor_command", "rotor_speed", "rotor_thrust"))
         return next((s.values.shape[1] for s in seen if s is not None), 0)
 

@@ -1,4 +1,4 @@
-"""From the frames of autopilots (NED world, FRD body) to ours (ENU world, FLU body).
+"""Conversion from the frames of autopilots (NED world, FRD body) to rotorid's (ENU world, FLU body).
 
 A vector goes (north, east, down) -> (east, north, up) and (forward, right, down) -> (forward, left, up). With
 a = 1/sqrt(2), an attitude goes q -> (0, a, a, 0) q (0, -1, 0, 0): FLU to FRD first, then q, then NED to ENU.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float64
 
+from rotorid.geometry.rotation_rows import multiply
+
 
 def ned_to_enu(vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
     """World vectors from north-east-down to east-north-up."""
@@ -18,21 +20,6 @@ def ned_to_enu(vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]
 def frd_to_flu(vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
     """Body vectors from forward-right-down to forward-left-up."""
     return vector * np.array([1.0, -1.0, -1.0]) + 0.0
-
-
-def multiply(p: Float64[np.ndarray, "n 4"], q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
-    """Hamilton product p q of quaternions w x y z."""
-    pw, px, py, pz = p.T
-    qw, qx, qy, qz = q.T
-    return np.stack(
-        [
-            pw * qw - px * qx - py * qy - pz * qz,
-            pw * qx + px * qw + py * qz - pz * qy,
-            pw * qy - px * qz + py * qw + pz * qx,
-            pw * qz + px * qy - py * qx + pz * qw,
-        ],
-        axis=1,
-    )
 
 
 def world_ned_to_enu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
@@ -50,17 +37,3 @@ def attitude_to_enu_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n
     """Attitudes FRD to NED (w x y z) to attitudes FLU to ENU: both products at once."""
     w, x, y, z = (np.sqrt(0.5) * q).T
     return np.stack([w + z, x + y, x - y, w - z], axis=1) + 0.0
-
-
-def quaternion_from_euler(angles: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 4"]:
-    """Quaternions w x y z, body to world, of roll, pitch, yaw in rad (turned by yaw, pitch, roll)."""
-    (cr, cp, cy), (sr, sp, sy) = np.cos(angles.T / 2), np.sin(angles.T / 2)
-    return np.stack(
-        [
-            cr * cp * cy + sr * sp * sy,
-            sr * cp * cy - cr * sp * sy,
-            cr * sp * cy + sr * cp * sy,
-            cr * cp * sy - sr * sp * cy,
-        ],
-        axis=1,
-    )

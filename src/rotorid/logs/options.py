@@ -1,4 +1,4 @@
-"""What a mapping says of a log that is no table: which vehicle, which topic.
+"""Settings of a mapping for logs other than tables: which vehicle, which topic.
 
 [mavlink]                        # recordings
 system = 2
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from rotorid.errors import LogError, LogFormatError, SignalError
 from rotorid.logs.flight import KINDS
-from rotorid.logs.table import close_matches
+from rotorid.logs.tables.table import close_matches
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "mavlink": ("system",),
@@ -27,7 +27,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Options:
-    """The content of such a mapping."""
+    """The content of a mapping file."""
 
     def __init__(self, path: Path, tables: Mapping[str, Mapping[str, Any]]):
         self.path, self.tables = path, tables
@@ -48,14 +48,14 @@ class Options:
 
 
 def read_options(path: Path, tables: tuple[str, ...]) -> Options:
-    """The mapping in a file, of which only these tables mean something for the log at hand."""
+    """The mapping in a file. tables: those that apply to the format of the log."""
     if not tables:
-        raise SignalError(f"{path}: a mapping says nothing of a log of this format; leave it out")
+        raise SignalError(f"{path}: this log format takes no mapping; leave it out")
     content = load_toml(path)
     for name, entry in content.items():
         if name not in tables:
             known = ", ".join(f"[{t}]" for t in tables)
-            raise SignalError(f"{path}: [{name}] says nothing of a log of this format, which takes {known}")
+            raise SignalError(f"{path}: [{name}] does not apply to this log format, which takes {known}")
         if not isinstance(entry, dict):
             raise SignalError(
                 f"{path}: [{name}] must be a table, with keys like {', '.join(_KEYS[name][:3])}"

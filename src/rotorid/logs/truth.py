@@ -1,4 +1,4 @@
-"""Known truth beside a log (from a simulator or a scale) into a flight, to compare estimates with.
+"""Known truth (from a simulator or a scale), added to a flight for comparison with estimates.
 
 A truth table is a CSV, plain or gzip. Its time column is `t_log_s` or `t`, in s of the log's own clock;
 `mass_kg` or `mass` is the mass in kg; `fx, fy, fz` an external force in N (NED world) and `qx, qy, qz` an
@@ -19,10 +19,10 @@ import numpy as np
 from jaxtyping import Float64
 
 from rotorid.errors import LogFormatError, SignalError
-from rotorid.logs.cells import read_cells, read_header
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.frames import frd_to_flu, ned_to_enu
-from rotorid.logs.read import read_bytes
+from rotorid.logs.log_file import read_bytes
+from rotorid.logs.tables.cells import read_cells, read_header
 
 _TIMES: Final = ("t_log_s", "t")
 _SIGNALS: Final[dict[str, dict[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]]] = {
@@ -40,9 +40,23 @@ _CORNER: Final = 1e-6
 
 
 def attach_truth(flight: Flight, path: str | Path) -> Flight:
-    """The flight with true_mass, and true_force, true_torque and true_wind where the truth table has them.
+    """Add the truth of a truth table to a flight, as signals.
 
-    A step gets a second row 1 us before it, so that holding the last value and interpolating give the same.
+    Values hold until the next row. A step gets a second row 1 us before it, so that zero-order hold and
+    linear interpolation agree.
+
+    Args:
+        flight: as read from its log.
+        path: CSV file, plain or gzip, with the columns that the module lists; its times are of the log's
+            clock, s.
+    Returns:
+        The flight with those of true_mass (kg), true_force (N, world ENU), true_torque (N m, body FLU) and
+        true_wind (m/s, world ENU) whose columns the table has, and with a note.
+    Raises:
+        LogError: the file cannot be read.
+        LogFormatError: it is empty, damaged or no table.
+        SignalError: it lacks the time or a truth signal, has empty cells or times that decrease, or does not
+            overlap the flight.
     """
     path = Path(path)
     buffer = read_bytes(path)
@@ -71,7 +85,7 @@ def attach_truth(flight: Flight, path: str | Path) -> Flight:
         ends = np.array([clock[0], clock[-1], flight.start, flight.end]) + flight.time_origin
         raise SignalError(
             f"{path}: covers {ends[0]:.1f} to {ends[1]:.1f} s of the log's clock, the flight "
-            f"{ends[2]:.1f} to {ends[3]:.1f} s: they do not belong together"
+            f"{ends[2]:.1f} to {ends[3]:.1f} s: they do not overlap"
         )
     signals = []
     for name, columns in found.items():

@@ -1,4 +1,4 @@
-"""Units that a log may be in, each with the factor to ours."""
+"""Units of logs, each with its factor to the SI unit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-_G: Final = 9.81
+from rotorid.geometry.gravity import GRAVITY
+
 _TURN: Final = 2.0 * math.pi
 
 TIME: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0}
@@ -21,8 +22,8 @@ FACTORS: Final[Mapping[str, Mapping[str, float]]] = {
         "rpm": _TURN / 60.0,
         "Hz": _TURN,
     },
-    "m/s^2": {"m/s^2": 1.0, "mm/s^2": 1e-3, "cm/s^2": 1e-2, "g": _G, "mg": _G * 1e-3},
-    "N": {"N": 1.0, "mN": 1e-3, "kN": 1e3, "gf": _G * 1e-3, "kgf": _G},
+    "m/s^2": {"m/s^2": 1.0, "mm/s^2": 1e-3, "cm/s^2": 1e-2, "g": GRAVITY, "mg": GRAVITY * 1e-3},
+    "N": {"N": 1.0, "mN": 1e-3, "kN": 1e3, "gf": GRAVITY * 1e-3, "kgf": GRAVITY},
     "N m": {"N m": 1.0, "mN m": 1e-3, "N mm": 1e-3, "N cm": 1e-2},
     "V": {"V": 1.0, "mV": 1e-3},
     "kg": {"kg": 1.0, "g": 1e-3},

@@ -1,4 +1,4 @@
-"""Flights to files: the flight table, and how any file is written whole or not at all."""
+"""Writers of the flight table, and of any file as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,12 +14,23 @@ from jaxtyping import Float64
 
 from rotorid.errors import OutputError, SettingError
 from rotorid.logs.flight import Flight
+from rotorid.uninterrupted import uninterrupted
 
 Ending = Literal[".csv", ".parquet", ".mcap"]
 
 
 def write_table(flight: Flight, path: str | Path) -> Path:
-    """Write a flight as a flight table, .csv, .parquet or .mcap by the ending of `path`."""
+    """Write a flight as a flight table.
+
+    Args:
+        flight: SI units, world frame ENU, body frame FLU.
+        path: ends in .csv, .parquet or .mcap, which selects the format.
+    Returns:
+        The path.
+    Raises:
+        SettingError: the path has another ending.
+        OutputError: the file cannot be written.
+    """
     path = Path(path)
     write_whole(path, table_bytes(flight, check_ending(path)))
     return path
@@ -36,7 +47,7 @@ def check_ending(path: Path) -> Ending:
 def table_bytes(flight: Flight, ending: Ending) -> bytes:
     """The content of a flight table: the same flight gives the same bytes."""
     if ending == ".mcap":
-        from rotorid.logs.mcap_flight import flight_mcap
+        from rotorid.logs.mcap.flight import flight_mcap
 
         return flight_mcap(flight)
     metadata = {"time_origin": repr(float(flight.time_origin)), "vehicle": " ".join(flight.vehicle.split())}
@@ -58,7 +69,12 @@ def table_columns(flight: Flight) -> dict[str, Float64[np.ndarray, " n"]]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place and move it there, so that nobody ever sees half of it."""
+    """Write a file under a temporary name and rename it, so that it never appears incomplete."""
+    with uninterrupted():
+        _write_whole(path, content)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import dataclasses
 
 from rotorid.geometry.spaces import Space
-from rotorid.models.around import AroundSystem
+from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.residual import Head, Residual, rates, residual_parameters, weights_in
-from rotorid.models.rigid_multirotor import RigidMultirotor
 from rotorid.models.system import Parameter, System, Values
+from rotorid.models.wrapped_system import WrappedSystem
 
 
 @dataclasses.dataclass(frozen=True)
-class Hybrid(AroundSystem):
+class Hybrid(WrappedSystem):
     """A System whose rates have a learned residual; `with_residual` makes it. weights: the parameters that it adds."""
 
     heads: tuple[Head, ...]
@@ -36,7 +36,16 @@ class Hybrid(AroundSystem):
 
 
 def with_residual(system: System, residual: Residual) -> System:
-    """The System with the residual beside its physics: a RigidMultirotor stays one, as its observers need it."""
+    """Add a learned residual to the physics of a System.
+
+    Args:
+        system: any System.
+        residual: heads and their weights; the weights become parameters of the System.
+    Returns:
+        The System with x' = f(x, u, p) + phi(x, u). A RigidMultirotor stays one, since its observers need
+        that type.
+    Source: seed 001, eq. 16.
+    """
     weights = tuple(residual_parameters(residual).values())
     if isinstance(system, RigidMultirotor):
         return dataclasses.replace(system, parameters=(*system.parameters, *weights), heads=residual.heads)

@@ -1,7 +1,7 @@
-"""A System whose changes are announced: an input more, `change`, is 1 in the row from which on parameters may have jumped.
+"""A System with known changepoints: an additional input `change` is 1 in the first row after the parameters may have jumped.
 
-A vehicle often knows when it lets go of a load or opens a valve. `adaptive(Announced(system))` opens its parameters then, and
-`announce` gives Samples the input. Nothing else changes.
+A vehicle often knows when it releases a load or opens a valve. `adaptive(KnownChangepoints(system))` inflates the covariance
+of the parameters at these rows, and `with_change_input` adds the input to Samples.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Scalar, Space
-from rotorid.models.around import AroundSystem
 from rotorid.models.system import Parameter, Values
+from rotorid.models.wrapped_system import WrappedSystem
 from rotorid.signals.samples import Samples
 
 CHANGE = "change"
@@ -23,8 +23,8 @@ CHANGE = "change"
 
 
 @dataclasses.dataclass(frozen=True)
-class Announced(AroundSystem):
-    """A System, and the input `change` after its own."""
+class KnownChangepoints(WrappedSystem):
+    """A System with the input `change` after its own inputs."""
 
     def __post_init__(self) -> None:
         if CHANGE in self.system.inputs:
@@ -42,8 +42,15 @@ class Announced(AroundSystem):
         return self.system.dynamics(x, u, p)
 
 
-def announce(samples: Samples, times: Sequence[float]) -> Samples:
-    """Samples of one flight with the input `change`: 1 in the first row at or after each of these times (s), 0 elsewhere."""
+def with_change_input(samples: Samples, times: Sequence[float]) -> Samples:
+    """Samples of one flight with the input `change` appended.
+
+    Args:
+        samples: of one flight, n rows.
+        times: known changepoints, s, on the clock of `samples.t`.
+    Returns:
+        Samples whose last input is 1 in the first row at or after each of the times, and 0 elsewhere.
+    """
     t = np.asarray(samples.t)
     change = np.zeros((len(t), 1), np.asarray(samples.u).dtype)
     rows = np.searchsorted(t, np.asarray(times, float))

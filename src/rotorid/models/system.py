@@ -20,17 +20,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import SettingError
+from rotorid.geometry.gravity import GRAVITY as GRAVITY
 from rotorid.geometry.spaces import Space
-from rotorid.models.quantity_names import quantity_names
-
-GRAVITY = 9.81
-"""Standard gravity of every model, m/s^2: the world's gravity is (0, 0, -GRAVITY)."""
 
 Values = Mapping[str, Float[Array, " ..."]]
 """Named values of a space, or of the parameters."""
@@ -106,7 +103,7 @@ class System(ABC):
 
     states: what moves. inputs: what is known to act (commands, measured rates). outputs: what is measured. parameters:
     what is constant or wanders. The blocks' std and noise are the defaults that estimators start from. hidden: states that
-    nothing measures, and that a fit over windows finds anew in each, from 0 on.
+    nothing measures, and that a fit estimates in each window, starting from 0.
     """
 
     states: Space
@@ -125,7 +122,7 @@ class System(ABC):
 
     def holds(self, u: Values) -> Bool[Array, ""] | bool:
         """Whether the model can be trusted under these inputs. Where not (actuators at their limit), estimators follow the
-        measurements, learn little, and say OUT_OF_RANGE. By default it always can."""
+        measurements, give them little weight, and report OUT_OF_RANGE. By default it always can."""
         return True
 
     def process_noise(self, x: Values, u: Values, p: Values) -> Values:
@@ -165,7 +162,43 @@ class System(ABC):
 def parameter_values(
     system: System, **override: float | tuple[float, ...]
 ) -> dict[str, Float[Array, " ..."]]:
-    """Prior means of all parameters by name, some of them replaced: what `dynamics` and `observe` take as p."""
+    """Collect the prior means of all parameters: the p of `dynamics` and `observe`.
+
+    Args:
+        system: any System.
+        override: values that replace prior means, by parameter name, in its unit.
+    Returns:
+        A value (number or vector, in its unit) by parameter name.
+    Raises:
+        SettingError: the System has no parameter of that name.
+    """
     for name in override:
         system.parameter(name)
     return {p.name: jnp.asarray(override.get(p.name, p.value), dtype=float) for p in system.parameters}
+
+
+_NUMBERED = ("thrust_curve", "rotor_scale")
+_PAIRS = ("products_of_inertia",)
+
+
+def quantity_names(name: str, count: int) -> tuple[str, ...]:
+    """The names of the numbers of a parameter: "mass", "inertia_x", "products_of_inertia_xy", "thrust_curve_0".
+
+    They end with the axis, or with the pair of axes; with the index where they belong to no axis, or are more than three.
+    """
+    if name not in _NUMBERED and count == 1:
+        return (name,)
+    ends = range(count)
+    if name not in _NUMBERED and count <= 3:
+        ends = ("xy", "xz", "yz") if name in _PAIRS else "xyz"
+    return tuple(f"{name}_{end}" for end in ends[:count])
+
+
+def by_vectors(names: Sequence[str]) -> tuple[str, ...]:
+    """The same names, with the name of a vector in place of those of all its axes."""
+    found = []
+    for name in names:
+        vector, _, end = name.rpartition("_")
+        axes = quantity_names(vector, 3)
+        found.append(vector if end.isalpha() and name in axes and set(axes) <= set(names) else name)
+    return tuple(dict.fromkeys(found))

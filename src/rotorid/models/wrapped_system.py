@@ -1,4 +1,4 @@
-"""What a System that stands around another one takes over from it as it is."""
+"""A System that wraps another one and adds to it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from rotorid.models.system import System, Values
 
 
 @dataclasses.dataclass(frozen=True)
-class AroundSystem(System):
-    """A System around `system`, whose states, outputs and range it has. Inputs, parameters and dynamics are its own."""
+class WrappedSystem(System):
+    """Base class: states, outputs, noise and range of validity are those of `system`; a subclass defines inputs, parameters and
+    dynamics."""
 
     system: System
 

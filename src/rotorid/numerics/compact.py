@@ -1,7 +1,7 @@
 """Tracing for small code: what is done over and over stays a loop, and matrix routines stay calls.
 
 JAX is quickest with formulas written out and batched. C for a small computer is to be small: within `compact()`, `each` is a
-loop, and what `routine` decorates is a call of that name in the jaxpr, which `rotorid.export.program` writes as loops over
+loop, and what `routine` decorates is a call of that name in the jaxpr, which `rotorid.codegen.program` writes as loops over
 memory. The numbers are the same to rounding. JAX remembers how it traced a function: give it a new one within the block.
 """
 

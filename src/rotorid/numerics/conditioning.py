@@ -1,17 +1,17 @@
-"""What a measurement leaves of a covariance, with the digits that a plain difference loses.
+"""Covariance after a measurement update, without the digits that the plain difference loses.
 
     y = h x + noise of covariance R = diag(r),   S = h P h^T + R = L L^T,   A = L^-1 h P,   K = A^T L^-1
     P' = P - A^T A
 
-Where a measurement is far better than what was known, P' is a small difference of large numbers: from 10 m to 1 cm, the
-variance loses 6 digits of 16, and all but one of single precision. K keeps its digits, and h P' = R K^T tells what was lost:
+Where a measurement is much more accurate than the prediction, P' is a small difference of large numbers: from 10 m to 1 cm the
+variance loses 6 digits of 16, and all but one in single precision. K keeps its digits, so that h P' = R K^T gives the error:
 
     D = h (P' h^T - K R)
 
-is 0 but for rounding: h e h^T where e is the error of P'. So P' - K D K^T has e - K h e h^T K^T of it, next to nothing where a
-measurement says nearly all, K h = 1, and e where it says little and nothing was lost. It is taken from the block of the states
-that are measured by themselves, where digits are lost: as good there as Joseph's form (R. S. Bucy, P. D. Joseph, Filtering for
-stochastic processes, 1968), at less than a tenth of its cost.
+is 0 but for rounding; it equals h e h^T where e is the error of P'. P' - K D K^T has the error e - K h e h^T K^T, which
+vanishes where the measurement dominates (K h = 1) and is e where it contributes little and nothing was lost. The correction is
+applied to the block of the states that are measured directly, where digits are lost. There it is as accurate as Joseph's form
+(R. S. Bucy, P. D. Joseph, Filtering for stochastic processes, 1968), at less than a tenth of its cost.
 """
 
 from __future__ import annotations
@@ -23,17 +23,21 @@ from jaxtyping import Array, Float
 from rotorid.numerics.products import product
 
 
-def mended(
+def joseph_update(
     less: Float[Array, "all all"],
     h: Float[Array, "m n"],
     r: Float[Array, " m"],
     K: Float[Array, "n m"],
     direct: slice | None,
 ) -> Float[Array, "all all"]:
-    """P - A^T A, given as `less`, without what it lost; symmetric to the last bit as that is.
+    """The covariance after a measurement, as accurate as Joseph's form.
 
-    h: by the first n of x, the others are not measured. direct: the m states that are measured by themselves, None if it is
-    none.
+    Args:
+        less: P - A^T A, symmetric to the last bit; so is the result.
+        h: measurement matrix of the first n states; the others are not measured.
+        r: variances of the measurement noise.
+        K: gain of the first n states.
+        direct: the m states that are measured directly; None for none, which leaves `less` as it is.
     """
     if direct is None:
         return less
@@ -43,7 +47,7 @@ def mended(
     return less.at[direct, direct].add(-0.5 * (lost + lost.T))
 
 
-def remaining(
+def joseph_updates(
     P: Float[Array, "n n"],
     H: Float[Array, "m n"],
     R: Float[Array, " m"],
@@ -51,11 +55,15 @@ def remaining(
     inverse: Float[Array, "m m"],
     direct: Sequence[tuple[slice, slice | None]],
 ) -> Float[Array, "n n"]:
-    """P', mended, after measurements of several kinds at once. inverse: of L; see `rotorid.numerics.cholesky.whiten`.
+    """The covariance after several blocks of measurements at once, by `joseph_update` of each block.
 
-    direct: rows of H, and the states that they measure by themselves.
+    Args:
+        P: before.
+        H: measurement matrix. R: variances of its rows.
+        A: L^-1 H P. inverse: L^-1 (see `rotorid.numerics.cholesky.whiten`).
+        direct: of each block, the rows of H, and the states that they measure directly.
     """
     less = P - product(A.T, A)
     for rows, place in direct:
-        less = mended(less, H[rows], R[rows], product(A.T, inverse[:, rows]), place)
+        less = joseph_update(less, H[rows], R[rows], product(A.T, inverse[:, rows]), place)
     return less

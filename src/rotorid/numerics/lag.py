@@ -1,4 +1,4 @@
-"""A lag of first order, solved exactly while what is asked for is held.
+"""Response of a first-order lag to a command that is held, in closed form.
 
 y(h) = c + (y - c) exp(-h / tau)      tau_up where c > y, else tau_down
 """
@@ -10,8 +10,18 @@ from typing import Any
 import jax.numpy as jnp
 
 
-def followed(y: Any, asked: Any, h: Any, lag: tuple[Any, Any], xp: Any = jnp) -> tuple[Any, Any]:
-    """y some s later, and its integral over them. lag: tau_up and tau_down, s. xp: of the arrays, JAX's or NumPy."""
-    tau = xp.where(asked > y, *lag)
+def lag_response(y: Any, command: Any, h: Any, lag: tuple[Any, Any], xp: Any = jnp) -> tuple[Any, Any]:
+    """Output of the lag after a step, and its integral over the step.
+
+    Args:
+        y: output at the start.
+        command: c, held during the step, in the unit of y.
+        h: length of the step, s.
+        lag: tau_up and tau_down, s.
+        xp: array namespace, `jax.numpy` or `numpy`.
+    Returns:
+        y(h), and the integral of y from 0 to h.
+    """
+    tau = xp.where(command > y, *lag)
     left = xp.exp(-h / tau)
-    return asked + (y - asked) * left, asked * h + (y - asked) * tau * (1.0 - left)
+    return command + (y - command) * left, command * h + (y - command) * tau * (1.0 - left)

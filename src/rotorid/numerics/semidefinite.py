@@ -95,8 +95,8 @@ def _each_row(step: Callable[[Any, Int[Array, ""] | int], tuple[Any, Any]], star
     """A scan over the numbers of the rows."""
     if size > _WRITTEN_OUT:
         return jax.lax.scan(step, start, jnp.arange(size))
-    told = []
+    found = []
     for i in range(size):
         start, row = step(start, i)
-        told.append(row)
-    return start, jax.tree.map(lambda *rows: jnp.stack(rows), *told) if told[0] is not None else None
+        found.append(row)
+    return start, jax.tree.map(lambda *rows: jnp.stack(rows), *found) if found[0] is not None else None

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rotorid.numerics.cholesky import whiten
-from rotorid.numerics.conditioning import remaining
+from rotorid.numerics.conditioning import joseph_updates
 from rotorid.numerics.products import product
 
 
@@ -68,7 +68,7 @@ def minimum(
         w, A, inverse = whiten(
             product(HP, H.T) + jnp.diag(R), r - H @ ahead, HP, jnp.eye(len(R), dtype=R.dtype)
         )
-        return (ahead + w @ A, remaining(P_ahead, H, R, A, inverse, direct)), (m, FP, ahead, P_ahead)
+        return (ahead + w @ A, joseph_updates(P_ahead, H, R, A, inverse, direct)), (m, FP, ahead, P_ahead)
 
     def backward(d, row):
         m, FP, ahead, P_ahead = row

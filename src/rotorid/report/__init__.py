@@ -1,0 +1,5 @@
+"""The parts that reports are made of; each command has its own page.
+
+charts.py  traces with few enough points to draw, axes and layouts, for plotly.js
+page.py    HTML parts, sections that pages share, and the self-contained page
+"""

@@ -1,52 +1,51 @@
-"""The pieces that figures are drawn from, as plotly.js takes them: traces, axes, layouts.
+"""The parts of figures in the format of plotly.js: traces with few enough points to draw, axes, layouts.
 
-A colour is a token: "@ekf" is the page's CSS variable `--ekf`, "@ekf:0.2" the same at a fifth of its
-strength. The page puts the colours of its light or dark dress in their place. Arrays travel as base64 of
-float32.
+A colour is a token: "@ekf" is the page's CSS variable `--ekf`, "@ekf:0.2" the same with an opacity of 0.2. The page replaces
+tokens by the colours of its light or dark theme. Arrays are base64-encoded float32.
 """
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
-from rotorid.report.thin import thin_band, thin_line
+from rotorid.estimators.registry import ALL_ESTIMATORS
 
 Trace = dict[str, Any]
 Layout = dict[str, Any]
 
-KNOWN_COLOURS: Final = ("ekf", "ukf", "msckf", "swls", "adaptive", "mo", "acceleration")
 _DASHES: Final = ("solid", "5px,4px", "2px,2px", "9px,3px", "9px,3px,2px,3px")
 _AXES: Final = ("x", "y", "z")
 
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """traces, layout: for plotly.js. height: px. timed: whether its x axis is the time of the flight, which
-    zooms with others."""
+    """A figure for plotly.js. height: px. has_time_axis: whether its x axis is the time of the flight; all such axes of a page
+    zoom together."""
 
     traces: tuple[Trace, ...]
     layout: Layout
     height: int = 220
-    timed: bool = True
+    has_time_axis: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        """As the page's script takes it."""
-        return {"data": list(self.traces), "layout": self.layout, "timed": self.timed}
+        """The figure as JSON data for the page's script."""
+        return {"data": list(self.traces), "layout": self.layout, "timed": self.has_time_axis}
 
 
-def colour(estimator: str, index: int = 0) -> str:
-    """The token of an estimator's colour: its own, or the one of its place in the list."""
-    return f"@{estimator}" if estimator in KNOWN_COLOURS else f"@other{index % 2}"
+def estimator_colour(estimator: str, index: int = 0) -> str:
+    """The token of an estimator's colour. index: its place in the list, for an estimator that has no colour of its own."""
+    return f"@{estimator}" if estimator in ALL_ESTIMATORS else f"@other{index % 2}"
 
 
-def stroke(index: int) -> dict[str, Any]:
-    """Width and dash of the line of the estimator at that place in the list: one over the other, all show."""
+def line_style(index: int) -> dict[str, Any]:
+    """Width and dash of the line at that place in the list of estimators, so that lines on top of each other remain visible."""
     return {"width": 2.2 if index == 0 else 1.3, "dash": _DASHES[index % len(_DASHES)]}
 
 
@@ -55,8 +54,8 @@ def axis_colour(k: int) -> str:
     return f"@axis-{_AXES[k % 3]}"
 
 
-def numbers(values: Float[np.ndarray, ...] | Sequence[float]) -> dict[str, str]:
-    """An array as plotly.js reads it fastest."""
+def encode_array(values: Float[np.ndarray, ...] | Sequence[float]) -> dict[str, str]:
+    """An array in the binary format of plotly.js."""
     data = np.ascontiguousarray(np.asarray(values), dtype="<f4").tobytes()
     return {"dtype": "f4", "bdata": base64.b64encode(data).decode()}
 
@@ -68,7 +67,7 @@ def line(
     colour: str,
     *,
     points: int = 800,
-    longest: float = 1.0,
+    max_gap: float = 1.0,
     width: float = 1.6,
     dash: str = "solid",
     step: bool = False,
@@ -76,20 +75,19 @@ def line(
     digits: int = 3,
     **more: Any,
 ) -> Trace:
-    """A curve over time, broken at gaps of more than `longest` s; its standard deviation shows in the hover
-    text."""
-    ts, values, rows = thin_line(t, value, points, longest)
+    """A curve over time, interrupted at gaps of more than `max_gap` s. std: shown in the hover text."""
+    ts, values, rows = decimate_line(t, value, points, max_gap)
     trace: Trace = {
         "type": "scatter",
         "mode": "lines",
         "name": name,
-        "x": numbers(ts),
-        "y": numbers(values),
+        "x": encode_array(ts),
+        "y": encode_array(values),
         "line": {"color": colour, "width": width, "dash": dash, "shape": "hv" if step else "linear"},
         "hovertemplate": f"%{{y:.{digits}f}}",
     }
     if std is not None:
-        trace["customdata"] = numbers(np.where(rows >= 0, std[rows], np.nan))
+        trace["customdata"] = encode_array(np.where(rows >= 0, std[rows], np.nan))
         trace["hovertemplate"] += f" ± %{{customdata:.{digits}f}}"
     return trace | more
 
@@ -101,16 +99,16 @@ def band(
     colour: str,
     *,
     points: int = 800,
-    longest: float = 1.0,
+    max_gap: float = 1.0,
     outline: dict[str, Any] | None = None,
 ) -> Trace:
-    """A filled band over time. outline: the line around it, none by default."""
-    ts, values = thin_band(t, lower, upper, points, longest)
+    """A filled band over time. outline: style of the line around it, none by default."""
+    ts, values = decimate_band(t, lower, upper, points, max_gap)
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": numbers(ts),
-        "y": numbers(values),
+        "x": encode_array(ts),
+        "y": encode_array(values),
         "fill": "toself",
         "fillcolor": colour,
         "line": outline or {"width": 0},
@@ -120,7 +118,7 @@ def band(
 
 
 def layout(y_title: str, *, x_title: str = "time (s)", legend: bool = False, **more: Any) -> Layout:
-    """The common dress: light grid, no frame, units on both axes."""
+    """The common style: light grid, no frame."""
     return {
         "margin": {"l": 56, "r": 12, "t": 28 if legend else 8, "b": 38},
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -136,7 +134,7 @@ def layout(y_title: str, *, x_title: str = "time (s)", legend: bool = False, **m
 
 
 def space_layout(axes: Mapping[str, Layout], scene: Layout) -> Layout:
-    """The dress of a picture in space. axes: title and more of x, y and z. scene: aspect and camera."""
+    """The style of a 3-D figure. axes: title and further settings of x, y and z. scene: aspect and camera."""
     figure = layout("", legend=False, hovermode="closest", margin={"l": 0, "r": 0, "t": 0, "b": 0})
     for unused in ("xaxis", "yaxis"):
         del figure[unused]
@@ -145,7 +143,7 @@ def space_layout(axes: Mapping[str, Layout], scene: Layout) -> Layout:
 
 
 def axis(title: str = "", **more: Any) -> Layout:
-    """An axis in the common dress."""
+    """An axis in the common style."""
     return {
         "title": {"text": title, "standoff": 8},
         "gridcolor": "@grid",
@@ -157,8 +155,8 @@ def axis(title: str = "", **more: Any) -> Layout:
     } | more
 
 
-def shaded(a: float, b: float, **more: Any) -> dict[str, Any]:
-    """A grey stretch of time behind everything, s."""
+def shaded_interval(a: float, b: float, **more: Any) -> dict[str, Any]:
+    """A grey interval of time (a to b, s) behind all curves."""
     return {
         "type": "rect",
         "xref": "x",
@@ -171,3 +169,86 @@ def shaded(a: float, b: float, **more: Any) -> dict[str, Any]:
         "line": {"width": 0},
         "layer": "below",
     } | more
+
+
+def extremes(values: Float[np.ndarray, " n"], points: int) -> Int[np.ndarray, " m"]:
+    """Indices, in order, of at most `points` values: the lowest and the highest of each of points / 2 equal parts.
+
+    NaN values are excluded; the first and the last finite value are kept.
+    """
+    finite = np.flatnonzero(np.isfinite(values))
+    if len(finite) <= points:
+        return finite
+    pieces = max(points // 2 - 1, 1)
+    edges = np.linspace(0, len(finite), pieces + 1).astype(int)
+    kept = [finite[[0, -1]]]
+    for a, b in itertools.pairwise(edges):
+        piece = finite[a:b]
+        if len(piece):
+            kept.append(piece[[int(np.argmin(values[piece])), int(np.argmax(values[piece]))]])
+    return np.unique(np.concatenate(kept))
+
+
+def segments(t: Float[np.ndarray, " n"], max_gap: float = 1.0) -> list[slice]:
+    """The contiguous parts of a time axis (s), separated by steps of more than `max_gap` s."""
+    cuts = (np.flatnonzero(np.diff(t) > max_gap) + 1).tolist()
+    edges = [0, *cuts, len(t)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges) if b > a]
+
+
+def decimate_line(
+    t: Float[np.ndarray, " n"], value: Float[np.ndarray, " n"], points: int, max_gap: float = 1.0
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Int[np.ndarray, " m"]]:
+    """Decimate a curve to about `points` points.
+
+    Args:
+        t: s, increasing.
+        value: in any unit.
+        points: to keep.
+        max_gap: s; the curve is interrupted (NaN) at longer steps.
+    Returns:
+        Times, values and the index of each point in the input, -1 at an interruption.
+    """
+    ts, values, rows = [], [], []
+    for part in segments(t, max_gap):
+        index = part.start + extremes(
+            value[part], max(4, points * (part.stop - part.start) // max(len(t), 1))
+        )
+        if not len(index):
+            continue
+        ts += [t[index], [t[index[-1]]]]
+        values += [value[index], [np.nan]]
+        rows += [index, [-1]]
+    if not ts:
+        return np.empty(0), np.empty(0), np.empty(0, int)
+    return np.concatenate(ts)[:-1], np.concatenate(values)[:-1], np.concatenate(rows)[:-1]
+
+
+def decimate_band(
+    t: Float[np.ndarray, " n"],
+    lower: Float[np.ndarray, " n"],
+    upper: Float[np.ndarray, " n"],
+    points: int,
+    max_gap: float = 1.0,
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """The outline of a band as one closed polygon for each contiguous part, separated by NaN; it contains the whole band."""
+    ts, values = [], []
+    for part in segments(t, max_gap):
+        pieces = max(2, points // 2 * (part.stop - part.start) // max(len(t), 1))
+        time, low, high = _envelope(t[part], lower[part], upper[part], pieces)
+        ts += [time, time[::-1], [np.nan]]
+        values += [high, low[::-1], [np.nan]]
+    return np.concatenate(ts)[:-1], np.concatenate(values)[:-1]
+
+
+def _envelope(
+    t: np.ndarray, lower: np.ndarray, upper: np.ndarray, pieces: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    good: Bool[np.ndarray, " n"] = np.isfinite(lower) & np.isfinite(upper)
+    t, lower, upper = t[good], lower[good], upper[good]
+    if len(t) <= pieces:
+        return t, lower, upper
+    starts = np.unique(np.linspace(0, len(t), pieces + 1).astype(int)[:-1])
+    middle = np.append(0.5 * (t[starts[:-1]] + t[starts[1:] - 1]), t[-1])
+    middle[0] = t[0]
+    return middle, np.minimum.reduceat(lower, starts), np.maximum.reduceat(upper, starts)

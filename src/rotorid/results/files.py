@@ -1,63 +1,87 @@
-"""What a command leaves behind: `estimates.parquet`, `summary.json` and `report.html` in one folder; where it is asked for,
-`estimates.mcap` with the same estimates (see `results.estimates_mcap`).
+"""The files of a result: those that it was made from, its JSON, and how its folder is written, whole or not at all.
 
-`estimates.parquet` has one row per time and estimator: `t` (s from the start of the flight), `estimator`, for
-each quantity its value and `<quantity>_std` in the quantity's unit (a field's metadata tells it), and
-`health`, the lowercase name of a `Health`. What an estimator does not have is null. Whether the data spoke
-about a quantity is in `summary.json`.
-
-All files appear together, whole, or not at all, and the same input gives the same bytes: no time of day,
-sorted keys.
+The same input gives the same bytes: no time of day, sorted keys.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
+import dataclasses
+import hashlib
+import json
+import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rotorid.errors import OutputError
-from rotorid.estimators.base import Health
-from rotorid.results.summary import Summary
-from rotorid.results.track import Track
+from rotorid.errors import OutputError, RotoridError
+from rotorid.findings import Severity
+from rotorid.uninterrupted import uninterrupted
 
 ESTIMATES, SUMMARY, REPORT = "estimates.parquet", "summary.json", "report.html"
 ESTIMATES_MCAP = "estimates.mcap"
 
 
-def write_results(
-    folder: str | Path,
-    tracks: Sequence[Track],
-    summary: Summary,
-    report_html: str,
-    mcap: bool = False,
-) -> Path:
-    """Write the files of a result into a folder, which is created where it is missing. Returns the folder.
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """A file that a result was made from.
 
-    mcap: whether the estimates are written as MCAP, too. Files of these names in it are replaced. Raises OutputError where
-    they cannot be written, and leaves nothing then.
+    role: "log", "airframe", "truth", "mapping" or "model". name: of the file. sha256: of its content. bytes: its size.
     """
-    folder = Path(folder)
-    write_folder(
-        folder,
-        estimates_files(tracks, mcap, summary.time_origin)
-        | {
-            SUMMARY: summary.as_json().encode(),
-            REPORT: report_html.encode(),
-        },
-    )
-    return folder
+
+    role: str
+    name: str
+    sha256: str
+    bytes: int
+
+
+def file_input(role: str, path: Path) -> Input:
+    """Describe an input file by its name and hash.
+
+    Args:
+        role: what the result uses it as, see `Input`.
+        path: a file, or a folder (a ROS bag), whose files are hashed in the order of their names.
+    Raises:
+        RotoridError: the file cannot be read.
+    """
+    try:
+        files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+        content = b"".join(p.read_bytes() for p in files)
+    except OSError as error:
+        raise RotoridError(f"{path}: cannot be read ({error.strerror})") from None
+    return Input(role, path.name, hashlib.sha256(content).hexdigest(), len(content))
+
+
+def to_plain(value: Any) -> Any:
+    """Convert a value to what JSON can hold: dataclasses to objects, sequences to lists, nonfinite numbers
+    to null, severities to words."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): to_plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(v) for v in value]
+    if isinstance(value, Severity):
+        return value.word
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def to_json(value: Any) -> str:
+    """Write a value as a JSON document with sorted keys, see `to_plain`."""
+    return json.dumps(to_plain(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def check_folder(folder: str | Path) -> None:
-    """Raise OutputError where results could not be written into this folder, before any work is done."""
+    """Check that results can be written into a folder, before any work is done.
+
+    Raises:
+        OutputError: the folder is a file, its parent does not exist, or there is no permission to write.
+    """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: this is a file; name a folder for the results")
@@ -69,9 +93,16 @@ def check_folder(folder: str | Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write these files into a folder, all of them or none; estimates as MCAP of an earlier run do not stay beside new ones."""
+    """Write files into a folder, all of them or none.
+
+    Args:
+        folder: created where it does not exist.
+        files: contents by name. An `estimates.mcap` of an earlier run is removed if new estimates come without one.
+    Raises:
+        OutputError: the files cannot be written; the folder is then unchanged.
+    """
     check_folder(folder)
-    with _in_words(folder), _beside(folder) as partial:
+    with uninterrupted(), _translated_errors(folder), _temporary_folder(folder) as partial:
         for name, content in files.items():
             (partial / name).write_bytes(content)
         if not folder.is_dir():
@@ -83,61 +114,9 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             (folder / ESTIMATES_MCAP).unlink(missing_ok=True)
 
 
-def estimates_files(tracks: Sequence[Track], mcap: bool = False, clock: float = 0.0) -> dict[str, bytes]:
-    """The files with all estimates. mcap: as MCAP, too. clock: what the log's own clock reads at t = 0, s."""
-    files = {ESTIMATES: estimates_parquet(tracks)}
-    if mcap:
-        from rotorid.results.estimates_mcap import estimates_mcap
-
-        files[ESTIMATES_MCAP] = estimates_mcap(tracks, clock)
-    return files
-
-
-def estimates_parquet(tracks: Sequence[Track]) -> bytes:
-    """The table of all estimates, as Parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
-    units = {name: q.unit for track in tracks for name, q in track.quantities.items()}
-    names = pa.array([h.name.lower() for h in Health])
-    fields, columns = [], []
-
-    def add(name: str, values: pa.Array | pa.ChunkedArray, unit: str = "") -> None:
-        fields.append(pa.field(name, values.type, metadata={"unit": unit} if unit else None))
-        columns.append(values)
-
-    add("t", pa.array(np.concatenate([t.t for t in tracks])), "s")
-    add("estimator", pa.array([t.estimator for t in tracks for _ in t.t]))
-    for name, unit in units.items():
-        quantities = [(track.quantities.get(name), len(track.t)) for track in tracks]
-        add(name, _numbers([np.full(n, np.nan) if q is None else q.value for q, n in quantities]), unit)
-        add(
-            f"{name}_std", _numbers([np.full(n, np.nan) if q is None else q.std for q, n in quantities]), unit
-        )
-    health = np.concatenate([t.health for t in tracks])
-    add("health", names.take(pa.array(health.astype(np.int64))))
-
-    texts = ["estimator", "health"]
-    encoding: dict[str, Any] = {
-        "compression": "zstd",
-        "use_dictionary": texts,
-        "use_byte_stream_split": [f.name for f in fields if f.name not in texts],
-    }
-    buffer = io.BytesIO()
-    parquet.write_table(pa.table(columns, schema=pa.schema(fields)), buffer, **encoding)
-    return buffer.getvalue()
-
-
-def _numbers(parts: Sequence[np.ndarray]):
-    import pyarrow as pa
-
-    values = np.concatenate(parts).astype(np.float64)
-    return pa.array(values, mask=~np.isfinite(values))
-
-
 @contextlib.contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    """A new folder next to another one (or in it, where its parent cannot be written), gone at the end."""
+def _temporary_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder next to another one, or in it where its parent cannot be written."""
     parent = folder.absolute().parent
     place = parent if os.access(parent, os.W_OK | os.X_OK) else folder
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=place))
@@ -155,7 +134,7 @@ def _umask() -> int:
 
 
 @contextlib.contextmanager
-def _in_words(folder: Path) -> Iterator[None]:
+def _translated_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

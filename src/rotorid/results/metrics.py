@@ -1,4 +1,4 @@
-"""Figures of merit of a track against truth, and of its own consistency."""
+"""Metrics of a track: its error against truth, and the consistency of its innovations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from jaxtyping import Float, Int
 
 
 def rmspe(estimate: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> float:
-    """Root mean square percentage error in percent (seed 000, eq. 48)."""
+    """The root mean square percentage error.
+
+    Args:
+        estimate, truth: of one quantity, in the same unit, n rows.
+    Returns:
+        100 sqrt(mean ((estimate - truth) / truth)^2), %.
+    Source: seed 000, eq. 48.
+    """
     return float(100.0 * np.sqrt(np.mean(((estimate - truth) / truth) ** 2)))
 
 
@@ -17,11 +24,27 @@ def coverage(
     truth: Float[np.ndarray, " n"],
     sigmas: float = 1.96,
 ) -> float:
-    """Share of the times at which the band of +-sigmas standard deviations holds the truth."""
+    """The share of rows whose interval contains the truth.
+
+    Args:
+        estimate, std, truth: of one quantity, in the same unit, n rows.
+        sigmas: half the width of the interval, in standard deviations; 1.96 gives the 95 % interval of a
+            normal distribution.
+    Returns:
+        Share from 0 to 1.
+    """
     return float(np.mean(np.abs(estimate - truth) <= sigmas * std))
 
 
 def consistency(nis: Float[np.ndarray, " n"], dof: Int[np.ndarray, " n"]) -> float:
-    """Normalised innovation squared over its dimension: 1 of a consistent filter, above of one that is too sure."""
+    """The mean normalised innovation squared per degree of freedom.
+
+    Args:
+        nis: normalised innovation squared of n updates.
+        dof: dimension of each innovation, 0 where nothing was measured.
+    Returns:
+        1 for a consistent filter, more where its covariances are too small; NaN without measurements.
+    Source: Bar-Shalom, Li and Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), section 5.4.
+    """
     used = dof > 0
     return float(np.sum(nis[used]) / np.sum(dof[used])) if np.any(used) else float("nan")

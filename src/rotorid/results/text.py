@@ -1,4 +1,4 @@
-"""Numbers and names as people write them: "1.047 ± 0.008 kg", "wind force x"."""
+"""Text of numbers and names: "1.047 ± 0.008 kg", "wind force x"."""
 
 # ruff: noqa: RUF001
 
@@ -7,43 +7,38 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from rotorid.estimators.registry import estimator_label
+
 PLAIN_UNITS: Final = ("", "1")
-_ESTIMATORS: Final = {"ekf": "EKF", "ukf": "UKF", "msckf": "MSCKF", "swls": "SWLS", "adaptive": "adaptive"}
+_HUGE: Final = 1e9  # from which on a number is written with an exponent
 
 
 def label(name: str) -> str:
-    """The name of a quantity or signal in words: wind_force_x -> "wind force x"."""
-    return name.replace("_", " ")
+    """The name of a quantity or signal: wind_force_x -> "wind force x", imu_position -> "IMU position"."""
+    return name.replace("_", " ").replace("imu ", "IMU ")
 
 
 def title(name: str) -> str:
-    """The same at the start of a sentence."""
+    """The name of a quantity or signal at the start of a sentence: wind_force_x -> "Wind force x"."""
     words = label(name)
     return words[:1].upper() + words[1:]
 
 
-def estimator_label(name: str) -> str:
-    """An estimator as people write it."""
-    return _ESTIMATORS.get(name, name)
-
-
-def the_estimator(name: str) -> str:
+def estimator_subject(name: str) -> str:
     """An estimator at the start of a sentence: "The EKF", "The adaptive estimator"."""
     written = estimator_label(name)
     return f"The {written}" if written.isupper() else f"The {written} estimator"
 
 
 def unit_text(unit: str) -> str:
-    """A unit as people write it: "m/s^2" -> "m/s²", nothing for a pure number."""
+    """A unit: "m/s^2" -> "m/s²", nothing for a dimensionless number."""
     if unit in PLAIN_UNITS:
         return ""
     return unit.replace("^2", "²").replace("^3", "³")
 
 
 def decimals(std: float) -> int:
-    """Decimals down to the first digit of a standard deviation that matters: two digits where it starts with
-    1.
-    """
+    """The number of decimals for a standard deviation: one significant digit, two where it starts with 1."""
     if not math.isfinite(std) or std <= 0.0:
         return 3
     exponent = math.floor(math.log10(std))
@@ -52,10 +47,10 @@ def decimals(std: float) -> int:
 
 
 def value_text(value: float, std: float, *, signed: bool = False) -> str:
-    """A value with as many decimals as its standard deviation deserves; signed: "+0.21"."""
+    """A value with the decimals of its standard deviation, see `decimals`. signed: "+0.21"."""
     if not math.isfinite(value):
         return "–"
-    text = f"{value:.{decimals(std)}f}"
+    text = _number(value, std)
     if not text.strip("-0."):
         text = text.removeprefix("-")
     elif signed and value > 0:
@@ -63,16 +58,20 @@ def value_text(value: float, std: float, *, signed: bool = False) -> str:
     return text.replace("-", "−")
 
 
+def _number(value: float, std: float) -> str:
+    return f"{value:.1e}" if abs(value) >= _HUGE else f"{value:.{decimals(std)}f}"
+
+
 def plus_minus(value: float, std: float, unit: str = "", *, signed: bool = False) -> str:
-    """A value with its standard deviation and unit: "1.047 ± 0.008 kg"; signed: "+0.21 ± 0.02 kg"."""
+    """A value with its standard deviation and unit: "1.047 ± 0.008 kg". signed: "+0.21 ± 0.02 kg"."""
     text = value_text(value, std, signed=signed)
     if math.isfinite(value) and math.isfinite(std) and std > 0.0:
-        text += f" ± {std:.{decimals(std)}f}"
+        text += f" ± {_number(std, std)}"
     return f"{text} {unit_text(unit)}".rstrip()
 
 
 def percent(share: float) -> str:
-    """A share of one in percent, without hiding the last bit: 0.9996 is "99.9 %", not "100 %"."""
+    """A share of 1 in percent. A share below 1 is never rounded to 100 %: 0.9996 is "99.9 %"."""
     if not math.isfinite(share):
         return "–"
     value = 100.0 * share
@@ -83,7 +82,7 @@ def percent(share: float) -> str:
     return f"{value:.0f} %"
 
 
-def seconds(duration: float) -> str:
+def duration_text(duration: float) -> str:
     """A duration: "0.8 s", "20 s", "3 min 36 s"."""
     if duration < 10.0:
         return f"{duration:.1f} s"
@@ -93,14 +92,8 @@ def seconds(duration: float) -> str:
     return f"{minutes} min {rest} s"
 
 
-def unconfirmed(count: int, *, more: bool) -> str:
-    """What becomes of changes that an estimator believed in, and its track does not bear out. more: besides others."""
-    changes = f"{count}{' more' if more else ''} change{'s' if count > 1 else ''}"
-    return f"{changes} did not last, or cannot be told from noise"
-
-
-def joined(words: list[str] | tuple[str, ...]) -> str:
-    """Words as a list in a sentence: "a, b and c"."""
+def join_words(words: list[str] | tuple[str, ...]) -> str:
+    """Join words to a list in a sentence: "a, b and c"."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} and {words[-1]}"

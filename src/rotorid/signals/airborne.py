@@ -25,8 +25,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
+from rotorid.geometry.gravity import GRAVITY
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.series import Intervals, Series, between, grid, hold, runs, smooth
+from rotorid.signals.series import Intervals, Series, grid, hold, interpolate_linear, smooth, true_runs
 
 MARGIN: Final = 0.3
 """Taken off after a take-off and before a landing, s."""
@@ -34,7 +35,6 @@ MARGIN: Final = 0.3
 SHORTEST: Final = 1.0
 """A shorter hop is no flight, s."""
 
-GRAVITY: Final = 9.81
 
 _STEP: Final = 0.02
 _PAUSE: Final = 1.0
@@ -49,7 +49,7 @@ _MOVING: Final = 0.5  # m/s
 _WEIGHTLESS: Final = 0.85  # of gravity
 
 
-def not_flown(flight: Flight, why: str = "no part of this log is in the air") -> str:
+def no_flight_message(flight: Flight, why: str = "no part of this log is in the air") -> str:
     """Words of an error: what is wrong with a log that was to fly, and whether the file is whole at all."""
     remedy = f", and {flight.cut}: copy it again, or leave it out" if flight.cut else "; leave it out"
     return f"{flight.source}: {why}{remedy}"
@@ -70,16 +70,20 @@ class _Evidence:
     force: Float64[np.ndarray, " n"] | None
     aloft: np.ndarray | None
 
-    def between(self, start: float, end: float) -> slice:
+    def slice_between(self, start: float, end: float) -> slice:
         first, last = np.searchsorted(self.t, [start, end + 1e-9])
         return slice(int(first), max(int(last), int(first) + 1))
 
 
-def airborne(flight: Flight) -> Intervals:
-    """Start and end, in s, of each stretch in which the vehicle flies free of the ground.
+def airborne_intervals(flight: Flight) -> Intervals:
+    """Detect when the vehicle flies free of the ground.
 
-    Empty where the log shows no flight. Where nothing in the log tells (no rotor activity, no height, no
-    speed, no landed flag), the whole log counts as flight.
+    Where the log has no rotor activity, height, speed or landed flag, the whole log counts as flight.
+
+    Args:
+        flight: the log.
+    Returns:
+        Start and end of each interval, s; empty where the log shows no flight.
     """
     evidence = _evidence(flight)
     if evidence.pull is None and evidence.height is None:
@@ -158,7 +162,7 @@ def _speed(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
     if name is None:
         return None
     s = flight[name]
-    velocity = between(t, s.times, s.values)
+    velocity = interpolate_linear(t, s.times, s.values)
     if name == "position":
         velocity = np.gradient(smooth(velocity, 10), t, axis=0) if len(t) > 1 else np.zeros_like(velocity)
     return np.where(_known(s, t), np.linalg.norm(velocity, axis=1), np.nan)
@@ -171,7 +175,7 @@ def _known(s: Signal, t: Series) -> np.ndarray:
 
 
 def _stretches(evidence: _Evidence, mask: np.ndarray) -> Intervals:
-    return [(float(evidence.t[a]), float(evidence.t[b])) for a, b in runs(mask)]
+    return [(float(evidence.t[a]), float(evidence.t[b])) for a, b in true_runs(mask)]
 
 
 def _powered(evidence: _Evidence) -> Intervals:
@@ -179,7 +183,7 @@ def _powered(evidence: _Evidence) -> Intervals:
     if evidence.pull is None:
         return [(float(evidence.t[0]), float(evidence.t[-1]))]
     powered = smooth(evidence.pull, 5) > _POWERED
-    starts_and_ends = runs(powered)
+    starts_and_ends = true_runs(powered)
     for (_, end), (start, _) in itertools.pairwise(starts_and_ends):
         pause = slice(end, start + 1)
         high = False
@@ -217,7 +221,7 @@ def _on_the_way(evidence: _Evidence, rows: slice) -> bool:
 
 def _lifted(evidence: _Evidence, start: float, end: float) -> tuple[float, float]:
     """The part of a powered stretch in which the vehicle is off the ground, margins taken off."""
-    part = evidence.between(start, end)
+    part = evidence.slice_between(start, end)
     t, n = evidence.t[part], part.stop - part.start
     up = np.ones(n, bool)
     if evidence.pull is not None:
@@ -235,10 +239,10 @@ def _lifted(evidence: _Evidence, start: float, end: float) -> tuple[float, float
     if evidence.height is not None:
         height = evidence.height[part]
         if not flying_at_start:
-            ground = evidence.height[evidence.between(start - 1.0, start)]
+            ground = evidence.height[evidence.slice_between(start - 1.0, start)]
             first = max(first, _lift_off(height, ground))
         if not flying_at_end:
-            ground = evidence.height[evidence.between(end, end + 1.0)]
+            ground = evidence.height[evidence.slice_between(end, end + 1.0)]
             last = min(last, n - 1 - _lift_off(height[::-1], ground))
     if first >= last:
         return start, start
@@ -257,14 +261,15 @@ def _lift_off(height: np.ndarray, ground: np.ndarray) -> int:
     known = np.isfinite(height)
     if not known.any():
         return 0
-    level = float(np.nanmedian(ground)) if np.isfinite(ground).any() else float(height[known][0])
+    waited = bool(np.isfinite(ground).any())
+    level = float(np.nanmedian(ground)) if waited else float(height[known][0])
     highest = float(np.nanmax(height)) - level
-    clear = float(
-        np.clip(max(4.0 * np.nanstd(ground) if len(ground) else 0.0, 0.1 * min(highest, 2.0)), 0.03, 0.5)
-    )
-    if highest <= clear:
+    noise = float(np.nanstd(ground)) if waited else 0.0
+    clear = float(np.clip(max(4.0 * noise, 0.1 * min(highest, 2.0)), 0.03, 0.5))
+    above = known & (height > level + max(clear, min(0.5 * highest, 0.5)))
+    if highest <= clear or not above.any():
         return len(height) - 1
-    high = int(np.argmax(known & (height > level + max(clear, min(0.5 * highest, 0.5)))))
+    high = int(np.argmax(above))
     window = slice(max(high - round(5.0 / _STEP), 0), high + 1)
     low = known[window] & (height[window] <= np.nanmin(height[window]) + clear)
     return window.start + int(np.flatnonzero(low)[-1])
@@ -275,7 +280,7 @@ def _flying_at(evidence: _Evidence, index: int, time: float) -> bool:
     edge = min(time - evidence.t[0], evidence.t[-1] - time) < _EDGE
     if not edge or (evidence.aloft is not None and not evidence.aloft[index]):
         return False
-    near = evidence.between(time - _NEAR, time + _NEAR)
+    near = evidence.slice_between(time - _NEAR, time + _NEAR)
     return _carries(evidence, near) or _on_the_way(evidence, near)
 
 
@@ -289,10 +294,10 @@ def _carries(evidence: _Evidence, rows: slice) -> bool:
 def _trim(evidence: _Evidence, first: float, last: float, start: float, end: float) -> tuple[float, float]:
     """Take off the shock of a landing and the margins; `start` and `end` are those of the powered stretch."""
     ends_in_flight = last >= end and _flying_at(evidence, len(evidence.t) - 1, end)
-    carried = ends_in_flight and _carries(evidence, evidence.between(end - _NEAR, end + _NEAR))
+    carried = ends_in_flight and _carries(evidence, evidence.slice_between(end - _NEAR, end + _NEAR))
     if evidence.force is not None and not carried:
-        tail = evidence.between(max(last - _CONTACT_SEARCH, first), last)
-        calm = evidence.between(first, max(last - _CONTACT_SEARCH, first))
+        tail = evidence.slice_between(max(last - _CONTACT_SEARCH, first), last)
+        calm = evidence.slice_between(first, max(last - _CONTACT_SEARCH, first))
         shock = max(2.0 * GRAVITY, 1.3 * float(np.max(evidence.force[calm])))
         hits = np.flatnonzero(evidence.force[tail] > shock)
         if len(hits):

@@ -24,7 +24,7 @@ def check_finite(flight: Flight, names: Iterable[str]) -> None:
             )
 
 
-def check_turning(flight: Flight, rotors: str) -> None:
+def check_rotors_run(flight: Flight, rotors: str) -> None:
     """Raises SignalError for a rotor that never turns. rotors: the signal that tells them."""
     values = flight[rotors].values
     still = np.flatnonzero(~values.any(axis=0))

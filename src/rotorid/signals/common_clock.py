@@ -14,12 +14,12 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.clock_rows import nearest, straight
+from rotorid.signals.gyroscope_rows import interpolate_signal, nearest_index
 
 _MEET = 0.5  # share of the slowest one's samples at which all have one, from which on nothing is changed
 
 
-def on_one_clock(flight: Flight, names: Sequence[str], rows: Float[np.ndarray, " rows"]) -> Flight:
+def interpolate_to_slowest(flight: Flight, names: Sequence[str], rows: Float[np.ndarray, " rows"]) -> Flight:
     """The flight with these signals at the stamps of the slowest of them; as it is where they meet often enough by themselves,
     or one of them is missing.
 
@@ -30,8 +30,8 @@ def on_one_clock(flight: Flight, names: Sequence[str], rows: Float[np.ndarray, "
         return flight
     slowest = min(signals, key=lambda s: s.rate)
     others = [s for s in signals if s is not slowest]
-    of_slowest = nearest(rows, slowest.times)
-    meets = np.all([np.isin(of_slowest, nearest(rows, s.times)) for s in others], axis=0)
+    of_slowest = nearest_index(rows, slowest.times)
+    meets = np.all([np.isin(of_slowest, nearest_index(rows, s.times)) for s in others], axis=0)
     if np.mean(meets) >= _MEET:
         return flight
     moved = [_at(s, slowest.times) for s in others]
@@ -41,7 +41,7 @@ def on_one_clock(flight: Flight, names: Sequence[str], rows: Float[np.ndarray, "
 
 def _at(signal: Signal, at: Float[np.ndarray, " m"]) -> Signal:
     """A signal at other times; over gaps at its own samples alone."""
-    found, near = straight(signal, at)
+    found, near = interpolate_signal(signal, at)
     near |= np.isin(at, signal.times[1:])
     return dataclasses.replace(
         signal, times=at[near], values=found[near], source=f"{signal.source}, interpolated"

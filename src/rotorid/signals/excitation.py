@@ -13,7 +13,7 @@ import numpy as np
 
 from rotorid.logs.flight import Flight, Signal
 from rotorid.signals.airborne import rotor_activity
-from rotorid.signals.series import Intervals, grid, hold, inside, length, smooth
+from rotorid.signals.series import Intervals, grid, hold, is_inside, smooth, total_length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ def excitation(flight: Flight, flying: Intervals) -> Excitation:
     activity = rotor_activity(flight)
     if activity is not None:
         _, times, values = activity
-        air = inside(times, flying)
+        air = is_inside(times, flying)
         if air.sum() > 20 and (median := float(np.median(values[air]))) > 0.0:
             low, high = np.percentile(values[air], [5, 95])
             fast = values - smooth(values, round(1.0 / max(float(np.median(np.diff(times))), 1e-4)))
@@ -56,7 +56,7 @@ def excitation(flight: Flight, flying: Intervals) -> Excitation:
         found["speed"] = float(np.percentile(np.hypot(v[:, 0], v[:, 1]), 95))
         found["vertical_speed"] = float(np.percentile(np.abs(v[:, 2]), 95))
         found["crossing"] = float(np.sqrt(max(np.linalg.eigvalsh(np.cov(v[:, :2].T))[0], 0.0)))
-    if "body_rate" in flight and length(flying) > 1.0:
+    if "body_rate" in flight and total_length(flying) > 1.0:
         found["angular_acceleration"] = _angular_acceleration(flight["body_rate"], flying)
     if (c := _in_air(flight, "rotor_command", flying)) is not None:
         found["differential_command"] = float(
@@ -66,13 +66,13 @@ def excitation(flight: Flight, flying: Intervals) -> Excitation:
         found["sag"] = float(
             1.0 - np.median(b[-max(len(b) // 10, 1) :]) / np.median(b[: max(len(b) // 10, 1)])
         )
-    return Excitation(length(flying), **found)  # type: ignore[arg-type]
+    return Excitation(total_length(flying), **found)  # type: ignore[arg-type]
 
 
 def _in_air(flight: Flight, name: str, flying: Intervals) -> np.ndarray | None:
     if name not in flight:
         return None
-    values = flight[name].values[inside(flight[name].times, flying)]
+    values = flight[name].values[is_inside(flight[name].times, flying)]
     return values if len(values) > 20 else None
 
 
@@ -81,7 +81,7 @@ def _angular_acceleration(rate: Signal, flying: Intervals) -> tuple[float, float
     step = max(0.01, 1.0 / max(rate.rate, 1.0))
     t = grid(flying[0][0], flying[-1][1], step)
     values = smooth(hold(t, rate.times, rate.values), max(round(0.05 / step), 1))
-    slope = np.gradient(values, step, axis=0)[inside(t, flying)] if len(t) > 3 else np.empty((0, 3))
+    slope = np.gradient(values, step, axis=0)[is_inside(t, flying)] if len(t) > 3 else np.empty((0, 3))
     if not len(slope):
         return None
     x, y, z = (float(s) for s in np.std(slope, axis=0))

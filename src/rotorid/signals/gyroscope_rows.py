@@ -19,7 +19,7 @@ _GAP = 2.5  # median periods between neighbours, from which on nothing is taken 
 _FASTER = 1.5  # times the rate of the rows, from which on samples are averaged
 
 
-def clock_rows(
+def sample_at_clock(
     flight: Flight, clock: str, outputs: Space, spans: Intervals
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n stored"], Bool[np.ndarray, "n tangent"]]:
     """Times in s, measurements and what of them there is, within spans. clock: the signal whose stamps count."""
@@ -32,7 +32,7 @@ def clock_rows(
         if name not in flight:
             y, mask = initial, np.zeros(count, bool)
         else:
-            y, mask = _taken(flight[name], t, initial)
+            y, mask = _values_at_rows(flight[name], t, initial)
         values.append(y)
         masks.append(np.repeat(mask[:, None], block.dim, axis=1))
     return t[inside], np.concatenate(values, axis=1)[inside], np.concatenate(masks, axis=1)[inside]
@@ -45,13 +45,13 @@ def row_times(clock: Signal) -> Float[np.ndarray, " n"]:
     return clock.times[: count * group].reshape(count, group).mean(axis=1)
 
 
-def nearest(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
+def nearest_index(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
     """Index of the nearest of times to each."""
     after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
     return np.where(at - times[after - 1] < times[after] - at, after - 1, after)
 
 
-def straight(
+def interpolate_signal(
     signal: Signal, at: Float[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
     """A signal of two samples or more at other times, straight between its neighbours there (quaternions the shorter way round,
@@ -67,7 +67,7 @@ def straight(
     return found, (at >= times[0]) & (at <= times[-1]) & (gap <= _GAP / signal.rate)
 
 
-def _taken(
+def _values_at_rows(
     signal: Signal, t: Float[np.ndarray, " n"], initial: Float[np.ndarray, "n k"]
 ) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
     """A signal on rows at t, and in which of them it was measured."""
@@ -75,7 +75,7 @@ def _taken(
     if len(times) < 2 or len(t) < 2:
         return initial, np.zeros(len(t), bool)
     step = float(np.median(np.diff(t)))
-    row = nearest(t, times)
+    row = nearest_index(t, times)
     near = np.abs(t[row] - times) <= 0.75 * step
     y, mask = initial.copy(), np.zeros(len(t), bool)
     if signal.rate * step > _FASTER and signal.name != "attitude":
@@ -86,6 +86,6 @@ def _taken(
             y[mask, j] = np.bincount(rows, values[near, j], len(t))[mask] / seen[mask]
         return y, mask
     rows = np.unique(row[near])
-    found, good = straight(signal, t[rows])
+    found, good = interpolate_signal(signal, t[rows])
     y[rows[good]], mask[rows[good]] = found[good], True
     return y, mask

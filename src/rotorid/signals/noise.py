@@ -40,7 +40,15 @@ def white_noise(
 
 
 def measured_noise(samples: Samples, outputs: Space) -> dict[str, tuple[float, ...]]:
-    """Noise of each vector output: what its block assumes or what the flight shows, whichever is more, per dimension."""
+    """Estimate the measurement noise of vector outputs; it is never below the assumed noise.
+
+    Args:
+        samples: n rows of the outputs.
+        outputs: their blocks with the assumed noise.
+    Returns:
+        Standard deviation of each component by output, in its unit: the larger of the estimated and the
+        assumed one. Rotations, and outputs with fewer than 50 measurements, are left out.
+    """
     y, mask = np.asarray(samples.y), np.asarray(samples.mask)
     found = {}
     for name, block in outputs.items():

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from rotorid.errors import ExcitationError, SignalError
 from rotorid.geometry.spaces import Space
 from rotorid.logs.flight import KINDS, Flight, Signal
-from rotorid.signals.airborne import not_flown
+from rotorid.signals.airborne import no_flight_message
 from rotorid.signals.samples import Samples
 
 MAX_RATE = 250.0
@@ -50,9 +50,19 @@ def sample(
     spans: Sequence[tuple[float, float]] | None = None,
     rate: float | None = None,
 ) -> Samples:
-    """The flight on a grid of `rate` Hz (default: `grid_rate`) within `spans` (s; default: the whole flight).
+    """Sample a flight on one grid of times.
 
-    Raises SignalError where an input is missing, or where no output is measured.
+    Args:
+        flight: the log.
+        inputs: blocks that must be known in each row.
+        outputs: blocks to be measured; one or more must be in the log.
+        spans: start and end of the parts to be sampled, s; None: the whole flight.
+        rate: of the grid, Hz; None: that of the fastest signal, at most `MAX_RATE`.
+    Returns:
+        Rows of times, steps, inputs, outputs and the mask of the measured ones.
+    Raises:
+        SignalError: an input is missing, no output is measured, or the signals have too few samples.
+        ExcitationError: fewer than two rows in which all inputs are known.
     """
     missing = [n for n in inputs if n not in flight]
     if missing:
@@ -77,7 +87,9 @@ def sample(
     y, mask = zip(*(_measured(flight.signals.get(n), outputs, n, t, h) for n in outputs), strict=True)
     if inside.sum() < 2:
         raise ExcitationError(
-            not_flown(flight, f"no part of this log is in the air with all of {', '.join(inputs)} known")
+            no_flight_message(
+                flight, f"no part of this log is in the air with all of {', '.join(inputs)} known"
+            )
         )
     t = t[inside]
     return Samples(

@@ -20,7 +20,7 @@ def hold(at: Series, times: Float64[np.ndarray, " m"], values: Shaped[np.ndarray
     return values[np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 1)]
 
 
-def between(
+def interpolate_linear(
     at: Series, times: Float64[np.ndarray, " m"], values: Float64[np.ndarray, "m k"]
 ) -> Float64[np.ndarray, "n k"]:
     """Values at the times `at`, linear between samples and constant outside."""
@@ -40,13 +40,13 @@ def smooth(values: Shaped[np.ndarray, "n ..."], width: int) -> np.ndarray:
     return (total[high] - total[low]) / count
 
 
-def runs(mask: Bool[np.ndarray, " n"]) -> list[tuple[int, int]]:
+def true_runs(mask: Bool[np.ndarray, " n"]) -> list[tuple[int, int]]:
     """First and last index of every run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def inside(times: Float64[np.ndarray, " n"], intervals: Intervals) -> Bool[np.ndarray, " n"]:
+def is_inside(times: Float64[np.ndarray, " n"], intervals: Intervals) -> Bool[np.ndarray, " n"]:
     """Whether each time lies in one of the intervals."""
     mask = np.zeros(len(times), bool)
     for start, end in intervals:
@@ -54,7 +54,7 @@ def inside(times: Float64[np.ndarray, " n"], intervals: Intervals) -> Bool[np.nd
     return mask
 
 
-def length(intervals: Intervals) -> float:
+def total_length(intervals: Intervals) -> float:
     """Sum of the lengths of intervals, s."""
     return float(sum(end - start for start, end in intervals))
 
@@ -73,7 +73,7 @@ def integral(
     return total[index] + rest * (values[index] + 0.5 * slope * rest)
 
 
-def windows(
+def window_starts(
     clocks: list[Float64[np.ndarray, " _"]], intervals: Intervals, width: float, step: float
 ) -> Float64[np.ndarray, " windows"]:
     """Starts, s, of the windows of `width` s that lie in the intervals and in which no clock has a gap.

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.series import between
+from rotorid.signals.series import interpolate_linear
 
 _LOOPS = ("SCHED_LOOP_RATE", "IMU_GYRO_RATEMAX")  # parameters of ArduPilot and PX4, Hz
 _USUAL = {"crazyflie-usd": 500.0, "simulation": 50.0}  # Hz, by format
@@ -34,21 +34,23 @@ _GAP = 2.5  # median periods between neighbours, from which on nothing is known 
 
 def loop_rate(flight: Flight) -> float:
     """How often the controller of a flight gives commands, Hz."""
-    told = [flight.parameters[name] for name in _LOOPS if flight.parameters.get(name, 0.0) > 0.0]
-    return told[0] if told else _USUAL.get(flight.format, _LEAST)
+    rates = [flight.parameters[name] for name in _LOOPS if flight.parameters.get(name, 0.0) > 0.0]
+    return rates[0] if rates else _USUAL.get(flight.format, _LEAST)
 
 
-def given(flight: Flight, signal: Signal) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n rotors"]]:
+def command_steps(
+    flight: Flight, signal: Signal
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n rotors"]]:
     """From which times on (s) what was asked of the rotors, by the signal of a flight that tells it.
 
     As logged where the log has every command, else straight between its rows.
     """
     if signal.rate >= _ALL * loop_rate(flight):
         return signal.times, signal.values
-    return straight(signal.times, signal.values)
+    return interpolate_commands(signal.times, signal.values)
 
 
-def straight(
+def interpolate_commands(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, "n rotors"]
 ) -> tuple[Float[np.ndarray, " fine"], Float[np.ndarray, "fine rotors"]]:
     """Stamps in s and commands of the fine grid."""
@@ -60,7 +62,7 @@ def straight(
     near = period <= _GAP * usual
     share = np.arange(steps) / steps
     start = t[:-1, None] + period[:, None] * share
-    middle = between((start + 0.5 * period[:, None] / steps).ravel(), t, u)
+    middle = interpolate_linear((start + 0.5 * period[:, None] / steps).ravel(), t, u)
     held = np.repeat(u[:-1], steps, axis=0)
     fine = np.where(np.repeat(near, steps)[:, None], middle, held)
     return np.append(start.ravel(), t[-1]), np.concatenate([fine, u[-1:]])

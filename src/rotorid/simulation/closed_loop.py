@@ -22,29 +22,29 @@ import numpy as np
 from jaxtyping import Float64, Int
 
 from rotorid.control.gate import GOOD, Gate, Mode, Reading
-from rotorid.control.witness import MassWitness
+from rotorid.control.independent_mass_check import IndependentMassCheck
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
 from rotorid.estimators.run import Stream
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.signals.samples import Samples
 from rotorid.simulation.failures import Failure, no_failure
 from rotorid.simulation.flight import (
     MAXIMUM_BODY_RATE,
     MAXIMUM_THRUST,
     STEPS,
-    Flown,
-    MassOf,
-    follow,
-    horizon,
-    wind_of,
+    ControllerMass,
+    FlightTruth,
+    flight_wind,
+    horizon_length,
+    track_reference,
 )
 from rotorid.simulation.plant import STEP, Plant
 from rotorid.simulation.profiles import NOMINAL_MASS
-from rotorid.simulation.sensors import Sensors, draw
+from rotorid.simulation.sensors import Sensors, draw_noise
 from rotorid.simulation.trajectories import RATE, TRAJECTORIES, reference
 
-MassAt = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, " n"]]
+MassProfile = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, " n"]]
 """Times in s -> mass in kg."""
 
 GATE = Gate(
@@ -59,10 +59,10 @@ GATE = Gate(
     tolerance=0.05,
     grace=0.2,
 )
-"""Of the simulated vehicle: what it can weigh, and how fast its controller may be told. A filter that opened up after a jump
-(RECOVERING) is right as soon as its band is narrow again, and the witness agrees."""
+"""Of the simulated vehicle: what it can weigh, and how fast the mass of its controller may change. A filter that
+opened up after a jump (RECOVERING) is right as soon as its band is narrow again, and the witness agrees."""
 
-LEAST, MOST = 0.05, 10.0
+MIN_MASS, MAX_MASS = 0.05, 10.0
 """kg; without a gate the controller still refuses a mass outside of these, and what is not a number, and keeps the last."""
 
 _MEASURED = np.ones(BareMultirotor.outputs.dim, bool)
@@ -70,14 +70,14 @@ _LIMITS = np.array([MAXIMUM_THRUST, *[MAXIMUM_BODY_RATE] * 3])
 
 
 @dataclasses.dataclass(frozen=True)
-class LoopFlight:
+class ClosedLoopFlight:
     """A flight of the loop.
 
     flown: the truth. error: distance from the reference in each row, m. times: of the controls, s. used: mass that was planned
     with, at each control, kg. said, said_std: by the estimator, NaN where it said nothing. mode: of the gate, 0 without.
     """
 
-    flown: Flown
+    flown: FlightTruth
     error: Float64[np.ndarray, " n"]
     times: Float64[np.ndarray, " controls"]
     used: Float64[np.ndarray, " controls"]
@@ -102,7 +102,7 @@ class LoopFlight:
         return float(np.mean(at))
 
 
-class Pilot:
+class MassProvider:
     """What gives the controller its mass; of one flight. Without an estimator, the nominal mass.
 
     mass: the true one, for a pilot that knows it. gate: None for none. failure: of the estimator.
@@ -114,13 +114,13 @@ class Pilot:
         gate: Gate | None = None,
         failure: Failure | None = None,
         *,
-        mass: MassAt | None = None,
+        mass: MassProfile | None = None,
     ) -> None:
         self.stream, self.gate, self.mass = stream, gate, mass
         self.failure = failure or no_failure()
         self.rows: list[tuple[float, float, float, float, int]] = []
         self._state = gate.start() if gate else None
-        self._witness = MassWitness(velocity_noise=Sensors().velocity_noise)
+        self._witness = IndependentMassCheck(velocity_noise=Sensors().velocity_noise)
         self._last: float | None = None
         self._used = NOMINAL_MASS
         if stream:
@@ -136,12 +136,14 @@ class Pilot:
         elif self.stream is not None:
             reading = self._reading(t, dt, y, u)
             if self.gate is None:
-                if reading and LEAST < reading.value < MOST:
+                if reading and MIN_MASS < reading.value < MAX_MASS:
                     self._used = reading.value
             else:
                 assert self._state is not None
-                witness = self._witness.see(t, y[:4], y[7:10], float(u[0]))
-                reading = reading and reading._replace(witness=witness[0], witness_std=witness[1])
+                witness = self._witness.update(t, y[:4], y[7:10], float(u[0]))
+                reading = reading and reading._replace(
+                    independent_value=witness[0], independent_std=witness[1]
+                )
                 self._state, decision = self.gate.decide(self._state, reading, dt)
                 self._used, mode = decision.value, decision.mode
         said = (reading.value, reading.std) if reading else (math.nan, math.nan)
@@ -163,30 +165,30 @@ def _row() -> Any:
     return jax.tree.structure(Samples(none, none, jnp.zeros(4), jnp.zeros(10), jnp.zeros(9, bool)))
 
 
-def fly_loop(
+def simulate_closed_loop(
     trajectory: str,
-    mass: MassAt,
+    mass: MassProfile,
     seed: int,
-    pilot: Pilot,
+    pilot: MassProvider,
     *,
     duration: float = 20.0,
     stream: int = 0,
     plant: Plant = Plant(),  # noqa: B008
-) -> LoopFlight:
+) -> ClosedLoopFlight:
     """Fly a trajectory with a mass that changes. seed: of the trajectory and, with stream, of the sensors' noise and of the
     wind. plant: what else acts, of which neither controller nor estimator knows."""
     if duration <= 0 or seed < 0:
         raise SettingError(
             f"a flight of {duration:g} s with seed {seed}: give a positive duration and a seed of 0 or more"
         )
-    wanted = reference(trajectory, seed, duration + horizon(), mass=NOMINAL_MASS)
+    wanted = reference(trajectory, seed, duration + horizon_length(), mass=NOMINAL_MASS)
     rows = round(duration * RATE) + 1
     fine = mass(STEP * (np.arange(rows * STEPS) + 0.5)).reshape(rows, STEPS)
     key = [seed, TRAJECTORIES.index(trajectory), stream]
-    noise = draw(Sensors(), rows, key)
-    mass_of: MassOf = pilot
-    wind = wind_of(plant, rows, key)
-    flown = follow(wanted, mass(np.arange(rows) / RATE), fine, noise, plant, wind, mass_of)
+    noise = draw_noise(Sensors(), rows, key)
+    mass_of: ControllerMass = pilot
+    wind = flight_wind(plant, rows, key)
+    flown = track_reference(wanted, mass(np.arange(rows) / RATE), fine, noise, plant, wind, mass_of)
     where = flown.states[:, BareMultirotor.states.stored["position"]]
     columns = (np.array(column) for column in zip(*pilot.rows, strict=True))
-    return LoopFlight(flown, np.linalg.norm(where - wanted.position[:rows], axis=1), *columns)
+    return ClosedLoopFlight(flown, np.linalg.norm(where - wanted.position[:rows], axis=1), *columns)

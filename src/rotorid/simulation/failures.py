@@ -1,8 +1,8 @@
 """Estimators made to fail on purpose, for the loop that flies by them: what comes in, or what goes out, is not what it seems.
 
     frozen         from then on it gets the same measurements again and again
-    thrust high    it is told 1.3 times the thrust, from the start
-    thrust low     from then on it is told 0.75 times the thrust
+    thrust high    it receives 1.3 times the thrust, from the start
+    thrust low     from then on it receives 0.75 times the thrust
     lying          from then on it reports twice the nominal mass less its own, sure and healthy
     stuck          from then on it repeats what it said, sure and healthy
     drifting       from then on its report slides away by 3 % a second, sure and healthy
@@ -10,7 +10,7 @@
     silent         from then on it says nothing
     wild           from then on every third report is not a number, negative or a hundredfold, the others are right
 
-Then is `AT` s.
+Then is `FAILURE_TIME` s.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rotorid.control.gate import Reading
 from rotorid.estimators.base import Health
 from rotorid.simulation.profiles import NOMINAL_MASS
 
-AT = 5.0
+FAILURE_TIME = 5.0
 """When most of them begin, s."""
 
-SURE = 0.005
+REPORTED_STD = 0.005
 """What a liar gives as its standard deviation, kg."""
 
 _LATE = 3.0  # s
@@ -37,7 +37,7 @@ _DRIFT = 0.03  # of the mass a second
 _WILD = (math.nan, -1.0, 100.0, math.inf)
 
 
-Fed = tuple[np.ndarray, np.ndarray]
+EstimatorInput = tuple[np.ndarray, np.ndarray]
 """Inputs that acted and measured state, packed as those of `BareMultirotor`."""
 
 
@@ -45,60 +45,68 @@ class Failure(NamedTuple):
     """Of one flight. fed: (t in s, what the estimator should be fed) -> what it is fed. said: (t, its reading) -> what comes
     out, None if nothing."""
 
-    fed: Callable[[float, Fed], Fed]
+    fed: Callable[[float, EstimatorInput], EstimatorInput]
     said: Callable[[float, Reading], Reading | None]
 
 
-def _same(t: float, fed: Fed) -> Fed:
+def _unchanged_input(t: float, fed: EstimatorInput) -> EstimatorInput:
     return fed
 
 
-def _unchanged(t: float, reading: Reading) -> Reading:
+def _unchanged_report(t: float, reading: Reading) -> Reading:
     return reading
 
 
 def _frozen() -> Failure:
     last: list[np.ndarray] = []
 
-    def fed(t: float, inputs: Fed) -> Fed:
+    def fed(t: float, inputs: EstimatorInput) -> EstimatorInput:
         u, y = inputs
-        if t < AT or not last:
+        if t < FAILURE_TIME or not last:
             last[:] = [y]
         return u, last[0]
 
-    return Failure(fed, _unchanged)
+    return Failure(fed, _unchanged_report)
 
 
 def _thrust(scale: float, begin: float) -> Failure:
-    def fed(t: float, inputs: Fed) -> Fed:
+    def fed(t: float, inputs: EstimatorInput) -> EstimatorInput:
         u, y = inputs
         return (u * np.array([scale, 1.0, 1.0, 1.0]) if t >= begin else u), y
 
-    return Failure(fed, _unchanged)
+    return Failure(fed, _unchanged_report)
 
 
-def _sure(value: float) -> Reading:
-    return Reading(value, SURE, Health.OK)
+def _healthy_report(value: float) -> Reading:
+    return Reading(value, REPORTED_STD, Health.OK)
 
 
-def _lying() -> Failure:
-    return Failure(_same, lambda t, r: r if t < AT else _sure(2.0 * NOMINAL_MASS - r.value))
+def _mirrored() -> Failure:
+    return Failure(
+        _unchanged_input,
+        lambda t, r: r if t < FAILURE_TIME else _healthy_report(2.0 * NOMINAL_MASS - r.value),
+    )
 
 
 def _stuck() -> Failure:
     last: list[float] = []
 
     def said(t: float, reading: Reading) -> Reading:
-        if t < AT or not last:
+        if t < FAILURE_TIME or not last:
             last[:] = [reading.value]
             return reading
-        return _sure(last[0])
+        return _healthy_report(last[0])
 
-    return Failure(_same, said)
+    return Failure(_unchanged_input, said)
 
 
 def _drifting() -> Failure:
-    return Failure(_same, lambda t, r: r if t < AT else _sure(r.value * (1.0 + _DRIFT * (t - AT))))
+    def report(t: float, reading: Reading) -> Reading:
+        if t < FAILURE_TIME:
+            return reading
+        return _healthy_report(reading.value * (1.0 + _DRIFT * (t - FAILURE_TIME)))
+
+    return Failure(_unchanged_input, report)
 
 
 def _late() -> Failure:
@@ -110,40 +118,40 @@ def _late() -> Failure:
             waiting.popleft()
         return waiting[0][1] if waiting[0][0] <= t - _LATE else None
 
-    return Failure(_same, said)
+    return Failure(_unchanged_input, said)
 
 
-def _silent() -> Failure:
-    return Failure(_same, lambda t, r: r if t < AT else None)
+def _no_report() -> Failure:
+    return Failure(_unchanged_input, lambda t, r: r if t < FAILURE_TIME else None)
 
 
-def _wild() -> Failure:
+def _invalid() -> Failure:
     count = 0
 
     def said(t: float, reading: Reading) -> Reading:
         nonlocal count
-        count += t >= AT
-        if t < AT or count % 3:
+        count += t >= FAILURE_TIME
+        if t < FAILURE_TIME or count % 3:
             return reading
         return reading._replace(value=_WILD[count // 3 % len(_WILD)])
 
-    return Failure(_same, said)
+    return Failure(_unchanged_input, said)
 
 
 FAILURES: dict[str, Callable[[], Failure]] = {
     "frozen": _frozen,
     "thrust high": lambda: _thrust(1.3, 0.0),
-    "thrust low": lambda: _thrust(0.75, AT),
-    "lying": _lying,
+    "thrust low": lambda: _thrust(0.75, FAILURE_TIME),
+    "lying": _mirrored,
     "stuck": _stuck,
     "drifting": _drifting,
     "late": _late,
-    "silent": _silent,
-    "wild": _wild,
+    "silent": _no_report,
+    "wild": _invalid,
 }
 """By name; each call makes one for a new flight."""
 
 
 def no_failure() -> Failure:
     """An estimator that works."""
-    return Failure(_same, _unchanged)
+    return Failure(_unchanged_input, _unchanged_report)

@@ -23,10 +23,10 @@ from jaxtyping import Float64
 from rotorid.control.nmpc import NMPC, Plan
 from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.simulation.plant import STEP, Plant, flight_interval, plant_outputs
 from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS, mass_profile
-from rotorid.simulation.sensors import MEASURED, Noise, Sensors, draw, state_plus
+from rotorid.simulation.sensors import MEASURED, Noise, Sensors, draw_noise, state_plus
 from rotorid.simulation.trajectories import RATE, TRAJECTORIES, Reference, reference
 from rotorid.simulation.wind import draw_wind
 
@@ -47,12 +47,12 @@ STEPS = round(1.0 / (RATE * STEP))
 """Steps of the plant in a row."""
 
 
-MassOf = Callable[[float, Float64[np.ndarray, " 10"], Float64[np.ndarray, " 4"]], float]
+ControllerMass = Callable[[float, Float64[np.ndarray, " 10"], Float64[np.ndarray, " 4"]], float]
 """(t in s, measured state, inputs that acted since the control before) -> mass in kg, for the plan that is made now."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Flown:
+class FlightTruth:
     """The truth of a flight, one row every 1 / RATE seconds.
 
     states: packed as `BareMultirotor.states`, then the thrust where the plant has motor lag. inputs: thrust
@@ -78,49 +78,61 @@ def simulate(
     sensors: Sensors = Sensors(),  # noqa: B008
     plant: Plant = Plant(),  # noqa: B008
 ) -> Flight:
-    """One simulated flight, as a log.
+    """Simulate a flight and write its log.
 
-    trajectory: one of `TRAJECTORIES`. mass_profile: one of `MASS_PROFILES`. seed: of sizes, speeds, masses
-    and noise. duration: s. The flight has the signals position, velocity, attitude, body_rate, thrust and
-    true_mass; specific_force and rotor_command where the sensors have them; true_force (of the air) where the
-    plant has drag, and true_wind where it has wind too.
+    Args:
+        trajectory: one of `TRAJECTORIES`.
+        mass_profile: one of `MASS_PROFILES`.
+        seed: of sizes, speeds, masses and noise, 0 or more.
+        duration: s.
+        sensors: noise, delay and dropout of the measurements.
+        plant: motor lag, drag, wind and thrust limits.
+    Returns:
+        A flight with position, velocity (world), attitude, body_rate, thrust and true_mass; specific_force
+        and rotor_command where the sensors have them; true_force (of the air) where the plant has drag, and
+        true_wind where it has wind too.
+    Raises:
+        SettingError: an unknown name, a negative seed, or a duration that is not positive.
+    Source: seed 000, figure 4.
     """
-    flown, noise = fly(trajectory, mass_profile, seed, duration=duration, sensors=sensors, plant=plant)
-    return log(flown, noise, sensors, plant, name=f"{trajectory}-{mass_profile}-{seed}")
+    flown, noise = simulate_truth(
+        trajectory, mass_profile, seed, duration=duration, sensors=sensors, plant=plant
+    )
+    return to_log(flown, noise, sensors, plant, name=f"{trajectory}-{mass_profile}-{seed}")
 
 
-def fly(
+def simulate_truth(
     trajectory: str, profile: str, seed: int, *, duration: float, sensors: Sensors, plant: Plant
-) -> tuple[Flown, Noise]:
+) -> tuple[FlightTruth, Noise]:
     """The truth of a simulated flight, and the noise that its sensors add."""
     if duration <= 0 or seed < 0:
         raise SettingError(
             f"a flight of {duration:g} s with seed {seed}: the duration must be positive, the seed 0 or more"
         )
-    wanted = reference(trajectory, seed, duration + horizon(), mass=NOMINAL_MASS)
+    wanted = reference(trajectory, seed, duration + horizon_length(), mass=NOMINAL_MASS)
     rows = round(duration * RATE) + 1
     fine = STEP * (np.arange(rows * STEPS) + 0.5)
     masses = mass_profile(profile, seed, fine, duration).reshape(rows, STEPS)
     mass = mass_profile(profile, seed, np.arange(rows) / RATE, duration)
     stream = [seed, TRAJECTORIES.index(trajectory), MASS_PROFILES.index(profile)]
-    noise = draw(sensors, rows, stream)
-    return follow(wanted, mass, masses, noise, plant, wind_of(plant, rows, stream)), noise
+    noise = draw_noise(sensors, rows, stream)
+    return track_reference(wanted, mass, masses, noise, plant, flight_wind(plant, rows, stream)), noise
 
 
-def wind_of(plant: Plant, rows: int, seed: list[int]) -> Float64[np.ndarray, "{rows}+1 3"]:
+def flight_wind(plant: Plant, rows: int, seed: list[int]) -> Float64[np.ndarray, "{rows}+1 3"]:
     """The wind of a flight of that many rows, and of one row more; m/s, world."""
     return draw_wind(plant.wind, plant.gusts, plant.gust_times, rows + 1, 1.0 / RATE, [*seed, _GUSTS])
 
 
-def follow(
+def track_reference(
     wanted: Reference,
     mass: Float64[np.ndarray, " n"],
     masses: Float64[np.ndarray, "n steps"],
     noise: Noise,
     plant: Plant,
     wind: Float64[np.ndarray, "n+1 3"],
-    mass_of: MassOf | None = None,
-) -> Flown:
+    mass_of: ControllerMass | None = None,
+) -> FlightTruth:
     """Fly a reference, which must reach a horizon beyond the last row. mass: kg in each row. masses: in each
     plant step. wind: m/s, world, in each row and the one after; straight between rows. mass_of: asked at each control for
     the mass that is planned with; None: the nominal one."""
@@ -151,17 +163,19 @@ def follow(
                 parameters=known,
             )
             u = plan.inputs[0]
-            failures += not plan.solved
+            failures += not plan.is_solved
             seconds.append(plan.seconds)
         states.append(x)
         inputs.append(u)
         winds = wind[k] + part * (wind[k + 1] - wind[k])
         x = np.asarray(interval(x, u, masses[k], winds.T)).ravel()
     times = np.arange(len(mass)) / RATE
-    return Flown(times, np.array(states), np.array(inputs), mass, wind[:-1], np.array(seconds), failures)
+    return FlightTruth(
+        times, np.array(states), np.array(inputs), mass, wind[:-1], np.array(seconds), failures
+    )
 
 
-def log(flown: Flown, noise: Noise, sensors: Sensors, plant: Plant, *, name: str) -> Flight:
+def to_log(flown: FlightTruth, noise: Noise, sensors: Sensors, plant: Plant, *, name: str) -> Flight:
     """What the sensors write of a flight."""
     n = len(flown.times)
     measured = np.asarray(state_plus().map(n)(flown.states[:, :10].T, noise.state.T)).T
@@ -203,7 +217,7 @@ def log(flown: Flown, noise: Noise, sensors: Sensors, plant: Plant, *, name: str
     )
 
 
-def horizon() -> float:
+def horizon_length() -> float:
     """How far the controller looks ahead, s: a reference must reach that much beyond the flight."""
     return _HORIZON * _HORIZON_ROWS / RATE
 

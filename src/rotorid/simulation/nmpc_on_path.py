@@ -16,13 +16,18 @@ from jaxtyping import Float
 
 from rotorid.control.nmpc import NMPC, Plan
 from rotorid.errors import AirframeError
-from rotorid.identification.open_loop import BodyEngine, body_engine, body_numbers, rotor_places
-from rotorid.identification.rotor_thrusts import Rotors, rotors_of
-from rotorid.models.airframe import Airframe, Quantity, Rotor
-from rotorid.models.multirotor_drag import SATURATED
-from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.identification.airframe.rotor_thrusts import RotorModel, rotor_model
+from rotorid.identification.open_loop.prediction import (
+    BodyFunctions,
+    body_functions,
+    body_numbers,
+    nominal_rotors,
+)
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor
+from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.system import GRAVITY
-from rotorid.models.thrust import ThrustCurve
 
 RATE = 50.0
 """Of the controller, Hz."""
@@ -30,13 +35,13 @@ RATE = 50.0
 _KNOT = 0.04  # s, two controls
 _HORIZON = 20
 
-BEYOND = _HORIZON * _KNOT
+LOOK_AHEAD = _HORIZON * _KNOT
 """How far the controller looks ahead, s."""
 
 _PLANT = 0.004  # s
 _STEPS = 5  # of the plant a control
-_PATIENCE = 25  # controls in a row that could not be solved
-_LOST = 100.0  # m
+_MAX_FAILED_PLANS = 25  # controls in a row that could not be solved
+_MAX_DISTANCE = 100.0  # m
 _LONGEST = 64  # steps of the plant that a command may be late
 _POSITION = slice(4, 7)
 _LEAST, _MOST = 0.01, SATURATED - 1e-3  # shares of a rotor's full thrust
@@ -77,7 +82,7 @@ class FlightPath:
     @property
     def controls(self) -> int:
         """How many controls it is flown for."""
-        return len(self.position) - round(BEYOND * RATE)
+        return len(self.position) - round(LOOK_AHEAD * RATE)
 
 
 def fly_path(
@@ -87,12 +92,12 @@ def fly_path(
 
     Thrust curves must not depend on the battery. Raises AirframeError where the model cannot hover.
     """
-    pilot = _pilot(model)
-    return [_fly(pilot, vehicle, path) for vehicle in vehicles]
+    pilot = _path_controller(model)
+    return [_fly_vehicle(pilot, vehicle, path) for vehicle in vehicles]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Pilot:
+class _PathController:
     """A controller that believes in a model. It asks each rotor for a share of its full thrust. full: that thrust, N, without
     the rotor's scale. shares: of hover. table: shares over the range of commands."""
 
@@ -111,7 +116,7 @@ class _Pilot:
         return curve.zero + c * (curve.full - curve.zero)
 
 
-def _pilot(model: Airframe) -> _Pilot:
+def _path_controller(model: Airframe) -> _PathController:
     curve = model.thrust_curve
     assert curve is not None
     grid = np.polynomial.polynomial.polyval(np.linspace(0.0, 1.0, _TABLE), curve.coefficients)
@@ -124,18 +129,18 @@ def _pilot(model: Airframe) -> _Pilot:
             f"{model.source or model.name}: this model cannot hover: it needs {model.mass.number * GRAVITY:.3g} N, and its "
             f"rotors pull {full * scales.sum():.3g} N at most"
         )
-    controller = _controller(rotor_places(model.rotors))
+    controller = _controller(nominal_rotors(model.rotors))
     system = rigid_multirotor(_complete(model), "rotor_thrust")
     known = {p.name: p.value for p in system.parameters}
     parameters = {name: known[name] for name in _KNOWN}
-    up, down = rotors_of(model).lag
+    up, down = rotor_model(model).lag
     parameters |= {
         "thrust_scale": full,
         "motor_time_constant": up,
         "motor_time_constant_down": down,
         "rotor_scale": tuple(float(s) for s in scales),
     }
-    return _Pilot(controller, model, parameters, full, np.full(count, hover), grid / grid[-1])
+    return _PathController(controller, model, parameters, full, np.full(count, hover), grid / grid[-1])
 
 
 @functools.lru_cache(maxsize=8)
@@ -162,7 +167,9 @@ def _complete(model: Airframe) -> Airframe:
     return dataclasses.replace(model, quantities={**model.quantities, **missing})
 
 
-def _fly(pilot: _Pilot, vehicle: Airframe, path: FlightPath) -> Float[np.ndarray, "controls 3"] | None:
+def _fly_vehicle(
+    pilot: _PathController, vehicle: Airframe, path: FlightPath
+) -> Float[np.ndarray, "controls 3"] | None:
     """Positions of one vehicle; None where it is lost."""
     system, scales = pilot.controller.system, np.array(pilot.parameters["rotor_scale"])
     reference = np.zeros((len(path.position), system.states.size))
@@ -188,12 +195,15 @@ def _fly(pilot: _Pilot, vehicle: Airframe, path: FlightPath) -> Float[np.ndarray
             iterations=1 if k else _FIRST,
             parameters=pilot.parameters,
         )
-        if plan.failures > _PATIENCE:
+        if plan.failures > _MAX_FAILED_PLANS:
             return None
         command = pilot.command(plan.inputs[0])
         for _ in range(_STEPS):
             flight.step(command)
-        if not np.isfinite(flight.x).all() or np.linalg.norm(flight.x[_POSITION] - path.position[k]) > _LOST:
+        if (
+            not np.isfinite(flight.x).all()
+            or np.linalg.norm(flight.x[_POSITION] - path.position[k]) > _MAX_DISTANCE
+        ):
             return None
     return flown
 
@@ -202,17 +212,17 @@ def _fly(pilot: _Pilot, vehicle: Airframe, path: FlightPath) -> Float[np.ndarray
 class _Plant:
     """What steps a vehicle. delay: of its commands, in steps."""
 
-    engine: BodyEngine
+    engine: BodyFunctions
     numbers: Float[np.ndarray, " numbers"]
-    rotors: Rotors
+    rotors: RotorModel
     delay: int
 
     @staticmethod
     def of(airframe: Airframe) -> _Plant:
         return _Plant(
-            body_engine(airframe.rotors),
+            body_functions(airframe.rotors),
             body_numbers(airframe),
-            rotors_of(airframe),
+            rotor_model(airframe),
             max(round(airframe.number("command_delay", 0.0) / _PLANT), 0),
         )
 
@@ -220,7 +230,7 @@ class _Plant:
         self, x: np.ndarray, thrust: np.ndarray, command: np.ndarray
     ) -> tuple[Float[np.ndarray, " 13"], Float[np.ndarray, " rotors"]]:
         """State and thrusts a step later, of a command that has arrived."""
-        mean, thrust = self.rotors.follow(thrust, self.rotors.asked(command), _PLANT)
+        mean, thrust = self.rotors.follow(thrust, self.rotors.commanded_thrust(command), _PLANT)
         return self.engine.step(x, mean, np.array(_PLANT), self.numbers)[0], thrust
 
 
@@ -231,7 +241,7 @@ class _Flight:
         self.plant = plant
         start = path.attitude[0], path.position[0], path.velocity[0], np.zeros(3)
         self.x = plant.engine.pack(*start, plant.numbers)[0]
-        self.thrust = plant.rotors.asked(command)
+        self.thrust = plant.rotors.commanded_thrust(command)
         self.sent = [command] * _LONGEST
 
     def step(self, command: Float[np.ndarray, " rotors"]) -> None:

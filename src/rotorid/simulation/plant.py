@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from rotorid.codegen.casadi import to_casadi
 from rotorid.errors import SettingError
-from rotorid.export.casadi import to_casadi
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Scalar, Space, Vector
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.system import Parameter, System, Values
 from rotorid.numerics import integrators
 from rotorid.simulation.wind import Axes

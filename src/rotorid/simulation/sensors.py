@@ -14,9 +14,9 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from rotorid.codegen.casadi import to_casadi
 from rotorid.errors import SettingError
-from rotorid.export.casadi import to_casadi
-from rotorid.models.multirotor import BareMultirotor
+from rotorid.models.multirotor.bare import BareMultirotor
 
 MEASURED = ("attitude", "position", "velocity")
 """The state as the sensors give it, in the order of `BareMultirotor.states`."""
@@ -62,7 +62,7 @@ class Noise:
     kept: Bool[np.ndarray, "n 3"]
 
 
-def draw(sensors: Sensors, rows: int, seed: list[int]) -> Noise:
+def draw_noise(sensors: Sensors, rows: int, seed: list[int]) -> Noise:
     """The noise of a flight of that many rows."""
     state, gyroscope, accelerometer, dropout = (np.random.default_rng([*seed, stream]) for stream in range(4))
     std = np.repeat([sensors.attitude_noise, sensors.position_noise, sensors.velocity_noise], 3)

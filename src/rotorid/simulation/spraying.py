@@ -10,11 +10,11 @@ from jaxtyping import Bool, Float64
 
 from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight
-from rotorid.simulation.flight import STEPS, follow, horizon, log, wind_of
+from rotorid.simulation.flight import STEPS, flight_wind, horizon_length, to_log, track_reference
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import NOMINAL_MASS
-from rotorid.simulation.sensors import Sensors, draw
-from rotorid.simulation.trajectories import RATE, along, legs
+from rotorid.simulation.sensors import Sensors, draw_noise
+from rotorid.simulation.trajectories import RATE, reference_along, straight_legs
 
 _STREAM = 200  # of random numbers, apart from those of the other flights
 _HEIGHT = 3.0  # m
@@ -41,15 +41,17 @@ def simulate_spraying(
     full, empty = rng.uniform(1.2, 1.3), rng.uniform(0.75, 0.85)
     i = np.arange(2 * int(speed * (duration + 5.0) / length) + 4)
     corners = np.column_stack([length * ((i + 1) // 2 % 2), apart * (i // 2), np.full(len(i), _HEIGHT)])
-    wanted = along(
-        *legs(corners, np.full(len(i) - 1, speed)), duration=duration + horizon(), mass=NOMINAL_MASS
+    wanted = reference_along(
+        *straight_legs(corners, np.full(len(i) - 1, speed)),
+        duration=duration + horizon_length(),
+        mass=NOMINAL_MASS,
     )
     n = round(duration * RATE) + 1
     mass = _mass(np.abs(wanted.velocity[: n + 1, 0]) > 0.9 * speed, full, empty)
     fine = np.linspace(mass[:-1], mass[1:], 2 * STEPS + 1, axis=1)[:, 1::2]
-    noise = draw(sensors, n, [seed, _STREAM])
-    flown = follow(wanted, mass[:n], fine, noise, plant, wind_of(plant, n, [seed, _STREAM]))
-    return log(flown, noise, sensors, plant, name=f"spraying-{seed}")
+    noise = draw_noise(sensors, n, [seed, _STREAM])
+    flown = track_reference(wanted, mass[:n], fine, noise, plant, flight_wind(plant, n, [seed, _STREAM]))
+    return to_log(flown, noise, sensors, plant, name=f"spraying-{seed}")
 
 
 def _mass(open_valve: Bool[np.ndarray, " n"], full: float, empty: float) -> Float64[np.ndarray, " n"]:

@@ -72,10 +72,10 @@ def reference(name: str, seed: int, duration: float, *, mass: float = 1.0) -> Re
     if name not in _PATHS:
         raise SettingError(f"no trajectory {name!r} (there are {', '.join(TRAJECTORIES)})")
     rng = np.random.default_rng([seed, TRAJECTORIES.index(name)])
-    return along(*_PATHS[name](rng, duration), duration=duration, mass=mass)
+    return reference_along(*_PATHS[name](rng, duration), duration=duration, mass=mass)
 
 
-def along(
+def reference_along(
     raw: Callable[[Float64[np.ndarray, " n"]], Path], width: float, *, duration: float, mass: float
 ) -> Reference:
     """The reference along a raw path of the time since the hover (s; negative before it), rounded by averages
@@ -134,7 +134,7 @@ def _body_rate(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 3"]:
 # --- raw paths: path of time, and width of the averages -------------------------------------------------
 
 
-def legs(points: np.ndarray, speeds: np.ndarray) -> tuple[Callable[[np.ndarray], Path], float]:
+def straight_legs(points: np.ndarray, speeds: np.ndarray) -> tuple[Callable[[np.ndarray], Path], float]:
     """Straight legs between points, each at its speed (m/s), with averages as wide as the sharpest corner
     needs."""
     leg = np.diff(points, axis=0)
@@ -164,7 +164,7 @@ def _random(rng: np.random.Generator, duration: float):
         speeds.append(rng.uniform(2.0, 4.0))
         time += np.linalg.norm(corner - points[-1]) / speeds[-1]
         points.append(corner)
-    return legs(np.array(points), np.array(speeds))
+    return straight_legs(np.array(points), np.array(speeds))
 
 
 def _loop(rng: np.random.Generator, duration: float):
@@ -200,7 +200,7 @@ def _zigzag(rng: np.random.Generator, duration: float):
     points = np.column_stack(
         [ahead * i, across * (i % 2), HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)]
     )
-    return legs(points, np.full(count - 1, speed))
+    return straight_legs(points, np.full(count - 1, speed))
 
 
 def _square(rng: np.random.Generator, duration: float):
@@ -209,7 +209,7 @@ def _square(rng: np.random.Generator, duration: float):
     i = np.arange(count)
     corners = side * np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])[i % 4]
     height = HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)
-    return legs(np.column_stack([corners, height]), np.full(count - 1, speed))
+    return straight_legs(np.column_stack([corners, height]), np.full(count - 1, speed))
 
 
 _PATHS = {

@@ -28,7 +28,7 @@ _ROUGHNESS = 0.15  # ft, of the ground
 Axes = tuple[float, float, float]
 
 
-def dryden(speed: float, height: float) -> tuple[Axes, Axes]:
+def dryden_gusts(speed: float, height: float) -> tuple[Axes, Axes]:
     """Standard deviations (m/s) and time constants (s) of the gusts along x, y, z (world) in a mean wind.
 
     speed: of the mean wind, m/s. height: m; both where the vehicle is. Horizontal axes are alike, so the direction of

@@ -1,4 +1,4 @@
-"""`rotorid reproduce`: the studies of the documents that rotorid's methods come from, made anew."""
+"""`rotorid reproduce`: the studies of the documents on which rotorid's methods are based."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from rotorid.cli.arguments import folder_option
 from rotorid.errors import SettingError
+from rotorid.progress import Progress
+from rotorid.terminal.arguments import folder_option
 
 if TYPE_CHECKING:
-    from rotorid.results.study import Curve, Row
+    from rotorid.studies.study_files import Curve, Row
 
 STUDIES = ("sesame", "nemo", "lpv", "loop", "identify")
 
@@ -55,13 +56,13 @@ def reproduce(
         raise SettingError(f"no study {study!r}; there are {', '.join(STUDIES)}")
     if flights is not None and study != "sesame":
         raise SettingError(f"--flights is for sesame; {study} flies its own")
-    from rotorid.cli.console import out, setup_jax, status
+    from rotorid.terminal.console import out, setup_jax, status
 
     folder = output or Path(f"rotorid-{study}")
     with status("Starting"):
         setup_jax()
         from rotorid.results.files import REPORT, check_folder, write_folder
-        from rotorid.results.study import CURVES, RESULTS, curves_parquet, rows_parquet
+        from rotorid.studies.study_files import CURVES, RESULTS, curves_parquet, rows_parquet
 
         check_folder(folder)
     makes: dict[str, Callable[[], _Made]] = {
@@ -92,8 +93,8 @@ class _Made(NamedTuple):
 
 
 def _sesame(folder: Path, quick: bool, seed: int, flights: Path | None) -> _Made:
-    from rotorid.report.sesame_page import headline, sesame_page
-    from rotorid.studies.sesame import FULL, QUICK, sesame
+    from rotorid.studies.sesame.page import headline, sesame_page
+    from rotorid.studies.sesame.study import FULL, QUICK, sesame
 
     with _bars() as progress:
         found = sesame(folder, size=QUICK if quick else FULL, seed=seed, flights=flights, progress=progress)
@@ -102,8 +103,8 @@ def _sesame(folder: Path, quick: bool, seed: int, flights: Path | None) -> _Made
 
 
 def _nemo(folder: Path, quick: bool, seed: int) -> _Made:
-    from rotorid.report.nemo_page import headline, nemo_page
-    from rotorid.studies.nemo import FULL, QUICK, nemo
+    from rotorid.studies.nemo.page import headline, nemo_page
+    from rotorid.studies.nemo.study import FULL, QUICK, nemo
 
     with _bars() as progress:
         found = nemo(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
@@ -112,8 +113,8 @@ def _nemo(folder: Path, quick: bool, seed: int) -> _Made:
 
 
 def _lpv(folder: Path, quick: bool, seed: int) -> _Made:
-    from rotorid.report.lpv_study_page import headline, lpv_study_page
-    from rotorid.studies.lpv import FULL, QUICK, lpv
+    from rotorid.studies.lpv.page import headline, lpv_study_page
+    from rotorid.studies.lpv.study import FULL, QUICK, lpv
 
     with _bars() as progress:
         found = lpv(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
@@ -122,9 +123,9 @@ def _lpv(folder: Path, quick: bool, seed: int) -> _Made:
 
 
 def _loop(folder: Path, quick: bool, seed: int) -> _Made:
-    from rotorid.report.loop_page import headline, loop_page
     from rotorid.simulation.closed_loop import GATE
-    from rotorid.studies.loop import FULL, QUICK, loop
+    from rotorid.studies.loop.page import headline, loop_page
+    from rotorid.studies.loop.study import FULL, QUICK, loop
 
     with _bars() as progress:
         found = loop(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
@@ -133,8 +134,8 @@ def _loop(folder: Path, quick: bool, seed: int) -> _Made:
 
 
 def _identify(folder: Path, quick: bool, seed: int) -> _Made:
-    from rotorid.report.identify_calibration_page import headline, identify_calibration_page
-    from rotorid.studies.identify_calibration import FULL, QUICK, WANTED, identify_calibration
+    from rotorid.studies.identify.calibration import FULL, QUICK, WANTED, identify_calibration
+    from rotorid.studies.identify.page import headline, identify_calibration_page
 
     with _bars() as progress:
         found = identify_calibration(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
@@ -143,9 +144,9 @@ def _identify(folder: Path, quick: bool, seed: int) -> _Made:
 
 
 @contextmanager
-def _bars() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each thing that is done, where a terminal shows it; else a line as each begins."""
-    from rotorid.cli.console import err
+def _bars() -> Iterator[Progress]:
+    """A bar for each stage, where a terminal shows it; else a line as each begins."""
+    from rotorid.terminal.console import err
 
     console = err()
     if not console.is_terminal:
@@ -158,10 +159,11 @@ def _bars() -> Iterator[Callable[[str, int, int], None]]:
 
         yield say
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as bars:
+    with Bars(*columns, console=console, transient=True) as bars:
         tasks = {}
 
         def show(what: str, done: int, total: int) -> None:

@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from rotorid.report.charts import Figure, Trace, band, colour, layout, line
-from rotorid.report.html import Page, grid, legend
-from rotorid.results.study import Curve, Row
-from rotorid.results.words import decimals, estimator_label, title
+from rotorid.report.charts import Figure, Trace, band, estimator_colour, layout, line
+from rotorid.report.page import Page, grid, legend
+from rotorid.results.text import decimals, estimator_label, title
+from rotorid.studies.study_files import Curve, Row
 
 
 class Numbers:
@@ -59,24 +59,24 @@ def mass_figure(of: Sequence[Curve], banded: str | None = None) -> Figure:
     low, high = min(c.truth.min() for c in of), max(c.truth.max() for c in of)
     for k, c in enumerate(of):
         if c.method == banded or len(of) == 1:
-            token = f"{colour(c.method, k)}:0.18"
+            token = f"{estimator_colour(c.method, k)}:0.18"
             traces.append(band(c.t, c.value - 1.96 * c.std, c.value + 1.96 * c.std, token))
     traces += [
-        line(c.t, c.value, method_label(c.method), colour(c.method, k), width=1.2, std=c.std)
+        line(c.t, c.value, method_label(c.method), estimator_colour(c.method, k), width=1.2, std=c.std)
         for k, c in enumerate(of)
     ]
     truth = of[0]
     traces.append(line(truth.t, truth.truth, "truth", "@ink", width=1.0, dash="dot"))
     drawn = layout("kg")
     drawn["yaxis"] |= {"range": [low - 0.12, high + 0.12], "nticks": 5}
-    return Figure(tuple(traces), drawn, height=190, timed=False)
+    return Figure(tuple(traces), drawn, height=190, has_time_axis=False)
 
 
 def mass_panels(page: Page, cells: Sequence[Sequence[Curve]], banded: str | None = None) -> str:
     """A figure of the mass for each cell, side by side, below one legend for all."""
     if not cells:
         return ""
-    names = [(method_label(c.method), colour(c.method, k)) for k, c in enumerate(cells[0])]
+    names = [(method_label(c.method), estimator_colour(c.method, k)) for k, c in enumerate(cells[0])]
     panels = [
         page.panel(mass_figure(of, banded), f"{title(of[0].trajectory)}, {of[0].mass_profile}")
         for of in cells

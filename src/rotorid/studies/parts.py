@@ -7,28 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rotorid.results.study import Part, kept
-from rotorid.simulation.engines import local
-
-Progress = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done, and of how much."""
-
-Told = Callable[[int], None]
-"""Is told how much more is done."""
+from rotorid.progress import Progress, Stage
+from rotorid.simulation.datasets.executors import run_local
+from rotorid.studies.study_files import Part, kept
 
 Task = TypeVar("Task")
-
-
-def counter(progress: Progress, what: str, total: int, done: int = 0) -> Told:
-    """What adds up how much is done, from `done` on, and tells."""
-    progress(what, done, total)
-
-    def told(more: int) -> None:
-        nonlocal done
-        done += more
-        progress(what, done, total)
-
-    return told
 
 
 def kept_tasks(
@@ -36,7 +19,7 @@ def kept_tasks(
     name: str,
     tasks: Sequence[Task],
     asked: Mapping[str, Any],
-    make: Callable[[Sequence[Task], Told], Part],
+    make: Callable[[Sequence[Task], Stage], Part],
     progress: Progress,
     among: tuple[str, int, int] | None = None,
 ) -> Part:
@@ -44,18 +27,20 @@ def kept_tasks(
     own."""
     what, before, total = among or (name, 0, len(tasks))
     part = kept(
-        folder, name.replace(" ", "-"), asked, lambda: make(tasks, counter(progress, what, total, before))
+        folder, name.replace(" ", "-"), asked, lambda: make(tasks, Stage(progress, what, total, before))
     )
     progress(what, before + len(tasks), total)
     return part
 
 
-def by_processes(make: Callable[[Task], bytes], tasks: Sequence[Task], workers: int, told: Told) -> list[Any]:
+def by_processes(
+    make: Callable[[Task], bytes], tasks: Sequence[Task], workers: int, stage: Stage
+) -> list[Any]:
     """What is made of each task as JSON, in the order of the tasks."""
     found: dict[Task, bytes] = {}
-    for task, made in local(make, tasks, workers):
+    for task, made in run_local(make, tasks, workers):
         found[task] = made
-        told(1)
+        stage.advance()
     return [json.loads(found[task]) for task in tasks]
 
 

@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from rotorid.errors import OutputError
 from rotorid.logs.write import write_whole
-from rotorid.results.comparison import Mean
+from rotorid.workflows.compare.scores import Mean
 
 RESULTS, CURVES, PARTS = "results.parquet", "curves.parquet", "parts"
 

@@ -1,24 +1,23 @@
-"""Arguments and options that several commands share, and what is made of them."""
+"""Arguments and options that several commands share, and their conversion."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from rotorid.errors import SettingError
+from rotorid.estimators import registry as estimators
+from rotorid.estimators.registry import ESTIMATORS, EstimatorName
+from rotorid.models import registry as systems
+from rotorid.models.registry import TRACKED_SYSTEMS, SystemName
 
 if TYPE_CHECKING:
-    from rotorid.results.summary import Input
-    from rotorid.results.track import EstimatorName, SystemName
-
-ESTIMATORS: Final = ("ekf", "ukf", "msckf", "swls", "adaptive")
-SYSTEMS: Final = ("multirotor", "multirotor-bare")
-# the names in `results.track`, which is not imported here for the sake of a quick --help; a test compares
+    from rotorid.results.files import Input
 
 EVERY_ESTIMATOR: Final = ",".join(ESTIMATORS)
-"""All of them, as the option takes them."""
+"""All estimators, as a value of the option."""
 
 _AIRFRAME: Final = (
     "A TOML file, or the name of an airframe that comes with rotorid (see `rotorid airframes`)."
@@ -26,7 +25,7 @@ _AIRFRAME: Final = (
 
 
 def folder_option(words: str) -> Any:
-    """`--output DIR`. words: what for, and what it is where it is not given."""
+    """`--output DIR`. words: help text, with the default."""
     return typer.Option("--output", "-o", metavar="DIR", help=words, show_default=False)
 
 
@@ -42,7 +41,7 @@ Log = Annotated[
 
 
 def airframe_option(words: str) -> Any:
-    """`--airframe AIRFRAME`. words: what for, and how it is given."""
+    """`--airframe AIRFRAME`. words: help text."""
     return typer.Option("--airframe", "-a", metavar="AIRFRAME", help=words, show_default=False)
 
 
@@ -50,7 +49,7 @@ AirframeOption = Annotated[str, airframe_option(_AIRFRAME)]
 
 OptionalAirframe = Annotated[
     str | None,
-    airframe_option(f"{_AIRFRAME} A data set has its own."),
+    airframe_option(f"{_AIRFRAME} A data set has a default airframe."),
 ]
 
 Estimators = Annotated[
@@ -69,7 +68,7 @@ System = Annotated[
     typer.Option(
         "--system",
         metavar="NAME",
-        help="multirotor (with drag, wind and motor lag) or multirotor-bare (mass only).",
+        help=f"{systems.help_text()}.",
     ),
 ]
 
@@ -78,7 +77,7 @@ KnownMass = Annotated[
     typer.Option(
         "--known-mass",
         metavar="KG",
-        help="The mass, where it is known: tracks the thrust scale instead.",
+        help="Known mass, kg. The mass is held fixed and the thrust scale is tracked.",
         show_default=False,
     ),
 ]
@@ -88,7 +87,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="MODEL",
-        help="A folder of `rotorid learn`, whose parameters and residual are used in place of the airframe's.",
+        help="Result folder of `rotorid learn`: its parameters replace those of the airframe, and its residual is added.",
         show_default=False,
     ),
 ]
@@ -96,7 +95,7 @@ ModelOption = Annotated[
 Mcap = Annotated[
     bool,
     typer.Option(
-        "--mcap", help="Write the estimates as MCAP, too (estimates.mcap), which viewers like Foxglove show."
+        "--mcap", help="Also write the estimates as MCAP (estimates.mcap), for viewers such as Foxglove."
     ),
 ]
 
@@ -106,8 +105,8 @@ Mapping = Annotated[
         "--mapping",
         "-m",
         metavar="MAP.toml",
-        help="Says which column of a foreign CSV is which signal, in which unit and frame; or which vehicle of a .tlog, "
-        "which topics of a bag.",
+        help="Mapping file: signal, unit and frame of each column of a CSV file, the vehicle of a .tlog, or the topics "
+        "of a ROS bag.",
         show_default=False,
     ),
 ]
@@ -117,51 +116,49 @@ Truth = Annotated[
     typer.Option(
         "--truth",
         metavar="CSV",
-        help="Known mass of a log over time (columns t_log_s, mass_kg), to compare with.",
+        help="True mass over time (columns t_log_s, mass_kg), to which the estimates are compared.",
         show_default=False,
     ),
 ]
 
 
-ProofSeed = Annotated[
+ValidationSeed = Annotated[
     int,
     typer.Option(
-        "--seed", metavar="N", help="Of the vehicles that the proof draws, and of its blocks of windows."
+        "--seed", metavar="N", help="Seed of the validation: sampled parameters and blocks of windows."
     ),
 ]
 
 
 def check_seed(seed: int) -> None:
-    """Raises SettingError for a seed that cannot be."""
+    """Raise SettingError for a negative seed."""
     if seed < 0:
-        raise SettingError(f"--seed {seed}: give 0 or more")
+        raise SettingError(f"--seed {seed}: must be 0 or more")
 
 
 def parameter_names(text: str) -> tuple[str, ...]:
-    """The parameters of a comma-separated list, in lower case, with underscores."""
+    """Parse a comma-separated list of parameters, in lower case, with underscores."""
     names = (name.strip().lower().replace("-", "_") for name in text.split(","))
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 def estimator_names(text: str) -> tuple[EstimatorName, ...]:
-    """The estimators of a comma-separated list. Raises SettingError for one that does not exist."""
+    """Parse a comma-separated list of estimators. Raises SettingError for an unknown name."""
     names = tuple(dict.fromkeys(name.strip().lower() for name in text.split(",") if name.strip()))
-    if not names or not set(names) <= set(ESTIMATORS):
-        wrong = next((n for n in names if n not in ESTIMATORS), text)
-        raise SettingError(f"no estimator {wrong!r}; there are {', '.join(ESTIMATORS)}")
-    return cast("tuple[EstimatorName, ...]", names)
+    for name in names or (text,):
+        estimators.check_estimator(name)
+    return names
 
 
 def system_name(text: str) -> SystemName:
-    """The system of that name. Raises SettingError for one that does not exist."""
-    if text not in SYSTEMS:
-        raise SettingError(f"no system {text!r}; there are {', '.join(SYSTEMS)}")
-    return cast("SystemName", text)
+    """Check the name of a System. Raises SettingError for an unknown name."""
+    systems.check_system(text, TRACKED_SYSTEMS)
+    return text
 
 
-def inputs_of(log: Path, airframe: str | None, mapping: Path | None, truth: Path | None) -> list[Input]:
-    """The files that a result is made from: those that were given, and the airframe where it is a file."""
-    from rotorid.results.summary import file_input
+def input_files(log: Path, airframe: str | None, mapping: Path | None, truth: Path | None) -> list[Input]:
+    """The input files of a result. The airframe is included if it is a file."""
+    from rotorid.results.files import file_input
 
     own = Path(airframe) if airframe is not None and Path(airframe).is_file() else None
     roles = {"log": log, "airframe": own, "mapping": mapping, "truth": truth}

@@ -14,16 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rotorid.codegen.native import compiler
 from rotorid.errors import OutputError, RotoridError, SettingError
-from rotorid.estimators.bootstrap import bootstrap_filter
 from rotorid.estimators.ekf import ekf
-from rotorid.estimators.onboard.drawn import drawn
 from rotorid.estimators.onboard.fields import identifier
 from rotorid.estimators.onboard.folder import onboard_files
+from rotorid.estimators.onboard.golden_samples import drawn
 from rotorid.estimators.onboard.trace import onboard
+from rotorid.estimators.particle.bootstrap import bootstrap_filter
 from rotorid.estimators.run import run
-from rotorid.export.native import compiler
-from rotorid.results.export import export_estimator
+from rotorid.workflows.export.onboard import export_estimator
 from tests.systems import Pendulum
 
 STRICT = "-O1 -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"

@@ -9,18 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rotorid.codegen.native import compiler
 from rotorid.errors import SettingError
-from rotorid.estimators.auxiliary import auxiliary_filter
 from rotorid.estimators.base import Health
-from rotorid.estimators.bootstrap import bootstrap_filter
-from rotorid.estimators.particle_engine import PLACES
-from rotorid.estimators.particle_states import Conditioned
-from rotorid.estimators.particles import particle_tuning
+from rotorid.estimators.particle.auxiliary import auxiliary_filter
+from rotorid.estimators.particle.base import particle_tuning
+from rotorid.estimators.particle.bootstrap import bootstrap_filter
+from rotorid.estimators.particle.engine import PLACES
+from rotorid.estimators.particle.state_kernels import KalmanStates
 from rotorid.estimators.run import Stream, run
-from rotorid.export.native import compiler
 from rotorid.models.joint import Joint
 from rotorid.numerics.draws import stream
-from tests.estimators.test_particles import ALPHA, Autoregression, kalman, observed
+from tests.estimators.particle.test_particles import ALPHA, Autoregression, kalman, observed
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler on this machine")
 
@@ -177,10 +177,10 @@ def test_kalman_filters_of_particles(samples):
     tuning, row = particle_tuning(joint, N), jax.tree.map(lambda leaf: leaf[0], samples)
 
     def absorbed(place, alpha):
-        particles = Conditioned(joint, tuning, place)
+        particles = KalmanStates(joint, tuning, place)
         psi = jnp.stack([alpha, 1.0 + alpha])
-        found = particles.look(particles.start(None, N), psi, row.u, row.dt, row, None)
-        return particles.density(found, row.mask), particles.absorb(found, row.mask)
+        found = particles.predict(particles.prior(None, N), psi, row.u, row.dt, row, None)
+        return particles.log_likelihood(found, row.mask), particles.measurement_update(found, row.mask)
 
     ours, c = both(absorbed, np.linspace(0.5, 1.0, 2 * N).reshape(2, N))
     for a, b in zip(ours, c, strict=True):

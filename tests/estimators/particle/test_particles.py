@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.estimators.auxiliary import auxiliary_filter
 from rotorid.estimators.base import Health
-from rotorid.estimators.bootstrap import bootstrap_filter
-from rotorid.estimators.changepoints import changes, hazard_of
 from rotorid.estimators.ekf import ekf
-from rotorid.estimators.liu_west import liu_west
-from rotorid.estimators.particles import final_state, particle_log_likelihood
+from rotorid.estimators.particle.auxiliary import auxiliary_filter
+from rotorid.estimators.particle.base import final_state, particle_log_likelihood
+from rotorid.estimators.particle.bootstrap import bootstrap_filter
+from rotorid.estimators.particle.changepoints import changes, hazard_of
+from rotorid.estimators.particle.liu_west import liu_west
 from rotorid.estimators.run import Stream, run, run_many, stack
 from rotorid.estimators.ukf import ukf
 from rotorid.geometry.spaces import Scalar, Space
 from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
-from rotorid.studies.lpv_particles import simulated
+from rotorid.studies.lpv.particles import simulated
 from tests.systems import SYSTEMS, matched
 
 ALPHA, V, W = 0.9, 2.0, 1.0

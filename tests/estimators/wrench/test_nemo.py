@@ -8,13 +8,13 @@ import pytest
 
 from rotorid.estimators.base import Health
 from rotorid.estimators.run import run
-from rotorid.estimators.wrench import acceleration_observer, momentum_observer
+from rotorid.estimators.wrench.observers import acceleration_observer, momentum_observer
 from rotorid.learning.architectures import multirotor_heads
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.hybrid import with_residual
+from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.residual import Residual, initial_weights, scaled_to
-from rotorid.models.rigid_multirotor import rigid_multirotor
-from rotorid.models.rotors import allocation
 from rotorid.models.system import parameter_values
 from rotorid.signals.samples import Samples
 from tests.estimators.flown import flown

@@ -8,15 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rotorid.codegen import native
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.run import Stream, run, run_many, stack
-from rotorid.estimators.wrench import acceleration_observer, momentum_observer
-from rotorid.estimators.wrench_gate import FEW
-from rotorid.export import native
-from rotorid.models.airframe import load_airframe
-from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.estimators.wrench.gate import FEW
+from rotorid.estimators.wrench.observers import acceleration_observer, momentum_observer
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.signals.samples import Samples
 from tests.estimators.flown import flown, noisy
 

@@ -11,14 +11,15 @@ import pytest
 from pymavlink import DFReader, mavparm
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.ardupilot import ardupilot_files, parameter_values
-from rotorid.export.vehicle.ardupilot_frame import body_area, frame_values
-from rotorid.export.vehicle.ardupilot_reader import read_ardupilot_frame
-from rotorid.export.vehicle.curve_fit import mismatch
-from rotorid.export.vehicle.facts import facts_of
-from rotorid.models.airframe import Airframe, Quantity, load_airframe
-from rotorid.models.multirotor_air import AIR_DENSITY
-from tests.export.vehicle.vehicles import skewed, with_quantities
+from rotorid.export.autopilot.ardupilot import ardupilot_files, parameter_values
+from rotorid.export.autopilot.ardupilot_frame import body_area, frame_values
+from rotorid.export.autopilot.ardupilot_reader import read_ardupilot_frame
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.multirotor.air import AIR_DENSITY
+from rotorid.models.multirotor.hover import hover_trim
+from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.thrust_expo import largest_difference
+from tests.export.vehicles import skewed, with_quantities
 
 
 def known() -> Airframe:
@@ -68,49 +69,55 @@ def test_read_back_it_is_the_same_vehicle(tmp_path):
     found = read_back(airframe, tmp_path)
     for name, quantity in airframe.quantities.items():
         assert found.quantities[name].value == pytest.approx(quantity.value, rel=1e-6)
-    f, g = facts_of(airframe), facts_of(found)
-    assert mismatch(f.shape, g.shape) < 1e-6
-    np.testing.assert_allclose(g.full, f.full, rtol=1e-6)
-    np.testing.assert_allclose(g.wrench, f.wrench, atol=1e-8)
+    vehicle, g = vehicle_properties(airframe), vehicle_properties(found)
+    assert largest_difference(vehicle.rotors.thrust_fraction, g.rotors.thrust_fraction) < 1e-6
+    np.testing.assert_allclose(g.rotors.full_thrusts, vehicle.rotors.full_thrusts, rtol=1e-6)
+    np.testing.assert_allclose(g.rotors.allocation, vehicle.rotors.allocation, atol=1e-8)
     assert found.thrust_curve is not None
     assert (found.thrust_curve.voltage, found.thrust_curve.voltage_exponent) == (12.6, 2.0)
 
 
-def test_what_is_not_exact_is_within_what_is_told(tmp_path):
+def test_errors_are_within_the_stated_limits(tmp_path):
     airframe = skewed()
     text = ardupilot_files(airframe)["README.md"].decode()
-    f, g = facts_of(airframe), facts_of(read_back(airframe, tmp_path))
-    told = re.search(r"propExpo is the nearest .* up to (\S+) %", text)
-    assert told is None  # over c, between the ends of the dead zone, the curve is of second order
-    assert mismatch(f.shape, g.shape) < 1e-8
-    np.testing.assert_allclose(g.wrench[:3], f.wrench[:3], atol=1e-8)
-    np.testing.assert_allclose(g.places, f.places, atol=1e-8)
-    assert g.full.sum() == pytest.approx(f.full.sum())
-    told = re.search(r"those of the airframe differ by (\S+) %", text)
-    assert told is not None
-    assert np.ptp(f.scales) / f.scales.mean() == pytest.approx(float(told[1]) / 100.0, rel=0.05)
-    told = re.search(r"products of inertia: none here; the largest is (\S+) %", text)
-    assert told is not None
-    assert float(told[1]) / 100.0 == pytest.approx(0.0025 / 0.022, rel=0.05)
-    assert g.drag_area == pytest.approx(f.drag_area, rel=1e-6)
-    hover = f.hover().thrust
-    assert g.rotor_drag_at(hover) == pytest.approx(
-        f.drag, rel=1e-6
-    )  # the linear drag, as of the rotors at hover
-    told = re.search(
-        r"refRotRate: one rate of decay, (\S+) 1/s; the airframe's are (\S+), (\S+), (\S+) 1/s", text
+    vehicle, g = vehicle_properties(airframe), vehicle_properties(read_back(airframe, tmp_path))
+    reported = re.search(r"propExpo: nearest fit .* up to (\S+) %", text)
+    assert reported is None  # over c, between the ends of the dead zone, the curve is of second order
+    assert largest_difference(vehicle.rotors.thrust_fraction, g.rotors.thrust_fraction) < 1e-8
+    np.testing.assert_allclose(g.rotors.allocation[:3], vehicle.rotors.allocation[:3], atol=1e-8)
+    np.testing.assert_allclose(g.rotors.positions, vehicle.rotors.positions, atol=1e-8)
+    assert g.rotors.full_thrusts.sum() == pytest.approx(vehicle.rotors.full_thrusts.sum())
+    reported = re.search(r"in the airframe their thrusts differ by (\S+) %", text)
+    assert reported is not None
+    assert np.ptp(vehicle.rotors.thrust_scales) / vehicle.rotors.thrust_scales.mean() == pytest.approx(
+        float(reported[1]) / 100.0, rel=0.05
     )
-    assert told is not None
-    assert [float(told[k]) for k in (2, 3, 4)] == pytest.approx(f.angular_drag / np.diag(f.inertia), rel=5e-3)
-    assert g.angular_drag * np.mean(1.0 / np.diag(g.inertia)) == pytest.approx(float(told[1]), rel=5e-3)
+    reported = re.search(r"products of inertia: not represented; the largest is (\S+) %", text)
+    assert reported is not None
+    assert float(reported[1]) / 100.0 == pytest.approx(0.0025 / 0.022, rel=0.05)
+    assert g.drag.area == pytest.approx(vehicle.drag.area, rel=1e-6)
+    hover = hover_trim(vehicle).thrust
+    assert g.drag.of_rotors_at(hover) == pytest.approx(
+        vehicle.drag.linear, rel=1e-6
+    )  # the linear drag, as of the rotors at hover
+    reported = re.search(
+        r"refRotRate: one decay rate, (\S+) 1/s; the airframe's are (\S+), (\S+), (\S+) 1/s", text
+    )
+    assert reported is not None
+    assert [float(reported[k]) for k in (2, 3, 4)] == pytest.approx(
+        vehicle.drag.angular / np.diag(vehicle.body.inertia), rel=5e-3
+    )
+    assert g.drag.angular * np.mean(1.0 / np.diag(g.body.inertia)) == pytest.approx(
+        float(reported[1]), rel=5e-3
+    )
     for sentence in (
-        "slew_max: a ramp",
+        "slew_max: the rate limit",
         "motorN_yaw: the torque per newton",
-        "refRotRate: one rate of decay",
+        "refRotRate: one decay rate",
     ):
         assert sentence in text
-    assert g.torque_ratio == pytest.approx(
-        f.torque_ratio, rel=0.05
+    assert g.rotors.torque_ratio == pytest.approx(
+        vehicle.rotors.torque_ratio, rel=0.05
     )  # at the mean command of a hover that is not even
 
 
@@ -127,7 +134,9 @@ def test_standard_deviations_are_beside_the_numbers():
     files = ardupilot_files(known())
     assert "| `mass` | 3 | kg | std 0.9 kg |" in files["README.md"].decode()
     linear = ardupilot_files(load_airframe("px4-sih-quad"))["vehicle.param"].decode()
-    assert "# EK3_DRAG_BCOEF_X, kg/m^2: off, the airframe says no drag area\nEK3_DRAG_BCOEF_X,0\n" in linear
+    assert (
+        "# EK3_DRAG_BCOEF_X, kg/m^2: disabled, the airframe has no drag area\nEK3_DRAG_BCOEF_X,0\n" in linear
+    )
     assert (
         "# MOT_THST_HOVER: std at least 0.117\nMOT_THST_HOVER,0.389996739" in files["vehicle.param"].decode()
     )
@@ -163,10 +172,10 @@ def test_bad_files_are_told_in_one_line(tmp_path):
 def test_the_simulator_pulls_turns_and_drags_as_the_airframe():
     """By the formulas of SIM_Frame.cpp (init) and SIM_Motor.cpp (calculate_forces), written down anew."""
     airframe, g = known(), 9.80665
-    values, f = frame_values(airframe), facts_of(airframe)
+    values, vehicle = frame_values(airframe), vehicle_properties(airframe)
     weight, power = values["mass"] * g, values["refCurrent"] * values["refVoltage"]
     out = 2.0 * power / weight
-    area = weight / (0.5 * AIR_DENSITY * out**2) / f.count
+    area = weight / (0.5 * AIR_DENSITY * out**2) / vehicle.rotors.count
     fastest = out / math.sqrt(values["hoverThrOut"])
     commands = np.linspace(0.2, 0.9, 8)
     pwm = values["pwmMin"] + commands * (values["pwmMax"] - values["pwmMin"])
@@ -176,18 +185,22 @@ def test_the_simulator_pulls_turns_and_drags_as_the_airframe():
     c = np.clip((pwm - low) / (high - low), 0.0, 1.0)
     e = values["propExpo"]
     thrust = 0.5 * AIR_DENSITY * area * fastest**2 * ((1.0 - e) * c + e * c**2)
-    np.testing.assert_allclose(thrust, f.full[0] * f.shape(commands), rtol=1e-6)
-    hover = f.hover()
+    np.testing.assert_allclose(
+        thrust, vehicle.rotors.full_thrusts[0] * vehicle.rotors.thrust_fraction(commands), rtol=1e-6
+    )
+    hover = hover_trim(vehicle)
     share = (hover.command[0] - 0.15) / 0.8
-    for k in range(f.count):
+    for k in range(vehicle.rotors.count):
         place, vector = (
             np.array([values[f"motor{k + 1}_{n}_{a}"] for a in range(3)]) for n in ("position", "vector")
         )
         yaw = values[f"motor{k + 1}_yaw"] * share * 0.05 * values["diagonal_size"] * hover.thrust[k]
         torque = np.cross(place, vector * hover.thrust[k]) - vector * yaw
-        np.testing.assert_allclose([1, -1, -1] * torque, f.wrench[3:, k] * hover.thrust[k], atol=1e-6)
-    momentum = values["mdrag_coef"] * math.sqrt(AIR_DENSITY * values["disc_area"] / f.count)
-    assert (momentum * np.sqrt(hover.thrust)).sum() == pytest.approx(f.rotor_drag_at(hover.thrust))
+        np.testing.assert_allclose(
+            [1, -1, -1] * torque, vehicle.rotors.allocation[3:, k] * hover.thrust[k], atol=1e-6
+        )
+    momentum = values["mdrag_coef"] * math.sqrt(AIR_DENSITY * values["disc_area"] / vehicle.rotors.count)
+    assert (momentum * np.sqrt(hover.thrust)).sum() == pytest.approx(vehicle.drag.of_rotors_at(hover.thrust))
 
 
 def test_the_firmware_knows_every_parameter_and_flew_by_these_values(flights):

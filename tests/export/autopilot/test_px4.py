@@ -11,12 +11,13 @@ import pytest
 import pyulog
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.curve_fit import mismatch, modelled
-from rotorid.export.vehicle.facts import facts_of
-from rotorid.export.vehicle.px4 import SIH_SHAPES, px4_files, px4_values
-from rotorid.export.vehicle.px4_reader import read_px4_parameters
-from rotorid.models.airframe import Airframe, Quantity, Rotor, load_airframe
-from tests.export.vehicle.vehicles import proved, skewed, with_quantities
+from rotorid.export.autopilot.px4 import SIH_SHAPES, px4_files, px4_values
+from rotorid.export.autopilot.px4_reader import read_px4_parameters
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
+from rotorid.models.multirotor.hover import hover_trim
+from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.thrust_expo import expo_fraction, largest_difference
+from tests.export.vehicles import proved, skewed, with_quantities
 
 
 def read_back(airframe: Airframe, folder) -> Airframe:
@@ -40,12 +41,16 @@ def test_the_simulated_body_has_its_own_parameters():
 
 def test_allocation_of_px4_is_the_airframes():
     """moment = CT (r x a - KM a), FRD, over rotors of any strength, tilt and place; centre of mass included."""
-    f = facts_of(skewed())
+    vehicle = vehicle_properties(skewed())
     values = px4_values(skewed())
-    for k in range(f.count):
+    for k in range(vehicle.rotors.count):
         place, axis = (np.array([values[f"CA_ROTOR{k}_{kind}{a}"] for a in "XYZ"]) for kind in "PA")
         moment = values[f"CA_ROTOR{k}_CT"] * (np.cross(place, axis) - values[f"CA_ROTOR{k}_KM"] * axis)
-        np.testing.assert_allclose(moment * [1, -1, -1], f.wrench[3:, k] * f.full[k], atol=1e-12)
+        np.testing.assert_allclose(
+            moment * [1, -1, -1],
+            vehicle.rotors.allocation[3:, k] * vehicle.rotors.full_thrusts[k],
+            atol=1e-12,
+        )
 
 
 def test_read_back_it_is_the_same_vehicle(tmp_path):
@@ -56,29 +61,43 @@ def test_read_back_it_is_the_same_vehicle(tmp_path):
     assert [r.direction for r in found.rotors] == [r.direction for r in airframe.rotors]
     assert found.thrust_curve is not None
     assert found.thrust_curve.coefficients == pytest.approx((0.0, 5.0, 0.0), abs=1e-7)
-    np.testing.assert_allclose(facts_of(found).wrench, facts_of(airframe).wrench, atol=1e-8)
+    np.testing.assert_allclose(
+        vehicle_properties(found).rotors.allocation, vehicle_properties(airframe).rotors.allocation, atol=1e-8
+    )
 
 
-def test_what_is_not_exact_is_within_what_is_told(tmp_path):
+def test_errors_are_within_the_stated_limits(tmp_path):
     airframe = skewed()
     text = px4_files(airframe)["vehicle.params"].decode().replace("\n#  ", "")
-    found, f = read_back(airframe, tmp_path), facts_of(airframe)
-    g = facts_of(found)
-    told = re.search(r"THR_MDL_FAC is the nearest .* up to (\S+) % of the full thrust", text)
-    assert told is not None
-    assert 0.005 < mismatch(f.shape, g.shape) <= 1.05 * float(told[1]) / 100.0
-    assert g.hover().thrust.sum() == pytest.approx(f.hover().thrust.sum(), rel=1e-3)
-    np.testing.assert_allclose(g.wrench, f.wrench, atol=1e-8)
-    np.testing.assert_allclose(g.inertia, f.inertia, atol=1e-9)
-    np.testing.assert_allclose(g.scales / g.scales.mean(), f.scales / f.scales.mean(), rtol=1e-7)
-    assert (g.drag, g.drag_area, g.angular_drag, g.lag) == pytest.approx(
-        (f.drag, f.drag_area, f.angular_drag, f.lag)
+    found, vehicle = read_back(airframe, tmp_path), vehicle_properties(airframe)
+    g = vehicle_properties(found)
+    reported = re.search(r"THR_MDL_FAC: nearest fit .* up to (\S+) % of the full thrust", text)
+    assert reported is not None
+    assert (
+        0.005
+        < largest_difference(vehicle.rotors.thrust_fraction, g.rotors.thrust_fraction)
+        <= 1.05 * float(reported[1]) / 100.0
+    )
+    assert hover_trim(g).thrust.sum() == pytest.approx(hover_trim(vehicle).thrust.sum(), rel=1e-3)
+    np.testing.assert_allclose(g.rotors.allocation, vehicle.rotors.allocation, atol=1e-8)
+    np.testing.assert_allclose(g.body.inertia, vehicle.body.inertia, atol=1e-9)
+    np.testing.assert_allclose(
+        g.rotors.thrust_scales / g.rotors.thrust_scales.mean(),
+        vehicle.rotors.thrust_scales / vehicle.rotors.thrust_scales.mean(),
+        rtol=1e-7,
+    )
+    assert (g.drag.linear, g.drag.area, g.drag.angular, g.rotors.lag) == pytest.approx(
+        (vehicle.drag.linear, vehicle.drag.area, vehicle.drag.angular, vehicle.rotors.lag)
     )
     values = px4_values(airframe)
-    signal = f.command(np.array(f.weight / (f.full @ f.axes[:, 2])))
-    assert values["SIH_T_MAX"] * signal * 4 == pytest.approx(f.weight)  # SIH hovers at the same signal
-    assert values["MPC_THR_HOVER"] == pytest.approx(modelled(values["THR_MDL_FAC"], float(signal)))
-    for sentence in ("SIH_T_MAX is right at hover", "SIH: rotors pull straight up", "SIH_KDV: linear"):
+    signal = vehicle.rotors.command_at(
+        np.array(vehicle.body.weight / (vehicle.rotors.full_thrusts @ vehicle.rotors.axes[:, 2]))
+    )
+    assert values["SIH_T_MAX"] * signal * 4 == pytest.approx(
+        vehicle.body.weight
+    )  # SIH hovers at the same signal
+    assert values["MPC_THR_HOVER"] == pytest.approx(expo_fraction(values["THR_MDL_FAC"], float(signal)))
+    for sentence in ("SIH_T_MAX: exact in hover", "SIH: rotor axes are vertical", "SIH_KDV: linear"):
         assert sentence in text
 
 
@@ -89,7 +108,7 @@ def test_every_parameter_has_its_unit_and_standard_deviation():
             _, _, name, value, kind = line.split("\t")
             float(value)
             assert kind == ("6" if name in ("CA_ROTOR_COUNT", "SIH_VEHICLE_TYPE") else "9")
-            assert kind == "6" or re.match(rf"# {name}(, \S+.*)?: (std|as given)", before), before
+            assert kind == "6" or re.match(rf"# {name}(, \S+.*)?: (std|given value)", before), before
     assert "# SIH_IXX, kg m^2: std 0.001 kg m^2" in lines
     assert any(line.startswith("# Accepted by fly-back on dev.ulg: It beats the prior.") for line in lines)
 
@@ -100,8 +119,8 @@ def test_what_the_simulator_cannot_fly_is_told():
     assert "SIH_MASS" not in px4_values(other)
     assert b"SIH_*: not written" in px4_files(other)["vehicle.params"]
     sitl = load_airframe("ardupilot-sitl-x")
-    told = {n: q for n, q in sitl.quantities.items() if n != "torque_ratio"}
-    unknown = dataclasses.replace(sitl, quantities=told)  # the sign is known all the same
+    known = {n: q for n, q in sitl.quantities.items() if n != "torque_ratio"}
+    unknown = dataclasses.replace(sitl, quantities=known)  # the sign is known all the same
     assert [px4_values(unknown)[f"CA_ROTOR{k}_KM"] for k in range(4)] == [0.05, 0.05, -0.05, -0.05]
     strong = dataclasses.replace(
         with_quantities(airframe, mass=Quantity((50.0,), "kg")),
@@ -118,17 +137,17 @@ def test_what_is_not_known_is_left_to_the_vehicle():
     left = {"EKF2_BCOEF_X", "EKF2_BCOEF_Y", "EKF2_MCOEF", "SIH_KDV", "SIH_KDW", "SIH_T_TAU"}
     assert set(px4_values(load_airframe("px4-sih-quad"))) - set(px4_values(airframe)) == left
     text = px4_files(airframe)["vehicle.params"].decode().replace("\n#  ", "")
-    assert f"{', '.join(sorted(left))}: not written, the airframe says nothing of them" in text
+    assert f"{', '.join(sorted(left))}: not written, the airframe has no value" in text
 
 
-def test_bad_files_are_told_in_one_line(tmp_path):
+def test_bad_files_raise(tmp_path):
     whole = px4_files(load_airframe("px4-sih-quad"))["vehicle.params"].decode()
     for text, said in (
-        (whole.replace("\tSIH_MASS\t", "\tSIH_OTHER\t"), "no SIH_MASS; say what the vehicle weighs"),
+        (whole.replace("\tSIH_MASS\t", "\tSIH_OTHER\t"), "no SIH_MASS; give the mass"),
         (whole.replace("\tCA_ROTOR3_PX\t", "\tX\t"), "no CA_ROTOR3_PX"),
-        (whole[: whole.index("\tCA_ROTOR2_CT") + 6], "is not vehicle, component, name, value and type"),
-        (whole.replace("0.025", "nan"), "is not vehicle, component, name, value and type"),
-        (whole.replace("CA_ROTOR_COUNT\t4", "CA_ROTOR_COUNT\t0"), "there must be a rotor"),
+        (whole[: whole.index("\tCA_ROTOR2_CT") + 6], "must have five columns"),
+        (whole.replace("0.025", "nan"), "must have five columns"),
+        (whole.replace("CA_ROTOR_COUNT\t4", "CA_ROTOR_COUNT\t0"), "must be at least 1"),
     ):
         path = tmp_path / "bad.params"
         path.write_text(text)
@@ -170,9 +189,9 @@ def test_the_simulators_body_is_turned_as_the_airframe(shape):
         for r, p, y in zip(roll, pitch, yaw, strict=True)
     )
     airframe = dataclasses.replace(airframe, rotors=rotors)
-    values, f = px4_values(airframe), facts_of(airframe)
+    values, vehicle = px4_values(airframe), vehicle_properties(airframe)
     assert values["SIH_VEHICLE_TYPE"] == shape
-    u = np.random.default_rng(0).uniform(0.2, 0.8, f.count)
+    u = np.random.default_rng(0).uniform(0.2, 0.8, vehicle.rotors.count)
     T, L, M, Q = (values[f"SIH_{name}"] for name in ("T_MAX", "L_ROLL", "L_PITCH", "Q_MAX"))
     theirs = [L * T * (roll @ u), M * T * (pitch @ u), Q * (yaw @ u)]
-    np.testing.assert_allclose(theirs, [1, -1, -1] * (f.wrench[3:] @ (5.0 * u)), atol=1e-12)
+    np.testing.assert_allclose(theirs, [1, -1, -1] * (vehicle.rotors.allocation[3:] @ (5.0 * u)), atol=1e-12)

@@ -16,8 +16,8 @@ import pytest
 from pymavlink import mavutil
 
 from rotorid.errors import SettingError
-from rotorid.export.mission_plan import Stop, mission_plan
-from rotorid.export.set_points import COLUMNS, CSV, LOGGING, SetPoints, player_files
+from rotorid.export.autopilot.mission_plan import Stop, mission_plan
+from rotorid.export.autopilot.set_points import COLUMNS, CSV, LOGGING, SetPoints, player_files
 
 OFFBOARD, POSITION, AUTO = 6, 3, 4
 
@@ -60,10 +60,10 @@ class Vehicle(threading.Thread):
         self.over = threading.Event()
 
     def run(self) -> None:
-        told = 0.0
+        sent = 0.0
         while not self.over.is_set():
-            if time.monotonic() - told > 0.1:
-                told = time.monotonic()
+            if time.monotonic() - sent > 0.1:
+                sent = time.monotonic()
                 self.link.mav.heartbeat_send(2, 12, 1, self.mode << 16, 4)
                 self.link.mav.local_position_ned_send(0, 10.0, 20.0, -3.0, 0, 0, 0)
                 self.link.mav.attitude_send(0, 0, 0, 0.5 * math.pi, 0, 0, 0)
@@ -141,5 +141,5 @@ def test_missions_go_where_they_shall() -> None:
     assert items[5]["params"][0] > 180.0 / 45.0, "and the next command waits for it"
     with pytest.raises(SettingError, match="latitude and longitude"):
         mission_plan([], (120.0, 8.0), 0.0, 3.0, "px4")
-    with pytest.raises(SettingError, match="takes no missions"):
+    with pytest.raises(SettingError, match="has no missions"):
         mission_plan([], home, 0.0, 3.0, "crazyflie")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.facts import facts_of
-from rotorid.export.vehicle.header import header_files
-from rotorid.models.airframe import load_airframe
-from tests.export.vehicle.vehicles import proved, skewed
+from rotorid.export.controller.header import header_files
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.properties import vehicle_properties
+from tests.export.vehicles import proved, skewed
 
 _PROGRAM = """
 #include <stdio.h>
@@ -37,8 +37,15 @@ def test_it_compiles_and_says_the_numbers(tmp_path):
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     subprocess.run(["gcc", *flags, "main.c", "-o", "main"], cwd=tmp_path, check=True)
     said = subprocess.run(["./main"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    f = facts_of(skewed())
-    expected = [f.mass, f.torque_ratio, 4, *np.diag(f.inertia), *f.axes.ravel(), *f.curve.coefficients]
+    vehicle = vehicle_properties(skewed())
+    expected = [
+        vehicle.body.mass,
+        vehicle.rotors.torque_ratio,
+        4,
+        *np.diag(vehicle.body.inertia),
+        *vehicle.rotors.axes.ravel(),
+        *vehicle.rotors.thrust_curve.coefficients,
+    ]
     np.testing.assert_allclose(np.array(said.split(), dtype=float), expected, rtol=1e-11, atol=1e-15)
 
 
@@ -59,8 +66,8 @@ def test_names_are_names_in_c():
         header_files(dataclasses.replace(skewed(), name="§"))
 
 
-def test_what_is_not_known_is_not_made_up():
+def test_missing_properties_have_no_constants():
     text = header_files(load_airframe("fully-actuated-hexarotor"))["fully_actuated_hexarotor.h"].decode()
     assert "THRUST_CURVE" not in text
     assert "nan" not in text
-    assert "taken as 0.03 s: motors' lag; as 0: linear drag" in " ".join(text.replace("\n * ", " ").split())
+    assert "0.03 s for motor lag; 0 for linear drag" in " ".join(text.replace("\n * ", " ").split())

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.export.vehicle.facts import facts_of
-from rotorid.export.vehicle.state_space import control_files, hover_model
-from rotorid.models.airframe import load_airframe
-from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.export.controller.state_space import control_files, hover_model
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.hover import hover_trim
+from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
-from tests.export.vehicle.test_follow import loaded, written
-from tests.export.vehicle.vehicles import proved, skewed
+from tests.export.test_follow import loaded, written
+from tests.export.vehicles import proved, skewed
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +83,10 @@ def test_it_says_whether_it_was_proved(folder):
 def test_rotors_may_be_known_by_their_thrust():
     """Of an airframe without a curve, whose rotors are tilted: they push in all directions at once."""
     airframe = load_airframe("fully-actuated-hexarotor")
-    model, f = hover_model(airframe), facts_of(airframe, commands=False)
+    model, vehicle = hover_model(airframe), vehicle_properties(airframe, needs_thrust_curve=False)
     assert model.matrices["A"].shape == (12, 12)
-    np.testing.assert_allclose(model.u0, f.hover().thrust, rtol=1e-12)
-    np.testing.assert_allclose(model.matrices["B"][6:9], f.axes.T / f.mass, atol=1e-12)
+    np.testing.assert_allclose(model.u0, hover_trim(vehicle).thrust, rtol=1e-12)
+    np.testing.assert_allclose(
+        model.matrices["B"][6:9], vehicle.rotors.axes.T / vehicle.body.mass, atol=1e-12
+    )
     assert np.linalg.matrix_rank(model.matrices["B"]) == 6

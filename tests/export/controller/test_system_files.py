@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.export.system_files import system_files
+from rotorid.export.controller.system_files import system_files
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
-from rotorid.results.export import export_system
+from rotorid.workflows.export.onboard import export_system
 from tests.systems import SYSTEMS
 
 
@@ -78,12 +78,12 @@ def test_the_example_runs(tmp_path):
     assert [line.split()[0] for line in said.splitlines()[:2]] == ["angle", "rate"]
 
 
-def test_parameters_may_be_baked_in():
+def test_parameters_may_be_constants_in():
     system = SYSTEMS["cart"]
-    files = system_files(system, name="cart", baked=("mass",))
+    files = system_files(system, name="cart", constants=("mass",))
     table = json.loads(files["model.json"])
     assert [q["name"] for q in table["p"]] == ["push"]
-    assert table["baked"] == {"mass": 1}
-    assert files == system_files(system, name="cart", baked=("mass",))
+    assert table["constants"] == {"mass": 1}
+    assert files == system_files(system, name="cart", constants=("mass",))
     with pytest.raises(SettingError, match="no parameter 'length'"):
-        system_files(system, name="cart", baked=("length",))
+        system_files(system, name="cart", constants=("length",))

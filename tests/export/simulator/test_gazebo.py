@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.facts import Facts, facts_of
-from rotorid.export.vehicle.gazebo import gazebo_files
-from rotorid.models.airframe import Quantity
-from rotorid.models.multirotor_air import AIR_DENSITY
-from tests.export.vehicle.vehicles import proved, skewed, with_quantities
+from rotorid.export.simulator.gazebo import gazebo_files
+from rotorid.models.airframe.airframe import Quantity
+from rotorid.models.multirotor.air import AIR_DENSITY
+from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
+from tests.export.vehicles import proved, skewed, with_quantities
 
 AIRFRAME = with_quantities(skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m"))
 
@@ -46,11 +46,11 @@ def model(request):
 
 
 @pytest.fixture
-def facts() -> Facts:
-    return facts_of(AIRFRAME)
+def vehicle() -> VehicleProperties:
+    return vehicle_properties(AIRFRAME)
 
 
-def test_links_add_up_to_the_airframe(model, facts):
+def test_links_add_up_to_the_airframe(model, vehicle):
     masses, centres, inertias = [], [], []
     for link in model.findall("link"):
         pose, inner = numbers(link, "pose"), numbers(link, "inertial/pose")
@@ -62,21 +62,21 @@ def test_links_add_up_to_the_airframe(model, facts):
         centres.append(pose[:3] + R @ inner[:3])
         inertias.append(R @ J @ R.T)
     centre = np.average(centres, axis=0, weights=masses)
-    assert sum(masses) == pytest.approx(facts.mass)
-    np.testing.assert_allclose(centre, facts.centre, atol=1e-12)
+    assert sum(masses) == pytest.approx(vehicle.body.mass)
+    np.testing.assert_allclose(centre, vehicle.body.centre_of_mass, atol=1e-12)
     whole = sum(
         J + m * ((c - centre) @ (c - centre) * np.eye(3) - np.outer(c - centre, c - centre))
         for m, c, J in zip(masses, centres, inertias, strict=True)
     )
-    np.testing.assert_allclose(whole, facts.inertia, atol=1e-11)
+    np.testing.assert_allclose(whole, vehicle.body.inertia, atol=1e-11)
 
 
-def test_rotors_pull_turn_and_drag_as_the_airframe(model, facts):
+def test_rotors_pull_turn_and_drag_as_the_airframe(model, vehicle):
     """By the formulas of MulticopterMotorModel.cc, at the largest speed."""
     links = {link.get("name"): link for link in model.findall("link")}
     joints = {joint.get("name"): joint for joint in model.findall("joint")}
     motors = [plugin for plugin in model.findall("plugin") if plugin.find("motorNumber") is not None]
-    assert [int(m.findtext("motorNumber")) for m in motors] == list(range(facts.count))
+    assert [int(m.findtext("motorNumber")) for m in motors] == list(range(vehicle.rotors.count))
     for k, motor in enumerate(motors):
         joint = joints[motor.findtext("jointName")]
         assert joint.findtext("child") == motor.findtext("linkName")
@@ -88,19 +88,25 @@ def test_rotors_pull_turn_and_drag_as_the_airframe(model, facts):
         )
         turns = 1.0 if motor.findtext("turningDirection") == "ccw" else -1.0
         thrust = constant * speed**2
-        torque = np.cross(pose[:3] - facts.centre, axis * thrust) - turns * thrust * ratio * axis
-        np.testing.assert_allclose([*axis * thrust, *torque], facts.wrench[:, k] * facts.full[k], atol=1e-9)
+        torque = (
+            np.cross(pose[:3] - vehicle.body.centre_of_mass, axis * thrust) - turns * thrust * ratio * axis
+        )
+        np.testing.assert_allclose(
+            [*axis * thrust, *torque],
+            vehicle.rotors.allocation[:, k] * vehicle.rotors.full_thrusts[k],
+            atol=1e-9,
+        )
         drag = float(motor.findtext("rotorDragCoefficient")) * speed
-        assert drag == pytest.approx(facts.rotor_drag * np.sqrt(facts.full[k]))
-        assert float(motor.findtext("timeConstantUp")) == facts.lag
+        assert drag == pytest.approx(vehicle.drag.rotor * np.sqrt(vehicle.rotors.full_thrusts[k]))
+        assert float(motor.findtext("timeConstantUp")) == vehicle.rotors.lag
 
 
-def test_the_body_is_dragged():
+def test_the_body_has_the_drag_of_the_airframe():
     root = ElementTree.fromstring(gazebo_files(proved(AIRFRAME))["model.sdf"])
     (drag,) = [p for p in root.iter("plugin") if p.get("name") == "gz::sim::systems::Hydrodynamics"]
     found = {e.tag: float(e.text) for e in drag if e.tag[0] in "xyzkmn" and e.text}
     area = 0.5 * AIR_DENSITY * 0.05
-    told = {
+    expected = {
         "xU": 0.5,
         "yV": 0.5,
         "zW": 0.5,
@@ -112,16 +118,16 @@ def test_the_body_is_dragged():
         "nR": 0.025,
     }
     added = dict.fromkeys(("xDotU", "yDotV", "zDotW", "kDotP", "mDotQ", "nDotR"), 0.0)
-    assert found == pytest.approx({name: -value for name, value in told.items()} | added)
+    assert found == pytest.approx({name: -value for name, value in expected.items()} | added)
 
 
-def test_what_it_cannot_be_is_told():
+def test_limitations_are_in_the_header():
     files = gazebo_files(AIRFRAME)
-    assert b"NOT ACCEPTED as a model" in files["model.sdf"]
-    assert b"axis by axis" in files["model.sdf"]
+    assert b"NOT VALIDATED" in files["model.sdf"]
+    assert b"separately on each body axis" in files["model.sdf"]
     assert b"acts at the rotors here" in files["model.sdf"]
-    assert b"no drag of the body here" in files["classic.sdf"]
-    with pytest.raises(AirframeError, match="too small for rotors at these places"):
+    assert b"drag of the body is not represented" in files["classic.sdf"]
+    with pytest.raises(AirframeError, match="too small for rotors at these positions"):
         gazebo_files(
             with_quantities(
                 AIRFRAME, inertia=Quantity((3e-4, 3e-4, 3e-4), "kg m^2"), products_of_inertia=ZERO
@@ -133,7 +139,7 @@ ZERO = Quantity((0.0, 0.0, 0.0), "kg m^2")
 
 
 @pytest.mark.parametrize("name", ["model.sdf", "classic.sdf"])
-def test_drake_reads_it(tmp_path, name, facts):
+def test_drake_reads_it(tmp_path, name, vehicle):
     """Its parser is Gazebo's own, libsdformat; where Drake is installed: it is too large to be installed for this alone."""
     pytest.importorskip("pydrake")
     from pydrake.multibody.parsing import Parser  # pyright: ignore[reportMissingImports]
@@ -147,12 +153,12 @@ def test_drake_reads_it(tmp_path, name, facts):
     whole = plant.CalcSpatialInertia(context, base, plant.GetBodyIndices(model))
     offset = whole.get_com()
     inertia = whole.Shift(offset).CalcRotationalInertia().CopyToFullMatrix3()
-    assert whole.get_mass() == pytest.approx(facts.mass)
+    assert whole.get_mass() == pytest.approx(vehicle.body.mass)
     pose = plant.CalcRelativeTransform(context, plant.GetFrameByName("__model__"), base)
     R = pose.rotation().matrix()
-    np.testing.assert_allclose(pose @ offset, facts.centre, atol=1e-9)
-    np.testing.assert_allclose(R @ inertia @ R.T, facts.inertia, atol=1e-9)
-    assert plant.num_joints() >= facts.count
+    np.testing.assert_allclose(pose @ offset, vehicle.body.centre_of_mass, atol=1e-9)
+    np.testing.assert_allclose(R @ inertia @ R.T, vehicle.body.inertia, atol=1e-9)
+    assert plant.num_joints() >= vehicle.rotors.count
 
 
 @pytest.mark.skipif(shutil.which("gz") is None, reason="no Gazebo here")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.identification.gain import steady_gains
+from rotorid.identification.airframe.process_noise import steady_state_gains
 
 
 def iterated(q: float, a: float) -> np.ndarray:
@@ -21,10 +21,10 @@ def iterated(q: float, a: float) -> np.ndarray:
 @pytest.mark.parametrize("q", [1e-3, 0.5, 1e6, 1e14])
 @pytest.mark.parametrize("a", [0.0, 0.02, 0.3])
 def test_a_walk_with_a_walking_rate_has_the_gain_of_a_kalman_filter(q: float, a: float) -> None:
-    np.testing.assert_allclose(steady_gains(q, a), iterated(q, a), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(steady_state_gains(q, a), iterated(q, a), rtol=1e-6, atol=1e-9)
 
 
 def test_a_rate_that_hardly_walks_is_hardly_followed() -> None:
-    one, both = steady_gains(0.1, 0.0), steady_gains(0.1, 1e-6)
+    one, both = steady_state_gains(0.1, 0.0), steady_state_gains(0.1, 1e-6)
     assert both[0] == pytest.approx(one[0], rel=1e-2)
     assert 0.0 == one[1] < both[1] < 1e-4

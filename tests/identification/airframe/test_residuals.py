@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.identification.flown_residuals import Predicted, autocorrelation
+from rotorid.identification.airframe.residuals import OutputResiduals, autocorrelation
 
 WINDOWS, ROWS = 60, 80
 
 
-def of(error: np.ndarray) -> Predicted:
+def of(error: np.ndarray) -> OutputResiduals:
     t = np.broadcast_to(0.01 * np.arange(ROWS), (WINDOWS, ROWS))
-    return Predicted("body_rate", "rad/s", t, np.zeros(WINDOWS, int), np.zeros_like(error), error)
+    return OutputResiduals("body_rate", "rad/s", t, np.zeros(WINDOWS, int), np.zeros_like(error), error)
 
 
 def white(seed: int) -> np.ndarray:
@@ -20,7 +20,7 @@ def white(seed: int) -> np.ndarray:
 
 
 def test_of_white_residuals_five_percent_lie_outside() -> None:
-    shares = [autocorrelation(of(3.0 * white(seed))).outside for seed in range(8)]
+    shares = [autocorrelation(of(3.0 * white(seed))).share_outside for seed in range(8)]
     assert np.mean(shares) == pytest.approx(0.05, abs=0.02)
 
 
@@ -33,7 +33,7 @@ def test_of_coloured_residuals_it_is_the_power_of_the_colour() -> None:
     np.testing.assert_allclose(
         found.value[:4], np.repeat(0.8 ** np.arange(1, 5)[:, None], 3, axis=1), atol=0.06
     )
-    assert found.outside > 0.2
+    assert found.share_outside > 0.2
 
 
 def test_rows_without_a_measurement_do_not_count() -> None:
@@ -42,4 +42,4 @@ def test_rows_without_a_measurement_do_not_count() -> None:
     found = autocorrelation(of(e))
     assert np.isnan(found.value[::2]).all()
     assert np.isfinite(found.value[1::2]).all()
-    assert found.outside < 0.12
+    assert found.share_outside < 0.12

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.identification.rotor_thrusts import as_logged, rotors_of
+from rotorid.identification.airframe.rotor_thrusts import as_logged, rotor_model
 from rotorid.logs.read import read
-from rotorid.models.airframe import Quantity, load_airframe
-from rotorid.results.identify import identify
+from rotorid.models.airframe.airframe import Quantity, load_airframe
+from rotorid.workflows.identify.identify import identify
 
 CRAZYFLIE = load_airframe("crazyflie-2.1")
 
@@ -24,10 +24,12 @@ def test_commands_newtons_and_speeds_ask_for_the_same_thrust() -> None:
     assert airframe.thrust_curve is not None
     command = np.array([0.3, 0.4, 0.5, 0.6])
     newtons = np.polynomial.polynomial.polyval(command, airframe.thrust_curve.coefficients)
-    np.testing.assert_allclose(rotors_of(as_logged(airframe, "rotor_command")).asked(command), newtons)
+    np.testing.assert_allclose(
+        rotor_model(as_logged(airframe, "rotor_command")).commanded_thrust(command), newtons
+    )
     for signal, u in (("rotor_thrust", newtons), ("thrust", newtons), ("rotor_speed", newtons / 2e-8)):
-        rotors = rotors_of(as_logged(airframe, signal))
-        p = rotors.chain.named(rotors.numbers)
+        rotors = rotor_model(as_logged(airframe, signal))
+        p = rotors.chain.by_name(rotors.numbers)
         assert np.polynomial.polynomial.polyval(u, p["thrust_curve"]) == pytest.approx(newtons)
 
 

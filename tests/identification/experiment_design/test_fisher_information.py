@@ -11,17 +11,24 @@ import pytest
 
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
-from rotorid.identification.asked import FINDABLE, quantities_of
-from rotorid.identification.body_sensitivities import (
-    Body,
+from rotorid.identification.experiment_design.body_sensitivities import (
+    BodyParameters,
     Kinematics,
-    body_of,
+    body_parameters,
+    body_sensitivities,
     rotation_matrices,
-    sensitivities,
 )
-from rotorid.identification.information import LOCAL, OUTPUTS, Noise, information, predicted, scores
-from rotorid.models.airframe import Airframe, Quantity, load_airframe
-from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.identification.experiment_design.fisher_information import (
+    FLIGHT_PARAMETERS,
+    OUTPUTS,
+    OutputNoise,
+    fisher_information,
+    predict_uncertainty,
+    score_statistics,
+)
+from rotorid.identification.experiment_design.target_quantities import PLANNABLE, target_quantities
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
 
 MORE = {
@@ -30,7 +37,7 @@ MORE = {
     "centre_of_mass": ((0.01, -0.02, 0.03), "m"),
     "products_of_inertia": ((0.001, -0.002, 0.0015), "kg m^2"),
 }
-WHITE = Noise(
+WHITE = OutputNoise(
     dict(zip(OUTPUTS, (0.01, 0.05, 0.02, 0.3), strict=True)),
     dict.fromkeys(OUTPUTS, 100.0),
     dict.fromkeys(OUTPUTS, 1.0),
@@ -52,11 +59,11 @@ def level(n: int, rate: np.ndarray, command: np.ndarray, dt: float = 0.01) -> Ki
     return Kinematics(dt, attitude, np.zeros((n, 3)), body_rate, command)
 
 
-def with_rotors(body: Body, more: dict) -> Body:
+def with_rotors(body: BodyParameters, more: dict) -> BodyParameters:
     """A body with these added to the numbers of its rotors."""
     chain, numbers = body.rotors.chain, body.rotors.numbers.copy()
     for name, by in more.items():
-        numbers[chain.places[name]] += by
+        numbers[chain.indices[name]] += by
     return dataclasses.replace(body, rotors=dataclasses.replace(body.rotors, numbers=numbers))
 
 
@@ -68,8 +75,8 @@ def test_sensitivities_are_those_of_the_model(airframe: Airframe) -> None:
     names = [f"inertia_{a}" for a in "xyz"] + [f"products_of_inertia_{a}" for a in ("xy", "xz", "yz")]
     names += [f"centre_of_mass_{a}" for a in "xyz"]
     single = ["mass", "torque_ratio", "drag", "drag_area", "rotor_drag", "angular_drag"]
-    found = sensitivities(
-        body_of(airframe), Kinematics(0.004, q[None], v[None], w[None], u[None]), [*names, *single]
+    found = body_sensitivities(
+        body_parameters(airframe), Kinematics(0.004, q[None], v[None], w[None], u[None]), [*names, *single]
     )
     with jax.enable_x64(True):
         system = rigid_multirotor(airframe, "rotor_command")
@@ -86,10 +93,10 @@ def test_sensitivities_are_those_of_the_model(airframe: Airframe) -> None:
     order = ("inertia", "products_of_inertia", "centre_of_mass", *single)
     expected = np.concatenate([np.asarray(by[name]).reshape(6, -1) for name in order], axis=1)
     np.testing.assert_allclose(found.force_by[0], expected[:3], atol=1e-9)
-    np.testing.assert_allclose(found.turning_by[0], expected[3:], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.by_rate[0], by_w[3:], atol=1e-10)
+    np.testing.assert_allclose(found.angular_acceleration_by[0], expected[3:], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.angular_acceleration_by_rate[0], by_w[3:], atol=1e-10)
     R = rotation_matrices(q[None])[0]
-    np.testing.assert_allclose(found.by_velocity[0] @ R.T, by_v[:3], atol=1e-10)
+    np.testing.assert_allclose(found.force_by_velocity[0] @ R.T, by_v[:3], atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -106,19 +113,23 @@ def test_sensitivities_by_what_moves_the_thrust(airframe: Airframe, name: str, c
     n, t = 400, 0.004 * np.arange(400)
     u = 0.5 + 0.2 * np.sin(6.0 * t[:, None] + np.arange(4))
     flight = level(n, np.zeros(n), u, 0.004)
-    body = with_rotors(body_of(airframe), {"command_delay": [0.0093]})
-    found = sensitivities(body, flight, [name])
+    body = with_rotors(body_parameters(airframe), {"command_delay": [0.0093]})
+    found = body_sensitivities(body, flight, [name])
     h = 1e-5
     sides = ({of: s * h * np.array(by) for of, by in change.items()} for s in (1.0, -1.0))
-    up, down = (sensitivities(with_rotors(body, side), flight, []) for side in sides)
-    expected = (up.turning - down.turning) / (2.0 * h)
+    up, down = (body_sensitivities(with_rotors(body, side), flight, []) for side in sides)
+    expected = (up.angular_acceleration - down.angular_acceleration) / (2.0 * h)
     size = np.abs(expected).max()
     assert size > 0
-    np.testing.assert_allclose(found.turning_by[50:-50, :, 0], expected[50:-50], atol=0.02 * size)
+    np.testing.assert_allclose(
+        found.angular_acceleration_by[50:-50, :, 0], expected[50:-50], atol=0.02 * size
+    )
 
 
 def test_a_turn_in_yaw_tells_the_inertia_as_by_hand(airframe: Airframe) -> None:
-    bare = dataclasses.replace(body_of(airframe), inertia=np.diag([0.025, 0.025, 0.03]), angular_drag=0.0)
+    bare = dataclasses.replace(
+        body_parameters(airframe), inertia=np.diag([0.025, 0.025, 0.03]), angular_drag=0.0
+    )
     lag = {name: [1e-4 - bare.rotors.lag[0]] for name in ("motor_time_constant", "motor_time_constant_down")}
     body = with_rotors(dataclasses.replace(bare, centre=np.zeros(3)), lag)
     n, t = 200, 0.01 * np.arange(200)
@@ -126,9 +137,9 @@ def test_a_turn_in_yaw_tells_the_inertia_as_by_hand(airframe: Airframe) -> None:
     torque = 0.03 * 0.3 * 2.0 * np.pi * np.cos(2.0 * np.pi * t)
     turning = body.torques[2]
     command = (0.25 * 9.80665 + 0.25 * torque[:, None] * np.sign(turning) / 0.02) / 5.0
-    M = information(body, level(n, rate, command), ["inertia_z"], WHITE, window=1.0)
+    M = fisher_information(body, level(n, rate, command), ["inertia_z"], WHITE, window=1.0)
     # omega moves by -(omega - omega_0) / J per unit of J; omega_0 and the angle at the start of each window are free
-    M = M[:1, :1] - M[:1, 1:] @ np.linalg.solve(M[1:, 1:] + 1e-9 * np.eye(len(LOCAL)), M[1:, :1])
+    M = M[:1, :1] - M[:1, 1:] @ np.linalg.solve(M[1:, 1:] + 1e-9 * np.eye(len(FLIGHT_PARAMETERS)), M[1:, :1])
     moved = (rate / 0.03).reshape(2, 100)
     by_hand = 0.0
     turned = np.cumsum(moved, axis=1) * 0.01
@@ -142,31 +153,37 @@ def test_a_turn_in_yaw_tells_the_inertia_as_by_hand(airframe: Airframe) -> None:
 
 
 def test_hover_tells_nothing_of_the_inertia_and_more_noise_tells_less(airframe: Airframe) -> None:
-    asked = quantities_of(airframe, ["inertia"])
-    body, n = dataclasses.replace(body_of(airframe), centre=np.zeros(3)), 200
+    asked = target_quantities(airframe, ["inertia"])
+    body, n = dataclasses.replace(body_parameters(airframe), centre=np.zeros(3)), 200
     still = level(n, np.zeros(n), np.full((n, 4), 9.80665 / 20.0))
-    found = predicted(scores(body, still, asked.names, WHITE), asked.names, asked.prior_std)
-    assert found.told["inertia_x"] < 1e-6
+    found = predict_uncertainty(
+        score_statistics(body, still, asked.names, WHITE), asked.names, asked.prior_std
+    )
+    assert found.information_gain["inertia_x"] < 1e-6
     assert found.std["thrust_curve_1"] < 0.9 * found.prior_std["thrust_curve_1"]
-    loud = dataclasses.replace(WHITE, factor=dict.fromkeys(OUTPUTS, 3.0))
-    np.testing.assert_allclose(9.0 * information(body, still, asked.names, loud),
-                               information(body, still, asked.names, WHITE), rtol=1e-2, atol=1.0)  # fmt: skip
+    loud = dataclasses.replace(WHITE, inflation=dict.fromkeys(OUTPUTS, 3.0))
+    np.testing.assert_allclose(9.0 * fisher_information(body, still, asked.names, loud),
+                               fisher_information(body, still, asked.names, WHITE), rtol=1e-2, atol=1.0)  # fmt: skip
 
 
 def test_white_noise_is_weighed_at_best_and_colour_is_not(airframe: Airframe) -> None:
-    asked = quantities_of(airframe, ["inertia"])
+    asked = target_quantities(airframe, ["inertia"])
     n, t = 200, 0.01 * np.arange(200)
     flight = level(n, np.sin(6.0 * t), 0.5 + 0.1 * np.sin(6.0 * t[:, None] + np.arange(4)))
-    body = body_of(airframe)
-    H, B = scores(body, flight, asked.names, WHITE)
-    M = information(body, flight, asked.names, WHITE)
+    body = body_parameters(airframe)
+    H, B = score_statistics(body, flight, asked.names, WHITE)
+    M = fisher_information(body, flight, asked.names, WHITE)
     np.testing.assert_allclose(H, M, rtol=1e-9, atol=1e-6 * np.abs(M).max())
     np.testing.assert_allclose(B, M, rtol=1e-3, atol=1e-3 * np.abs(M).max())
-    coloured = dataclasses.replace(WHITE, factor={**WHITE.factor, "attitude": 5.0})
-    before = np.concatenate([asked.prior_std, [std for _, std in LOCAL.values()]])
-    best = np.linalg.inv(information(body, flight, asked.names, coloured) + np.diag(before**-2.0))
-    found = predicted(scores(body, flight, asked.names, coloured), asked.names, asked.prior_std)
-    white = predicted(scores(body, flight, asked.names, WHITE), asked.names, asked.prior_std)
+    coloured = dataclasses.replace(WHITE, inflation={**WHITE.inflation, "attitude": 5.0})
+    before = np.concatenate([asked.prior_std, [std for _, std in FLIGHT_PARAMETERS.values()]])
+    best = np.linalg.inv(fisher_information(body, flight, asked.names, coloured) + np.diag(before**-2.0))
+    found = predict_uncertainty(
+        score_statistics(body, flight, asked.names, coloured), asked.names, asked.prior_std
+    )
+    white = predict_uncertainty(
+        score_statistics(body, flight, asked.names, WHITE), asked.names, asked.prior_std
+    )
     for k, name in enumerate(asked.names):
         assert found.std[name] >= 0.999 * np.sqrt(best[k, k]), "no weights are better than the best"
         assert found.std[name] >= white.std[name]
@@ -178,16 +195,16 @@ def test_a_flight_that_moves_in_all_ways_tells_of_every_parameter(airframe: Airf
     w, v = (size * np.sin(5.0 * t + rng.uniform(0.0, 6.0, 3)) for size in (2.0, 3.0))
     u = 0.5 + 0.3 * np.sin(7.0 * t + np.arange(4))
     flight = Kinematics(0.01, q / np.linalg.norm(q, axis=1, keepdims=True), v, w, u)
-    asked = quantities_of(airframe, [n for n in FINDABLE if n not in ("mass", "thrust_scale")])
+    asked = target_quantities(airframe, [n for n in PLANNABLE if n not in ("mass", "thrust_scale")])
     assert min(asked.prior_std) > 0.0
-    M = information(body_of(airframe), flight, asked.names, WHITE)
+    M = fisher_information(body_parameters(airframe), flight, asked.names, WHITE)
     assert np.all(np.isfinite(M))
     assert np.all(np.diag(M) > 0.0), np.array(asked.names)[np.diag(M)[: len(asked.names)] <= 0.0]
 
 
 def test_what_can_be_asked_for(airframe: Airframe) -> None:
-    found = quantities_of(airframe, ["motor_time_constant", "inertia"], ["mass", "torque_ratio"])
-    assert found.names[: found.asked] == ("motor_time_constant", "inertia_x", "inertia_y", "inertia_z")
+    found = target_quantities(airframe, ["motor_time_constant", "inertia"], ["mass", "torque_ratio"])
+    assert found.names[: found.target_count] == ("motor_time_constant", "inertia_x", "inertia_y", "inertia_z")
     assert "torque_ratio" not in found.names
     assert "drag_area" in found.names, "what the airframe gives is found beside"
     for asked, known, said in (
@@ -197,7 +214,7 @@ def test_what_can_be_asked_for(airframe: Airframe) -> None:
         (["inertia"], ["drag"], "one of mass and thrust_curve must be known"),
     ):
         with pytest.raises(SettingError, match=said):
-            quantities_of(airframe, asked, known)
+            target_quantities(airframe, asked, known)
     with pytest.raises(AirframeError, match=r"\[inertia\], \[thrust_curve\]"):
-        body_of(load_airframe("simulated-quad"))
-    assert isinstance(body_of(airframe), Body)
+        body_parameters(load_airframe("simulated-quad"))
+    assert isinstance(body_parameters(airframe), BodyParameters)

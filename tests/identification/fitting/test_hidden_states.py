@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rotorid.geometry.spaces import Space, Vector
-from rotorid.identification.grey_box import fit_grey_box
+from rotorid.identification.grey_box.fit import fit_grey_box
 from rotorid.models.system import Parameter, System, Values
 from rotorid.signals.samples import Samples
 

@@ -9,11 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.identification.priors import priors_of
-from rotorid.identification.rows import Rows, by_casadi, by_jax
-from rotorid.identification.search import Problem, search
-from rotorid.identification.segments import segments, used_outputs, white_noise_of
-from rotorid.identification.shooting import Run
+from rotorid.identification.airframe.multirotor_rules import rules_for
+from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
+from rotorid.identification.fitting.multiple_shooting import WindowPrediction
+from rotorid.identification.fitting.priors import make_priors
+from rotorid.identification.fitting.step_derivatives import (
+    StepModel,
+    casadi_step_functions,
+    jax_step_functions,
+)
+from rotorid.identification.fitting.windows import compared_outputs, cut_windows, estimate_white_noise
 from rotorid.models.system import parameter_values
 from rotorid.signals.samples import Samples
 from tests.identification.flying import NOISE, flown, hexarotor, noisy
@@ -26,22 +31,24 @@ FREE = {
 
 
 @pytest.fixture(name="problem")
-def _problem() -> Problem:
+def _problem() -> EstimationProblem:
     system = hexarotor()
     flights = noisy([flown(system, 0, 2.0)], system, 0)
-    used = used_outputs(system, ["specific_force"])
-    data = segments(system, flights, 0.3, used)
+    used = compared_outputs(system, ["specific_force"])
+    data = cut_windows(system, flights, 0.3, used)
     values = {
         "products_of_inertia": (0.003, 0.002, -0.004),
         "centre_of_mass": (0.01, 0.0, -0.01),
         "drag": 0.3,
     }
-    return Problem.of(system, priors_of(system, FREE, values), values, data, used)
+    return EstimationProblem.from_priors(
+        system, make_priors(system, FREE, values, rules_for(system)), values, data, used
+    )
 
 
-def _residuals(problem: Problem, X, P, sigma) -> np.ndarray:
+def _residuals(problem: EstimationProblem, X, P, sigma) -> np.ndarray:
     """Of the first window from many starts with many parameters, by the System's own functions, step by step."""
-    rows, data = problem.shooting.rows, problem.data
+    rows, data = problem.shooting.step_model, problem.data
     u, dt, y = (jnp.asarray(v[0]) for v in (data.u, data.dt, data.y))
 
     def one(x, p):
@@ -57,19 +64,22 @@ def _residuals(problem: Problem, X, P, sigma) -> np.ndarray:
     return np.asarray(found).reshape(len(X), -1)
 
 
-def test_the_triangle_is_that_of_finite_differences(problem: Problem) -> None:
+def test_the_triangle_is_that_of_finite_differences(problem: EstimationProblem) -> None:
     draw = np.random.default_rng(0)
-    z = 0.1 * draw.standard_normal(problem.free)
-    sigma = draw.uniform(0.01, 0.1, len(problem.shooting.rows.measured))
-    n, pushed = problem.start, [i for name in ("force", "torque") for i in problem.shooting.places[name]]
-    size, h = n + problem.free + len(pushed), 1e-5
+    z = 0.1 * draw.standard_normal(problem.free_size)
+    sigma = draw.uniform(0.01, 0.1, len(problem.shooting.step_model.compared_indices))
+    n, pushed = (
+        problem.start_size,
+        [i for name in ("force", "torque") for i in problem.shooting.parameter_indices[name]],
+    )
+    size, h = n + problem.free_size + len(pushed), 1e-5
     D = h * np.concatenate([np.zeros((1, size)), np.eye(size), -np.eye(size)])
-    X = problem.moved(np.tile(problem.data.x[0], (len(D), 1)), D[:, :n])
-    P = np.stack([problem.all(z + d[n : n + problem.free]) for d in D])
-    P[:, pushed] += D[:, n + problem.free :]
+    X = problem.shift_starts(np.tile(problem.data.x[0], (len(D), 1)), D[:, :n])
+    P = np.stack([problem.all_values(z + d[n : n + problem.free_size]) for d in D])
+    P[:, pushed] += D[:, n + problem.free_size :]
     values = _residuals(problem, X, P, sigma)
     r, J = values[0], (values[1 : size + 1] - values[size + 1 :]).T / (2.0 * h)
-    linear = problem.linearised(problem.run(problem.data.x, z, sigma), z, sigma)
+    linear = problem.linearise(problem.predict(problem.data.x, z, sigma), z, sigma)
     R = linear.triangle[0]
     scale = np.linalg.norm(J, axis=0)
     gram = J.T @ J / np.outer(scale, scale)
@@ -77,17 +87,21 @@ def test_the_triangle_is_that_of_finite_differences(problem: Problem) -> None:
     np.testing.assert_allclose(
         (R.T @ R)[:size, size] / scale, J.T @ r / scale, atol=1e-6 * float(np.linalg.norm(r))
     )
-    np.testing.assert_allclose(linear.squares[0].sum(), r @ r, rtol=1e-9)
-    np.testing.assert_allclose(problem.run(problem.data.x, z, sigma).squares, linear.squares, rtol=1e-9)
-
-
-def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Problem) -> None:
-    sigma = white_noise_of(
-        problem.shooting.system, noisy([flown(hexarotor(), 0, 2.0)], hexarotor(), 0), problem.shooting.used
+    np.testing.assert_allclose(linear.squared_residuals[0].sum(), r @ r, rtol=1e-9)
+    np.testing.assert_allclose(
+        problem.predict(problem.data.x, z, sigma).squared_residuals, linear.squared_residuals, rtol=1e-9
     )
-    z = np.zeros(problem.free)
-    linear = problem.linearised(problem.run(problem.data.x, z, sigma), z, sigma)
-    n, free, count = problem.start, problem.free, len(problem.data.start)
+
+
+def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: EstimationProblem) -> None:
+    sigma = estimate_white_noise(
+        problem.shooting.system,
+        noisy([flown(hexarotor(), 0, 2.0)], hexarotor(), 0),
+        problem.shooting.compared,
+    )
+    z = np.zeros(problem.free_size)
+    linear = problem.linearise(problem.predict(problem.data.x, z, sigma), z, sigma)
+    n, free, count = problem.start_size, problem.free_size, len(problem.data.start)
     whole = np.zeros((count * linear.triangle.shape[1] + free, count * n + free))
     right = np.zeros(len(whole))
     for i, R in enumerate(linear.triangle):
@@ -95,13 +109,13 @@ def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Pr
         whole[rows, i * n : (i + 1) * n] = R[:, :n]
         whole[rows, count * n :] = R[:, n : n + free]
         right[rows] = R[:, -1]
-    whole[-free:, count * n :] = problem.prior_slopes(z)
+    whole[-free:, count * n :] = problem.prior_jacobian(z)
     step = np.linalg.lstsq(whole, -right, rcond=None)[0]
-    found = search(problem, z, problem.data.x, sigma, most=1)
-    least = problem.coordinates.least(problem.centre, problem.scale)
+    found = gauss_newton(problem, z, problem.data.x, sigma, max_iterations=1)
+    least = problem.coordinates.lower_bounds(problem.centre, problem.scale)
     assert np.all(step[-free:] > least)
     np.testing.assert_allclose(found.z, step[-free:], rtol=1e-5, atol=1e-8)
-    moved = problem.moved(problem.data.x, step[: count * n].reshape(count, n))
+    moved = problem.shift_starts(problem.data.x, step[: count * n].reshape(count, n))
     np.testing.assert_allclose(found.x, moved, atol=1e-7)
 
 
@@ -109,7 +123,7 @@ def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Pr
 def test_both_engines_agree(name: str, driven: bool) -> None:
     system = hexarotor() if name == "hexarotor" else SYSTEMS[name]
     count = sum(len(p.values) for p in system.parameters)
-    rows = Rows(system, tuple(system.outputs), tuple(range(0, count, 3)), driven)
+    rows = StepModel(system, tuple(system.outputs), tuple(range(0, count, 3)), driven)
     draw = np.random.default_rng(1)
     n = 150  # more than JAX takes at once
     x = np.tile(system.states.initial(), (n, 1)) + 0.1 * draw.standard_normal((n, system.states.size))
@@ -121,14 +135,16 @@ def test_both_engines_agree(name: str, driven: bool) -> None:
     u = draw.uniform(0.3, 0.9, (n, system.inputs.size))
     p = np.concatenate([np.ravel(v) for v in parameter_values(system).values()])
     dt = np.full(n, 0.01)
-    one, two = by_casadi(rows), by_jax(rows)
+    one, two = casadi_step_functions(rows), jax_step_functions(rows)
     windows = u.reshape(50, 3, -1), dt.reshape(50, 3), p
-    path = one.path(x[:50], *windows)
-    np.testing.assert_allclose(path, two.path(x[:50], *windows), rtol=1e-10, atol=1e-10)
-    after = one.path(x, np.stack([u, u], axis=1), np.stack([dt, dt], axis=1), p)[:, 1]
+    path = one.simulate(x[:50], *windows)
+    np.testing.assert_allclose(path, two.simulate(x[:50], *windows), rtol=1e-10, atol=1e-10)
+    after = one.simulate(x, np.stack([u, u], axis=1), np.stack([dt, dt], axis=1), p)[:, 1]
     np.testing.assert_allclose(one.error(x, u, y, p), two.error(x, u, y, p), rtol=1e-9, atol=1e-9)
     for a, b in zip(
-        one.slopes(x, x, after, u, y, u, dt, p), two.slopes(x, x, after, u, y, u, dt, p), strict=True
+        one.derivatives(x, x, after, u, y, u, dt, p),
+        two.derivatives(x, x, after, u, y, u, dt, p),
+        strict=True,
     ):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
     d = 0.1 * draw.standard_normal((n, system.states.dim))
@@ -139,15 +155,17 @@ def test_a_window_that_runs_away_is_as_wrong_as_can_be_and_says_nothing() -> Non
     residuals = np.array([[[1e200], [1.0]], [[3.0], [4.0]]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        squares = Run(np.zeros((2, 2, 1)), np.zeros((2, 2, 1)), residuals, np.ones((2, 2, 1))).squares
+        squares = WindowPrediction(
+            np.zeros((2, 2, 1)), np.zeros((2, 2, 1)), residuals, np.ones((2, 2, 1))
+        ).squared_residuals
     assert squares.tolist() == [[np.inf], [25.0]]
 
 
 def test_white_noise_is_shown_by_the_flight() -> None:
     system = hexarotor()
     flights = noisy([flown(system, k, 10.0) for k in range(2)], system, 0)
-    used = used_outputs(system, None)
-    shown = white_noise_of(system, flights, used)
+    used = compared_outputs(system, None)
+    shown = estimate_white_noise(system, flights, used)
     wanted = np.concatenate([np.full(system.outputs[name].dim, NOISE[name]) for name in used])
     np.testing.assert_allclose(shown, wanted, rtol=0.1)
 
@@ -160,8 +178,8 @@ def test_windows_neither_overlap_nor_cross_gaps() -> None:
     mask = np.array(flight.mask)
     mask[350:360, 4] = False
     broken = Samples(flight.t, jnp.asarray(dt), flight.u, flight.y, jnp.asarray(mask))
-    used = used_outputs(system, None)
-    data = segments(system, [flight, broken], 0.5, used)
+    used = compared_outputs(system, None)
+    data = cut_windows(system, [flight, broken], 0.5, used)
     assert data.u.shape[1] == 51
     for flight_number in (0, 1):
         start, end = (v[data.flight == flight_number] for v in (data.start, data.end))

@@ -11,14 +11,14 @@ import pytest
 from scipy.signal import lfilter
 
 from rotorid.geometry.spaces import Space, Vector
-from rotorid.identification.blocks import block_sums
-from rotorid.identification.colours import colours_of
-from rotorid.identification.grey_box import solve
-from rotorid.identification.search import Found
-from rotorid.identification.solving import Solved, places
+from rotorid.identification.fitting.estimation import Estimation, output_slices
+from rotorid.identification.fitting.gauss_newton import GaussNewtonResult
+from rotorid.identification.fitting.residual_autocorrelation import variance_inflation
+from rotorid.identification.fitting.window_blocks import block_information
+from rotorid.identification.grey_box.fit import estimate_grey_box
 from rotorid.models.system import System, Values
 from rotorid.signals.samples import Samples
-from tests.identification.test_hidden_states import STEP, Wheel
+from tests.identification.fitting.test_hidden_states import STEP, Wheel
 
 PRIOR = {"gain": 0.5}
 WHEEL = Wheel(False)
@@ -34,17 +34,17 @@ def flight(seed: int, size: float, colour: float) -> Samples:
     return Samples(*map(jnp.asarray, columns))
 
 
-def solved(*flown: Samples, of: System = WHEEL) -> Solved:
+def solved(*flown: Samples, of: System = WHEEL) -> Estimation:
     how = {"values": None, "horizon": 0.5, "noise": None, "outputs": tuple(of.outputs), "iterations": 20}
     with jax.enable_x64(True):
-        return solve(of, list(flown), PRIOR, loss="squares", **how)
+        return estimate_grey_box(of, list(flown), PRIOR, loss="squares", **how)
 
 
 def test_noise_that_hangs_together_does_not_move_what_a_flight_does_not_tell() -> None:
     fit = solved(flight(0, 0.005, 0.98)).fit
     assert abs(fit.values["gain"] - 1.0) < PRIOR["gain"]
     assert fit.std["gain"] > 0.5 * PRIOR["gain"]
-    assert fit.told["gain"] < 0.5
+    assert fit.information_gain["gain"] < 0.5
 
 
 @pytest.mark.parametrize("colour", [-0.5, 0.9])
@@ -65,17 +65,17 @@ def test_outputs_together_are_the_whole() -> None:
     found = solved(flight(2, 1.0, 0.5))
     problem, x, z, sigma = found.problem, found.x, found.z, found.sigma
     with jax.enable_x64(True):
-        ran = problem.run(x, z, sigma)
-        linear = problem.linearised(ran, z, sigma)
-        each = problem.by_output(ran, z, sigma, found.weight, np.eye(problem.free))
-        hessians, gradients = block_sums(problem, linear.triangle, found.weight)
-        np.testing.assert_allclose(each.told.sum(), np.trace(hessians.sum(axis=0)), rtol=1e-9)
+        ran = problem.predict(x, z, sigma)
+        linear = problem.linearise(ran, z, sigma)
+        each = problem.output_information(ran, z, sigma, found.weight, np.eye(problem.free_size))
+        hessians, gradients = block_information(problem, linear.triangle, found.weight)
+        np.testing.assert_allclose(each.information.sum(), np.trace(hessians.sum(axis=0)), rtol=1e-9)
         np.testing.assert_allclose(
             each.gradients.sum(axis=(0, 1)), gradients.sum(axis=0), rtol=1e-6, atol=1e-9
         )
-        vectors = places(problem.shooting.system, problem.shooting.used).values()
-        end = Found(z, x, linear.triangle, linear.squares, found.weight, 0, True)
-        assert np.abs(np.log(colours_of(problem, end, sigma, vectors))).max() < 0.3
+        vectors = output_slices(problem.shooting.system, problem.shooting.compared).values()
+        end = GaussNewtonResult(z, x, linear.triangle, linear.squared_residuals, found.weight, 0, True)
+        assert np.abs(np.log(variance_inflation(problem, end, sigma, vectors))).max() < 0.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,9 @@ def test_what_wanders_counts_less_beside_what_does_not_but_for_a_predictor() -> 
     assert found.sigma[1] / noise[1] > 2.0 * found.sigma[0] / noise[0]
     with jax.enable_x64(True):
         following = dataclasses.replace(found.problem, K=np.full((1, 2), 0.1))
-        linear = following.linearised(following.run(found.x, found.z, noise), found.z, noise)
-        end = Found(found.z, found.x, linear.triangle, linear.squares, found.weight, 0, True)
-        colours = colours_of(following, end, noise, (slice(0, 1), slice(1, 2)))
+        linear = following.linearise(following.predict(found.x, found.z, noise), found.z, noise)
+        end = GaussNewtonResult(
+            found.z, found.x, linear.triangle, linear.squared_residuals, found.weight, 0, True
+        )
+        colours = variance_inflation(following, end, noise, (slice(0, 1), slice(1, 2)))
     assert colours[0] == colours[1] != 1.0

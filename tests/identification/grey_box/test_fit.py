@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rotorid.errors import ExcitationError, SettingError, SignalError
-from rotorid.identification.fit import Fit
-from rotorid.identification.grey_box import fit_grey_box
+from rotorid.identification.fitting.result import Fit
+from rotorid.identification.grey_box.fit import fit_grey_box
 from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
 from tests.identification.flying import flown, hexarotor, noisy
@@ -75,7 +75,7 @@ def test_what_free_flight_determines_is_found(kind: str) -> None:
     fit = fit_grey_box(hexarotor(), exact(kind), FREE, values=TABLE[kind][0])
     assert fit.converged
     np.testing.assert_allclose(scale_free(fit.values), scale_free(truth(fit, kind)), rtol=1e-6)
-    assert not fit.suspicious
+    assert not fit.disturbed_spans
     assert all(fit.rms[name] < 1e-6 * fit.rms_before[name] for name in fit.rms)
 
 
@@ -88,7 +88,7 @@ def test_the_scales_that_it_does_not_are_as_wide_as_their_priors_allow(kind: str
             name
         )
     # an independent count: of log(m, J, c_f, s_r, c_d) only two common factors are left, weighed by the priors' width
-    informed = np.array([0.28 / 2.81, 0.1, 0.1, 0.1, 0.5, 0.1, 0.5]) ** -2.0
+    informed = np.array([0.28 / 2.81, 0.5, 0.5, 0.5, 0.5, 0.1, 0.5]) ** -2.0
     U = np.array([[1, 1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 0, 1, 1]], dtype=float)
     P = U.T @ np.linalg.inv(U @ np.diag(informed) @ U.T) @ U
     names = ("mass", "inertia_x", "inertia_y", "inertia_z", "thrust_coefficient", "arm_scale", "torque_ratio")
@@ -96,13 +96,16 @@ def test_the_scales_that_it_does_not_are_as_wide_as_their_priors_allow(kind: str
     fit = fit_grey_box(hexarotor(), exact(kind), priors, values=TABLE[kind][0])
     relative = [fit.std[n] / fit.values[n] for n in names]
     np.testing.assert_allclose(relative, np.sqrt(np.diag(P)), rtol=0.02)
-    assert {frozenset(d.names) for d in fit.untold} == {
+    assert {frozenset(d.names) for d in fit.unidentifiable_directions} == {
         frozenset({"mass", "inertia_x", "inertia_y", "inertia_z", "thrust_coefficient"}),
         frozenset({"inertia_x", "inertia_y", "inertia_z", "arm_scale", "torque_ratio"}),
     }
-    assert all(d.together and d.share == pytest.approx(1.0, abs=0.01) for d in fit.untold)
+    assert all(
+        d.is_common_scale and d.variance_ratio == pytest.approx(1.0, abs=0.01)
+        for d in fit.unidentifiable_directions
+    )
     assert (
-        "mass, inertia and thrust coefficient move together: the flights tell only their ratios"
+        "mass, inertia and thrust coefficient cannot be separated with these flights: only their ratios can be identified"
         in fit.messages
     )
 
@@ -114,7 +117,10 @@ def test_a_known_mass_tells_the_scale() -> None:
     true = truth(fit, "G")
     for name in fit.names:
         assert fit.values[name] == pytest.approx(true[name], rel=1e-3, abs=1e-9), name
-    assert {d.names for d in fit.untold} == {("mass",), ("arm_scale",)}  # what is known better before
+    assert {d.names for d in fit.unidentifiable_directions} == {
+        ("mass",),
+        ("arm_scale",),
+    }  # what is known better before
 
 
 def test_with_noise_the_errors_are_those_that_are_told() -> None:
@@ -172,12 +178,12 @@ def test_hovering_does_not_tell_how_a_vehicle_turns() -> None:
     flights = noisy([flown(system, 0, 10.0, sway=0.0)], system, 0)
     free = [name for name in FREE if name != "tilt_scale"]  # of which hovering tells c_f cos(tilt) / m
     fit = fit_grey_box(system, flights, free, values={k: v for k, v in _LESS.items() if k != "tilt_scale"})
-    untold = {name for d in fit.untold for name in d.names}
+    untold = {name for d in fit.unidentifiable_directions for name in d.names}
     assert {"inertia_x", "inertia_y", "inertia_z", "drag"} <= untold
     ratio, std = fit.ratio("thrust_coefficient", "mass")
     assert std < 0.01 * ratio
     assert fit.std["inertia_x"] > 0.05 * fit.values["inertia_x"]
-    assert any("do not tell" in m or "move together" in m for m in fit.messages)
+    assert fit.unidentifiable_directions
 
 
 def test_a_body_that_cannot_be_is_never_found() -> None:
@@ -214,7 +220,7 @@ def test_huber_bears_what_pushes() -> None:
     huber = fit_grey_box(system, flights, free, horizon=0.25, loss="huber")
     wrong = [abs(fit.values["thrust_coefficient"] / 11.75e-4 - 1.0) for fit in (huber, squares)]
     assert wrong[0] < 0.1 * wrong[1]
-    (span,) = {s.flight: s for s in huber.suspicious}.values()
+    (span,) = {s.flight: s for s in huber.disturbed_spans}.values()
     assert span.flight == 0
     assert 2.5 < span.start < 3.3
     assert 3.7 < span.end < 4.5
@@ -258,7 +264,7 @@ def test_any_system_can_be_fitted() -> None:
     fit = fit_grey_box(Seen(), [flight], ["length"])
     assert abs(fit.values["length"] - true) < 4.0 * fit.std["length"] + 1e-3
     assert fit.std["length"] < 0.01
-    assert not fit.suspicious
+    assert not fit.disturbed_spans
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.identification.fitted import fitted
-from rotorid.identification.free_flight import contact_free, keep
-from rotorid.identification.grey_box import fit_grey_box
+from rotorid.identification.airframe.fitted_airframe import airframe_from_fit
+from rotorid.identification.grey_box.fit import fit_grey_box
+from rotorid.identification.grey_box.free_flight import find_free_flight, select_rows
 from rotorid.learning.windows import training_windows
-from rotorid.models.airframe import Quantity, load_airframe, parse_airframe
-from rotorid.models.airframe_toml import airframe_toml
-from rotorid.models.rigid_multirotor import rigid_multirotor
-from rotorid.models.rotors import allocation
+from rotorid.models.airframe.airframe import Quantity, load_airframe, parse_airframe
+from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.models.multirotor.rotors import allocation
 from tests.identification.flying import flown, hexarotor, noisy
-from tests.identification.test_grey_box import FREE, TABLE
+from tests.identification.grey_box.test_fit import FREE, TABLE
 from tests.systems import SYSTEMS
 
 DURATION, ROWS = 16.0, 1600
@@ -46,7 +46,7 @@ def test_contact_is_found_and_errors_of_parameters_are_not_taken_for_it(sway, no
         ]
         if noise:
             flights = noisy(flights, system, 5)
-        found = contact_free(system, flights, FREE, values=values)
+        found = find_free_flight(system, flights, FREE, values=values)
         for flight, mask, wrench in zip(flights, found.masks, wrenches, strict=True):
             pushed = np.zeros(len(flight.t), bool) if wrench is None else np.any(wrench != 0, axis=1)
             assert np.mean(mask[pushed]) < 0.1 if pushed.any() else mask.all()
@@ -57,7 +57,7 @@ def test_contact_is_found_and_errors_of_parameters_are_not_taken_for_it(sway, no
         assert abs(ratio - 11.75e-4 / 2.81) < 4.5 * std + 1e-6 * ratio
         if wrenches[2] is not None:
             (long,) = [s for s in found.spans if s.flight == 2]
-            np.testing.assert_allclose(long.push["force"], (2.0, 1.0, 0.0), atol=0.25)
+            np.testing.assert_allclose(long.disturbance["force"], (2.0, 1.0, 0.0), atol=0.25)
             assert found.share < 0.95
 
 
@@ -65,7 +65,7 @@ def test_what_is_kept_has_no_window_over_a_gap() -> None:
     system, flight = hexarotor(), flown(hexarotor(), 0, 4.0)
     mask = np.ones(len(flight.t), bool)
     mask[100:150] = False
-    (kept,) = keep([flight], [mask])
+    (kept,) = select_rows([flight], [mask])
     assert len(kept.t) == mask.sum()
     assert float(kept.dt[100]) == pytest.approx(0.51)
     np.testing.assert_allclose(np.asarray(kept.t), np.asarray(flight.t)[mask])
@@ -76,7 +76,7 @@ def test_what_is_kept_has_no_window_over_a_gap() -> None:
 def test_a_system_that_nothing_can_push() -> None:
     system = dataclasses.replace(SYSTEMS["pendulum"])
     with pytest.raises(SettingError, match="no parameter that wanders"):
-        contact_free(system, [flown(hexarotor(), 0, 1.0)], ["length"])
+        find_free_flight(system, [flown(hexarotor(), 0, 1.0)], ["length"])
 
 
 def test_an_airframe_takes_what_was_fitted_and_goes_through_its_file() -> None:
@@ -90,7 +90,7 @@ def test_an_airframe_takes_what_was_fitted_and_goes_through_its_file() -> None:
     flights = [flown(hexarotor(), seed, 10.0, arm_scale=1.04, tilt_scale=0.9, drag=0.2) for seed in range(3)]
     free = dict.fromkeys(FREE, None) | {"arm_scale": 0.05, "centre_of_mass": None}
     fit = fit_grey_box(wrong, flights, free)
-    found = fitted(airframe, fit, "flights of a day")
+    found = airframe_from_fit(airframe, fit, "flights of a day")
     again = parse_airframe(airframe_toml(found), airframe.source)
     assert again == found
     assert found.mass.number == fit.values["mass"]
@@ -119,8 +119,8 @@ def test_a_torque_coefficient_gives_way_to_the_ratio() -> None:
     fit = fit_grey_box(
         rigid_multirotor(airframe, "rotor_speed"), [flown(hexarotor(), 0, 6.0)], ["thrust_coefficient"]
     )
-    found = fitted(airframe, fit)
+    found = airframe_from_fit(airframe, fit)
     assert "torque_coefficient" not in found.quantities
     assert found.quantities["torque_ratio"].number == pytest.approx(0.0203)
     with pytest.raises(SettingError, match="force"):
-        fitted(airframe, fit_grey_box(hexarotor(), [flown(hexarotor(), 0, 6.0)], ["force"]))
+        airframe_from_fit(airframe, fit_grey_box(hexarotor(), [flown(hexarotor(), 0, 6.0)], ["force"]))

@@ -13,10 +13,10 @@ from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.estimators.dlm import dlm_log_likelihood, dlm_simulate
-from rotorid.identification.likelihood_search import Search
-from rotorid.identification.maximum_likelihood import fit_dlm
-from rotorid.models.dlm import Dlm, dlm
-from rotorid.models.dlm_terms import trend
+from rotorid.identification.likelihood.maximum_likelihood import fit_dlm
+from rotorid.identification.likelihood.search import LikelihoodSearch
+from rotorid.models.dlm.model import Dlm, dlm
+from rotorid.models.dlm.terms import trend
 from rotorid.models.system import Parameter
 
 FLOW = nile.load_pandas().data["volume"].to_numpy(float).copy()  # 1e8 m^3 a year, 1871 to 1970
@@ -66,7 +66,7 @@ def test_derivatives_are_those_of_differences() -> None:
     """In coordinates, of the log-likelihood written by hand."""
     y = jnp.asarray(FLOW)
     parameters = (variance("observation", 1e4), variance("level", 1e4))
-    search = Search(lambda p, y: dlm_log_likelihood(level(p), y), parameters, y)
+    search = LikelihoodSearch(lambda p, y: dlm_log_likelihood(level(p), y), parameters, y)
 
     def value(z):
         v, w = 1e4 * np.exp(z)
@@ -89,10 +89,10 @@ def test_what_the_data_do_not_tell_and_a_variance_that_is_best_zero() -> None:
     assert found.at_bound == ("slope",)
     assert found.values["slope"] == 0.0
     assert math.isnan(found.std["slope"])
-    (flat,) = found.unidentified
+    (flat,) = found.unidentifiable_directions
     assert flat.names == ("one", "other")
     assert flat.steps[0] == pytest.approx(-flat.steps[1], rel=1e-3)  # their sum stays
-    assert flat.words.startswith("the data do not tell one and other apart: moving one by +")
+    assert flat.words.startswith("one and other cannot be separated: a change of one by +")
     assert math.isinf(found.std["one"])
     assert math.isinf(found.std["other"])
     assert found.interval["one"] == (0.0, math.inf)
@@ -111,7 +111,7 @@ def test_all_maxima_are_told() -> None:
     y = np.where(np.random.default_rng(0).random(y.shape) < 0.1, np.nan, y)
     found = fit_dlm(y, signs, [Parameter("gain", (0.3, 0.3), std=1.0)], starts=4)
     assert found.names == ("gain_1", "gain_2")
-    assert found.measured == np.isfinite(y).sum()
+    assert found.measurement_count == np.isfinite(y).sum()
     best = [o for o in found.optima if o.log_likelihood > found.log_likelihood - 1e-6]
     assert len(best) == 2
     assert best[0].values["gain_1"] == pytest.approx(-best[1].values["gain_1"], rel=1e-4)

@@ -13,13 +13,11 @@ import scipy.optimize
 import scipy.signal
 import scipy.stats
 
-from rotorid import (
-    ExcitationError,
+from rotorid import ExcitationError, Parameter, SettingError
+from rotorid.identification.linear import (
     Experiment,
     LinearModel,
     Matrices,
-    Parameter,
-    SettingError,
     canonical_structure,
     companion_structure,
     compare_model,
@@ -29,12 +27,12 @@ from rotorid import (
     grey_box_structure,
     residual_tests,
 )
-from rotorid.identification.innovations import (
-    as_rows,
-    discretised,
+from rotorid.identification.linear.innovations import (
+    discretise,
+    experiment_table,
+    innovation_sensitivities,
     innovations,
     matrices_and_slopes,
-    sensitivities,
 )
 
 DT, ROWS = 0.2, 500
@@ -65,9 +63,11 @@ def test_noise_free_data_give_the_system_back(form: str, continuous: bool) -> No
     run = _run(THREE, 0, noise=0.0, x0=np.array([0.3, -0.2, 0.1]))
     found = fit_state_space(run, 3, form=form, continuous=continuous, disturbance=False)
     assert found.converged
-    true = THREE if continuous else THREE.discrete(DT)
+    true = THREE if continuous else THREE.to_discrete(DT)
     np.testing.assert_allclose(found.model.poles, true.poles, atol=1e-8)
-    np.testing.assert_allclose(found.model.markov(DT, 20), true.markov(DT, 20), atol=1e-9)
+    np.testing.assert_allclose(
+        found.model.markov_parameters(DT, 20), true.markov_parameters(DT, 20), atol=1e-9
+    )
     assert min(found.fit.values()) > 100.0 - 1e-6
     if form != "free" and continuous:
         np.testing.assert_allclose(found.model.A, THREE.A, atol=1e-8)
@@ -81,16 +81,16 @@ def test_derivatives_are_exact() -> None:
     run = _run(model, 1, rows=200)
     y = run.y.copy()
     y[100:110] = np.nan
-    rows = as_rows([Experiment(y, run.u, DT)])
+    rows = experiment_table([Experiment(y, run.u, DT)])
     structure = canonical_structure(model, disturbance=True, feedthrough=True)
     z, x0 = np.array([p.values[0] for p in structure.free]), rng.normal(size=(1, 3))
 
     def errors(z: np.ndarray, x0: np.ndarray) -> np.ndarray:
         M, by, *_ = matrices_and_slopes(structure, z)
-        return innovations(discretised(M[:5], by[:5], DT, True)[0], rows, x0)
+        return innovations(discretise(M[:5], by[:5], DT, True)[0], rows, x0)
 
     M, by, *_ = matrices_and_slopes(structure, z)
-    exact = sensitivities(*discretised(M[:5], by[:5], DT, True), rows, x0, by[5])
+    exact = innovation_sensitivities(*discretise(M[:5], by[:5], DT, True), rows, x0, by[5])
     for k in range(0, len(z), 2):
         step = 1e-6 * np.eye(len(z))[k]
         slope = (errors(z + step, x0) - errors(z - step, x0)) / 2e-6
@@ -170,7 +170,7 @@ def test_the_forms_are_one_model(scatter: list[Any]) -> None:
         other = fit_state_space(run, 3, form=form, disturbance=False)
         assert other.loss == pytest.approx(scatter[0].loss, rel=1e-6)
         np.testing.assert_allclose(other.poles_std, scatter[0].poles_std, rtol=1e-3)
-        assert other.numbers == scatter[0].numbers == 15
+        assert other.estimated_count == scatter[0].estimated_count == 15
         assert other.aic == pytest.approx(scatter[0].aic, abs=1e-6)
 
 
@@ -184,9 +184,9 @@ def test_noise_in_the_state_is_found_as_gain() -> None:
     off = [(found.values[f"K[{i + 1},1]"] - K[i, 0]) / found.std[f"K[{i + 1},1]"] for i in range(3)]
     assert np.abs(off).max() < 3.5
     assert found.innovation[0, 0] == pytest.approx(4e-4, rel=0.1)
-    assert residual_tests(found.model, run, parameters=9).passed
+    assert residual_tests(found.model, run, parameters=9).is_passed
     blind = fit_state_space(run, 3, disturbance=False)
-    assert not residual_tests(blind.model, run).white[0].passed
+    assert not residual_tests(blind.model, run).white[0].is_passed
     assert blind.loss > 2.0 * found.loss
 
 
@@ -226,7 +226,7 @@ def test_a_grey_box_finds_its_parameters() -> None:
         assert abs(found.values[name] - value) < 3.0 * found.std[name] < 0.1 * value
     assert found.unit["mass"] == "kg"
     assert not found.messages
-    value, std = found.derived(lambda p: jnp.sqrt(p["stiffness"] / p["mass"]))
+    value, std = found.derived_quantity(lambda p: jnp.sqrt(p["stiffness"] / p["mass"]))
     assert abs(value - 2.0) < 3.0 * std < 0.02
 
 
@@ -238,16 +238,16 @@ def test_what_the_data_do_not_tell_has_no_value_and_is_named() -> None:
     )  # fmt: skip
     found = fit_prediction_error(_shaken(), structure)
     assert found.converged
-    assert set(found.lost) == {"mass", "gain", "stiffness", "damping"}
+    assert set(found.unidentified) == {"mass", "gain", "stiffness", "damping"}
     assert found.messages == (
-        "mass, gain, stiffness and damping move together: the data tell only their ratios",
+        "mass, gain, stiffness and damping cannot be separated: only their ratios can be identified",
     )
     assert all(np.isnan(v) for v in found.values.values())
     assert all(np.isinf(v) for v in found.std.values())
     assert found.condition > 1e12
-    value, std = found.derived(lambda p: p["gain"] / p["mass"])
+    value, std = found.derived_quantity(lambda p: p["gain"] / p["mass"])
     assert abs(value - 1.5) < 3.0 * std < 0.05
-    assert found.derived(lambda p: p["mass"])[1] > 1e3
+    assert found.derived_quantity(lambda p: p["mass"])[1] > 1e3
     assert min(compare_model(found.model, _shaken(9)).fit.values()) > 98.5
 
 
@@ -263,7 +263,7 @@ def test_missing_rows_and_several_experiments() -> None:
         [(found.values[n] - v) / found.std[n] for n, v in zip(found.names, [-1.0, -5.0, -6.0], strict=False)]
     )
     assert np.abs(off).max() < 3.5
-    assert found.rows == 3 * (ROWS - 60)
+    assert found.row_count == 3 * (ROWS - 60)
     for seed in range(3):
         np.testing.assert_allclose(found.x0[seed], np.random.default_rng(seed).normal(size=3), atol=0.1)
 
@@ -272,7 +272,7 @@ def test_a_plant_that_is_unstable_alone_is_found_in_closed_loop() -> None:
     A, B = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0.0], [2.0]])
     true = LinearModel(
         A, B, np.array([[1.0, 0.0]]), np.zeros((1, 1)), np.zeros((2, 1)), 0.0, np.eye(1)
-    ).discrete(DT)
+    ).to_discrete(DT)
     rng = np.random.default_rng(0)
     x, before, u, y = np.zeros(2), 0.0, np.empty((ROWS, 1)), np.empty((ROWS, 1))
     for k in range(ROWS):
@@ -306,7 +306,7 @@ def test_comparisons_on_new_data() -> None:
     assert fits == sorted(fits, reverse=True)
     assert fits[3] == pytest.approx(fits[4], abs=2.0)
     naive = compare_model(model, run, 5).predicted  # row 200 from the rows before 196
-    d, x = model.discrete(DT), compare_model(model, run, 1).x0
+    d, x = model.to_discrete(DT), compare_model(model, run, 1).x0
     for k in range(196):
         x = d.A @ x + d.B @ u[k] + d.K @ (run.y[k] - d.C @ x)
     for k in range(196, 200):
@@ -323,13 +323,13 @@ def test_tests_of_residuals_fail_as_often_as_they_say() -> None:
         u = scipy.signal.lfilter([1.0], [1.0, -0.8], rng.normal(size=(1000, 1)), axis=0)
         run = Experiment(rng.normal(size=(1000, 1)), u, DT)
         tests = residual_tests(nothing, run, lags=10)
-        failed += [not tests.white[0].passed, not tests.independent[0].passed]
+        failed += [not tests.white[0].is_passed, not tests.independent[0].is_passed]
     assert np.all(failed / 150 < 0.04)
     u = rng.normal(size=(400, 1))
     follows = Experiment(0.5 * np.roll(u, 3, axis=0) + rng.normal(size=u.shape), u, DT)
     told = residual_tests(nothing, follows)
-    assert told.white[0].passed
-    assert list(told.independent[0].over) == [3]
+    assert told.white[0].is_passed
+    assert list(told.independent[0].lags_outside_band) == [3]
     assert told.messages[0].startswith("the errors of y1 follow u1")
 
 
@@ -338,7 +338,7 @@ def test_bad_input_is_said() -> None:
     with pytest.raises(ExcitationError, match="cannot tell 15 numbers"):
         fit_prediction_error(Experiment(run.y[:5], run.u[:5], DT), companion_structure(THREE))
     with pytest.raises(SettingError, match=r"0.1 s apart and the data of 0.2 s"):
-        fit_prediction_error(run, companion_structure(THREE.discrete(0.1)))
+        fit_prediction_error(run, companion_structure(THREE.to_discrete(0.1)))
     with pytest.raises(SettingError, match="sum to the order 3"):
         canonical_structure(THREE, indices=(2, 2, 0))
     with pytest.raises(SettingError, match="do not fit 1 inputs and 3 outputs"):

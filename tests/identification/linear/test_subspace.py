@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from nfoursid.nfoursid import NFourSID
 
-from rotorid import ExcitationError, Experiment, LinearModel, SettingError, fit_subspace
+from rotorid import ExcitationError, SettingError
+from rotorid.identification.linear import Experiment, LinearModel, fit_subspace
 
 METHODS = ("ssarx", "cva", "moesp", "n4sid")
 DT = 0.2
@@ -34,7 +35,7 @@ def _binary(rng: np.random.Generator, rows: int, inputs: int = 1, held: int = 2)
 
 def _distance(found: LinearModel, true: LinearModel, dt: float = DT) -> float:
     """Largest difference of the responses to a unit input, over the largest response."""
-    a, b = found.markov(dt, 20), true.markov(dt, 20)
+    a, b = found.markov_parameters(dt, 20), true.markov_parameters(dt, 20)
     return float(np.abs(a - b).max() / np.abs(b).max())
 
 
@@ -58,14 +59,14 @@ def test_the_continuous_model_is_that_of_the_third_order_example() -> None:
     true = _third_order(np.eye(3))
     u = _binary(np.random.default_rng(0), 500)
     found = fit_subspace(Experiment(true.simulate(u, DT), u, DT), 3, continuous=True).model
-    same = found.transformed(found.C)  # C = I
+    same = found.transform(found.C)  # C = I
     np.testing.assert_allclose(same.A, true.A, atol=1e-8)
     np.testing.assert_allclose(same.B, true.B, atol=1e-8)
 
 
 def test_continuous_and_discrete_models_give_each_other_back() -> None:
     true = _third_order(np.eye(3))
-    again = true.discrete(DT).continuous()
+    again = true.to_discrete(DT).to_continuous()
     np.testing.assert_allclose(again.A, true.A, atol=1e-11)
     np.testing.assert_allclose(again.B, true.B, atol=1e-11)
 
@@ -73,7 +74,7 @@ def test_continuous_and_discrete_models_give_each_other_back() -> None:
 def test_integrators_have_a_continuous_model() -> None:
     A, B = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0.0], [3.0]])
     true = LinearModel(A, B, np.array([[1.0, 0.0]]), np.zeros((1, 1)), np.zeros((2, 1)), 0.0, np.eye(1))
-    again = true.discrete(0.1).continuous()
+    again = true.to_discrete(0.1).to_continuous()
     np.testing.assert_allclose(again.A, A, atol=1e-9)
     np.testing.assert_allclose(again.B, B, atol=1e-9)
 
@@ -83,7 +84,7 @@ def test_a_pole_on_the_negative_axis_has_no_continuous_model() -> None:
         np.array([[-0.5]]), np.eye(1), np.eye(1), np.zeros((1, 1)), np.zeros((1, 1)), DT, np.eye(1)
     )
     with pytest.raises(SettingError, match=r"pole at -0.5"):
-        model.continuous()
+        model.to_continuous()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -171,7 +172,7 @@ def test_hankel_singular_values_do_not_depend_on_coordinates_and_have_a_finite_l
     true = _third_order(np.array([[1.0, 0.0, 0.0]]))
     T = np.random.default_rng(0).normal(size=(3, 3))
     np.testing.assert_allclose(
-        true.transformed(T).hankel_singular_values(DT), true.hankel_singular_values(DT), rtol=1e-6
+        true.transform(T).hankel_singular_values(DT), true.hankel_singular_values(DT), rtol=1e-6
     )
     np.testing.assert_allclose(
         true.hankel_singular_values(DT, 400), true.hankel_singular_values(DT), rtol=1e-6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.identification.history import History, changes_in
+from rotorid.identification.trends.change_detection import ChangeReport, detect_changes
 
 ARM, RATIO = 0.1, 0.02
 SCALES = np.array([1.0, ARM, ARM, RATIO])
@@ -35,23 +35,23 @@ def history(
     return y, np.stack([np.diag(s**2) for s in std])
 
 
-def found(y: np.ndarray, R: np.ndarray) -> History:
-    return changes_in(y, R, DIRECTIONS)
+def found(y: np.ndarray, R: np.ndarray) -> ChangeReport:
+    return detect_changes(y, R, DIRECTIONS)
 
 
 @pytest.mark.parametrize(("flights", "seeds"), [(8, 30), (25, 30), (60, 40)])
 def test_an_unchanged_history_has_no_change(flights: int, seeds: int) -> None:
-    false = [bool(found(*history(seed, flights)).steps) for seed in range(seeds)]
+    false = [bool(found(*history(seed, flights)).changes) for seed in range(seeds)]
     assert sum(false) <= 1
 
 
 def test_heavy_tails_odd_flights_and_weather_are_no_changes() -> None:
-    assert sum(bool(found(*history(seed, heavy=True)).steps) for seed in range(15)) <= 2
-    assert sum(bool(found(*history(seed, colour=0.4)).steps) for seed in range(15)) <= 3
+    assert sum(bool(found(*history(seed, heavy=True)).changes) for seed in range(15)) <= 2
+    assert sum(bool(found(*history(seed, colour=0.4)).changes) for seed in range(15)) <= 3
     for seed in range(10):
         y, R = history(seed)
         y[[20, 41]] += 0.2 * SCALES
-        assert not found(y, R).steps
+        assert not found(y, R).changes
 
 
 @pytest.mark.parametrize("rotor", range(4))
@@ -60,12 +60,12 @@ def test_a_weak_rotor_is_found_within_three_flights_and_named(rotor: int) -> Non
     for seed in range(8):
         y, R = history(seed)
         y[30:] += -0.05 * DIRECTIONS[f"rotor_{rotor}"]
-        (step,) = found(y, R).steps
+        (step,) = found(y, R).changes
         assert step.kind == "step"
         assert abs(step.first - 30) <= 3
         assert step.earliest <= step.first <= step.latest
-        part = step.parts[0]
-        if len(step.parts) == 1 and part.direction == f"rotor_{rotor}":
+        part = step.causes[0]
+        if len(step.causes) == 1 and part.direction == f"rotor_{rotor}":
             named += 1
             assert part.size == pytest.approx(-0.05, abs=5.0 * part.std)
     assert named >= 7
@@ -76,7 +76,7 @@ def test_three_flights_after_it_happened_are_enough() -> None:
     for seed in range(20):
         y, R = history(seed, flights=33, own=0.002, between=0.003)
         y[30:] += -0.05 * DIRECTIONS["rotor_1"]
-        steps.append([s.first for s in found(y, R).steps])
+        steps.append([s.first for s in found(y, R).changes])
     assert sum(bool(s) and abs(s[-1] - 30) <= 3 for s in steps) >= 19
 
 
@@ -85,8 +85,8 @@ def test_sizes_are_as_certain_as_they_say() -> None:
     for seed in range(25):
         y, R = history(seed)
         y[25:] += 0.08 * DIRECTIONS["mass"]
-        (step,) = found(y, R).steps
-        errors += [(p.size - 0.08) / p.std for p in step.parts if p.direction == "mass"]
+        (step,) = found(y, R).changes
+        errors += [(p.size - 0.08) / p.std for p in step.causes if p.direction == "mass"]
     assert len(errors) >= 24
     assert 0.65 < np.sqrt(np.mean(np.square(errors))) < 1.4
 
@@ -95,35 +95,37 @@ def test_causes_are_told_apart_and_several_changes_are_found() -> None:
     y, R = history(3)
     y[15:] += 0.06 * DIRECTIONS["mass"]
     y[38:] += 0.05 * ARM * DIRECTIONS["x"]
-    first, second = found(y, R).steps
-    assert (first.first, [p.direction for p in first.parts]) == (15, ["mass"])
-    assert (second.first, [p.direction for p in second.parts]) == (38, ["x"])
+    first, second = found(y, R).changes
+    assert (first.first, [p.direction for p in first.causes]) == (15, ["mass"])
+    assert (second.first, [p.direction for p in second.causes]) == (38, ["x"])
     y, R = history(4)
     y[30:] += 0.05 * DIRECTIONS["mass"] - 0.06 * DIRECTIONS["rotor_2"]
-    (both,) = found(y, R).steps
-    assert {p.direction for p in both.parts} == {"mass", "rotor_2"}
+    (both,) = found(y, R).changes
+    assert {p.direction for p in both.causes} == {"mass", "rotor_2"}
 
 
 def test_a_drift_is_no_staircase() -> None:
     y, R = history(5)
     y += np.linspace(0.0, -0.08, 60)[:, None] * DIRECTIONS["rotor_0"]
-    (drift,) = found(y, R).steps
-    assert (drift.kind, [p.direction for p in drift.parts]) == ("drift", ["rotor_0"])
-    assert drift.parts[0].size == pytest.approx(-0.08, abs=4.0 * drift.parts[0].std)
+    (drift,) = found(y, R).changes
+    assert (drift.kind, [p.direction for p in drift.causes]) == ("drift", ["rotor_0"])
+    assert drift.causes[0].size == pytest.approx(-0.08, abs=4.0 * drift.causes[0].std)
 
 
 def test_what_cannot_be_told_apart_is_said() -> None:
     rng = np.random.default_rng(0)
     y = 0.01 * rng.standard_normal((40, 1))
     y[20:] += 0.1
-    (step,) = changes_in(y, np.full((40, 1, 1), 1e-6), {"load": np.ones(1), "battery": np.ones(1)}).steps
-    assert {*step.others, *(p.direction for p in step.parts)} == {"load", "battery"}
+    (step,) = detect_changes(
+        y, np.full((40, 1, 1), 1e-6), {"load": np.ones(1), "battery": np.ones(1)}
+    ).changes
+    assert {*step.alternatives, *(p.direction for p in step.causes)} == {"load", "battery"}
 
 
 def test_a_few_flights_tell_nothing() -> None:
     y, R = history(0, flights=4)
     y[2:] += 0.5 * DIRECTIONS["mass"]
-    assert found(y, R).steps == ()
+    assert found(y, R).changes == ()
     assert found(y, R).threshold == np.inf
 
 
@@ -132,5 +134,5 @@ def test_flights_that_claim_too_much_do_not_outweigh_the_others() -> None:
     for seed in range(20):
         y, _ = history(seed, own=0.0, between=0.01)
         claimed = 0.02 * np.random.default_rng([seed, 1]).choice([0.05, 1.0], 60, p=[0.2, 0.8])
-        false += bool(found(y, np.stack([np.diag((c * SCALES) ** 2) for c in claimed])).steps)
+        false += bool(found(y, np.stack([np.diag((c * SCALES) ** 2) for c in claimed])).changes)
     assert false <= 1

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError, ExcitationError, SignalError
-from rotorid.identification.steady import linear_drag, steady_means
-from rotorid.identification.trim import TRIMS, Trim, causes, robust_mean, trim
+from rotorid.identification.trends.steady_means import estimate_linear_drag, steady_means
+from rotorid.identification.trends.trim import TRIMS, Trim, cause_directions, estimate_trim, robust_mean
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 
 AIRFRAME = load_airframe("px4-sih-quad")
 FULL = 5.0
@@ -59,14 +59,14 @@ def hover(
 
 
 def told(flight: Flight, airframe: Airframe = AIRFRAME) -> Trim:
-    return trim(flight, airframe, [(0.0, flight.end)])
+    return estimate_trim(flight, airframe, [(0.0, flight.end)])
 
 
 def test_a_weak_rotor_shows_in_its_scale_alone() -> None:
     found = told(hover(scales=(1.0, 1.0, 0.95, 1.0), noise=1e-4))
     assert found.names == TRIMS
-    assert found.scales is not None
-    np.testing.assert_allclose(found.scales[0], [1.0, 1.0, 0.95, 1.0], atol=2e-3)
+    assert found.rotor_scales is not None
+    np.testing.assert_allclose(found.rotor_scales[0], [1.0, 1.0, 0.95, 1.0], atol=2e-3)
 
 
 def test_load_and_centre_of_mass_show_in_their_trims() -> None:
@@ -76,12 +76,12 @@ def test_load_and_centre_of_mass_show_in_their_trims() -> None:
     there = dataclasses.replace(AIRFRAME, quantities={**AIRFRAME.quantities, **off})
     found = told(hover(mass=1.0, centre=(0.01, -0.004), noise=1e-4), there)
     np.testing.assert_allclose(found.value, [1.0, 0.01, -0.004, 0.0], atol=1e-3)
-    assert found.scales is not None
-    np.testing.assert_allclose(found.scales[0], 1.0, atol=1e-3)
+    assert found.rotor_scales is not None
+    np.testing.assert_allclose(found.rotor_scales[0], 1.0, atol=1e-3)
 
 
 def test_each_cause_moves_the_trims_as_it_says() -> None:
-    base, moves = told(hover(noise=0.0)), causes(AIRFRAME, told(hover(noise=0.0)).shares)
+    base, moves = told(hover(noise=0.0)), cause_directions(AIRFRAME, told(hover(noise=0.0)).rotor_shares)
     changed = {
         "mass": told(hover(noise=0.0, mass=1.01)),
         "centre_of_mass_x": told(hover(noise=0.0, centre=(0.01, 0.0))),
@@ -116,11 +116,11 @@ def test_a_mean_is_not_moved_by_a_few_odd_windows() -> None:
 
 def test_drag_hover_command_and_vibration() -> None:
     flight = hover(3, drag=0.4, duration=20.0)
-    drag = linear_drag(flight, 1.0, [(0.0, 20.0)])
+    drag = estimate_linear_drag(flight, 1.0, [(0.0, 20.0)])
     assert drag is not None
     assert drag.value == pytest.approx(0.4, abs=4.0 * drag.std)
     assert drag.std < 0.02
-    still = linear_drag(hover(3), 1.0, [(0.0, 10.0)])
+    still = estimate_linear_drag(hover(3), 1.0, [(0.0, 10.0)])
     assert still is not None
     assert still.std > 1.0
     means = {m.name: m for m in steady_means(flight, [(0.0, 20.0)])}
@@ -143,9 +143,9 @@ def test_what_is_missing_is_said() -> None:
     with pytest.raises(SignalError, match="body_rate"):
         told(without("body_rate"))
     with pytest.raises(ExcitationError, match="no part of this log is in the air"):
-        trim(flight, AIRFRAME, [])
+        estimate_trim(flight, AIRFRAME, [])
     with pytest.raises(ExcitationError, match="fly longer"):
-        trim(flight, AIRFRAME, [(0.0, 2.0)])
+        estimate_trim(flight, AIRFRAME, [(0.0, 2.0)])
     with pytest.raises(ExcitationError, match="have a rotor at its limit"):
         told(hover(mass=2.02))
     with pytest.raises(AirframeError, match="no \\[thrust_curve\\]"):
@@ -158,8 +158,8 @@ def test_without_a_torque_ratio_there_is_no_yaw_trim() -> None:
     bare = {n: q for n, q in AIRFRAME.quantities.items() if n != "torque_ratio"}
     found = told(hover(), dataclasses.replace(AIRFRAME, quantities=bare))
     assert found.names == TRIMS[:3]
-    assert found.scales is None
-    assert set(causes(dataclasses.replace(AIRFRAME, quantities=bare), found.shares)) == {
+    assert found.rotor_scales is None
+    assert set(cause_directions(dataclasses.replace(AIRFRAME, quantities=bare), found.rotor_shares)) == {
         *TRIMS[:3], *(f"rotor_scale_{i}" for i in range(4)),
     }  # fmt: skip
 

@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from rotorid.errors import LinkError
-from rotorid.live.link import Link
-from rotorid.live.moment import Moment
-from rotorid.live.recording import Recorded, Recorder
-from rotorid.live.replay import recorded_link
-from rotorid.live.runner import BEHIND, Runner
+from rotorid.live.link.link import Link
+from rotorid.live.recording.recorder import Recorder
+from rotorid.live.recording.recording import Recording
+from rotorid.live.recording.replay import open_recording
+from rotorid.live.runner import MAX_DELAY, Runner
 from rotorid.live.session import Session
-from rotorid.models.airframe import Airframe
-from tests.live import flown
+from rotorid.live.snapshot import Snapshot
+from rotorid.models.airframe.airframe import Airframe
+from tests.live import simulated_flight
 from tests.live.conftest import estimates, session
 
-Pieces = list[flown.Piece]
+Pieces = list[simulated_flight.Piece]
 
 SAID = {"estimator": "ekf", "datagrams": "yes"}
 BUSY = 7.0, 10.5  # s since the first message, in which each message takes too long
@@ -55,27 +56,27 @@ class Shown:
     """Keeps what it is shown, and how much waited then."""
 
     def __init__(self) -> None:
-        self.moments: list[Moment] = []
+        self.snapshots: list[Snapshot] = []
 
-    def show(self, moment: Moment) -> None:
-        self.moments.append(moment)
+    def show(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
 
     def close(self) -> None:
-        self.moments.clear()
+        self.snapshots.clear()
 
 
 def overloaded(
     made: Session, pieces: Pieces, monkeypatch: pytest.MonkeyPatch, recorder: Recorder | None
-) -> tuple[list[Moment], int]:
+) -> tuple[list[Snapshot], int]:
     """What a busy computer makes of a flight, and how many messages waited at most."""
     link, shown, feed = Late(pieces), Shown(), made.feed
     runner = Runner(made, link, [shown], recorder, now=lambda: link.now)
     most = 0
 
-    def slow(arrival: int, data: bytes, **how: Any) -> list[Moment]:
+    def slow(arrival: int, data: bytes, **how: Any) -> list[Snapshot]:
         nonlocal most
-        most = max(most, len(runner._waiting))
-        since = (link.now - flown.EPOCH) * 1e-9
+        most = max(most, len(runner._queue))
+        since = (link.now - simulated_flight.EPOCH) * 1e-9
         if not how["skip"] and BUSY[0] < since < BUSY[1]:
             link.now += round(COST * 1e9)
         return feed(arrival, data, **how)
@@ -83,7 +84,7 @@ def overloaded(
     monkeypatch.setattr(made, "feed", slow)
     with pytest.raises(LinkError, match="flight is over"):
         runner.run()
-    return shown.moments, most
+    return shown.snapshots, most
 
 
 def test_what_waits_is_bounded_recorded_and_skipped(
@@ -91,24 +92,24 @@ def test_what_waits_is_bounded_recorded_and_skipped(
 ) -> None:
     recorder = Recorder(tmp_path / "a.mcap", "# made", SAID)
     made = session(airframe)
-    moments, most = overloaded(made, pieces, monkeypatch, recorder)
+    snapshots, most = overloaded(made, pieces, monkeypatch, recorder)
     rate = len(pieces) / 12.0
-    assert 0.8 * BEHIND * rate < most < 1.2 * BEHIND * rate
-    first = Recorded(tmp_path / "a.mcap")
-    assert list(first.received()) == pieces
+    assert 0.8 * MAX_DELAY * rate < most < 1.2 * MAX_DELAY * rate
+    first = Recording(tmp_path / "a.mcap")
+    assert list(first.packets()) == pieces
 
     skipped = first.skipped()
     assert len(skipped) >= 2
     assert 0.8 * rate < len(skipped[0]) < 1.5 * rate
-    said = [e.text for m in moments for e in m.events if "too slow" in e.text]
-    counted = [int(text.split(": ")[1].split()[0]) for text in said]
-    assert sum(counted) == moments[-1].link.skipped == made.skipping.count
-    assert 0.95 * sum(map(len, skipped)) < made.skipping.count <= sum(map(len, skipped))
-    assert made.vehicle.losses.lost == 0
+    texts = [e.text for m in snapshots for e in m.events if "overloaded" in e.text]
+    counted = [int(text.split(": ")[1].split()[0]) for text in texts]
+    assert sum(counted) == snapshots[-1].link.skipped == made.reader.overload.count
+    assert 0.95 * sum(map(len, skipped)) < made.reader.overload.count <= sum(map(len, skipped))
+    assert made.reader.vehicle.losses.lost == 0
 
     again = Recorder(tmp_path / "b.mcap", "# made", SAID)
-    Runner(session(airframe), recorded_link(first, 0.0), recorder=again).run()
-    second = Recorded(tmp_path / "b.mcap")
+    Runner(session(airframe), open_recording(first, 0.0), recorder=again).run()
+    second = Recording(tmp_path / "b.mcap")
     assert list(second.estimates()) == list(first.estimates())
     assert list(second.events()) == list(first.events())
     assert second.skipped() == skipped
@@ -121,10 +122,10 @@ def test_estimates_know_less_after_it(
     gaps = [(a, b) for a, b in itertools.pairwise(found) if b.t - a.t > 0.5]
     assert len(gaps) >= 2
     for before, after in gaps:
-        assert 0.8 * BEHIND < after.t - before.t < 1.5 * BEHIND
+        assert 0.8 * MAX_DELAY < after.t - before.t < 1.5 * MAX_DELAY
         assert after.health == "recovering"
         for name in ("mass", "wind_x"):
             assert after.readings[name].std > before.readings[name].std
     mass = found[-1].readings["mass"]
-    assert abs(mass.value - flown.MASS) < 2.0 * mass.std
+    assert abs(mass.value - simulated_flight.MASS) < 2.0 * mass.std
     assert found[-1].health == "ok"

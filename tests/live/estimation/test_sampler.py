@@ -1,4 +1,4 @@
-"""Rows as they come are those that a log gives afterwards."""
+"""HistoryRows as they come are those that a log gives afterwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rotorid.geometry.spaces import Rotation, Space, Vector
-from rotorid.live.sampler import Row, Sampler
+from rotorid.live.estimation.sampler import Sampler, SampleRow
 from rotorid.logs.flight import Flight, Signal
 from rotorid.signals.sampling import sample
 
@@ -36,14 +36,14 @@ def flight(seed: int) -> Flight:
     return Flight(signals, Path("made"), "table-csv")
 
 
-def rows_of(made: Flight, order: list[tuple[str, int]], wait: float) -> list[Row]:
+def rows_of(made: Flight, order: list[tuple[str, int]], wait: float) -> list[SampleRow]:
     sampler = Sampler(INPUTS, OUTPUTS, RATE, {"rotor_command": 0.02, "body_rate": 0.011}, 0.0)
     latest, rows = 0.0, []
     for name, k in order:
         t = float(made[name].times[k])
         sampler.add(name, t, tuple(made[name].values[k].tolist()))
         latest = max(latest, t)
-        rows += list(sampler.rows(latest - wait))
+        rows += list(sampler.closed_rows(latest - wait))
     first = sum(
         int(np.sum(made[name].times < 0.5 / RATE)) for name in OUTPUTS
     )  # of row 0, which there is not
@@ -73,10 +73,10 @@ def test_what_comes_for_a_closed_row_is_counted_and_left_out() -> None:
     for k in range(20):
         sampler.add("rotor_command", 0.02 * k, (0.5,) * 4)
         sampler.add("body_rate", 0.02 * k, (0.0,) * 3)
-    assert len(list(sampler.rows(0.2))) > 5
+    assert len(list(sampler.closed_rows(0.2))) > 5
     sampler.add("velocity", 0.04, (1.0, 2.0, 3.0))
     assert sampler.late == 1
-    assert not any(r.mask[3] for r in sampler.rows(0.4))
+    assert not any(r.mask[3] for r in sampler.closed_rows(0.4))
 
 
 def test_a_long_silence_makes_no_rows() -> None:
@@ -84,4 +84,4 @@ def test_a_long_silence_makes_no_rows() -> None:
     for t in (0.0, 0.02, 1e6, 1e6 + 0.02):
         sampler.add("rotor_command", t, (0.5,) * 4)
         sampler.add("body_rate", t, (0.0,) * 3)
-        assert len(list(sampler.rows(t))) < 20
+        assert len(list(sampler.closed_rows(t))) < 20

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from rotorid.models.airframe import Airframe, Quantity
-from tests.live import flown
+from rotorid.models.airframe.airframe import Airframe, Quantity
+from tests.live import simulated_flight
 from tests.live.conftest import estimates, fed, session
 
 PUSH = np.array([0.0, 2.5, 0.0])
@@ -21,12 +21,12 @@ def push(t: float) -> np.ndarray:
 
 def test_a_push_is_seen_while_it_lasts(airframe: Airframe) -> None:
     weighed = {
-        "mass": Quantity((flown.MASS,), "kg", (0.02,), "scales"),
-        "drag": Quantity((flown.DRAG,), "N s/m", (0.05,), "earlier flights"),
+        "mass": Quantity((simulated_flight.MASS,), "kg", (0.02,), "scales"),
+        "drag": Quantity((simulated_flight.DRAG,), "N s/m", (0.05,), "earlier flights"),
     }
     known = dataclasses.replace(airframe, quantities={**airframe.quantities, **weighed})
-    moments = estimates(fed(session(known, wrench=True), list(flown.flight(12.5, push=push))))
-    seen = [(m.t, [m.readings[f"force_{axis}"] for axis in "xyz"]) for m in moments]
+    snapshots = estimates(fed(session(known, wrench=True), list(simulated_flight.flight(12.5, push=push))))
+    seen = [(m.t, [m.readings[f"force_{axis}"] for axis in "xyz"]) for m in snapshots]
     counted = 0
     for t, forces in seen:
         steady = np.ptp([push(s)[1] for s in np.linspace(t - 0.6, t, 7)]) < 0.01

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rotorid.cli.live_view import clock_words
-from rotorid.live.clock import ClockState, VehicleClock
-from rotorid.live.recording import Recorded, Recorder
-from rotorid.live.replay import Replay
+from rotorid.live.link.clock import ClockState, VehicleClock
+from rotorid.live.recording.recorder import Recorder
+from rotorid.live.recording.recording import Recording
+from rotorid.live.recording.replay import Replay
 from rotorid.live.runner import Runner
-from rotorid.models.airframe import Airframe
-from tests.live import flown
+from rotorid.live.terminal import clock_text
+from rotorid.models.airframe.airframe import Airframe
+from tests.live import simulated_flight
 from tests.live.conftest import session
 
 Hears = list[tuple[float, float]]
@@ -31,7 +32,7 @@ def way(seconds: float, *, drift: float, offset: float = 100.0, jitter: float = 
 
 def heard(clock: VehicleClock, way: Hears) -> ClockState:
     for stamp, arrival in way:
-        clock.hear(stamp, arrival, 0.0)
+        clock.update(stamp, arrival, 0.0)
     assert clock.state is not None
     return clock.state
 
@@ -72,16 +73,16 @@ def test_after_a_boot_it_is_another_clock() -> None:
 
 
 def test_it_is_recorded_and_put_in_words(
-    airframe: Airframe, pieces: list[flown.Piece], tmp_path: Path
+    airframe: Airframe, pieces: list[simulated_flight.Piece], tmp_path: Path
 ) -> None:
     """The vehicle booted 20 s before its first message."""
     recorder = Recorder(tmp_path / "a.mcap", "# made", {"a": "b"})
-    disturbed = flown.disturbed(pieces, loss=0.05, jitter=0.03)
+    disturbed = simulated_flight.disturbed(pieces, loss=0.05, jitter=0.03)
     Runner(session(airframe), Replay("made", iter(disturbed), 0.0), recorder=recorder).run()
-    found = list(Recorded(tmp_path / "a.mcap").clocks())
+    found = list(Recording(tmp_path / "a.mcap").clock_states())
     assert len(found) > 4
     last = ClockState(**{k: v for k, v in found[-1].items() if k != "t"})
     assert last.offset == pytest.approx(1_800_000_000 - 20.0, abs=4.0 * last.offset_std)
     assert last.delay == pytest.approx(0.015, abs=0.003)
-    assert "began at 07:59:40.0" in clock_words(last) or "began at 07:59:39.99" in clock_words(last)
-    assert "ppm on ours" in clock_words(last)
+    assert "zero at 07:59:40.0" in clock_text(last) or "zero at 07:59:39.99" in clock_text(last)
+    assert "ppm;" in clock_text(last)

@@ -1,4 +1,4 @@
-"""Real sockets, and what is said where a link cannot do."""
+"""Real sockets, and what is texts where a link cannot do."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ import pytest
 from pymavlink.dialects.v20 import common
 
 from rotorid.errors import LinkError, LogError, LogFormatError, OutputError, SettingError
-from rotorid.live.link import open_link
-from rotorid.live.outgoing import Sender, frame
-from rotorid.live.publish import Publisher, parameter_of
-from rotorid.live.recording import Recorded, Recorder
-from rotorid.live.replay import Replay, tlog_pieces
+from rotorid.live.link.link import open_link
+from rotorid.live.link.message_sender import MessageSender, encode_frame
+from rotorid.live.parameter_writer import parse_parameter
+from rotorid.live.publisher import Publisher
+from rotorid.live.recording.recorder import Recorder
+from rotorid.live.recording.recording import Recording
+from rotorid.live.recording.replay import Replay, tlog_packets
 from rotorid.live.runner import Runner
-from rotorid.models.airframe import Airframe
-from tests.live import flown
+from rotorid.models.airframe.airframe import Airframe
+from tests.live import simulated_flight
 from tests.live.conftest import session
 
 
@@ -33,17 +35,17 @@ class Shown:
     """Keeps what it is shown."""
 
     def __init__(self) -> None:
-        self.moments = []
+        self.snapshots = []
 
-    def show(self, moment) -> None:
-        self.moments.append(moment)
+    def show(self, snapshot) -> None:
+        self.snapshots.append(snapshot)
 
     def close(self) -> None:
         pass
 
 
 def test_a_vehicle_over_udp_is_asked_recorded_and_estimated(
-    airframe: Airframe, pieces: list[flown.Piece], tmp_path: Path
+    airframe: Airframe, pieces: list[simulated_flight.Piece], tmp_path: Path
 ) -> None:
     """Ten times as fast as it is flown."""
     port, shown = free_port(), Shown()
@@ -62,14 +64,14 @@ def test_a_vehicle_over_udp_is_asked_recorded_and_estimated(
             time.sleep(0.2)
             began = time.monotonic()
             for at, data in pieces:
-                time.sleep(max(began + (at - flown.EPOCH) * 1e-10 - time.monotonic(), 0.0))
+                time.sleep(max(began + (at - simulated_flight.EPOCH) * 1e-10 - time.monotonic(), 0.0))
                 vehicle.send(data)
             time.sleep(0.3)
             runner.stop.set()
 
         flight = threading.Thread(target=fly)
         flight.start()
-        outcome = runner.run()
+        result = runner.run()
         flight.join()
         asked = common.MAVLink(None)
         heard = []
@@ -79,14 +81,14 @@ def test_a_vehicle_over_udp_is_asked_recorded_and_estimated(
             except OSError:
                 break
         link.close()
-    assert outcome.last is not None
-    mass = outcome.last.readings["mass"]
-    assert abs(mass.value - flown.MASS) < 3.0 * mass.std
+    assert result.last is not None
+    mass = result.last.readings["mass"]
+    assert abs(mass.value - simulated_flight.MASS) < 3.0 * mass.std
     assert {m.get_type() for m in heard} == {"HEARTBEAT", "COMMAND_LONG", "PARAM_REQUEST_READ"}
     intervals = {int(m.param1): m.param2 for m in heard if m.get_type() == "COMMAND_LONG"}
     assert intervals[common.MAVLINK_MSG_ID_HIGHRES_IMU] == 10_000
-    assert [d for _, d in Recorded(tmp_path / "a.mcap").received()] == [d for _, d in pieces]
-    assert len([m for m in shown.moments if m.attitude]) == outcome.estimates == outcome.latencies.count
+    assert [d for _, d in Recording(tmp_path / "a.mcap").packets()] == [d for _, d in pieces]
+    assert len([m for m in shown.snapshots if m.attitude]) == result.estimates == result.latencies.count
 
 
 @pytest.mark.parametrize("make", [
@@ -102,37 +104,42 @@ def test_what_is_sent_is_what_pymavlink_sends(make) -> None:
     name, fields, message = make
     peer = common.MAVLink(None, srcSystem=250, srcComponent=191)
     peer.seq = 200
-    assert frame(name, 200, *fields) == message().pack(peer)
+    assert encode_frame(name, 200, *fields) == message().pack(peer)
 
 
-def given_up(airframe: Airframe, pieces: list[flown.Piece], **settings) -> str:
+def given_up(airframe: Airframe, pieces: list[simulated_flight.Piece], **settings) -> str:
     """Why a replay of these bytes gives nothing."""
     with pytest.raises(LogError) as error:
         Runner(session(airframe, **settings), Replay("link", iter(pieces), 0.0)).run()
     return str(error.value)
 
 
-def test_what_is_missing_is_named(airframe: Airframe, pieces: list[flown.Piece]) -> None:
-    send, few = flown.Sender(), [p for p in pieces if p[0] < flown.EPOCH + 3_000_000_000]
-    beat = (flown.EPOCH, flown.heartbeat(send))
+def test_what_is_missing_is_named(airframe: Airframe, pieces: list[simulated_flight.Piece]) -> None:
+    send, few = (
+        simulated_flight.Sender(),
+        [p for p in pieces if p[0] < simulated_flight.EPOCH + 3_000_000_000],
+    )
+    beat = (simulated_flight.EPOCH, simulated_flight.heartbeat(send))
     silent = [p for p in few if p[1][7] != 375 % 256]  # without ACTUATOR_OUTPUT_STATUS
-    assert "PX4 quadrotor, system 1 sends no rotor command (ACTUATOR_OUTPUT_STATUS or" in given_up(
+    assert "PX4 quadrotor, system 1 does not send rotor command (ACTUATOR_OUTPUT_STATUS or" in given_up(
         airframe, silent
     )
-    plane = [(flown.EPOCH, flown.heartbeat(flown.Sender(4), kind=1))]
-    assert "no multirotor; heard system 4 (fixed wing, PX4)" in given_up(airframe, plane)
-    assert "no multirotor with system id 5; heard system 1 (another vehicle)" in given_up(
+    plane = [(simulated_flight.EPOCH, simulated_flight.heartbeat(simulated_flight.Sender(4), kind=1))]
+    assert "no multirotor found; received: system 4 (fixed wing, PX4)" in given_up(airframe, plane)
+    assert "no multirotor with system id 5 found; received: system 1 (another vehicle)" in given_up(
         airframe, [beat], system_id=5
     )
-    assert "is no MAVLink (300 bytes)" in given_up(airframe, [(flown.EPOCH, b"\x00" * 300)])
-    assert "no heartbeat" in given_up(airframe, [(flown.EPOCH, send("ATTITUDE", 1, 0, 0, 0, 0, 0, 0))])
-    assert "no messages came" in given_up(airframe, [])
+    assert "are not MAVLink (300 bytes)" in given_up(airframe, [(simulated_flight.EPOCH, b"\x00" * 300)])
+    assert "no heartbeat" in given_up(
+        airframe, [(simulated_flight.EPOCH, send("ATTITUDE", 1, 0, 0, 0, 0, 0, 0))]
+    )
+    assert "no messages received" in given_up(airframe, [])
     assert "did not fly" in given_up(airframe, few)
 
 
 def test_a_link_on_which_nothing_comes_is_given_up(airframe: Airframe) -> None:
     link = open_link(f"udpin:127.0.0.1:{free_port()}")
-    with pytest.raises(LinkError, match=r"no messages came in 0\.2 s"):
+    with pytest.raises(LinkError, match=r"no messages received in 0\.2 s"):
         Runner(session(airframe), link, wait=0.2).run()
     link.close()
 
@@ -142,19 +149,19 @@ def test_links_that_cannot_be_opened() -> None:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(LinkError, match="is in use"):
             open_link(f"udpin:127.0.0.1:{taken.getsockname()[1]}")
-    with pytest.raises(LinkError, match="nobody answers"):
+    with pytest.raises(LinkError, match="no answer from"):
         open_link(f"tcp:127.0.0.1:{free_port()}")
-    with pytest.raises(LinkError, match="is no address of this computer"):
+    with pytest.raises(LinkError, match="is not an address of this computer"):
         open_link("udpin:192.0.2.7:14550")
     with pytest.raises(LinkError, match="plugged in"):
         open_link("/dev/ttyNONE7:57600")
-    with pytest.raises(LinkError, match="is no serial line"):
+    with pytest.raises(LinkError, match="is not a serial port"):
         open_link("/dev/null:57600")
-    with pytest.raises(SettingError, match="no rate of 57601 baud"):
+    with pytest.raises(SettingError, match="57601 baud is not supported"):
         open_link("/dev/ttyNONE7:57601")
-    with pytest.raises(SettingError, match="no address of a vehicle"):
+    with pytest.raises(SettingError, match="not a valid link address"):
         open_link("bluetooth:7")
-    with pytest.raises(SettingError, match="ports go from"):
+    with pytest.raises(SettingError, match="the port must be"):
         open_link("udpin:127.0.0.1:70000")
 
 
@@ -163,7 +170,7 @@ def test_permission_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(LinkError, match="no permission for /dev/ttyACM0; add yourself to its group"):
+    with pytest.raises(LinkError, match="no permission for /dev/ttyACM0; add your user to its group"):
         open_link("/dev/ttyACM0:57600")
     monkeypatch.setattr(socket.socket, "bind", refuse)
     with pytest.raises(LinkError, match="no permission for port 80"):
@@ -198,28 +205,30 @@ def test_a_serial_line_and_tcp_carry_bytes_both_ways() -> None:
         link.close()
 
 
-def test_a_full_disk_ends_the_session(airframe: Airframe, pieces: list[flown.Piece], tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_session(
+    airframe: Airframe, pieces: list[simulated_flight.Piece], tmp_path: Path
+) -> None:
     recorder = Recorder(tmp_path / "a.mcap", "# made", {"a": "b"})
     recorder._file.close()
     recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
     shown = Shown()
-    with pytest.raises(OutputError, match="the recording ends here: No space left"):
+    with pytest.raises(OutputError, match="the recording has stopped: No space left"):
         Runner(session(airframe), Replay("made", iter(pieces), 1.0), [shown], recorder).run()
-    assert len(shown.moments) < 50
+    assert len(shown.snapshots) < 50
 
 
 def test_a_file_that_is_no_recording(tmp_path: Path) -> None:
     (tmp_path / "a.tlog").write_bytes(b"nothing of the kind")
     with pytest.raises(LogFormatError, match="no MAVLink messages"):
-        tlog_pieces(tmp_path / "a.tlog")
+        tlog_packets(tmp_path / "a.tlog")
 
 
 class Followed:
-    """A vehicle at the other end of a socket, as far as parameters go: takes what it is told and answers."""
+    """A vehicle at the other end of a socket, as far as parameters go: accepts writes and replies."""
 
     def __init__(self, to: socket.socket, value: float) -> None:
-        self.told: list[float] = []
-        self._socket, self._value, self._send = to, value, flown.Sender()
+        self.writes: list[float] = []
+        self._socket, self._value, self._send = to, value, simulated_flight.Sender()
         self._parser = common.MAVLink(None)
 
     def answer(self) -> None:
@@ -233,12 +242,12 @@ class Followed:
                 continue
             if name == "PARAM_SET":
                 self._value = message.param_value
-                self.told.append(self._value)
+                self.writes.append(self._value)
             self._socket.send(self._send("PARAM_VALUE", b"MPC_THR_HOVER", self._value, 9, 1, 0))
 
 
 def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
-    airframe: Airframe, pieces: list[flown.Piece]
+    airframe: Airframe, pieces: list[simulated_flight.Piece]
 ) -> None:
     """Six times as fast as it is flown, the gate's clock three times; then nothing comes, and the vehicle still listens."""
     port, hover = free_port(), 0.49
@@ -249,7 +258,10 @@ def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
         vehicle.settimeout(0.0)
         link, at_end = open_link(f"udpin:127.0.0.1:{port}"), Followed(vehicle, hover)
         publisher = Publisher(
-            made, Sender(link), lambda: 3.0 * time.monotonic(), parameter_of("MPC_THR_HOVER", airframe)
+            made,
+            MessageSender(link),
+            lambda: 3.0 * time.monotonic(),
+            parse_parameter("MPC_THR_HOVER", airframe),
         )
         shown = Shown()
         runner = Runner(made, link, [shown], wait=20.0, publisher=publisher)
@@ -258,12 +270,12 @@ def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
             time.sleep(0.1)
             began = time.monotonic()
             for at, data in pieces:
-                while (left := began + (at - flown.EPOCH) * 1e-9 / 6.0 - time.monotonic()) > 0.0:
+                while (left := began + (at - simulated_flight.EPOCH) * 1e-9 / 6.0 - time.monotonic()) > 0.0:
                     time.sleep(min(left, 0.002))
                     at_end.answer()
                 vehicle.send(data)
             until = time.monotonic() + 20.0
-            while time.monotonic() < until and not (at_end.told and abs(at_end.told[-1] - hover) < 1e-4):
+            while time.monotonic() < until and not (at_end.writes and abs(at_end.writes[-1] - hover) < 1e-4):
                 time.sleep(0.01)
                 at_end.answer()
             runner.stop.set()
@@ -273,7 +285,7 @@ def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
         runner.run()
         flight.join()
         link.close()
-    said = "; ".join(e.text for m in shown.moments for e in m.events if e.kind == "write")
-    assert "no estimate comes in" in said
-    assert max(at_end.told) > 1.02 * hover, said
-    assert at_end.told[-1] == pytest.approx(hover, abs=1e-4), said
+    texts = "; ".join(e.text for m in shown.snapshots for e in m.events if e.kind == "write")
+    assert "no estimate comes in" in texts
+    assert max(at_end.writes) > 1.02 * hover, texts
+    assert at_end.writes[-1] == pytest.approx(hover, abs=1e-4), texts

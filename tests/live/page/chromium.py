@@ -24,12 +24,12 @@ _FLAGS: Final = (
 
 
 class Chromium:
-    """One page of a browser. told: every event of the page since it was opened."""
+    """One page of a browser. browser_events: all events since it was opened."""
 
     def __init__(self, out: int, into: int) -> None:
         self._out, self._into, self._rest, self._number = out, into, b"", 0
         self._session: str | None = None
-        self.told: list[dict[str, Any]] = []
+        self.browser_events: list[dict[str, Any]] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log", "Performance"):
@@ -49,7 +49,7 @@ class Chromium:
             if answer.get("id") == self._number:
                 assert "error" not in answer, answer
                 return answer["result"]
-            self.told.append(answer)
+            self.browser_events.append(answer)
 
     def _read(self, until: float) -> dict[str, Any] | None:
         while b"\0" not in self._rest:
@@ -96,7 +96,7 @@ class Chromium:
         """What the page wrote to the console, threw, or could not load."""
         self.value("0")
         found = []
-        for event in self.told:
+        for event in self.browser_events:
             if event.get("method") in (
                 "Runtime.consoleAPICalled",
                 "Runtime.exceptionThrown",
@@ -109,7 +109,9 @@ class Chromium:
         """Every address that the page asked for."""
         self.value("0")
         return [
-            e["params"]["request"]["url"] for e in self.told if e.get("method") == "Network.requestWillBeSent"
+            e["params"]["request"]["url"]
+            for e in self.browser_events
+            if e.get("method") == "Network.requestWillBeSent"
         ]
 
 

@@ -1,4 +1,4 @@
-"""The page of a live session: what it is told, by whom it may be read, and that it is drawn in a real browser."""
+"""The page of a live session: its messages, its access control, and its display in a real browser."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.live.moment import Event, LinkState, Moment, Reading
-from rotorid.live.page import Page
-from rotorid.live.page_history import History
-from tests.live.chromium import FOUND, chromium
+from rotorid.live.page.history import History
+from rotorid.live.page.page import Page
+from rotorid.live.snapshot import Event, LinkState, Reading, Snapshot
+from tests.live.page.chromium import FOUND, chromium
 
 WORDS = ("ok", "outlier", "diverged")
 LINK = LinkState(received=30, lost=2, rate=12.5, latency=0.002)
@@ -33,15 +33,15 @@ TURNED = (
 )  # 30 degrees to the right, nose to the east
 
 
-def moment(t: float, *, health: str = "ok", events: tuple[Event, ...] = (), **more: float) -> Moment:
+def snapshot(t: float, *, health: str = "ok", events: tuple[Event, ...] = (), **more: float) -> Snapshot:
     readings = {"mass": Reading(1.0 + t, 0.008, "kg")} | {k: Reading(v, 0.25, "N") for k, v in more.items()}
-    return Moment(t, readings, health, TURNED, (1.0, 2.0, 3.0), events, LINK, "multirotor, EKF")
+    return Snapshot(t, readings, health, TURNED, (1.0, 2.0, 3.0), events, LINK, "multirotor, EKF")
 
 
 def filled(times: np.ndarray, room: int, *, worst: int = -1) -> History:
     history = History(WORDS, room)
     for k, t in enumerate(times):
-        history.add(moment(float(t), health="diverged" if k == worst else "ok"))
+        history.add(snapshot(float(t), health="diverged" if k == worst else "ok"))
     return history
 
 
@@ -67,14 +67,17 @@ def test_history_after_a_row_is_that_of_a_naive_reference(most: int) -> None:
     assert np.array_equal(rows.gap, [40 in g for g in groups])
     assert np.array_equal(rows.health, [2 * (41 in g) for g in groups])
     mass = (1.0 + times).astype(np.float32)
-    for told, expected in ((rows.least, [g[0] for g in groups]), (rows.greatest, [g[-1] for g in groups])):
-        assert np.array_equal(told[:, 0], mass[expected])
+    for received, expected in (
+        (rows.minimum, [g[0] for g in groups]),
+        (rows.maximum, [g[-1] for g in groups]),
+    ):
+        assert np.array_equal(received[:, 0], mass[expected])
 
 
 def test_history_takes_quantities_that_come_and_go() -> None:
     history = History(WORDS, 16)
     for k in range(40):
-        history.add(moment(0.1 * k, **({"force_x": float(k)} if k % 2 else {})))
+        history.add(snapshot(0.1 * k, **({"force_x": float(k)} if k % 2 else {})))
     rows = history.after(30, 100)
     assert list(history.units) == ["mass", "force_x"]
     assert np.array_equal(
@@ -85,19 +88,19 @@ def test_history_takes_quantities_that_come_and_go() -> None:
 def test_thinned_rows_lose_no_quantity_that_comes_every_second_time() -> None:
     history = History(WORDS, 64)
     for k in range(1000):
-        history.add(moment(0.1 * k, **({"force_x": -float(k)} if k % 2 == 0 else {})))
+        history.add(snapshot(0.1 * k, **({"force_x": -float(k)} if k % 2 == 0 else {})))
     rows = history.after(0, 20)
     assert len(rows) == 20
     assert not np.isnan(rows.value).any()
-    assert np.array_equal(rows.greatest[1:, 1], rows.least[:-1, 1] - 2.0)
-    assert np.array_equal(rows.value[:, 1], rows.least[:, 1])
+    assert np.array_equal(rows.maximum[1:, 1], rows.minimum[:-1, 1] - 2.0)
+    assert np.array_equal(rows.value[:, 1], rows.minimum[:, 1])
 
 
 def test_moments_without_readings_are_rows_too() -> None:
     history = History(WORDS, 8)
     for k in range(20):
-        history.add(Moment(0.1 * k, {}, "ok", None, None, (), LINK, ""))
-    history.add(moment(2.0))
+        history.add(Snapshot(0.1 * k, {}, "ok", None, None, (), LINK, ""))
+    history.add(snapshot(2.0))
     rows = history.after(0, 4)
     assert len(rows) <= 4
     assert rows.value[-1, 0] == pytest.approx(3.0)
@@ -161,32 +164,32 @@ def test_stream_tells_every_row_once_and_a_late_page_all_of_them(page: Page) -> 
     assert early.message()["reset"]
     for k in range(300):
         page.show(
-            moment(0.01 * k, events=(Event(0.01 * k, "vehicle", f"number {k}"),) if k % 100 == 0 else ())
+            snapshot(0.01 * k, events=(Event(0.01 * k, "vehicle", f"number {k}"),) if k % 100 == 0 else ())
         )
         if k % 60 == 0:
             time.sleep(0.05)
     expected = 1.0 + 0.01 * np.arange(300)
-    told, late = early.until(300), Listener(page).until(300)
-    for messages in (told, late):
+    received, late = early.until(300), Listener(page).until(300)
+    for messages in (received, late):
         mass = np.concatenate([values(m)[:, 0] for m in messages if m["names"]])
         np.testing.assert_allclose(mass, expected, rtol=1e-6)
         assert [e[2] for m in messages for e in m["events"]] == ["number 0", "number 100", "number 200"]
-    assert len(told) > len(late)
+    assert len(received) > len(late)
     assert late[-1]["link"] == [30, 2, 12.5, 0.002, 0]
-    again = Listener(page, told[-2]["id"]).message()
+    again = Listener(page, received[-2]["id"]).message()
     assert not again["reset"]
-    assert len(values(again)) == len(values(told[-1]))
+    assert len(values(again)) == len(values(received[-1]))
 
 
 def test_a_clock_that_is_set_back_begins_anew(page: Page) -> None:
     listener = Listener(page)
-    page.show(moment(9.0))
+    page.show(snapshot(9.0))
     listener.until(1)
-    page.show(moment(8.5))  # an idle moment is ahead of the next estimate
+    page.show(snapshot(8.5))  # an idle snapshot is ahead of the next estimate
     (message,) = listener.until(2)
     assert not message["reset"]
     assert np.array_equal(np.frombuffer(base64.b64decode(message["t"])), [9.0])
-    page.show(moment(0.0))
+    page.show(snapshot(0.0))
     (message,) = listener.until(3)
     assert message["reset"]
     assert np.array_equal(values(message)[:, 0], [1.0])
@@ -194,11 +197,11 @@ def test_a_clock_that_is_set_back_begins_anew(page: Page) -> None:
 
 def test_numbers_that_are_not_known_are_told_as_such(page: Page) -> None:
     readings = {"mass": Reading(1.0, math.inf, "kg"), "drag": Reading(math.nan, math.nan, "1/s")}
-    page.show(Moment(0.0, readings, "new word", None, None, (), LinkState(0, 0, math.nan, math.inf), ""))
+    page.show(Snapshot(0.0, readings, "new word", None, None, (), LinkState(0, 0, math.nan, math.inf), ""))
     message = Listener(page).until(1)[-1]
     np.testing.assert_array_equal(values(message), [[1.0, math.nan]])
     np.testing.assert_array_equal(values(message, "std"), [[math.inf, math.nan]])
-    assert message["words"][-1] == "new word"
+    assert message["health_names"][-1] == "new word"
     assert message["attitude"] is None
     assert message["link"] == [0, 0, None, None, 0]
 
@@ -209,16 +212,16 @@ def test_a_page_that_does_not_read_costs_nobody_else_and_misses_but_the_middle(p
     n = 0
     for _ in range(40):
         for _ in range(500):
-            page.show(moment(0.001 * n, **{f"force_{a}": float(n) for a in "xyz"}))
+            page.show(snapshot(0.001 * n, **{f"force_{a}": float(n) for a in "xyz"}))
             n += 1
         reads.until(n)
-    page.show(moment(0.001 * n, health="diverged"))
+    page.show(snapshot(0.001 * n, health="diverged"))
     assert values(reads.until(n + 1)[-1])[-1, 0] == pytest.approx(1.0 + 0.001 * n)
     messages = deaf.until(n + 1)
     assert values(messages[-1])[-1, 0] == pytest.approx(1.0 + 0.001 * n)
-    told = [len(values(m)) for m in messages if m["names"]]
-    assert max(told) <= 500
-    assert sum(told) < n
+    received = [len(values(m)) for m in messages if m["names"]]
+    assert max(received) <= 500
+    assert sum(received) < n
 
 
 def test_only_its_own_files_are_served_and_each_says_what_the_browser_may_do(page: Page) -> None:
@@ -307,9 +310,9 @@ THINNED = """import('./store.js').then(({ Store }) => {
   if (store.size > 65536 || store.size < 40000) wrong.push(`${store.size} rows`);
   for (let i = 0; i < 20000; i++) {
     if (store.time[last - i] !== (n - 1 - i) / 100) wrong.push(`time of row ${i} from the end`);
-    if (i < 10000 && !(q.least[i] <= q.value[i] && q.value[i] <= q.greatest[i])) wrong.push(`row ${i}: ${q.value[i]}`);
+    if (i < 10000 && !(q.minimum[i] <= q.value[i] && q.value[i] <= q.maximum[i])) wrong.push(`row ${i}: ${q.value[i]}`);
   }
-  if (most(q.least, Math.min) !== 0 || most(q.greatest, Math.max) !== n - 2) wrong.push("an extreme is lost");
+  if (most(q.minimum, Math.min) !== 0 || most(q.maximum, Math.max) !== n - 2) wrong.push("an extreme is lost");
   if (most(store.health, Math.max) !== 1) wrong.push("health is lost");
   return wrong.slice(0, 5);
 })"""
@@ -325,9 +328,9 @@ def test_in_a_browser(tmp_path: Path) -> None:
         browser.dress(390, 844, phone=True)
         browser.call("Page.navigate", url=page.address)
         browser.wait("document.getElementById('health')?.textContent == 'waiting for the first estimate'")
-        page.show(moment(0.0, events=(Event(0.0, "vehicle", "<img src=x onerror=alert(1)>"),)))
+        page.show(snapshot(0.0, events=(Event(0.0, "vehicle", "<img src=x onerror=alert(1)>"),)))
         for k in range(1, 3000):
-            page.show(moment(0.01 * k, force_x=1.0, force_y=-2.0, force_z=0.1))
+            page.show(snapshot(0.01 * k, force_x=1.0, force_y=-2.0, force_z=0.1))
         text = "document.querySelector('{}')?.textContent.replaceAll('\\u00a0', ' ')".format
         browser.wait(f"{text('.main .value')} == '30.990 ± 0.008 kg'")
         assert browser.value(text("#health")) == "informed and consistent"

@@ -15,17 +15,18 @@ import pytest
 from mcap.reader import make_reader
 
 from rotorid.errors import LogFormatError, OutputError
-from rotorid.live.moment import Event, LinkState, Moment, Reading
-from rotorid.live.recording import Recorded, Recorder
+from rotorid.live.recording.recorder import Recorder
+from rotorid.live.recording.recording import Recording
+from rotorid.live.snapshot import Event, LinkState, Reading, Snapshot
 
 SECOND = 1_000_000_000
 
 
-def moment(t: float, std: float = 0.1) -> Moment:
+def snapshot(t: float, std: float = 0.1) -> Snapshot:
     event = Event(t, "link", "something") if t == 0.0 else None
     events = () if event is None else (event,)
     state = LinkState(1, 0, 1.0, 0.0)
-    return Moment(
+    return Snapshot(
         t, {"mass": Reading(1.0 + t, std, "kg")}, "ok", (1.0, 0.0, 0.0, 0.0), None, events, state, "made"
     )
 
@@ -36,9 +37,9 @@ def recorded(path: Path, count: int = 500) -> list[tuple[int, bytes]]:
     recorder = Recorder(path, 'name = "made"\n', {"estimator": "ekf"})
     sent = [(k * SECOND, rng.randbytes(40)) for k in range(count)]
     for k, (at, data) in enumerate(sent):
-        recorder.received(at, data)
+        recorder.add_packet(at, data)
         if k % 10 == 0:
-            recorder.moment(at, moment(float(k), std=float("inf") if k else 0.1))
+            recorder.add_snapshot(at, snapshot(float(k), std=float("inf") if k else 0.1))
             recorder.flush(now=True)
     recorder.close()
     return sent
@@ -46,9 +47,13 @@ def recorded(path: Path, count: int = 500) -> list[tuple[int, bytes]]:
 
 def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
     sent = recorded(tmp_path / "a.mcap")
-    found = Recorded(tmp_path / "a.mcap")
-    assert list(found.received()) == sent
-    assert (found.airframe, found.settings, found.cut) == ('name = "made"\n', {"estimator": "ekf"}, False)
+    found = Recording(tmp_path / "a.mcap")
+    assert list(found.packets()) == sent
+    assert (found.airframe, found.settings, found.is_truncated) == (
+        'name = "made"\n',
+        {"estimator": "ekf"},
+        False,
+    )
     estimates = list(found.estimates())
     assert [e["t"] for e in estimates] == [10.0 * k for k in range(50)]
     assert estimates[0]["readings"]["mass"] == {"value": 1.0, "std": 0.1, "unit": "kg"}
@@ -74,10 +79,10 @@ def test_a_recording_cut_anywhere_is_whole_up_to_there(tmp_path: Path) -> None:
     counts = []
     for size in sorted(random.Random(1).sample(range(1500, len(whole)), 40)):
         (tmp_path / "cut.mcap").write_bytes(whole[:size])
-        found = Recorded(tmp_path / "cut.mcap")
-        read = list(found.received())
+        found = Recording(tmp_path / "cut.mcap")
+        read = list(found.packets())
         assert read == sent[: len(read)]
-        assert found.cut
+        assert found.is_truncated
         counts.append((size, len(read)))
     assert all(len(sent) * (size - 6000) / len(whole) - 60 < n for size, n in counts)
     assert counts[-1][1] > 400
@@ -86,11 +91,11 @@ def test_a_recording_cut_anywhere_is_whole_up_to_there(tmp_path: Path) -> None:
 _WRITES = """
 import sys, time
 from pathlib import Path
-from rotorid.live.recording import Recorder
+from rotorid.live.recording.recorder import Recorder
 recorder = Recorder(Path(sys.argv[1]), "# made", {"a": "b"})
 print("ready", flush=True)
 while True:
-    recorder.received(time.time_ns(), b"x" * 60)
+    recorder.add_packet(time.time_ns(), b"x" * 60)
     recorder.flush()
     time.sleep(0.001)
 """
@@ -106,7 +111,7 @@ def test_a_killed_process_loses_a_tenth_of_a_second_at_most(tmp_path: Path) -> N
             time.sleep(0.2 + rng.uniform(0.0, 0.2))
             killed = time.time_ns()
             os.kill(writer.pid, signal.SIGKILL)
-        stamps = [at for at, _ in Recorded(path).received()]
+        stamps = [at for at, _ in Recording(path).packets()]
         assert len(stamps) > 10
         gaps = [b - a for a, b in itertools.pairwise(stamps)]  # of a machine that is busy
         assert killed - stamps[-1] < 0.1 * SECOND + 2 * max(gaps)
@@ -124,19 +129,19 @@ def test_a_recording_is_never_written_over(tmp_path: Path) -> None:
 def test_a_full_disk_ends_it_and_keeps_what_there_is(tmp_path: Path) -> None:
     path = tmp_path / "a.mcap"
     recorder = Recorder(path, "# made", {"a": "b"})
-    recorder.received(1, b"kept")
+    recorder.add_packet(1, b"kept")
     recorder.flush(now=True)
     recorder._file.close()
     recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
-    recorder.received(2, b"lost")
+    recorder.add_packet(2, b"lost")
     recorder.flush(now=True)
     assert "No space left" in str(recorder.error)
     with pytest.raises(OutputError, match="No space left"):
         recorder.close()
-    assert [data for _, data in Recorded(path).received()] == [b"kept"]
+    assert [data for _, data in Recording(path).packets()] == [b"kept"]
 
 
 def test_another_mcap_file_is_no_recording(tmp_path: Path) -> None:
     Recorder(tmp_path / "a.mcap", "", {}).close()
-    with pytest.raises(LogFormatError, match="no recording"):
-        Recorded(tmp_path / "a.mcap")
+    with pytest.raises(LogFormatError, match="is not a recording"):
+        Recording(tmp_path / "a.mcap")

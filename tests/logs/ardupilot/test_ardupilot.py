@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.logs import Flight, read
-from rotorid.logs.dataflash import read_dataflash
-
-from .make import ARDUPILOT_FORMATS, ardupilot_hover, dataflash
+from rotorid import Flight, read
+from rotorid.logs.ardupilot.dataflash import read_dataflash
+from tests.logs.make import ARDUPILOT_FORMATS, ardupilot_hover, dataflash
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.logs import read
-from rotorid.logs.frames import multiply
-
-from .make import crazyflie_hover, usd
+from rotorid import read
+from rotorid.geometry.rotation_rows import multiply
+from tests.logs.make import crazyflie_hover, usd
 
 
 def write(folder: Path, content: bytes) -> Path:

@@ -13,14 +13,13 @@ import pytest
 from pymavlink.dialects.v10 import ardupilotmega as v1
 from pymavlink.dialects.v20 import ardupilotmega as v2
 
+from rotorid import Flight, read
 from rotorid.errors import LogError
-from rotorid.logs import Flight, read
-from rotorid.logs.mavlink import convert, own_times
-from rotorid.logs.mavlink_frames import Link, decode, walk
-from rotorid.logs.mavlink_messages import MESSAGES
-from rotorid.logs.mavlink_vehicle import Clock, Vehicle
-
-from .make_mavlink import (
+from rotorid.logs.mavlink.decoder import convert, own_times
+from rotorid.logs.mavlink.frames import Link, decode, walk
+from rotorid.logs.mavlink.messages import MESSAGES
+from rotorid.logs.mavlink.vehicle import Clock, Vehicle
+from tests.logs.mavlink.make_mavlink import (
     ARDUPILOT_OUTPUTS,
     PX4,
     Recording,

@@ -11,13 +11,13 @@ import pytest
 from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
 
+from rotorid import Flight, read, write_table
 from rotorid.errors import LogError
-from rotorid.logs import Flight, Signal, read, write_table
-from rotorid.logs.mcap_file import read_mcap
-from rotorid.logs.mcap_write import McapWriter
-
-from .make import ardupilot_hover, px4_hover
-from .make_mavlink import hover_recording
+from rotorid.logs import Signal
+from rotorid.logs.mcap.container import read_mcap
+from rotorid.logs.mcap.writer import McapWriter
+from tests.logs.make import ardupilot_hover, px4_hover
+from tests.logs.mavlink.make_mavlink import hover_recording
 
 
 @pytest.fixture
@@ -166,5 +166,5 @@ def test_files_without_a_flight(tmp_path: Path):
     with pytest.raises(LogError, match="time_origin 'soon' is not a number"):
         read(path)
     (tmp_path / "map.toml").write_text("[mavlink]\nsystem = 1\n")
-    with pytest.raises(LogError, match="says nothing of a log of this format"):
+    with pytest.raises(LogError, match="takes no mapping"):
         read(path, tmp_path / "map.toml")

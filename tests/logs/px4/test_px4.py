@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.logs import Flight, read
-from rotorid.logs.ulog import read_ulog
-
-from .make import px4_hover, ulog
+from rotorid import Flight, read
+from rotorid.logs.px4.ulog import read_ulog
+from tests.logs.make import px4_hover, ulog
 
 
 def write(folder: Path, content: bytes) -> Path:
@@ -178,7 +177,7 @@ def test_real_log_attitude_turns_as_the_gyro_says(flights: Path):
     q, times = flight["attitude"].values, flight["attitude"].times
     step = 10
     conjugate = q[:-step] * np.array([1, -1, -1, -1])
-    from rotorid.logs.frames import multiply
+    from rotorid.geometry.rotation_rows import multiply
 
     turned = 2 * multiply(conjugate, q[step:])[:, 1:] / (times[step:] - times[:-step])[:, None]
     middle = (times[step:] + times[:-step]) / 2

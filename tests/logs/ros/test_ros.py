@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rotorid import Flight, read
 from rotorid.errors import LogError, RotoridError
-from rotorid.logs import Flight, read
-
-from .make_ros import (
+from tests.logs.ros.make_ros import (
     PX4_DEFINITIONS,
     START,
     hover_topics,
@@ -107,7 +106,7 @@ def test_types_that_a_bag_does_not_define_are_named(tmp_path: Path):
 
 
 def test_odometry_of_px4_where_there_is_no_more(tmp_path: Path):
-    from .make_ros import make
+    from tests.logs.ros.make_ros import make
 
     f4 = np.float32
     east = np.array([np.sqrt(0.5), 0, 0, np.sqrt(0.5)], f4)
@@ -188,7 +187,7 @@ def test_ambiguous_topics_are_named_and_chosen(tmp_path: Path):
         '[topics]\nposition = "/vicon/3"\n': r"no topic '/vicon/3' for position in this bag \(close: ",
         '[topics]\nposition = "/vicon/2"\nvelocity = "/imu"\n': r"/imu \(sensor_msgs/msg/Imu\) does not give velocity",
         '[topics]\nplace = "/vicon/2"\n': r"unknown key 'place'",
-        '[time]\ncolumn = "t"\n': r"\[time\] says nothing of a log of this format, which takes \[ros\], \[topics\]",
+        '[time]\ncolumn = "t"\n': r"\[time\] does not apply to this log format, which takes \[ros\], \[topics\]",
     }.items():
         mapping.write_text(text)
         with pytest.raises(LogError, match=said):
@@ -203,7 +202,7 @@ def test_stamps_that_are_not_set(tmp_path: Path):
 
 
 def test_bags_with_nothing_that_is_read(tmp_path: Path):
-    from .make_ros import make
+    from tests.logs.ros.make_ros import make
 
     rows = [(START * 10**9, make(2)("std_msgs/msg/String", data="hello"))]
     for kind in ("ros2-db3", "ros2-mcap"):

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rotorid import Flight, read
 from rotorid.errors import LogError
-from rotorid.logs import Flight, read
-from rotorid.logs.frames import multiply
+from rotorid.geometry.rotation_rows import multiply
 
 TIME = '[time]\ncolumn = "ms"\nunit = "ms"\n'
 HEADER = "ms,a,b,c,d\n"
@@ -117,7 +117,7 @@ NANOBENCH = ["B2_circle_medium", "B3_figure8_fast", "B5_helix", "B6_linear_ramp"
 
 @pytest.mark.parametrize("name", NANOBENCH)
 def test_real_flights_of_nanobench(flights: Path, name: str):
-    mapping = Path(__file__).parents[2] / "examples" / "nanobench.toml"
+    mapping = Path(__file__).parents[3] / "examples" / "nanobench.toml"
     flight = read(flights / "nanobench" / f"{name}_rep1.csv", mapping)
     assert flight.vehicle == "Crazyflie 2.1"
     assert flight["attitude"].rate == pytest.approx(100, abs=0.1)

@@ -8,10 +8,12 @@ import signal as signals
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
+from rotorid import Flight, read, write_table
 from rotorid.errors import LogError, LogFormatError, OutputError, SettingError, SignalError
-from rotorid.logs import KINDS, Flight, Signal, read, write_table
+from rotorid.logs import KINDS, Signal
 from rotorid.logs.write import write_whole
 
 
@@ -70,6 +72,17 @@ def test_an_unknown_column_is_named_with_those_close(tmp_path: Path):
     message = failure(tmp_path, "t,position_x,position_y,positon_z\n0,1,2,3\n")
     assert "'positon_z'" in message
     assert "position_z" in message
+
+
+def test_a_parquet_table_with_foreign_columns_is_to_be_saved_as_csv(tmp_path: Path):
+    """A mapping reads CSV only, so that the message must not ask for a mapping of this file."""
+    path, mapping = tmp_path / "log.parquet", tmp_path / "map.toml"
+    pl.DataFrame({"t": [0.0, 0.1], "height": [1.0, 1.0]}).write_parquet(path)
+    mapping.write_text('[time]\ncolumn = "t"\n')
+    with pytest.raises(SignalError, match="as CSV and read that with a mapping"):
+        read(path)
+    with pytest.raises(LogFormatError, match="save it as CSV"):
+        read(path, mapping)
 
 
 def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path: Path):

@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from rotorid.identification.asked import FINDABLE, quantities_of
-from rotorid.identification.flown_priors import BODY, ROTORS, flown_priors, value_of
-from rotorid.models.airframe import QUANTITIES, Quantity, load_airframe
-from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
-from rotorid.models.quantity_names import by_vectors, quantity_names
-from rotorid.results.advice import parameter_of
+from rotorid.identification.airframe.priors import BODY, ROTORS, airframe_priors, prior_value
+from rotorid.identification.experiment_design.target_quantities import PLANNABLE, target_quantities
+from rotorid.models.airframe.airframe import QUANTITIES, Quantity, load_airframe
+from rotorid.models.airframe.numbers import airframe_numbers, with_numbers
+from rotorid.models.system import by_vectors, quantity_names
+from rotorid.workflows.identify.findings import parameter_of
 
 
 @pytest.mark.parametrize(
@@ -32,18 +32,18 @@ def test_numbers_have_the_names_of_the_field(name: str, count: int, ends: list[s
 
 def test_what_is_planned_for_is_found_and_written_by_the_same_name() -> None:
     airframe = load_airframe("px4-sih-quad")
-    missing = [name for name in QUANTITIES if name in FINDABLE and airframe.get(name) is None]
-    more = {name: Quantity(value_of(airframe, name), QUANTITIES[name][0]) for name in missing}
+    missing = [name for name in QUANTITIES if name in PLANNABLE and airframe.get(name) is None]
+    more = {name: Quantity(prior_value(airframe, name), QUANTITIES[name][0]) for name in missing}
     whole = dataclasses.replace(airframe, quantities={**airframe.quantities, **more})
     written = airframe_numbers(whole)
-    free = [name for name in FINDABLE if name != "mass"]
-    priors = flown_priors(whole, [*BODY, *ROTORS])
+    free = [name for name in PLANNABLE if name != "mass"]
+    priors = airframe_priors(whole, [*BODY, *ROTORS])
     found = {q for prior in priors for q in prior.parameter.quantities}
     for asked in (["mass"], [name for name in free if name != "thrust_scale"], ["thrust_scale"]):
-        names = quantities_of(whole, asked, ("thrust_curve",) if asked == ["mass"] else ("mass",)).names
+        names = target_quantities(whole, asked, ("thrust_curve",) if asked == ["mass"] else ("mass",)).names
         assert set(names) <= set(written)
         assert set(names) <= {*found, "mass"}
-        assert {parameter_of(name) for name in names} <= set(FINDABLE)
+        assert {parameter_of(name) for name in names} <= set(PLANNABLE)
     moved = airframe_numbers(with_numbers(whole, {name: value + 0.5 for name, (value, _) in written.items()}))
     assert {n: v for n, (v, _) in moved.items()} == {n: v + 0.5 for n, (v, _) in written.items()}
 

@@ -5,9 +5,10 @@ import dataclasses
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe import Quantity, load_airframe, parse_airframe
-from rotorid.models.airframe_toml import airframe_toml
-from rotorid.models.fly_back import FlyBack, Gain, ReferenceFlight, SignalErrors, fingerprint_of, refusal
+from rotorid.models.airframe.acceptance import fingerprint_of, rejection_reason
+from rotorid.models.airframe.airframe import Quantity, load_airframe, parse_airframe
+from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.validation import FlyBack, Gain, ReferenceFlight, SignalErrors
 
 AIRFRAME = load_airframe("px4-sih-quad")
 ERRORS = SignalErrors(
@@ -53,7 +54,7 @@ def test_what_is_written_is_read_back_the_same(proof):
         ("accepted = true", 'accepted = "yes"', r"\[fly_back\] accepted must be true or false"),
         ("windows = 12", "windows = -1", r"\[fly_back\] windows must be a whole number, 0 or more"),
         ("windows = 12", "window = 12", r"\[fly_back\] has an unknown entry 'window'"),
-        ("windows = 12\n", "", r"\[fly_back\] has no windows; let `rotorid fly-back` write it anew"),
+        ("windows = 12\n", "", r"\[fly_back\] has no windows; let `rotorid fly-back` write it again"),
         ("horizons = [0.1, 2.0]", "horizons = 2.0", r"\[fly_back\] horizons must be a list"),
         (
             "horizons = [0.1, 2.0]",
@@ -72,11 +73,11 @@ def test_a_wrong_entry_is_named(old, new, message):
 
 
 def test_a_model_is_trusted_while_its_numbers_are_those_that_flew():
-    assert refusal(PROVEN) is None
-    assert "was not flown back" in (refusal(AIRFRAME) or "")
+    assert rejection_reason(PROVEN) is None
+    assert "was not validated by fly-back" in (rejection_reason(AIRFRAME) or "")
     refused = dataclasses.replace(PROVEN, fly_back=dataclasses.replace(PROOF, accepted=False))
-    assert 'refused by fly-back: It says "yes".' in (refusal(refused) or "")
+    assert 'rejected by fly-back: It says "yes".' in (rejection_reason(refused) or "")
     heavier = dict(AIRFRAME.quantities) | {"mass": Quantity((1.1,), "kg")}
-    assert "changed after" in (refusal(dataclasses.replace(PROVEN, quantities=heavier)) or "")
+    assert "changed after" in (rejection_reason(dataclasses.replace(PROVEN, quantities=heavier)) or "")
     renamed = dataclasses.replace(PROVEN, name="other", description="same numbers", source="elsewhere.toml")
-    assert refusal(renamed) is None
+    assert rejection_reason(renamed) is None

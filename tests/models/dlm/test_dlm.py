@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.models.dlm import beside, dlm
-from rotorid.models.dlm_terms import arma, regression, seasonal, trend, trigonometric
+from rotorid.models.dlm.model import block_diagonal, dlm
+from rotorid.models.dlm.terms import arma, regression, seasonal, trend, trigonometric
 
 WALK = {"m0": 0.0, "C0": 10.0, "F": 1.0, "V": 1.4, "G": 1.0, "W": 0.2}
 PAIR = {"m0": [0, 0], "C0": np.eye(2), "F": [1, 0], "V": 1.0, "G": np.eye(2), "W": np.eye(2)}
@@ -71,7 +71,7 @@ def test_a_sum_puts_the_states_after_each_other() -> None:
     np.testing.assert_array_equal(model.G[2:4, 2:4], seasonal(3).G)
     assert float(jnp.abs(model.G[:2, 2:]).sum()) == 0.0
     assert (trend(1) + trend(1)).states == ("level", "level_2")
-    pair = beside(trend(1, dV=2.0), trend(2, dV=3.0))
+    pair = block_diagonal(trend(1, dV=2.0), trend(2, dV=3.0))
     assert pair.V.tolist() == [[2, 0], [0, 3]]
     assert pair.F.tolist() == [[1, 0, 0], [0, 1, 0]]
 
@@ -128,7 +128,7 @@ def test_terms_that_cannot_be() -> None:
         (lambda: regression([[1.0], [np.nan]]), "a regressor must be known in every row"),
         (lambda: regression(np.ones((3, 1, 1))), "X must be a table"),
         (lambda: regression(np.ones(3)) + regression(np.ones(4)), "change over 3 and 4 rows of time"),
-        (lambda: beside(trend(1), trend(1)) + trend(1), "models of 2 and 1 outputs cannot be added"),
+        (lambda: block_diagonal(trend(1), trend(1)) + trend(1), "models of 2 and 1 outputs cannot be added"),
     ):
         with pytest.raises(SettingError, match=words.replace("(", r"\(")):
             make()

@@ -15,10 +15,8 @@ from scipy.integrate import solve_ivp
 
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Rotation, Scalar, Space
-from rotorid.models.airframe import Quantity, load_airframe
-from rotorid.models.intervals import Interval, cos, magnitude, sin, sinc
-from rotorid.models.lpv import Lpv, Term, lpv
-from rotorid.models.lpv_bounds import (
+from rotorid.models.airframe.airframe import Quantity, load_airframe
+from rotorid.models.lpv.bounds import (
     Box,
     box_around,
     parameter_box,
@@ -26,9 +24,11 @@ from rotorid.models.lpv_bounds import (
     tracked_range,
     without_constants,
 )
-from rotorid.models.lpv_files import as_mat, as_plain, to_control
-from rotorid.models.quadrotor import quadrotor
-from rotorid.models.quadrotor_lpv import quadrotor_lpv
+from rotorid.models.lpv.files import as_mat, as_plain, to_control
+from rotorid.models.lpv.intervals import Interval, cos, magnitude, sin, sinc
+from rotorid.models.lpv.model import Lpv, Term, lpv
+from rotorid.models.quadrotor.lpv import quadrotor_lpv
+from rotorid.models.quadrotor.quadrotor import quadrotor
 from rotorid.models.system import Parameter, System, parameter_values
 
 B, D, J, L, M, IX, IY, IZ = 54.2e-6, 1.1e-6, 104e-6, 0.24, 1.0, 8.1e-3, 8.1e-3, 14.2e-3

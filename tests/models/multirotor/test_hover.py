@@ -1,4 +1,4 @@
-"""What an airframe needs to hover, with its standard deviation."""
+"""Hover of an airframe, with standard deviations."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe import load_airframe
-from rotorid.models.airframe_numbers import with_numbers
-from rotorid.results.hover import hovering
-from rotorid.results.identify_words import hover_sentence
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.multirotor.hover import hover_quantities
 
 ARDUPILOT = load_airframe("ardupilot-sitl-x")
 CURVE = tuple(f"thrust_curve_{k}" for k in range(3))
@@ -19,42 +18,37 @@ CURVE = tuple(f"thrust_curve_{k}" for k in range(3))
 
 def test_ardupilots_simulator_hovers_as_its_frame_says() -> None:
     """hoverThrOut 0.39 at 9.80665 m/s^2, propExpo 0.65."""
-    found = hovering(ARDUPILOT, ("mass",), np.array([[0.03**2]]))
+    found = hover_quantities(ARDUPILOT, ("mass",), np.array([[0.03**2]]))
     assert found["hover_thrust"].value == pytest.approx(0.39 * 9.81 / 9.80665, rel=1e-4)
     assert found["hover_thrust"].std == pytest.approx(0.01 * found["hover_thrust"].value, rel=1e-3)
     c = (found["hover_command"].value - 0.15) / 0.8
     assert 0.35 * c + 0.65 * c**2 == pytest.approx(found["hover_thrust"].value, rel=1e-4)
     assert "thrust_expo" not in found
-    said = hover_sentence(found, 12.6)
-    assert (
-        said
-        == "It hovers at a rotor command of 0.591 ± 0.003, with 0.390 ± 0.004 of its full thrust at 12.6 V."
-    )
 
 
-def test_its_spread_is_that_of_what_it_follows_from() -> None:
+def test_its_standard_deviation_is_that_of_samples() -> None:
     P = np.array([[0.02, -0.05, 0.03], [-0.05, 0.2, -0.14], [0.03, -0.14, 0.11]]) * 0.01
-    found = hovering(ARDUPILOT, CURVE, P, mass_std=0.02)
+    found = hover_quantities(ARDUPILOT, CURVE, P, mass_std=0.02)
     assert found["thrust_expo"].value == pytest.approx(0.65, abs=1e-4)
     coefficients = np.array(ARDUPILOT.thrust_curve.coefficients if ARDUPILOT.thrust_curve else ())
     rng = np.random.default_rng(0)
-    drawn = [
-        hovering(
+    samples = [
+        hover_quantities(
             with_numbers(ARDUPILOT, dict(zip((*CURVE, "mass"), v, strict=True))), CURVE, np.zeros((3, 3))
         )
         for v in np.column_stack([rng.multivariate_normal(coefficients, P, 150), rng.normal(3.0, 0.02, 150)])
     ]
     for name, of in found.items():
-        assert of.std == pytest.approx(np.std([d[name].value for d in drawn]), rel=0.2), name
+        assert of.std == pytest.approx(np.std([d[name].value for d in samples]), rel=0.2), name
 
 
-def test_what_cannot_hover_is_said() -> None:
+def test_an_airframe_that_cannot_hover_raises() -> None:
     heavy = with_numbers(ARDUPILOT, {"mass": 9.0})
-    with pytest.raises(AirframeError, match="of its full thrust to hover"):
-        hovering(heavy, (), np.zeros((0, 0)))
+    with pytest.raises(AirframeError, match="% of the full thrust of a rotor"):
+        hover_quantities(heavy, (), np.zeros((0, 0)))
     level = dataclasses.replace(ARDUPILOT, thrust_curve=None)
     with pytest.raises(AirframeError, match="thrust_curve"):
-        hovering(level, (), np.zeros((0, 0)))
+        hover_quantities(level, (), np.zeros((0, 0)))
     falling = with_numbers(ARDUPILOT, {"thrust_curve_0": 11.0, "thrust_curve_1": -5.0, "thrust_curve_2": 4.0})
     with pytest.raises(AirframeError, match="does not rise"):
-        hovering(falling, (), np.zeros((0, 0)))
+        hover_quantities(falling, (), np.zeros((0, 0)))

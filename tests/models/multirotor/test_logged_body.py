@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rotorid.geometry import rotations
-from rotorid.identification.flown_fit import body_of
-from rotorid.models.airframe import load_airframe
+from rotorid.identification.airframe.fit import make_logged_body
+from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 
@@ -18,7 +18,7 @@ from rotorid.numerics import integrators
 def test_what_comes_late_is_what_was(delay: float, off: float) -> None:
     """off: m/s, what drag and a turn that gets slower add: a fifth of what v - d v' leaves out."""
     with jax.enable_x64(True):
-        body = body_of(load_airframe("px4-sih-quad"), (), placed=True, turns=True)
+        body = make_logged_body(load_airframe("px4-sih-quad"), (), has_pose=True, torques_observable=True)
         p = parameter_values(body)
         u = {name: jnp.zeros(block.size) for name, block in body.inputs.items()} | {
             "mass": jnp.array(1.0),

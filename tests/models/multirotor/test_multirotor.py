@@ -10,12 +10,12 @@ from scipy.spatial.transform import Rotation
 
 from rotorid.errors import AirframeError, SettingError
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import load_airframe, parse_airframe
+from rotorid.models.airframe.airframe import load_airframe, parse_airframe
 from rotorid.models.joint import Joint, slope, to_coordinate, to_value
-from rotorid.models.multirotor import BareMultirotor
-from rotorid.models.multirotor_drag import multirotor
+from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.models.multirotor.thrust import ThrustCurve, with_commanded_thrust
+from rotorid.models.multirotor.with_drag import multirotor
 from rotorid.models.system import Parameter, parameter_values
-from rotorid.models.thrust import ThrustCurve, with_commanded_thrust
 
 RNG = np.random.default_rng(0)
 G = np.array([0.0, 0.0, -9.81])

@@ -12,10 +12,10 @@ from scipy.spatial.transform import Rotation
 
 from rotorid.errors import AirframeError, SignalError
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe, Quantity, Rotor, load_airframe
-from rotorid.models.multirotor import BareMultirotor
-from rotorid.models.rigid_multirotor import angular_momentum, inertia_matrix, rigid_multirotor
-from rotorid.models.rotors import allocation, spin, thrust_axis, thrust_of_speed, torque_ratio_of
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
+from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.models.multirotor.rigid import angular_momentum, inertia_matrix, rigid_multirotor
+from rotorid.models.multirotor.rotors import allocation, spin, thrust_axis, thrust_of_speed, torque_ratio_of
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 from rotorid.signals.sampling import sample

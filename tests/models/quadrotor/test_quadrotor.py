@@ -8,9 +8,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe import Quantity, Rotor, load_airframe
-from rotorid.models.quadrotor import ANGLES, PLUS, RATES, euler_departure, hover_speed, quadrotor
-from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.models.airframe.airframe import Quantity, Rotor, load_airframe
+from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.models.quadrotor.quadrotor import ANGLES, PLUS, RATES, euler_departure, hover_speed, quadrotor
 from rotorid.models.system import parameter_values
 
 AIRFRAME = load_airframe(PLUS)

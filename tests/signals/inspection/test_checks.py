@@ -10,12 +10,11 @@ import pytest
 
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.read import read
-from rotorid.signals.airborne import airborne
-from rotorid.signals.checks import check
-from rotorid.signals.checks.delay import command_delay, rate_delay
-from rotorid.signals.findings import Severity
-
-from .flying import DELAY, change, make_flight, without
+from rotorid.signals.airborne import airborne_intervals
+from rotorid.signals.inspection.checks import check
+from rotorid.signals.inspection.checks.delay import command_delay, rate_delay
+from rotorid.signals.inspection.findings import Severity
+from tests.signals.flying import DELAY, change, make_flight, without
 
 Plant = Callable[[Flight], Flight]
 
@@ -152,7 +151,7 @@ def test_time_that_runs_backwards_is_all_that_is_said() -> None:
 
 def test_delays_are_measured_within_their_uncertainty() -> None:
     flight = make_flight()
-    flying = airborne(flight)
+    flying = airborne_intervals(flight)
     found = command_delay(flight, flying)
     assert found is not None
     name, delay = found

@@ -10,15 +10,14 @@ import pytest
 
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
-from rotorid.signals.abilities import Ability, Verdict, abilities
-from rotorid.signals.inspection import inspect_flight
+from rotorid.signals.inspection.identifiability import Identifiability, Verdict, assess_identifiability
+from rotorid.signals.inspection.inspection import inspect_flight
+from tests.signals.flying import change, cut, make_flight
 
-from .flying import change, cut, make_flight
 
-
-def verdicts(flight: Flight) -> dict[str, Ability]:
+def verdicts(flight: Flight) -> dict[str, Identifiability]:
     return {
-        a.identification.partition(",")[0] + a.identification.partition(",")[2]: a for a in abilities(flight)
+        a.quantity.partition(",")[0] + a.quantity.partition(",")[2]: a for a in assess_identifiability(flight)
     }
 
 
@@ -26,8 +25,8 @@ def test_a_lively_flight_with_everything_logged_tells_everything() -> None:
     found = verdicts(make_flight())
     weak = {name for name, a in found.items() if a.verdict is not Verdict.YES}
     assert weak == {"battery sag"}
-    assert all(a.why for a in found.values())
-    assert not any(a.next_time for a in found.values() if a.verdict is Verdict.YES)
+    assert all(a.reason for a in found.values())
+    assert not any(a.recommendations for a in found.values() if a.verdict is Verdict.YES)
 
 
 def test_a_hover_tells_the_mass_and_little_else() -> None:
@@ -39,7 +38,7 @@ def test_a_hover_tells_the_mass_and_little_else() -> None:
     assert found["mass from thrust and velocity"].verdict is Verdict.YES
     for name in ("drag", "wind", "inertia", "thrust curve"):
         assert found[name].verdict is not Verdict.YES
-        assert found[name].next_time
+        assert found[name].recommendations
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,7 @@ def test_what_is_missing_is_asked_for_in_the_words_of_the_autopilot(format: str,
     flight = dataclasses.replace(make_flight(leave_out=("rotor_command",)), format=format)
     inertia = verdicts(flight)["inertia"]
     assert inertia.verdict is Verdict.NO
-    assert any(words in wish for wish in inertia.next_time)
+    assert any(words in wish for wish in inertia.recommendations)
 
 
 def test_slow_motors_make_the_motor_lag_weak() -> None:
@@ -64,13 +63,13 @@ def test_slow_motors_make_the_motor_lag_weak() -> None:
     slow = change(flight, "rotor_command", command.values[::10], command.times[::10])
     lag = verdicts(slow)["motor lag"]
     assert lag.verdict is Verdict.WEAK
-    assert "10 Hz" in lag.why
+    assert "10 Hz" in lag.reason
 
 
 def test_a_log_on_the_ground_tells_nothing() -> None:
     found = verdicts(cut(make_flight(), 0.0, 3.0))
     assert all(a.verdict is Verdict.NO for a in found.values())
-    assert "no flight" in found["drag"].why
+    assert "no flight" in found["drag"].reason
 
 
 def test_one_line_of_flight_does_not_tell_wind_from_drag() -> None:
@@ -84,7 +83,7 @@ def test_an_inspection_is_plain_data(tmp_path: Path) -> None:
     import json
 
     data = json.loads(json.dumps(inspect_flight(make_flight()).as_dict()))
-    assert set(data) >= {"file", "format", "airborne", "signals", "findings", "abilities", "duration"}
+    assert set(data) >= {"file", "format", "airborne", "signals", "findings", "identifiability", "duration"}
     assert {"name", "rate", "gaps", "source"} <= set(data["signals"][0])
     assert {f["severity"] for f in data["findings"]} == {"ok"}
 

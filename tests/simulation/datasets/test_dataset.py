@@ -15,15 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid import Dataset, generate_dataset, read
+from rotorid import read
 from rotorid.errors import LogError, LogFormatError, OutputError, SettingError
-from rotorid.models.airframe import load_airframe
-from rotorid.results.track import system_for
-from rotorid.simulation import engines
-from rotorid.simulation.dataset import Key, describe
-from rotorid.simulation.editions import EDITIONS
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.registry import system_for
+from rotorid.simulation.datasets import Dataset, executors, generate_dataset
+from rotorid.simulation.datasets.dataset import Key, description_bytes
+from rotorid.simulation.datasets.generation import flight_seed, simulate_flight
+from rotorid.simulation.datasets.scenario_presets import SCENARIO_PRESETS
 from rotorid.simulation.flight import MAXIMUM_THRUST, simulate
-from rotorid.simulation.generation import flight_of, seed_of
 from rotorid.simulation.profiles import MASS_PROFILES
 from rotorid.simulation.trajectories import TRAJECTORIES
 
@@ -38,10 +38,10 @@ def content(folder: Path) -> dict[str, bytes]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two flights of each of two cells, by two processes."""
     folder = tmp_path_factory.mktemp("made") / "set"
-    told = []
-    result = generate_dataset(folder, flights=2, workers=2, progress=lambda *x: told.append(x), **SMALL)
+    reports = []
+    result = generate_dataset(folder, flights=2, workers=2, progress=lambda *x: reports.append(x), **SMALL)
     assert (result.made, result.kept) == (4, 0)
-    assert told == [(n, 4) for n in range(5)]
+    assert reports == [("flights, nominal", n, 4) for n in range(5)]
     return folder
 
 
@@ -66,14 +66,14 @@ def test_layout(made: Path) -> None:
 
 
 def test_a_flight_is_the_same_alone_and_in_the_set(made: Path, tmp_path: Path) -> None:
-    alone = flight_of(Key("square", "steps", 1), seed=3, duration=1.0)
+    alone = simulate_flight(Key("square", "steps", 1), seed=3, duration=1.0)
     of_set = Dataset(made).flight("square", "steps", 1)
     assert set(alone.signals) == set(of_set.signals)
     assert alone.format == of_set.format == "simulation"
     for name in alone.signals:
         np.testing.assert_array_equal(alone[name].values, of_set[name].values)
         np.testing.assert_array_equal(alone[name].times, of_set[name].times)
-    again = simulate("square", "steps", seed_of(3, Key("square", "steps", 1)), duration=1.0)
+    again = simulate("square", "steps", flight_seed(3, Key("square", "steps", 1)), duration=1.0)
     np.testing.assert_array_equal(again["position"].values, of_set["position"].values)
     reversed_ = {**SMALL, "trajectories": ("square", "loop")}
     generate_dataset(tmp_path / "set", flights=2, workers=1, **reversed_)
@@ -82,7 +82,7 @@ def test_a_flight_is_the_same_alone_and_in_the_set(made: Path, tmp_path: Path) -
 
 def test_every_flight_is_another_one() -> None:
     keys = [Key(t, m, n) for t in TRAJECTORIES for m in MASS_PROFILES for n in range(50)]
-    assert len({seed_of(s, key) for s in (0, 1) for key in keys}) == 2 * 1250
+    assert len({flight_seed(s, key) for s in (0, 1) for key in keys}) == 2 * 1250
 
 
 def test_what_is_whole_is_kept_and_the_rest_is_made(copy: Path, made: Path) -> None:
@@ -213,12 +213,12 @@ def test_the_hard_edition(tmp_path: Path) -> None:
         assert model.curve is not None
         commanded = np.asarray(model.curve.collective(jnp.asarray(log["rotor_command"].values)), dtype=float)
         np.testing.assert_allclose(commanded, log["thrust"].values[:, 0], rtol=1e-5)
-        own = seed_of(3, key)
-        mean = EDITIONS["hard"].plant_of(own).wind
+        own = flight_seed(3, key)
+        mean = SCENARIO_PRESETS["hard"].plant_of(own).wind
         assert 2.0 <= np.hypot(*mean[:2]) <= 6.0
         assert np.abs(winds[-1].mean(axis=0) - mean).max() < 4.0
     assert np.abs(winds[0] - winds[1]).max() > 0.5
-    plant = EDITIONS["hard"].plant
+    plant = SCENARIO_PRESETS["hard"].plant
     airframe = load_airframe("simulated-quad-hard")
     assert airframe.quantities["motor_time_constant"].number == plant.motor_time_constant
     assert airframe.quantities["drag"].number == plant.drag
@@ -247,12 +247,12 @@ def killed(key: int) -> bytes:
 
 
 def test_what_goes_wrong_in_a_worker_is_told(capfd: pytest.CaptureFixture[str]) -> None:
-    assert dict(engines.local(broken, [0, 1, 2], 2)) == {0: b"\0", 1: b"\1", 2: b"\2"}
+    assert dict(executors.run_local(broken, [0, 1, 2], 2)) == {0: b"\0", 1: b"\1", 2: b"\2"}
     assert capfd.readouterr().err == ""
     with pytest.raises(OutputError, match="no paper"):
-        list(engines.local(broken, [0, 1, 2, 3, 4], 2))
+        list(executors.run_local(broken, [0, 1, 2, 3, 4], 2))
     with pytest.raises(OutputError, match="a worker ended unexpectedly"):
-        list(engines.local(killed, [0, 1], 2))
+        list(executors.run_local(killed, [0, 1], 2))
 
 
 def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -268,7 +268,8 @@ def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, 
 def test_ray_gives_the_same_files(made: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'rotorid[ray]'")
     code = (
-        "from rotorid import generate_dataset; print(generate_dataset('set', flights=2, duration=1.0, seed=3, "
+        "from rotorid.simulation.datasets import generate_dataset\n"
+        "print(generate_dataset('set', flights=2, duration=1.0, seed=3, "
         "trajectories=['loop', 'square'], mass_profiles=['steps'], workers=2, engine='ray').made)"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
@@ -278,13 +279,13 @@ def test_ray_gives_the_same_files(made: Path, tmp_path: Path) -> None:
 
 
 def test_the_description_reads_back() -> None:
-    assert json.loads(describe({"seed": 1}, {("a", "b"): 2})) == {"seed": 1, "flights": {"a/b": 2}}
+    assert json.loads(description_bytes({"seed": 1}, {("a", "b"): 2})) == {"seed": 1, "flights": {"a/b": 2}}
 
 
 def test_a_process_that_is_killed_leaves_no_worker(tmp_path: Path) -> None:
     code = (
-        "import multiprocessing as m; from rotorid import generate_dataset\n"
-        "def show(made, total):\n"
+        "import multiprocessing as m; from rotorid.simulation.datasets import generate_dataset\n"
+        "def show(stage, made, total):\n"
         "    if made == 1: print(*[c.pid for c in m.active_children()], flush=True)\n"
         "generate_dataset('set', flights=50, duration=20.0, trajectories=['loop'], workers=2, progress=show)"
     )

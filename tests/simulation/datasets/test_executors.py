@@ -9,7 +9,7 @@ import time
 import pytest
 
 from rotorid.errors import OutputError
-from rotorid.simulation import engines
+from rotorid.simulation.datasets import executors
 
 
 def troubled(key: int) -> bytes:
@@ -40,14 +40,14 @@ class Unloadable:
 
 
 def test_one_that_hangs_and_one_that_is_killed_are_lost_and_the_others_are_not() -> None:
-    found = dict(engines.local(troubled, range(6), 2, gone, 0.5))
+    found = dict(executors.run_local(troubled, range(6), 2, gone, 0.5))
     assert found == {0: b"\0", 1: b"late", 2: b"lost", 3: b"\3", 4: b"\4", 5: b"\5"}
     with pytest.raises(OutputError, match=r"took longer than 0\.2 s"):
-        list(engines.local(troubled, [1], 1, None, 0.2))
+        list(executors.run_local(troubled, [1], 1, None, 0.2))
 
 
 def test_a_worker_that_is_killed_while_it_waits_loses_nothing() -> None:
-    made = engines.local(process, range(5), 2, gone)
+    made = executors.run_local(process, range(5), 2, gone)
     results = dict([next(made)])
     (first,) = results.values()
     time.sleep(0.5)  # by now it has made another, and waits
@@ -60,11 +60,11 @@ def test_a_worker_that_is_killed_while_it_waits_loses_nothing() -> None:
 
 def test_workers_that_never_begin_are_not_started_forever() -> None:
     with pytest.raises(OutputError, match="a worker ended unexpectedly"):
-        list(engines.local(Unloadable(), range(100), 1, gone))
+        list(executors.run_local(Unloadable(), range(100), 1, gone))
 
 
 def test_a_task_of_ray_ends_in_time() -> None:
     """What runs in Ray's worker, here in this process."""
-    assert engines._call(troubled, 1, 0.1) is None
-    assert engines._call(troubled, 3, 5.0) == b"\3"
+    assert executors._call(troubled, 1, 0.1) is None
+    assert executors._call(troubled, 3, 5.0) == b"\3"
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

@@ -12,21 +12,27 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
-from rotorid.control.cascade import cascade, thrust_at
+from rotorid.cli import app
+from rotorid.control.cascade import cascade_controller, thrust_at
 from rotorid.control.setpoints import Chirp, Doublet, Lissajous, Move, Multisine, Setpoints, schroeder
 from rotorid.errors import AirframeError, SettingError
 from rotorid.logs.read import read
 from rotorid.logs.write import write_table
-from rotorid.models.airframe import Airframe, Quantity, load_airframe, parse_airframe
-from rotorid.models.airframe_toml import airframe_toml
-from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, parse_airframe
+from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.numerics import integrators
-from rotorid.simulation.free_flight import Battery, conditions, fly, structure_of
-from rotorid.simulation.free_plant import Flown, fly_truth
-from rotorid.simulation.instruments import INSTRUMENTS, Instrument, Instruments, interpolated, measure
-from rotorid.simulation.varied import varied
+from rotorid.simulation.free_flight.flight import Battery, flight_structure, fly, make_conditions
+from rotorid.simulation.free_flight.instruments import (
+    INSTRUMENTS,
+    Instrument,
+    Instruments,
+    interpolate_rows,
+    measure,
+)
+from rotorid.simulation.free_flight.plant import FreeFlightTruth, simulate_truth
+from rotorid.simulation.free_flight.random_setpoints import draw_setpoints
 
 RATE = 250.0
 SECONDS = 8.0
@@ -73,12 +79,12 @@ def airframe() -> Airframe:
 
 
 @pytest.fixture(scope="module")
-def made(airframe: Airframe) -> Flown:
-    under = conditions(airframe, SETPOINTS, duration=SECONDS, battery=Battery(16.0, fall=6.0, sag=0.4))
-    return fly_truth(structure_of(airframe, RATE), under)
+def made(airframe: Airframe) -> FreeFlightTruth:
+    under = make_conditions(airframe, SETPOINTS, duration=SECONDS, battery=Battery(16.0, fall=6.0, sag=0.4))
+    return simulate_truth(flight_structure(airframe, RATE), under)
 
 
-def test_flies_as_its_system_under_the_same_commands(airframe: Airframe, made: Flown) -> None:
+def test_flies_as_its_system_under_the_same_commands(airframe: Airframe, made: FreeFlightTruth) -> None:
     system = rigid_multirotor(airframe, "rotor_command")
     late = round(0.009 * 1000)  # ms, which is a whole number of the steps here
     with jax.enable_x64(True):
@@ -129,7 +135,7 @@ def _turn(q: Any, v: Any) -> np.ndarray:
     return v + 2.0 * np.cross(u, np.cross(u, v) + w * v)
 
 
-def test_imu_feels_how_its_own_place_moves(airframe: Airframe, made: Flown) -> None:
+def test_imu_feels_how_its_own_place_moves(airframe: Airframe, made: FreeFlightTruth) -> None:
     r = np.array(airframe.quantities["imu_position"].value)
     at = made.position + _turn(made.attitude, r)
     h = 1.0 / RATE
@@ -138,7 +144,7 @@ def test_imu_feels_how_its_own_place_moves(airframe: Airframe, made: Flown) -> N
     assert np.sqrt(np.mean((second - felt) ** 2)) < 0.01
 
 
-def test_follows_its_set_points(made: Flown) -> None:
+def test_follows_its_set_points(made: FreeFlightTruth) -> None:
     with jax.enable_x64(True):
         wanted = SETPOINTS.at(jnp.arange(len(made.position)) / RATE)
         h = 1.0 / RATE
@@ -152,7 +158,7 @@ def test_follows_its_set_points(made: Flown) -> None:
 
 def test_hover_is_at_rest_with_the_analytic_command(airframe: Airframe) -> None:
     flight = fly(airframe, Setpoints(), duration=SECONDS, sensors="clean")
-    believed = cascade(airframe)
+    believed = cascade_controller(airframe)
     u = flight["rotor_command"].values
     assert np.ptp(u, axis=0).max() < 1e-6
     with jax.enable_x64(True):
@@ -234,7 +240,7 @@ def test_interpolates_cubics_exactly() -> None:
     t = np.arange(20.0)
     rows = np.stack([t**3 - 2.0 * t, 5.0 - t**2], axis=1)
     at = np.array([0.0, 0.3, 7.7, 18.9, 19.0])
-    assert interpolated(rows, at) == pytest.approx(np.stack([at**3 - 2.0 * at, 5.0 - at**2], axis=1))
+    assert interpolate_rows(rows, at) == pytest.approx(np.stack([at**3 - 2.0 * at, 5.0 - at**2], axis=1))
 
 
 @pytest.mark.parametrize(
@@ -263,15 +269,17 @@ def test_names_what_an_airframe_lacks() -> None:
 
 
 def test_varied_flights_stay_in_the_air_and_differ(airframe: Airframe) -> None:
-    structure, heights = structure_of(airframe, RATE), []
+    structure, heights = flight_structure(airframe, RATE), []
     for seed in range(3):
-        truth = fly_truth(structure, conditions(airframe, varied(seed, SECONDS), duration=SECONDS))
+        truth = simulate_truth(
+            structure, make_conditions(airframe, draw_setpoints(seed, SECONDS), duration=SECONDS)
+        )
         assert truth.position[:, 2].min() > 2.0
         assert 1.0 < np.abs(truth.body_rate).max() < 6.0
         heights.append(truth.position[-1, 2])
     assert len(set(heights)) == 3
     with pytest.raises(SettingError, match="set points of 2 s"):
-        varied(0, 2.0)
+        draw_setpoints(0, 2.0)
 
 
 def test_the_command_writes_such_a_flight(airframe: Airframe, tmp_path: Path) -> None:
@@ -280,10 +288,10 @@ def test_the_command_writes_such_a_flight(airframe: Airframe, tmp_path: Path) ->
     vehicle = ["--airframe", str(tmp_path / "whole.toml"), "--duration", str(SECONDS)]
     result = CliRunner().invoke(app, [*table, *vehicle, "--sensors", "rough", "--seed", "2"])
     assert result.exit_code == 0, result.output
-    asked = fly(airframe, varied(2, SECONDS), seed=2, duration=SECONDS, sensors="rough")
+    asked = fly(airframe, draw_setpoints(2, SECONDS), seed=2, duration=SECONDS, sensors="rough")
     written = read(tmp_path / "flight.parquet")
     assert np.array_equal(written["body_rate"].values, asked["body_rate"].values)
-    for wrong, word in ((["-t", "loop", *vehicle], "leave them out"), (["--sensors", "px4"], "--airframe")):
+    for wrong, word in ((["-t", "loop", *vehicle], "--trajectory"), (["--sensors", "px4"], "--airframe")):
         refused = CliRunner().invoke(app, [*table, *wrong])
         assert refused.exit_code == 2
         assert word in refused.output

@@ -10,8 +10,15 @@ import pytest
 
 from rotorid.control.setpoints import Lissajous, Move, Multisine, schroeder
 from rotorid.errors import SettingError
-from rotorid.models.airframe import load_airframe
-from rotorid.simulation.manoeuvres import ACTIVE, SLOT, Limits, low_crest, manoeuvres, stacked
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.simulation.free_flight.manoeuvres import (
+    ACTIVE,
+    SLOT,
+    Limits,
+    manoeuvres,
+    minimise_crest_factor,
+    stack_setpoints,
+)
 
 
 def crest(frequencies: tuple[float, ...], phases: tuple[float, ...]) -> float:
@@ -22,7 +29,7 @@ def crest(frequencies: tuple[float, ...], phases: tuple[float, ...]) -> float:
 
 def test_multisines_stay_low() -> None:
     harmonics = tuple(k / ACTIVE for k in range(2, 10))
-    phases, said = low_crest(harmonics)
+    phases, said = minimise_crest_factor(harmonics)
     assert crest(harmonics, phases) == pytest.approx(said, rel=0.01)
     assert said < 0.95 * crest(harmonics, schroeder(harmonics))
     assert said < 0.6 * crest(harmonics, (0.5 * math.pi,) * 8)
@@ -34,7 +41,7 @@ def test_manoeuvres_have_one_structure_and_end_where_they_begin() -> None:
     assert {m.kind for m in found} == {"multisine", "chirp", "doublet", "step", "circle", "turn"}
     assert len({m.name for m in found}) == len(found)
     assert len({jax.tree.structure(m.setpoints) for m in found}) == 1
-    assert stacked([m.setpoints for m in found[:3]]).excitations[0].amplitude.shape == (3,)
+    assert stack_setpoints([m.setpoints for m in found[:3]]).excitations[0].amplitude.shape == (3,)
     for m in found:
         moved = np.zeros(4)
         for move in m.sized().moves:

@@ -8,17 +8,17 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from rotorid.errors import AirframeError, SettingError
-from rotorid.models.airframe import load_airframe
-from rotorid.models.rotors import allocation
-from rotorid.simulation.pulses import PULSE_SHAPES, Pulse, draw_pulses, wrench_of
-from rotorid.simulation.pushed import (
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rotors import allocation
+from rotorid.simulation.wrench.flights import (
     SCENARIOS,
     LogNoise,
     evaluation_flights,
-    fly_pushed,
-    pushed_flight,
+    simulate_wrench_flight,
     training_flights,
+    wrench_flight_truth,
 )
+from rotorid.simulation.wrench.pulses import PULSE_SHAPES, Pulse, draw_pulses, sum_pulses
 
 HEXAROTOR = load_airframe("fully-actuated-hexarotor")
 MASS, J = 2.81, np.diag([0.115, 0.114, 0.194])
@@ -29,7 +29,7 @@ STATES = ("attitude", "position", "velocity", "body_rate")
 
 @functools.cache
 def flown(scenario="free-flight-wrench", seed=1, duration=6.0, **settings):
-    return pushed_flight(HEXAROTOR, scenario, seed, duration=duration, **settings)
+    return wrench_flight_truth(HEXAROTOR, scenario, seed, duration=duration, **settings)
 
 
 def turned(f):
@@ -135,7 +135,7 @@ def test_some_pulses_push_some_twist_and_some_do_both():
 def test_a_pulse_has_its_height_and_its_impulse():
     height = np.arange(1.0, 7.0)
     t = np.arange(0.0, 5.0, 1e-3)
-    rectangular, smooth = (wrench_of([Pulse(1.0, 3.0, height)], t, shape) for shape in PULSE_SHAPES)
+    rectangular, smooth = (sum_pulses([Pulse(1.0, 3.0, height)], t, shape) for shape in PULSE_SHAPES)
     inside = (t >= 1.0) & (t < 4.0)
     np.testing.assert_array_equal(rectangular, inside[:, None] * height)
     np.testing.assert_allclose(smooth.max(axis=0), height)
@@ -144,7 +144,7 @@ def test_a_pulse_has_its_height_and_its_impulse():
     np.testing.assert_allclose(1e-3 * rectangular.sum(axis=0), 3.0 * height, rtol=1e-3)
     np.testing.assert_allclose(1e-3 * smooth.sum(axis=0), 2.0 * height, rtol=1e-3)
     with pytest.raises(SettingError, match="no pulse shape 'round'"):
-        wrench_of([], t, "round")
+        sum_pulses([], t, "round")
 
 
 def test_the_wrench_is_there_where_the_scenario_says():
@@ -156,7 +156,7 @@ def test_the_wrench_is_there_where_the_scenario_says():
 
 
 def test_an_exact_log_is_the_truth():
-    f, log = flown(), fly_pushed(HEXAROTOR, "free-flight-wrench", 1, duration=6.0)
+    f, log = flown(), simulate_wrench_flight(HEXAROTOR, "free-flight-wrench", 1, duration=6.0)
     assert log.format == "simulation"
     assert set(log.signals) == {
         *STATES,
@@ -180,7 +180,8 @@ def test_an_exact_log_is_the_truth():
 
 def test_noise_is_as_large_as_said_and_leaves_the_flight_as_it_is():
     exact, noisy = (
-        fly_pushed(HEXAROTOR, "free-flight-wrench", 1, duration=6.0, noise=n) for n in (None, LogNoise())
+        simulate_wrench_flight(HEXAROTOR, "free-flight-wrench", 1, duration=6.0, noise=n)
+        for n in (None, LogNoise())
     )
     for name in ("true_force", "true_torque", "true_mass"):
         np.testing.assert_array_equal(noisy[name].values, exact[name].values)
@@ -200,7 +201,9 @@ def test_noise_is_as_large_as_said_and_leaves_the_flight_as_it_is():
 
 
 def test_delay_shifts_what_is_measured_but_not_the_rotor_speed():
-    plain, late = (fly_pushed(HEXAROTOR, "free-flight", 2, duration=2.0, delay=d) for d in (0.0, 0.02))
+    plain, late = (
+        simulate_wrench_flight(HEXAROTOR, "free-flight", 2, duration=2.0, delay=d) for d in (0.0, 0.02)
+    )
     for name in (*STATES, "specific_force"):
         np.testing.assert_array_equal(late[name].values, plain[name].values[:-5])
         np.testing.assert_array_equal(late[name].times, plain[name].times[5:])
@@ -210,12 +213,12 @@ def test_delay_shifts_what_is_measured_but_not_the_rotor_speed():
 
 def test_equal_arguments_give_equal_bits_whatever_jax_is_set_to():
     settings = {"duration": 2.0, "noise": LogNoise()}
-    a = fly_pushed(HEXAROTOR, "hover-wrench", 5, **settings)
+    a = simulate_wrench_flight(HEXAROTOR, "hover-wrench", 5, **settings)
     with jax.enable_x64(True):
-        b = fly_pushed(HEXAROTOR, "hover-wrench", 5, **settings)
+        b = simulate_wrench_flight(HEXAROTOR, "hover-wrench", 5, **settings)
     assert same(a, b)
     assert all(s.values.dtype == np.float64 for s in a.signals.values())
-    assert not same(a, fly_pushed(HEXAROTOR, "hover-wrench", 6, **settings))
+    assert not same(a, simulate_wrench_flight(HEXAROTOR, "hover-wrench", 6, **settings))
 
 
 def test_rotors_may_lag_and_the_plant_may_differ():
@@ -224,13 +227,15 @@ def test_rotors_may_lag_and_the_plant_may_differ():
     expected = lagging.thrust[1:] + np.exp(-0.004 / 0.05) * (delivered[:-1] - lagging.thrust[1:])
     np.testing.assert_allclose(delivered[1:], expected, atol=1e-9)
     with jax.enable_x64(True):
-        f = pushed_flight(HEXAROTOR, "free-flight", 1, duration=6.0, parameters={"drag": 0.5, "mass": 3.0})
+        f = wrench_flight_truth(
+            HEXAROTOR, "free-flight", 1, duration=6.0, parameters={"drag": 0.5, "mass": 3.0}
+        )
     R, v = turned(f), f.states[:, 7:10]
     force, _ = rotor_wrench(f.speed)
     outer = 0.5 * (R[:-1].apply(force[:-1]) + R[1:].apply(force[:-1])) - 0.25 * (v[:-1] + v[1:])
     wanted = 0.004 * (outer / 3.0 - [0.0, 0.0, 9.81])
     np.testing.assert_allclose(np.diff(v, axis=0), wanted, atol=1e-6)
-    log = fly_pushed(HEXAROTOR, "hover", 1, duration=0.2, parameters={"mass": 3.0})
+    log = simulate_wrench_flight(HEXAROTOR, "hover", 1, duration=0.2, parameters={"mass": 3.0})
     np.testing.assert_array_equal(log["true_mass"].values, 3.0)
 
 
@@ -267,7 +272,7 @@ def test_the_sets_of_flights_are_the_seeds_and_share_none():
 )
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(SettingError, match=message) as raised:
-        fly_pushed(HEXAROTOR, **{"duration": 1.0, **settings})
+        simulate_wrench_flight(HEXAROTOR, **{"duration": 1.0, **settings})
     assert "\n" not in str(raised.value)
 
 
@@ -279,4 +284,4 @@ def test_wrong_sets_noises_and_airframes_are_named():
     with pytest.raises(SettingError, match="standard deviation is negative"):
         LogNoise(position=-0.1)
     with pytest.raises(AirframeError, match="cannot push in all directions"):
-        fly_pushed(load_airframe("quadrotor-x"))
+        simulate_wrench_flight(load_airframe("quadrotor-x"))

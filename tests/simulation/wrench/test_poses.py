@@ -9,10 +9,15 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe import load_airframe
-from rotorid.models.rigid_multirotor import rigid_multirotor
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
-from rotorid.simulation.poses import hover_thrusts, hovering, lemniscate, rotor_thrusts
+from rotorid.simulation.wrench.poses import (
+    hover_reference,
+    hover_thrusts,
+    lemniscate_reference,
+    rotor_thrusts,
+)
 
 HEXAROTOR = rigid_multirotor(load_airframe("fully-actuated-hexarotor"))
 OTHER = {
@@ -39,7 +44,7 @@ def wanted(make, seed, t):
 
 @SEEDS
 def test_each_is_the_rate_of_the_one_before(seed):
-    before, at, after = (wanted(lemniscate, seed, T + shift) for shift in (-H, 0.0, H))
+    before, at, after = (wanted(lemniscate_reference, seed, T + shift) for shift in (-H, 0.0, H))
 
     def rate(name):
         return (getattr(after, name) - getattr(before, name)) / (2.0 * H)
@@ -56,7 +61,7 @@ def test_each_is_the_rate_of_the_one_before(seed):
 
 @SEEDS
 def test_the_path_is_a_lemniscate_in_some_plane(seed):
-    poses = wanted(lemniscate, seed, np.arange(0.0, 120.0, 0.002))
+    poses = wanted(lemniscate_reference, seed, np.arange(0.0, 120.0, 0.002))
     off = poses.position - poses.position[0]
     _, sizes, axes = np.linalg.svd(off, full_matrices=False)
     assert sizes[2] < 1e-9 * sizes[0]
@@ -70,7 +75,7 @@ def test_the_path_is_a_lemniscate_in_some_plane(seed):
 
 
 def test_rotations_speeds_and_attitudes_differ():
-    flights = [wanted(lemniscate, seed, T) for seed in range(16)]
+    flights = [wanted(lemniscate_reference, seed, T) for seed in range(16)]
     normals = [np.linalg.svd(p.position - p.position[0], full_matrices=False)[2][2] for p in flights]
     assert np.abs([n[2] for n in normals]).min() < 0.3
     assert np.abs([n[2] for n in normals]).max() > 0.7
@@ -85,15 +90,18 @@ def test_rotations_speeds_and_attitudes_differ():
 
 @SEEDS
 def test_the_rotors_can_fly_it(seed):
-    still = rotor_thrusts(HEXAROTOR, wanted(hovering, seed, T)) / HOVER
+    still = rotor_thrusts(HEXAROTOR, wanted(hover_reference, seed, T)) / HOVER
     assert np.ptp(still, axis=0).max() < 1e-12
-    used = rotor_thrusts(HEXAROTOR, wanted(lemniscate, seed, np.arange(0.0, 120.0, 0.02))) / HOVER - 1.0
+    used = (
+        rotor_thrusts(HEXAROTOR, wanted(lemniscate_reference, seed, np.arange(0.0, 120.0, 0.02))) / HOVER
+        - 1.0
+    )
     assert 0.39 < max(-used.min() / 0.75, used.max()) < 0.852
 
 
 @pytest.mark.parametrize("system", [HEXAROTOR, LOPSIDED], ids=["plain", "lopsided"])
 def test_thrusts_are_those_that_the_model_needs(system):
-    poses = wanted(lemniscate, 3, T[::500])
+    poses = wanted(lemniscate_reference, 3, T[::500])
     thrust = rotor_thrusts(system, poses)
     with jax.enable_x64(True):
         p = parameter_values(system)

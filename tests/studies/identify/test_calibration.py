@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.models.airframe_numbers import airframe_numbers
-from rotorid.report.identify_calibration_page import headline, identify_calibration_page, outside
-from rotorid.report.study import Numbers
-from rotorid.studies import identify_calibration as study
-from rotorid.studies.identify_flights import Task, drawn, nees, prior, truth_of
+from rotorid.models.airframe.numbers import airframe_numbers
+from rotorid.studies.identify import calibration as study
+from rotorid.studies.identify.flights import Task, drawn, nees, prior, truth_of
+from rotorid.studies.identify.page import headline, identify_calibration_page, outside
+from rotorid.studies.page_parts import Numbers
 
 SIZE = study.Size(24, 30.0)
 PART = "quantities"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rotorid.report.html import escape
-from rotorid.report.loop_page import LABELS, headline, loop_page, worst
-from rotorid.report.study import Numbers
-from rotorid.results.study import Row
+from rotorid.report.page import escape
 from rotorid.simulation.closed_loop import GATE
-from rotorid.studies import loop as study
-from rotorid.studies import loop_flights
+from rotorid.studies.loop import flights as loop_flights
+from rotorid.studies.loop import study
+from rotorid.studies.loop.page import LABELS, headline, loop_page, worst
+from rotorid.studies.page_parts import Numbers
+from rotorid.studies.study_files import Row
 
 SIZE = study.Size(("loop",), ("step",), 1, ("silent",), 1.5)
 PILOTS = ("nominal", "known", "ekf, gated")
@@ -91,7 +91,7 @@ def test_the_page_says_it_all(made) -> None:
     for words in (
         *headline(found.rows),
         *LABELS.values(),
-        "it says nothing",
+        "there are no reports",
         "Effort and saturation",
         "0.5 to 1.5 kg",
     ):

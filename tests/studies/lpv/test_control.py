@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.control.heading import HeadingController, Memory, Wanted, hover_lqr
+from rotorid.control.heading import ControllerState, HeadingController, TrajectoryPoint, hover_lqr
 from rotorid.errors import SettingError
-from rotorid.models.quadrotor import quadrotor
-from rotorid.studies.lpv_control import COURSES, STEP, Row, compare, fly, payload, row, tracked, wanted
-from rotorid.studies.lpv_track import design_from_track
+from rotorid.models.quadrotor.quadrotor import quadrotor
+from rotorid.studies.lpv.control import COURSES, STEP, Row, compare, fly, payload, row, tracked, wanted
+from rotorid.studies.lpv.tracking import design_from_track
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +59,16 @@ def test_one_vehicle_is_commanded_as_many_are():
     controller = HeadingController(vehicle, hover_lqr(vehicle), rotor_speed=(100.0, 500.0))
     rng = np.random.default_rng(0)
     x, mass = rng.normal(size=(3, 12)) * 0.2, np.array([0.9, 1.0, 1.2])
-    aim = Wanted(*(rng.normal(size=(3, 3)) for _ in range(3)), rng.normal(size=3), rng.normal(size=3))
-    memory = Memory(rng.normal(size=(3, 3)), rng.normal(size=3), np.full((3, 4), 210.0))
+    aim = TrajectoryPoint(
+        *(rng.normal(size=(3, 3)) for _ in range(3)), rng.normal(size=3), rng.normal(size=3)
+    )
+    memory = ControllerState(rng.normal(size=(3, 3)), rng.normal(size=3), np.full((3, 4), 210.0))
     speeds, after = controller.command(x, aim, memory, STEP, mass)
     for k in range(3):
-        one = Wanted(
+        one = TrajectoryPoint(
             aim.position[k], aim.velocity[k], aim.acceleration[k], float(aim.yaw[k]), float(aim.yaw_rate[k])
         )
-        kept = Memory(memory.position[k], float(memory.yaw[k]), memory.speeds[k])
+        kept = ControllerState(memory.position[k], float(memory.yaw[k]), memory.speeds[k])
         alone, later = controller.command(x[k], one, kept, STEP, float(mass[k]))
         np.testing.assert_allclose(alone, speeds[k], rtol=1e-12)
         np.testing.assert_allclose(later.position, after.position[k])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rotorid.studies.lpv_likelihood import TRUE, data_length, mle_of_the_seed, varying
+from rotorid.studies.lpv.likelihood import TRUE, data_length, mle_of_the_seed, varying
 
 
 def test_the_first_test_of_the_seed() -> None:

@@ -7,14 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from rotorid.report.html import escape
-from rotorid.report.lpv_study_page import best_of_the_document, headline, lpv_study_page
-from rotorid.report.study import Numbers
-from rotorid.results.study import Part, Row
-from rotorid.studies import lpv, lpv_control, lpv_likelihood, lpv_particles, lpv_standard
-from rotorid.studies.lpv_control import Row as Flown
-from rotorid.studies.lpv_likelihood import Estimated, Length, Varying
-from rotorid.studies.lpv_particles import (
+from rotorid.report.page import escape
+from rotorid.studies.lpv import control as lpv_control
+from rotorid.studies.lpv import likelihood as lpv_likelihood
+from rotorid.studies.lpv import particles as lpv_particles
+from rotorid.studies.lpv import standard as lpv_standard
+from rotorid.studies.lpv import study as lpv
+from rotorid.studies.lpv.control import Row as Flown
+from rotorid.studies.lpv.likelihood import Estimated, Length, Varying
+from rotorid.studies.lpv.page import best_of_the_document, headline, lpv_study_page
+from rotorid.studies.lpv.particles import (
     ALPHA,
     FORMS,
     PARAMETERS,
@@ -24,6 +26,8 @@ from rotorid.studies.lpv_particles import (
     exact_posterior,
     simulated,
 )
+from rotorid.studies.page_parts import Numbers
+from rotorid.studies.study_files import Part, Row
 
 SIZE = lpv.Size((200,), (2, 2, 2, 1), (50,), ("measured",), 100, 30, ("helix",), ("none",))
 

@@ -7,19 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.identification.prediction_error import fit_prediction_error
-from rotorid.models.quadrotor import hover_speed, quadrotor
-from rotorid.models.quadrotor_lpv import EIGHT
+from rotorid.identification.linear.prediction_error import fit_prediction_error
+from rotorid.models.quadrotor.lpv import EIGHT
+from rotorid.models.quadrotor.quadrotor import hover_speed, quadrotor
 from rotorid.models.system import parameter_values
-from rotorid.results.study import Row
-from rotorid.studies.lpv_standard import STEP, third_order_data, third_order_rows, varying_rows
-from rotorid.studies.lpv_standard_hover import (
+from rotorid.studies.lpv.standard import STEP, third_order_data, third_order_rows, varying_rows
+from rotorid.studies.lpv.standard_hover import (
     PHYSICAL,
     hover_flight,
     hover_structure,
     linear_hover,
     quadrotor_rows,
 )
+from rotorid.studies.study_files import Row
 
 
 def _value(rows: tuple[Row, ...], method: str, quantity: str, setting: str = "") -> float:
@@ -82,14 +82,14 @@ def test_the_quadrotor_in_small() -> None:
     assert _value(rows, "canonical", "entries of A with a std above their value") > 16
 
 
-def test_hover_tells_ratios_alone() -> None:
+def test_hover_identifies_ratios_only() -> None:
     hover = hover_flight(300)
     found = fit_prediction_error(hover.run, hover_structure(hover.speed, ()))
     assert found.messages == (
-        "mass, inertia x, inertia y and thrust coefficient move together: the data tell only their ratios",
-        "arm, inertia x and inertia y move together: the data tell only their ratios",
-        "inertia z and torque coefficient move together: the data tell only their ratios",
-        "the data do not tell rotor inertia: it could have any value",
+        "mass, inertia x, inertia y and thrust coefficient cannot be separated: only their ratios can be identified",
+        "arm, inertia x and inertia y cannot be separated: only their ratios can be identified",
+        "inertia z and torque coefficient cannot be separated: only their ratios can be identified",
+        "rotor inertia cannot be identified from the data",
     )
-    value, std = found.derived(lambda p: p["thrust_coefficient"] / p["mass"])
+    value, std = found.derived_quantity(lambda p: p["thrust_coefficient"] / p["mass"])
     assert abs(value - 54.2e-6) < 3.5 * std < 54.2e-8

@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.run import run
-from rotorid.estimators.wrench import momentum_observer
+from rotorid.estimators.wrench.observers import momentum_observer
 from rotorid.learning.architectures import multirotor_heads
-from rotorid.models.airframe import load_airframe
-from rotorid.models.rigid_multirotor import rigid_multirotor
-from rotorid.report.nemo_page import headline, nemo_page, ranking
-from rotorid.report.study import Numbers
-from rotorid.results.study import PARTS
-from rotorid.results.track import prepare
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.signals.noise import measured_noise
 from rotorid.signals.sampling import truth_at
-from rotorid.simulation.pushed import evaluation_flights, fly_pushed
-from rotorid.studies import nemo, nemo_models
-from rotorid.studies.nemo_models import ERRORS, Plan, wrong_physics
-from rotorid.studies.nemo_wrench import SETTLED
+from rotorid.simulation.wrench.flights import evaluation_flights, simulate_wrench_flight
+from rotorid.studies.nemo import models as nemo_models
+from rotorid.studies.nemo import study as nemo
+from rotorid.studies.nemo.models import ERRORS, Plan, wrong_physics
+from rotorid.studies.nemo.page import headline, nemo_page, ranking
+from rotorid.studies.nemo.wrench import SETTLED
+from rotorid.studies.page_parts import Numbers
+from rotorid.studies.study_files import PARTS
+from rotorid.workflows.track.track import prepare_samples
 
 AIRFRAME = load_airframe(nemo.AIRFRAME)
 SYSTEM = rigid_multirotor(AIRFRAME, "rotor_speed")
@@ -46,7 +47,7 @@ def patched():
         patch.setattr(
             nemo,
             "training_flights",
-            lambda a, seed, n, **more: [fly_pushed(a, "free-flight", k, **short) for k in (1, 2)],
+            lambda a, seed, n, **more: [simulate_wrench_flight(a, "free-flight", k, **short) for k in (1, 2)],
         )
         patch.setattr(
             nemo, "evaluation_flights", lambda a, seed, n, **more: evaluation_flights(a, seed, n, **short)
@@ -97,7 +98,7 @@ def test_errors_are_those_of_an_observer_of_each_flight(study) -> None:
     n = Numbers(study[0].rows)
     wrong = wrong_physics(SYSTEM, "MG-1")
     for scenario, (flight,) in evaluation_flights(AIRFRAME, 0, 1, duration=DURATION, rate=100.0).items():
-        samples = prepare(flight, SYSTEM, whole=True)
+        samples = prepare_samples(flight, SYSTEM, whole=True)
         priors = {name: SYSTEM.parameter(name).with_prior(value) for name, value in wrong.items()}
         noise = measured_noise(samples, SYSTEM.outputs)
         value = np.asarray(

@@ -9,20 +9,15 @@ import jax
 import numpy as np
 import pytest
 
-from rotorid import (
-    Dataset,
-    ELMRegressor,
-    generate_dataset,
-    load_airframe,
-    mass_training_set,
-    predict_mass,
-    rmspe,
-)
+from rotorid import load_airframe
 from rotorid.errors import LogError, SettingError
-from rotorid.results.batch import prepared
-from rotorid.results.study import Part, Row
-from rotorid.simulation.dataset import DESCRIPTION, describe
-from rotorid.studies.sesame_elm import SCALING, choose, elm_part, since_step
+from rotorid.learning import ELMRegressor, mass_training_set, predict_mass
+from rotorid.results import rmspe
+from rotorid.simulation.datasets import Dataset, generate_dataset
+from rotorid.simulation.datasets.dataset import DESCRIPTION, description_bytes
+from rotorid.studies.sesame.elm import SCALING, choose, elm_part, since_step
+from rotorid.studies.study_files import Part, Row
+from rotorid.workflows.compare.batch import prepared
 
 CELLS = [(t, m) for t in ("lemniscate", "random") for m in ("linear", "steps")]
 FLIGHTS = 5
@@ -145,7 +140,7 @@ def test_error_is_that_of_flights_it_was_not_trained_on(dataset: Dataset, quick:
 )
 def test_training_flights_are_no_test_flights(tmp_path, flights: int, rounds: int, tests: int) -> None:
     cells = {cell: flights + i for i, cell in enumerate(CELLS)}
-    (tmp_path / DESCRIPTION).write_bytes(describe({"duration": 4.0, "rate": 100}, cells))
+    (tmp_path / DESCRIPTION).write_bytes(description_bytes({"duration": 4.0, "rate": 100}, cells))
     split = choose(Dataset(tmp_path), 0)
     assert len(split.training) == rounds
     for keys in split.training:
@@ -159,14 +154,14 @@ def test_training_flights_are_no_test_flights(tmp_path, flights: int, rounds: in
 
 
 def test_same_seed_same_numbers(dataset: Dataset, quick: Part, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And every flight is read once, and progress told to the end."""
-    read, told = [], []
+    """And every flight is read once, and progress is reported to the end."""
+    read, reports = [], []
     flight = Dataset.flight
     monkeypatch.setattr(Dataset, "flight", lambda self, *key: read.append(key) or flight(self, *key))
-    again = elm_part(dataset, quick=True, progress=lambda *count: told.append(count))
+    again = elm_part(dataset, quick=True, progress=lambda *count: reports.append(count))
     assert len(set(read)) == len(read)
-    total = told[0][1]
-    assert told == [(done, total) for done in range(total + 1)]
+    total = reports[0][2]
+    assert reports == [("elm", done, total) for done in range(total + 1)]
 
     def plain(part: Part) -> list[Row]:
         return [dataclasses.replace(r, value=0.0) if "time" in r.quantity else r for r in part.rows]
@@ -253,9 +248,9 @@ def test_since_step() -> None:
 
 def test_what_cannot_be(dataset: Dataset, tmp_path) -> None:
     content = {"duration": 4.0, "rate": 100}
-    (tmp_path / DESCRIPTION).write_bytes(describe(content, {CELLS[0]: 2, CELLS[1]: 1}))
+    (tmp_path / DESCRIPTION).write_bytes(description_bytes(content, {CELLS[0]: 2, CELLS[1]: 1}))
     with pytest.raises(SettingError, match="lemniscate/steps has 1 flight; 2 or more"):
         elm_part(Dataset(tmp_path), quick=True)
-    (tmp_path / DESCRIPTION).write_bytes(describe(content, {CELLS[0]: 2, CELLS[1]: 2}))
+    (tmp_path / DESCRIPTION).write_bytes(description_bytes(content, {CELLS[0]: 2, CELLS[1]: 2}))
     with pytest.raises(LogError, match="parquet"):
         elm_part(Dataset(tmp_path), quick=True)

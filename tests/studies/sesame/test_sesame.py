@@ -8,14 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.results.batch import Batch, stacks
-from rotorid.results.comparison import compare_scores, jumping
-from rotorid.results.study import PARTS, Row
-from rotorid.simulation.dataset import Dataset
-from rotorid.simulation.generation import generate_dataset
-from rotorid.studies import sesame, sesame_adaptive, sesame_hard, sesame_methods
-from rotorid.studies.sesame_adaptive import Seen, _detection
-from rotorid.studies.sesame_methods import PRIOR_ERROR
+from rotorid.simulation.datasets.dataset import Dataset
+from rotorid.simulation.datasets.generation import generate_dataset
+from rotorid.studies.sesame import adaptive as sesame_adaptive
+from rotorid.studies.sesame import hard as sesame_hard
+from rotorid.studies.sesame import methods as sesame_methods
+from rotorid.studies.sesame import study as sesame
+from rotorid.studies.sesame.adaptive import Seen, _detection
+from rotorid.studies.sesame.methods import PRIOR_ERROR
+from rotorid.studies.study_files import PARTS, Row
+from rotorid.workflows.compare.batch import Batch, stacks
+from rotorid.workflows.compare.scores import compare_scores, jumping
 
 SIZE = sesame.Size(2, 1, 1)
 
@@ -64,12 +67,12 @@ def the(rows, part, method, quantity, trajectory="", profile="", setting="") -> 
     return row
 
 
-def test_the_adaptive_estimator_beats_the_best_fixed_tuning_and_who_is_told_is_no_worse(study):
+def test_the_adaptive_estimator_beats_the_best_fixed_tuning_and_known_jumps_are_no_worse(study):
     rows = study[0].rows
     (ratio,) = [
         r
         for r in rows
-        if r.method == "adaptive" and r.quantity == "of the best fixed method" and not r.trajectory
+        if r.method == "adaptive" and r.quantity == "ratio to the best fixed tuning" and not r.trajectory
     ]
     best = [
         r.value
@@ -82,11 +85,13 @@ def test_the_adaptive_estimator_beats_the_best_fixed_tuning_and_who_is_told_is_n
     mine = the(rows, "adaptive", "adaptive", "rmspe_late").value
     assert ratio.value == pytest.approx(mine / min(best))
     assert ratio.value < 0.75
-    told, late = (the(rows, "adaptive", m, "rmspe_late").value for m in ("told", "told a row late"))
-    assert told < mine
-    assert told < late
-    assert the(rows, "adaptive", "adaptive", "jumps found").value == 1.0
-    assert the(rows, "adaptive", "adaptive", "of told").value == pytest.approx(mine / told)
+    known, late = (
+        the(rows, "adaptive", m, "rmspe_late").value for m in ("known jumps", "known jumps, one sample late")
+    )
+    assert known < mine
+    assert known < late
+    assert the(rows, "adaptive", "adaptive", "detected jumps").value == 1.0
+    assert the(rows, "adaptive", "adaptive", "ratio to known jumps").value == pytest.approx(mine / known)
 
 
 def test_the_lemniscate_asks_for_more(study):
@@ -134,13 +139,13 @@ def test_detection_by_hand():
     since = np.where(t >= 9.0, t - 9.0, since)
     numbers = {r.quantity: r.value for r in _detection([seen(truth, since)])}
     assert np.flatnonzero(jumping(truth)).tolist() == [500, 700]
-    assert (numbers["jumps"], numbers["jumps found"]) == (2.0, 0.5)
-    assert numbers["median delay until found"] == pytest.approx(0.03)
-    assert numbers["median error of the time"] == pytest.approx(0.01)
+    assert (numbers["jumps"], numbers["detected jumps"]) == (2.0, 0.5)
+    assert numbers["median detection delay"] == pytest.approx(0.03)
+    assert numbers["median changepoint error"] == pytest.approx(0.01)
     assert numbers["false alarms in 10 minutes"] == pytest.approx(600.0 / (t[-1] - 1.0))
 
 
 def test_without_jumps_there_is_no_delay():
     numbers = {r.quantity: r.value for r in _detection([seen(np.ones(500), np.full(500, 1e6))])}
     assert numbers["false alarms in 10 minutes"] == 0.0
-    assert math.isnan(numbers["median delay until found"])
+    assert math.isnan(numbers["median detection delay"])

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
-from rotorid.models.airframe import load_airframe, shipped_airframes
-from tests.cli.running import process as rotorid
+from rotorid.cli import app
+from rotorid.models.airframe.airframe import load_airframe, shipped_airframes
+from tests.running import process as rotorid
 
 
 def test_a_demo_and_a_calibration_on_its_flight(tmp_path: Path) -> None:
     demo = rotorid(tmp_path, "demo", "--mcap", "-o", "demo")
     assert demo.returncode == 0, demo.stderr
-    assert "Mass fell from" in " ".join(demo.stdout.split())
+    assert "mass fell from" in " ".join(demo.stdout.split())
     assert "Report: demo/report.html" in demo.stdout
     names = ["estimates.mcap", "estimates.parquet", "flight.parquet", "report.html", "summary.json"]
     assert sorted(f.name for f in (tmp_path / "demo").iterdir()) == names
     summary = json.loads((tmp_path / "demo" / "summary.json").read_text())
     assert summary["settings"]["seed"] == 0
     for found in summary["estimators"].values():
-        assert found["quantities"]["mass"]["error"] < 2.0
+        assert found["quantities"]["mass"]["rmspe"] < 2.0
         assert found["quantities"]["drag"]["final"] == pytest.approx(0.25, rel=0.15)
 
     table = ["simulate", "--mass-profile", "linear", "--duration", "5", "-o", "a.csv"]
@@ -52,14 +52,14 @@ def test_a_demo_and_a_calibration_on_its_flight(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["missing.csv", "--mass", "1", "-o", "my.toml"], "missing.csv: there is no such file"),
-        (["missing.csv", "--mass", "1", "-o", "my.txt"], "an airframe file ends in .toml"),
+        (["missing.csv", "--mass", "1", "-o", "my.txt"], "must end in .toml"),
         (["missing.csv", "--mass", "0", "-o", "my.toml"], "the known mass 0 kg must be positive"),
     ],
     ids=["missing", "ending", "mass"],
 )
 def test_what_cannot_be_is_one_line(tmp_path: Path, monkeypatch, arguments: list[str], words: str) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+    monkeypatch.setattr("rotorid.terminal.console.setup_jax", lambda: None)
     result = CliRunner().invoke(app, ["calibrate", "-a", "crazyflie-2.1", *arguments])
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
@@ -69,7 +69,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, monkeypatch, arguments: list
 
 def test_simulations_that_cannot_be(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+    monkeypatch.setattr("rotorid.terminal.console.setup_jax", lambda: None)
     for arguments in (
         ["-o", "no/flight.csv"],
         ["-o", "flight.txt"],

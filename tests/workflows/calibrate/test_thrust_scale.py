@@ -7,9 +7,9 @@ import math
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.models.airframe import load_airframe, parse_airframe, shipped_airframes
-from rotorid.models.airframe_toml import airframe_toml
-from rotorid.results.calibration import FlightScale, calibrate, pool, with_thrust_scale
+from rotorid.models.airframe.airframe import load_airframe, parse_airframe, shipped_airframes
+from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.workflows.calibrate.thrust_scale import FlightScale, calibrate, pool, with_thrust_scale
 
 
 def test_one_flight_is_as_sure_as_it_is() -> None:

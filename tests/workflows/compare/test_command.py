@@ -14,15 +14,15 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from rotorid.cli import console
-from rotorid.cli.compare_page import show
 from rotorid.estimators.base import Health, prior
-from rotorid.models.airframe import load_airframe
-from rotorid.results.batch import Batch, filter_of, prepared
-from rotorid.results.comparison import Found, compare_scores, score_flight
-from rotorid.results.track import track
-from rotorid.simulation.dataset import Dataset
-from tests.cli.running import here
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.simulation.datasets.dataset import Dataset
+from rotorid.terminal import console
+from rotorid.workflows.compare.batch import Batch, filter_of, prepared
+from rotorid.workflows.compare.scores import Found, compare_scores, score_flight
+from rotorid.workflows.compare.terminal import show
+from rotorid.workflows.track.track import track
+from tests.running import here
 
 FAST = ["--estimators", "ekf,ukf", "--system", "multirotor-bare"]
 
@@ -31,7 +31,7 @@ FAST = ["--estimators", "ekf,ukf", "--system", "multirotor-bare"]
 def undisturbed(monkeypatch: pytest.MonkeyPatch):
     """float64 for the time of a test, and a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+    monkeypatch.setattr("rotorid.terminal.console.setup_jax", lambda: None)
     with jax.enable_x64(True):
         yield
 
@@ -105,7 +105,7 @@ def test_stacked_flights_are_tracked_as_single_ones(place: Path) -> None:
         assert score.final_std == pytest.approx(float(mass.std[-1]), rel=1e-9)
         errors = mass.value / alone.truth["mass"] - 1.0
         assert score.rmspe == pytest.approx(100.0 * math.sqrt(np.mean(errors**2)), rel=1e-9)
-        assert score.healthy == pytest.approx(alone.share(Health.OK))
+        assert score.healthy == pytest.approx(alone.health_share(Health.OK))
 
 
 def test_a_broken_flight_is_named_skipped_and_counted(place: Path, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_data_set_without_any_whole_flight(place: Path, tmp_path: Path) -> Non
     result = here("compare", tmp_path / "set", *FAST, "-o", tmp_path / "out")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "none of its flights can be compared on" in line
+    assert "no flight can be used for a comparison" in line
     assert "there is no such file" in line
     assert not (tmp_path / "out").exists()
 
@@ -158,7 +158,7 @@ def test_one_log(place: Path, tmp_path: Path) -> None:
 def test_a_log_without_truth_says_so(place: Path, tmp_path: Path) -> None:
     result = here("compare", place / "unknown.parquet", "-a", "simulated-quad", *FAST, "-o", tmp_path / "o")
     assert result.exit_code == 0, result.output
-    assert "The true mass is missing" in result.stdout
+    assert "The true mass is unknown" in result.stdout
     for words in ("end mass, kg", "% off median", "NIS / dim.", "healthy", "µs / update"):
         assert words in result.stdout
     assert "RMSPE" not in result.stdout
@@ -180,14 +180,14 @@ def test_truth_from_a_table(place: Path) -> None:
     [
         (["whole", "-e", "ekf,abc"], "no estimator 'abc'; there are ekf, ukf"),
         (["whole", "--system", "plane"], "no system 'plane'"),
-        (["whole", "--prior-error", "-1"], "a prior error of -1 leaves no mass"),
-        (["whole", "--truth", "truth.csv"], "--truth is for a log"),
+        (["whole", "--prior-error", "-1"], "a prior error of -1 "),
+        (["whole", "--truth", "truth.csv"], "--truth applies to a log"),
         (["whole", "--flights", "0"], "1 or more"),
         (["whole", "-o", "truth.csv"], "truth.csv: this is a file"),
         ([".", "-e", "ekf"], "holds no data set"),
-        (["flight.parquet"], "give the vehicle of this log with --airframe"),
-        (["flight.parquet", "-a", "simulated-quad", "--flights", "1"], "--flights is for a data set"),
-        (["unknown.parquet", "-a", "simulated-quad", *FAST, "--prior-error", "0.3"], "has no truth"),
+        (["flight.parquet"], "give the airframe of this log"),
+        (["flight.parquet", "-a", "simulated-quad", "--flights", "1"], "--flights applies to a data set"),
+        (["unknown.parquet", "-a", "simulated-quad", *FAST, "--prior-error", "0.3"], "needs the true mass"),
         (["gone.parquet", "-a", "simulated-quad"], "gone.parquet: there is no such file"),
     ],
 )

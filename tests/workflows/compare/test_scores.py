@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
-from rotorid.results.comparison import (
+from rotorid.workflows.compare.scores import (
     PATIENCE,
     Found,
     compare_scores,

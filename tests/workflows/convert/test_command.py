@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
+from rotorid.cli import app
 from rotorid.logs.read import read
 
 

@@ -15,9 +15,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from rotorid.cli import console
-from rotorid.cli.app import app
-from rotorid.simulation.dataset import Dataset
+from rotorid.cli import app
+from rotorid.simulation.datasets.dataset import Dataset
+from rotorid.terminal import console
 
 SMALL = ["--flights", "2", "--duration", "1", "--trajectories", "square, loop", "--mass-profiles", "sine"]
 
@@ -30,12 +30,12 @@ def test_it_makes_the_cells_and_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     result = dataset(folder, *SMALL, "--workers", "1")
     assert result.exit_code == 0, result.output
-    assert result.stdout == f"{folder}: 4 flights of 1 s, nominal edition, seed 0 made\n"
+    assert result.stdout == f"{folder}: 4 flights of 1 s, nominal edition, seed 0 simulated\n"
     assert Dataset(folder).cells == {("loop", "sine"): 2, ("square", "sine"): 2}
     assert len(list(Dataset(folder))) == 4
     (folder / "trajectory=loop/mass_profile=sine/00001.parquet").unlink()
     again = dataset(folder, *SMALL, "--workers", "1")
-    said = f"{folder}: 1 flight of 1 s, nominal edition, seed 0 made, 3 were there already\n"
+    said = f"{folder}: 1 flight of 1 s, nominal edition, seed 0 simulated, 3 existed already\n"
     assert again.stdout == said
 
 
@@ -99,5 +99,5 @@ def test_ctrl_c_leaves_whole_files_and_the_next_run_goes_on(tmp_path: Path) -> N
     again = subprocess.run(arguments, capture_output=True, text=True)
     assert (again.returncode, again.stderr) == (0, "")
     assert f"{6 - len(there)} flight" in again.stdout
-    assert f"{len(there)} were there already" in again.stdout
+    assert f"{len(there)} existed already" in again.stdout
     assert len(list(Dataset(folder))) == 6

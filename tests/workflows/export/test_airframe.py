@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rotorid.errors import AirframeError, SettingError
-from rotorid.export.vehicle.px4_reader import read_px4_parameters
-from rotorid.models.airframe import load_airframe
-from rotorid.results.export_airframe import export_airframe
-from tests.export.vehicle.vehicles import proved
+from rotorid.export.autopilot.px4_reader import read_px4_parameters
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.workflows.export.airframe import export_airframe
+from tests.export.vehicles import proved
 
 
 def test_a_folder_that_is_read_back(tmp_path):
@@ -19,8 +19,8 @@ def test_a_folder_that_is_read_back(tmp_path):
 
 def test_what_cannot_be_leaves_nothing(tmp_path):
     airframe = load_airframe("px4-sih-quad")
-    with pytest.raises(AirframeError, match="was not flown back"):
+    with pytest.raises(AirframeError, match="was not validated by fly-back"):
         export_airframe(airframe, "px4", tmp_path / "px4")
-    with pytest.raises(SettingError, match="no target 'betaflight'; there are px4, ardupilot"):
+    with pytest.raises(SettingError, match="no target 'betaflight'; choose from px4, ardupilot"):
         export_airframe(airframe, "betaflight", tmp_path / "px4", force=True)
     assert not (tmp_path / "px4").exists()

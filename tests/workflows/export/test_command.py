@@ -7,20 +7,9 @@ import json
 
 import pytest
 
-from rotorid.cli import export as command
-from rotorid.results import export
-from rotorid.results.track import ESTIMATORS
-from tests.cli.running import here
+from tests.running import here
 
 rotorid = functools.partial(here, "export")
-
-
-def test_the_names_are_those_that_there_are():
-    assert (*ESTIMATORS, *export.OBSERVERS) == tuple(
-        sorted(command.ESTIMATORS, key=(*ESTIMATORS, *export.OBSERVERS).index)
-    )
-    assert export.SYSTEMS == command.SYSTEMS
-    assert set(export.KNOWN_BY) == set(command.KNOWN_BY)
 
 
 def test_a_system_as_casadi(tmp_path):
@@ -37,17 +26,17 @@ def test_a_system_as_casadi(tmp_path):
         (["ekff"], "no estimator 'ekff'; there are ekf, ukf"),
         (["multirotor"], "multirotor is a system: export it with --as casadi"),
         (["ekf", "--as", "casadi"], "no system 'ekf'; there are multirotor,"),
-        (["ekf", "--as", "fortran"], "no form 'fortran'; there are c, casadi"),
-        (["ekf", "--precision", "half"], "no precision 'half'; there are double, float"),
+        (["ekf", "--as", "fortran"], "no form 'fortran'; choose from c, casadi"),
+        (["ekf", "--precision", "half"], "no precision 'half'; choose from double, float"),
         (["ekf", "--system", "car"], "no system 'car'; there are multirotor,"),
-        (["mo", "--system", "multirotor"], "mo observes the wrench on a rigid-multirotor"),
+        (["mo", "--system", "multirotor"], "mo needs the system rigid-multirotor"),
         (["mo", "--gain", "-1"], "the observer gain -1 1/s must be positive"),
         (["nemo"], "nemo needs a learned model: give --model"),
         (["nemo", "--model", "nowhere"], "cannot be read"),
-        (["ekf", "--known-by", "rotor_speed"], "multirotor cannot know its rotors by 'rotor_speed'"),
+        (["ekf", "--rotor-input", "rotor_speed"], "multirotor has no rotor input 'rotor_speed'"),
         (
             ["ekf", "--system", "multirotor-bare", "--known-mass", "1"],
-            "--known-mass is of the system multirotor",
+            "--known-mass applies to the system multirotor",
         ),
         (["ekf", "--flight", "nowhere.ulg"], "nowhere.ulg"),
         (["ekf", "--name", "a-b"], "cannot be a name in C"),

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.models.airframe import load_airframe
-from rotorid.models.rigid_multirotor import RigidMultirotor
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rigid import RigidMultirotor
+from rotorid.models.registry import ROTOR_INPUTS
 from rotorid.models.system import GRAVITY, parameter_values
-from rotorid.results.export import KNOWN_BY, ExportSettings, exported_system, hovering
+from rotorid.workflows.export.onboard import ExportSettings, exported_system, hover_inputs
 
 
 @pytest.mark.parametrize(
-    ("system", "airframe", "asked", "known_by"),
+    ("system", "airframe", "asked", "rotor_input"),
     [
         ("multirotor", "px4-sih-quad", None, "rotor_command"),
         ("multirotor", "px4-sih-quad", "thrust", "thrust"),
@@ -25,11 +26,11 @@ from rotorid.results.export import KNOWN_BY, ExportSettings, exported_system, ho
         ("rigid-multirotor", "px4-sih-quad", None, "rotor_command"),
     ],
 )
-def test_it_hovers_with_the_inputs_that_samples_are_drawn_with(system, airframe, asked, known_by):
-    made = exported_system(system, load_airframe(airframe), ExportSettings(known_by=asked))
-    found = next(name for name in KNOWN_BY if name in made.inputs)
-    assert known_by in (None, found)
-    u = hovering(made, 200)
+def test_it_hovers_with_the_inputs_that_samples_are_drawn_with(system, airframe, asked, rotor_input):
+    made = exported_system(system, load_airframe(airframe), ExportSettings(rotor_input=asked))
+    found = next(name for name in ROTOR_INPUTS if name in made.inputs)
+    assert rotor_input in (None, found)
+    u = hover_inputs(made, 200)
     p, mean = parameter_values(made), u[:, made.inputs.stored[found]].mean(axis=0)
     inputs = made.inputs.unpack(jnp.asarray(u.mean(axis=0)))
     if isinstance(made, RigidMultirotor):
@@ -45,9 +46,9 @@ def test_it_hovers_with_the_inputs_that_samples_are_drawn_with(system, airframe,
 @pytest.mark.parametrize(
     ("system", "settings", "said"),
     [
-        ("multirotor", ExportSettings(known_by="rotor_speed"), "cannot know its rotors by 'rotor_speed'"),
-        ("multirotor-bare", ExportSettings(known_by="rotor_command"), "there are thrust"),
-        ("rigid-multirotor", ExportSettings(known_mass=1.0), "--known-mass is of the system multirotor"),
+        ("multirotor", ExportSettings(rotor_input="rotor_speed"), "has no rotor input 'rotor_speed'"),
+        ("multirotor-bare", ExportSettings(rotor_input="rotor_command"), "choose from thrust"),
+        ("rigid-multirotor", ExportSettings(known_mass=1.0), "--known-mass applies to the system multirotor"),
     ],
 )
 def test_what_does_not_fit_is_told(system, settings, said):

@@ -12,9 +12,9 @@ import pyarrow.parquet as parquet
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
-from rotorid.logs.columns import read_columns, unit_of
-from rotorid.results.dlm import SIGNAL, _stable, ljung_box
+from rotorid.cli import app
+from rotorid.logs.tables.columns import read_columns, unit_of
+from rotorid.workflows.fit_dlm.fit import SIGNAL, _stable, ljung_box
 
 ROWS = 120
 
@@ -51,7 +51,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_text("\n".join([",".join(columns) + ",word", *(f"{line},a" for line in lines)]) + "\n")
     parquet.write_table(pa.table(columns), tmp_path / "table.parquet")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+    monkeypatch.setattr("rotorid.terminal.console.setup_jax", lambda: None)
     return path
 
 
@@ -61,7 +61,7 @@ def test_a_fit_of_a_table(table: Path) -> None:
         result = CliRunner().invoke(app, ["fit-dlm", "table.csv", *arguments])
     assert result.exit_code == 0, result.output
     assert (table.parent / "table-dlm" / "estimates.mcap").read_bytes().startswith(b"\x89MCAP")
-    assert "parameters of y told by 110 measurements" in " ".join(result.stdout.split())
+    assert "110 measurements" in " ".join(result.stdout.split())
     summary = json.loads((table.parent / "table-dlm" / "summary.json").read_text())
     found = summary["parameters"]
     for name, true in (("observation_variance", 0.25), ("level_variance", 0.04)):
@@ -80,7 +80,7 @@ def test_a_fit_of_a_table(table: Path) -> None:
     assert std[35] > 1.2 * std[60]  # wider where data are missing
     page = (table.parent / "table-dlm" / "report.html").read_text()
     assert "trend of order 1, season of 4 rows, regression on x" in page
-    assert "Ljung and Box" in page
+    assert "Ljung-Box" in page
 
 
 def test_a_table_is_the_same_in_both_forms(table: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_table_is_the_same_in_both_forms(table: Path) -> None:
     assert (unit_of("thrust"), unit_of("y")) == ("N", "1")
 
 
-def test_what_the_data_do_not_tell_is_said(table: Path) -> None:
+def test_unidentifiable_directions_are_listed(table: Path) -> None:
     """Of an ARMA(1,1) process with noise on top, the noise cannot be told from the process's own."""
     with jax.enable_x64(True):
         arguments = [
@@ -114,12 +114,12 @@ def test_what_the_data_do_not_tell_is_said(table: Path) -> None:
         result = CliRunner().invoke(app, ["fit-dlm", "table.csv", *arguments, "-o", "out"])
     assert result.exit_code == 0, result.output
     summary = json.loads((table.parent / "out" / "summary.json").read_text())
-    (words,) = summary["unidentified"]
-    assert words.startswith("the data do not tell observation_variance, arma_variance and ma_1 apart")
+    (words,) = summary["unidentifiable_directions"]
+    assert words.startswith("observation_variance, arma_variance and ma_1 cannot be separated")
     assert summary["verdict"]["tone"] != "good"
     assert summary["parameters"]["ma_1"]["std"] is None
     assert summary["parameters"]["ar_1"]["std"] > 0.0
-    assert "The data do not tell observation variance" in " ".join(result.stdout.replace("_", " ").split())
+    assert "Observation variance" in " ".join(result.stdout.replace("_", " ").split())
     rows = parquet.read_table(table.parent / "out" / "estimates.parquet")
     assert rows.num_rows == 2 * (ROWS + 3)
 
@@ -132,17 +132,20 @@ def test_what_the_data_do_not_tell_is_said(table: Path) -> None:
         (["--column", "flat"], "column 'flat' is constant (1 in every row)"),
         (
             ["--column", "y", "--regress", "flat"],
-            "the data do not tell level and flat apart: moving level by +1, flat by -1",
+            "level and flat cannot be separated: changing level by +1, flat by -1",
         ),
         (["--column", "x", "--regress", "y"], "column 'y' is empty in row 31"),
         (["--column", "y", "--seasonal", "119"], "has 110 numbers; this model needs at least 123"),
-        (["--column", "y", "--seasonal", "1"], "--seasonal is a period of 2 rows or more"),
-        (["--column", "y", "--trend", "9"], "--trend is 0, 1, 2 or 3"),
-        (["--column", "y", "--arma", "1"], "--arma is two whole numbers with a comma"),
-        (["--column", "y", "--arma", "0,0"], "--arma is p,q, each from 0 to 6 and not both 0"),
-        (["--column", "y", "--regress", "y"], "each column can stand once"),
-        (["--column", "y", "--regress", "x", "--forecast", "2"], "needs a model without regressors"),
-        (["--column", "y", "--time", "x"], "the column of time must have a number in every row, each above"),
+        (["--column", "y", "--seasonal", "1"], "--seasonal must be a period of 2 rows or more"),
+        (["--column", "y", "--trend", "9"], "--trend must be 0, 1, 2 or 3"),
+        (["--column", "y", "--arma", "1"], "--arma must be two whole numbers with a comma"),
+        (["--column", "y", "--arma", "0,0"], "--arma must be p,q, each from 0 to 6 and not both 0"),
+        (["--column", "y", "--regress", "y"], "each column can be used once"),
+        (
+            ["--column", "y", "--regress", "x", "--forecast", "2"],
+            "a model with regressors cannot be forecast",
+        ),
+        (["--column", "y", "--time", "x"], "the time column needs a number in every row"),
         (["--column", "y", "--starts", "0"], "--starts must be 1 or more"),
     ],
     ids=lambda x: " ".join(x[1:]) if isinstance(x, list) else "",

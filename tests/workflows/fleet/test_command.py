@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rotorid.results import fleet as fleets
-from tests.cli.running import here
-from tests.results.test_fleet import write
+from rotorid.workflows.fleet import fleet as fleets
+from tests.running import here
+from tests.workflows.fleet.test_fleet import write
 
 rotorid = functools.partial(here, "fleet")
 
@@ -23,12 +23,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def serial(make, keys, workers, lost, limit):
         yield from ((key, make(key)) for key in keys)
 
-    monkeypatch.setattr(fleets, "local", serial)
+    monkeypatch.setattr(fleets, "run_local", serial)
     monkeypatch.setattr(fleets, "_prepared", lambda: None)
     monkeypatch.setenv("COLUMNS", "90")
     for k in range(2):
-        write(tmp_path / "quad-1" / f"{k}.parquet", k, k)
-    (tmp_path / "quad-1" / "bad.tlog").write_bytes(b"no log")
+        write(tmp_path / "quad[x]-1" / f"{k}.parquet", k, k)
+    (tmp_path / "quad[x]-1" / "bad.tlog").write_bytes(b"no log")
     return tmp_path
 
 
@@ -38,8 +38,8 @@ def test_it_shows_the_vehicles_and_leaves_tables_and_a_page(folder: Path) -> Non
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     for words in (
-        "2 flights of 1 vehicle: no change",
-        "quad-1",
+        "2 flights of 1 vehicle: no change detected",
+        "quad[x]-1",
         "px4-sih-quad",
         "failed: ",
         "bad.tlog",
@@ -51,10 +51,10 @@ def test_it_shows_the_vehicles_and_leaves_tables_and_a_page(folder: Path) -> Non
     ]  # fmt: skip
     assert pl.read_parquet(out / "changes.parquet").height == 0
     verdicts = json.loads((out / "summary.json").read_text())["verdicts"]
-    assert verdicts["quad-1/0.parquet"] == ["drag: not told by this flight: fly faster, and turn"]
+    assert verdicts["quad[x]-1/0.parquet"] == ["drag: not identified in this flight: fly faster, with turns"]
     before = (out / "flights.parquet").read_bytes()
     again = rotorid(folder, "-o", out, "-a", "px4-sih-quad")
-    assert "3 of the logs were done before, and 0 now." in again.stdout
+    assert "3 logs were analysed before, 0 in this run." in again.stdout
     assert (out / "flights.parquet").read_bytes() == before
 
 
@@ -62,11 +62,11 @@ def test_it_shows_the_vehicles_and_leaves_tables_and_a_page(folder: Path) -> Non
     ("options", "words"),
     [
         (["-a", "no-such"], "no airframe 'no-such'"),
-        (["-a", "crazyflie-2.1", "--airframes", "map.toml"], "give one of them"),
+        (["-a", "crazyflie-2.1", "--airframes", "map.toml"], "give either --airframe"),
         (["--airframes", "map.toml"], "the map cannot be read"),
-        (["--known", "drag"], "--known drag: give thrust or mass"),
+        (["--known", "drag"], "--known drag: must be thrust or mass"),
         (["--vehicle-from", "quad"], "a regular expression with a group"),
-        (["--workers", "0"], "--workers 0: it must be 1 or more"),
+        (["--workers", "0"], "--workers 0: must be 1 or more"),
         (["--mapping", "none.toml"], "the mapping cannot be read"),
     ],
 )
@@ -80,7 +80,7 @@ def test_wrong_use_is_one_line(folder: Path, options: list[str], words: str) -> 
 
 def test_nothing_to_look_at_is_one_line(folder: Path) -> None:
     (folder / "empty").mkdir()
-    for source, words in (("empty", "no log in it"), ("none", "there is no such file or folder")):
+    for source, words in (("empty", "no log found"), ("none", "there is no such file or folder")):
         result = rotorid(folder / source, "-o", folder / "out")
         assert result.exit_code == 2
         assert words in result.stderr

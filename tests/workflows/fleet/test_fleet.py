@@ -13,17 +13,19 @@ import polars as pl
 import pytest
 
 from rotorid.errors import AirframeError, LogError, SettingError
+from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.logs.write import table_bytes
-from rotorid.report.fleet_page import fleet_page
-from rotorid.results import fleet as fleets
-from rotorid.results.fleet import Fleet, run_fleet, summarise_fleet
-from rotorid.results.fleet_files import PROGRESS, find_logs, natural
-from rotorid.results.fleet_flight import Task, is_done
-from rotorid.results.fleet_tables import CHANGES, FLIGHTS, fleet_files
-from rotorid.results.fleet_vehicles import Rules, airframe_of, checked_rule, guess, read_map, vehicle_of
-from tests.identification.test_trim import hover
+from rotorid.workflows.fleet import fleet as fleets
+from rotorid.workflows.fleet.fleet import Fleet, run_fleet, summarise_fleet
+from rotorid.workflows.fleet.flight_record import Task, is_done
+from rotorid.workflows.fleet.log_files import PROGRESS, find_logs, natural
+from rotorid.workflows.fleet.page import fleet_page
+from rotorid.workflows.fleet.tables import CHANGES, FLIGHTS, fleet_files
+from rotorid.workflows.fleet.vehicles import Rules, airframe_of, checked_rule, guess, read_map, vehicle_of
+from rotorid.workflows.identify.text import to_text
+from tests.identification.trends.test_trim import hover
 
 FLIGHT_DAYS = 1.75e9
 """Unix time of the first flight, s."""
@@ -68,7 +70,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             looked.append(key[0])
             yield key, make(key)
 
-    monkeypatch.setattr(fleets, "local", serial)
+    monkeypatch.setattr(fleets, "run_local", serial)
     monkeypatch.setattr(fleets, "_prepared", lambda: None)
     return looked
 
@@ -80,7 +82,7 @@ def test_a_chipped_propeller_is_found_and_the_other_vehicle_is_left_alone(
     logs: Path, here: list[str], tmp_path: Path
 ) -> None:
     shown: list[tuple[int, int]] = []
-    fleet = run_fleet([logs], tmp_path / "out", GIVEN, shown=lambda *now: shown.append(now))
+    fleet = run_fleet([logs], tmp_path / "out", GIVEN, progress=lambda _, *now: shown.append(now))
     assert (fleet.flights, fleet.done, fleet.kept, fleet.others) == (82, 82, 0, 1)
     assert shown == [(k, 82) for k in range(83)]
     first, second = fleet.vehicles
@@ -116,7 +118,7 @@ def test_a_chipped_propeller_is_found_and_the_other_vehicle_is_left_alone(
 
     summary = summarise_fleet(fleet, {"known": "thrust"})
     assert summary.verdict.tone == "caution"
-    numbers = json.loads(summary.as_json())
+    numbers = json.loads(summary.to_json())
     assert numbers["failures"] == failed
     page = fleet_page(fleet, summary)
     for words in (
@@ -140,9 +142,7 @@ def test_without_an_airframe_the_commands_tell_of_the_propeller(
     assert change.share == pytest.approx(0.05, abs=0.01)
     summary = summarise_fleet(fleet, {})
     assert "60 flights without an airframe" in summary.verdict.text
-    assert summary.verdicts["0.parquet"][0].startswith(
-        "0.parquet: no airframe for table-parquet; name it with"
-    )
+    assert summary.verdicts["0.parquet"][0].startswith("0.parquet: no airframe for table-parquet")
 
 
 def test_what_is_done_is_not_done_again(logs: Path, here: list[str], tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_each_flight_may_be_identified(
 ) -> None:
     from types import SimpleNamespace
 
-    from rotorid.results import identify
+    from rotorid.workflows.identify import identify
 
     names = ("mass", "inertia_x")
     fit = SimpleNamespace(
@@ -187,15 +187,15 @@ def test_each_flight_may_be_identified(
         values={"mass": 1.03, "inertia_x": 0.026},
         std={"mass": 0.001, "inertia_x": 0.002},
         unit={"mass": "kg", "inertia_x": "kg m^2"},
-        told={"mass": 0.99, "inertia_x": 0.02},
+        information_gain={"mass": 0.99, "inertia_x": 0.02},
     )
     asked: list[str] = []
 
-    def found(flights, prior, *, assumed, tell):
-        asked.append(assumed)
+    def found(flights, prior, *, known, progress):
+        asked.append(known)
         if str(flights[0].source).endswith("8.parquet"):
             raise SettingError("no such luck")
-        return SimpleNamespace(fit=fit, verdicts=("Fly more.",))
+        return SimpleNamespace(fit=fit, findings=(Finding("thrust_known", Severity.NOTE),))
 
     monkeypatch.setattr(identify, "identify", found)
     task = Task(Rules(airframe="px4-sih-quad"), identify=True)
@@ -209,7 +209,7 @@ def test_each_flight_may_be_identified(
         False,
     )
     assert "rotor_scale_0" in rows
-    assert "Fly more." in first["verdicts"]
+    assert to_text(Finding("thrust_known", Severity.NOTE)) in first["verdicts"]
     assert "not identified: no such luck" in second["verdicts"]
     assert asked == ["thrust", "thrust"]
 
@@ -223,7 +223,7 @@ def test_a_worker_that_dies_takes_one_log_with_it(
 ) -> None:
     monkeypatch.setattr(fleets.functools, "partial", lambda f, *_: die if f is fleets._made else _lost)
     fleet = run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", GIVEN, workers=1)
-    assert "the worker that read it ended" in fleet.failures[0]["error"]
+    assert "its worker process ended" in fleet.failures[0]["error"]
 
 
 def _lost(key: tuple[str, str, str], late: bool) -> bytes:
@@ -236,19 +236,19 @@ def test_a_log_that_takes_too_long_fails_by_name_and_is_tried_again(tmp_path: Pa
     fleet = run_fleet([tmp_path / "stuck.ulg"], tmp_path / "out", GIVEN, workers=1, limit=0.2)
     (failed,) = fleet.failures
     assert failed["flight"] == "stuck.ulg"
-    assert "stuck.ulg: not done in 0.2 s; give it more time with --limit" in failed["error"]
+    assert "stuck.ulg: time limit of 0.2 s exceeded" in failed["error"]
     assert not is_done(failed, GIVEN.digest())
 
 
 def test_an_identification_that_takes_too_long_leaves_the_other_numbers(
     logs: Path, here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rotorid.results import identify
+    from rotorid.workflows.identify import identify
 
-    def slow(flights, prior, *, assumed, tell):
+    def slow(flights, prior, *, known, progress):
         while True:
             time.sleep(0.01)
-            tell("Fitting")
+            progress("Fitting", 0, 0)
 
     monkeypatch.setattr(identify, "identify", slow)
     task = Task(Rules(airframe="px4-sih-quad"), identify=True)
@@ -256,7 +256,7 @@ def test_an_identification_that_takes_too_long_leaves_the_other_numbers(
     ((record,), failed) = fleet.vehicles[0].records, fleet.failures
     assert not failed
     assert "mass" in [p["name"] for p in record["parameters"]]
-    assert "not identified: half of the time that --limit gives was over; give it more" in record["verdicts"]
+    assert "not identified: half of the time limit was exceeded; increase --limit" in record["verdicts"]
     for wrong in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(SettingError, match="--limit"):
             run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", task, limit=wrong)
@@ -276,7 +276,7 @@ def test_logs_are_found_by_content_and_name(logs: Path, tmp_path: Path) -> None:
     with pytest.raises(LogError, match="there is no such file or folder"):
         find_logs([tmp_path / "none"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(LogError, match="no log in it"):
+    with pytest.raises(LogError, match="no log found"):
         find_logs([tmp_path / "empty"])
     assert sorted(["log10", "log2", "a"], key=natural) == ["log2", "log10", "a"] or natural("log2") < natural(
         "log10"
@@ -303,7 +303,7 @@ def test_whose_flight_it_is() -> None:
     assert vehicle_of(name, plain_flight(vehicle="PX4 X"), "log") == "PX4 X"
     assert vehicle_of(name, plain_flight(), checked_rule(r"(quad-\d+)/")) == "quad-07"
     assert vehicle_of("log.ulg", plain_flight(), r"(quad-\d+)/") == "unknown"
-    for wrong, words in (("(", "no regular expression"), ("quad", "with a group")):
+    for wrong, words in (("(", "regular expression"), ("quad", "with a group")):
         with pytest.raises(SettingError, match=words):
             checked_rule(wrong)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.results.fleet_parts import several_masses
-from tests.identification.test_trim import AIRFRAME, hover
+from rotorid.workflows.fleet.mass_change import several_masses
+from tests.identification.trends.test_trim import AIRFRAME, hover
 
 
 def after(first: Flight, second: Flight, pause: float = 0.01) -> Flight:
@@ -28,7 +28,10 @@ def test_masses_of_parts(last: float) -> None:
     told = several_masses(flight, AIRFRAME, [(0.0, 16.0), (16.1, 31.9)])
     assert bool(told) == (last > 1.1)
     if told:
-        low, high = (float(words.split("±")[0].split()[-1]) for words in told.split("from ")[1].split(" to "))
+        low, high = (
+            float(words.split("±")[0].split()[-1])
+            for words in told.split("from ")[1].split("; ")[0].split(" to ")
+        )
         assert (low, high) == (pytest.approx(1.0, abs=0.02), pytest.approx(last, abs=0.03))
 
 

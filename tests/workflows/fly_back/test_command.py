@@ -1,4 +1,4 @@
-"""`rotorid fly-back`: what it prints, writes and refuses."""
+"""`rotorid fly-back`: its output, its files and its errors."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
+from rotorid.cli import app
 from rotorid.logs.write import write_table
-from rotorid.models.airframe import load_airframe
-from rotorid.models.airframe_numbers import with_numbers
-from rotorid.models.airframe_toml import airframe_toml
-from rotorid.models.fly_back import refusal
-from tests.results.made_flown import TRUTH, made_flight
+from rotorid.models.airframe.acceptance import rejection_reason
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.airframe.toml_writer import airframe_toml
+from tests.workflows.flights_for_tests import TRUTH, made_flight
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A flight, its true airframe, and one that is too strong."""
+    """A flight, its true airframe, and one with too much thrust."""
     path = tmp_path_factory.mktemp("flown")
     write_table(made_flight(), path / "flight.parquet")
     (path / "true.toml").write_text(airframe_toml(TRUTH))
@@ -32,36 +32,37 @@ def fly_back(folder: Path, *arguments: str, log: str = "flight.parquet"):
     return CliRunner().invoke(app, ["fly-back", str(folder / log), *given], env={"COLUMNS": "100"})
 
 
-def test_a_wrong_model_is_refused_and_the_file_says_so(folder: Path) -> None:
+def test_a_wrong_model_is_rejected_in_the_output_and_the_file(folder: Path) -> None:
     models = ("--airframe", "strong.toml", "--prior", "true.toml")
-    result = fly_back(folder, *models, "-o", "out.toml", "--report", "page.html", "--between", "0:12")
+    result = fly_back(folder, *models, "-o", "out[bold].toml", "--report", "page.html", "--between", "0:12")
     assert result.exit_code == 1, result.output
     words = " ".join(result.output.split())
-    assert "The model is refused. The vehicle pulls 0.9" in words
+    assert "out[bold].toml" in "".join(words.split())
+    assert "The model failed validation." in words
     assert "Velocity (m/s) 0.1 s" in words
-    written = load_airframe(folder / "out.toml")
+    written = load_airframe(folder / "out[bold].toml")
     assert written.fly_back is not None
     assert not written.fly_back.accepted
     assert written.fly_back.prior == TRUTH.name
     assert written.thrust_curve == load_airframe(folder / "strong.toml").thrust_curve
-    assert "refused by fly-back: The vehicle pulls" in (refusal(written) or "")
+    assert written.fly_back.reasons[0] in words
+    assert f"rejected by fly-back: {written.fly_back.reasons[0]}" in (rejection_reason(written) or "")
     page = (folder / "page.html").read_text()
     assert "Model not to be used" in page
-    assert "Answer to the rotors" in page
+    assert "Response gains" in page
 
 
-def test_another_model_beside_it(folder: Path) -> None:
+def test_the_comparison_with_another_model(folder: Path) -> None:
     """The comparison is printed and on the page, with its bands; it decides nothing."""
     models = ("--airframe", "strong.toml", "--prior", "true.toml", "--against", "px4-sih-quad")
-    result = fly_back(folder, *models, "--report", "beside.html", "--between", "0:12")
+    result = fly_back(folder, *models, "--report", "compared.html", "--between", "0:12")
     assert result.exit_code == 1, result.output
     words = " ".join(result.output.split())
-    assert "Beside px4-sih-quad" in words
+    assert "Comparison with px4-sih-quad" in words
     assert "The model predicts worse than px4-sih-quad at" in words
-    assert "Velocity is predicted worse at 0.1 s" in words
-    page = (folder / "beside.html").read_text()
+    page = (folder / "compared.html").read_text()
     assert "95 % band" in page
-    assert "Errors smaller than those of px4-sih-quad" in page
+    assert "Errors compared with px4-sih-quad" in page
 
 
 @pytest.mark.parametrize(

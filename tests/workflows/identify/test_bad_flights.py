@@ -1,4 +1,4 @@
-"""`rotorid identify` with flights that tell nothing: one line that says which, and what to do."""
+"""`rotorid identify` with flights that cannot be identified from: one line that names the log and the remedy."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
+from rotorid.cli import app
 from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.logs.write import write_table
-from rotorid.models.airframe_toml import airframe_toml
-from rotorid.results.flown import flying
-from tests.results.made_flown import TRUTH, made_flight
+from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.workflows.identify.preparation import time_in_air
+from tests.workflows.flights_for_tests import TRUTH, made_flight
 
 
 def with_values(**values: float | None) -> Flight:
@@ -46,7 +46,7 @@ STILL = {"rotor_command": 0.0, "attitude": None, "position": None, "velocity": 0
     ],
     ids=["without motion", "saturated"],
 )
-def test_it_is_said_in_one_line(tmp_path: Path, flight: Flight, message: str) -> None:
+def test_the_error_is_one_line(tmp_path: Path, flight: Flight, message: str) -> None:
     write_table(flight, tmp_path / "log.parquet")
     (tmp_path / "guess.toml").write_text(airframe_toml(TRUTH))
     files = (str(tmp_path / name) for name in ("log.parquet", "guess.toml", "found"))
@@ -67,15 +67,15 @@ def test_it_is_said_in_one_line(tmp_path: Path, flight: Flight, message: str) ->
         ("crazyflie_arpl/log15", 0.05),
     ],
 )
-def test_a_log_that_was_cut_before_take_off_is_told_both(
+def test_the_error_on_a_log_cut_before_take_off_names_both(
     flights: Path, tmp_path: Path, log: str, size: float
 ) -> None:
-    """Of all formats that tell a cut file: ULog, BIN, MAVLink recordings, a Crazyflie's own."""
+    """For all formats whose reader notices a cut file: ULog, BIN, MAVLink recordings, a Crazyflie's own."""
     whole = (flights / log).read_bytes()
     short = tmp_path / Path(log).name
     short.write_bytes(whole[: int(size * len(whole)) + 3])
     with pytest.raises(
         ExcitationError, match=r"no part of this log is in the air, and .* is cut .*: copy it again"
     ) as error:
-        flying(read(short))
+        time_in_air(read(short))
     assert "\n" not in str(error.value)

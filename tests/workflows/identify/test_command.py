@@ -1,28 +1,33 @@
-"""`rotorid identify`: what it prints, writes and refuses."""
+"""`rotorid identify`: its output, its files and its errors."""
 
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import re
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as parquet
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
-from rotorid.cli.identify import _known
+from rotorid.cli import app
 from rotorid.logs.write import write_table
-from rotorid.models.airframe import load_airframe
-from rotorid.models.airframe_numbers import with_numbers
-from rotorid.models.airframe_toml import airframe_toml
-from rotorid.models.fly_back import fingerprint_of
-from rotorid.results.identify_proof import identified
+from rotorid.models.airframe.acceptance import fingerprint_of
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.results.verdicts import Verdict
+from rotorid.workflows.identify.command import _known, _show
+from rotorid.workflows.identify.identify import identify_and_validate
+from rotorid.workflows.identify.result import MassSegment
 from tests.documented import documented
-from tests.results.made_flown import STEP, TRUTH, made_flight
+from tests.workflows.flights_for_tests import STEP, TRUTH, made_flight
 
 FREE = ("inertia", "drag", "mass")
 
@@ -64,20 +69,20 @@ def found(folder: Path) -> Found:
     return Found(out, result.exit_code, words, json.loads((out / "summary.json").read_text()))
 
 
-def test_it_finds_the_truth_within_what_it_claims(found: Found) -> None:
+def test_estimates_are_within_their_standard_deviations(found: Found) -> None:
     wanted = {"mass": 1.0, "inertia_x": 0.025, "inertia_y": 0.025, "inertia_z": 0.03, "drag": 0.6}
     assert set(found.summary["parameters"]) == set(wanted)
     for name, value in wanted.items():
         row = found.summary["parameters"][name]
         assert abs(row["value"] - value) < 4.0 * row["std"] + 0.02 * value, name
         assert row["std"] < row["prior_std"]
-        assert row["told"] > 0.5
+        assert row["information_gain"] > 0.5
     covariance = np.array(found.summary["covariance"])
     std = [found.summary["parameters"][n]["std"] for n in found.summary["names"]]
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-9)
 
 
-def test_the_airframe_has_what_was_found_and_its_proof(found: Found) -> None:
+def test_the_airframe_has_the_estimates_and_their_validation(found: Found) -> None:
     written = load_airframe(found.folder / "airframe.toml")
     assert written.mass.number == found.summary["parameters"]["mass"]["value"]
     assert "identified from flight.parquet" in written.mass.source
@@ -87,20 +92,24 @@ def test_the_airframe_has_what_was_found_and_its_proof(found: Found) -> None:
     assert found.code == (0 if found.summary["accepted"] else 1)
 
 
-def test_what_is_proved_on_was_not_fitted(found: Found) -> None:
+def test_the_held_out_part_is_not_fitted(found: Found) -> None:
     (flight,) = found.summary["flights"]
     ((_, cut),) = flight["fitted"]
-    ((start, end),) = found.summary["held"]["flight.parquet"]
+    ((start, end),) = found.summary["held_out"]["flight.parquet"]
     assert cut == start < end
 
 
 def test_the_terminal_and_the_page_say_so(found: Found) -> None:
     assert re.search(r"mass \S+ ± \S+ kg 1\.1 ± ", found.words)
-    assert "The thrust was taken as known" in found.words
+    codes = [finding["code"] for finding in found.summary["findings"]]
+    assert "thrust_known" in codes
+    for finding in found.summary["findings"]:
+        assert " ".join(finding["text"].split()) in found.words
+        assert finding["severity"] in ("note", "warning", "error")
     page = (found.folder / "report.html").read_text()
-    for heading in ("Parameters", "Correlations", "Mass over time", "Predicted and measured", "Flown back"):
+    for heading in ("Findings", "Estimates", "Correlations", "Mass over time", "Predictions", "Residuals"):
         assert f"{heading}" in page
-    share = found.summary["residuals"]["body_rate"]["outside"]
+    share = found.summary["residuals"]["body_rate"]["outside_band"]
     assert 0.0 <= share <= 1.0
 
 
@@ -123,8 +132,13 @@ def test_the_mass_over_time_is_a_table(found: Found) -> None:
             "guess.toml",
             "no parameter 'colour' to identify; there are mass",
         ),
-        (("--free", "mass,thrust_curve"), "flight.parquet", "guess.toml", "only their ratio shows in flight"),
-        (("--free", "mass", "--known", "mass"), "flight.parquet", "guess.toml", "leave out one of both"),
+        (
+            ("--free", "mass,thrust_curve"),
+            "flight.parquet",
+            "guess.toml",
+            "only their ratio can be identified",
+        ),
+        (("--free", "mass", "--known", "mass"), "flight.parquet", "guess.toml", "give one of both"),
         (("--known", "wind"), "flight.parquet", "guess.toml", "--known wind: give mass, mass=KG"),
         (("--known", "mass=0.5+-half"), "flight.parquet", "guess.toml", "mass=KG+-STD as in mass=0.5+-0.01"),
         (("--known", "thrust=2"), "flight.parquet", "guess.toml", "--known thrust=2: give mass, mass=KG"),
@@ -142,17 +156,19 @@ def test_bad_input_is_one_line_and_leaves_nothing(folder: Path, arguments, log, 
     assert not (folder / "wrong").exists()
 
 
-def test_a_flight_too_short_to_prove_a_model_still_tells_it(folder: Path) -> None:
+def test_a_flight_too_short_for_validation_is_fitted(folder: Path) -> None:
     rows = round(9.0 / STEP)
     short = {
         n: dataclasses.replace(s, times=s.times[:rows], values=s.values[:rows])
         for n, s in made_flight().signals.items()
     }
     flight = dataclasses.replace(made_flight(), signals=short)
-    model = identified([flight], load_airframe(folder / "guess.toml"), FREE)
-    assert not model.accepted
+    model = identify_and_validate([flight], load_airframe(folder / "guess.toml"), FREE)
+    assert not model.is_accepted
     assert model.model.airframe.fly_back is None
-    assert "9.0 s in the air are too few to fit a model and to prove it" in model.unproved
+    (note,) = model.notes
+    assert note.code == "not_validated"
+    assert "9.0 s in the air are too few" in note.values["why"]
     assert abs(model.model.airframe.mass.number - 1.0) < 0.05
 
 
@@ -174,3 +190,13 @@ def test_a_flight_is_given_once(folder: Path) -> None:
     result = identify(folder, "-o", str(folder / "wrong"), "--held-out", log)
     assert result.exit_code == 2
     assert "given twice" in " ".join(result.output.split())
+
+
+def test_the_name_of_a_flight_is_shown_as_it_is(tmp_path: Path) -> None:
+    parts = [MassSegment("flight[bold].csv", start, start + 5.0, 1.0, 0.1) for start in (0.0, 5.0)]
+    summary: Any = SimpleNamespace(
+        verdict=Verdict("good", "Accepted.", ()), parameters={}, masses=parts, findings=(), fly_back=None
+    )
+    shown = io.StringIO()
+    _show(summary, tmp_path, Console(file=shown, width=100))
+    assert shown.getvalue().count("flight[bold].csv") == 2

@@ -1,4 +1,4 @@
-"""Thrusts differ from flight to flight: what one of them may say of a vehicle."""
+"""The uncertainty of the thrust, and of a mass that was held fixed, in the result of an identification."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.identification.fit import Fit
+from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import Airframe, Quantity, load_airframe, with_mass
-from rotorid.models.airframe_numbers import with_numbers
-from rotorid.results.identify import identify
-from rotorid.results.thrust_surety import BETWEEN, as_sure_as_mass, as_sure_as_thrust, surety
-from tests.results.made_flown import TRUTH, made_flight
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_mass
+from rotorid.models.airframe.numbers import with_numbers
+from rotorid.workflows.identify.identify import identify
+from rotorid.workflows.identify.result import (
+    BETWEEN_FLIGHTS,
+    add_mass_uncertainty,
+    add_thrust_uncertainty,
+    thrust_relative_std,
+)
+from tests.workflows.flights_for_tests import TRUTH, made_flight
 
 ONE, TWO = (Flight({}, Path(name), "csv") for name in ("a.csv", "b.csv"))
 
@@ -28,57 +33,59 @@ def fit(**values: float) -> Fit:
     )  # fmt: skip
 
 
-def known(**quantities: tuple[float, float | None]) -> Airframe:
+def airframe_with_known(**quantities: tuple[float, float | None]) -> Airframe:
     airframe = load_airframe("crazyflie-crazyswarm2")
     found = {n: Quantity((v,), "", None if s is None else (s,)) for n, (v, s) in quantities.items()}
     return dataclasses.replace(airframe, quantities={**airframe.quantities, **found})
 
 
-def test_more_flights_are_surer_and_simulated_ones_do_not_differ() -> None:
-    prior = known()
-    assert surety(prior, ("thrust_scale",), [ONE]) == pytest.approx(BETWEEN)
-    assert surety(prior, ("thrust_scale",), [ONE, TWO]) == pytest.approx(BETWEEN / 2**0.5)
+def test_more_flights_reduce_the_uncertainty_and_simulated_ones_have_none() -> None:
+    prior = airframe_with_known()
+    assert thrust_relative_std(prior, ("thrust_scale",), [ONE]) == pytest.approx(BETWEEN_FLIGHTS)
+    assert thrust_relative_std(prior, ("thrust_scale",), [ONE, TWO]) == pytest.approx(
+        BETWEEN_FLIGHTS / 2**0.5
+    )
     simulated = dataclasses.replace(ONE, format="simulation")
-    assert surety(prior, ("thrust_scale",), [simulated]) == 0.0
-    uncertain = known(thrust_scale=(1.05, 0.021))
-    assert surety(uncertain, ("mass",), [simulated]) == pytest.approx(0.02)
-    assert surety(uncertain, ("mass",), [ONE]) == pytest.approx(np.hypot(0.02, BETWEEN))
+    assert thrust_relative_std(prior, ("thrust_scale",), [simulated]) == 0.0
+    uncertain = airframe_with_known(thrust_scale=(1.05, 0.021))
+    assert thrust_relative_std(uncertain, ("mass",), [simulated]) == pytest.approx(0.02)
+    assert thrust_relative_std(uncertain, ("mass",), [ONE]) == pytest.approx(np.hypot(0.02, BETWEEN_FLIGHTS))
 
 
-def test_what_goes_with_the_thrust_goes_together() -> None:
+def test_quantities_that_scale_with_the_thrust_share_its_uncertainty() -> None:
     plain = fit(thrust_curve_1=4.0, inertia_x=0.02, motor_time_constant=0.05)
-    found = as_sure_as_thrust(plain, ("thrust_curve", "inertia"), 0.01)
+    found = add_thrust_uncertainty(plain, ("thrust_curve", "inertia"), 0.01)
     assert found.std["thrust_curve_1"] == pytest.approx(np.hypot(0.001, 0.04))
     assert found.std["inertia_x"] == pytest.approx(0.001)
-    weighed = as_sure_as_thrust(fit(mass=1.0, drag=0.5), ("mass", "drag"), 0.01)
+    weighed = add_thrust_uncertainty(fit(mass=1.0, drag=0.5), ("mass", "drag"), 0.01)
     assert weighed.covariance[0, 1] == pytest.approx(1e-4 * 0.5)
 
 
-def test_no_surer_than_a_mass_that_is_known() -> None:
+def test_the_uncertainty_of_a_known_mass_is_added() -> None:
     plain = fit(thrust_curve_1=4.0, inertia_x=0.02, drag=0.5, motor_time_constant=0.05)
     plain = dataclasses.replace(plain, prior_std=dict.fromkeys(plain.names, 10.0) | {"drag": 0.001})
     weighed = Quantity((2.0,), "kg", (0.04,))
-    found, beside = as_sure_as_mass(plain, ("thrust_curve", "inertia", "drag"), weighed)
+    found, with_mass_covariance = add_mass_uncertainty(plain, ("thrust_curve", "inertia", "drag"), weighed)
     assert found.std["thrust_curve_1"] == pytest.approx(np.hypot(0.001, 0.08))
     assert found.std["inertia_x"] == pytest.approx(np.hypot(0.001, 0.0004))
     assert found.std["motor_time_constant"] == pytest.approx(0.001)
-    assert found.std["drag"] == pytest.approx(0.001, rel=1e-6)  # not told: the prior holds it
+    assert found.std["drag"] == pytest.approx(0.001, rel=1e-6)  # not identified: the prior determines it
     np.testing.assert_allclose(
-        beside, [0.04**2 / 2.0 * 4.0, 0.04**2 / 2.0 * 0.02, 0.0, 0.0], rtol=1e-4, atol=1e-12
+        with_mass_covariance, [0.04**2 / 2.0 * 4.0, 0.04**2 / 2.0 * 0.02, 0.0, 0.0], rtol=1e-4, atol=1e-12
     )
-    exact, none = as_sure_as_mass(plain, ("thrust_curve",), Quantity((2.0,), "kg"))
+    exact, none = add_mass_uncertainty(plain, ("thrust_curve",), Quantity((2.0,), "kg"))
     assert exact is plain
     assert not none.any()
 
 
-def test_a_mass_that_is_wrong_is_within_what_it_makes_unsure() -> None:
-    """The true mass is one standard deviation below what is known, and so are thrust, inertia and drag."""
+def test_a_wrong_mass_is_within_the_uncertainty_that_it_adds() -> None:
+    """The true mass is one standard deviation below the known one, and so are thrust, inertia and drag."""
     prior = with_mass(with_numbers(TRUTH, {"inertia_x": 0.03, "drag": 0.4}), (1.05, 0.05))
     found = identify(
         [made_flight()],
         prior,
         ("thrust_curve", "inertia", "drag", "angular_drag"),
-        assumed="mass",
+        known="mass",
         spans=[[(0.0, 6.0)]],
     )
     for name, value in {"thrust_curve_1": 5.0, "inertia_x": 0.025, "inertia_z": 0.03, "drag": 0.6}.items():
@@ -88,4 +95,5 @@ def test_a_mass_that_is_wrong_is_within_what_it_makes_unsure() -> None:
     std = np.sqrt(np.diag(covariance))
     assert covariance[heavier, pull] > 0.99 * std[heavier] * std[pull]
     assert np.linalg.eigvalsh(covariance / np.outer(std, std)).min() > -1e-9
-    assert "no surer than its 5 %" in " ".join(found.verdicts)
+    (held,) = [f for f in found.findings if f.code == "mass_known"]
+    assert held.values == {"mass": 1.05, "std": 0.05}

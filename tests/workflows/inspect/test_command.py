@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
+from rotorid.cli import app
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
@@ -18,7 +18,14 @@ def test_the_page_fits_its_terminal(flight_csv: Path, width: int) -> None:
     lines = result.stdout.splitlines()
     assert max(len(line.rstrip()) for line in lines) <= width
     assert "\x1b" not in result.stdout
-    for words in ("flight.csv", "Signals", "Checks", "What this log can tell", "specific_force", "motor lag"):
+    for words in (
+        "flight.csv",
+        "Signals",
+        "Checks",
+        "Identifiable from this log",
+        "specific_force",
+        "motor lag",
+    ):
         assert words in result.stdout
 
 
@@ -42,7 +49,7 @@ def test_json_says_the_same(flight_csv: Path) -> None:
     assert data["format"] == "table-csv"
     assert [s["name"] for s in data["signals"]] == ["position", "attitude", "specific_force", "thrust"]
     assert data["airborne"] == [[0.0, pytest.approx(9.98)]]
-    assert {a["verdict"] for a in data["abilities"]} <= {"yes", "weak", "no"}
+    assert {a["verdict"] for a in data["identifiability"]} <= {"yes", "weak", "no"}
     assert {"check", "severity", "message", "signals", "remedy"} == set(data["findings"][0])
 
 

@@ -1,8 +1,8 @@
 """Two sessions of `rotorid learn` in a folder.
 
-The first, a process of its own (`python -m tests.cli.learn_session`), makes flights, begins to learn into `model`, and is ended
-by Ctrl-C (SIGINT) after two epochs. The second goes on with `model`, learns the same into `whole` without a break, and
-identifies a vehicle from a hovering flight and a pushed one.
+The first, a process of its own (`python -m tests.workflows.learn.learn_session`), makes flights, begins to learn into
+`model`, and is ended by Ctrl-C (SIGINT) after two epochs. The second goes on with `model`, learns the same into `whole`
+without a break, and identifies a vehicle from a hovering flight and a pushed one.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import os
 import signal
 from pathlib import Path
 
-import rotorid.results.learning as learning
-from rotorid.cli.console import setup_jax
-from rotorid.cli.interrupts import run_interruptible
-from rotorid.cli.learn import learn_and_write
+import rotorid.workflows.learn.learn as learning
 from rotorid.logs.read import read
 from rotorid.logs.write import write_table
-from rotorid.models.airframe import load_airframe
-from rotorid.results.learning import LearnSettings
-from rotorid.simulation.pushed import LogNoise, fly_pushed
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.simulation.wrench.flights import LogNoise, simulate_wrench_flight
+from rotorid.terminal.console import setup_jax
+from rotorid.terminal.interrupts import run_interruptible
+from rotorid.workflows.learn.command import learn_and_write
+from rotorid.workflows.learn.learn import LearnSettings
 
 AIRFRAME = "fully-actuated-hexarotor"
 TRUE = {"mass": 3.1, "drag": 0.5}
@@ -31,9 +31,12 @@ def first() -> None:
     """Fly, and begin to learn; Ctrl-C ends it."""
     vehicle = load_airframe(AIRFRAME)
     for seed, log in enumerate(LOGS):
-        write_table(fly_pushed(vehicle, "free-flight", seed, duration=4.0, rate=50.0, parameters=TRUE), log)
+        write_table(
+            simulate_wrench_flight(vehicle, "free-flight", seed, duration=4.0, rate=50.0, parameters=TRUE),
+            log,
+        )
     for scenario in ("hover", "hover-wrench"):
-        flight = fly_pushed(vehicle, scenario, 3, duration=6.0, rate=50.0, noise=LogNoise())
+        flight = simulate_wrench_flight(vehicle, scenario, 3, duration=6.0, rate=50.0, noise=LogNoise())
         write_table(flight, f"{scenario}.parquet")
     whole = learning.learn_model
 

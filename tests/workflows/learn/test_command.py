@@ -15,24 +15,24 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
-from rotorid.cli.learn import CHECKPOINT
-from rotorid.cli.learn_page import show
-from rotorid.export.native import compiler
+from rotorid.cli import app
+from rotorid.codegen.native import compiler
 from rotorid.learning.model_files import LearnedModel, load_model, model_files
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.read import read
 from rotorid.logs.write import write_table
-from rotorid.models.airframe import load_airframe
-from rotorid.results.learning import LearnSettings
-from rotorid.results.learning_summary import (
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.results.verdicts import Verdict
+from rotorid.workflows.learn.command import CHECKPOINT
+from rotorid.workflows.learn.learn import LearnSettings
+from rotorid.workflows.learn.summary import (
     FlightSummary,
     LearnSummary,
     ParameterSummary,
     ResidualSummary,
 )
-from rotorid.results.verdict import Verdict
-from tests.cli import learn_session
+from rotorid.workflows.learn.terminal import show
+from tests.workflows.learn import learn_session
 
 HEXAROTOR = "fully-actuated-hexarotor"
 
@@ -56,7 +56,7 @@ def hover(path: Path, rotors: int = 6, seconds: float = 5.0, leave_out: str = ""
 def refused(folder: Path, monkeypatch, *arguments: str) -> str:
     """The one line of a command that must fail with exit code 2 and leave nothing."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("rotorid.cli.console.setup_jax", lambda: None)
+    monkeypatch.setattr("rotorid.terminal.console.setup_jax", lambda: None)
     before = sorted(folder.iterdir())
     result = CliRunner().invoke(app, list(arguments))
     assert result.exit_code == 2, result.output
@@ -75,7 +75,7 @@ def test_what_cannot_be_is_one_line_that_names_the_log(tmp_path: Path, monkeypat
     for log, words in {
         "four.csv": "the log has 4 columns of rotor_speed",
         "bare.csv": "bare.csv: none of rotor_thrust, rotor_speed, rotor_command in this log",
-        "blind.csv": "blind.csv: no velocity in this log",
+        "blind.csv": "blind.csv: the log has no velocity",
         "short.csv": "short.csv: no part of this log is in the air",
         "missing.csv": "missing.csv: there is no such file",
     }.items():
@@ -85,10 +85,10 @@ def test_what_cannot_be_is_one_line_that_names_the_log(tmp_path: Path, monkeypat
     for arguments, words in (
         (["-o", "file"], "file: this is a file"),
         (["-o", "no/model"], "the folder no does not exist"),
-        (["-o", "model", "--architecture", "deep"], "no architecture 'deep'; there are split, body, none"),
-        (["-o", "model", "--horizon", "0"], "horizon 0: take 1 or more"),
-        (["-o", "model", "--epochs", "0"], "epochs 0: take 1 or more"),
-        (["-o", "model", "--architecture", "none", "--no-identify"], "neither parameters nor a residual"),
+        (["-o", "model", "--architecture", "deep"], "no architecture 'deep'; choose from split, body, none"),
+        (["-o", "model", "--horizon", "0"], "horizon 0: must be 1 or more"),
+        (["-o", "model", "--epochs", "0"], "epochs 0: must be 1 or more"),
+        (["-o", "model", "--architecture", "none", "--no-identify"], "nothing to learn"),
     ):
         assert words in refused(tmp_path, monkeypatch, *common, *arguments)
 
@@ -111,9 +111,9 @@ def test_models_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch) -> None
 def test_ctrl_c_saves_before_it_ends_the_command() -> None:
     code = (
         "import os, signal\n"
-        "from rotorid.cli.interrupts import last_act, run_interruptible\n"
+        "from rotorid.terminal.interrupts import on_interrupt, run_interruptible\n"
         "def command():\n"
-        "    with last_act(lambda: '; kept'):\n"
+        "    with on_interrupt(lambda: '; kept'):\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "        while True: pass\n"
         "run_interruptible(command)"
@@ -129,15 +129,15 @@ def sessions(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("learn")
 
     first = subprocess.run(
-        [sys.executable, "-m", "tests.cli.learn_session"],
+        [sys.executable, "-m", "tests.workflows.learn.learn_session"],
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
     )
     assert first.returncode == 130, first.stderr
     assert first.stderr == (
-        "rotorid: interrupted; model keeps 2 of 4 epochs, and the same command goes on from there\n"
+        "rotorid: interrupted; 2 of 4 epochs saved in model, the same command resumes the training\n"
     )
     assert [f.name for f in (folder / "model").iterdir()] == [CHECKPOINT]
     with pytest.MonkeyPatch.context() as patch:
@@ -163,9 +163,11 @@ def test_a_training_that_was_broken_off_ends_in_the_same_model(sessions: Path) -
     assert np.any(phi["velocity"]["L"])
     assert not any(np.any(phi["body_rate"][name]) for name in ("L", "W_2", "b_2", "typical"))
     assert summary["parameters"] == {}
-    before, after = (np.linalg.norm([*summary["missing"][k].values()]) for k in ("airframe", "with residual"))
+    before, after = (
+        np.linalg.norm([*summary["acceleration_errors"][k].values()]) for k in ("airframe", "with residual")
+    )
     assert after < 0.7 * before
-    assert "a residual that explains" in (resumed / "report.html").read_text()
+    assert summary["verdict"]["findings"][0]["code"] == "residual_learned"
 
 
 @pytest.mark.skipif(compiler() is None or shutil.which("make") is None, reason="no C compiler and make")
@@ -199,16 +201,16 @@ def test_contact_is_left_out_and_hovering_leaves_parameters_untold(sessions: Pat
     summary = json.loads((sessions / "identified" / "summary.json").read_text())
     assert summary["residual"] is None
     assert summary["verdict"]["tone"] == "caution"
-    said = " ".join(summary["verdict"]["details"])
-    assert "hover-wrench.parquet: something pushed from" in said
-    assert "Hardly told by these flights" in said
-    assert summary["untold"]
+    findings = {f["code"]: f["values"] for f in summary["verdict"]["findings"]}
+    assert findings["contact_excluded"]["flight"] == "hover-wrench.parquet"
+    assert findings["parameters_poorly_excited"]["names"]
+    assert summary["unidentifiable_directions"]
     contact = {f["name"]: f["contact"] for f in summary["flights"]}
     truth = read(sessions / "hover-wrench.parquet")["true_force"]
     pushed = np.sum(np.linalg.norm(truth.values, axis=1) > 0) / truth.rate
     assert contact["hover.parquet"] == 0.0
     assert 0.8 * pushed < contact["hover-wrench.parquet"] < pushed + 3.0
-    assert list(summary["missing"]) == ["airframe", "identified"]
+    assert list(summary["acceleration_errors"]) == ["airframe", "identified"]
     for name, p in summary["parameters"].items():
         assert p["std"] <= 1.2 * p["prior_std"], (
             name
@@ -227,7 +229,7 @@ def test_contact_is_left_out_and_hovering_leaves_parameters_untold(sessions: Pat
 @pytest.fixture
 def summary() -> LearnSummary:
     return LearnSummary(
-        verdict=Verdict("caution", "Two numbers identified.", ("a.csv: something pushed.",)),
+        verdict=Verdict("caution", "Two numbers identified.", ("a.csv: contact.",)),
         settings=LearnSettings(),
         airframe=HEXAROTOR,
         rotor_input="rotor_speed",
@@ -238,9 +240,11 @@ def summary() -> LearnSummary:
             "mass": ParameterSummary("kg", 2.81, 0.28, 3.01, 0.03, 0.9, False),
             "angular_drag": ParameterSummary("N m s", 0.0, 0.4, 0.0, 0.002, 0.99, True),
         },
-        untold=("the flights do not tell arm scale: its prior stands",),
+        unidentifiable_directions=(
+            "arm scale cannot be identified from these flights: the prior value is kept",
+        ),
         residual=ResidualSummary(("velocity",), "body", 25, 40, 0.6, {"velocity": 0.84, "body_rate": -0.1}),
-        missing={"airframe": {"velocity_x": float("nan")}},
+        acceleration_errors={"airframe": {"velocity_x": float("nan")}},
         notes=("a note",),
     )
 
@@ -251,7 +255,7 @@ def test_what_is_shown(summary: LearnSummary) -> None:
     text = " ".join(told.getvalue().split())
     assert "mass 2.81 ± 0.28 3.01 0.03 kg 90 %" in text
     assert "angular drag 0 ± 0.4 0 0.002 N m s at 0" in text
-    assert "The flights do not tell arm scale: its prior stands." in text
-    assert "(body, 40 epochs) explains of the squared error: force 84 %, torque 0 % (left out)" in text
+    assert "Arm scale cannot be identified from these flights: the prior value is kept." in text
+    assert "by the residual (body, 40 epochs): force 84 %, torque 0 % (omitted)" in text
     assert "Report: model/report.html" in text
-    assert json.loads(summary.as_json())["missing"]["airframe"]["velocity_x"] is None
+    assert json.loads(summary.to_json())["acceleration_errors"]["airframe"]["velocity_x"] is None

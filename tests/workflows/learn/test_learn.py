@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 
 from rotorid.errors import ExcitationError, SettingError, SignalError
-from rotorid.identification.fit import Span
+from rotorid.identification.fitting.result import DisturbedSpan
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.system import parameter_values
-from rotorid.report.learning_page import significant
-from rotorid.results.learning import LearnSettings, learn_model
-from rotorid.results.learning_physics import contact_words, free_parameters
-from rotorid.results.learning_rows import at_centre_of_mass, learning_rows, system_of
-from rotorid.results.wrench_spread import Spread
 from rotorid.signals.samples import Samples
+from rotorid.workflows.learn.learn import LearnSettings, learn_model
+from rotorid.workflows.learn.page import significant
+from rotorid.workflows.learn.physics import contact_spans, free_parameters
+from rotorid.workflows.learn.text import contact_text
+from rotorid.workflows.learn.training_rows import at_centre_of_mass, learning_rows, system_of
+from rotorid.workflows.wrench.parameter_uncertainty import ParameterErrors
 
 HEXAROTOR = load_airframe("fully-actuated-hexarotor")
 CRAZYFLIE = load_airframe("crazyflie-2.1")
@@ -76,7 +77,7 @@ def test_rows_with_a_command_at_its_limit_are_left_out_until_the_rotor_has_settl
     lag = CRAZYFLIE.quantities["motor_time_constant"].number
     gap = np.diff(t).max()
     assert gap == pytest.approx(0.1 + 5.0 * lag, abs=0.03)
-    assert limited.limited == pytest.approx(gap, abs=0.02)
+    assert limited.saturated == pytest.approx(gap, abs=0.02)
     assert limited.samples.dt[int(np.argmax(np.diff(t))) + 1] == pytest.approx(gap)
 
 
@@ -122,7 +123,7 @@ def test_what_is_free() -> None:
 def test_correlated_errors_add_as_their_covariance_says() -> None:
     rng = np.random.default_rng(1)
     errors = rng.normal(size=(7, 6, 4))
-    found = Spread(("mass", "attitude x", "inertia y", "thrust_coefficient"), errors)
+    found = ParameterErrors(("mass", "attitude x", "inertia y", "thrust_coefficient"), errors)
     names = ("thrust_coefficient", "arm_scale", "mass", "inertia_y")
     root = rng.normal(size=(4, 4))
     P = root @ root.T
@@ -151,25 +152,22 @@ def test_flights_that_cannot_be_learned_from() -> None:
         learning_rows(commanded(rotor_command=still), CRAZYFLIE)
     no_velocity = commanded()
     signals = {k: v for k, v in no_velocity.signals.items() if k != "velocity"}
-    with pytest.raises(SignalError, match=r"made\.csv: no velocity in this log"):
+    with pytest.raises(SignalError, match=r"made\.csv: the log has no velocity"):
         learning_rows(dataclasses.replace(no_velocity, signals=signals), CRAZYFLIE)
     for wrong in ({"architecture": "deep"}, {"horizon": 0}, {"seed": -1}, {"epochs": 0}):
         with pytest.raises(SettingError):
             dataclasses.replace(LearnSettings(), **wrong)
-    with pytest.raises(SettingError, match="neither"):
+    with pytest.raises(SettingError, match="nothing to learn"):
         LearnSettings(architecture="none", identify=False)
 
 
-def test_contact_in_words() -> None:
+def test_parts_with_contact() -> None:
     rows = [learning_rows(commanded(), CRAZYFLIE)]
-    spans = [Span(0, float(k), k + 0.5, {}, 9.0) for k in range(6)]
-    assert contact_words(spans[:2], rows) == [
-        "made.csv: something pushed from 0.0 to 0.5 s and 1.0 to 1.5 s; left out (1.0 s)"
-    ]
-    assert contact_words(spans, rows) == [
-        "made.csv: something pushed from 0.0 to 5.5 s in 6 parts; left out (3.0 s)"
-    ]
-    assert contact_words([], rows) == []
+    spans = [DisturbedSpan(0, float(k), k + 0.5, {}, 9.0) for k in range(6)]
+    assert contact_spans(spans[:2], rows) == [("made.csv", [(s.start, s.end) for s in spans[:2]])]
+    assert "2 parts" not in contact_text(*contact_spans(spans[:2], rows)[0])
+    assert f"in {len(spans)} parts" in contact_text(*contact_spans(spans, rows)[0])
+    assert contact_spans([], rows) == []
 
 
 def test_position_is_not_needed() -> None:

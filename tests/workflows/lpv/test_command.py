@@ -12,18 +12,18 @@ import scipy.io
 from plotly.offline import get_plotlyjs
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
+from rotorid.cli import app
+from rotorid.control.gain_scheduling import Method, verify
 from rotorid.control.heading import HeadingController, hover_lqr
-from rotorid.control.lpv import Method, verify
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.write import write_table
-from rotorid.models.airframe import load_airframe
-from rotorid.models.lpv_bounds import Box
-from rotorid.models.quadrotor import quadrotor
-from rotorid.models.quadrotor_lpv import Subsystem, quadrotor_lpv
-from rotorid.results.lpv import method_of, subsystem_of
-from rotorid.results.lpv_ranges import flown, read_ranges
-from rotorid.studies.lpv_control import as_flight, fly
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.lpv.bounds import Box
+from rotorid.models.quadrotor.lpv import Subsystem, quadrotor_lpv
+from rotorid.models.quadrotor.quadrotor import quadrotor
+from rotorid.studies.lpv.control import as_flight, fly
+from rotorid.workflows.lpv.lpv import method_of, subsystem_of
+from rotorid.workflows.lpv.parameter_ranges import flight_variables, read_ranges
 
 AIRFRAME = "quadrotor-plus"
 SETTINGS = {"COLUMNS": "80", "ROTORID_TRACEBACK": ""}
@@ -89,14 +89,14 @@ def test_what_it_says(run) -> None:
     said = " ".join(run.stdout.split())
     for words in (
         "12 states, 15 parameters",
-        "controller that is stable",
+        "the controller is stable",
         "pull x pitch",
         "Certificate:",
         "rad/s",
     ):
         assert words in said
-    assert "spin.parquet: 100 % of its rows within the bounds." in said
-    assert "3 principal components hold" in said
+    assert "spin.parquet: 100 % of its rows are inside the bounds." in said
+    assert "3 principal components explain" in said
     assert "Report: spin-lpv/report.html" in said
 
 
@@ -106,16 +106,16 @@ def test_what_it_leaves(run, place: Path) -> None:
         "controller.json", "controller.mat", "lpv.json", "lpv.mat", "report.html", "summary.json",
     ]  # fmt: skip
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["difference"] < 1e-12
+    assert summary["model"]["difference"] < 1e-12
     assert [i["name"] for i in summary["inputs"]] == ["spin.parquet"]
     assert summary["flights"][0]["inside"] == 1.0
     for p in summary["parameters"].values():
-        assert p["lower"] <= p["flown_lower"] <= p["flown_upper"] <= p["upper"]
+        assert p["lower"] <= p["flight_lower"] <= p["flight_upper"] <= p["upper"]
     report = (folder / "report.html").read_text()
     assert 'src="http' not in report.replace(get_plotlyjs(), "")
     for words in (
-        "Where the matrices vary",
-        "What was flown",
+        "Variation of the matrices",
+        "Flights",
         "Reduction",
         "Certificate",
         "Poles",
@@ -136,7 +136,7 @@ def test_the_certificate_that_is_written_holds(run, place: Path) -> None:
     vertices, P = np.array(c["vertices"]), np.array(c["certificate"]["P"])
     a, b = A0 + np.tensordot(vertices, A, 1), B0 + np.tensordot(vertices, B, 1)
     found = verify(a, b, K, P, np.eye(len(A0)), np.eye(b.shape[2]))
-    assert found.stable
+    assert found.is_stable
     assert found.decay == pytest.approx(c["certificate"]["decay"], rel=1e-3)
     mat = scipy.io.loadmat(place / "spin-lpv" / "controller.mat")
     np.testing.assert_array_equal(mat["K"][:, :, 5], K[5])
@@ -169,33 +169,34 @@ def test_a_flight_gives_the_states_it_was_in(place: Path) -> None:
         "rotor_thrust": Signal("rotor_thrust", slow, thrust, "made"),
     }
     airframe = load_airframe(AIRFRAME)
-    found = flown(Flight(signals, Path("made"), "table-csv"), airframe, quadrotor(airframe))
+    found = flight_variables(Flight(signals, Path("made"), "table-csv"), airframe, quadrotor(airframe))
     np.testing.assert_allclose(found.values["yaw"], 3.0 * found.t, atol=1e-9)  # turns on, beyond pi
     np.testing.assert_allclose(found.values["rotor_speed_3"], np.sqrt(2.6 / 54.2e-6))
     np.testing.assert_allclose(found.values["pitch_rate"], -0.2)
     np.testing.assert_allclose(found.departure(), 0.0, atol=1e-9)
 
 
-def test_more_of_a_log_than_ranges_allow_is_said(monkeypatch, place: Path) -> None:
+def test_a_log_outside_of_the_ranges_is_found(monkeypatch, place: Path) -> None:
     (place / "narrow.toml").write_text("yaw_rate = [-0.1, 0.1]\nroll = [-0.3, 0.3]\n")
     arguments = ("lpv", "spin.parquet", "--ranges", "narrow.toml", "-a", AIRFRAME, "-o", "narrow")
-    assert "is in the ranges for" in here(monkeypatch, place, *arguments)
+    here(monkeypatch, place, *arguments)
     summary = json.loads((place / "narrow" / "summary.json").read_text())
     assert summary["flights"][0]["inside"] < 0.9
     assert summary["verdict"]["tone"] == "caution"
+    assert "flight_outside_bounds" in [f["code"] for f in summary["verdict"]["findings"]]
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("-a quadrotor-plus", "nothing to take bounds from: give a LOG, or --ranges FILE.toml"),
+        ("-a quadrotor-plus", "no bounds: give a LOG, or --ranges FILE.toml"),
         ("--ranges ranges.toml -a crazyflie-2.1", "no [thrust_coefficient]"),
         ("--ranges ranges.toml -a fully-actuated-hexarotor", "is tilted"),
         ("--ranges none.toml -a quadrotor-plus", "none.toml"),
         ("none.csv -a quadrotor-plus", "none.csv"),
         ("--ranges ranges.toml -a quadrotor-plus --subsystem half", "no subsystem 'half'"),
         ("--ranges ranges.toml -a quadrotor-plus --control --method best", "no method 'best'"),
-        ("--ranges ranges.toml -a quadrotor-plus --components 3", "principal components come from flights"),
+        ("--ranges ranges.toml -a quadrotor-plus --components 3", "principal components need flights"),
         ("spin.parquet -a quadrotor-plus --components 90", "90 components of 11 parameters"),
         ("spin.parquet -a quadrotor-plus --margin -1", "margin -1 must be 0 or more"),
         ("spin.parquet -a quadrotor-plus --control --decay 50", "no quadratic Lyapunov function"),
@@ -217,7 +218,7 @@ def test_bad_use_is_one_line(say, arguments: str, words: str) -> None:
         ("mass = [0.0, 1.0]", "must be positive"),
         ("rotor_speed = [-1.0, 1.0]", "must be 0 or more"),
         ("roll = [", "not valid TOML"),
-        ("", "no ranges in it"),
+        ("", "no ranges"),
         ("roll = [-0.1, 0.1]", "give it"),
     ],
 )

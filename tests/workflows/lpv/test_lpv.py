@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.models.airframe import Quantity, load_airframe
-from rotorid.models.quadrotor import quadrotor
-from rotorid.results.lpv import LpvSettings, find_lpv, schedule_for_track
-from tests.results.made import T, made_track, quantity
+from rotorid.models.airframe.airframe import Quantity, load_airframe
+from rotorid.models.quadrotor.quadrotor import quadrotor
+from rotorid.workflows.lpv.lpv import LpvSettings, build_lpv, schedule_for_track
+from tests.workflows.tracks_for_tests import T, made_track, quantity
 
 RANGES = {
     "roll": (-0.4, 0.4),
@@ -27,7 +27,7 @@ def test_the_mass_of_a_track_bounds_the_controller():
         track, quantities={"mass": quantity(track.quantities["mass"].value, std=0.02, informed=~early)}
     )
     found = schedule_for_track(track, quadrotor(), RANGES, THRUST, deviations=2.0, method="local")
-    assert found.certificate.stable
+    assert found.certificate.is_stable
     lift = found.model.names.index("lift")
     assert found.box.upper[lift] == pytest.approx(1 / (1.0 - 0.04), rel=1e-3)
     assert found.box.lower[lift] == pytest.approx(np.cos(0.4) ** 2 / (1.4 + 0.04), rel=1e-3)
@@ -37,7 +37,7 @@ def test_the_mass_of_a_track_bounds_the_controller():
     ("track", "message"),
     [
         (made_track(1.0, wind=quantity(1.0)), None),
-        (made_track(quantity(1.0, informed=False)), "said nothing of the mass"),
+        (made_track(quantity(1.0, informed=False)), "was not identified"),
         (made_track(quantity(1.0, std=0.5)), "too uncertain"),
     ],
 )
@@ -50,8 +50,8 @@ def test_a_track_without_a_mass_is_refused(track, message):
 
 
 def test_neither_ranges_nor_flights_are_refused():
-    with pytest.raises(SettingError, match="nothing to take bounds from"):
-        find_lpv((), None, load_airframe("quadrotor-plus"), LpvSettings())
+    with pytest.raises(SettingError, match="no bounds"):
+        build_lpv((), None, load_airframe("quadrotor-plus"), LpvSettings())
 
 
 def test_what_does_not_move_is_a_number():
@@ -59,7 +59,7 @@ def test_what_does_not_move_is_a_number():
     drag = {**airframe.quantities, "drag": Quantity((0.3,), "N s/m")}
     ranges = {"roll": (-0.4, 0.4), "pitch": (0.0, 0.0), "roll_rate": (-1.0, 1.0), "pitch_rate": (-1.0, 1.0)}
     ranges |= {"yaw_rate": (0.5, 0.5), **{f"rotor_speed_{j}": (150.0, 300.0) for j in range(4)}}
-    found = find_lpv((), ranges, dataclasses.replace(airframe, quantities=drag), LpvSettings())
+    found = build_lpv((), ranges, dataclasses.replace(airframe, quantities=drag), LpvSettings())
     assert set(found.model.names) == {
         "roll_rate", "pitch_rate", *(f"rotor_speed_{j}" for j in range(4)), *(f"lift_{j}" for j in range(4)),
     }  # fmt: skip

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rotorid.cli.app import app
-from rotorid.cli.plan import limits_of
+from rotorid.cli import app
 from rotorid.errors import SettingError
-from rotorid.results import plan as planning
-from rotorid.simulation.manoeuvres import Limits, manoeuvres
+from rotorid.simulation.free_flight.manoeuvres import Limits, manoeuvres
+from rotorid.workflows.plan import plan as planning
+from rotorid.workflows.plan.command import limits_of
 
 AIRFRAME = "px4-sih-quad"
 SETTINGS = {"COLUMNS": "90", "ROTORID_TRACEBACK": ""}
@@ -37,20 +37,20 @@ def test_a_plan_from_the_command_line(tmp_path: Path, monkeypatch: pytest.Monkey
         "10",
         "--home",
         "47,8",
-        "--no-proof",
+        "--no-simulate",
         "-o",
         str(folder),
     )
     assert result.exit_code == 0, result.output
-    assert "It tells inertia: at least" in result.output
+    assert "targets_identifiable" in (folder / "summary.json").read_text()
     assert {path.name for path in folder.iterdir()} == {
         "report.html", "summary.json", "setpoints.csv", "px4_offboard.py", "px4_logging.params", "mission.plan",
         "planned_flight.parquet",
     }  # fmt: skip
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["quantities"]["inertia_x"]["std"] < 0.2 * summary["quantities"]["inertia_x"]["hover_std"]
-    assert max(summary["used"].values()) <= 1.0
-    assert "found," not in result.output
+    assert max(summary["design"]["limit_usage"].values()) <= 1.0
+    assert "estimated" not in result.output
     assert re.search(
         r"^ *inertia x  +0\.0250  +0\.013  +0\.0\d+  +0\.013  +kg m² *$", result.output, re.MULTILINE
     )
@@ -78,7 +78,7 @@ def test_limits() -> None:
         (["--for", ","], "no parameter is asked for"),
         (["--for", "inertia", "--criterion", "E"], "no criterion 'E'"),
         (["--for", "inertia", "--home", "here"], "--home here: give latitude"),
-        (["--for", "inertia", "--duration", "3"], "a plan of 3 s"),
+        (["--for", "inertia", "--duration", "3"], "duration 3 s"),
         (["--for", "inertia", "--autopilot", "other"], "no autopilot 'other'"),
         (["--for", "inertia", "-o", "/nowhere/at/all"], "does not exist"),
     ],

@@ -1,4 +1,4 @@
-"""A plan: within its limits in simulation, and telling what is asked for."""
+"""A plan: within its limits in simulation, and informative about its targets."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError, SettingError
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.system import GRAVITY
-from rotorid.report.plan_page import plan_page
-from rotorid.results.identify import identify
-from rotorid.results.plan import Plan, PlanSettings, make_plan
-from rotorid.results.plan_proof import planned_flight
-from rotorid.results.plan_summary import QuantityRow, _verdict, plan_files, set_points, stops, summarise_plan
-from rotorid.simulation.manoeuvres import Limits, manoeuvres
+from rotorid.simulation.free_flight.manoeuvres import Limits, manoeuvres
+from rotorid.workflows.identify.identify import identify
+from rotorid.workflows.plan.page import plan_page
+from rotorid.workflows.plan.plan import Plan, PlanSettings, make_plan
+from rotorid.workflows.plan.simulated_identification import planned_flight
+from rotorid.workflows.plan.summary import (
+    QuantityRow,
+    _verdict,
+    plan_files,
+    set_points,
+    stops,
+    summarise_plan,
+)
 
 CHOICE = ("quick multisines of all axes", "quick legs along x")
 SETTINGS = PlanSettings(("inertia",), duration=10.0, limits=Limits(tilt=math.radians(25.0)))
@@ -32,8 +39,8 @@ def plan() -> Plan:
 
 def test_it_stays_within_its_limits(plan: Plan) -> None:
     limits = SETTINGS.limits
-    assert max(plan.used.values()) <= 1.0
-    truth = plan.truth
+    assert max(plan.simulation.limit_usage.values()) <= 1.0
+    truth = plan.simulation.flight
     x, y = np.asarray(truth.attitude)[:, 1:3].T
     assert np.arccos(1.0 - 2.0 * (x * x + y * y)).max() <= limits.tilt
     assert np.linalg.norm(np.asarray(truth.velocity), axis=1).max() <= limits.speed
@@ -44,22 +51,24 @@ def test_it_stays_within_its_limits(plan: Plan) -> None:
     assert limits.command[0] <= command.min() <= command.max() <= limits.command[1]
 
 
-def test_it_tells_the_inertia_five_times_as_precisely_as_a_hover(plan: Plan) -> None:
-    assert plan.placed[0].manoeuvre.name == "quick multisines of all axes", "which tells more than legs"
-    for name in plan.asked:
-        assert plan.told.std[name] < 0.2 * plan.hover.std[name]
-        assert plan.hover.std[name] == pytest.approx(plan.hover.prior_std[name], rel=0.01)
-    assert plan.hover.told["centre_of_mass_x"] > 0.9, "which shows in any hover"
+def test_it_identifies_the_inertia_five_times_as_precisely_as_a_hover(plan: Plan) -> None:
+    assert plan.schedule[0].manoeuvre.name == "quick multisines of all axes", "which tells more than legs"
+    for name in plan.targets:
+        assert plan.prediction.std[name] < 0.2 * plan.hover_prediction.std[name]
+        assert plan.hover_prediction.std[name] == pytest.approx(
+            plan.hover_prediction.prior_std[name], rel=0.01
+        )
+    assert plan.hover_prediction.information_gain["centre_of_mass_x"] > 0.9, "which shows in any hover"
 
 
-def test_what_is_found_in_its_flight_is_five_times_as_sure_as_what_a_hover_shows(plan: Plan) -> None:
+def test_estimates_from_its_flight_are_five_times_as_precise_as_from_a_hover(plan: Plan) -> None:
     logs = (planned_flight(plan), planned_flight(plan, hover=True))
     found, hover = (identify([log], plan.airframe, ["inertia"]).fit for log in logs)
-    true = dict(zip(plan.asked, plan.airframe.quantities["inertia"].value, strict=True))
-    for name in plan.asked:
+    true = dict(zip(plan.targets, plan.airframe.quantities["inertia"].value, strict=True))
+    for name in plan.targets:
         assert found.std[name] < 0.2 * hover.std[name]
-        assert found.told[name] > 0.98
-        assert hover.told[name] < 0.4, "a hover hardly turns"
+        assert found.information_gain[name] > 0.98
+        assert hover.information_gain[name] < 0.4, "a hover hardly turns"
         assert abs(found.values[name] - true[name]) < 4.0 * found.std[name]
 
 
@@ -90,30 +99,37 @@ def test_its_flight_is_a_log(plan: Plan) -> None:
     assert noise.std() > 0.003  # fmt: skip
 
 
-def test_what_it_leaves_behind(plan: Plan) -> None:
+def test_its_files_and_its_page(plan: Plan) -> None:
     files = plan_files(plan, (47.0, 8.0), 0.0)
     assert set(files) == {"setpoints.csv", "px4_offboard.py", "px4_logging.params", "mission.plan"}
     assert stops(plan) == [], "a multisine is no mission"
-    told = dict.fromkeys(plan.asked, (0.025, 0.0001))
-    summary = summarise_plan(plan, told, None, list(files))
-    plain = json.loads(summary.as_json())
-    assert plain["quantities"]["inertia_x"]["found_std"] == 1e-4
-    assert plain["quantities"]["inertia_x"]["allowed_std"] == pytest.approx(5.0 * plan.told.std["inertia_x"])
+    estimates = dict.fromkeys(plan.targets, (0.025, 0.0001))
+    summary = summarise_plan(plan, estimates, None, list(files))
+    plain = json.loads(summary.to_json())
+    assert plain["quantities"]["inertia_x"]["estimate_std"] == 1e-4
+    assert plain["quantities"]["inertia_x"]["real_flight_std"] == pytest.approx(
+        5.0 * plan.prediction.std["inertia_x"]
+    )
     assert summary.verdict.tone == "good"
     assert "8 by 8 m" in summary.checklist[2]
     assert summary.notes == ()
     slow = dataclasses.replace(plan, settings=dataclasses.replace(SETTINGS, autopilot="ardupilot"))
-    assert "RCOU alone" in summarise_plan(slow).notes[0]
+    assert "RCOU" in summarise_plan(slow).notes[0]
     page = plan_page(plan, summary)
-    for text in ("What it will tell", "quick multisines of all axes", "SDLOG_PROFILE", "count with"):
+    for text in (
+        "Predicted standard deviations",
+        "quick multisines of all axes",
+        "SDLOG_PROFILE",
+        "real flight std",
+    ):
         assert text in page
 
 
 def test_settings_that_cannot_be() -> None:
     for settings, said in (
-        ({"duration": 5.0}, "give 10 to 600 s"),
+        ({"duration": 5.0}, "must be 10 to 600 s"),
         ({"autopilot": "paparazzi"}, "no autopilot 'paparazzi'"),
-        ({"height": 1.0}, "leave half a metre"),
+        ({"height": 1.0}, "at least 0.5 m"),
     ):
         with pytest.raises(SettingError, match=said):
             PlanSettings(("inertia",), **settings)
@@ -121,14 +137,18 @@ def test_settings_that_cannot_be() -> None:
         make_plan(load_airframe("simulated-quad"), SETTINGS)
 
 
-def test_what_a_hover_tells_as_well_is_no_failure(plan: Plan) -> None:
-    told = QuantityRow("N s/m", True, 1.0, 0.5, 0.5, 0.01, 0.05)
+def test_verdicts_compare_with_a_hover(plan: Plan) -> None:
+    better = QuantityRow("N s/m", True, 1.0, 0.5, 0.5, 0.01, 0.05)
     easy = QuantityRow("kg", True, 1.0, 0.9, 0.003, 0.002, 0.01)
-    untold = QuantityRow("m", True, 0.0, 0.02, 0.02, 0.019, 0.02)
-    both = _verdict(plan, {"drag": told, "mass": easy})
-    assert (both.tone, both.headline.split(":")[0]) == ("good", "It tells drag")
-    assert both.details[0] == "Mass: found too, but a hover of 10 s tells nearly as much."
-    assert _verdict(plan, {"mass": easy}).headline == "It tells mass, but so does a hover of 10 s."
-    some = _verdict(plan, {"mass": easy, "imu_position_x": untold})
-    assert (some.tone, "It tells mass, but not" in some.headline) == ("caution", True)
-    assert _verdict(plan, {"imu_position_x": untold}).tone == "bad"
+    none = QuantityRow("m", True, 0.0, 0.02, 0.02, 0.019, 0.02)
+    both = _verdict(plan, {"drag": better, "mass": easy})
+    more = ["manoeuvres_selected", "optimality_bound"]
+    assert both.tone == "good"
+    assert both.codes == ["targets_identifiable", "also_identifiable_in_hover", *more]
+    assert [f.values["names"] for f in both.findings[:2]] == [["drag"], ["mass"]]
+    assert _verdict(plan, {"mass": easy}).codes == ["targets_identifiable_in_hover", *more]
+    some = _verdict(plan, {"mass": easy, "imu_position_x": none})
+    assert some.tone == "caution"
+    assert some.codes[:2] == ["targets_partly_identifiable", "little_gain_over_hover"]
+    assert some.findings[0].values["unidentifiable"] == ["imu_position_x"]
+    assert _verdict(plan, {"imu_position_x": none}).codes[0] == "targets_unidentifiable"

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from rotorid.results.track import Innovations
-from rotorid.results.whiteness import normalised, running_consistency, standard_normal
-from tests.results.made import T, made_track
+from rotorid.workflows.track.innovations import normalise, running_consistency, standard_normal
+from rotorid.workflows.track.track import Innovations
+from tests.workflows.tracks_for_tests import T, made_track
 
 
 def test_the_band_holds_95_percent_of_a_consistent_filter() -> None:
@@ -34,8 +34,8 @@ def test_normalised_innovations_of_white_noise_are_normal() -> None:
     values = 0.2 * rng.standard_normal((20000, 3))
     stds = np.full((20000, 3), 0.2)
     stds[:50] = 0.0  # not measured
-    found = normalised(np.arange(20000.0), Innovations(values, stds, "m/s"))
+    found = normalise(np.arange(20000.0), Innovations(values, stds, "m/s"))
     assert np.isnan(found.value[:50]).all()
-    assert found.inside == pytest.approx(0.95, abs=0.01)
+    assert found.inside_share == pytest.approx(0.95, abs=0.01)
     np.testing.assert_allclose(found.density, standard_normal(found.centre), atol=0.02)
     assert np.sum(found.density) * 0.2 == pytest.approx(1.0, abs=0.01)

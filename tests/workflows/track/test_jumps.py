@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
-from rotorid.results.jumps import STANDS_OUT, Jump, jumps
-from tests.results.made import T, made_track, quantity
+from rotorid.workflows.track.changes import SIGNIFICANT_JUMP, Jump, find_jumps
+from tests.workflows.tracks_for_tests import T, made_track, quantity
 
 
 def noise(seed: int, std: float = 0.003, memory: float = 0.5) -> np.ndarray:
@@ -24,13 +24,13 @@ def noise(seed: int, std: float = 0.003, memory: float = 0.5) -> np.ndarray:
 
 
 def found(mass, changes: tuple[float, ...], **more) -> tuple[Jump, ...]:
-    result = jumps(made_track(mass, changes=changes, **more))
+    result = find_jumps(made_track(mass, changes=changes, **more))
     assert result is not None
     return result
 
 
 def test_an_estimator_that_does_not_look_for_changes_has_none_to_tell() -> None:
-    assert jumps(made_track(np.where(T < 30.0, 1.2, 0.8))) is None
+    assert find_jumps(made_track(np.where(T < 30.0, 1.2, 0.8))) is None
     assert found(1.0 + noise(0), ()) == ()
 
 
@@ -100,7 +100,7 @@ def test_a_jump_within_the_band_is_none() -> None:
     def step(size: float) -> tuple[Jump, ...]:
         return found(quantity(1.0 + size * (T > 30.0), std=0.01), (30.0,))
 
-    least = STANDS_OUT * 0.01 * np.sqrt(2.0)
+    least = SIGNIFICANT_JUMP * 0.01 * np.sqrt(2.0)
     assert step(0.95 * least) == ()
     (jump,) = step(1.05 * least)
     assert jump.size_std == pytest.approx(0.01 * np.sqrt(2.0))
@@ -110,7 +110,7 @@ def test_a_common_factor_is_not_in_the_size() -> None:
     """A thrust scale that is known to 5 % makes each mass uncertain by 5 %, and a jump by 5 % of the jump."""
     mass = np.where(T < 30.0, 1.0, 1.1)
     own = quantity(mass, std=np.hypot(0.005, 0.05 * mass))
-    (jump,) = found(dataclasses.replace(own, common=0.05), (30.0,))
+    (jump,) = found(dataclasses.replace(own, common_relative_std=0.05), (30.0,))
     assert jump.size_std == pytest.approx(np.hypot(0.005 * np.sqrt(2.0), 0.05 * 0.1), rel=1e-6)
     assert (jump.before_std, jump.after_std) == pytest.approx((np.hypot(0.005, 0.05), np.hypot(0.005, 0.055)))
     assert found(own, (30.0,)) == ()

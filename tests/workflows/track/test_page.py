@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
-from rotorid.report.charts import colour
-from rotorid.report.figures import main_figure, path_figure
-from rotorid.report.track_page import track_page
-from rotorid.results.jumps import jumps
-from rotorid.results.motion import Motion
-from rotorid.results.summary import Settings, summarise
-from rotorid.results.track import ESTIMATORS
-from tests.results.made import T, made_flight, made_motion, made_track, quantity
+from rotorid.estimators.registry import ESTIMATORS
+from rotorid.report.charts import estimator_colour
+from rotorid.workflows.track.changes import find_jumps
+from rotorid.workflows.track.figures import main_figure, path_figure
+from rotorid.workflows.track.page import track_page
+from rotorid.workflows.track.summary import Settings, summarise
+from rotorid.workflows.track.track import Motion
+from tests.workflows.tracks_for_tests import T, made_flight, made_motion, made_track, quantity
 
 VOID = {"meta", "link", "br"}
 
@@ -116,11 +116,17 @@ def test_it_fetches_nothing(made: str) -> None:
 
 def test_the_verdict_comes_first_and_texts_are_escaped(made: str) -> None:
     words = " ".join(" ".join(parsed(made).words).split())
-    assert "Mass fell from 1.200 ± 0.010 kg to 0.800 ± 0.010 kg in one step near 60 s." in words
+    assert "The mass fell from 1.200 ± 0.010 kg to 0.800 ± 0.010 kg in one step at about 60 s." in words
     assert "a note with <tags>" in words
     assert "made & <flown>.csv" in words
-    assert "not told by this flight" in words
-    for heading in ("Mass over time", "What else was tracked", "What was read", "Settings", "All numbers"):
+    assert "not identified by this flight" in words
+    for heading in (
+        "Mass over time",
+        "Other quantities",
+        "Signals of the log",
+        "Settings",
+        "All estimates",
+    ):
         assert heading in words
 
 
@@ -156,8 +162,8 @@ def test_gaps_are_shaded_and_break_the_line() -> None:
     assert np.isnan(values).sum() == 1
 
 
-def looking(mass, *changes: float) -> str:
-    """The page of five estimators, of which the adaptive one looks for changes."""
+def detecting(mass, *changes: float) -> str:
+    """The page of five estimators, of which the adaptive one detects changes."""
     names = ("ekf", "ukf", "msckf", "swls", "adaptive")
     found = [made_track(mass, estimator=e, changes=changes if e == "adaptive" else None) for e in names]
     flight = made_flight()
@@ -170,11 +176,11 @@ def words_of(text: str) -> str:
 
 
 def test_jumps_are_drawn_and_listed() -> None:
-    text = looking(np.where(T < 30.0, 1.0, 1.25), 10.0, 30.0)
+    text = detecting(np.where(T < 30.0, 1.0, 1.25), 10.0, 30.0)
     words = words_of(text)
-    assert "When it changed" in words
+    assert "Jumps mass (kg)" in words
     assert "30.0 s 1.000 ± 0.010 1.250 ± 0.010 +0.250 ± 0.014" in words
-    assert "1 more change did not last" in words
+    assert "1 more change detected but not confirmed" in words
     layout = figures(text)["figure0"]["layout"]
     assert [s["x0"] for s in layout["shapes"] if s["type"] == "line"] == [30.0]
     assert [a["text"] for a in layout["annotations"]] == ["+0.250 kg"]
@@ -183,15 +189,14 @@ def test_jumps_are_drawn_and_listed() -> None:
 
 
 def test_no_jump_is_said_too(made: str) -> None:
-    said = "When it changed jumps of the mass (kg), by the adaptive estimator None found."
-    assert said in words_of(looking(1.0))
-    assert "When it changed" not in words_of(made)
+    assert "Jumps mass (kg), adaptive estimator No jump was detected." in words_of(detecting(1.0))
+    assert "Jumps mass" not in words_of(made)
 
 
 def test_labels_of_many_jumps_do_not_cover_each_other() -> None:
     mass = 1.0 + 0.3 * (np.floor(T / 2.0) % 2)
     found = made_track(mass, estimator="adaptive", changes=tuple(np.arange(2.0, 58.0, 2.0).tolist()))
-    some = jumps(found)
+    some = find_jumps(found)
     assert some is not None
     assert len(some) > 20
     figure = main_figure([found], some)
@@ -207,14 +212,14 @@ def test_every_estimator_has_its_own_colour_in_both_dresses(made: str) -> None:
     light, dark = made.split("prefers-color-scheme: dark)")[:2]
     for dress in (light, dark):
         colours = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", dress))
-        own = [colours[colour(name).removeprefix("@")] for name in ESTIMATORS]
+        own = [colours[estimator_colour(name).removeprefix("@")] for name in ESTIMATORS]
         assert len(set(own)) == len(ESTIMATORS)
-    assert {colour(name) for name in ESTIMATORS} == {f"@{name}" for name in ESTIMATORS}
+    assert {estimator_colour(name) for name in ESTIMATORS} == {f"@{name}" for name in ESTIMATORS}
 
 
 def test_every_colour_of_a_figure_is_one_of_the_page(made: str) -> None:
     known = set(re.findall(r"--([a-z0-9-]+):", made.split("</style>")[0]))
-    for text in (made, looking(np.where(T < 30.0, 1.0, 1.25), 30.0)):
+    for text in (made, detecting(np.where(T < 30.0, 1.0, 1.25), 30.0)):
         used = set(re.findall(r'"@([a-z0-9-]+)', json.dumps(figures(text))))
         assert used <= known
 

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
-from rotorid.models.airframe import Rotor
-from rotorid.results.contact_point import LineOfAction, box_around, line_of_action
-from rotorid.results.contacts import contacts
-from tests.results.made_wrench import DT, SYSTEM, made_wrench, pulses
+from rotorid.models.airframe.airframe import Rotor
+from rotorid.workflows.wrench.contacts import find_contacts
+from rotorid.workflows.wrench.line_of_action import LineOfAction, line_of_action, rotor_box
+from tests.workflows.wrench.wrenches_for_tests import DT, SYSTEM, made_wrench, pulses
 
-BOX = box_around(SYSTEM.rotors)
+BOX = rotor_box(SYSTEM.rotors)
 SURE = np.diag([0.01, 0.01, 0.01, 0.001, 0.001, 0.001]) ** 2
 MINUTES = 60 * round(60 / DT)
 
 
 def test_noise_alone_is_no_event():
     """An hour, in parts."""
-    found = [contacts(made_wrench(np.zeros((MINUTES // 4, 6)), seed=k)).events for k in range(4)]
+    found = [find_contacts(made_wrench(np.zeros((MINUTES // 4, 6)), seed=k)).events for k in range(4)]
     assert sum(map(len, found)) <= 6
 
 
@@ -27,7 +27,7 @@ def test_noise_alone_is_no_event():
 def test_a_push_is_found_when_it_was_and_as_strong(length: float, seed: int):
     force = np.array([1.2, -0.9, 0.8]) * max(1.0, 0.4 / length)
     true = pulses(6000, (12.0, 12.0 + length, (*force, 0.02, 0.05, -0.03)))
-    (event,) = contacts(made_wrench(true, seed=seed)).events
+    (event,) = find_contacts(made_wrench(true, seed=seed)).events
     assert event.start == pytest.approx(12.0, abs=0.1)
     assert event.end == pytest.approx(12.0 + length, abs=0.1)
     impulse, std = np.array(event.impulse), np.array(event.impulse_std)
@@ -41,7 +41,7 @@ def test_the_impulse_is_as_sure_as_it_says():
     true = pulses(1500, (6.0, 7.0, (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
     errors, false = [], 0
     for seed in range(40):
-        events = contacts(made_wrench(true, seed=seed)).events
+        events = find_contacts(made_wrench(true, seed=seed)).events
         (event,) = [e for e in events if 5.9 < e.start < 6.1]
         false += len(events) - 1
         errors.append(event.impulse[1] / event.impulse_std[1])
@@ -55,13 +55,13 @@ _ORDER = ((5.0, 6.0, 1.5), (10.0, 12.0, 1.0), (12.0, 13.0, -1.0), (20.0, 21.0, -
 def test_pushes_one_after_another_and_one_against_the_other():
     push = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
     true = pulses(4000, *((a, b, tuple(s * push)) for a, b, s in _ORDER))
-    events = contacts(made_wrench(true)).events
+    events = find_contacts(made_wrench(true)).events
     assert [round(e.start) for e in events] == [5, 10, 12, 20]
     assert [np.sign(e.force[2]) for e in events] == [1, 1, -1, -1]
 
 
 def test_a_torque_alone_is_an_event_without_a_line():
-    (event,) = contacts(made_wrench(pulses(3000, (12.0, 13.0, (0, 0, 0, 0.06, 0, 0))))).events
+    (event,) = find_contacts(made_wrench(pulses(3000, (12.0, 13.0, (0, 0, 0, 0.06, 0, 0))))).events
     assert event.torque[0] == pytest.approx(0.06, abs=0.01)
     assert event.line is None
     assert "too weak" in event.line_unknown
@@ -71,7 +71,7 @@ def test_what_is_steady_is_an_offset_and_no_event():
     weight = np.tile([0.0, 0.0, -0.5, 0.0, 0.0, 0.0], (3000, 1))
     errors = np.zeros((3000, 6, 1))
     errors[:, 2, 0] = 0.1
-    found = contacts(made_wrench(weight, errors=errors, causes=("mass",)))
+    found = find_contacts(made_wrench(weight, errors=errors, causes=("mass",)))
     assert found.events == ()
     offset = found.offsets["force_z"]
     assert offset.value == pytest.approx(-0.5, abs=0.05)
@@ -79,9 +79,11 @@ def test_what_is_steady_is_an_offset_and_no_event():
     assert offset.significant
     assert offset.cause == "mass"
     errors[:, 2, 0] = 0.5
-    assert not contacts(made_wrench(weight, errors=errors, causes=("mass",))).offsets["force_z"].significant
+    assert (
+        not find_contacts(made_wrench(weight, errors=errors, causes=("mass",))).offsets["force_z"].significant
+    )
     true = weight + pulses(3000, (20.0, 21.0, (1.0, 0, 0, 0, 0, 0)))
-    (event,) = contacts(made_wrench(true)).events
+    (event,) = find_contacts(made_wrench(true)).events
     assert event.force[2] == pytest.approx(0.0, abs=0.15)
 
 
@@ -90,7 +92,7 @@ def test_a_load_is_the_event_and_not_its_absence():
     errors = np.zeros((6000, 6, 1))
     errors[:, 2, 0] = 0.1
     true = pulses(6000, (15.0, 55.0, (0.0, 0.0, -2.0, 0, 0, 0)))
-    found = contacts(made_wrench(true, errors=errors, causes=("mass",)))
+    found = find_contacts(made_wrench(true, errors=errors, causes=("mass",)))
     (event,) = found.events
     assert (event.start, event.end) == pytest.approx((15.0, 55.0), abs=0.1)
     assert event.force[2] == pytest.approx(-2.0, abs=0.1)
@@ -104,15 +106,15 @@ def test_what_an_uncertain_drag_explains_is_no_event():
     true[:, 0] = -0.8 * speed
     errors = np.zeros((4000, 6, 1))
     errors[:, 0, 0] = 0.8 * speed
-    assert contacts(made_wrench(true, errors=errors, causes=("drag",))).events == ()
-    assert contacts(made_wrench(true)).events != ()
+    assert find_contacts(made_wrench(true, errors=errors, causes=("drag",))).events == ()
+    assert find_contacts(made_wrench(true)).events != ()
 
 
 def test_rows_that_do_not_count_are_no_event():
     true = pulses(3000, (12.0, 14.0, (2.0, 0, 0, 0, 0, 0)))
     health = np.full(3000, int(Health.OK))
     health[1150:1450] = Health.RECOVERING
-    assert contacts(made_wrench(true, health=health)).events == ()
+    assert find_contacts(made_wrench(true, health=health)).events == ()
 
 
 def test_a_line_of_action_holds_the_point_that_was_touched():
@@ -125,8 +127,8 @@ def test_a_line_of_action_holds_the_point_that_was_touched():
         apart = point - nearest
         np.testing.assert_allclose(apart - (apart @ direction) * direction, 0.0, atol=1e-12)
         assert nearest @ direction == pytest.approx(0.0, abs=1e-12)
-        if line.pushed is not None and line.pulled is not None:
-            ends = np.array([line.pushed, line.pulled])
+        if line.entry is not None and line.exit is not None:
+            ends = np.array([line.entry, line.exit])
             for end in ends:
                 np.testing.assert_allclose(np.cross(end - nearest, direction), 0.0, atol=1e-9)
                 on_a_face = np.isclose(end, BOX.low, atol=1e-9) | np.isclose(end, BOX.high, atol=1e-9)
@@ -164,15 +166,15 @@ def test_a_line_that_is_not_determined_says_why(force, torque, covariance, words
 def test_the_push_enters_on_the_side_that_it_comes_from():
     line = line_of_action(np.array([1.0, 0.0, 0.0]), np.zeros(3), SURE, BOX)
     assert isinstance(line, LineOfAction)
-    assert line.pushed == pytest.approx((-0.16, 0.0, 0.0))
-    assert line.pulled == pytest.approx((0.16, 0.0, 0.0))
+    assert line.entry == pytest.approx((-0.16, 0.0, 0.0))
+    assert line.exit == pytest.approx((0.16, 0.0, 0.0))
     past = line_of_action(np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.5, 0.0]), SURE, BOX)
     assert isinstance(past, LineOfAction)
-    assert past.pushed is None
+    assert past.entry is None
 
 
 def test_the_box_holds_the_rotors_about_the_centre_of_mass_and_is_not_flat():
-    box = box_around((Rotor((0.2, -0.1, 0.0), "cw"), Rotor((-0.2, 0.1, 0.02), "ccw")), (0.1, 0.0, 0.0))
+    box = rotor_box((Rotor((0.2, -0.1, 0.0), "cw"), Rotor((-0.2, 0.1, 0.02), "ccw")), (0.1, 0.0, 0.0))
     np.testing.assert_allclose(box.low, (-0.3, -0.1, -0.04))
     np.testing.assert_allclose(box.high, (0.1, 0.1, 0.06))
 
@@ -183,9 +185,9 @@ def test_the_line_is_in_body_axes():
     attitude = np.tile([half, 0.0, 0.0, half], (n, 1))
     point, body = np.array([0.12, 0.0, 0.0]), np.array([0.0, -1.5, 0.0])
     true = pulses(n, (12.0, 14.0, (1.5, 0.0, 0.0, *np.cross(point, body))))
-    (event,) = contacts(made_wrench(true, attitude=attitude)).events
+    (event,) = find_contacts(made_wrench(true, attitude=attitude)).events
     assert event.line is not None
     np.testing.assert_allclose(event.line.direction, (0.0, -1.0, 0.0), atol=0.1)
     np.testing.assert_allclose(event.line.nearest, point, atol=4.0 * max(event.line.nearest_std))
-    assert event.line.pushed is not None
-    assert event.line.pushed[1] == pytest.approx(0.16)
+    assert event.line.entry is not None
+    assert event.line.entry[1] == pytest.approx(0.16)

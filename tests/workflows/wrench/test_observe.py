@@ -10,15 +10,22 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError, SettingError, SignalError
+from rotorid.estimators.registry import FLIGHT_OBSERVERS
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe, Quantity, Rotor, load_airframe
-from rotorid.models.mixing import with_asked_thrusts
-from rotorid.models.rotors import allocation
-from rotorid.results.contacts import contacts
-from rotorid.results.wrench import COMPONENTS, OBSERVERS, ObserverName, with_rotors, wrench, wrench_system
-from rotorid.results.wrench_scatter import scatter
-from rotorid.results.wrench_spread import parameter_stds
-from rotorid.results.wrench_summary import WrenchSettings, mean_wrench, summarise_wrench
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
+from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
+from rotorid.models.multirotor.rotors import allocation
+from rotorid.workflows.wrench.contacts import find_contacts
+from rotorid.workflows.wrench.covariance_scale import covariance_scale
+from rotorid.workflows.wrench.observe import (
+    COMPONENTS,
+    ObserverName,
+    with_rotors,
+    wrench,
+    wrench_system,
+)
+from rotorid.workflows.wrench.parameter_uncertainty import parameter_stds
+from rotorid.workflows.wrench.summary import WrenchSettings, mean_wrench, summarise_wrench
 from tests.estimators.flown import flown, noisy
 
 AIRFRAME = load_airframe("fully-actuated-hexarotor")
@@ -81,7 +88,7 @@ def changed(**quantities: tuple[float, ...]) -> Airframe:
     return dataclasses.replace(AIRFRAME, quantities={**known, **new})
 
 
-@pytest.mark.parametrize("observer", OBSERVERS)
+@pytest.mark.parametrize("observer", FLIGHT_OBSERVERS)
 def test_the_wrench_is_found_within_its_band(pushed: Flight, observer):
     system = wrench_system(pushed, AIRFRAME)
     found = wrench(pushed, system, observer, gain=6.0)
@@ -96,7 +103,7 @@ def test_the_wrench_is_found_within_its_band(pushed: Flight, observer):
 
 def test_the_push_is_an_event(pushed: Flight):
     found = wrench(pushed, wrench_system(pushed, AIRFRAME))
-    (event,) = contacts(found).events
+    (event,) = find_contacts(found).events
     assert event.start == pytest.approx(2.5, abs=0.1)
     assert event.end == pytest.approx(3.5, abs=0.1)
     assert np.all(np.abs(np.array(event.force) - PUSH[:3]) < 4.0 * np.array(event.force_std))
@@ -128,9 +135,9 @@ def test_a_parameter_that_is_off_by_its_std_is_off_by_the_spread(
     found = wrench(calm, system, stds=parameter_stds(unsure, system))
     other = changed(**{name: tuple(v + s for v, s in zip(value, std, strict=True))})
     moved = wrench(calm, wrench_system(calm, other)).wrench - found.wrench
-    (column,) = [k for k, cause in enumerate(found.spread.causes) if cause.split()[0] == name]
+    (column,) = [k for k, cause in enumerate(found.parameter_errors.causes) if cause.split()[0] == name]
     rows = found.t > 1.0
-    predicted, moved = found.spread.errors[rows, :, column], moved[rows]
+    predicted, moved = found.parameter_errors.errors[rows, :, column], moved[rows]
     for half in (slice(0, 3), slice(3, 6)):
         largest = np.abs(moved[:, half]).max()
         if largest > 1e-9:
@@ -143,13 +150,13 @@ def test_the_spread_is_in_the_std_and_does_not_average_out(pushed: Flight):
     sure = wrench(pushed, system)
     unsure = wrench(pushed, system, stds={"mass": (0.3,)})
     q = unsure.track.quantities["force_z"]
-    np.testing.assert_allclose(q.std, np.hypot(unsure.noise_std, unsure.spread.std)[:, 2])
-    assert np.median(unsure.spread.std[:, 2]) == pytest.approx(0.3 * 9.81, rel=0.05)
+    np.testing.assert_allclose(q.std, np.hypot(unsure.noise_std, unsure.parameter_errors.std)[:, 2])
+    assert np.median(unsure.parameter_errors.std[:, 2]) == pytest.approx(0.3 * 9.81, rel=0.05)
     _, std = mean_wrench(unsure)
     assert std[2] == pytest.approx(0.3 * 9.81, rel=0.05)
     _, less = mean_wrench(sure)
     assert less[2] < 0.2 * std[2]
-    assert unsure.spread.cause_of(2) == "mass"
+    assert unsure.parameter_errors.cause_of(2) == "mass"
 
 
 def test_the_rotor_data_that_is_there_is_taken():
@@ -206,7 +213,7 @@ def test_a_rotor_that_stands_still(pushed: Flight):
     still = pushed.with_signals(dataclasses.replace(speed, values=values))
     found = wrench(still, wrench_system(still, AIRFRAME))
     assert np.isfinite(found.wrench).all()
-    assert np.isfinite(found.spread.errors).all()
+    assert np.isfinite(found.parameter_errors.errors).all()
     assert found.wrench[300, 2] > 1.0  # N, that it did pull
 
 
@@ -223,7 +230,7 @@ def test_the_thrusts_that_a_controller_asks_for():
     instant = {k: q for k, q in quad.quantities.items() if k != "motor_time_constant"}
     quick = dataclasses.replace(quad, quantities=instant)
     G = np.asarray(allocation(quad.rotors, 0.016))
-    thrusts = with_asked_thrusts(flight, quick)["rotor_thrust"].values
+    thrusts = with_commanded_thrusts(flight, quick)["rotor_thrust"].values
     np.testing.assert_allclose((thrusts @ G.T)[:, 2:], asked, atol=1e-9)
     slow = with_rotors(flight, quad)["rotor_thrust"].values
     lag, total = quad.quantities["motor_time_constant"].number, np.empty(100)
@@ -238,10 +245,10 @@ def test_the_thrusts_that_a_controller_asks_for():
     known = Flight(
         {**signals, "rotor_command": Signal("rotor_command", t, np.ones((100, 4)), "made")}, Path("m"), "m"
     )
-    assert with_asked_thrusts(known, quad) is known
+    assert with_commanded_thrusts(known, quad) is known
     flat = tuple(Rotor(r.position, "cw") for r in quad.rotors[:2])
     with pytest.raises(AirframeError, match="no torque about each axis"):
-        with_asked_thrusts(flight, dataclasses.replace(quad, rotors=flat))
+        with_commanded_thrusts(flight, dataclasses.replace(quad, rotors=flat))
 
 
 @pytest.mark.parametrize("true", [0.04, 1.0, 25.0])
@@ -250,22 +257,23 @@ def test_the_scale_of_the_noise_is_found(true: float):
     n = 6000
     t, P = 0.01 * np.arange(n), np.tile(np.diag([1.0, 4.0, 0.25]), (n, 1, 1))
     e = rng.standard_normal((n, 3)) * np.sqrt(true * np.array([1.0, 4.0, 0.25]))
-    assert scatter(t, e, P, np.zeros((n, 3, 0))) == pytest.approx(true, rel=0.1)
+    assert covariance_scale(t, e, P, np.zeros((n, 3, 0))) == pytest.approx(true, rel=0.1)
     disturbed = e + np.where((t % 5.0 < 1.2)[:, None], 30.0, 0.0) * np.sqrt(true)
-    assert scatter(t, disturbed, P, np.zeros((n, 3, 0))) < 3.0 * true
+    assert covariance_scale(t, disturbed, P, np.zeros((n, 3, 0))) < 3.0 * true
     seen = 2.0 * np.sqrt(true) * rng.standard_normal((n, 3))
-    assert scatter(t, e, P, np.zeros((n, 3, 0)), seen) == pytest.approx(4.0 * true, rel=0.15)
+    assert covariance_scale(t, e, P, np.zeros((n, 3, 0)), seen) == pytest.approx(4.0 * true, rel=0.15)
 
 
 def test_the_summary_says_what_was_found(pushed: Flight):
     system = wrench_system(pushed, AIRFRAME)
     found = wrench(pushed, system, stds={"mass": (0.3,)})
     settings = WrenchSettings("wrench", "mo", 10.0, AIRFRAME.name, system.rotor_input)
-    summary = summarise_wrench(found, contacts(found), pushed, settings)
-    assert summary.verdict.headline.startswith("1 push on the vehicle: ")
-    assert "most of it by the mass" in summary.verdict.text
+    summary = summarise_wrench(found, find_contacts(found), pushed, settings)
+    findings = {finding.code: finding.values for finding in summary.verdict.findings}
+    assert (findings["contacts"]["contacts"], findings["contacts"]["lasting_forces"]) == (1, 0)
+    assert findings["wide_band"]["cause"] == "mass"
     assert set(summary.components) == set(COMPONENTS)
     assert summary.components["force_x"].coverage is not None
     assert summary.components["force_x"].coverage > 0.8
-    assert '"events"' in summary.as_json()
+    assert '"events"' in summary.to_json()
     assert {"mass", "attitude", "rotors", "forward_flight", "drag"} <= set(summary.uncertain)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from rotorid.estimators.base import Health
-from rotorid.models.airframe import load_airframe
-from rotorid.models.rigid_multirotor import rigid_multirotor
-from rotorid.results.track import Innovations, Quantity, Track
-from rotorid.results.wrench import COMPONENTS, WrenchTrack
-from rotorid.results.wrench_scatter import usable
-from rotorid.results.wrench_spread import Spread
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.workflows.track.track import Innovations, Quantity, Track
+from rotorid.workflows.wrench.covariance_scale import usable_rows
+from rotorid.workflows.wrench.observe import COMPONENTS, WrenchTrack
+from rotorid.workflows.wrench.parameter_uncertainty import ParameterErrors
 
 SYSTEM = rigid_multirotor(load_airframe("quadrotor-x"))
 GAIN = 10.0
@@ -43,7 +43,7 @@ def made_wrench(
         colour[k] = now
     value = lagged(true) + noise * STD * colour
     covariance = np.tile(np.diag(STD**2), (n, 1, 1))
-    spread = Spread(tuple(causes), np.zeros((n, 6, 0)) if errors is None else errors)
+    spread = ParameterErrors(tuple(causes), np.zeros((n, 6, 0)) if errors is None else errors)
     health = np.full(n, int(Health.OK)) if health is None else health
     std = np.hypot(STD, spread.std)
     track = Track(
@@ -61,7 +61,7 @@ def made_wrench(
         {},
     )
     q = np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)) if attitude is None else attitude
-    rows = usable(t, value, health, GAIN)
+    rows = usable_rows(t, value, health, GAIN)
     return WrenchTrack(track, covariance, (1.0, 1.0), spread, rows, q, GAIN, SYSTEM)
 
 

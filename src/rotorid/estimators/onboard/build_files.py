@@ -1,4 +1,4 @@
-"""How an estimator in C is built and tested: with CMake, or with make alone."""
+"""Build files of an estimator in C: CMakeLists.txt and Makefile."""
 
 from __future__ import annotations
 

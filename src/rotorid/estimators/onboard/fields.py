@@ -1,4 +1,4 @@
-"""What goes into an estimator in C and comes out of it: the members of three structs, by the names of the System.
+"""Inputs and outputs of an estimator in C: the members of three structs, named as in the System.
 
 inputs       one member an input block
 measured     one member an output block, and a flag for each of its tangent dimensions
@@ -32,7 +32,7 @@ _KEYWORDS = frozenset((
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A member of a struct: numbers of this shape, or a struct of members. axes: names of what a vector's numbers are."""
+    """A member of a struct: numbers of this shape, or a struct of members. axes: names of the components of a vector."""
 
     name: str
     comment: str
@@ -49,7 +49,7 @@ class Field:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a number lies: its name, the C expression behind the struct, and its kind; block: the array or scalar it is of."""
+    """The location of a number: its name, the C expression after the struct, and its kind; block: its array or scalar."""
 
     name: str
     path: str
@@ -58,7 +58,7 @@ class Place:
 
 
 def identifier(name: str) -> str:
-    """A name as C allows it."""
+    """A valid C identifier for a name."""
     clean = re.sub(r"\W", "_", name)
     return f"{clean}_" if clean in _KEYWORDS or clean[:1].isdigit() else clean
 
@@ -78,12 +78,12 @@ def places(fields: Sequence[Field], before: str = "") -> Iterator[Place]:
 
 
 def input_fields(joint: Joint) -> tuple[Field, ...]:
-    """What acts on the vehicle."""
+    """Members of the inputs."""
     return _stored(joint.system.inputs)
 
 
 def measured_fields(joint: Joint) -> tuple[Field, ...]:
-    """What is measured, and whether it was."""
+    """Members of the measurements, with their flags."""
     outputs = joint.system.outputs
     flags = tuple(
         Field(
@@ -99,7 +99,7 @@ def measured_fields(joint: Joint) -> tuple[Field, ...]:
 
 
 def estimate_fields(estimator: AbstractEstimator, shown: Estimate) -> tuple[Field, ...]:
-    """What the estimator says, in the order of its leaves. shown: its shapes and dtypes."""
+    """Members of the estimate, in the order of its leaves. shown: its shapes and dtypes."""
     joint = estimator.joint
     states, outputs = joint.system.states, joint.system.outputs
     count = len(joint.quantities)
@@ -182,7 +182,7 @@ def _words(block: Block) -> str:
 
 
 def _block_axes(name: str, block: Block) -> tuple[str, ...]:
-    """As the flight table names its columns: rotors by number."""
+    """Names of components as in the flight table: rotors by number."""
     if block.rotation:
         return ("w", "x", "y", "z")
     return tuple(map(str, range(block.size))) if name.startswith("rotor_") else _axes(block.size)

@@ -1,4 +1,4 @@
-"""An estimator in C as the files of a folder: header, source, a program that replays a flight, a golden test, how to build."""
+"""The folder of an estimator in C: header, source, a program that replays a flight, a golden test, build files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GOLDEN_ROWS = 200
 """Rows of the golden test."""
 
 TOLERANCE = {"double": 1e-10, "float": 0.01}
-"""By how much a number of the golden test may differ, relative to itself or its scale."""
+"""Tolerance of the golden test, relative to the number or its scale."""
 
 _DIFFERENT = {"double": 0.0, "float": 0.05}
 # fmt: off
@@ -50,8 +50,8 @@ def onboard_files(
     title: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
-    """The files by name. samples: of the golden test, of which the first `GOLDEN_ROWS` are taken. name: of the files, and what
-    every public name in C begins with. title: what it is, in words. settings: that it was made with, for export.json.
+    """The files by name. samples: of the golden test, of which the first `GOLDEN_ROWS` are taken. name: of the files,
+    and prefix of every public name in C. title: a description. settings: of the export, for export.json.
 
     Raises SettingError for a name that C cannot have or an estimator that has no form in C.
     """
@@ -87,7 +87,7 @@ def onboard_files(
 
 
 def check_name(name: str) -> None:
-    """Raise SettingError where files and functions in C cannot bear this name."""
+    """Raise SettingError for a name that is not valid for files and functions in C."""
     if identifier(name) != name or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise SettingError(f"{name!r} cannot be a name in C; take letters, digits and _, a letter first")
     if name.lower() in _TAKEN:
@@ -97,7 +97,7 @@ def check_name(name: str) -> None:
 
 
 def tunings(estimator: AbstractEstimator) -> dict[str, Any]:
-    """The numbers that are baked in, by name; of a large array (the weights of a network) its shape alone."""
+    """The constants by name; for a large array (network weights) its shape only."""
     found = {}
     for item in dataclasses.fields(estimator):
         value = getattr(estimator, item.name)
@@ -113,8 +113,8 @@ def tunings(estimator: AbstractEstimator) -> dict[str, Any]:
 
 
 def golden(traced: Onboard, samples: Samples, expected: Estimate) -> str:
-    """Samples and expected estimates as CSV: names, scales, rows. A number's scale is the size that its block mostly has, and
-    that of a probability 1."""
+    """Samples and expected estimates as CSV: names, scales, rows. The scale of a number is the typical magnitude of
+    its block, 1 for a probability."""
     places = wanted(traced)
     columns = [np.asarray(leaf, float).reshape(len(samples.t), -1) for leaf in jax.tree.leaves(expected)]
     want = np.concatenate(columns, axis=1)

@@ -1,6 +1,6 @@
-"""Samples drawn from an estimator's own model, prior and noises, with what goes wrong in a flight: for its golden test.
+"""Samples for the golden test, drawn from an estimator's own model, prior and noise, with typical faults.
 
-Missing measurements, outliers, a gap, and inputs that change: every branch of an estimator is passed through.
+Missing measurements, outliers, a gap, and changing inputs exercise every branch of an estimator.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def drawn(
     )
     mask[rng.integers(0, rows, 3)] = False
     mask[rng.integers(0, rows, 3), rng.integers(0, outputs.dim, 3)] = False
-    dts[round(_GAP * rows)] = 2.0 * float(tuning.max_gap)
+    dts[round(_GAP * rows)] = 2.0 * float(tuning.thresholds.max_gap)
     return Samples(jnp.cumsum(jnp.asarray(dts)), jnp.asarray(dts), jnp.asarray(u), y, jnp.asarray(mask))
 
 

@@ -1,9 +1,10 @@
-"""The two programs beside an estimator in C: one that replays a flight, one that compares with JAX."""
+"""The two test programs of an estimator in C: replay of a flight, and comparison with JAX."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rotorid.codegen.native import FOLDER
 from rotorid.estimators.base import Health
 from rotorid.estimators.onboard.fields import (
     Field,
@@ -14,10 +15,9 @@ from rotorid.estimators.onboard.fields import (
     places,
 )
 from rotorid.estimators.onboard.trace import Onboard
-from rotorid.export.native import FOLDER
 
 MEANS = ("body_rate",)
-"""Inputs that are the mean up to a sample, as a rate gyro tells it; others act from their sample on."""
+"""Inputs that are averages over the step before their sample (rate gyro); others act from their sample on."""
 
 
 def replay_program(traced: Onboard, name: str) -> str:
@@ -57,7 +57,8 @@ def replay_program(traced: Onboard, name: str) -> str:
 
 
 def check_program(traced: Onboard, name: str, tolerance: float, different: float) -> str:
-    """The text of check.c. tolerance: relative to a number's scale; different: share of rows, of what is no real number."""
+    """The text of check.c. tolerance: relative to a number's scale; different: allowed share of rows with another
+    integer or flag."""
     joint = traced.estimator.joint
     measured, flags = _measured_and_flags(measured_fields(joint))
     given = [f"&inputs.{p.path}" for p in places(input_fields(joint))]

@@ -1,4 +1,4 @@
-"""The page beside an estimator in C: what is in the folder, how to use it, and which numbers are baked in."""
+"""README.md of an estimator in C: files, usage, and the constants in the code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ the caller: make as many as you like.
 
 ## Numbers that are baked in
 
-They are constants in `{name}.c`. To change one, export anew.
+They are constants in `{name}.c`. To change one, export again.
 
 | | value | standard deviation | wanders, per square root of s |
 |---|---|---|---|

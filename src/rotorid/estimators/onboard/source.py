@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from rotorid.codegen.standalone import standalone
 from rotorid.estimators.base import Health
 from rotorid.estimators.onboard.fields import Field, estimate_fields, input_fields, measured_fields
 from rotorid.estimators.onboard.trace import Onboard
-from rotorid.export.standalone import standalone
 
 Precision = Literal["double", "float"]
 
@@ -177,7 +177,7 @@ def _health(upper: str) -> str:
 
 
 def _moved(fields: Sequence[Field], struct: str, column: str, at: int, *, into: bool) -> Iterator[str]:
-    """Statements that copy members to a column of numbers (into), or from it."""
+    """Statements that copy members to (into) or from a column of numbers."""
 
     def one(path: str, field: Field, index: str, place: str) -> str:
         member, number = f"{path}{field.name}{index}", f"{column}[{place}]"

@@ -1,12 +1,12 @@
-"""An estimator as C programs, with its numbers baked in as constants: for a vehicle's own computer.
+"""An estimator as C programs for an on-board computer, with its tuning as constants.
 
     init       x -> state
     predict    x -> state, dt later under the inputs u
     update     x -> state, with the measurements y
     estimate   x -> estimate
 
-in which x = [t, dt, u, y, mask, state] is one column of numbers, as are state and estimate. It is what
-`rotorid.estimators.compiled` runs, but for the tuning, which is an argument there.
+in which x = [t, dt, u, y, mask, state] is one column of numbers, as are state and estimate. `rotorid.estimators.compiled`
+runs the same programs with the tuning as an argument.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rotorid.codegen.emit import CProgram
+from rotorid.codegen.program import c_program, straight_operations
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State
 from rotorid.estimators.compiled import MOST_OPERATIONS
-from rotorid.export.program import CProgram, c_program, straight_operations
 from rotorid.numerics.compact import compact
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
 
 LOOPED = 1_500
-"""A scan of more scalar operations, all turns together, stays a loop: less than where time counts alone."""
+"""A scan with more scalar operations in all turns stays a loop; lower than for host code, to keep the code small."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Onboard:
 def onboard(estimator: AbstractEstimator) -> Onboard:
     """Trace an estimator.
 
-    Raises SettingError for one that draws random numbers, that asks for the time or the first sample, whose step is too large
-    or for which C has no form.
+    Raises SettingError for an estimator that draws random numbers, uses the time or the first sample, has too large a step, or
+    has no form in C.
     """
     system = estimator.joint.system
     size = system.inputs.size, system.outputs.size, system.outputs.dim
@@ -82,7 +83,9 @@ def onboard(estimator: AbstractEstimator) -> Onboard:
         }
         read, shown = jax.make_jaxpr(estimate, return_shape=True)(sample, state)
         if any(_used(closed, closed.jaxpr.invars[:1]) for closed in traced.values()):
-            raise SettingError(f"{name} asks for the time since the start of the flight, which C is not told")
+            raise SettingError(
+                f"{name} uses the time since the start of the flight, which is not available in C"
+            )
         traced = {"f_init": first, **traced, "f_estimate": read}
     if max(straight_operations(closed.jaxpr) for closed in traced.values()) > MOST_OPERATIONS:
         raise SettingError(f"a step of {name} is too large for C; take a smaller window")

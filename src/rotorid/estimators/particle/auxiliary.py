@@ -2,8 +2,8 @@
 
     I ~ W_i p(y | x'_i in the mean),    x' from x_I,    W = p(y | x') / p(y | x'_I in the mean)
 
-It is the guided filter of `rotorid.estimators.guided` without kernels: tracked parameters follow the random walk of their
-drift.
+It is the guided filter of `rotorid.estimators.particle.guided` without kernels: tracked parameters follow the
+random walk of their drift.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from rotorid.estimators.guided import AbstractGuidedFilter, parameter_families
-from rotorid.estimators.particle_engine import Place
-from rotorid.estimators.particle_states import Sampled
-from rotorid.estimators.particles import Start, particle_tuning
+from rotorid.estimators.particle.base import Start, particle_tuning
+from rotorid.estimators.particle.engine import Place
+from rotorid.estimators.particle.guided import AbstractGuidedFilter
+from rotorid.estimators.particle.parameter_kernels import parameter_families
+from rotorid.estimators.particle.state_kernels import SampledStates
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
@@ -47,8 +48,8 @@ class AuxiliaryFilter(AbstractGuidedFilter):
         return None
 
     @property
-    def _knowledge(self) -> Sampled:
-        return Sampled(self.joint, self.tuning, self.cloud)
+    def _state_representation(self) -> SampledStates:
+        return SampledStates(self.joint, self.tuning, self.cloud)
 
 
 def auxiliary_filter(
@@ -61,10 +62,29 @@ def auxiliary_filter(
     priors_as: dict[str, Family] | None = None,
     **tuning: Any,
 ) -> AuxiliaryFilter:
-    """Auxiliary particle filter over a System; keywords as in `bootstrap_filter` and `liu_west`."""
+    """Make an auxiliary particle filter over a System, with its default tuning.
+
+    Args:
+        system: any System.
+        count: number of particles.
+        scheme: of resampling: "systematic", "stratified", "multinomial" or "residual".
+        start: "prior", or "measured" to take states that are outputs of the same name from the first sample.
+        method: integrator of a step: "euler", "midpoint" or "rk4".
+        priors_as: family of the prior distribution by parameter; by default normal, log-normal or beta,
+            depending on the bounds.
+        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, `bias_gate` and
+            `bias_memory` are not used.
+    Returns:
+        The filter, for `run`, `run_many` or `Stream`.
+    Raises:
+        SettingError: there are fewer than 2 particles, a prior is improper, an output has no noise, a family
+            does not fit the bounds of its parameter, or a keyword names a block or parameter that the System
+            does not have.
+    Source: M. Pitt and N. Shephard, JASA 94 (1999) 590-599; seed 002, eqs. 3.14-3.15.
+    """
     joint = Joint(system, method)
     made = particle_tuning(joint, count, **tuning)
-    gated = bool(jnp.isfinite(made.gate))
+    gated = bool(jnp.isfinite(made.thresholds.gate))
     kernels, first = (
         parameter_families(joint, made, None),
         parameter_families(joint, made, priors_as, prior=True),

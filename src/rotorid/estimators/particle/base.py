@@ -1,16 +1,15 @@
-"""What particle filters over a System share: how one particle moves and is weighed, what a cloud says, health, likelihood.
+"""Parts that the particle filters share: motion and weight of a particle, moments of the cloud, monitoring, likelihood.
 
-A particle is a point x of the System's states and the values psi of its tracked parameters; N of them are columns. Its
-noise is that of the tuning, or what the System's `process_noise` and `measurement_noise` say of it:
+A particle is a point x of the System's states and the values psi of its tracked parameters; N of them are columns. The noise is
+that of the tuning, or that of the System's `process_noise` and `measurement_noise`:
 
     x' = f(x, u, psi) over dt [+] N(0, Q dt),    l = log N(y [-] h(x, u, psi); 0, R)    of what was measured
 
-Where no particle explains a sample (all weights vanish), the particles keep their weights, the estimate says RECOVERING,
-and the next step spreads them anew: every other one from the prior, the others about their prediction. A block of
-measurements that is further than `gate` standard deviations from every particle is rejected, and after `patience` the
-particles are spread as well; the default gate is infinite, so a filter by default is the plain Bayesian one.
-`start="measured"` takes states that are outputs of the same name from the first sample, where the prior is too wide for the
-particles to fill.
+Where all weights vanish, the particles keep theirs, the estimate says RECOVERING, and the next step resets them: every other
+one is drawn from the prior, the others around their prediction. A block of measurements further than `gate` standard deviations
+from every particle is rejected, and after `patience` the particles are reset as well. The default gate is infinite, so that a
+filter is by default the plain Bayesian one. `start="measured"` takes states that are outputs of the same name from the first
+sample, where the prior is too wide for the particles to cover it.
 
 References: N. Gordon, D. Salmond, A. Smith, IEE Proc. F 140 (1993) 107-113; seed 002, eqs. 3.8-3.15.
 """
@@ -29,18 +28,24 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health, State
-from rotorid.estimators.cloud import AbstractCloud, Moments
 from rotorid.estimators.compiled import Engine
-from rotorid.estimators.gaussian import (
-    CONSISTENCY_MEMORY,
-    INCONSISTENT,
+from rotorid.estimators.gaussian import PROCESS_NOISE_INFLATION
+from rotorid.estimators.monitoring import (
     INFORMED,
-    LOOSENED,
     RECOVERY,
+    BlockStatus,
+    Consistency,
+    Innovation,
     chi_square_quantile,
+    complete_blocks,
+    health_of,
+    mean_nis_ratio,
+    measured_blocks,
+    rejection_times,
 )
-from rotorid.estimators.particle_engine import AbstractParticleFilter, computed, in_turn
-from rotorid.estimators.quick_space import QuickSpace
+from rotorid.estimators.particle.cloud import AbstractCloud, Moments
+from rotorid.estimators.particle.engine import AbstractParticleFilter, one_at_a_time, run_on_engine
+from rotorid.estimators.particle.quick_space import QuickSpace
 from rotorid.estimators.tuning import Tuning
 from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint
@@ -52,60 +57,55 @@ from rotorid.signals.samples import Samples
 Start = Literal["prior", "measured"]
 
 
-def columns(function: Callable) -> Callable:
+def per_particle(function: Callable) -> Callable:
     """A function of one particle over many, one a column."""
     return jax.vmap(function, in_axes=-1, out_axes=-1)
 
 
 class ParticleEstimate(Estimate):
-    """log_likelihood: of all measurements so far, log p(y_1..k), whose exponential is unbiased. effective_size: of the
-    particles (1 / sum W^2)."""
+    """An estimate of a particle filter.
+
+    Attributes:
+        log_likelihood: of all measurements so far, log p(y_1..k); its exponential is unbiased.
+        effective_size: of the particles, 1 / sum W^2.
+    """
 
     log_likelihood: Float[Array, "*n"]
     effective_size: Float[Array, "*n"]
 
 
-class Watch(eqx.Module):
-    """What a particle filter remembers beside its particles, as in `rotorid.estimators.gaussian.FilterState`.
+class ParticleMonitor(eqx.Module):
+    """What a particle filter monitors (see `rotorid.estimators.monitoring`).
 
-    lost: whether the next step spreads the particles anew. awaited: output blocks whose first measurement gives the states
-    of that name.
+    is_reset_due: whether the next step resets the particles. blocks: is_awaited of an output block means that its next
+    measurement gives the states of its name. health: without NO_INFORMATION, which the estimate adds.
     """
 
-    lost: Bool[Array, ""]
-    awaited: Bool[Array, " blocks"]
-    suspicion: Float[Array, " blocks"]
-    excess: Float[Array, ""]
-    recovering: Float[Array, ""]
-    innovation: Float[Array, " measured"]
-    innovation_std: Float[Array, " measured"]
-    nis: Float[Array, ""]
-    nis_dof: Int[Array, ""]
-    flags: Int[Array, ""]
+    is_reset_due: Bool[Array, ""]
+    blocks: BlockStatus
+    consistency: Consistency
+    innovation: Innovation
+    health: Int[Array, ""]
     log_likelihood: Float[Array, ""]
     effective_size: Float[Array, ""]
 
     @classmethod
-    def at_start(cls, joint: Joint, tuning: Tuning, count: int, start: Start) -> Watch:
+    def at_start(cls, joint: Joint, tuning: Tuning, count: int, start: Start) -> ParticleMonitor:
+        """Before the first sample."""
         dtype, zero = tuning.initial.dtype, jnp.zeros((), tuning.initial.dtype)
         outputs = joint.system.outputs
         return cls(
-            lost=jnp.zeros((), bool),
-            awaited=jnp.full(len(outputs), start == "measured"),
-            suspicion=jnp.zeros(len(outputs), dtype),
-            excess=jnp.ones((), dtype),
-            recovering=zero,
-            innovation=jnp.zeros(outputs.dim, dtype),
-            innovation_std=jnp.zeros(outputs.dim, dtype),
-            nis=zero,
-            nis_dof=jnp.zeros((), int),
-            flags=jnp.asarray(Health.NO_INFORMATION, int),
+            is_reset_due=jnp.zeros((), bool),
+            blocks=BlockStatus(jnp.zeros(len(outputs), dtype), jnp.full(len(outputs), start == "measured")),
+            consistency=Consistency(jnp.ones((), dtype), zero),
+            innovation=Innovation.none(outputs.dim, dtype),
+            health=jnp.asarray(Health.NO_INFORMATION, int),
             log_likelihood=zero,
             effective_size=jnp.asarray(float(count), dtype),
         )
 
 
-def moved(
+def propagate(
     joint: Joint, x: Float[Array, " states"], u: Float[Array, " inputs"], p: Values, dt: Float[Array, ""]
 ) -> Float[Array, " states"]:
     """States dt later, without noise."""
@@ -118,7 +118,7 @@ def moved(
     return integrators.step(QuickSpace(states.blocks), rate, x, dt, joint.method)
 
 
-def pushed(joint: Joint, x: Float[Array, " states"], d: Float[Array, " tangent"]) -> Float[Array, " states"]:
+def retract(joint: Joint, x: Float[Array, " states"], d: Float[Array, " tangent"]) -> Float[Array, " states"]:
     """x [+] d, quickly."""
     return QuickSpace(joint.system.states.blocks).plus(x, d)
 
@@ -126,15 +126,15 @@ def pushed(joint: Joint, x: Float[Array, " states"], d: Float[Array, " tangent"]
 def process_std(
     joint: Joint, tuning: Tuning, x: Float[Array, " states"], u: Float[Array, " inputs"], p: Values
 ) -> Float[Array, " tangent"]:
-    """Process noise, per square root of s; `LOOSENED` where the model does not hold."""
+    """Process noise, per square root of s; `PROCESS_NOISE_INFLATION` where the model does not hold."""
     system = joint.system
     std = tuning.process_noise
     if joint.varying_noise:
         given = system.process_noise(system.states.unpack(x), system.inputs.unpack(u), p)
         std = _replaced(system.states, std, given)
     if isinstance(held := system.holds(system.inputs.unpack(u)), bool):
-        return std if held else LOOSENED * std
-    return std * jnp.where(held, 1.0, LOOSENED)
+        return std if held else PROCESS_NOISE_INFLATION * std
+    return std * jnp.where(held, 1.0, PROCESS_NOISE_INFLATION)
 
 
 def measurement_std(
@@ -171,22 +171,21 @@ def log_density(
 
 def prior_points(joint: Joint, tuning: Tuning, e: Float[Array, "tangent n"]) -> Float[Array, "states n"]:
     """States of the prior, from standard normal numbers."""
-    return columns(lambda d: pushed(joint, tuning.initial, tuning.initial_std * d))(e)
+    return per_particle(lambda d: retract(joint, tuning.initial, tuning.initial_std * d))(e)
 
 
-def taken(joint: Joint, watch: Watch, sample: Samples) -> Bool[Array, " blocks"]:
-    """Output blocks whose measurement gives the states of the same name and shape: those awaited."""
+def initialised_blocks(joint: Joint, monitor: ParticleMonitor, sample: Samples) -> Bool[Array, " blocks"]:
+    """Output blocks whose measurement gives the states of the same name and shape: complete ones that are awaited."""
     states, outputs = joint.system.states, joint.system.outputs
     same = [n in states and states[n].shape == outputs[n].shape for n in outputs]
-    valid = jnp.stack([jnp.all(sample.mask[s]) for s in outputs.tangent.values()])
-    return watch.awaited & valid & jnp.asarray(same)
+    return monitor.blocks.is_awaited & complete_blocks(outputs, sample.mask) & jnp.asarray(same)
 
 
-def as_measured(
+def initialiser(
     joint: Joint, tuning: Tuning, sample: Samples, blocks: Bool[Array, " blocks"]
 ) -> Callable[[Float[Array, " measured"], Float[Array, " states"]], Float[Array, " states"]]:
-    """A function that draws the states of the given output blocks' names about what was measured, from standard normal numbers
-    and a particle."""
+    """A function that draws the states of the given output blocks' names around their measurements; its arguments are standard
+    normal numbers and a particle."""
 
     def drawn(e: Float[Array, " measured"], point: Float[Array, " states"]) -> Float[Array, " states"]:
         y = joint.system.outputs.plus(sample.y, tuning.measurement_noise * e)
@@ -206,7 +205,8 @@ def accepted_blocks(
     scaled = r / (std if std.ndim == 2 else std[:, None])
     square = jnp.where(mask[:, None], scaled * scaled, 0.0)
     found = [
-        jnp.nanmin(jnp.sum(square[s], axis=0)) <= chi_square_quantile(tuning.gate, s.stop - s.start)
+        jnp.nanmin(jnp.sum(square[s], axis=0))
+        <= chi_square_quantile(tuning.thresholds.gate, s.stop - s.start)
         for s in joint.system.outputs.tangent.values()
     ]
     return jnp.stack(found)
@@ -238,10 +238,10 @@ def mean_variance(
     return std * std if std.ndim == 1 else (std * std) @ weights
 
 
-def judged(
+def updated_monitor(
     joint: Joint,
     tuning: Tuning,
-    watch: Watch,
+    monitor: ParticleMonitor,
     sample: Samples,
     start: Start,
     *,
@@ -252,76 +252,74 @@ def judged(
     alive: Bool[Array, ""],
     gained: Float[Array, ""],
     effective_size: Float[Array, ""],
-) -> Watch:
-    """The watch after a sample. r: of residuals of the predicted particles; variance: of the measurements' noise, in the mean.
-    gained: log-likelihood of the sample. alive: whether any weight was left."""
+) -> ParticleMonitor:
+    """The monitor after a sample.
+
+    joint, tuning, start: of the filter. monitor: before. sample: the measurements. r: moments of the residuals of the predicted
+    particles. variance: mean of the measurement variances. accepted: blocks that passed the gate. used: dimensions that the
+    weights use. alive: whether any weight was left. gained: log-likelihood of the sample. effective_size: of the particles.
+    """
     outputs, m = joint.system.outputs, sample.mask
     e, S = r.mean, r.covariance + jnp.diag(variance)
-    innovation = jnp.where(m, e, 0.0)
     dof = jnp.sum(used)
     safe = jnp.where(used[:, None] & used, S, jnp.eye(m.shape[0], dtype=S.dtype))
     (w,) = whiten(safe, jnp.where(used, e, 0.0))
     nis = w @ w
     nis = jnp.where(jnp.isfinite(nis), nis, jnp.finfo(nis.dtype).max)
 
-    any_valid = jnp.stack([jnp.any(m[s]) for s in outputs.tangent.values()])
-    suspicion = jnp.where(any_valid, jnp.where(accepted, 0.0, watch.suspicion + sample.dt), watch.suspicion)
-    doubted = jnp.any(suspicion > tuning.patience)
-    vanished = ~alive
-    lost = doubted | vanished
-    share = jnp.where(dof > 0, sample.dt / (sample.dt + CONSISTENCY_MEMORY), 0.0)
-    excess = watch.excess + share * (nis / jnp.maximum(dof, 1) - watch.excess)
-    recovering = jnp.where(lost, RECOVERY, jnp.maximum(watch.recovering - sample.dt, 0.0))
-
-    outside = ~joint.holds(sample.u)
-    flags = jnp.where(jnp.any(any_valid & ~accepted), int(Health.OUTLIER), int(Health.OK))
-    flags = jnp.where(outside, int(Health.OUT_OF_RANGE), flags)
-    flags = jnp.where(excess > INCONSISTENT, int(Health.INCONSISTENT), flags)
-    flags = jnp.where((recovering > 0) | watch.lost, int(Health.RECOVERING), flags)
-    return Watch(
-        lost=lost,
-        awaited=(watch.awaited & ~any_valid) | (lost & (start == "measured")),
-        suspicion=jnp.where(lost, 0.0, suspicion),
-        excess=jnp.where(lost, 1.0, excess),
-        recovering=recovering,
-        innovation=innovation,
-        innovation_std=jnp.where(m, jnp.sqrt(jnp.diag(S)), 0.0),
-        nis=nis,
-        nis_dof=dof,
-        flags=flags,
-        log_likelihood=watch.log_likelihood + jnp.where(alive, gained, 0.0),
+    is_measured = measured_blocks(outputs, m)
+    rejection_time = rejection_times(monitor.blocks.rejection_time, is_measured, accepted, sample.dt)
+    is_reset_due = jnp.any(rejection_time > tuning.thresholds.patience) | ~alive
+    nis_ratio = mean_nis_ratio(monitor.consistency.nis_ratio, nis, dof, sample.dt)
+    elapsed = jnp.maximum(monitor.consistency.recovery_time - sample.dt, 0.0)
+    recovery = jnp.where(is_reset_due, RECOVERY, elapsed)
+    health = health_of(
+        jnp.asarray(Health.OK, int),
+        is_rejected=jnp.any(is_measured & ~accepted),
+        is_outside=~joint.holds(sample.u),
+        nis_ratio=nis_ratio,
+        is_recovering=(recovery > 0) | monitor.is_reset_due,
+    )
+    is_awaited = (monitor.blocks.is_awaited & ~is_measured) | (is_reset_due & (start == "measured"))
+    return ParticleMonitor(
+        is_reset_due=is_reset_due,
+        blocks=BlockStatus(jnp.where(is_reset_due, 0.0, rejection_time), is_awaited),
+        consistency=Consistency(jnp.where(is_reset_due, 1.0, nis_ratio), recovery),
+        innovation=Innovation(jnp.where(m, e, 0.0), jnp.where(m, jnp.sqrt(jnp.diag(S)), 0.0), nis, dof),
+        health=health,
+        log_likelihood=monitor.log_likelihood + jnp.where(alive, gained, 0.0),
         effective_size=effective_size,
     )
 
 
-def told(
+def estimate_fields(
     joint: Joint,
     tuning: Tuning,
-    watch: Watch,
+    monitor: ParticleMonitor,
     mean: Float[Array, " states"],
     state_std: Float[Array, " tangent"],
     psi: Moments,
 ) -> dict[str, Any]:
-    """The fields of a `ParticleEstimate`. psi: tracked parameters."""
+    """The fields of a `ParticleEstimate`. mean, state_std: of the states. psi: moments of the tracked parameters."""
     value, covariance = psi
     std = jnp.sqrt(jnp.diag(covariance))
     _, scale = joint.values_and_slopes(tuning.coordinate)
     informed = std < INFORMED * scale * tuning.coordinate_std
-    unknown = (watch.flags == int(Health.OK)) & ~(informed[0] if informed.shape[0] else jnp.ones((), bool))
+    unknown = (monitor.health == int(Health.OK)) & ~(informed[0] if informed.shape[0] else jnp.ones((), bool))
     return {
         "state": mean,
         "state_std": state_std,
         "value": value,
         "std": std,
         "covariance": covariance,
-        "innovation": watch.innovation,
-        "innovation_std": watch.innovation_std,
-        "nis": watch.nis,
-        "nis_dof": watch.nis_dof,
+        "innovation": monitor.innovation.value,
+        "innovation_std": monitor.innovation.std,
+        "nis": monitor.innovation.nis,
+        "nis_dof": monitor.innovation.nis_dof,
         "informed": informed,
-        "health": jnp.where(unknown, int(Health.NO_INFORMATION), watch.flags),
-        "log_likelihood": watch.log_likelihood,
-        "effective_size": watch.effective_size,
+        "health": jnp.where(unknown, int(Health.NO_INFORMATION), monitor.health),
+        "log_likelihood": monitor.log_likelihood,
+        "effective_size": monitor.effective_size,
     }
 
 
@@ -353,13 +351,13 @@ def final_state(
     """The state after the last sample, with no history kept: memory does not grow with the number of samples. engine: as in
     `run`."""
     if isinstance(estimator, AbstractParticleFilter):
-        return computed(lambda e: _final_state(e, samples, key), estimator, engine, (samples, key))
+        return run_on_engine(lambda e: _final_state(e, samples, key), estimator, engine, (samples, key))
     return _final_state(estimator, samples, key)
 
 
 @eqx.filter_jit
 def _final_state(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> State:
-    return in_turn(_last, estimator, samples, key)
+    return one_at_a_time(_last, estimator, samples, key)
 
 
 def _last(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> State:
@@ -375,12 +373,23 @@ def _last(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> 
 def particle_log_likelihood(
     estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray, *, engine: Engine = "auto"
 ) -> Float[Array, ""]:
-    """Logarithm of an unbiased estimate of p(y_1, ..., y_n), by a particle filter (P. Del Moral, Feynman-Kac formulae,
-    2004). engine: as in `run`."""
+    """Estimate the log-likelihood of a flight with a particle filter.
+
+    Args:
+        estimator: a particle filter.
+        samples: measurements on one grid, n rows.
+        key: of the random numbers.
+        engine: as in `run`.
+    Returns:
+        Logarithm of an unbiased estimate of p(y_1, ..., y_n).
+    Raises:
+        SettingError: the estimator is no particle filter, or the engine is not available.
+    Source: P. Del Moral, Feynman-Kac formulae, 2004.
+    """
     state = final_state(estimator, samples, key, engine=engine)
-    if not isinstance(getattr(state, "watch", None), Watch):
+    if not isinstance(getattr(state, "monitor", None), ParticleMonitor):
         raise SettingError(f"{type(estimator).__name__} has no likelihood; give a particle filter")
-    return state.watch.log_likelihood
+    return state.monitor.log_likelihood
 
 
 def _replaced(space: Space, std: Float[Array, " dim"], given: Values) -> Float[Array, " dim"]:

@@ -4,8 +4,8 @@
     x_i <- x' = f(x_i, u, psi_i) over dt, and noise;  coordinates of psi_i <- their random walk
     W_i <- W_i p(y | x_i, psi_i),    log p(y_1..k) += log sum W_i p(y | x_i, psi_i)
 
-Tracked parameters are part of the particle, with the random walk of their drift, as in the Gaussian filters. A parameter
-without drift is never drawn anew, so its values die out: `liu_west` is for those.
+Tracked parameters are part of the particle, with the random walk of their drift, as in the Gaussian filters. The values of
+a parameter without drift are never redrawn and degenerate: use `liu_west` for those.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rotorid.estimators.gaussian import LOOSENED, per_dimension
-from rotorid.estimators.particle_engine import AbstractParticleFilter, Place
-from rotorid.estimators.particles import (
+from rotorid.estimators.gaussian import PROCESS_NOISE_INFLATION
+from rotorid.estimators.monitoring import per_dimension
+from rotorid.estimators.particle.base import (
     ParticleEstimate,
+    ParticleMonitor,
     Start,
-    Watch,
     accepted_blocks,
-    as_measured,
     cloud_moments,
-    judged,
+    estimate_fields,
+    initialised_blocks,
+    initialiser,
     log_density,
     mean_variance,
     measurement_std,
-    moved,
     particle_tuning,
     prior_points,
     process_std,
-    pushed,
+    propagate,
     residual,
-    taken,
-    told,
+    retract,
+    updated_monitor,
 )
+from rotorid.estimators.particle.engine import AbstractParticleFilter, Place
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
@@ -56,13 +57,13 @@ class BootstrapState(eqx.Module):
     c: Float[Array, "parameters n"]
     weights: Float[Array, " n"]
     log_weights: Float[Array, " n"]
-    watch: Watch
+    monitor: ParticleMonitor
     source: Stream
 
 
 class BootstrapFilter(AbstractParticleFilter):
-    """The bootstrap filter, or `bootstrap_filter(system)`. count: particles. threshold: share of them at which it
-    resamples."""
+    """The bootstrap filter; `bootstrap_filter(system)` makes it. count: number of particles. threshold: share of it below which
+    the effective size triggers resampling."""
 
     takes_varying_noise: ClassVar[bool] = True
 
@@ -84,28 +85,39 @@ class BootstrapFilter(AbstractParticleFilter):
             c=tuning.coordinate[:, None] + tuning.coordinate_std[:, None] * e,
             weights=jnp.full(n, 1.0 / n, tuning.initial.dtype),
             log_weights=jnp.full(n, -jnp.log(float(n)), tuning.initial.dtype),
-            watch=Watch.at_start(joint, tuning, n, self.start),
+            monitor=ParticleMonitor.at_start(joint, tuning, n, self.start),
             source=source,
         )
 
     def predict(
         self, state: BootstrapState, u: Float[Array, " inputs"], dt: Float[Array, ""]
     ) -> BootstrapState:
-        tuning, joint, n, watch = self.tuning, self.joint, self.count, state.watch
+        tuning, joint, n, monitor = self.tuning, self.joint, self.count, state.monitor
         source, of_ancestors, of_noise = fork(state.source, 2)
-        few = watch.lost | (watch.effective_size < self.threshold * n)
+        few = monitor.is_reset_due | (monitor.effective_size < self.threshold * n)
         after = self.cloud.resample(few, self.scheme, of_ancestors, state.weights, state.log_weights)
-        gap = dt > tuning.max_gap
-        anew, dt, k = watch.lost | gap, jnp.minimum(dt, tuning.max_gap), joint.states_dim
+        gap = dt > tuning.thresholds.max_gap
+        is_reset, dt, k = (
+            monitor.is_reset_due | gap,
+            jnp.minimum(dt, tuning.thresholds.max_gap),
+            joint.states_dim,
+        )
         drift = tuning.drift * jnp.sqrt(dt)
         everywhere = self.start == "measured"
 
         def advance(e, point, coordinates, every_other, log_weight):
             p = joint.with_tracked(joint.values_and_slopes(coordinates)[0], tuning.values)
-            std = process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * jnp.where(anew, LOOSENED, 1.0)
-            prior, fresh = anew & ((every_other > 0) | everywhere), watch.lost & (every_other > 0)
-            point = jnp.where(prior, tuning.initial, moved(joint, point, u, p, dt))
-            point = pushed(joint, point, jnp.where(prior, tuning.initial_std, std) * e[:k])
+            std = (
+                process_std(joint, tuning, point, u, p)
+                * jnp.sqrt(dt)
+                * jnp.where(is_reset, PROCESS_NOISE_INFLATION, 1.0)
+            )
+            prior, fresh = (
+                is_reset & ((every_other > 0) | everywhere),
+                monitor.is_reset_due & (every_other > 0),
+            )
+            point = jnp.where(prior, tuning.initial, propagate(joint, point, u, p, dt))
+            point = retract(joint, point, jnp.where(prior, tuning.initial_std, std) * e[:k])
             coordinates = jnp.where(fresh, tuning.coordinate, coordinates)
             coordinates = coordinates + jnp.where(fresh, tuning.coordinate_std, drift) * e[k:]
             finite = jnp.isfinite(jnp.sum(point))
@@ -123,17 +135,18 @@ class BootstrapFilter(AbstractParticleFilter):
             ancestors=after.ancestors,
             drawn=(of_noise, k + state.c.shape[0]),
         )
-        watch = eqx.tree_at(lambda w: w.awaited, watch, watch.awaited | (gap & everywhere))
-        return BootstrapState(x, c, after.weights, log_weights, watch, source)
+        is_awaited = monitor.blocks.is_awaited | (gap & everywhere)
+        monitor = eqx.tree_at(lambda m: m.blocks.is_awaited, monitor, is_awaited)
+        return BootstrapState(x, c, after.weights, log_weights, monitor, source)
 
     def update(self, state: BootstrapState, sample: Samples) -> BootstrapState:
-        tuning, joint, watch, outputs = self.tuning, self.joint, state.watch, self.joint.system.outputs
+        tuning, joint, monitor, outputs = self.tuning, self.joint, state.monitor, self.joint.system.outputs
         source, given = state.source, jnp.zeros(len(outputs), bool)
-        drawn, as_seen = None, None
+        drawn, initialise = None, None
         if self.start == "measured":
             source, of_start = fork(source, 1)
-            given = taken(joint, watch, sample)
-            drawn, as_seen = (of_start, outputs.dim), as_measured(joint, tuning, sample, given)
+            given = initialised_blocks(joint, monitor, sample)
+            drawn, initialise = (of_start, outputs.dim), initialiser(joint, tuning, sample, given)
         used = sample.mask & per_dimension(outputs, ~given)
 
         def weighed(r, std, used, unknown):
@@ -141,7 +154,7 @@ class BootstrapFilter(AbstractParticleFilter):
             density = jnp.where(jnp.isfinite(density), density, -jnp.inf)
             return jnp.where(jnp.isfinite(r), r, unknown), density
 
-        def look(point, coordinates):
+        def predict_residual(point, coordinates):
             p = joint.with_tracked(joint.values_and_slopes(coordinates)[0], tuning.values)
             std = measurement_std(joint, tuning, point, sample.u, p)
             r = residual(joint, point, sample.u, p, sample.y)
@@ -149,15 +162,15 @@ class BootstrapFilter(AbstractParticleFilter):
                 (std,) if joint.varying_noise else ()
             )
 
-        def start_and_look(e, point, coordinates):
-            point = as_seen(e, point) if as_seen else point
-            return point, *look(point, coordinates)
+        def initialise_and_predict(e, point, coordinates):
+            point = initialise(e, point) if initialise else point
+            return point, *predict_residual(point, coordinates)
 
         if drawn is None:
-            x, (r, density, *varying) = state.x, self.cloud.each(look, state.x, state.c)
+            x, (r, density, *varying) = state.x, self.cloud.each(predict_residual, state.x, state.c)
         else:
             x, r, density, *varying = self.cloud.each(
-                start_and_look, state.x, state.c, drawn=drawn, where=jnp.any(given)
+                initialise_and_predict, state.x, state.c, drawn=drawn, where=jnp.any(given)
             )
         std, accepted = varying[0] if varying else tuning.measurement_noise, jnp.ones(len(outputs), bool)
         if self.gated:
@@ -167,18 +180,18 @@ class BootstrapFilter(AbstractParticleFilter):
                 lambda r, *of: weighed(r, of[0] if of else std, used, 0.0), r, *varying
             )
         new = self.cloud.weigh(state.weights, state.log_weights, density)
-        watch = judged(
-            joint, tuning, watch, sample, self.start, r=self.cloud.moments(r, state.weights),
+        monitor = updated_monitor(
+            joint, tuning, monitor, sample, self.start, r=self.cloud.moments(r, state.weights),
             variance=mean_variance(std, state.weights), accepted=accepted, used=used, alive=new.alive,
             gained=new.gained, effective_size=new.effective_size,
         )  # fmt: skip
-        return BootstrapState(x, state.c, new.weights, new.log_weights, watch, source)
+        return BootstrapState(x, state.c, new.weights, new.log_weights, monitor, source)
 
     def estimate(self, state: BootstrapState) -> ParticleEstimate:
         mean, std = cloud_moments(self.cloud, self.joint.system.states, state.x, state.weights)
         (psi,) = self.cloud.each(lambda c: (self.joint.values_and_slopes(c)[0],), state.c)
         psi = self.cloud.moments(psi, state.weights)
-        return ParticleEstimate(**told(self.joint, self.tuning, state.watch, mean, std, psi))
+        return ParticleEstimate(**estimate_fields(self.joint, self.tuning, state.monitor, mean, std, psi))
 
 
 def bootstrap_filter(
@@ -191,16 +204,27 @@ def bootstrap_filter(
     method: Method = "midpoint",
     **tuning: Any,
 ) -> BootstrapFilter:
-    """Bootstrap filter over a System, with its default tuning.
+    """Make a bootstrap particle filter over a System, with its default tuning.
 
-    count: particles. threshold: effective share of them at which it resamples; 1 for at every step. scheme: as in
-    `rotorid.numerics.resampling`. start: "measured" takes states that are outputs of the same name from the first sample.
-    Other keywords as in `Tuning.of`, of which `bias_gate` and `bias_memory` are not used; gate and max_gap are infinite by
-    default. Raises SettingError where a prior is improper or an output has no noise.
+    Args:
+        system: any System.
+        count: number of particles.
+        threshold: effective share of the particles below which they are resampled; 1 resamples at each step.
+        scheme: of resampling: "systematic", "stratified", "multinomial" or "residual".
+        start: "prior", or "measured" to take states that are outputs of the same name from the first sample.
+        method: integrator of a step: "euler", "midpoint" or "rk4".
+        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, `bias_gate` and
+            `bias_memory` are not used.
+    Returns:
+        The filter, for `run`, `run_many` or `Stream`.
+    Raises:
+        SettingError: there are fewer than 2 particles, a prior is improper, an output has no noise, or a
+            keyword names a block or parameter that the System does not have.
+    Source: N. Gordon, D. Salmond and A. Smith, IEE Proc. F 140 (1993) 107-113.
     """
     joint = Joint(system, method)
     made = particle_tuning(joint, count, **tuning)
-    gated = bool(jnp.isfinite(made.gate))
+    gated = bool(jnp.isfinite(made.thresholds.gate))
     return BootstrapFilter(
         joint=joint,
         count=count,

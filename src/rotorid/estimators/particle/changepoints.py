@@ -76,8 +76,26 @@ def changes(
     certainty: float = 1.0,
     memory: float = math.inf,
 ) -> Changes:
-    """Changes of the named parameters (all tracked ones without names). spread: by default sqrt(3) for "posterior", 0.2 for
-    "uniform"; "normal" needs one. Other keywords as in `Changes`. Raises SettingError."""
+    """Describe abrupt changes of parameters, for `liu_west(system, changes=...)`.
+
+    Args:
+        names: of the tracked parameters that change; none for all.
+        hazard: changes per s, or the prior mean of that where it is learned; finite and above 0.
+        after: distribution of a changed parameter: "normal", "posterior", "uniform" or "prior" (see the
+            module).
+        spread: for "normal" the standard deviation in the parameter's unit, which must be given; for
+            "posterior" a factor of its standard deviation, sqrt(3) by default; for "uniform" a relative
+            half-width, 0.2 by default.
+        learned: whether each particle learns the hazard from its own changes.
+        certainty: number of changes that the prior mean of a learned hazard counts for.
+        memory: s after which a particle's changes are forgotten.
+    Returns:
+        The description.
+    Raises:
+        SettingError: `after` is unknown, a normal distribution has no spread, or the hazard is not finite and
+            positive.
+    Source: seed 002, eqs. 3.41-3.43; C. Nemeth, P. Fearnhead, L. Mihaylova and D. Vorley, DF&TT 2012.
+    """
     if after not in After.__args__:
         raise SettingError(f"no prior {after!r} of changed parameters; there are {', '.join(After.__args__)}")
     if spread is None and after == "normal":
@@ -90,7 +108,17 @@ def changes(
 
 
 def hazard_of(beta: float, dt: float) -> float:
-    """Changes per second such that one within dt seconds has the probability beta."""
+    """Convert the probability of a change within a step to a hazard.
+
+    Args:
+        beta: probability of a change within the step, between 0 and 1 (both excluded).
+        dt: step, s.
+    Returns:
+        Changes per s: -log(1 - beta) / dt.
+    Raises:
+        SettingError: beta is not between 0 and 1.
+    Source: seed 002, eqs. 3.41-3.43, where beta is the probability of a step.
+    """
     if not 0 < beta < 1:
         raise SettingError(f"a probability of {beta} for a change cannot be; give one between 0 and 1")
     return -math.log1p(-beta) / dt

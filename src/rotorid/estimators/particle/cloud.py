@@ -1,4 +1,4 @@
-"""What is done to every particle of a cloud. In JAX here, in C in `rotorid.estimators.cloud_in_c`; equal to rounding."""
+"""What is done to every particle of a cloud. In JAX here, in C in `estimators.particle.cloud_in_c`; equal to rounding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Moments(NamedTuple):
     covariance: Float[Array, "k k"]
 
 
-class Resampled(NamedTuple):
+class ResamplingStep(NamedTuple):
     """Where the ancestor of each particle is, and the particles' weights and their logarithms."""
 
     ancestors: Int32[Array, " n"]
@@ -30,7 +30,7 @@ class Resampled(NamedTuple):
     log_weights: Float[Array, " n"]
 
 
-class Weighed(NamedTuple):
+class WeightUpdate(NamedTuple):
     """Weights of sum 1, their logarithms, the logarithm of their sum before (-inf where there was no weight, which `alive`
     tells: then they are as they were), and 1 / sum W^2."""
 
@@ -56,7 +56,7 @@ class AbstractCloud(ABC):
         source: Stream,
         weights: Float[Array, " n"],
         log_weights: Float[Array, " n"],
-    ) -> Resampled:
+    ) -> ResamplingStep:
         """By weights of sum 1 where so, after which they are equal; else each particle stays."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class AbstractCloud(ABC):
     @abstractmethod
     def weigh(
         self, weights: Float[Array, " n"], log_weights: Float[Array, " n"], density: Float[Array, " n"]
-    ) -> Weighed:
+    ) -> WeightUpdate:
         """Weights, and their logarithms, times densities of which the logarithm is given."""
 
     @abstractmethod
@@ -86,7 +86,7 @@ class AbstractCloud(ABC):
         """Mean and covariance with weights of sum 1."""
 
 
-class InJax(AbstractCloud):
+class JaxCloud(AbstractCloud):
     """By JAX."""
 
     def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
@@ -99,7 +99,7 @@ class InJax(AbstractCloud):
         source: Stream,
         weights: Float[Array, " n"],
         log_weights: Float[Array, " n"],
-    ) -> Resampled:
+    ) -> ResamplingStep:
         n = weights.shape[0]
         ancestors = jax.lax.cond(
             where,
@@ -107,7 +107,7 @@ class InJax(AbstractCloud):
             lambda: jnp.arange(n, dtype=jnp.int32),
         )
         log_weights = jnp.where(where, -jnp.log(float(n)), log_weights)
-        return Resampled(ancestors, jnp.where(where, 1.0 / n, weights), log_weights)
+        return ResamplingStep(ancestors, jnp.where(where, 1.0 / n, weights), log_weights)
 
     def each(
         self,
@@ -130,11 +130,11 @@ class InJax(AbstractCloud):
 
     def weigh(
         self, weights: Float[Array, " n"], log_weights: Float[Array, " n"], density: Float[Array, " n"]
-    ) -> Weighed:
+    ) -> WeightUpdate:
         new, gained, alive = resampling.normalise(log_weights + density)
         weights = jnp.where(alive, new, weights)
         log_weights = jnp.where(alive, log_weights + density - gained, log_weights)
-        return Weighed(weights, log_weights, gained, alive, 1.0 / jnp.sum(weights * weights))
+        return WeightUpdate(weights, log_weights, gained, alive, 1.0 / jnp.sum(weights * weights))
 
     def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
         mean = x @ weights
@@ -142,4 +142,4 @@ class InJax(AbstractCloud):
         return Moments(mean, (away * weights) @ away.T)
 
 
-JAX = InJax()
+JAX = JaxCloud()

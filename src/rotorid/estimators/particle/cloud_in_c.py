@@ -23,12 +23,12 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int32
 
-from rotorid.estimators.cloud import JAX, AbstractCloud, Moments, Resampled, Weighed
+from rotorid.codegen.casadi import UnsupportedPrimitiveError
+from rotorid.codegen.fingerprint import fingerprint
+from rotorid.codegen.native import FOLDER, build
+from rotorid.codegen.program import c_program, straight_operations
 from rotorid.estimators.compiled import NotCompiledError
-from rotorid.export.casadi import UnsupportedPrimitiveError
-from rotorid.export.fingerprint import fingerprint
-from rotorid.export.native import FOLDER, build
-from rotorid.export.program import c_program, straight_operations
+from rotorid.estimators.particle.cloud import JAX, AbstractCloud, Moments, ResamplingStep, WeightUpdate
 from rotorid.numerics import draws
 from rotorid.numerics.draws import Stream
 from rotorid.numerics.resampling import Scheme
@@ -40,7 +40,7 @@ _LANES = 8
 _FLAGS = "-O3", "-ffp-contract=fast", f"-I{jax.ffi.include_dir()}"
 
 
-class InC(AbstractCloud):
+class CompiledCloud(AbstractCloud):
     """By custom calls."""
 
     def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
@@ -54,13 +54,13 @@ class InC(AbstractCloud):
         source: Stream,
         weights: Float[Array, " n"],
         log_weights: Float[Array, " n"],
-    ) -> Resampled:
+    ) -> ResamplingStep:
         if scheme != "systematic":
             return JAX.resample(where, scheme, source, weights, log_weights)
         n = weights.shape[0]
         results = [jax.ShapeDtypeStruct((n,), jnp.int32), _floats(n), _floats(n)]
         u = draws.uniforms(source, ())
-        return Resampled(*_call(_common("resample"), results)(where, u, weights, log_weights))
+        return ResamplingStep(*_call(_common("resample"), results)(where, u, weights, log_weights))
 
     def each(
         self,
@@ -100,10 +100,10 @@ class InC(AbstractCloud):
 
     def weigh(
         self, weights: Float[Array, " n"], log_weights: Float[Array, " n"], density: Float[Array, " n"]
-    ) -> Weighed:
+    ) -> WeightUpdate:
         n = weights.shape[0]
         results = [_floats(n), _floats(n), _floats(), jax.ShapeDtypeStruct((), jnp.bool_), _floats()]
-        return Weighed(*_call(_common("weigh"), results)(log_weights, density, weights))
+        return WeightUpdate(*_call(_common("weigh"), results)(log_weights, density, weights))
 
     def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
         k = x.shape[0]

@@ -14,20 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from rotorid.codegen.native import BuildError, compiler
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator
-from rotorid.estimators.cloud import JAX, AbstractCloud
-from rotorid.estimators.cloud_in_c import InC
 from rotorid.estimators.compiled import Engine, NotCompiledError
-from rotorid.export.native import BuildError, compiler
+from rotorid.estimators.particle.cloud import JAX, AbstractCloud
+from rotorid.estimators.particle.cloud_in_c import CompiledCloud
 
 Place = Literal["jax", "c"]
 """Where what is done to particles is computed."""
 
-FEWEST = 2000
+FEWEST_PARTICLES = 2000
 """Particles from which on C pays for its compilation."""
 
-PLACES: dict[Place, AbstractCloud] = {"jax": JAX, "c": InC()}
+PLACES: dict[Place, AbstractCloud] = {"jax": JAX, "c": CompiledCloud()}
 
 _T = TypeVar("_T")
 
@@ -43,7 +43,7 @@ class AbstractParticleFilter(AbstractEstimator):
         return PLACES[self.place]
 
 
-def computed(
+def run_on_engine(
     function: Callable[[AbstractParticleFilter], _T],
     filter_: AbstractParticleFilter,
     engine: Engine,
@@ -73,7 +73,7 @@ def computed(
         return function(filter_)
 
 
-def in_turn(function: Callable[..., _T], filter_: AbstractEstimator, *data: Any) -> _T:
+def one_at_a_time(function: Callable[..., _T], filter_: AbstractEstimator, *data: Any) -> _T:
     """What a function makes of an estimator and data. Under `vmap`, those in C go one after the other, each as long as its
     particles are in the processor's cache; the others go all at once."""
     if not (isinstance(filter_, AbstractParticleFilter) and filter_.place == "c"):
@@ -100,6 +100,6 @@ def _why_not(filter_: AbstractParticleFilter, data: Any, asked: bool) -> str | N
         return None
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         return "JAX is tracing it"
-    if filter_.count < FEWEST:
-        return f"it has fewer than {FEWEST} particles"
+    if filter_.count < FEWEST_PARTICLES:
+        return f"it has fewer than {FEWEST_PARTICLES} particles"
     return _left_to_jax.get(jax.tree.structure(filter_))

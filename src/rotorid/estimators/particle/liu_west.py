@@ -1,9 +1,9 @@
 """Liu and West's particle filter: static parameters beside the states, and parameters that change (seed 002, eqs. 3.16-3.43).
 
 The particles' parameters are redrawn at each sample from kernels that keep their mean and variance; see
-`rotorid.estimators.guided` for the steps, `rotorid.estimators.changepoints` for changes, and
-`rotorid.estimators.particle_states` for a Kalman filter in each particle, which is exact where the states are linear given
-the parameters.
+`rotorid.estimators.particle.guided` for the steps, `rotorid.estimators.particle.changepoints` for changes, and
+`rotorid.estimators.particle.state_kernels` for a Kalman filter in each particle, which is exact where the states are
+linear given the parameters.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rotorid.errors import SettingError
-from rotorid.estimators.changepoints import Changes, check_names
-from rotorid.estimators.guided import AbstractGuidedFilter, parameter_families
-from rotorid.estimators.particle_engine import Place
-from rotorid.estimators.particle_states import KNOWLEDGE, Conditioned, Knowledge, Sampled
-from rotorid.estimators.particles import Start, particle_tuning
+from rotorid.estimators.particle.base import Start, particle_tuning
+from rotorid.estimators.particle.changepoints import Changes, check_names
+from rotorid.estimators.particle.engine import Place
+from rotorid.estimators.particle.guided import AbstractGuidedFilter
+from rotorid.estimators.particle.parameter_kernels import parameter_families
+from rotorid.estimators.particle.state_kernels import (
+    STATE_REPRESENTATIONS,
+    KalmanStates,
+    SampledStates,
+    StateRepresentation,
+)
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
@@ -40,7 +46,7 @@ class LiuWest(AbstractGuidedFilter):
     place: Place = eqx.field(static=True)
     kernels: tuple[Family, ...] = eqx.field(static=True)
     priors: tuple[Family, ...] = eqx.field(static=True)
-    states: Knowledge = eqx.field(static=True)
+    states: StateRepresentation = eqx.field(static=True)
     tuning: Tuning
     shrinkage: Float[Array, ""]
     changes: Changes | None
@@ -54,8 +60,8 @@ class LiuWest(AbstractGuidedFilter):
         return self.changes
 
     @property
-    def _knowledge(self) -> Sampled | Conditioned:
-        return KNOWLEDGE[self.states](self.joint, self.tuning, self.cloud)
+    def _state_representation(self) -> SampledStates | KalmanStates:
+        return STATE_REPRESENTATIONS[self.states](self.joint, self.tuning, self.cloud)
 
 
 def liu_west(
@@ -64,7 +70,7 @@ def liu_west(
     *,
     shrinkage: float = 0.98,
     changes: Changes | None = None,
-    states: Knowledge = "sampled",
+    states: StateRepresentation = "sampled",
     kernels: dict[str, Family] | None = None,
     priors_as: dict[str, Family] | None = None,
     scheme: Scheme = "systematic",
@@ -72,12 +78,32 @@ def liu_west(
     method: Method = "midpoint",
     **tuning: Any,
 ) -> LiuWest:
-    """Liu and West's filter over a System: its tracked parameters are static, or change as `changes(...)` says.
+    """Make Liu and West's particle filter over a System, for static or changing parameters.
 
-    count: particles. shrinkage: a, 0.974 to 0.995 as a rule. states: "kalman" gives each particle an extended Kalman filter
-    (Rao-Blackwell). kernels, priors_as: family of distributions by parameter, by default normal, log-normal or beta as its
-    bounds are; a prior has the parameter's value for mean and its std. Other keywords as in `bootstrap_filter`. Raises
-    SettingError where a prior is improper, a family does not fit the bounds, or a parameter is not tracked.
+    Args:
+        system: any System with a tracked parameter.
+        count: number of particles.
+        shrinkage: a of the kernels, between 0 and 1; usually 0.974 to 0.995.
+        changes: abrupt changes of parameters, made by `changes(...)`; None: the tracked parameters are
+            static.
+        states: "sampled", or "kalman" for an extended Kalman filter in each particle (Rao-Blackwell).
+        kernels, priors_as: families of distributions by parameter; by default normal, log-normal or beta,
+            depending on the bounds. A prior has the parameter's value as mean and its std as standard
+            deviation.
+        scheme: of resampling: "systematic", "stratified", "multinomial" or "residual".
+        start: "prior", or "measured" to take states that are outputs of the same name from the first sample.
+        method: integrator of a step: "euler", "midpoint" or "rk4".
+        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, `bias_gate` and
+            `bias_memory` are not used.
+    Returns:
+        The filter, for `run`, `run_many` or `Stream`.
+    Raises:
+        SettingError: the shrinkage is outside 0 to 1, a changing parameter is not tracked or none is, there
+            are fewer than 2 particles, a prior is improper, a family does not fit the bounds of its
+            parameter, an output has no noise, or a keyword names a block or parameter that the System does
+            not have.
+    Source: seed 002, eqs. 3.16-3.43; J. Liu and M. West, in: Sequential Monte Carlo methods in practice,
+        2001, ch. 10.
     """
     joint = Joint(system, method)
     if not joint.tracked:
@@ -91,7 +117,7 @@ def liu_west(
     if changes is not None:
         check_names(joint, changes.names)
     made = particle_tuning(joint, count, **tuning)
-    gated = bool(jnp.isfinite(made.gate))
+    gated = bool(jnp.isfinite(made.thresholds.gate))
     chosen, first = (
         parameter_families(joint, made, kernels),
         parameter_families(joint, made, priors_as, prior=True),

@@ -1,4 +1,4 @@
-"""What a particle knows of the states, given its parameters: a point, or a mean and a covariance (Rao-Blackwell).
+"""How a particle represents the states, given its parameters: as a point, or as mean and covariance (Rao-Blackwell).
 
     sampled    x'_i = f(x_i, u, psi_i) over dt [+] noise;   l_i = log N(y [-] h(x'_i); 0, R)
     kalman     one extended Kalman filter a particle;       l_i = log N(y [-] h(m_i); 0, H P_i H^T + R)
@@ -15,20 +15,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rotorid.estimators.cloud import AbstractCloud
-from rotorid.estimators.gaussian import LOOSENED
-from rotorid.estimators.particles import (
-    as_measured,
+from rotorid.estimators.gaussian import PROCESS_NOISE_INFLATION
+from rotorid.estimators.particle.base import (
     cloud_moments,
-    columns,
+    initialiser,
     log_density,
     measurement_std,
-    moved,
+    per_particle,
     prior_points,
     process_std,
-    pushed,
+    propagate,
     residual,
+    retract,
 )
+from rotorid.estimators.particle.cloud import AbstractCloud
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.numerics import integrators
@@ -37,14 +37,14 @@ from rotorid.numerics.draws import Stream, normals
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
 
-Knowledge = Literal["sampled", "kalman"]
+StateRepresentation = Literal["sampled", "kalman"]
 
 
-class Expected(NamedTuple):
-    """Particles before a measurement, what it would be, and how sure that is.
+class Prediction(NamedTuple):
+    """Predicted particles and measurements.
 
     states: as a cloud. r: residuals of the measurement. std: their standard deviations, of each particle or (sampled, with
-    constant noise) of all. more: what a Kalman filter needs beside.
+    constant noise) of all. more: H P and S of the Kalman filters.
     """
 
     states: Any
@@ -53,17 +53,17 @@ class Expected(NamedTuple):
     more: Any = None
 
 
-class Sampled(NamedTuple):
+class SampledStates(NamedTuple):
     """States as points: a cloud is an array with a particle a column."""
 
     joint: Joint
     tuning: Tuning
     cloud: AbstractCloud
 
-    def start(self, source: Stream, count: int) -> Float[Array, "states n"]:
+    def prior(self, source: Stream, count: int) -> Float[Array, "states n"]:
         return prior_points(self.joint, self.tuning, normals(source, (self.joint.states_dim, count)))
 
-    def look(
+    def predict(
         self,
         x: Float[Array, "states n"],
         psi: Float[Array, "parameters n"],
@@ -71,15 +71,15 @@ class Sampled(NamedTuple):
         dt: Float[Array, ""],
         sample: Samples,
         noise: Stream | None,
-    ) -> Expected:
-        """dt later, in the mean, or with noise drawn."""
+    ) -> Prediction:
+        """Particles dt later and their residuals; noise: the stream of the process noise, None for the mean."""
         joint, tuning = self.joint, self.tuning
 
         def one(d, point, values):
             p = joint.with_tracked(values, tuning.values)
-            after = moved(joint, point, u, p, dt)
+            after = propagate(joint, point, u, p, dt)
             if d is not None:
-                after = pushed(joint, after, process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * d)
+                after = retract(joint, after, process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * d)
             r = residual(joint, after, sample.u, p, sample.y)
             varying = (measurement_std(joint, tuning, after, sample.u, p),) if joint.varying_noise else ()
             return after, r, *varying
@@ -88,50 +88,52 @@ class Sampled(NamedTuple):
             after, r, *std = self.cloud.each(lambda *of: one(None, *of), x, psi)
         else:
             after, r, *std = self.cloud.each(one, x, psi, drawn=(noise, joint.states_dim))
-        return Expected(after, r, *(std or [tuning.measurement_noise]))
+        return Prediction(after, r, *(std or [tuning.measurement_noise]))
 
-    def predicted(
+    def residual_samples(
         self,
-        expected: Expected,
+        expected: Prediction,
         psi: Float[Array, "parameters n"],
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         sample: Samples,
         noise: Stream,
     ) -> Float[Array, "measured n"]:
-        """Residuals of particles that were moved in the mean, with process noise drawn."""
+        """Residuals of particles that were predicted without noise, with process noise added."""
         joint, tuning = self.joint, self.tuning
 
         def one(d, point, values):
             p = joint.with_tracked(values, tuning.values)
             std = process_std(joint, tuning, point, u, p) * jnp.sqrt(dt)
-            r = residual(joint, pushed(joint, point, std * d), sample.u, p, sample.y)
+            r = residual(joint, retract(joint, point, std * d), sample.u, p, sample.y)
             return (jnp.where(jnp.isfinite(r), r, 0.0),)
 
         return self.cloud.each(one, expected.states, psi, drawn=(noise, joint.states_dim))[0]
 
-    def density(self, expected: Expected, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
+    def log_likelihood(self, expected: Prediction, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
         if expected.std.ndim == 2:
             return self.cloud.each(lambda r, std: (log_density(r, std, used),), expected.r, expected.std)[0]
         return self.cloud.each(lambda r: (log_density(r, expected.std, used),), expected.r)[0]
 
-    def absorb(self, expected: Expected, used: Bool[Array, " measured"]) -> Float[Array, "states n"]:
+    def measurement_update(
+        self, expected: Prediction, used: Bool[Array, " measured"]
+    ) -> Float[Array, "states n"]:
         return expected.states
 
-    def measured(
+    def initialise(
         self, source: Stream, x: Float[Array, "states n"], sample: Samples, blocks: Bool[Array, " blocks"]
     ) -> Float[Array, "states n"]:
-        drawn = as_measured(self.joint, self.tuning, sample, blocks)
+        drawn = initialiser(self.joint, self.tuning, sample, blocks)
         e = source, self.joint.system.outputs.dim
         return self.cloud.each(lambda *of: (drawn(*of),), x, drawn=e, where=jnp.any(blocks))[0]
 
-    def widened(self, source: Stream, x: Float[Array, "states n"]) -> Float[Array, "states n"]:
-        """Particles with `LOOSENED` times the noise of a second added."""
-        std, states = LOOSENED * self.tuning.process_noise, self.joint.system.states
+    def inflate(self, source: Stream, x: Float[Array, "states n"]) -> Float[Array, "states n"]:
+        """Particles with `PROCESS_NOISE_INFLATION` times the process noise of one second added."""
+        std, states = PROCESS_NOISE_INFLATION * self.tuning.process_noise, self.joint.system.states
         e = normals(source, (self.joint.states_dim, x.shape[1]))
-        return columns(lambda point, d: states.plus(point, std * d))(x, e)
+        return per_particle(lambda point, d: states.plus(point, std * d))(x, e)
 
-    def sound(self, x: Float[Array, "states n"]) -> Bool[Array, " n"]:
+    def is_finite(self, x: Float[Array, "states n"]) -> Bool[Array, " n"]:
         return jnp.isfinite(jnp.sum(x, axis=0))
 
     def moments(
@@ -141,35 +143,37 @@ class Sampled(NamedTuple):
         return cloud_moments(self.cloud, self.joint.system.states, x, weights)
 
 
-class Beliefs(NamedTuple):
+class GaussianStates(NamedTuple):
     """Mean and covariance of each particle's states, a particle a column."""
 
     x: Float[Array, "states n"]
     P: Float[Array, "tangent tangent n"]
 
 
-class Conditioned(NamedTuple):
+class KalmanStates(NamedTuple):
     """States as one extended Kalman filter a particle."""
 
     joint: Joint
     tuning: Tuning
     cloud: AbstractCloud
 
-    def start(self, source: Stream, count: int) -> Beliefs:
+    def prior(self, source: Stream, count: int) -> GaussianStates:
         std = self.tuning.initial_std
         x = jnp.broadcast_to(self.tuning.initial[:, None], (self.tuning.initial.shape[0], count))
-        return Beliefs(x, jnp.broadcast_to(jnp.diag(std * std)[..., None], (std.size, std.size, count)))
+        return GaussianStates(
+            x, jnp.broadcast_to(jnp.diag(std * std)[..., None], (std.size, std.size, count))
+        )
 
-    def look(
+    def predict(
         self,
-        states: Beliefs,
+        states: GaussianStates,
         psi: Float[Array, "parameters n"],
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         sample: Samples,
         noise: Stream | None,
-    ) -> Expected:
-        """Predicted by dt; nothing is drawn."""
+    ) -> Prediction:
+        """Mean and covariance dt later and their residuals, without random numbers."""
         joint, tuning = self.joint, self.tuning
         space = joint.system.states
 
@@ -203,33 +207,33 @@ class Conditioned(NamedTuple):
             return *after, *seen(*after, values)
 
         x, P, r, std, HP, S = self.cloud.each(both, *states, psi)
-        return Expected(Beliefs(x, P), r, std, (HP, S))
+        return Prediction(GaussianStates(x, P), r, std, (HP, S))
 
-    def predicted(
+    def residual_samples(
         self,
-        expected: Expected,
+        expected: Prediction,
         psi: Float[Array, "parameters n"],
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
         sample: Samples,
         noise: Stream,
     ) -> Float[Array, "measured n"]:
-        """Residuals; process noise is in their standard deviations."""
+        """Residuals; the process noise is part of their standard deviations."""
         return jnp.where(jnp.isfinite(expected.r), expected.r, 0.0)
 
-    def density(self, expected: Expected, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
+    def log_likelihood(self, expected: Prediction, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
         return self.cloud.each(
-            lambda r, *more: (self._absorbed(r, more, used)[0],), expected.r, *expected.more
+            lambda r, *more: (self._kalman_update(r, more, used)[0],), expected.r, *expected.more
         )[0]
 
-    def absorb(self, expected: Expected, used: Bool[Array, " measured"]) -> Beliefs:
+    def measurement_update(self, expected: Prediction, used: Bool[Array, " measured"]) -> GaussianStates:
         def one(x, P, r, *more):
-            _, w, A = self._absorbed(r, more, used)
+            _, w, A = self._kalman_update(r, more, used)
             return self.joint.system.states.plus(x, w @ A), P - product(A.T, A)
 
-        return Beliefs(*self.cloud.each(one, *expected.states, expected.r, *expected.more))
+        return GaussianStates(*self.cloud.each(one, *expected.states, expected.r, *expected.more))
 
-    def _absorbed(self, r, more, used):
+    def _kalman_update(self, r, more, used):
         HP, S = more
         eye = jnp.eye(used.shape[0], dtype=S.dtype)
         logdet, (w, A) = whiten_and_measure(
@@ -240,37 +244,40 @@ class Conditioned(NamedTuple):
         count = jnp.sum(used)
         return -0.5 * (w @ w + logdet + count * jnp.log(2.0 * jnp.pi)), w, A
 
-    def measured(
-        self, source: Stream, states: Beliefs, sample: Samples, blocks: Bool[Array, " blocks"]
-    ) -> Beliefs:
-        """With the states of the given blocks' names as measured, and the variance of the measurement."""
+    def initialise(
+        self, source: Stream, states: GaussianStates, sample: Samples, blocks: Bool[Array, " blocks"]
+    ) -> GaussianStates:
+        """The states of the given blocks' names set to their measurement, with the variance of the measurement."""
         joint, tuning, outputs = self.joint, self.tuning, self.joint.system.outputs
         taken = joint.states_measured(blocks)
         R = jnp.zeros_like(tuning.initial_std)
         for name, slot in outputs.tangent.items():
             if name in joint.system.states and joint.system.states[name].dim == outputs[name].dim:
                 R = R.at[joint.system.states.tangent[name]].set(tuning.measurement_noise[slot] ** 2)
-        x = columns(lambda point: joint.take_measured(point, blocks, sample.y))(states.x)
+        x = per_particle(lambda point: joint.take_measured(point, blocks, sample.y))(states.x)
         apart = taken[:, None] | taken
         P = jnp.where(apart[..., None], jnp.diag(jnp.where(taken, R, 0.0))[..., None], states.P)
-        return Beliefs(x, P)
+        return GaussianStates(x, P)
 
-    def widened(self, source: Stream, states: Beliefs) -> Beliefs:
-        """Covariances with `LOOSENED` times the noise of a second added."""
-        return Beliefs(states.x, states.P + jnp.diag((LOOSENED * self.tuning.process_noise) ** 2)[..., None])
+    def inflate(self, source: Stream, states: GaussianStates) -> GaussianStates:
+        """Covariances with `PROCESS_NOISE_INFLATION` times the process noise of one second added."""
+        return GaussianStates(
+            states.x,
+            states.P + jnp.diag((PROCESS_NOISE_INFLATION * self.tuning.process_noise) ** 2)[..., None],
+        )
 
-    def sound(self, states: Beliefs) -> Bool[Array, " n"]:
+    def is_finite(self, states: GaussianStates) -> Bool[Array, " n"]:
         return jnp.isfinite(jnp.sum(states.x, axis=0)) & jnp.isfinite(jnp.sum(states.P, axis=(0, 1)))
 
     def moments(
-        self, states: Beliefs, weights: Float[Array, " n"]
+        self, states: GaussianStates, weights: Float[Array, " n"]
     ) -> tuple[Float[Array, " states"], Float[Array, " tangent"]]:
         """Mean and standard deviations of the mixture."""
         mean, std = cloud_moments(self.cloud, self.joint.system.states, states.x, weights)
         return mean, jnp.sqrt(std * std + jnp.diagonal(states.P @ weights))
 
 
-KNOWLEDGE = {"sampled": Sampled, "kalman": Conditioned}
+STATE_REPRESENTATIONS = {"sampled": SampledStates, "kalman": KalmanStates}
 
 
 def _transition(joint: Joint, x, u, p, dt):

@@ -67,7 +67,7 @@ def observed(
     gain: Float[Array, " 3"],
     by_s: Matrix,
 ) -> Errors:
-    """Errors after w^ <- decay w^ + gain (rho + defect) + by_s s, where seen: then the defect begins anew from rho.
+    """Errors after w^ <- decay w^ + gain (rho + defect) + by_s s, where seen; the balance then restarts from rho.
 
     factors, of_momentum: what unit white noises add to (e, r, s) and to rho. decay is 1 and gain and by_s 0 where the wrench
     is not to learn from this momentum.

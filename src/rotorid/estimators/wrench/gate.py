@@ -1,13 +1,13 @@
-"""Rows that a wrench observer does not believe: glitches of a sensor, as against a sudden push.
+"""Gate of a wrench observer: it rejects sensor glitches, and accepts sudden contact forces.
 
-A measured block y of three numbers is compared with what the System expects under the observed wrench. It is absurd where
+A measured block y of three numbers is compared with the prediction under the estimated wrench. It is implausible where
 
     sum ((y - y^) / std)^2  is beyond the chi-square quantile of `gate` standard deviations, 3 degrees of freedom
-    std^2 = 2 noise^2 + (error of the wrench) ^2 + (what a jump of the wrench makes of it since it was last believed)^2
+    std^2 = 2 noise^2 + (error of the wrench) ^2 + (effect of a jump of the wrench since it was last accepted)^2
 
-A jump is as large as `JUMP` standard deviations of the wrench's prior. What is absurd in one row is left out, as if it had not
-been measured, so that the next row speaks of the whole time since. What is still so after `FEW` rows is no glitch: it is
-believed, and an observer by momentum then takes the impulse since as that of a steady wrench over the time since.
+A jump is as large as `JUMP` standard deviations of the wrench's prior. An implausible block is not used, so that the
+next row counts for the whole time since. After `FEW` rows it is accepted in any case, and the momentum observer then takes the
+impulse as that of a constant wrench over this time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rotorid.estimators.gaussian import chi_square_quantile
+from rotorid.estimators.monitoring import chi_square_quantile
 from rotorid.geometry.spaces import Space
 
 GATED: Final = ("attitude", "velocity", "body_rate", "specific_force")
@@ -27,23 +27,23 @@ JUMP: Final = 3.0
 FEW: Final = 3
 
 NEVER: Final = 1e3
-"""s since an output was believed that was not yet: whatever it says is."""
+"""Initial time since an output was last accepted, s: so long that any first measurement passes."""
 
 Flags = Bool[Array, " gated"]
 Blocks = dict[str, Float[Array, " 3"]]
 
 
-def believed(
+def accepted(
     difference: Blocks,
     std: Blocks,
     measured: Flags,
     rejected: Float[Array, " gated"],
     gate: Float[Array, ""],
 ) -> Flags:
-    """Which of the measured outputs are to be used. rejected: how many rows in a row each was not."""
+    """Which of the measured outputs are used. rejected: number of consecutive rows for which each was rejected."""
     limit = chi_square_quantile(gate, 3)
-    absurd = jnp.stack([jnp.sum((difference[name] / std[name]) ** 2) > limit for name in GATED])
-    return measured & ~(absurd & (rejected < FEW))
+    implausible = jnp.stack([jnp.sum((difference[name] / std[name]) ** 2) > limit for name in GATED])
+    return measured & ~(implausible & (rejected < FEW))
 
 
 def stds(
@@ -55,9 +55,9 @@ def stds(
     inertia: Float[Array, " 3"],
     since: Float[Array, " gated"],
 ) -> Blocks:
-    """Standard deviation of measured less expected, by output, before which a difference is absurd.
+    """Standard deviation of measured less expected, by output.
 
-    wrench_std, prior_std: of force (N) and torque (N m). since: s since each output was last believed.
+    wrench_std, prior_std: of force (N) and torque (N m). since: s since each output was last accepted.
     """
     linear = jnp.hypot(wrench_std[:3], JUMP * prior_std[:3]) / mass
     angular = jnp.hypot(wrench_std[3:], JUMP * prior_std[3:]) / inertia

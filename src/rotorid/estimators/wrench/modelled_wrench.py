@@ -1,4 +1,4 @@
-"""The wrench that a rigid multirotor's model knows, integrated over a step (seed 001, eqs. 7-8 and 13).
+"""The modelled wrench on a rigid multirotor, integrated over a step (seed 001, eqs. 7-8 and 13).
 
     force (world)   R f_a - m g z - k v + m phi_v
     torque (body)   tau_a - omega x J omega - k_omega omega + J phi_omega
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rotorid.geometry import rotations
-from rotorid.models.rigid_multirotor import (
+from rotorid.models.multirotor.rigid import (
     RigidMultirotor,
     angular_momentum,
     divided_by_inertia,

@@ -33,19 +33,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import SettingError
-from rotorid.estimators import known_wrench, wrench_errors
 from rotorid.estimators.tuning import Tuning
-from rotorid.estimators.wrench_observer import AbstractWrenchObserver, WrenchState
-from rotorid.estimators.wrench_seen import Seen, by_momentum, judged
+from rotorid.estimators.wrench import error_covariance, modelled_wrench
+from rotorid.estimators.wrench.base import AbstractWrenchObserver
+from rotorid.estimators.wrench.observation import WrenchUpdate, momentum_update, normalised_innovation
+from rotorid.estimators.wrench.state import WrenchState
 from rotorid.geometry import rotations
 from rotorid.models.joint import Joint
-from rotorid.models.rigid_multirotor import RigidMultirotor, divided_by_inertia
+from rotorid.models.multirotor.rigid import RigidMultirotor, divided_by_inertia
 from rotorid.models.system import Values
 from rotorid.numerics.integrators import Method
 from rotorid.signals.samples import Samples
 
 GAIN = 10.0
-"""Observer gain in 1/s where nobody says: the wrench is followed with a time constant of 0.1 s."""
+"""Default observer gain in 1/s: the estimate follows the wrench with a time constant of 0.1 s."""
 
 COMPONENTS = tuple(f"{name}_{axis}" for name in ("force", "torque") for axis in "xyz")
 """Of a wrench: force in N, world, then torque in N m, body."""
@@ -63,23 +64,23 @@ class MomentumObserver(AbstractWrenchObserver):
 
     def _force(
         self, state: WrenchState, sample: Samples, x: Values, p: Values, at: dict[str, Bool[Array, ""]]
-    ) -> tuple[Seen, str]:
+    ) -> tuple[WrenchUpdate, str]:
         system, noise = self._system, self.tuning.measurement_noise
-        place, u = system.outputs.tangent, system.inputs.unpack(state.u)
-        by_attitude = 0.5 * state.dt * known_wrench.force_by_attitude(system, x, u, p)
-        errors, factors = wrench_errors.with_measured_s(
-            state.force_errors, at["attitude"], by_attitude, noise[place["attitude"]]
+        place, u = system.outputs.tangent, system.inputs.unpack(state.step.u)
+        by_attitude = 0.5 * state.step.dt * modelled_wrench.force_by_attitude(system, x, u, p)
+        errors, factors = error_covariance.with_measured_s(
+            state.errors.force, at["attitude"], by_attitude, noise[place["attitude"]]
         )
-        seen = at["velocity"] & state.located
+        is_measured = at["velocity"] & state.has_attitude
         of_momentum = p["mass"] * jnp.diag(noise[place["velocity"]])
-        found = by_momentum(
+        found = momentum_update(
             state.wrench[:3],
             p["mass"] * x["velocity"],
-            state.defect[:3],
-            _beside(errors, factors, of_momentum),
-            seen,
-            seen & state.anchored[0],
-            state.elapsed[0],
+            state.momentum.defect[:3],
+            _with_independent_noise(errors, factors, of_momentum),
+            is_measured,
+            is_measured & state.momentum.is_anchored[0],
+            state.momentum.elapsed[0],
             self.gain[:3],
             jnp.eye(3) / p["mass"],
         )
@@ -98,10 +99,10 @@ class AccelerationObserver(AbstractWrenchObserver):
 
     def _force(
         self, state: WrenchState, sample: Samples, x: Values, p: Values, at: dict[str, Bool[Array, ""]]
-    ) -> tuple[Seen, str]:
+    ) -> tuple[WrenchUpdate, str]:
         system, noise = self._system, self.tuning.measurement_noise
-        place, u, q = system.outputs.tangent, system.inputs.unpack(state.u), x["attitude"]
-        thrust = known_wrench.rotor_thrust(system, x, u, p)
+        place, u, q = system.outputs.tangent, system.inputs.unpack(state.step.u), x["attitude"]
+        thrust = modelled_wrench.rotor_thrust(system, x, u, p)
         force, torque = system.known_wrench(x, thrust, p)
         omega, c = x["body_rate"], p["centre_of_mass"]
         turning = divided_by_inertia(torque + state.wrench[3:], p)
@@ -110,26 +111,30 @@ class AccelerationObserver(AbstractWrenchObserver):
         instant = rotations.rotate(q, p["mass"] * a) - force
 
         none = jnp.zeros((3, 3), force.dtype)
-        errors, factors = wrench_errors.with_measured_s(
-            _without_defect(state.force_errors), at["attitude"], none, noise[place["attitude"]]
+        errors, factors = error_covariance.with_measured_s(
+            _without_defect(state.errors.force), at["attitude"], none, noise[place["attitude"]]
         )
-        seen = at["specific_force"] & state.located
-        learnt = seen & state.anchored[0]
-        decay = jnp.where(learnt, jnp.exp(-self.gain[:3] * state.elapsed[0]), 1.0)
+        is_measured = at["specific_force"] & state.has_attitude
+        is_updated = is_measured & state.momentum.is_anchored[0]
+        decay = jnp.where(is_updated, jnp.exp(-self.gain[:3] * state.momentum.elapsed[0]), 1.0)
         share = 1.0 - decay
-        turned = known_wrench.turned_by_attitude(q, p["mass"] * a - system.rotor_wrench(thrust, p)[0])
+        turned = modelled_wrench.turned_by_attitude(q, p["mass"] * a - system.rotor_wrench(thrust, p)[0])
         to_world = rotations.rotate(q, jnp.eye(3)).T
         of_force = p["mass"] * to_world * noise[place["specific_force"]]
-        P, factors, of_force = _beside(errors, factors, of_force)
+        P, factors, of_force = _with_independent_noise(errors, factors, of_force)
         H = jnp.concatenate([-jnp.eye(3), none, turned], axis=1)
-        S = wrench_errors.of_innovation(P, factors, of_force, H)
-        innovation, std, nis = judged(instant - state.wrench[:3], S, learnt, to_world.T / p["mass"])
-        found = Seen(
+        S = error_covariance.of_innovation(P, factors, of_force, H)
+        innovation, std, nis = normalised_innovation(
+            instant - state.wrench[:3], S, is_updated, to_world.T / p["mass"]
+        )
+        found = WrenchUpdate(
             value=decay * state.wrench[:3] + share * instant,
             defect=jnp.zeros(3),
-            seen=seen,
-            learnt=learnt,
-            errors=wrench_errors.observed(P, factors, of_force, seen, decay, share, share[:, None] * turned),
+            is_measured=is_measured,
+            is_updated=is_updated,
+            errors=error_covariance.observed(
+                P, factors, of_force, is_measured, decay, share, share[:, None] * turned
+            ),
             innovation=innovation,
             innovation_std=std,
             nis=nis,
@@ -144,9 +149,19 @@ def momentum_observer(
     method: Method = "midpoint",
     **tuning: Any,
 ) -> MomentumObserver:
-    """The momentum-based observer over a rigid multirotor with its default tuning; keywords as in `Tuning.of`.
+    """Make the momentum-based wrench observer over a rigid multirotor, with its default tuning.
 
-    gain: K in 1/s, one number, or six for force x, y, z (world) and torque x, y, z (body). Raises SettingError.
+    Args:
+        system: tracks force (N, world frame) and torque (N m, body frame), and no other parameters.
+        gain: K in 1/s, positive; one number, or six for force x, y, z (world) and torque x, y, z (body).
+        method: integrator of a step: "euler", "midpoint" or "rk4".
+        tuning: keywords of `Tuning.of` that replace the System's default noise, priors and thresholds.
+    Returns:
+        The observer, for `run`, `run_many` or `Stream`.
+    Raises:
+        SettingError: the System tracks other parameters, a gain is not positive and finite, or a keyword
+            names a block or parameter that the System does not have.
+    Source: seed 001, section II-C, eqs. 12-14; F. Ruggiero et al., ICRA 2014.
     """
     joint = _joint(system, method)
     return MomentumObserver(joint, Tuning.of(joint, **tuning), _gains(gain))
@@ -159,9 +174,19 @@ def acceleration_observer(
     method: Method = "midpoint",
     **tuning: Any,
 ) -> AccelerationObserver:
-    """The acceleration-based observer over a rigid multirotor with its default tuning; keywords as in `Tuning.of`.
+    """Make the acceleration-based wrench observer over a rigid multirotor, with its default tuning.
 
-    gain: K in 1/s, one number, or six for force x, y, z (world) and torque x, y, z (body). Raises SettingError.
+    Args:
+        system: tracks force (N, world frame) and torque (N m, body frame), and no other parameters.
+        gain: K in 1/s, positive; one number, or six for force x, y, z (world) and torque x, y, z (body).
+        method: integrator of a step: "euler", "midpoint" or "rk4".
+        tuning: keywords of `Tuning.of` that replace the System's default noise, priors and thresholds.
+    Returns:
+        The observer, for `run`, `run_many` or `Stream`.
+    Raises:
+        SettingError: the System tracks other parameters, a gain is not positive and finite, or a keyword
+            names a block or parameter that the System does not have.
+    Source: T. Tomic, C. Ott and S. Haddadin, IEEE T-RO 33 (2017).
     """
     joint = _joint(system, method)
     return AccelerationObserver(joint, Tuning.of(joint, **tuning), _gains(gain))
@@ -184,7 +209,7 @@ def _gains(gain: float | tuple[float, ...]) -> Float[Array, " 6"]:
     return jnp.asarray(numbers, dtype=float)
 
 
-def _beside(
+def _with_independent_noise(
     errors: Float[Array, "9 9"], factors: Float[Array, "9 3"], of_momentum: Float[Array, "3 3"]
 ) -> tuple[Float[Array, "9 9"], Float[Array, "9 6"], Float[Array, "3 6"]]:
     """Errors with the noise of s and that of the momentum, which are independent."""

@@ -1,4 +1,4 @@
-"""Airframes from a frame of ArduPilot's simulator, through what its sources make of it (see `ardupilot_frame`)."""
+"""Airframes from a frame file of ArduPilot's simulator (equations: `ardupilot_frame`)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,29 @@ from typing import Any
 import numpy as np
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.ardupilot_frame import GRAVITY_MSS, ROTATION, YAW_SCALE, body_area
-from rotorid.export.vehicle.facts import FRD
-from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor, text_of
-from rotorid.models.multirotor_air import AIR_DENSITY
+from rotorid.export.autopilot.ardupilot_frame import ROTATION, YAW_SCALE, body_area
+from rotorid.geometry.gravity import STANDARD_GRAVITY
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity, Rotor, text_of
+from rotorid.models.multirotor.air import AIR_DENSITY
+from rotorid.models.multirotor.properties import FRD
+from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.system import GRAVITY
-from rotorid.models.thrust import ThrustCurve
 
-_PWM = (1000.0, 1000.0)  # where commands begin, and how far they go, us
+_PWM = (1000.0, 1000.0)  # pulse width of command 0, and range, us
 _LAPSE, _POWER = 2.25577e-5, 4.25588  # of the standard atmosphere: rho = rho_0 (1 - lapse h)^power
 
 
 def read_ardupilot_frame(path: str | Path) -> Airframe:
-    """The airframe of a frame file with the places of its motors, in still air at refAlt, with lines of # left out.
+    """Read an airframe from a frame file of SITL that has motor positions.
 
-    Rotors' torque per newton is that at hover. Raises AirframeError.
+    Properties hold in still air at refAlt. The torque ratio is the one in hover.
+
+    Args:
+        path: a JSON file; comments after # are skipped.
+    Returns:
+        The airframe.
+    Raises:
+        AirframeError: the file cannot be read, or lacks a value.
     """
     path = Path(path)
     table = _table(path)
@@ -50,7 +58,7 @@ def read_ardupilot_frame(path: str | Path) -> Airframe:
     if min(mass, count, number("hoverThrOut"), number("maxVoltage"), number("refSpd")) <= 0:
         raise AirframeError(f"{path}: mass, num_motors, hoverThrOut, maxVoltage and refSpd must be positive")
     rho = AIR_DENSITY * (1.0 - _LAPSE * number("refAlt")) ** _POWER
-    full = mass * GRAVITY_MSS / number("hoverThrOut") / count
+    full = mass * STANDARD_GRAVITY / number("hoverThrOut") / count
     span = number("pwmMax") - number("pwmMin")
     zero, top = (
         (number("pwmMin") + number(name) * span - _PWM[0]) / _PWM[1] for name in ("spin_min", "spin_max")
@@ -68,7 +76,7 @@ def read_ardupilot_frame(path: str | Path) -> Airframe:
     inertia = vector("moment_inertia")
     momentum, disc = number("mdrag_coef"), number("disc_area")
     angle = math.radians(number("refAngle"))
-    found: dict[str, tuple[float, ...]] = {
+    quantities: dict[str, tuple[float, ...]] = {
         "mass": (mass,),
         "inertia": tuple(inertia),
         "torque_ratio": (float(np.abs(yaws).mean()) * YAW_SCALE * number("diagonal_size") * hover,),
@@ -84,11 +92,11 @@ def read_ardupilot_frame(path: str | Path) -> Airframe:
         ),
     ):
         if value > 0:
-            found[name] = (value,)
+            quantities[name] = (value,)
     return Airframe(
         name=path.stem,
         description=f"Read from the frame of ArduPilot's simulator in {path.name}",
-        quantities={n: Quantity(v, QUANTITIES[n][0], source=str(path)) for n, v in found.items()},
+        quantities={n: Quantity(v, QUANTITIES[n][0], source=str(path)) for n, v in quantities.items()},
         rotors=rotors,
         thrust_curve=ThrustCurve(
             (0.0, (1.0 - expo) * full, expo * full), zero, top, number("maxVoltage"), 2.0, str(path)

@@ -1,11 +1,11 @@
-"""A mission as QGroundControl opens it (a .plan file), for PX4 and ArduPilot: take off, fly to places and turn there, land.
+"""A mission file of QGroundControl (.plan), for PX4 and ArduPilot: take off, fly to waypoints and yaw there, land.
 
 Format: https://docs.qgroundcontrol.com/master/en/qgc-dev-guide/file_formats/plan.html. Commands are those of MAVLink. A mission
 has no excitation of attitude and thrust: it is the part of a plan that can be flown without a script.
 
-PX4 goes on once it is nearer to a place than the radius of acceptance (metres, if the mission does not say) and looks where it
-shall; it refuses a mission with a command for the yaw alone (mavlink_mission.cpp). ArduPilot's copter knows no other, and
-forgets what it said at the next place, but not in a delay (mode_auto.cpp: `wp_start`, `do_nav_delay`).
+PX4 continues once the vehicle is within the acceptance radius of a waypoint and has the commanded heading; it rejects missions
+with yaw commands (mavlink_mission.cpp). ArduPilot's copter needs them; a yaw command holds during a delay, and ends at the next
+waypoint (mode_auto.cpp: `wp_start`, `do_nav_delay`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _WAYPOINT, _LAND, _TAKEOFF, _DELAY, _YAW, _SPEED = 16, 21, 22, 93, 115, 178
 _RELATIVE, _NO_FRAME = 3, 2  # frames: height above home; none
 _FIRMWARE: Final = {"px4": 12, "ardupilot": 3}
 _EARTH: Final = 6378137.0  # m
-_NEAR: Final = (0.1, 0.5)  # m from a place: least and most, a quarter of the way to it between them
-_THIRD: Final = 2.0 * math.pi / 3.0  # rad: the most of a turn at once that is made to the side that is meant
+_NEAR: Final = (0.1, 0.5)  # m, limits of the acceptance radius, a quarter of the distance flown
+_THIRD: Final = 2.0 * math.pi / 3.0  # rad, largest yaw step whose direction is unambiguous
 _TURNING: Final = 45.0  # deg/s
 
 
 class Stop(NamedTuple):
-    """forward, left, up: m, from above home. hold: s. turn: yaw that is turned there, rad, to the left. speed: m/s on the
-    way."""
+    """A waypoint. forward, left, up: m, relative to home. hold: s. turn: yaw angle there, rad, to the left. speed: on the way,
+    m/s."""
 
     forward: float
     left: float
@@ -43,13 +43,22 @@ class Stop(NamedTuple):
 def mission_plan(
     stops: Sequence[Stop], home: tuple[float, float], heading: float, height: float, autopilot: str
 ) -> str:
-    """The .plan text. home: latitude and longitude, degrees. heading: of forward, rad clockwise from north. height: m, to
-    which it takes off. Raises SettingError for a home that cannot be, or an autopilot that takes no missions."""
+    """Write the text of a .plan file.
+
+    Args:
+        stops: waypoints.
+        home: latitude and longitude, deg.
+        heading: of the forward direction, rad clockwise from north.
+        height: of the take-off, m.
+        autopilot: "px4" or "ardupilot".
+    Raises:
+        SettingError: `home` is not on Earth or at a pole, or the autopilot has no missions.
+    """
     latitude, longitude = home
     if not (abs(latitude) < 89.0 and abs(longitude) <= 180.0):
-        raise SettingError(f"home {latitude:g},{longitude:g}: latitude and longitude are needed, in degrees")
+        raise SettingError(f"home {latitude:g},{longitude:g}: must be latitude and longitude in degrees")
     if autopilot not in _FIRMWARE:
-        raise SettingError(f"{autopilot} takes no missions; leave out --home")
+        raise SettingError(f"{autopilot} has no missions; omit --home")
 
     def place(forward: float, left: float) -> list[float]:
         north = forward * math.cos(heading) + left * math.sin(heading)

@@ -1,4 +1,4 @@
-"""Airframes from PX4 parameters: a file of QGroundControl, read back through what PX4 makes of it (see `px4`)."""
+"""Airframes from PX4 parameters in a file of QGroundControl (equations: `px4`)."""
 
 from __future__ import annotations
 
@@ -7,33 +7,41 @@ from pathlib import Path
 import numpy as np
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.facts import FRD
-from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor, text_of
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity, Rotor, text_of
+from rotorid.models.multirotor.properties import FRD
+from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.system import GRAVITY
-from rotorid.models.thrust import ThrustCurve
 
 _COLUMNS = 5
 
 
 def read_px4_parameters(path: str | Path, mass: float | None = None) -> Airframe:
-    """The airframe of a file of PX4 parameters, about the centre of mass. mass: kg, where the file has no SIH_MASS.
+    """Read an airframe from PX4 parameters; positions are from the centre of mass.
 
-    The curve is what MPC_THR_HOVER and THR_MDL_FAC say of the mass; the drag is the estimator's. Raises AirframeError.
+    The thrust curve follows from MPC_THR_HOVER, THR_MDL_FAC and the mass; the drag is the estimator's.
+
+    Args:
+        path: a parameter file of QGroundControl.
+        mass: kg, used where the file has no SIH_MASS.
+    Returns:
+        The airframe.
+    Raises:
+        AirframeError: the file cannot be read, or lacks a parameter.
     """
     path = Path(path)
     values = _values(path)
     mass = values.get("SIH_MASS", mass)
     if mass is None:
-        raise AirframeError(f"{path}: no SIH_MASS; say what the vehicle weighs")
+        raise AirframeError(f"{path}: no SIH_MASS; give the mass of the vehicle in kg")
 
     def value(name: str) -> float:
         if name not in values:
-            raise AirframeError(f"{path}: no {name}, which the airframe follows from")
+            raise AirframeError(f"{path}: no {name}, which the airframe needs")
         return values[name]
 
     count = int(value("CA_ROTOR_COUNT"))
     if count < 1:
-        raise AirframeError(f"{path}: CA_ROTOR_COUNT {count}, there must be a rotor")
+        raise AirframeError(f"{path}: CA_ROTOR_COUNT is {count}; it must be at least 1")
     thrusts = np.array([value(f"CA_ROTOR{k}_CT") for k in range(count)])
     axes = np.array([[value(f"CA_ROTOR{k}_A{a}") for a in "XYZ"] for k in range(count)]) * FRD + 0.0
     places = np.array([[value(f"CA_ROTOR{k}_P{a}") for a in "XYZ"] for k in range(count)]) * FRD + 0.0
@@ -51,16 +59,16 @@ def read_px4_parameters(path: str | Path, mass: float | None = None) -> Airframe
         )
         for k in range(count)
     )
-    found: dict[str, tuple[float, ...]] = {"mass": (mass,)}
+    quantities: dict[str, tuple[float, ...]] = {"mass": (mass,)}
     if "SIH_IXX" in values:
         xx, yy, zz, xy, xz, yz = (value(f"SIH_I{n}") for n in ("XX", "YY", "ZZ", "XY", "XZ", "YZ"))
-        found["inertia"] = (xx, yy, zz)
+        quantities["inertia"] = (xx, yy, zz)
         if xy or xz or yz:
-            found["products_of_inertia"] = (0.0 - xy, 0.0 - xz, yz)
+            quantities["products_of_inertia"] = (0.0 - xy, 0.0 - xz, yz)
     if ratios.any():
-        found["torque_ratio"] = (float(np.abs(ratios).mean()),)
+        quantities["torque_ratio"] = (float(np.abs(ratios).mean()),)
     if "SIH_T_TAU" in values:
-        found["motor_time_constant"] = (value("SIH_T_TAU"),)
+        quantities["motor_time_constant"] = (value("SIH_T_TAU"),)
     bluff = values.get("EKF2_BCOEF_X", 0.0)
     for name, number in (
         ("drag", values.get("EKF2_MCOEF", 0.0) * mass),
@@ -68,11 +76,11 @@ def read_px4_parameters(path: str | Path, mass: float | None = None) -> Airframe
         ("angular_drag", values.get("SIH_KDW", 0.0)),
     ):
         if number:
-            found[name] = (number,)
+            quantities[name] = (number,)
     return Airframe(
         name=path.stem,
         description=f"Read from the PX4 parameters in {path.name}",
-        quantities={n: Quantity(v, QUANTITIES[n][0], source=str(path)) for n, v in found.items()},
+        quantities={n: Quantity(v, QUANTITIES[n][0], source=str(path)) for n, v in quantities.items()},
         rotors=rotors,
         thrust_curve=ThrustCurve((0.0, (1.0 - factor) * full, factor * full), source=str(path)),
         source=str(path),
@@ -94,6 +102,7 @@ def _values(path: Path) -> dict[str, float]:
                 raise ValueError
         except ValueError:
             raise AirframeError(
-                f"{path}: line {number} is not vehicle, component, name, value and type, as QGroundControl writes them"
+                f"{path}: line {number} must have five columns, as QGroundControl writes them: vehicle, component, name, "
+                "value, type"
             ) from None
     return values

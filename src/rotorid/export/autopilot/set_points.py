@@ -1,8 +1,8 @@
-"""Set points of a flight as a table that autopilots' scripts play, and the files that play it.
+"""Set points of a flight as a table for the scripts of autopilots, and these scripts.
 
-One row every 20 ms, about the place and the heading at which the vehicle hovers when it begins: forward, right and down, level.
-Position and velocity are those that the simulated vehicle had, acceleration and the rate of yaw those that were asked of it:
-the excitation is in these, and position control does not fight it.
+One row every 20 ms, relative to the position and heading of the vehicle at the start: forward, right and down, level. Positions
+and velocities are those of the simulated vehicle; accelerations and yaw rates are the commanded ones. These carry the
+excitation, and position control does not act against it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ COLUMNS: Final = (
     "t_s", "forward_m", "right_m", "down_m", "forward_m_s", "right_m_s", "down_m_s", "forward_m_s2", "right_m_s2", "down_m_s2",
     "yaw_right_rad", "yaw_rate_right_rad_s",
 )  # fmt: skip
-"""Of the table."""
+"""Columns of the table."""
 
-_TURNED: Final = np.array([1.0, -1.0, -1.0])  # from forward, left, up
+_FRD: Final = np.array([1.0, -1.0, -1.0])  # from forward, left, up
 
 
 @dataclasses.dataclass(frozen=True)
 class SetPoints:
-    """t: s. position (m), velocity (m/s), acceleration (m/s^2): forward, left, up, from where it begins. yaw (rad), yaw_rate
-    (rad/s): to the left."""
+    """t: s. position (m), velocity (m/s), acceleration (m/s^2): forward, left, up, relative to the start. yaw (rad), yaw_rate
+    (rad/s): positive to the left."""
 
     t: Float[np.ndarray, " n"]
     position: Float[np.ndarray, "n 3"]
@@ -41,12 +41,12 @@ class SetPoints:
     yaw_rate: Float[np.ndarray, " n"]
 
     def as_csv(self) -> str:
-        """The table."""
+        """The table as CSV."""
         columns = [
             self.t,
-            *(self.position * _TURNED).T,
-            *(self.velocity * _TURNED).T,
-            *(self.acceleration * _TURNED).T,
+            *(self.position * _FRD).T,
+            *(self.velocity * _FRD).T,
+            *(self.acceleration * _FRD).T,
             -self.yaw,
             -self.yaw_rate,
         ]
@@ -64,11 +64,11 @@ class SetPoints:
 
 @dataclasses.dataclass(frozen=True)
 class Logging:
-    """What makes an autopilot log what identification needs. parameters: name and value. why: of each. more: in words."""
+    """Settings for logs that identification can use. parameters: name and value. reasons: of each. notes: further advice."""
 
     parameters: tuple[tuple[str, int], ...]
-    why: tuple[str, ...]
-    more: tuple[str, ...] = ()
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 PX4_PROFILE: Final = {"default": 0, "system identification": 3, "high rate": 4}
@@ -87,7 +87,7 @@ LOGGING: Final = {
             "default topics (bit 0), system identification (bit 3) and high rate (bit 4): motors, rates and accelerations",
             "a log from arming to disarming",
         ),
-        ("restart the autopilot after a change of SDLOG_PROFILE, and use a fast SD card",),
+        ("restart the autopilot after changing SDLOG_PROFILE, and use a fast SD card",),
     ),
     "ardupilot": Logging(
         (
@@ -97,37 +97,42 @@ LOGGING: Final = {
             ("SCR_ENABLE", 1),
         ),
         (
-            "what is logged by default, with fast attitude (bit 0) and fast IMU (bit 18): RATE, ATT and IMU at loop rate",
-            "no limit of the rate at which messages are logged",
+            "default messages, with fast attitude (bit 0) and fast IMU (bit 18): RATE, ATT and IMU at loop rate",
+            "no limit on the logging rate",
             "a log from arming to disarming",
-            "scripts run, which the set points need",
+            "enables scripts, which play the set points",
         ),
         (
-            "rotor commands (RCOU) come at 10 Hz, which tells little of motors and inertia: connect ESC telemetry "
-            "(bidirectional DShot or CAN), which logs the rotors' speeds",
-            "the position controller rounds quick set points (PSC_JERK_XY, PSC_JERK_NE): for quicker excitation, fly "
-            "ArduPilot's own System ID mode (SID_AXIS 7 to 9 for rates, 13 for thrust) beside this plan",
+            "rotor commands (RCOU) are logged at 10 Hz, too slowly to identify motor lag and inertia: connect ESC telemetry "
+            "(bidirectional DShot or CAN), which logs rotor speeds",
+            "the position controller smooths fast set points (PSC_JERK_XY, PSC_JERK_NE): for faster excitation, also fly "
+            "ArduPilot's System ID mode (SID_AXIS 7 to 9 for rates, 13 for thrust)",
         ),
     ),
     "crazyflie": Logging(
         (),
         (),
         (
-            "log motor.m1 to motor.m4, gyro.x, y, z, acc.x, y, z and the state estimate at 250 Hz or more: name them in "
+            "log motor.m1 to motor.m4, gyro.x, y, z, acc.x, y, z and the state estimate at 250 Hz or more: list them in "
             "config.txt on the card of the micro-SD deck",
         ),
     ),
 }
-"""By autopilot."""
+"""Logging settings by autopilot."""
 
 
 def script(name: str) -> str:
-    """The text of a script that comes with the package."""
-    return (resources.files("rotorid.export") / "scripts" / name).read_text("utf-8")
+    """The text of a script in `scripts/`."""
+    return (resources.files("rotorid.export.autopilot") / "scripts" / name).read_text("utf-8")
 
 
 def player_files(points: SetPoints, autopilot: str) -> dict[str, bytes]:
-    """The table, the script that plays it, and the parameters of the log, for an autopilot of `LOGGING`."""
+    """The table, the script that plays it, and the logging parameters, by file name.
+
+    Args:
+        points: the set points.
+        autopilot: a key of `LOGGING`.
+    """
     files = {CSV: points.as_csv().encode()}
     parameters = LOGGING[autopilot].parameters
     if autopilot == "px4":

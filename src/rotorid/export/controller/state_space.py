@@ -1,8 +1,8 @@
-"""An airframe at hover as a linear state space, for python-control: the exact slopes of `rigid_multirotor`, by CasADi.
+"""Export of the linear model at hover for python-control: exact Jacobians of `rigid_multirotor`, by CasADi.
 
     dx' = A dx + B du,   dy = C dx + D du
 
-dx are tangent coordinates: of the attitude the turn from that of hover, rad, body frame. dy likewise.
+dx are tangent coordinates: for the attitude, the rotation vector from the hover attitude, rad, body frame. dy likewise.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.export.casadi import to_casadi
-from rotorid.export.vehicle.facts import facts_of, no_commands
-from rotorid.export.vehicle.heading import heading, in_python
-from rotorid.export.vehicle.spread import spreads
+from rotorid.codegen.casadi import to_casadi
+from rotorid.export.file_header import as_docstring, file_header
+from rotorid.export.limitations import no_thrust_curve
+from rotorid.export.uncertainty import standard_deviations
 from rotorid.geometry.spaces import Space
-from rotorid.models.airframe import Airframe
-from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.hover import hover_trim
+from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
 from rotorid.models.system import Values
 
 MATRICES = ("A", "B", "C", "D")
@@ -44,7 +46,7 @@ model = json.loads((Path(__file__).parent / "state_space.json").read_text())
 
 
 def state_space():
-    """The vehicle about its hover: x = states - x0, u = inputs - u0, y = outputs - y0."""
+    """The linear model at hover: x = states - x0, u = inputs - u0, y = outputs - y0."""
     return control.ss(
         *(np.array(model[name]) for name in "ABCD"),
         name="hover",
@@ -63,7 +65,7 @@ if __name__ == "__main__":
 
 @dataclasses.dataclass(frozen=True)
 class HoverModel:
-    """The matrices by name, and the point that they hold at, as stored numbers: states x0, inputs u0, outputs y0."""
+    """The matrices by name, and the operating point as stored numbers: states x0, inputs u0, outputs y0."""
 
     system: RigidMultirotor
     matrices: Mapping[str, Float[np.ndarray, ...]]
@@ -73,56 +75,57 @@ class HoverModel:
 
 
 def hover_model(airframe: Airframe) -> HoverModel:
-    """The linear model of an airframe at hover. Raises AirframeError where it cannot hover."""
-    f = facts_of(airframe, commands=False)
-    hover = f.hover()
-    system = rigid_multirotor(airframe, "rotor_command" if f.commanded else "rotor_thrust")
+    """Linearise an airframe at hover. Raises AirframeError where it cannot hover."""
+    vehicle = vehicle_properties(airframe, needs_thrust_curve=False)
+    hover = hover_trim(vehicle)
+    system = rigid_multirotor(
+        airframe, "rotor_command" if vehicle.rotors.has_thrust_curve else "rotor_thrust"
+    )
     x0, u0 = np.zeros(system.states.size), np.zeros(system.inputs.size)
     x0[system.states.stored["attitude"]] = hover.attitude
-    if f.commanded:
+    if vehicle.rotors.has_thrust_curve:
         x0[system.states.stored["rotor_thrust"]] = hover.thrust
         u0[system.inputs.stored["rotor_command"]] = hover.command
     else:
-        u0[system.inputs.stored["rotor_thrust"]] = hover.thrust / f.scales
+        u0[system.inputs.stored["rotor_thrust"]] = hover.thrust / vehicle.rotors.thrust_scales
     if "battery_voltage" in system.inputs:
-        u0[system.inputs.stored["battery_voltage"]] = f.curve.voltage
+        u0[system.inputs.stored["battery_voltage"]] = vehicle.rotors.thrust_curve.voltage
     p = {q.name: np.array(q.value) for q in system.parameters}
-    *found, y0 = _slopes(_without_numbers(system))(x0, u0, *jax.tree.leaves(p))
-    matrices = {name: m.full() for name, m in zip(MATRICES, found, strict=True)}
+    *jacobians, y0 = _slopes(_without_numbers(system))(x0, u0, *jax.tree.leaves(p))
+    matrices = {name: m.full() for name, m in zip(MATRICES, jacobians, strict=True)}
     return HoverModel(system, matrices, x0, u0, y0.full()[:, 0])
 
 
 def control_files(airframe: Airframe) -> dict[str, bytes]:
-    """state_space.json, and hover.py, which makes a StateSpace of python-control of it."""
+    """state_space.json, and hover.py, which makes a python-control StateSpace from it."""
     model = hover_model(airframe)
-    stds = spreads(_entries, airframe)
+    stds = standard_deviations(_entries, airframe)
     states, inputs, outputs = model.system.states, model.system.inputs, model.system.outputs
     table: dict[str, Any] = {
-        "about": f"{airframe.name} at hover, by rotorid {version('rotorid')}; hover.py says what it is, and whether it "
-        "was proved",
+        "about": f"{airframe.name} at hover, by rotorid {version('rotorid')}; see hover.py for its validation and "
+        "limitations",
         "states": coordinates(states),
         "inputs": coordinates(inputs),
         "outputs": coordinates(outputs),
     }
     for name, matrix in model.matrices.items():
         table[name] = (matrix + 0.0).tolist()
-        found = [[stds[f"{name} {i} {k}"] for k in range(matrix.shape[1])] for i in range(matrix.shape[0])]
-        table[f"{name}_std"] = [[s.std for s in row] for row in found]
-        table[f"{name}_std_known"] = [[s.known for s in row] for row in found]
+        entries = [[stds[f"{name} {i} {k}"] for k in range(matrix.shape[1])] for i in range(matrix.shape[0])]
+        table[f"{name}_std"] = [[s.std for s in row] for row in entries]
+        table[f"{name}_std_known"] = [[s.is_known for s in row] for row in entries]
     table |= {"x0": model.x0.tolist(), "u0": model.u0.tolist(), "y0": (model.y0 + 0.0).tolist()}
     paragraphs = [
-        "The vehicle at hover as a state space of python-control: `state_space()`. Needs control and numpy alone.",
+        "The linear model at hover: `state_space()` returns a python-control StateSpace. Needs control and numpy only.",
         "",
-        *heading(airframe, "a linear model at hover", _sentences(airframe)),
-        "A_std and so on in state_space.json are the standard deviations of the entries; where A_std_known is false they "
-        "are at "
-        "least that large.",
-        "Units: SI; names and units of all coordinates are in state_space.json. The attitude is the turn from hover, "
-        "body frame.",
+        *file_header(airframe, "a linear model at hover", _limitations(airframe)),
+        "A_std and so on in state_space.json are the standard deviations of the entries. Where A_std_known is false, A_std is "
+        "a lower bound.",
+        "Units: SI; names and units of all coordinates are in state_space.json. Attitude: rotation vector "
+        "from the hover attitude, body frame.",
     ]
     return {
         "state_space.json": (json.dumps(table, indent=1) + "\n").encode(),
-        "hover.py": _SNIPPET.format(heading=in_python(paragraphs)).encode(),
+        "hover.py": _SNIPPET.format(heading=as_docstring(paragraphs)).encode(),
     }
 
 
@@ -194,19 +197,24 @@ def _slopes(system: RigidMultirotor) -> ca.Function:
     return ca.Function("slopes", [x0, u, *values], [A, B, pseudo @ Y, pseudo @ Z, y])
 
 
-def _sentences(airframe: Airframe) -> list[str]:
-    f = facts_of(airframe, commands=False)
-    found = ["linear: it holds near hover in still air, and knows no limits of the rotors"]
-    if not f.commanded:
-        found.append(no_commands(f))
-    if f.drag_area:
-        found.append("the drag area has no slope at rest, and is not in it")
-    if f.commanded and f.lag != f.lag_down:
-        found.append(f"rotors lag by {f.lag:g} s, as when they speed up; they slow down in {f.lag_down:g} s")
-    if f.delay:
-        found.append(
-            f"commands arrive {1000 * f.delay:.3g} ms late: put control.pade({f.delay:g}, 2) before it"
+def _limitations(airframe: Airframe) -> list[str]:
+    vehicle = vehicle_properties(airframe, needs_thrust_curve=False)
+    rotors = vehicle.rotors
+    sentences = ["linear: valid near hover in still air; rotor limits are not represented"]
+    if not rotors.has_thrust_curve:
+        sentences.append(no_thrust_curve(vehicle))
+    if vehicle.drag.area:
+        sentences.append("drag area: its force has no linear term at rest, and is not represented")
+    if rotors.has_thrust_curve and rotors.lag != rotors.lag_down:
+        sentences.append(
+            f"motor lag: {rotors.lag:g} s, the one for rising thrust; for falling thrust it is {rotors.lag_down:g} s"
         )
-    if math.isfinite(f.curve.voltage) and f.curve.voltage_exponent:
-        found.append(f"the battery's voltage is an input, about {f.curve.voltage:g} V")
-    return found
+    if rotors.command_delay:
+        sentences.append(
+            f"the command delay of {1000 * rotors.command_delay:.3g} ms is not represented: put "
+            f"control.pade({rotors.command_delay:g}, 2) before the model"
+        )
+    curve = rotors.thrust_curve
+    if math.isfinite(curve.voltage) and curve.voltage_exponent:
+        sentences.append(f"the battery voltage is an input; the model holds near {curve.voltage:g} V")
+    return sentences

@@ -1,12 +1,12 @@
-"""A System as CasADi functions in files, for NMPC, acados and simulators of one's own.
+"""A System as CasADi functions in files, for NMPC, acados and other simulators.
 
     dynamics.casadi   x' = f(x, u, p)               observe.casadi   y = h(x, u, p)
     step.casadi       x_next = F(x, u, p, dt)       each of them with its Jacobians in NAME_jacobian.casadi: by x, u and p,
                                                     the step's by x and u
 
-x, u, p and y are columns; model.json names every number of them. A rotation is stored as a unit quaternion (w x y z), and x' is
-the rate of the stored numbers, q' = 1/2 q (x) omega, which keeps its length. The step is taken on the manifold: the quaternion
-stays a unit one.
+x, u, p and y are columns; model.json names each of their elements. A rotation is stored as a unit quaternion (w x y z), and x'
+is the derivative of the stored numbers, q' = 1/2 q (x) omega. The step is taken on the manifold, so that the quaternion keeps
+unit length.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import casadi as ca
 import jax.numpy as jnp
 import numpy as np
 
-from rotorid.export.casadi import to_casadi
+from rotorid.codegen.casadi import to_casadi
 from rotorid.geometry.spaces import Block, Space
 from rotorid.models.system import Parameter, System, Values
 from rotorid.numerics import integrators
 from rotorid.numerics.integrators import Method
 
-_EXAMPLE = '''"""One second of the model in this folder, from its initial state: `python example.py`. Needs casadi alone."""
+_EXAMPLE = '''"""One second of the model in this folder, from its initial state: `python example.py`. Needs casadi only."""
 
 import json
 from pathlib import Path
@@ -50,13 +50,20 @@ print("d x_next / d x:", slopes(x, u, p, 0.01)[0].shape)
 
 
 def system_functions(
-    system: System, *, baked: Sequence[str] = (), method: Method = "rk4"
+    system: System, *, constants: Sequence[str] = (), method: Method = "rk4"
 ) -> dict[str, ca.Function]:
-    """The functions and their Jacobians by name. baked: parameters that are constants at their prior means, and no part of p.
+    """Convert a System to CasADi functions and their Jacobians.
 
-    method: of the step. Raises SettingError for an unknown parameter or a System that CasADi cannot express.
+    Args:
+        system: the model.
+        constants: names of parameters that are fixed at their prior means and are no part of p.
+        method: of the step.
+    Returns:
+        The functions by name.
+    Raises:
+        SettingError: an unknown parameter, or an operation that CasADi does not have.
     """
-    free = _free(system, baked)
+    free = _free(system, constants)
     states, inputs, outputs = system.states, system.inputs, system.outputs
 
     def named(p: Any) -> Values:
@@ -93,14 +100,14 @@ def system_functions(
 
 
 def system_files(
-    system: System, *, name: str, baked: Sequence[str] = (), method: Method = "rk4"
+    system: System, *, name: str, constants: Sequence[str] = (), method: Method = "rk4"
 ) -> dict[str, bytes]:
-    """The files of a folder: the functions, model.json, which names every number, and an example that runs them.
+    """The files of a folder: the functions, model.json with the names of all elements, and an example.
 
-    Raises as `system_functions` does.
+    Arguments and errors: those of `system_functions`; name: of the model.
     """
-    functions = system_functions(system, baked=baked, method=method)
-    free = _free(system, baked)
+    functions = system_functions(system, constants=constants, method=method)
+    free = _free(system, constants)
     table = {
         "name": name,
         "method": method,
@@ -114,7 +121,7 @@ def system_files(
             for q, v in zip(_quantities(p), p.values, strict=True)
         ],
         "x0": list(system.states.initial()),
-        "baked": {p.name: len(p.values) for p in system.parameters if p not in free},
+        "constants": {p.name: len(p.values) for p in system.parameters if p not in free},
     }
     files = {f"{n}.casadi": _saved(f) for n, f in functions.items()}
     return files | {
@@ -123,10 +130,10 @@ def system_files(
     }
 
 
-def _free(system: System, baked: Sequence[str]) -> tuple[Parameter, ...]:
-    for name in baked:
+def _free(system: System, constants: Sequence[str]) -> tuple[Parameter, ...]:
+    for name in constants:
         system.parameter(name)
-    return tuple(p for p in system.parameters if p.name not in baked)
+    return tuple(p for p in system.parameters if p.name not in constants)
 
 
 def _with_jacobian(

@@ -1,14 +1,14 @@
-"""An airframe for Gazebo: SDF with its motor-model plugin, of today's Gazebo (gz-sim) and of Gazebo classic.
+"""Export to Gazebo: SDF with the motor-model plugin, for current Gazebo (gz-sim) and for Gazebo classic.
 
-What the plugins compute (gz-sim: MulticopterMotorModel.cc, Hydrodynamics.cc):
+Equations of the plugins (gz-sim: MulticopterMotorModel.cc, Hydrodynamics.cc):
 
     thrust = motorConstant w^2, torque = momentConstant thrust   w: rad/s, commanded, behind a lag of its own
     drag of a rotor = rotorDragCoefficient |w| v, across its axis
     drag of the body = -xU v_x - xUabsU |v_x| v_x, and so on
 
-so that rotorDragCoefficient is k_r sqrt(motorConstant), exactly. Small changes of thrust lag as those of speed do. An airframe
-without thrust_coefficient gets the speed 1000 rad/s at full command, which changes nothing but the number that is sent. Rotors
-are links of a thousandth of the mass, which the body's own inertia makes up for.
+so that rotorDragCoefficient is k_r sqrt(motorConstant), exactly. Thrust and speed have the same lag for small changes. An
+airframe without thrust_coefficient gets 1000 rad/s at full command; only the scale of the speed input depends on this choice.
+Each rotor is a link of 1/1000 of the mass; mass and inertia of the body are reduced by those of the links.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.export.vehicle.facts import Facts, facts_of, rotor_drag_sentence
-from rotorid.export.vehicle.heading import heading, in_xml
-from rotorid.export.vehicle.spread import spreads
-from rotorid.export.vehicle.told import told
-from rotorid.export.vehicle.vehicle_numbers import vehicle_numbers
-from rotorid.export.vehicle.xml import angles_of, name_in_xml, number, numbers
-from rotorid.models.airframe import Airframe
-from rotorid.models.multirotor_air import AIR_DENSITY
+from rotorid.export.annotated_values import annotated_values
+from rotorid.export.file_header import as_xml_comment, file_header
+from rotorid.export.limitations import rotor_drag_limitation
+from rotorid.export.uncertainty import standard_deviations
+from rotorid.export.vehicle_values import vehicle_values
+from rotorid.export.xml import euler_angles_of_axis, number, numbers, xml_name
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.air import AIR_DENSITY
+from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
 
 SHARE = 1e-3
-"""Of the vehicle's mass, a rotor's link."""
+"""Mass of a rotor link over the mass of the vehicle."""
 
 SLOWDOWN = 10.0
-"""By how much Gazebo turns the rotors slower than they do, so as not to alias."""
+"""Factor by which Gazebo shows the rotors slower, against aliasing."""
 
 _SPEED = 1000.0  # rad/s
 _RADIUS = 0.01  # m, of gyration of a rotor's link
@@ -47,78 +48,91 @@ _ADDED_MASSES: Final = (
     "kDotP",
     "mDotQ",
     "nDotR",
-)  # of water, kilogrammes if nobody says 0
+)  # of water; the plugin has non-zero defaults
 _COMMANDS = np.linspace(0.0, 1.0, 501)
 
 
 def gazebo_files(airframe: Airframe) -> dict[str, bytes]:
-    """model.sdf and model.config of gz-sim; classic.sdf, the same model with the plugin of Gazebo classic.
-    Either takes from model.config the file of the latest SDF that it reads."""
-    f = facts_of(airframe)
-    constants = _constants(airframe, f)
-    numbers_told = told(vehicle_numbers(airframe), spreads(vehicle_numbers, airframe))
-    name = name_in_xml(airframe.name)
+    """model.sdf and model.config for gz-sim; classic.sdf, the same model with the plugin of Gazebo classic.
+
+    Each program takes from model.config the file of the latest SDF version that it reads."""
+    vehicle = vehicle_properties(airframe)
+    constants = _constants(airframe, vehicle)
+    value_lines = annotated_values(vehicle_values(airframe), standard_deviations(vehicle_values, airframe))
+    name = xml_name(airframe.name)
     files = {"model.config": _config(name, airframe).encode()}
     for file, what, plugins, more in (
         ("model.sdf", "a model for Gazebo (gz-sim)", _gz_plugins, []),
-        ("classic.sdf", "a model for Gazebo classic", _classic_plugins, _classic_sentences(f)),
+        ("classic.sdf", "a model for Gazebo classic", _classic_plugins, _classic_limitations(vehicle)),
     ):
-        paragraphs = heading(airframe, what, [*_sentences(airframe, f, constants), *more])
+        paragraphs = file_header(airframe, what, [*_limitations(airframe, vehicle, constants), *more])
         paragraphs.append("Units: SI. Body: x forward, y left, z up; base_link is at the centre of mass.")
         text = (
             f'<?xml version="1.0"?>\n<sdf version="{_VERSIONS[file]}">\n'
-            + in_xml([*paragraphs, "", *numbers_told], "  ")
-            + f'  <model name="{name}">\n{_links(f)}{plugins(name, f, constants)}  </model>\n</sdf>\n'
+            + as_xml_comment([*paragraphs, "", *value_lines], "  ")
+            + f'  <model name="{name}">\n{_links(vehicle)}{plugins(name, vehicle, constants)}  </model>\n</sdf>\n'
         )
         files[file] = text.encode()
     return files
 
 
-def base_inertia(f: Facts) -> tuple[float, Float[np.ndarray, " 3"], Float[np.ndarray, "3 3"]]:
-    """Mass, centre of mass from the vehicle's, and inertia about it of the body without its rotors' links."""
-    light = SHARE * f.mass
-    mass = f.mass - f.count * light
-    centre = -light * f.places.sum(axis=0) / mass
-    inertia = f.inertia - sum(light * _about(place) + _rotor_inertia(f) for place in f.places)
+def base_inertia(
+    vehicle: VehicleProperties,
+) -> tuple[float, Float[np.ndarray, " 3"], Float[np.ndarray, "3 3"]]:
+    """Mass (kg), centre of mass from the vehicle's (m), and inertia (kg m^2) of the body without the rotor links."""
+    light = SHARE * vehicle.body.mass
+    mass = vehicle.body.mass - vehicle.rotors.count * light
+    centre = -light * vehicle.rotors.positions.sum(axis=0) / mass
+    inertia = vehicle.body.inertia - sum(
+        light * _about(place) + _rotor_inertia(vehicle) for place in vehicle.rotors.positions
+    )
     inertia = inertia - mass * _about(centre)
     if np.linalg.eigvalsh(inertia).min() <= 0:
         raise AirframeError(
-            "[inertia] is too small for rotors at these places; check [inertia] and the rotors' positions"
+            "[inertia] is too small for rotors at these positions; check [inertia] and the rotor positions"
         )
     return mass, centre, inertia
 
 
 def _about(place: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
-    """Inertia of 1 kg at a place, m^2."""
+    """Inertia of a point mass of 1 kg at a position, m^2."""
     return float(place @ place) * np.eye(3) - np.outer(place, place)
 
 
-def _rotor_inertia(f: Facts) -> Float[np.ndarray, "3 3"]:
-    return SHARE * f.mass * _RADIUS**2 * np.eye(3)
+def _rotor_inertia(vehicle: VehicleProperties) -> Float[np.ndarray, "3 3"]:
+    return SHARE * vehicle.body.mass * _RADIUS**2 * np.eye(3)
 
 
-def _constants(airframe: Airframe, f: Facts) -> Float[np.ndarray, " rotors"]:
+def _constants(airframe: Airframe, vehicle: VehicleProperties) -> Float[np.ndarray, " rotors"]:
     """motorConstant of each rotor, N s^2."""
     known = airframe.get("thrust_coefficient")
-    return f.scales * known.number if known else f.full / _SPEED**2
+    return vehicle.rotors.thrust_scales * known.number if known else vehicle.rotors.full_thrusts / _SPEED**2
 
 
-def _speeds(f: Facts, constants: Float[np.ndarray, " rotors"]) -> Float[np.ndarray, " n"]:
+def _speeds(vehicle: VehicleProperties, constants: Float[np.ndarray, " rotors"]) -> Float[np.ndarray, " n"]:
     """Speed of the first rotor over commands from 0 to 1, rad/s."""
-    return np.sqrt(np.maximum(f.full[0] * f.shape(_COMMANDS), 0.0) / constants[0])
+    return np.sqrt(
+        np.maximum(vehicle.rotors.full_thrusts[0] * vehicle.rotors.thrust_fraction(_COMMANDS), 0.0)
+        / constants[0]
+    )
 
 
-def _links(f: Facts) -> str:
-    mass, centre, J = base_inertia(f)
+def _links(vehicle: VehicleProperties) -> str:
+    mass, centre, J = base_inertia(vehicle)
     text = (
         f'    <pose>0 0 0 0 0 0</pose>\n    <link name="base_link">\n'
-        f"      <pose>{numbers(f.centre)} 0 0 0</pose>\n{_inertial(mass, centre, J)}    </link>\n"
+        f"      <pose>{numbers(vehicle.body.centre_of_mass)} 0 0 0</pose>\n{_inertial(mass, centre, J)}    </link>\n"
     )
-    for k in range(f.count):
-        pose = numbers([*(f.places[k] + f.centre), *angles_of(f.axes[k])])
+    for k in range(vehicle.rotors.count):
+        pose = numbers(
+            [
+                *(vehicle.rotors.positions[k] + vehicle.body.centre_of_mass),
+                *euler_angles_of_axis(vehicle.rotors.axes[k]),
+            ]
+        )
         text += (
             f'    <link name="rotor_{k}">\n      <pose>{pose}</pose>\n'
-            f"{_inertial(SHARE * f.mass, np.zeros(3), _rotor_inertia(f))}    </link>\n"
+            f"{_inertial(SHARE * vehicle.body.mass, np.zeros(3), _rotor_inertia(vehicle))}    </link>\n"
             f'    <joint name="rotor_{k}_joint" type="revolute">\n      <parent>base_link</parent>\n'
             f"      <child>rotor_{k}</child>\n      <axis>\n        <xyz>0 0 1</xyz>\n"
             f"        <limit>\n          <lower>-1e16</lower>\n          <upper>1e16</upper>\n        </limit>\n"
@@ -145,41 +159,41 @@ def _inertial(mass: float, centre: Float[np.ndarray, " 3"], J: Float[np.ndarray,
     )
 
 
-def _motor(k: int, f: Facts, constants: Float[np.ndarray, " rotors"]) -> str:
-    """What both generations of the plugin take."""
+def _motor(k: int, vehicle: VehicleProperties, constants: Float[np.ndarray, " rotors"]) -> str:
+    """Elements that both versions of the plugin have."""
     entries = {
         "jointName": f"rotor_{k}_joint",
         "linkName": f"rotor_{k}",
-        "turningDirection": "ccw" if f.spins[k] > 0 else "cw",
-        "timeConstantUp": number(f.lag),
-        "timeConstantDown": number(f.lag_down),
-        "maxRotVelocity": number(np.sqrt(f.full[k] / constants[k])),
+        "turningDirection": "ccw" if vehicle.rotors.spins[k] > 0 else "cw",
+        "timeConstantUp": number(vehicle.rotors.lag),
+        "timeConstantDown": number(vehicle.rotors.lag_down),
+        "maxRotVelocity": number(np.sqrt(vehicle.rotors.full_thrusts[k] / constants[k])),
         "motorConstant": number(constants[k]),
-        "momentConstant": number(f.torque_ratio),
+        "momentConstant": number(vehicle.rotors.torque_ratio),
         "motorNumber": str(k),
-        "rotorDragCoefficient": number(f.rotor_drag * np.sqrt(constants[k])),
+        "rotorDragCoefficient": number(vehicle.drag.rotor * np.sqrt(constants[k])),
         "rollingMomentCoefficient": "0",
         "rotorVelocitySlowdownSim": number(SLOWDOWN),
     }
     return "".join(f"      <{n}>{v}</{n}>\n" for n, v in entries.items())
 
 
-def _gz_plugins(name: str, f: Facts, constants: Float[np.ndarray, " rotors"]) -> str:
+def _gz_plugins(name: str, vehicle: VehicleProperties, constants: Float[np.ndarray, " rotors"]) -> str:
     text = ""
-    for k in range(f.count):
+    for k in range(vehicle.rotors.count):
         text += (
             '    <plugin filename="gz-sim-multicopter-motor-model-system" name="gz::sim::systems::MulticopterMotorModel">\n'
-            f"      <robotNamespace>{name}</robotNamespace>\n{_motor(k, f, constants)}"
+            f"      <robotNamespace>{name}</robotNamespace>\n{_motor(k, vehicle, constants)}"
             "      <commandSubTopic>command/motor_speed</commandSubTopic>\n      <motorType>velocity</motorType>\n"
             "    </plugin>\n"
         )
-    if f.drag or f.drag_area or f.angular_drag:
-        quadratic = 0.5 * AIR_DENSITY * f.drag_area
+    if vehicle.drag.linear or vehicle.drag.area or vehicle.drag.angular:
+        quadratic = 0.5 * AIR_DENSITY * vehicle.drag.area
         entries = {
             **dict.fromkeys(_ADDED_MASSES, 0.0),
-            **dict.fromkeys(("xU", "yV", "zW"), -f.drag),
+            **dict.fromkeys(("xU", "yV", "zW"), -vehicle.drag.linear),
             **dict.fromkeys(("xUabsU", "yVabsV", "zWabsW"), -quadratic),
-            **dict.fromkeys(("kP", "mQ", "nR"), -f.angular_drag),
+            **dict.fromkeys(("kP", "mQ", "nR"), -vehicle.drag.angular),
         }
         text += (
             '    <plugin filename="gz-sim-hydrodynamics-system" name="gz::sim::systems::Hydrodynamics">\n'
@@ -191,13 +205,13 @@ def _gz_plugins(name: str, f: Facts, constants: Float[np.ndarray, " rotors"]) ->
     return text
 
 
-def _classic_plugins(name: str, f: Facts, constants: Float[np.ndarray, " rotors"]) -> str:
+def _classic_plugins(name: str, vehicle: VehicleProperties, constants: Float[np.ndarray, " rotors"]) -> str:
     return "".join(
         f'    <plugin name="rotor_{k}_motor_model" filename="libgazebo_motor_model.so">\n'
-        f"      <robotNamespace></robotNamespace>\n{_motor(k, f, constants)}"
+        f"      <robotNamespace></robotNamespace>\n{_motor(k, vehicle, constants)}"
         "      <commandSubTopic>/gazebo/command/motor_speed</commandSubTopic>\n"
         f"      <motorSpeedPubTopic>/motor_speed/{k}</motorSpeedPubTopic>\n    </plugin>\n"
-        for k in range(f.count)
+        for k in range(vehicle.rotors.count)
     )
 
 
@@ -211,38 +225,45 @@ def _config(name: str, airframe: Airframe) -> str:
     )
 
 
-def _sentences(airframe: Airframe, f: Facts, constants: Float[np.ndarray, " rotors"]) -> list[str]:
-    """What Gazebo cannot say of this airframe, and how large that is."""
-    speeds = _speeds(f, constants)
+def _limitations(
+    airframe: Airframe, vehicle: VehicleProperties, constants: Float[np.ndarray, " rotors"]
+) -> list[str]:
+    """Sentences on what Gazebo cannot represent, with the size of each error."""
+    rotors, curve = vehicle.rotors, vehicle.rotors.thrust_curve
+    speeds = _speeds(vehicle, constants)
     slope, offset = np.polyfit(_COMMANDS, speeds, 1)
     worst = np.abs(slope * _COMMANDS + offset - speeds).max() / speeds.max()
-    found = [
-        "the plugin takes speeds, not commands: send sqrt(thrust of the command / motorConstant). Nearest line (PX4: "
-        f"SIM_GZ_EC_MIN and MAX): {offset:.4g} rad/s at command 0, {slope + offset:.4g} at 1, off by up to "
-        f"{100 * worst:.2g} % of "
-        "the largest speed",
-        "speeds lag, not thrusts: the same for small changes; half-way through a step from rest, the thrust is 25 % of its end "
-        "where the airframe's is 50 %",
+    sentences = [
+        "the inputs are rotor speeds, not commands: send sqrt(thrust of the command / motorConstant). The nearest straight "
+        f"line (PX4: SIM_GZ_EC_MIN and MAX) has {offset:.4g} rad/s at command 0 and {slope + offset:.4g} rad/s at 1, with an "
+        f"error of up to {100 * worst:.2g} % of the largest speed",
+        "the lag acts on speeds, not on thrusts: equal for small changes; halfway through a step from rest, the thrust is 25 % "
+        "of its final value, in the airframe 50 %",
     ]
     if airframe.get("thrust_coefficient") is None:
-        found.append(
-            f"the airframe has no [thrust_coefficient]: speeds are in units of full command at {_SPEED:g} rad/s"
+        sentences.append(
+            f"the airframe has no [thrust_coefficient]: speeds are scaled so that full command is {_SPEED:g} rad/s"
         )
-    if f.drag_area:
-        found.append(
-            "the drag area acts axis by axis of the body; at 45 deg between two axes the drag is 29 % less than the airframe's"
+    if vehicle.drag.area:
+        sentences.append(
+            "the drag area acts separately on each body axis; at 45 deg between two axes the drag is 29 % smaller than the "
+            "airframe's"
         )
-    found += rotor_drag_sentence(f)
-    if f.delay:
-        found.append(f"commands arrive {1000 * f.delay:.3g} ms late; Gazebo has no number for it")
-    if f.curve.voltage_exponent:
-        found.append(f"speeds are those of the curve at {f.curve.voltage:g} V; the plugin knows no battery")
-    return found
+    sentences += rotor_drag_limitation(vehicle)
+    if rotors.command_delay:
+        sentences.append(f"the command delay of {1000 * rotors.command_delay:.3g} ms is not represented")
+    if curve.voltage_exponent:
+        sentences.append(
+            f"the thrust curve holds at {curve.voltage:g} V; the battery voltage is not represented"
+        )
+    return sentences
 
 
-def _classic_sentences(f: Facts) -> list[str]:
-    if not (f.drag or f.drag_area or f.angular_drag):
+def _classic_limitations(vehicle: VehicleProperties) -> list[str]:
+    drag = vehicle.drag
+    if not (drag.linear or drag.area or drag.angular):
         return []
     return [
-        f"Gazebo classic: no drag of the body here ({f.drag:g} N s/m, {f.drag_area:g} m^2, {f.angular_drag:g} N m s of turning)"
+        f"Gazebo classic: drag of the body is not represented (linear {drag.linear:g} N s/m, area {drag.area:g} m^2, angular "
+        f"{drag.angular:g} N m s)"
     ]

@@ -1,4 +1,4 @@
-"""An airframe with what a fit found in it, to be written by `airframe_toml`."""
+"""The airframe with the values of a fit, as `toml_writer` writes it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,30 @@ import jax
 import numpy as np
 
 from rotorid.errors import SettingError
-from rotorid.identification.fit import Fit
-from rotorid.models.airframe import QUANTITIES, Airframe, Quantity, Rotor
-from rotorid.models.quantity_names import quantity_names
-from rotorid.models.rotors import allocation, torque_ratio_of
+from rotorid.identification.fitting.result import Fit
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity, Rotor
+from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.system import quantity_names
 
 _SCALES = ("arm_scale", "tilt_scale")
 _RATIO, _COEFFICIENT, _TORQUE = "torque_ratio", "thrust_coefficient", "torque_coefficient"
 
 
-def fitted(airframe: Airframe, fit: Fit, source: str = "fit to free flight") -> Airframe:
-    """The airframe with the fitted quantities, their standard deviations, and where they are from.
+def airframe_from_fit(airframe: Airframe, fit: Fit, source: str = "fit to free flight") -> Airframe:
+    """Replace quantities of an airframe by the estimated ones, with their standard deviations and source.
 
-    Positions of rotors are multiplied by the fitted arm_scale, tilt angles by tilt_scale. A positive quantity that came to rest
-    at 0 (drag) is left out, which means 0. Where the torque coefficient was given, the torque ratio takes its place.
-    Raises SettingError where the fit has a parameter that no airframe has.
+    Positions of rotors are multiplied by the estimated arm_scale, tilt angles by tilt_scale. A positive
+    quantity that is estimated at 0 (drag) is left out, which means 0. A given torque coefficient is replaced
+    by the torque ratio.
+
+    Args:
+        airframe: the prior.
+        fit: of its parameters.
+        source: text that names the origin of the values.
+    Returns:
+        A new airframe.
+    Raises:
+        SettingError: the fit has a parameter that no airframe has.
     """
     found = dict(airframe.quantities)
     if (_COEFFICIENT in fit.parameters or _RATIO in fit.parameters) and found.pop(_TORQUE, None):
@@ -50,10 +59,10 @@ def fitted(airframe: Airframe, fit: Fit, source: str = "fit to free flight") -> 
 
 
 def _source(fit: Fit, quantities: Sequence[str], source: str) -> str:
-    """Where a quantity is from; whether the flights told it, or its prior did."""
-    told = min(fit.told[q] for q in quantities)
+    """Source of a quantity; it says whether the flights or the prior determine the value."""
+    gain = min(fit.information_gain[q] for q in quantities)
     return (
-        f"{source}, {fit.windows} windows" if told > 0.5 else f"{source}, but mostly as it was given before"
+        f"{source}, {fit.windows} windows" if gain > 0.5 else f"{source}, but mostly as it was given before"
     )
 
 

@@ -1,9 +1,9 @@
-"""What some of the flights of a fit would have found by themselves, to first order, and how well.
+"""Estimates of some of the flights of a fit by themselves, to first order, with covariance.
 
     d = -(H + P)^-1 (g + p),    cov = (H + P)^-1 (sum_b g_b g_b^T + P) (H + P)^-1,    g_b <- g_b + H_b d
 
 H, g: Hessian and gradient of these flights at the optimum of all; P, p: of the prior; b: blocks of consecutive windows.
-Nothing is fitted anew.
+No fit is repeated.
 """
 
 from __future__ import annotations
@@ -13,23 +13,31 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from rotorid.identification.blocks import block_keys, block_sums
-from rotorid.identification.jackknife import widening
-from rotorid.identification.solving import Solved
+from rotorid.identification.fitting.estimation import Estimation
+from rotorid.identification.fitting.jackknife import student_t_factor
+from rotorid.identification.fitting.window_blocks import block_information, block_keys
 
-_FEWEST = 4  # blocks
+_MIN_BLOCKS = 4  # blocks
 
 
-class Opinion(NamedTuple):
-    """values: of the fit's quantities, in their units and order. root: A of their covariance A A^T."""
+class PerFlightEstimate(NamedTuple):
+    """Attributes:
+    values: of the fit's quantities, in their units and order.
+    root: A of their covariance A A^T.
+    """
 
     values: Float[np.ndarray, " quantities"]
     root: Float[np.ndarray, "quantities columns"]
 
 
-class Scores(NamedTuple):
-    """Of blocks of windows: the flight of each, what it adds to Hessian and gradient; and the prior's root. What rests at its
-    bound stays there."""
+class BlockScores(NamedTuple):
+    """Contributions of blocks of windows; quantities at their bound have none.
+
+    Attributes:
+        flight: of each block.
+        hessians, gradients: contribution of each block.
+        prior: root of the prior's contribution to the Hessian.
+    """
 
     flight: Int[np.ndarray, " blocks"]
     hessians: Float[np.ndarray, "blocks free free"]
@@ -37,27 +45,29 @@ class Scores(NamedTuple):
     prior: Float[np.ndarray, "rows free"]
 
 
-def scores_of(solved: Solved) -> Scores:
-    """Of a fit's windows, at its optimum."""
+def block_scores(solved: Estimation) -> BlockScores:
+    """Contributions of the blocks of a fit, at its optimum."""
     problem = solved.problem
-    hessians, gradients = block_sums(problem, solved.triangle, solved.weight)
-    rests = solved.z <= problem.coordinates.least(problem.centre, problem.scale)
+    hessians, gradients = block_information(problem, solved.triangle, solved.weight)
+    rests = solved.z <= problem.coordinates.lower_bounds(problem.centre, problem.scale)
     hessians[:, rests], gradients[:, rests] = 0.0, 0.0
     hessians[:, :, rests] = 0.0
     flight = block_keys(problem.data)[0][:, 0].astype(int)
-    return Scores(flight, hessians, gradients, problem.prior_slopes(solved.z))
+    return BlockScores(flight, hessians, gradients, problem.prior_jacobian(solved.z))
 
 
-def opinion(solved: Solved, scores: Scores, flights: Bool[np.ndarray, " flights"]) -> Opinion | None:
-    """Of these flights; None where they are too short to have one."""
+def per_flight_estimate(
+    solved: Estimation, scores: BlockScores, flights: Bool[np.ndarray, " flights"]
+) -> PerFlightEstimate | None:
+    """The estimate of these flights by themselves; None where they have too few blocks."""
     use = flights[scores.flight]
-    if use.sum() < _FEWEST:
+    if use.sum() < _MIN_BLOCKS:
         return None
     P, p = scores.prior.T @ scores.prior, -scores.gradients.sum(axis=0)
     H, g = scores.hessians[use], scores.gradients[use]
     inverse = np.linalg.inv(H.sum(axis=0) + P)
     step = -inverse @ (g.sum(axis=0) + p)
-    left = (g + H @ step) * widening(int(use.sum()))
-    slopes = solved.problem.quantity_slopes(solved.z)
+    left = (g + H @ step) * student_t_factor(int(use.sum()))
+    slopes = solved.problem.quantity_jacobian(solved.z)
     root = slopes @ inverse @ np.concatenate([left, scores.prior]).T
-    return Opinion(solved.problem.quantities(solved.z) + slopes @ step, root)
+    return PerFlightEstimate(solved.problem.quantities(solved.z) + slopes @ step, root)

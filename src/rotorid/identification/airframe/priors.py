@@ -1,10 +1,14 @@
-"""Priors of what a free flight is to tell of an airframe: the file's standard deviation, else a wide one of the usual size.
+"""Parameters of an airframe and their priors: the standard deviation of the airframe file, else a default.
 
-inertia 50 %    mass 30 %    thrust_scale 30 %    torque_ratio 50 %    motor time constants: a factor of 2
-rotor_scale 10 %    thrust_curve: 20 % of full thrust, each coefficient    voltage_exponent 1    delays 0.01 s
-centre_of_mass, imu_position 0.02 m    products_of_inertia 10 % of the mean moment
-drag: 0 or more, of the order of the mass over 2 s    rotor_drag: that, shared by the rotors in hover
-drag_area: 0 or more, what a sphere as wide as the rotors has    angular_drag: 0 or more, three times the inertia over 1 s
+`DEFAULT_RELATIVE_STD` and `default_std` are the only table of default priors; every estimation uses it. Defaults:
+
+    inertia 50 %    mass 30 %    thrust_scale 30 %    thrust_coefficient, torque_ratio 50 %    rotor_scale, arm_scale 10 %
+    tilt_scale 20 %    motor time constants 70 %, about a factor of 2    thrust_curve 20 % of full thrust, each coefficient
+    voltage_exponent 1    delays 0.01 s    centre_of_mass, imu_position 10 % of the largest distance of a rotor from the origin
+    products_of_inertia 10 % of the mean moment    drag: mass over 2 s    rotor_drag: the same drag in hover, by the rotors
+    drag_area: area of a disc with the rotors' radius    angular_drag: three times the mean moment over 1 s
+
+Drag parameters are 0 or more.
 """
 
 from __future__ import annotations
@@ -15,10 +19,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from rotorid.errors import AirframeError, SettingError
-from rotorid.identification.coordinates import INERTIA, PRODUCTS, Prior
-from rotorid.models.airframe import MOTOR_LAG, Airframe
-from rotorid.models.flown_body import local_parameter
-from rotorid.models.rotors import torque_ratio_of
+from rotorid.identification.airframe.inertia_coordinates import INERTIA, PRODUCTS, InertiaCoordinates
+from rotorid.identification.fitting.coordinates import Prior
+from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
+from rotorid.models.multirotor.logged_body import local_parameter
+from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter
 
 BODY = {
@@ -34,16 +39,30 @@ ROTORS = {
 }  # fmt: skip
 """Parameters of the rotors, and their units."""
 
-_POSITIVE = ("torque_ratio", "thrust_scale", "motor_time_constant", "motor_time_constant_down", "rotor_scale")
-_ONE_SIDED = ("drag", "rotor_drag", "drag_area", "angular_drag")
+POSITIVE = (
+    "mass", "torque_ratio", "thrust_coefficient", "thrust_scale", "arm_scale", "tilt_scale", "motor_time_constant",
+    "motor_time_constant_down", "rotor_scale",
+)  # fmt: skip
+"""Parameters above 0 whose prior is one of their logarithm; the inertia is one, too."""
+
+ONE_SIDED = ("drag", "rotor_drag", "drag_area", "angular_drag")
+"""Parameters whose estimate may end at 0."""
+
+DEFAULT_RELATIVE_STD = {
+    INERTIA: 0.5, "mass": 0.3, "thrust_scale": 0.3, "thrust_coefficient": 0.5, "torque_ratio": 0.5, "rotor_scale": 0.1,
+    "arm_scale": 0.1, "tilt_scale": 0.2, "motor_time_constant": 0.7, "motor_time_constant_down": 0.7,
+}  # fmt: skip
+"""Default prior standard deviation over the value; 0.7 of a logarithm is about a factor of 2."""
+
+_DEFAULT_SPAN = 0.2  # m, without rotors
 _WIND, _GYROSCOPE, _ACCELEROMETER = 3.0, 0.02, 0.15  # m/s, rad/s, m/s^2
-_FACTOR = 0.7  # of the logarithm: about a factor of 2
 
 
-def value_of(airframe: Airframe, name: str) -> tuple[float, ...]:
-    """The airframe's value of a parameter, or what stands for it where the file does not say.
+def prior_value(airframe: Airframe, name: str) -> tuple[float, ...]:
+    """The airframe's value of a parameter, or its default where the file has none.
 
-    Raises AirframeError where nothing can.
+    Raises:
+        AirframeError: there is no default.
     """
     curve = airframe.thrust_curve
     if name == "torque_ratio":
@@ -65,32 +84,33 @@ def value_of(airframe: Airframe, name: str) -> tuple[float, ...]:
             f"{airframe.source}: no [inertia]; give a guess in kg m^2, with std as far as it may be off"
         )
     if name == "motor_time_constant_down":
-        return value_of(airframe, "motor_time_constant")
+        return prior_value(airframe, "motor_time_constant")
     zeros = (0.0,) * (3 if name in (PRODUCTS, "centre_of_mass", "imu_position") else 1)
     return {"thrust_scale": (1.0,), "motor_time_constant": (MOTOR_LAG,)}.get(name, zeros)
 
 
-def std_of(airframe: Airframe, name: str) -> tuple[float, ...]:
-    """How far the truth may be from the airframe's value: what the file says, else the usual."""
-    value, found, curve = value_of(airframe, name), airframe.get(name), airframe.thrust_curve
-    if found is not None and found.std is not None and min(found.std) > 0:
-        return tuple(float(v) for v in np.broadcast_to(found.std, len(value)))
-    if name == "thrust_curve" and curve is not None and curve.std and min(curve.std) > 0:
-        return curve.std
-    if name == "voltage_exponent" and curve is not None and curve.voltage_exponent_std > 0:
-        return (curve.voltage_exponent_std,)
-    if name == "rotor_scale" and airframe.rotors and min(r.thrust_scale_std for r in airframe.rotors) > 0:
-        return tuple(r.thrust_scale_std for r in airframe.rotors)
-    mass = airframe.mass.number
-    turning = float(np.mean(value_of(airframe, INERTIA))) if name in (PRODUCTS, "angular_drag") else 0.0
-    span = max((math.hypot(*rotor.position[:2]) for rotor in airframe.rotors), default=0.2)
-    hover = mass * GRAVITY / max(len(airframe.rotors), 1)
-    usual = {
-        INERTIA: 0.5, "mass": 0.3, "thrust_scale": 0.3, "torque_ratio": 0.5, "rotor_scale": 0.1,
-        "motor_time_constant": _FACTOR, "motor_time_constant_down": _FACTOR,
-    }  # fmt: skip
-    if name in usual:
-        return tuple(usual[name] * v for v in value)
+def default_std(
+    name: str,
+    value: Sequence[float],
+    *,
+    mass: float,
+    inertia: Sequence[float],
+    rotors: Sequence[Rotor],
+) -> tuple[float, ...] | None:
+    """Default prior standard deviation of a parameter, in its unit; None for a parameter without one.
+
+    Args:
+        name: of the parameter.
+        value: its prior mean.
+        mass: of the vehicle, kg.
+        inertia: its diagonal, kg m^2; used for products of inertia and angular drag only.
+        rotors: of the airframe.
+    """
+    if name in DEFAULT_RELATIVE_STD:
+        return tuple(DEFAULT_RELATIVE_STD[name] * abs(v) or 1.0 for v in value)
+    mean_inertia = float(np.mean(inertia)) if name in (PRODUCTS, "angular_drag") else 0.0
+    span = max((math.hypot(*rotor.position[:2]) for rotor in rotors), default=_DEFAULT_SPAN)
+    hover = mass * GRAVITY / max(len(rotors), 1)
     absolute = {
         "thrust_curve": 0.2 * abs(sum(value)),
         "voltage_exponent": 1.0,
@@ -99,19 +119,52 @@ def std_of(airframe: Airframe, name: str) -> tuple[float, ...]:
         "attitude_delay": 0.01,
         "centre_of_mass": 0.1 * span,
         "imu_position": 0.1 * span,
-        PRODUCTS: 0.1 * turning,
+        PRODUCTS: 0.1 * mean_inertia,
         "drag": 0.5 * mass,
-        "rotor_drag": 0.5 * mass / (max(len(airframe.rotors), 1) * math.sqrt(hover)),
+        "rotor_drag": 0.5 * mass / (max(len(rotors), 1) * math.sqrt(hover)),
         "drag_area": math.pi * span**2,
-        "angular_drag": 3.0 * turning,
+        "angular_drag": 3.0 * mean_inertia,
     }
-    return (absolute[name],) * len(value)
+    return (absolute[name],) * len(value) if name in absolute else None
 
 
-def flown_priors(airframe: Airframe, free: Sequence[str]) -> tuple[Prior, ...]:
+def stated_std(airframe: Airframe, name: str) -> tuple[float, ...] | None:
+    """The standard deviation of a parameter in the airframe file, in its unit; None where it has none above 0."""
+    found, curve = airframe.get(name), airframe.thrust_curve
+    if found is not None and found.std is not None and min(found.std) > 0:
+        return tuple(float(v) for v in np.broadcast_to(found.std, len(found.value)))
+    if name == "thrust_curve" and curve is not None and curve.std and min(curve.std) > 0:
+        return curve.std
+    if name == "voltage_exponent" and curve is not None and curve.voltage_exponent_std > 0:
+        return (curve.voltage_exponent_std,)
+    if name == "rotor_scale" and airframe.rotors and min(r.thrust_scale_std for r in airframe.rotors) > 0:
+        return tuple(r.thrust_scale_std for r in airframe.rotors)
+    return None
+
+
+def stated_stds(airframe: Airframe, names: Sequence[str]) -> dict[str, tuple[float, ...] | None]:
+    """The standard deviation of each of these parameters in the airframe file, None where it has none above 0."""
+    return {name: stated_std(airframe, name) for name in names}
+
+
+def prior_std(airframe: Airframe, name: str) -> tuple[float, ...]:
+    """Prior standard deviation of a parameter, in its unit: that of the airframe file, else the default."""
+    stated = stated_std(airframe, name)
+    if stated is not None:
+        return stated
+    inertia = prior_value(airframe, INERTIA) if name in (PRODUCTS, "angular_drag") else ()
+    mass = airframe.mass.number
+    std = default_std(name, prior_value(airframe, name), mass=mass, inertia=inertia, rotors=airframe.rotors)
+    if std is None:
+        raise SettingError(f"{name}: no default prior; give the airframe file a standard deviation")
+    return std
+
+
+def airframe_priors(airframe: Airframe, free: Sequence[str]) -> tuple[Prior, ...]:
     """The priors of these parameters of body and rotors, in the order of `BODY` and `ROTORS`.
 
-    Raises SettingError for a name that there is not, and for products of inertia without the inertia.
+    Raises:
+        SettingError: a name is unknown, or products of inertia are free without the inertia.
     """
     known = (*BODY, *ROTORS)
     for name in free:
@@ -119,21 +172,22 @@ def flown_priors(airframe: Airframe, free: Sequence[str]) -> tuple[Prior, ...]:
             raise SettingError(f"no parameter {name!r} to identify; there are mass, {', '.join(known)}")
     if PRODUCTS in free and INERTIA not in free:
         raise SettingError(f"{PRODUCTS} free and {INERTIA} not: free both, or neither")
-    return tuple(_prior(airframe, name) for name in known if name in free)
+    return tuple(_prior(airframe, name, free) for name in known if name in free)
 
 
-def _prior(airframe: Airframe, name: str) -> Prior:
-    value, std = value_of(airframe, name), std_of(airframe, name)
-    bounds = (0.0, math.inf) if name in (*_POSITIVE, INERTIA) else (-math.inf, math.inf)
+def _prior(airframe: Airframe, name: str, free: Sequence[str]) -> Prior:
+    group = InertiaCoordinates(PRODUCTS in free) if name in (INERTIA, PRODUCTS) else None
+    value, std = prior_value(airframe, name), prior_std(airframe, name)
+    bounds = (0.0, math.inf) if name in (*POSITIVE, INERTIA) else (-math.inf, math.inf)
     vector = len(value) > 1 or name in ("thrust_curve", "rotor_scale")
     parameter = Parameter(name, value if vector else sum(value), unit={**BODY, **ROTORS}[name], bounds=bounds)
-    return Prior(parameter, value, std, name in _ONE_SIDED, name in (INERTIA, PRODUCTS))
+    return Prior(parameter, value, std, name in ONE_SIDED, group)
 
 
-def local_prior(airframe: Airframe, name: str, parts: int) -> Prior:
-    """The prior of a local input in so many parts of flights."""
+def local_input_prior(airframe: Airframe, name: str, parts: int) -> Prior:
+    """The prior of a flight-dependent input with a number of segments."""
     if name == "mass":
-        value, std = airframe.mass.value, std_of(airframe, "mass")
+        value, std = airframe.mass.value, prior_std(airframe, "mass")
     else:
         width = {"wind": 2, "gyroscope_bias": 3, "accelerometer_bias": 3}[name]
         value = (0.0,) * width

@@ -1,10 +1,9 @@
-"""What a fit leaves unexplained: the residuals of its windows, what was predicted, and whether they hang together over time.
+"""Residuals of a fit: of its windows by output, and their autocorrelation.
 
     r_l = sum_k e_k e_{k+l} / sqrt(sum_k e_k^2 sum_k e_{k+l}^2)
 
-over pairs of rows of one window that lie l rows apart, n_l of them: of a log in which two rows rarely have a measurement that
-lie so far apart, these few are compared with themselves. Of white residuals, 95 % of the r_l lie within
-1.96 / sqrt(n_l) of 0.
+over the n_l pairs of rows of one window that are l rows apart; both sums of squares are over these pairs, so that outputs with
+few pairs at a lag are normalised by those pairs. Of white residuals, 95 % of the r_l are within 1.96 / sqrt(n_l) of 0.
 
 Reference: L. Ljung, System identification, 2nd ed. (1999), ch. 16.6.
 """
@@ -17,7 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from rotorid.identification.solving import Solved, places
+from rotorid.identification.fitting.estimation import Estimation, output_slices
 
 _LAGS = 40  # rows, at most
 _LEAST = 20  # pairs
@@ -25,10 +24,15 @@ _SIGMAS = 1.96
 
 
 @dataclasses.dataclass(frozen=True)
-class Predicted:
-    """One output in the windows of a fit, NaN where it was not measured. error: predicted less measured.
+class OutputResiduals:
+    """Residuals of one output in the windows of a fit; NaN where it was not measured.
 
-    name, unit: of the output block. t: s of its flight. flight: number of each window's.
+    Attributes:
+        name, unit: of the output block.
+        t: s of its flight.
+        flight: number of each window's flight.
+        measured: the measurements.
+        error: predicted less measured.
     """
 
     name: str
@@ -41,31 +45,36 @@ class Predicted:
 
 @dataclasses.dataclass(frozen=True)
 class Autocorrelation:
-    """Of the residuals of one output, an axis a column; NaN where there are too few pairs.
+    """Autocorrelation of the residuals of one output, an axis a column; NaN with too few pairs.
 
-    lag: s. band: half the width of the 95 % band of white ones. outside: share of all numbers that lie outside.
+    Attributes:
+        name: of the output.
+        lag: s.
+        value: r_l.
+        band: half width of the 95 % band of white residuals.
+        share_outside: share of the values outside of the band.
     """
 
     name: str
     lag: Float[np.ndarray, " lags"]
     value: Float[np.ndarray, "lags dim"]
     band: Float[np.ndarray, "lags dim"]
-    outside: float
+    share_outside: float
 
 
-def predicted(solved: Solved) -> tuple[Predicted, ...]:
-    """Every output that was compared, as the fit predicts it."""
+def output_residuals(solved: Estimation) -> tuple[OutputResiduals, ...]:
+    """Residuals of every compared output."""
     problem = solved.problem
     with jax.enable_x64(True):
-        error, data = residuals_of(solved)
+        error, data = window_residuals(solved)
     after = np.concatenate([np.zeros((len(data.dt), 1)), np.cumsum(data.dt[:, 1:], axis=1)], axis=1)
-    system, used = problem.shooting.system, problem.shooting.used
-    seen = data.mask[..., problem.shooting.rows.measured]
+    system, used = problem.shooting.system, problem.shooting.compared
+    seen = data.mask[..., problem.shooting.step_model.compared_indices]
     found = []
-    for name, place in places(system, used).items():
+    for name, place in output_slices(system, used).items():
         there = np.asarray(seen[..., place].all(axis=2))
         found.append(
-            Predicted(
+            OutputResiduals(
                 name,
                 system.outputs[name].unit,
                 data.start[:, None] + after,
@@ -77,15 +86,15 @@ def predicted(solved: Solved) -> tuple[Predicted, ...]:
     return tuple(found)
 
 
-def residuals_of(solved: Solved):
+def window_residuals(solved: Estimation):
     """Residuals of all windows in the outputs' units, and the windows."""
     problem = solved.problem
-    r = problem.run(solved.x, solved.z, solved.sigma).residuals
+    r = problem.predict(solved.x, solved.z, solved.sigma).residuals
     return r * solved.sigma, problem.data
 
 
-def autocorrelation(of: Predicted) -> Autocorrelation:
-    """How the residuals of one output hang together."""
+def autocorrelation(of: OutputResiduals) -> Autocorrelation:
+    """Autocorrelation of the residuals of one output."""
     e = of.error
     rows = e.shape[1]
     there = np.isfinite(e)
@@ -102,7 +111,7 @@ def autocorrelation(of: Predicted) -> Autocorrelation:
         product = np.sum(before * after, axis=(0, 1))
         value[k] = np.where(enough, product / np.where(size > 0, size, 1.0), np.nan)
         band[k] = np.where(enough, _SIGMAS / np.sqrt(np.maximum(pairs, 1)), np.nan)
-    told = np.isfinite(value)
-    outside = float(np.mean(np.abs(value[told]) > band[told])) if told.any() else float("nan")
+    known = np.isfinite(value)
+    outside = float(np.mean(np.abs(value[known]) > band[known])) if known.any() else float("nan")
     step = float(np.median(np.diff(of.t, axis=1))) if rows > 1 else 0.0
     return Autocorrelation(of.name, lags * step, value, band, outside)

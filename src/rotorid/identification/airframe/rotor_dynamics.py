@@ -1,10 +1,10 @@
-"""From rotor commands to the thrusts that act on a body, and how these grow with what is not known of the rotors.
+"""Thrusts of rotors that follow their commands, and their derivatives by the rotors' parameters.
 
-    c_j = s s_i (sum_k a_k u_j^k) (V_j / V_0)^e        what a rotor is asked for from t_j on, until t_{j+1}
+    c_j = s s_i (sum_k a_k u_j^k) (V_j / V_0)^e        commanded thrust of a rotor from t_j until t_{j+1}
     T(t) = c_j + (T_j - c_j) exp(-(t - t_j) / tau)     tau_up where c_j > T_j, else tau_down
 
-exactly, at any time t - d. The mean over a step is the difference of the integral of T, which is as simple. The rotors of a log
-begin in balance with their first command, which holds before it, too.
+exactly, at any time t - d. The mean over a step is a difference of the integral of T, which is exact, too. The rotors of a log
+start in equilibrium with their first command.
 """
 
 from __future__ import annotations
@@ -19,41 +19,51 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rotorid.numerics.lag import followed
+from rotorid.numerics.lag import lag_response
 
 _BUCKET = 4096  # rows are filled up to a multiple, so that flights of like length share a compiled function
 LEAST_LAG = 1e-4
-"""Least time constant of a rotor, s."""
+"""Smallest time constant of a rotor, s."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Commands:
-    """What one flight asks of its rotors. t: s. u: the command, its dead zone taken off; N, or (rad/s)^2, where the log has
-    thrusts or speeds. voltage: over that of the thrust curve, 1 where it does not count."""
+class RotorCommands:
+    """Commands of one flight to its rotors.
+
+    Attributes:
+        t: s.
+        u: command, without its dead zone; N or (rad/s)^2 where the log has thrusts or speeds.
+        voltage: over that of the thrust curve, 1 where it has no effect.
+    """
 
     t: Float[np.ndarray, " n"]
     u: Float[np.ndarray, "n rotors"]
     voltage: Float[np.ndarray, " n"]
 
-    def between(self, start: float, end: float) -> Commands:
-        """Those that act between two times, s."""
+    def within(self, start: float, end: float) -> RotorCommands:
+        """The commands that act between two times, s."""
         first = max(int(np.searchsorted(self.t, start, side="right")) - 1, 0)
         last = int(np.searchsorted(self.t, end, side="right"))
-        return Commands(self.t[first:last], self.u[first:last], self.voltage[first:last])
+        return RotorCommands(self.t[first:last], self.u[first:last], self.voltage[first:last])
 
 
 @dataclasses.dataclass(frozen=True)
-class Chain:
-    """The numbers of a rotor chain, one after the other: what `thrusts` takes. degree: of the thrust curve. rotors: how many.
-    lags: whether rotors lag behind."""
+class RotorChain:
+    """Layout of the numbers of a rotor chain: the thrust curve, its scales, and the lag of the rotors.
+
+    Attributes:
+        degree: of the thrust curve.
+        rotors: number of rotors.
+        has_lag: whether rotors lag behind their commands.
+    """
 
     degree: int
     rotors: int
-    lags: bool = True
+    has_lag: bool = True
 
     @functools.cached_property
-    def places(self) -> dict[str, np.ndarray]:
-        """Where each lies."""
+    def indices(self) -> dict[str, np.ndarray]:
+        """Indices of each parameter's numbers."""
         sizes = {
             "thrust_curve": self.degree + 1,
             "voltage_exponent": 1,
@@ -73,29 +83,44 @@ class Chain:
     def size(self) -> int:
         return self.degree + 6 + self.rotors
 
-    def named(self, numbers: Float[Array | np.ndarray, " numbers"]) -> dict[str, Any]:
-        """The numbers of each, by name."""
-        return {name: numbers[place] for name, place in self.places.items()}
+    def by_name(self, numbers: Float[Array | np.ndarray, " numbers"]) -> dict[str, Any]:
+        """The numbers of each parameter, by name."""
+        return {name: numbers[place] for name, place in self.indices.items()}
 
 
-def asked_thrusts(p: Mapping[str, Any], u: Any, voltage: Any) -> Any:
-    """c of each row, N: what commands ask of each rotor once it has followed. p: `Chain.named`. u, voltage: of `Commands`; all
-    are arrays of NumPy, or all of JAX."""
+def commanded_thrusts(p: Mapping[str, Any], u: Any, voltage: Any) -> Any:
+    """Commanded thrusts c of each row, N, which the rotors reach in steady state.
+
+    Args:
+        p: `RotorChain.by_name`.
+        u, voltage: of `RotorCommands`. All arrays are NumPy's, or all are JAX's.
+    """
     asked = 0.0 * u
     for coefficient in p["thrust_curve"][::-1]:
         asked = asked * u + coefficient
     return p["thrust_scale"] * p["rotor_scale"] * asked * (voltage ** p["voltage_exponent"])[:, None]
 
 
-def thrusts(
-    chain: Chain,
+def step_thrusts(
+    chain: RotorChain,
     numbers: Float[np.ndarray, " numbers"],
-    commands: Commands,
+    commands: RotorCommands,
     end: Float[np.ndarray, " rows"],
     dt: Float[np.ndarray, " rows"],
     by: Sequence[int] = (),
 ) -> tuple[Float[np.ndarray, "rows k"], Float[np.ndarray, "rows k by"]]:
-    """Mean thrusts over the dt seconds before each time and thrusts at it, N, side by side; and their slopes by numbers."""
+    """Mean thrusts over steps and thrusts at their ends, N, side by side, and their derivatives.
+
+    Args:
+        chain: layout of the numbers.
+        numbers: of the rotor chain.
+        commands: of one flight.
+        end: end of each step, s.
+        dt: length of each step, s; 0: the mean is the thrust at the end.
+        by: indices of the numbers to differentiate by.
+    Returns:
+        Thrusts (means of all rotors, then thrusts at the end), and their derivatives.
+    """
     t, u, voltage = commands.t, commands.u, commands.voltage
     t, u, voltage = (_filled(v) for v in (t, u, voltage))
     full_end, full_dt = _filled(end), _filled(dt)
@@ -109,14 +134,14 @@ def thrusts(
 
 
 def _filled(v: np.ndarray) -> np.ndarray:
-    """With the last row repeated up to a multiple."""
+    """Pad with the last row up to a multiple of the bucket."""
     short = -len(v) % _BUCKET
     return np.concatenate([v, np.repeat(v[-1:], short, axis=0)])
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _thrusts(
-    chain: Chain,
+    chain: RotorChain,
     last: Int[Array, ""] | int,
     numbers: Float[Array, " numbers"],
     t: Float[Array, " n"],
@@ -125,9 +150,9 @@ def _thrusts(
     end: Float[Array, " rows"],
     dt: Float[Array, " rows"],
 ) -> Float[Array, "rows k"]:
-    p = chain.named(numbers)
-    asked = asked_thrusts(p, u, voltage)
-    if not chain.lags:
+    p = chain.by_name(numbers)
+    asked = commanded_thrusts(p, u, voltage)
+    if not chain.has_lag:
         whole = jnp.concatenate(
             [jnp.zeros((1, chain.rotors)), jnp.cumsum(asked[:-1] * jnp.diff(t)[:, None], axis=0)]
         )
@@ -141,7 +166,7 @@ def _thrusts(
         def follow(carry, row):
             T, total = carry
             c, step = row
-            after, more = followed(T, c, step, lag)
+            after, more = lag_response(T, c, step, lag)
             return (after, total + more), carry
 
         steps = jnp.diff(t, append=t[-1:])
@@ -155,7 +180,7 @@ def _thrusts(
         since, c = (s - t[j])[:, None], asked[j]
         if lag is None:
             return c, whole[j] + c * since
-        now, more = followed(begin[j], c, jnp.maximum(since, 0.0), lag)
+        now, more = lag_response(begin[j], c, jnp.maximum(since, 0.0), lag)
         return now, whole[j] + more + c * jnp.minimum(since, 0.0)
 
     late = end - p["command_delay"][0]
@@ -167,6 +192,6 @@ def _thrusts(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _slopes(chain: Chain, by: tuple[int, ...], last, numbers, *columns) -> Float[Array, "rows k by"]:
+def _slopes(chain: RotorChain, by: tuple[int, ...], last, numbers, *columns) -> Float[Array, "rows k by"]:
     which = np.array(by)
     return jax.jacfwd(lambda v: _thrusts(chain, last, numbers.at[which].set(v), *columns))(numbers[which])

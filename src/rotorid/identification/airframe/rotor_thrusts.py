@@ -1,4 +1,4 @@
-"""The rotors of an airframe, and their thrusts at any time of a flight, from its logged commands alone (see `rotor_drive`)."""
+"""The rotors of an airframe, and their thrusts at any time of a flight from its commands alone (see `rotor_dynamics`)."""
 
 from __future__ import annotations
 
@@ -10,32 +10,44 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError, SignalError
-from rotorid.identification.flown_priors import value_of
-from rotorid.identification.rotor_drive import LEAST_LAG, Chain, Commands, asked_thrusts, thrusts
+from rotorid.identification.airframe.priors import prior_value
+from rotorid.identification.airframe.rotor_dynamics import (
+    LEAST_LAG,
+    RotorChain,
+    RotorCommands,
+    commanded_thrusts,
+    step_thrusts,
+)
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe
-from rotorid.models.rotors import allocation, torque_ratio_of
-from rotorid.models.thrust import ThrustCurve
-from rotorid.numerics.lag import followed
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.numerics.lag import lag_response
 from rotorid.signals.series import hold
-from rotorid.signals.slow_commands import given
+from rotorid.signals.slow_commands import command_steps
 
 
 @dataclasses.dataclass(frozen=True)
-class Rotors:
-    """Rotors as commands move them. numbers: of the chain. dead_zone: commands at which the curve begins and ends. voltage: V
-    at which it holds; nan where it is not known."""
+class RotorModel:
+    """Rotors of an airframe as commands drive them.
 
-    chain: Chain
+    Attributes:
+        chain: layout of the numbers.
+        numbers: of the rotor chain.
+        dead_zone: commands at which the thrust curve begins and ends.
+        voltage: V at which it holds; NaN where it is unknown.
+    """
+
+    chain: RotorChain
     numbers: Float[np.ndarray, " numbers"]
     dead_zone: tuple[float, float] = (0.0, 1.0)
     voltage: float = math.nan
 
     @property
     def lag(self) -> tuple[float, float]:
-        """Time constants in s, where they speed up and where they slow down."""
+        """Time constants of rising and of falling thrust, s."""
         names = ("motor_time_constant", "motor_time_constant_down")
-        up, down = (max(float(self.chain.named(self.numbers)[n][0]), LEAST_LAG) for n in names)
+        up, down = (max(float(self.chain.by_name(self.numbers)[n][0]), LEAST_LAG) for n in names)
         return up, down
 
     def commands(
@@ -43,24 +55,30 @@ class Rotors:
         t: Float[np.ndarray, " n"],
         command: Float[np.ndarray, "n rotors"],
         voltage: Float[np.ndarray, " n"] | None = None,
-    ) -> Commands:
-        """Commands from these times on, s. voltage: V; None where the curve holds as it is."""
+    ) -> RotorCommands:
+        """Commands from these times on.
+
+        Args:
+            t: s.
+            command: of each rotor, 0 to 1.
+            voltage: of the battery, V; None: that of the curve.
+        """
         zero, full = self.dead_zone
         u = np.clip((command - zero) / (full - zero), 0.0, 1.0)
         if voltage is None or not math.isfinite(self.voltage):
-            return Commands(t, u, np.ones(len(t)))
-        return Commands(t, u, voltage / self.voltage)
+            return RotorCommands(t, u, np.ones(len(t)))
+        return RotorCommands(t, u, voltage / self.voltage)
 
-    def asked(self, command: Float[np.ndarray, " rotors"]) -> Float[np.ndarray, " rotors"]:
-        """What a command asks of each rotor once it has followed, N, at the voltage of the curve."""
-        given = self.commands(np.zeros(1), command[None])
-        return asked_thrusts(self.chain.named(self.numbers), given.u, given.voltage)[0]
+    def commanded_thrust(self, command: Float[np.ndarray, " rotors"]) -> Float[np.ndarray, " rotors"]:
+        """Thrust of each rotor in steady state at a command, N, at the voltage of the curve."""
+        command_steps = self.commands(np.zeros(1), command[None])
+        return commanded_thrusts(self.chain.by_name(self.numbers), command_steps.u, command_steps.voltage)[0]
 
     def follow(
         self, thrust: Float[np.ndarray, " rotors"], asked: Float[np.ndarray, " rotors"], h: float
     ) -> tuple[Float[np.ndarray, " rotors"], Float[np.ndarray, " rotors"]]:
         """Mean thrust over the next h seconds, and thrust at their end, N."""
-        end, whole = followed(thrust, asked, h, self.lag, np)
+        end, whole = lag_response(thrust, asked, h, self.lag, np)
         return whole / h, end
 
 
@@ -73,35 +91,43 @@ def as_logged(airframe: Airframe, signal: str) -> Airframe:
     return dataclasses.replace(airframe, thrust_curve=curve)
 
 
-def rotors_of(airframe: Airframe, *, lags: bool = True) -> Rotors:
-    """The rotors of an airframe. lags: whether they lag behind."""
+def rotor_model(airframe: Airframe, *, lags: bool = True) -> RotorModel:
+    """The rotors of an airframe. lags: whether they lag behind their commands."""
     curve = airframe.thrust_curve
-    chain = Chain(len(value_of(airframe, "thrust_curve")) - 1, len(airframe.rotors), lags)
+    chain = RotorChain(len(prior_value(airframe, "thrust_curve")) - 1, len(airframe.rotors), lags)
     numbers = np.zeros(chain.size)
-    for name, place in chain.places.items():
-        numbers[place] = value_of(airframe, name)
+    for name, place in chain.indices.items():
+        numbers[place] = prior_value(airframe, name)
     if curve is None:
-        return Rotors(chain, numbers)
-    return Rotors(chain, numbers, (curve.zero, curve.full), curve.voltage)
+        return RotorModel(chain, numbers)
+    return RotorModel(chain, numbers, (curve.zero, curve.full), curve.voltage)
 
 
 def rotor_thrusts(
     airframe: Airframe, flight: Flight, t: Float[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, "n rotors"], Float[np.ndarray, "n rotors"]]:
-    """Mean thrust of each rotor over the step that ends at each time of a grid, and thrust at that time, N.
+    """Mean thrust of each rotor over the step that ends at each time of a grid, and thrust at that time.
 
-    Raises AirframeError where the airframe has no thrust curve for commands, or other rotors than the log; SignalError where
-    the flight lacks commands, or the battery voltage that the curve needs.
+    Args:
+        airframe: its rotors and thrust curve.
+        flight: its commands.
+        t: grid, s.
+    Returns:
+        Mean thrusts and thrusts, N.
+    Raises:
+        AirframeError: no thrust curve for commands, or not the rotors of the log.
+        SignalError: no commands, or no battery voltage that the curve needs.
     """
-    rotors, commands = _asked(airframe, flight)
-    found, _ = thrusts(rotors.chain, rotors.numbers, commands, t, np.full(len(t), t[1] - t[0]))
+    rotors, commands = _rotor_commands(airframe, flight)
+    found, _ = step_thrusts(rotors.chain, rotors.numbers, commands, t, np.full(len(t), t[1] - t[0]))
     return found[:, : rotors.chain.rotors], found[:, rotors.chain.rotors :]
 
 
-def commands_of(flight: Flight) -> Signal:
-    """The signal that says what is asked of the rotors: commands, thrusts in N, or the collective thrust beside torques.
+def rotor_command_signal(flight: Flight) -> Signal:
+    """The signal of the commands to the rotors: commands, thrusts in N, or the collective thrust with torques.
 
-    Raises SignalError where there is none.
+    Raises:
+        SignalError: there is none.
     """
     for name in ("rotor_command", "rotor_thrust"):
         if name in flight:
@@ -115,9 +141,9 @@ def commands_of(flight: Flight) -> Signal:
     )
 
 
-def _asked(airframe: Airframe, flight: Flight) -> tuple[Rotors, Commands]:
-    """The rotors that a flight's commands move, and these; raises what `rotor_thrusts` does."""
-    signal = commands_of(flight)
+def _rotor_commands(airframe: Airframe, flight: Flight) -> tuple[RotorModel, RotorCommands]:
+    """The rotors that a flight's commands drive, and the commands; raises as `rotor_thrusts`."""
+    signal = rotor_command_signal(flight)
     values = signal.values
     if signal.name == "thrust":
         torque = hold(signal.times, flight["control_torque"].times, flight["control_torque"].values)
@@ -128,9 +154,9 @@ def _asked(airframe: Airframe, flight: Flight) -> tuple[Rotors, Commands]:
         raise AirframeError(
             f"{airframe.source}: {len(airframe.rotors)} rotors, but {flight.source} has {values.shape[1]} rotor commands"
         )
-    t, values = given(flight, dataclasses.replace(signal, values=values))
+    t, values = command_steps(flight, dataclasses.replace(signal, values=values))
     if signal.name != "rotor_command":
-        return rotors_of(as_logged(airframe, signal.name)), Commands(t, values, np.ones(len(t)))
+        return rotor_model(as_logged(airframe, signal.name)), RotorCommands(t, values, np.ones(len(t)))
     curve = airframe.thrust_curve
     if curve is None:
         raise AirframeError(f"{airframe.source}: no [thrust_curve] for rotor commands; give it in N")
@@ -138,5 +164,5 @@ def _asked(airframe: Airframe, flight: Flight) -> tuple[Rotors, Commands]:
     if curve.voltage_exponent:
         battery = flight["battery_voltage"]
         voltage = hold(t, battery.times, battery.values[:, 0])
-    rotors = rotors_of(airframe)
+    rotors = rotor_model(airframe)
     return rotors, rotors.commands(t, values, voltage)

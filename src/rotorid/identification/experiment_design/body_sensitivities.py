@@ -17,13 +17,12 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.identification.rotor_drive import thrusts
-from rotorid.identification.rotor_thrusts import Rotors, rotors_of
-from rotorid.models.airframe import Airframe
-from rotorid.models.inertia import inertia_of
-from rotorid.models.multirotor_air import AIR_DENSITY
-from rotorid.models.quantity_names import quantity_names
-from rotorid.models.rotors import spin, torque_ratio_of
+from rotorid.identification.airframe.rotor_dynamics import step_thrusts
+from rotorid.identification.airframe.rotor_thrusts import RotorModel, rotor_model
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.air import AIR_DENSITY
+from rotorid.models.multirotor.rotors import inertia_matrix_of, spin, torque_ratio_of
+from rotorid.models.system import quantity_names
 
 _STILL = 1e-6
 _DOWN = "motor_time_constant_down"
@@ -40,14 +39,14 @@ class Kinematics(NamedTuple):
     rotor_command: Float[np.ndarray, "n rotors"]
     voltage: Float[np.ndarray, " n"] | None = None
 
-    def every(self, rows: int) -> Kinematics:
+    def decimate(self, rows: int) -> Kinematics:
         """Every so many rows."""
         found = Kinematics(self.dt * rows, *(a[::rows] for a in self[1:5]))
         return found if self.voltage is None else found._replace(voltage=self.voltage[::rows])
 
 
 @dataclasses.dataclass(frozen=True)
-class Body:
+class BodyParameters:
     """The numbers of an airframe, as arrays: m (kg), J (kg m^2), c (m), c_d (m), k (N s/m), k_r, A (m^2), k_omega (N m s), the
     place of the accelerometer (m); and its rotors."""
 
@@ -63,7 +62,7 @@ class Body:
     places: Float[np.ndarray, "rotors 3"]
     axes: Float[np.ndarray, "rotors 3"]
     turning: Float[np.ndarray, " rotors"]
-    rotors: Rotors
+    rotors: RotorModel
 
     @property
     def forces(self) -> Float[np.ndarray, "3 rotors"]:
@@ -77,16 +76,16 @@ class Body:
         return (arms + self.torque_ratio * self.turning[:, None] * self.axes).T
 
 
-def body_of(airframe: Airframe) -> Body:
+def body_parameters(airframe: Airframe) -> BodyParameters:
     """The body of an airframe. Raises AirframeError where it lacks rotors, inertia, torque ratio or thrust curve."""
     if airframe.get("inertia") is None or airframe.thrust_curve is None or not airframe.rotors:
         raise AirframeError(
             f"{airframe.source}: to plan for it, [inertia], [thrust_curve] and [[rotor]] are needed; give them"
         )
     rotors = airframe.rotors
-    return Body(
+    return BodyParameters(
         mass=airframe.mass.number,
-        inertia=inertia_of(airframe),
+        inertia=inertia_matrix_of(airframe),
         centre=np.array(airframe.vector("centre_of_mass")),
         torque_ratio=torque_ratio_of(airframe),
         drag=airframe.number("drag"),
@@ -97,11 +96,11 @@ def body_of(airframe: Airframe) -> Body:
         places=np.array([r.position for r in rotors]),
         axes=np.array([r.axis for r in rotors]),
         turning=np.array([-float(spin(r)) for r in rotors]),
-        rotors=rotors_of(airframe),
+        rotors=rotor_model(airframe),
     )
 
 
-class Sensitivities(NamedTuple):
+class BodySensitivities(NamedTuple):
     """Along a flight, body frame: of the specific force s at the centre of mass (m/s^2) and of omega' (rad/s^2).
 
     force, turning: s and omega' themselves. by_rate: of omega' by omega; by_velocity: of s by v_b. force_by, turning_by: by
@@ -109,20 +108,22 @@ class Sensitivities(NamedTuple):
     """
 
     force: Float[np.ndarray, "n 3"]
-    turning: Float[np.ndarray, "n 3"]
-    by_rate: Float[np.ndarray, "n 3 3"]
-    by_velocity: Float[np.ndarray, "n 3 3"]
+    angular_acceleration: Float[np.ndarray, "n 3"]
+    angular_acceleration_by_rate: Float[np.ndarray, "n 3 3"]
+    force_by_velocity: Float[np.ndarray, "n 3 3"]
     force_by: Float[np.ndarray, "n 3 p"]
-    turning_by: Float[np.ndarray, "n 3 p"]
+    angular_acceleration_by: Float[np.ndarray, "n 3 p"]
 
 
-def sensitivities(body: Body, flight: Kinematics, names: Sequence[str], rows: int = 1) -> Sensitivities:
+def body_sensitivities(
+    body: BodyParameters, flight: Kinematics, names: Sequence[str], stride: int = 1
+) -> BodySensitivities:
     """Sensitivities by quantities ("inertia_x", "thrust_curve_1", ...) in their units, every so many rows."""
-    thrust, thrust_by = _thrusts(body.rotors, flight, names, rows)
-    flight = flight.every(rows)
+    thrust, thrust_by = _thrusts(body.rotors, flight, names, stride)
+    flight = flight.decimate(stride)
     n, m, J = len(thrust), body.mass, body.inertia
     inverse, w = np.linalg.inv(J), flight.body_rate
-    v = _into_body(flight.attitude, flight.velocity)
+    v = _rotate_into_body(flight.attitude, flight.velocity)
     speed = np.sqrt(np.sum(v * v, axis=1, keepdims=True) + _STILL**2)
     across = np.eye(3) - body.axes[:, :, None] * body.axes[:, None, :]
     root = np.sqrt(np.maximum(thrust, 0.0) + _STILL)
@@ -161,22 +162,22 @@ def sensitivities(body: Body, flight: Kinematics, names: Sequence[str], rows: in
         elif stem in ("inertia", "products_of_inertia"):
             E = _symmetric_unit(end)
             turning_by[:, :, k] -= (turning @ E + np.cross(w, w @ E)) @ inverse
-    return Sensitivities(force, turning, -inverse @ turned, by_velocity / m, force_by, turning_by)
+    return BodySensitivities(force, turning, -inverse @ turned, by_velocity / m, force_by, turning_by)
 
 
 def _thrusts(
-    rotors: Rotors, flight: Kinematics, names: Sequence[str], rows: int
+    rotors: RotorModel, flight: Kinematics, names: Sequence[str], rows: int
 ) -> tuple[Float[np.ndarray, "n rotors"], Float[np.ndarray, "n rotors p"]]:
     """Mean thrust of each rotor over the dt around every so many rows, N, and its derivative by each quantity."""
     chain, t = rotors.chain, flight.dt * np.arange(len(flight.rotor_command))
     commands = rotors.commands(t, flight.rotor_command, flight.voltage)
     end = t[::rows] + 0.5 * flight.dt
     every = tuple(range(chain.size))  # so that one compiled function serves whatever is asked
-    value, slopes = thrusts(chain, rotors.numbers, commands, end, np.full(len(end), flight.dt), every)
+    value, slopes = step_thrusts(chain, rotors.numbers, commands, end, np.full(len(end), flight.dt), every)
     value, slopes = value[:, : chain.rotors], slopes[:, : chain.rotors]
     places = {
         quantity: [int(i)]
-        for name, place in chain.places.items()
+        for name, place in chain.indices.items()
         for quantity, i in zip(quantity_names(name, len(place)), place, strict=True)
     }
     if _DOWN not in names and rotors.lag[0] == rotors.lag[1]:
@@ -187,7 +188,7 @@ def _thrusts(
     return value, slopes @ which
 
 
-def _into_body(q: Float[np.ndarray, "n 4"], v: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n 3"]:
+def _rotate_into_body(q: Float[np.ndarray, "n 4"], v: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n 3"]:
     """R(q)^T v."""
     w, u = q[:, :1], -q[:, 1:]
     t = 2.0 * np.cross(u, v)
@@ -196,7 +197,7 @@ def _into_body(q: Float[np.ndarray, "n 4"], v: Float[np.ndarray, "n 3"]) -> Floa
 
 def rotation_matrices(q: Float[np.ndarray, "n 4"]) -> Float[np.ndarray, "n 3 3"]:
     """R(q), body to world."""
-    back = [_into_body(q, np.broadcast_to(e, (len(q), 3))) for e in np.eye(3)]
+    back = [_rotate_into_body(q, np.broadcast_to(e, (len(q), 3))) for e in np.eye(3)]
     return np.stack(back, axis=1)
 
 

@@ -25,12 +25,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.body_sensitivities import (
-    Body,
+from rotorid.identification.experiment_design.body_sensitivities import (
+    BodyParameters,
     Kinematics,
+    body_sensitivities,
     cross_matrix,
     rotation_matrices,
-    sensitivities,
 )
 
 OUTPUTS: Final = ("attitude", "velocity", "body_rate", "specific_force")
@@ -39,62 +39,79 @@ OUTPUTS: Final = ("attitude", "velocity", "body_rate", "specific_force")
 WINDOW: Final = 0.5
 """s."""
 
-LOCAL: Final[Mapping[str, tuple[str, float]]] = {
+FLIGHT_PARAMETERS: Final[Mapping[str, tuple[str, float]]] = {
     **{f"gyroscope_bias_{a}": ("rad/s", 0.02) for a in "xyz"},
     **{f"accelerometer_bias_{a}": ("m/s^2", 0.15) for a in "xyz"},
     **{f"wind_{a}": ("m/s", 3.0) for a in "xy"},
 }
 """What belongs to the flight, not to the vehicle, and is found with the parameters: unit and prior standard deviation."""
 
-_ROWS: Final = 100.0  # per second, about, at which it is computed
-_LOOSE: Final = (1.0, 10.0, 10.0)  # spread of the start of a window: rad, m/s, rad/s
+_RATE: Final = 100.0  # per second, about, at which it is computed
+_START_STD: Final = (1.0, 10.0, 10.0)  # spread of the start of a window: rad, m/s, rad/s
 
 
 @dataclasses.dataclass(frozen=True)
-class Noise:
+class OutputNoise:
     """Of what is logged, by `OUTPUTS`. std: of one row as it is seen within a window, rad, m/s, rad/s, m/s^2. rate: rows per
     second. factor: by which the noise's colour makes standard deviations larger than white noise of that std would."""
 
     std: Mapping[str, float]
     rate: Mapping[str, float]
-    factor: Mapping[str, float]
+    inflation: Mapping[str, float]
 
 
-def information(
-    body: Body, flight: Kinematics, names: Sequence[str], noise: Noise, *, window: float = WINDOW
+def fisher_information(
+    body: BodyParameters,
+    flight: Kinematics,
+    names: Sequence[str],
+    noise: OutputNoise,
+    *,
+    window: float = WINDOW,
 ) -> Float[np.ndarray, "p p"]:
     """M(W): the Fisher information of a flight about these quantities, in one over their units squared, and then about `LOCAL`.
 
-    noise: of the log. window: s after which the state is taken anew from the measurements.
+    noise: of the log. window: s after which the state is reset to the measurements.
     """
-    Y, G = _weighed(body, flight, names, noise, window, [noise.std[o] * noise.factor[o] for o in OUTPUTS])
+    Y, G = _weighted_derivatives(
+        body, flight, names, noise, window, [noise.std[o] * noise.inflation[o] for o in OUTPUTS]
+    )
     return _symmetric(np.einsum("wkp,wkq->pq", G, Y, optimize=True))
 
 
-def scores(
-    body: Body, flight: Kinematics, names: Sequence[str], noise: Noise, *, window: float = WINDOW
+def score_statistics(
+    body: BodyParameters,
+    flight: Kinematics,
+    names: Sequence[str],
+    noise: OutputNoise,
+    *,
+    window: float = WINDOW,
 ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
     """M(V) and B: the information as an identification weighs it, and the variance of its score; arguments as of
     `information`."""
-    Y, G = _weighed(body, flight, names, noise, window, [noise.std[o] for o in OUTPUTS])
-    colour = np.repeat([noise.factor[o] for o in OUTPUTS], 3)
+    Y, G = _weighted_derivatives(body, flight, names, noise, window, [noise.std[o] for o in OUTPUTS])
+    colour = np.repeat([noise.inflation[o] for o in OUTPUTS], 3)
     GS = G * np.tile(colour, Y.shape[1] // 12)[:, None]
     H, B = (np.einsum("wkp,wkq->pq", a, b, optimize=True) for a, b in ((G, Y), (GS, GS)))
     return _symmetric(H), _symmetric(B)
 
 
-def _weighed(
-    body: Body, flight: Kinematics, names: Sequence[str], noise: Noise, window: float, std: Sequence[float]
+def _weighted_derivatives(
+    body: BodyParameters,
+    flight: Kinematics,
+    names: Sequence[str],
+    noise: OutputNoise,
+    window: float,
+    std: Sequence[float],
 ) -> tuple[Float[np.ndarray, "windows rows p"], Float[np.ndarray, "windows rows p"]]:
     """Derivatives of the outputs over their standard deviations, and what of them the start of their window does not
     explain."""
-    rows = max(1, round(1.0 / (_ROWS * flight.dt)))
-    Y, S = _outputs(body, flight, (*names, *LOCAL), rows, window)
+    rows = max(1, round(1.0 / (_RATE * flight.dt)))
+    Y, S = _output_derivatives(body, flight, (*names, *FLIGHT_PARAMETERS), rows, window)
     step = flight.dt * rows
     weight = np.repeat([np.sqrt(noise.rate[o] * step) / s for o, s in zip(OUTPUTS, std, strict=True)], 3)
     windows, k, _, p = Y.shape
     Y = (Y * weight[:, None]).reshape(windows, k * 12, p)
-    S = (S * weight[:, None] * np.repeat(_LOOSE, 3)).reshape(windows, k * 12, 9)
+    S = (S * weight[:, None] * np.repeat(_START_STD, 3)).reshape(windows, k * 12, 9)
     SS = np.swapaxes(S, 1, 2) @ S + np.eye(9)
     return Y, Y - S @ np.linalg.solve(SS, np.swapaxes(S, 1, 2) @ Y)
 
@@ -103,15 +120,15 @@ def _symmetric(M: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
     return 0.5 * (M + M.T)
 
 
-def _outputs(
-    body: Body, flight: Kinematics, names: Sequence[str], rows: int, window: float
+def _output_derivatives(
+    body: BodyParameters, flight: Kinematics, names: Sequence[str], rows: int, window: float
 ) -> tuple[Float[np.ndarray, "windows k 12 p"], Float[np.ndarray, "windows k 12 9"]]:
     """Derivatives of the outputs by the quantities, and by the state at the start of each window.
 
     State errors: attitude on the right (rad, body), velocity (m/s, world), body rate (rad/s, body).
     """
-    along = sensitivities(body, flight, names, rows)
-    flight = flight.every(rows)
+    along = body_sensitivities(body, flight, names, rows)
+    flight = flight.decimate(rows)
     p, dt = len(names), flight.dt
     k = max(2, round(window / dt))
     count = max(1, len(flight.attitude) // k)
@@ -124,25 +141,25 @@ def _outputs(
     w = flight.body_rate
     lever = body.imu - body.centre
     placed = {name: i for i, name in enumerate(names)}
-    force_by, turning_by = along.force_by.copy(), along.turning_by
+    force_by, turning_by = along.force_by.copy(), along.angular_acceleration_by
     for i, axis in enumerate("xy"):
-        force_by[:, :, placed[f"wind_{axis}"]] -= np.einsum("nij,nj->ni", along.by_velocity, R[:, i, :])
+        force_by[:, :, placed[f"wind_{axis}"]] -= np.einsum("nij,nj->ni", along.force_by_velocity, R[:, i, :])
     inside = np.einsum("nji,nj->ni", R, flight.velocity)
-    by_attitude = np.einsum("nij,njk->nik", along.by_velocity, cross_matrix(inside))
+    by_attitude = np.einsum("nij,njk->nik", along.force_by_velocity, cross_matrix(inside))
     n = len(R)
     A, B = np.zeros((n, 9, 9)), np.zeros((n, 9, p))
     A[:, :3, :3], A[:, :3, 6:] = -cross_matrix(w), np.eye(3)
     A[:, 3:6, :3] = R @ (by_attitude - cross_matrix(along.force))
-    A[:, 3:6, 3:6] = R @ along.by_velocity @ np.swapaxes(R, 1, 2)
-    A[:, 6:, 6:] = along.by_rate
+    A[:, 3:6, 3:6] = R @ along.force_by_velocity @ np.swapaxes(R, 1, 2)
+    A[:, 6:, 6:] = along.angular_acceleration_by_rate
     B[:, 3:6], B[:, 6:] = R @ force_by, turning_by
-    arm = _lever_matrix(w, along.turning)
+    arm = _lever_matrix(w, along.angular_acceleration)
     C, D = np.zeros((n, 12, 9)), np.zeros((n, 12, p))
     C[:, :9] = np.eye(9)
-    C[:, 9:, :3], C[:, 9:, 3:6] = by_attitude, along.by_velocity @ np.swapaxes(R, 1, 2)
+    C[:, 9:, :3], C[:, 9:, 3:6] = by_attitude, along.force_by_velocity @ np.swapaxes(R, 1, 2)
     swung = cross_matrix(np.broadcast_to(lever, (n, 3)))
     spun = cross_matrix(np.cross(w, lever)) + cross_matrix(w) @ swung
-    C[:, 9:, 6:] = -swung @ along.by_rate - spun
+    C[:, 9:, 6:] = -swung @ along.angular_acceleration_by_rate - spun
     D[:, 9:] = force_by - swung @ turning_by
     for i, axis in enumerate("xyz"):
         D[:, 6 + i, placed[f"gyroscope_bias_{axis}"]] = 1.0
@@ -154,10 +171,10 @@ def _outputs(
         D[:, 3:6, placed["velocity_delay"]] -= np.gradient(flight.velocity, dt, axis=0)
     if "attitude_delay" in placed:
         D[:, :3, placed["attitude_delay"]] -= w
-    return _propagated(cut(A), cut(B), cut(C), cut(D), dt)
+    return _propagate(cut(A), cut(B), cut(C), cut(D), dt)
 
 
-def _propagated(
+def _propagate(
     A: Float[np.ndarray, "windows k 9 9"],
     B: Float[np.ndarray, "windows k 9 p"],
     C: Float[np.ndarray, "windows k 12 9"],
@@ -188,7 +205,7 @@ def _lever_matrix(
 
 
 @dataclasses.dataclass(frozen=True)
-class Predicted:
+class PredictedUncertainty:
     """names: quantities in order. std: predicted, in their units; prior_std: before. covariance: of all. posterior: of the
     errors in units of the prior's standard deviations."""
 
@@ -199,26 +216,26 @@ class Predicted:
     posterior: Float[np.ndarray, "n n"]
 
     @property
-    def told(self) -> dict[str, float]:
+    def information_gain(self) -> dict[str, float]:
         """Share of the prior's standard deviation that the flight removes, 0 to 1, by quantity."""
         return {n: 1.0 - self.std[n] / self.prior_std[n] for n in self.names}
 
 
-def predicted(
+def predict_uncertainty(
     score: tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]],
     names: Sequence[str],
     prior_std: Sequence[float],
-) -> Predicted:
+) -> PredictedUncertainty:
     """Standard deviations of the quantities that an identification will find. score: of `scores`. prior_std: before it, in
     units."""
     n = len(names)
-    before = np.concatenate([np.asarray(prior_std, float), [std for _, std in LOCAL.values()]])
+    before = np.concatenate([np.asarray(prior_std, float), [std for _, std in FLIGHT_PARAMETERS.values()]])
     H, B = (before[:, None] * M * before + np.eye(len(before)) for M in score)
     root = np.linalg.solve(H, np.linalg.cholesky(B))
     posterior = (root @ root.T)[:n, :n]
     covariance = before[:n, None] * posterior * before[:n]
     std = np.sqrt(np.diag(covariance))
-    return Predicted(
+    return PredictedUncertainty(
         tuple(names),
         dict(zip(names, map(float, std), strict=True)),
         dict(zip(names, map(float, before[:n]), strict=True)),

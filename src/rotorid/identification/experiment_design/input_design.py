@@ -30,60 +30,68 @@ _BETTER: Final = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class Design:
+class InputDesign:
     """chosen: index of the manoeuvre of each place. value: of the criterion, larger is better. most: what no choice of the same
     manoeuvres for as many places exceeds."""
 
-    chosen: tuple[int, ...]
+    manoeuvres: tuple[int, ...]
     value: float
-    most: float
+    upper_bound: float
 
 
-def design(
-    M: Float[np.ndarray, "count p p"], asked: int, places: int, criterion: Criterion = "D", most: int = 3
-) -> Design:
+def choose_manoeuvres(
+    M: Float[np.ndarray, "count p p"],
+    target_count: int,
+    slots: int,
+    criterion: Criterion = "D",
+    max_repeats: int = 3,
+) -> InputDesign:
     """The best choice for so many places. M: information of each manoeuvre in units of the prior's standard deviations. asked:
     how many parameters, the first ones, are asked for. most: how often one manoeuvre may be taken. Raises SettingError where
     there is nothing to choose from."""
-    if not len(M) or places < 1:
+    if not len(M) or slots < 1:
         raise SettingError("no manoeuvre fits: allow more space, speed or tilt, or a longer flight")
-    most = max(most, -(-places // len(M)))
+    max_repeats = max(max_repeats, -(-slots // len(M)))
     now, chosen = np.eye(M.shape[1]), []
-    for _ in range(places):
-        best = _best(now, M, asked, criterion, _allowed(chosen, len(M), most))
+    for _ in range(slots):
+        best = _best(now, M, target_count, criterion, _allowed(chosen, len(M), max_repeats))
         chosen.append(best)
         now = now + M[best]
     for _ in range(_PASSES):
         before = list(chosen)
         for place, old in enumerate(chosen):
             without = now - M[old]
-            allowed = _allowed(chosen[:place] + chosen[place + 1 :], len(M), most)
-            new = _best(without, M, asked, criterion, allowed)
-            gain = value(without + M[new], asked, criterion) - value(now, asked, criterion)
+            allowed = _allowed(chosen[:place] + chosen[place + 1 :], len(M), max_repeats)
+            new = _best(without, M, target_count, criterion, allowed)
+            gain = criterion_value(without + M[new], target_count, criterion) - criterion_value(
+                now, target_count, criterion
+            )
             if new != old and gain > _BETTER:
                 chosen[place], now = new, without + M[new]
         if chosen == before:
             break
-    slope = np.einsum("ij,cji->c", gradient(now, asked, criterion), M)
-    reached = value(now, asked, criterion)
-    return Design(tuple(chosen), reached, reached + float(places * slope.max() - slope[chosen].sum()))
+    slope = np.einsum("ij,cji->c", criterion_gradient(now, target_count, criterion), M)
+    reached = criterion_value(now, target_count, criterion)
+    return InputDesign(tuple(chosen), reached, reached + float(slots * slope.max() - slope[chosen].sum()))
 
 
-def value(M: Float[np.ndarray, "p p"], asked: int, criterion: Criterion) -> float:
+def criterion_value(M: Float[np.ndarray, "p p"], target_count: int, criterion: Criterion) -> float:
     """Of the criterion; M with the prior's information."""
-    P = np.linalg.inv(M)[:asked, :asked]
+    P = np.linalg.inv(M)[:target_count, :target_count]
     if criterion == "A":
         return -float(np.trace(P))
     return -float(np.linalg.slogdet(P)[1])
 
 
-def gradient(M: Float[np.ndarray, "p p"], asked: int, criterion: Criterion) -> Float[np.ndarray, "p p"]:
+def criterion_gradient(
+    M: Float[np.ndarray, "p p"], target_count: int, criterion: Criterion
+) -> Float[np.ndarray, "p p"]:
     """Of the criterion by M: M^-1 less the inverse of the rest's information (D); the square of the asked columns (A)."""
     P = np.linalg.inv(M)
     if criterion == "A":
-        return P[:, :asked] @ P[:asked, :]
+        return P[:, :target_count] @ P[:target_count, :]
     found = P.copy()
-    found[asked:, asked:] -= np.linalg.inv(M[asked:, asked:])
+    found[target_count:, target_count:] -= np.linalg.inv(M[target_count:, target_count:])
     return found
 
 

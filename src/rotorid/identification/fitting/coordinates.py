@@ -1,15 +1,9 @@
-"""Coordinates of the free parameters, in which any number is a body that can be, and their priors.
+"""Coordinates of the free parameters without bounds, and their priors.
 
     theta = phi^-1(c + s z),    e = z             positive: phi = log; between two bounds: logit; else the number itself
-    J = tr(Sigma) I - Sigma,    Sigma = L L^T     inertia, with L = L_0 + z,    e = (log J - log J_0) / s
 
-e are the errors of the prior, each normal with mean 0 and variance 1. Sigma is the second moment of the mass about its centre
-(diagonal, with z added to it, where there are no products of inertia). Where it is positive definite, and only there, the
-principal moments of J satisfy the triangle inequalities: so the diagonal of L has a least value, at which an estimate may
-come to rest, as drag may at 0.
-
-References: P. M. Wensing, S. Kim, J.-J. Slotine, Linear matrix inequalities for physically consistent inertial parameter
-identification, RA-L 3 (2018); C. Rucker, P. M. Wensing, Smooth parameterization of rigid-body inertia, RA-L 7 (2022).
+e are the errors of the prior, each normal with mean 0 and variance 1. Parameters with joint coordinates, such as the inertia of
+a rigid body, are a `CoordinateGroup`. One-sided parameters, such as drag, have a lower bound of 0 at which an estimate may end.
 """
 
 from __future__ import annotations
@@ -17,7 +11,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -27,40 +23,63 @@ from jaxtyping import Array, Float
 from rotorid.models.joint import to_coordinate, to_value
 from rotorid.models.system import Parameter
 
-INERTIA, PRODUCTS = "inertia", "products_of_inertia"
-_FLAT = 0.01  # least second moment at the start, of their sum: that of a flat body would be 0
 
-_THINNEST = 0.001  # least second moment, of that sum
+@runtime_checkable
+class CoordinateGroup(Protocol):
+    """Parameters with joint coordinates; hashable. z, centre: of the group's parameters, by name."""
+
+    def is_log(self, name: str) -> bool:
+        """Whether the prior of a parameter is one of its logarithm."""
+        ...
+
+    def quantities(
+        self, name: str, z: Mapping[str, Float[Array, " k"]], centre: Mapping[str, Float[Array, " k"]]
+    ) -> Float[Array, " k"]:
+        """Values of a parameter, in its unit."""
+        ...
+
+    def lower_bounds(
+        self, centre: Mapping[str, Float[np.ndarray, " k"]]
+    ) -> Mapping[str, Float[np.ndarray, " k"]]:
+        """The least z of the numbers of parameters that have lower bounds."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Prior:
-    """What is believed of a free parameter before the flights. value, std: in the parameter's unit, one each per number.
+    """Prior of a free parameter.
 
-    one_sided: not below 0, where the estimate may come to rest. body: whether it is a rigid body's inertia or its products.
+    Attributes:
+        parameter: its name, unit and bounds.
+        value, std: in the parameter's unit, one each per number.
+        is_one_sided: whether the lower bound is 0, at which the estimate may end.
+        group: of parameters with joint coordinates; None for most.
     """
 
     parameter: Parameter
     value: tuple[float, ...]
     std: tuple[float, ...]
-    one_sided: bool = False
-    body: bool = False
+    is_one_sided: bool = False
+    group: CoordinateGroup | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Coordinates:
-    """The map from coordinates z to the free parameters. It knows their kinds, not their numbers, which come as arrays.
+    """The map from coordinates z to the free parameters. It holds their kinds; their priors' numbers are arguments.
 
-    parameters: the free ones in order, with their bounds. one_sided: those that rest at 0. body: those of an inertia.
+    Attributes:
+        parameters: the free ones in order, with their bounds.
+        one_sided: names of those that may end at 0.
+        groups: of those with joint coordinates, by name.
     """
 
     parameters: tuple[Parameter, ...]
     one_sided: tuple[str, ...]
-    body: tuple[str, ...]
+    groups: tuple[tuple[str, CoordinateGroup], ...]
 
     @cached_property
-    def places(self) -> dict[str, slice]:
-        """Where the numbers of each parameter lie."""
+    def slices(self) -> dict[str, slice]:
+        """Slice of the numbers of each parameter."""
         found, start = {}, 0
         for p in self.parameters:
             found[p.name] = slice(start, start + len(p.values))
@@ -72,26 +91,26 @@ class Coordinates:
         return sum(len(p.values) for p in self.parameters)
 
     @cached_property
-    def positive(self) -> tuple[bool, ...]:
+    def is_log(self) -> tuple[bool, ...]:
         """Of each number, whether its prior is one of its logarithm."""
+        groups = dict(self.groups)
         return tuple(
-            (p.name == INERTIA and p.name in self.body)
+            (p.name in groups and groups[p.name].is_log(p.name))
             or (math.isfinite(p.bounds[0]) and math.isinf(p.bounds[1]))
             for p in self.parameters
             for _ in p.values
         )
 
-    def numbers(
+    def quantities(
         self, z: Float[Array, " free"], centre: Float[Array, " free"], scale: Float[Array, " free"]
     ) -> Float[Array, " free"]:
         """The free parameters in their units."""
-        parts = []
+        parts, groups = [], dict(self.groups)
         for p in self.parameters:
-            place = self.places[p.name]
-            if p.name in self.body and p.name == INERTIA:
-                parts.append(self._moments(z, centre)[0])
-            elif p.name in self.body:
-                parts.append(self._moments(z, centre)[1])
+            place = self.slices[p.name]
+            if p.name in groups:
+                group = groups[p.name]
+                parts.append(group.quantities(p.name, self._members(group, z), self._members(group, centre)))
             else:
                 parts.append(to_value(p, centre[place] + scale[place] * z[place]))
         return jnp.concatenate(parts)
@@ -99,69 +118,39 @@ class Coordinates:
     def prior_errors(
         self, z: Float[Array, " free"], centre: Float[Array, " free"], scale: Float[Array, " free"]
     ) -> Float[Array, " free"]:
-        """e: how far from their priors the parameters are, in standard deviations."""
-        parts = []
+        """e: deviation of the parameters from their priors, in standard deviations."""
+        parts, groups = [], dict(self.groups)
         for p in self.parameters:
-            place = self.places[p.name]
-            if p.name in self.body and p.name == INERTIA:
-                parts.append((jnp.log(self._moments(z, centre)[0]) - centre[place]) / scale[place])
-            elif p.name in self.body:
-                parts.append((self._moments(z, centre)[1] - centre[place]) / scale[place])
+            place = self.slices[p.name]
+            if p.name in groups:
+                group = groups[p.name]
+                value = group.quantities(p.name, self._members(group, z), self._members(group, centre))
+                value = jnp.log(value) if group.is_log(p.name) else value
+                parts.append((value - centre[place]) / scale[place])
             else:
                 parts.append(z[place])
         return jnp.concatenate(parts)
 
-    def least(
+    def lower_bounds(
         self, centre: Float[np.ndarray, " free"], scale: Float[np.ndarray, " free"]
     ) -> Float[np.ndarray, " free"]:
-        """The least z that each number may have. A body is not quite flat."""
+        """The least z that each number may have."""
         found = np.full(self.size, -np.inf)
-        if INERTIA in self.body:
-            place = self.places[INERTIA]
-            size, diagonal, _ = self._second_moments(jnp.asarray(centre))
-            thinnest = _THINNEST if PRODUCTS not in self.body else math.sqrt(_THINNEST)
-            found[place] = thinnest - np.asarray(diagonal) / float(size)
+        for group in dict.fromkeys(group for _, group in self.groups):
+            for name, bounds in group.lower_bounds(self._members(group, centre)).items():
+                found[self.slices[name]] = bounds
         for name in self.one_sided:
-            place = self.places[name]
+            place = self.slices[name]
             found[place] = -centre[place] / scale[place]
         return found
 
-    def _moments(
-        self, z: Float[Array, " free"], centre: Float[Array, " free"]
-    ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
-        """J in kg m^2: diagonal, and (xy, xz, yz)."""
-        size, diagonal, lower = self._second_moments(centre)
-        diagonal = diagonal + size * z[self.places[INERTIA]]
-        if PRODUCTS not in self.body:
-            return jnp.sum(diagonal) - diagonal, jnp.zeros(3)
-        a, d, f = diagonal
-        b, c, e = lower + size * z[self.places[PRODUCTS]]
-        s = jnp.stack([a * a, b * b + d * d, c * c + e * e + f * f])
-        return jnp.sum(s) - s, -jnp.stack([a * b, a * c, b * c + d * e])
-
-    def _second_moments(
-        self, centre: Float[Array, " free"]
-    ) -> tuple[Float[Array, ""], Float[Array, " 3"], Float[Array, " 3"]]:
-        """Of the prior: the size by which z is scaled, the diagonal of Sigma (of L, with products), and what is below L's.
-
-        A prior that no body has is moved to the nearest kind that one can have.
-        """
-        J0 = jnp.exp(centre[self.places[INERTIA]])
-        trace = 0.5 * jnp.sum(J0)
-        moments = jnp.maximum(trace - J0, _FLAT * trace)
-        if PRODUCTS not in self.body:
-            return trace, moments, jnp.zeros(3)
-        xy, xz, yz = centre[self.places[PRODUCTS]]
-        a = jnp.sqrt(moments[0])
-        b, c = -xy / a, -xz / a
-        d = jnp.sqrt(jnp.maximum(moments[1] - b * b, _FLAT * trace))
-        e = (-yz - b * c) / d
-        f = jnp.sqrt(jnp.maximum(moments[2] - c * c - e * e, _FLAT * trace))
-        return jnp.sqrt(trace), jnp.stack([a, d, f]), jnp.stack([b, c, e])
+    def _members(self, group: CoordinateGroup, numbers):
+        """Numbers of a group's parameters, by name."""
+        return {name: numbers[self.slices[name]] for name, of in self.groups if of == group}
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def mapped(
+def evaluate_coordinates(
     coordinates: Coordinates,
     z: Float[Array, " free"],
     centre: Float[Array, " free"],
@@ -169,13 +158,13 @@ def mapped(
 ) -> tuple[
     Float[Array, " free"], Float[Array, "free free"], Float[Array, " free"], Float[Array, "free free"]
 ]:
-    """e and de/dz, the free parameters in their units and how they grow with z."""
+    """e and de/dz, the free parameters in their units and their derivatives by z."""
     errors = functools.partial(coordinates.prior_errors, centre=centre, scale=scale)
-    numbers = functools.partial(coordinates.numbers, centre=centre, scale=scale)
-    return errors(z), jax.jacfwd(errors)(z), numbers(z), jax.jacfwd(numbers)(z)
+    quantities = functools.partial(coordinates.quantities, centre=centre, scale=scale)
+    return errors(z), jax.jacfwd(errors)(z), quantities(z), jax.jacfwd(quantities)(z)
 
 
-def coordinates_of(
+def coordinates_from_priors(
     priors: tuple[Prior, ...],
 ) -> tuple[Coordinates, Float[np.ndarray, " free"], Float[np.ndarray, " free"]]:
     """The coordinates of these parameters, and centre c and scale s of their priors."""
@@ -183,25 +172,23 @@ def coordinates_of(
     for prior in priors:
         p = prior.parameter
         blank = (0.0,) * len(p.values) if isinstance(p.value, tuple) else 0.0
-        bounds = (-math.inf, math.inf) if prior.one_sided else p.bounds
+        bounds = (-math.inf, math.inf) if prior.is_one_sided else p.bounds
         kind = Parameter(p.name, blank, bounds=bounds)
         kinds.append(kind)
         for value, std in zip(prior.value, prior.std, strict=True):
-            if prior.body and p.name == INERTIA:
+            if prior.group is not None and prior.group.is_log(p.name):
                 centre.append(math.log(value))
                 scale.append(std / value)
                 continue
             c = to_coordinate(kind, value)
             centre.append(c)
-            scale.append(std / _slope(kind, value))
-    one_sided, body = (
-        tuple(p.parameter.name for p in priors if getattr(p, kind)) for kind in ("one_sided", "body")
-    )
-    found = Coordinates(tuple(kinds), one_sided, body)
-    return found, np.array(centre), np.array(scale)
+            scale.append(std / _derivative(kind, value))
+    one_sided = tuple(p.parameter.name for p in priors if p.is_one_sided)
+    groups = tuple((p.parameter.name, p.group) for p in priors if p.group is not None)
+    return Coordinates(tuple(kinds), one_sided, groups), np.array(centre), np.array(scale)
 
 
-def _slope(kind: Parameter, value: float) -> float:
+def _derivative(kind: Parameter, value: float) -> float:
     """d value / d coordinate."""
     lower, upper = kind.bounds
     if math.isinf(lower) and math.isinf(upper):

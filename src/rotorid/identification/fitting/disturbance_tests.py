@@ -1,12 +1,12 @@
-"""Where something pushed: the constant disturbance of each window that explains its residuals best, against all others'.
+"""Windows with a significant disturbance: the constant disturbance that explains each window's residuals, against all others.
 
     w_i = argmin |D_i w + r_i|,    excess = max over axes of |mean_L w - m| / max(s_L, std of mean_L w, floor)
 
-mean_L is the mean over L windows in sequence, for L = 1, 2, 4, 8, so that a weak push is found that lasts; m and s_L are median
-and 1.4826 times median absolute deviation of all such means in all flights. So less than half of them may be in contact; what
-the model leaves unexplained everywhere widens the band, and what pushes now and then does not. Windows that are suspicious by
-themselves are left out of the longer means. The standard deviation has the noise of the window and what is not known of the
-parameters; floor is 0.5 % of the prior's standard deviation.
+mean_L is the mean over L consecutive windows, L = 1, 2, 4, 8, so that weak disturbances that last are found; m is the
+median and s_L 1.4826 times the median absolute deviation of all such means in all flights, so that less than half of
+them may be disturbed. Model errors that are present everywhere widen s_L. Windows that are significant by themselves
+are left out of longer means. The standard deviation includes the noise of the window and the uncertainty of the
+parameters; floor is 0.5 % of the prior standard deviation.
 """
 
 from __future__ import annotations
@@ -17,30 +17,42 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from rotorid.identification.fit import Span
-from rotorid.identification.segments import Segments
+from rotorid.identification.fitting.result import DisturbedSpan
+from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.system import Parameter
 
 EXCESS = 6.0
-"""Robust standard deviations from which on a window is suspicious."""
+"""Robust standard deviations from which on a window counts as disturbed."""
 
 _FLOOR = 0.005  # of a disturbance's prior std
 _LENGTHS = (1, 2, 4, 8)  # windows
-_FEWEST = 8  # windows, for a median to mean something
+_MIN_WINDOWS = 8  # for a median
 
 
-class Pushes(NamedTuple):
-    """Disturbance of each window. noise: its standard deviation from the measurements' noise. doubt: from the parameters'."""
+class WindowDisturbances(NamedTuple):
+    """Estimated disturbance of each window.
+
+    Attributes:
+        w: the disturbance, in its units.
+        noise_std: its standard deviation from the measurement noise.
+        parameter_std: its standard deviation from the uncertainty of the parameters.
+    """
 
     w: Float[np.ndarray, "w pushed"]
-    noise: Float[np.ndarray, "w pushed"]
-    doubt: Float[np.ndarray, "w pushed"]
+    noise_std: Float[np.ndarray, "w pushed"]
+    parameter_std: Float[np.ndarray, "w pushed"]
 
 
-def disturbances(
+def estimate_disturbances(
     triangle: Float[np.ndarray, "w columns columns"], start: int, root: Float[np.ndarray, "free free"]
-) -> Pushes:
-    """w of each window, from the triangles of `shooting`. root: of the covariance of the free parameters' z."""
+) -> WindowDisturbances:
+    """Estimate the disturbance of each window.
+
+    Args:
+        triangle: triangular factors of the windows (see `multiple_shooting`).
+        start: tangent dimension of an initial state.
+        root: root of the covariance of the free parameters' z.
+    """
     free = len(root)
     B = triangle[:, start:, start : start + free]
     D = triangle[:, start:, start + free : -1]
@@ -49,36 +61,38 @@ def disturbances(
     least = 1e-12 * np.abs(R).max(axis=(1, 2), initial=1e-300)
     inverse = np.linalg.inv(R + least[:, None, None] * np.eye(R.shape[-1]))
     solve = inverse @ np.swapaxes(Q, 1, 2)
-    return Pushes(
+    return WindowDisturbances(
         -(solve @ r)[..., 0],
         np.sqrt(np.sum(inverse**2, axis=2)),
         np.sqrt(np.sum((solve @ B @ root) ** 2, axis=2)),
     )
 
 
-def excesses(data: Segments, pushes: Pushes, parameters: Sequence[Parameter]) -> Float[np.ndarray, " w"]:
-    """How far each window's disturbance is from the usual one, in robust standard deviations; 0 where there are few windows."""
-    w, noise, doubt = pushes
+def normalised_excesses(
+    data: WindowData, disturbances: WindowDisturbances, parameters: Sequence[Parameter]
+) -> Float[np.ndarray, " w"]:
+    """Deviation of each window's disturbance from the median, in robust standard deviations; 0 with too few windows."""
+    w, noise, parameter_std = disturbances
     found = np.zeros(len(w))
     if not len(parameters):
         return found
     floor = _FLOOR * np.array([p.std for p in parameters for _ in p.values])
     for length in _LENGTHS:
         runs = _runs(data, found <= EXCESS, length)
-        if len(runs) < _FEWEST:
+        if len(runs) < _MIN_WINDOWS:
             break
         mean = w[runs].mean(axis=1)
         usual = np.median(mean, axis=0)
         spread = 1.4826 * np.median(np.abs(mean - usual), axis=0)
-        own = np.sqrt(np.mean(noise[runs] ** 2, axis=1) / length + np.mean(doubt[runs] ** 2, axis=1))
+        own = np.sqrt(np.mean(noise[runs] ** 2, axis=1) / length + np.mean(parameter_std[runs] ** 2, axis=1))
         far = np.max(np.abs(mean - usual) / np.maximum(np.maximum(spread, own), floor), axis=1)
         for k in range(length):
             np.maximum.at(found, runs[:, k], far)
     return found
 
 
-def _runs(data: Segments, calm: Bool[np.ndarray, " w"], length: int) -> Int[np.ndarray, "runs length"]:
-    """Every sequence of so many calm windows of a flight without a gap."""
+def _runs(data: WindowData, calm: Bool[np.ndarray, " w"], length: int) -> Int[np.ndarray, "runs length"]:
+    """Every sequence of `length` undisturbed windows of a flight without a gap."""
     rows = np.arange(max(len(calm) - length + 1, 0))[:, None] + np.arange(length)
     if not len(rows):
         return rows
@@ -87,14 +101,14 @@ def _runs(data: Segments, calm: Bool[np.ndarray, " w"], length: int) -> Int[np.n
     return rows[calm[rows].all(axis=1) & follows[rows[:, 1:]].all(axis=1)]
 
 
-def spans_of(
-    data: Segments,
+def disturbed_spans(
+    data: WindowData,
     w: Float[np.ndarray, "w pushed"],
     excess: Float[np.ndarray, " w"],
     parameters: Sequence[Parameter],
-) -> tuple[Span, ...]:
-    """Suspicious windows that follow one another, joined."""
-    found: list[Span] = []
+) -> tuple[DisturbedSpan, ...]:
+    """Spans of consecutive disturbed windows."""
+    found: list[DisturbedSpan] = []
     out: Bool[np.ndarray, " w"] = excess > EXCESS
     length = float(np.median(data.end - data.start)) if len(data.start) else 0.0
     runs: list[list[int]] = []
@@ -110,7 +124,7 @@ def spans_of(
             push[p.name] = tuple(float(v) for v in mean[at : at + len(p.values)])
             at += len(p.values)
         found.append(
-            Span(
+            DisturbedSpan(
                 int(data.flight[run[0]]),
                 float(data.start[run[0]]),
                 float(data.end[run[-1]]),

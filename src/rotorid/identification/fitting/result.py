@@ -1,4 +1,4 @@
-"""Fit: the result of a batch identification, and in words what the flights could not tell."""
+"""Fit, the result of a batch identification, and the directions that its flights cannot identify."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from rotorid.models.quantity_names import by_vectors
+from rotorid.models.system import by_vectors
 
-UNTOLD = 0.5
-"""Share of the prior's variance from which on a direction counts as not told."""
+UNIDENTIFIABLE = 0.5
+"""Ratio of posterior to prior variance from which on a direction counts as unidentifiable."""
 
 _TAKES_PART = 0.2  # of the largest component of a direction
 _NEGLIGIBLE = 0.02  # of it: rounding, and what hardly matters
@@ -23,53 +23,71 @@ _SINGULAR = 1e6
 
 
 @dataclasses.dataclass(frozen=True)
-class Span:
-    """A part of a flight that is not free flight. flight: its number. start, end: s. force, torque, ...: by name, `push`.
+class DisturbedSpan:
+    """A span of a flight with a significant disturbance.
 
-    push: the disturbance there, in the disturbance's unit, mean over its windows. excess: how far out, in robust standard
-    deviations.
+    Attributes:
+        flight: its number.
+        start, end: s.
+        disturbance: mean over its windows, by name ("force", "torque", ...), in the disturbance's unit.
+        excess: largest deviation from the median, in robust standard deviations.
     """
 
     flight: int
     start: float
     end: float
-    push: Mapping[str, tuple[float, ...]]
+    disturbance: Mapping[str, tuple[float, ...]]
     excess: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
-    """A combination of quantities that the flights do not tell. names: what moves. weights: how far each, in std of its prior.
+    """A combination of quantities that the flights cannot identify.
 
-    share: of the prior's variance that is left. together: whether all of them scale by one factor.
+    Attributes:
+        names: quantities that take part.
+        weights: of each, in prior standard deviations.
+        variance_ratio: posterior over prior variance in this direction.
+        is_common_scale: whether all quantities scale by one factor.
     """
 
     names: tuple[str, ...]
     weights: tuple[float, ...]
-    share: float
-    together: bool
+    variance_ratio: float
+    is_common_scale: bool
 
     @property
     def words(self) -> str:
-        """One sentence about it."""
+        """One sentence."""
         names = [name.replace("_", " ") for name in by_vectors(self.names)]
         if len(names) == 1:
-            return f"the flights do not tell {names[0]}: its prior stands"
+            return f"{names[0]} cannot be identified from these flights: the prior value is kept"
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        what = "ratios" if self.together else "relation"
-        return f"{listed} move together: the flights tell only their {what}"
+        what = "ratios" if self.is_common_scale else "relation"
+        return f"{listed} cannot be separated with these flights: only their {what} can be identified"
 
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """Parameters found in flights, by quantity ("mass", "inertia_x", ...), in units.
+    """Estimated parameters by quantity ("mass", "inertia_x", ...), in their units.
 
-    names: quantities in order. values, std, unit: of each. covariance: of them all, which allows for residuals that are not
-    white. prior, prior_std: before the flights. at_bound: quantities that came to rest at their least value, 0. told: share of
-    the prior's standard deviation that the flights removed, 0 to 1. untold: directions that they did not tell. rms_before,
-    rms: of the residuals by output in its unit, with the prior's values and with the fitted ones, starts fitted in both. noise:
-    of each output as it was weighed. suspicious: parts of flights where something pushed. windows: how many. iterations: taken.
-    converged: whether they ended by themselves. parameters: the fitted values as the System takes them.
+    Attributes:
+        names: the quantities, in order.
+        values, std, unit: of each.
+        covariance: of all; it allows for residuals that are not white.
+        prior, prior_std: before the flights.
+        at_bound: quantities at their lower bound.
+        information_gain: relative reduction of the prior standard deviation by the flights, 0 to 1.
+        unidentifiable_directions: combinations of quantities that the flights cannot identify.
+        rms_before, rms: of the residuals by output, in its unit, with the prior values and with the estimates; initial
+            states are
+            estimated in both.
+        noise: standard deviation of each output, without variance inflation.
+        disturbed_spans: parts of flights with a significant disturbance.
+        windows: number of windows.
+        iterations: number of steps.
+        converged: whether the last step met the tolerance.
+        parameters: the estimates as the System takes them.
     """
 
     names: tuple[str, ...]
@@ -80,12 +98,12 @@ class Fit:
     prior: Mapping[str, float]
     prior_std: Mapping[str, float]
     at_bound: tuple[str, ...]
-    told: Mapping[str, float]
-    untold: tuple[Direction, ...]
+    information_gain: Mapping[str, float]
+    unidentifiable_directions: tuple[Direction, ...]
     rms_before: Mapping[str, float]
     rms: Mapping[str, float]
     noise: Mapping[str, tuple[float, ...]]
-    suspicious: tuple[Span, ...]
+    disturbed_spans: tuple[DisturbedSpan, ...]
     windows: int
     iterations: int
     converged: bool
@@ -93,32 +111,36 @@ class Fit:
 
     @property
     def correlation(self) -> Float[np.ndarray, "n n"]:
-        """Correlations of the quantities."""
+        """Correlation matrix of the quantities."""
         std = np.sqrt(np.diag(self.covariance))
         return self.covariance / np.outer(std, std)
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """What to know before the numbers are used, a sentence each."""
-        found = [d.words for d in self.untold]
+        """Limitations of the result, a sentence each."""
+        found = [d.words for d in self.unidentifiable_directions]
         for name in self.at_bound:
             words = name.replace("_", " ")
             if name.startswith("inertia"):
                 found.append(
-                    f"{words} is as large as the other two moments allow: look at what holds it there"
+                    f"{words} is at its upper bound, the sum of the other two moments: "
+                    "check the geometry and the products of inertia"
                 )
             else:
-                found.append(f"{words} came to rest at {self.values[name]:g}, the least that it can be")
+                found.append(f"{words} is at its lower bound, {self.values[name]:g}")
         if not self.converged:
-            found.append(f"the fit did not settle in {self.iterations} iterations: the values may be off")
+            found.append(f"the fit did not converge in {self.iterations} iterations: the values may be wrong")
         found += [
-            f"flight {s.flight} from {s.start:.2f} to {s.end:.2f} s is not free flight: something pushed"
-            for s in self.suspicious
+            f"flight {s.flight} from {s.start:.2f} to {s.end:.2f} s is not free flight: a disturbance acts"
+            for s in self.disturbed_spans
         ]
         return tuple(found)
 
     def ratio(self, over: str, under: str) -> tuple[float, float]:
-        """The ratio of two quantities and its standard deviation, which is small where the flights tell no more than that."""
+        """Ratio of two quantities and its standard deviation.
+
+        It can be well identified where the quantities are not.
+        """
         i, j = self.names.index(over), self.names.index(under)
         a, b = self.values[over], self.values[under]
         gradient = np.array([1.0 / b, -a / (b * b)])
@@ -126,19 +148,23 @@ class Fit:
         return a / b, math.sqrt(max(float(gradient @ P @ gradient), 0.0))
 
 
-def untold_directions(
+def unidentifiable_directions(
     names: tuple[str, ...],
     posterior: Float[np.ndarray, "n n"],
     relative: Float[np.ndarray, " n"],
 ) -> tuple[Direction, ...]:
     """Directions in which the posterior is nearly as wide as the prior.
 
-    posterior: covariance of the prior's errors e, which had covariance I before. relative: standard deviation of the logarithm
-    of each quantity that is positive, 0 for others. Of a subspace of several dimensions, the basis is the one of those that row
-    reduction gives whose directions name the fewest quantities, and most often such that scale together.
+    Of a subspace of several dimensions the basis is chosen, among those of row reduction, whose directions involve the fewest
+    quantities, with preference for common scales.
+
+    Args:
+        names: the quantities.
+        posterior: covariance of the prior errors e, which is I before the flights.
+        relative: standard deviation of the logarithm of each positive quantity, 0 for others.
     """
     share, vectors = np.linalg.eigh(posterior)
-    U = vectors[:, share > UNTOLD]
+    U = vectors[:, share > UNIDENTIFIABLE]
     k = U.shape[1]
     if not k:
         return ()
@@ -152,7 +178,7 @@ def untold_directions(
             continue
         basis = (U @ np.linalg.inv(U[list(rows)])).T
         found = tuple(_direction(names, v / np.linalg.norm(v), posterior, relative) for v in basis)
-        clumsy = sum(len(d.names) + len(names) * (len(d.names) > 1 and not d.together) for d in found)
+        clumsy = sum(len(d.names) + len(names) * (len(d.names) > 1 and not d.is_common_scale) for d in found)
         if clumsy < least:
             best, least = found, clumsy
     return best

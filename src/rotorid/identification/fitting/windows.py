@@ -1,7 +1,7 @@
-"""Flights cut into windows that are shot through one by one: consecutive rows, a start where every state was measured.
+"""Flights cut into windows of consecutive rows, each beginning at a row in which every state was measured.
 
-Windows follow one another without sharing a row, so that the noise of one is not that of the next. They never cross a gap, nor
-rows in which the System does not hold or no rotor turns.
+Consecutive windows share no row, so that their noise is independent. No window crosses a gap, or rows in which the System does
+not hold.
 """
 
 from __future__ import annotations
@@ -15,29 +15,34 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from rotorid.codegen.casadi import to_casadi
 from rotorid.errors import ExcitationError, SettingError, SignalError
-from rotorid.export.casadi import to_casadi
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Space
-from rotorid.identification.rows import many
-from rotorid.models.rigid_multirotor import RigidMultirotor
+from rotorid.identification.fitting.rules import GENERIC, SystemRules
+from rotorid.identification.fitting.step_derivatives import vectorise
 from rotorid.models.system import System
 from rotorid.signals.noise import white_noise
 from rotorid.signals.samples import Samples
 
-JITTER = 1.5
+MAX_STEP_RATIO = 1.5
 """A step longer than this many median steps is a gap."""
 
-_AT_ONCE = 1024  # rows
-_FEWEST = 20  # rows from which a noise is estimated
+_BATCH = 1024  # rows
+_MIN_ROWS = 20  # for an estimate of noise
 _LEAST_NOISE = 1e-9  # of the spread of a signal: below it is rounding
 
 
 @dataclasses.dataclass(frozen=True)
-class Segments:
-    """Windows of h steps. u, dt: what acted before each row, the first too. y, mask: packed outputs, of the used blocks.
+class WindowData:
+    """Windows of h steps.
 
-    x: the start as measured, packed. flight: of which each window is. start, end: s, of that flight.
+    Attributes:
+        u, dt: inputs and step (s) before each row, the first one included.
+        y, mask: packed outputs, and which of their tangent dimensions were measured; outputs that are not compared are masked.
+        x: measured initial state, packed.
+        flight: number of each window's flight.
+        start, end: times of the first and the last row, s of that flight.
     """
 
     u: Float[np.ndarray, "w rows inputs"]
@@ -49,19 +54,21 @@ class Segments:
     start: Float[np.ndarray, " w"]
     end: Float[np.ndarray, " w"]
 
-    def take(self, which: Int[np.ndarray, " k"]) -> Segments:
-        """Some of the windows."""
-        return Segments(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
+    def take(self, which: Int[np.ndarray, " k"]) -> WindowData:
+        """The windows of these indices."""
+        return WindowData(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
 
-    def some(self, most: int) -> Segments:
-        """At most so many of the windows, all along the flights."""
+    def subsample(self, most: int) -> WindowData:
+        """At most this many windows, evenly spaced over the flights."""
         return self.take(np.unique(np.linspace(0, len(self.start) - 1, most).round().astype(int)))
 
 
-def used_outputs(system: System, outputs: Sequence[str] | None) -> tuple[str, ...]:
-    """The output blocks that the model is compared with: by default those that measure a state.
+def compared_outputs(system: System, outputs: Sequence[str] | None) -> tuple[str, ...]:
+    """The output blocks that the model is compared with: those that measure a state, and the others that are named.
 
-    Raises SignalError where a state is no output, SettingError where an output is unknown.
+    Raises:
+        SignalError: a state is no output.
+        SettingError: an output is unknown.
     """
     missing = [name for name in system.states if name not in (*system.outputs, *system.hidden)]
     if missing:
@@ -74,11 +81,25 @@ def used_outputs(system: System, outputs: Sequence[str] | None) -> tuple[str, ..
     return tuple(name for name in system.outputs if name in (outputs or ()) or name in system.states)
 
 
-def segments(system: System, flights: Sequence[Samples], horizon: float, used: Sequence[str]) -> Segments:
-    """The windows of `horizon` seconds of these flights.
+def cut_windows(
+    system: System,
+    flights: Sequence[Samples],
+    horizon: float,
+    used: Sequence[str],
+    rules: SystemRules = GENERIC,
+) -> WindowData:
+    """Cut flights into windows.
 
-    Raises SettingError for a horizon that cannot be, SignalError for numbers that are not finite or a rotor that is not in the
-    log, ExcitationError where there is no window.
+    Args:
+        system: the model.
+        flights: samples, one a flight.
+        horizon: length of a window, s.
+        used: output blocks that are compared.
+        rules: which rows can be used, besides those in which the System does not hold.
+    Raises:
+        SettingError: no flight, or a horizon that is not positive.
+        SignalError: numbers that are not finite, or inputs that `rules` refuses.
+        ExcitationError: no window.
     """
     if not flights:
         raise SettingError("no flight to fit: give at least one")
@@ -91,9 +112,9 @@ def segments(system: System, flights: Sequence[Samples], horizon: float, used: S
     if usual <= 0:
         raise ExcitationError("the flights have no two rows in sequence; give longer flights")
     h = max(1, round(horizon / usual))
-    parts = [_windows(system, k, flight, h, used) for k, flight in enumerate(flights)]
-    found = Segments(
-        *(np.concatenate([getattr(p, field.name) for p in parts]) for field in dataclasses.fields(Segments))
+    parts = [_cut_flight(system, k, flight, h, used, rules) for k, flight in enumerate(flights)]
+    found = WindowData(
+        *(np.concatenate([getattr(p, field.name) for p in parts]) for field in dataclasses.fields(WindowData))
     )
     if not len(found.start):
         raise ExcitationError(
@@ -103,19 +124,22 @@ def segments(system: System, flights: Sequence[Samples], horizon: float, used: S
     return found
 
 
-def _windows(system: System, number: int, flight: Samples, h: int, used: Sequence[str]) -> Segments:
+def _cut_flight(
+    system: System, number: int, flight: Samples, h: int, used: Sequence[str], rules: SystemRules
+) -> WindowData:
     outputs = system.outputs
     t, dt, u, y, mask = (np.asarray(v) for v in (flight.t, flight.dt, flight.u, flight.y, flight.mask))
     for name in outputs:
         if name not in used:
-            mask = mask & ~_of(outputs, name)
-    _check(system, number, t, u, y, mask)
+            mask = mask & ~_tangent_mask(outputs, name)
+    _check_numbers(system, number, t, u, y, mask)
+    rules.check_inputs(number, u)
     measured = [n for n in system.states if n not in system.hidden]
     seen = np.concatenate([np.arange(outputs.tangent[n].start, outputs.tangent[n].stop) for n in measured])
     whole = np.asarray(mask[:, seen].all(axis=1))
     usual = np.median(dt[dt > 0]) if np.any(dt > 0) else 0.0
-    follows = (dt > 0) & (dt < JITTER * usual) & _flies(system, u)
-    # a start's own row may come after a gap; the h rows after it may not
+    follows = (dt > 0) & (dt < MAX_STEP_RATIO * usual) & _is_valid(system, u) & rules.usable_rows(u)
+    # the first row of a window may come after a gap, the h rows after it may not
     broken = np.concatenate([[0], np.cumsum(~follows)])
     starts, k, n = [], 0, len(t)
     while k + h < n:
@@ -129,13 +153,13 @@ def _windows(system: System, number: int, flight: Samples, h: int, used: Sequenc
     x = np.zeros((len(begin), system.states.size))
     for name in measured:
         x[:, system.states.stored[name]] = y[begin][:, outputs.stored[name]]
-    return Segments(
+    return WindowData(
         u[rows], dt[rows], y[rows], mask[rows], x, np.full(len(begin), number), t[begin], t[np.minimum(begin + h, n - 1)],
     )  # fmt: skip
 
 
-def _check(system: System, number: int, t, u, y, mask) -> None:
-    """Raises SignalError where a flight has numbers that cannot be."""
+def _check_numbers(system: System, number: int, t, u, y, mask) -> None:
+    """Raise SignalError where inputs or measured outputs are not finite."""
     outputs = system.outputs
     wrong = ~np.isfinite(u).all(axis=1)
     for name in outputs:
@@ -146,26 +170,14 @@ def _check(system: System, number: int, t, u, y, mask) -> None:
             f"flight {number} has numbers that are not finite (NaN or infinite) at t = {t[np.argmax(wrong)]:.3f} s: "
             "remove those rows, or mask them as not measured"
         )
-    if isinstance(system, RigidMultirotor) and len(u):
-        still = np.flatnonzero(~u[:, system.inputs.stored[system.rotor_input]].any(axis=0))
-        if len(still):
-            which = "no rotor" if len(still) == len(system.rotors) else f"rotor {still[0]} never"
-            raise SignalError(
-                f"flight {number}: {which} turns ({system.rotor_input} is 0 in all rows): leave out a flight that did not fly, "
-                "or complete its log"
-            )
 
 
-def _flies(system: System, u: Float[np.ndarray, "n inputs"]) -> Bool[np.ndarray, " n"]:
-    """Where the System holds and, of a multirotor, some rotor turns."""
-    parts = -(-len(u) // _AT_ONCE)
-    rows = np.minimum(np.arange(parts * _AT_ONCE), len(u) - 1).reshape(parts, _AT_ONCE)
-    holds = np.concatenate([np.zeros(0, bool), *(np.asarray(_holds(system, u[part])) for part in rows)])[
-        : len(u)
-    ]
-    if isinstance(system, RigidMultirotor):
-        holds = holds & u[:, system.inputs.stored[system.rotor_input]].any(axis=1)
-    return holds
+def _is_valid(system: System, u: Float[np.ndarray, "n inputs"]) -> Bool[np.ndarray, " n"]:
+    """Rows in which the System holds and which the rules accept."""
+    parts = -(-len(u) // _BATCH)
+    rows = np.minimum(np.arange(parts * _BATCH), len(u) - 1).reshape(parts, _BATCH)
+    holds = np.concatenate([np.zeros(0, bool), *(np.asarray(_holds(system, u[part])) for part in rows)])
+    return holds[: len(u)]
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -173,24 +185,24 @@ def _holds(system: System, u: Float[Array, "n inputs"]) -> Bool[Array, " n"]:
     return jax.vmap(lambda v: jnp.asarray(system.holds(system.inputs.unpack(v)), bool))(u)
 
 
-def _of(outputs: Space, name: str) -> Bool[np.ndarray, " measured"]:
+def _tangent_mask(outputs: Space, name: str) -> Bool[np.ndarray, " measured"]:
     place = outputs.tangent[name]
     return (np.arange(outputs.dim) >= place.start) & (np.arange(outputs.dim) < place.stop)
 
 
 @functools.cache
-def _turned() -> Callable[..., Float[np.ndarray, "n 3"]]:
+def _rotation_difference() -> Callable[..., Float[np.ndarray, "n 3"]]:
     """(a, b) -> a [-] b of many rotations."""
     q = np.array([1.0, 0.0, 0.0, 0.0])
-    return many(to_casadi(rotations.minus, q, q, name="turned"))
+    return vectorise(to_casadi(rotations.minus, q, q, name="turned"))
 
 
-def white_noise_of(
+def estimate_white_noise(
     system: System, flights: Sequence[Samples], used: Sequence[str]
 ) -> Float[np.ndarray, " compared"]:
-    """Standard deviation of the white part of the noise of each output that is compared, from third differences.
+    """Standard deviation of the white noise of each compared output, from third differences.
 
-    Of a rotation it is that of the second differences of its increments.
+    For a rotation: from second differences of its increments.
     """
     outputs = system.outputs
     found = []
@@ -200,10 +212,10 @@ def white_noise_of(
         for flight in flights:
             rows = np.asarray(flight.mask)[:, place].all(axis=1)
             y = np.asarray(flight.y)[rows][:, outputs.stored[name]]
-            if len(y) < _FEWEST:
+            if len(y) < _MIN_ROWS:
                 continue
             if block.rotation:
-                turned = _turned()(y[1:], y[:-1])
+                turned = _rotation_difference()(y[1:], y[:-1])
                 y = np.cumsum(np.vstack([np.zeros(3), turned]), axis=0)
             sizes.append(white_noise(y, np.asarray(flight.t)[rows]))
             counts.append(len(y))

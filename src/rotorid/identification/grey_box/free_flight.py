@@ -1,9 +1,9 @@
-"""Which parts of flights are free flight: those that one model with constant parameters explains without a push.
+"""Rows of flights without contact: those that one model with constant parameters explains without a disturbance.
 
-A robust fit of the parameters comes first, so that what they have wrong is not taken for contact. Windows that need a
-disturbance beyond that of the others are left out, the fit is done again without them, and all windows are judged anew with
-what it found, until no more of them change sides. What begins or ends within a window moves it less than it should, so the
-windows next to a suspicious one are left out too.
+A robust fit of the parameters comes first, so that parameter errors are not taken for contact. Windows with a significant
+disturbance are left out, the fit is repeated without them, and all windows are tested again with its result, until the set of
+windows is constant. The windows next to a disturbed one are left out, too, since a disturbance that begins or ends within a
+window has a reduced mean there.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from rotorid.errors import ExcitationError, SettingError
-from rotorid.identification.fit import Fit, Span
-from rotorid.identification.grey_box import solve
-from rotorid.identification.priors import Numbers
+from rotorid.identification.fitting.result import DisturbedSpan, Fit
+from rotorid.identification.fitting.rules import Numbers
+from rotorid.identification.grey_box.fit import estimate_grey_box
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
 
@@ -29,19 +29,25 @@ _PASSES = 4
 
 @dataclasses.dataclass(frozen=True)
 class FreeFlight:
-    """masks: of each flight, rows in free flight. spans: the parts that are not. fit: of the free parts alone."""
+    """Rows without contact, and what was found.
+
+    Attributes:
+        masks: of each flight, whether a row is free flight.
+        spans: disturbed spans of the flights.
+        fit: of the rows in free flight.
+    """
 
     masks: tuple[Bool[np.ndarray, " n"], ...]
-    spans: tuple[Span, ...]
+    spans: tuple[DisturbedSpan, ...]
     fit: Fit
 
     @property
     def share(self) -> float:
-        """Share of all rows that is free flight."""
+        """Share of all rows that are free flight."""
         return float(np.concatenate(self.masks).mean())
 
 
-def contact_free(
+def find_free_flight(
     system: System,
     flights: Sequence[Samples],
     free: Sequence[str] | Mapping[str, Numbers | None],
@@ -50,12 +56,23 @@ def contact_free(
     noise: Mapping[str, Numbers] | None = None,
     window: float = 0.2,
 ) -> FreeFlight:
-    """The rows of flights that are free flight, and what pushed in the others.
+    """Find the rows of flights without contact, and the disturbances of the others.
 
-    free, values, noise: as of `fit_grey_box`; free all that may be wrong, since what is held wrong looks like contact. window:
-    s, over which a push is averaged. The System's parameters that wander (of a rigid multirotor, the external force and torque)
-    are what may push. Less than half of the flights may be in contact. Raises what `fit_grey_box` does, and SettingError where
-    no parameter of the System wanders, ExcitationError where too little free flight is left.
+    The disturbances are the System's parameters that drift (`Parameter.drift` above 0) and are not free: of a rigid
+    multirotor, the external force and torque. Less than half of the flights may be disturbed. Parameters with uncertain
+    values should be free, since parameter errors look like contact.
+
+    Args:
+        system: the model.
+        flights: samples, one a flight.
+        free, values, noise: as of `fit_grey_box`.
+        window: time over which a disturbance is averaged, s.
+    Returns:
+        Masks of the rows, disturbed spans, and the fit to the rows in free flight.
+    Raises:
+        SettingError: no parameter of the System drifts; or as `fit_grey_box`.
+        SignalError: as `fit_grey_box`.
+        ExcitationError: too little free flight is left.
     """
     wanted = set(free)
     if not any(p.drift > 0 and p.name not in wanted for p in system.parameters):
@@ -64,10 +81,10 @@ def contact_free(
         )
     masks, spans, left = [np.ones(len(f.t), bool) for f in flights], (), _PASSES
     while True:
-        kept = [flight for flight in keep(flights, masks) if len(flight.t)]
+        kept = [flight for flight in select_rows(flights, masks) if len(flight.t)]
         if not kept:
             raise ExcitationError("no free flight is left: all windows of these flights look pushed")
-        solved = solve(
+        solved = estimate_grey_box(
             system,
             kept,
             free,
@@ -78,14 +95,16 @@ def contact_free(
             loss="huber",
             iterations=50,
         )
-        spans, before, left = solved.pushed(flights, window), masks, left - 1
+        spans, before, left = solved.disturbed_spans(flights, window), masks, left - 1
         masks = [_outside(flight, k, spans, window) for k, flight in enumerate(flights)]
         if not left or all(np.array_equal(a, b) for a, b in zip(masks, before, strict=True)):
             return FreeFlight(tuple(masks), _joined(spans, window), solved.fit)
 
 
-def _outside(flight: Samples, number: int, spans: Sequence[Span], margin: float) -> Bool[np.ndarray, " n"]:
-    """Rows further from every span than the margin."""
+def _outside(
+    flight: Samples, number: int, spans: Sequence[DisturbedSpan], margin: float
+) -> Bool[np.ndarray, " n"]:
+    """Rows further than the margin from every span."""
     t = np.asarray(flight.t)
     found = np.ones(len(t), bool)
     for span in spans:
@@ -94,8 +113,8 @@ def _outside(flight: Samples, number: int, spans: Sequence[Span], margin: float)
     return found
 
 
-def keep(flights: Sequence[Samples], masks: Sequence[Bool[np.ndarray, " n"]]) -> list[Samples]:
-    """The flights without the rows whose mask is False; after a gap, dt is the whole of it, which no window crosses."""
+def select_rows(flights: Sequence[Samples], masks: Sequence[Bool[np.ndarray, " n"]]) -> list[Samples]:
+    """The flights without the rows whose mask is False; the dt after a gap is the whole gap, which no window crosses."""
     return [_kept(flight, np.asarray(mask)) for flight, mask in zip(flights, masks, strict=True)]
 
 
@@ -110,9 +129,9 @@ def _kept(flight: Samples, mask: Bool[np.ndarray, " n"]) -> Samples:
         return eqx.tree_at(lambda s: s.dt, rows, jnp.asarray(steps))
 
 
-def _joined(spans: Sequence[Span], window: float) -> tuple[Span, ...]:
-    """Spans in order, those that touch made one, with the push of the one that is furthest out."""
-    found: list[Span] = []
+def _joined(spans: Sequence[DisturbedSpan], window: float) -> tuple[DisturbedSpan, ...]:
+    """Spans in order, touching ones joined, with the disturbance of the largest excess."""
+    found: list[DisturbedSpan] = []
     for span in sorted(spans, key=lambda s: (s.flight, s.start)):
         last = found[-1] if found else None
         if last is not None and last.flight == span.flight and span.start - last.end <= 2.0 * window:

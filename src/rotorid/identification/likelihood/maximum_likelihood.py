@@ -21,8 +21,8 @@ from jaxtyping import Array, Float
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.estimators.dlm import dlm_log_likelihood
-from rotorid.identification.likelihood_search import Found, Search, numbers_of
-from rotorid.models.dlm import Dlm, Numbers
+from rotorid.identification.likelihood.search import LikelihoodMaximum, LikelihoodSearch, component_names
+from rotorid.models.dlm.model import Dlm, Numbers
 from rotorid.models.system import Parameter
 
 Build = Callable[[dict[str, Array]], Dlm]
@@ -35,13 +35,13 @@ _SAME: Final = (1e-4, 1e-2)
 """Maxima whose log-likelihoods, and whose coordinates, differ by less are one."""
 
 _FLAT: Final = (1e-6, 1e-9)
-"""Curvature of l along a direction, per size squared and as a share of the greatest, below which it is not told."""
+"""Curvature of l along a direction, per size squared and as a share of the greatest, below which it is not identifiable."""
 
 _TAKES_PART: Final = 0.003  # of the largest component of a direction
 
 
 @dataclasses.dataclass(frozen=True)
-class Unidentified:
+class FlatDirection:
     """A direction in which the likelihood is flat. names: of the parameters that move along it; steps: by how much, in their
     units, the first of them by 1 % of its size."""
 
@@ -52,10 +52,10 @@ class Unidentified:
     def words(self) -> str:
         """One sentence."""
         if len(self.names) == 1:
-            return f"the data do not tell {self.names[0]}"
+            return f"{self.names[0]} cannot be identified from the data"
         listed = f"{', '.join(self.names[:-1])} and {self.names[-1]}"
         moves = ", ".join(f"{name} by {step:+.3g}" for name, step in zip(self.names, self.steps, strict=True))
-        return f"the data do not tell {listed} apart: moving {moves} changes nothing"
+        return f"{listed} cannot be separated: a change of {moves} does not change the likelihood"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,9 +86,9 @@ class DlmFit:
     covariance: Float[np.ndarray, "k k"]
     model: Dlm
     log_likelihood: float
-    measured: int
+    measurement_count: int
     at_bound: tuple[str, ...]
-    unidentified: tuple[Unidentified, ...]
+    unidentifiable_directions: tuple[FlatDirection, ...]
     converged: bool
     optima: tuple[Optimum, ...]
 
@@ -100,7 +100,7 @@ class DlmFit:
     @property
     def bic(self) -> float:
         """The Bayesian criterion, k log n - 2 l."""
-        return math.log(self.measured) * len(self.names) - 2.0 * self.log_likelihood
+        return math.log(self.measurement_count) * len(self.names) - 2.0 * self.log_likelihood
 
 
 def fit_dlm(
@@ -112,14 +112,24 @@ def fit_dlm(
     seed: int = 0,
     iterations: int = 200,
 ) -> DlmFit:
-    """The parameters of a DLM that make y most likely: R's dlmMLE.
+    """Estimate the parameters of a DLM by maximum likelihood, as R's dlmMLE. No prior is used.
 
-    y: n rows of m measurements, or n numbers; NaN is missing. build: a Dlm from the parameters by name, in JAX. start:
-    Parameters, whose value is where the search begins, whose bounds it keeps, and whose std says how far away the other starts
-    are drawn (0: the parameter is known); or values by name, of parameters without bounds. No prior is used. starts: how many
-    searches.
-
-    Raises SettingError where the arguments cannot be, ExcitationError where y is empty or no start has a finite likelihood.
+    Args:
+        y: measurements, n rows of m numbers, or n numbers; NaN where missing.
+        build: function in JAX from the parameters by name to a Dlm.
+        start: Parameters: value is the start of the search, bounds limit it, and std is the scale at which
+            the other starts are drawn (0: the parameter is known). Or start values by name, of parameters
+            without bounds.
+        starts: number of searches.
+        seed: of the other starts.
+        iterations: greatest number of iterations of each search.
+    Returns:
+        The estimates with standard deviations, covariance and 95 % intervals, the directions that cannot be
+        identified, and all local maxima found.
+    Raises:
+        SettingError: invalid arguments, two parameters of one name, or no free parameter.
+        ExcitationError: y has no measurement, or the likelihood is not finite at any start.
+    Source: seed 002, section 3.3.1, eqs. 3.5-3.7.
     """
     parameters = _parameters(start)
     if starts < 1 or iterations < 1:
@@ -128,48 +138,48 @@ def fit_dlm(
     measured = int(np.isfinite(rows).sum())
     if not measured:
         raise ExcitationError("y has no measurement: every cell is missing")
-    search = Search(_likelihood_of(build), parameters, jnp.asarray(rows))
-    ends = [search.maximum(z, iterations) for z in search.starts(starts, seed)]
+    search = LikelihoodSearch(_likelihood_of(build), parameters, jnp.asarray(rows))
+    ends = [search.maximise(z, iterations) for z in search.starts(starts, seed)]
     found = sorted((f for f in ends if f is not None), key=lambda f: (-f.log_likelihood, not f.converged))
     if not found:
         raise ExcitationError("the likelihood is not finite at any start; begin at other values")
     best = found[0]
     cov, flat, settled = _covariance(best)
     std = np.sqrt(np.diag(cov))
-    told = np.isfinite(std)
+    is_identified = np.isfinite(std)
     return DlmFit(
         names=search.names,
         values=dict(zip(search.names, map(float, best.psi), strict=True)),
         std=dict(zip(search.names, map(float, std), strict=True)),
         interval=_intervals(search, best, std),
         unit={n: p.unit for n, p in zip(search.names, search.owners, strict=True)},
-        covariance=np.where(told[:, None] & told, cov, np.nan),
-        model=build(_named(parameters, best.psi)),
+        covariance=np.where(is_identified[:, None] & is_identified, cov, np.nan),
+        model=build(_parameters_by_name(parameters, best.psi)),
         log_likelihood=best.log_likelihood,
-        measured=measured,
-        at_bound=tuple(n for n, h in zip(search.names, best.held, strict=True) if h),
-        unidentified=tuple(_in_words(search, best, v) for v in flat),
+        measurement_count=measured,
+        at_bound=tuple(n for n, h in zip(search.names, best.is_at_bound, strict=True) if h),
+        unidentifiable_directions=tuple(_flat_direction(search, best, v) for v in flat),
         converged=best.converged and settled,
-        optima=_distinct(search, found, bool(flat)),
+        optima=_distinct_optima(search, found, bool(flat)),
     )
 
 
-_KNOWN: dict[Build, Callable] = {}
+_LIKELIHOODS: dict[Build, Callable] = {}
 
 
 def _likelihood_of(build: Build) -> Callable[[dict[str, Array], Array], Array]:
     """The same function for the same build, so that it is compiled once."""
-    if build not in _KNOWN:
-        if len(_KNOWN) > 32:
-            _KNOWN.clear()
-        _KNOWN[build] = lambda named, y: dlm_log_likelihood(build(named), y)
-    return _KNOWN[build]
+    if build not in _LIKELIHOODS:
+        if len(_LIKELIHOODS) > 32:
+            _LIKELIHOODS.clear()
+        _LIKELIHOODS[build] = lambda named, y: dlm_log_likelihood(build(named), y)
+    return _LIKELIHOODS[build]
 
 
 def _parameters(start: Sequence[Parameter] | Mapping[str, float]) -> tuple[Parameter, ...]:
     if isinstance(start, Mapping):
         start = [Parameter(n, float(v), std=max(abs(float(v)), 1.0)) for n, v in start.items()]
-    names = [n for p in start for n in numbers_of(p)]
+    names = [n for p in start for n in component_names(p)]
     if len(set(names)) < len(names):
         raise SettingError(f"two parameters have the name {next(n for n in names if names.count(n) > 1)!r}")
     if not any(p.tracked for p in start):
@@ -177,7 +187,7 @@ def _parameters(start: Sequence[Parameter] | Mapping[str, float]) -> tuple[Param
     return tuple(start)
 
 
-def _named(parameters: Sequence[Parameter], psi: Float[np.ndarray, " k"]) -> dict[str, Array]:
+def _parameters_by_name(parameters: Sequence[Parameter], psi: Float[np.ndarray, " k"]) -> dict[str, Array]:
     named, at = {}, 0
     for p in parameters:
         part = psi[at : at + len(p.values)] if p.tracked else np.array(p.values)
@@ -187,13 +197,13 @@ def _named(parameters: Sequence[Parameter], psi: Float[np.ndarray, " k"]) -> dic
 
 
 def _covariance(
-    best: Found,
+    best: LikelihoodMaximum,
 ) -> tuple[Float[np.ndarray, "k k"], list[Float[np.ndarray, " k"]], bool]:
     """The covariance, infinite where l is flat and NaN at a bound; the flat directions; and whether l falls in all others.
 
     Directions are those of psi / sizes, so that a parameter which has come near to its bound along a flat one takes part in it.
     """
-    k, free = len(best.z), np.flatnonzero(~best.held)
+    k, free = len(best.z), np.flatnonzero(~best.is_at_bound)
     cov, sizes = np.full((k, k), np.nan), best.sizes[free]
     if not len(free):
         return cov, [], True
@@ -203,7 +213,7 @@ def _covariance(
     inside = sizes[:, None] * vectors[:, ~flat]
     cov[np.ix_(free, free)] = (inside / values[~flat]) @ inside.T
     directions = []
-    for column in _reduced(vectors[:, flat]).T:
+    for column in _reduced_basis(vectors[:, flat]).T:
         taking = np.abs(column) > _TAKES_PART * np.abs(column).max()
         whole = np.zeros(k)
         whole[free[taking]] = (sizes * column)[taking]
@@ -213,7 +223,7 @@ def _covariance(
     return cov if settled else np.full((k, k), np.nan), directions, settled
 
 
-def _reduced(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
+def _reduced_basis(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
     """A basis of the same space, each vector of which has an entry that the others have not."""
     if not basis.shape[1]:
         return basis
@@ -222,14 +232,18 @@ def _reduced(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
     return basis @ np.linalg.inv(basis[order[: basis.shape[1]]])
 
 
-def _in_words(search: Search, best: Found, moved: Float[np.ndarray, " k"]) -> Unidentified:
+def _flat_direction(
+    search: LikelihoodSearch, best: LikelihoodMaximum, moved: Float[np.ndarray, " k"]
+) -> FlatDirection:
     taking = np.flatnonzero(moved)
     first = taking[0]
     steps = moved * (0.01 * max(abs(best.psi[first]), best.sizes[first]) / moved[first])
-    return Unidentified(tuple(search.names[i] for i in taking), tuple(float(steps[i]) for i in taking))
+    return FlatDirection(tuple(search.names[i] for i in taking), tuple(float(steps[i]) for i in taking))
 
 
-def _intervals(search: Search, best: Found, std: Float[np.ndarray, " k"]) -> dict[str, tuple[float, float]]:
+def _intervals(
+    search: LikelihoodSearch, best: LikelihoodMaximum, std: Float[np.ndarray, " k"]
+) -> dict[str, tuple[float, float]]:
     """95 % in the coordinates, in units; of what the data do not tell, the bounds."""
     inner = np.isfinite(std) & (best.slopes > 0)
     reach = SIGMAS * np.where(inner, std, 0.0) / np.where(inner, best.slopes, 1.0)
@@ -237,17 +251,21 @@ def _intervals(search: Search, best: Found, std: Float[np.ndarray, " k"]) -> dic
     found = {}
     for i, (name, p) in enumerate(zip(search.names, search.owners, strict=True)):
         at = float(best.psi[i])
-        found[name] = (at, at) if best.held[i] else (float(low[i]), float(high[i])) if inner[i] else p.bounds
+        found[name] = (
+            (at, at) if best.is_at_bound[i] else (float(low[i]), float(high[i])) if inner[i] else p.bounds
+        )
     return found
 
 
-def _distinct(search: Search, found: list[Found], flat: bool) -> tuple[Optimum, ...]:
+def _distinct_optima(
+    search: LikelihoodSearch, found: list[LikelihoodMaximum], flat: bool
+) -> tuple[Optimum, ...]:
     """The maxima, the best first; along a flat direction all are one."""
-    groups: list[list[Found]] = []
+    groups: list[list[LikelihoodMaximum]] = []
     for f in found:
         for group in groups:
             g = group[0]
-            near = flat or float(np.max(np.abs(f.z - g.z) * ~(f.held & g.held))) < _SAME[1]
+            near = flat or float(np.max(np.abs(f.z - g.z) * ~(f.is_at_bound & g.is_at_bound))) < _SAME[1]
             if abs(f.log_likelihood - g.log_likelihood) < _SAME[0] and near:
                 group.append(f)
                 break

@@ -47,14 +47,14 @@ _WIDEST: Final = 5.0  # a step in coordinates
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class LikelihoodMaximum:
     """Where a search ended. z: coordinates. psi: parameters. held: those that are best at a bound, where l falls inwards.
     gradient, hessian: of l and of -l in psi. sizes: by how much each psi must move to matter. slopes: d psi / d z.
     """
 
     z: Float[np.ndarray, " k"]
     psi: Float[np.ndarray, " k"]
-    held: Bool[np.ndarray, " k"]
+    is_at_bound: Bool[np.ndarray, " k"]
     log_likelihood: float
     gradient: Float[np.ndarray, " k"]
     hessian: Float[np.ndarray, "k k"]
@@ -63,7 +63,7 @@ class Found:
     converged: bool
 
 
-class _Told(NamedTuple):
+class _Derivatives(NamedTuple):
     """l, its derivatives in psi, psi, and its derivatives in z."""
 
     value: np.ndarray
@@ -79,7 +79,7 @@ class _Told(NamedTuple):
         return self.g * self.slopes, self.slopes[:, None] * self.H * self.slopes + bent
 
 
-class Search:
+class LikelihoodSearch:
     """The search over the free parameters (std above 0) of a log-likelihood.
 
     log_likelihood: hashed by identity, compiled once for the same function and parameters. data: what it is given.
@@ -88,7 +88,7 @@ class Search:
     def __init__(self, log_likelihood: LogLikelihood, parameters: Sequence[Parameter], data: Any) -> None:
         self._function, self._parameters, self._data = log_likelihood, tuple(parameters), data
         self.free = tuple(p for p in parameters if p.tracked)
-        self.names = tuple(n for p in self.free for n in numbers_of(p))
+        self.names = tuple(n for p in self.free for n in component_names(p))
         each = [(p, v) for p in self.free for v in p.values]
         self.start = np.array([v for _, v in each])
         self.owners = tuple(p for p, _ in each)
@@ -111,27 +111,29 @@ class Search:
             [float(to_value(p, jnp.asarray(c))) for p, c in zip(self.owners, coordinates, strict=True)]
         )
 
-    def maximum(self, z: Float[np.ndarray, " k"], iterations: int) -> Found | None:
+    def maximise(self, z: Float[np.ndarray, " k"], iterations: int) -> LikelihoodMaximum | None:
         """The maximum that a search from z finds; None where the likelihood is not finite at z."""
         held = np.zeros(len(z), bool)
         rest = np.zeros(len(z))
         found = self._climb(z, held, rest, iterations, _GRADIENT[0])
         final = False
         while found is not None and not final:
-            bounds = self._at_bounds(found, held, rest)
+            bounds = self._find_bounds(found, held, rest)
             for i, bound in bounds:
                 held[i], rest[i] = True, bound
             final = not bounds
             found = self._climb(found.z, held, rest, iterations, _GRADIENT[final]) or found
         return found
 
-    def _evaluate(self, z: np.ndarray, held: np.ndarray, rest: np.ndarray) -> _Told:
+    def _evaluate(self, z: np.ndarray, held: np.ndarray, rest: np.ndarray) -> _Derivatives:
         point = self._centre + self._scale * z, self._scale, held, rest
-        return _Told(*map(np.asarray, _derivatives(self._function, self._parameters, *point, self._data)))
+        return _Derivatives(
+            *map(np.asarray, _derivatives(self._function, self._parameters, *point, self._data))
+        )
 
     def _climb(
         self, z: np.ndarray, held: np.ndarray, rest: np.ndarray, iterations: int, least: float
-    ) -> Found | None:
+    ) -> LikelihoodMaximum | None:
         free, held = np.flatnonzero(~held), held.copy()
         seen: dict[bytes, tuple[np.ndarray, float, np.ndarray, np.ndarray]] = {}
 
@@ -140,11 +142,11 @@ class Search:
             if key not in seen:
                 whole = z.copy()
                 whole[free] = part
-                told = self._evaluate(whole, held, rest)
-                gradient, hessian = told.in_z()
-                good = all(np.all(np.isfinite(x)) for x in (told.value, gradient, hessian))
+                at_z = self._evaluate(whole, held, rest)
+                gradient, hessian = at_z.in_z()
+                good = all(np.all(np.isfinite(x)) for x in (at_z.value, gradient, hessian))
                 seen.clear()
-                seen[key] = (whole, float(told.value) if good else -math.inf, gradient, hessian)
+                seen[key] = (whole, float(at_z.value) if good else -math.inf, gradient, hessian)
             return seen[key]
 
         if not math.isfinite(at(z[free])[1]):
@@ -159,14 +161,18 @@ class Search:
                 options={"gtol": least, "maxiter": iterations, "max_trust_radius": _WIDEST},
             )
             z = at(np.asarray(end.x))[0]
-        told = self._evaluate(z, held, rest)
-        gradient, hessian = told.in_z()
-        settled = _settled(-hessian[np.ix_(free, free)], gradient[free])
-        best = held & (np.abs(told.g * (self.start - rest)) >= _AT_BOUND[1])
-        sizes = np.maximum(told.slopes, 0.1 * self._slopes)
-        return Found(z, told.psi, best, float(told.value), told.g, -told.H, sizes, told.slopes, settled)
+        at_z = self._evaluate(z, held, rest)
+        gradient, hessian = at_z.in_z()
+        settled = _is_converged(-hessian[np.ix_(free, free)], gradient[free])
+        best = held & (np.abs(at_z.g * (self.start - rest)) >= _AT_BOUND[1])
+        sizes = np.maximum(at_z.slopes, 0.1 * self._slopes)
+        return LikelihoodMaximum(
+            z, at_z.psi, best, float(at_z.value), at_z.g, -at_z.H, sizes, at_z.slopes, settled
+        )
 
-    def _at_bounds(self, found: Found, held: np.ndarray, rest: np.ndarray) -> list[tuple[int, float]]:
+    def _find_bounds(
+        self, found: LikelihoodMaximum, held: np.ndarray, rest: np.ndarray
+    ) -> list[tuple[int, float]]:
         """Numbers that are not held and are best at a bound, and which."""
         named = []
         for i in np.flatnonzero(~held):
@@ -181,7 +187,7 @@ class Search:
         return named
 
 
-def numbers_of(p: Parameter) -> tuple[str, ...]:
+def component_names(p: Parameter) -> tuple[str, ...]:
     """Names of a parameter's numbers: "drag", or "drag_1", "drag_2", ..."""
     if not isinstance(p.value, tuple):
         return (p.name,)
@@ -197,18 +203,18 @@ def _slope(p: Parameter, value: float) -> float:
     return float(jax.grad(lambda c: to_value(p, c))(at))
 
 
-def _settled(hessian: Float[np.ndarray, "k k"], gradient: Float[np.ndarray, " k"]) -> bool:
+def _is_converged(hessian: Float[np.ndarray, "k k"], gradient: Float[np.ndarray, " k"]) -> bool:
     """Whether a Newton step would gain next to nothing, and no direction leads up."""
     if not len(gradient):
         return True
     values, vectors = np.linalg.eigh(hessian)
     most = max(float(np.abs(values).max()), 1.0)
-    told = values > 1e-9 * most
+    curved = values > 1e-9 * most
     along = vectors.T @ gradient
     return bool(
         values.min() > -1e-6 * most
-        and np.sum(along[told] ** 2 / values[told]) < _LEFT
-        and np.all(np.abs(along[~told]) < 1e-3)
+        and np.sum(along[curved] ** 2 / values[curved]) < _LEFT
+        and np.all(np.abs(along[~curved]) < 1e-3)
     )
 
 

@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.fit import Direction
-from rotorid.identification.innovations import matrices_and_slopes, values_of
-from rotorid.identification.linear_model import LinearModel
-from rotorid.identification.structures import Structure
+from rotorid.identification.fitting.result import Direction
+from rotorid.identification.linear.innovations import matrices_and_slopes, structure_values
+from rotorid.identification.linear.model import LinearModel
+from rotorid.identification.linear.structures import Structure
 
-LOST = 0.999
+UNIDENTIFIED = 0.999
 """Share of a parameter's size, squared, from which on it has no value: its standard deviation is some 30 times its size."""
 
 
@@ -26,30 +26,30 @@ LOST = 0.999
 class LinearFit:
     """A fitted structure. coordinates: of its free parameters. root: root @ root.T is their covariance.
 
-    untold: directions that the data do not tell, by the size of the parameters. innovation: covariance of the one-step errors.
-    x0: estimated state at the first row of each experiment, in addition to the structure's own. fit: 100 (1 - |y - y^| / |y -
-    mean y|) of each output, one step ahead. log_loss: log det Lambda. numbers: estimated. rows: measured. condition: of the
-    information matrix, parameters in their sizes. robust: whether the covariance allows for errors that are not white.
-    iterations: taken. converged: whether they ended by themselves.
+    unidentifiable_directions: combinations that the data cannot identify, by the size of the parameters. innovation:
+    covariance of the one-step errors. x0: estimated state at the first row of each experiment, in addition to the
+    structure's own. fit: 100 (1 - |y - y^| / |y - mean y|) of each output, one step ahead. log_loss: log det Lambda.
+    numbers: estimated. rows: measured. condition: of the information matrix, parameters in their sizes. robust: whether
+    the covariance allows for errors that are not white. iterations: taken. converged: whether they ended by themselves.
     """
 
     structure: Structure
     coordinates: Float[np.ndarray, " free"]
-    root: Float[np.ndarray, "free told"]
-    untold: tuple[Direction, ...]
+    root: Float[np.ndarray, "free identified"]
+    unidentifiable_directions: tuple[Direction, ...]
     innovation: Float[np.ndarray, "l l"]
     x0: Float[np.ndarray, "runs s"]
     fit: Mapping[str, float]
     log_loss: float
-    numbers: int
-    rows: int
+    estimated_count: int
+    row_count: int
     condition: float
-    robust: bool
+    is_robust: bool
     iterations: int
     converged: bool
 
     @cached_property
-    def _found(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
+    def _matrices(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
         with jax.enable_x64(True):
             return matrices_and_slopes(self.structure, self.coordinates)
 
@@ -63,35 +63,39 @@ class LinearFit:
         return {p.name: p.unit for p in self.structure.free}
 
     @property
-    def lost(self) -> tuple[str, ...]:
+    def unidentified(self) -> tuple[str, ...]:
         """Parameters that the data do not tell at all: they have no value."""
-        return tuple(n for n in self.names if any(n in d.names and d.share > LOST for d in self.untold))
+        return tuple(
+            n
+            for n in self.names
+            if any(n in d.names and d.variance_ratio > UNIDENTIFIED for d in self.unidentifiable_directions)
+        )
 
     @property
     def values(self) -> dict[str, float]:
         """Of the free parameters in their units; NaN where the data do not tell it."""
-        lost = self.lost
+        lost = self.unidentified
         return {
-            n: math.nan if n in lost else float(v) for n, v in zip(self.names, self._found[2], strict=True)
+            n: math.nan if n in lost else float(v) for n, v in zip(self.names, self._matrices[2], strict=True)
         }
 
     @property
     def std(self) -> dict[str, float]:
         """Standard deviations of the values; infinite where the data do not tell them."""
-        lost = self.lost
-        size = np.linalg.norm(self._found[3][:, None] * self.root, axis=1)
+        lost = self.unidentified
+        size = np.linalg.norm(self._matrices[3][:, None] * self.root, axis=1)
         return {n: math.inf if n in lost else float(s) for n, s in zip(self.names, size, strict=True)}
 
     @property
     def covariance(self) -> Float[np.ndarray, "free free"]:
         """Of the free parameters in their units; huge along what the data do not tell."""
-        root = self._found[3][:, None] * self.root
+        root = self._matrices[3][:, None] * self.root
         return root @ root.T
 
     @property
     def model(self) -> LinearModel:
         """The model, with the start values of what the data do not tell."""
-        A, B, C, D, K, _ = self._found[0]
+        A, B, C, D, K, _ = self._matrices[0]
         return LinearModel(A, B, C, D, K, self.structure.dt, self.innovation)
 
     @property
@@ -100,14 +104,14 @@ class LinearFit:
         coordinates of `model`."""
         return {
             name: np.linalg.norm(slope @ self.root, axis=-1)
-            for name, slope in zip("ABCDK", self._found[1][:5], strict=True)
+            for name, slope in zip("ABCDK", self._matrices[1][:5], strict=True)
         }
 
     @property
     def poles_std(self) -> Float[np.ndarray, " s"]:
         """Standard deviations of `model.poles`, to first order: the root of the variance of real plus imaginary part.
         Infinite at poles that coincide, which do not move in first order."""
-        A, slope = self._found[0][0], self._found[1][0]
+        A, slope = self._matrices[0][0], self._matrices[1][0]
         poles, V = np.linalg.eig(A)
         order = np.lexsort((np.imag(poles), np.round(np.real(poles), 12)))
         if np.linalg.cond(V) > 1e12:
@@ -124,21 +128,21 @@ class LinearFit:
     @property
     def aic(self) -> float:
         """log det Lambda + 2 d / N."""
-        return self.log_loss + 2.0 * self.numbers / self.rows
+        return self.log_loss + 2.0 * self.estimated_count / self.row_count
 
     @property
     def fpe(self) -> float:
         """Akaike's final prediction error, det Lambda (1 + d/N) / (1 - d/N)."""
-        share = self.numbers / self.rows
+        share = self.estimated_count / self.row_count
         return self.loss * (1.0 + share) / (1.0 - share) if share < 1.0 else math.inf
 
-    def derived(self, quantity: Callable[[Mapping[str, Any]], Any]) -> tuple[float, float]:
+    def derived_quantity(self, quantity: Callable[[Mapping[str, Any]], Any]) -> tuple[float, float]:
         """A quantity of the parameters, as their ratio, and its standard deviation: small where the data tell it though they
         do not tell its parts. quantity: in jax.numpy, from all parameters by name."""
         with jax.enable_x64(True):
 
             def of(z):
-                return jnp.asarray(quantity(values_of(self.structure, z)), dtype=float)
+                return jnp.asarray(quantity(structure_values(self.structure, z)), dtype=float)
 
             z = jnp.asarray(self.coordinates)
             value, gradient = float(of(z)), np.asarray(jax.grad(of)(z))
@@ -146,10 +150,10 @@ class LinearFit:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """What to know before the numbers are used, a sentence each."""
-        found = [_words(d, self) for d in self.untold]
+        """Limitations of the result, a sentence each."""
+        found = [_words(d, self) for d in self.unidentifiable_directions]
         if not self.converged:
-            found.append(f"the fit did not settle in {self.iterations} steps: the values may be off")
+            found.append(f"the fit did not converge in {self.iterations} steps: the values may be wrong")
         return tuple(found)
 
 
@@ -157,17 +161,17 @@ def _words(direction: Direction, fit: LinearFit) -> str:
     names = [n.replace("_", " ") for n in direction.names]
     if len(names) == 1:
         name = direction.names[0]
-        if name in fit.lost:
-            return f"the data do not tell {names[0]}: it could have any value"
+        if name in fit.unidentified:
+            return f"{names[0]} cannot be identified from the data"
         return (
-            f"the data hardly tell {names[0]}: its standard deviation {fit.std[name]:.3g} is as large as its value "
+            f"{names[0]} is poorly identified: its standard deviation {fit.std[name]:.3g} is as large as its value "
             f"{fit.values[name]:.3g}"
         )
     listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    if direction.together:
-        return f"{listed} move together: the data tell only their ratios"
+    if direction.is_common_scale:
+        return f"{listed} cannot be separated: only their ratios can be identified"
     weights = " ".join(f"{w:+.2g} {n}" for w, n in zip(direction.weights, names, strict=True)).lstrip("+")
-    return f"{listed} move together, by {weights} in their sizes: the data do not tell them apart"
+    return f"{listed} cannot be separated: a change by {weights} in their sizes has no effect"
 
 
 def nrmse(y: Float[np.ndarray, "n l"], predicted: Float[np.ndarray, "n l"]) -> Float[np.ndarray, " l"]:

@@ -17,20 +17,20 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Bool, Float
 
-from rotorid.identification.linear_model import Experiment, states
-from rotorid.identification.structures import Matrices, Structure
+from rotorid.identification.linear.model import Experiment, simulate_states
+from rotorid.identification.linear.structures import Matrices, Structure
 from rotorid.models.joint import to_value
 
 
-class Rows(NamedTuple):
+class ExperimentTable(NamedTuple):
     """Experiments as one table each, of the same length: y, u, and whether a row of y was measured."""
 
     y: Float[np.ndarray, "runs n l"]
     u: Float[np.ndarray, "runs n m"]
-    measured: Bool[np.ndarray, "runs n"]
+    is_measured: Bool[np.ndarray, "runs n"]
 
 
-def as_rows(runs: Sequence[Experiment]) -> Rows:
+def experiment_table(runs: Sequence[Experiment]) -> ExperimentTable:
     """The experiments; a row with any output missing counts as not measured."""
     longest = max(len(run.y) for run in runs)
     y = np.zeros((len(runs), longest, runs[0].y.shape[1]))
@@ -41,10 +41,10 @@ def as_rows(runs: Sequence[Experiment]) -> Rows:
         y[k, : len(run.y)] = np.nan_to_num(run.y * np.where(seen, 1.0, np.nan)[:, None])
         u[k, : len(run.u)] = run.u
         measured[k, : len(run.y)] = seen
-    return Rows(y, u, measured)
+    return ExperimentTable(y, u, measured)
 
 
-def values_of(structure: Structure, z: Float[Array, " free"]) -> dict[str, Any]:
+def structure_values(structure: Structure, z: Float[Array, " free"]) -> dict[str, Any]:
     """All parameters in their units from the coordinates of the free ones."""
     at = {p.name: k for k, p in enumerate(structure.free)}
     return {
@@ -53,7 +53,7 @@ def values_of(structure: Structure, z: Float[Array, " free"]) -> dict[str, Any]:
     }
 
 
-class Discrete(NamedTuple):
+class DiscreteMatrices(NamedTuple):
     """A, B, C, D, K at the samples, or their derivatives by parameters on a last axis."""
 
     A: Any
@@ -63,14 +63,14 @@ class Discrete(NamedTuple):
     K: Any
 
 
-def discretised(
+def discretise(
     matrices: Sequence[np.ndarray], slopes: Sequence[np.ndarray], dt: float, continuous: bool
-) -> tuple[Discrete, Discrete]:
+) -> tuple[DiscreteMatrices, DiscreteMatrices]:
     """The matrices at samples dt (s) apart and their derivatives by parameters.
 
     exp([X dX; 0 X]) = [exp(X), its derivative along dX; 0, exp(X)].
     """
-    M, by = Discrete(*matrices), Discrete(*slopes)
+    M, by = DiscreteMatrices(*matrices), DiscreteMatrices(*slopes)
     if not continuous:
         return M, by
     (n, m), count = M.B.shape, by.A.shape[2]
@@ -85,22 +85,24 @@ def discretised(
     return M._replace(A=here[:, :n], B=here[:, n:]), by._replace(A=moved[:, :n], B=moved[:, n:])
 
 
-def innovations(M: Discrete, rows: Rows, x0: Float[np.ndarray, "runs s"]) -> Float[np.ndarray, "runs n l"]:
+def innovations(
+    M: DiscreteMatrices, rows: ExperimentTable, x0: Float[np.ndarray, "runs s"]
+) -> Float[np.ndarray, "runs n l"]:
     """e, zero where nothing was measured; not finite where the predictor diverges."""
     drive, direct = rows.u @ M.B.T, rows.u @ M.D.T
     e = np.zeros_like(rows.y)
     if not M.K.any():  # simulation
         for k in range(len(x0)):
-            e[k] = rows.y[k] - states(M.A, drive[k], x0[k]) @ M.C.T - direct[k]
-        e[~rows.measured] = 0.0
+            e[k] = rows.y[k] - simulate_states(M.A, drive[k], x0[k]) @ M.C.T - direct[k]
+        e[~rows.is_measured] = 0.0
         return e
     closed, drive = M.A - M.K @ M.C, drive + (rows.y - direct) @ M.K.T
     for k in range(len(x0)):
-        if rows.measured[k].all():
-            e[k] = rows.y[k] - states(closed, drive[k], x0[k]) @ M.C.T - direct[k]
+        if rows.is_measured[k].all():
+            e[k] = rows.y[k] - simulate_states(closed, drive[k], x0[k]) @ M.C.T - direct[k]
             continue
         x, open_drive = x0[k], rows.u[k] @ M.B.T
-        for i, seen in enumerate(rows.measured[k]):
+        for i, seen in enumerate(rows.is_measured[k]):
             if seen:
                 e[k, i] = rows.y[k, i] - M.C @ x - direct[k, i]
                 x = closed @ x + drive[k, i]
@@ -110,8 +112,12 @@ def innovations(M: Discrete, rows: Rows, x0: Float[np.ndarray, "runs s"]) -> Flo
 
 
 @jax.jit
-def sensitivities(
-    M: Discrete, by: Discrete, rows: Rows, x0: Float[Array, "runs s"], start: Float[Array, "s parameters"]
+def innovation_sensitivities(
+    M: DiscreteMatrices,
+    by: DiscreteMatrices,
+    rows: ExperimentTable,
+    x0: Float[Array, "runs s"],
+    start: Float[Array, "s parameters"],
 ) -> tuple[Float[Array, "runs n l parameters"], Float[Array, "runs n l s"]]:
     """de/dtheta and de/dx0. by: derivatives of the matrices. start: of the state at the first row by the parameters."""
     count, n = by.A.shape[2], M.A.shape[0]
@@ -131,7 +137,7 @@ def sensitivities(
     def one(u, y, seen, x0):
         return jax.lax.scan(step, (x0, jnp.hstack([start, jnp.eye(n)])), (u, y, seen))[1]
 
-    E = jax.vmap(one)(rows.u, rows.y, rows.measured, x0)
+    E = jax.vmap(one)(rows.u, rows.y, rows.is_measured, x0)
     return E[..., :count], E[..., count:]
 
 
@@ -165,7 +171,7 @@ def matrices_and_slopes(
 @functools.partial(jax.jit, static_argnums=0)
 def _traced(structure: Structure, z: Float[Array, " free"]) -> tuple[Matrices, Matrices, Any, Any]:
     def found(z):
-        M = Matrices(*structure.matrices(values_of(structure, z)))
+        M = Matrices(*structure.matrices(structure_values(structure, z)))
         A, B, C, D = (jnp.asarray(v, dtype=float) for v in M[:4])
         K = jnp.zeros((A.shape[0], C.shape[0])) if M.K is None else jnp.asarray(M.K, dtype=float)
         return Matrices(

@@ -103,11 +103,11 @@ class LinearModel:
         return poles[np.lexsort((np.imag(poles), np.round(np.real(poles), 12)))]
 
     @property
-    def stable(self) -> bool:
+    def is_stable(self) -> bool:
         """Whether no pole is outside the region of stability."""
         return bool(np.all(np.abs(self.poles) < 1.0)) if self.dt else bool(np.all(np.real(self.poles) < 0.0))
 
-    def discrete(self, dt: float) -> LinearModel:
+    def to_discrete(self, dt: float) -> LinearModel:
         """The model at samples dt (s) apart, the input held between them."""
         if self.dt:
             if abs(self.dt - dt) > 1e-9 * dt:
@@ -132,7 +132,7 @@ class LinearModel:
         """Whether a model in continuous time can have these samples, as far as the poles tell."""
         return not self._discrete_only
 
-    def continuous(self) -> LinearModel:
+    def to_continuous(self) -> LinearModel:
         """The model in continuous time whose samples are those of this one.
 
         Raises SettingError where there is none: a pole at 0 or on the negative real axis, as of noise and of delays.
@@ -150,7 +150,7 @@ class LinearModel:
         block[:s] = np.hstack([self.A, self.B])
         found = np.real(np.asarray(scipy.linalg.logm(block))) / self.dt
         model = dataclasses.replace(self, A=found[:s, :s], B=found[:s, s:], dt=0.0)
-        again = model.discrete(self.dt)
+        again = model.to_discrete(self.dt)
         size = max(float(np.abs(block).max()), 1.0)
         if (
             max(np.abs(again.A - self.A).max(), np.abs(again.B - self.B).max(initial=0.0))
@@ -161,7 +161,7 @@ class LinearModel:
             )
         return model
 
-    def transformed(self, T: Float[np.ndarray, "s s"]) -> LinearModel:
+    def transform(self, T: Float[np.ndarray, "s s"]) -> LinearModel:
         """The same model in the coordinates T x."""
         B, K = T @ self.B, T @ self.K
         A, C = np.linalg.solve(T.T, (T @ self.A).T).T, np.linalg.solve(T.T, self.C.T).T
@@ -175,17 +175,17 @@ class LinearModel:
         e: Float[np.ndarray, "n l"] | None = None,
     ) -> Float[np.ndarray, "n l"]:
         """Outputs to inputs u, dt (s) apart, from the state x0 (0). e: innovations (none)."""
-        d = self.discrete(dt)
+        d = self.to_discrete(dt)
         drive = u @ d.B.T
         if e is not None:
             drive = drive + e @ d.K.T
-        x = states(d.A, drive, np.zeros(self.order) if x0 is None else x0)
+        x = simulate_states(d.A, drive, np.zeros(self.order) if x0 is None else x0)
         y = x @ d.C.T + u @ d.D.T
         return y if e is None else y + e
 
-    def markov(self, dt: float, count: int) -> Float[np.ndarray, "count l m"]:
+    def markov_parameters(self, dt: float, count: int) -> Float[np.ndarray, "count l m"]:
         """D, C B, C A B, ...: the response at `count` samples dt (s) apart to a unit input held over the first."""
-        d = self.discrete(dt)
+        d = self.to_discrete(dt)
         found, X = [d.D], d.B
         for _ in range(count - 1):
             found.append(d.C @ X)
@@ -197,9 +197,9 @@ class LinearModel:
 
         rows: samples of past and of future that count; None: all of them, by the Gramians, infinite in unstable models.
         """
-        d = self.discrete(dt)
+        d = self.to_discrete(dt)
         if rows is None:
-            if not d.stable:
+            if not d.is_stable:
                 return np.full(self.order, math.inf)
             P = scipy.linalg.solve_discrete_lyapunov(d.A, d.B @ d.B.T)
             Q = scipy.linalg.solve_discrete_lyapunov(d.A.T, d.C.T @ d.C)
@@ -210,14 +210,14 @@ class LinearModel:
         found[: len(values)] = values[: self.order]
         return found
 
-    def balanced(self, dt: float, rows: int = 100) -> LinearModel:
+    def balance(self, dt: float, rows: int = 100) -> LinearModel:
         """The model in coordinates that reach and show alike over `rows` samples dt (s) apart: those in which rounding and the
         curvature of a fit are least. The model itself where a direction of its state is not reached or does not show."""
-        R, S = self.discrete(dt)._past_and_future(rows)
+        R, S = self.to_discrete(dt)._past_and_future(rows)
         U, s, _ = np.linalg.svd(S @ R.T)
         if min(R.shape[0], S.shape[0]) < self.order or s[self.order - 1] < 1e-12 * s[0]:
             return self
-        return self.transformed((U / np.sqrt(s)).T @ S)
+        return self.transform((U / np.sqrt(s)).T @ S)
 
     def _past_and_future(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Triangles of what `rows` past inputs do to the state, transposed, and of what the state does to as many outputs."""
@@ -225,10 +225,10 @@ class LinearModel:
         for _ in range(rows - 1):
             past.append(self.A @ past[-1])
             future.append(future[-1] @ self.A)
-        return triangle(np.hstack(past).T), triangle(np.vstack(future))
+        return triangular_factor(np.hstack(past).T), triangular_factor(np.vstack(future))
 
 
-def states(
+def simulate_states(
     A: Float[np.ndarray, "s s"], drive: Float[np.ndarray, "n s"], x0: Float[np.ndarray, " s"]
 ) -> Float[np.ndarray, "n s"]:
     """x_{k+1} = A x_k + drive_k from x_0 on, as many as there are rows of drive."""
@@ -265,8 +265,8 @@ def check_excitation(runs: Sequence[Experiment], rows: int) -> None:
             "their effects apart; move them independently"
         )
     for j, name in enumerate(names):
-        columns = [blocks(run.u[:, j : j + 1], rows) for run in runs if len(run.u) >= rows]
-        R = triangle(np.vstack(columns))
+        columns = [hankel_rows(run.u[:, j : j + 1], rows) for run in runs if len(run.u) >= rows]
+        R = triangular_factor(np.vstack(columns))
         values = np.linalg.svd(R, compute_uv=False)
         rank = int(np.sum(values > _RANK * values[0]))
         if rank < rows:
@@ -285,12 +285,12 @@ def _combination(weights: Float[np.ndarray, " m"], names: Sequence[str]) -> str:
     return " ".join(parts).lstrip("+")
 
 
-def blocks(v: Float[np.ndarray, "n k"], rows: int) -> Float[np.ndarray, "columns width"]:
+def hankel_rows(v: Float[np.ndarray, "n k"], rows: int) -> Float[np.ndarray, "columns width"]:
     """Row i holds v_i, v_{i+1}, ..., v_{i+rows-1}: the transposed block Hankel matrix."""
     windows = np.lib.stride_tricks.sliding_window_view(v, rows, axis=0)
     return np.moveaxis(windows, 2, 1).reshape(len(windows), -1)
 
 
-def triangle(v: np.ndarray) -> np.ndarray:
+def triangular_factor(v: np.ndarray) -> np.ndarray:
     """R of v = Q R."""
     return np.asarray(np.linalg.qr(v, mode="r"))

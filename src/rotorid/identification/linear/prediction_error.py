@@ -24,26 +24,26 @@ import jax
 import numpy as np
 
 from rotorid.errors import ExcitationError, SettingError
-from rotorid.identification.fit import untold_directions
-from rotorid.identification.innovations import (
-    Discrete,
-    Rows,
-    as_rows,
-    discretised,
+from rotorid.identification.fitting.estimation import blas_threads
+from rotorid.identification.fitting.result import unidentifiable_directions
+from rotorid.identification.linear.fit import LinearFit, nrmse
+from rotorid.identification.linear.innovations import (
+    DiscreteMatrices,
+    ExperimentTable,
+    discretise,
+    experiment_table,
+    innovation_sensitivities,
     innovations,
     matrices_and_slopes,
-    sensitivities,
 )
-from rotorid.identification.linear_fit import LinearFit, nrmse
-from rotorid.identification.linear_model import Experiment, LinearModel, as_experiments
-from rotorid.identification.solving import threads
-from rotorid.identification.structures import (
+from rotorid.identification.linear.model import Experiment, LinearModel, as_experiments
+from rotorid.identification.linear.structures import (
     Structure,
     canonical_structure,
     companion_structure,
     free_structure,
 )
-from rotorid.identification.subspace import Method, fit_subspace
+from rotorid.identification.linear.subspace import Method, fit_subspace
 from rotorid.models.joint import to_coordinate
 
 Form = Literal["canonical", "companion", "free"]
@@ -67,12 +67,25 @@ def fit_state_space(
     disturbance: bool = True,
     method: Method = "ssarx",
     robust: bool = False,
-    most: int = 100,
+    max_iterations: int = 100,
 ) -> LinearFit:
-    """A linear model by subspace identification, refined by prediction errors.
+    """Estimate a linear model by a subspace method and refine it by prediction errors.
 
-    order: None takes the one that the subspace suggests. disturbance: whether noise reaches the state, by a gain K; without,
-    the outputs carry white noise alone. The other arguments are those of `fit_subspace` and `fit_prediction_error`.
+    Args:
+        data: one experiment, or several of the same plant with one sampling interval.
+        order: number of states; None: the order that the subspace method suggests.
+        form: coordinates of the state: "free", "canonical" or "companion" (one input).
+        continuous: whether the model is in continuous time.
+        feedthrough: whether D is estimated; else it is 0.
+        disturbance: whether the gain K is estimated; else K = 0 (output error).
+        method: of the subspace, see `fit_subspace`.
+        robust, max_iterations: see `fit_prediction_error`.
+    Returns:
+        The fitted model with the covariance of its parameters.
+    Raises:
+        SettingError: an invalid setting, or no model of this form at the start values.
+        ExcitationError: too few rows, or inputs without excitation.
+    Source: Ljung (1999), chapters 7, 9 and 10; seed 002, section 2.1.
     """
     if form not in get_args(Form):
         raise SettingError(f"there is no form {form!r}; there are {', '.join(get_args(Form))}")
@@ -83,16 +96,16 @@ def fit_state_space(
 
     def freely(model: LinearModel) -> LinearFit:
         structure = free_structure(model, dt, feedthrough=feedthrough, disturbance=disturbance)
-        return fit_prediction_error(data, structure, most=most, robust=robust)
+        return fit_prediction_error(data, structure, max_iterations=max_iterations, robust=robust)
 
     if continuous and not start.has_continuous:
         start = freely(start).model
-    found = freely(start.continuous() if continuous else start)
+    found = freely(start.to_continuous() if continuous else start)
     if form == "free":
         return found
     builder = canonical_structure if form == "canonical" else companion_structure
     structure = builder(found.model, feedthrough=feedthrough, disturbance=disturbance)
-    return fit_prediction_error(data, structure, most=most, robust=robust)
+    return fit_prediction_error(data, structure, max_iterations=max_iterations, robust=robust)
 
 
 def fit_prediction_error(
@@ -101,21 +114,31 @@ def fit_prediction_error(
     *,
     start: Literal["estimate", "known"] = "estimate",
     robust: bool = False,
-    most: int = 100,
-    settled: float = 1e-3,
+    max_iterations: int = 100,
+    tolerance: float = 1e-3,
 ) -> LinearFit:
-    """The model of this structure that predicts the data best.
+    """Estimate the parameters of a structure by the prediction-error method.
 
-    start: whether the state at each experiment's first row is estimated, or is what the structure says (zero where it says
-    nothing). robust: whether the covariance allows for errors that are not white, by Newey and West's sum over lags up to the
-    root of the rows; else they are taken to be white. most: steps. settled: standard deviations, of all parameters together,
-    below which a step is the last.
+    A structure of free entries is best fitted by `fit_state_space`, which uses balanced coordinates: from a
+    companion or canonical form whose entries differ by orders of magnitude, many steps may be damped.
 
-    A form of free entries is best reached by `fit_state_space`, which goes through balanced coordinates: from a companion or
-    canonical form whose entries differ by orders of magnitude, steps may be damped for long.
-
-    Raises SettingError where the model is not finite at the start values, ExcitationError where there are fewer numbers in the
-    data than parameters.
+    Args:
+        data: one experiment, or several of the same plant with one sampling interval.
+        structure: the model with its free parameters and their start values.
+        start: whether the state at the first row of each experiment is estimated ("estimate") or is that of
+            the structure, 0 where it has none ("known").
+        robust: whether the covariance allows for innovations that are not white (Newey and West, lags up to
+            the square root of the number of rows).
+        max_iterations: greatest number of steps.
+        tolerance: the search ends at a step shorter than this, in standard deviations of all parameters
+            together.
+    Returns:
+        The estimates with covariance, the innovation covariance and the fit of each output in %.
+    Raises:
+        SettingError: the structure has another sampling interval than the data or other numbers of inputs or
+            outputs, or its errors are not finite at the start values.
+        ExcitationError: no more measurements than unknowns.
+    Source: Ljung (1999), chapters 7, 9, 10 and 16.
     """
     runs = as_experiments(data)
     if structure.dt and abs(structure.dt - runs[0].dt) > 1e-9 * structure.dt:
@@ -123,13 +146,13 @@ def fit_prediction_error(
             f"the structure is of samples {structure.dt} s apart and the data of {runs[0].dt} s: resample the data, or take a "
             "structure in continuous time"
         )
-    with jax.enable_x64(True), threads().limit(limits=1, user_api="blas"):
-        search = _Search(structure, runs, as_rows(runs), start == "estimate")
-        return search.run(most, settled, robust)
+    with jax.enable_x64(True), blas_threads().limit(limits=1, user_api="blas"):
+        search = _Search(structure, runs, experiment_table(runs), start == "estimate")
+        return search.run(max_iterations, tolerance, robust)
 
 
 @dataclasses.dataclass
-class _Linear:
+class _Linearisation:
     """Whitened residuals r and derivatives J by the coordinates, the first states eliminated. back: of each experiment, what
     gives its first state from a step. cost: V. cov: Lambda."""
 
@@ -150,7 +173,7 @@ def _whitening(cov: np.ndarray) -> tuple[np.ndarray, float]:
 
 class _Search:
     def __init__(
-        self, structure: Structure, runs: tuple[Experiment, ...], rows: Rows, free_start: bool
+        self, structure: Structure, runs: tuple[Experiment, ...], rows: ExperimentTable, free_start: bool
     ) -> None:
         self.structure, self.runs, self.rows, self.dt = structure, runs, rows, runs[0].dt
         self.names = [p.name for p in structure.free]
@@ -164,14 +187,14 @@ class _Search:
             )
         self.order, self.free_start = n, free_start
         self.z, self.x0 = z, np.zeros((len(runs), n))
-        self.count = int(rows.measured.sum())
+        self.count = int(rows.is_measured.sum())
         unknowns = len(z) + free_start * self.x0.size
         if self.count * l <= unknowns:
             raise ExcitationError(
                 f"{self.count} measured rows of {l} outputs cannot tell {unknowns} numbers: give more rows or fix parameters"
             )
-        mean = rows.y[rows.measured].mean(axis=0)
-        size = np.sqrt(np.mean((rows.y[rows.measured] - mean) ** 2, axis=0))
+        mean = rows.y[rows.is_measured].mean(axis=0)
+        size = np.sqrt(np.mean((rows.y[rows.is_measured] - mean) ** 2, axis=0))
         self.floor = _FLOOR * np.where(size > 0, size, 1.0)
 
     def run(self, most: int, settled: float, robust: bool) -> LinearFit:
@@ -205,7 +228,7 @@ class _Search:
         return self.result(linear, steps, converged, robust)
 
     def step(
-        self, linear: _Linear, damping: float, settled: float
+        self, linear: _Linearisation, damping: float, settled: float
     ) -> tuple[np.ndarray, np.ndarray, float, float] | None:
         """Where a step goes that does not make the cost greater, its cost, and the damping that it took: an infinite cost where
         there is none. None where the undamped step would be shorter than `settled` standard deviations."""
@@ -237,13 +260,13 @@ class _Search:
         return U[:, int(np.sum(s > 1e-12 * s[0])) :]
 
     def covariance(self, e: np.ndarray) -> np.ndarray:
-        left = e[self.rows.measured]
+        left = e[self.rows.is_measured]
         return left.T @ left / self.count + np.diag(self.floor**2)
 
-    def discrete(self, z: np.ndarray) -> tuple[Discrete, Discrete, np.ndarray, np.ndarray]:
+    def discrete(self, z: np.ndarray) -> tuple[DiscreteMatrices, DiscreteMatrices, np.ndarray, np.ndarray]:
         """The matrices at the samples, their derivatives by z, the structure's first state, and its derivatives."""
         M, by, *_ = matrices_and_slopes(self.structure, z)
-        return *discretised(M[:5], by[:5], self.dt, self.structure.dt == 0), M[5], by[5]
+        return *discretise(M[:5], by[:5], self.dt, self.structure.dt == 0), M[5], by[5]
 
     def errors(self, z: np.ndarray, x0: np.ndarray) -> np.ndarray:
         M, _, first, _ = self.discrete(z)
@@ -257,19 +280,19 @@ class _Search:
             return float("inf")
         return 0.5 * self.count * _whitening(cov)[1]
 
-    def linear(self, z: np.ndarray, x0: np.ndarray) -> _Linear:
+    def linear(self, z: np.ndarray, x0: np.ndarray) -> _Linearisation:
         M, by, first, by_first = self.discrete(z)
         with np.errstate(all="ignore"):
             e = innovations(M, self.rows, x0 + first)
-        by_z, by_x = (np.asarray(v) for v in sensitivities(M, by, self.rows, x0 + first, by_first))
+        by_z, by_x = (np.asarray(v) for v in innovation_sensitivities(M, by, self.rows, x0 + first, by_first))
         with np.errstate(all="ignore"):
             cov = self.covariance(e)
         if not np.isfinite(cov).all():
-            return _Linear(np.full(1, np.nan), np.full((1, len(z)), np.nan), [], float("nan"), cov)
+            return _Linearisation(np.full(1, np.nan), np.full((1, len(z)), np.nan), [], float("nan"), cov)
         W, log_det = _whitening(cov)
         r, J, back = [], [], []
         for k in range(len(self.runs)):
-            seen = self.rows.measured[k]
+            seen = self.rows.is_measured[k]
             rk = (e[k][seen] @ W).ravel()
             Jk = np.einsum("nlp,lw->nwp", by_z[k][seen], W).reshape(len(rk), -1)
             if self.free_start:
@@ -285,9 +308,9 @@ class _Search:
             r.append(rk)
             J.append(Jk)
         cost = 0.5 * self.count * log_det
-        return _Linear(np.concatenate(r), np.concatenate(J), back, cost, cov)
+        return _Linearisation(np.concatenate(r), np.concatenate(J), back, cost, cov)
 
-    def back(self, linear: _Linear, dz: np.ndarray) -> np.ndarray:
+    def back(self, linear: _Linearisation, dz: np.ndarray) -> np.ndarray:
         """How the first states move with dz."""
         if not self.free_start:
             return np.zeros_like(self.x0)
@@ -296,7 +319,7 @@ class _Search:
     def score_root(self, scores: np.ndarray) -> np.ndarray:
         """R with R R^T the long-run covariance of the sum of the scores, psi_k Lambda^-1 e_k, with Bartlett's weights."""
         l, at, total = self.rows.y.shape[2], 0, 0.0  # noqa: E741
-        for seen in self.rows.measured:
+        for seen in self.rows.is_measured:
             count = int(seen.sum())
             g = scores[at * l : (at + count) * l].reshape(count, l, -1).sum(axis=1)
             at += count
@@ -308,7 +331,7 @@ class _Search:
         values, V = np.linalg.eigh(total)
         return V * np.sqrt(np.maximum(values, 0.0))
 
-    def result(self, linear: _Linear, steps: int, converged: bool, robust: bool) -> LinearFit:
+    def result(self, linear: _Linearisation, steps: int, converged: bool, robust: bool) -> LinearFit:
         basis, l = self.basis(), self.rows.y.shape[2]  # noqa: E741
         numbers = basis.shape[1] + self.free_start * self.x0.size
         freedom = self.count / max(self.count - numbers / l, 1.0)
@@ -321,26 +344,28 @@ class _Search:
         root = Vt.T / np.maximum(s, least)
         if robust:
             root = root / np.maximum(s, least) @ (Vt @ self.score_root(scaled * linear.r[:, None]))
-        untold = ()
+        directions_without_information = ()
         if self.structure.gauge is None:
             positive = [np.isfinite(p.bounds[0]) and np.isinf(p.bounds[1]) for p in self.structure.free]
             posterior = (Vt.T / (1.0 + s**2)) @ Vt
-            untold = untold_directions(tuple(self.names), posterior, np.where(positive, size, 0.0))
-        e = self.errors(self.z, self.x0)[self.rows.measured]
-        y = self.rows.y[self.rows.measured]
+            directions_without_information = unidentifiable_directions(
+                tuple(self.names), posterior, np.where(positive, size, 0.0)
+            )
+        e = self.errors(self.z, self.x0)[self.rows.is_measured]
+        y = self.rows.y[self.rows.is_measured]
         return LinearFit(
             structure=self.structure,
             coordinates=self.z,
             root=directions @ root,
-            untold=untold,
+            unidentifiable_directions=directions_without_information,
             innovation=linear.cov * freedom,
             x0=self.x0,
             fit=dict(zip(self.runs[0].outputs, nrmse(y, y - e), strict=True)),
             log_loss=2.0 * linear.cost / self.count,
-            numbers=numbers,
-            rows=self.count,
+            estimated_count=numbers,
+            row_count=self.count,
             condition=float((s[0] / max(s[-1], least)) ** 2),
-            robust=robust,
+            is_robust=robust,
             iterations=steps,
             converged=converged,
         )

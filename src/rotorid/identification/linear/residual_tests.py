@@ -21,9 +21,9 @@ import scipy.stats
 from jaxtyping import Float
 
 from rotorid.errors import SettingError
-from rotorid.identification.innovations import Discrete, as_rows, innovations
-from rotorid.identification.linear_fit import nrmse
-from rotorid.identification.linear_model import Experiment, LinearModel, states
+from rotorid.identification.linear.fit import nrmse
+from rotorid.identification.linear.innovations import DiscreteMatrices, experiment_table, innovations
+from rotorid.identification.linear.model import Experiment, LinearModel, simulate_states
 
 LEVEL = 0.99
 """Of the bands and tests."""
@@ -53,11 +53,11 @@ class Correlation:
     probability: float
 
     @property
-    def passed(self) -> bool:
+    def is_passed(self) -> bool:
         return self.probability > 1.0 - LEVEL
 
     @property
-    def over(self) -> Float[np.ndarray, " over"]:
+    def lags_outside_band(self) -> Float[np.ndarray, " lags_outside_band"]:
         return self.lags[(np.abs(self.value) > self.band) & ((self.lags > 0) | (self.input != ""))]
 
 
@@ -71,8 +71,8 @@ class ResidualTests:
     errors: Float[np.ndarray, "n l"]
 
     @property
-    def passed(self) -> bool:
-        return all(c.passed for c in (*self.white, *self.independent))
+    def is_passed(self) -> bool:
+        return all(c.is_passed for c in (*self.white, *self.independent))
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -81,28 +81,38 @@ class ResidualTests:
             f"the errors of {c.output} are not white (p = {c.probability:.2g}): noise or dynamics that the model lacks; its "
             "standard deviations may be off"
             for c in self.white
-            if not c.passed
+            if not c.is_passed
         ]
         return tuple(found) + tuple(
             f"the errors of {c.output} follow {c.input} (p = {c.probability:.2g}): the model lacks a part of its effect"
             for c in self.independent
-            if not c.passed
+            if not c.is_passed
         )
 
 
 def compare_model(model: LinearModel, data: Experiment, steps: int | None = None) -> Comparison:
-    """Predictions `steps` rows ahead, None: simulation. The state at the first row is estimated from the same data.
+    """Predict data with a model. The state at the first row is estimated from the same data.
 
-    Raises SettingError where the predictions are not finite.
+    Args:
+        model: in continuous time, or at the sampling interval of the data.
+        data: n rows of l outputs; NaN where not measured.
+        steps: prediction horizon, rows, 1 or more; None: simulation from the inputs alone.
+    Returns:
+        Predicted outputs (n, l), the fit of each in %, and the estimated first state.
+    Raises:
+        SettingError: `steps` is below 1, or the predictions are not finite.
+    Source: Ljung (1999), chapter 16.
     """
     if steps is not None and steps < 1:
         raise SettingError(f"predictions go 1 row ahead or more, not {steps}; None simulates")
-    d = model.discrete(data.dt)
+    d = model.to_discrete(data.dt)
     if steps is None:
         d = dataclasses.replace(d, K=np.zeros_like(d.K))
     x0 = initial_state(d, data)
-    e = _errors(d, data, x0)
-    predicted = _predicted(d, data, x0, e) if steps in (None, 1) else _ahead(d, data, x0, e, steps)
+    e = _one_step_errors(d, data, x0)
+    predicted = (
+        _predict_one_step(d, data, x0, e) if steps in (None, 1) else _predict_ahead(d, data, x0, e, steps)
+    )
     if not np.isfinite(predicted).all():
         raise SettingError("the model's predictions are not finite: it is unstable; compare over fewer steps")
     return Comparison(predicted, dict(zip(data.outputs, nrmse(data.y, predicted), strict=True)), x0)
@@ -111,17 +121,27 @@ def compare_model(model: LinearModel, data: Experiment, steps: int | None = None
 def residual_tests(
     model: LinearModel, data: Experiment, *, lags: int = 25, parameters: int = 0
 ) -> ResidualTests:
-    """Tests of the model's one-step errors on data.
+    """Test whether the one-step errors of a model are white and independent of past inputs.
 
-    lags: M. parameters: numbers that were fitted to these data for each output; 0 on data of another flight.
+    Args:
+        model: in continuous time, or at the sampling interval of the data.
+        data: n rows of l outputs, without missing rows.
+        lags: number M of lags.
+        parameters: number of parameters for each output that were fitted to these data; 0 on data of another
+            flight.
+    Returns:
+        The correlations with their bands and probabilities, and the errors (n, l).
+    Raises:
+        SettingError: fewer than 4 M rows, or an output that was not measured in some rows.
+    Source: Ljung and Box (1978) for whiteness; Ljung (1999), eq. 16.66, for independence.
     """
     n = len(data.y)
     if n < 4 * lags:
         raise SettingError(f"{n} rows are too few for {lags} lags: give {4 * lags} or take fewer lags")
     if np.isnan(data.y).any():
         raise SettingError("an output has rows that were not measured: test a piece without gaps")
-    d = model.discrete(data.dt)
-    e = _errors(d, data, initial_state(d, data))
+    d = model.to_discrete(data.dt)
+    e = _one_step_errors(d, data, initial_state(d, data))
     return ResidualTests(
         tuple(_whiteness(e[:, i], name, lags, parameters) for i, name in enumerate(data.outputs)),
         tuple(
@@ -135,11 +155,11 @@ def residual_tests(
 
 def initial_state(model: LinearModel, data: Experiment) -> Float[np.ndarray, " s"]:
     """The state at the first row whose one-step errors are least, weighed by the model's covariance of them."""
-    d = model.discrete(data.dt)
+    d = model.to_discrete(data.dt)
     s, l = d.order, len(d.C)  # noqa: E741
-    e = _errors(d, data, np.zeros(s)).ravel()
+    e = _one_step_errors(d, data, np.zeros(s)).ravel()
     still = Experiment(np.where(np.isfinite(data.y), 0.0, np.nan), np.zeros_like(data.u), data.dt)
-    by = np.stack([-_errors(d, still, x).ravel() for x in np.eye(s)], axis=1)
+    by = np.stack([-_one_step_errors(d, still, x).ravel() for x in np.eye(s)], axis=1)
     weight = (
         1.0 / np.sqrt(np.maximum(np.diag(d.innovation), 1e-300))
         if np.diag(d.innovation).all()
@@ -155,20 +175,20 @@ def initial_state(model: LinearModel, data: Experiment) -> Float[np.ndarray, " s
     return np.linalg.lstsq(by * weight[:, None] / size, e * weight, rcond=1e-13)[0] / size
 
 
-def _errors(d: LinearModel, data: Experiment, x0: np.ndarray) -> np.ndarray:
+def _one_step_errors(d: LinearModel, data: Experiment, x0: np.ndarray) -> np.ndarray:
     """One-step errors, 0 where not measured."""
     with np.errstate(all="ignore"):
-        return innovations(Discrete(d.A, d.B, d.C, d.D, d.K), as_rows([data]), x0[None])[0]
+        return innovations(DiscreteMatrices(d.A, d.B, d.C, d.D, d.K), experiment_table([data]), x0[None])[0]
 
 
-def _predicted(d: LinearModel, data: Experiment, x0: np.ndarray, e: np.ndarray) -> np.ndarray:
-    x = states(d.A, data.u @ d.B.T + e @ d.K.T, x0)
+def _predict_one_step(d: LinearModel, data: Experiment, x0: np.ndarray, e: np.ndarray) -> np.ndarray:
+    x = simulate_states(d.A, data.u @ d.B.T + e @ d.K.T, x0)
     return x @ d.C.T + data.u @ d.D.T
 
 
-def _ahead(d: LinearModel, data: Experiment, x0: np.ndarray, e: np.ndarray, steps: int) -> np.ndarray:
-    x = states(d.A, data.u @ d.B.T + e @ d.K.T, x0)[: max(len(e) - steps + 1, 1)]
-    first = _predicted(d, data, x0, np.zeros_like(e))[: steps - 1]
+def _predict_ahead(d: LinearModel, data: Experiment, x0: np.ndarray, e: np.ndarray, steps: int) -> np.ndarray:
+    x = simulate_states(d.A, data.u @ d.B.T + e @ d.K.T, x0)[: max(len(e) - steps + 1, 1)]
+    first = _predict_one_step(d, data, x0, np.zeros_like(e))[: steps - 1]
     for j in range(steps - 1):
         x = x @ d.A.T + data.u[j : j + len(x)] @ d.B.T
     later = x @ d.C.T + data.u[steps - 1 :] @ d.D.T
@@ -195,7 +215,7 @@ def _independence(e: np.ndarray, u: np.ndarray, output: str, given: str, lags: i
     size = math.sqrt(max(float((e @ e) * (u @ u)), 1e-300))
     r = np.array([e[i:] @ u[: n - i] / size for i in range(lags + 1)])
     re, ru = _autocorrelation(e, lags), _autocorrelation(u, lags)
-    P = scipy.linalg.toeplitz(_spread(re, ru, lags))
+    P = scipy.linalg.toeplitz(_correlation_covariance(re, ru, lags))
     band = scipy.stats.norm.ppf(0.5 + 0.5 * LEVEL) * math.sqrt(max(P[0, 0], 0.0) / n)
     values, V = np.linalg.eigh(P)
     kept = values > 1e-8 * values[-1]
@@ -205,7 +225,7 @@ def _independence(e: np.ndarray, u: np.ndarray, output: str, given: str, lags: i
     )
 
 
-def _spread(re: np.ndarray, ru: np.ndarray, lags: int) -> np.ndarray:
+def _correlation_covariance(re: np.ndarray, ru: np.ndarray, lags: int) -> np.ndarray:
     """N cov(r(i), r(i+j)) = sum_k r_e(k) r_u(k + j), the errors taken for as coloured as they are seen to be."""
     both_e = np.concatenate([re[:0:-1], re])
     both_u = np.concatenate([np.zeros(lags), ru[:0:-1], ru, np.zeros(lags)])

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rotorid.errors import SettingError
-from rotorid.identification.linear_model import LinearModel
+from rotorid.identification.linear.model import LinearModel
 from rotorid.models.system import Parameter
 
 _SINGULAR = 1e10
@@ -98,10 +98,18 @@ def grey_box_structure(
     dt: float = 0.0,
     disturbance: bool = False,
 ) -> Structure:
-    """A structure of physical parameters.
+    """Make a structure of physical parameters.
 
-    matrices: A, B, C, D, and K and x0 where it has them, from the parameters by name; written with jax.numpy. dt: s between
-    samples of a discrete model, 0: continuous time. disturbance: whether every entry of the gain K is free too.
+    Args:
+        matrices: function in jax.numpy from the parameters by name to A, B, C, D and, where it has them, the
+            gain K at the samples and the first state x0.
+        parameters: scalars with start value, unit and bounds; those with std 0 are known.
+        dt: s between samples of a discrete model; 0: continuous time.
+        disturbance: whether every entry of K is a free parameter too.
+    Returns:
+        The structure, for `fit_prediction_error`.
+    Raises:
+        SettingError: a parameter with several numbers, two of one name, or no free one.
     """
     if not disturbance:
         return Structure(tuple(parameters), matrices, dt)
@@ -119,12 +127,19 @@ def grey_box_structure(
 def free_structure(
     model: LinearModel, dt: float, *, feedthrough: bool = False, disturbance: bool = False
 ) -> Structure:
-    """Every entry of A, B and C, and of D and K if asked, from the model on in balanced coordinates.
+    """Make the structure in which every entry of A, B and C is free, in balanced coordinates.
 
-    dt: s between the samples of the data.
+    Args:
+        model: the start values.
+        dt: s between the samples of the data.
+        feedthrough: whether D is free; else it is 0.
+        disturbance: whether the gain K is free; else it is 0.
+    Returns:
+        The structure, for `fit_prediction_error`.
+    Source: McKelvey, Helmersson and Ribarits (2004).
     """
-    model = model.balanced(dt)
-    free = _all_of(model, feedthrough, disturbance)
+    model = model.balance(dt)
+    free = _all_entries(model, feedthrough, disturbance)
     n, shapes = model.order, [name for name in "ABCDK" if name in free]
 
     def gauge(theta: np.ndarray) -> np.ndarray:
@@ -143,7 +158,7 @@ def free_structure(
             columns.append(np.concatenate([moved[name].ravel() for name in shapes]))
         return np.stack(columns, axis=1)
 
-    return _entries(model, free, gauge)
+    return _structure_of_entries(model, free, gauge)
 
 
 def canonical_structure(
@@ -153,10 +168,19 @@ def canonical_structure(
     feedthrough: bool = False,
     disturbance: bool = False,
 ) -> Structure:
-    """The observability form that starts at the model.
+    """Make the observability form of a model.
 
-    indices: how many states belong to each output; None: as equal as can be. Raises SettingError where the outputs and as many
-    of their derivatives (or next samples) do not make a state.
+    Args:
+        model: the start values.
+        indices: number of states for each output, which sum to the order; None: as equal as possible.
+        feedthrough: whether D is free; else it is 0.
+        disturbance: whether the gain K is free; else it is 0.
+    Returns:
+        The structure, for `fit_prediction_error`.
+    Raises:
+        SettingError: invalid indices, or outputs whose derivatives (next samples in discrete time) up to
+            these indices do not form a state.
+    Source: Ljung (1999), appendix 4A.
     """
     n, l = model.order, len(model.C)  # noqa: E741
     if indices is None:
@@ -176,8 +200,8 @@ def canonical_structure(
         raise SettingError(
             f"the outputs do not make a state with the indices {tuple(indices)}: take other indices"
         )
-    start = model.transformed(T)
-    free = _all_of(start, feedthrough, disturbance)
+    start = model.transform(T)
+    free = _all_entries(start, feedthrough, disturbance)
     A, C = np.zeros((n, n), bool), np.zeros((l, n), bool)
     fixed = {"A": np.zeros((n, n)), "C": np.zeros((l, n))}
     first = 0
@@ -191,15 +215,25 @@ def canonical_structure(
             C[i] = True
         first += index
     fixed["A"][A], fixed["C"][C] = start.A[A], start.C[C]
-    return _entries(dataclasses.replace(start, A=fixed["A"], C=fixed["C"]), free | {"A": A, "C": C})
+    return _structure_of_entries(
+        dataclasses.replace(start, A=fixed["A"], C=fixed["C"]), free | {"A": A, "C": C}
+    )
 
 
 def companion_structure(
     model: LinearModel, *, feedthrough: bool = False, disturbance: bool = False
 ) -> Structure:
-    """The controllable companion form of a model of one input, that starts at the model.
+    """Make the controllable companion form of a model with one input.
 
-    Raises SettingError where it has several inputs, or where they do not reach every state.
+    Args:
+        model: the start values.
+        feedthrough: whether D is free; else it is 0.
+        disturbance: whether the gain K is free; else it is 0.
+    Returns:
+        The structure, for `fit_prediction_error`.
+    Raises:
+        SettingError: the model has several inputs, or states that the input does not reach.
+    Source: seed 002, eq. 2.1.
     """
     n = model.order
     if model.B.shape[1] != 1:
@@ -221,19 +255,21 @@ def companion_structure(
     wanted = [B[:, 0]]
     for _ in range(n - 1):
         wanted.append(A @ wanted[-1])
-    start = model.transformed(np.linalg.solve(R.T, np.stack(wanted, axis=1).T).T)
-    free = _all_of(start, feedthrough, disturbance)
+    start = model.transform(np.linalg.solve(R.T, np.stack(wanted, axis=1).T).T)
+    free = _all_entries(start, feedthrough, disturbance)
     last = np.zeros((n, n), bool)
     last[-1] = True
-    return _entries(dataclasses.replace(start, A=A, B=B), free | {"A": last, "B": np.zeros((n, 1), bool)})
+    return _structure_of_entries(
+        dataclasses.replace(start, A=A, B=B), free | {"A": last, "B": np.zeros((n, 1), bool)}
+    )
 
 
-def _all_of(model: LinearModel, feedthrough: bool, disturbance: bool) -> dict[str, np.ndarray]:
+def _all_entries(model: LinearModel, feedthrough: bool, disturbance: bool) -> dict[str, np.ndarray]:
     names = "ABC" + "D" * feedthrough + "K" * disturbance
     return {name: np.ones(getattr(model, name).shape, bool) for name in names}
 
 
-def _entries(
+def _structure_of_entries(
     model: LinearModel,
     free: Mapping[str, np.ndarray],
     gauge: Callable[[np.ndarray], np.ndarray] | None = None,

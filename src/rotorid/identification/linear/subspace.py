@@ -25,15 +25,15 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import ExcitationError, SettingError
-from rotorid.identification.linear_model import (
+from rotorid.identification.fitting.estimation import blas_threads
+from rotorid.identification.linear.model import (
     Experiment,
     LinearModel,
     as_experiments,
-    blocks,
     check_excitation,
-    triangle,
+    hankel_rows,
+    triangular_factor,
 )
-from rotorid.identification.solving import threads
 
 Method = Literal["ssarx", "cva", "moesp", "n4sid"]
 
@@ -44,7 +44,7 @@ _NOISE_FREE = 1e-9  # residuals over outputs
 
 
 @dataclasses.dataclass(frozen=True)
-class Subspace:
+class SubspaceFit:
     """A model from data. singular_values: of the weighted map from past to future. correlations: canonical ones between them,
     1 where the future follows from the past. suggested_order: of least BIC of the one-step errors. horizon: rows of past
     and of future. rows: stacked.
@@ -68,13 +68,23 @@ def fit_subspace(
     horizon: int | None = None,
     feedthrough: bool = False,
     continuous: bool = False,
-) -> Subspace:
-    """A linear model of the data.
+) -> SubspaceFit:
+    """Estimate a linear model by a subspace method.
 
-    order: of the model; None: the suggested one. horizon: rows of past and of future; None: as many lags as the autoregressive
-    model of least AIC has. feedthrough: whether D is free, else 0. continuous: give the model in continuous time.
-
-    Raises SettingError on settings that cannot be, ExcitationError where the rows are too few or the inputs do not excite.
+    Args:
+        data: one experiment, or several of the same plant with one sampling interval, without missing rows.
+        order: number of states; None: the suggested order (least BIC).
+        method: "ssarx", "cva", "moesp" or "n4sid", see the module.
+        horizon: past and future rows; None: the number of lags of the autoregressive model with the least
+            AIC.
+        feedthrough: whether D is estimated; else it is 0.
+        continuous: whether the model is given in continuous time.
+    Returns:
+        The model, the suggested order and the singular values.
+    Raises:
+        SettingError: an unknown method, an invalid order or horizon, or missing rows.
+        ExcitationError: too few rows, or inputs without enough excitation.
+    Source: Van Overschee and De Moor (1996) and Jansson (2003), see the module; seed 002, section 2.1.
     """
     runs = as_experiments(data)
     if method not in get_args(Method):
@@ -86,12 +96,12 @@ def fit_subspace(
     m, l = runs[0].u.shape[1], runs[0].y.shape[1]  # noqa: E741
     if order is not None and order < 1:
         raise SettingError(f"the order must be 1 or more, not {order}")
-    with threads().limit(limits=1, user_api="blas"):
-        found = _found(runs, order, method, horizon, feedthrough, m, l)
-    return dataclasses.replace(found, model=found.model.continuous()) if continuous else found
+    with blas_threads().limit(limits=1, user_api="blas"):
+        found = _fit(runs, order, method, horizon, feedthrough, m, l)
+    return dataclasses.replace(found, model=found.model.to_continuous()) if continuous else found
 
 
-def _found(
+def _fit(
     runs: tuple[Experiment, ...],
     order: int | None,
     method: Method,
@@ -99,22 +109,22 @@ def _found(
     feedthrough: bool,
     m: int,
     l: int,  # noqa: E741
-) -> Subspace:
-    su, sy = _sizes([run.u for run in runs]), _sizes([run.y for run in runs])
+) -> SubspaceFit:
+    su, sy = _rms([run.u for run in runs]), _rms([run.y for run in runs])
     z = [np.hstack([run.u / su, run.y / sy]) for run in runs]
     if horizon is None:
-        horizon = max(_lags(z, m), 2, (order or 0) + 1)
+        horizon = max(_arx_lags(z, m), 2, (order or 0) + 1)
     _check(runs, z, horizon, order, m, l)
     check_excitation(runs, 2 * horizon)
 
     s, G, correlations, columns = _past_to_future(z, m, horizon, method)
-    suggested = _suggested(z, G, m, horizon)
+    suggested = _suggest_order(z, G, m, horizon)
     n = suggested if order is None else order
     if s[n - 1] <= 1e-13 * s[0]:
         raise ExcitationError(
             f"the data show fewer than {n} states: take a lower order (suggested: {suggested})"
         )
-    model = _regression(z, G[:, :n] / np.sqrt(s[:n]), m, horizon, feedthrough, runs[0].dt)
+    model = _system_matrices(z, G[:, :n] / np.sqrt(s[:n]), m, horizon, feedthrough, runs[0].dt)
     model = dataclasses.replace(
         model,
         B=model.B / su,
@@ -123,10 +133,10 @@ def _found(
         K=model.K / sy,
         innovation=model.innovation * np.outer(sy, sy),
     )
-    return Subspace(model, method, n, s, correlations, suggested, horizon, columns)
+    return SubspaceFit(model, method, n, s, correlations, suggested, horizon, columns)
 
 
-def _sizes(tables: Sequence[np.ndarray]) -> Float[np.ndarray, " k"]:
+def _rms(tables: Sequence[np.ndarray]) -> Float[np.ndarray, " k"]:
     size = np.sqrt(np.mean(np.concatenate(tables) ** 2, axis=0))
     return np.where(size > 0, size, 1.0)
 
@@ -155,7 +165,7 @@ def _check(
         )
 
 
-def _lags(z: Sequence[np.ndarray], m: int) -> int:
+def _arx_lags(z: Sequence[np.ndarray], m: int) -> int:
     """Lags of the autoregressive model of least AIC, from the QR factor of the longest."""
     width = z[0].shape[1]
     l = width - m  # noqa: E741
@@ -163,10 +173,12 @@ def _lags(z: Sequence[np.ndarray], m: int) -> int:
     most = min(_MOST_LAGS, max(min(len(v) for v in z) // 3, 1), max(total // (_ROWS_PER_LAG * width) - 1, 1))
     rows = []
     for v in z:
-        past = blocks(v[:-1], most).reshape(len(v) - most, most, width)[:, ::-1].reshape(len(v) - most, -1)
+        past = (
+            hankel_rows(v[:-1], most).reshape(len(v) - most, most, width)[:, ::-1].reshape(len(v) - most, -1)
+        )
         rows.append(np.hstack([v[most:, :m], past, v[most:, m:]]))
     table = np.vstack(rows)
-    R = triangle(table)
+    R = triangular_factor(table)
     n = len(table)
     best, least = 1, np.inf
     for p in range(1, most + 1):
@@ -193,28 +205,28 @@ def _past_to_future(
     for v in z:
         if len(v) < p + f:
             continue
-        windows = blocks(v, p + f).reshape(-1, p + f, width)
+        windows = hankel_rows(v, p + f).reshape(-1, p + f, width)
         count = len(windows)
         past = windows[:, :p].reshape(count, -1)
         tables.append(
             np.hstack([windows[:, p:, :m].reshape(count, -1), past, windows[:, p:, m:].reshape(count, -1)])
         )
     table = np.vstack(tables)
-    R = triangle(table)
+    R = triangular_factor(table)
     nu, nz = f * m, p * width
     if method == "ssarx":
         past = R[:, nu : nu + nz]
-        future = _without_future(R, _autoregression(z, m, p), m, f, nz)
-        L = _solved(past, future)
+        future = _remove_future_inputs(R, _autoregression(z, m, p), m, f, nz)
+        L = _least_squares(past, future)
         factor, seen = past, past @ L
     else:
         past, seen = R[nu : nu + nz, nu : nu + nz], R[nu : nu + nz, nu + nz :]
         future = R[nu:, nu + nz :]
-        L = _solved(past, seen)
+        L = _least_squares(past, seen)
         factor = R[: nu + nz, nu : nu + nz] if method == "n4sid" else past
     whiten = _whitening(future)
     correlations = np.clip(np.linalg.svd(seen @ whiten, compute_uv=False), 0.0, 1.0)
-    noise_free = np.linalg.norm(future - _padded(seen, len(future))) < _NOISE_FREE * np.linalg.norm(future)
+    noise_free = np.linalg.norm(future - _pad(seen, len(future))) < _NOISE_FREE * np.linalg.norm(future)
     W1 = whiten if method in ("ssarx", "cva") and not noise_free else np.eye(future.shape[1])
     _, s, Vt = np.linalg.svd(factor @ L @ W1, full_matrices=False)
     return s, L @ W1 @ Vt.T, correlations, len(table)
@@ -222,12 +234,12 @@ def _past_to_future(
 
 def _autoregression(z: Sequence[np.ndarray], m: int, p: int) -> Float[np.ndarray, "lags l"]:
     """y_k on (z_{k-p}, ..., z_{k-1}, u_k)."""
-    regressors = np.vstack([np.hstack([blocks(v[:-1], p), v[p:, :m]]) for v in z if len(v) > p])
+    regressors = np.vstack([np.hstack([hankel_rows(v[:-1], p), v[p:, :m]]) for v in z if len(v) > p])
     wanted = np.vstack([v[p:, m:] for v in z if len(v) > p])
-    return _solved(regressors, wanted)
+    return _least_squares(regressors, wanted)
 
 
-def _without_future(
+def _remove_future_inputs(
     R: np.ndarray, h: Float[np.ndarray, "lags l"], m: int, f: int, nz: int
 ) -> Float[np.ndarray, "rows width"]:
     """The future without what its own inputs and outputs did to it, by the autoregressive model h."""
@@ -247,12 +259,12 @@ def _without_future(
     return future
 
 
-def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _least_squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Least squares, of least norm where noise-free data leave it open."""
     return np.linalg.lstsq(a, b, rcond=1e-13)[0]
 
 
-def _padded(v: np.ndarray, rows: int) -> np.ndarray:
+def _pad(v: np.ndarray, rows: int) -> np.ndarray:
     return np.vstack([v, np.zeros((rows - len(v), v.shape[1]))])
 
 
@@ -262,12 +274,12 @@ def _whitening(v: np.ndarray) -> np.ndarray:
     return (Vt.T / np.sqrt(s**2 + (_FLOOR * s[0]) ** 2)) @ Vt
 
 
-def _suggested(z: Sequence[np.ndarray], G: np.ndarray, m: int, p: int) -> int:
+def _suggest_order(z: Sequence[np.ndarray], G: np.ndarray, m: int, p: int) -> int:
     """The order n of least  N log det cov(e) + n (2 l + m) log N,  e what n states leave of the outputs; at least 1."""
     v = np.vstack([w[p:] for w in z if len(w) > p])
-    x = np.vstack([blocks(w[:-1], p) @ G for w in z if len(w) > p])
+    x = np.vstack([hankel_rows(w[:-1], p) @ G for w in z if len(w) > p])
     l = v.shape[1] - m  # noqa: E741
-    R = triangle(np.hstack([v[:, :m], x, v[:, m:]]))
+    R = triangular_factor(np.hstack([v[:, :m], x, v[:, m:]]))
     best, least = 1, np.inf
     for n in range(1, x.shape[1] + 1):
         left = R[m + n :, -l:]
@@ -277,21 +289,21 @@ def _suggested(z: Sequence[np.ndarray], G: np.ndarray, m: int, p: int) -> int:
     return best
 
 
-def _regression(
+def _system_matrices(
     z: Sequence[np.ndarray], G: np.ndarray, m: int, p: int, feedthrough: bool, dt: float
 ) -> LinearModel:
     """A, B, C, D, K from the states x_k = G^T past_k, in the units of z."""
     n = G.shape[1]
-    x = [blocks(v, p) @ G for v in z if len(v) > p]
+    x = [hankel_rows(v, p) @ G for v in z if len(v) > p]
     v = np.vstack([v[p:] for v in z if len(v) > p])
     now, after = np.vstack([w[:-1] for w in x]), np.vstack([w[1:] for w in x])
     u, y = v[:, :m], v[:, m:]
-    seen = _solved(np.hstack([now, u]) if feedthrough else now, y).T
+    seen = _least_squares(np.hstack([now, u]) if feedthrough else now, y).T
     C, D = seen[:, :n], seen[:, n:] if feedthrough else np.zeros((y.shape[1], m))
     e = y - now @ C.T - u @ D.T
     noisy = np.sqrt(np.mean(e**2, axis=0)) > _NOISE_FREE
     K = np.zeros((n, y.shape[1]))
-    moved = _solved(np.hstack([now, u, e[:, noisy]]), after).T
+    moved = _least_squares(np.hstack([now, u, e[:, noisy]]), after).T
     K[:, noisy] = moved[:, n + m :]
     free = len(e) - n - (m if feedthrough else 0)
     return LinearModel(moved[:, :n], moved[:, n : n + m], C, D, K, dt, e.T @ e / max(free, 1))

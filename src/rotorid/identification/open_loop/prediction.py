@@ -20,16 +20,15 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.export.casadi import to_casadi
-from rotorid.export.native import compiled
+from rotorid.codegen.casadi import to_casadi
+from rotorid.codegen.native import compiled
 from rotorid.geometry import rotations
-from rotorid.identification.held_out import STEP, HeldOut
-from rotorid.identification.rotor_thrusts import rotor_thrusts
-from rotorid.identification.rows import many
-from rotorid.models.airframe import Airframe, Quantity, Rotor
-from rotorid.models.inertia import inertia_of
-from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
-from rotorid.models.rotors import torque_ratio_of
+from rotorid.identification.airframe.rotor_thrusts import rotor_thrusts
+from rotorid.identification.fitting.step_derivatives import vectorise
+from rotorid.identification.open_loop.validation_windows import STEP, ValidationFlight
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor
+from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.models.multirotor.rotors import inertia_matrix_of, torque_ratio_of
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 from rotorid.signals.sampling import with_reconstructed_commands
@@ -50,12 +49,12 @@ _NUMBERS = (
 _AIR = ("drag", "rotor_drag", "drag_area")
 _OF_THE_FRAME = ("imu_position",)  # which the System does not have
 
-Predicted = Mapping[str, Float[np.ndarray, "vehicles m h k"]]
+Predictions = Mapping[str, Float[np.ndarray, "vehicles m h k"]]
 """By signal: of each vehicle, start and horizon."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Winds:
+class WindProfile:
     """Winds of a flight, one after the other. since: from when on each blows, s; the first has all before it, too. velocity: of
     the air, m/s, east and north."""
 
@@ -68,53 +67,53 @@ class Winds:
         return np.pad(self.velocity[part], ((0, 0), (0, 1)))
 
 
-def steady(east: float, north: float) -> Winds:
+def steady_wind(east: float, north: float) -> WindProfile:
     """One wind all the time, m/s."""
-    return Winds(np.zeros(1), np.array([[east, north]]))
+    return WindProfile(np.zeros(1), np.array([[east, north]]))
 
 
 @dataclasses.dataclass(frozen=True)
-class Vehicle:
+class FlightModel:
     """An airframe on one flight. numbers: see `body_numbers`. mean, now: thrust of each rotor in N, mean over the step up to
     each row and at it. heavier: factor on known masses."""
 
     airframe: Airframe
     numbers: Float[np.ndarray, " numbers"]
-    mean: Float[np.ndarray, "n rotors"]
-    now: Float[np.ndarray, "n rotors"]
-    wind: Winds = dataclasses.field(default_factory=lambda: steady(0.0, 0.0))
-    heavier: float = 1.0
+    mean_thrust: Float[np.ndarray, "n rotors"]
+    thrust: Float[np.ndarray, "n rotors"]
+    wind: WindProfile = dataclasses.field(default_factory=lambda: steady_wind(0.0, 0.0))
+    mass_factor: float = 1.0
 
-    def disturbed(self, wind: Winds, turning: Float[np.ndarray, " 3"]) -> Vehicle:
+    def with_disturbances(self, wind: WindProfile, turning: Float[np.ndarray, " 3"]) -> FlightModel:
         """In these winds, and under the steady torque that turns it so (rad/s^2, body)."""
         numbers = np.array(self.numbers)
-        numbers[_number_places()["torque"]] = inertia_of(self.airframe) @ turning
+        numbers[_number_places()["torque"]] = inertia_matrix_of(self.airframe) @ turning
         return dataclasses.replace(self, numbers=numbers, wind=wind)
 
-    def masses_at(self, held: HeldOut) -> Float[np.ndarray, " m"]:
+    def masses_at(self, held: ValidationFlight) -> Float[np.ndarray, " m"]:
         """What the vehicle weighs at each start, kg."""
         return self.numbers_at(held)[:, 0]
 
-    def numbers_at(self, held: HeldOut) -> Float[np.ndarray, "m numbers"]:
+    def numbers_at(self, held: ValidationFlight) -> Float[np.ndarray, "m numbers"]:
         """The numbers at each start: with what the vehicle weighed there, where that is known."""
         found = np.tile(self.numbers, (len(held.starts), 1))
         if held.mass is not None:
-            found[:, 0] = held.mass * self.heavier
+            found[:, 0] = held.mass * self.mass_factor
         return found
 
-    def late(self, signal: str) -> float:
+    def signal_delay(self, signal: str) -> float:
         """s by which a signal is logged later than the IMU."""
         name = {"attitude": "attitude_delay", "velocity": "velocity_delay", "position": "velocity_delay"}.get(
             signal
         )
         return self.airframe.number(name, 0.0) if name else 0.0
 
-    def drift(self, held: HeldOut) -> Float[np.ndarray, "m 3"]:
+    def wind_at_starts(self, held: ValidationFlight) -> Float[np.ndarray, "m 3"]:
         """Velocity of the air at each start, m/s, world."""
         return self.wind.at(held.t[held.starts])
 
 
-def vehicle(airframe: Airframe, held: HeldOut) -> Vehicle:
+def make_flight_model(airframe: Airframe, held: ValidationFlight) -> FlightModel:
     """An airframe with the thrusts of its rotors on a flight.
 
     Raises AirframeError where it lacks what a prediction needs, or has other rotors than the log; SignalError where its thrust
@@ -122,7 +121,7 @@ def vehicle(airframe: Airframe, held: HeldOut) -> Vehicle:
     """
     rigid_multirotor(airframe, "rotor_command" if "rotor_command" in held.flight else "rotor_thrust")
     mean, now = rotor_thrusts(airframe, with_reconstructed_commands(held.flight), held.t)
-    return Vehicle(airframe, body_numbers(airframe, air=held.placed), mean, now)
+    return FlightModel(airframe, body_numbers(airframe, air=held.has_pose), mean, now)
 
 
 def body_numbers(airframe: Airframe, *, air: bool = True) -> Float[np.ndarray, " numbers"]:
@@ -139,11 +138,11 @@ def body_numbers(airframe: Airframe, *, air: bool = True) -> Float[np.ndarray, "
     return np.array(found)
 
 
-def predict(vehicles: Sequence[Vehicle], held: HeldOut) -> Predicted:
+def predict(vehicles: Sequence[FlightModel], held: ValidationFlight) -> Predictions:
     """What each vehicle predicts of each signal, at each start and horizon of a flight."""
     groups: dict[tuple[Rotor, ...], list[int]] = {}
     for k, one in enumerate(vehicles):
-        groups.setdefault(rotor_places(one.airframe.rotors), []).append(k)
+        groups.setdefault(nominal_rotors(one.airframe.rotors), []).append(k)
     found: dict[str, np.ndarray] = {}
     for rotors, which in groups.items():
         for name, values in _predict(rotors, [vehicles[k] for k in which], held).items():
@@ -151,73 +150,76 @@ def predict(vehicles: Sequence[Vehicle], held: HeldOut) -> Predicted:
     return found
 
 
-def rotor_places(rotors: tuple[Rotor, ...]) -> tuple[Rotor, ...]:
+def nominal_rotors(rotors: tuple[Rotor, ...]) -> tuple[Rotor, ...]:
     """Rotors as the body knows them: how strong they are is in their thrusts."""
     return tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in rotors)
 
 
-def _predict(rotors: tuple[Rotor, ...], vehicles: Sequence[Vehicle], held: HeldOut) -> dict[str, np.ndarray]:
+def _predict(
+    rotors: tuple[Rotor, ...], vehicles: Sequence[FlightModel], held: ValidationFlight
+) -> dict[str, np.ndarray]:
     """Of vehicles whose rotors are in the same places."""
-    engine = body_engine(rotors)
+    engine = body_functions(rotors)
     starts, count, m = held.starts, len(vehicles), len(held.starts)
     p = np.concatenate([v.numbers_at(held) for v in vehicles])
     x = engine.pack(
-        *(np.concatenate(part) for part in zip(*(_start(v, held) for v in vehicles), strict=True)), p
+        *(np.concatenate(part) for part in zip(*(_initial_state(v, held) for v in vehicles), strict=True)), p
     )
     found = {
-        name: np.empty((count, m, len(held.ahead), 4 if name == "attitude" else 3)) for name in held.signals
+        name: np.empty((count, m, len(held.horizon_rows), 4 if name == "attitude" else 3))
+        for name in held.signals
     }
-    known = None if held.turns else (held.seen("attitude"), held.seen("body_rate"))
-    turned = held.seen("body_rate") if "specific_force" in found else None
+    known = None if held.torques_observable else (held.measured("attitude"), held.measured("body_rate"))
+    turned = held.measured("body_rate") if "specific_force" in found else None
     horizon = 0
-    for k in range(1, int(held.ahead[-1]) + 1):
+    for k in range(1, int(held.horizon_rows[-1]) + 1):
         row = np.minimum(starts + k, len(held.t) - 1)
-        x = engine.step(x, np.concatenate([v.mean[row] for v in vehicles]), np.array(STEP), p)
+        x = engine.step(x, np.concatenate([v.mean_thrust[row] for v in vehicles]), np.array(STEP), p)
         if known is not None:
             x[:, engine.attitude], x[:, engine.body_rate] = (np.tile(v[row], (count, 1)) for v in known)
-        if k == held.ahead[horizon]:
-            now = np.concatenate([v.now[row] for v in vehicles])
-            y = engine.seen(x, now, p)
+        if k == held.horizon_rows[horizon]:
+            now = np.concatenate([v.thrust[row] for v in vehicles])
+            y = engine.observe(x, now, p)
             if turned is not None:
                 as_turned = x.copy()
                 as_turned[:, engine.body_rate] = np.tile(turned[row], (count, 1))
                 place = engine.outputs["specific_force"]
-                y[:, place] = engine.seen(as_turned, now, p)[:, place]
+                y[:, place] = engine.observe(as_turned, now, p)[:, place]
             for name, values in found.items():
                 values[:, :, horizon] = y[:, engine.outputs[name]].reshape(count, m, -1)
             horizon += 1
-    drift = np.stack([v.drift(held) for v in vehicles])[:, :, None]
+    drift = np.stack([v.wind_at_starts(held) for v in vehicles])[:, :, None]
     if "velocity" in found:
         found["velocity"] += drift
     if "position" in found:
-        found["position"] += drift * (held.ahead * STEP)[:, None]
+        found["position"] += drift * (held.horizon_rows * STEP)[:, None]
     return found
 
 
-def _start(of: Vehicle, held: HeldOut) -> tuple[np.ndarray, ...]:
+def _initial_state(of: FlightModel, held: ValidationFlight) -> tuple[np.ndarray, ...]:
     """Attitude, position, velocity through the air and body rate at the starts, as measured; what is not known is level and
     still."""
-    omega, n = held.seen("body_rate")[held.starts], len(held.starts)
-    if not held.placed:
+    omega, n = held.measured("body_rate")[held.starts], len(held.starts)
+    if not held.has_pose:
         return np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)), np.zeros((n, 3)), np.zeros((n, 3)), omega
-    velocity = held.velocity(of.late("velocity"))[held.starts] - of.drift(held)
+    velocity = held.velocity(of.signal_delay("velocity"))[held.starts] - of.wind_at_starts(held)
     position = (
-        held.seen("position", of.late("position"))[held.starts]
+        held.measured("position", of.signal_delay("position"))[held.starts]
         if "position" in held.signals
         else np.zeros((n, 3))
     )
-    return held.seen("attitude", of.late("attitude"))[held.starts], position, velocity, omega
+    return held.measured("attitude", of.signal_delay("attitude"))[held.starts], position, velocity, omega
 
 
 @dataclasses.dataclass(frozen=True)
-class BodyEngine:
+class BodyFunctions:
     """A rigid body under given thrusts, over rows. step: (x, thrusts, dt, numbers) -> x dt later. seen: (x, thrusts, numbers)
     -> what is measured at the origin of the body frame, and by the accelerometer where it is. pack: attitudes, positions and
     velocities of the origin, body rates and numbers -> x, which is of the centre of mass. outputs: where each signal lies in
     what is seen. attitude, body_rate: where they lie in x."""
 
     step: Callable[..., np.ndarray]
-    seen: Callable[..., np.ndarray]
+    observe: Callable[..., np.ndarray]
     pack: Callable[..., np.ndarray]
     outputs: Mapping[str, slice]
     attitude: slice
@@ -225,9 +227,9 @@ class BodyEngine:
 
 
 @functools.lru_cache(maxsize=8)
-def body_engine(rotors: tuple[Rotor, ...]) -> BodyEngine:
+def body_functions(rotors: tuple[Rotor, ...]) -> BodyFunctions:
     """The body of a vehicle with its rotors in these places."""
-    system, places = _body(rotor_places(rotors)), _number_places()
+    system, places = _body(nominal_rotors(rotors)), _number_places()
 
     def values(p):
         given = {n: p[place] for n, place in places.items() if n not in _OF_THE_FRAME}
@@ -263,10 +265,10 @@ def body_engine(rotors: tuple[Rotor, ...]) -> BodyEngine:
     with jax.enable_x64(True):
         x, p = np.array(system.states.initial()), np.ones(sum(count for _, count in _NUMBERS))
         thrust, level, zero = np.ones(len(rotors)), np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(3)
-        return BodyEngine(
-            many(compiled(to_casadi(step, x, thrust, np.array(STEP), p, name="body_step"))),
-            many(compiled(to_casadi(seen, x, thrust, p, name="body_seen"))),
-            many(to_casadi(pack, level, zero, zero, zero, p, name="body_pack")),
+        return BodyFunctions(
+            vectorise(compiled(to_casadi(step, x, thrust, np.array(STEP), p, name="body_step"))),
+            vectorise(compiled(to_casadi(seen, x, thrust, p, name="body_seen"))),
+            vectorise(to_casadi(pack, level, zero, zero, zero, p, name="body_pack")),
             dict(system.outputs.stored),
             system.states.stored["attitude"],
             system.states.stored["body_rate"],

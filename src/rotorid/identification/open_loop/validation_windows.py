@@ -15,20 +15,20 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rotorid.errors import ExcitationError, SignalError
-from rotorid.identification.rotor_thrusts import commands_of
+from rotorid.identification.airframe.rotor_thrusts import rotor_command_signal
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.airborne import airborne
+from rotorid.signals.airborne import airborne_intervals
 
 STEP = 1.0 / 120.0
 """Of the grid, s."""
 
-PLACED = ("position", "velocity", "attitude", "body_rate")
+POSE_SIGNALS = ("position", "velocity", "attitude", "body_rate")
 """Signals that are predicted where the attitude and one of velocity and position are logged."""
 
-TURNING = ("body_rate", "specific_force")
+RATE_SIGNALS = ("body_rate", "specific_force")
 """Signals that are predicted where they are not."""
 
-QUICK = 50.0
+MIN_COMMAND_RATE = 50.0
 """Hz, of rotor commands that tell how a vehicle turns."""
 
 Spans = Sequence[tuple[float, float]]
@@ -48,7 +48,7 @@ _TELLING = 20.0  # Hz, of attitudes that tell a gyroscope's bias
 
 
 @dataclasses.dataclass(frozen=True)
-class HeldOut:
+class ValidationFlight:
     """A flight on its grid. t: s. starts: rows from which predictions start. last: row up to which each of them could go on.
     placed: whether attitude and velocity are known. ahead: rows to the horizons. within: for each start and horizon, whether
     the flight is known that long. bias: of the gyroscope, rad/s, by which its integral leaves the attitude; it is taken off.
@@ -58,11 +58,11 @@ class HeldOut:
     flight: Flight
     t: Float[np.ndarray, " n"]
     starts: Int[np.ndarray, " m"]
-    last: Int[np.ndarray, " m"]
-    placed: bool
-    ahead: Int[np.ndarray, " h"]
-    within: Bool[np.ndarray, "m h"]
-    bias: Float[np.ndarray, " 3"]
+    last_rows: Int[np.ndarray, " m"]
+    has_pose: bool
+    horizon_rows: Int[np.ndarray, " h"]
+    is_within: Bool[np.ndarray, "m h"]
+    gyroscope_bias: Float[np.ndarray, " 3"]
     spans: Spans | None
     masses: Masses | None
 
@@ -82,41 +82,45 @@ class HeldOut:
     @property
     def signals(self) -> tuple[str, ...]:
         """What is predicted."""
-        names = PLACED if self.placed else TURNING
+        names = POSE_SIGNALS if self.has_pose else RATE_SIGNALS
         return tuple(
-            n for n in names if n in self.flight and (self.turns or n not in ("attitude", "body_rate"))
+            n
+            for n in names
+            if n in self.flight and (self.torques_observable or n not in ("attitude", "body_rate"))
         )
 
     @property
-    def turns(self) -> bool:
+    def torques_observable(self) -> bool:
         """Whether turning is predicted: slow commands do not tell it, so attitude and body rate are then as measured."""
-        return commands_of(self.flight).rate >= QUICK
+        return rotor_command_signal(self.flight).rate >= MIN_COMMAND_RATE
 
-    def seen(self, name: str, late: float = 0.0) -> Float[np.ndarray, "n k"]:
+    def measured(self, name: str, late: float = 0.0) -> Float[np.ndarray, "n k"]:
         """What a signal measured at the grid's times. late: s by which its log is late."""
-        values = _seen(self.flight[name], self.t + late)
-        return values - self.bias if name == "body_rate" else values
+        values = _measured(self.flight[name], self.t + late)
+        return values - self.gyroscope_bias if name == "body_rate" else values
 
     @property
     def targets(self) -> Int[np.ndarray, "m h"]:
         """Rows that are predicted; the last one where a horizon leaves the flight."""
-        return np.minimum(self.starts[:, None] + self.ahead, len(self.t) - 1)
+        return np.minimum(self.starts[:, None] + self.horizon_rows, len(self.t) - 1)
 
     def velocity(self, late: float = 0.0) -> Float[np.ndarray, "n 3"]:
         """As logged, or the slope of the position."""
         if "velocity" in self.flight:
-            return self.seen("velocity", late)
+            return self.measured("velocity", late)
         signal = self.flight["position"]
-        return (_at(signal, self.t + late + _SLOPE) - _at(signal, self.t + late - _SLOPE)) / (2.0 * _SLOPE)
+        return (
+            _window_mean(signal, self.t + late + _SLOPE) - _window_mean(signal, self.t + late - _SLOPE)
+        ) / (2.0 * _SLOPE)
 
 
-def held_out(
+def make_validation_flight(
     flight: Flight,
     horizons: Sequence[float],
     spans: Spans | None = None,
-    every: float = 0.25,
+    interval: float = 0.25,
     masses: Masses | None = None,
-) -> HeldOut:
+) -> ValidationFlight:
     """The airborne part of a flight with a start every so many seconds. spans: parts of it,
     other than all. masses: what it weighed, where that is known; predictions that a change goes through are left out.
 
@@ -128,39 +132,50 @@ def held_out(
             f"{flight.source}: no body_rate in this log, without which nothing can be predicted (it has {has})"
         )
     placed = "attitude" in flight and ("velocity" in flight or "position" in flight)
-    signals = [flight[n] for n in (PLACED if placed else TURNING) if n in flight]
+    signals = [flight[n] for n in (POSE_SIGNALS if placed else RATE_SIGNALS) if n in flight]
     begin, end = max(s.times[0] for s in signals), min(s.times[-1] for s in signals)
-    commands = commands_of(flight)
+    commands = rotor_command_signal(flight)
     begin, end = max(begin, commands.times[0]), min(end, commands.times[-1])
     t = begin + STEP * np.arange(max(int((end - begin) / STEP), 0) + 1)
-    air = _in(t, airborne(flight))
+    air = _is_within(t, airborne_intervals(flight))
     if spans is not None:
-        air &= _in(t, spans)
+        air &= _is_within(t, spans)
     for since, _ in masses or ():
         air &= np.abs(t - since) > _CHANGING
     for signal in (*signals, commands):
-        air &= _fresh(signal, t)
+        air &= _has_samples(signal, t)
     ahead = np.array([max(round(h / STEP), 1) for h in horizons])
     until = _run_ends(air)
-    settled = np.flatnonzero(air & (t - _since(_fresh(commands, t), t) >= _SETTLED))
+    settled = np.flatnonzero(air & (t - _run_starts(_has_samples(commands, t), t) >= _SETTLED))
     starts = settled[until[settled] - settled >= ahead[0]]
-    starts = _spread(starts, max(round(every / STEP), 1))
+    starts = _thin_out(starts, max(round(interval / STEP), 1))
     within = starts[:, None] + ahead <= until[starts, None]
     if len(starts) < _LEAST:
         raise ExcitationError(
             f"{flight.source}: only {len(starts)} predictions of {horizons[0]:g} s fit into its time in the air, "
             "all signals logged without gaps; fly longer"
         )
-    return HeldOut(
-        flight, t, starts, until[starts], placed, ahead, within, _bias(flight, t, air), spans, masses
+    return ValidationFlight(
+        flight,
+        t,
+        starts,
+        until[starts],
+        placed,
+        ahead,
+        within,
+        _gyroscope_bias(flight, t, air),
+        spans,
+        masses,
     )
 
 
-def _bias(flight: Flight, t: Float[np.ndarray, " n"], air: Bool[np.ndarray, " n"]) -> Float[np.ndarray, " 3"]:
+def _gyroscope_bias(
+    flight: Flight, t: Float[np.ndarray, " n"], air: Bool[np.ndarray, " n"]
+) -> Float[np.ndarray, " 3"]:
     """Of the gyroscope: the mean rate that it tells, less that at which the attitude turns; 0 without attitudes or with few."""
     if "attitude" not in flight or flight["attitude"].rate < _TELLING:
         return np.zeros(3)
-    q, omega = _seen(flight["attitude"], t), _seen(flight["body_rate"], t)
+    q, omega = _measured(flight["attitude"], t), _measured(flight["body_rate"], t)
     turned = rotation_vectors(q[:-1], q[1:]) / STEP
     both = air[1:] & air[:-1]
     return np.mean(0.5 * (omega[1:] + omega[:-1])[both] - turned[both], axis=0)
@@ -175,18 +190,18 @@ def rotation_vectors(p: Float[np.ndarray, "*n 4"], q: Float[np.ndarray, "*n 4"])
     return 2.0 * v * np.where(sine > 1e-9, np.arctan2(sine, w) / np.maximum(sine, 1e-9), 1.0)
 
 
-def _in(t: Float[np.ndarray, " n"], spans: Spans) -> Bool[np.ndarray, " n"]:
+def _is_within(t: Float[np.ndarray, " n"], spans: Spans) -> Bool[np.ndarray, " n"]:
     return np.any([(a <= t) & (t <= b) for a, b in spans] or [np.zeros(len(t), bool)], axis=0)
 
 
-def _fresh(signal: Signal, t: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+def _has_samples(signal: Signal, t: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
     """Whether each time lies between samples that are not too far apart."""
     after = np.clip(np.searchsorted(signal.times, t), 1, len(signal.times) - 1)
     gap = signal.times[after] - signal.times[after - 1]
     return gap <= max(_PERIODS / max(signal.rate, 1e-9), _DROPOUT)
 
 
-def _since(mask: Bool[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def _run_starts(mask: Bool[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """When the run of True began that holds at each row."""
     first = np.where(mask & ~np.concatenate([[False], mask[:-1]]), np.arange(len(t)), 0)
     return t[np.maximum.accumulate(first)]
@@ -199,7 +214,7 @@ def _run_ends(mask: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
     return np.where(mask, np.minimum.accumulate(last[::-1])[::-1], np.arange(n))
 
 
-def _spread(rows: Int[np.ndarray, " n"], least: int) -> Int[np.ndarray, " m"]:
+def _thin_out(rows: Int[np.ndarray, " n"], least: int) -> Int[np.ndarray, " m"]:
     """Some of the rows, at least so many apart."""
     found, last = [], -least
     for row in rows:
@@ -209,14 +224,14 @@ def _spread(rows: Int[np.ndarray, " n"], least: int) -> Int[np.ndarray, " m"]:
     return np.array(found, dtype=int)
 
 
-def _seen(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
-    values = _at(signal, t)
+def _measured(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+    values = _window_mean(signal, t)
     if signal.name == "attitude":
         values = values / np.linalg.norm(values, axis=1, keepdims=True)
     return values
 
 
-def _at(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+def _window_mean(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
     """Mean within 8 ms of each time, of the signal as straight lines between its samples."""
     values = _continuous(signal.values) if signal.name == "attitude" else signal.values
     times = signal.times

@@ -46,7 +46,7 @@ from scipy import stats
 ALPHA: Final = 0.01
 """Share of unchanged histories in which a change is reported."""
 
-FEWEST: Final = 5
+MIN_FLIGHTS: Final = 5
 """Flights below which a history tells no change."""
 
 _HUBER: Final = 2.0
@@ -61,7 +61,7 @@ _CHANCE: Final = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Cause:
     """One cause of a change: its direction's name, and by how much, in the direction's unit."""
 
     direction: str
@@ -70,7 +70,7 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class MeanChange:
     """A change of a history's mean.
 
     first: index of the first flight with the new mean; of a drift, of the first flight. earliest, latest: 95 % range of it.
@@ -82,45 +82,45 @@ class Step:
     first: int
     earliest: int
     latest: int
-    parts: tuple[Part, ...]
+    causes: tuple[Cause, ...]
     z: float
-    others: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class History:
+class ChangeReport:
     """scatter: q of each quantity. threshold: z that a change must exceed, infinite of too few flights. steps: by time."""
 
     scatter: Float[np.ndarray, " d"]
     threshold: float
-    steps: tuple[Step, ...]
+    changes: tuple[MeanChange, ...]
 
 
-def changes_in(
+def detect_changes(
     y: Float[np.ndarray, "n d"],
     R: Float[np.ndarray, "n d d"],
     directions: Mapping[str, Float[np.ndarray, " d"]],
     alpha: float = ALPHA,
-) -> History:
+) -> ChangeReport:
     """The changes in a history of estimates y with covariances R, in the order of the flights.
 
     directions: of d numbers each, by name; a size of 1 along one moves the mean by these. alpha: share of unchanged histories
     in which one is reported.
     """
     n, d = y.shape
-    if n < FEWEST:
-        return History(np.full(d, np.nan), math.inf, ())
+    if n < MIN_FLIGHTS:
+        return ChangeReport(np.full(d, np.nan), math.inf, ())
     q = _scatter(y, R)
-    freedom = _freedom(n, q, R)
+    freedom = _degrees_of_freedom(n, q, R)
     price = float(stats.t.isf(0.5 * _CHANCE / len(directions), freedom)) ** 2
-    S = _outliers_weakened(y, R + np.diag(q**2))
+    S = _inflate_outliers(y, R + np.diag(q**2))
     unit = np.sqrt(np.median(np.diagonal(S, axis1=1, axis2=2), axis=0))
     unit = np.where(unit > 0.0, unit, 1.0)
     along = {name: np.asarray(a, dtype=float) / unit for name, a in directions.items()}
-    record = _Record(y / unit, _within_reason(S / np.outer(unit, unit)), along, price)
+    record = _Record(y / unit, _limit_covariances(S / np.outer(unit, unit)), along, price)
     threshold = float(stats.t.isf(alpha / (2.0 * len(directions) * (n - 1)), freedom))
-    found = _eliminated(record, _moved(record, _candidates(record, threshold)), threshold)
-    return History(q, threshold, _steps_or_drift(record, found, threshold))
+    found = _eliminate(record, _refine(record, _candidates(record, threshold)), threshold)
+    return ChangeReport(q, threshold, _steps_or_drift(record, found, threshold))
 
 
 def _scatter(y: Float[np.ndarray, "n d"], R: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, " d"]:
@@ -129,13 +129,13 @@ def _scatter(y: Float[np.ndarray, "n d"], R: Float[np.ndarray, "n d d"]) -> Floa
     own = np.diagonal(R, axis1=1, axis2=2)
     return np.array(
         [
-            max(_excess(y[:, j], own[:, j]), math.sqrt(0.5) * _excess(y[:, j], np.zeros(len(y))))
+            max(_excess_std(y[:, j], own[:, j]), math.sqrt(0.5) * _excess_std(y[:, j], np.zeros(len(y))))
             for j in range(y.shape[1])
         ]
     )
 
 
-def _excess(y: Float[np.ndarray, " n"], own: Float[np.ndarray, " n"]) -> float:
+def _excess_std(y: Float[np.ndarray, " n"], own: Float[np.ndarray, " n"]) -> float:
     """q of one quantity beside known variances; 0 where these say it all."""
     known, squared = own[1:] + own[:-1], np.diff(y) ** 2
 
@@ -152,7 +152,7 @@ def _excess(y: Float[np.ndarray, " n"], own: Float[np.ndarray, " n"]) -> float:
     return math.sqrt(high)
 
 
-def _outliers_weakened(
+def _inflate_outliers(
     y: Float[np.ndarray, "n d"], S: Float[np.ndarray, "n d d"]
 ) -> Float[np.ndarray, "n d d"]:
     """Covariances of which those of flights far from the median of five neighbours are larger."""
@@ -163,14 +163,14 @@ def _outliers_weakened(
     return S * np.maximum(off / _FAR, 1.0)[:, None, None] ** 4
 
 
-def _within_reason(S: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, "n d d"]:
+def _limit_covariances(S: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, "n d d"]:
     """Covariances in typical units, none so small or so large that sums of their inverses lose digits."""
     S = S + _SMALLEST * np.eye(S.shape[1])
     less = np.sqrt(np.minimum(1.0, _LARGEST / np.diagonal(S, axis1=1, axis2=2)))
     return S * less[:, :, None] * less[:, None, :]
 
 
-def _freedom(n: int, q: Float[np.ndarray, " d"], R: Float[np.ndarray, "n d d"]) -> float:
+def _degrees_of_freedom(n: int, q: Float[np.ndarray, " d"], R: Float[np.ndarray, "n d d"]) -> float:
     """Degrees of freedom of the scatter: those of q alone or, where R is the larger part, more (Satterthwaite)."""
     own = np.median(np.diagonal(R, axis1=1, axis2=2), axis=0)
     more = (1.0 + np.min(own / (q**2 + 0.5 * own + 1e-300))) ** 2
@@ -254,7 +254,7 @@ def _candidates(record: _Record, threshold: float) -> list[int]:
     return sorted(found)
 
 
-def _moved(record: _Record, found: Sequence[int]) -> list[int]:
+def _refine(record: _Record, found: Sequence[int]) -> list[int]:
     """Each change where it fits best between its neighbours."""
     moved = list(found)
     for _ in range(3):
@@ -268,7 +268,7 @@ def _moved(record: _Record, found: Sequence[int]) -> list[int]:
     return moved
 
 
-def _eliminated(record: _Record, found: Sequence[int], threshold: float) -> list[int]:
+def _eliminate(record: _Record, found: Sequence[int], threshold: float) -> list[int]:
     """The changes that stay above the threshold beside each other, with what neighbouring flights have in common."""
     kept = [k for k in found if 0 < k < record.n]
     while kept:
@@ -301,7 +301,7 @@ def _inflation(record: _Record, mean: Float[np.ndarray, "n d"], breaks: Sequence
     return math.sqrt((1.0 + beyond) * max(float(np.max(squared)), 1.0)) / (1.0 - beyond)
 
 
-def _steps_or_drift(record: _Record, found: Sequence[int], threshold: float) -> tuple[Step, ...]:
+def _steps_or_drift(record: _Record, found: Sequence[int], threshold: float) -> tuple[MeanChange, ...]:
     edges = [0, *found, record.n]
     inflation = _inflation(record, record.means(edges), found)
     steps = tuple(_step(record, a, k, b, inflation) for a, k, b in zip(edges, found, edges[2:], strict=False))
@@ -309,11 +309,11 @@ def _steps_or_drift(record: _Record, found: Sequence[int], threshold: float) -> 
     if drift is None:
         return steps
     price = math.log(record.n)
-    by_steps = record.misfit(record.means(edges)) + price * sum(1 + len(s.parts) for s in steps)
+    by_steps = record.misfit(record.means(edges)) + price * sum(1 + len(s.causes) for s in steps)
     return (drift,) if misfit + price < by_steps else steps
 
 
-def _step(record: _Record, a: int, k: int, b: int, inflation: float) -> Step:
+def _step(record: _Record, a: int, k: int, b: int, inflation: float) -> MeanChange:
     """The change at flight k, of the flights from a to b - 1."""
     D, P = (part[0] for part in record.difference(a, np.array([k]), b))
     P = P / inflation**2
@@ -324,12 +324,12 @@ def _step(record: _Record, a: int, k: int, b: int, inflation: float) -> Step:
     below = np.cumsum(chance) / np.sum(chance)
     earliest, latest = (int(around[min(np.searchsorted(below, p), len(around) - 1)]) for p in (0.025, 0.975))
     z = math.sqrt(float(record.z2(a, np.array([k]), b)[0])) / inflation
-    return Step("step", k, min(earliest, k), max(latest, k), parts, z, others)
+    return MeanChange("step", k, min(earliest, k), max(latest, k), parts, z, others)
 
 
 def _causes(
     record: _Record, D: Float[np.ndarray, " d"], P: Float[np.ndarray, "d d"]
-) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+) -> tuple[tuple[Cause, ...], tuple[str, ...]]:
     """The one or two directions that explain a difference D best; and, beside a single one, which else could."""
     fits: list[tuple[float, tuple[int, ...], np.ndarray, np.ndarray]] = []
     for count in range(1, min(_MOST_CAUSES, record.d) + 1):
@@ -343,7 +343,7 @@ def _causes(
             fits.append((float(left @ P @ left) + record.price * count, chosen, size, np.linalg.inv(M)))
     cost, chosen, size, covariance = min(fits, key=lambda fit: fit[0])
     parts = tuple(
-        Part(record.names[j], float(s), math.sqrt(float(v)))
+        Cause(record.names[j], float(s), math.sqrt(float(v)))
         for j, s, v in zip(chosen, size, np.diag(covariance), strict=True)
     )
     alike = (
@@ -353,10 +353,10 @@ def _causes(
     return parts, tuple(others)
 
 
-def _drift(record: _Record, threshold: float) -> tuple[Step | None, float]:
+def _drift(record: _Record, threshold: float) -> tuple[MeanChange | None, float]:
     """The straight drift along one direction that explains the history best, and its chi^2; None where none is clear."""
     ramp = np.linspace(-0.5, 0.5, record.n)
-    best: tuple[float, Step] | None = None
+    best: tuple[float, MeanChange] | None = None
     for j, name in enumerate(record.names):
         X = np.concatenate(
             [np.tile(np.eye(record.d), (record.n, 1, 1)), ramp[:, None, None] * record.A[None, :, j, None]],
@@ -370,6 +370,6 @@ def _drift(record: _Record, threshold: float) -> tuple[Step | None, float]:
         misfit = record.misfit(mean)
         z = abs(float(solution[-1])) / std
         if z > threshold and (best is None or misfit < best[0]):
-            part = Part(name, float(solution[-1]), std)
-            best = misfit, Step("drift", 0, 0, record.n - 1, (part,), z)
+            part = Cause(name, float(solution[-1]), std)
+            best = misfit, MeanChange("drift", 0, 0, record.n - 1, (part,), z)
     return (None, math.inf) if best is None else (best[1], best[0])

@@ -15,9 +15,9 @@ that of the airframe, the commands of n rotors at the mass m_0, centre of mass a
 
     G_4 (s o t) = m_0 (1, 0, 0, 0)',        G_4 t = m (1, c_y, -c_x, n)',
 
-so that four rotors have four scales s_i = m_0 (G_4^-1 e_1)_i / t_i, and of more rotors no single one is told. Either reading
-explains the four numbers of one flight; a change between flights tells them apart, for each cause moves the trims along a
-direction of its own (`causes`).
+so that four rotors have four scales s_i = m_0 (G_4^-1 e_1)_i / t_i, and with more rotors no single one can be
+identified. Either reading explains the four numbers of one flight; a change between flights tells them apart, for
+each cause moves the trims along a direction of its own (`causes`).
 
 Without a torque ratio in the airframe there is no yaw trim, and no scales.
 
@@ -35,12 +35,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from rotorid.errors import AirframeError, ExcitationError, SignalError
+from rotorid.geometry import rotation_rows
+from rotorid.geometry.gravity import GRAVITY
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe
-from rotorid.models.mixing import with_asked_thrusts
-from rotorid.models.rotors import allocation, torque_ratio_of
-from rotorid.signals.airborne import not_flown
-from rotorid.signals.series import Intervals, between, integral, windows
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
+from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.signals.airborne import no_flight_message
+from rotorid.signals.series import Intervals, integral, interpolate_linear, window_starts
 
 WIDTH: Final = 0.5
 """Length of a window, s."""
@@ -48,7 +50,6 @@ WIDTH: Final = 0.5
 TRIMS: Final = ("mass", "centre_of_mass_x", "centre_of_mass_y", "yaw_trim")
 UNITS: Final = ("kg", "m", "m", "m")
 
-_GRAVITY: Final = 9.81
 _FEWEST: Final = 6  # windows
 _SLOW: Final = 3.0  # m/s
 _SATURATED: Final = 0.99
@@ -70,34 +71,34 @@ class Trim:
     units: tuple[str, ...]
     value: Float[np.ndarray, " k"]
     covariance: Float[np.ndarray, "k k"]
-    windows: int
-    scales: tuple[Float[np.ndarray, " rotors"], Float[np.ndarray, "rotors rotors"]] | None = None
-    shares: Float[np.ndarray, " rotors"] | None = None
+    window_count: int
+    rotor_scales: tuple[Float[np.ndarray, " rotors"], Float[np.ndarray, "rotors rotors"]] | None = None
+    rotor_shares: Float[np.ndarray, " rotors"] | None = None
 
 
-def trim(flight: Flight, airframe: Airframe, flying: Intervals) -> Trim:
+def estimate_trim(flight: Flight, airframe: Airframe, flying: Intervals) -> Trim:
     """The trims of a flight. flying: when it was in the air, s.
 
     Raises SignalError where the log lacks signals, ExcitationError where too little of it can be used, AirframeError where the
     airframe has too little for the log's signals.
     """
-    flight = with_asked_thrusts(flight, airframe)
+    flight = with_commanded_thrusts(flight, airframe)
     thrusts, free = rotor_thrusts(flight, airframe)
     together = thrusts is None
     pull = flight["thrust"] if thrusts is None else thrusts
-    needed = [pull, *(flight[n] for n in _carried_by(flight))]
+    needed = [pull, *(flight[n] for n in _force_signals(flight))]
     if not together:
         needed.append(flight["body_rate"])
     if not flying:
-        raise ExcitationError(not_flown(flight))
-    starts = windows([s.times for s in needed], flying, WIDTH, WIDTH)
+        raise ExcitationError(no_flight_message(flight))
+    starts = window_starts([s.times for s in needed], flying, WIDTH, WIDTH)
     T = window_means(pull, starts)
     f = _specific_force(flight, starts)
-    G = np.ones((1, 1)) if thrusts is None else _rows(airframe, T.shape[1])
+    G = np.ones((1, 1)) if thrusts is None else _allocation(airframe, T.shape[1])
     demand = T @ G[0]
     unbound = window_means(free, starts)[:, 0]
-    used = (f > _GRAVITY / 3.0) & (demand > 0.0) & (unbound > _FREE)
-    used = _slow(flight, starts, used)
+    used = (f > GRAVITY / 3.0) & (demand > 0.0) & (unbound > _FREE)
+    used = _in_slow_flight(flight, starts, used)
     if used.sum() < _FEWEST:
         bound = int((unbound < _FREE).sum())
         why = f", {bound} of {len(starts)} have a rotor at its limit" if bound else "; fly longer"
@@ -106,9 +107,9 @@ def trim(flight: Flight, airframe: Airframe, flying: Intervals) -> Trim:
         )
     rows = [np.log(demand[used] / f[used])]
     if not together:
-        M = T @ G[1:].T - _turning(flight, airframe, starts)
+        M = T @ G[1:].T - _inertial_torque(flight, airframe, starts)
         M = M[used] / demand[used, None]
-        rows += [-M[:, 1], M[:, 0], *([M[:, 2]] if _turns(airframe) else [])]
+        rows += [-M[:, 1], M[:, 0], *([M[:, 2]] if _has_torque_ratio(airframe) else [])]
     mean, covariance = robust_mean(np.stack(rows, axis=1))
     scale = np.ones(len(mean))
     scale[0] = mean[0] = np.exp(mean[0])
@@ -118,12 +119,12 @@ def trim(flight: Flight, airframe: Airframe, flying: Intervals) -> Trim:
     if together:
         return found
     shares = np.mean(T[used] * G[0], axis=0) / np.mean(demand[used])
-    scales = _scales(airframe, mean, covariance, G) if len(mean) == T.shape[1] == 4 else None
+    scales = _rotor_scales(airframe, mean, covariance, G) if len(mean) == T.shape[1] == 4 else None
     about = np.array([0.0, *(offset.value[:2] if offset else (0.0, 0.0)), 0.0])[: len(mean)]
-    return dataclasses.replace(found, value=mean + about, scales=scales, shares=shares)
+    return dataclasses.replace(found, value=mean + about, rotor_scales=scales, rotor_shares=shares)
 
 
-def causes(
+def cause_directions(
     airframe: Airframe, shares: Float[np.ndarray, " rotors"] | None
 ) -> dict[str, Float[np.ndarray, " k"]]:
     """How each cause moves (log mass, c_x, c_y, n): by name, for a size of 1 in the cause's unit.
@@ -133,9 +134,9 @@ def causes(
     """
     if shares is None:
         return {"mass": np.ones(1)}
-    G = _rows(airframe, len(shares))
+    G = _allocation(airframe, len(shares))
     lever = np.stack([np.ones(len(shares)), -G[2] / G[0], G[1] / G[0], G[3] / G[0]])
-    lever = lever if _turns(airframe) else lever[:3]
+    lever = lever if _has_torque_ratio(airframe) else lever[:3]
     found = {TRIMS[i]: row for i, row in enumerate(np.eye(len(lever)))}
     return found | {f"rotor_scale_{i}": -shares[i] * lever[:, i] for i in range(len(shares))}
 
@@ -155,21 +156,21 @@ def rotor_thrusts(flight: Flight, airframe: Airframe) -> tuple[Signal | None, Si
         thrust = np.polynomial.polynomial.polyval(c, curve.coefficients)
         if curve.voltage_exponent:
             battery = flight["battery_voltage"]
-            voltage = between(signal.times, battery.times, battery.values)
+            voltage = interpolate_linear(signal.times, battery.times, battery.values)
             thrust = thrust * (voltage / curve.voltage) ** curve.voltage_exponent
         late = sum(q.number for n in ("motor_time_constant", "command_delay") if (q := airframe.get(n)))
         free = signal.values.max(axis=1) < curve.zero + _SATURATED * (curve.full - curve.zero)
-        return _scaled(airframe, dataclasses.replace(signal, times=signal.times + late), thrust), _flag(
+        return _scale_thrust(airframe, dataclasses.replace(signal, times=signal.times + late), thrust), _flag(
             signal, free
         )
     if "rotor_thrust" in flight and len(airframe.rotors) == flight["rotor_thrust"].values.shape[1]:
         signal = flight["rotor_thrust"]
-        return _scaled(airframe, signal, signal.values), _flag(signal, np.ones(len(signal.times), bool))
+        return _scale_thrust(airframe, signal, signal.values), _flag(signal, np.ones(len(signal.times), bool))
     if "rotor_speed" in flight and (coefficient := airframe.get("thrust_coefficient")) is not None:
         signal = flight["rotor_speed"]
         if len(airframe.rotors) == signal.values.shape[1]:
             thrust = coefficient.number * signal.values * np.abs(signal.values)
-            return _scaled(airframe, signal, thrust), _flag(signal, np.ones(len(signal.times), bool))
+            return _scale_thrust(airframe, signal, thrust), _flag(signal, np.ones(len(signal.times), bool))
     if "thrust" in flight:
         return None, _flag(flight["thrust"], np.ones(len(flight["thrust"].times), bool))
     if "rotor_command" in flight:
@@ -198,7 +199,7 @@ def robust_mean(z: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, " k"], F
     return centre, covariance * np.outer(longer, longer)
 
 
-def _scaled(airframe: Airframe, signal: Signal, thrust: Float[np.ndarray, "n rotors"]) -> Signal:
+def _scale_thrust(airframe: Airframe, signal: Signal, thrust: Float[np.ndarray, "n rotors"]) -> Signal:
     scale = airframe.get("thrust_scale")
     each = np.array([rotor.thrust_scale for rotor in airframe.rotors])
     return dataclasses.replace(
@@ -210,7 +211,7 @@ def _flag(signal: Signal, good: Bool[np.ndarray, " n"]) -> Signal:
     return dataclasses.replace(signal, name="airborne", values=good.astype(float)[:, None])
 
 
-def _carried_by(flight: Flight) -> tuple[str, ...]:
+def _force_signals(flight: Flight) -> tuple[str, ...]:
     """The signals that tell the specific force."""
     if "specific_force" in flight:
         return ("specific_force",)
@@ -235,16 +236,17 @@ def _specific_force(flight: Flight, starts: Float[np.ndarray, " w"]) -> Float[np
         return window_means(flight["specific_force"], starts)[:, 2]
     velocity, attitude = flight["velocity"], flight["attitude"]
     force = (
-        between(starts + WIDTH, velocity.times, velocity.values)
-        - between(starts, velocity.times, velocity.values)
+        interpolate_linear(starts + WIDTH, velocity.times, velocity.values)
+        - interpolate_linear(starts, velocity.times, velocity.values)
     ) / WIDTH
-    force[:, 2] += _GRAVITY
-    w, x, y, z = attitude.values.T
-    up = np.stack([2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)], axis=1)
+    force[:, 2] += GRAVITY
+    up = rotation_rows.body_z(attitude.values)
     return np.sum(force * window_means(dataclasses.replace(attitude, values=up), starts), axis=1)
 
 
-def _turning(flight: Flight, airframe: Airframe, starts: Float[np.ndarray, " w"]) -> Float[np.ndarray, "w 3"]:
+def _inertial_torque(
+    flight: Flight, airframe: Airframe, starts: Float[np.ndarray, " w"]
+) -> Float[np.ndarray, "w 3"]:
     """Mean of J omega' + omega x J omega + the air's damping in the windows, N m; without what the airframe does not give."""
     rate = flight["body_rate"]
     at_start, at_end = (window_means(rate, edge - 0.5 * _EDGE, _EDGE) for edge in (starts, starts + WIDTH))
@@ -258,7 +260,7 @@ def _turning(flight: Flight, airframe: Airframe, starts: Float[np.ndarray, " w"]
     return found
 
 
-def _slow(
+def _in_slow_flight(
     flight: Flight, starts: Float[np.ndarray, " w"], used: Bool[np.ndarray, " w"]
 ) -> Bool[np.ndarray, " w"]:
     """The windows in slow flight, where enough of them are."""
@@ -268,17 +270,17 @@ def _slow(
     return slow if slow.sum() >= max(2 * _FEWEST, 0.25 * used.sum()) else used
 
 
-def _rows(airframe: Airframe, rotors: int) -> Float[np.ndarray, "4 rotors"]:
+def _allocation(airframe: Airframe, rotors: int) -> Float[np.ndarray, "4 rotors"]:
     """Force along z and the torque about the airframe's centre of mass, per newton of each rotor."""
     if len(airframe.rotors) != rotors:
         raise AirframeError(f"{airframe.source}: {len(airframe.rotors)} rotors, and the log has {rotors}")
     centre = airframe.get("centre_of_mass")
-    ratio = torque_ratio_of(airframe) if _turns(airframe) else 0.0
+    ratio = torque_ratio_of(airframe) if _has_torque_ratio(airframe) else 0.0
     G = allocation(airframe.rotors, ratio, centre.value if centre else (0.0, 0.0, 0.0))
     return np.asarray(G, dtype=float)[[2, 3, 4, 5]]
 
 
-def _turns(airframe: Airframe) -> bool:
+def _has_torque_ratio(airframe: Airframe) -> bool:
     """Whether the airframe says what torque its rotors give about their axes."""
     return bool(
         airframe.get("torque_ratio")
@@ -286,7 +288,7 @@ def _turns(airframe: Airframe) -> bool:
     )
 
 
-def _scales(
+def _rotor_scales(
     airframe: Airframe,
     mean: Float[np.ndarray, " 4"],
     covariance: Float[np.ndarray, "4 4"],

@@ -1,10 +1,11 @@
-"""Measurements to rows of one grid, as they come: what `signals.sampling.sample` does for a log, without the future.
+"""Measurements to rows of one grid, causally: the online form of `signals.sampling.sample`.
 
-Row k stands for the interval (t_{k-1}, t_k], t_k = k h. It is closed when everything up to t_k + h / 2 may be
-expected to have come (see `Timeline.wait`), and what comes for it later is counted and left out. As there, a command
-acts from its stamp until the next one, a rate gyro tells the mean rate up to its stamp, either is averaged over the
-interval, and a measurement goes to the row whose time is nearest. Where the next rate is not there yet, the last one
-is taken to last."""
+Row k covers the interval (t_{k-1}, t_k], t_k = k h. It is closed when all measurements up to t_k + h / 2 are expected to
+have arrived (see `Timeline.wait`). Measurements that arrive later are counted and discarded. As for a log, a command acts
+from its time stamp until the next one, a rate gyro measures the mean rate up to its time stamp, both are averaged over the
+interval, and any other measurement is assigned to the row with the nearest time. Until the next rate measurement arrives,
+the latest one is held.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +15,17 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rotorid.geometry.spaces import Space
+from rotorid.models.system import System
 
 _STALE_PERIODS = 5.0
 _STALE_FLOOR = 0.25  # s
-_KNOTS = 4000  # of one input: more than any wait needs
+_MAX_KNOTS = 4000  # of one input: more than any wait needs
 
 Values = tuple[float, ...]
 
 
-class Row(NamedTuple):
-    """One row. t: s of the session. u: inputs, packed. y: outputs, packed; mask: which of their dimensions were
+class SampleRow(NamedTuple):
+    """One row. t: session time, s. u: inputs, packed. y: outputs, packed. mask: which dimensions of the outputs were
     measured."""
 
     t: float
@@ -35,8 +37,14 @@ class Row(NamedTuple):
 class Sampler:
     """Rows for the inputs and outputs of one System.
 
-    rate: of the grid, Hz. periods: of the inputs, s. start: no row is at or before this session time, s. late:
-    measurements that came after their row was closed."""
+    Args:
+        inputs, outputs: of the System.
+        rate: of the grid, Hz.
+        periods: of the inputs, s.
+        start: session time, s; all rows are later.
+
+    step: of the grid, s. late: number of measurements that arrived after their row was closed.
+    """
 
     def __init__(
         self, inputs: Space, outputs: Space, rate: float, periods: Mapping[str, float], start: float
@@ -47,47 +55,51 @@ class Sampler:
         self.restart(start)
 
     def restart(self, start: float) -> None:
-        """Forget all that came: no row is at or before this session time, s, nor made of what came until then."""
-        self._held = {
-            name: _Held(name == "body_rate", max(_STALE_FLOOR, _STALE_PERIODS * self._periods.get(name, 0.0)))
+        """Discard all measurements. start: session time, s; all rows are later."""
+        self._input_signals = {
+            name: _HeldSignal(
+                name == "body_rate", max(_STALE_FLOOR, _STALE_PERIODS * self._periods.get(name, 0.0))
+            )
             for name in self._inputs
         }
-        self._seen: dict[str, dict[int, list[tuple[float, Values]]]] = {name: {} for name in self._outputs}
-        self._next = math.floor(start / self.step) + 1
+        self._measurements: dict[str, dict[int, list[tuple[float, Values]]]] = {
+            name: {} for name in self._outputs
+        }
+        self._next_row = math.floor(start / self.step) + 1
 
     def add(self, signal: str, t: float, values: Values) -> None:
-        """Take one measurement. t: s of the session."""
-        held = self._held.get(signal)
-        if held is not None:
-            held.add(t, values)
-        rows = self._seen.get(signal)
+        """Add a measurement. t: session time, s."""
+        input_signal = self._input_signals.get(signal)
+        if input_signal is not None:
+            input_signal.add(t, values)
+        rows = self._measurements.get(signal)
         if rows is not None:
             row = round(t / self.step)
-            if row < self._next:
+            if row < self._next_row:
                 self.late += 1
-            elif len(rows) < _KNOTS:
+            elif len(rows) < _MAX_KNOTS:
                 rows.setdefault(row, []).append((t, values))
 
     @property
-    def due(self) -> float:
-        """When the next row can be closed, s."""
-        return (self._next + 0.5) * self.step
+    def next_due(self) -> float:
+        """Session time from which the next row can be closed, s."""
+        return (self._next_row + 0.5) * self.step
 
-    def rows(self, until: float) -> Iterator[Row]:
-        """The rows that can be closed: those with t + h / 2 <= until, s. A row without fresh inputs is left out."""
+    def closed_rows(self, until: float) -> Iterator[SampleRow]:
+        """The rows with t + h / 2 <= until, session time in s. Rows whose inputs are too old are left out."""
         last = math.floor(until / self.step - 0.5 + 1e-9)
-        while self._next <= last:
-            k, t = self._next, self._next * self.step
-            if not all(held.fresh(t) for held in self._held.values()):
-                following = max(held.after(t) for held in self._held.values() if not held.fresh(t))
+        while self._next_row <= last:
+            k, t = self._next_row, self._next_row * self.step
+            if not all(s.is_fresh(t) for s in self._input_signals.values()):
+                following = max(s.next_time(t) for s in self._input_signals.values() if not s.is_fresh(t))
                 k = max(k + 1, math.ceil(following / self.step)) if following < until else last + 1
-                self._drop(k)
+                self._advance(k)
                 continue
-            u = [v for held in self._held.values() for v in held.mean(t - self.step, t)]
+            u = [v for s in self._input_signals.values() for v in s.mean(t - self.step, t)]
             y: list[float] = []
             mask: list[bool] = []
             for name, block in self._outputs.items():
-                found = self._seen[name].pop(k, None)
+                found = self._measurements[name].pop(k, None)
                 if not found:
                     y += block.initial_value
                 elif block.rotation:
@@ -97,22 +109,23 @@ class Sampler:
                 else:
                     y += [sum(column) / len(found) for column in zip(*(v for _, v in found), strict=True)]
                 mask += [bool(found)] * block.dim
-            self._drop(k + 1)
-            yield Row(t, u, y, mask)
+            self._advance(k + 1)
+            yield SampleRow(t, u, y, mask)
 
-    def _drop(self, following: int) -> None:
-        """Forget what rows before `following` were made of."""
-        if following > self._next + 1:
-            for rows in self._seen.values():
+    def _advance(self, following: int) -> None:
+        """Discard the measurements of rows before `following`."""
+        if following > self._next_row + 1:
+            for rows in self._measurements.values():
                 for k in [k for k in rows if k < following]:
                     del rows[k]
-        self._next = following
-        for held in self._held.values():
-            held.forget((following - 1) * self.step)
+        self._next_row = following
+        for s in self._input_signals.values():
+            s.discard_before((following - 1) * self.step)
 
 
-class _Held:
-    """A signal that acts between its stamps. backward: its value is the mean since the stamp before."""
+class _HeldSignal:
+    """An input between its time stamps. backward: its value is the mean since the previous time stamp. stale: age from which it
+    is too old, s."""
 
     def __init__(self, backward: bool, stale: float) -> None:
         self._backward, self._stale = backward, stale
@@ -126,21 +139,21 @@ class _Held:
         elif t not in self._times:
             insort(self._times, t)
             self._knots.insert(self._times.index(t), (t, values))
-        if len(self._times) > _KNOTS:
+        if len(self._times) > _MAX_KNOTS:
             del self._times[0], self._knots[0]
 
-    def fresh(self, t: float) -> bool:
-        """Whether its latest value at t, s, is not stale."""
+    def is_fresh(self, t: float) -> bool:
+        """Whether its latest value before t, s, is not too old."""
         before = bisect_right(self._times, t) - 1
         return before >= 0 and t - self._times[before] <= self._stale
 
-    def after(self, t: float) -> float:
-        """The first stamp after t, s; infinity where there is none yet."""
+    def next_time(self, t: float) -> float:
+        """The first time stamp after t, s; infinity if there is none yet."""
         k = bisect_right(self._times, t)
         return self._times[k] if k < len(self._times) else math.inf
 
     def mean(self, a: float, b: float) -> list[float]:
-        """Mean over (a, b], s; before the first value that is known, it is that."""
+        """Mean over (a, b], s. Before the first value, that value is held."""
         times, knots = self._times, self._knots
         last = len(times) - 1
         total = [0.0] * len(knots[0][1])
@@ -156,8 +169,14 @@ class _Held:
             k += 1
         return total
 
-    def forget(self, t: float) -> None:
-        """Drop what no interval that begins at t, s, or later needs."""
+    def discard_before(self, t: float) -> None:
+        """Discard values that no interval from t, s, on needs."""
         keep = max(bisect_right(self._times, t) - 1, 0)
         if keep > 16:
             del self._times[:keep], self._knots[:keep]
+
+
+def grid_rate(periods: Mapping[str, float], system: System, maximum: float) -> float:
+    """Rate of the grid for a System, Hz: the rate of its fastest signal, at most `maximum`. periods: by signal, s."""
+    rates = [1.0 / periods[n] for n in (*system.inputs, *system.outputs) if periods.get(n, 0.0) > 0.0]
+    return min(maximum, max(rates))

@@ -1,9 +1,9 @@
-"""Links to a vehicle: UDP, TCP and serial lines, by the addresses that ground stations know.
+"""UDP, TCP and serial links to a vehicle, opened by the address format of ground stations.
 
-udpin:HOST:PORT     wait for the vehicle's datagrams; answers go to whoever sent the last one
-udpout:HOST:PORT    speak first, to a vehicle that waits
+udpin:HOST:PORT     listen for datagrams; replies go to the sender of the latest one
+udpout:HOST:PORT    send first, to a vehicle that listens
 tcp:HOST:PORT       connect to a vehicle or a router
-/dev/ttyACM0:57600  a serial line; 57600 baud where none is said
+/dev/ttyACM0:57600  a serial port and its baud rate (default: 57600)
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from rotorid.errors import LinkError, SettingError
 
 _ADDRESS: Final = re.compile(r"(udpin|udpout|udp|tcp):(?:(.*):)?(\d{1,5})")
 _SERIAL: Final = re.compile(r"(/dev/[^:]+|COM\d+)(?::(\d+))?")
-_BUFFER: Final = 1 << 22  # bytes that wait in the system while this process is busy
-_LARGEST: Final = 65536
-_STAMPED: Final = getattr(socket, "SO_TIMESTAMPNS", 35) if sys.platform == "linux" else None
-_STAMP: Final = struct.Struct("@ll")  # of the system's clock, when the datagram came in
-_BESIDE: Final = 64  # bytes that such a stamp takes at most
-_KINDS: Final = (
+_BUFFER: Final = 1 << 22  # bytes of the socket's receive buffer
+_MAX_BYTES: Final = 65536
+_TIMESTAMP_OPTION: Final = getattr(socket, "SO_TIMESTAMPNS", 35) if sys.platform == "linux" else None
+_STAMP: Final = struct.Struct("@ll")  # arrival time by the operating system
+_ANCILLARY_BYTES: Final = 64  # at most, of such a time stamp
+_ADDRESS_FORMATS: Final = (
     "udpin:HOST:PORT, udpout:HOST:PORT, tcp:HOST:PORT, /dev/NAME:BAUD, or a recording (.tlog, .mcap)"
 )
 
 
 class Link(ABC):
-    """Bytes to and from a vehicle. datagrams: whether no message reaches from one piece of bytes into the next."""
+    """Bytes to and from a vehicle. datagrams: whether each packet contains whole messages only."""
 
     datagrams: ClassVar[bool] = False
 
@@ -43,68 +43,84 @@ class Link(ABC):
 
     @abstractmethod
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
-        """The next bytes and when they arrived, ns since 1970 (by the system's own stamp where it gives one); None where
-        none come within timeout, s. Raises LinkError where the link has ended."""
+        """The next packet.
+
+        Args:
+            timeout: s to wait for it.
+        Returns:
+            Arrival time in ns since 1970 (by the operating system if it provides one) and bytes; None after the timeout.
+        Raises:
+            LinkError: the link has ended.
+        """
 
     @abstractmethod
     def send(self, data: bytes) -> None:
-        """Send bytes; what cannot be sent now is lost."""
+        """Send bytes without blocking; bytes that cannot be sent now are lost."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is the address of a link, and not the name of a file."""
+    """Whether a text is the address of a link and not a file name."""
     return bool(_ADDRESS.fullmatch(text) or _SERIAL.fullmatch(text))
 
 
 def open_link(address: str) -> Link:
-    """The link of an address. Raises SettingError for an address that is none, LinkError where it cannot be opened."""
+    """Open the link of an address.
+
+    Args:
+        address: as in the module's table.
+    Returns:
+        The open link.
+    Raises:
+        SettingError: the address has no valid format.
+        LinkError: it cannot be opened.
+    """
     if match := _ADDRESS.fullmatch(address):
         kind, host, port = match[1], match[2] or "127.0.0.1", int(match[3])
         if not 0 < port < 65536:
-            raise SettingError(f"{address}: ports go from 1 to 65535")
+            raise SettingError(f"{address}: the port must be 1 to 65535")
         try:
             if kind == "tcp":
                 return _Tcp(address, host, port)
             return _Udp(address, host, port, binds=kind != "udpout")
         except OSError as error:
-            raise LinkError(f"{address}: {_why(error, host, port)}") from None
+            raise LinkError(f"{address}: {_error_text(error, host, port)}") from None
     if match := _SERIAL.fullmatch(address):
         try:
             return _Serial(address, match[1], int(match[2] or 57600))
         except OSError as error:
-            raise LinkError(f"{address}: {_why_serial(error, match[1])}") from None
-    raise SettingError(f"{address}: no address of a vehicle; there are {_KINDS}")
+            raise LinkError(f"{address}: {_serial_error_text(error, match[1])}") from None
+    raise SettingError(f"{address}: not a valid link address; valid: {_ADDRESS_FORMATS}")
 
 
-def _why(error: OSError, host: str, port: int) -> str:
+def _error_text(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} is in use; end what listens there (a ground station?), or let the vehicle send elsewhere"
+        return f"port {port} is in use by another program (a ground station?); close it or use another port"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"no permission for port {port}; take one above 1023"
+        return f"no permission for port {port}; use a port above 1023"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is no address of this computer; 0.0.0.0 listens on all of them"
+        return f"{host} is not an address of this computer; use 0.0.0.0 to listen on all of its addresses"
     if isinstance(error, socket.gaierror):
-        return f"the name {host} is not known"
+        return f"the host name {host} cannot be resolved"
     if isinstance(error, TimeoutError) or error.errno in (
         errno.ECONNREFUSED,
         errno.EHOSTUNREACH,
         errno.ENETUNREACH,
     ):
-        return f"nobody answers at {host}, port {port}; is the vehicle or its router running?"
+        return f"no answer from {host}, port {port}; check that the vehicle or its router is running"
     return (error.strerror or str(error)).lower()
 
 
-def _why_serial(error: OSError, device: str) -> str:
+def _serial_error_text(error: OSError, device: str) -> str:
     if error.errno == errno.ENOENT:
-        return f"there is no {device}; is the vehicle plugged in?"
+        return f"{device} does not exist; check that the vehicle is plugged in"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"no permission for {device}; add yourself to its group (often dialout) and log in again"
+        return f"no permission for {device}; add your user to its group (usually dialout) and log in again"
     if error.errno == errno.EBUSY:
-        return f"{device} is in use; end the program that has it open"
+        return f"{device} is in use by another program; close that program"
     return (error.strerror or str(error)).lower()
 
 
@@ -114,15 +130,15 @@ class _Udp(Link):
     def __init__(self, address: str, host: str, port: int, *, binds: bool) -> None:
         super().__init__(address)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._to: tuple[str, int] | None = None
+        self._peer: tuple[str, int] | None = None
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
-            if _STAMPED is not None:
-                self._socket.setsockopt(socket.SOL_SOCKET, _STAMPED, 1)
+            if _TIMESTAMP_OPTION is not None:
+                self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP_OPTION, 1)
             if binds:
                 self._socket.bind((host, port))
             else:
-                self._to = (socket.gethostbyname(host), port)
+                self._peer = (socket.gethostbyname(host), port)
         except OSError:
             self._socket.close()
             raise
@@ -130,32 +146,32 @@ class _Udp(Link):
         self._socket.setblocking(False)
 
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
-        found = self._waiting()
-        if found is None and timeout > 0.0 and select.select([self._socket], [], [], timeout)[0]:
-            found = self._waiting()
-        return found
+        packet = self._read()
+        if packet is None and timeout > 0.0 and select.select([self._socket], [], [], timeout)[0]:
+            packet = self._read()
+        return packet
 
-    def _waiting(self) -> tuple[int, bytes] | None:
+    def _read(self) -> tuple[int, bytes] | None:
         arrival = 0
         try:
-            if _STAMPED is None:
-                data, sender = self._socket.recvfrom(_LARGEST)
+            if _TIMESTAMP_OPTION is None:
+                data, sender = self._socket.recvfrom(_MAX_BYTES)
             else:
-                data, beside, _, sender = self._socket.recvmsg(_LARGEST, _BESIDE)
-                for _, kind, stamp in beside:
-                    if kind == _STAMPED and len(stamp) == _STAMP.size:
+                data, ancillary, _, sender = self._socket.recvmsg(_MAX_BYTES, _ANCILLARY_BYTES)
+                for _, kind, stamp in ancillary:
+                    if kind == _TIMESTAMP_OPTION and len(stamp) == _STAMP.size:
                         seconds, nanoseconds = _STAMP.unpack(stamp)
                         arrival = seconds * 10**9 + nanoseconds
-        except (BlockingIOError, ConnectionRefusedError):  # what was sent found nobody there yet
+        except (BlockingIOError, ConnectionRefusedError):  # no receiver yet
             return None
         if self._binds:
-            self._to = sender
+            self._peer = sender
         return arrival or time.time_ns(), data
 
     def send(self, data: bytes) -> None:
-        if self._to is not None:
+        if self._peer is not None:
             try:
-                self._socket.sendto(data, self._to)
+                self._socket.sendto(data, self._peer)
             except OSError:
                 return
 
@@ -174,7 +190,7 @@ class _Tcp(Link):
         try:
             if not select.select([self._socket], [], [], timeout)[0]:
                 return None
-            data = self._socket.recv(_LARGEST)
+            data = self._socket.recv(_MAX_BYTES)
         except BlockingIOError:
             return None
         except OSError as error:
@@ -201,11 +217,13 @@ class _Serial(Link):
             import tty
         except ImportError:
             raise LinkError(
-                f"{address}: serial lines are opened on Linux and macOS only; let a router send UDP"
+                f"{address}: serial ports are supported on Linux and macOS only; use a router that sends UDP"
             ) from None
         speed = getattr(termios, f"B{baud}", None)
         if speed is None:
-            raise SettingError(f"{address}: no rate of {baud} baud here; usual are 57600, 115200 and 921600")
+            raise SettingError(
+                f"{address}: {baud} baud is not supported; common rates are 57600, 115200 and 921600"
+            )
         self._file = os.open(device, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
         try:
             tty.setraw(self._file)
@@ -215,7 +233,7 @@ class _Serial(Link):
             termios.tcsetattr(self._file, termios.TCSANOW, flags)
         except termios.error:
             os.close(self._file)
-            raise LinkError(f"{address}: {device} is no serial line") from None
+            raise LinkError(f"{address}: {device} is not a serial port") from None
 
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
         try:
@@ -226,10 +244,12 @@ class _Serial(Link):
             return None
         except OSError as error:
             raise LinkError(
-                f"{self.address}: the line was lost: {(error.strerror or str(error)).lower()}"
+                f"{self.address}: the serial connection was lost: {(error.strerror or str(error)).lower()}"
             ) from None
         if not data:
-            raise LinkError(f"{self.address}: the line was lost; was the vehicle unplugged?")
+            raise LinkError(
+                f"{self.address}: the serial connection was lost; check that the vehicle is plugged in"
+            )
         return time.time_ns(), data
 
     def send(self, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""MAVLink frames, version 2, of the few messages that are sent: layouts as on the wire, largest fields first.
+"""Encodes and sends the MAVLink 2 messages that a session sends. Fields are in wire order, largest types first.
 
-FD, length, two bytes of flags, sequence, system, component, message (3 bytes), payload without zeros at its end, checksum
-(CRC-16/MCRF4XX over all after the first byte, and a byte that depends on the message).
+A frame is: FD, length, two bytes of flags, sequence, system, component, message (3 bytes), payload without trailing
+zeros, and a checksum (CRC-16/MCRF4XX of all bytes after the first and of one byte that depends on the message).
 https://mavlink.io/en/guide/serialization.html
 """
 
@@ -12,13 +12,13 @@ import struct
 import threading
 from typing import Final
 
-from rotorid.live.link import Link
+from rotorid.live.link.link import Link
 
 SYSTEM, COMPONENT = 250, 191
-"""Of what is sent: an onboard computer's."""
+"""MAVLink ids of the sender: those of an onboard computer."""
 
 PARAMETER_REAL: Final = 9
-"""MAV_PARAM_TYPE of a float."""
+"""MAV_PARAM_TYPE_REAL32."""
 
 _ONBOARD, _NO_AUTOPILOT, _ACTIVE, _VERSION = 18, 8, 4, 3
 _LAYOUTS: Final = {
@@ -32,48 +32,48 @@ _LAYOUTS: Final = {
 _REVERSED: Final = bytes(int(f"{i:08b}"[::-1], 2) for i in range(256))
 
 
-class Sender:
-    """Sends messages on a link; threads may share it."""
+class MessageSender:
+    """Sends messages on a link. It is safe to use from several threads."""
 
     def __init__(self, link: Link) -> None:
         self._link, self._sequence, self._lock = link, 0, threading.Lock()
 
     def heartbeat(self) -> None:
-        """That somebody listens here."""
+        """Send HEARTBEAT, so that the vehicle sends to this address."""
         self._send("HEARTBEAT", 0, _ONBOARD, _NO_AUTOPILOT, 0, _ACTIVE, _VERSION)
 
     def command(self, system: int, component: int, command: int, *parameters: int | float) -> None:
-        """COMMAND_LONG with up to seven parameters."""
+        """Send COMMAND_LONG with up to seven parameters."""
         self._send(
             "COMMAND_LONG", *parameters, *(0.0,) * (7 - len(parameters)), command, system, component, 0
         )
 
-    def ask_parameter(self, system: int, component: int, name: str) -> None:
-        """PARAM_REQUEST_READ by name."""
+    def request_parameter(self, system: int, component: int, name: str) -> None:
+        """Send PARAM_REQUEST_READ for a parameter name."""
         self._send("PARAM_REQUEST_READ", -1, system, component, name.encode())
 
     def set_parameter(self, system: int, component: int, name: str, value: float) -> None:
-        """PARAM_SET of a float."""
+        """Send PARAM_SET for a float parameter."""
         self._send("PARAM_SET", value, system, component, name.encode(), PARAMETER_REAL)
 
     def named_value(self, t: float, name: str, value: float) -> None:
-        """NAMED_VALUE_FLOAT. t: s since the vehicle's boot. name: of up to ten letters."""
+        """Send NAMED_VALUE_FLOAT. t: s since the vehicle's boot. name: at most ten characters."""
         self._send("NAMED_VALUE_FLOAT", round(t * 1e3) & 0xFFFFFFFF, value, name.encode())
 
-    def vector(self, t: float, name: str, x: float, y: float, z: float) -> None:
-        """DEBUG_VECT. t: s since the vehicle's boot. name: of up to ten letters."""
+    def debug_vector(self, t: float, name: str, x: float, y: float, z: float) -> None:
+        """Send DEBUG_VECT. t: s since the vehicle's boot. name: at most ten characters."""
         self._send("DEBUG_VECT", max(round(t * 1e6), 0), x, y, z, name.encode())
 
     def _send(self, name: str, *fields: int | float | bytes) -> None:
         with self._lock:
             self._sequence = (self._sequence + 1) % 256
-            self._link.send(frame(name, self._sequence, *fields))
+            self._link.send(encode_frame(name, self._sequence, *fields))
 
 
-def frame(
+def encode_frame(
     name: str, sequence: int, *fields: int | float | bytes, system: int = SYSTEM, component: int = COMPONENT
 ) -> bytes:
-    """The frame of one message. fields: in the order of the wire."""
+    """The bytes of one message. fields: in wire order."""
     number, extra, layout = _LAYOUTS[name]
     payload = struct.pack(layout, *fields).rstrip(b"\0") or b"\0"
     head = struct.pack("<BBBBBB", len(payload), 0, 0, sequence, system, component) + number.to_bytes(

@@ -1,4 +1,4 @@
-"""Fewer moments for a consumer that draws: nobody sees more than some tens a second, and each costs time."""
+"""Limits the rate of snapshots for a consumer that draws."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from rotorid.live.moment import Consumer, Moment
+from rotorid.live.snapshot import Consumer, Snapshot
 
 RATE: Final = 60.0
-"""Moments a second, at most; those with events, or of another health than the one before, come beside them."""
+"""Maximum rate, Hz. Snapshots with events or a changed health are passed in addition."""
 
 
-class Thinned:
-    """Shows `consumer` some of the moments. clock: s, that runs on."""
+class Decimated:
+    """Passes some of the snapshots to `consumer`. clock: monotonic, s."""
 
     def __init__(self, consumer: Consumer, clock: Callable[[], float] = time.monotonic) -> None:
         self._consumer, self._clock = consumer, clock
-        self._due = -math.inf
+        self._next = -math.inf
         self._health = ""
 
-    def show(self, moment: Moment) -> None:
-        """Pass a moment on, if it is time to."""
+    def show(self, snapshot: Snapshot) -> None:
+        """Pass a snapshot to the consumer if that is due."""
         now = self._clock()
-        if now < self._due and not moment.events and moment.health == self._health:
+        if now < self._next and not snapshot.events and snapshot.health == self._health:
             return
-        self._due, self._health = now + 1.0 / RATE, moment.health
-        self._consumer.show(moment)
+        self._next, self._health = now + 1.0 / RATE, snapshot.health
+        self._consumer.show(snapshot)
 
     def close(self) -> None:
         """Close the consumer."""

@@ -1,18 +1,18 @@
-"""From moments to what a page is sent, without a wait for whoever brings the moments.
+"""Messages for the browsers, from snapshots, without delaying the session.
 
-`add` puts a moment on a queue and returns. A thread takes the queue every 40 ms into the history and wakes those who
-serve pages; each of them asks for what its page has not seen. So a slow page costs nobody but its own thread: what it
-missed is thinned into one message, and the last state is always in it.
+`add` puts a snapshot into a queue and returns. A thread moves the queue into the history every 40 ms and notifies the threads
+that serve browsers; each of these requests what its browser has not received. A slow browser therefore only delays its own
+thread. What it missed is decimated into one message, which always contains the latest state.
 
-A message is JSON. Its arrays are base64 of little-endian float64 (`t`), uint8 (`health`, `gap`) and float32 (the others,
-a row of one number for each of `names`). `least` and `greatest` are there where a row stands for several:
+A message is JSON. Its arrays are base64 of little-endian float64 (`t`), uint8 (`health`, `gap`) and float32 (the others, one
+number for each of `names` per row). `minimum` and `maximum` are present if a row represents several:
 
-    {"id": "RUN.ROW", "reset": true, "t": ..., "health": ..., "gap": ..., "value": ..., "std": ..., "least": ...,
-     "greatest": ..., "names": [], "units": [], "words": [], "meanings": {word: meaning}, "attitude": [w, x, y, z],
-     "position": [x, y, z], "events": [[t, kind, text]], "link": [received, lost, rate, latency, skipped], "system":
-     "...", "idle": s since the last moment}
+    {"id": "RUN.ROW", "reset": true, "t": ..., "health": ..., "gap": ..., "value": ..., "std": ..., "minimum": ...,
+     "maximum": ..., "names": [], "units": [], "health_names": [], "health_texts": {name: text},
+     "attitude": [w, x, y, z], "position": [x, y, z], "events": [[t, kind, text]],
+     "link": [received, lost, rate, latency, skipped], "system": "...", "idle": s since the latest snapshot}
 
-With `reset` the page forgets what it has. Only the first message of a connection has `meanings`.
+With `reset` the page discards its data. Only the first message of a connection has `health_texts`.
 """
 
 from __future__ import annotations
@@ -31,50 +31,43 @@ from typing import Any, Final
 import numpy as np
 
 from rotorid.estimators.base import Health
-from rotorid.live.moment import Event, Moment
-from rotorid.live.page_history import History
+from rotorid.live.page.history import History
+from rotorid.live.snapshot import PHASE_TEXTS, Event, Snapshot
 
 PERIOD: Final = 0.04
-"""Seconds between two messages, at least."""
+"""Minimum time between two messages, s."""
 
-_BEFORE: Final = {
-    "waiting": "waiting for messages",
-    "on_ground": "on the ground",
-    "listening": "in the air, listening for two seconds",
-}
-"""What a session says in place of a health while there is none, in words."""
-
-_WHOLE, _MISSED = 16384, 500  # rows at most: of a page that comes, of one that was too slow
-_EVENTS: Final = 200
-_QUEUE: Final = 16384  # moments; full only where the thread does not run for seconds
+_MAX_FIRST, _MAX_NEXT = 16384, 500  # rows of the first message of a connection, and of the others
+_MAX_EVENTS: Final = 200
+_MAX_QUEUE: Final = 16384  # snapshots
 
 
 class Feed:
-    """What all pages are served from."""
+    """Source of the messages for all browsers."""
 
     def __init__(self) -> None:
         self.run = secrets.token_hex(4)
-        self._meanings = _BEFORE | {h.name.lower(): h.meaning for h in Health}
-        self._history = History(tuple(self._meanings))
-        self._queue: deque[Moment] = deque(maxlen=_QUEUE)
-        self._events: deque[tuple[int, Event]] = deque(maxlen=_EVENTS)
-        self._last: Moment | None = None
-        self._came = time.monotonic()
+        self._health_texts = PHASE_TEXTS | {h.name.lower(): h.meaning for h in Health}
+        self._history = History(tuple(self._health_texts))
+        self._queue: deque[Snapshot] = deque(maxlen=_MAX_QUEUE)
+        self._events: deque[tuple[int, Event]] = deque(maxlen=_MAX_EVENTS)
+        self._last: Snapshot | None = None
+        self._last_arrival = time.monotonic()
         self._changed = threading.Condition()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._take, name="rotorid page", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="rotorid page", daemon=True)
         self._thread.start()
 
-    def add(self, moment: Moment) -> None:
-        """Queue a moment; returns at once."""
-        self._queue.append(moment)
+    def add(self, snapshot: Snapshot) -> None:
+        """Queue a snapshot; returns at once."""
+        self._queue.append(snapshot)
 
     def end(self) -> None:
-        """No more will come: whoever waits is told."""
+        """End the feed, and notify the waiting threads."""
         self._ended.set()
         self._thread.join()
 
-    def _take(self) -> None:
+    def _run(self) -> None:
         while not self._ended.wait(PERIOD):
             self._drain()
         self._drain()
@@ -89,60 +82,66 @@ class Feed:
                 self._last = self._queue.popleft()
                 self._history.add(self._last)
                 self._events.extend((self._history.number, event) for event in self._last.events)
-            self._came = time.monotonic()
+            self._last_arrival = time.monotonic()
             self._changed.notify_all()
 
     def wait(self, number: int, seconds: float) -> bool:
-        """Wait for a row after that one, at most so long. False when the feed has ended and there is none."""
+        """Wait for a row after `number`, at most `seconds`. Returns False if the feed has ended and there is none."""
         with self._changed:
             self._changed.wait_for(lambda: self._history.number > number or self._ended.is_set(), seconds)
             return self._history.number > number or not self._ended.is_set()
 
-    def seen(self, identity: str) -> int:
-        """The row that a message's id names; 0 where it is none of this run."""
+    def row_number(self, identity: str) -> int:
+        """Row number of a message id; 0 if it is not of this run."""
         run, _, number = identity.partition(".")
         return int(number) if run == self.run and re.fullmatch("[0-9]{1,15}", number) else 0
 
     def message(self, number: int, *, first: bool = False) -> tuple[int, str]:
-        """What a page that has seen that row has to be told, and the row that it has seen then. first: the first message
-        of a connection, which may be long."""
+        """The message for a page that has received the rows up to `number`.
+
+        Args:
+            number: latest row that the page has.
+            first: whether this is the first message of a connection, which may be long.
+        Returns:
+            Latest row in the message, and the message as JSON.
+        """
         with self._changed:
-            history, last, seen = self._history, self._last, self._history.number
-            reset = number < history.first or number > seen
-            rows = history.after(0 if reset else number, _WHOLE if first or reset else _MISSED)
+            history, last, latest = self._history, self._last, self._history.number
+            reset = number < history.first or number > latest
+            rows = history.after(0 if reset else number, _MAX_FIRST if first or reset else _MAX_NEXT)
             events = [e for n, e in self._events if reset or n > number]
-            told: dict[str, Any] = {
-                "id": f"{self.run}.{seen}",
+            message: dict[str, Any] = {
+                "id": f"{self.run}.{latest}",
                 "reset": reset,
                 "names": list(history.units),
                 "units": list(history.units.values()),
-                "words": list(history.words),
-                "idle": round(time.monotonic() - self._came, 2),
+                "health_names": list(history.health_names),
+                "idle": round(time.monotonic() - self._last_arrival, 2),
             }
-        told |= {
-            "t": _packed(rows.t, "<f8"),
-            "health": _packed(rows.health, "u1"),
-            "gap": _packed(rows.gap, "u1"),
-            "value": _packed(rows.value, "<f4"),
-            "std": _packed(rows.std, "<f4"),
+        message |= {
+            "t": _encode(rows.t, "<f8"),
+            "health": _encode(rows.health, "u1"),
+            "gap": _encode(rows.gap, "u1"),
+            "value": _encode(rows.value, "<f4"),
+            "std": _encode(rows.std, "<f4"),
             "events": [[_number(e.t), e.kind, e.text] for e in events],
         }
-        if not np.array_equal(rows.least, rows.greatest, equal_nan=True):
-            told |= {"least": _packed(rows.least, "<f4"), "greatest": _packed(rows.greatest, "<f4")}
+        if not np.array_equal(rows.minimum, rows.maximum, equal_nan=True):
+            message |= {"minimum": _encode(rows.minimum, "<f4"), "maximum": _encode(rows.maximum, "<f4")}
         if first:
-            told["meanings"] = self._meanings
+            message["health_texts"] = self._health_texts
         if last is not None:
             link = last.link
-            told |= {
+            message |= {
                 "attitude": _numbers(last.attitude),
                 "position": _numbers(last.position),
                 "link": _numbers((link.received, link.lost, link.rate, link.latency, link.skipped)),
                 "system": last.system,
             }
-        return seen, json.dumps(told, separators=(",", ":"), allow_nan=False)
+        return latest, json.dumps(message, separators=(",", ":"), allow_nan=False)
 
 
-def _packed(array: np.ndarray, kind: str) -> str:
+def _encode(array: np.ndarray, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode("ascii")
 
 

@@ -1,12 +1,11 @@
-"""The page's few files and its stream, over HTTP; nothing else is served, and nothing is asked of any other machine.
+"""Serves the page's files and its stream over HTTP. No other files are served, and no other computer is contacted.
 
     GET /              the page          (with a token: GET /TOKEN/)
-    GET /stream        server-sent events, one `Feed.message` each; `?after=ID` or Last-Event-ID: what the page has seen
+    GET /stream        server-sent events, one `Feed.message` each; `?after=ID` or Last-Event-ID: latest id of the page
 
-Who may look: on loopback, programs of this machine; elsewhere, who knows the token. A Host header that is not an
-address of this machine is refused, so that a web site cannot point a name of its own here (DNS rebinding), and so is
-whatever a browser asks for on behalf of another site. A browser that does not read is cut off after 10 s; more than
-`STREAMS` pages or `CONNECTIONS` connections are refused.
+On loopback, all programs of this computer have access; elsewhere, access needs the token. Requests with a Host header that is
+not an address of this computer (DNS rebinding) and requests of a browser for another site are refused. The connection to a
+browser that does not read is closed after 10 s. The number of pages (`STREAMS`) and connections (`CONNECTIONS`) is limited.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from importlib import resources
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from rotorid.live.page_feed import Feed
+from rotorid.live.page.feed import Feed
+from rotorid.report.page import style_sheet
 
 STREAMS: Final = 32
 CONNECTIONS: Final = 64
@@ -44,13 +44,13 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Connection": "close",
 }
-_ALIVE: Final = 1.0  # s between messages when nothing comes
-_QUEUED: Final = 65536  # bytes that the kernel may hold back for a slow page
-_PIECE: Final = 16384  # bytes; a browser that takes fewer in 10 s is cut off
+_KEEP_ALIVE: Final = 1.0  # s between messages without new rows
+_SEND_BUFFER: Final = 65536  # bytes
+_BLOCK: Final = 16384  # bytes; a browser that reads less in 10 s is disconnected
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine only."""
+    """Whether an address can be reached from this computer only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -58,7 +58,7 @@ def is_loopback(host: str) -> bool:
 
 
 class PageServer(socketserver.ThreadingMixIn, HTTPServer):
-    """A thread for each connection. token: None where none is asked for."""
+    """HTTP server with a thread for each connection. token: None if no token is needed."""
 
     daemon_threads = True
     block_on_close = False
@@ -73,31 +73,31 @@ class PageServer(socketserver.ThreadingMixIn, HTTPServer):
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
-        """Bind without the look-up of a name that HTTPServer does."""
+        """Bind without the name look-up of HTTPServer."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.host, self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for it, unless there are too many."""
+        """Serve a connection in a thread, unless there are too many."""
         if not self._connections.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve it, and make room for another."""
+        """Serve a connection and release its slot."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._connections.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away or did not read is no error; anything else is a fault, and shows."""
+        """Ignore browsers that disconnected or did not read; report all other errors."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
-    def names_us(self, host: str) -> bool:
-        """Whether a Host header, without its port, is an address of this machine: of loopback, if we listen there only."""
+    def is_own_name(self, host: str) -> bool:
+        """Whether a Host header without port is an address of this computer; only loopback ones if it listens there."""
         try:
             address = ipaddress.ip_address(host.strip("[]"))
         except ValueError:
@@ -114,38 +114,40 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 10.0
 
     def log_message(self, format: str, *args: Any) -> None:
-        """The terminal shows the session, not who looks at it."""
+        """Do not log requests in the terminal."""
 
     def do_GET(self) -> None:
         """The page, one of its files, or the stream."""
         host = self.headers.get("Host", "")
-        if not self.server.names_us(urlsplit(f"//{host}").hostname or ""):
-            self._say(HTTPStatus.MISDIRECTED_REQUEST, "Open the page by the address that rotorid printed.")
+        if not self.server.is_own_name(urlsplit(f"//{host}").hostname or ""):
+            self._reply(HTTPStatus.MISDIRECTED_REQUEST, "Open the page by the address that rotorid printed.")
             return
         url = urlsplit(self.path)
         name = self._name(url.path)
         if name is None:
-            self._say(HTTPStatus.FORBIDDEN, "Open the whole address that rotorid printed, with its token.")
+            self._reply(
+                HTTPStatus.FORBIDDEN, "Open the complete address that rotorid printed, including its token."
+            )
         elif self.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and name:
-            self._say(HTTPStatus.FORBIDDEN, "Not for other sites.")
+            self._reply(HTTPStatus.FORBIDDEN, "Requests from other sites are not allowed.")
         elif name == "stream":
             self._stream(parse_qs(url.query).get("after", [""])[-1] or self.headers.get("Last-Event-ID", ""))
         elif (name or "index.html") in self.server.files:
             kind, body = self.server.files[name or "index.html"]
             self._send(HTTPStatus.OK, kind, body)
         else:
-            self._say(HTTPStatus.NOT_FOUND, "There is nothing here.")
+            self._reply(HTTPStatus.NOT_FOUND, "Not found.")
 
     def _name(self, path: str) -> str | None:
-        """What is asked for, without the token before it; None where that is wrong."""
+        """The requested name without the token; None if the token is wrong."""
         token = self.server.token
         if token is None:
             return path.removeprefix("/")
         given, slash, name = path.removeprefix("/").partition("/")
-        right = hmac.compare_digest(given.encode(), token.encode())
-        return name if right and slash else None
+        is_valid = hmac.compare_digest(given.encode(), token.encode())
+        return name if is_valid and slash else None
 
-    def _say(self, status: HTTPStatus, text: str) -> None:
+    def _reply(self, status: HTTPStatus, text: str) -> None:
         self._send(status, "text/plain; charset=utf-8", f"{text}\n".encode())
 
     def _begin(self, status: HTTPStatus, kind: str) -> None:
@@ -160,34 +162,36 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _stream(self, seen: str) -> None:
+    def _stream(self, message_id: str) -> None:
         if not self.server.streams.acquire(blocking=False):
-            self._say(HTTPStatus.SERVICE_UNAVAILABLE, f"{STREAMS} pages are open already; close one.")
+            self._reply(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"{STREAMS} pages are already open; close one of them."
+            )
             return
         try:
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _QUEUED)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
             self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._begin(HTTPStatus.OK, "text/event-stream")
             self.end_headers()
             self.wfile.write(b"retry: 1000\n\n")
-            self._messages(self.server.feed, seen)
+            self._send_messages(self.server.feed, message_id)
         finally:
             self.server.streams.release()
 
-    def _messages(self, feed: Feed, seen: str) -> None:
-        number, first = feed.seen(seen), True
-        while first or feed.wait(number, _ALIVE):
+    def _send_messages(self, feed: Feed, message_id: str) -> None:
+        number, first = feed.row_number(message_id), True
+        while first or feed.wait(number, _KEEP_ALIVE):
             number, message = feed.message(number, first=first)
             body = f"id: {feed.run}.{number}\ndata: {message}\n\n".encode()
-            for start in range(0, len(body), _PIECE):
-                self.wfile.write(body[start : start + _PIECE])
+            for start in range(0, len(body), _BLOCK):
+                self.wfile.write(body[start : start + _BLOCK])
             first = False
         self.wfile.write(b"event: end\ndata: {}\n\n")
 
 
 def _files() -> Mapping[str, tuple[str, bytes]]:
-    """The page's files by name, and what they share with the reports."""
-    folder = resources.files("rotorid.live") / "web"
+    """The page's files and the style sheet of the reports, by name."""
+    folder = resources.files("rotorid.live.page") / "web"
     found = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.rpartition(".")[2] in _TYPES}
-    found["report.css"] = (resources.files("rotorid.report") / "page.css").read_bytes()
+    found["report.css"] = style_sheet().encode()
     return {name: (_TYPES[name.rpartition(".")[2]], body) for name, body in found.items()}

@@ -7,17 +7,18 @@ its own truth (SIM, SIM2) is never read as a measurement.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from rotorid.errors import LogFormatError
-from rotorid.logs.ardupilot_rotors import add_rotors
+from rotorid.geometry.rotation_rows import from_euler
+from rotorid.logs.ardupilot.dataflash import DataflashContents, Messages, read_dataflash
+from rotorid.logs.ardupilot.rotors import add_rotors
 from rotorid.logs.collect import Collector
-from rotorid.logs.dataflash import DataflashContents, Messages, read_dataflash
 from rotorid.logs.flight import Flight
-from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu, quaternion_from_euler
+from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
+from rotorid.logs.log_file import LogFile
 
 NAMES: Final = frozenset(
     "ATT BAT CTUN CURR ESC EV GPS IMU MSG NKF1 PARM RATE RCOU XKF1 XKF4 XKQ".split(),  # noqa: SIM905
@@ -30,9 +31,11 @@ _LEAP_SECONDS: Final = 18.0  # by which GPS is ahead of UTC since 2017
 _SERIAL: Final = re.compile(rb"\w ((?:[0-9A-F]{8} ?){3})\s*$")
 
 
-def read_ardupilot(path: Path, buffer: bytes) -> Flight:
-    """The flight in a DataFlash file, whose bytes are `buffer`."""
-    contents = read_dataflash(buffer, NAMES)
+def read_ardupilot(file: LogFile) -> Flight:
+    """The flight in a DataFlash file. Raises LogFormatError for one without a whole message."""
+    file.refuse_mapping()
+    path = file.path
+    contents = read_dataflash(file.content, NAMES)
     messages = {n: m for n, m in contents.messages.items() if len(m) and ("TimeUS" in m or n == "PARM")}
     if not messages:
         raise LogFormatError(
@@ -72,7 +75,7 @@ def first_instance(collector: Collector, name: str, messages: Messages, columns:
 
 def _add_attitude(collector: Collector, messages: dict[str, Messages]) -> None:
     if (rows := messages.get("ATT")) is not None and all(c in rows for c in ("Roll", "Pitch", "Yaw")):
-        q = quaternion_from_euler(np.radians(rows.values("Roll", "Pitch", "Yaw")))
+        q = from_euler(np.radians(rows.values("Roll", "Pitch", "Yaw")))
         source = "ATT.Roll/Pitch/Yaw, deg, FRD to NED made FLU to ENU"
     elif (rows := messages.get("XKQ")) is not None and all(f"Q{i}" in rows for i in (1, 2, 3, 4)):
         rows = first_instance(collector, "XKQ", rows, ("C",))
@@ -205,7 +208,7 @@ def _identity(messages: Messages | None) -> str:
 
 
 def _boot(messages: Messages | None) -> float:
-    """Unix time in s at which the autopilot's clock read 0, from GPS week and time of week; NaN where these do not tell."""
+    """Unix time in s at which the autopilot's clock read 0, from GPS week and time of week; NaN if unknown."""
     if messages is None or not all(c in messages for c in ("GWk", "GMS", "Status")):
         return float("nan")
     rows = messages.records[(messages.records["Status"] >= 3) & (messages.records["GWk"] > 0)]

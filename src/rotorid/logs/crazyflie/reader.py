@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float64
 
 from rotorid.errors import LogFormatError
+from rotorid.geometry.gravity import GRAVITY
+from rotorid.geometry.rotation_rows import from_euler
 from rotorid.logs.collect import Collector
+from rotorid.logs.crazyflie.usd import UsdContents, read_usd
 from rotorid.logs.flight import Flight
-from rotorid.logs.frames import quaternion_from_euler
+from rotorid.logs.log_file import LogFile
 from rotorid.logs.records import columns
-from rotorid.logs.usd import UsdContents, read_usd
 
-_G: Final = 9.81
 _FULL_PWM: Final = 65535.0
 _FLYING: Final = 1 << 4
 
@@ -35,9 +35,11 @@ class _Candidate:
     words: str
 
 
-def read_crazyflie(path: Path, buffer: bytes) -> Flight:
-    """The flight in a micro-SD log, whose bytes are `buffer`."""
-    contents = read_usd(buffer)
+def read_crazyflie(file: LogFile) -> Flight:
+    """The flight in a micro-SD log. Raises LogFormatError for one with a damaged header."""
+    file.refuse_mapping()
+    path = file.path
+    contents = read_usd(file.content)
     if contents is None:
         raise LogFormatError(
             f"{path}: begins as a Crazyflie log but its header is damaged; copy it from the card again"
@@ -79,7 +81,7 @@ def _scaled(factor: float) -> Callable[[np.ndarray], np.ndarray]:
 
 def _euler(signs: tuple[int, int, int], degrees: bool) -> Callable[[np.ndarray], np.ndarray]:
     factor = np.pi / 180.0 if degrees else 1.0
-    return lambda values: quaternion_from_euler(values * np.array(signs) * factor)
+    return lambda values: from_euler(values * np.array(signs) * factor)
 
 
 def _uncompressed(values: Float64[np.ndarray, "n 1"]) -> Float64[np.ndarray, "n 4"]:
@@ -135,7 +137,7 @@ _CANDIDATES: Final[dict[str, tuple[_Candidate, ...]]] = {
             "stateEstimateZ.rateRoll/-ratePitch/rateYaw, mrad/s",
         ),
     ),
-    "specific_force": (_Candidate(_named("acc", "x y z"), _scaled(_G), "acc.x/y/z, g"),),
+    "specific_force": (_Candidate(_named("acc", "x y z"), _scaled(GRAVITY), "acc.x/y/z, g"),),
     "thrust": (
         _Candidate(("ctrlLee.thrustSi",), _SAME, "ctrlLee.thrustSi, N, as commanded"),
         _Candidate(("ctrlLee.thrustSI",), _SAME, "ctrlLee.thrustSI, N, as commanded"),

@@ -1,7 +1,7 @@
-"""MAVLink messages to pieces of signals, one by one or a whole recording at once: NED/FRD become ENU/FLU here.
+"""MAVLink messages to pieces of signals, in ENU and FLU; message by message, or a whole recording at once.
 
-Times are the vehicle's own, in s since its boot: the stamp in a message where it has one, else the latest stamp of
-the messages before it. The same rows give the same numbers one by one and all at once.
+Times are in s since the vehicle's boot: the stamp of the message, or of the latest stamped message before it. Both ways give
+the same numbers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-from rotorid.logs.ardupilot_rotors import motor_outputs
-from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, multiply, ned_to_enu, quaternion_from_euler
-from rotorid.logs.mavlink_vehicle import ARDUPILOT, Vehicle, unwrapped
+from rotorid.geometry.gravity import STANDARD_GRAVITY
+from rotorid.geometry.rotation_rows import from_euler, multiply
+from rotorid.logs.ardupilot.rotors import motor_outputs
+from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
+from rotorid.logs.mavlink.vehicle import ARDUPILOT, Vehicle, unwrapped
 from rotorid.logs.records import columns
 
-_GRAVITY: Final = 9.80665
 _EARTH_RADIUS: Final = 6_378_137.0
 _RPM: Final = 2.0 * np.pi / 60.0
 _BODY_FRAMES: Final = (8, 12)  # MAV_FRAME_BODY_NED, MAV_FRAME_BODY_FRD
@@ -40,9 +41,9 @@ class Piece:
 
 
 def times(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehicle: Vehicle) -> np.ndarray:
-    """Times of messages in s since the vehicle's boot; NaN where neither they nor messages before them tell.
+    """Times of messages in s since the vehicle's boot; NaN before the first stamp.
 
-    clock: the latest time that the vehicle told before each (see `mavlink_vehicle.Clock`).
+    clock: the latest stamp before each (see `vehicle.Clock`).
     """
     stamps = own_times(name, rows, clock, vehicle)
     return clock if stamps is None else stamps
@@ -63,8 +64,8 @@ def own_times(
 def convert(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehicle: Vehicle) -> list[Piece]:
     """The signals in messages of one name.
 
-    rows: records as `mavlink_frames.decode` or `records` gives them, one or many. clock: the latest time in s that the
-    vehicle told before each. vehicle: what it told of itself; `Vehicle.learn` is called by the caller, before.
+    rows: records of `frames.decode` or `frames.records`, one or many. clock: the latest stamp before each, s. vehicle: state
+    of the sender; the caller updates it first (`Vehicle.learn`).
     """
     pieces = []
     for conversion in _CONVERSIONS.get(name, ()):
@@ -76,8 +77,8 @@ def convert(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehic
 
 
 def choose(counts: Mapping[tuple[str, str], int]) -> dict[str, str]:
-    """Which message gives each signal, of the (signal, message) with so many valid samples: the first of `SOURCES`, or a later
-    one where that is over four times as dense."""
+    """The message for each signal, from the number of valid samples of each (signal, message): the first of
+    `SOURCES`, or a later one with over four times as many samples."""
     chosen = {}
     for signal, messages in SOURCES.items():
         there = {m: counts[signal, m] for m in messages if counts.get((signal, m), 0) > 0}
@@ -123,7 +124,7 @@ def _quaternion(rows: np.ndarray) -> np.ndarray:
 
 
 def _euler(rows: np.ndarray) -> np.ndarray:
-    return attitude_to_enu_flu(quaternion_from_euler(columns(rows, "roll", "pitch", "yaw")))
+    return attitude_to_enu_flu(from_euler(columns(rows, "roll", "pitch", "yaw")))
 
 
 def _where(condition: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -165,7 +166,7 @@ def _global_velocity(rows: np.ndarray) -> np.ndarray:
 
 
 def _highres(signal: str, bits: int, names: tuple[str, ...]) -> _Conversion:
-    """Rows in which these fields were measured anew; a sender that sets no bits at all is believed."""
+    """Rows in which these fields are new, by the bits of `fields_updated`; a sender that never sets a bit is accepted."""
 
     def found(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
         updated = rows["fields_updated"]
@@ -182,7 +183,7 @@ def _raw_force(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found
     return (
         "specific_force",
         stamps,
-        _body("xacc", "yacc", "zacc", scale=_GRAVITY / 1e3)(rows),
+        _body("xacc", "yacc", "zacc", scale=STANDARD_GRAVITY / 1e3)(rows),
         "acc, mg, FRD to FLU",
     )
 
@@ -232,7 +233,7 @@ def _outputs(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
 
 
 def _esc_status(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
-    """ESCs report four at a time: a sample is complete with the last four, and none of it is older than 50 ms."""
+    """ESCs report four at a time: a sample is complete with the last group, and no part of it is older than 50 ms."""
     count = vehicle.escs or vehicle.rotors
     if count == 0:
         return None
@@ -259,11 +260,11 @@ def _esc_telemetry(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _F
     if sorted(order) != list(range(vehicle.rotors)):
         order = list(range(vehicle.rotors))
     speeds = rows["rpm"].astype(np.float64)[:, order] * _RPM
-    return "rotor_speed", stamps, speeds, f"rpm{order}, to rad/s; at the latest time told before"
+    return "rotor_speed", stamps, speeds, f"rpm{order}, to rad/s; at the latest stamp before"
 
 
 def _battery(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
-    """The first battery: the sum of its cells, or one number where the sender knows no more."""
+    """The first battery: the sum of its cells, or the single voltage of a sender without cells."""
     cells = np.concatenate(
         [rows["voltages"], np.where(rows["voltages_ext"] == 0, 65535, rows["voltages_ext"])], axis=1
     )
@@ -288,7 +289,7 @@ _GYRO: Final = ("xgyro", "ygyro", "zgyro")
 _ACC: Final = ("xacc", "yacc", "zacc")
 _SCALED: Final = (
     _plain("body_rate", _body(*_GYRO, scale=1e-3), "gyro, mrad/s" + _FRD),
-    _plain("specific_force", _body(*_ACC, scale=_GRAVITY / 1e3), "acc, mg" + _FRD),
+    _plain("specific_force", _body(*_ACC, scale=STANDARD_GRAVITY / 1e3), "acc, mg" + _FRD),
 )
 _CONVERSIONS: Final[Mapping[str, tuple[_Conversion, ...]]] = {
     "LOCAL_POSITION_NED": (

@@ -1,4 +1,4 @@
-"""MAVLink frames in bytes: of a recording (.tlog), where 8 bytes of arrival time stand before each, or of a link.
+"""MAVLink frames in bytes, of a recording (.tlog, with 8 bytes of arrival time before each frame) or of a link.
 
 A frame of version 1 is FE, length, sequence, system, component, message (1 byte), payload, checksum; of version 2
 FD, length, two bytes of flags, sequence, system, component, message (3 bytes), payload without zeros at its end,
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from jaxtyping import Int64
 
-from rotorid.logs.mavlink_messages import BY_NUMBER, Message
+from rotorid.logs.mavlink.messages import BY_NUMBER, Message
 
 STAMP_BYTES: Final = 8
 _V1, _V2 = 0xFE, 0xFD

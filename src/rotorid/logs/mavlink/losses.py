@@ -1,7 +1,7 @@
-"""How many messages of a vehicle never came, by their sequence numbers, which count its frames modulo 256.
+"""Lost messages of a vehicle, counted by their sequence numbers (modulo 256).
 
-Frames that overtake each other by more than half of that look like losses, so the numbers are followed in the order of the
-vehicle's stamps; frames without a stamp are counted, and stand between the others.
+Frames that arrive out of order by more than 128 would look like losses, so sequence numbers are followed in the order of the
+vehicle's stamps. Frames without a stamp keep their position between stamped ones.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import heapq
 from typing import Final
 
 LONGEST_LATE: Final = 1.0
-"""s of the vehicle's clock by which frames are expected to be overtaken at most."""
+"""The longest delay by which frames are expected out of order, s of the vehicle's clock."""
 
 _MOST: Final = 20_000  # frames that wait
 
 
 class Losses:
-    """received: frames that came. lost: those that did not."""
+    """received, lost: numbers of frames."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -24,7 +24,7 @@ class Losses:
         self._begin()
 
     def restart(self) -> None:
-        """Begin to count anew: a vehicle that boots begins at 0."""
+        """Restart the count after a boot of the vehicle, which starts at 0."""
         self.end()
         self._before = self.lost
         self._begin()
@@ -36,13 +36,13 @@ class Losses:
         self._last = self._highest = 0
 
     def came(self) -> None:
-        """Count a frame, before its stamp is told."""
+        """Count a frame on arrival, before its stamp is known."""
         self.received += 1
         self._frames += 1
         self._since_last += 1
 
     def stamped(self, t: float, sequence: int, until: float) -> None:
-        """Tell the stamp of a frame that came, s, and until when none is expected any more."""
+        """Add the stamp of a counted frame, s, and the time before which no frame is expected any more."""
         if not self._stamped:
             self._before_first = self._frames - 1
         self._stamped += 1
@@ -52,7 +52,7 @@ class Losses:
             self._follow(heapq.heappop(self._waiting)[1])
 
     def end(self) -> None:
-        """No frame is expected any more."""
+        """End the count: no frame is expected any more."""
         while self._waiting:
             self._follow(heapq.heappop(self._waiting)[1])
 
@@ -65,7 +65,7 @@ class Losses:
 
     @property
     def lost(self) -> int:
-        """Frames that never came, as far as those that came tell."""
+        """Number of lost frames, from the sequence numbers of received ones."""
         if self._first is None:
             return self._before
         between = self._frames - self._before_first - self._since_last

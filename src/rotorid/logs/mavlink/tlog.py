@@ -1,7 +1,7 @@
 """MAVLink recordings (.tlog), as ground stations and `rotorid live` write them, to flights.
 
-Before each frame stands its time of arrival, 8 bytes, which only orders them: times are the vehicle's own. A recording may
-hold several vehicles; the multirotor with the most messages is read, or the one that a mapping names:
+Each frame is preceded by its arrival time (8 bytes), which only defines their order: times are the vehicle's own. Of several
+vehicles in a recording, the multirotor with the most messages is read, or the one that a mapping names:
 
     [mavlink]
     system = 2
@@ -19,11 +19,12 @@ from jaxtyping import Int64
 from rotorid.errors import LogFormatError, SignalError
 from rotorid.logs.collect import Collector
 from rotorid.logs.flight import Flight
-from rotorid.logs.mavlink import Piece, choose, convert, own_times
-from rotorid.logs.mavlink_frames import Walk, records, walk
-from rotorid.logs.mavlink_losses import LONGEST_LATE, Losses
-from rotorid.logs.mavlink_messages import BY_NUMBER, MESSAGES
-from rotorid.logs.mavlink_vehicle import LEARNED, MULTIROTORS, NO_AUTOPILOT, OTHERS, Clock, Vehicle
+from rotorid.logs.log_file import LogFile
+from rotorid.logs.mavlink.decoder import Piece, choose, convert, own_times
+from rotorid.logs.mavlink.frames import Walk, records, walk
+from rotorid.logs.mavlink.losses import LONGEST_LATE, Losses
+from rotorid.logs.mavlink.messages import BY_NUMBER, MESSAGES
+from rotorid.logs.mavlink.vehicle import LEARNED, MULTIROTORS, NO_AUTOPILOT, OTHERS, Clock, Vehicle
 from rotorid.logs.options import Options
 
 Who = tuple[int, int]
@@ -32,15 +33,15 @@ Who = tuple[int, int]
 _SYSTEM, _COMPONENT, _SEQUENCE, _MESSAGE, _PAYLOAD, _LENGTH = range(2, 8)  # columns of the frames
 
 
-def read_tlog(path: Path, buffer: bytes, options: Options | None = None) -> Flight:
-    """The flight of one vehicle in a recording, whose bytes are `buffer`."""
-    return _read(path, buffer, options, "mavlink-tlog", stamped=True)
+def read_tlog(file: LogFile) -> Flight:
+    """The flight of one vehicle in a recording. Raises LogFormatError for one without a message that rotorid knows."""
+    return _read(file.path, file.content, file.options("mavlink"), "mavlink-tlog", stamped=True)
 
 
 def read_mavlink(
     path: Path, stream: bytes, options: Options | None, format: str, notes: Sequence[str] = ()
 ) -> Flight:
-    """The flight of one vehicle in the bytes of a link, as they came. notes: on the file that they stood in."""
+    """The flight of one vehicle in the bytes of a link. notes: on the file that contains them."""
     return _read(path, stream, options, format, stamped=False, notes=notes)
 
 
@@ -122,12 +123,12 @@ def _vehicle(
 def _longest_boot(
     collector: Collector, buffer: bytes, frames: Int64[np.ndarray, "n 8"], vehicle: Vehicle
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The frames of known messages since the boot of the vehicle that has the most of them, and the vehicle's clock before
-    each. What was lost is counted over all boots and messages."""
+    """The known frames of the longest period between two boots, and the vehicle's clock before each. Losses are counted over
+    all periods and messages."""
     stamps, losses = np.full(len(frames), np.nan), Losses()
     for number in np.unique(frames[:, _MESSAGE]).tolist():
         message = BY_NUMBER.get(number)
-        if message is None or message.name == "SERVO_OUTPUT_RAW":  # whose 32 bits do not tell by themselves
+        if message is None or message.name == "SERVO_OUTPUT_RAW":  # which wrap around after 32 bits
             continue
         at = np.flatnonzero(frames[:, _MESSAGE] == number)
         rows = records(buffer, message, frames[at, _PAYLOAD], frames[at, _LENGTH])
@@ -170,7 +171,7 @@ def _pieces(buffer: bytes, frames: np.ndarray, clock: np.ndarray, vehicle: Vehic
 
 
 def _add(collector: Collector, pieces: list[Piece]) -> dict[str, str]:
-    """Add the best message for each signal; which it was."""
+    """Add the best message for each signal. Returns the message of each signal."""
     useful: dict[tuple[str, str], Piece] = {}
     for piece in pieces:
         if piece.signal == "rotor_speed" and not np.nanmax(piece.values, initial=0.0) > 0.0:

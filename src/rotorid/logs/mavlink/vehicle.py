@@ -1,4 +1,4 @@
-"""What the MAVLink messages of one vehicle told of it so far: kind, parameters, clock, outputs of its rotors."""
+"""State of one vehicle from its MAVLink messages: type, parameters, clock, rotor outputs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final, NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from rotorid.logs.ardupilot_rotors import motor_outputs, pwm_of_motors
-from rotorid.logs.px4_rotors import FIRST_MOTOR_FUNCTION, ROTORS_OF_MAV_TYPE, pwm_range
+from rotorid.logs.ardupilot.rotors import motor_outputs, pwm_of_motors
+from rotorid.logs.px4.rotors import FIRST_MOTOR_FUNCTION, ROTORS_OF_MAV_TYPE, pwm_range
 
 ARDUPILOT, PX4, NO_AUTOPILOT = 3, 12, 8  # MAV_AUTOPILOT
 MULTIROTORS: Final = {
     2: "quadrotor", 3: "coaxial", 13: "hexarotor", 14: "octorotor", 15: "tricopter", 29: "dodecarotor", 35: "decarotor",
 }  # fmt: skip
-"""MAV_TYPE of what is a multirotor."""
+"""MAV_TYPE of multirotors."""
 OTHERS: Final = {
     0: "generic", 1: "fixed wing", 4: "helicopter", 5: "antenna tracker", 6: "ground station", 7: "airship", 8: "balloon",
     9: "rocket", 10: "rover", 11: "boat", 12: "submarine", 16: "flapping wing", 17: "kite", 18: "companion computer",
@@ -23,7 +23,7 @@ OTHERS: Final = {
     28: "parafoil", 30: "camera", 31: "charging station",
 }  # fmt: skip
 LEARNED: Final = frozenset(("HEARTBEAT", "SYSTEM_TIME", "AUTOPILOT_VERSION", "ESC_INFO", "PARAM_VALUE"))
-"""Messages that tell something of the vehicle itself."""
+"""Messages that describe the vehicle itself."""
 _AUTOPILOTS: Final = {ARDUPILOT: "ArduPilot", PX4: "PX4"}
 _INTEGERS: Final = {1: "<Bxxx", 2: "<bxxx", 3: "<Hxx", 4: "<hxx", 5: "<I", 6: "<i"}  # MAV_PARAM_TYPE
 _DSHOT: Final = (-5.0, -4.0, -3.0, -2.0)
@@ -34,7 +34,7 @@ _REBOOT: Final = 5.0
 class Clock:
     """The vehicle's clock, in s since its boot, from the stamps of its messages in the order of their arrival.
 
-    latest: the latest time that the vehicle told; NaN before it told one. boots: how often its clock began anew.
+    latest: the latest stamp, NaN before the first. boots: number of restarts of its clock.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Clock:
         self.boots = 0
 
     def hear(self, time: float) -> float:
-        """Take the stamp of a message; the latest time now."""
+        """Update with the stamp of a message. Returns the latest time."""
         if time < self.latest - _REBOOT:
             self.boots += 1
             self.latest = time
@@ -66,12 +66,12 @@ class Motors(NamedTuple):
 
 
 class Vehicle:
-    """One vehicle, as far as its messages told.
+    """One vehicle, from the messages received so far.
 
-    autopilot, kind: MAV_AUTOPILOT and MAV_TYPE of its heartbeat, -1 before one came. parameters: as first told.
-    changed: names of parameters told differently later. firmware: version, "" where not told. identity: the autopilot's
-    serial number, "" where not told. unix: s from the Unix epoch to the vehicle's boot, NaN where not told. notes: name of a
-    message and what the user should know of it.
+    autopilot, kind: MAV_AUTOPILOT and MAV_TYPE of its heartbeat, -1 before the first. parameters: first values.
+    changed: names of parameters whose value changed later. firmware: version, "" if unknown. identity: the autopilot's
+    serial number, "" if unknown. unix: s from the Unix epoch to the vehicle's boot, NaN if unknown. notes: by message name, for
+    the user.
     """
 
     def __init__(self) -> None:
@@ -91,13 +91,13 @@ class Vehicle:
         self._motors: tuple[tuple, Motors | None] | None = None
 
     def note(self, message: str, text: str) -> None:
-        """Remember once what the user should know of how the messages of this name were read."""
+        """Add a note for the user on messages of this name, once."""
         if (message, text) not in self.notes:
             self.notes.append((message, text))
 
     @property
     def rotors(self) -> int:
-        """Number of rotors by the type in the heartbeat; 0 where it does not say."""
+        """Number of rotors by the type in the heartbeat, 0 if unknown."""
         return ROTORS_OF_MAV_TYPE.get(self.kind, 0)
 
     def words(self) -> str:
@@ -106,7 +106,7 @@ class Vehicle:
         return " ".join(w for w in (_AUTOPILOTS.get(self.autopilot, ""), self.firmware, kind) if w)
 
     def learn(self, name: str, rows: np.ndarray) -> None:
-        """Take what messages of this name tell of the vehicle: nothing, unless they are `LEARNED`."""
+        """Update from messages of this name; only those in `LEARNED` have an effect."""
         match name:
             case "HEARTBEAT":
                 self.autopilot, self.kind = int(rows["autopilot"][-1]), int(rows["type"][-1])
@@ -127,7 +127,7 @@ class Vehicle:
                     )
 
     def _parameter(self, row: np.void) -> None:
-        """PX4 sends the bytes of an integer in place of the float, ArduPilot its value."""
+        """The value of PARAM_VALUE: PX4 sends the bytes of an integer in the float field, ArduPilot its value."""
         name = bytes(row["param_id"]).rstrip(b"\0").decode("ascii", "replace")
         layout = _INTEGERS.get(int(row["param_type"])) if self.autopilot != ARDUPILOT else None
         value = float(row["param_value"])
@@ -142,7 +142,7 @@ class Vehicle:
         return np.where(times > 1e8, times - self.unix, times)
 
     def motors(self, source: str) -> Motors | None:
-        """The outputs that drive rotors; None and a note where nothing says which do."""
+        """The outputs that drive rotors; None, with a note, if they are unknown."""
         known = (len(self.parameters), self.autopilot, self.kind, source)
         if self._motors is None or self._motors[0] != known:
             self._motors = known, self._find_motors(source)
@@ -190,7 +190,7 @@ class Vehicle:
 
 
 def unwrapped(stamps_us: np.ndarray, clock: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-    """Times in s of 32-bit stamps in us, which begin anew every 71.6 minutes, near the vehicle's clock."""
+    """Times in s of 32-bit stamps in us, which wrap around every 71.6 minutes, nearest to the vehicle's clock."""
     times = stamps_us.astype(np.float64) / 1e6
     near = np.where(np.isnan(clock), times, clock)
     return times + _WRAP * np.round((near - times) / _WRAP)

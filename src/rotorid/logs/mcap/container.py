@@ -1,8 +1,8 @@
-"""The MCAP container: which channels a file holds and their messages, all at once or one after the other.
+"""The MCAP container: channels of a file and their messages, all at once or one after the other.
 
-After 8 bytes of magic come records: uint8 opcode, uint64 length, content. Schemas and channels say what messages are;
-messages stand by themselves or in chunks, which may be compressed. What a crash left without its end is read up to
-there. https://mcap.dev/spec
+After 8 bytes of magic come records: uint8 opcode, uint64 length, content. Schemas and channels describe messages;
+messages are single records or in chunks, which may be compressed. A file without an end (after a crash) is read as far as
+it is complete. https://mcap.dev/spec
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Channel:
     """One stream of messages.
 
     encoding: of its messages ("json", "cdr", "mavlink"). schema, schema_encoding, definition: what they are. times: ns,
-    as logged. messages: their bytes; only of channels that were asked for.
+    as logged. messages: their bytes; only of requested channels.
     """
 
     topic: str
@@ -68,8 +68,8 @@ def read_mcap(
 class McapWalk:
     """A file from its beginning to its end, message by message.
 
-    channels: by number; metadata, attachments: by name; all that stands outside of chunks is known at once. damaged,
-    truncated: as of `McapContents`, once all messages were asked for.
+    channels: by number; metadata, attachments: by name; all records outside of chunks are read at once. damaged,
+    truncated: as in `McapContents`, complete after all messages were read.
     """
 
     def __init__(

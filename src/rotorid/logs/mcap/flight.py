@@ -1,8 +1,8 @@
-"""Flights as MCAP: a channel a signal, JSON with a schema, so that Foxglove and other viewers show them.
+"""Flights as MCAP for Foxglove and other viewers: one channel per signal, JSON with a schema.
 
 The topic is `/flight/<signal>`; a message holds `t` and the components by name (`x`, `y`, `z`; `w`, `x`, `y`, `z`;
-`value`; `rotors`, a list). Its schema tells units and frame. Log times are on the log's own clock. What reads it back finds
-the same numbers. `/flight/pose`, for the three-dimensional view, is not read back.
+`value`; `rotors`, a list). Its schema has units and frame. Log times are on the log's own clock. Numbers survive a
+round trip exactly. `/flight/pose`, for the three-dimensional view, is not read back.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from rotorid.errors import LogFormatError
 from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight, Signal
-from rotorid.logs.mcap_file import McapContents
-from rotorid.logs.mcap_write import McapWriter
+from rotorid.logs.mcap.container import McapContents
+from rotorid.logs.mcap.writer import McapWriter
 
 FLIGHT: Final = "/flight/"
 METADATA: Final = "rotorid"

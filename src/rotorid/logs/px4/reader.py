@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -19,9 +18,10 @@ from rotorid.errors import LogFormatError
 from rotorid.logs.collect import Collector
 from rotorid.logs.flight import Flight
 from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
-from rotorid.logs.px4_rotors import add_rotors
+from rotorid.logs.log_file import LogFile
+from rotorid.logs.px4.rotors import add_rotors
+from rotorid.logs.px4.ulog import ULogContents, read_ulog
 from rotorid.logs.records import columns
-from rotorid.logs.ulog import ULogContents, read_ulog
 
 TOPICS: Final = frozenset(
     {
@@ -57,9 +57,11 @@ class _Candidate:
     command: bool = False
 
 
-def read_px4(path: Path, buffer: bytes) -> Flight:
-    """The flight in a ULog file, whose bytes are `buffer`."""
-    contents = read_ulog(buffer, TOPICS)
+def read_px4(file: LogFile) -> Flight:
+    """The flight in a ULog file. Raises LogFormatError for one that is damaged at its start."""
+    file.refuse_mapping()
+    path = file.path
+    contents = read_ulog(file.content, TOPICS)
     if contents is None:
         raise LogFormatError(f"{path}: a ULog file whose header is cut or damaged; fetch it again")
     collector = Collector(path, "px4-ulog", clock=contents.start / 1e6)
@@ -76,7 +78,7 @@ def read_px4(path: Path, buffer: bytes) -> Flight:
 
 
 def _boot(contents: ULogContents) -> float:
-    """Unix time in s at which the vehicle's clock read 0, from its GPS receiver; NaN where that does not tell."""
+    """Unix time in s at which the vehicle's clock read 0, from its GPS receiver; NaN if unknown."""
     for topic in ("vehicle_gps_position", "sensor_gps"):
         rows = contents.topics.get((topic, 0))
         if rows is not None and "time_utc_usec" in (rows.dtype.names or ()):
@@ -88,7 +90,7 @@ def _boot(contents: ULogContents) -> float:
 
 
 def add_signals(collector: Collector, contents: ULogContents, skip: frozenset[str] = frozenset()) -> None:
-    """Add all that the topics tell, but for these signals."""
+    """Add the signals of the topics, except these."""
     for signal, candidates in _CANDIDATES.items():
         if signal not in skip:
             _add_best(collector, contents, signal, candidates)
@@ -254,7 +256,7 @@ def _note_damage(collector: Collector, contents: ULogContents) -> None:
 
 
 def _note_resets(collector: Collector, contents: ULogContents) -> None:
-    """Say when the vehicle's own estimator moved its origin or its attitude by a jump."""
+    """Add a note when the autopilot's estimator reset its origin or attitude."""
     for topic, counter, what in (
         ("vehicle_local_position", "xy_reset_counter", "horizontal position"),
         ("vehicle_local_position", "z_reset_counter", "vertical position"),

@@ -1,8 +1,7 @@
 """Rotor commands and rotor speeds in PX4 logs, of all firmware generations.
 
 From version 1.13 `actuator_motors` holds the commands, 0 to 1, NaN where a motor is stopped or unused. Before
-that only the outputs to the ESCs exist, in us of PWM; then the vehicle type tells how many of them are
-rotors.
+that only the outputs to the ESCs exist, in us of PWM; then the number of rotors follows from the vehicle type.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from rotorid.logs.collect import Collector
-from rotorid.logs.ulog import ULogContents
+from rotorid.logs.px4.ulog import ULogContents
 
 ROTORS_OF_MAV_TYPE: Final = {2: 4, 13: 6, 14: 8, 15: 3}
 FIRST_MOTOR_FUNCTION: Final = 101

@@ -40,7 +40,7 @@ _RECOGNISABLE: Final = {
     ord("I"): re.compile(rb"(?s:.)[\w\[\]]+ \w"),
     ord("P"): re.compile(rb"(?s:.)(float|int32_t) \w"),
 }
-"""Types of messages that can be told from noise, with how their payload begins."""
+"""Types of messages that can be recognised in damaged data, with the start of their payload."""
 _FIELD: Final = re.compile(r"(\w+)(?:\[(\d+)\])? (\w+)")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotorid.errors import LogError, LogFormatError, SettingError
+from rotorid.logs.log_file import LogFile
 
 INSTALL: Final = "pip install 'rotorid[ros]'"
 _SUFFIXES: Final = {"ros1-bag": ".bag", "ros2-db3": ".db3", "ros2-mcap": ".mcap"}
@@ -32,7 +33,7 @@ class Messages:
 
 @dataclasses.dataclass(frozen=True)
 class Bag:
-    """An open bag. topics: type of each topic that has messages. unknown: topics whose type nothing defines."""
+    """An open bag. topics: type of each topic that has messages. unknown: topics whose type has no definition."""
 
     path: Path
     topics: dict[str, str]
@@ -52,7 +53,7 @@ class Bag:
             for connection, time, raw in self.reader.messages(connections=connections):
                 content.append(decode(raw, connection.msgtype))
                 times.append(time)
-        except Exception as error:  # whatever the library and its formats raise of damaged bytes
+        except Exception as error:  # any exception of the library on damaged bytes
             if not content:
                 raise LogFormatError(
                     f"{self.path}: {topic} ({kind}) cannot be decoded ({_words(error)}); record it again"
@@ -75,7 +76,7 @@ def open_bag(path: Path, format: str, definitions: Path | None) -> Iterator[Bag]
         try:
             reader = Reader1(name) if format == "ros1-bag" else Reader2(name)
             reader.open()
-        except Exception as error:  # whatever the library and its formats raise of damaged bytes
+        except Exception as error:  # any exception of the library on damaged bytes
             raise LogFormatError(
                 f"{path}: a ROS bag that is cut or damaged at its index ({_words(error)}); repair it with "
                 f"{'rosbag reindex' if format == 'ros1-bag' else 'ros2 bag reindex, or mcap recover'}"
@@ -87,12 +88,32 @@ def open_bag(path: Path, format: str, definitions: Path | None) -> Iterator[Bag]
                 reader.close()
 
 
-def stores(folder: Path) -> list[Path]:
-    """The files of a folder that a bag of ROS 2 keeps its messages in; none of a folder that cannot be listed."""
+def storage_files(folder: Path) -> list[Path]:
+    """The files in a folder that a ROS 2 bag stores its messages in; none of a folder that cannot be listed."""
     try:
         return sorted(p for p in folder.iterdir() if p.suffix in (".db3", ".mcap"))
     except OSError:
         return []
+
+
+def storage_file(folder: Path) -> Path:
+    """The only storage file of a ROS 2 bag without its metadata; else the folder. Raises LogError for several."""
+    if (folder / "metadata.yaml").is_file():
+        return folder
+    files = storage_files(folder)
+    if len(files) > 1:
+        names = ", ".join(p.name for p in files[:4])
+        raise LogError(f"{folder}: a ROS 2 bag without metadata.yaml; name one of its files ({names})")
+    return files[0] if files else folder
+
+
+def format_of(file: LogFile) -> str:
+    """The format of a bag, as in `Flight.format`."""
+    if file.path.is_dir():
+        return f"ros2-{storage_files(file.path)[0].suffix[1:]}"
+    if file.head.startswith(b"#ROSBAG V2.0"):
+        return "ros1-bag"
+    return "ros2-db3" if file.head.startswith(b"SQLite format 3\0") else "ros2-mcap"
 
 
 def _bag(path: Path, reader: Any, definitions: Path | None) -> Bag:
@@ -101,7 +122,7 @@ def _bag(path: Path, reader: Any, definitions: Path | None) -> Bag:
     topics = {c.topic: c.msgtype for c in reader.connections if c.msgcount}
     store = get_typestore(Stores.ROS1_NOETIC if path.suffix == ".bag" else Stores.ROS2_HUMBLE)
     for connection in reader.connections:
-        with contextlib.suppress(Exception):  # what cannot be defined is in `unknown`
+        with contextlib.suppress(Exception):  # types without a definition are in `unknown`
             store.register(_types(connection))
     if definitions is not None:
         package = definitions.parent.name if definitions.name == "msg" else definitions.name

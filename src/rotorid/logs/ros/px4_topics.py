@@ -1,4 +1,4 @@
-"""Topics of PX4 in ROS bags (px4_msgs): rows as in a ULog, so that what reads one reads the other.
+"""Topics of PX4 in ROS bags (px4_msgs), as rows of a ULog, for the same reader.
 
 PX4's stamps are us, since its boot or, where its clock is synchronised, since 1970. Where bag and stamps are more than
 a day apart the stamps are moved onto the clock of the bag by the shortest delay between them.
@@ -11,12 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from rotorid.geometry.rotation_rows import multiply
 from rotorid.logs.collect import Collector
-from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, multiply, ned_to_enu
-from rotorid.logs.px4 import add_signals
-from rotorid.logs.ros_bag import Messages
-from rotorid.logs.ros_topics import Topics
-from rotorid.logs.ulog import ULogContents
+from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
+from rotorid.logs.px4.reader import add_signals
+from rotorid.logs.px4.ulog import ULogContents
+from rotorid.logs.ros.bag import Messages
+from rotorid.logs.ros.topics import Topics
 
 _TOPICS: Final = {
     "vehicle_local_position": "VehicleLocalPosition",
@@ -49,7 +50,8 @@ PX4_TYPES: Final = frozenset(f"px4_msgs/msg/{name}" for name in _TOPICS.values()
 
 
 def add_px4_topics(collector: Collector, topics: Topics) -> str:
-    """Add what the topics of PX4 tell, but for signals that the user takes from elsewhere; the vehicle in words."""
+    """Add the signals of PX4's topics, except those for which the user names other topics. Returns the vehicle's
+    description."""
     rows: dict[tuple[str, int], np.ndarray] = {}
     for name, kind in _TOPICS.items():
         for signal in _SIGNALS[name]:
@@ -63,7 +65,7 @@ def add_px4_topics(collector: Collector, topics: Topics) -> str:
 
 
 def _elsewhere(topics: Topics, signal: str) -> bool:
-    """Whether the user names a topic for the signal that is none of those."""
+    """Whether the user names another topic for the signal."""
     return signal in topics.wanted and not any(
         topics.topic(f"px4_msgs/msg/{kind}", signal)
         for name, kind in _TOPICS.items()
@@ -109,7 +111,7 @@ def _on_the_clock_of_the_bag(collector: Collector, rows: np.ndarray, messages: M
 
 
 def _add_odometry(collector: Collector, topics: Topics) -> None:
-    """VehicleOdometry, for what is still missing."""
+    """VehicleOdometry, for signals that are still missing."""
     for signal in ("position", "velocity", "attitude", "body_rate"):
         if signal in collector and topics.wanted.get(signal) is None:
             continue

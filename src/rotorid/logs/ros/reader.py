@@ -1,8 +1,8 @@
 """ROS bags to flights: which message types give which signals.
 
-Times are the stamps in the headers, or of PX4's messages its own, in s; where there is none, the time at which the bag
-received the message. World ENU and body FLU as REP 103 has them, unless a frame's name ends in `_ned` or `_frd`
-(REP 147, MAVROS). Topics are found by type; where several have one, a mapping chooses.
+Times are the stamps of the headers (or PX4's stamps), in s; without a stamp, the time at which the bag received the
+message. World ENU and body FLU as REP 103 has them, unless a frame's name ends in `_ned` or `_frd` (REP 147, MAVROS).
+Topics are found by type; where several have one, a mapping chooses.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from rotorid.errors import LogFormatError, SignalError
+from rotorid.geometry.rotation_rows import inverse, multiply
 from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight
-from rotorid.logs.frames import body_frd_to_flu, frd_to_flu, multiply, ned_to_enu, world_ned_to_enu
-from rotorid.logs.options import Options
-from rotorid.logs.ros_bag import Bag, Messages, open_bag
-from rotorid.logs.ros_px4 import PX4_TYPES, add_px4_topics
-from rotorid.logs.ros_topics import Topics
+from rotorid.logs.frames import body_frd_to_flu, frd_to_flu, ned_to_enu, world_ned_to_enu
+from rotorid.logs.log_file import LogFile
+from rotorid.logs.ros.bag import Bag, Messages, format_of, open_bag
+from rotorid.logs.ros.px4_topics import PX4_TYPES, add_px4_topics
+from rotorid.logs.ros.topics import Topics
 
 _RPM: Final = 2.0 * np.pi / 60.0
 
@@ -36,8 +37,10 @@ class _Source:
     words: str
 
 
-def read_ros(path: Path, format: str, options: Options | None = None) -> Flight:
-    """The flight in a bag. format: as in `Flight.format`."""
+def read_ros(file: LogFile) -> Flight:
+    """The flight in a bag. Raises LogError or LogFormatError for one that cannot be read, SignalError for a wrong mapping."""
+    path, format = file.path, format_of(file)
+    options = file.options("ros", "topics")
     named = {k: options.text("topics", k) for k in KINDS} if options is not None else {}
     wanted = {k: v for k, v in named.items() if v is not None}
     folder = options.text("ros", "definitions") if options is not None else None
@@ -96,9 +99,9 @@ def _stamps(collector: Collector, messages: Messages) -> Int64[np.ndarray, " n"]
 
 
 def _turned(q: Float64[np.ndarray, "n 4"], vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
-    """Body vectors in the world."""
+    """Body vectors in the world frame, by products: `rotation_rows.rotate` differs in the last bit."""
     pure = np.concatenate([np.zeros((len(vector), 1)), vector], axis=1)
-    return multiply(multiply(q, pure), q * np.array([1.0, -1.0, -1.0, -1.0]))[:, 1:]
+    return multiply(multiply(q, pure), inverse(q))[:, 1:]
 
 
 def _xyz(vectors: Sequence[Any]) -> Float64[np.ndarray, "n 3"]:
@@ -158,7 +161,7 @@ def _imu(name: str) -> Callable[[Sequence[Any]], np.ndarray]:
 
 
 def _imu_attitude(messages: Sequence[Any]) -> np.ndarray:
-    """Where the driver has one: the first number of its covariance is -1 where not."""
+    """NaN where the driver has no attitude: the first entry of the covariance is -1 then."""
     q = _wxyz([m.orientation for m in messages])
     known = np.array([m.orientation_covariance[0] != -1 for m in messages])
     return np.where(known[:, None] & (q**2).any(axis=1, keepdims=True), q, np.nan)
@@ -172,7 +175,7 @@ def _voltage(messages: Sequence[Any]) -> np.ndarray:
 def _speeds(
     of: Callable[[Any], Sequence[float]], scale: float = 1.0
 ) -> Callable[[Sequence[Any]], np.ndarray]:
-    """Speeds of the rotors in rad/s; messages with another number of rotors than the most are not valid."""
+    """Speeds of the rotors in rad/s; messages with an unusual number of rotors are invalid."""
 
     def values(messages: Sequence[Any]) -> np.ndarray:
         rows = [np.abs(np.asarray(of(m), np.float64)) * scale for m in messages]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rotorid.errors import SignalError
-from rotorid.logs.ros_bag import Bag, Messages
-from rotorid.logs.table import close_matches
+from rotorid.logs.ros.bag import Bag, Messages
+from rotorid.logs.tables.table import close_matches
 
 
 class Topics:

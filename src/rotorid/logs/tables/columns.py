@@ -10,11 +10,10 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import LogFormatError, SignalError
-from rotorid.logs.cells import read_cells, read_header
 from rotorid.logs.flight import KINDS, split_column
-from rotorid.logs.parquet_columns import numbers_of, parquet_table
-from rotorid.logs.read import read_bytes
-from rotorid.logs.table import PARQUET_MAGIC, close_matches
+from rotorid.logs.log_file import read_bytes
+from rotorid.logs.tables.cells import read_cells, read_header
+from rotorid.logs.tables.table import PARQUET_MAGIC, close_matches, numbers_of, parquet_table
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,18 +33,13 @@ from typing import Any, Final
 import numpy as np
 
 from rotorid.errors import SignalError
-from rotorid.logs.cells import read_cells, read_header
+from rotorid.geometry.rotation_rows import from_euler
 from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight
-from rotorid.logs.frames import (
-    body_frd_to_flu,
-    frd_to_flu,
-    ned_to_enu,
-    quaternion_from_euler,
-    world_ned_to_enu,
-)
+from rotorid.logs.frames import body_frd_to_flu, frd_to_flu, ned_to_enu, world_ned_to_enu
 from rotorid.logs.options import load_toml
-from rotorid.logs.table import close_matches
+from rotorid.logs.tables.cells import read_cells, read_header
+from rotorid.logs.tables.table import close_matches
 from rotorid.logs.units import ANGLE, FACTORS, TIME
 
 _KEYS: Final = ("columns", "unit", "scale", "offset", "range", "form", "world", "body", "direction")
@@ -167,7 +162,7 @@ def _convert(mapping: Path, name: str, entry: Mapping[str, Any], raw: np.ndarray
 
 def _attitude(mapping: Path, entry: Mapping[str, Any], values: np.ndarray) -> np.ndarray:
     if _choice(mapping, "attitude", entry, "form", ("quaternion", "euler")) == "euler":
-        q = quaternion_from_euler(values * _factor(mapping, "attitude", entry.get("unit", "rad"), ANGLE))
+        q = from_euler(values * _factor(mapping, "attitude", entry.get("unit", "rad"), ANGLE))
     elif "unit" in entry:
         raise SignalError(f'{mapping}: [attitude] a quaternion has no unit; did you mean form = "euler"?')
     else:

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float64
 
-from rotorid.errors import SignalError
-from rotorid.logs.cells import read_cells
+from rotorid.errors import LogFormatError, SignalError
 from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight, split_column
-from rotorid.logs.parquet_columns import numbers_of, parquet_table
+from rotorid.logs.log_file import LogFile
+from rotorid.logs.tables.cells import read_cells
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PARQUET_MAGIC = b"PAR1"
 
@@ -31,9 +36,15 @@ def read_table_csv(path: Path, buffer: bytes) -> Flight:
     return _flight(path, "table-csv", cells.columns, metadata, cells.notes)
 
 
-def read_table_parquet(path: Path, buffer: bytes) -> Flight:
-    """The flight in a flight table as Parquet."""
-    table = parquet_table(path, buffer)
+def read_table_parquet(file: LogFile) -> Flight:
+    """The flight in a flight table as Parquet. Raises LogFormatError or SignalError for a table with other columns."""
+    path = file.path
+    if file.mapping is not None:
+        raise LogFormatError(
+            f"{path}: no mapping is possible for a Parquet table; name its columns as those of a flight table, or save "
+            "it as CSV"
+        )
+    table = parquet_table(path, file.content)
     columns = numbers_of(path, table, table.column_names)
     metadata = {
         k.decode("utf-8", "replace"): v.decode("utf-8", "replace")
@@ -67,8 +78,9 @@ def _flight(
             continue
         if (place := split_column(column)) is None:
             matches = close_matches(column, known_columns())
+            saved = "save the table as CSV and read that" if format == "table-parquet" else "read the file"
             raise SignalError(
-                f"{path}: unknown column {column!r}{matches}; rename it or read the file with a mapping"
+                f"{path}: unknown column {column!r}{matches}; rename it or {saved} with a mapping"
             )
         parts.setdefault(place[0], {})[place[1]] = column
     origin = _time_origin(path, metadata)
@@ -99,3 +111,34 @@ def _time_origin(path: Path, metadata: Mapping[str, str]) -> float:
     if not math.isfinite(origin):
         raise SignalError(f"{path}: time_origin {text!r} is not a number of seconds")
     return origin
+
+
+def parquet_table(path: Path, buffer: bytes) -> pa.Table:
+    """The table of a Parquet file. Raises LogFormatError where it is cut or damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    try:
+        return parquet.read_table(pa.BufferReader(buffer))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise LogFormatError(
+            f"{path}: a Parquet file that is cut or damaged ({why}); write it again"
+        ) from None
+
+
+def numbers_of(path: Path, table: pa.Table, names: Sequence[str]) -> dict[str, Float64[np.ndarray, " n"]]:
+    """Columns of a table. Raises SignalError for one that stands twice or holds no numbers."""
+    import pyarrow as pa
+
+    found, every = {}, table.column_names
+    for name in names:
+        if every.count(name) > 1:
+            raise SignalError(f"{path}: column {name!r} stands twice; give each column its own name")
+        kind = table.schema.field(name).type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            raise SignalError(
+                f"{path}: column {name!r} holds {kind}, not numbers; leave it out or convert it"
+            )
+        found[name] = table[name].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found

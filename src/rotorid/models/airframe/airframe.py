@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotorid.errors import AirframeError
-from rotorid.models.fly_back import FlyBack
-from rotorid.models.fly_back_toml import parse_fly_back
-from rotorid.models.thrust import ThrustCurve
+from rotorid.models.airframe.validation import FlyBack
+from rotorid.models.airframe.validation_toml import parse_fly_back
+from rotorid.models.multirotor.thrust import ThrustCurve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,8 +134,12 @@ _ROTOR_ENTRIES = {"position", "direction", "axis", "thrust_scale", "thrust_scale
 
 
 def shipped_airframes() -> tuple[str, ...]:
-    """Names of the airframes that come with the package."""
-    folder = resources.files("rotorid.models") / "airframes"
+    """List the airframes that come with the package.
+
+    Returns:
+        Their names, sorted.
+    """
+    folder = resources.files("rotorid.models.airframe") / "shipped"
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
@@ -155,12 +159,18 @@ def with_exact_mass(airframe: Airframe) -> Airframe:
 
 
 def load_airframe(name: str | Path) -> Airframe:
-    """The airframe of a TOML file, or the shipped one of that name.
+    """Read the airframe of a TOML file, or a shipped one by its name.
 
-    Raises AirframeError, in one line that names the file and the entry.
+    Args:
+        name: path of a TOML file, or one of `shipped_airframes()`.
+    Returns:
+        The airframe, in SI units, body frame FLU.
+    Raises:
+        AirframeError: the file cannot be read or has a wrong entry, in one line that names the file and the
+            entry.
     """
     path = Path(name)
-    shipped = resources.files("rotorid.models") / "airframes" / f"{name}.toml"
+    shipped = resources.files("rotorid.models.airframe") / "shipped" / f"{name}.toml"
     if path.suffix != ".toml" and not path.exists():
         if not shipped.is_file():
             raise AirframeError(

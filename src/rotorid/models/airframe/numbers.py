@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from rotorid.models.airframe import Airframe, Quantity
-from rotorid.models.quantity_names import quantity_names
+from rotorid.models.airframe.airframe import Airframe, Quantity
+from rotorid.models.system import quantity_names
 
 
 def airframe_numbers(airframe: Airframe) -> dict[str, tuple[float, float]]:

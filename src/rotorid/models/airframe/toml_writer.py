@@ -6,9 +6,9 @@ import json
 import math
 from collections.abc import Sequence
 
-from rotorid.models.airframe import Airframe, Quantity, Rotor
-from rotorid.models.fly_back_toml import fly_back_tables
-from rotorid.models.thrust import ThrustCurve
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor
+from rotorid.models.airframe.validation_toml import fly_back_tables
+from rotorid.models.multirotor.thrust import ThrustCurve
 
 _FORWARD_Z = (0.0, 0.0, 1.0)
 

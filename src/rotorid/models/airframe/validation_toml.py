@@ -35,10 +35,11 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from rotorid.errors import AirframeError
-from rotorid.models.fly_back import FlyBack, Gain, ReferenceFlight, SignalErrors
+from rotorid.models.airframe.validation import FlyBack, Gain, ReferenceFlight, SignalErrors
 
 _Record = TypeVar("_Record")
 _NESTED = {"signal": "signals", "gain": "gains", "nmpc": "nmpc"}
+_NOT_WRITTEN = ("findings",)
 
 
 def fly_back_tables(found: FlyBack) -> list[list[str]]:
@@ -87,7 +88,7 @@ def _tables(source: str, raw: Mapping[str, Any], key: str) -> list[Any]:
 
 def _entries(record: Any) -> list[str]:
     """Lines of a record's own entries; the tables within it are left out."""
-    names = [f.name for f in dataclasses.fields(record) if f.name not in _NESTED.values()]
+    names = [f.name for f in dataclasses.fields(record) if f.name not in (*_NESTED.values(), *_NOT_WRITTEN)]
     return [f"{name} = {_text(getattr(record, name))}" for name in names]
 
 
@@ -108,7 +109,11 @@ def _record(
     if not isinstance(raw, Mapping):
         raise AirframeError(f"{source}: {where} must be a table")
     given = dict(further or {})
-    fields = {f.name: str(f.type) for f in dataclasses.fields(kind) if f.name not in given}  # pyright: ignore
+    fields = {
+        f.name: str(f.type)
+        for f in dataclasses.fields(kind)  # pyright: ignore
+        if f.name not in (*given, *_NOT_WRITTEN)
+    }
     for name in raw:
         if name not in fields:
             raise AirframeError(
@@ -116,7 +121,7 @@ def _record(
             )
     for name, annotation in fields.items():
         if name not in raw:
-            raise AirframeError(f"{source}: {where} has no {name}; let `rotorid fly-back` write it anew")
+            raise AirframeError(f"{source}: {where} has no {name}; let `rotorid fly-back` write it again")
         given[name] = _value(f"{source}: {where} {name}", annotation, raw[name])
     return kind(**given)
 

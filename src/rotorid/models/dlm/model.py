@@ -81,10 +81,15 @@ class Dlm(eqx.Module):
         )
 
 
-def beside(first: Dlm, second: Dlm) -> Dlm:
-    """Two models at the same time, independent of each other: outputs of the first, then of the second. R's `%+%`.
+def block_diagonal(first: Dlm, second: Dlm) -> Dlm:
+    """Combine two models that are independent of each other: R's `%+%`.
 
-    Raises SettingError where matrices that change are of different lengths.
+    Args:
+        first, second: with p1 and p2 states, m1 and m2 outputs.
+    Returns:
+        The model with p1 + p2 states and m1 + m2 outputs, those of the first before those of the second.
+    Raises:
+        SettingError: matrices that change over time have different lengths.
     """
     lengths = _common_length(first, second)
     return Dlm(
@@ -107,13 +112,25 @@ def dlm(
     W: Numbers,
     states: tuple[str, ...] | None = None,
 ) -> Dlm:
-    """A dynamic linear model from its matrices: R's dlm(m0, C0, FF, V, GG, W).
+    """Make a dynamic linear model from its matrices: R's dlm(m0, C0, FF, V, GG, W).
 
-    m0: p numbers, the mean of theta_0. C0 (p x p): its covariance. F (m x p), V (m x m), G (p x p), W (p x p): with a leading
-    axis of time where they change. A number stands for a 1 x 1 matrix, a row of p numbers for an F of one output. states:
-    names of the p states; theta_1 ... by default.
+    F, V, G and W have a leading axis of time where they change. A number stands for a 1 x 1 matrix, a row of
+    p numbers for an F of one output.
 
-    Raises SettingError where a shape is wrong, a number is not finite, or C0, V or W is no covariance.
+    Args:
+        m0: mean of theta_0, p numbers.
+        C0: covariance of theta_0, p x p.
+        F: from states to outputs, m x p.
+        V: covariance of the measurement noise, m x m.
+        G: from the states of one row to those of the next, p x p.
+        W: covariance of the state noise, p x p.
+        states: names of the p states; by default theta_1, theta_2, ...
+    Returns:
+        The model.
+    Raises:
+        SettingError: a shape is wrong, a number is not finite, C0, V or W is no covariance, matrices that
+            change have different lengths, or there is not one name a state.
+    Source: seed 002, section 3.2, eqs. 3.2-3.4.
     """
     mean = _array("m0", m0)
     mean = mean.reshape(1) if mean.ndim == 0 else mean
@@ -138,8 +155,8 @@ def dlm(
         n: x.shape[0] for n, x in {"F": sees, "V": noise, "G": moves, "W": drives}.items() if x.ndim == 3
     }
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {n}" for name, n in lengths.items())
-        raise SettingError(f"matrices that change must have as many rows of time as each other; here {told}")
+        given = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise SettingError(f"matrices that change must have as many rows of time as each other; here {given}")
     names = states if states is not None else tuple(f"theta_{i + 1}" for i in range(p))
     if len(names) != p:
         raise SettingError(f"{_count(len(names), 'name')} for {_count(p, 'state')}; give one a state")

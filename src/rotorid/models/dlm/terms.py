@@ -26,7 +26,7 @@ import numpy as np
 from jax.core import Tracer
 
 from rotorid.errors import SettingError
-from rotorid.models.dlm import Dlm, Numbers, dlm
+from rotorid.models.dlm.model import Dlm, Numbers, dlm
 
 DIFFUSE: Final = 1e7
 """The variance by which R's dlm says that nothing is known of a state."""
@@ -41,9 +41,18 @@ def trend(
     m0: Numbers | None = None,
     C0: Numbers | None = None,
 ) -> Dlm:
-    """A polynomial trend: order 1 is a random walk plus noise, 2 the local linear trend. R's dlmModPoly.
+    """Make a polynomial trend: R's dlmModPoly.
 
-    dW: `order` variances; by default 0 but for the last, 1.
+    Args:
+        order: number of states; 1 is a random walk with noise, 2 the local linear trend.
+        dV: variance of the measurement noise, of the one output.
+        dW: variances of the states' noise, `order` numbers; by default 1 for the last and 0 for the others.
+        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
+            first row.
+    Returns:
+        A model with the states level, slope, curvature, ...
+    Raises:
+        SettingError: the order is no whole number of 1 or more, or there is not one variance a state.
     """
     order = _whole("order", order, 1)
     names = tuple(_ORDERS[k] if k < len(_ORDERS) else f"derivative_{k}" for k in range(order))
@@ -59,9 +68,19 @@ def seasonal(
     m0: Numbers | None = None,
     C0: Numbers | None = None,
 ) -> Dlm:
-    """Seasons that repeat after `frequency` rows and sum to 0, in the dummy form. R's dlmModSeas.
+    """Make seasons that repeat after `frequency` rows and sum to 0, in the dummy form: R's dlmModSeas.
 
-    dW: frequency - 1 variances; by default 1 of the first and 0 of the others.
+    Args:
+        frequency: period, rows; 2 or more.
+        dV: variance of the measurement noise, of the one output.
+        dW: variances of the states' noise, frequency - 1 numbers; by default 1 for the first and 0 for the
+            others.
+        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
+            first row.
+    Returns:
+        A model with the states season_1 ... season_{frequency - 1}.
+    Raises:
+        SettingError: the frequency is no whole number of 2 or more, or there is not one variance a state.
     """
     frequency = _whole("frequency", frequency, 2)
     p = frequency - 1
@@ -79,10 +98,23 @@ def trigonometric(
     m0: Numbers | None = None,
     C0: Numbers | None = None,
 ) -> Dlm:
-    """Seasons as a sum of harmonics of the period, in rows. R's dlmModTrig.
+    """Make seasons as a sum of harmonics of a period: R's dlmModTrig.
 
-    harmonics: how many; by default all of a whole period (then it says what the dummy form says), one of another. The
-    harmonic of half an even period has one state, the others two. dW: one variance for all states, or one each.
+    The harmonic of half an even period has one state, the others two.
+
+    Args:
+        period: rows; more than 1.
+        harmonics: their number; by default all for a whole period (the model then equals the dummy form), one
+            for another period.
+        dV: variance of the measurement noise, of the one output.
+        dW: variance of the states' noise: one number for all states, or one for each.
+        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
+            first row.
+    Returns:
+        A model with the states cosine_k and sine_k of each harmonic k.
+    Raises:
+        SettingError: the period is not above 1, there are more harmonics than the period has, or there is not
+            one variance a state.
     """
     if not period > 1.0 or not math.isfinite(period):
         raise SettingError(f"the period of a trigonometric term must be more than 1 row, not {period!r}")
@@ -121,10 +153,20 @@ def regression(
     C0: Numbers | None = None,
     names: tuple[str, ...] | None = None,
 ) -> Dlm:
-    """A regression whose coefficients are states, constant unless dW lets them change. R's dlmModReg.
+    """Make a regression whose coefficients are states: R's dlmModReg.
 
-    X: n rows of k regressors, or n numbers of one. intercept: R's addInt. dW: a variance a coefficient, 0 by default. names: of
-    the regressors. Raises SettingError where X has an empty cell: a regressor must be known in every row.
+    Args:
+        X: regressors, n rows of k, or n numbers of one; known in every row.
+        intercept: whether the first state is a constant; R's addInt.
+        dV: variance of the measurement noise, of the one output.
+        dW: variances of the coefficients' noise, one a state; by default 0, constant coefficients.
+        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
+            first row.
+        names: of the regressors, k; by default coefficient_1, coefficient_2, ...
+    Returns:
+        A model with the intercept, if any, and the k coefficients as states, over n rows.
+    Raises:
+        SettingError: X is no table or has an empty cell, or the number of names or variances is wrong.
     """
     known = not isinstance(X, Tracer)
     columns = np.asarray(X, dtype=float) if known else X
@@ -157,10 +199,21 @@ def arma(
     *,
     stationary: bool = False,
 ) -> Dlm:
-    """An ARMA process x_t = sum ar_j x_{t-j} + e_t + sum ma_j e_{t-j}, e of variance sigma2. R's dlmModARMA.
+    """Make an ARMA process x_t = sum ar_j x_{t-j} + e_t + sum ma_j e_{t-j}: R's dlmModARMA.
 
-    r = max(len(ar), len(ma) + 1) states, the first of them x. stationary: start from the covariance that the process has in the
-    long run (the roots of ar must be stable) in place of C0.
+    It has r = max(len(ar), len(ma) + 1) states, the first of them x.
+
+    Args:
+        ar, ma: coefficients.
+        sigma2: variance of e.
+        dV: variance of the measurement noise, of the one output.
+        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
+            first row.
+        stationary: start from the covariance of the stationary process in place of C0; ar must be stable.
+    Returns:
+        A model with the states arma_1 ... arma_r.
+    Raises:
+        SettingError: ar or ma is no row of coefficients.
     """
     phi, psi = (jnp.atleast_1d(jnp.asarray(v, dtype=float)) for v in (ar, ma))
     if phi.ndim != 1 or psi.ndim != 1:

@@ -25,8 +25,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from rotorid.errors import SettingError
-from rotorid.models.intervals import Interval
-from rotorid.models.lpv import Function, Lpv
+from rotorid.models.lpv.intervals import Interval
+from rotorid.models.lpv.model import Function, Lpv
 
 MOST: Final = 16
 """Parameters of a box whose vertices are listed: 2^16 of them."""
@@ -95,11 +95,20 @@ class Box:
 
 
 def parameter_box(model: Lpv, ranges: Mapping[str, tuple[float, float]], *, pieces: int = 1) -> Box:
-    """Bounds of rho where states, inputs and parameters lie in these ranges, by interval arithmetic (`intervals`).
+    """Bound the scheduling parameters rho for ranges of states, inputs and parameters.
 
-    ranges: lower and upper by scalar name; parameters that are not named keep the model's value. pieces: into how many parts
-    each range is cut, which tightens functions that name a variable twice. Raises SettingError where a name is unknown, a
-    range is none, or one lacks.
+    Args:
+        model: LPV form of a System.
+        ranges: lower and upper limit by scalar name, in its unit; parameters that are not named keep the
+            model's value.
+        pieces: number of parts into which each range is cut, which tightens functions that use a variable
+            twice.
+    Returns:
+        The box of rho by interval arithmetic (`intervals`), k lower and k upper bounds in the units of rho.
+    Raises:
+        SettingError: a name is unknown, a range is not finite or has its limits exchanged, a range that a
+            scheduling function needs is missing, a range that holds 0 is divided by, or there are too many
+            pieces.
     """
     known: dict[str, Any] = dict(model.values)
     names = {*model.states, *model.inputs, *model.values}
@@ -238,9 +247,16 @@ def tracked_range(
     *,
     deviations: float = 3.0,
 ) -> tuple[float, float]:
-    """Range of a tracked parameter: from the least value less `deviations` standard deviations to the largest one plus them.
+    """Find the range of a tracked parameter from its values and their standard deviations.
 
-    value, std: along a Track (`track.quantities["mass"]`), in its unit. Raises SettingError where a number is not finite.
+    Args:
+        value: along a Track (`track.quantities["mass"]`), n numbers, in its unit.
+        std: standard deviations of the values, n numbers or one for all, in the same unit.
+        deviations: number of standard deviations.
+    Returns:
+        Least of value - deviations * std and greatest of value + deviations * std, in the unit of the values.
+    Raises:
+        SettingError: there are no values, or a number is not finite.
     """
     value, std = np.asarray(value, dtype=float), np.asarray(std, dtype=float)
     if value.size == 0 or not (np.isfinite(value).all() and np.isfinite(std).all()):

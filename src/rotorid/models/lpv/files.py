@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import SettingError
-from rotorid.models.lpv import Lpv
-from rotorid.models.lpv_bounds import Box
+from rotorid.models.lpv.bounds import Box
+from rotorid.models.lpv.model import Lpv
 
 if TYPE_CHECKING:
     import control
@@ -28,9 +28,16 @@ _LISTED: Final = 12
 
 
 def to_control(model: Lpv, rho: Float[np.ndarray, "points k"]) -> list[control.StateSpace]:
-    """The models at some rho (the vertices of a box, say), for python-control; every state is an output.
+    """Evaluate an LPV model at points of rho, as models of python-control.
 
-    With an offset (gravity), the last input is "1" and must be held at 1. Raises SettingError where python-control lacks.
+    Args:
+        model: LPV form of a System.
+        rho: points, one a row, k columns; for example the vertices of a box.
+    Returns:
+        A state-space model for each point; every state is an output. With an offset (gravity), the last input
+        is "1" and must be held at 1.
+    Raises:
+        SettingError: python-control is not installed.
     """
     try:
         import control

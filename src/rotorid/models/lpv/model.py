@@ -8,7 +8,7 @@ always 1.
 
 A System has many such forms: theta' psi' is rho x with rho = theta', or with rho = psi', or half of each. Which one, the
 `Term`s say: a scheduling function sigma_i and where in A, B or c it stands. `lpv` finds A_0, B_0, c_0 as what is left of
-the System without the terms, and refuses if that is not linear. Formulas of `rotorid.models.intervals` let the same
+the System without the terms, and refuses if that is not linear. Formulas of `rotorid.models.lpv.intervals` let the same
 functions give bounds of rho from ranges of states, inputs and parameters.
 
 Reference: J. S. Shamma, An overview of LPV systems, in J. Mohammadpour, C. Scherer (eds.), Control of linear parameter
@@ -35,7 +35,7 @@ ONE: Final = "1"
 
 Function = Callable[[Mapping[str, Any]], Any]
 """A scheduling function, of states, inputs and parameters by their scalar names; made of + - * /, powers and
-`rotorid.models.intervals`, so that it takes numbers, arrays and Intervals."""
+`rotorid.models.lpv.intervals`, so that it takes numbers, arrays and Intervals."""
 
 _AXES: Final = "xyz"
 _TRIALS: Final = 8
@@ -184,11 +184,20 @@ def lpv(
     varying: Sequence[str] = (),
     seed: int = 0,
 ) -> Lpv:
-    """The LPV form of a System with these terms (eqs. 1.38, 1.39).
+    """Write a System in LPV form with given scheduling terms.
 
-    states: of a subsystem that stands alone (the attitude and the altitude); None: all. varying: parameters of the System that
-    may change, so that they may stand in scheduling functions only. Raises SettingError where a name is unknown, where the
-    System has rotations, or where the System without the terms is not linear in states and inputs.
+    Args:
+        system: without rotations, and linear in states and inputs except for the terms.
+        terms: scheduling functions and their places in A, B and c.
+        states: scalar names of a subsystem that depends on no other state (attitude and altitude); None: all.
+        varying: parameters of the System that may change; they may occur in scheduling functions only.
+        seed: of the random points at which the linearity of the rest is checked.
+    Returns:
+        The model x' = A(rho) x + B(rho) u + c(rho), equal to the System.
+    Raises:
+        SettingError: a name is unknown, the System has rotations, the System without the terms is not linear,
+            or the subsystem depends on another state.
+    Source: seed 002, eqs. 1.38, 1.39.
     """
     x_names, u_names = scalar_names(system.states), scalar_names(system.inputs)
     kept = tuple(states) if states is not None else x_names

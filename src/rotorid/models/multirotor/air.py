@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.geometry import rotations
-from rotorid.models.airframe import Rotor
+from rotorid.models.airframe.airframe import Rotor
 from rotorid.models.system import Values
 
 AIR_DENSITY = 1.225

@@ -18,7 +18,7 @@ from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
 MASS_SPREAD = 0.3
-"""Standard deviation of a prior mass, as a share of it, where nobody says."""
+"""Standard deviation of a prior mass, as a share of it, by default."""
 
 MASS_DRIFT = 0.028
 """How far a mass may wander in a second, as a share of it: fast enough for a sprayer and a load that comes or goes."""

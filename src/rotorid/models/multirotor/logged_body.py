@@ -1,18 +1,20 @@
-"""The body of a multirotor whose rotors' thrusts are known, as logs of free flight see it.
+"""The rigid body of a multirotor with known rotor thrusts, as a log of free flight measures it.
 
     q' = 1/2 q (x) omega                m v' = R sum_i a_i T_i - m g z + f_air(v - w)
     J (omega' - e) = -omega x J omega + tau(T) - k_omega omega
 
-    what is logged    omega + b_omega
-                      R^T (v' + g z) - omega' x c - omega x (omega x c) + omega' x s + omega x (omega x s) + b_a
-                      v - d_v v' + d_v^2/2 (R omega) x (v' + g z)      where velocity comes d_v late, under a steady thrust
-                      q (x) exp(-d_q omega)                            where attitude comes d_q late
+    measured: body rate         omega + b_omega
+              specific force    R^T (v' + g z) - omega' x c - omega x (omega x c) + omega' x s + omega x (omega x s) + b_a
+              velocity          v - d_v v' + d_v^2/2 (R omega) x (v' + g z)      delay d_v, constant thrust within it
+              attitude          q (x) exp(-d_q omega)                            delay d_q
 
-Everything as in `rigid_multirotor`; s is the place of the accelerometer, b are biases, w is the wind. T is twice among the
-inputs: its mean over a step, which moves the body, and its value at the end of it, when it is measured. What differs from one
-part of a flight to another (mass, wind, biases) is an input too. A body whose attitude and velocity nobody logged only turns:
-its specific force is that of the rotors. One whose commands were logged too slowly to tell its torques turns as the gyroscope
-says. e is what else turns a body that is pushed: motors that weaken unequally, air. It changes slowly, and nothing measures it.
+Symbols as in `rigid_multirotor`; s is the position of the accelerometer, b are biases, w is the wind. T is twice among the
+inputs: the mean over a step, which acts on the body, and the value at its end, at the time of measurement. Quantities that are
+constant within a segment of a flight (mass, wind, biases) are inputs too.
+
+Without logged attitude and velocity the body rate is the only state, and the specific force is that of the rotors. Where the
+rotor commands were logged too rarely to give the torques, the measured body rate is an input. e is the angular acceleration by
+unmodelled torques, such as unequal motors and gusts; it is a random walk that no output measures directly.
 """
 
 from __future__ import annotations
@@ -24,21 +26,21 @@ from jaxtyping import Array, Float
 
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
-from rotorid.models.airframe import Rotor
-from rotorid.models.multirotor_air import air_force
-from rotorid.models.rigid_multirotor import divided_by_inertia, gyroscopic
-from rotorid.models.rotors import allocation
+from rotorid.models.airframe.airframe import Rotor
+from rotorid.models.multirotor.air import air_force
+from rotorid.models.multirotor.rigid import divided_by_inertia, gyroscopic
+from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
 LOCAL = ("mass", "wind", "gyroscope_bias", "accelerometer_bias")
-"""Inputs that are constant in a part of a flight, and found with the parameters."""
+"""Inputs that are constant within a segment of a flight and are estimated with the parameters."""
 
 _WIDTHS = {"mass": 1, "wind": 2, "gyroscope_bias": 3, "accelerometer_bias": 3}
 _UNITS = {"mass": "kg", "wind": "m/s", "gyroscope_bias": "rad/s", "accelerometer_bias": "m/s^2"}
 
 
 def local_parameter(name: str, value: tuple[float, ...]) -> Parameter:
-    """A local input's numbers, of all the parts of flights one after the other, as a parameter."""
+    """The values of a local input in all segments, one after the other, as a parameter."""
     bounds = (0.0, float("inf")) if name == "mass" else (-float("inf"), float("inf"))
     return Parameter(name, value, unit=_UNITS[name], bounds=bounds)
 
@@ -49,32 +51,39 @@ def local_width(name: str) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class FlownBody(System):
-    """placed: whether attitude and velocity are states. turns: whether the body rate is one, else an input. One or both.
-    pushed: whether there is e, of a body that turns."""
+class LoggedBody(System):
+    """The System of the module's equations; the airframe fit estimates its parameters.
+
+    Attributes:
+        parameters: those of the vehicle, in SI units.
+        rotors: geometry of the airframe.
+        has_pose: whether attitude and velocity are states.
+        torques_observable: whether the body rate is a state; else it is an input. At least one of the two is true.
+        has_unmodelled_torque: whether e is a state; it needs the body rate as a state.
+    """
 
     parameters: tuple[Parameter, ...]
     rotors: tuple[Rotor, ...]
-    placed: bool
-    turns: bool
-    pushed: bool = False
+    has_pose: bool
+    torques_observable: bool
+    has_unmodelled_torque: bool = False
 
     @property
     def hidden(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return ("push",) if self.pushed else ()
+        return ("unmodelled_torque",) if self.has_unmodelled_torque else ()
 
     @property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         blocks = ()
-        if self.placed:
+        if self.has_pose:
             blocks = (
                 ("attitude", Rotation(noise=0.003, std=0.3)),
                 ("velocity", Vector(3, "m/s", frame="world", noise=0.01, std=3.0)),
             )
-        if self.turns:
+        if self.torques_observable:
             blocks = (*blocks, ("body_rate", Vector(3, "rad/s", frame="body", noise=0.03, std=1.0)))
-        if self.pushed:
-            blocks = (*blocks, ("push", Vector(3, "rad/s^2", frame="body", noise=1.0, std=10.0)))
+        if self.has_unmodelled_torque:
+            blocks = (*blocks, ("unmodelled_torque", Vector(3, "rad/s^2", frame="body", noise=1.0, std=10.0)))
         return Space(blocks)
 
     @property
@@ -85,38 +94,38 @@ class FlownBody(System):
             for name in LOCAL
         )
         thrusts = (("mean_thrust", Vector(n, "N")), ("rotor_thrust", Vector(n, "N")))
-        rate = () if self.turns else (("body_rate", Vector(3, "rad/s", frame="body")),)
+        rate = () if self.torques_observable else (("body_rate", Vector(3, "rad/s", frame="body")),)
         return Space((*thrusts, *parts, *rate))
 
     @property
     def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         blocks = ()
-        if self.placed:
+        if self.has_pose:
             blocks = (
                 ("attitude", Rotation(noise=0.01)),
                 ("velocity", Vector(3, "m/s", frame="world", noise=0.05)),
             )
-        if self.turns:
+        if self.torques_observable:
             blocks = (*blocks, ("body_rate", Vector(3, "rad/s", frame="body", noise=0.02)))
         return Space((*blocks, ("specific_force", Vector(3, "m/s^2", frame="body", noise=0.3))))
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
         omega = self._body_rate(x, u)
         rate = {}
-        if self.placed:
+        if self.has_pose:
             gravity = jnp.array([0.0, 0.0, GRAVITY])
             rate = {"attitude": omega, "velocity": self._force(x, u, u["mean_thrust"], p) - gravity}
-        if self.turns:
+        if self.torques_observable:
             rate["body_rate"] = self._turning(x, omega, u["mean_thrust"], p)
-        if self.pushed:
-            rate["push"] = jnp.zeros(3)
+        if self.has_unmodelled_torque:
+            rate["unmodelled_torque"] = jnp.zeros(3)
         return rate
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         omega = self._body_rate(x, u)
         acceleration = self._force(x, u, u["rotor_thrust"], p)
         inside, seen = acceleration, {}
-        if self.placed:
+        if self.has_pose:
             inside = rotations.rotate(rotations.inverse(x["attitude"]), acceleration)
             still = acceleration - jnp.array([0.0, 0.0, GRAVITY])
             late = p["velocity_delay"]
@@ -125,7 +134,7 @@ class FlownBody(System):
                 "attitude": rotations.plus(x["attitude"], -p["attitude_delay"] * omega),
                 "velocity": x["velocity"] - late * (still - 0.5 * late * jerk),
             }
-        if self.turns:
+        if self.torques_observable:
             lever = p["imu_position"] - p["centre_of_mass"]
             turning = self._turning(x, omega, u["rotor_thrust"], p)
             inside = inside + rotations.cross(turning, lever)
@@ -134,12 +143,12 @@ class FlownBody(System):
         return {**seen, "specific_force": inside + u["accelerometer_bias"]}
 
     def _body_rate(self, x: Values, u: Values) -> Float[Array, " 3"]:
-        return x["body_rate"] if self.turns else u["body_rate"] - u["gyroscope_bias"]
+        return x["body_rate"] if self.torques_observable else u["body_rate"] - u["gyroscope_bias"]
 
     def _force(self, x: Values, u: Values, thrust: Float[Array, " rotors"], p: Values) -> Float[Array, " 3"]:
-        """Acceleration but for gravity, m/s^2: world frame, or body frame where not placed."""
+        """Acceleration without gravity, m/s^2: world frame, or body frame without pose."""
         pull = jnp.sum(self._allocation(p)[:3] * thrust, axis=1)
-        if not self.placed:
+        if not self.has_pose:
             return pull / u["mass"]
         wind = jnp.concatenate([u["wind"], jnp.zeros(1)])
         air = air_force(x["attitude"], x["velocity"] - wind, thrust, self.rotors, p)
@@ -151,7 +160,7 @@ class FlownBody(System):
         """omega' in rad/s^2, body frame."""
         torque = jnp.sum(self._allocation(p)[3:] * thrust, axis=1)
         turning = divided_by_inertia(torque - gyroscopic(omega, p) - p["angular_drag"] * omega, p)
-        return turning + x["push"] if self.pushed else turning
+        return turning + x["unmodelled_torque"] if self.has_unmodelled_torque else turning
 
     def _allocation(self, p: Values) -> Float[Array, "6 rotors"]:
         return allocation(self.rotors, p["torque_ratio"], p["centre_of_mass"])

@@ -31,13 +31,13 @@ from jaxtyping import Array, Bool, Float
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
-from rotorid.models.airframe import MOTOR_LAG, Airframe, Rotor
-from rotorid.models.multirotor_air import air_force
-from rotorid.models.multirotor_drag import SATURATED
+from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
+from rotorid.models.multirotor.air import air_force
+from rotorid.models.multirotor.rotors import allocation, thrust_of_speed, torque_ratio_of
+from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.residual import Head, rates, spread, weights_in
-from rotorid.models.rotors import allocation, thrust_of_speed, torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter, System, Values
-from rotorid.models.thrust import ThrustCurve
 from rotorid.numerics.products import product
 
 RotorInput = Literal["rotor_thrust", "rotor_speed", "rotor_command"]
@@ -103,7 +103,7 @@ class RigidMultirotor(System):
         )
 
     def holds(self, u: Values) -> Bool[Array, ""] | bool:
-        """Not while a rotor is commanded to its limit: what it delivers then, no thrust curve tells."""
+        """False while a rotor is commanded to its limit, where the thrust curve does not hold."""
         return jnp.max(u["rotor_command"]) < SATURATED if self.lags else True
 
     def known_thrust(self, u: Values, p: Values) -> Float[Array, " rotors"]:
@@ -241,11 +241,23 @@ def _off_diagonal(v: Float[Array, " 3"], off: Float[Array, " 3"]) -> Float[Array
     return jnp.stack([xy * v[1] + xz * v[2], xy * v[0] + yz * v[2], xz * v[0] + yz * v[1]])
 
 
-def rigid_multirotor(airframe: Airframe, rotor_input: RotorInput = "rotor_thrust") -> RigidMultirotor:
+def rigid_multirotor(
+    airframe: Airframe, rotor_input: RotorInput = "rotor_thrust", *, rotors: int | None = None
+) -> RigidMultirotor:
     """The rigid multirotor of an airframe, whose external force (N, world) and torque (N m, body) are tracked.
 
-    rotor_input: what the flight knows of the rotors: their thrusts in N, their speeds in rad/s, or their commands from 0 to 1.
-    Raises AirframeError where the airframe lacks what that needs: rotors, inertia, torque ratio, coefficient or curve.
+    Args:
+        airframe: of the vehicle.
+        rotor_input: known quantity of the rotors: their thrusts in N, their speeds in rad/s, or their
+            commands from 0 to 1.
+        rotors: number of rotors in the log; None is not compared with the airframe.
+    Returns:
+        The System; its parameters have the airframe's values as prior means.
+    Raises:
+        SettingError: for an unknown rotor input.
+        AirframeError: where the airframe has another number of rotors, or lacks what the rotor input needs:
+            rotors, inertia, torque ratio, thrust coefficient or thrust curve.
+    Source: seed 001, section II-A, eqs. 1-8.
     """
     if rotor_input not in _UNITS:
         raise SettingError(f"no rotor input {rotor_input!r}; there are {', '.join(_UNITS)}")
@@ -262,6 +274,11 @@ def rigid_multirotor(airframe: Airframe, rotor_input: RotorInput = "rotor_thrust
         raise AirframeError(f"{airframe.source}: no [thrust_coefficient] for rotor speeds; give it in N s^2")
     if rotor_input == "rotor_command" and airframe.thrust_curve is None:
         raise AirframeError(f"{airframe.source}: no [thrust_curve] for rotor commands; give it in N")
+    if rotors is not None and rotors != len(airframe.rotors):
+        raise AirframeError(
+            f"{airframe.source}: {len(airframe.rotors)} [[rotor]], and the log has {rotors} columns of {rotor_input}; "
+            "give one [[rotor]] a rotor, in the log's order"
+        )
 
     mass = airframe.mass.number
     turning = float(np.mean(inertia.value))

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe import Airframe, Rotor
+from rotorid.models.airframe.airframe import Airframe, Rotor
 
 
 def allocation(
@@ -33,10 +33,20 @@ def allocation(
     arm_scale: Float[Array, ""] | float = 1.0,
     tilt_scale: Float[Array, ""] | float = 1.0,
 ) -> Float[Array, "6 rotors"]:
-    """G: force (x, y, z) and torque about the centre of mass (x, y, z) per newton of each rotor's thrust, body frame (FLU).
+    """Compute the allocation matrix G from rotor thrusts to force and torque, body frame (FLU).
 
-    torque_ratio: c_d, m. centre_of_mass: in the body frame, m. arm_scale: s_r, by which all positions are multiplied.
-    tilt_scale: s_t, by which all tilt angles are. Raises AirframeError where there are no rotors.
+    Args:
+        rotors: one or more; positions (m) and axes in the body frame.
+        torque_ratio: c_d, torque per newton of thrust, m.
+        centre_of_mass: c, in the body frame, m.
+        arm_scale: s_r, factor of all positions.
+        tilt_scale: s_t, factor of all tilt angles.
+    Returns:
+        G, 6 x rotors: force x, y, z (N/N) and torque about the centre of mass x, y, z (N m/N) of each rotor's
+        thrust.
+    Raises:
+        AirframeError: there are no rotors.
+    Source: seed 001, eqs. 1-3.
     """
     if not rotors:
         raise AirframeError(
@@ -116,3 +126,10 @@ def torque_ratio_of(airframe: Airframe) -> float:
             f"{airframe.source}: no [torque_ratio], which the torque of the rotors follows from; give it in m"
         )
     return torque.number / thrust.number
+
+
+def inertia_matrix_of(airframe: Airframe) -> Float[np.ndarray, "3 3"]:
+    """J in kg m^2, about the centre of mass, body frame, of an airframe with an inertia."""
+    x, y, z = airframe.quantities["inertia"].value
+    xy, xz, yz = airframe.vector("products_of_inertia")
+    return np.array([[x, xy, xz], [xy, y, yz], [xz, yz, z]])

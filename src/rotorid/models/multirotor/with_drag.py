@@ -6,13 +6,13 @@
 
 T_c is the thrust that the rotor commands ask for by the airframe's thrust curve, or the commanded thrust itself. Seed 000
 (eqs. 44-47) is the case k = 0, tau = 0, f = 0. Drag is isotropic. What is tracked of the wind is its horizontal force
-f_w = k w on the vehicle at rest, in which the model is linear and which stays known when drag and wind cannot be told apart
+f_w = k w on the vehicle at rest, in which the model is linear and which stays observable when drag and wind cannot be separated
 (in a steady hover); the wind itself is w = f_w / k. A steady vertical wind acts just as less mass does. What goes up and down
 is a state, the updraught f_z (N), a Gauss-Markov process that stands for gusts and ground effect too: the mass does not
 follow them, and its band is as wide as they leave it. The tracked parameters are mass, drag and wind force, or the thrust
 scale where the mass is known.
 
-A rotor commanded to its limit delivers what no curve tells: T then follows the acceleration, and little is learnt.
+While a rotor is commanded to its limit the thrust curve does not hold: T is then estimated from the acceleration.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from jaxtyping import Array, Bool, Float
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
-from rotorid.models.airframe import MOTOR_LAG, Airframe
-from rotorid.models.multirotor import MASS, MASS_DRIFT, MASS_SPREAD, BareMultirotor
+from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
+from rotorid.models.multirotor.bare import MASS, MASS_DRIFT, MASS_SPREAD, BareMultirotor
+from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.system import GRAVITY, Parameter, System, Values
-from rotorid.models.thrust import ThrustCurve
 
 ThrustInput = Literal["rotor_command", "thrust"]
 
@@ -101,7 +101,7 @@ class Multirotor(System):
         return self.curve.collective(u["rotor_command"], u.get("battery_voltage"))
 
     def holds(self, u: Values) -> Bool[Array, ""] | bool:
-        """Not while a rotor is commanded to its limit: what it delivers then, no thrust curve tells."""
+        """False while a rotor is commanded to its limit, where the thrust curve does not hold."""
         return jnp.max(u["rotor_command"]) < SATURATED if self.thrust_input == "rotor_command" else True
 
     def air_force(self, x: Values, p: Values) -> Float[Array, " 3"]:
@@ -142,9 +142,21 @@ def multirotor(
     rotors: int | None = None,
     known_mass: float | None = None,
 ) -> Multirotor:
-    """The multirotor of an airframe. known_mass (kg) fixes the mass and tracks the thrust scale instead.
+    """Make the multirotor of an airframe with motor lag, linear drag and wind.
 
-    Raises AirframeError where the airframe lacks what the thrust input needs.
+    Args:
+        airframe: of the vehicle.
+        thrust_input: "rotor_command", commands from 0 to 1 with the airframe's thrust curve; or "thrust", in
+            N.
+        rotors: number of rotors; by default that of the airframe, or 4 where it has none.
+        known_mass: kg; fixes the mass, so that the thrust scale is tracked instead.
+    Returns:
+        The System; it tracks mass or thrust scale, drag, wind force (N, world) and accelerometer bias (m/s^2,
+        body).
+    Raises:
+        AirframeError: rotor commands are the input and the airframe has no thrust curve.
+        SettingError: the known mass is not positive.
+    Source: seed 000, eqs. 44-47, extended by motor lag, drag and wind.
     """
     count = rotors or len(airframe.rotors) or 4
     if thrust_input == "rotor_command" and airframe.thrust_curve is None:
@@ -196,7 +208,14 @@ def multirotor(
 
 
 def bare_multirotor(airframe: Airframe) -> BareMultirotor:
-    """The seed's thrust-and-body-rate multirotor with the airframe's mass as prior."""
+    """Make the multirotor of seed 000, driven by thrust (N, body z) and body rate (rad/s, FLU).
+
+    Args:
+        airframe: its mass (kg) is the prior of the tracked mass.
+    Returns:
+        The System.
+    Source: seed 000, eqs. 44-47.
+    """
     mass = airframe.mass
     std = mass.std[0] if mass.std else MASS_SPREAD * mass.number
     return BareMultirotor(mass=MASS.with_prior(mass.number, std, MASS_DRIFT * mass.number))

@@ -32,10 +32,10 @@ from jaxtyping import Float
 
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Scalar, Space
-from rotorid.models.intervals import cos, sinc
-from rotorid.models.lpv import Lpv, Term, lpv
-from rotorid.models.lpv_bounds import Box, parameter_box
-from rotorid.models.quadrotor import ANGLES, RATES, Quadrotor
+from rotorid.models.lpv.bounds import Box, parameter_box
+from rotorid.models.lpv.intervals import cos, sinc
+from rotorid.models.lpv.model import Lpv, Term, lpv
+from rotorid.models.quadrotor.quadrotor import ANGLES, RATES, Quadrotor
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
 TORQUES: tuple[str, ...] = ("torque_roll", "torque_pitch", "torque_yaw")

@@ -24,9 +24,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from rotorid.errors import SettingError
-from rotorid.models.intervals import cos, magnitude, sin, sinc
-from rotorid.models.lpv import Function, Lpv, Term, lpv
-from rotorid.models.quadrotor import ANGLES, RATES, Quadrotor
+from rotorid.models.lpv.intervals import cos, magnitude, sin, sinc
+from rotorid.models.lpv.model import Function, Lpv, Term, lpv
+from rotorid.models.quadrotor.quadrotor import ANGLES, RATES, Quadrotor
 
 Subsystem = Literal["attitude-altitude", "full"]
 
@@ -39,9 +39,17 @@ EIGHT: tuple[str, ...] = (
 
 
 def quadrotor_lpv(system: Quadrotor, subsystem: Subsystem = "attitude-altitude") -> Lpv:
-    """The LPV form of a quadrotor whose mass may vary: eight states ("attitude-altitude") or twelve ("full").
+    """Write a quadrotor in LPV form, with a mass that may vary.
 
-    Raises SettingError for the quadrotor with exact angles, whose rates are no such form.
+    Args:
+        system: with `exact=False`.
+        subsystem: "attitude-altitude", eight states, or "full", twelve.
+    Returns:
+        The model x' = A(rho) x + B(rho) u + c(rho), equal to the quadrotor.
+    Raises:
+        SettingError: the quadrotor has exact angles, whose rates have no such form, or the subsystem is
+            unknown.
+    Source: seed 002, eq. 1.45.
     """
     if system.exact:
         raise SettingError("the quadrotor with exact=True has no LPV form here; take the seed's, exact=False")

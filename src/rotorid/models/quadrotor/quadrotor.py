@@ -1,4 +1,4 @@
-"""The 12-state quadrotor with gyroscopic rotors, driven by its rotor speeds (seed 002, eqs. 1.1-1.37, derived anew).
+"""The 12-state quadrotor with gyroscopic rotors, driven by its rotor speeds (seed 002, eqs. 1.1-1.37, derived again).
 
     phi' = p                                   p' = ((Iyy - Izz) q r + tau_x - q h - k_w p) / Ixx
     theta' = q                                 q' = ((Izz - Ixx) r p + tau_y + p h - k_w q) / Iyy
@@ -42,8 +42,8 @@ from jaxtyping import Array, Float
 
 from rotorid.errors import AirframeError
 from rotorid.geometry.spaces import Scalar, Space, Vector
-from rotorid.models.airframe import Airframe, load_airframe
-from rotorid.models.rotors import torque_ratio_of
+from rotorid.models.airframe.airframe import Airframe, load_airframe
+from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
 PLUS = "quadrotor-plus"
@@ -146,10 +146,18 @@ def hover_speed(system: Quadrotor) -> float:
 
 
 def quadrotor(airframe: Airframe | None = None, *, exact: bool = False) -> Quadrotor:
-    """The 12-state model of an airframe with upright rotors; None: of Bresciani's, which the seed takes.
+    """Make the 12-state quadrotor with gyroscopic rotors, driven by its rotor speeds.
 
-    exact: see `Quadrotor`. Raises AirframeError where the airframe lacks rotors, inertia, thrust coefficient or torque, or
-    where its rotors are tilted or its axes are not the principal ones.
+    Args:
+        airframe: with four or more upright rotors; None: that of Bresciani, which the seed uses.
+        exact: whether the angles follow the rates of the rigid body, or the seed's simplified ones (see
+            `Quadrotor`).
+    Returns:
+        The System; world frame ENU, body frame FLU.
+    Raises:
+        AirframeError: the airframe lacks rotors, inertia, thrust coefficient or torque, its rotors are
+            tilted, or its body axes are not the principal ones.
+    Source: seed 002, eqs. 1.1-1.37.
     """
     airframe = airframe or load_airframe(PLUS)
     source = airframe.source

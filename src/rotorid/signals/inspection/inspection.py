@@ -6,12 +6,12 @@ import dataclasses
 from typing import Any
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.abilities import Ability, abilities
-from rotorid.signals.airborne import airborne
-from rotorid.signals.checks import check
-from rotorid.signals.checks.clock import signal_gaps
-from rotorid.signals.findings import Finding
-from rotorid.signals.series import Intervals, length
+from rotorid.signals.airborne import airborne_intervals
+from rotorid.signals.inspection.checks import check
+from rotorid.signals.inspection.checks.clock import signal_gaps
+from rotorid.signals.inspection.findings import Finding
+from rotorid.signals.inspection.identifiability import Identifiability, assess_identifiability
+from rotorid.signals.series import Intervals, total_length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Inspection:
     flight: Flight
     flying: Intervals
     findings: list[Finding]
-    abilities: list[Ability]
+    identifiability: list[Identifiability]
 
     @property
     def airborne_share(self) -> float:
         """Part of the log in the air, 0 to 1."""
-        return length(self.flying) / self.flight.duration if self.flight.duration > 0.0 else 0.0
+        return total_length(self.flying) / self.flight.duration if self.flight.duration > 0.0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain data, for JSON."""
@@ -39,14 +39,22 @@ class Inspection:
             "airborne": [[round(a, 6), round(b, 6)] for a, b in self.flying],
             "signals": [_signal(s) for s in self.flight.signals.values()],
             "findings": [dataclasses.asdict(f) | {"severity": f.severity.word} for f in self.findings],
-            "abilities": [dataclasses.asdict(a) | {"verdict": a.verdict.value} for a in self.abilities],
+            "identifiability": [
+                dataclasses.asdict(a) | {"verdict": a.verdict.value} for a in self.identifiability
+            ],
         }
 
 
 def inspect_flight(flight: Flight) -> Inspection:
-    """Find when a flight was in the air, check it, and say what can be identified from it."""
-    flying = airborne(flight)
-    return Inspection(flight, flying, check(flight, flying), abilities(flight, flying))
+    """Detect when a flight was in the air, check it, and assess what can be identified from it.
+
+    Args:
+        flight: the log.
+    Returns:
+        Airborne intervals (s), findings of the checks, and the identifiability of each quantity.
+    """
+    flying = airborne_intervals(flight)
+    return Inspection(flight, flying, check(flight, flying), assess_identifiability(flight, flying))
 
 
 def _signal(signal: Signal) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from rotorid.errors import LogError, LogFormatError, RotoridError, SettingError, SignalError
 from rotorid.logs.flight import Flight
-from rotorid.logs.read import read, read_bytes
+from rotorid.logs.log_file import read_bytes
+from rotorid.logs.read import read
 
 DESCRIPTION = "dataset.json"
 """Name of the file that says how a data set was made."""
@@ -31,13 +32,13 @@ class Key(NamedTuple):
     number: int
 
 
-def path_of(folder: Path, key: Key) -> Path:
+def flight_path(folder: Path, key: Key) -> Path:
     """The file of a flight."""
     cell = folder / f"trajectory={key.trajectory}" / f"mass_profile={key.mass_profile}"
     return cell / f"{key.number:05d}.parquet"
 
 
-def describe(settings: Mapping[str, Any], cells: Mapping[tuple[str, str], int]) -> bytes:
+def description_bytes(settings: Mapping[str, Any], cells: Mapping[tuple[str, str], int]) -> bytes:
     """The content of `DESCRIPTION`. cells: number of flights by (trajectory, mass profile)."""
     flights = {"/".join(cell): count for cell, count in sorted(cells.items())}
     return (json.dumps({**settings, "flights": flights}, indent=2) + "\n").encode()
@@ -65,7 +66,9 @@ class Dataset:
             }
             self.rows = round(content["duration"] * content["rate"]) + 1
         except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-            raise LogFormatError(f"{path}: is damaged or not of a data set; make the data set anew") from None
+            raise LogFormatError(
+                f"{path}: is damaged or not of a data set; generate the data set again"
+            ) from None
         self.settings: dict[str, Any] = content
 
     def __len__(self) -> int:
@@ -94,19 +97,19 @@ class Dataset:
             raise SettingError(
                 f"{self.folder}: no flight {number} of {trajectory}/{mass_profile}; it has 0 to {count - 1}"
             )
-        return path_of(self.folder, Key(trajectory, mass_profile, number))
+        return flight_path(self.folder, Key(trajectory, mass_profile, number))
 
     def flight(self, trajectory: str, mass_profile: str, number: int) -> Flight:
         """One flight. Raises LogError where its file is missing or broken."""
         path = self.path(trajectory, mass_profile, number)
-        return read_whole(path, self.rows)
+        return read_complete(path, self.rows)
 
-    def read(self, trajectory: str | None = None, mass_profile: str | None = None) -> Reading:
+    def read(self, trajectory: str | None = None, mass_profile: str | None = None) -> FlightReader:
         """The flights, of one trajectory or of one mass profile, one after the other."""
-        return Reading(self, self.keys(trajectory, mass_profile))
+        return FlightReader(self, self.keys(trajectory, mass_profile))
 
 
-class Reading:
+class FlightReader:
     """Iterator over (key, flight).
 
     count: flights given so far. skipped: why each flight was left out so far; each is named in a warning too.
@@ -118,7 +121,7 @@ class Reading:
         self.count = 0
         self.skipped: dict[Key, str] = {}
 
-    def __iter__(self) -> Reading:
+    def __iter__(self) -> FlightReader:
         return self
 
     def __next__(self) -> tuple[Key, Flight]:
@@ -134,7 +137,7 @@ class Reading:
         raise StopIteration
 
 
-def read_whole(path: Path, rows: int) -> Flight:
+def read_complete(path: Path, rows: int) -> Flight:
     """The simulated flight in a file, which must have that many rows of truth."""
     flight = read(path)
     found = len(flight["true_mass"].times)

@@ -22,35 +22,35 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from rotorid.errors import OutputError, RotoridError, SettingError
-from rotorid.simulation.workers import ENDED, LATE, READY, Make, Worker
+from rotorid.simulation.datasets.workers import DIED, READY, TIMED_OUT, Task, Worker
 
-Lost = Callable[[Any, bool], bytes]
+LostResult = Callable[[Any, bool], bytes]
 """Of a key without a result, and whether it took too long."""
 
-Made = Generator[tuple[Any, bytes], None, None]
+Results = Generator[tuple[Any, bytes], None, None]
 
-_AHEAD = 2
+_TASKS_PER_CORE = 2
 """Tasks that Ray is given for each core, so that none waits for the next."""
 
 _RETRIES = 1  # of a task whose worker or machine Ray lost
-_IN_VAIN = 3  # workers that may end one after the other before they begin
+_MAX_FAILED_STARTS = 3  # workers that may end one after the other before they begin
 
-_WITHOUT_A_WORD = (
+_WORKER_DIED = (
     "a worker ended unexpectedly: out of memory, or started by a script that lacks "
     "`if __name__ == '__main__':`; run again with fewer workers to go on"
 )
-_TOO_LATE = "a task took longer than {:g} s"
+_TIMED_OUT = "a task took longer than {:g} s"
 
 
-def cores() -> int:
+def available_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def local(
-    make: Make, keys: Sequence[Any], workers: int, lost: Lost | None = None, limit: float | None = None
-) -> Made:
-    """By that many processes, started anew (not forked); in this one where one is enough.
+def run_local(
+    make: Task, keys: Sequence[Any], workers: int, lost: LostResult | None = None, limit: float | None = None
+) -> Results:
+    """Run the tasks in that many spawned processes, or in this process if one is enough.
 
     lost: the result of a key whose worker ended without one, which another worker takes the place of; default: OutputError.
     limit: s that a key may take; a worker that takes longer is ended, and its key lost. None: any.
@@ -66,21 +66,21 @@ def local(
         for key in itertools.islice(waiting, workers):
             at_work.append(Worker(make, key, limit))
         while at_work:
-            for worker in _heard(at_work):
+            for worker in _wait_for_workers(at_work):
                 key, result = worker.key, worker.answer()
                 if result is READY:
                     in_vain = 0
                     continue
-                if result is ENDED or result is LATE:
+                if result is DIED or result is TIMED_OUT:
                     at_work.remove(worker)
                     worker.end()
                     in_vain += not worker.ready
-                    if lost is None or in_vain > _IN_VAIN:
-                        raise OutputError(_TOO_LATE.format(limit) if result is LATE else _WITHOUT_A_WORD)
+                    if lost is None or in_vain > _MAX_FAILED_STARTS:
+                        raise OutputError(_TIMED_OUT.format(limit) if result is TIMED_OUT else _WORKER_DIED)
                     if not worker.ready:  # that was not this key's fault
                         at_work.append(Worker(make, key, limit))
                         continue
-                    result = lost(key, result is LATE)
+                    result = lost(key, result is TIMED_OUT)
                     at_work += [Worker(make, one, limit) for one in itertools.islice(waiting, 1)]
                 else:
                     following = list(itertools.islice(waiting, 1))
@@ -98,7 +98,7 @@ def local(
             worker.process.join()
 
 
-def _heard(at_work: list[Worker]) -> list[Worker]:
+def _wait_for_workers(at_work: list[Worker]) -> list[Worker]:
     """The workers that have said something, ended, or are late: at least one."""
     while True:
         first = min(worker.until for worker in at_work)
@@ -110,15 +110,15 @@ def _heard(at_work: list[Worker]) -> list[Worker]:
             return found
 
 
-def ray(
-    make: Make,
+def run_ray(
+    make: Task,
     keys: Sequence[Any],
     workers: int,
-    lost: Lost | None = None,
+    lost: LostResult | None = None,
     address: str | None = None,
     limit: float | None = None,
-) -> Made:
-    """As tasks of one core each over the Ray at an address. lost, limit: as of `local`.
+) -> Results:
+    """As tasks of one core each over the Ray at an address. lost, limit: as of `run_local`.
 
     address: "auto": the one that is running. "local": one with that many cores, which is started on this machine and ended
     again. Default: the first, where there is none the second.
@@ -143,19 +143,19 @@ def _join(library: Any, workers: int, address: str | None) -> None:
 
 def _by_ray(
     library: Any,
-    make: Make,
+    make: Task,
     keys: Sequence[Any],
     workers: int,
-    lost: Lost | None,
+    lost: LostResult | None,
     address: str | None,
     limit: float | None,
-) -> Made:
+) -> Results:
     started = not library.is_initialized()
     if started:
         _join(library, workers, address)
     try:
         task = library.remote(num_cpus=1, max_retries=_RETRIES)(_call)
-        slots = _AHEAD * max(1, int(library.cluster_resources().get("CPU", workers)))
+        slots = _TASKS_PER_CORE * max(1, int(library.cluster_resources().get("CPU", workers)))
         under_way = {}
         for key in keys:
             if len(under_way) >= slots:
@@ -168,7 +168,7 @@ def _by_ray(
             library.shutdown()
 
 
-ENGINES = {"local": local, "ray": ray}
+EXECUTORS = {"local": run_local, "ray": run_ray}
 """By name."""
 
 
@@ -181,7 +181,7 @@ def import_ray() -> Any:
 
 
 def _take(
-    library: Any, under_way: dict[Any, Any], lost: Lost | None, limit: float | None
+    library: Any, under_way: dict[Any, Any], lost: LostResult | None, limit: float | None
 ) -> tuple[Any, bytes]:
     """The next result, removed from what is under way."""
     (done, *_), _ = library.wait(list(under_way), num_returns=1)
@@ -200,11 +200,11 @@ def _take(
     if result is not None:
         return key, result
     if lost is None:
-        raise OutputError(_TOO_LATE.format(limit))
+        raise OutputError(_TIMED_OUT.format(limit))
     return key, lost(key, True)
 
 
-def _call(make: Make, key: Any, limit: float | None) -> bytes | None:
+def _call(make: Task, key: Any, limit: float | None) -> bytes | None:
     """In a task of Ray: the result; None where it is not there in time. Code that lets no signal through ends with its worker,
     at twice the limit."""
     if limit is None or threading.current_thread() is not threading.main_thread():

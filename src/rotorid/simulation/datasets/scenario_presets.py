@@ -2,7 +2,7 @@
 
 nominal    seed 000's: thrust delivered is thrust commanded, no air, measurements on time, with their noise.
 hard       what a quadrotor of 1 kg meets outdoors. Thrust commanded is not thrust delivered, the air moves, and the pose comes
-           late and not always. An accelerometer and rotor commands are logged, so that it can be told.
+           late and not always. An accelerometer and rotor commands are logged, so that it can be identified.
 
 What is hard                                  value                    after
 motor lag                                     0.05 s                   SIH_T_TAU of PX4's simulated quadrotor of 1 kg
@@ -30,13 +30,13 @@ from rotorid.errors import SettingError
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.sensors import Sensors
 from rotorid.simulation.trajectories import HEIGHT
-from rotorid.simulation.wind import dryden
+from rotorid.simulation.wind import dryden_gusts
 
 _WIND = 5  # stream of random numbers, after those of sensors and gusts
 
 
 @dataclasses.dataclass(frozen=True)
-class Edition:
+class ScenarioPreset:
     """Plant and sensors of every flight. wind_speed: least and greatest mean wind, of which each flight draws its own, m/s."""
 
     plant: Plant
@@ -49,14 +49,14 @@ class Edition:
             return self.plant
         rng = np.random.default_rng([seed, _WIND])
         speed, direction = rng.uniform(*self.wind_speed), rng.uniform(-math.pi, math.pi)
-        gusts, gust_times = dryden(speed, HEIGHT)
+        gusts, gust_times = dryden_gusts(speed, HEIGHT)
         wind = (speed * math.cos(direction), speed * math.sin(direction), 0.0)
         return dataclasses.replace(self.plant, wind=wind, gusts=gusts, gust_times=gust_times)
 
 
-EDITIONS = {
-    "nominal": Edition(Plant(), Sensors()),
-    "hard": Edition(
+SCENARIO_PRESETS = {
+    "nominal": ScenarioPreset(Plant(), Sensors()),
+    "hard": ScenarioPreset(
         Plant(motor_time_constant=0.05, drag=0.3, thrust_limits=(1.0, 18.0)),
         Sensors(body_rate_noise=0.02, specific_force_noise=0.3, delay=3, dropout=0.1, rotor_command=True),
         wind_speed=(2.0, 6.0),
@@ -65,8 +65,8 @@ EDITIONS = {
 """By name."""
 
 
-def edition_of(name: str) -> Edition:
+def scenario_preset(name: str) -> ScenarioPreset:
     """The edition of that name."""
-    if name not in EDITIONS:
-        raise SettingError(f"no edition {name!r} (there are {', '.join(EDITIONS)})")
-    return EDITIONS[name]
+    if name not in SCENARIO_PRESETS:
+        raise SettingError(f"no edition {name!r} (there are {', '.join(SCENARIO_PRESETS)})")
+    return SCENARIO_PRESETS[name]

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, NamedTuple
 
-Make = Callable[[Any], bytes]
+Task = Callable[[Any], bytes]
 """From a key to its result."""
 
 
@@ -25,10 +25,10 @@ class Ready(NamedTuple):
 
 
 READY: Final = Ready()
-ENDED: Final = object()
+DIED: Final = object()
 """For a worker that ended before it had a result."""
 
-LATE: Final = object()
+TIMED_OUT: Final = object()
 """For one that has none in time."""
 
 
@@ -36,7 +36,7 @@ class Worker:
     """A process that makes one key after the other. key: under way. ready: whether it has begun. until: when the key must be
     there, by the monotonic clock."""
 
-    def __init__(self, make: Make, key: Any, limit: float | None) -> None:
+    def __init__(self, make: Task, key: Any, limit: float | None) -> None:
         self.limit = math.inf if limit is None else limit
         self.connection, self.process = _start(make)
         self.key, self.ready, self.until = key, False, math.inf
@@ -56,9 +56,9 @@ class Worker:
     def answer(self) -> Any:
         """What it said: READY, or the result of its key; LATE or ENDED where it said nothing."""
         try:
-            said = self.connection.recv() if self.connection.poll() else LATE
+            said = self.connection.recv() if self.connection.poll() else TIMED_OUT
         except (EOFError, ConnectionResetError):
-            return ENDED
+            return DIED
         if isinstance(said, Ready):
             self.ready, self.until = True, time.monotonic() + self.limit
             return READY
@@ -70,7 +70,7 @@ class Worker:
         self.connection.close()
 
 
-def _start(make: Make) -> tuple[Connection, BaseProcess]:
+def _start(make: Task) -> tuple[Connection, BaseProcess]:
     """A worker, and the line to it."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
@@ -82,11 +82,11 @@ def _start(make: Make) -> tuple[Connection, BaseProcess]:
     return here, process
 
 
-def _serve(make: Make, connection: Connection) -> None:
+def _serve(make: Task, connection: Connection) -> None:
     """A worker: answers keys with results, or with what went wrong. It ends with the process that started it, however that
     one ends."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody listens any more
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent has ended
         connection.send(READY)
         while True:
             key = connection.recv()

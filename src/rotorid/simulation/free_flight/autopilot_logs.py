@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from rotorid.identification.information import OUTPUTS, WINDOW, Noise
-from rotorid.simulation.instruments import Instrument, Instruments
+from rotorid.identification.experiment_design.fisher_information import OUTPUTS, WINDOW, OutputNoise
+from rotorid.simulation.free_flight.instruments import Instrument, Instruments
 
 AUTOPILOT_LOGS: Final[Mapping[str, Instruments]] = {
     "px4": Instruments(
@@ -54,11 +54,11 @@ AUTOPILOT_LOGS: Final[Mapping[str, Instruments]] = {
 }
 """By the name of the autopilot."""
 
-ACTING: Final = 1.0
+MANOEUVRE_FREQUENCY: Final = 1.0
 """Hz, about where manoeuvres move a vehicle, at which the density of coloured noise counts."""
 
 
-def noise_of(instruments: Instruments) -> Noise:
+def log_noise(instruments: Instruments) -> OutputNoise:
     """The noise of a log, as `information` takes it.
 
     Within a window of length h, coloured noise of time constant tau varies by sigma^2 (1 - 2 r + 2 r^2 (1 - exp(-1 / r)))
@@ -69,8 +69,13 @@ def noise_of(instruments: Instruments) -> Noise:
         i = instruments.of[name]
         white, r = i.noise**2 + i.vibration**2, i.colour_time / WINDOW
         within = i.coloured**2 * (1.0 - 2.0 * r + 2.0 * r * r * (1.0 - np.exp(-1.0 / r)))
-        slow = 2.0 * i.coloured**2 * i.colour_time / (1.0 + (2.0 * np.pi * ACTING * i.colour_time) ** 2)
+        slow = (
+            2.0
+            * i.coloured**2
+            * i.colour_time
+            / (1.0 + (2.0 * np.pi * MANOEUVRE_FREQUENCY * i.colour_time) ** 2)
+        )
         std[name] = float(np.sqrt(white + within))
         rate[name] = i.rate
         factor[name] = float(np.sqrt((white / i.rate + slow) * i.rate)) / std[name]
-    return Noise(std, rate, factor)
+    return OutputNoise(std, rate, factor)

@@ -24,17 +24,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float64
 
-from rotorid.control.cascade import cascade
-from rotorid.control.setpoints import Setpoints, Wanted
+from rotorid.control.cascade import cascade_controller
+from rotorid.control.setpoints import Setpoint, Setpoints
 from rotorid.errors import SettingError
 from rotorid.geometry import rotations
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe
-from rotorid.models.rigid_multirotor import rigid_multirotor
-from rotorid.models.rotors import allocation
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.hover import level_thrusts
+from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY, parameter_values
-from rotorid.simulation.free_plant import Conditions, Flown, Structure, fly_truth
-from rotorid.simulation.instruments import Instruments, instruments_of, measure
+from rotorid.numerics.bisection import bisect
+from rotorid.simulation.free_flight.instruments import Instruments, get_instruments, measure
+from rotorid.simulation.free_flight.plant import (
+    FlightConditions,
+    FlightStructure,
+    FreeFlightTruth,
+    simulate_truth,
+)
 
 LONGEST = 3600.0
 """Longest flight, s."""
@@ -49,8 +56,7 @@ WindOf = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, "n 3"]]
 """Times in s -> velocity of the air, m/s, world."""
 
 _HISTORY = 16  # rows of commands that are on their way, or a multiple
-_FAR = 1e4  # m
-_ROWS = (2, 3, 4, 5)  # of the allocation: force along z, and torque
+_MAX_DISTANCE = 1e4  # m
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,13 +69,13 @@ class Battery:
     sag: float = 0.0
 
 
-def structure_of(airframe: Airframe, rate: float) -> Structure:
+def flight_structure(airframe: Airframe, rate: float) -> FlightStructure:
     """The structure of an airframe's flights."""
     assert airframe.thrust_curve is not None
     alike = tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in airframe.rotors)
     delay = airframe.get("command_delay")
     rows = math.ceil((max(delay.number, 0.0) if delay else 0.0) * rate) + 2
-    return Structure(
+    return FlightStructure(
         alike, len(airframe.thrust_curve.coefficients), rate, _HISTORY * math.ceil(rows / _HISTORY)
     )
 
@@ -88,18 +94,28 @@ def fly(
     wind: WindOf | None = None,
     battery: Battery | None = None,
 ) -> Flight:
-    """One flight of an airframe along set points, as a log.
+    """Simulate a free flight of an airframe along set points.
 
-    seed: of the sensors' errors. duration: s. rate: rows per second, 50 to 1000 Hz, at which the controller works too.
-    sensors: "clean", "px4", "crazyflie", "rough", or `Instruments`. controller: the airframe that the controller believes in;
-    default: the true one. mass, rotor_scale, wind: as they change with time; default: those of the airframe, and still air.
-    battery: default: full throughout, at the voltage of the thrust curve.
-
-    The flight has the signals attitude, position, velocity, body_rate, specific_force, rotor_command, battery_voltage where the
-    airframe or `battery` has a voltage, true_mass, and true_wind where there is wind. Raises SettingError for settings that
-    cannot be flown and a flight that goes out of control, and AirframeError where the airframe lacks something.
+    Args:
+        airframe: of the simulated vehicle.
+        setpoints: to be flown.
+        seed: of the sensors' errors, 0 or more.
+        duration: s.
+        rate: rows per second, 50 to 1000 Hz, which is also the rate of the controller.
+        sensors: "clean", "px4", "crazyflie", "rough", or `Instruments`.
+        controller: airframe that the controller assumes; None: the true one.
+        mass: function of times (s) to masses, kg; None: the airframe's mass.
+        rotor_scale: function of times (s) to relative thrusts (n, rotors); None: 1.
+        wind: function of times (s) to velocities of the air (n, 3), world, m/s; None: still air.
+        battery: None: the constant voltage of the thrust curve.
+    Returns:
+        A flight with attitude, position, velocity, body_rate, specific_force, rotor_command, battery_voltage
+        where the airframe or `battery` has a voltage, true_mass, and true_wind where there is wind.
+    Raises:
+        SettingError: invalid settings, or a flight out of control.
+        AirframeError: the airframe lacks a quantity.
     """
-    under = conditions(
+    under = make_conditions(
         airframe,
         setpoints,
         duration=duration,
@@ -110,14 +126,14 @@ def fly(
         wind=wind,
         battery=battery,
     )
-    made = fly_truth(structure_of(airframe, rate), under)
-    return logged(airframe, made, under, rate=rate, seed=seed, sensors=sensors)
+    made = simulate_truth(flight_structure(airframe, rate), under)
+    return to_log(airframe, made, under, rate=rate, seed=seed, sensors=sensors)
 
 
-def logged(
+def to_log(
     airframe: Airframe,
-    made: Flown,
-    under: Conditions,
+    made: FreeFlightTruth,
+    under: FlightConditions,
     *,
     rate: float,
     seed: int,
@@ -126,7 +142,7 @@ def logged(
     """What instruments write of a flight that was flown. Raises SettingError where it went out of control."""
     if seed < 0:
         raise SettingError(f"seed {seed}: it must be 0 or more")
-    if not all(np.isfinite(of).all() for of in made) or np.abs(made.position).max() > _FAR:
+    if not all(np.isfinite(of).all() for of in made) or np.abs(made.position).max() > _MAX_DISTANCE:
         raise SettingError(
             f"{airframe.source}: its flight goes out of control; ask for less, or check the airframe"
         )
@@ -135,11 +151,11 @@ def logged(
     truth["battery_voltage"] = truth.pop("voltage")
     if np.ptp(truth["battery_voltage"]) == 0.0 and float(under.p["voltage_exponent"]) == 0.0:
         del truth["battery_voltage"]
-    signals = measure(instruments_of(sensors), truth, truth.pop("rotor_thrust"), 1.0 / rate, [seed])
+    signals = measure(get_instruments(sensors), truth, truth.pop("rotor_thrust"), 1.0 / rate, [seed])
     for name, of in (("true_mass", under.mass), ("true_wind", under.wind)):
         values = np.asarray(of).reshape(n, -1)
         if name == "true_mass" or values.any():
-            rows = np.flatnonzero(_told(values))
+            rows = np.flatnonzero(_logged_rows(values))
             signals[name] = Signal(name, rows / rate, values[rows], "simulated truth")
     return Flight(
         signals,
@@ -149,13 +165,13 @@ def logged(
     )
 
 
-def _told(values: Float64[np.ndarray, "n k"]) -> Bool[np.ndarray, " n"]:
+def _logged_rows(values: Float64[np.ndarray, "n k"]) -> Bool[np.ndarray, " n"]:
     """Rows of a truth that are logged: those in which it changes, and one in 25."""
     changes = np.any(np.diff(values, axis=0, prepend=values[:1]) != 0.0, axis=1)
     return changes | (np.arange(len(values)) % 25 == 0)
 
 
-def conditions(
+def make_conditions(
     airframe: Airframe,
     setpoints: Setpoints,
     *,
@@ -166,13 +182,13 @@ def conditions(
     rotor_scale: ScaleOf | None = None,
     wind: WindOf | None = None,
     battery: Battery | None = None,
-) -> Conditions:
+) -> FlightConditions:
     """The numbers of a flight; arguments as in `fly`."""
     if not 0 < duration <= LONGEST:
         raise SettingError(f"a flight of {duration:g} s: it must be longer than 0 and {LONGEST:g} s at most")
     if not 50 <= rate <= 1000:
         raise SettingError(f"{rate:g} rows per second: take 50 to 1000")
-    flies = cascade(controller or airframe)
+    flies = cascade_controller(controller or airframe)
     times = np.arange(round(duration * rate) + 1) / rate
     n = len(airframe.rotors)
     masses = np.full(len(times), airframe.mass.number) if mass is None else mass(times)
@@ -185,11 +201,11 @@ def conditions(
     with jax.enable_x64(True):
         p = {**_parameters(airframe), "mass": masses[0]}
         full = battery.full if battery else p["voltage"]
-        start, thrust = _at_rest(airframe, p, setpoints)
+        start, thrust = _hover_state(airframe, p, setpoints)
         pull = p["thrust_scale"] * p["rotor_scale"] * scales[0]
         pull = pull * ((full - sag) / p["voltage"]) ** p["voltage_exponent"]
         leaves, tree = jax.tree.flatten(setpoints)
-        return Conditions(
+        return FlightConditions(
             p={name: jnp.asarray(value) for name, value in p.items()},
             controller=flies,
             battery=jnp.stack([jnp.asarray(v, float) for v in (full, fall, sag)]),
@@ -223,15 +239,12 @@ def _parameters(airframe: Airframe) -> dict[str, np.ndarray]:
     return {name: np.asarray(value, float) for name, value in {**more, **p}.items()}
 
 
-def _at_rest(
+def _hover_state(
     airframe: Airframe, p: dict[str, np.ndarray], setpoints: Setpoints
 ) -> tuple[Float64[np.ndarray, " states"], Float64[np.ndarray, " rotors"]]:
     """The state in which it hovers level at the start, and the thrusts of the rotors in N."""
-    G = np.asarray(allocation(airframe.rotors, float(p["torque_ratio"]), tuple(p["centre_of_mass"])))[
-        list(_ROWS)
-    ]
-    weight = float(p["mass"]) * GRAVITY
-    thrust = np.linalg.pinv(G) @ np.array([weight, 0.0, 0.0, 0.0])
+    G = np.asarray(allocation(airframe.rotors, float(p["torque_ratio"]), tuple(p["centre_of_mass"])))
+    thrust = level_thrusts(G) * (float(p["mass"]) * GRAVITY)
     half = 0.5 * float(np.asarray(setpoints.yaw))
     q = np.array([math.cos(half), 0.0, 0.0, math.sin(half)])
     c = np.asarray(rotations.rotate(jnp.asarray(q), jnp.asarray(p["centre_of_mass"])))
@@ -242,17 +255,18 @@ def _inverse(
     p: dict[str, np.ndarray], thrust: Float64[np.ndarray, " rotors"]
 ) -> Float64[np.ndarray, " rotors"]:
     """Commands at which the curve gives a thrust (N), by bisection."""
-    low, high = np.zeros_like(thrust), np.ones_like(thrust)
     zero, full = p["dead_zone"]
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        below = np.polynomial.polynomial.polyval(middle, p["thrust_curve"]) < thrust
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    low, high = bisect(
+        lambda c: np.polynomial.polynomial.polyval(c, p["thrust_curve"]) < thrust,
+        np.zeros_like(thrust),
+        np.ones_like(thrust),
+        50,
+    )
     return zero + (full - zero) * 0.5 * (low + high)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _wanted(structure: Any, leaves: list[Any], times: Array) -> Wanted:
+def _wanted(structure: Any, leaves: list[Any], times: Array) -> Setpoint:
     return jax.tree.unflatten(structure, leaves).at(times)
 
 

@@ -21,6 +21,7 @@ from jaxtyping import Float64
 from scipy.signal import lfilter
 
 from rotorid.errors import SettingError
+from rotorid.geometry import rotation_rows
 from rotorid.logs.flight import Signal
 
 _HARMONICS = np.array([1.0, 0.5, 0.25])  # size of the vibration at multiples of a rotor's speed
@@ -80,12 +81,12 @@ class Instruments:
                 raise SettingError(f"no instrument for {name!r}; there are those of {', '.join(_MEASURED)}")
 
 
-def _plain(rate: float) -> Mapping[str, Instrument]:
+def _ideal_instruments(rate: float) -> Mapping[str, Instrument]:
     return {name: Instrument(10.0 if name == "battery_voltage" else rate) for name in _MEASURED}
 
 
 INSTRUMENTS: Final[Mapping[str, Instruments]] = {
-    "clean": Instruments(_plain(250.0), aligned=True),
+    "clean": Instruments(_ideal_instruments(250.0), aligned=True),
     "px4": Instruments(
         {
             "attitude": Instrument(250.0, coloured=0.003, colour_time=5.0),
@@ -135,7 +136,7 @@ INSTRUMENTS: Final[Mapping[str, Instruments]] = {
 capture. rough: coloured noise, vibration, delays, biases and lost samples that no model knows of."""
 
 
-def instruments_of(name: str | Instruments) -> Instruments:
+def get_instruments(name: str | Instruments) -> Instruments:
     """The instruments of that name, or those given."""
     if isinstance(name, Instruments):
         return name
@@ -153,13 +154,13 @@ def measure(
 ) -> dict[str, Signal]:
     """The signals of a flight. truth: of each signal, a row every dt s; an instrument without truth measures nothing."""
     return {
-        name: _measured(name, instrument, instruments, truth[name], rotor_thrust, dt, [*seed, number])
+        name: _measure_signal(name, instrument, instruments, truth[name], rotor_thrust, dt, [*seed, number])
         for number, name in enumerate(_MEASURED)
         if name in truth and (instrument := instruments.of.get(name)) is not None
     }
 
 
-def _measured(
+def _measure_signal(
     name: str,
     instrument: Instrument,
     beside: Instruments,
@@ -181,13 +182,13 @@ def _measured(
     k = 3 if name == "attitude" else truth.shape[1]
     error = instrument.bias * slow.standard_normal(k) + np.zeros((len(times), k))
     if instrument.coloured:
-        error += _coloured(instrument, times, k, slow)
+        error += _coloured_noise(instrument, times, k, slow)
     if instrument.vibration:
-        error += instrument.vibration * _shaken(beside.rotor_frequency, rotor_thrust, at, dt, k, shaking)
+        error += instrument.vibration * _vibration(beside.rotor_frequency, rotor_thrust, at, dt, k, shaking)
     error += instrument.noise * noise.standard_normal((len(times), k))
-    values = interpolated(truth, at / dt)
+    values = interpolate_rows(truth, at / dt)
     if name == "attitude":
-        values = _turned(values, error)
+        values = rotation_rows.plus(values, error)
     else:
         values = values + error
         if instrument.step:
@@ -200,7 +201,7 @@ def _measured(
     )
 
 
-def interpolated(
+def interpolate_rows(
     rows: Float64[np.ndarray, "n k"], at: Float64[np.ndarray, " m"]
 ) -> Float64[np.ndarray, "m k"]:
     """Rows at places between them (0 is the first row), by cubics through four of them."""
@@ -217,7 +218,7 @@ def interpolated(
     return total
 
 
-def _coloured(
+def _coloured_noise(
     instrument: Instrument, times: Float64[np.ndarray, " n"], k: int, rng: np.random.Generator
 ) -> Float64[np.ndarray, "n k"]:
     """First-order coloured noise at the times, which lie on a grid with gaps."""
@@ -230,7 +231,7 @@ def _coloured(
     return instrument.coloured * lfilter([1.0], [1.0, -phi], kicks, axis=0)[place]
 
 
-def _shaken(
+def _vibration(
     frequency: float,
     rotor_thrust: Float64[np.ndarray, "n rotors"],
     at: Float64[np.ndarray, " m"],
@@ -254,14 +255,3 @@ def _shaken(
             wave = weight * size * np.sin((h + 1) * turned + phase[i, h])
             total += wave[:, None] * direction[i, h]
     return total / math.sqrt(0.5 * rotors * float(np.sum(_HARMONICS**2)))
-
-
-def _turned(q: Float64[np.ndarray, "n 4"], delta: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 4"]:
-    """q [+] delta, normalised."""
-    angle = np.linalg.norm(delta, axis=1, keepdims=True)
-    w, v = np.cos(0.5 * angle), 0.5 * np.sinc(0.5 * angle / np.pi) * delta
-    a, b = q[:, :1], q[:, 1:]
-    turned = np.concatenate(
-        [a * w - np.sum(b * v, axis=1, keepdims=True), a * v + w * b + np.cross(b, v)], axis=1
-    )
-    return turned / np.linalg.norm(turned, axis=1, keepdims=True)

@@ -11,12 +11,12 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from rotorid.control.setpoints import Setpoints, Wanted
+from rotorid.control.setpoints import Setpoint, Setpoints
 from rotorid.errors import SettingError
-from rotorid.models.airframe import Airframe
-from rotorid.simulation.free_flight import conditions, structure_of
-from rotorid.simulation.free_plant import Conditions, Flown, fly_truths
-from rotorid.simulation.manoeuvres import REST, SLOT, Limits, Manoeuvre, stacked
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.simulation.free_flight.flight import flight_structure, make_conditions
+from rotorid.simulation.free_flight.manoeuvres import REST, SLOT, Limits, Manoeuvre, stack_setpoints
+from rotorid.simulation.free_flight.plant import FlightConditions, FreeFlightTruth, simulate_truths
 
 RATE: Final = 250.0
 """Rows per second of a rehearsal."""
@@ -32,54 +32,60 @@ _LARGEST = 3.0
 _SMALLEST = 0.02
 
 
-def waves(manoeuvres: Sequence[Manoeuvre]) -> Wanted:
+def unit_setpoints(manoeuvres: Sequence[Manoeuvre]) -> Setpoint:
     """Set points of manoeuvres at size 1, a first axis of them, every 1 / `RATE` s of their slot; about the place (0, 0, 0)."""
     times = np.arange(round(SLOT * RATE)) / RATE
     with jax.enable_x64(True):
-        return jax.tree.map(np.asarray, _wanted(stacked([m.setpoints for m in manoeuvres]), times))
+        return jax.tree.map(np.asarray, _wanted(stack_setpoints([m.setpoints for m in manoeuvres]), times))
 
 
-def sized(waves: Wanted, manoeuvres: Sequence[Manoeuvre]) -> Wanted:
-    """The waves, each at the size of its manoeuvre: all set points go with it."""
+def scale_setpoints(unit: Setpoint, manoeuvres: Sequence[Manoeuvre]) -> Setpoint:
+    """Set points of manoeuvres at size 1, multiplied by the size of each manoeuvre."""
     sizes = np.array([m.size for m in manoeuvres])
-    return jax.tree.map(lambda a: a * sizes.reshape(-1, *[1] * (np.ndim(a) - 1)), waves)
+    return jax.tree.map(lambda a: a * sizes.reshape(-1, *[1] * (np.ndim(a) - 1)), unit)
 
 
-def flown_along(airframe: Airframe, wanted: Wanted, start: tuple[float, float, float]) -> Flown:
+def simulate_along(
+    airframe: Airframe, wanted: Setpoint, start: tuple[float, float, float]
+) -> FreeFlightTruth:
     """What the airframe flies along set points, several flights at once: arrays with a first axis of them. start: m, world."""
-    flights = fly_truths(structure_of(airframe, RATE), under(airframe, wanted, start))
-    return together(flights)
+    flights = simulate_truths(flight_structure(airframe, RATE), setpoint_conditions(airframe, wanted, start))
+    return stack_flights(flights)
 
 
-def under(airframe: Airframe, wanted: Wanted, start: tuple[float, float, float]) -> list[Conditions]:
+def setpoint_conditions(
+    airframe: Airframe, wanted: Setpoint, start: tuple[float, float, float]
+) -> list[FlightConditions]:
     """The conditions of flights along set points with a first axis of them, in still air."""
     count, n = wanted.position.shape[:2]
-    one = conditions(airframe, Setpoints(start), duration=(n - 1) / RATE, rate=RATE)
+    one = make_conditions(airframe, Setpoints(start), duration=(n - 1) / RATE, rate=RATE)
     moved = wanted._replace(position=wanted.position + np.asarray(start))
-    return [one._replace(wanted=one_of(moved, i)) for i in range(count)]
+    return [one._replace(wanted=select_flights(moved, i)) for i in range(count)]
 
 
-def one_of(flights: Any, i: Any) -> Any:
+def select_flights(flights: Any, i: Any) -> Any:
     """One of several flights, or some: of arrays with a first axis of them."""
     return jax.tree.map(lambda a: a[i], flights)
 
 
-def batch_of(flight: Any) -> Any:
+def add_batch_axis(flight: Any) -> Any:
     """One flight, as arrays with a first axis of flights."""
     return jax.tree.map(lambda a: np.asarray(a)[None], flight)
 
 
-def together(flights: Sequence[Any]) -> Any:
+def stack_flights(flights: Sequence[Any]) -> Any:
     """Several flights of one length, as arrays with a first axis of them."""
     return jax.tree.map(lambda *parts: np.stack(parts), *flights)
 
 
 @jax.jit
-def _wanted(setpoints: Setpoints, times: Float[Array, " n"]) -> Wanted:
+def _wanted(setpoints: Setpoints, times: Float[Array, " n"]) -> Setpoint:
     return jax.vmap(lambda one: one.at(times))(setpoints)
 
 
-def used(truth: Flown, limits: Limits, start: tuple[float, float, float]) -> dict[str, np.ndarray]:
+def limit_usage(
+    truth: FreeFlightTruth, limits: Limits, start: tuple[float, float, float]
+) -> dict[str, np.ndarray]:
     """Largest share of each limit that flights take, by its name: 1 at the limit. truth: with a first axis of flights.
 
     Of commands: how far from the hover's towards the limit.
@@ -100,27 +106,27 @@ def used(truth: Flown, limits: Limits, start: tuple[float, float, float]) -> dic
     }
 
 
-def largest(share: Mapping[str, np.ndarray]) -> np.ndarray:
+def largest_usage(share: Mapping[str, np.ndarray]) -> np.ndarray:
     """The largest share of any limit, of each flight; infinite for one that is lost."""
     worst = np.max(np.stack(list(share.values())), axis=0)
     return np.where(np.isfinite(worst), worst, np.inf)
 
 
-def fitted_to(
+def scale_to_limits(
     airframe: Airframe, manoeuvres: Sequence[Manoeuvre], limits: Limits, start: tuple[float, float, float]
-) -> tuple[tuple[Manoeuvre, ...], Wanted, Flown]:
+) -> tuple[tuple[Manoeuvre, ...], Setpoint, FreeFlightTruth]:
     """The manoeuvres, each as large as the limits allow; their set points, and what is flown along them in their slots.
 
     Those that do not fit are left out. Raises SettingError where none fits.
     """
-    now, base = list(manoeuvres), waves(manoeuvres)
-    good: dict[int, tuple[Manoeuvre, Flown]] = {}
+    now, base = list(manoeuvres), unit_setpoints(manoeuvres)
+    good: dict[int, tuple[Manoeuvre, FreeFlightTruth]] = {}
     for _ in range(_ROUNDS):
-        truth = flown_along(airframe, rested(sized(base, now)), start)
-        share, before = largest(used(truth, limits, start)), list(now)
+        truth = simulate_along(airframe, pad_with_rest(scale_setpoints(base, now)), start)
+        share, before = largest_usage(limit_usage(truth, limits, start)), list(now)
         for i, (one, taken) in enumerate(zip(now, share, strict=True)):
             if taken <= MARGIN and (i not in good or good[i][0].size <= one.size):
-                good[i] = one, one_of(truth, i)
+                good[i] = one, select_flights(truth, i)
             aim = 0.97 * MARGIN / taken if math.isfinite(taken) and taken > 0 else 0.5
             aim = min(aim, _SATURATED) if taken > 1.0 else aim
             size = one.size * min(max(aim, 1.0 / (2.0 * _GROWS)), _GROWS)
@@ -133,11 +139,11 @@ def fitted_to(
     fit = sorted(good)
     kept = tuple(good[i][0] for i in fit)
     slots = slice(round(REST * RATE), round((REST + SLOT) * RATE))
-    flights = jax.tree.map(lambda a: a[:, slots], together([good[i][1] for i in fit]))
-    return kept, sized(one_of(base, np.array(fit)), kept), flights
+    flights = jax.tree.map(lambda a: a[:, slots], stack_flights([good[i][1] for i in fit]))
+    return kept, scale_setpoints(select_flights(base, np.array(fit)), kept), flights
 
 
-def rested(wanted: Wanted) -> Wanted:
+def pad_with_rest(wanted: Setpoint) -> Setpoint:
     """Set points of manoeuvres, a first axis of them, each with a rest before and after."""
     still = round(REST * RATE)
 
@@ -147,7 +153,7 @@ def rested(wanted: Wanted) -> Wanted:
     return jax.tree.map(between, wanted)
 
 
-def joined(wanted: Wanted, rows: int) -> Wanted:
+def concatenate_setpoints(wanted: Setpoint, rows: int) -> Setpoint:
     """Set points of manoeuvres one after the other, after a rest; then rest until there are so many rows."""
     first = round(REST * RATE)
 

@@ -30,7 +30,7 @@ from jaxtyping import Float
 
 from rotorid.control.setpoints import Chirp, Doublet, Lissajous, Move, Multisine, Setpoints, schroeder
 from rotorid.errors import SettingError
-from rotorid.models.airframe import MOTOR_LAG, Airframe
+from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 
 SLOT: Final = 6.0
 """Length of a manoeuvre, s, with the rest at its end."""
@@ -118,7 +118,7 @@ def manoeuvres(airframe: Airframe, limits: Limits) -> tuple[Manoeuvre, ...]:
         for channel in CHANNELS:
             tones = _harmonics(low, high, _TONES)
             found.append(
-                _excited(
+                _multisine(
                     f"{pace} multisine of {_SPOKEN[channel]}", "multisine", {channel: (full[channel], tones)}
                 )
             )
@@ -131,12 +131,16 @@ def manoeuvres(airframe: Airframe, limits: Limits) -> tuple[Manoeuvre, ...]:
                     _chirp(f"chirp of {_SPOKEN[channel]}", channel, full[channel], bands["slow"][0], high)
                 )
         every = {c: (0.6 * full[c], apart[i :: len(CHANNELS)]) for i, c in enumerate(CHANNELS)}
-        found.append(_excited(f"{pace} multisines of all axes", "multisine", every))
+        found.append(_multisine(f"{pace} multisines of all axes", "multisine", every))
         found.append(
-            _excited(f"{pace} multisines of roll and pitch", "multisine", {c: every[c] for c in CHANNELS[:2]})
+            _multisine(
+                f"{pace} multisines of roll and pitch", "multisine", {c: every[c] for c in CHANNELS[:2]}
+            )
         )
         found.append(
-            _excited(f"{pace} multisines of yaw and thrust", "multisine", {c: every[c] for c in CHANNELS[2:]})
+            _multisine(
+                f"{pace} multisines of yaw and thrust", "multisine", {c: every[c] for c in CHANNELS[2:]}
+            )
         )
     return (*found, *_steps(limits), *_circles(limits), *_turns())  # fmt: skip
 
@@ -159,7 +163,7 @@ def _steps(limits: Limits) -> list[Manoeuvre]:
             back = (-by[0], -by[1], -by[2])
             start = 0.5 * ACTIVE
             found.append(
-                _made(
+                _manoeuvre(
                     f"{pace} {name}",
                     "step",
                     (Move(0.0, span, by), Move(start, min(span, ACTIVE - start), back)),
@@ -189,7 +193,7 @@ def _circles(limits: Limits) -> list[Manoeuvre]:
             around = Lissajous(
                 0.0, ACTIVE, amplitude, periods, phase, ramp=1.2, yaw_amplitude=yaw, yaw_period=2.4
             )
-            found.append(_made(f"{name} in {period:g} s", "circle", around=around))
+            found.append(_manoeuvre(f"{name} in {period:g} s", "circle", around=around))
     return found
 
 
@@ -197,7 +201,7 @@ def _turns() -> list[Manoeuvre]:
     none = (0.0, 0.0, 0.0)
     whole = {"left": 2.0 * math.pi, "right": -2.0 * math.pi}
     return [
-        _made(f"turn to the {side}", "turn", (Move(0.0, ACTIVE, none, turn=turn), _NO_MOVE))
+        _manoeuvre(f"turn to the {side}", "turn", (Move(0.0, ACTIVE, none, turn=turn), _NO_MOVE))
         for side, turn in whole.items()
     ]
 
@@ -206,7 +210,7 @@ _NO_MOVE: Final = Move(0.0, 1.0, (0.0, 0.0, 0.0))
 _NO_CIRCLE: Final = Lissajous(0.0, ACTIVE, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 
-def _made(
+def _manoeuvre(
     name: str,
     kind: str,
     moves: tuple[Move, Move] = (_NO_MOVE, _NO_MOVE),
@@ -228,17 +232,17 @@ def _made(
     return Manoeuvre(name, kind, Setpoints((0.0, 0.0, 0.0), (*moves, around), tuple(added)))
 
 
-def _excited(name: str, kind: str, tones: dict[str, tuple[float, tuple[float, ...]]]) -> Manoeuvre:
+def _multisine(name: str, kind: str, tones: dict[str, tuple[float, tuple[float, ...]]]) -> Manoeuvre:
     added = {}
     for channel, (amplitude, frequencies) in tones.items():
-        phases, crest = low_crest(frequencies)
+        phases, crest = minimise_crest_factor(frequencies)
         size = amplitude * math.sqrt(2.0) / crest
         added[channel] = (Multisine(channel, size, 0.0, ACTIVE, frequencies, phases), None, None)
-    return _made(name, kind, excitations=added)
+    return _manoeuvre(name, kind, excitations=added)
 
 
 def _chirp(name: str, channel: str, amplitude: float, low: float, high: float) -> Manoeuvre:
-    return _made(
+    return _manoeuvre(
         name,
         "chirp",
         excitations={channel: (None, Chirp(channel, amplitude, 0.0, ACTIVE, low, high), None)},
@@ -249,7 +253,7 @@ def _doublets(name: str, channel: str, amplitude: float, width: float) -> Manoeu
     """There and back, and later the other way round."""
     first = Doublet(channel, amplitude, 0.0, width)
     second = Doublet(channel, -amplitude, 0.5 * ACTIVE, width)
-    return _made(name, "doublet", excitations={channel: (None, None, (first, second))})
+    return _manoeuvre(name, "doublet", excitations={channel: (None, None, (first, second))})
 
 
 def _harmonics(low: float, high: float, count: int) -> tuple[float, ...]:
@@ -261,7 +265,7 @@ def _harmonics(low: float, high: float, count: int) -> tuple[float, ...]:
 
 
 @functools.cache
-def low_crest(frequencies: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
+def minimise_crest_factor(frequencies: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
     """Phases in rad at which sinusoids of one amplitude with these harmonics stay low together; and their crest factor there.
 
     From Schroeder's phases on: the signal is clipped a little, and the phases of its spectrum taken, many times.
@@ -282,7 +286,7 @@ def low_crest(frequencies: tuple[float, ...]) -> tuple[tuple[float, ...], float]
     return tuple(float(v) for v in np.mod(best, 2.0 * np.pi)), least
 
 
-def stacked(setpoints: Sequence[Setpoints]) -> Setpoints:
+def stack_setpoints(setpoints: Sequence[Setpoints]) -> Setpoints:
     """Set points of one structure, as one whose leaves have a first axis."""
 
     def stack(*leaves: float) -> Float[np.ndarray, " count"]:

@@ -20,12 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from rotorid.control.cascade import Cascade, commands, nothing
-from rotorid.control.setpoints import Wanted
+from rotorid.control.cascade import CascadeController, initial_integrals, rotor_commands
+from rotorid.control.setpoints import Setpoint
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Space, Vector
-from rotorid.models.airframe import Rotor
-from rotorid.models.rigid_multirotor import RigidMultirotor
+from rotorid.models.airframe.airframe import Rotor
+from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.system import GRAVITY, Values
 from rotorid.numerics import integrators
 
@@ -33,7 +33,7 @@ STEP = 0.002
 """Longest step of the plant, s."""
 
 
-class Conditions(NamedTuple):
+class FlightConditions(NamedTuple):
     """All numbers of a flight; every leaf is an array, those with n rows one a row.
 
     p: parameters of the plant by name. controller: what flies it. battery: full (V), fall (V/s), sag (V). start: state of the
@@ -42,17 +42,17 @@ class Conditions(NamedTuple):
     """
 
     p: dict[str, Array]
-    controller: Cascade
+    controller: CascadeController
     battery: Float[Array, " 3"]
     start: Float[Array, " states"]
     given: Float[Array, " rotors"]
-    wanted: Wanted
+    wanted: Setpoint
     mass: Float[Array, " n"]
     rotor_scale: Float[Array, "n rotors"]
     wind: Float[Array, "n 3"]
 
 
-class Flown(NamedTuple):
+class FreeFlightTruth(NamedTuple):
     """The truth of a flight, a row every dt.
 
     attitude, position (m), velocity (m/s): of the origin of the body frame, world. body_rate: rad/s. specific_force: m/s^2
@@ -70,7 +70,7 @@ class Flown(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Structure:
+class FlightStructure:
     """What a program is compiled for. rotors: their geometry. rate: rows per second. delay_rows: how many commands may be on
     their way."""
 
@@ -80,7 +80,7 @@ class Structure:
     delay_rows: int
 
 
-def flown(structure: Structure, under: Conditions) -> Flown:
+def flight_truth(structure: FlightStructure, under: FlightConditions) -> FreeFlightTruth:
     """The truth of one flight, in float64. Pure: it may be mapped, compiled and differentiated with other programs."""
     n, dt = len(structure.rotors), 1.0 / structure.rate
     steps = math.ceil(dt / STEP - 1e-9)
@@ -99,7 +99,7 @@ def flown(structure: Structure, under: Conditions) -> Flown:
         voltage = under.battery[0] - under.battery[1] * t - under.battery[2] * power
         pull = (voltage / p["voltage"]) ** p["voltage_exponent"]
         seen = _measured(body, space, rate, state, x, here)
-        memory, u = commands(
+        memory, u = rotor_commands(
             under.controller,
             memory,
             wanted,
@@ -118,22 +118,22 @@ def flown(structure: Structure, under: Conditions) -> Flown:
 
         gain = scale * p["rotor_scale"] * p["thrust_scale"]
         x = jax.lax.fori_loop(0, steps, step, x)
-        out = Flown(**seen, rotor_thrust=state["rotor_thrust"], rotor_command=u, voltage=voltage)
+        out = FreeFlightTruth(**seen, rotor_thrust=state["rotor_thrust"], rotor_command=u, voltage=voltage)
         return (x, memory, given), out
 
     times = jnp.arange(under.mass.shape[0]) * dt
     before = jnp.broadcast_to(under.given, (structure.delay_rows, n))
     rows = (times, under.wanted, under.mass, under.rotor_scale, under.wind)
-    return jax.lax.scan(row, (under.start, nothing(), before), rows)[1]
+    return jax.lax.scan(row, (under.start, initial_integrals(), before), rows)[1]
 
 
-def fly_truth(structure: Structure, under: Conditions) -> Flown:
-    """`flown`, compiled once for a structure and a length."""
+def simulate_truth(structure: FlightStructure, under: FlightConditions) -> FreeFlightTruth:
+    """`flight_truth`, compiled once for a structure and a length."""
     with jax.enable_x64(True):
         return jax.tree.map(np.asarray, _program(structure)(under))
 
 
-def fly_truths(structure: Structure, under: Sequence[Conditions]) -> list[Flown]:
+def simulate_truths(structure: FlightStructure, under: Sequence[FlightConditions]) -> list[FreeFlightTruth]:
     """Several flights of one structure and length, side by side."""
     with jax.enable_x64(True):
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *under)
@@ -142,13 +142,13 @@ def fly_truths(structure: Structure, under: Sequence[Conditions]) -> list[Flown]
 
 
 @functools.cache
-def _program(structure: Structure) -> Callable[[Conditions], Flown]:
-    return jax.jit(functools.partial(flown, structure))
+def _program(structure: FlightStructure) -> Callable[[FlightConditions], FreeFlightTruth]:
+    return jax.jit(functools.partial(flight_truth, structure))
 
 
 @functools.cache
-def _programs(structure: Structure) -> Callable[[Conditions], Flown]:
-    return jax.jit(jax.vmap(functools.partial(flown, structure)))
+def _programs(structure: FlightStructure) -> Callable[[FlightConditions], FreeFlightTruth]:
+    return jax.jit(jax.vmap(functools.partial(flight_truth, structure)))
 
 
 def _rate(

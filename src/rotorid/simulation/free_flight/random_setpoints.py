@@ -24,10 +24,17 @@ _YAW = (0.4, 0.9, 1.7, 2.9)  # Hz
 _THRUST = (0.3, 0.7, 1.3, 2.3, 3.7)  # Hz
 
 
-def varied(seed: int, duration: float, *, shaking: float = 1.0) -> Setpoints:
-    """The set points of a flight of `duration` s. shaking: factor on what is added to the figures, 0 for none of it.
+def draw_setpoints(seed: int, duration: float, *, shaking: float = 1.0) -> Setpoints:
+    """Draw the set points of a random flight, see the module.
 
-    Raises SettingError for a flight that is too short for them, or a negative seed.
+    Args:
+        seed: of sizes, periods, frequencies and phases, 0 or more.
+        duration: of the flight, s, 8 or more.
+        shaking: factor on the excitation that is added to the figures; 0: none.
+    Returns:
+        Set points, for `fly`.
+    Raises:
+        SettingError: a shorter duration, or a negative seed.
     """
     if seed < 0 or duration < 8.0:
         raise SettingError(

@@ -28,25 +28,30 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float64
 
+from rotorid.codegen.casadi import to_casadi
 from rotorid.control.nmpc import Plan
 from rotorid.control.thrust_rates import HORIZON, STEP, thrust_rate_controller
 from rotorid.errors import SettingError
-from rotorid.export.casadi import to_casadi
 from rotorid.geometry.spaces import Space
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe
-from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
-from rotorid.simulation.poses import (
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.simulation.wrench.plant import (
+    interval_function,
+    output_function,
+    parameter_slices,
+    plant_parameters,
+)
+from rotorid.simulation.wrench.poses import (
     LONGEST,
     PoseReference,
     Poses,
+    hover_reference,
     hover_thrusts,
-    hovering,
-    lemniscate,
+    lemniscate_reference,
     rotor_thrusts,
 )
-from rotorid.simulation.pulses import draw_pulses, wrench_of
-from rotorid.simulation.rigid_plant import interval, measured, places, plant_parameters
+from rotorid.simulation.wrench.pulses import draw_pulses, sum_pulses
 
 SCENARIOS = ("hover", "free-flight", "hover-wrench", "free-flight-wrench")
 """Flying scenarios of seed 001, section V-A, in its order."""
@@ -84,7 +89,7 @@ class LogNoise:
 
 
 @dataclasses.dataclass(frozen=True)
-class PushedFlight:
+class WrenchFlightTruth:
     """The truth of a flight, one row every 1 / rate s.
 
     states: packed as those of the rigid multirotor. thrust: what the rotors are commanded to pull from the row on, N. speed:
@@ -103,7 +108,7 @@ class PushedFlight:
     solve_seconds: Float64[np.ndarray, " plans"]
 
 
-def fly_pushed(
+def simulate_wrench_flight(
     airframe: Airframe,
     scenario: str = "free-flight-wrench",
     seed: int = 0,
@@ -116,19 +121,24 @@ def fly_pushed(
     motor_time_constant: float = 0.0,
     parameters: Mapping[str, float | tuple[float, ...]] | None = None,
 ) -> Flight:
-    """One simulated flight of a fully actuated multirotor, as a log (seed 001, section V-B).
+    """Simulate a flight of a fully actuated multirotor under an external wrench, and write its log.
 
-    airframe: its parameters are the true ones, which the controller knows too. scenario: one of "hover", "free-flight",
-    "hover-wrench", "free-flight-wrench"; the wrench comes as three pulses, see `rotorid.simulation.pulses`. seed: of the
-    reference, the start, the pulses and the noise. duration: s. rate: rows per second, 50 to 1000 Hz. noise: None: the log
-    is exact. delay: s, whole rows; the attitude, position, velocity, body rate and specific force that are logged at t were
-    true at t - delay (and begin that late), while rotor speeds and truth are not delayed. pulse_shape: one of "rectangular",
-    "smooth". motor_time_constant: with which the thrusts follow their commands, s; 0: at once. The rotor speeds that are
-    logged are the true ones. parameters: of the plant, where they differ from the airframe's (`drag`, say, in N s/m); the
-    controller does not know these.
-
-    The flight has the signals position, velocity, attitude, body_rate, specific_force, rotor_speed, true_force, true_torque and
-    true_mass. Raises SettingError, and AirframeError where the airframe lacks something or cannot push in all directions.
+    Args:
+        airframe: true parameters, which the controller assumes too.
+        scenario: one of `SCENARIOS`; the wrench is three pulses, see `rotorid.simulation.wrench.pulses`.
+        seed: of the reference, the start, the pulses and the noise.
+        duration, rate: s, and rows per second (50 to 1000 Hz).
+        noise: of the log; None: the log is exact.
+        delay: s, whole rows: attitude, position, velocity, body rate and specific force are logged this late.
+        pulse_shape, motor_time_constant: "rectangular" or "smooth"; and lag of the thrusts, s, 0: none.
+        parameters: of the plant alone, by name, where they differ from the airframe's (drag in N s/m).
+    Returns:
+        A flight with position, velocity, attitude, body_rate, specific_force, rotor_speed, true_mass,
+        true_force (world, N) and true_torque (body, N m). Rotor speeds are those after the lag.
+    Raises:
+        SettingError: an invalid setting.
+        AirframeError: the airframe lacks a quantity, or is not fully actuated.
+    Source: seed 001, section V-B.
     """
     late = round(delay * rate)
     if delay < 0 or abs(late - delay * rate) > 1e-6:
@@ -137,7 +147,7 @@ def fly_pushed(
         )
     if late > round(duration * rate):
         raise SettingError(f"a delay of {delay:g} s in a flight of {duration:g} s: it must be shorter")
-    flown = pushed_flight(
+    flown = wrench_flight_truth(
         airframe,
         scenario,
         seed,
@@ -148,14 +158,14 @@ def fly_pushed(
         parameters=parameters,
     )
     plant = rigid_multirotor(airframe, "rotor_speed")
-    mass = float(plant_parameters(plant, parameters or {})[places(plant)["mass"]][0])
+    mass = float(plant_parameters(plant, parameters or {})[parameter_slices(plant)["mass"]][0])
     exact = LogNoise(*([0.0] * len(dataclasses.fields(LogNoise))))
-    return _log(
+    return _to_log(
         flown, plant, mass, noise or exact, late, _streams(scenario, seed)[3], name=f"{scenario}-{seed}"
     )
 
 
-def pushed_flight(
+def wrench_flight_truth(
     airframe: Airframe,
     scenario: str,
     seed: int,
@@ -165,8 +175,8 @@ def pushed_flight(
     pulse_shape: str = "rectangular",
     motor_time_constant: float = 0.0,
     parameters: Mapping[str, float | tuple[float, ...]] | None = None,
-) -> PushedFlight:
-    """The truth of such a flight; arguments as in `fly_pushed`."""
+) -> WrenchFlightTruth:
+    """The truth of such a flight; arguments as in `simulate_wrench_flight`."""
     if scenario not in SCENARIOS:
         raise SettingError(f"no scenario {scenario!r} (there are {', '.join(SCENARIOS)})")
     if not 0 < duration <= LONGEST or seed < 0:
@@ -183,18 +193,18 @@ def pushed_flight(
     hover = float(np.mean(hover_thrusts(vehicle)))
     bounds = THRUST_BOUNDS[0] * hover, THRUST_BOUNDS[1] * hover
     reference_stream, start_stream, pulse_stream, _ = _streams(scenario, seed)
-    make = hovering if scenario.startswith("hover") else lemniscate
+    make = hover_reference if scenario.startswith("hover") else lemniscate_reference
     reference = make(vehicle, bounds, reference_stream)
     times = np.arange(round(duration * rate) + 1) / rate
     drawn = draw_pulses(duration, pulse_stream) if scenario.endswith("wrench") else []
     flight = _Conditions(
         wanted=reference,
-        wrench=wrench_of(drawn, times, pulse_shape),
+        wrench=sum_pulses(drawn, times, pulse_shape),
         start=np.repeat(list(_START.values()), 3) * start_stream.standard_normal(12),
         parameters=numbers,
         lag=math.exp(-1.0 / (rate * motor_time_constant)) if motor_time_constant else 0.0,
     )
-    return _follow(vehicle, plant, bounds, THRUST_RATE * hover, times, rate, flight)
+    return _simulate(vehicle, plant, bounds, THRUST_RATE * hover, times, rate, flight)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +219,7 @@ class _Conditions:
     lag: float
 
 
-def _follow(
+def _simulate(
     vehicle: RigidMultirotor,
     plant: RigidMultirotor,
     bounds: tuple[float, float],
@@ -217,13 +227,13 @@ def _follow(
     times: Float64[np.ndarray, " n"],
     rate: float,
     under: _Conditions,
-) -> PushedFlight:
+) -> WrenchFlightTruth:
     """Plan, turn the rotors, and move on by a row."""
     every = max(1, round(rate / CONTROL_RATE))
     steps = math.ceil(1.0 / (rate * _LONGEST_STEP) - 1e-9)
     c_f = plant.parameter("thrust_coefficient").values[0]
     controller = thrust_rate_controller(vehicle, bounds, thrust_rate)
-    dynamics, observe = interval(plant, 1.0 / (rate * steps), steps), measured(plant)
+    dynamics, observe = interval_function(plant, 1.0 / (rate * steps), steps), output_function(plant)
     targets, target_rates = _targets(vehicle, under.wanted, times[::every])
 
     plan: Plan | None = None
@@ -240,7 +250,7 @@ def _follow(
                 elapsed=every / rate,
                 iterations=1 if plan else _FIRST_ITERATIONS,
             )
-            failures += not plan.solved
+            failures += not plan.is_solved
             seconds.append(plan.seconds)
         assert plan is not None
         following = np.clip(planned + plan.inputs[0] / rate, *bounds)
@@ -256,7 +266,7 @@ def _follow(
     outputs = observe.map(len(times))(
         X.T, Omega[before].T, under.wrench[before].T, np.tile(under.parameters[:, None], len(times))
     )
-    return PushedFlight(
+    return WrenchFlightTruth(
         times=times,
         states=X,
         outputs=np.asarray(outputs).T,
@@ -281,8 +291,8 @@ def _targets(
     return states, np.diff(thrust.reshape(*t.shape, -1), axis=1) / STEP
 
 
-def _log(
-    flown: PushedFlight,
+def _to_log(
+    flown: WrenchFlightTruth,
     plant: RigidMultirotor,
     mass: float,
     noise: LogNoise,
@@ -302,13 +312,13 @@ def _log(
     signals = {
         block: Signal(block, flown.times[late:], values, "simulated") for block, values in rows.items()
     }
-    told = {
+    logged_values = {
         "rotor_speed": (speed, "simulated"),
         "true_force": (flown.wrench[:, :3], "simulated truth"),
         "true_torque": (flown.wrench[:, 3:], "simulated truth"),
         "true_mass": (np.full((n, 1), mass), "simulated truth"),
     }
-    signals |= {signal: Signal(signal, flown.times, *what) for signal, what in told.items()}
+    signals |= {signal: Signal(signal, flown.times, *what) for signal, what in logged_values.items()}
     notes = (f"the controller kept its last plan {flown.failures} times",) if flown.failures else ()
     return Flight(
         signals,
@@ -320,16 +330,27 @@ def _log(
 
 
 def training_flights(airframe: Airframe, seed: int = 0, flights: int = 9, **settings: Any) -> list[Flight]:
-    """The training set of seed 001, section V-B: 9 flights of 20 s without external wrench, 2 hovering and 7 lemniscates.
+    """Simulate the training set: 20 s flights without external wrench, 2 in hover and 7 lemniscates.
 
-    flights: fewer of them, one hovering below 9. settings: as in `fly_pushed`, the same for all.
+    Args:
+        airframe: see `simulate_wrench_flight`.
+        seed: of the set.
+        flights: number, 2 to 9; below 9 only one is in hover.
+        settings: see `simulate_wrench_flight`, the same for all.
+    Returns:
+        The flights.
+    Raises:
+        SettingError, AirframeError: see `simulate_wrench_flight`.
+    Source: seed 001, section V-B.
     """
     if not 2 <= flights <= 9:
         raise SettingError(f"{flights} training flights: take 2 to 9")
-    hovering = 2 if flights == 9 else 1
-    numbers = [*range(hovering), *range(2, 2 + flights - hovering)]
+    hover_reference = 2 if flights == 9 else 1
+    numbers = [*range(hover_reference), *range(2, 2 + flights - hover_reference)]
     return [
-        fly_pushed(airframe, "hover" if k < 2 else "free-flight", _seed(seed, _TRAINING, k), **settings)
+        simulate_wrench_flight(
+            airframe, "hover" if k < 2 else "free-flight", _seed(seed, _TRAINING, k), **settings
+        )
         for k in numbers
     ]
 
@@ -337,15 +358,23 @@ def training_flights(airframe: Airframe, seed: int = 0, flights: int = 9, **sett
 def evaluation_flights(
     airframe: Airframe, seed: int = 0, flights: int = 5, **settings: Any
 ) -> dict[str, list[Flight]]:
-    """So many flights in each of the four scenarios, by scenario, none of which is in a training set.
+    """Simulate flights in each of the four scenarios, none of which is in a training set.
 
-    settings: as in `fly_pushed`, the same for all.
+    Args:
+        airframe: see `simulate_wrench_flight`.
+        seed: of the set.
+        flights: number for each scenario.
+        settings: see `simulate_wrench_flight`, the same for all.
+    Returns:
+        The flights by scenario.
+    Raises:
+        SettingError, AirframeError: see `simulate_wrench_flight`.
     """
     if flights < 1:
         raise SettingError(f"{flights} flights a scenario: take 1 or more")
     return {
         scenario: [
-            fly_pushed(airframe, scenario, _seed(seed, _EVALUATION, number), **settings)
+            simulate_wrench_flight(airframe, scenario, _seed(seed, _EVALUATION, number), **settings)
             for number in range(flights)
         ]
         for scenario in SCENARIOS

@@ -16,10 +16,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Float64
 
+from rotorid.codegen.casadi import to_casadi
+from rotorid.codegen.native import compiled
 from rotorid.errors import SettingError
-from rotorid.export.casadi import to_casadi
-from rotorid.export.native import compiled
-from rotorid.models.rigid_multirotor import RigidMultirotor
+from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 
@@ -48,16 +48,16 @@ def plant_parameters(
             raise SettingError(f"parameters: {name!r} is {value!r}; it must be finite")
     with jax.enable_x64(True):
         values = parameter_values(system, **override)
-        return np.concatenate([np.ravel(values[n]) for n in places(system)])
+        return np.concatenate([np.ravel(values[n]) for n in parameter_slices(system)])
 
 
 @functools.cache
-def interval(system: RigidMultirotor, step: float, steps: int) -> ca.Function:
+def interval_function(system: RigidMultirotor, step: float, steps: int) -> ca.Function:
     """(x, u, wrench, parameters) -> x after that many Runge-Kutta steps of `step` s, with u and wrench held."""
     space = system.states
 
     def after(x, u, wrench, numbers):
-        p = _named(system, numbers, wrench)
+        p = _parameters_by_name(system, numbers, wrench)
         rate = lambda x: space.pack_tangent(  # noqa: E731
             system.dynamics(space.unpack(x), system.inputs.unpack(u), p)
         )
@@ -69,17 +69,17 @@ def interval(system: RigidMultirotor, step: float, steps: int) -> ca.Function:
 
 
 @functools.cache
-def measured(system: RigidMultirotor) -> ca.Function:
+def output_function(system: RigidMultirotor) -> ca.Function:
     """(x, u, wrench, parameters) -> the System's outputs, packed."""
 
     def outputs(x, u, wrench, numbers):
-        p = _named(system, numbers, wrench)
+        p = _parameters_by_name(system, numbers, wrench)
         return system.outputs.pack(system.observe(system.states.unpack(x), system.inputs.unpack(u), p))
 
     return compiled(to_casadi(outputs, *_examples(system), name="measured"))
 
 
-def places(system: RigidMultirotor) -> dict[str, slice]:
+def parameter_slices(system: RigidMultirotor) -> dict[str, slice]:
     """Where each parameter but the wrench lies among the numbers."""
     found, start = {}, 0
     for parameter in system.parameters:
@@ -89,17 +89,17 @@ def places(system: RigidMultirotor) -> dict[str, slice]:
     return found
 
 
-def _named(
+def _parameters_by_name(
     system: RigidMultirotor, numbers: Float[Array, " numbers"], wrench: Float[Array, " 6"]
 ) -> dict[str, Float[Array, " ..."]]:
     """Parameters by name, of the numbers and the wrench."""
     p = {"force": wrench[:3], "torque": wrench[3:]}
-    for name, place in places(system).items():
+    for name, place in parameter_slices(system).items():
         p[name] = numbers[place] if isinstance(system.parameter(name).value, tuple) else numbers[place.start]
     return p
 
 
 def _examples(system: RigidMultirotor) -> tuple[np.ndarray, ...]:
-    numbers = sum(place.stop - place.start for place in places(system).values())
+    numbers = sum(place.stop - place.start for place in parameter_slices(system).values())
     x = np.array(system.states.initial())
     return x, np.ones(system.inputs.size), np.zeros(6), np.ones(numbers)

@@ -22,10 +22,11 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float64
 
 from rotorid.errors import AirframeError
-from rotorid.models.rigid_multirotor import RigidMultirotor, inertia_matrix
+from rotorid.geometry import rotation_rows
+from rotorid.models.multirotor.rigid import RigidMultirotor, inertia_matrix
 from rotorid.models.system import GRAVITY, parameter_values
 
 HEIGHT = 5.0
@@ -59,16 +60,18 @@ PoseReference = Callable[[Float64[np.ndarray, " n"]], Poses]
 """What is wanted at the times asked for, in s."""
 
 
-def hovering(
+def hover_reference(
     vehicle: RigidMultirotor, bounds: tuple[float, float], rng: np.random.Generator
 ) -> PoseReference:
     """Rest at a place, with any yaw and a small constant tilt. bounds: thrust of a rotor, N."""
-    place, effort = _place(rng), rng.uniform(0.1, 0.4)
+    place, effort = _random_position(rng), rng.uniform(0.1, 0.4)
     euler = _Euler(rng, sways=False)
-    return _within(vehicle, bounds, effort, lambda tilt, _: _poses(place, 0.0, np.eye(3), _rest, euler, tilt))
+    return _scale_to_bounds(
+        vehicle, bounds, effort, lambda tilt, _: _poses(place, 0.0, np.eye(3), _rest, euler, tilt)
+    )
 
 
-def lemniscate(
+def lemniscate_reference(
     vehicle: RigidMultirotor, bounds: tuple[float, float], rng: np.random.Generator
 ) -> PoseReference:
     """A lemniscate in space, half as long as 0.75 to 2.5 m, with a constant attitude or a slowly varying one.
@@ -76,15 +79,15 @@ def lemniscate(
     It begins with a second at rest. bounds: thrust of a rotor, N; its thrusts come to 0.4 to 0.85 of the way there.
     Raises AirframeError where the rotors cannot push in all directions.
     """
-    place, size, effort = _place(rng), rng.uniform(0.75, 2.5), rng.uniform(0.4, 0.85)
-    R = _any_rotation(rng)
+    place, size, effort = _random_position(rng), rng.uniform(0.75, 2.5), rng.uniform(0.4, 0.85)
+    R = _random_rotation(rng)
     euler = _Euler(rng, sways=rng.random() < 0.5)
     part, slow, side = rng.uniform(0.0, 0.4), rng.uniform(0.5, 1.0), rng.choice([-1.0, 1.0])
 
     def make(tilt: float, rate: float) -> PoseReference:
         return _poses(place, size, R, _Phase(side * rate, part, slow), euler, tilt)
 
-    return _within(vehicle, bounds, effort, make)
+    return _scale_to_bounds(vehicle, bounds, effort, make)
 
 
 def rotor_thrusts(vehicle: RigidMultirotor, poses: Poses) -> Float64[np.ndarray, "n rotors"]:
@@ -92,12 +95,14 @@ def rotor_thrusts(vehicle: RigidMultirotor, poses: Poses) -> Float64[np.ndarray,
 
     Raises AirframeError where the rotors cannot push in all directions.
     """
-    known, omega = _known(vehicle), poses.body_rate
+    known, omega = _inverse_dynamics(vehicle), poses.body_rate
     force = known.mass * (poses.acceleration + np.array([0.0, 0.0, GRAVITY])) + known.drag * poses.velocity
     torque = (
         poses.turning @ known.inertia + np.cross(omega, omega @ known.inertia) + known.angular_drag * omega
     )
-    wrench = np.hstack([_rotated(poses.attitude * np.array([1.0, -1.0, -1.0, -1.0]), force), torque])
+    wrench = np.hstack(
+        [rotation_rows.rotate(poses.attitude * np.array([1.0, -1.0, -1.0, -1.0]), force), torque]
+    )
     return wrench @ known.inverse.T
 
 
@@ -108,7 +113,7 @@ def hover_thrusts(vehicle: RigidMultirotor) -> Float64[np.ndarray, " rotors"]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Known:
+class _InverseDynamics:
     """What inverse dynamics takes. inverse: rotor thrusts per wrench (body), the least ones."""
 
     mass: float
@@ -119,7 +124,7 @@ class _Known:
 
 
 @functools.cache
-def _known(vehicle: RigidMultirotor) -> _Known:
+def _inverse_dynamics(vehicle: RigidMultirotor) -> _InverseDynamics:
     with jax.enable_x64(True):
         p = parameter_values(vehicle)
         columns = [
@@ -133,10 +138,10 @@ def _known(vehicle: RigidMultirotor) -> _Known:
         raise AirframeError(
             f"{len(vehicle.rotors)} rotors that cannot push in all directions; take a fully actuated airframe"
         )
-    return _Known(mass, drag, angular_drag, inertia, np.linalg.pinv(G))
+    return _InverseDynamics(mass, drag, angular_drag, inertia, np.linalg.pinv(G))
 
 
-def _within(
+def _scale_to_bounds(
     vehicle: RigidMultirotor,
     bounds: tuple[float, float],
     effort: float,
@@ -233,7 +238,7 @@ def _poses(
         along = np.stack([np.sin(s), 0.5 * np.sin(2.0 * s), flat], axis=1)
         slope = np.stack([np.cos(s), np.cos(2.0 * s), flat], axis=1)
         bend = np.stack([-np.sin(s), -2.0 * np.sin(2.0 * s), flat], axis=1)
-        attitude, omega, turning = _turned(*euler(t, tilt))
+        attitude, omega, turning = _attitude_kinematics(*euler(t, tilt))
         return Poses(
             position=place + size * along @ R.T,
             velocity=size * (slope * ds[:, None]) @ R.T,
@@ -246,7 +251,9 @@ def _poses(
     return at
 
 
-def _turned(roll: Motion, pitch: Motion, yaw: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _attitude_kinematics(
+    roll: Motion, pitch: Motion, yaw: Motion
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Attitude, body rate and its rate of Euler angles (intrinsic z-y-x) with their derivatives."""
     (a, da, dda), (b, db, ddb), (c, dc, ddc) = roll, pitch, yaw
     ca, sa, cb, sb = np.cos(a), np.sin(a), np.cos(b), np.sin(b)
@@ -266,16 +273,11 @@ def _turned(roll: Motion, pitch: Motion, yaw: Motion) -> tuple[np.ndarray, np.nd
     return np.stack(attitude, axis=1), np.stack(omega, axis=1), np.stack(turning, axis=1)
 
 
-def _rotated(q: Float[np.ndarray, "n 4"], v: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n 3"]:
-    t = 2.0 * np.cross(q[:, 1:], v)
-    return v + q[:, :1] * t + np.cross(q[:, 1:], t)
-
-
-def _place(rng: np.random.Generator) -> Float64[np.ndarray, " 3"]:
+def _random_position(rng: np.random.Generator) -> Float64[np.ndarray, " 3"]:
     return np.append(rng.uniform(-1.0, 1.0, 2), HEIGHT)
 
 
-def _any_rotation(rng: np.random.Generator) -> Float64[np.ndarray, "3 3"]:
+def _random_rotation(rng: np.random.Generator) -> Float64[np.ndarray, "3 3"]:
     """Uniform over all rotations."""
     q = rng.standard_normal(4)
-    return _rotated(np.tile(q / np.linalg.norm(q), (3, 1)), np.eye(3)).T
+    return rotation_rows.rotate(np.tile(q / np.linalg.norm(q), (3, 1)), np.eye(3)).T

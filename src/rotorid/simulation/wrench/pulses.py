@@ -46,12 +46,12 @@ def draw_pulses(duration: float, rng: np.random.Generator) -> list[Pulse]:
     for start in _STARTS:
         at = duration * (start + rng.uniform(-_JITTER, _JITTER))
         length = duration * rng.uniform(*_LENGTHS)
-        force, torque = (_somewhere(rng) * rng.uniform(*sizes) for sizes in (FORCES, TORQUES))
+        force, torque = (_random_direction(rng) * rng.uniform(*sizes) for sizes in (FORCES, TORQUES))
         pulses.append(Pulse(at, length, np.concatenate([force * (kind != 1), torque * (kind != 0)])))
     return pulses
 
 
-def wrench_of(
+def sum_pulses(
     pulses: list[Pulse], t: Float64[np.ndarray, " n"], shape: str = "rectangular"
 ) -> Float64[np.ndarray, "n 6"]:
     """Force (world, N) and torque (body, N m) at the times t (s). Raises SettingError."""
@@ -68,7 +68,7 @@ def wrench_of(
     return found
 
 
-def _somewhere(rng: np.random.Generator) -> Float64[np.ndarray, " 3"]:
+def _random_direction(rng: np.random.Generator) -> Float64[np.ndarray, " 3"]:
     """A direction, uniform over the sphere."""
     v = rng.standard_normal(3)
     return v / np.linalg.norm(v)

@@ -1,4 +1,4 @@
-"""Whether `rotorid identify` is as sure as it says: over many synthetic flights, how often its 95 % bands hold the truth.
+"""The calibration of `rotorid identify`: the coverage of its 95 % bands over many synthetic flights.
 
 For each quantity, with z the error over the standard deviation that was said:
 
@@ -23,11 +23,12 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.stats import chi2, norm
 
-from rotorid.results.study import Curve, Part, Row
-from rotorid.simulation.engines import cores
-from rotorid.simulation.generation import make_folder
-from rotorid.studies.identify_flights import FREE, Task, make
-from rotorid.studies.parts import Progress, Told, by_processes, kept_tasks
+from rotorid.progress import Progress, Stage, no_progress
+from rotorid.simulation.datasets.executors import available_cores
+from rotorid.simulation.datasets.generation import make_folder
+from rotorid.studies.identify.flights import FREE, Task, make
+from rotorid.studies.parts import by_processes, kept_tasks
+from rotorid.studies.study_files import Curve, Part, Row
 
 SIGMAS = 1.96
 WANTED = (0.90, 0.98)
@@ -62,7 +63,7 @@ def identify_calibration(
     size: Size = FULL,
     seed: int = 0,
     workers: int | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> Study:
     """Make the study in a folder, or go on with it there. workers: processes; default: one for each core."""
     make_folder(folder)
@@ -72,17 +73,17 @@ def identify_calibration(
         some = tasks[first : first + _BATCH]
         asked = {"tasks": [list(t) for t in some], "free": FREE}
         among = ("flights", first, len(tasks))
-        made = partial(_part, workers=workers or cores())
+        made = partial(_part, workers=workers or available_cores())
         rows += kept_tasks(folder, f"flights-{first:04d}", some, asked, made, progress, among).rows
     failed = sum(r.quantity == "failed" for r in rows)
     added, curves = summary(rows)
     return Study((*added, *rows), curves, len(tasks), failed)
 
 
-def _part(tasks: Sequence[Task], told: Told, workers: int) -> Part:
+def _part(tasks: Sequence[Task], stage: Stage, workers: int) -> Part:
     """Rows of each flight: of every quantity `_FOUND`, its NEES with how many quantities it has, and its seconds."""
     rows: list[Row] = []
-    for task, of in zip(tasks, by_processes(make, tasks, workers, told), strict=True):
+    for task, of in zip(tasks, by_processes(make, tasks, workers, stage), strict=True):
         setting = f"flight={task.number}"
         if "error" in of:
             rows.append(Row("flights", of["error"], "failed", 1.0, setting=setting, flights=1))
@@ -107,7 +108,7 @@ def summary(rows: Sequence[Row]) -> tuple[list[Row], tuple[Curve, ...]]:
     found: list[Row] = []
     curves: list[Curve] = []
     for name in dict.fromkeys(r.method for r in of if r.quantity == "value"):
-        truth, value, std, before, told = (
+        truth, value, std, before, gain = (
             np.array([r.value for r in of if r.method == name and r.quantity == q]) for q in _FOUND
         )
         z, n = (value - truth) / std, len(truth)
@@ -122,7 +123,7 @@ def summary(rows: Sequence[Row]) -> tuple[list[Row], tuple[Curve, ...]]:
             "rms error": float(np.sqrt(np.mean((value - truth) ** 2))),
             "std, median": float(np.median(std)),
             "prior std": float(np.median(before)),
-            "told, median": float(np.median(told)),
+            "information gain, median": float(np.median(gain)),
         }
         found += [Row("quantities", name, q, v, flights=n) for q, v in numbers.items()]
         curves.append(_quantiles(name, z))

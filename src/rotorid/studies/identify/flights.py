@@ -6,7 +6,7 @@ model in the identification knows of their coloured noise, their vibration, or h
 velocity come later than the IMU, each by a delay that is looked for, and every signal has a clock of its own; the voltage is
 logged at 50 Hz, so that it shows how the battery sags.
 
-Delays count from the stamps of the IMU, which is late itself by 3 ms: from inside a log nobody can tell that apart, so a
+Delays count from the stamps of the IMU, which is late itself by 3 ms: a log alone cannot separate the two, so a
 command seems to take that much longer, and attitude and velocity to be late by that much less.
 """
 
@@ -23,12 +23,12 @@ from jaxtyping import Float64
 
 from rotorid.errors import RotoridError
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import Airframe, parse_airframe
-from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
-from rotorid.models.inertia import inertia_of
-from rotorid.simulation.free_flight import Battery, fly
-from rotorid.simulation.instruments import INSTRUMENTS, Instruments
-from rotorid.simulation.varied import varied
+from rotorid.models.airframe.airframe import Airframe, parse_airframe
+from rotorid.models.airframe.numbers import airframe_numbers, with_numbers
+from rotorid.models.multirotor.rotors import inertia_matrix_of
+from rotorid.simulation.free_flight.flight import Battery, fly
+from rotorid.simulation.free_flight.instruments import INSTRUMENTS, Instruments
+from rotorid.simulation.free_flight.random_setpoints import draw_setpoints
 
 FREE: Final = (
     "thrust_curve",
@@ -161,7 +161,7 @@ def drawn(seed: int) -> Airframe:
         }
         if all(numbers[name] > 0.0 for name in _POSITIVE):
             airframe = with_numbers(around, numbers)
-            principal = np.linalg.eigvalsh(inertia_of(airframe))
+            principal = np.linalg.eigvalsh(inertia_matrix_of(airframe))
             if principal[2] < principal[0] + principal[1]:
                 return airframe
 
@@ -191,7 +191,7 @@ def flight_of(task: Task, airframe: Airframe) -> Flight:
     of["battery_voltage"] = dataclasses.replace(of["battery_voltage"], rate=50.0, noise=0.02)
     return fly(
         airframe,
-        varied(task.seed, task.duration),
+        draw_setpoints(task.seed, task.duration),
         seed=task.seed,
         duration=task.duration,
         sensors=Instruments(of, rough.rotor_frequency),
@@ -203,7 +203,7 @@ def flight_of(task: Task, airframe: Airframe) -> Flight:
 def make(task: Task) -> bytes:
     """One flight and what is found in it, as JSON: quantities with truth, value, std, prior's std, told; NEES; seconds; or the
     error that ended it."""
-    from rotorid.results.identify import identify
+    from rotorid.workflows.identify.identify import identify
 
     airframe = drawn(task.seed)
     begin = time.perf_counter()
@@ -214,7 +214,7 @@ def make(task: Task) -> bytes:
     fit, truth = found.fit, truth_of(airframe)
     names = [name for name in fit.names if name in truth]
     rows = {
-        name: [truth[name], fit.values[name], fit.std[name], fit.prior_std[name], fit.told[name]]
+        name: [truth[name], fit.values[name], fit.std[name], fit.prior_std[name], fit.information_gain[name]]
         for name in names
     }
     return json.dumps(

@@ -1,4 +1,4 @@
-"""The page of the study of how sure `rotorid identify` may be: coverage of its bands over many synthetic flights."""
+"""The page of the calibration study of `rotorid identify`: coverage of its bands over many simulated flights."""
 
 # ruff: noqa: RUF001
 
@@ -9,12 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from rotorid.report.charts import Figure, Trace, axis, layout, line, numbers
-from rotorid.report.headed import add_study_header
-from rotorid.report.html import Page, card, grid, notes_list, table
-from rotorid.report.study import Numbers, number_text
-from rotorid.results.study import Curve, Row
-from rotorid.results.words import label
+from rotorid.report.charts import Figure, Trace, axis, encode_array, layout, line
+from rotorid.report.page import Page, add_study_header, card, grid, notes_list, table
+from rotorid.results.text import label
+from rotorid.studies.page_parts import Numbers, number_text
+from rotorid.studies.study_files import Curve, Row
 
 _PART: Final = "quantities"
 
@@ -39,10 +38,10 @@ def headline(rows: Sequence[Row], wanted: tuple[float, float]) -> tuple[str, ...
     range_text = f"{100 * wanted[0]:.0f} to {100 * wanted[1]:.0f} %"
     named = ", ".join(f"{label(q)} {_percent(n.get(_PART, q, 'coverage').value)}" for q in bad)
     return (
-        f"{len(known) - len(bad)} of {len(known)} quantities have 95 % bands that hold the truth in {range_text} of "
+        f"{len(known) - len(bad)} of {len(known)} quantities have 95 % bands that contain the true value in {range_text} of "
         f"{n.get(_PART, known[0], 'coverage').flights} flights.",
         *([f"The others: {named}."] if bad else []),
-        f"All quantities of a flight together lie in their 95 % region in {_percent(whole.value)} of the flights "
+        f"The joint 95 % region of all quantities contains the true values in {_percent(whole.value)} of the flights "
         f"({_interval(n, 'all', 'all')}).",
     )
 
@@ -55,9 +54,9 @@ def identify_calibration_page(
     wanted: tuple[float, float],
     seed: int,
 ) -> str:
-    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.identify_calibration`."""
+    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.identify.calibration`."""
     n = Numbers(rows)
-    page = Page("How sure rotorid identify may be")
+    page = Page("Calibration of rotorid identify")
     first, *rest = headline(rows, wanted)
     add_study_header(page, "identify", (f"{flights} flights", f"seed {seed}"), first, *rest)
     _cards(page, n, flights, failed)
@@ -71,15 +70,14 @@ def identify_calibration_page(
 
 
 _NOTES: Final = (
-    "Each flight has an airframe of its own, every number of it drawn from the prior that the identification starts from. The "
-    "mass is known.",
-    "A cascade that believes in the prior flies it along figures in space, with chirps on roll and pitch rate and multisines "
-    "on yaw rate and thrust: set points differ from flight to flight.",
-    "The sensors have coloured noise, constant biases, vibration at three harmonics of each rotor's speed that is folded back "
-    "by sampling, delays and lost samples. The identification is told none of it.",
-    "The IMU is late by 3 ms, and attitude, which is an estimator's from it, as late. Delays of commands and velocity count "
-    "from the IMU's stamps, since nothing in a log tells how late these are.",
-    "A band is the value ± 1.96 times the standard deviation that was said. An interval of a coverage is Wilson's, 95 %.",
+    "Each flight has its own airframe. All its parameters are drawn from the prior of the identification; the mass is known.",
+    "A cascaded controller, designed with the prior means, flies figures in space with chirps on roll and pitch rate and "
+    "multisines on yaw rate and thrust. Set points differ from flight to flight.",
+    "The sensors have coloured noise, constant biases, vibration at three harmonics of each rotor's speed with "
+    "aliasing, delays and lost samples. The identification has no information about them.",
+    "The IMU and the attitude are delayed by 3 ms. Delays of commands and velocity are relative to the time stamps of the IMU, "
+    "whose own delay cannot be identified from a log.",
+    "A band is the estimate ± 1.96 estimated standard deviations. Intervals of coverage are 95 % Wilson intervals.",
 )
 
 
@@ -97,9 +95,9 @@ def _cards(page: Page, n: Numbers, flights: int, failed: int) -> None:
     all_of = [n.get(_PART, q, "coverage").value for q in known]
     whole, ratio, seconds = (n.get("all", "all", q) for q in ("coverage", "nees over dof", "seconds, median"))
     cards = [
-        card("Coverage, mean over quantities", f"{100 * float(np.mean(all_of)):.1f}" if known else "–", "%", "wanted: 95"),
-        card("All together in their 95 % region", f"{100 * whole.value:.1f}", "%", _interval(n, "all", "all")),
-        card("NEES over its dimension", number_text(ratio.value), "", "1 where the covariance is right"),
+        card("Coverage, mean over quantities", f"{100 * float(np.mean(all_of)):.1f}" if known else "–", "%", "target: 95"),
+        card("Joint coverage of the 95 % region", f"{100 * whole.value:.1f}", "%", _interval(n, "all", "all")),
+        card("NEES over its dimension", number_text(ratio.value), "", "1 for a consistent covariance"),
         card("Identified", f"{flights - failed}", f"of {flights}", f"{seconds.value:.1f} s a flight, median"),
     ]  # fmt: skip
     page.add(f'<div class="cards">{"".join(cards)}</div>')
@@ -108,7 +106,7 @@ def _cards(page: Page, n: Numbers, flights: int, failed: int) -> None:
 def _coverage(page: Page, n: Numbers, wanted: tuple[float, float]) -> None:
     page.section(
         "Coverage by quantity",
-        "Share of the flights whose 95 % band holds the truth, with its own 95 % interval; grey: where it should be.",
+        "Share of the flights whose 95 % band contains the true value, with its 95 % confidence interval; grey: target range.",
     )
     known = quantities_of(n)[::-1]
     rows = [[n.get(_PART, q, f"coverage{end}").value for end in ("", ", low", ", high")] for q in known]
@@ -117,7 +115,7 @@ def _coverage(page: Page, n: Numbers, wanted: tuple[float, float]) -> None:
     dots: Trace = {
         "type": "scatter",
         "mode": "markers",
-        "x": numbers(share),
+        "x": encode_array(share),
         "y": [label(q) for q in known],
         "marker": {"size": 8, "color": ["@ukf" if q in bad else "@ekf" for q in known]},
         "error_x": {
@@ -131,24 +129,25 @@ def _coverage(page: Page, n: Numbers, wanted: tuple[float, float]) -> None:
         },
         "hovertemplate": "%{x:.1f} %<extra></extra>",
     }
-    drawn = layout("", x_title="covered (%)", hovermode="closest")
+    drawn = layout("", x_title="coverage (%)", hovermode="closest")
     drawn["shapes"] = [
         {"type": "rect", "xref": "x", "yref": "paper", "x0": 100 * wanted[0], "x1": 100 * wanted[1], "y0": 0, "y1": 1,
          "fillcolor": "@gap", "line": {"width": 0}, "layer": "below"},
     ]  # fmt: skip
-    drawn["xaxis"] = axis("covered (%)", range=[min(60.0, float(np.min(low, initial=100.0)) - 2.0), 101.0])
+    drawn["xaxis"] = axis("coverage (%)", range=[min(60.0, float(np.min(low, initial=100.0)) - 2.0), 101.0])
     drawn["yaxis"] = axis("", type="category")
-    page.add(page.panel(Figure((dots,), drawn, height=90 + 20 * len(known), timed=False)))
+    page.add(page.panel(Figure((dots,), drawn, height=90 + 20 * len(known), has_time_axis=False)))
 
 
 def _table(page: Page, n: Numbers) -> None:
     page.section(
         "Every quantity",
-        "z: error over the standard deviation that was said; its mean is a bias, its standard deviation is 1 where what was "
-        "said is right. Told: share of the prior's standard deviation that a flight removes. In the quantity's SI unit.",
+        "z: error divided by its estimated standard deviation; a nonzero mean is a bias, and its standard deviation is 1 for a "
+        "calibrated estimate. Information gain: reduction of the prior standard deviation. Errors are in SI units.",
     )
     head = [
-        "quantity", "covered (%)", "interval (%)", "mean of z", "std of z", "RMS error", "said, median", "prior", "told (%)",
+        "quantity", "coverage (%)", "interval (%)", "mean of z", "std of z", "RMS error", "estimated std, median", "prior std",
+        "information gain (%)",
     ]  # fmt: skip
     body = []
     for q in quantities_of(n):
@@ -164,7 +163,7 @@ def _table(page: Page, n: Numbers) -> None:
                 f"{value['mean of z']:+.2f}".replace("-", "−"),
                 f"{value['std of z']:.2f}",
                 *(number_text(value[w]) for w in ("rms error", "std, median", "prior std")),
-                f"{100 * n.get(_PART, q, 'told, median').value:.0f}",
+                f"{100 * n.get(_PART, q, 'information gain, median').value:.0f}",
             ]
         )
     page.add(table(head, body, {"quantity": "word"} | dict.fromkeys(head[1:], "number")))
@@ -172,20 +171,20 @@ def _table(page: Page, n: Numbers) -> None:
 
 def _quantiles(page: Page, curves: Sequence[Curve]) -> None:
     page.section(
-        "Errors against what was said",
-        "z of each flight in order, over what a standard normal would have there: on the dotted line, the standard deviations "
-        "are right; steeper, they are too small; flatter, too large.",
+        "Distribution of the normalised errors",
+        "Quantiles of z over those of a standard normal distribution. On the dotted line the standard deviations are correct; "
+        "a steeper curve means that they are too small, a flatter one that they are too large.",
     )
     panels = []
     for curve in (c for c in curves if c.part == "z"):
         traces = (
-            line(curve.t, curve.value, label(curve.method), "@ekf", longest=np.inf),
-            line(curve.t, curve.truth, "as it should be", "@ink", width=1.0, dash="dot", longest=np.inf),
+            line(curve.t, curve.value, label(curve.method), "@ekf", max_gap=np.inf),
+            line(curve.t, curve.truth, "standard normal", "@ink", width=1.0, dash="dot", max_gap=np.inf),
         )
         drawn = layout("z", x_title="standard normal", hovermode="closest")
         drawn["yaxis"] |= {"range": [-5.0, 5.0]}
         drawn["xaxis"] |= {"range": [-3.2, 3.2]}
-        panels.append(page.panel(Figure(traces, drawn, height=180, timed=False), label(curve.method)))
+        panels.append(page.panel(Figure(traces, drawn, height=180, has_time_axis=False), label(curve.method)))
     page.add(grid(panels))
 
 

@@ -19,14 +19,21 @@ from jaxtyping import Float64
 from rotorid.estimators.adaptive import adaptive
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.run import Stream
-from rotorid.models.multirotor import BareMultirotor
-from rotorid.results.study import Curve, Part, Row
-from rotorid.simulation.closed_loop import GATE, LoopFlight, MassAt, Pilot, fly_loop
-from rotorid.simulation.editions import edition_of
+from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.progress import Stage
+from rotorid.simulation.closed_loop import (
+    GATE,
+    ClosedLoopFlight,
+    MassProfile,
+    MassProvider,
+    simulate_closed_loop,
+)
+from rotorid.simulation.datasets.scenario_presets import scenario_preset
 from rotorid.simulation.failures import FAILURES
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import NOMINAL_MASS, mass_profile
-from rotorid.studies.parts import Told, by_processes
+from rotorid.studies.parts import by_processes
+from rotorid.studies.study_files import Curve, Part, Row
 
 PILOTS = ("nominal", "known", "ekf", "ekf, gated", "adaptive", "adaptive, gated")
 """Where the controller has its mass from; known is the true one."""
@@ -69,11 +76,11 @@ class Task(NamedTuple):
     pictured: bool = False
 
 
-def flown(tasks: Sequence[Task], workers: int, told: Told) -> Part:
+def flown(tasks: Sequence[Task], workers: int, stage: Stage) -> Part:
     """All of them, in the order of the tasks."""
     rows: list[Row] = []
     curves: list[Curve] = []
-    for task, made in zip(tasks, by_processes(make, tasks, workers, told), strict=True):
+    for task, made in zip(tasks, by_processes(make, tasks, workers, stage), strict=True):
         row = Row(task.part, task.pilot, "", 0.0, "1", task.trajectory, task.mass, _setting(task), flights=1)
         rows += [
             dataclasses.replace(row, quantity=quantity, value=value, unit=QUANTITIES.get(quantity, "1"))
@@ -99,19 +106,19 @@ def make(task: Task) -> bytes:
     mass = mass_of(task)
     with jax.enable_x64(True):
         pilot = pilot_of(task, mass)
-        flight = fly_loop(
+        flight = simulate_closed_loop(
             task.trajectory,
             mass,
             task.seed,
             pilot,
             duration=task.duration,
             stream=task.number,
-            plant=edition_of("hard").plant_of(task.seed) if task.part == HARD else Plant(),
+            plant=scenario_preset("hard").plant_of(task.seed) if task.part == HARD else Plant(),
         )
     return json.dumps({"numbers": numbers_of(task, flight), "curves": _curves(task, flight)}).encode()
 
 
-def mass_of(task: Task) -> MassAt:
+def mass_of(task: Task) -> MassProfile:
     """The true mass of a task's flight."""
     if task.mass in STEPS:
         after = NOMINAL_MASS * (1.0 + STEPS[task.mass])
@@ -119,15 +126,15 @@ def mass_of(task: Task) -> MassAt:
     return lambda t: mass_profile(task.mass, task.seed, t, task.duration)
 
 
-def pilot_of(task: Task, mass: MassAt) -> Pilot:
+def pilot_of(task: Task, mass: MassProfile) -> MassProvider:
     """Who gives the controller its mass in a task's flight."""
     if task.pilot == "nominal":
-        return Pilot()
+        return MassProvider()
     if task.pilot == "known":
-        return Pilot(mass=mass)
+        return MassProvider(mass=mass)
     estimator, _, gated = task.pilot.partition(", ")
     failure = FAILURES[task.failure]() if task.failure else None
-    return Pilot(_stream(estimator), GATE if gated else None, failure)
+    return MassProvider(_stream(estimator), GATE if gated else None, failure)
 
 
 @functools.cache
@@ -136,7 +143,7 @@ def _stream(estimator: str) -> Stream:
     return Stream({"ekf": ekf, "adaptive": adaptive}[estimator](BareMultirotor()))
 
 
-def numbers_of(task: Task, flight: LoopFlight) -> dict[str, float]:
+def numbers_of(task: Task, flight: ClosedLoopFlight) -> dict[str, float]:
     """`QUANTITIES` of a flight, and whether it was lost."""
     begin = STEP_AT * task.duration if task.mass in STEPS else 0.0
     rows = flight.flown.times >= begin
@@ -158,7 +165,7 @@ def _rms(values: Float64[np.ndarray, " n"]) -> float:
     return math.sqrt(float(np.mean(values**2)))
 
 
-def _curves(task: Task, flight: LoopFlight) -> list[list[Any]]:
+def _curves(task: Task, flight: ClosedLoopFlight) -> list[list[Any]]:
     """The mass that was planned with, what the estimator said where it failed, and the error; at each second control."""
     if not task.pictured:
         return []

@@ -1,4 +1,4 @@
-"""The page of the study of the closed loop: flying by the mass identified in flight against flying by the nominal one."""
+"""The page of the study of the closed loop: control with the mass estimated in flight, compared with the nominal mass."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Final
 
 from rotorid.control.gate import Gate
 from rotorid.report.charts import Figure, Trace, layout, line
-from rotorid.report.headed import add_study_header
-from rotorid.report.html import Page, card, grid, legend, notes_list, table
-from rotorid.report.study import Numbers, number_text, row_text
-from rotorid.results.study import Curve, Row
-from rotorid.results.words import title
+from rotorid.report.page import Page, add_study_header, card, grid, legend, notes_list, table
+from rotorid.results.text import title
+from rotorid.studies.page_parts import Numbers, number_text, row_text
+from rotorid.studies.study_files import Curve, Row
 
 LABELS: Final = {
     "nominal": "nominal mass",
@@ -37,15 +36,15 @@ _COLOURS: Final = {
 _DRAWN: Final = ("nominal", "known", "ekf, gated", "adaptive", "adaptive, gated")
 
 _WORDS: Final = {
-    "frozen": "after 5 s it gets the same measurements again and again",
-    "thrust high": "it is told 1.3 times the thrust",
-    "thrust low": "after 5 s it is told 0.75 times the thrust",
-    "lying": "after 5 s it reports twice the nominal mass less its own, sure and healthy",
-    "stuck": "after 5 s it repeats what it said, sure and healthy",
-    "drifting": "after 5 s its report slides away by 3 % a second, sure and healthy",
-    "late": "what it says is 3 s old",
-    "silent": "after 5 s it says nothing",
-    "wild": "after 5 s every third report is not a number, negative or a hundredfold",
+    "frozen": "from 5 s on the measurements are constant",
+    "thrust high": "the thrust input is 1.3 times the true one",
+    "thrust low": "from 5 s on the thrust input is 0.75 times the true one",
+    "lying": "from 5 s on it reports twice the nominal mass minus its estimate, with good health",
+    "stuck": "from 5 s on it repeats its last report, with good health",
+    "drifting": "from 5 s on its report drifts by 3 %/s, with good health",
+    "late": "its reports are delayed by 3 s",
+    "silent": "from 5 s on there are no reports",
+    "wild": "from 5 s on every third report is NaN, infinite, negative or 100 kg",
 }
 
 
@@ -87,9 +86,9 @@ def headline(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def loop_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, gate: Gate, seed: int) -> str:
-    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.loop`. gate: of the study."""
+    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.loop.study`. gate: of the study."""
     n = Numbers(rows)
-    page = Page("Flying by the mass that is identified in flight")
+    page = Page("Closed-loop control with the estimated mass")
     add_study_header(page, "loop", (f"{flights} flights", f"seed {seed}"), *headline(rows))
     _cards(page, n)
     _steps(page, n, curves)
@@ -97,7 +96,7 @@ def loop_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, gate: 
     _efforts(page, n)
     _hard(page, n)
     _failures(page, n, curves)
-    page.section("How it is made")
+    page.section("Method")
     page.add(notes_list(_notes(gate)))
     return page.as_html()
 
@@ -105,11 +104,11 @@ def loop_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, gate: 
 def _notes(gate: Gate) -> tuple[str, ...]:
     return (
         "The controller is the NMPC of rotorid dataset: 1 s ahead at 50 Hz, thrust and body rates bounded. It has no integral "
-        "action: a wrong mass shows as an error of height that stays. Its mass is a parameter of each call.",
+        "action, so that an error of the mass causes a constant error of height. The mass is a parameter of each call.",
         "The estimator gets what the controller gets: attitude, position and velocity with noise (0.01 rad, 0.01 m, 0.03 m/s) "
         "at 50 Hz, and the thrust and body rates that were commanded. Each starts with 1 ± 0.3 kg.",
-        "All pilots of a cell fly the same path, mass and noise. No wind, no drag, no motor lag but where said: only the mass "
-        "is wrong.",
+        "Path, mass and noise of a cell are the same for all sources of the mass. There is no wind, drag or motor lag unless "
+        "stated.",
         f"The gate lets {gate.lower:g} to {gate.upper:g} {gate.unit} pass, at most {gate.rate:g} {gate.unit}/s, after "
         f"{gate.hold:g} s of good readings with a standard deviation below {100 * gate.band:g} % of the value; "
         f"{gate.patience:g} s without a good one, {gate.grace:g} s of contradiction by its witness, or a value outside of the "
@@ -118,7 +117,8 @@ def _notes(gate: Gate) -> tuple[str, ...]:
         "controller itself flies by. It is what sees through an estimator that is wrong within the range and "
         "calls itself healthy.",
         "Without the gate the controller still refuses what is not a number, and masses below 0.05 kg or above 10 kg.",
-        "What the gate costs where the estimator works: it waits at the start, and for the witness after a jump.",
+        "Cost of the gate with a working estimator: a delay at the start, and after a jump until the independent mass check "
+        "agrees.",
     )
 
 
@@ -130,9 +130,9 @@ def _cards(page: Page, n: Numbers) -> None:
         worst(n, "failures", ("ekf", "adaptive")),
     )
     shown = (
-        ("After a 30 % step, worst", half, f"of nominal: {_where(half)}; wanted: at most 50"),
-        ("Worst of all cells", cell, f"of nominal: {_where(cell)}; wanted: at most 105"),
-        ("Estimator fails, with the gate", failing, f"of nominal: {_where(failing)}; wanted: at most 110"),
+        ("After a 30 % step, worst", half, f"of nominal: {_where(half)}; target: at most 50"),
+        ("Worst of all cells", cell, f"of nominal: {_where(cell)}; target: at most 105"),
+        ("Estimator fails, with the gate", failing, f"of nominal: {_where(failing)}; target: at most 110"),
         ("Estimator fails, no gate", bare, f"of nominal: {_where(bare)}"),
     )
     cards = [card(name, row_text(row, scale=100.0), "%", note) for name, row, note in shown]
@@ -193,8 +193,8 @@ def _panels(page: Page, curves: Sequence[Curve]) -> None:
             traces = [_line(c, LABELS[c.method], _COLOURS[c.method]) for c in drawn]
             if quantity == "mass":
                 traces.append(_truth(drawn[0]))
-            figure = Figure(tuple(traces), layout(unit), height=220, timed=False)
-            what = "distance from the path" if quantity == "error" else "mass planned with"
+            figure = Figure(tuple(traces), layout(unit), height=220, has_time_axis=False)
+            what = "distance from the path" if quantity == "error" else "mass used by the controller"
             panels.append(page.panel(figure, f"{title(drawn[0].trajectory)}, {mass}: {what}"))
     page.add(f'<div class="pairs">{"".join(panels)}</div>')
 
@@ -214,7 +214,7 @@ def _efforts(page: Page, n: Numbers) -> None:
         "the body rates, and how much of the time an input is at its limit; mean ± its standard error over flights.",
     )
     head = [
-        "pilot", "error of the mass (%)", "thrust (N)", "body rates (rad/s)", "at a limit (%)",
+        "source of the mass", "error of the mass (%)", "thrust (N)", "body rates (rad/s)", "saturated (%)",
         "largest error (mm)", "lost",
     ]  # fmt: skip
     columns = (
@@ -237,8 +237,8 @@ def _hard(page: Page, n: Numbers) -> None:
     page.section(
         "With motor lag, drag and wind",
         "RMS distance from the path in mm of one flight of each cell in the air of the hard edition of rotorid dataset: 2 to "
-        "6 m/s of wind with gusts, a drag of 0.3 N s/m, motors that lag by 0.05 s. Neither controller nor estimator knows of "
-        "them: what is left with the true mass is theirs.",
+        "6 m/s of wind with gusts, a drag of 0.3 N s/m, motors that lag by 0.05 s. Neither controller nor estimator models "
+        "them; the error with the true mass shows their effect alone.",
     )
     _table(page, n, "hard")
 
@@ -250,14 +250,14 @@ def _failures(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
         next((r.method for r in rows if (r.method in GATED) == gate), "") for gate in (False, True)
     )
     page.section(
-        "With an estimator that fails",
-        f"The estimator ({LABELS.get(bare, bare)}), made to fail on purpose. RMS distance from the path as a share of that "
+        "Estimator failures",
+        f"The estimator ({LABELS.get(bare, bare)}), with injected failures. RMS distance from the path as a share of that "
         "with the nominal mass on the same flight: mean over the cells ± its standard error, and the worst cell. Lost: more "
         "than 3 m off.",
     )
     head = [
         "failure",
-        "what happens",
+        "effect",
         "no gate",
         "worst cell",
         "lost",
@@ -279,12 +279,12 @@ def _failures(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
                 _lost(n, "failures", pilot, failure),
             ]
         body.append([failure, _WORDS.get(failure, ""), *texts])
-    page.add(table(head, body, _kinds(head, 2) | {"what happens": "long"}))
+    page.add(table(head, body, _kinds(head, 2) | {"effect": "long"}))
     shown = [c for c in curves if c.part.startswith("failures, ")]
     if not shown:
         return
     keys = [
-        ("what it says", "@other0"),
+        ("estimate", "@other0"),
         ("no gate", "@ukf"),
         ("with the gate", "@adaptive"),
         ("truth", "@ink"),
@@ -295,7 +295,7 @@ def _failures(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
         of = {(c.method, c.quantity): c for c in shown if c.part == f"failures, {failure}"}
         said, free, used = of[gated, "said"], of[bare, "mass"], of[gated, "mass"]
         traces = (
-            _line(said, "what it says", "@other0", 1.0),
+            _line(said, "estimate", "@other0", 1.0),
             _line(free, "no gate", "@ukf"),
             _line(used, "with the gate", "@adaptive", 1.8),
             _truth(used),
@@ -303,5 +303,5 @@ def _failures(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
         drawn = layout("kg")
         drawn["yaxis"] |= {"range": [0.4, 1.7], "nticks": 5}
         heading = f"{title(failure)} ({used.trajectory}, {used.mass_profile})"
-        panels.append(page.panel(Figure(traces, drawn, height=190, timed=False), heading))
+        panels.append(page.panel(Figure(traces, drawn, height=190, has_time_axis=False), heading))
     page.add(grid(panels))

@@ -1,8 +1,8 @@
-"""The closed loop: flying by the mass that is identified in flight against flying by the nominal one, in simulation.
+"""The closed loop: control with the mass estimated in flight, compared with the nominal mass, in simulation.
 
 step        the nominal mass, then 30 % more or less at once, on five trajectories        by every pilot
 cells       5 trajectories x 5 mass profiles                                              by every pilot
-hard        the same cells with motor lag, drag and wind, of which nobody knows           by every pilot
+hard        the same cells with unmodelled motor lag, drag and wind                    by every pilot
 failures    the same cells with an estimator that fails, in nine ways                     with and without the gate
 
 A pilot is where the controller has its mass from: the nominal one, the true one, EKF or adaptive estimator, the last two
@@ -19,16 +19,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rotorid.results.comparison import Mean, mean_over
-from rotorid.results.study import Curve, Part, Row, mean_row
+from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.closed_loop import GATE
-from rotorid.simulation.engines import cores
+from rotorid.simulation.datasets.executors import available_cores
+from rotorid.simulation.datasets.generation import Key, flight_seed, make_folder
 from rotorid.simulation.failures import FAILURES
-from rotorid.simulation.generation import Key, make_folder, seed_of
 from rotorid.simulation.profiles import MASS_PROFILES
 from rotorid.simulation.trajectories import TRAJECTORIES
-from rotorid.studies.loop_flights import HARD, PILOTS, QUANTITIES, STEPS, Task, flown
-from rotorid.studies.parts import Progress, Told, kept_tasks, whole
+from rotorid.studies.loop.flights import HARD, PILOTS, QUANTITIES, STEPS, Task, flown
+from rotorid.studies.parts import kept_tasks, whole
+from rotorid.studies.study_files import Curve, Part, Row, mean_row
+from rotorid.workflows.compare.scores import Mean, mean_over
 
 FAILING = ("adaptive", "adaptive, gated")
 """Pilots whose estimator is made to fail."""
@@ -64,14 +65,14 @@ def loop(
     size: Size = FULL,
     seed: int = 0,
     workers: int | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> Study:
     """Make the study in a folder, or go on with it there. workers: processes; default: one for each core."""
     make_folder(folder)
     plan = plan_of(size, seed)
 
-    def made(tasks: Sequence[Task], told: Told) -> Part:
-        return flown(tasks, workers or cores(), told)
+    def made(tasks: Sequence[Task], stage: Stage) -> Part:
+        return flown(tasks, workers or available_cores(), stage)
 
     parts = [kept_tasks(folder, name, tasks, _asked(tasks), made, progress) for name, tasks in plan.items()]
     every = whole(parts)
@@ -91,7 +92,7 @@ def _asked(tasks: Sequence[Task]) -> dict[str, Any]:
 
 def step_tasks(size: Size, seed: int) -> list[Task]:
     """Each trajectory with each step, by every pilot."""
-    keys = [(t, m, seed_of(seed, Key(t, "step", 0))) for t in size.trajectories for m in STEPS]
+    keys = [(t, m, flight_seed(seed, Key(t, "step", 0))) for t in size.trajectories for m in STEPS]
     return [
         Task("step", t, m, 0, own, pilot, "", size.duration, t == size.trajectories[0])
         for (t, m, own), pilot in product(keys, PILOTS)
@@ -101,7 +102,9 @@ def step_tasks(size: Size, seed: int) -> list[Task]:
 def cell_tasks(size: Size, seed: int) -> list[Task]:
     """Every cell by every pilot."""
     return [
-        Task("cells", t, m, n, seed_of(seed, Key(t, m, n)), pilot, "", size.duration, _pictured(size, t, n))
+        Task(
+            "cells", t, m, n, flight_seed(seed, Key(t, m, n)), pilot, "", size.duration, _pictured(size, t, n)
+        )
         for t, m, n, pilot in product(size.trajectories, size.profiles, range(size.flights), PILOTS)
     ]
 
@@ -109,7 +112,7 @@ def cell_tasks(size: Size, seed: int) -> list[Task]:
 def hard_tasks(size: Size, seed: int) -> list[Task]:
     """The first flight of every cell by every pilot, with the air and the motors of the hard edition."""
     return [
-        Task(HARD, t, m, 0, seed_of(seed, Key(t, m, 0)), pilot, "", size.duration)
+        Task(HARD, t, m, 0, flight_seed(seed, Key(t, m, 0)), pilot, "", size.duration)
         for t, m, pilot in product(size.trajectories, size.profiles, PILOTS)
     ]
 
@@ -118,7 +121,7 @@ def failure_tasks(size: Size, seed: int, failure: str) -> list[Task]:
     """Every cell with that failure, with and without the gate."""
     return [
         Task(
-            "failures", t, m, 0, seed_of(seed, Key(t, m, 0)), pilot, failure, size.duration,
+            "failures", t, m, 0, flight_seed(seed, Key(t, m, 0)), pilot, failure, size.duration,
             _pictured(size, t, 0) and m == size.profiles[-1],
         )
         for t, m, pilot in product(size.trajectories, size.profiles, FAILING)

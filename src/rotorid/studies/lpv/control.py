@@ -27,13 +27,19 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.spatial.transform import Rotation
 
-from rotorid.control.heading import HeadingController, Memory, Wanted, heading_schedule, hover_lqr
-from rotorid.control.lpv import GainSchedule, Method
+from rotorid.control.gain_scheduling import GainSchedule, Method
+from rotorid.control.heading import (
+    ControllerState,
+    HeadingController,
+    TrajectoryPoint,
+    heading_schedule,
+    hover_lqr,
+)
 from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.lpv_bounds import tracked_range
-from rotorid.models.quadrotor import Quadrotor, quadrotor
-from rotorid.models.quadrotor_heading import momentum_range, rotor_allocation
+from rotorid.models.lpv.bounds import tracked_range
+from rotorid.models.quadrotor.heading_frame import momentum_range, rotor_allocation
+from rotorid.models.quadrotor.quadrotor import Quadrotor, quadrotor
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 
@@ -91,10 +97,10 @@ class Flown:
     inside: Bool[np.ndarray, "n flights"]
 
 
-def wanted(course: Course, t: float) -> Wanted:
+def wanted(course: Course, t: float) -> TrajectoryPoint:
     """Where to be at t s, and how to move."""
     if course == "hover":
-        return Wanted(np.zeros(3), np.zeros(3), np.zeros(3), _AHEAD, _AHEAD)
+        return TrajectoryPoint(np.zeros(3), np.zeros(3), np.zeros(3), _AHEAD, _AHEAD)
     if course == "steps":
         leg = min(int(t / LEG), len(STEPS) - 2)
         s, (a, b) = min((t - LEG * leg) / MOVE, 1.0), (np.array(STEPS[leg + k]) for k in (0, 1))
@@ -104,7 +110,7 @@ def wanted(course: Course, t: float) -> Wanted:
             60 * s * (1 - s) * (1 - 2 * s) / MOVE**2,
         )
         position, velocity, acceleration = (k * (b - a) for k in shape)
-        return Wanted(a + position, velocity, acceleration, _AHEAD, _AHEAD)
+        return TrajectoryPoint(a + position, velocity, acceleration, _AHEAD, _AHEAD)
     radius, rate = (2.5, 1.3) if course == "fast" else (2.0, 0.9)
     turn = 0.8 * YAW_RATE if course == "spin" else 0.0
     # the circle begins at rest and comes up to its rate within some seconds
@@ -117,7 +123,7 @@ def wanted(course: Course, t: float) -> Wanted:
     acceleration = quicker * np.array([radius * c, radius * s, climb]) + radius * speed**2 * np.array(
         [-s, c, 0.0]
     )
-    return Wanted(
+    return TrajectoryPoint(
         position, velocity, acceleration, np.array(turn * (t - 1.0 + fade)), np.array(turn * (1.0 - fade))
     )
 
@@ -217,12 +223,12 @@ def fly(
     known: Float[np.ndarray, "n flights"] | None = None,
 ) -> Flown:
     """Fly courses with payloads, each from rest at its start. plant: what flies, with the true mass in place of its own. known:
-    the mass that controllers are told, kg; default: `tracked`."""
+    the mass that controllers receive, kg; default: `tracked`."""
     t = np.arange(0.0, duration, STEP)
     mass = np.stack([payload(kind, t) for _, kind in flights], axis=1)
     if known is None:
         known = np.stack([tracked(m, seed=seed) for m in mass.T], axis=1)
-    aims: dict[Course, list[Wanted]] = {}
+    aims: dict[Course, list[TrajectoryPoint]] = {}
     for course, _ in flights:
         aims[course] = aims.get(course) or [wanted(course, float(now)) for now in t]
 
@@ -231,12 +237,12 @@ def fly(
             [[np.asarray(getattr(aim, name)) for aim in aims[course]] for course, _ in flights], axis=1
         )
 
-    aim = {f.name: along(f.name) for f in dataclasses.fields(Wanted)}
+    aim = {f.name: along(f.name) for f in dataclasses.fields(TrajectoryPoint)}
     count, rotors = len(flights), len(plant.levers)
     x = np.zeros((count, 12))
     x[:, 6:12:2] = aim["position"][0]
     hover = plant.inputs.initial()[0] * np.sqrt(mass[0] / controller.mass)
-    memory = Memory(np.zeros((count, 3)), np.zeros(count), np.tile(hover[:, None], (1, rotors)))
+    memory = ControllerState(np.zeros((count, 3)), np.zeros(count), np.tile(hover[:, None], (1, rotors)))
     states, speeds = np.full((len(t), count, 12), np.nan), np.full((len(t), count, rotors), np.nan)
     inside = np.ones((len(t), count), bool)
     box = controller.control.box if isinstance(controller.control, GainSchedule) else None
@@ -244,7 +250,7 @@ def fly(
         after = _plant(plant)
         for k in range(len(t)):
             u, memory = controller.command(
-                x, Wanted(**{n: v[k] for n, v in aim.items()}), memory, STEP, known[k]
+                x, TrajectoryPoint(**{n: v[k] for n, v in aim.items()}), memory, STEP, known[k]
             )
             states[k], speeds[k] = x, u
             if box is not None:

@@ -33,9 +33,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.estimators.dlm import dlm_simulate
-from rotorid.identification.maximum_likelihood import DlmFit, fit_dlm
-from rotorid.models.dlm import Dlm, dlm
-from rotorid.models.quadrotor import hover_speed, quadrotor
+from rotorid.identification.likelihood.maximum_likelihood import DlmFit, fit_dlm
+from rotorid.models.dlm.model import Dlm, dlm
+from rotorid.models.quadrotor.quadrotor import hover_speed, quadrotor
 from rotorid.models.system import Parameter
 
 ROWS: Final = 500

@@ -1,4 +1,4 @@
-"""The page of the study of seed 002: Figures 4.1 to 4.12 and its numbers made anew, what it prints beside ours, and beyond."""
+"""The page of the study of seed 002: Figures 4.1 to 4.12, published numbers beside ours, and further results."""
 
 # ruff: noqa: RUF001
 
@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rotorid.report.charts import Figure, Trace, band, layout, line
-from rotorid.report.headed import add_study_header
-from rotorid.report.html import Page, card, escape, grid, legend, notes_list, table
-from rotorid.report.study import Numbers, number_text, row_text
-from rotorid.results.study import Curve, Row
-from rotorid.results.words import title
+from rotorid.report.page import Page, add_study_header, card, escape, grid, legend, notes_list, table
+from rotorid.results.text import title
+from rotorid.studies.page_parts import Numbers, number_text, row_text
+from rotorid.studies.study_files import Curve, Row
 
 MEAN_ERROR: Final = "relative error, mean"
 PEAK: Final = "relative error, greatest after 10 rows"
@@ -72,7 +71,7 @@ def best_of_the_document(n: Numbers) -> str:
 
 
 def lpv_study_page(rows: Sequence[Row], curves: Sequence[Curve], seed: int) -> str:
-    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.lpv`."""
+    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.lpv.study`."""
     n = Numbers(rows)
     page = Page("LPV and Bayesian identification")
     add_study_header(page, "lpv", (f"seed {seed}",), *headline(rows))
@@ -166,10 +165,10 @@ def _figure(of: Sequence[Curve], colours: Mapping[str, str], *, banded: bool = F
                 band(c.t, c.value - 1.96 * c.std, c.value + 1.96 * c.std, f"{colours[c.method]}:0.16")
             )
         traces.append(
-            line(c.t, c.value, _label(c.method), colours[c.method], width=1.3, longest=2.0, std=c.std)
+            line(c.t, c.value, _label(c.method), colours[c.method], width=1.3, max_gap=2.0, std=c.std)
         )
-    traces.append(line(of[0].t, of[0].truth, "truth", "@ink", width=1.0, dash="dot", longest=2.0))
-    return Figure(tuple(traces), layout("", x_title="row"), height=220, timed=False)
+    traces.append(line(of[0].t, of[0].truth, "truth", "@ink", width=1.0, dash="dot", max_gap=2.0))
+    return Figure(tuple(traces), layout("", x_title="row"), height=220, has_time_axis=False)
 
 
 def _priors(page: Page, n: Numbers) -> None:

@@ -22,15 +22,15 @@ from jaxtyping import Float
 
 from rotorid.estimators.adaptive import adaptive
 from rotorid.estimators.base import AbstractEstimator, Estimate
-from rotorid.estimators.changepoints import After, Changes, changes, hazard_of
-from rotorid.estimators.liu_west import liu_west
-from rotorid.estimators.particle_states import Knowledge
+from rotorid.estimators.particle.changepoints import After, Changes, changes, hazard_of
+from rotorid.estimators.particle.liu_west import liu_west
+from rotorid.estimators.particle.state_kernels import StateRepresentation
 from rotorid.estimators.run import run_many, stack
 from rotorid.geometry.spaces import Scalar, Space
 from rotorid.models.system import Parameter, System
 from rotorid.numerics.families import Family
-from rotorid.results.study import Curve, Part, Row
 from rotorid.signals.samples import Samples
+from rotorid.studies.study_files import Curve, Part, Row
 
 ALPHA, V, W, WIDER = 0.9, 2.0, 1.0, 2.0
 """alpha where it is constant; the variances; and W where alpha changes."""
@@ -53,7 +53,10 @@ FORMS: Final[Mapping[str, Float[np.ndarray, " n"]]] = {
 FOUND: Final = 0.05
 """Relative error below which a jump has been followed."""
 
-_KNOWN: Final[Mapping[str, Knowledge]] = {"Liu and West": "sampled", "Liu and West, Kalman": "kalman"}
+_KNOWN: Final[Mapping[str, StateRepresentation]] = {
+    "Liu and West": "sampled",
+    "Liu and West, Kalman": "kalman",
+}
 
 FLAT: Final[dict[str, Family]] = {"alpha": "uniform"}
 

@@ -18,12 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.linear_fit import LinearFit
-from rotorid.identification.linear_model import Experiment, LinearModel
-from rotorid.identification.prediction_error import fit_prediction_error, fit_state_space
-from rotorid.identification.subspace import fit_subspace
-from rotorid.identification.validation import residual_tests
-from rotorid.results.study import Row
+from rotorid.identification.linear.fit import LinearFit
+from rotorid.identification.linear.model import Experiment, LinearModel
+from rotorid.identification.linear.prediction_error import fit_prediction_error, fit_state_space
+from rotorid.identification.linear.residual_tests import residual_tests
+from rotorid.identification.linear.subspace import fit_subspace
+from rotorid.studies.study_files import Row
 
 STEP, HELD = 0.1, 2
 """Of the third-order example: s between rows, and rows that the input is held for."""
@@ -114,7 +114,7 @@ def varying_rows(size: int = 20000, seeds: int = 10, noise: float = 0.0) -> tupl
         ("intervals of A[3,3] that hold -6", _inside(found[:, 2], -6.0, said[:, 2]), "1", math.nan),
         (
             "runs whose errors of x3 are not white",
-            float(np.mean([not t.white[2].passed for t in tests])),
+            float(np.mean([not t.white[2].is_passed for t in tests])),
             "1",
             math.nan,
         ),
@@ -127,7 +127,7 @@ def varying_rows(size: int = 20000, seeds: int = 10, noise: float = 0.0) -> tupl
     ]
     numbers.append(
         ("runs of the constant plant whose errors of x3 are not white",
-         float(np.mean([not t.white[2].passed for t in passed])), "1", math.nan)
+         float(np.mean([not t.white[2].is_passed for t in passed])), "1", math.nan)
     )  # fmt: skip
     return (
         *rows,
@@ -140,7 +140,7 @@ def varying_rows(size: int = 20000, seeds: int = 10, noise: float = 0.0) -> tupl
 
 def _observed(model: LinearModel) -> LinearModel:
     """In the coordinates in which the outputs are the state."""
-    return model.transformed(model.C)
+    return model.transform(model.C)
 
 
 def _errors(method: str, setting: str, models: list[LinearModel]) -> list[Row]:

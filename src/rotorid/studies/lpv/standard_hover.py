@@ -21,17 +21,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rotorid.identification.linear_fit import LinearFit
-from rotorid.identification.linear_model import Experiment, LinearModel
-from rotorid.identification.prediction_error import fit_prediction_error, fit_state_space
-from rotorid.identification.structures import Matrices, Structure, canonical_structure, grey_box_structure
-from rotorid.identification.subspace import fit_subspace
-from rotorid.identification.validation import compare_model
-from rotorid.models.quadrotor import Quadrotor, hover_speed, quadrotor
-from rotorid.models.quadrotor_lpv import EIGHT
+from rotorid.identification.linear.fit import LinearFit
+from rotorid.identification.linear.model import Experiment, LinearModel
+from rotorid.identification.linear.prediction_error import fit_prediction_error, fit_state_space
+from rotorid.identification.linear.residual_tests import compare_model
+from rotorid.identification.linear.structures import (
+    Matrices,
+    Structure,
+    canonical_structure,
+    grey_box_structure,
+)
+from rotorid.identification.linear.subspace import fit_subspace
+from rotorid.models.quadrotor.lpv import EIGHT
+from rotorid.models.quadrotor.quadrotor import Quadrotor, hover_speed, quadrotor
 from rotorid.models.system import Parameter, parameter_values
-from rotorid.results.study import Row
-from rotorid.studies.lpv_standard import NOISE
+from rotorid.studies.lpv.standard import NOISE
+from rotorid.studies.study_files import Row
 
 
 class Hover(NamedTuple):
@@ -70,7 +75,7 @@ def hover_flight(
     for k, (stiff, damp) in enumerate(((9.0, 6.0), (9.0, 6.0), (1.0, 2.0), (1.0, 2.0))):
         gain[:, 2 * k : 2 * k + 2] = np.outer(mix[:, k], (stiff, damp))
     drawn = rng.normal(size=(rows, 8))
-    sampled = model.discrete(dt)
+    sampled = model.to_discrete(dt)
     with jax.enable_x64(True):
 
         def fly(noise: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -256,11 +261,11 @@ def _of_linear(hover: Hover, new: Hover) -> list[Row]:
         for name in EIGHT[::2]:
             rows.add(method, f"fit of {name} on a new flight, simulated", simulated.fit[name], "%")
     every = fit_prediction_error(run, hover_structure(hover.speed, ()))
-    rows.add("grey box, all free", "parameters without a value", len(every.lost))
-    rows.add("grey box, all free", "directions not told", len(every.untold))
+    rows.add("grey box, all free", "parameters without a value", len(every.unidentified))
+    rows.add("grey box, all free", "unidentifiable directions", len(every.unidentifiable_directions))
     true = {name: value for name, value, _ in PHYSICAL}
     for name, ratio, unit in _RATIOS:
-        value, std = every.derived(ratio)
+        value, std = every.derived_quantity(ratio)
         rows.add("grey box, all free", name, value, unit, published=float(ratio(true)))
         rows.add("grey box, all free", f"std of {name}", std, unit)
     return rows.found
@@ -283,7 +288,7 @@ def _of_full(hover: Hover) -> list[Row]:
 
 def _continuous(model: LinearModel) -> LinearModel:
     """In continuous time, without a gain."""
-    return dataclasses.replace(model.continuous(), K=np.zeros_like(model.K))
+    return dataclasses.replace(model.to_continuous(), K=np.zeros_like(model.K))
 
 
 def _of_entries(rows: _Rows, fit: LinearFit, hover: Hover) -> None:
@@ -315,7 +320,7 @@ def _of_entries(rows: _Rows, fit: LinearFit, hover: Hover) -> None:
 def _of_form(rows: _Rows, method: str, fit: LinearFit) -> None:
     values = fit.model.hankel_singular_values(0.02, 50)
     poles = fit.model.poles
-    rows.add(method, "numbers estimated", fit.numbers)
+    rows.add(method, "numbers estimated", fit.estimated_count)
     rows.add(method, "converged", float(fit.converged))
     rows.add(method, "condition of the information", fit.condition)
     rows.add(method, "least Hankel singular value over the largest, 1 s", float(values[-1] / values[0]))

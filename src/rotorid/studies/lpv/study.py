@@ -18,11 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rotorid.results.study import Curve, Part, Row, kept
-from rotorid.simulation.generation import make_folder
-from rotorid.studies import lpv_control, lpv_likelihood, lpv_particles, lpv_standard
-from rotorid.studies.lpv_standard_hover import quadrotor_rows
-from rotorid.studies.parts import Progress, whole
+from rotorid.progress import Progress, no_progress
+from rotorid.simulation.datasets.generation import make_folder
+from rotorid.studies.lpv import control as lpv_control
+from rotorid.studies.lpv import likelihood as lpv_likelihood
+from rotorid.studies.lpv import particles as lpv_particles
+from rotorid.studies.lpv import standard as lpv_standard
+from rotorid.studies.lpv.standard_hover import quadrotor_rows
+from rotorid.studies.parts import whole
+from rotorid.studies.study_files import Curve, Part, Row, kept
 
 
 class Size(NamedTuple):
@@ -59,7 +63,7 @@ def lpv(
     *,
     size: Size = FULL,
     seed: int = 0,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> Study:
     """Make the study in a folder, or go on with it there."""
     make_folder(folder)

@@ -13,12 +13,11 @@ from typing import Final
 import numpy as np
 
 from rotorid.control.heading import HeadingController
+from rotorid.estimators.registry import EstimatorName
 from rotorid.logs.flight import Signal
-from rotorid.models.airframe import load_airframe
-from rotorid.models.quadrotor import PLUS, quadrotor
-from rotorid.results.lpv import schedule_for_track
-from rotorid.results.track import EstimatorName, track
-from rotorid.studies.lpv_control import (
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.quadrotor.quadrotor import PLUS, quadrotor
+from rotorid.studies.lpv.control import (
     DURATION,
     ROTOR_SPEED,
     SPECIFIC_THRUST,
@@ -31,6 +30,8 @@ from rotorid.studies.lpv_control import (
     fly,
     row,
 )
+from rotorid.workflows.lpv.lpv import schedule_for_track
+from rotorid.workflows.track.track import track
 
 NOISE: Final = {
     "attitude": 0.005,

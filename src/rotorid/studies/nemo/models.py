@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from rotorid.errors import LogFormatError
-from rotorid.identification.grey_box import fit_grey_box
+from rotorid.identification.grey_box.fit import fit_grey_box
 from rotorid.learning.architectures import multirotor_heads
 from rotorid.learning.checkpoint import Checkpoint, digest_of
-from rotorid.learning.knode import Parameters, Progress, Training, learn_residual
+from rotorid.learning.knode import Parameters, Training, TrainingState, learn_residual
 from rotorid.learning.model_files import LearnedModel, load_model, model_files
 from rotorid.learning.windows import training_windows
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.residual import Residual
-from rotorid.models.rigid_multirotor import RigidMultirotor
+from rotorid.progress import Progress, Stage
 from rotorid.results.files import write_folder
 from rotorid.signals.samples import Samples
 
@@ -91,7 +92,8 @@ def train(
     physics: Mapping[str, Parameters],
     started: Trained | None,
     seed: int,
-    told: Callable[[int, int], None],
+    stage: str,
+    progress: Progress,
 ) -> Trained:
     """Train a plan for every type at once, or read what stands in the folder. A training that was broken off goes on."""
     data = training_windows(system, flights, plan.horizon, stride=plan.stride)
@@ -115,9 +117,9 @@ def train(
     checkpoint = Checkpoint(place / f"{plan.name}.safetensors", digest)
     begun = time.monotonic()
 
-    def each(progress: Progress) -> None:
-        checkpoint.save(progress)
-        told(progress.epoch, plan.epochs)
+    def each(state: TrainingState) -> None:
+        checkpoint.save(state)
+        progress(stage, state.epoch, plan.epochs)
 
     learned = learn_residual(
         system, data, heads, training,
@@ -149,7 +151,7 @@ def identify(
     system: RigidMultirotor,
     flights: Sequence[Samples],
     physics: Mapping[str, Parameters],
-    told: Callable[[int], None],
+    progress: Stage,
 ) -> tuple[dict[str, Parameters], dict[str, float]]:
     """The parameters that explain the training flights best, by type, and the seconds that each took."""
     found: dict[str, Parameters] = {}
@@ -159,7 +161,7 @@ def identify(
         fit = fit_grey_box(system, flights, _priors(system, wrong), values=dict(wrong))
         found[kind] = dict(wrong) | dict(fit.parameters)
         seconds[kind] = time.monotonic() - begun
-        told(1)
+        progress.advance()
     return found, seconds
 
 

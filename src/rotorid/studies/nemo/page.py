@@ -1,4 +1,4 @@
-"""The page of the study of seed 001: Table II and Figures 5 to 8 made anew, published numbers beside ours, and beyond."""
+"""The page of the study of seed 001: Table II and Figures 5 to 8, published numbers beside ours, and further results."""
 
 # ruff: noqa: RUF001
 
@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rotorid.report.charts import Figure, Trace, layout, line
-from rotorid.report.headed import add_study_header
-from rotorid.report.html import Page, card, legend, notes_list, table
-from rotorid.report.study import Numbers, number_text, row_text
-from rotorid.results.study import Curve, Row
+from rotorid.report.page import Page, add_study_header, card, legend, notes_list, table
+from rotorid.studies.page_parts import Numbers, number_text, row_text
+from rotorid.studies.study_files import Curve, Row
 
 LABELS: Final = {
     "mo": "MO",
@@ -51,7 +50,7 @@ _DIFFERENCES: Final = (
     "The document splits the network into translation and rotation, in the world frame. In the body frame, beside a linear "
     "map, "
     "all four types are linear: wrong thrust, geometry, mass, inertia and drag.",
-    "Wrong mass and wrong thrust cannot be told apart in free flight, where only their ratio acts; the identified wrench is "
+    "Errors of mass and thrust cannot be separated in free flight, where only their ratio acts; the identified wrench is "
     "as wrong as the mass was taken to be sure. The document's errors of the mass, 2.5 %, are taken as that.",
     "MGD is understood as physics that believes in a drag and a friction which the vehicle does not have: the flights are "
     "the same "
@@ -75,7 +74,7 @@ def headline(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def nemo_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, seed: int) -> str:
-    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.nemo`."""
+    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.nemo.study`."""
     n = Numbers(rows)
     page = Page("The external wrench with wrong physics")
     about = "9 training flights", f"{flights} flights a scenario", f"seed {seed}"
@@ -228,7 +227,7 @@ def _box(n: Numbers, groups: Sequence[tuple[str, str, str, str]], unit: str) -> 
     drawn = layout(unit, x_title="")
     drawn["boxmode"] = "group"
     drawn["xaxis"] |= {"type": "category"}
-    return Figure(tuple(traces), drawn, height=240, timed=False)
+    return Figure(tuple(traces), drawn, height=240, has_time_axis=False)
 
 
 def _series(page: Page, curves: Sequence[Curve]) -> None:
@@ -251,7 +250,7 @@ def _series(page: Page, curves: Sequence[Curve]) -> None:
             of = [c for c in some if c.quantity == quantity]
             traces = [line(c.t, c.value, LABELS[c.method], _COLOURS[c.method], width=1.3) for c in of]
             traces.append(line(of[0].t, of[0].truth, "truth", "@ink", width=1.0, dash="dot"))
-            figure = Figure(tuple(traces), layout(of[0].unit), height=180, timed=False)
+            figure = Figure(tuple(traces), layout(of[0].unit), height=180, has_time_axis=False)
             what, axis = quantity.split("_")
             panels.append(page.panel(figure, f"{what.capitalize()} {axis}"))
         page.add(f'<div class="pairs">{"".join(panels)}</div>')

@@ -17,20 +17,21 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from rotorid.estimators.wrench import COMPONENTS
+from rotorid.estimators.wrench.observers import COMPONENTS
 from rotorid.learning.knode import Parameters
-from rotorid.models.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
 from rotorid.models.residual import Residual
-from rotorid.models.rigid_multirotor import RigidMultirotor, rigid_multirotor
-from rotorid.results.learning import WORTH
-from rotorid.results.study import Curve, Part, Row, kept
-from rotorid.results.track import prepare
+from rotorid.progress import Progress, Stage, no_progress
 from rotorid.signals.samples import Samples
-from rotorid.simulation.generation import make_folder
-from rotorid.simulation.pushed import LogNoise, evaluation_flights, training_flights
-from rotorid.studies.nemo_models import ERRORS, Plan, Trained, identify, train, wrong_physics
-from rotorid.studies.nemo_wrench import QUANTILES, UNIT, Errors, Model, Pushed, errors_of, pushed
-from rotorid.studies.parts import Progress, whole
+from rotorid.simulation.datasets.generation import make_folder
+from rotorid.simulation.wrench.flights import LogNoise, evaluation_flights, training_flights
+from rotorid.studies.nemo.models import ERRORS, Plan, Trained, identify, train, wrong_physics
+from rotorid.studies.nemo.wrench import QUANTILES, UNIT, Errors, Model, Pushed, errors_of, pushed
+from rotorid.studies.parts import whole
+from rotorid.studies.study_files import Curve, Part, Row, kept
+from rotorid.workflows.learn.learn import MIN_EXPLAINED
+from rotorid.workflows.track.track import prepare_samples
 
 AIRFRAME: Final = "fully-actuated-hexarotor"
 SETS: Final = ("exact", "late")
@@ -69,7 +70,7 @@ PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
         "nemo-50": (0.5117, 0.8785, 20.7154, 52.0031),
     },
 }
-"""Table II: RMS errors by residual type, method and scenario, summed over flights whose number is not told."""
+"""Table II: RMS errors by residual type, method and scenario, summed over an unknown number of flights."""
 
 
 class Size(NamedTuple):
@@ -101,7 +102,7 @@ def nemo(
     *,
     size: Size = FULL,
     seed: int = 0,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> Study:
     """Make the study in a folder, or go on with it there."""
     make_folder(folder)
@@ -116,14 +117,14 @@ def nemo(
         def learning(name=name, settings=settings) -> list[Samples]:
             progress(f"training flights, {name}", 0, 1)
             flights = training_flights(airframe, seed, size.training, **settings)
-            return [prepare(flight, system, whole=True) for flight in flights]
+            return [prepare_samples(flight, system, whole=True) for flight in flights]
 
         @cache
         def judging(name=name, settings=settings) -> list[Pushed]:
             progress(f"flights, {name}", 0, 1)
             flights = evaluation_flights(airframe, seed, size.flights, **settings)
             return [
-                pushed(flight, scenario, prepare(flight, system, whole=True))
+                pushed(flight, scenario, prepare_samples(flight, system, whole=True))
                 for scenario, some in flights.items()
                 for flight in some
             ]
@@ -168,15 +169,8 @@ def _models(
     progress: Progress,
 ) -> tuple[list[Model], list[Row]]:
     """What every method believes, for every type; and how its training went."""
-    what, done = f"identification, {name}", 0
-
-    def one_more(more: int) -> None:
-        nonlocal done
-        done += more
-        progress(what, done, len(wrong))
-
-    one_more(0)
-    identified, took = identify(system, flights[-size.identified :], wrong, one_more)
+    stage = Stage(progress, f"identification, {name}", len(wrong))
+    identified, took = identify(system, flights[-size.identified :], wrong, stage)
     rows = [_row(name, "identified", "seconds", kind, s, "s") for kind, s in took.items()]
     models = [Model("oracle", kind, {}) for kind in wrong]
     models += [Model("mo", kind, physics) for kind, physics in wrong.items()]
@@ -187,11 +181,11 @@ def _models(
         found = trained[plan.name] = train(
             folder, plan, system, airframe, flights, physics,
             trained[plan.start] if plan.start else None, seed,
-            lambda done, total, plan=plan: progress(f"training {plan.name}, {name}", done, total),
+            f"training {plan.name}, {name}", progress,
         )  # fmt: skip
         for kind, residual in found.residuals.items():
             used: Residual | None = residual
-            if plan.physics == "identified" and found.losses[kind] > 1.0 - WORTH:
+            if plan.physics == "identified" and found.losses[kind] > 1.0 - MIN_EXPLAINED:
                 used = None
             models.append(Model(plan.name, kind, physics[kind], used))
             rows.append(_row(name, plan.name, "loss", kind, found.losses[kind], ""))
@@ -206,15 +200,15 @@ def _judged(
     name: str, system: RigidMultirotor, models: list[Model], flights: list[Pushed], progress: Progress
 ) -> tuple[list[Row], tuple[Curve, ...]]:
     """Errors of every model, and the time series of Figures 5 and 6."""
-    what, rows, curves = f"wrench, {name}", [], []
+    rows, curves = [], []
     by_method: dict[str, dict[str, list[Errors]]] = {}
-    progress(what, 0, len(models))
-    for done, (found, said, seconds) in enumerate(errors_of(system, models, flights)):
+    stage = Stage(progress, f"wrench, {name}", len(models))
+    for found, said, seconds in errors_of(system, models, flights):
         rows += _rows(name, found, seconds)
         by_method.setdefault(found[0].model.method, {})[found[0].model.kind] = found
         if name == "exact":
             curves += _curves(found[0].model, flights, said)
-        progress(what, done + 1, len(models))
+        stage.advance()
     for method, kinds in by_method.items():
         rows += _boxes(name, method, kinds)
     return rows, tuple(curves)

@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.estimators.run import run_many
-from rotorid.estimators.wrench import GAIN, momentum_observer
+from rotorid.estimators.wrench.observers import GAIN, momentum_observer
 from rotorid.learning.knode import Parameters
 from rotorid.logs.flight import Flight
 from rotorid.models.hybrid import with_residual
+from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.residual import Head, Residual, residual_parameters
-from rotorid.models.rigid_multirotor import RigidMultirotor
 from rotorid.models.system import System
 from rotorid.signals.noise import measured_noise
 from rotorid.signals.samples import Samples

@@ -1,8 +1,8 @@
-"""The adaptive estimator against the seed's methods at their best, and against one that is told when the mass jumps.
+"""The adaptive estimator against the seed's methods at their best, and with known times of the jumps.
 
-An oracle has the same model of a steady change and the same jump, and is announced each jump in its row. Another one is told a
-row later: the first measurement that a jump moves is then past, which is what no estimator can do without. Between the two
-lies what can be reached. What is known a quarter of a second later is compared with what the oracle knows then.
+The reference has the same process model and is given the time of each jump. A second reference is given it one sample late,
+after the first measurement that the jump affects, which every estimator needs. The attainable error lies between the two. The
+estimate with a lag of 0.25 s is compared with the reference at the same lag.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from jaxtyping import Bool, Float
 from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate, adaptive
 from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.run import run_many, stack, stack_tunings
-from rotorid.models.announced import Announced, announce
-from rotorid.results.batch import Prepared, guessed_mass, stacks
-from rotorid.results.comparison import LATE, jumping, mean_over
+from rotorid.models.known_changepoints import KnownChangepoints, with_change_input
+from rotorid.progress import Stage
 from rotorid.results.metrics import coverage, rmspe
-from rotorid.results.study import Curve, Part, Row, mean_row
-from rotorid.studies.parts import Told
-from rotorid.studies.sesame_methods import EVERY, FIXED, PRIOR_ERROR
+from rotorid.studies.sesame.methods import EVERY, FIXED, PRIOR_ERROR
+from rotorid.studies.study_files import Curve, Part, Row, mean_row
+from rotorid.workflows.compare.batch import Prepared, guessed_mass, stacks
+from rotorid.workflows.compare.scores import LATE, jumping, mean_over
 
 NEAR = 0.1
 """s by which the time of a change may be off and still be that of a jump."""
@@ -31,8 +31,8 @@ PATIENCE = 0.5
 """s after which a jump has been missed."""
 
 PART = "adaptive"
-ORACLE, LATE_ORACLE = "told", "told a row late"
-LAGGED, LAGGED_ORACLE = "adaptive, 0.25 s later", "told, 0.25 s later"
+ORACLE, LATE_ORACLE = "known jumps", "known jumps, one sample late"
+LAGGED, LAGGED_ORACLE = "adaptive, 0.25 s lag", "known jumps, 0.25 s lag"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Seen:
     cell: tuple[str, str]
 
 
-def adaptive_part(flights: Sequence[Prepared], tunings: Part, told: Told) -> Part:
+def adaptive_part(flights: Sequence[Prepared], tunings: Part, stage: Stage) -> Part:
     """Errors of all variants over all flights and in each cell, what they are of the best fixed method's, and the jumps."""
     seen: dict[str, list[Seen]] = {}
     for some in stacks(flights, len(flights)):
         for name, of in _all(some):
             seen.setdefault(name, []).extend(of)
-        told(len(some))
+        stage.advance(len(some))
     cells = list(dict.fromkeys(f.cell for f in seen[PART]))
     rows: list[Row] = []
     for name, of in seen.items():
@@ -75,10 +75,10 @@ def _all(flights: Sequence[Prepared]) -> Iterator[tuple[str, list[Seen]]]:
     assert len(jumps) == len(flights)
     found, lag = _run(flights, [None] * len(flights))
     yield PART, _now(flights, found)
-    yield LAGGED, _later(flights, found, lag)
+    yield LAGGED, _lagged(flights, found, lag)
     found, lag = _run(flights, jumps)
     yield ORACLE, _now(flights, found)
-    yield LAGGED_ORACLE, _later(flights, found, lag)
+    yield LAGGED_ORACLE, _lagged(flights, found, lag)
     found, _ = _run(flights, [np.concatenate([[False], j[:-1]]) for j in jumps])
     yield LATE_ORACLE, _now(flights, found)
 
@@ -86,8 +86,7 @@ def _all(flights: Sequence[Prepared]) -> Iterator[tuple[str, list[Seen]]]:
 def _run(
     flights: Sequence[Prepared], jumps: Sequence[Bool[np.ndarray, " n"] | None]
 ) -> tuple[AdaptiveEstimate, float]:
-    """Estimates of a stack of flights, by the adaptive estimator, or by one that is told these rows and knows of no others; and
-    its lag in s."""
+    """Estimates of a stack of flights and their lag in s. jumps: rows of known changepoints; None: the adaptive estimator."""
     filters: list[Adaptive] = []
     samples = []
     for flight, rows in zip(flights, jumps, strict=True):
@@ -97,8 +96,8 @@ def _run(
             filters.append(adaptive(flight.system, **tuning))
             samples.append(flight.samples)
         else:
-            filters.append(adaptive(Announced(flight.system), branches=0, **tuning))
-            samples.append(announce(flight.samples, np.asarray(flight.samples.t)[rows].tolist()))
+            filters.append(adaptive(KnownChangepoints(flight.system), branches=0, **tuning))
+            samples.append(with_change_input(flight.samples, np.asarray(flight.samples.t)[rows].tolist()))
     found = run_many(stack_tunings(filters), stack(samples), tunings=True)
     assert isinstance(found, AdaptiveEstimate)
     return found, float(filters[0].changes.lag)
@@ -112,8 +111,8 @@ def _now(flights: Sequence[Prepared], found: AdaptiveEstimate) -> list[Seen]:
     ]
 
 
-def _later(flights: Sequence[Prepared], found: AdaptiveEstimate, lag: float) -> list[Seen]:
-    """What is known `lag` later of each row; of the last rows, what is known at the end."""
+def _lagged(flights: Sequence[Prepared], found: AdaptiveEstimate, lag: float) -> list[Seen]:
+    """Estimates of each row with a fixed lag in s; of the last rows, the estimates at the end."""
     now = np.stack([np.asarray(found.value)[..., 0], np.asarray(found.std)[..., 0]], axis=-1)
     ago = np.stack([np.asarray(found.lagged)[..., 0], np.asarray(found.lagged_std)[..., 0]], axis=-1)
     every = []
@@ -167,7 +166,7 @@ def _against_the_best(
         Row(
             PART,
             variant,
-            "of the best fixed method",
+            "ratio to the best fixed tuning",
             mine[variant, "", ""] / fixed[name, "", ""],
             "1",
             setting=name,
@@ -178,13 +177,13 @@ def _against_the_best(
     for cell in cells:
         least = min(FIXED, key=lambda n: fixed[n, *cell])
         ratios.append(mine[PART, *cell] / fixed[least, *cell])
-        found.append(Row(PART, PART, "of the best fixed method", ratios[-1], "1", *cell, setting=least))
+        found.append(Row(PART, PART, "ratio to the best fixed tuning", ratios[-1], "1", *cell, setting=least))
     near = float(np.mean(np.array(ratios) <= 1.05))
-    return [*found, Row(PART, PART, "cells where best or within 5 % of it", near, "1", flights=flights)]
+    return [*found, Row(PART, PART, "cells within 5 % of the best", near, "1", flights=flights)]
 
 
 def _against_the_oracle(rows: Sequence[Row], flights: int) -> list[Row]:
-    """The errors as shares of those of the estimators that are told, over all flights and over each mass profile."""
+    """Ratios of the errors to those with known jumps, over all flights and over each mass profile."""
     errors = {
         (r.method, r.mass_profile): r.value for r in rows if r.quantity == "rmspe_late" and not r.trajectory
     }
@@ -193,7 +192,7 @@ def _against_the_oracle(rows: Sequence[Row], flights: int) -> list[Row]:
         Row(
             PART,
             name,
-            f"of {other}",
+            f"ratio to {other}",
             errors[name, profile] / errors[other, profile],
             "1",
             mass_profile=profile,
@@ -218,22 +217,22 @@ def _detection(flights: Sequence[Seen]) -> list[Row]:
                 off.append(abs(when[rows[-1]] - j))
             else:
                 missed += 1
-        told = [c for c in change_times(f.t, f.since_change) if c - f.t[0] >= LATE]
-        false += sum(all(abs(c - j) > 2 * NEAR for j in f.t[jumping(f.truth)]) for c in told)
+        alarms = [c for c in change_times(f.t, f.since_change) if c - f.t[0] >= LATE]
+        false += sum(all(abs(c - j) > 2 * NEAR for j in f.t[jumping(f.truth)]) for c in alarms)
     total = len(delays) + missed
     none = float("nan")
     numbers = (
         ("jumps", float(total), "1"),
-        ("jumps found", len(delays) / total if total else none, "1"),
-        ("median delay until found", float(np.median(delays)) if delays else none, "s"),
-        ("median error of the time", float(np.median(off)) if off else none, "s"),
+        ("detected jumps", len(delays) / total if total else none, "1"),
+        ("median detection delay", float(np.median(delays)) if delays else none, "s"),
+        ("median changepoint error", float(np.median(off)) if off else none, "s"),
         ("false alarms in 10 minutes", 600.0 * false / seconds, "1"),
     )
     return [Row(PART, PART, what, value, unit, flights=len(flights)) for what, value, unit in numbers]
 
 
 def _curves(seen: dict[str, list[Seen]]) -> Iterator[Curve]:
-    """One flight with steps of each trajectory: the estimator, what it knows later, and who is told."""
+    """One flight with steps of each trajectory: the estimate, the lagged estimate, and that with known jumps."""
     for name in (PART, LAGGED, ORACLE):
         done = set()
         for f in seen[name]:

@@ -37,14 +37,15 @@ from threadpoolctl import threadpool_limits
 from rotorid.errors import SettingError
 from rotorid.learning.elm import ELMRegressor, OSELMRegressor
 from rotorid.learning.features import MassRegressor, fit_spread, mass_features
-from rotorid.models.airframe import load_airframe
-from rotorid.models.multirotor import MASS_SPREAD, BareMultirotor
-from rotorid.results.batch import prepared
-from rotorid.results.comparison import jumping, mean_over
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.bare import MASS_SPREAD, BareMultirotor
+from rotorid.progress import Progress, Stage, no_progress
 from rotorid.results.metrics import coverage, rmspe
-from rotorid.results.study import Curve, Part, Row, mean_row
-from rotorid.simulation.dataset import Dataset, Key
+from rotorid.simulation.datasets.dataset import Dataset, Key
 from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS
+from rotorid.studies.study_files import Curve, Part, Row, mean_row
+from rotorid.workflows.compare.batch import prepared
+from rotorid.workflows.compare.scores import jumping, mean_over
 
 AIRFRAME = "simulated-quad"
 
@@ -149,18 +150,16 @@ class Learned:
     found: list[Float[np.ndarray, " rows"]]
 
 
-def elm_part(
-    dataset: Dataset, *, quick: bool, seed: int = 0, progress: Callable[[int, int], None] | None = None
-) -> Part:
+def elm_part(dataset: Dataset, *, quick: bool, seed: int = 0, progress: Progress = no_progress) -> Part:
     """Section 6.2 on a data set. quick: without the largest network. seed: of the choice of flights and of the networks.
 
-    progress: told how much is done of how much. Raises SettingError of a data set with fewer than 2 flights in a cell,
+    Raises SettingError of a data set with fewer than 2 flights in a cell,
     LogError where a flight that is needed is missing or broken.
     """
     split = choose(dataset, seed)
     hidden = QUICK_HIDDEN if quick else HIDDEN
     with threadpool_limits(1, "blas"):
-        return _Study(dataset, split, hidden, seed, progress or (lambda done, total: None)).part()
+        return _Study(dataset, split, hidden, seed, progress).part()
 
 
 def choose(dataset: Dataset, seed: int) -> Split:
@@ -193,7 +192,7 @@ class _Study:
         split: Split,
         hidden: Sequence[int],
         seed: int,
-        progress: Callable[[int, int], None],
+        progress: Progress,
     ) -> None:
         self.hidden, self.seed = hidden, seed
         self.counts = [n for n in FLIGHTS if n <= len(split.training)]
@@ -202,16 +201,11 @@ class _Study:
         keys = [*itertools.chain.from_iterable(rounds), *split.test]
         networks = {(n, a, self.training) for n in hidden for a in (0.0, SMALL)}
         networks |= {(NODES, a, self.training) for a in LAMBDAS} | {(NODES, LAMBDA, n) for n in self.counts}
-        self._done, self._total, self._progress = -1, len(keys) + len(networks) + 2, progress
-        self._step()
+        self._stage = Stage(progress, "elm", len(keys) + len(networks) + 2)
         seen = self._read(dataset, keys)
         self.rounds = [list(itertools.islice(seen, len(of))) for of in rounds]
         self.test = list(seen)
         self._networks: dict[tuple[int, float, int], Learned] = {}
-
-    def _step(self) -> None:
-        self._done += 1
-        self._progress(self._done, self._total)
 
     def _read(self, dataset: Dataset, keys: Sequence[Key]) -> Iterator[Seen]:
         airframe = load_airframe(AIRFRAME)
@@ -221,13 +215,13 @@ class _Study:
             assert flight.truth is not None
             X, full = mass_features(flight.samples, flight.system)
             yield Seen(key, np.asarray(flight.samples.t)[full], X[full], flight.truth[full])
-            self._step()
+            self._stage.advance()
 
     def part(self) -> Part:
         rows = [*self.table_1(), *self.table_2(), *self.table_3()]
         sequential, of_sequential = self.os_elm()
         spread = fit_spread(self.network(NODES, LAMBDA).regressor, *self.training_set())
-        self._step()
+        self._stage.advance()
         regressors = {"relm": spread, "os-elm": dataclasses.replace(spread, regressor=sequential)}
         return Part((*rows, *of_sequential, *self.cells(spread)), tuple(self.curves(regressors)))
 
@@ -266,7 +260,7 @@ class _Study:
         rows.append(row("training time of a chunk", seconds / len(flights), "s"))
         apart = [float(np.max(np.abs(a - b))) for a, b in zip(found, at_once.found, strict=True)]
         rows.append(row("largest difference from RELM", max(apart), "kg"))
-        self._step()
+        self._stage.advance()
         return regressor, rows
 
     def cells(self, regressor: MassRegressor) -> Iterator[Row]:
@@ -309,7 +303,7 @@ class _Study:
             regressor = ELMRegressor(hidden, alpha=alpha, scaling=SCALING, random_state=self.seed)
             seconds = _timed(regressor.fit, *self.training_set(count))
             self._networks[hidden, alpha, count] = Learned(regressor, seconds, self.found(regressor))
-            self._step()
+            self._stage.advance()
         return self._networks[hidden, alpha, count]
 
     def training_set(

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rotorid.results.batch import Batch, Prepared
-from rotorid.results.study import Curve, Part, Row
-from rotorid.results.track import EstimatorName, SystemName
-from rotorid.studies.parts import Told
-from rotorid.studies.sesame_methods import EVERY_METHOD, compared, merit_rows
+from rotorid.estimators.registry import EstimatorName
+from rotorid.models.registry import SystemName
+from rotorid.progress import Stage
+from rotorid.studies.sesame.methods import EVERY_METHOD, compared, merit_rows
+from rotorid.studies.study_files import Curve, Part, Row
+from rotorid.workflows.compare.batch import Batch, Prepared
 
 BARE: tuple[EstimatorName, ...] = ("ekf", "adaptive")
 """Methods that fly the hard set with the seed's model too."""
 
 
-def hard_part(flights_of: Callable[[SystemName], Sequence[Prepared]], told: Told) -> Part:
+def hard_part(flights_of: Callable[[SystemName], Sequence[Prepared]], stage: Stage) -> Part:
     """All methods over all flights. flights_of: the flights, made ready for a System."""
     rows: list[Row] = []
     curves: list[Curve] = []
     plan: dict[SystemName, tuple[EstimatorName, ...]] = {"multirotor": EVERY_METHOD, "multirotor-bare": BARE}
     for system, names in plan.items():
-        found, pictured = compared("hard", Batch(names), flights_of(system), told)
+        found, pictured = compared("hard", Batch(names), flights_of(system), stage)
         rows += merit_rows("hard", found, setting=system)
         if system == "multirotor":
             curves += [curve for curve in pictured if curve.method in BARE]

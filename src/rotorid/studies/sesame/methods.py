@@ -11,8 +11,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.results.batch import Batch, Prepared, stacks
-from rotorid.results.comparison import (
+from rotorid.estimators.registry import EstimatorName
+from rotorid.progress import Stage
+from rotorid.simulation.datasets.dataset import Dataset
+from rotorid.studies.study_files import Curve, Part, Row, mean_row
+from rotorid.workflows.compare.batch import Batch, Prepared, stacks
+from rotorid.workflows.compare.scores import (
     Comparison,
     Found,
     Merit,
@@ -21,10 +25,6 @@ from rotorid.results.comparison import (
     mean_over,
     score_flight,
 )
-from rotorid.results.study import Curve, Part, Row, mean_row
-from rotorid.results.track import EstimatorName
-from rotorid.simulation.dataset import Dataset
-from rotorid.studies.parts import Told
 
 PRIOR_ERROR = -0.3
 """Share of the true mass by which the first guess is off."""
@@ -41,14 +41,14 @@ EVERY = 4
 """Rows of a curve that are one in the picture."""
 
 
-def methods_part(flights: Iterable[Prepared], told: Told) -> Part:
+def methods_part(flights: Iterable[Prepared], stage: Stage) -> Part:
     """All estimators with their defaults over all flights, which come one by one; and the first flight of each cell."""
-    found, curves = compared("methods", Batch(EVERY_METHOD, PRIOR_ERROR), flights, told)
+    found, curves = compared("methods", Batch(EVERY_METHOD, PRIOR_ERROR), flights, stage)
     return Part(tuple(merit_rows("methods", found)), tuple(curves))
 
 
 def compared(
-    part: str, batch: Batch, flights: Iterable[Prepared], told: Told
+    part: str, batch: Batch, flights: Iterable[Prepared], stage: Stage
 ) -> tuple[Comparison, list[Curve]]:
     """The comparison that a batch makes of flights, which come one by one; and its curves of the first one of each cell."""
     scores: list[Score] = []
@@ -62,11 +62,11 @@ def compared(
                 curves[flight.cell] = [
                     mass_curve(part, name, flight.cell, f, flight.truth) for name, f in found.items()
                 ]
-        told(len(some))
+        stage.advance(len(some))
     return compare_scores(scores), [c for of in curves.values() for c in of]
 
 
-def tunings_part(flights: Sequence[Prepared], told: Told) -> Part:
+def tunings_part(flights: Sequence[Prepared], stage: Stage) -> Part:
     """Every method with every drift, and the best of them: the least error from 1 s on."""
     rows: list[Row] = []
     for name in FIXED:
@@ -76,7 +76,7 @@ def tunings_part(flights: Sequence[Prepared], told: Told) -> Part:
             errors[drift] = merit_rows(
                 "tunings", found, setting=f"drift={drift:g}", only=("rmspe_late", "coverage")
             )
-            told(len(flights))
+            stage.advance(len(flights))
         best = min(DRIFTS, key=lambda drift: _overall(errors[drift]))
         rows += [row for of in errors.values() for row in of]
         rows.append(Row("tunings", name, "best drift", best, "1/s^0.5", flights=len(flights)))
@@ -87,7 +87,7 @@ def _overall(rows: Sequence[Row]) -> float:
     return next(r.value for r in rows if r.quantity == "rmspe_late" and not r.trajectory)
 
 
-def control_part(dataset: Dataset, maximum_thrust: float, told: Told) -> Part:
+def control_part(dataset: Dataset, maximum_thrust: float, stage: Stage) -> Part:
     """Figure 11: what a lemniscate asks of the vehicle, and what a loop does. maximum_thrust: N, of all rotors."""
     rows: list[Row] = []
     curves: list[Curve] = []
@@ -110,7 +110,7 @@ def control_part(dataset: Dataset, maximum_thrust: float, told: Told) -> Part:
                     of = name if name == "thrust" else f"{name}_{'xyz'[k]}"
                     t, none = flights[key][name].times, np.full(len(value), np.nan)
                     curves.append(Curve("figure 11", "control", *key[:2], t, value, none, none, of, unit))
-        told(len(flights))
+        stage.advance(len(flights))
     return Part(tuple(rows), tuple(curves))
 
 

@@ -1,4 +1,4 @@
-"""The page of the study of seed 000: its figures and tables made anew, published numbers beside ours, and what is beyond."""
+"""The page of the study of seed 000: its figures and tables, published numbers beside ours, and further results."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from rotorid.report.charts import Figure, Trace, colour, layout, line
-from rotorid.report.headed import add_study_header
-from rotorid.report.html import Page, card, legend, notes_list, table
-from rotorid.report.study import Numbers, by_cell, mass_panels, method_label, number_text, row_text
-from rotorid.results.study import Curve, Row
-from rotorid.results.words import estimator_label, percent, title
+from rotorid.report.charts import Figure, Trace, estimator_colour, layout, line
+from rotorid.report.page import Page, add_study_header, card, legend, notes_list, table
+from rotorid.results.text import estimator_label, percent, title
+from rotorid.studies.page_parts import Numbers, by_cell, mass_panels, method_label, number_text, row_text
+from rotorid.studies.study_files import Curve, Row
 
 FIXED: Final = ("ekf", "ukf", "msckf", "swls")
 METHODS: Final = (*FIXED, "adaptive")
@@ -19,19 +18,20 @@ TRAJECTORIES: Final = {"loop": 6, "zigzag": 7, "square": 8, "random": 9, "lemnis
 """With the seed's numbers of their figures."""
 
 _DIFFERENCES: Final = (
-    "The document prints no numbers of its Kalman-type methods that can be read: theirs are in pictures. Only its three tables "
-    "of ELM are beside ours.",
-    "Its trajectories, mass curves and noises are shown as pictures only. Ours have their names and shapes; sizes, speeds and "
-    "noises (0.01 rad, 0.01 m, 0.03 m/s at 100 Hz) are drawn for each flight, and the first guess of the mass is 30 % off.",
-    "It finds SWLS the most accurate and slow to follow repeated jumps. Here all four methods with one fixed tuning are equal "
-    "within their errors: they weigh the same measurements by the same model, and the model is nearly linear in the mass.",
-    "Its update times are milliseconds, ours microseconds: the estimators are compiled to C. The EKF is the quickest in both.",
-    "It feeds instantaneous inputs and states to ELM. These say nothing of a mass; ours are slopes of velocity over impulse in "
-    "windows of 0.04 to 1.6 s, so that errors fall below its own, and weights stay small.",
-    "It prefers OS-ELM for its smaller variance, and leaves the random trajectory out of OS-ELM as too hard. Fed with the same "
-    "flights, OS-ELM has the weights of the regularised ELM to rounding, so neither can be a property of the method.",
-    "Its lemniscate defeats its methods by saturation. Here the thrust that saturates is the one that is known, so the nominal "
-    "lemniscate does no harm; it does in the hard flights, where less thrust is delivered than commanded.",
+    "The document shows the results of its Kalman-type methods in figures only. Numbers can be compared for its three ELM "
+    "tables.",
+    "Its trajectories, mass curves and noises are shown in figures only. Ours have the same names and shapes; sizes and "
+    "speeds are drawn for each flight. The noise is 0.01 rad, 0.01 m and 0.03 m/s at 100 Hz; the initial mass is 30 % off.",
+    "The document reports SWLS as the most accurate method, with a slow response to repeated jumps. Here the four methods with "
+    "a fixed tuning do not differ significantly: measurements and model are the same and nearly linear in the mass.",
+    "The published update times are milliseconds, ours are microseconds, because the estimators are compiled to C. The EKF is "
+    "the fastest in both.",
+    "The document uses instantaneous inputs and states as ELM features, from which the mass is not identifiable. Ours are "
+    "slopes of velocity over impulse in windows of 0.04 to 1.6 s; errors and weights are smaller.",
+    "The document prefers OS-ELM for its smaller variance and excludes the random trajectory from OS-ELM. With the same "
+    "training flights OS-ELM has the weights of the regularised ELM to rounding, so that neither is a property of the method.",
+    "On the published lemniscate the methods fail because of saturation. Here the saturated thrust is logged, so that the "
+    "nominal lemniscate has no effect. It has one in the hard flights, where less thrust is delivered than commanded.",
 )
 
 
@@ -39,24 +39,25 @@ def headline(rows: Sequence[Row]) -> tuple[str, ...]:
     """The study in two lines."""
     n = Numbers(rows)
     best, name = _best_fixed(n)
-    mine, later = (n.get("adaptive", m, "rmspe_late") for m in ("adaptive", "adaptive, 0.25 s later"))
+    mine, later = (n.get("adaptive", m, "rmspe_late") for m in ("adaptive", "adaptive, 0.25 s lag"))
     first = (
         f"Mass from 1 s on, RMSPE: adaptive {row_text(mine)} %, {row_text(later)} % with a lag of 0.25 s; "
         f"the best method with one fixed tuning ({estimator_label(name)}) {row_text(best)} %."
     )
-    found = n.get("adaptive", "adaptive", "jumps found").value
-    delay = n.get("adaptive", "adaptive", "median delay until found").value
+    found = n.get("adaptive", "adaptive", "detected jumps").value
+    delay = n.get("adaptive", "adaptive", "median detection delay").value
     false = n.get("adaptive", "adaptive", "false alarms in 10 minutes").value
     return (
         first,
-        f"It finds {percent(found)} of the jumps, after {delay:.2f} s (median), with {false:.1f} false alarms in 10 minutes.",
+        f"It detects {percent(found)} of the jumps, with a median delay of {delay:.2f} s and {false:.1f} false alarms in "
+        "10 minutes.",
     )
 
 
 def sesame_page(
     rows: Sequence[Row], curves: Sequence[Curve], flights: int, hard_flights: int, seed: int
 ) -> str:
-    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.sesame`."""
+    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.sesame.study`."""
     n = Numbers(rows)
     page = Page("Seven estimators of a changing mass")
     about = f"{flights} flights", f"{hard_flights} hard flights", f"seed {seed}"
@@ -86,21 +87,25 @@ def _best_setting(n: Numbers, method: str) -> str:
 
 def _cards(page: Page, n: Numbers) -> None:
     best, name = _best_fixed(n)
-    share = n.get("adaptive", "adaptive", "of the best fixed method", setting=name).value
-    later = n.get("adaptive", "adaptive, 0.25 s later", "of the best fixed method", setting=name).value
-    near = n.get("adaptive", "adaptive", "cells where best or within 5 % of it").value
+    share = n.get("adaptive", "adaptive", "ratio to the best fixed tuning", setting=name).value
+    later = n.get("adaptive", "adaptive, 0.25 s lag", "ratio to the best fixed tuning", setting=name).value
+    near = n.get("adaptive", "adaptive", "cells within 5 % of the best").value
     covered = n.get("adaptive", "adaptive", "coverage")
     elm = min(
-        (r for r in n.some("table 1", "rmse") if math.isfinite(r.value)), key=lambda r: r.value, default=None
+        (r for r in n.some("table 1", "rmspe") if math.isfinite(r.value)), key=lambda r: r.value, default=None
     )
     cards = [
-        card("Adaptive, of the best fixed tuning", f"{share:.2f}", note=f"{later:.2f} with a lag of 0.25 s"),
-        card("Best, or within 5 % of it", percent(near).removesuffix(" %"), "%", "of the 25 cells"),
-        card("95 % band holds", percent(covered.value).removesuffix(" %"), "%", "of the time, adaptive"),
+        card(
+            "Adaptive, ratio to the best fixed tuning",
+            f"{share:.2f}",
+            note=f"{later:.2f} with a lag of 0.25 s",
+        ),
+        card("Within 5 % of the best", percent(near).removesuffix(" %"), "%", "of the 25 cells"),
+        card("Coverage of the 95 % band", percent(covered.value).removesuffix(" %"), "%", "adaptive"),
         card("Best fixed tuning", row_text(best), "%", estimator_label(name)),
     ]
     if elm is not None:
-        cards.append(card("Best of ELM", row_text(elm), "%", f"{method_label(elm.method)}, {elm.setting}"))
+        cards.append(card("Best ELM", row_text(elm), "%", f"{method_label(elm.method)}, {elm.setting}"))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
@@ -108,7 +113,7 @@ def _methods(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
         "Every method with its defaults",
         "RMSPE over whole flights in %, mean over the flights of a cell ± its standard error (eq. 48; Figures 6 to 10). The "
-        "first guess is 30 % too small.",
+        "initial mass is 30 % too small.",
     )
     cells = list(
         dict.fromkeys((r.trajectory, r.mass_profile) for r in n.some("methods", "rmspe") if r.trajectory)
@@ -118,7 +123,7 @@ def _methods(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     ]
     body.append(["all", "", *(row_text(n.get("methods", m, "rmspe"), error=True) for m in METHODS)])
     page.add(_methods_table(["trajectory", "mass"], METHODS, body))
-    page.section("What they are worth", "Over all flights. Bias, NEES, bands: once the start is past.")
+    page.section("Accuracy and calibration", "Over all flights. Bias, NEES and coverage: from 1 s on.")
     page.add(_methods_table(["number", "unit"], METHODS, _merits(n, "methods", METHODS)))
     for trajectory, number in TRAJECTORIES.items():
         cells = [of for of in by_cell(curves, "methods") if of[0].trajectory == trajectory]
@@ -137,9 +142,9 @@ _MERITS: Final = (
     ("delay", "delay to a step, median", "s", 1.0),
     ("missed", "steps missed", "%", 100.0),
     ("nees", "NEES", "", 1.0),
-    ("coverage", "95 % band holds", "%", 100.0),
+    ("coverage", "coverage of the 95 % band", "%", 100.0),
     ("healthy", "healthy", "%", 100.0),
-    ("silent", "outside its band with good health", "%", 100.0),
+    ("silent", "outside the 95 % band with good health", "%", 100.0),
     ("update time", "update", "µs", 1e6),
 )
 
@@ -163,9 +168,9 @@ def _methods_table(head: Sequence[str], methods: Sequence[str], body: Sequence[S
 
 def _control(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
-        "Figure 11: what a trajectory asks of the vehicle",
-        "The lemniscate is the only one that comes to the limit of the thrust; it asks for the fastest turns, and for "
-        "the thrust that changes most.",
+        "Figure 11: control inputs of the trajectories",
+        "Only the lemniscate reaches the thrust limit. It also needs the largest body rates and the largest variation of "
+        "thrust.",
     )
     rows = [r for r in n.rows if r.part == "figure 11"]
     trajectories = list(dict.fromkeys(r.trajectory for r in rows))
@@ -189,7 +194,7 @@ def _control(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
             ]
             what = "thrust" if some is thrust else "body rate"
             if traces:
-                figure = Figure(tuple(traces), layout(unit), height=190, timed=False)
+                figure = Figure(tuple(traces), layout(unit), height=190, has_time_axis=False)
                 panels.append(page.panel(figure, f"{title(trajectory)}: {what}"))
     axes = [(f"body rate {'xyz'[k]}", f"@axis-{'zxy'[k]}") for k in range(3)]
     page.add(legend(axes), f'<div class="pairs">{"".join(panels)}</div>')
@@ -198,7 +203,8 @@ def _control(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
 def _tunings(page: Page, n: Numbers) -> None:
     page.section(
         "The best fixed tuning",
-        "A filter with one tuning is either quick or calm. RMSPE from 1 s on, over how far the mass may wander in a second.",
+        "A fixed tuning is a compromise between response time and noise. RMSPE from 1 s on, over the assumed drift of the "
+        "mass.",
     )
     traces: list[Trace] = []
     for k, method in enumerate(FIXED):
@@ -212,7 +218,7 @@ def _tunings(page: Page, n: Numbers) -> None:
                     "name": estimator_label(method),
                     "x": drifts,
                     "y": [r.value for r in rows],
-                    "line": {"color": colour(method, k), "width": 1.6},
+                    "line": {"color": estimator_colour(method, k), "width": 1.6},
                     "hovertemplate": "%{y:.2f} %",
                 }
             )
@@ -220,39 +226,49 @@ def _tunings(page: Page, n: Numbers) -> None:
         tuple(traces),
         layout("RMSPE (%)", x_title="drift of the mass (% per √s)", legend=True),
         300,
-        timed=False,
+        has_time_axis=False,
     )
     page.add(page.panel(figure))
 
 
 def _adaptive(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
-        "The adaptive estimator, and what can be reached",
-        "RMSPE from 1 s on in %. “Told” is the same filter that is announced every jump in its row, “told a row later” one "
-        "that hears of it after the first measurement that the jump moves: before that, nobody can know. Later: what is known "
-        "0.25 s after.",
+        "The adaptive estimator and the attainable error",
+        "RMSPE from 1 s on in %. “Known jumps”: the same filter, given the time of every jump. “One sample late”: given the "
+        "time after the first measurement that the jump affects; an estimator cannot detect a jump earlier. “0.25 s lag”: "
+        "the estimate for 0.25 s before.",
     )
-    variants = ("adaptive", "told", "told a row late", "adaptive, 0.25 s later", "told, 0.25 s later")
+    variants = (
+        "adaptive",
+        "known jumps",
+        "known jumps, one sample late",
+        "adaptive, 0.25 s lag",
+        "known jumps, 0.25 s lag",
+    )
     profiles = list(
-        dict.fromkeys(r.mass_profile for r in n.some("adaptive", "of told") if r.method == "adaptive")
+        dict.fromkeys(
+            r.mass_profile for r in n.some("adaptive", "ratio to known jumps") if r.method == "adaptive"
+        )
     )
     body = []
     for profile in [*filter(None, profiles), ""]:
         means = [row_text(n.get("adaptive", v, "rmspe_late", profile=profile)) for v in variants]
-        ratio = n.get("adaptive", "adaptive", "of told", profile=profile).value
-        later = n.get("adaptive", "adaptive, 0.25 s later", "of told, 0.25 s later", profile=profile).value
+        ratio = n.get("adaptive", "adaptive", "ratio to known jumps", profile=profile).value
+        later = n.get(
+            "adaptive", "adaptive, 0.25 s lag", "ratio to known jumps, 0.25 s lag", profile=profile
+        ).value
         body.append([profile or "all", *means, f"{ratio:.2f}", f"{later:.2f}"])
-    head = ["mass", *variants, "of told", "of told, later"]
+    head = ["mass", *variants, "ratio to known jumps", "ratio, 0.25 s lag"]
     page.add(table(head, body, dict.fromkeys(head[1:], "number") | {"mass": "word"}))
     quantities = (
-        "jumps", "jumps found", "median delay until found", "median error of the time", "false alarms in 10 minutes",
+        "jumps", "detected jumps", "median detection delay", "median changepoint error", "false alarms in 10 minutes",
     )  # fmt: skip
     found = []
     for q in quantities:
         row = n.get("adaptive", "adaptive", q)
         shown = (
             percent(row.value)
-            if q == "jumps found"
+            if q == "detected jumps"
             else f"{row.value:.3g} {'' if row.unit == '1' else row.unit}"
         )
         found.append([q, shown])
@@ -266,13 +282,13 @@ def _adaptive(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
 def _hard(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
         "The hard flights",
-        "Motor lag, drag, gusts up and down, thrust that saturates unseen, measurements 30 ms late and one in ten missing. "
-        "With the model of real logs, which knows of lag, drag, wind and updraught.",
+        "Motor lag, drag, gusts on all axes, thrust saturation that is not logged, measurements delayed by 30 ms, 10 % of "
+        "them missing. System multirotor, which models lag, drag and wind.",
     )
     page.add(_methods_table(["number", "unit"], METHODS, _merits(n, "hard", METHODS, "multirotor")))
     bare = ("ekf", "adaptive")
     page.add(
-        '<p class="caption between">With the document\'s model, which knows of none of it:</p>',
+        '<p class="caption between">With the document\'s model (System multirotor-bare), which models none of these:</p>',
         _methods_table(["number", "unit"], bare, _merits(n, "hard", bare, "multirotor-bare")),
     )
     cells = [of for of in by_cell(curves, "hard") if of[0].mass_profile in ("steps", "sine")]
@@ -300,7 +316,7 @@ def _elm(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
         rows = [r for r in n.rows if r.part == part]
         if not rows:
             continue
-        page.section(heading, "Ours, and the document's numbers beside them.")
+        page.section(heading, "Our results, with the published numbers.")
         quantities = [q for q in _SHOWN if any(r.quantity == q for r in rows)]
         printed = {r.quantity for r in rows if math.isfinite(r.published)}
         head = ["method", "setting"]

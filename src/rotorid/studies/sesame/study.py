@@ -4,7 +4,7 @@ flights      5 trajectories x 5 mass profiles x 50 flights, and hard ones       
 methods      error, delay, honesty and update time of every method                      6.1, Figures 6 to 10
 figure 11    what a lemniscate asks of the vehicle
 tunings      the best fixed tuning of each of the seed's methods
-adaptive     the adaptive estimator against these, and against one that is told of each jump
+adaptive     the adaptive estimator against these, and with known jumps
 hard         lag, drag, gusts, saturation, late and missing measurements
 elm          ELM, regularised ELM and OS-ELM                                            6.2, Tables 1 to 3, Figures 12 to 16
 """
@@ -12,27 +12,26 @@ elm          ELM, regularised ELM and OS-ELM                                    
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rotorid.models.airframe import load_airframe
-from rotorid.results.batch import Prepared, prepared
-from rotorid.results.study import Curve, Part, Row, kept
-from rotorid.results.track import SystemName
-from rotorid.simulation.dataset import Dataset
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.registry import SystemName
+from rotorid.progress import Progress, Stage, no_progress
+from rotorid.simulation.datasets.dataset import Dataset
+from rotorid.simulation.datasets.generation import generate_dataset, make_folder
 from rotorid.simulation.flight import MAXIMUM_THRUST
-from rotorid.simulation.generation import generate_dataset, make_folder
-from rotorid.studies.parts import Progress, Told, counter, whole
-from rotorid.studies.sesame_adaptive import adaptive_part
-from rotorid.studies.sesame_elm import elm_part
-from rotorid.studies.sesame_hard import hard_part
-from rotorid.studies.sesame_methods import DRIFTS, FIXED, control_part, methods_part, tunings_part
+from rotorid.studies.parts import whole
+from rotorid.studies.sesame.adaptive import adaptive_part
+from rotorid.studies.sesame.elm import elm_part
+from rotorid.studies.sesame.hard import hard_part
+from rotorid.studies.sesame.methods import DRIFTS, FIXED, control_part, methods_part, tunings_part
+from rotorid.studies.study_files import Curve, Part, Row, kept
+from rotorid.workflows.compare.batch import Prepared, prepared
 
 FLIGHTS, HARD_FLIGHTS = "flights", "flights-hard"
 """Folders of the data sets, in that of the study."""
-
-"""Told what is being done, how much of it is done, and of how much."""
 
 
 class Size(NamedTuple):
@@ -62,7 +61,7 @@ def sesame(
     size: Size = FULL,
     seed: int = 0,
     flights: Path | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> Study:
     """Make the study in a folder, or go on with it there.
 
@@ -75,27 +74,26 @@ def sesame(
     asked = {"size": size, "seed": seed, "cells": cells, **nominal.settings}
     count, tried, hard_count = len(nominal), _first(nominal, size.tried), len(hard)
 
-    def make(name: str, of: Callable[[Told], Part], total: int) -> Part:
-        return kept(folder, name, asked, lambda: of(counter(progress, name, total)))
+    def make(name: str, of: Callable[[Stage], Part], total: int) -> Part:
+        return kept(folder, name, asked, lambda: of(Stage(progress, name, total)))
 
-    every = make("methods", lambda told: methods_part(_ready(nominal, "simulated-quad"), told), count)
-    control = make("figure 11", lambda told: control_part(nominal, MAXIMUM_THRUST, told), count)
+    every = make("methods", lambda stage: methods_part(_ready(nominal, "simulated-quad"), stage), count)
+    control = make("figure 11", lambda stage: control_part(nominal, MAXIMUM_THRUST, stage), count)
 
     @cache
     def some() -> list[Prepared]:
         return list(_ready(nominal, "simulated-quad", size.tried))
 
     runs = tried * len(FIXED) * len(DRIFTS)
-    tunings = make("tunings", lambda told: tunings_part(some(), told), runs)
-    adaptive = make("adaptive", lambda told: adaptive_part(some(), tunings, told), tried)
+    tunings = make("tunings", lambda stage: tunings_part(some(), stage), runs)
+    adaptive = make("adaptive", lambda stage: adaptive_part(some(), tunings, stage), tried)
     airframe = "simulated-quad-hard"
     difficult = make(
         "hard",
-        lambda told: hard_part(lambda system: list(_ready(hard, airframe, system=system)), told),
+        lambda stage: hard_part(lambda system: list(_ready(hard, airframe, system=system)), stage),
         2 * hard_count,
     )
-    counted = partial(progress, "elm")
-    elm = make("elm", lambda told: elm_part(nominal, quick=size == QUICK, seed=seed, progress=counted), 1)
+    elm = make("elm", lambda _: elm_part(nominal, quick=size == QUICK, seed=seed, progress=progress), 0)
     parts = (every, control, tunings, adaptive, difficult, elm)
     all_of_it = whole(parts)
     return Study(
@@ -111,8 +109,9 @@ def _fly(
 ) -> tuple[Dataset, Dataset]:
     """The nominal data set, and the hard one with its trajectories, mass profiles and duration."""
     if flights is None:
-        told = partial(progress, "nominal flights")
-        nominal = generate_dataset(folder / FLIGHTS, flights=size.flights, seed=seed, progress=told).dataset
+        nominal = generate_dataset(
+            folder / FLIGHTS, flights=size.flights, seed=seed, progress=progress
+        ).dataset
     else:
         nominal = Dataset(flights)
     hard = generate_dataset(
@@ -123,7 +122,7 @@ def _fly(
         duration=nominal.settings["duration"],
         trajectories=tuple(dict.fromkeys(t for t, _ in nominal.cells)),
         mass_profiles=tuple(dict.fromkeys(p for _, p in nominal.cells)),
-        progress=partial(progress, "hard flights"),
+        progress=progress,
     )
     return nominal, hard.dataset
 

@@ -1,4 +1,4 @@
-"""`rotorid airframes`: the airframes that come with rotorid."""
+"""`rotorid airframes`: list of the airframes that come with rotorid."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import typer
 
 def airframes(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Print this one as TOML.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="Print this airframe as TOML.", show_default=False)
     ] = None,
 ) -> None:
-    """List the airframes that come with rotorid, or print one as a start for your own.
+    """List the airframes that come with rotorid, or print one as a template.
 
-    Save the printed text as a .toml file, change it, and give the file to --airframe.
+    Save the printed text to a .toml file, edit it, and pass the file to --airframe.
     """
-    from rotorid.models.airframe import load_airframe, shipped_airframes
+    from rotorid.models.airframe.airframe import load_airframe, shipped_airframes
 
     if name is not None:
-        from rotorid.models.airframe_toml import airframe_toml
+        from rotorid.models.airframe.toml_writer import airframe_toml
 
         typer.echo(airframe_toml(load_airframe(name)), nl=False)
         return
     from rich.table import Table
 
-    from rotorid.cli.console import out
+    from rotorid.terminal.console import out
 
     table = Table(box=None, show_header=False, pad_edge=False)
     for shipped in shipped_airframes():

@@ -1,4 +1,4 @@
-"""`rotorid calibrate`: how much stronger or weaker a vehicle pulls than its airframe file says."""
+"""`rotorid calibrate`: estimation of the thrust scale from flights with a known mass."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Mapping
+from rotorid.terminal.arguments import AirframeOption, Mapping
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rotorid.results.calibration import Calibration
+    from rotorid.workflows.calibrate.thrust_scale import Calibration
 
 
 def calibrate(
     logs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="LOG...", help="Flights of one vehicle, all with the same known mass.", show_default=False
+            metavar="LOG...",
+            help="Logs of one vehicle, all flown with the same known mass.",
+            show_default=False,
         ),
     ],
     airframe: AirframeOption,
     mass: Annotated[
-        float, typer.Option("--mass", metavar="KG", help="The mass on the scale, in kg.", show_default=False)
+        float, typer.Option("--mass", metavar="KG", help="The weighed mass, kg.", show_default=False)
     ],
     output: Annotated[
         Path,
@@ -34,27 +36,27 @@ def calibrate(
     ],
     mapping: Mapping = None,
 ) -> None:
-    """Find the thrust scale of a vehicle from flights with a known mass, and write its airframe with it.
+    """Identify the thrust scale of a vehicle from flights with a known mass, and write its airframe.
 
-    The scale's uncertainty becomes part of every mass that is tracked with the new file.
+    The standard deviation of the thrust scale is added to that of every mass that is tracked with the new file.
     """
-    from rotorid.cli.console import out, progress, setup_jax, status
     from rotorid.errors import SettingError
+    from rotorid.terminal.console import count_items, out, setup_jax, status
 
     if output.suffix != ".toml":
-        raise SettingError(f"{output}: an airframe file ends in .toml")
+        raise SettingError(f"{output}: the name of an airframe file must end in .toml")
     if not mass > 0:
         raise SettingError(f"the known mass {mass:g} kg must be positive")
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.write import write_whole
-        from rotorid.models.airframe import load_airframe
-        from rotorid.models.airframe_toml import airframe_toml
-        from rotorid.results.calibration import pool, scale_of, with_thrust_scale
+        from rotorid.models.airframe.airframe import load_airframe
+        from rotorid.models.airframe.toml_writer import airframe_toml
+        from rotorid.workflows.calibrate.thrust_scale import pool, scale_of, with_thrust_scale
 
         vehicle = load_airframe(airframe)
-    scales = [scale_of(read(log, mapping), vehicle, mass) for log in progress(logs, "Tracking", len(logs))]
+    scales = [scale_of(read(log, mapping), vehicle, mass) for log in count_items(logs, "Tracking", len(logs))]
     found = pool(scales, mass)
     write_whole(output, airframe_toml(with_thrust_scale(vehicle, found)).encode())
     _show(found, output, out())
@@ -64,13 +66,13 @@ def _show(found: Calibration, output: Path, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from rotorid.results.words import plus_minus
+    from rotorid.results.text import plus_minus
 
     more = 100.0 * (found.value - 1.0)
     console.print()
     headline = (
-        f"Thrust scale {plus_minus(found.value, found.std)}: the vehicle pulls {abs(more):.0f} % "
-        f"{'more' if more >= 0 else 'less'} than its airframe said."
+        f"Thrust scale {plus_minus(found.value, found.std)}: the thrust is {abs(more):.0f} % "
+        f"{'larger' if more >= 0 else 'smaller'} than in the airframe file."
     )
     console.print(Padding(Text(headline, style="bold"), (0, 2)))
     console.print()

@@ -1,14 +1,13 @@
 """The thrust scale of a vehicle, from flights of known mass.
 
-Each flight i gives a scale s_i: the mean of what was tracked, weighted by information, past the first
-quarter. Its standard deviation sigma_i is the filter's own there. The n flights are pooled with
+The scale s_i of flight i is the mean of the tracked thrust scale after the first quarter of the flight, weighted
+by the inverse variance. Its standard deviation sigma_i is the median of the filter's. The n flights are pooled with
 
     s = sum_i w_i s_i / sum_i w_i,   w_i = 1 / sigma_i^2,   std^2 = mean_i sigma_i^2 + (1 + 1/n) scatter^2,
 
-where scatter^2 is the sample variance of the s_i. This is how well the scale of one further flight is known.
-sigma_i does not shrink with n: what makes a flight's scale uncertain (drag, tilt, vibration, the load that it
-was flown with) is much the same in all of them. It enters the band of every mass that is tracked with the
-scale.
+where scatter^2 is the sample variance of the s_i. std is the standard deviation of the scale of one further flight.
+The term in sigma_i does not decrease with n, since its causes (drag, tilt, vibration, load) are common to all
+flights. std is added to the standard deviation of every mass that is tracked with the scale.
 """
 
 from __future__ import annotations
@@ -20,10 +19,11 @@ import numpy as np
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.estimators.base import Health
+from rotorid.estimators.registry import EstimatorName
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import Airframe, Quantity
-from rotorid.results.settled import settled
-from rotorid.results.track import EstimatorName, track
+from rotorid.models.airframe.airframe import Airframe, Quantity
+from rotorid.workflows.track.changes import settled_rows
+from rotorid.workflows.track.track import track
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Calibration:
 
     @property
     def source(self) -> str:
-        """Where the number comes from, in words."""
+        """The source of the value, for the airframe file."""
         names = ", ".join(f.flight for f in self.flights)
         return f"calibrated on {names} with a known mass of {self.mass:g} kg"
 
@@ -56,10 +56,18 @@ class Calibration:
 def calibrate(
     flights: Sequence[Flight], airframe: Airframe, known_mass: float, estimator: EstimatorName = "ekf"
 ) -> Calibration:
-    """The thrust scale of an airframe from flights with a known mass in kg.
+    """Estimate the thrust scale of an airframe from flights with a known mass.
 
-    Raises SettingError without flights or with an impossible mass, ExcitationError where a flight does not
-    tell it.
+    Args:
+        flights: of the vehicle, one or more.
+        airframe: its airframe.
+        known_mass: kg.
+        estimator: that tracks the thrust scale.
+    Returns:
+        The pooled scale, its standard deviation for a further flight, and the scatter between flights.
+    Raises:
+        SettingError: no flights, or a mass that is not positive and finite.
+        ExcitationError: the thrust scale cannot be identified from one of the flights.
     """
     if not flights:
         raise SettingError("name at least one flight to calibrate on")
@@ -69,22 +77,26 @@ def calibrate(
 def scale_of(
     flight: Flight, airframe: Airframe, known_mass: float, estimator: EstimatorName = "ekf"
 ) -> FlightScale:
-    """The thrust scale of one flight with a known mass in kg. Raises ExcitationError where it does not tell
-    it."""
+    """Estimate the thrust scale of one flight. known_mass: kg.
+
+    Raises SettingError for an invalid mass, ExcitationError where the thrust scale cannot be identified.
+    """
     if not np.isfinite(known_mass) or known_mass <= 0:
         raise SettingError(f"the known mass {known_mass:g} kg must be positive")
     found = track(flight, airframe, estimator, known_mass=known_mass)
     quantity = found.quantities["thrust_scale"]
-    rows = settled(found, "thrust_scale", settling=np.inf)
+    rows = settled_rows(found, "thrust_scale", settling=np.inf)
     if not rows.any() or not quantity.informed[-1] or found.health[-1] == Health.DIVERGED:
-        raise ExcitationError(f"{flight.source}: does not tell the thrust scale; leave this flight out")
+        raise ExcitationError(
+            f"{flight.source}: the thrust scale cannot be identified from this flight; leave it out"
+        )
     value, std = quantity.value[rows], quantity.std[rows]
     mean = float(np.sum(value / std**2) / np.sum(1.0 / std**2))
     return FlightScale(flight.source.name, mean, float(np.median(std)))
 
 
 def pool(scales: Sequence[FlightScale], mass: float) -> Calibration:
-    """The scales of some flights as one. mass: kg, known."""
+    """Pool the scales of several flights. mass: known, kg."""
     value = np.array([s.value for s in scales])
     variance = np.array([s.std for s in scales]) ** 2
     n = len(value)
@@ -95,7 +107,7 @@ def pool(scales: Sequence[FlightScale], mass: float) -> Calibration:
 
 
 def with_thrust_scale(airframe: Airframe, calibration: Calibration) -> Airframe:
-    """The airframe with the calibrated thrust scale, rounded to the digits that matter."""
+    """The airframe with the calibrated thrust scale, rounded to its significant digits."""
     digits = max(0, 2 - int(np.floor(np.log10(calibration.std))))
     value, std = round(calibration.value, digits), round(calibration.std, digits)
     scale = Quantity((value,), "1", (std,), calibration.source)

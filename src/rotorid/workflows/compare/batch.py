@@ -1,9 +1,9 @@
-"""Several estimators over many flights: stacks of flights through `run_many`, and the time that it takes.
+"""Runs of several estimators over many flights in stacks, and their computing time.
 
-Each flight is tracked as `track` tracks it: with its airframe's prior and the noise that it shows itself. Flights whose
-System is the same run side by side in stacks of about `STACK`, a single one by itself. The time of an update is that of the
-processor, over all threads, divided by flights and rows: one core's, whatever else the machine does. What has not run yet in a
-process is run once before, so that no compilation is in it.
+Each flight is tracked as in `track`: with the prior of its airframe and measurement noise estimated from the flight. Flights
+with the same System run in parallel in stacks of about `STACK`. The time of an update is the processor time over all threads,
+divided by the number of flights and rows, which is the time of one core. Each combination of estimator and stack runs once
+before it is timed, so that the time excludes compilation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -20,33 +20,33 @@ from jaxtyping import Float
 from rotorid.errors import SettingError, SignalError
 from rotorid.estimators.base import AbstractEstimator, Estimate
 from rotorid.estimators.compiled import LANES
+from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimator
 from rotorid.estimators.run import run_many, stack, stack_tunings
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import Airframe
-from rotorid.models.multirotor import MASS_DRIFT, MASS_SPREAD, BareMultirotor
-from rotorid.models.multirotor_drag import Multirotor
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.bare import MASS_DRIFT, MASS_SPREAD, BareMultirotor
+from rotorid.models.multirotor.with_drag import Multirotor
+from rotorid.models.registry import SystemName, system_for
 from rotorid.models.system import Parameter
-from rotorid.results.comparison import Cell, Found, Score, score_flight
-from rotorid.results.track import ESTIMATORS, EstimatorName, Filter, SystemName, prepare_for, system_for
-from rotorid.signals.noise import measured_noise
 from rotorid.signals.samples import Samples
-from rotorid.signals.sampling import truth_at
+from rotorid.workflows.compare.scores import Cell, Found, Score, score_flight
+from rotorid.workflows.track.track import Filter, common_relative_std, prepare_flight
 
 STACK = 48
-"""Most flights that run side by side: a multiple of the lanes of a compiled estimator."""
+"""Largest number of flights in a stack, a multiple of the lanes of a compiled estimator."""
 
-_LEAST = 0.2  # s of processor time that a single measurement should have
+_LEAST = 0.2  # s, shortest processor time of one measurement
 _MOST_RUNS = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """A flight as estimators eat it. truth: of the mass, kg, None where unknown. common_std: share of the mass that no flight
-    can tell (the thrust scale's)."""
+    """A flight as input of the estimators. truth: true mass, kg, None if unknown. common_std: relative standard deviation of
+    the mass that follows from the thrust scale."""
 
     system: Multirotor | BareMultirotor
     samples: Samples
-    noise: dict[str, tuple[float, ...]]
+    noise: Mapping[str, tuple[float, ...]]
     truth: Float[np.ndarray, " n"] | None
     common_std: float
     cell: Cell | None = None
@@ -55,19 +55,18 @@ class Prepared:
 def prepared(
     flight: Flight, airframe: Airframe, system: SystemName = "multirotor", cell: Cell | None = None
 ) -> Prepared:
-    """A flight for an airframe and a System by name. Raises what `track` raises."""
+    """Prepare a flight for an airframe and a System. Raises the errors of `track`, and SignalError for an invalid true mass."""
     model = system_for(flight, airframe, system)
-    flight, samples = prepare_for(flight, airframe, model)
-    mass = truth_at(flight, "true_mass", np.asarray(samples.t))
+    ready = prepare_flight(flight, airframe, model)
+    mass = ready.truth.get("mass")
     if mass is not None and not (np.isfinite(mass) & (mass > 0)).all():
-        raise SignalError(f"{flight.source}: true_mass must be above 0 kg throughout to compare with it")
-    scale = airframe.get("thrust_scale")
+        raise SignalError(f"{flight.source}: true_mass must be above 0 kg in all rows")
     return Prepared(
         system=model,
-        samples=samples,
-        noise=measured_noise(samples, model.outputs),
-        truth=None if mass is None else mass[:, 0],
-        common_std=scale.std[0] / scale.number if scale and scale.std else 0.0,
+        samples=ready.samples,
+        noise=ready.noise,
+        truth=mass,
+        common_std=common_relative_std(airframe, None).get("mass", 0.0),
         cell=cell,
     )
 
@@ -75,29 +74,36 @@ def prepared(
 def filter_of(
     name: EstimatorName, flight: Prepared, prior_error: float | None = None, mass_drift: float = MASS_DRIFT
 ) -> Filter:
-    """The estimator for a flight, with its airframe's prior of the mass.
+    """Build the estimator for a flight.
 
-    prior_error: starts with (1 + prior_error) times the true mass of the first row in its place, with `MASS_SPREAD` of that
-    as standard deviation, and mass_drift of it per square root of s. Raises SettingError without truth.
+    Args:
+        name: of the estimator.
+        flight: with noise and true mass.
+        prior_error: the prior mass is (1 + prior_error) times the true mass of the first row, with the relative standard
+        deviation
+            `MASS_SPREAD`; default: the prior of the airframe.
+        mass_drift: relative drift of the mass, 1/sqrt(s), with `prior_error`.
+    Raises:
+        SettingError: prior_error without a true mass.
     """
     if prior_error is None:
-        return ESTIMATORS[name](flight.system, measurement_noise=flight.noise)
+        return ESTIMATORS[name].build(flight.system, measurement_noise=flight.noise)
     priors = {"mass": guessed_mass(flight, prior_error, mass_drift)}
-    return ESTIMATORS[name](flight.system, measurement_noise=flight.noise, priors=priors)
+    return ESTIMATORS[name].build(flight.system, measurement_noise=flight.noise, priors=priors)
 
 
 def guessed_mass(flight: Prepared, prior_error: float, mass_drift: float = MASS_DRIFT) -> Parameter:
-    """The prior of a flight's mass with that error, as in `filter_of`."""
+    """The prior of the mass with a relative error, as in `filter_of`."""
     if flight.truth is None:
-        raise SettingError("a prior error is a share of the true mass, and this flight has no truth")
+        raise SettingError("a prior error needs the true mass, which is unknown for this flight")
     wrong = (1.0 + prior_error) * float(flight.truth[0])
     return flight.system.parameter("mass").with_prior(wrong, MASS_SPREAD * wrong, mass_drift * wrong)
 
 
 class Batch:
-    """Scores of estimators over flights that come one by one: `for score in Batch(names).scores(flights): ...`.
+    """Scores of estimators over a sequence of flights: `for score in Batch(names).scores(flights): ...`.
 
-    It knows which stacks it has run before, and so are compiled.
+    It stores which stacks have run before and are compiled.
     """
 
     def __init__(
@@ -106,19 +112,20 @@ class Batch:
         prior_error: float | None = None,
         mass_drift: float = MASS_DRIFT,
     ) -> None:
-        """mass_drift: as in `filter_of`. Raises SettingError for an unknown estimator, or a prior of no mass."""
+        """mass_drift: as in `filter_of`. Raises SettingError for an unknown estimator or an invalid prior error."""
         for name in names:
-            if name not in ESTIMATORS:
-                raise SettingError(f"no estimator {name!r}; there are {', '.join(ESTIMATORS)}")
+            check_estimator(name)
         if prior_error is not None and not -1.0 < prior_error < math.inf:
-            raise SettingError(f"a prior error of {prior_error:g} leaves no mass; give more than -1")
+            raise SettingError(
+                f"a prior error of {prior_error:g} gives no positive mass; it must be above -1"
+            )
         self.names = tuple(names)
         self.prior_error = prior_error
         self.mass_drift = mass_drift
         self._compiled: set[tuple[object, ...]] = set()
 
     def scores(self, flights: Iterable[Prepared], total: int | None = None) -> Iterator[Score]:
-        """A score of each estimator on each flight, as stacks of them are done. total: how many flights come at most."""
+        """Yield a score for each estimator and flight, stack by stack. total: largest number of flights."""
         for some in stacks(flights, total):
             yield from self.scores_of(some)
 
@@ -128,14 +135,14 @@ class Batch:
             yield from score_flight(found, flight.truth, flight.cell)
 
     def found_in(self, flights: Sequence[Prepared]) -> list[dict[str, Found]]:
-        """What the estimators find in each flight of one stack with one System."""
+        """The estimates of each estimator for each flight of one stack with one System."""
         full = [flights[i % len(flights)] for i in range(_filled(len(flights)))]
         samples = stack([flight.samples for flight in full])
         found = {name: self._found(name, full, samples) for name in self.names}
         return [{name: of[i] for name, of in found.items()} for i in range(len(flights))]
 
     def _found(self, name: EstimatorName, full: Sequence[Prepared], samples: Samples) -> list[Found]:
-        """What one estimator finds in each flight of a full stack."""
+        """The estimates of one estimator for each flight of a full stack."""
         filters = stack_tunings(
             [filter_of(name, flight, self.prior_error, self.mass_drift) for flight in full]
         )
@@ -158,7 +165,7 @@ class Batch:
 
 
 def stacks(flights: Iterable[Prepared], total: int | None = None) -> Iterator[list[Prepared]]:
-    """Flights that come one by one, in stacks of one System each. total: how many flights come at most."""
+    """Group flights into stacks of one System each. total: largest number of flights."""
     size = STACK if total is None else math.ceil(total / math.ceil(max(total, 1) / STACK))
     waiting: list[Prepared] = []
     for flight in flights:
@@ -171,14 +178,14 @@ def stacks(flights: Iterable[Prepared], total: int | None = None) -> Iterator[li
 
 
 def _filled(count: int) -> int:
-    """How many flights run for so many: lanes are filled, since an empty one takes as long. A single flight runs alone."""
+    """Size of the stack for a number of flights: lanes are filled, since an empty lane takes as long."""
     return count if count == 1 else LANES * math.ceil(count / LANES)
 
 
 def _timed(filters: AbstractEstimator, samples: Samples) -> tuple[Estimate, float]:
-    """Estimates of a stack that has run before, and the seconds of one core that an update of one flight took.
+    """Estimates of a compiled stack, and the processor time of one update of one flight, s.
 
-    A short run is repeated; the median counts.
+    A short run is repeated, and the median is used.
     """
     clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
     taken: list[float] = []

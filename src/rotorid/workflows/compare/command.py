@@ -1,4 +1,4 @@
-"""`rotorid compare`: several estimators on the same flight, or on every flight of a data set."""
+"""`rotorid compare`: comparison of estimators on a flight, or on all flights of a data set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import (
+from rotorid.errors import LogError, RotoridError, SettingError
+from rotorid.terminal.arguments import (
     EVERY_ESTIMATOR,
     Estimators,
     Mapping,
@@ -17,19 +18,18 @@ from rotorid.cli.arguments import (
     Truth,
     estimator_names,
     folder_option,
-    inputs_of,
+    input_files,
     system_name,
 )
-from rotorid.errors import LogError, RotoridError, SettingError
 
 if TYPE_CHECKING:
-    from rotorid.models.airframe import Airframe
-    from rotorid.results.batch import Prepared
-    from rotorid.results.track import SystemName
-    from rotorid.simulation.dataset import Dataset, Key
+    from rotorid.models.airframe.airframe import Airframe
+    from rotorid.models.registry import SystemName
+    from rotorid.simulation.datasets.dataset import Dataset, Key
+    from rotorid.workflows.compare.batch import Prepared
 
 AIRFRAMES = {"nominal": "simulated-quad", "hard": "simulated-quad-hard"}
-"""What the editions of a data set are flown with."""
+"""Airframe of each edition of a data set."""
 
 
 def compare(
@@ -37,7 +37,7 @@ def compare(
         Path,
         typer.Argument(
             metavar="LOG_OR_DATASET",
-            help="A flight log, as of `rotorid track`, or the folder of a data set made by `rotorid dataset`.",
+            help="A flight log, as for `rotorid track`, or the folder of a data set from `rotorid dataset`.",
             show_default=False,
         ),
     ],
@@ -49,8 +49,8 @@ def compare(
         typer.Option(
             "--prior-error",
             metavar="SHARE",
-            help="Start with a mass that is wrong by this share of the true one (-0.3: 30 % too small), instead of "
-            "the airframe's.",
+            help="Relative error of the initial mass (-0.3: 30 % too small). Default: the initial mass is that of "
+            "the airframe.",
             show_default=False,
         ),
     ] = None,
@@ -60,7 +60,7 @@ def compare(
             "--flights",
             "-n",
             metavar="N",
-            help="The first N flights of each cell of a data set. Default: all.",
+            help="Use the first N flights of each cell of a data set. Default: all.",
             show_default=False,
         ),
     ] = None,
@@ -71,23 +71,24 @@ def compare(
         folder_option("Folder for comparison.parquet and comparison.json. Default: nothing is written."),
     ] = None,
 ) -> None:
-    """Compare estimators of the mass: error, delay, honesty and time, on one flight or on a data set.
+    """Compare estimators of the mass on a flight or a data set: error, delay, coverage and computing time.
 
-    Without a known mass it tells how far they are apart, and how consistent each is with its measurements.
+    Without a known mass, the deviations of the estimators from their median and the consistency of their innovations are
+    compared.
     """
-    from rotorid.cli.console import out, progress, setup_jax, status
+    from rotorid.terminal.console import count_items, out, setup_jax, status
 
     names, model = estimator_names(estimators), system_name(system)
     _check_options(source, airframe, mapping, truth, flights)
     with status("Starting"):
         setup_jax()
-        from rotorid.cli.compare_page import show
-        from rotorid.models.airframe import load_airframe
-        from rotorid.results.batch import Batch
-        from rotorid.results.comparison import compare_scores
-        from rotorid.results.comparison_files import write_comparison
+        from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder
-        from rotorid.simulation.dataset import Dataset
+        from rotorid.simulation.datasets.dataset import Dataset
+        from rotorid.workflows.compare.batch import Batch
+        from rotorid.workflows.compare.files import write_comparison
+        from rotorid.workflows.compare.scores import compare_scores
+        from rotorid.workflows.compare.terminal import show
 
         if output is not None:
             check_folder(output)
@@ -104,17 +105,17 @@ def compare(
     if dataset is None:
         with status(f"Comparing on {source.name}"):
             flight = _log(source, mapping, truth, vehicle, model)
-            about = {"settings": settings, "inputs": inputs_of(source, airframe, mapping, truth)}
+            about = {"settings": settings, "inputs": input_files(source, airframe, mapping, truth)}
             scores = list(batch.scores_of([flight]))
     else:
         about = {"settings": {**settings, "flights": flights}, "dataset": dataset.settings}
         every = dataset.keys()
         keys = [key for key in every if flights is None or key.number < flights]
         found = batch.scores(_flights(dataset, keys, vehicle, model, skipped), len(keys))
-        scores = list(progress(found, "Comparing", len(keys) * len(names)))
+        scores = list(count_items(found, "Comparing", len(keys) * len(names)))
         if not scores:
-            first = next(iter(skipped.values()), "it has none")
-            raise LogError(f"{source}: none of its flights can be compared on; {first}")
+            first = next(iter(skipped.values()), "it has no flights")
+            raise LogError(f"{source}: no flight can be used for a comparison; {first}")
     comparison = compare_scores(scores)
     reasons = {"/".join(map(str, key)): reason for key, reason in skipped.items()}
     if output is not None:
@@ -128,21 +129,23 @@ def _check_options(
     if source.is_dir():
         for option, value in (("--mapping", mapping), ("--truth", truth)):
             if value is not None:
-                raise SettingError(f"{option} is for a log, and {source} is a folder; leave it out")
+                raise SettingError(f"{option} applies to a log, but {source} is a folder; remove it")
         if flights is not None and flights < 1:
-            raise SettingError(f"--flights {flights}: compare on 1 or more of each cell")
+            raise SettingError(f"--flights {flights}: must be 1 or more")
         return
     if flights is not None:
-        raise SettingError(f"--flights is for a data set, and {source} is no folder; leave it out")
+        raise SettingError(f"--flights applies to a data set, but {source} is not a folder; remove it")
     if airframe is None:
-        raise SettingError("give the vehicle of this log with --airframe; `rotorid airframes` lists some")
+        raise SettingError(
+            "give the airframe of this log with --airframe; `rotorid airframes` lists those that come with rotorid"
+        )
 
 
 def _own_airframe(dataset: Dataset | None) -> str:
-    """The airframe that a data set's edition is flown with."""
+    """The airframe of the edition of a data set."""
     edition = None if dataset is None else dataset.settings.get("edition")
     if edition not in AIRFRAMES:
-        raise SettingError(f"no airframe is known for the edition {edition!r}; give one with --airframe")
+        raise SettingError(f"the edition {edition!r} has no default airframe; give one with --airframe")
     return AIRFRAMES[edition]
 
 
@@ -151,7 +154,7 @@ def _log(
 ) -> Prepared:
     from rotorid.logs.read import read
     from rotorid.logs.truth import attach_truth
-    from rotorid.results.batch import prepared
+    from rotorid.workflows.compare.batch import prepared
 
     flight = read(log, mapping)
     return prepared(flight if truth is None else attach_truth(flight, truth), vehicle, system)
@@ -160,8 +163,8 @@ def _log(
 def _flights(
     dataset: Dataset, keys: Sequence[Key], vehicle: Airframe, system: SystemName, skipped: dict[Key, str]
 ) -> Iterator[Prepared]:
-    """The flights of a data set that can be compared on; the others go to skipped, with the reason."""
-    from rotorid.results.batch import prepared
+    """Yield the usable flights of a data set; the others are added to skipped, with the reason."""
+    from rotorid.workflows.compare.batch import prepared
 
     for key in keys:
         try:

@@ -1,9 +1,9 @@
-"""What a comparison leaves behind: `comparison.parquet` and `comparison.json` in one folder, both or none.
+"""The files of a comparison, written both or not at all: `comparison.parquet` and `comparison.json`.
 
-`comparison.parquet` has a row for each estimator and cell: `trajectory` and `mass_profile` (null of a single log), `estimator`,
-`flights`, each number with its standard error over flights (`<number>_se`), and `delay`, `steps`, `missed`,
-`seconds_per_update`. A field's metadata tells its unit. `comparison.json` has the same, the numbers over all cells, the
-settings, versions and inputs, and the flights that were left out with the reasons. What is not finite is null.
+`comparison.parquet` has a row for each estimator and cell: `trajectory` and `mass_profile` (null for a single log),
+`estimator`, `flights`, each number with its standard error over flights (`<number>_se`), and `delay`, `steps`, `missed`,
+`seconds_per_update`. The metadata of a field contain its unit. `comparison.json` has the same, the numbers over all cells, the
+settings, versions and inputs, and the skipped flights with the reasons. Numbers that are not finite are null.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rotorid.results.comparison import LATE, MEANS, PATIENCE, SETTLED, STEP, Comparison, Mean
-from rotorid.results.files import write_folder
-from rotorid.results.plain import as_json, plain
+from rotorid.results.files import to_json, to_plain, write_folder
+from rotorid.workflows.compare.scores import LATE, MEANS, PATIENCE, SETTLED, STEP, Comparison, Mean
 
 TABLE, NUMBERS = "comparison.parquet", "comparison.json"
 
@@ -26,13 +25,13 @@ UNITS: Mapping[str, str] = {
     **dict.fromkeys(("final", "final_std"), "kg"),
     **dict.fromkeys(("delay", "seconds_per_update"), "s"),
 }
-"""Of the numbers that are not plain ones."""
+"""Units of the numbers that have one."""
 
 
 def write_comparison(
     folder: str | Path, comparison: Comparison, about: Mapping[str, Any], skipped: Mapping[str, str]
 ) -> None:
-    """Write both files. about: settings and inputs. skipped: why each flight was left out. Raises OutputError."""
+    """Write both files. about: settings and inputs. skipped: reason for each skipped flight. Raises OutputError."""
     files = {
         TABLE: comparison_parquet(comparison),
         NUMBERS: comparison_json(comparison, about, skipped).encode(),
@@ -41,7 +40,7 @@ def write_comparison(
 
 
 def comparison_json(comparison: Comparison, about: Mapping[str, Any], skipped: Mapping[str, str]) -> str:
-    """Everything as a JSON document with sorted keys."""
+    """The comparison as a JSON document with sorted keys."""
     content = {
         **about,
         "versions": {name: version(name) for name in ("rotorid", "jax")},
@@ -52,7 +51,7 @@ def comparison_json(comparison: Comparison, about: Mapping[str, Any], skipped: M
         "estimators": comparison.estimators,
         "cells": {"/".join(cell): merits for cell, merits in comparison.cells.items()},
     }
-    return as_json(content)
+    return to_json(content)
 
 
 def comparison_parquet(comparison: Comparison) -> bytes:
@@ -89,7 +88,7 @@ def _row(merit: Any) -> dict[str, Any]:
     for field in dataclasses.fields(merit):
         value = getattr(merit, field.name)
         if isinstance(value, Mean):
-            row[field.name], row[f"{field.name}_se"] = plain(value.value), plain(value.standard_error)
+            row[field.name], row[f"{field.name}_se"] = to_plain(value.value), to_plain(value.standard_error)
         else:
-            row[field.name] = plain(value)
+            row[field.name] = to_plain(value)
     return row

@@ -1,4 +1,4 @@
-"""Estimators beside each other on the same flights: how near the truth, how quick after a step, how honest, how costly.
+"""Scores of estimators on the same flights: error, delay after a step, calibration of the standard deviation, computing time.
 
 With the estimate m_k, its standard deviation s_k and the truth y_k of the mass in rows k of one flight, e_k = m_k - y_k:
 
@@ -7,19 +7,19 @@ With the estimate m_k, its standard deviation s_k and the truth y_k of the mass 
     NEES        mean e_k^2 / s_k^2                   from `SETTLED` on; 1 of a consistent estimator
     in band     mean [|e_k| <= 1.96 s_k]             from `SETTLED` on; 0.95 of a consistent estimator
     healthy     mean [health_k = OK]
-    silent      mean [|e_k| > 1.96 s_k and health_k = OK]    from `SETTLED` on: wrong by more than it says, with nothing said
+    silent      mean [|e_k| > 1.96 s_k and health_k = OK]    from `SETTLED` on: outside the band with good health
 
-A step is a jump of the truth, from one row to the next, by more than `STEP` of it. The delay to it is the time from its
-first row until
+A step is a relative jump of the truth between two rows by more than `STEP`. The delay of a step is the time from its first
+row until
 
     |e_k| <= max(0.1 |jump|, 0.03 y_k)
 
-holds for good, which is until `PATIENCE` after the step. A step at whose `PATIENCE` it does not hold is missed: its delay is
-infinite, and so it counts in the median. A step that the next one or the end of the flight follows sooner is left out for
-every estimator, for it says of a slow one neither how slow it is nor that it missed.
+holds permanently, that is until `PATIENCE` after the step. A step for which it does not hold at that time is missed: its delay
+is infinite and is included in the median. A step that is followed by the next step or by the end of the flight within
+`PATIENCE` is excluded for all estimators, since a long delay could not be measured.
 
 Means over n flights come with the standard error s / sqrt(n), s^2 the sample variance (n - 1 degrees of freedom). The flights
-are the same for all estimators, so that what flights have in common is in the error of each, and not in that of differences.
+are the same for all estimators, so errors that are common to all estimators on a flight cancel in differences between them.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from rotorid.estimators.base import Health
 from rotorid.results.metrics import consistency, coverage, rmspe
 
 LATE = 1.0
-"""s from the first row of a flight after which an estimator has left its prior."""
+"""Time from the first row after which the influence of the prior has decayed, s."""
 
 SETTLED = 2.0
-"""s from the first row after which its uncertainty is judged."""
+"""Time from the first row after which the standard deviation is evaluated, s."""
 
 STEP = 0.05
-"""A truth that jumps by a larger share makes a step."""
+"""Relative jump of the truth above which it is a step."""
 
 PATIENCE = 2.0
-"""s after which a step is missed."""
+"""Time after which a step is missed, s."""
 
 _COVERED, _NEAR = 0.1, 0.03
 
 MEANS = (
     "rmspe", "rmspe_late", "bias", "nees", "coverage", "consistency", "healthy", "silent", "apart", "final", "final_std",
 )  # fmt: skip
-"""What is averaged over flights."""
+"""Scores that are averaged over flights."""
 
 Cell = tuple[str, str]
 """Trajectory and mass profile."""
@@ -61,10 +61,10 @@ Cell = tuple[str, str]
 class Score:
     """One estimator on one flight.
 
-    cell: of a data set, else None. truth: whether it was known; without it the numbers against it are NaN, delays empty.
+    cell: of a data set, else None. truth: whether the true mass is known; otherwise the errors are NaN and delays is empty.
     rmspe, rmspe_late, bias: %. delays: of each step, s, infinite where missed. nees, coverage: of the mass. consistency: NIS
     over its dimension. healthy, silent: share of rows. apart: RMSPE in % from the median of the estimators from `LATE` on,
-    NaN of one estimator alone. final, final_std: kg. seconds_per_update: of one core.
+    NaN for a single estimator. final, final_std: kg. seconds_per_update: of one core.
     """
 
     estimator: str
@@ -88,7 +88,7 @@ class Score:
 
 @dataclasses.dataclass(frozen=True)
 class Mean:
-    """Mean over the flights where the number is finite, its standard error (NaN of one flight), and how many these are."""
+    """Mean over the flights with a finite value, its standard error (NaN for one flight), and the number of these flights."""
 
     value: float
     standard_error: float
@@ -97,8 +97,8 @@ class Mean:
 
 @dataclasses.dataclass(frozen=True)
 class Merit:
-    """One estimator over several flights. Fields as in `Score`; delay: median over the steps, s, infinite where half of them
-    or more were missed, NaN without steps. steps, missed: how many."""
+    """One estimator over several flights. Fields as in `Score`; delay: median over the steps, s, infinite if half of them
+    or more were missed, NaN without steps. steps, missed: numbers of steps."""
 
     flights: int
     rmspe: Mean
@@ -120,7 +120,7 @@ class Merit:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Estimators over all flights, and over those of each cell. truth: whether the true mass was known. flights: how many."""
+    """Estimators over all flights, and over those of each cell. truth: whether the true mass is known. flights: number."""
 
     truth: bool
     flights: int
@@ -130,7 +130,7 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What an estimator said of the mass of one flight: t in s, value and std in kg, and its own judgement."""
+    """The estimate of the mass over one flight: t in s, value and std in kg, health, NIS and its degrees of freedom."""
 
     t: Float[np.ndarray, " n"]
     value: Float[np.ndarray, " n"]
@@ -144,7 +144,7 @@ class Found:
 def score_flight(
     found: Mapping[str, Found], truth: Float[np.ndarray, " n"] | None, cell: Cell | None = None
 ) -> list[Score]:
-    """Scores of the estimators, by name, on one flight with equal rows. truth: kg, above 0; None where it is unknown."""
+    """Scores of the estimators, by name, on one flight with equal rows. truth: kg, above 0; None if it is unknown."""
     middle = np.median([f.value for f in found.values()], axis=0) if len(found) > 1 else None
     return [_score(name, f, truth, middle, cell) for name, f in found.items()]
 
@@ -200,12 +200,12 @@ def nees(
 
 
 def jumping(truth: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
-    """The first rows of the truth's jumps, by more than `STEP` of it."""
+    """The rows after a relative jump of the truth by more than `STEP`."""
     return np.concatenate([[False], np.abs(np.diff(truth)) > STEP * np.abs(truth[:-1])])
 
 
 def steps(t: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> Int[np.ndarray, " s"]:
-    """The first rows of the truth's steps that nothing follows within `PATIENCE`. t: s, increasing."""
+    """The first rows of the steps of the truth that no other step follows within `PATIENCE`. t: s, increasing."""
     first = np.flatnonzero(jumping(truth))
     if not len(first):
         return first
@@ -216,7 +216,7 @@ def steps(t: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> Int[np.
 def delays(
     t: Float[np.ndarray, " n"], estimate: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]
 ) -> tuple[float, ...]:
-    """The delay to each of the truth's `steps`, s; infinite where it is missed."""
+    """The delay of each of the `steps` of the truth, s; infinite if it is missed."""
     return tuple(_delay(t, estimate, truth, int(k)) for k in steps(t, truth))
 
 
@@ -231,7 +231,7 @@ def _delay(t: np.ndarray, estimate: np.ndarray, truth: np.ndarray, k: int) -> fl
 
 
 def compare_scores(scores: Sequence[Score]) -> Comparison:
-    """The comparison that the scores of one or more flights make. Estimators and cells in the order of the scores."""
+    """Average the scores of one or more flights. Estimators and cells are in the order of the scores."""
     names = list(dict.fromkeys(s.estimator for s in scores))
     cells = list(dict.fromkeys(s.cell for s in scores if s.cell is not None))
 
@@ -259,12 +259,12 @@ def _merit(scores: Sequence[Score]) -> Merit:
 
 
 def _median(waits: Sequence[float]) -> float:
-    """Median of numbers that may be infinite: the upper one of two in the middle."""
+    """Median of numbers that may be infinite; of two in the middle the larger one."""
     return sorted(waits)[len(waits) // 2] if waits else math.nan
 
 
 def mean_over(values: Sequence[float]) -> Mean:
-    """Mean with its standard error over flights; numbers that are not finite are left out."""
+    """Mean with its standard error over flights; numbers that are not finite are excluded."""
     finite = np.array([v for v in values if math.isfinite(v)])
     if not len(finite):
         return Mean(math.nan, math.nan, 0)

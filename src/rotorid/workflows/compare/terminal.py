@@ -1,4 +1,4 @@
-"""What `rotorid compare` shows in the terminal."""
+"""Terminal output of `rotorid compare`."""
 
 # ruff: noqa: RUF001
 
@@ -9,22 +9,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotorid.results.comparison import LATE, PATIENCE, SETTLED, Comparison, Mean, Merit
-from rotorid.results.words import decimals, estimator_label, percent, value_text
+from rotorid.results.text import decimals, estimator_label, percent, value_text
+from rotorid.workflows.compare.scores import LATE, PATIENCE, SETTLED, Comparison, Mean, Merit
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 _WIDEST = 120
-_MISSING = (
-    "The true mass is missing, so errors and delays cannot be told; --truth CSV gives the mass of a log."
-)
+_MISSING = "The true mass is unknown: errors and delays cannot be computed. Give the mass with --truth CSV."
 _NAMED = 5
 
 
 def show(comparison: Comparison, skipped: Mapping[str, str], folder: Path | None, console: Console) -> None:
-    """The numbers over all flights, those of each cell, and what was left out."""
+    """Print the scores over all flights and for each cell, and the skipped flights."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -46,9 +44,9 @@ def show(comparison: Comparison, skipped: Mapping[str, str], folder: Path | None
     console.print()
     if comparison.truth:
         say(
-            f"RMSPE and bias in %: over the whole flight, and from {LATE:g} s on. Delay: median time until 90 % of "
-            f"a step of the mass are covered, missed after {PATIENCE:g} s. NEES (1 is consistent), 95 % band, and "
-            f"silently off (outside of the band with good health): from {SETTLED:g} s on.",
+            f"RMSPE and bias in %: over the whole flight, and from {LATE:g} s on. Delay: median time until the error is below "
+            f"10 % of a step of the mass, missed after {PATIENCE:g} s. NEES (1 is consistent), 95 % band, and "
+            f"silently off (outside the band with good health): from {SETTLED:g} s on.",
             "dim",
         )
     if several:
@@ -56,7 +54,7 @@ def show(comparison: Comparison, skipped: Mapping[str, str], folder: Path | None
     for name, merit in comparison.estimators.items():
         if comparison.truth and (lost := merit.flights - merit.rmspe.flights):
             say(
-                f"{estimator_label(name)}: no finite error in {_flights(lost)}; its means are over the others.",
+                f"{estimator_label(name)}: no finite error in {_flights(lost)}; the means exclude them.",
                 "yellow",
             )
     if skipped:
@@ -141,7 +139,7 @@ def _table(title: str, merits: Mapping[str, Merit], rows: tuple[Row, ...]) -> Ta
 
 
 def _cells(comparison: Comparison) -> Table:
-    """The error of each cell; without truth, how far each estimator is from the median."""
+    """Table of the error of each cell; without truth, of the deviation from the median."""
     table = _empty("RMSPE in %" if comparison.truth else "% off median", comparison.estimators)
     for (trajectory, profile), merits in comparison.cells.items():
         numbers = [m.rmspe if comparison.truth else m.apart for m in merits.values()]

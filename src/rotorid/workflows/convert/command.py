@@ -1,4 +1,4 @@
-"""`rotorid convert`: any log that rotorid reads, as a flight table."""
+"""`rotorid convert`: conversion of a log to a flight table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rotorid.cli.arguments import Log, Mapping
+from rotorid.terminal.arguments import Log, Mapping
 
 
 def convert(
@@ -20,21 +20,21 @@ def convert(
     ],
     mapping: Mapping = None,
 ) -> None:
-    """Write a log as a flight table, CSV, Parquet or MCAP.
+    """Convert a log to a flight table: CSV, Parquet or MCAP.
 
-    One row per time stamp, one column per quantity; SI units, world
-    east-north-up, body forward-left-up. An empty cell is a missing measurement.
-    In MCAP, a channel per quantity, which viewers like Foxglove show.
+    The table has one row per time stamp and one column per quantity, in SI units, the world frame east-north-up and the
+    body frame forward-left-up. An empty cell is a missing measurement. An MCAP file has one channel per quantity, for
+    viewers such as Foxglove.
     """
-    from rotorid.cli.console import out, status
     from rotorid.errors import SettingError
     from rotorid.logs.flight import KINDS
     from rotorid.logs.read import read
     from rotorid.logs.write import check_ending, table_columns, write_table
+    from rotorid.terminal.console import out, status
 
     check_ending(output)
     if output.exists() and log.exists() and output.samefile(log):
-        raise SettingError(f"{output}: is the log itself; name another file")
+        raise SettingError(f"{output}: is the input log; give another name")
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
     with status(f"Writing {output.name}"):
@@ -47,7 +47,7 @@ def convert(
         soft_wrap=True,
         markup=False,
     )
-    console.print("Filled: " + ", ".join(flight.signals), markup=False)
+    console.print("Signals: " + ", ".join(flight.signals), markup=False)
     if absent:
         console.print("Not in this log: " + ", ".join(absent), markup=False)
     for note in flight.notes:

@@ -1,4 +1,4 @@
-"""`rotorid dataset`: many simulated flights, as a folder of flight tables."""
+"""`rotorid dataset`: simulation of a data set, a folder of flight tables."""
 
 from __future__ import annotations
 
@@ -10,28 +10,36 @@ import typer
 
 def dataset(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The data set's folder.", show_default=False)
+        Path, typer.Argument(metavar="FOLDER", help="Folder of the data set.", show_default=False)
     ],
     flights: Annotated[
-        int, typer.Option("--flights", "-n", metavar="N", help="Of each trajectory with each mass profile.")
+        int,
+        typer.Option(
+            "--flights",
+            "-n",
+            metavar="N",
+            help="Number of flights of each trajectory with each mass profile.",
+        ),
     ] = 50,
     edition: Annotated[
         str,
         typer.Option(
             "--edition",
             metavar="NAME",
-            help="nominal, or hard: motor lag, drag, gusts, saturation, delay, dropouts.",
+            help="nominal, or hard: with motor lag, drag, gusts, saturation, delay and dropouts.",
         ),
     ] = "nominal",
-    seed: Annotated[int, typer.Option("--seed", "-s", help="Of all that is drawn.")] = 0,
-    duration: Annotated[float, typer.Option("--duration", metavar="S", help="Length of each flight.")] = 20.0,
+    seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of all random numbers.")] = 0,
+    duration: Annotated[
+        float, typer.Option("--duration", metavar="S", help="Duration of each flight, s.")
+    ] = 20.0,
     trajectories: Annotated[
         str | None,
         typer.Option(
             "--trajectories",
             "-t",
             metavar="NAMES",
-            help="What is flown, separated by commas. Default: all five.",
+            help="Trajectories, separated by commas. Default: all five.",
             show_default=False,
         ),
     ] = None,
@@ -41,7 +49,7 @@ def dataset(
             "--mass-profiles",
             "-m",
             metavar="NAMES",
-            help="How the mass changes, separated by commas. Default: all five.",
+            help="Profiles of the mass over time, separated by commas. Default: all five.",
             show_default=False,
         ),
     ] = None,
@@ -51,29 +59,29 @@ def dataset(
             "--workers",
             "-w",
             metavar="N",
-            help="Flights made at a time. Default: one for each core.",
+            help="Number of flights simulated in parallel. Default: number of cores.",
             show_default=False,
         ),
     ] = None,
     engine: Annotated[
         str,
         typer.Option(
-            "--engine", metavar="NAME", help="local: processes here; ray: tasks over a Ray cluster."
+            "--engine", metavar="NAME", help="local: processes on this machine; ray: tasks on a Ray cluster."
         ),
     ] = "local",
 ) -> None:
-    """Simulate a data set: every trajectory with every mass profile, many times, as Parquet.
+    """Simulate a data set: every trajectory with every mass profile, several flights each, as Parquet.
 
-    What is in FOLDER already is kept, so that a run that was interrupted goes on when it is repeated. The same seed
-    gives the same files. An unknown NAME is answered with the list of known ones.
+    Flights that exist in FOLDER are kept, so that the same command resumes an interrupted run. The same seed gives the same
+    files. An invalid NAME prints the valid names.
     """
-    from rotorid.cli.console import counting, out, status
+    from rotorid.terminal.console import out, progress_bar, status
 
     with status("Starting"):
-        from rotorid.simulation.generation import generate_dataset
+        from rotorid.simulation.datasets.generation import generate_dataset
         from rotorid.simulation.profiles import MASS_PROFILES
         from rotorid.simulation.trajectories import TRAJECTORIES
-    with counting("Flying") as show:
+    with progress_bar("Flying") as progress:
         made = generate_dataset(
             folder,
             flights=flights,
@@ -84,11 +92,11 @@ def dataset(
             mass_profiles=MASS_PROFILES if mass_profiles is None else _names(mass_profiles),
             workers=workers,
             engine=engine,
-            progress=show,
+            progress=progress,
         )
-    kept = f", {made.kept} were there already" if made.kept else ""
+    kept = f", {made.kept} existed already" if made.kept else ""
     of = f"of {duration:g} s, {edition} edition, seed {seed}"
-    out().print(f"{folder}: {_flights(made.made)} {of} made{kept}", markup=False, soft_wrap=True)
+    out().print(f"{folder}: {_flights(made.made)} {of} simulated{kept}", markup=False, soft_wrap=True)
 
 
 def _flights(count: int) -> str:

@@ -1,4 +1,4 @@
-"""`rotorid demo`: from a simulated sprayer to a report, without any log of one's own."""
+"""`rotorid demo`: simulation of a sprayer, tracking of its mass, and a report. It needs no log."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from typing import Annotated
 
 import typer
 
-from rotorid.cli.arguments import Mcap
+from rotorid.terminal.arguments import Mcap
 
 DRAG = 0.25
-"""Of the simulated vehicle, N s/m."""
+"""Linear drag coefficient of the simulated vehicle, N s/m."""
 
 MOTOR_LAG = 0.02
-"""Of the simulated vehicle, s."""
+"""Motor time constant of the simulated vehicle, s."""
 
 ACCELEROMETER_NOISE = 0.3
-"""Of the simulated vehicle, m/s^2 per sample."""
+"""Standard deviation of the simulated specific force, m/s^2 per sample."""
 
 
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the results.")
     ] = Path("rotorid-demo"),
-    seed: Annotated[int, typer.Option("--seed", "-s", help="Of the simulated flight.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of the simulated flight.")] = 0,
     mcap: Mcap = False,
 ) -> None:
-    """Simulate a sprayer that empties its tank, track its mass with both filters, and write a report.
+    """Simulate a sprayer that empties its tank, track its mass with two filters, and write a report.
 
-    The folder also gets the flight itself, as flight.parquet, to try the other commands on.
+    The simulated flight is written to flight.parquet in the same folder, as an example for the other commands.
     """
-    from rotorid.cli.console import out, setup_jax, status
-    from rotorid.cli.track import track_and_write
-    from rotorid.cli.track_page import show
+    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.workflows.track.command import track_and_write
+    from rotorid.workflows.track.terminal import show
 
     with status("Simulating a sprayer"):
         setup_jax()
         from rotorid.logs.write import write_table
-        from rotorid.models.airframe import load_airframe
+        from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder
-        from rotorid.results.summary import Settings
         from rotorid.simulation.plant import Plant
         from rotorid.simulation.sensors import Sensors
         from rotorid.simulation.spraying import simulate_spraying
+        from rotorid.workflows.track.summary import Settings
 
         check_folder(output)
         flight = simulate_spraying(

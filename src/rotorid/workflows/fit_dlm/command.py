@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import Mcap, folder_option
-from rotorid.cli.verdict_page import begin, empty_table, end
 from rotorid.errors import SettingError
+from rotorid.terminal.arguments import Mcap, folder_option
+from rotorid.terminal.console import empty_table, print_footer, print_verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rotorid.results.dlm_summary import DlmSummary
+    from rotorid.workflows.fit_dlm.summary import DlmSummary
 
 
 def fit_dlm(
@@ -23,7 +23,7 @@ def fit_dlm(
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="Any table of numbers: .csv or .parquet, a row a time step.",
+            help="Any table of numbers, .csv or .parquet, with one row for each time step.",
             show_default=False,
         ),
     ],
@@ -33,7 +33,7 @@ def fit_dlm(
             "--column",
             "-c",
             metavar="NAME",
-            help="The column to fit; an empty cell is missing.",
+            help="The column to fit; empty cells are missing measurements.",
             show_default=False,
         ),
     ],
@@ -42,80 +42,74 @@ def fit_dlm(
         typer.Option(
             "--trend",
             metavar="ORDER",
-            help="0: a constant, 1: a level that wanders, 2: with a slope, 3: curved.",
+            help="0: constant, 1: random-walk level, 2: with a slope, 3: with a curvature.",
         ),
     ] = 1,
     seasonal: Annotated[
-        int, typer.Option("--seasonal", metavar="PERIOD", help="A season of so many rows; 0 for none.")
+        int, typer.Option("--seasonal", metavar="PERIOD", help="Period of a season in rows; 0 for none.")
     ] = 0,
     regress: Annotated[
         list[str] | None,
-        typer.Option(
-            "--regress", metavar="NAME", help="A column that acts on it; may be repeated.", show_default=False
-        ),
+        typer.Option("--regress", metavar="NAME", help="A regressor; may be repeated.", show_default=False),
     ] = None,
     arma: Annotated[
         str,
         typer.Option(
-            "--arma", metavar="P,Q", help="An ARMA process of these orders, as 1,0.", show_default=False
+            "--arma", metavar="P,Q", help="Orders of an ARMA process, for example 1,0.", show_default=False
         ),
     ] = "",
     forecast: Annotated[
-        int, typer.Option("--forecast", metavar="ROWS", help="Rows after the last to predict.")
+        int, typer.Option("--forecast", metavar="ROWS", help="Number of rows to predict after the last.")
     ] = 0,
     time: Annotated[
         str,
         typer.Option(
             "--time",
             metavar="NAME",
-            help="The column of time, for the axis of the figures. Default: t, or the number of the row.",
+            help="Time column, for the axis of the figures. Default: t, or the row number.",
             show_default=False,
         ),
     ] = "",
-    starts: Annotated[int, typer.Option("--starts", metavar="N", help="Searches for the maximum.")] = 8,
-    seed: Annotated[int, typer.Option("--seed", "-s", help="Of where the searches start.")] = 0,
-    output: Annotated[
-        Path | None, folder_option("Folder for the results. Default: the table's name with -dlm, here.")
-    ] = None,
+    starts: Annotated[
+        int, typer.Option("--starts", metavar="N", help="Number of searches for the maximum.")
+    ] = 8,
+    seed: Annotated[
+        int, typer.Option("--seed", "-s", help="Seed of the starting points of the searches.")
+    ] = 0,
+    output: Annotated[Path | None, folder_option("Folder for the results. Default: TABLE-dlm.")] = None,
     mcap: Mcap = False,
 ) -> None:
-    """Fit a dynamic linear model to a column: trend, season, regressors, their variances by maximum likelihood, with bands.
+    """Fit a dynamic linear model to a column: trend, season, regressors and ARMA, with maximum-likelihood variances.
 
-    Writes estimates.parquet (filtered and smoothed), summary.json and report.html, a page that opens without a network.
+    Writes estimates.parquet (filtered and smoothed states), summary.json and report.html.
     """
-    from rotorid.cli.console import out, setup_jax, status
+    from rotorid.terminal.console import out, setup_jax, status
 
     folder = output or Path(f"{table.stem}-dlm")
     orders = _orders(arma)
     with status("Starting"):
         setup_jax()
-        from rotorid.logs.columns import read_columns, unit_of
-        from rotorid.results.dlm import DlmSettings, fit_column
-        from rotorid.results.files import (
-            REPORT,
-            SUMMARY,
-            check_folder,
-            estimates_files,
-            write_folder,
-        )
-        from rotorid.results.summary import file_input
+        from rotorid.logs.tables.columns import read_columns, unit_of
+        from rotorid.results.files import REPORT, SUMMARY, check_folder, file_input, write_folder
+        from rotorid.workflows.fit_dlm.fit import DlmSettings, fit_column
+        from rotorid.workflows.track.files import estimates_files
 
         settings = DlmSettings(column, trend, seasonal, tuple(regress or ()), orders, forecast, starts, seed)
         check_folder(folder)
     with status(f"Reading {table.name}"):
-        found = read_columns(table, [column, *settings.regress, *([time] if time else [])], ["t"])
+        columns = read_columns(table, [column, *settings.regress, *([time] if time else [])], ["t"])
         inputs = [file_input("table", table)]
-    with status("Finding the maximum of the likelihood"):
-        clock = found.values.get(time or "t")
-        fitted = fit_column(found.values, settings, clock, unit_of(column))
+    with status("Maximising the likelihood"):
+        clock = columns.values.get(time or "t")
+        result = fit_column(columns.values, settings, clock, unit_of(column))
     with status("Writing the report"):
-        from rotorid.report.dlm_page import dlm_page
-        from rotorid.results.dlm_summary import summarise_dlm
+        from rotorid.workflows.fit_dlm.page import dlm_page
+        from rotorid.workflows.fit_dlm.summary import summarise_dlm
 
-        summary = summarise_dlm(fitted, inputs, found.notes)
-        files = estimates_files(fitted.tracks, mcap) | {
-            SUMMARY: summary.as_json().encode(),
-            REPORT: dlm_page(fitted, summary).encode(),
+        summary = summarise_dlm(result, inputs, columns.notes)
+        files = estimates_files(result.tracks, mcap) | {
+            SUMMARY: summary.to_json().encode(),
+            REPORT: dlm_page(result, summary).encode(),
         }
         write_folder(folder, files)
     _show(summary, folder, out())
@@ -127,7 +121,9 @@ def _orders(text: str) -> tuple[int, int] | None:
     try:
         p, q = (int(part) for part in text.split(","))
     except ValueError:
-        raise SettingError(f"--arma is two whole numbers with a comma, as 1,0, not {text!r}") from None
+        raise SettingError(
+            f"--arma must be two whole numbers with a comma, for example 1,0, not {text!r}"
+        ) from None
     return p, q
 
 
@@ -135,42 +131,42 @@ def _show(summary: DlmSummary, folder: Path, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    begin(summary.verdict, console, apart=True)
+    print_verdict(summary.verdict, console, separate_lines=True)
     console.print(Padding(_parameters(summary), (0, 1)))
     console.print()
     console.print(Padding(_states(summary), (0, 1)))
     console.print()
     text = f"Log-likelihood {summary.log_likelihood:.3f}, AIC {summary.aic:.1f}, BIC {summary.bic:.1f}"
     console.print(Padding(Text(text, style="dim"), (0, 2)))
-    end(summary.notes, folder, console)
+    print_footer(summary.notes, folder, console)
 
 
 def _parameters(summary: DlmSummary) -> Table:
-    from rotorid.report.dlm_page import spread_text, value_text
-    from rotorid.results.words import label, unit_text
+    from rotorid.results.text import label, unit_text
+    from rotorid.workflows.fit_dlm.page import std_cell, value_text
 
     table = empty_table()
     table.add_column("parameter")
-    for head in ("value", "±"):
+    for head in ("value", "std"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name, p in summary.parameters.items():
-        table.add_row(label(name), value_text(p), spread_text(p), unit_text(p.unit))
+        table.add_row(label(name), value_text(p), std_cell(p), unit_text(p.unit))
     return table
 
 
 def _states(summary: DlmSummary) -> Table:
-    from rotorid.report.dlm_page import quantity_text
-    from rotorid.report.learning_page import significant, std_text
-    from rotorid.results.words import unit_text
+    from rotorid.results.text import unit_text
+    from rotorid.workflows.fit_dlm.page import quantity_text
+    from rotorid.workflows.learn.page import significant, std_text
 
     table = empty_table()
-    table.add_column("smoothed")
-    for head in ("at the end", "±", "lowest", "highest"):
+    table.add_column("smoothed state")
+    for head in ("final", "std", "lowest", "highest"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name, s in summary.states.items():
-        told = [significant(v, s.final_std) for v in (s.final, s.lowest, s.highest)]
+        values = [significant(v, s.final_std) for v in (s.final, s.lowest, s.highest)]
         text = quantity_text(name, summary.settings)
-        table.add_row(text, told[0], std_text(s.final_std), *told[1:], unit_text(s.unit))
+        table.add_row(text, values[0], std_text(s.final_std), *values[1:], unit_text(s.unit))
     return table

@@ -1,4 +1,4 @@
-"""A dynamic linear model of one column of a table: its terms, their variances by maximum likelihood, and the states."""
+"""A dynamic linear model of one column of a table: its terms, maximum-likelihood variances, and states."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from scipy.stats import chi2
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.estimators.base import Health
 from rotorid.estimators.dlm import dlm_filter, dlm_smooth
-from rotorid.identification.maximum_likelihood import DlmFit, fit_dlm
-from rotorid.models.dlm import Dlm
-from rotorid.models.dlm_terms import arma, regression, seasonal, trend
+from rotorid.identification.likelihood.maximum_likelihood import DlmFit, fit_dlm
+from rotorid.models.dlm.model import Dlm
+from rotorid.models.dlm.terms import arma, regression, seasonal, trend
 from rotorid.models.system import Parameter
-from rotorid.results.track import Quantity, Track
+from rotorid.workflows.track.track import Quantity, Track
 
 FILTERED, SMOOTHED = "filtered", "smoothed"
 
 SIGNAL: Final = "signal"
-"""The quantity that is the sum of all terms: what the column would be without measurement noise."""
+"""The sum of all terms: the column without measurement noise."""
 
 _DIFFUSE: Final = 1e7
-"""Variance of the states before the first row, as a multiple of the column's own."""
+"""Variance of the initial states over the variance of the column."""
 
-_UNTOLD: Final = 0.01
-"""Share of the prior variance of a combination of states that is left at the end, from which on the data do not tell it."""
+_UNIDENTIFIABLE: Final = 0.01
+"""Posterior over prior variance of a combination of states from which it counts as unidentifiable."""
 
-_TAKES_PART: Final = 0.05
+_LOADING: Final = 0.05  # of a state in an unidentifiable combination
 _LAGS: Final = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class DlmSettings:
-    """Which terms the model has. trend: order, 0 for none (then a constant). seasonal: period in rows, 0 for none. regress:
-    columns. arma: orders p and q, None for none. forecast: rows after the last. starts, seed: of the search."""
+    """Terms of the model. trend: order, 0 for a constant. seasonal: period in rows, 0 for none. regress: columns. arma: orders
+    p and q, None for none. forecast: rows after the last. starts, seed: of the search."""
 
     column: str
     trend: int = 1
@@ -53,24 +53,29 @@ class DlmSettings:
 
     def __post_init__(self) -> None:
         if self.trend not in (0, 1, 2, 3):
-            raise SettingError(f"--trend is 0, 1, 2 or 3, not {self.trend}")
+            raise SettingError(f"--trend must be 0, 1, 2 or 3, not {self.trend}")
         if self.seasonal < 0 or self.seasonal == 1:
-            raise SettingError(f"--seasonal is a period of 2 rows or more, not {self.seasonal}")
+            raise SettingError(f"--seasonal must be a period of 2 rows or more, not {self.seasonal}")
         if self.column in self.regress or len(set(self.regress)) < len(self.regress):
-            raise SettingError("each column can stand once, as the column to fit or as a regressor")
+            raise SettingError("each column can be used once, as the column to fit or as a regressor")
         if self.arma is not None and (min(self.arma) < 0 or max(self.arma) == 0 or max(self.arma) > 6):
-            raise SettingError("--arma is p,q, each from 0 to 6 and not both 0, as 1,0")
+            raise SettingError("--arma must be p,q, each from 0 to 6 and not both 0, for example 1,0")
         if self.forecast < 0 or (self.forecast and self.regress):
-            raise SettingError("--forecast is a number of rows, and needs a model without regressors")
+            raise SettingError(
+                "--forecast must be a number of rows, and a model with regressors cannot be forecast"
+            )
         if self.starts < 1:
             raise SettingError(f"--starts must be 1 or more, not {self.starts}")
 
 
 @dataclasses.dataclass(frozen=True)
-class DlmFound:
-    """What a table told. t: of each row, forecast ones too. y: the column, NaN where missing. fit: the variances and
-    coefficients. tracks: `filtered` and `smoothed`. standardised: innovations, NaN where missing. whiteness: probability that
-    white innovations are as correlated as these (Ljung and Box), NaN where there are too few. notes: in words."""
+class DlmResult:
+    """A fitted model and its states.
+
+    t: of each row, including forecast rows. y: the column, NaN where missing. fit: variances and coefficients. tracks:
+    `filtered` and `smoothed`. standardised: standardised innovations, NaN where missing. whiteness: p-value of the Ljung-Box
+    test, NaN where there are too few innovations. notes: remarks, as sentences.
+    """
 
     settings: DlmSettings
     t: Float[np.ndarray, " n"]
@@ -88,18 +93,24 @@ def fit_column(
     settings: DlmSettings,
     t: Float[np.ndarray, " n"] | None = None,
     unit: str = "1",
-) -> DlmFound:
-    """Fit the model of the settings to a column. values: it and the regressors. t: of the rows; their numbers by default.
+) -> DlmResult:
+    """Fit a dynamic linear model to a column. Rows are one step apart, whatever their times.
 
-    Rows are one step apart, whatever their t. Raises ExcitationError where the column is constant, too short, or cannot tell
-    terms apart; SettingError where a regressor has an empty cell or t does not grow.
+    Args:
+        values: the column and the regressors, by name.
+        settings: see `DlmSettings`.
+        t: times of the rows; None: row numbers.
+        unit: of the column.
+    Raises:
+        ExcitationError: the column is constant or too short, or some terms cannot be separated.
+        SettingError: a regressor has an empty cell, or t does not increase.
     """
     y = np.asarray(values[settings.column], float)
     for name in settings.regress:
         if not np.isfinite(values[name]).all():
             row = int(np.flatnonzero(~np.isfinite(values[name]))[0]) + 1
             raise SettingError(
-                f"column {name!r} is empty in row {row}: a regressor must be known in every row"
+                f"column {name!r} is empty in row {row}: a regressor needs a number in every row"
             )
     y = np.where(np.isfinite(y), y, np.nan)
     measured = y[np.isfinite(y)]
@@ -107,7 +118,7 @@ def fit_column(
         raise ExcitationError(f"column {settings.column!r} has no number")
     if np.ptp(measured) <= 1e-12 * np.abs(measured).max():
         raise ExcitationError(
-            f"column {settings.column!r} is constant ({measured[0]:g} in every row); there is no variance to find"
+            f"column {settings.column!r} is constant ({measured[0]:g} in every row); its variance is 0"
         )
     t, notes = _times(len(y), t, settings)
     y = np.concatenate([y, np.full(settings.forecast, np.nan)])
@@ -119,7 +130,7 @@ def fit_column(
         raise ExcitationError(
             f"column {settings.column!r} has {len(measured)} numbers; this model needs at least {least}"
         )
-    _tell_apart(first, y)
+    _check_separable(first, y)
     fit = fit_dlm(y, build, parameters, starts=settings.starts, seed=settings.seed)
     filtered, smoothed = dlm_filter(fit.model, y), dlm_smooth(fit.model, y)
     z = np.asarray(filtered.standardised)[:, 0]
@@ -128,13 +139,16 @@ def fit_column(
         _track(SMOOTHED, fit.model, t, smoothed.s, smoothed.S, unit, settings),
     )
     late = z[len(first.states) :]
-    return DlmFound(settings, t, y, unit, fit, tracks, z, ljung_box(late, len(parameters)), notes)
+    return DlmResult(settings, t, y, unit, fit, tracks, z, ljung_box(late, len(parameters)), notes)
 
 
 def ljung_box(z: Float[np.ndarray, " n"], fitted: int = 0) -> float:
-    """Probability that white noise is as correlated over ten lags as z is; NaN entries are missing. fitted: parameters.
+    """p-value of the Ljung-Box test for whiteness over ten lags; NaN where there are too few rows.
 
-    G. M. Ljung, G. E. P. Box, On a measure of lack of fit in time series models, Biometrika 65 (1978) 297-303.
+    Args:
+        z: standardised innovations, NaN where missing.
+        fitted: number of estimated parameters.
+    Source: G. M. Ljung, G. E. P. Box, On a measure of lack of fit in time series models, Biometrika 65 (1978) 297-303.
     """
     seen = np.isfinite(z)
     n, lags = int(seen.sum()), min(_LAGS, int(seen.sum()) // 5)
@@ -154,17 +168,15 @@ def _times(
         t = np.arange(rows, dtype=float)
     steps = np.diff(t)
     if not (np.isfinite(t).all() and (steps > 0).all()):
-        raise SettingError("the column of time must have a number in every row, each above the one before")
+        raise SettingError("the time column needs a number in every row, and must increase")
     step = float(np.median(steps)) if len(steps) else 1.0
     if len(steps) and np.abs(steps - step).max() > 0.01 * step:
-        notes.append(
-            "rows are not evenly spaced in time; the model takes each as one step after the row before"
-        )
+        notes.append("rows are not evenly spaced in time; the model treats them as if they were")
     return np.concatenate([t, t[-1] + step * np.arange(1, settings.forecast + 1)]), tuple(notes)
 
 
 def _model(settings: DlmSettings, mean: float, variance: float, unit: str, X: np.ndarray | None):
-    """The parameters, and the model from them."""
+    """The parameters, and a function that builds the model from their values."""
     squared = "1" if unit == "1" else f"{unit}^2" if unit.isalpha() else f"({unit})^2"
 
     def variance_of(name: str, share: float) -> Parameter:
@@ -208,13 +220,13 @@ def _model(settings: DlmSettings, mean: float, variance: float, unit: str, X: np
 
 
 def _size(X: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
-    """The variance of each column, or its mean square where that is nothing beside it."""
+    """The variance of each column, or its mean square where the variance is negligible."""
     variance, square = X.var(axis=0), np.maximum((X**2).mean(axis=0), 1e-300)
     return np.where(variance > 1e-9 * square, variance, square)
 
 
 def _coefficients(kind: str, order: int) -> tuple[str, ...]:
-    """Names of the partial autocorrelations; of one alone it is the coefficient."""
+    """Names of the partial autocorrelations; for order 1, of the coefficient."""
     return (f"{kind}_1",) if order == 1 else tuple(f"{kind}_partial_{k + 1}" for k in range(order))
 
 
@@ -226,24 +238,24 @@ def _stable(partial: Float[Array, " k"]) -> Float[Array, " k"]:
     return found
 
 
-def _tell_apart(model: Dlm, y: Float[np.ndarray, " n"]) -> None:
-    """Raise ExcitationError where the data leave some combination of states as unknown as it was."""
+def _check_separable(model: Dlm, y: Float[np.ndarray, " n"]) -> None:
+    """Raise ExcitationError where some combination of states is unidentifiable."""
     C0 = np.sqrt(np.diag(np.asarray(model.C0)))
     C = np.asarray(dlm_smooth(model, y).S[-1])
     diffuse = np.flatnonzero([not n.startswith("arma") for n in model.states])
     ratio = (C / np.outer(C0, C0))[np.ix_(diffuse, diffuse)]
     values, vectors = np.linalg.eigh(ratio)
-    if values[-1] < _UNTOLD:
+    if values[-1] < _UNIDENTIFIABLE:
         return
-    moved = vectors[:, -1] * C0[diffuse]
-    taking = np.flatnonzero(np.abs(vectors[:, -1]) > _TAKES_PART)
-    first = moved[taking[0]]
-    names = [model.states[diffuse[i]] for i in taking]
+    direction = vectors[:, -1] * C0[diffuse]
+    members = np.flatnonzero(np.abs(vectors[:, -1]) > _LOADING)
+    first = direction[members[0]]
+    names = [model.states[diffuse[i]] for i in members]
     if len(names) == 1:
-        raise ExcitationError(f"the data do not tell {names[0]} at all; leave it out of the model")
-    moves = ", ".join(f"{n} by {moved[i] / first:+.3g}" for n, i in zip(names, taking, strict=True))
+        raise ExcitationError(f"{names[0]} cannot be identified from these data; remove it from the model")
+    changes = ", ".join(f"{n} by {direction[i] / first:+.3g}" for n, i in zip(names, members, strict=True))
     raise ExcitationError(
-        f"the data do not tell {', '.join(names[:-1])} and {names[-1]} apart: moving {moves} changes nothing; leave one out"
+        f"{', '.join(names[:-1])} and {names[-1]} cannot be separated: changing {changes} has no effect; remove one of them"
     )
 
 
@@ -259,7 +271,7 @@ def _track(
     F = jnp.broadcast_to(model.F, (len(t), *model.F.shape[-2:]))[:, 0]
     rows = {SIGNAL: F} | {
         quantity: jnp.broadcast_to(jax.nn.one_hot(model.states.index(state), mean.shape[1]), F.shape)
-        for quantity, state in _shown(model.states, settings)
+        for quantity, state in _state_quantities(model.states, settings)
     }
     quantities = {}
     for quantity, row in rows.items():
@@ -269,23 +281,23 @@ def _track(
         informed = (variance < 0.25 * prior) | (quantity == "arma")
         own = unit if quantity not in settings.regress or unit == "1" else f"{unit} per unit of {quantity}"
         quantities[quantity] = Quantity(value, np.sqrt(np.maximum(variance, 0.0)), own, informed)
-    told = quantities[SIGNAL].informed
-    nothing = np.zeros(len(t))
+    informed = quantities[SIGNAL].informed
+    zeros = np.zeros(len(t))
     return Track(
         estimator=name,
         system="dlm",
         t=t,
         quantities=quantities,
-        health=np.where(told, int(Health.OK), int(Health.NO_INFORMATION)),
+        health=np.where(informed, int(Health.OK), int(Health.NO_INFORMATION)),
         innovations={},
-        nis=nothing,
+        nis=zeros,
         nis_dof=np.zeros(len(t), int),
         truth={},
     )
 
 
-def _shown(states: Sequence[str], settings: DlmSettings) -> list[tuple[str, str]]:
-    """Quantities, and the state that each is."""
+def _state_quantities(states: Sequence[str], settings: DlmSettings) -> list[tuple[str, str]]:
+    """Names of quantities, each with its state."""
     found = [(n, n) for n in states if n in ("level", "slope", "curvature", *settings.regress)]
     found += [("season", "season_1")] if settings.seasonal else []
     return found + ([("arma", "arma_1")] if settings.arma is not None else [])

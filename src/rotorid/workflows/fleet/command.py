@@ -1,4 +1,4 @@
-"""`rotorid fleet`: hundreds or thousands of logs, and what changed in each vehicle from flight to flight."""
+"""`rotorid fleet`: analysis of many logs, and detection of changes in each vehicle."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import Mapping
-from rotorid.cli.interrupts import last_act
+from rotorid.terminal.arguments import Mapping
+from rotorid.terminal.interrupts import on_interrupt
 
 if TYPE_CHECKING:
-    from rotorid.results.fleet_flight import Known, Task
+    from rotorid.workflows.fleet.flight_record import Known, Task
 
 
 def fleet(
@@ -35,7 +35,7 @@ def fleet(
             "-a",
             metavar="AIRFRAME",
             help="One airframe for all: a TOML file, or a name that `rotorid airframes` lists. Default: by --airframes, or "
-            "what the log itself says it is of.",
+            "identified from the log.",
             show_default=False,
         ),
     ] = None,
@@ -44,7 +44,7 @@ def fleet(
         typer.Option(
             "--airframes",
             metavar="MAP",
-            help='Which vehicle has which airframe: a TOML file with [airframes] "quad-0*" = "our-quad.toml", or a CSV with '
+            help='Airframe of each vehicle: a TOML file with [airframes] "quad-0*" = "our-quad.toml", or a CSV with '
             "the columns vehicle and airframe.",
             show_default=False,
         ),
@@ -54,8 +54,8 @@ def fleet(
         typer.Option(
             "--vehicle-from",
             metavar="RULE",
-            help="Whose flight it is: auto (the autopilot's serial number, else the folder), folder, log (its own words), or a "
-            "regular expression whose group, found in the path, names it.",
+            help="Name of the vehicle: auto (the autopilot's serial number, else the folder), folder, log (as in the log), or "
+            "a regular expression whose group, found in the path, is the name.",
         ),
     ] = "auto",
     known: Annotated[
@@ -63,14 +63,14 @@ def fleet(
         typer.Option(
             "--known",
             metavar="WHAT",
-            help="What is as the airframe says: thrust (the mass is told) or mass (the thrust scale is told).",
+            help="Held fixed: thrust (the mass is estimated) or mass (the thrust scale is estimated).",
         ),
     ] = "thrust",
     identify: Annotated[
         bool,
         typer.Option(
             "--identify",
-            help="Also identify each flight's whole airframe: inertia, motor lag, delays. Some 10 s of one core a flight.",
+            help="Also identify each flight's whole airframe: inertia, motor lag, delays. Takes some 10 s per flight.",
         ),
     ] = False,
     mapping: Mapping = None,
@@ -80,7 +80,7 @@ def fleet(
             "--workers",
             "-w",
             metavar="N",
-            help="Logs looked at at a time. Default: one for each core.",
+            help="Number of logs analysed in parallel. Default: number of cores.",
             show_default=False,
         ),
     ] = None,
@@ -89,8 +89,7 @@ def fleet(
         typer.Option(
             "--limit",
             metavar="SECONDS",
-            help="How long a log may take: one that takes longer fails by itself, and the others go on. The next run tries it "
-            "again.",
+            help="Time limit for a log. A log that exceeds it fails; the next run tries it again.",
         ),
     ] = 600.0,
     ray: Annotated[
@@ -98,25 +97,24 @@ def fleet(
         typer.Option(
             "--ray",
             metavar="ADDRESS",
-            help="By a Ray cluster at that address; auto: the one that is running; local: one that is started here.",
+            help="Address of a Ray cluster; auto: the running one; local: start one here.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Look at every log of a fleet: each flight's numbers, each vehicle's history, and what changed in it.
+    """Analyse all logs of a fleet: estimates of each flight, the history of each vehicle, and detected changes.
 
-    Writes flights.parquet, changes.parquet, summary.json and report.html. A log that was done before with the same airframe is
-    not done again, so that a run that was interrupted goes on when it is repeated. One bad log never stops it.
+    Writes flights.parquet, changes.parquet, summary.json and report.html. Logs that were analysed before with the same settings
+    are skipped, so that the same command resumes an interrupted run. A failed log does not stop the run.
     """
-    from rotorid.cli.console import counting, out, status
+    from rotorid.terminal.console import out, progress_bar, status
 
     with status("Starting"):
-        from rotorid.cli.fleet_page import show
-        from rotorid.report.fleet_page import fleet_page
-        from rotorid.results.files import REPORT, SUMMARY, write_folder
-        from rotorid.results.fleet import run_fleet, summarise_fleet
-        from rotorid.results.fleet_tables import fleet_files
-        from rotorid.results.summary import file_input
+        from rotorid.results.files import REPORT, SUMMARY, file_input, write_folder
+        from rotorid.workflows.fleet.fleet import run_fleet, summarise_fleet
+        from rotorid.workflows.fleet.page import fleet_page
+        from rotorid.workflows.fleet.tables import fleet_files
+        from rotorid.workflows.fleet.terminal import show
 
         task = dataclasses.replace(
             _task(airframe, airframes, vehicle_from, known, mapping), identify=identify
@@ -125,10 +123,12 @@ def fleet(
         given = {"airframe": own, "airframes": airframes, "mapping": mapping}
         inputs = [file_input(role, path) for role, path in given.items() if path is not None]
     with (
-        counting("Flights") as shown,
-        last_act(lambda: f"; what is done is kept in {output}, run it again to go on"),
+        progress_bar("Flights") as progress,
+        on_interrupt(lambda: f"; results so far are saved in {output}, the same command resumes the run"),
     ):
-        found = run_fleet(sources, output, task, workers=workers, ray_address=ray, limit=limit, shown=shown)
+        found = run_fleet(
+            sources, output, task, workers=workers, ray_address=ray, limit=limit, progress=progress
+        )
     with status("Writing the report"):
         settings = {
             "sources": list(sources),
@@ -140,7 +140,7 @@ def fleet(
         }
         summary = summarise_fleet(found, settings, inputs)
         files = fleet_files(found) | {
-            SUMMARY: summary.as_json().encode(),
+            SUMMARY: summary.to_json().encode(),
             REPORT: fleet_page(found, summary).encode(),
         }
         write_folder(output, files)
@@ -151,14 +151,14 @@ def _task(
     airframe: str | None, airframes: Path | None, vehicle_from: str, known: str, mapping: Path | None
 ) -> Task:
     from rotorid.errors import SettingError
-    from rotorid.results.fleet_flight import Task
-    from rotorid.results.fleet_vehicles import Rules, checked_rule, load_once, read_map
+    from rotorid.workflows.fleet.flight_record import Task
+    from rotorid.workflows.fleet.vehicles import Rules, checked_rule, load_once, read_map
 
     if airframe is not None and airframes is not None:
-        raise SettingError("--airframe is one for all, and --airframes one for each; give one of them")
+        raise SettingError("give either --airframe (for all logs) or --airframes (for each vehicle)")
     if known not in ("thrust", "mass"):
-        raise SettingError(f"--known {known}: give thrust or mass")
-    told: Known = "mass" if known == "mass" else "thrust"
+        raise SettingError(f"--known {known}: must be thrust or mass")
+    fixed: Known = "mass" if known == "mass" else "thrust"
     if airframe is not None:
         load_once(airframe)
         if Path(airframe).is_file():
@@ -170,4 +170,4 @@ def _task(
     rules = Rules(
         checked_rule(vehicle_from), airframe, () if airframes is None else read_map(airframes.absolute())
     )
-    return Task(rules, None if mapping is None else str(mapping.absolute()), told)
+    return Task(rules, None if mapping is None else str(mapping.absolute()), fixed)

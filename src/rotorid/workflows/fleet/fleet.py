@@ -1,4 +1,4 @@
-"""A fleet: every log of folders, looked at by all cores or a Ray cluster, and the histories of the vehicles that flew them."""
+"""Analysis of a fleet: all logs of folders, on all cores or a Ray cluster, and the history of each vehicle."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ import contextlib
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rotorid.errors import SettingError
-from rotorid.results.files import check_folder
-from rotorid.results.fleet_files import Found, Progress, find_logs
-from rotorid.results.fleet_flight import Record, Task, is_done, lost, one_core, record_of
-from rotorid.results.fleet_history import Vehicle, vehicles_of
-from rotorid.results.plain import as_json
-from rotorid.results.summary import Input
-from rotorid.results.verdict import Verdict
-from rotorid.simulation.engines import cores, import_ray, local, ray
-
-Shown = Callable[[int, int], None]
-"""Told how many logs are done, and how many there are."""
+from rotorid.findings import Finding, Severity
+from rotorid.progress import Progress, Stage, no_progress
+from rotorid.results.files import Input, check_folder, to_json
+from rotorid.results.verdicts import Verdict, to_verdict
+from rotorid.simulation.datasets.executors import available_cores, import_ray, run_local, run_ray
+from rotorid.workflows.fleet.flight_record import Record, Task, is_done, lost, one_core, record_of
+from rotorid.workflows.fleet.history import Vehicle, vehicles_of
+from rotorid.workflows.fleet.log_files import Found, ProgressFile, find_logs
+from rotorid.workflows.fleet.text import finding_text
 
 LIMIT = 600.0
-"""s that a log may take, by default."""
+"""Default time limit for a log, s."""
 
 _Key = tuple[str, str, str]
 """Name, path and earlier hash of a log."""
@@ -33,7 +31,8 @@ _Key = tuple[str, str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """vehicles: by name. done, kept: logs that were looked at now, and before. others: files that are no logs."""
+    """Results of a fleet. vehicles: sorted by name. done: number of logs analysed in this run. kept: number of logs analysed
+    before. others: number of files that are not logs."""
 
     vehicles: tuple[Vehicle, ...]
     done: int
@@ -61,65 +60,75 @@ def run_fleet(
     workers: int | None = None,
     ray_address: str | None = None,
     limit: float = LIMIT,
-    shown: Shown | None = None,
+    progress: Progress = no_progress,
 ) -> Fleet:
-    """Look at every log, and keep each record in a folder as soon as it is there; what is there already is not done again.
+    """Analyse each log and save its record at once; logs with a valid record are not analysed again.
 
-    sources: as of `find_logs`. workers: processes, or cores of a Ray that is started here; default: one for each core.
-    ray_address: as `address` of `engines.ray`; default: processes on this machine. limit: s that a log may take; one that takes
-    longer fails, and the others go on. A script that calls this needs `if __name__ == "__main__":` around the call. Raises
-    LogError where there is no log, SettingError, OutputError.
+    A script that calls this needs `if __name__ == "__main__":` around the call.
+
+    Args:
+        sources: folders, files or patterns, see `find_logs`.
+        folder: for the records.
+        task: settings of the analysis.
+        workers: number of processes, or of cores of a local Ray; default: number of cores.
+        ray_address: of a Ray cluster, see `executors.ray`; default: processes on this machine.
+        limit: time limit for a log, s; a log that exceeds it fails, the others continue.
+        progress: called with the number of analysed logs.
+    Raises:
+        LogError: no log was found.
+        SettingError: an invalid number of workers or limit.
+        OutputError: the folder cannot be written.
     """
     task = task or Task()
     if workers is not None and workers < 1:
-        raise SettingError(f"--workers {workers}: it must be 1 or more")
+        raise SettingError(f"--workers {workers}: must be 1 or more")
     if not 0.0 < limit < float("inf"):
-        raise SettingError(f"--limit {limit:g}: it must be a number of seconds above 0")
+        raise SettingError(f"--limit {limit:g}: must be a number of seconds above 0")
     if ray_address is not None:
         import_ray()
     folder = Path(folder)
     check_folder(folder)
     found, digest = find_logs(sources, mapped=task.mapping is not None), task.digest()
-    progress = Progress(folder)
+    file = ProgressFile(folder)
     try:
-        done, kept = _look(found, progress, task, digest, workers or cores(), ray_address, limit, shown)
+        done, kept = _look(
+            found, file, task, digest, workers or available_cores(), ray_address, limit, progress
+        )
     finally:
-        progress.close()
-    records = [progress.records[name] for name in found.logs]
+        file.close()
+    records = [file.records[name] for name in found.logs]
     return Fleet(vehicles_of(records, task.known), done, kept, found.others)
 
 
 def _look(
     found: Found,
-    progress: Progress,
+    file: ProgressFile,
     task: Task,
     digest: str,
     workers: int,
     address: str | None,
     limit: float,
-    shown: Shown | None,
+    progress: Progress,
 ) -> tuple[int, int]:
-    """Bring the records up to date; how many were made, and how many stayed."""
-    earlier = {name: r["sha256"] for name, r in progress.records.items() if is_done(r, digest)}
+    """Update the records; returns how many were made and how many were kept."""
+    earlier = {name: r["sha256"] for name, r in file.records.items() if is_done(r, digest)}
     keys = [(name, str(path.absolute()), earlier.get(name, "")) for name, path in found.logs.items()]
     make = functools.partial(_made, task, digest, limit)
     without = functools.partial(_lost, digest, limit)
     made = (
-        local(make, keys, workers, without, limit)
+        run_local(make, keys, workers, without, limit)
         if address is None
-        else ray(make, keys, workers, without, address, limit)
+        else run_ray(make, keys, workers, without, address, limit)
     )
     kept = 0
-    if shown:
-        shown(0, len(keys))
+    flights = Stage(progress, "flights", len(keys))
     with contextlib.closing(made) as results:
-        for count, (_, content) in enumerate(results, 1):
+        for _, content in results:
             if content:
-                progress.add(json.loads(content))
+                file.add(json.loads(content))
             else:
                 kept += 1
-            if shown:
-                shown(count, len(keys))
+            flights.advance()
     return len(keys) - kept, kept
 
 
@@ -129,7 +138,7 @@ def _prepared() -> None:
 
 
 def _made(task: Task, digest: str, limit: float, key: _Key) -> bytes:
-    """In a worker: the record of a log as JSON; nothing where it is as it was."""
+    """In a worker: the record of a log as JSON; empty if it is unchanged."""
     _prepared()
     name, path, before = key
     record = record_of(name, Path(path), task, digest, before, limit)
@@ -142,8 +151,8 @@ def _lost(digest: str, limit: float, key: _Key, late: bool) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class FleetSummary:
-    """What `summary.json` holds. vehicles: numbers of each. verdicts: what a flight could not tell, or not for sure, by its
-    name. failures: the line of each log that failed, by name."""
+    """The numbers for `summary.json`. vehicles: results of each. verdicts: limitations of the estimates, by flight. failures:
+    the error of each failed log, by name."""
 
     verdict: Verdict
     settings: Mapping[str, Any]
@@ -155,13 +164,13 @@ class FleetSummary:
     verdicts: Mapping[str, Sequence[str]]
     failures: Mapping[str, str]
 
-    def as_json(self) -> str:
-        """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
-        return as_json(self)
+    def to_json(self) -> str:
+        """A JSON document with sorted keys and no time of day; numbers that are not finite are null."""
+        return to_json(self)
 
 
 def summarise_fleet(fleet: Fleet, settings: Mapping[str, Any], inputs: Sequence[Input] = ()) -> FleetSummary:
-    """The numbers of a fleet. settings: what was asked for."""
+    """Collect the numbers of a fleet. settings: of the run. inputs: files that were read."""
     return FleetSummary(
         verdict=fleet_verdict(fleet),
         settings=settings,
@@ -193,33 +202,34 @@ def _of_vehicle(vehicle: Vehicle) -> dict[str, Any]:
 
 
 def fleet_verdict(fleet: Fleet) -> Verdict:
-    """What a fleet comes to, in words."""
+    """The verdict on a fleet, from its findings."""
     failed, good = len(fleet.failures), fleet.flights - len(fleet.failures)
     vehicles = [v for v in fleet.vehicles if v.records]
     if not good:
-        return Verdict(
-            "bad", f"None of {_count(failed, 'log')} could be used.", (fleet.failures[0]["error"],)
-        )
-    of = f"{_count(good, 'flight')} of {_count(len(vehicles), 'vehicle')}"
+        values = {"logs": failed, "error": fleet.failures[0]["error"]}
+        findings = [
+            Finding("no_usable_log", Severity.ERROR, values),
+            Finding("first_error", Severity.ERROR, values),
+        ]
+        return to_verdict("bad", findings, finding_text)
     changes = [(v, c) for v in fleet.changed for c in v.changes]
-    headline = (
-        f"{of}: {_count(len(changes), 'change')} in {_count(len(fleet.changed), 'vehicle')}."
-        if changes
-        else f"{of}: no change in the history of any."
-    )
-    details = [f"{v.name}: {c.text}" for v, c in sorted(changes, key=lambda vc: -vc[1].z)[:3]]
+    size = {
+        "flights": good,
+        "vehicles": len(vehicles),
+        "changes": len(changes),
+        "changed": len(fleet.changed),
+    }
+    findings = [Finding("changes_detected" if changes else "no_change_detected", Severity.OK, size)]
+    findings += [
+        Finding("vehicle_changed", Severity.WARNING, {"vehicle": v.name, "text": c.text})
+        for v, c in sorted(changes, key=lambda vc: -vc[1].z)[:3]
+    ]
     if failed:
-        details.append(f"{_count(failed, 'log')} could not be used.")
+        findings.append(Finding("logs_failed", Severity.WARNING, {"logs": failed}))
     bare = sum(len(v.records) for v in vehicles if not v.airframe)
     if bare:
-        details.append(
-            f"{_count(bare, 'flight')} without an airframe: of these only commands, voltage and vibration."
-        )
+        findings.append(Finding("flights_without_airframe", Severity.NOTE, {"flights": bare}))
     short = sum(len(v.records) < 5 for v in vehicles)
     if short:
-        details.append(f"{_count(short, 'vehicle')} with fewer than 5 flights: too few to tell a change.")
-    return Verdict("caution" if changes or failed else "good", headline, tuple(details))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+        findings.append(Finding("short_histories", Severity.NOTE, {"vehicles": short}))
+    return to_verdict("caution" if changes or failed else "good", findings, finding_text)

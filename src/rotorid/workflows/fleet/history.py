@@ -1,9 +1,9 @@
-"""The history of each vehicle of a fleet: its flights in order, and what changed between them.
+"""The history of each vehicle of a fleet: its flights in order, and the detected changes between them.
 
-Flights are in the order of their UTC where all of a vehicle's have it, else in that of their names. Trims (see
-`identification.trim`) are looked at together, so that the cause of a change is told by the direction in which it moves them;
-every other number by itself, vibration by its logarithm. Without an airframe there are no trims, and each rotor's command is
-looked at by itself, by its logarithm. The share of false alarms is a vehicle's, over all its numbers.
+Flights are ordered by UTC if all flights of the vehicle have it, else by name. The trims (see
+`identification.trends.trim`) are analysed jointly: the direction of a change identifies its cause. All other numbers are
+analysed separately, vibration as its logarithm. Without an airframe there are no trims, and the command of each rotor is
+analysed separately, as its logarithm. The false-alarm rate holds for a vehicle, over all its numbers.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.history import ALPHA, Part, Step, changes_in
-from rotorid.results.fleet_files import natural
-from rotorid.results.fleet_flight import Known, Record
-from rotorid.results.words import label, plus_minus, title
+from rotorid.identification.trends.change_detection import ALPHA, Cause, MeanChange, detect_changes
+from rotorid.results.text import label, plus_minus, title
+from rotorid.workflows.fleet.flight_record import Known, Record
+from rotorid.workflows.fleet.log_files import natural
 
-_TOLD_BY_TRIMS: Final = (
+_EXPLAINED_BY_TRIMS: Final = (
     "mass", "thrust_scale", "centre_of_mass", "yaw_trim", "rotor_scale", "hover_command", "rotor_command",
 )  # fmt: skip
 _RELATIVE: Final = ("vibration", "hover_command", "rotor_command")
@@ -44,7 +44,7 @@ class Series:
 
     @property
     def spread(self) -> float:
-        """Robust standard deviation between the flights; of a single one its own."""
+        """Robust standard deviation between the flights; for a single flight, the standard deviation of its value."""
         if len(self.value) == 1:
             return float(self.std[0])
         return 1.4826 * float(np.median(np.abs(self.value - np.median(self.value))))
@@ -52,11 +52,11 @@ class Series:
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """What changed in a vehicle's history.
+    """A change in the history of a vehicle.
 
-    kind: "step" or "drift". number, flight, utc: the first flight with it, from 1. earliest, latest: 95 % range of its number.
-    parameter: what. size, std: by how much, in unit; a drift's over the whole history. share: size over the value before, NaN
-    where that says nothing. z: standard deviations. others: other causes that would explain it as well.
+    kind: "step" or "drift". number, flight, utc: the first flight after the change; numbers start at 1. earliest, latest: 95 %
+    range of the number. parameter: that changed. size, std: in unit; of a drift, over the whole history. share: size over the
+    value before, NaN if this ratio has no meaning. z: size in standard deviations. others: alternative causes.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The change as a sentence."""
         by = (
             plus_minus(100.0 * abs(self.share), 100.0 * self.std * abs(self.share / self.size), "%")
             if math.isfinite(self.share) and self.size
@@ -87,13 +87,13 @@ class Change:
             else ("rises" if self.size > 0 else "falls")
         )
         where = f"from flight {self.number} on" if self.kind == "step" else "over all flights"
-        doubt = f" (or it is {' or '.join(map(label, self.others))})" if self.others else ""
+        doubt = f" (alternative cause: {' or '.join(map(label, self.others))})" if self.others else ""
         return f"{title(self.parameter)} {verb} by {by} {where}{doubt}."
 
 
 @dataclasses.dataclass(frozen=True)
 class Vehicle:
-    """A vehicle with one airframe. chosen: how that was. records: those with numbers, in order. failed: the others."""
+    """A vehicle with one airframe. chosen: how it was chosen. records: of analysed logs, in order. failed: other records."""
 
     name: str
     airframe: str
@@ -111,8 +111,11 @@ class Vehicle:
 def vehicles_of(
     records: Iterable[Record], known: Known = "thrust", alpha: float = ALPHA
 ) -> tuple[Vehicle, ...]:
-    """The vehicles of a fleet by name, each with its history. A log that is there twice counts once, the second fails. Logs
-    that failed before they had an airframe are with the others of their vehicle."""
+    """Group records into vehicles, sorted by name, each with its history.
+
+    A duplicate of a log counts as failed. Logs that failed before an airframe was chosen are assigned to the airframe of the
+    other logs of their vehicle.
+    """
     groups: dict[tuple[str, str], list[Record]] = {}
     seen: dict[str, str] = {}
     for record in sorted(records, key=lambda r: natural(r["flight"])):
@@ -168,7 +171,7 @@ def _changes(
     records: Sequence[Record], series: Mapping[str, Series], known: Known, alpha: float
 ) -> tuple[Change, ...]:
     trimmed = any(r["trim"] for r in records)
-    alone = [name for name in series if not (trimmed and name.startswith(_TOLD_BY_TRIMS))]
+    alone = [name for name in series if not (trimmed and name.startswith(_EXPLAINED_BY_TRIMS))]
     alpha /= 1 + len(alone)
     found = _of_trims(records, series, known, alpha)
     for name in alone:
@@ -179,7 +182,7 @@ def _changes(
 def _of_trims(
     records: Sequence[Record], series: Mapping[str, Series], known: Known, alpha: float
 ) -> list[Change]:
-    """The changes of the trims, those of most of the flights."""
+    """Changes of the trims, over the flights with the most common set of causes."""
     if not any(r["trim"] for r in records):
         return []
     kinds = [tuple(r["trim"]["causes"]) if r["trim"] else () for r in records]
@@ -195,8 +198,8 @@ def _of_trims(
     R += np.eye(y.shape[1]) * np.median(np.diagonal(R, axis1=1, axis2=2), axis=0) * _FLOOR + _FLOOR**2
     along = {n: np.median([t["causes"][n] for t in trims], axis=0) for n in names}
     found = []
-    for step in changes_in(y, R, along, alpha).steps:
-        for part in step.parts:
+    for step in detect_changes(y, R, along, alpha).changes:
+        for part in step.causes:
             name, sign = part.direction, 1.0
             if (name, known) == ("mass", "mass"):
                 name, sign = "thrust_scale", -1.0
@@ -210,20 +213,23 @@ def _of_trims(
 
 
 def _weaker(size: float, share: float) -> float:
-    """The change of a rotor's thrust from its first-order size. share: of that rotor in the thrust. Its command makes up for it
-    by e, of which the trims, relative to the thrust that is commanded, show e / (1 + share e)."""
+    """The relative change of a rotor's thrust from its first-order size. share: of that rotor in the total thrust.
+
+    The controller compensates with a relative increase e of the command; the trims, relative to the commanded thrust, change by
+    e / (1 + share e).
+    """
     e = -size * (1.0 - share * size)
     return -e / (1.0 + e)
 
 
 def _of_one(records: Sequence[Record], name: str, of: Series, alpha: float) -> list[Change]:
-    """The changes of one number."""
+    """Changes of a single number."""
     relative = name.startswith(_RELATIVE) and bool((of.value > 0).all())
     value = np.log(of.value) if relative else of.value
     std = of.std / of.value if relative else of.std
     floor = _FLOOR * max(float(np.max(np.abs(value))), 1e-6)
     rows = [int(number) - 1 for number in of.number]
-    history = changes_in(value[:, None], (std**2 + floor**2)[:, None, None], {name: np.ones(1)}, alpha)
+    history = detect_changes(value[:, None], (std**2 + floor**2)[:, None, None], {name: np.ones(1)}, alpha)
     return [
         _change(
             records,
@@ -235,13 +241,13 @@ def _of_one(records: Sequence[Record], name: str, of: Series, alpha: float) -> l
             of.unit,
             relative,
         )
-        for step in history.steps
-        for part in step.parts
+        for step in history.changes
+        for part in step.causes
     ]
 
 
 def _before(of: Series | None, number: int) -> float:
-    """The median of a number in the ten flights before one; 1 of what is not known."""
+    """The median of a number over the ten flights before a flight; 1 if there is no series."""
     if of is None:
         return 1.0
     earlier = of.value[of.number < number][-10:]
@@ -251,14 +257,14 @@ def _before(of: Series | None, number: int) -> float:
 def _change(
     records: Sequence[Record],
     rows: Sequence[int],
-    step: Step,
-    part: Part,
+    step: MeanChange,
+    part: Cause,
     name: str,
     unit_size: float,
     unit: str,
     relative: bool,
 ) -> Change:
-    """A change as the table has it. rows: place of each flight that was looked at. unit_size: of a size of 1, in unit."""
+    """A row of the table of changes. rows: index of each analysed flight. unit_size: size of a unit change, in unit."""
     record = records[rows[step.first]]
     utc = record.get("utc")
     size = part.size * unit_size
@@ -275,5 +281,7 @@ def _change(
         unit=unit,
         share=math.copysign(abs(part.size), size) if relative else math.nan,
         z=step.z,
-        others=tuple("thrust_scale" if (o, name) == ("mass", "thrust_scale") else o for o in step.others),
+        others=tuple(
+            "thrust_scale" if (o, name) == ("mass", "thrust_scale") else o for o in step.alternatives
+        ),
     )

@@ -1,11 +1,10 @@
-"""Which files of a folder are logs, and what a fleet's records are kept in.
+"""Search for logs in folders, and the file of records of a fleet.
 
-A file is a log by its first bytes or by the ending of its name, so that a damaged one is named later and not passed over; a CSV
-by its header, or where a mapping says what such files are. A folder with a ROS 2 bag is one log, one with
-results of rotorid is none.
+A file is a log by its first bytes or by its suffix, so that a damaged log is reported and not skipped; a CSV file by its
+header, or if there is a mapping. A folder with a ROS 2 bag is one log. A folder with results of rotorid is skipped.
 
-`progress.jsonl` has a line for each flight that is done, written as soon as it is: a line that was cut by an interruption is
-left out, and of two lines of one flight the later one counts.
+`progress.jsonl` has a line for each analysed flight, written at once. An incomplete line after an interruption is ignored; of
+two lines of one flight the later one counts.
 """
 
 from __future__ import annotations
@@ -19,32 +18,33 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rotorid.errors import LogError, LogFormatError, OutputError
-from rotorid.logs.cells import read_header
 from rotorid.logs.flight import split_column
-from rotorid.logs.read import is_tlog
+from rotorid.logs.registry import FORMATS, is_tlog
+from rotorid.logs.tables.cells import read_header
 from rotorid.logs.write import write_whole
 from rotorid.results.files import REPORT, SUMMARY
 
 PROGRESS: Final = "progress.jsonl"
-"""What is done, in the folder of the results."""
+"""File of the records, in the folder of the results."""
 
-_ENDINGS: Final = frozenset((".ulg", ".ulog", ".bin", ".tlog", ".bag", ".db3", ".mcap"))
+_SUFFIXES: Final = frozenset(suffix for entry in FORMATS for suffix in entry.suffixes)
 _STARTS: Final = (b"ULog", b"#ROSBAG V2.0", b"\x89MCAP", b"PAR1")
 _TRUTH: Final = frozenset(("t_log_s", "mass_kg"))
 _GLOB: Final = re.compile(r"[*?\[]")
 
 
 class Found(NamedTuple):
-    """Logs with the name that each goes by, in the order of names; and how many other files were passed over."""
+    """Logs by name, sorted, and the number of other files."""
 
     logs: dict[str, Path]
     others: int
 
 
 def find_logs(sources: Iterable[str | Path], mapped: bool = False) -> Found:
-    """The logs of folders, files and patterns like `flights/**/*.ulg`. mapped: whether any CSV may be one.
+    """Find the logs of folders, files and patterns like `flights/**/*.ulg`. mapped: whether any CSV file may be a log.
 
-    A log goes by its path from the folder, or from the part of the pattern without wildcards. Raises LogError without any.
+    The name of a log is its path relative to the folder, or to the part of the pattern without wildcards. Raises LogError if
+    there is none.
     """
     logs: dict[str, Path] = {}
     others = 0
@@ -58,13 +58,13 @@ def find_logs(sources: Iterable[str | Path], mapped: bool = False) -> Found:
                 others += 1
     if not logs:
         raise LogError(
-            f"{', '.join(map(str, sources))}: no log in it (of {others} files); name a folder with logs"
+            f"{', '.join(map(str, sources))}: no log found in {others} files; give a folder with logs"
         )
     return Found(dict(sorted(logs.items(), key=lambda entry: natural(entry[0]))), others)
 
 
 def _files(source: str) -> tuple[Path, list[Path], bool]:
-    """Where names begin, the files, and whether each was asked for by its own name."""
+    """The root of the names, the files, and whether the source is a single file."""
     path = Path(source)
     if path.is_dir():
         return path, list(_walk(path)), False
@@ -92,12 +92,12 @@ def _walk(folder: Path) -> Iterable[Path]:
         if entry.is_dir():
             if not _is_result(entry):
                 yield from _walk(entry)
-        elif entry.is_file() or entry.is_symlink():  # one that leads nowhere is named where a log should be
+        elif entry.is_file() or entry.is_symlink():  # a broken link is reported as a failed log
             yield entry
 
 
 def _is_result(folder: Path) -> bool:
-    """Whether a command of ours, or a fleet that was interrupted, has left its results there."""
+    """Whether the folder holds results of a command, or of an interrupted fleet."""
     return (folder / PROGRESS).is_file() or all((folder / name).is_file() for name in (SUMMARY, REPORT))
 
 
@@ -106,8 +106,8 @@ def _is_bag(folder: Path) -> bool:
 
 
 def is_log(path: Path, mapped: bool = False) -> bool:
-    """Whether a file is a log, or one that is damaged. mapped: whether any CSV may be one."""
-    if path.is_dir() or path.suffix.lower() in _ENDINGS:
+    """Whether a file is a log, intact or damaged. mapped: whether any CSV file may be a log."""
+    if path.is_dir() or path.suffix.lower() in _SUFFIXES:
         return True
     try:
         with path.open("rb") as file:
@@ -128,12 +128,12 @@ def is_log(path: Path, mapped: bool = False) -> bool:
 
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """A key by which log2 comes before log10."""
+    """Sort key that orders log2 before log10."""
     return tuple((0, int(p)) if p.isdigit() else (1, p) for p in re.split(r"(\d+)", name) if p)
 
 
-class Progress:
-    """The records of a folder by the flight's name; `add` keeps one more, at once."""
+class ProgressFile:
+    """The records of a folder by flight name; `add` writes a record at once."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / PROGRESS
@@ -153,13 +153,13 @@ class Progress:
             record = json.loads(line)
             self.records[record["flight"]] = record
         except (ValueError, KeyError, TypeError):
-            return  # cut by an interruption, or no line of ours: that flight is done again
+            return  # incomplete or foreign line: the flight is analysed again
 
     def _compact(self) -> None:
         write_whole(self.path, b"".join(_line(record) for record in self.records.values()))
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Keep a record, whatever happens next."""
+        """Write a record at once."""
         self.records[record["flight"]] = dict(record)
         try:
             self._file.write(_line(record))
@@ -168,7 +168,7 @@ class Progress:
             raise OutputError(f"{self.path}: could not be written: {error.strerror or error}") from None
 
     def close(self) -> None:
-        """All that was added is on the disk."""
+        """Flush all records to disk."""
         os.fsync(self._file.fileno())
         self._file.close()
 

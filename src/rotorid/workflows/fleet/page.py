@@ -1,4 +1,4 @@
-"""The report of a fleet: what changed first, then every vehicle with its history, and the logs that could not be used."""
+"""The report of a fleet: changes, vehicles with their histories, and failed logs."""
 
 # ruff: noqa: RUF001
 
@@ -9,29 +9,28 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rotorid.report.charts import Figure, Trace, layout, numbers
-from rotorid.report.headed import add_header
-from rotorid.report.html import Page, card, grid, table
-from rotorid.results.fleet import Fleet, FleetSummary
-from rotorid.results.fleet_history import Change, Series, Vehicle
-from rotorid.results.verdict import Tone
-from rotorid.results.words import joined, label, plus_minus, title, unit_text
+from rotorid.report.charts import Figure, Trace, encode_array, layout
+from rotorid.report.page import Page, add_header, card, grid, table
+from rotorid.results.text import join_words, label, plus_minus, title, unit_text
+from rotorid.results.verdicts import Tone
+from rotorid.workflows.fleet.fleet import Fleet, FleetSummary
+from rotorid.workflows.fleet.history import Change, Series, Vehicle
 
 _TONES: Final[Mapping[Tone, str]] = {
-    "good": "Nothing to look after", "caution": "To be looked after", "bad": "Nothing could be told",
+    "good": "No action needed", "caution": "Inspection needed", "bad": "No result",
 }  # fmt: skip
 _DRAWN: Final = 24
-"""Most vehicles whose history is drawn; those with changes come first."""
+"""Largest number of plotted histories; vehicles with changes come first."""
 
 _LISTED: Final = 200
-_FEW: Final = 8  # flights, each of which gets its number on the axis
+_FEW: Final = 8  # flights, up to which the axis has a tick for each
 _SHORT: Final = 28
 _COLOURS: Final = ("@ekf", "@ukf", "@msckf", "@swls", "@other1", "@adaptive", "@other0", "@axis-y")
 _PANELS: Final = (
     ("mass", ("mass",)),
     ("thrust scale", ("thrust_scale",)),
-    ("thrust of the rotors, if mass and centre of mass stay", tuple(f"rotor_scale_{i}" for i in range(8))),
-    ("centre of mass, if the rotors stay", ("centre_of_mass_x", "centre_of_mass_y")),
+    ("rotor thrust scales, at constant mass and centre of mass", tuple(f"rotor_scale_{i}" for i in range(8))),
+    ("centre of mass, at constant rotor thrust scales", ("centre_of_mass_x", "centre_of_mass_y")),
     ("yaw trim", ("yaw_trim",)),
     ("drag", ("drag",)),
     ("mean command of the rotors", tuple(f"rotor_command_{i}" for i in range(8))),
@@ -59,21 +58,21 @@ def _cards(page: Page, fleet: Fleet) -> None:
     failed = len(fleet.failures)
     changes = sum(len(v.changes) for v in fleet.vehicles)
     cards = [
-        card("Flights", str(fleet.flights - failed), note="with numbers"),
+        card("Flights", str(fleet.flights - failed), note="analysed"),
         card("Vehicles", str(sum(bool(v.records) for v in fleet.vehicles))),
         card("Changes", str(changes), note=f"in {len(fleet.changed)} of them"),
-        card("Logs that failed", str(failed), note="named at the end" if failed else ""),
+        card("Failed logs", str(failed), note="listed at the end" if failed else ""),
     ]
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
 def _changes(page: Page, fleet: Fleet) -> None:
     page.section(
-        "What changed",
-        "Between flights of one vehicle, by more than flights differ anyhow: at most one false alarm in a hundred vehicles. A "
-        "weak rotor, a load and a battery put in elsewhere each move the mean commands in a way of their own.",
+        "Changes",
+        "Changes between flights of one vehicle beyond the usual variation; at most one false alarm per hundred vehicles. A "
+        "weak rotor, a load and a shifted battery each have their own effect on the mean commands.",
     )
-    head = ["vehicle", "flight", "range", "when", "what", "by", "σ", "or"]
+    head = ["vehicle", "flight", "95 % range", "time", "parameter", "size", "σ", "alternatives"]
     rows = [
         [
             _short(v.name),
@@ -83,18 +82,21 @@ def _changes(page: Page, fleet: Fleet) -> None:
             label(c.parameter),
             _size(c),
             f"{c.z:.0f}",
-            joined([label(o) for o in c.others]) if c.others else "–",
+            join_words([label(o) for o in c.others]) if c.others else "–",
         ]
         for v in fleet.changed
         for c in v.changes
     ]
-    kinds = dict.fromkeys(["flight", "range", "by", "σ"], "number") | {"what": "word", "when": "word"}
-    below = "" if rows else "Nothing, in any history of 5 flights or more."
+    kinds = dict.fromkeys(["flight", "95 % range", "size", "σ"], "number") | {
+        "parameter": "word",
+        "time": "word",
+    }
+    below = "" if rows else "No change in any history of 5 flights or more."
     page.add(table(head, rows[:_LISTED], kinds, below=below or _more(len(rows), "changes.parquet")))
 
 
 def _vehicles(page: Page, fleet: Fleet) -> None:
-    page.section("Vehicles", "Median over the flights ± how much these differ (robust standard deviation).")
+    page.section("Vehicles", "Median over the flights ± robust standard deviation between flights.")
     head = ["vehicle", "airframe", "chosen", "flights", "failed", "mass", "drag", "changes"]
     rows = [
         [
@@ -123,15 +125,15 @@ def _histories(page: Page, fleet: Fleet) -> None:
         for heading, names in _PANELS:
             shown = {n: vehicle.series[n] for n in names if n in vehicle.series}
             if shown:
-                told = [c for c in vehicle.changes if c.parameter in shown]
-                panels.append(page.panel(_history(shown, vehicle, told), title(heading), _unit(shown)))
+                own_changes = [c for c in vehicle.changes if c.parameter in shown]
+                panels.append(page.panel(_history(shown, vehicle, own_changes), title(heading), _unit(shown)))
         page.add(grid(panels, "pairs"))
     if len(able) > len(drawn):
         page.add(f'<p class="caption">{len(able) - len(drawn)} more vehicles are in flights.parquet.</p>')
 
 
-def _history(shown: Mapping[str, Series], vehicle: Vehicle, told: Sequence[Change]) -> Figure:
-    """Numbers with their standard deviations over the flights; a line where anything changed, thick where one of these did."""
+def _history(shown: Mapping[str, Series], vehicle: Vehicle, own_changes: Sequence[Change]) -> Figure:
+    """Plot of estimates with standard deviations over the flights; a line at each change, thick for these parameters."""
     traces: list[Trace] = []
     for k, (name, series) in enumerate(shown.items()):
         traces.append(
@@ -139,9 +141,9 @@ def _history(shown: Mapping[str, Series], vehicle: Vehicle, told: Sequence[Chang
                 "type": "scatter",
                 "mode": "markers",
                 "name": label(name),
-                "x": numbers(series.number),
-                "y": numbers(series.value),
-                "error_y": {"type": "data", "array": numbers(series.std), "thickness": 1, "width": 0},
+                "x": encode_array(series.number),
+                "y": encode_array(series.value),
+                "error_y": {"type": "data", "array": encode_array(series.std), "thickness": 1, "width": 0},
                 "marker": {"color": _COLOURS[k % len(_COLOURS)], "size": 5},
                 "hovertemplate": "%{y:.4g} ± %{error_y.array:.2g}",
             }
@@ -152,18 +154,18 @@ def _history(shown: Mapping[str, Series], vehicle: Vehicle, told: Sequence[Chang
     drawn["shapes"] = [
         {
             "type": "line", "xref": "x", "yref": "paper", "x0": c.number - 0.5, "x1": c.number - 0.5, "y0": 0, "y1": 1,
-            "line": {"color": "@bad" if c in told else "@soft", "width": 2 if c in told else 1, "dash": "dot"},
+            "line": {"color": "@bad" if c in own_changes else "@soft", "width": 2 if c in own_changes else 1, "dash": "dot"},
         }
         for c in vehicle.changes
         if c.kind == "step"
     ]  # fmt: skip
-    return Figure(tuple(traces), drawn, height=230, timed=False)
+    return Figure(tuple(traces), drawn, height=230, has_time_axis=False)
 
 
 def _doubts(page: Page, summary: FleetSummary) -> None:
     rows = [[flight, text] for flight, texts in summary.verdicts.items() for text in texts]
     if rows:
-        page.section("What flights could not tell, or not for sure")
+        page.section("Limitations of flights")
         below = _more(len(rows), "flights.parquet")
         page.add(table(["flight", "verdict"], rows[:_LISTED], {"verdict": "long"}, below=below))
 
@@ -171,10 +173,10 @@ def _doubts(page: Page, summary: FleetSummary) -> None:
 def _failures(page: Page, fleet: Fleet) -> None:
     if not fleet.failures:
         return
-    page.section("Logs that could not be used")
+    page.section("Failed logs")
     rows = [[r["flight"], r["error"].removeprefix(f"{r['flight']}: ")] for r in fleet.failures[:_LISTED]]
     page.add(
-        table(["log", "why"], rows, {"why": "long"}, below=_more(len(fleet.failures), "flights.parquet"))
+        table(["log", "error"], rows, {"error": "long"}, below=_more(len(fleet.failures), "flights.parquet"))
     )
 
 
@@ -186,7 +188,7 @@ def _settings(page: Page, summary: FleetSummary) -> None:
         *[[name, value] for name, value in summary.versions.items()],
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
     ]
-    page.add(table(["what", "value"], rows, {"what": "word", "value": "long"}))
+    page.add(table(["setting", "value"], rows, {"setting": "word", "value": "long"}))
 
 
 def _more(count: int, where: str) -> str:

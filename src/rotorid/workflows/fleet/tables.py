@@ -1,8 +1,8 @@
-"""The tables of a fleet, as Parquet that DuckDB, polars or pandas ask.
+"""The tables of a fleet, as Parquet files.
 
-`flights.parquet`: a row for each flight and parameter, a failed flight has one row without a parameter, whose verdict says why.
-`changes.parquet`: a row for each change. Times are UTC, null where a log does not tell; `number` is the place of a flight in
-its vehicle's history, from 1, null of one that failed.
+`flights.parquet`: a row for each flight and parameter, a failed flight has one row without a parameter, whose verdict is the
+error. `changes.parquet`: a row for each change. Times are UTC, null if the log has none; `number` is the position of a flight
+in the history of its vehicle, from 1, null for a failed flight.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 import math
 from typing import Any, Final
 
-from rotorid.results.fleet import Fleet
+from rotorid.workflows.fleet.fleet import Fleet
 
 FLIGHTS, CHANGES = "flights.parquet", "changes.parquet"
 
@@ -28,7 +28,7 @@ _CHANGES: Final = (
 
 
 def fleet_files(fleet: Fleet) -> dict[str, bytes]:
-    """Both tables, by the names of their files."""
+    """Both tables by file name."""
     return {
         FLIGHTS: _parquet(_FLIGHTS, _flight_rows(fleet)),
         CHANGES: _parquet(_CHANGES, _change_rows(fleet)),

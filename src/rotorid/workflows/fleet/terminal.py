@@ -1,4 +1,4 @@
-"""What `rotorid fleet` shows in the terminal."""
+"""Terminal output of `rotorid fleet`."""
 
 # ruff: noqa: RUF001
 
@@ -7,24 +7,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotorid.cli.verdict_page import begin, empty_table, end
-from rotorid.results.words import plus_minus
+from rotorid.results.text import plus_minus
+from rotorid.terminal.console import empty_table, print_footer, print_verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rotorid.results.fleet import Fleet, FleetSummary
-    from rotorid.results.fleet_history import Vehicle
+    from rotorid.workflows.fleet.fleet import Fleet, FleetSummary
+    from rotorid.workflows.fleet.history import Vehicle
 
 _MOST = 20  # vehicles and changes that are listed
 
 
 def show(fleet: Fleet, summary: FleetSummary, folder: Path, console: Console) -> None:
-    """The verdict, the vehicles, what changed, why logs failed, and where the report is."""
+    """Print the verdict, the vehicles, the changes, the errors of failed logs, and the path of the report."""
     from rich.padding import Padding
     from rich.text import Text
 
-    begin(summary.verdict, console)
+    print_verdict(summary.verdict, console)
     usable = [v for v in fleet.vehicles if v.records]
     if usable:
         table = empty_table()
@@ -33,21 +33,22 @@ def show(fleet: Fleet, summary: FleetSummary, folder: Path, console: Console) ->
         for head in ("flights", "mass", "changes"):
             table.add_column(head, justify="right", no_wrap=True)
         for v in sorted(usable, key=lambda v: -len(v.changes))[:_MOST]:
-            table.add_row(v.name, v.airframe or "–", str(len(v.records)), _mass(v), str(len(v.changes)))
+            named = Text(v.name), Text(v.airframe or "–")
+            table.add_row(*named, str(len(v.records)), _mass(v), str(len(v.changes)))
         console.print(Padding(table, (0, 1)))
         console.print()
     lines = [f"{v.name}: {c.text}" for v in fleet.changed for c in v.changes]
     guessed = {(v.name, v.airframe, v.chosen) for v in usable if v.chosen not in ("given", "map", "")}
-    lines += [f"{name}: taken for {airframe}, {why}." for name, airframe, why in sorted(guessed)]
+    lines += [f"{name}: airframe {airframe} assumed, {why}." for name, airframe, why in sorted(guessed)]
     if fleet.kept:
-        lines.append(f"{fleet.kept} of the logs were done before, and {fleet.done} now.")
+        lines.append(f"{fleet.kept} logs were analysed before, {fleet.done} in this run.")
     if fleet.others:
-        lines.append(f"{fleet.others} other files are no logs.")
+        lines.append(f"{fleet.others} other files were skipped.")
     for text in _shortened(lines):
         console.print(Padding(Text(text, style="dim"), (0, 2)))
     for text in _shortened([f"failed: {r['error']}" for r in fleet.failures]):
         console.print(Padding(Text(text, style="yellow"), (0, 2)))
-    end((), folder, console)
+    print_footer((), folder, console)
 
 
 def _mass(vehicle: Vehicle) -> str:

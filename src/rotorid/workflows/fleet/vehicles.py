@@ -1,17 +1,16 @@
-"""Which vehicle flew a log, and with which airframe it is looked at.
+"""Selection of the vehicle and the airframe of a log.
 
-The vehicle is the serial number of its autopilot where the log has it. Else it is the folder of the log, with what tells more:
-the name that a flight table or a mapping gives, or a MAVLink system other than 1. A rule may say otherwise: "folder", "log"
-(the log's own words on the vehicle), or a regular expression whose first group, found in the path of the log, names it.
+The vehicle is the serial number of its autopilot if the log has it. Otherwise it is the folder of the log, followed by the name
+in a flight table or a mapping, or by a MAVLink system other than 1. Other rules: "folder", "log" (the vehicle's name in the
+log), or a regular expression, whose first group in the path of the log is the name.
 
-The airframe is the given one, else that of the first pattern in a map which the vehicle or the log's name matches, else a
-shipped one where the log itself says that it is of such a vehicle: a simulator's own body by its parameters, a Crazyflie by its
-format.
+The airframe is the given one, else that of the first pattern of the map that matches the vehicle or the name of the log, else a
+shipped airframe if the log identifies its vehicle: the vehicle of a simulator by its parameters, a Crazyflie by its format.
 
 A map is a TOML file
 
     [airframes]
-    "quad-0*" = "our-quad.toml"          # beside the map, or the name of a shipped airframe
+    "quad-0*" = "our-quad.toml"          # relative to the map, or the name of a shipped airframe
     "*" = "crazyflie-2.1"
 
 or a CSV with the columns vehicle and airframe.
@@ -30,23 +29,23 @@ from typing import Final
 
 from rotorid.errors import AirframeError, SettingError
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import Airframe, load_airframe, shipped_airframes
+from rotorid.models.airframe.airframe import Airframe, load_airframe, shipped_airframes
 
 RULES: Final = ("auto", "folder", "log")
 
 _SIH: Final = {"SIH_T_MAX": 5.0, "SIH_L_ROLL": 0.2, "SIH_L_PITCH": 0.2}
-"""Parameters of PX4's simulated body that the shipped airframe stands for."""
+"""Parameters of PX4's simulated vehicle that the shipped airframe describes."""
 
 _SIMULATED: Final = (
     10040.0,
     1100.0,
-)  # SYS_AUTOSTART of that body; a real vehicle may have SIH_* parameters, too
+)  # SYS_AUTOSTART of that vehicle; a real vehicle may also have SIH_* parameters
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """How vehicles and airframes are told. vehicle: one of `RULES` or a regular expression. airframe: for all. map: patterns
-    and airframes, in order."""
+    """Rules that select vehicles and airframes. vehicle: one of `RULES` or a regular expression. airframe: for all logs. map:
+    patterns and airframes, in order."""
 
     vehicle: str = "auto"
     airframe: str | None = None
@@ -54,22 +53,22 @@ class Rules:
 
 
 def checked_rule(rule: str) -> str:
-    """The rule. Raises SettingError for one that is neither known nor a regular expression with a group."""
+    """Return the rule. Raises SettingError if it is neither in `RULES` nor a regular expression with a group."""
     if rule in RULES:
         return rule
     try:
         groups = re.compile(rule).groups
     except re.error as error:
-        raise SettingError(f"--vehicle-from {rule!r}: no regular expression ({error})") from None
+        raise SettingError(f"--vehicle-from {rule!r}: not a valid regular expression ({error})") from None
     if not groups:
         raise SettingError(
-            f"--vehicle-from {rule!r}: give {', '.join(RULES)}, or a regular expression with a group, like '(quad[0-9]+)/'"
+            f"--vehicle-from {rule!r}: must be {', '.join(RULES)}, or a regular expression with a group, like '(quad[0-9]+)/'"
         )
     return rule
 
 
 def vehicle_of_name(name: str, path: Path, rule: str) -> str:
-    """The vehicle of a log that cannot be read, by its name (its path from the folder of all) and its path."""
+    """The vehicle of a log that cannot be read. name: path of the log relative to the source folder."""
     if rule in ("folder", "auto"):
         folder = PurePosixPath(name).parent.as_posix().removeprefix(".")
         return folder or path.absolute().parent.name or "/"
@@ -78,7 +77,7 @@ def vehicle_of_name(name: str, path: Path, rule: str) -> str:
 
 
 def vehicle_of(name: str, flight: Flight, rule: str) -> str:
-    """The vehicle of the log of that name."""
+    """The vehicle of a log. name: path of the log relative to the source folder."""
     if rule == "log" and flight.vehicle:
         return flight.vehicle
     if rule != "auto":
@@ -95,9 +94,9 @@ def vehicle_of(name: str, flight: Flight, rule: str) -> str:
 
 
 def airframe_of(name: str, vehicle: str, flight: Flight, rules: Rules) -> tuple[Airframe, str] | None:
-    """The airframe, and how it was chosen: "given", "map" or the reason of a guess; None where nothing says it.
+    """The airframe and how it was chosen: "given", "map" or the reason for a guess; None without an airframe.
 
-    Raises AirframeError for one that cannot be read.
+    Raises AirframeError if the airframe cannot be read.
     """
     if rules.airframe is not None:
         return load_once(rules.airframe), "given"
@@ -109,20 +108,20 @@ def airframe_of(name: str, vehicle: str, flight: Flight, rules: Rules) -> tuple[
 
 
 def no_airframe(name: str, flight: Flight) -> AirframeError:
-    """The error of a log of which nothing says the airframe."""
+    """The error for a log without an airframe."""
     what = flight.vehicle or flight.format
     return AirframeError(
-        f"{name}: no airframe for {what}; name it with --airframe, or in a map with --airframes"
+        f"{name}: no airframe for {what}; give it with --airframe, or in a map with --airframes"
     )
 
 
 def guess(flight: Flight) -> tuple[str, str] | None:
-    """The shipped airframe that a log says it is of, and why; None where it does not say."""
+    """The shipped airframe that matches a log, and the reason; None if there is no match."""
     p = flight.parameters
     if p.get("SYS_AUTOSTART") in _SIMULATED and all(abs(p.get(k, 0.0) - v) < 1e-3 for k, v in _SIH.items()):
-        return "px4-sih-quad", "PX4's simulated body, by SYS_AUTOSTART and SIH_*"
+        return "px4-sih-quad", "PX4's simulated vehicle, by SYS_AUTOSTART and SIH_*"
     if "SIM_RATE_HZ" in p and p.get("FRAME_CLASS") == 1.0 and p.get("FRAME_TYPE") == 1.0:
-        return "ardupilot-sitl-x", "ArduPilot's simulated body, by SIM_* and frame QUAD/X"
+        return "ardupilot-sitl-x", "ArduPilot's simulated vehicle, by SIM_* and frame QUAD/X"
     if flight.format == "crazyflie-usd" and "thrust" in flight and "control_torque" in flight:
         return "crazyflie-crazyswarm2", "a Crazyflie's log with the thrust of the Lee controller"
     if flight.format == "crazyflie-usd" and flight.rotors == 4:
@@ -132,18 +131,18 @@ def guess(flight: Flight) -> tuple[str, str] | None:
 
 
 def _plainly(words: str) -> str:
-    """Words as names of airframes are written."""
+    """Text in the form of airframe names."""
     return re.sub(r"[^a-z0-9.]+", "-", words.lower()).strip("-")
 
 
 @lru_cache(maxsize=256)
 def load_once(name: str) -> Airframe:
-    """An airframe, read once in a process."""
+    """Load an airframe, once in a process."""
     return load_airframe(name)
 
 
 def read_map(path: Path) -> tuple[tuple[str, str], ...]:
-    """Patterns of vehicles with their airframes, each of which is looked at. Raises SettingError or AirframeError."""
+    """Read a map of vehicle patterns to airframes and check each airframe. Raises SettingError or AirframeError."""
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError:
@@ -152,7 +151,7 @@ def read_map(path: Path) -> tuple[tuple[str, str], ...]:
         raise SettingError(f"{path}: the map cannot be read: {error.strerror or error}") from None
     pairs = _csv_pairs(path, text) if path.suffix.lower() == ".csv" else _toml_pairs(path, text)
     if not pairs:
-        raise SettingError(f"{path}: names no vehicle")
+        raise SettingError(f"{path}: has no vehicle")
     found = []
     for pattern, airframe in pairs:
         beside = path.parent / airframe

@@ -1,7 +1,7 @@
-"""NMPC on the path of a flight held out: the model controls vehicles that are drawn from its covariance.
+"""Closed-loop simulation: NMPC with the model flies vehicles drawn from its covariance along the path of a held-out flight.
 
-The path is the liveliest 6 s that were recorded, or, of a flight without positions, a circle. A vehicle is on the path while
-it stays within 0.5 m, and 0.1 s at its greatest speed, of it.
+The path is the recorded part of 6 s with the most motion, or a circle for flights without position and velocity. A vehicle is
+on the path while its distance is at most 0.5 m plus the way of 0.1 s at the largest speed.
 """
 
 from __future__ import annotations
@@ -13,68 +13,75 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.held_out import STEP, HeldOut
-from rotorid.models.airframe import Airframe
-from rotorid.models.fly_back import ReferenceFlight
+from rotorid.identification.open_loop.validation_windows import STEP, ValidationFlight
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.validation import ReferenceFlight
+from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.system import GRAVITY
-from rotorid.models.thrust import ThrustCurve
-from rotorid.simulation.nmpc_on_path import BEYOND, RATE, FlightPath, fly_path
+from rotorid.simulation.nmpc_on_path import LOOK_AHEAD, RATE, FlightPath, fly_path
 
 _LONGEST = 6.0  # s
 _SHORTEST = 2.0  # s
-_ROOM, _LATE = 0.5, 0.1  # m, s
-_RESERVE = 2.0  # full thrust over weight, where nobody says
-_RADIUS, _TURN = 1.0, 6.0  # m, s
+_ROOM, _DELAY = 0.5, 0.1  # m, s
+_RESERVE = 2.0  # full thrust over weight of a model without a thrust curve
+_RADIUS, _PERIOD = 1.0, 6.0  # m, s
 
 
-def reference_flight(
-    model: Airframe, vehicles: Sequence[Airframe], flights: Sequence[HeldOut]
+def simulate_closed_loop(
+    model: Airframe, vehicles: Sequence[Airframe], flights: Sequence[ValidationFlight]
 ) -> tuple[ReferenceFlight, bool]:
-    """How the model's NMPC flies vehicles along the path of one of the flights, and whether that was recorded.
+    """Fly vehicles along the path of one of the flights, by NMPC with the model.
 
-    Raises AirframeError where the model cannot hover.
+    Args:
+        model: of the controller.
+        vehicles: to be flown.
+        flights: the path is taken from one of them.
+    Returns:
+        The result; whether the path was recorded.
+    Raises:
+        AirframeError: the model cannot hover.
     """
-    recorded = liveliest(flights)
+    recorded = most_dynamic_part(flights)
     path = recorded or _circle()
     voltage = _voltage(flights)
-    most = _RESERVE * model.mass.number * GRAVITY / max(len(model.rotors), 1)
-    flown = fly_path(_at(model, voltage, most), [_at(one, voltage, most) for one in vehicles], path)
+    full = _RESERVE * model.mass.number * GRAVITY / max(len(model.rotors), 1)
+    flown = fly_path(_at(model, voltage, full), [_at(one, voltage, full) for one in vehicles], path)
     wanted = path.position[: path.controls]
-    away = [math.inf if x is None else np.linalg.norm(x - wanted, axis=1) for x in flown]
-    worst = [float(np.max(d)) for d in away]
-    room = _ROOM + _LATE * float(np.linalg.norm(path.velocity, axis=1).max())
+    distances = [math.inf if x is None else np.linalg.norm(x - wanted, axis=1) for x in flown]
+    worst = [float(np.max(d)) for d in distances]
+    room = _ROOM + _DELAY * float(np.linalg.norm(path.velocity, axis=1).max())
     return (
         ReferenceFlight(
             draws=len(vehicles),
             flown=sum(w <= room for w in worst),
             duration=path.controls / RATE,
-            position_rms=max(float(np.sqrt(np.mean(np.square(d)))) for d in away),
+            position_rms=max(float(np.sqrt(np.mean(np.square(d)))) for d in distances),
             position_worst=max(worst),
         ),
         recorded is not None,
     )
 
 
-def liveliest(flights: Sequence[HeldOut]) -> FlightPath | None:
-    """The 6 s in which a vehicle is fastest, and what the controller looks ahead; fewer where no flight knows its place so
-    long, None where that is less than 2 s."""
+def most_dynamic_part(flights: Sequence[ValidationFlight]) -> FlightPath | None:
+    """The 6 s with the largest mean square speed, and the controller's horizon; shorter where no flight has known positions
+    that long, None where that is less than 2 s."""
     best, found = (0, 0.0), None
     for held in flights:
-        if not held.placed:
+        if not held.has_pose:
             continue
         velocity = held.velocity()
         energy = np.concatenate([[0.0], np.cumsum(np.sum(velocity**2, axis=1))])
-        for start, last in zip(held.starts, held.last, strict=True):
-            rows = min(int(last - start), round((_LONGEST + BEYOND) / STEP))
-            if rows * STEP < _SHORTEST + BEYOND:
+        for start, last in zip(held.starts, held.last_rows, strict=True):
+            rows = min(int(last - start), round((_LONGEST + LOOK_AHEAD) / STEP))
+            if rows * STEP < _SHORTEST + LOOK_AHEAD:
                 continue
-            lively = (rows, float(energy[start + rows] - energy[start]))
-            if lively > best:
-                best, found = lively, (held, int(start), rows)
+            motion = (rows, float(energy[start + rows] - energy[start]))
+            if motion > best:
+                best, found = motion, (held, int(start), rows)
     return None if found is None else _path(*found)
 
 
-def _path(held: HeldOut, start: int, rows: int) -> FlightPath:
+def _path(held: ValidationFlight, start: int, rows: int) -> FlightPath:
     at = start + np.arange(math.floor(rows * STEP * RATE)) / (RATE * STEP)
 
     def sampled(values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "m k"]:
@@ -82,33 +89,33 @@ def _path(held: HeldOut, start: int, rows: int) -> FlightPath:
 
     velocity = sampled(held.velocity())
     known = "position" in held.signals
-    position = sampled(held.seen("position")) if known else np.cumsum(velocity, axis=0) / RATE
-    attitude = sampled(held.seen("attitude"))
+    position = sampled(held.measured("position")) if known else np.cumsum(velocity, axis=0) / RATE
+    attitude = sampled(held.measured("attitude"))
     return FlightPath(position, velocity, attitude / np.linalg.norm(attitude, axis=1, keepdims=True))
 
 
 def _circle() -> FlightPath:
-    """A circle of 1 m in 6 s a turn, entered from rest at its middle within the first turn."""
-    t = np.arange(round((_LONGEST + BEYOND) * RATE)) / RATE
-    grown = _RADIUS * 0.5 * (1.0 - np.cos(np.pi * np.minimum(t / _TURN, 1.0)))
-    angle = 2.0 * np.pi * t / _TURN
-    position = np.stack([grown * np.cos(angle), grown * np.sin(angle), np.zeros_like(t)], axis=1)
+    """A circle of 1 m radius with a period of 6 s, entered from rest at its centre within the first period."""
+    t = np.arange(round((_LONGEST + LOOK_AHEAD) * RATE)) / RATE
+    radius = _RADIUS * 0.5 * (1.0 - np.cos(np.pi * np.minimum(t / _PERIOD, 1.0)))
+    angle = 2.0 * np.pi * t / _PERIOD
+    position = np.stack([radius * np.cos(angle), radius * np.sin(angle), np.zeros_like(t)], axis=1)
     level = np.tile([1.0, 0.0, 0.0, 0.0], (len(t), 1))
     return FlightPath(position, np.gradient(position, t, axis=0), level)
 
 
-def _voltage(flights: Sequence[HeldOut]) -> float | None:
-    """The battery voltage of the flights in the middle, V."""
+def _voltage(flights: Sequence[ValidationFlight]) -> float | None:
+    """The median battery voltage of the flights, V."""
     found = [h.flight["battery_voltage"].values[:, 0] for h in flights if "battery_voltage" in h.flight]
     return float(np.median(np.concatenate(found))) if found else None
 
 
-def _at(airframe: Airframe, voltage: float | None, most: float) -> Airframe:
-    """The airframe with a thrust curve that holds at this voltage. most: thrust of a rotor (N) at full command of a vehicle
-    that is commanded in newtons, and has no curve."""
+def _at(airframe: Airframe, voltage: float | None, full: float) -> Airframe:
+    """The airframe with a thrust curve that holds at this voltage. full: thrust of a rotor at full command (N) for a vehicle
+    that is commanded in newtons and has no curve."""
     curve = airframe.thrust_curve
     if curve is None:
-        return dataclasses.replace(airframe, thrust_curve=ThrustCurve((0.0, most)))
+        return dataclasses.replace(airframe, thrust_curve=ThrustCurve((0.0, full)))
     if not curve.voltage_exponent:
         return airframe
     factor = 1.0 if voltage is None else (voltage / curve.voltage) ** curve.voltage_exponent

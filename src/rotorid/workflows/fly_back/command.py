@@ -1,4 +1,4 @@
-"""`rotorid fly-back`: whether a model is to be trusted, by flights that it was not fitted to."""
+"""`rotorid fly-back`: validate a model on flights that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Mapping, ProofSeed, check_seed
 from rotorid.errors import SettingError
+from rotorid.terminal.arguments import AirframeOption, Mapping, ValidationSeed, check_seed
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rotorid.models.fly_back import FlyBack
-    from rotorid.results.fly_back_against import Against
+    from rotorid.models.airframe.validation import FlyBack
+    from rotorid.workflows.fly_back.model_comparison import ModelComparison
 
 
 def fly_back(
@@ -33,7 +33,7 @@ def fly_back(
             "--prior",
             "-p",
             metavar="AIRFRAME",
-            help="What was known before: the model must predict at least as well.",
+            help="The airframe as known before: the model must predict at least as well.",
             show_default=False,
         ),
     ],
@@ -42,8 +42,8 @@ def fly_back(
         typer.Option(
             "--against",
             metavar="AIRFRAME",
-            help="Another model of the vehicle, say a published one: which of both predicts better, at each horizon. It does "
-            "not decide whether the model is accepted.",
+            help="Another model of the vehicle, for example a published one, to compare the predictions with, at each "
+            "horizon. The comparison does not decide whether the model is accepted.",
             show_default=False,
         ),
     ] = None,
@@ -59,28 +59,26 @@ def fly_back(
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(
-            "--report", metavar="PAGE.html", help="Write a page with all of it.", show_default=False
-        ),
+        typer.Option("--report", metavar="PAGE.html", help="Write a report.", show_default=False),
     ] = None,
     between: Annotated[
         list[str] | None,
         typer.Option(
             "--between",
             metavar="START:END",
-            help="Use this part of the flight alone, in s from its start; of one LOG. Can be given several times.",
+            help="Use only this part of the flight, in s from its start; for one LOG. Can be given several times.",
             show_default=False,
         ),
     ] = None,
-    seed: ProofSeed = 0,
+    seed: ValidationSeed = 0,
     mapping: Mapping = None,
 ) -> None:
-    """Fly a model back: predict flights that it was not fitted to, and accept or refuse it.
+    """Validate a model by fly-back: predict flights that it was not fitted to, and accept or reject it.
 
-    The model is run open loop on the logged rotor commands, for 0.1, 0.5, 1 and 2 s from many starts, beside the airframe
-    that was known before and constant velocity. The exit status is 1 where it is refused.
+    The model is run open loop on the logged rotor commands for 0.1, 0.5, 1 and 2 s from many starts, and compared with the
+    prior and with constant velocity. The exit status is 1 where it is rejected.
     """
-    from rotorid.cli.console import out, progress, setup_jax, status
+    from rotorid.terminal.console import count_items, out, setup_jax, status
 
     _check(output, report, seed)
     spans = _spans(between, logs)
@@ -90,24 +88,26 @@ def fly_back(
 
         from rotorid.logs.read import read
         from rotorid.logs.write import write_whole
-        from rotorid.models.airframe import load_airframe
-        from rotorid.models.airframe_toml import airframe_toml
-        from rotorid.results import fly_back as flying
-        from rotorid.results import fly_back_against as beside
+        from rotorid.models.airframe.airframe import load_airframe
+        from rotorid.models.airframe.toml_writer import airframe_toml
+        from rotorid.workflows.fly_back.model_comparison import compare_models
+        from rotorid.workflows.fly_back.validate import fly_back as validate
 
         model, before = load_airframe(airframe), load_airframe(prior)
         other = None if against is None else load_airframe(against)
-    flights = [read(log, mapping) for log in progress(logs, "Reading", len(logs))]
-    with status("Flying it back"):
-        found = flying.fly_back(model, before, flights, spans=spans, seed=seed)
-        rivalry = None if other is None else beside.against(model, other, flights, spans=spans, seed=seed)
+    flights = [read(log, mapping) for log in count_items(logs, "Reading", len(logs))]
+    with status("Validating the model"):
+        found = validate(model, before, flights, spans=spans, seed=seed)
+        comparison = None
+        if other is not None:
+            comparison = compare_models(model, other, flights, spans=spans, seed=seed)
     if output is not None:
         write_whole(output, airframe_toml(dataclasses.replace(model, fly_back=found)).encode())
     if report is not None:
         with status("Writing the report"):
             from importlib.metadata import version
 
-            from rotorid.report.fly_back_page import fly_back_page
+            from rotorid.workflows.fly_back.page import fly_back_page
 
             settings = {
                 "command": "rotorid fly-back",
@@ -119,13 +119,15 @@ def fly_back(
                 "seed": str(seed),
                 "rotorid": version("rotorid"),
             }
-            write_whole(report, fly_back_page(model, found, settings, rivalry).encode())
+            write_whole(report, fly_back_page(model, found, settings, comparison).encode())
     _show(found, out())
-    if rivalry is not None:
-        _show_against(rivalry, out())
+    if comparison is not None:
+        _show_comparison(comparison, out())
+    from rich.text import Text
+
     for what, path in (("Airframe", output), ("Report", report)):
         if path is not None:
-            out().print(f"  {what}: [bold]{path}[/]")
+            out().print(Text.assemble(f"  {what}: ", (str(path), "bold")))
     if not found.accepted:
         raise typer.Exit(1)
 
@@ -145,7 +147,7 @@ def _spans(between: list[str] | None, logs: list[Path]) -> list[list[tuple[float
     if not between:
         return None
     if len(logs) > 1:
-        raise SettingError(f"--between is of one flight, not of {len(logs)}; give one LOG")
+        raise SettingError(f"--between is for one LOG, but {len(logs)} are given")
     found = []
     for text in between:
         start, colon, end = text.partition(":")
@@ -163,20 +165,21 @@ def _show(found: FlyBack, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from rotorid.cli.verdict_page import begin, empty_table
-    from rotorid.report.fly_back_page import error_rows, fly_back_verdict
+    from rotorid.terminal.console import empty_table, print_verdict
+    from rotorid.workflows.fly_back.page import error_rows
+    from rotorid.workflows.fly_back.text import fly_back_verdict
 
-    begin(fly_back_verdict(found), console)
+    print_verdict(fly_back_verdict(found), console)
     table = empty_table()
     table.add_column("error, rms", no_wrap=True)
     for head in ("model", "prior", "constant", "in band"):
         table.add_column(head, justify="right", no_wrap=True)
     shown = ""
-    for signal, after, *values, unit, share, judged in error_rows(found):
+    for signal, after, *values, unit, share, assessed in error_rows(found):
         if signal != shown:
             table.add_row(f"{signal} ({unit})", style="bold")
             shown = signal
-        table.add_row(f"  {after}", *values, share, style="" if judged == "yes" else "dim")
+        table.add_row(f"  {after}", *values, share, style="" if assessed == "yes" else "dim")
     console.print(Padding(table, (0, 1)))
     console.print()
     for reason in found.reasons[1:]:
@@ -185,24 +188,24 @@ def _show(found: FlyBack, console: Console) -> None:
         console.print()
 
 
-def _show_against(found: Against, console: Console) -> None:
+def _show_comparison(found: ModelComparison, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from rotorid.cli.verdict_page import empty_table
-    from rotorid.report.fly_back_page import against_rows
+    from rotorid.terminal.console import empty_table
+    from rotorid.workflows.fly_back.page import comparison_rows
 
     table = empty_table()
-    console.print(Padding(Text(f"Beside {found.other}", style="bold"), (0, 2)))
+    console.print(Padding(Text(f"Comparison with {found.other}", style="bold"), (0, 2)))
     table.add_column("error, rms", no_wrap=True)
-    for head in ("model", "other", "better by", "95 % band", ""):
+    for head in ("model", "other", "difference", "95 % band", "model is"):
         table.add_column(head, justify="right", no_wrap=True)
     shown = ""
-    for signal, after, *values, unit, verdict in against_rows(found):
+    for signal, after, *values, unit, outcome in comparison_rows(found):
         if signal != shown:
             table.add_row(f"{signal} ({unit})", style="bold")
             shown = signal
-        table.add_row(f"  {after}", *values, verdict)
+        table.add_row(f"  {after}", *values, outcome)
     console.print(Padding(table, (0, 0, 0, 1)))
     console.print()
     for reason in found.reasons:

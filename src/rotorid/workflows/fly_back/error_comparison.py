@@ -1,11 +1,11 @@
-"""Predictions compared at each horizon: how wrong each is, whether differences are more than chance, whether bands cover.
+"""Comparison of prediction errors at each horizon: their size, the significance of differences, the coverage of the bands.
 
-Predictions whose windows overlap go wrong together. What a mean over windows may be wrong by is therefore found by drawing
-blocks of windows of 4 s, with a seed; models are compared window by window. A model whose numbers were found is not worse
-than another by what they are uncertain: that is part of the standard deviation of the difference.
+The errors of overlapping windows are correlated. The sampling error of a mean over windows is therefore estimated by a
+bootstrap over blocks of 4 s, with a seed; models are compared window by window. The uncertainty of the model's parameters is
+part of the standard deviation of a difference in which the model is worse.
 
-A horizon is judged by unless noise alone hides what there is to see: both models are worse there than constant velocity, and
-what noise makes of a right model's prediction is more than half of that.
+A horizon is assessed unless noise alone hides the difference: both models are worse there than constant velocity, and the
+predicted effect of the noise on a correct model is more than half of constant velocity's error.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.held_out import HeldOut
-from rotorid.models.fly_back import SignalErrors
-from rotorid.results.fly_back_errors import FlightErrors
+from rotorid.identification.open_loop.validation_windows import ValidationFlight
+from rotorid.models.airframe.validation import SignalErrors
+from rotorid.workflows.fly_back.prediction_errors import FlightErrors
 
 UNITS = {
     "position": "m",
@@ -36,25 +36,25 @@ _SIGMAS = 1.96
 _HIDDEN = 0.5
 
 
-def compared(
+def compare_errors(
     name: str,
     flights: Sequence[FlightErrors],
     variances: Sequence[Mapping[str, Float[np.ndarray, "h k"]]],
     seed: int,
 ) -> SignalErrors:
-    """One signal of all flights. variances: of the noise, by flight."""
-    three = [
+    """Compare the errors of one signal over all flights. variances: of the errors by noise, by flight."""
+    squares = [
         np.concatenate([np.sum(getattr(f, which)[name] ** 2, axis=-1) for f in flights])
         for which in ("model", "prior", "constant")
     ]
     inside, hidden = _coverage(name, flights, variances)
-    means, drawn, _ = drawn_anew([*three, inside], [f.held for f in flights], seed)
-    rms, rms_drawn = np.sqrt(means[:3]), np.sqrt(drawn[:3])
-    stds = rms_drawn.std(axis=1)
-    own = _uncertain(name, flights)
-    z = [_compared(means[k] - means[0], (drawn[k] - drawn[0]).std(axis=0), own) for k in (1, 2)]
-    lost = (rms[0] > rms[2]) & (rms[1] > rms[2]) & (hidden > _HIDDEN * rms[2])
-    decides = np.isfinite(rms[0]) & ~lost
+    means, samples, _ = block_bootstrap([*squares, inside], [f.held for f in flights], seed)
+    rms, rms_samples = np.sqrt(means[:3]), np.sqrt(samples[:3])
+    stds = rms_samples.std(axis=1)
+    own = _parameter_error(name, flights)
+    z = [_z_score(means[k] - means[0], (samples[k] - samples[0]).std(axis=0), own) for k in (1, 2)]
+    is_hidden = (rms[0] > rms[2]) & (rms[1] > rms[2]) & (hidden > _HIDDEN * rms[2])
+    decides = np.isfinite(rms[0]) & ~is_hidden
     return SignalErrors(
         name=name,
         unit=UNITS[name],
@@ -74,10 +74,10 @@ def compared(
 def _coverage(
     name: str, flights: Sequence[FlightErrors], variances: Sequence[Mapping[str, np.ndarray]]
 ) -> tuple[Float[np.ndarray, "m h"], Float[np.ndarray, " h"]]:
-    """Share of axes inside the 95 % bands in each window, NaN where unknown; and the root mean square error by noise alone."""
+    """Share of axes inside the 95 % bands in each window, NaN where unknown; and the root mean square error by noise."""
     shares, noise = [], []
     for flight, variance in zip(flights, variances, strict=True):
-        band = np.sqrt(variance[name] + np.sum(flight.moved[name] ** 2, axis=0))
+        band = np.sqrt(variance[name] + np.sum(flight.perturbations[name] ** 2, axis=0))
         error = flight.model[name]
         within = np.mean(np.abs(error) <= _SIGMAS * band, axis=-1)
         shares.append(np.where(np.isfinite(error).all(axis=-1), within, np.nan))
@@ -85,24 +85,32 @@ def _coverage(
     return np.concatenate(shares), np.sqrt(np.mean(noise, axis=0))
 
 
-def _uncertain(name: str, flights: Sequence[FlightErrors]) -> Float[np.ndarray, " h"]:
-    """Mean square error that the model's numbers make by what they may be wrong by."""
-    moved = [np.sum(f.moved[name] ** 2, axis=(0, 3)) for f in flights]
-    known = [np.where(f.held.within, m, np.nan) for f, m in zip(flights, moved, strict=True)]
+def _parameter_error(name: str, flights: Sequence[FlightErrors]) -> Float[np.ndarray, " h"]:
+    """Mean square error by the uncertainty of the model's parameters."""
+    moved = [np.sum(f.perturbations[name] ** 2, axis=(0, 3)) for f in flights]
+    known = [np.where(f.held.is_within, m, np.nan) for f, m in zip(flights, moved, strict=True)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a horizon that no window reaches
+        warnings.simplefilter("ignore", RuntimeWarning)  # a horizon beyond all windows
         return np.nan_to_num(np.nanmean(np.concatenate(known), axis=0))
 
 
-def _blocks(held: HeldOut) -> np.ndarray:
+def _blocks(held: ValidationFlight) -> np.ndarray:
     """Number of the block that each window belongs to."""
     return ((held.t[held.starts] - held.t[0]) // _BLOCK).astype(int)
 
 
-def drawn_anew(
-    columns: Sequence[Float[np.ndarray, "m h"]], flights: Sequence[HeldOut], seed: int
+def block_bootstrap(
+    columns: Sequence[Float[np.ndarray, "m h"]], flights: Sequence[ValidationFlight], seed: int
 ) -> tuple[Float[np.ndarray, "c h"], Float[np.ndarray, "c draws h"], int]:
-    """Means over the windows of flights, as they are and with blocks of 4 s drawn anew, and how many blocks there are."""
+    """Means over the windows of flights, and of bootstrap samples of their blocks of 4 s.
+
+    Args:
+        columns: values of each window and horizon, NaN where unknown.
+        flights: of the windows, in order.
+        seed: of the samples.
+    Returns:
+        The means; the means of the samples; the number of blocks.
+    """
     blocks = np.concatenate([_blocks(held) + 1000 * k for k, held in enumerate(flights)])
     values = np.stack(columns)
     known = np.isfinite(values)
@@ -114,19 +122,19 @@ def drawn_anew(
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1.0 / count), _DRAWS)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums.sum(axis=0) / counts.sum(axis=0)
-        drawn = np.einsum("db,bch->cdh", weights, sums) / np.einsum("db,bch->cdh", weights, counts)
-    return means, np.where(np.isfinite(drawn), drawn, means[:, None]), count
+        samples = np.einsum("db,bch->cdh", weights, sums) / np.einsum("db,bch->cdh", weights, counts)
+    return means, np.where(np.isfinite(samples), samples, means[:, None]), count
 
 
-def _compared(difference: np.ndarray, chance: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """A difference over its standard deviation: by chance, and where the model is worse by what it is uncertain as well. 0
-    where there is neither."""
-    std = np.where(difference < 0, np.hypot(chance, own), chance)
+def _z_score(difference: np.ndarray, sampling: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """A difference over its standard deviation: the sampling error and, where the model is worse, its parameters'
+    uncertainty. 0 where both are 0."""
+    std = np.where(difference < 0, np.hypot(sampling, own), sampling)
     return np.where(
         std > 0, difference / np.where(std > 0, std, 1.0), np.where(difference == 0, 0.0, math.inf)
     )
 
 
 def _tuple(values: np.ndarray) -> tuple[float, ...]:
-    """Numbers of horizons; those that no window reaches are 0."""
+    """Numbers of horizons; 0 beyond all windows."""
     return tuple(float(v) if math.isfinite(v) else 0.0 for v in values)

@@ -1,18 +1,19 @@
-"""How far a right model's open-loop predictions go wrong: noise, found over short intervals and carried on to horizons.
+"""Growth of the open-loop prediction errors of a correct model with the horizon: its noise, fitted to errors over short
+intervals.
 
-Errors r_k over intervals of D = 0.05 s, one after the other, have the autocovariances
+Errors r_k over successive intervals of D = 0.05 s have the autocovariances
 
     C_0 = 2 s^2 + q D + P D^2,    C_1 = -s^2 + P D^2 exp(-D / T),    C_j = P D^2 exp(-j D / T)
 
-of measurements with noise s, of a disturbance that is white (q), and of one that lasts (P, T: first-order Gauss-Markov). They
-are fitted by non-negative least squares up to 2 s, for body rate, attitude, velocity and position (whose logs, an autopilot's
-estimates, do not quite agree with each other). The covariance of
+of measurements with noise s, of white process noise (q), and of correlated process noise (P, T: first-order Gauss-Markov).
+They are fitted by non-negative least squares up to 2 s, for body rate, attitude, velocity and position (an autopilot's logged
+estimates of these are not fully consistent). The covariance of
 
     omega' = -a omega + d_1,   theta' = omega + d_2,   v' = g theta - b v + d_3,   p' = v + d_4,   d_i' = -d_i / T_i
 
-then says how the error grows from the noise of the start: tilting turns the thrust, g, so horizontal velocity goes wrong with
-the attitude. a and b are the damping of the model. Vertical and yaw go wrong by themselves. Specific force has no memory: its
-errors over the interval are its noise at any horizon.
+then gives the growth of the error from the noise of the start: tilting rotates the thrust, g, so the error of the horizontal
+velocity grows with that of the attitude. a and b are the damping of the model. Vertical motion and yaw are independent. The
+specific force has no memory: its errors over the interval are its noise at any horizon.
 """
 
 from __future__ import annotations
@@ -25,45 +26,44 @@ from jaxtyping import Float
 from scipy.linalg import expm
 from scipy.optimize import nnls
 
-from rotorid.identification.held_out import STEP, HeldOut
-from rotorid.models.airframe import Airframe
+from rotorid.identification.open_loop.validation_windows import STEP, ValidationFlight
+from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.system import GRAVITY
-from rotorid.results.fly_back_errors import Close
+from rotorid.workflows.fly_back.prediction_errors import ShortErrors
 
 _CHAIN = ("body_rate", "attitude", "velocity", "position")
 _LAGS = 40
-_LASTING = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # s
+_TIMES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # s
 _EVENTUAL = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
-class Disturbance:
-    """measured: s, in the signal's unit. white: q, unit^2/s. lasting: P, (unit/s)^2. time: T, s."""
+class ProcessNoise:
+    """measured: s, in the signal's unit. white: q, unit^2/s. correlated: P, (unit/s)^2. time: T, s."""
 
     measured: float
     white: float
-    lasting: float
+    correlated: float
     time: float
 
 
 @dataclasses.dataclass(frozen=True)
-class Noise:
-    """disturbances: of each chain signal that is known and axis. specific_force: standard deviations, m/s^2; empty where
-    unknown."""
+class NoiseModel:
+    """processes: of each logged signal and axis. specific_force: standard deviations, m/s^2; empty where not logged."""
 
-    disturbances: Mapping[str, tuple[Disturbance, ...]]
+    processes: Mapping[str, tuple[ProcessNoise, ...]]
     specific_force: tuple[float, ...]
 
 
-def noise_of(flights: Sequence[Close]) -> Noise:
-    """From errors over intervals, one after the other, of flights."""
-    interval = float(flights[0].held.ahead[0] * STEP)
+def fit_noise(flights: Sequence[ShortErrors]) -> NoiseModel:
+    """Fit the noise to the errors over successive short intervals of flights."""
+    interval = float(flights[0].held.horizon_rows[0] * STEP)
 
     def series(name: str, axis: int) -> list[np.ndarray]:
         return [f.errors[name][:, 0, axis] for f in flights if name in f.errors]
 
     found = {
-        name: tuple(_disturbance(series(name, axis), interval) for axis in range(3))
+        name: tuple(_fit_process(series(name, axis), interval) for axis in range(3))
         for name in _CHAIN
         if series(name, 0)
     }
@@ -72,11 +72,11 @@ def noise_of(flights: Sequence[Close]) -> Noise:
         for axis in range(3)
         if (s := series("specific_force", axis))
     )
-    return Noise(found, force)
+    return NoiseModel(found, force)
 
 
 def _autocovariance(series: Sequence[np.ndarray], lags: int) -> Float[np.ndarray, " lags"]:
-    """Mean of r_k r_{k+j} over flights, about 0; pairs with something unknown are left out."""
+    """Mean of r_k r_{k+j} over flights, about 0; pairs with an unknown error are left out."""
     total, count = np.zeros(lags + 1), np.zeros(lags + 1)
     for r in series:
         for j in range(min(lags, len(r) - 1) + 1):
@@ -87,11 +87,11 @@ def _autocovariance(series: Sequence[np.ndarray], lags: int) -> Float[np.ndarray
     return total / np.maximum(count, 1)
 
 
-def _disturbance(series: Sequence[np.ndarray], D: float) -> Disturbance:
+def _fit_process(series: Sequence[np.ndarray], D: float) -> ProcessNoise:
     C = _autocovariance(series, _LAGS)
     lags = np.arange(_LAGS + 1)
-    best, found = np.inf, Disturbance(float(np.sqrt(0.5 * C[0])), 0.0, 0.0, 1.0)
-    for T in _LASTING:
+    best, found = np.inf, ProcessNoise(float(np.sqrt(0.5 * C[0])), 0.0, 0.0, 1.0)
+    for T in _TIMES:
         A = np.stack(
             [
                 np.where(lags == 0, 2.0, np.where(lags == 1, -1.0, 0.0)),
@@ -104,26 +104,26 @@ def _disturbance(series: Sequence[np.ndarray], D: float) -> Disturbance:
         x, left = nnls(A / scale, C)
         if left < best:
             best, (s2, q, P) = left, x / scale
-            found = Disturbance(float(np.sqrt(s2)), float(q), float(P), T)
+            found = ProcessNoise(float(np.sqrt(s2)), float(q), float(P), T)
     return found
 
 
 def noise_variances(
-    noise: Noise, airframe: Airframe, held: HeldOut
+    noise: NoiseModel, airframe: Airframe, held: ValidationFlight
 ) -> Mapping[str, Float[np.ndarray, "h k"]]:
-    """Variance of the error of each signal at each horizon and axis, by noise alone."""
+    """Variance of the error of each signal by noise, at each horizon and axis."""
     inertia, damping = airframe.quantities["inertia"].value, airframe.get("angular_drag")
     drag = airframe.get("drag")
     b = (drag.number if drag else 0.0) / airframe.mass.number
     found: dict[str, np.ndarray] = {}
     if noise.specific_force:
-        found["specific_force"] = np.tile(np.square(noise.specific_force), (len(held.ahead), 1))
-    still = Disturbance(0.0, 0.0, 0.0, 1.0)
+        found["specific_force"] = np.tile(np.square(noise.specific_force), (len(held.horizon_rows), 1))
+    none = ProcessNoise(0.0, 0.0, 0.0, 1.0)
     chains = []
     for k in range(3):
-        disturbances = [noise.disturbances[n][k] if n in noise.disturbances else still for n in _CHAIN]
+        processes = [noise.processes[n][k] if n in noise.processes else none for n in _CHAIN]
         a = (damping.number if damping else 0.0) / inertia[k]
-        chains.append(_grown(disturbances, (a, b, GRAVITY if k < 2 else 0.0), held))
+        chains.append(_propagate(processes, (a, b, GRAVITY if k < 2 else 0.0), held))
     for place, name in enumerate(_CHAIN):
         if name not in held.signals:
             continue
@@ -136,21 +136,21 @@ def noise_variances(
     return found
 
 
-def _grown(
-    disturbances: Sequence[Disturbance], model: tuple[float, float, float], held: HeldOut
+def _propagate(
+    processes: Sequence[ProcessNoise], model: tuple[float, float, float], held: ValidationFlight
 ) -> Float[np.ndarray, "h 4"]:
     """Variances of the errors of body rate, attitude, velocity and position at the horizons, of one axis. model: a, b and g."""
     a, b, g = model
     A, Q = np.zeros((8, 8)), np.zeros((8, 8))
     A[0, 0], A[1, 0], A[2, 1], A[2, 2], A[3, 2] = -a, 1.0, g, -b, 1.0
-    for k, d in enumerate(disturbances):
+    for k, d in enumerate(processes):
         A[k, 4 + k], A[4 + k, 4 + k] = 1.0, -1.0 / d.time
-        Q[k, k], Q[4 + k, 4 + k] = d.white, 2.0 * d.lasting / d.time
-    measured = np.array([d.measured**2 for d in disturbances])
-    S = np.diag([*measured, *(d.lasting for d in disturbances)])
+        Q[k, k], Q[4 + k, 4 + k] = d.white, 2.0 * d.correlated / d.time
+    measured = np.array([d.measured**2 for d in processes])
+    S = np.diag([*measured, *(d.correlated for d in processes)])
     F = expm(A * STEP)
-    found, last = np.empty((len(held.ahead), 4)), 0
-    for k, ahead in enumerate(held.ahead):
+    found, last = np.empty((len(held.horizon_rows), 4)), 0
+    for k, ahead in enumerate(held.horizon_rows):
         for _ in range(last, ahead):
             S = F @ S @ F.T + Q * STEP
         last = ahead

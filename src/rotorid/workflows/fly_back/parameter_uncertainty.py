@@ -1,4 +1,4 @@
-"""What a model may be wrong by: the model moved in each direction of its covariance, and vehicles drawn from it."""
+"""Uncertainty of a model's parameters: the model perturbed in each direction of its covariance, and samples of it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.models.airframe import QUANTITIES, Airframe
-from rotorid.models.airframe_numbers import airframe_numbers, with_numbers
-from rotorid.models.quantity_names import quantity_names
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe
+from rotorid.models.airframe.numbers import airframe_numbers, with_numbers
+from rotorid.models.system import quantity_names
 
 Covariance = tuple[Sequence[str], Float[np.ndarray, "n n"]]
-"""Of an airframe's numbers, by name (see `airframe_numbers`), in the squares of their units."""
+"""Names of an airframe's numbers (see `airframe_numbers`), and their covariance in the squares of their units."""
 
 _NEGLIGIBLE = 1e-9  # of the largest
 _LEAST = 0.2  # of a positive number's value
 
 
 @dataclasses.dataclass(frozen=True)
-class Spread:
-    """names: of numbers. root: columns are one standard deviation in independent directions."""
+class ParameterUncertainty:
+    """names: of the parameters. root: columns are one standard deviation in independent directions."""
 
     model: Airframe
     names: tuple[str, ...]
     root: Float[np.ndarray, "n directions"]
 
-    def moved(self) -> list[Airframe]:
-        """The model moved by one standard deviation in each direction."""
+    def perturbed(self) -> list[Airframe]:
+        """The model perturbed by one standard deviation in each direction."""
         return [self._with(column) for column in self.root.T]
 
-    def drawn(self, count: int, seed: int) -> list[Airframe]:
-        """Vehicles that the model may stand for."""
+    def samples(self, count: int, seed: int) -> list[Airframe]:
+        """Random vehicles with the model's covariance. count: how many."""
         draws = np.random.default_rng(seed).standard_normal((count, self.root.shape[1]))
         return [self._with(self.root @ draw) for draw in draws]
 
@@ -52,16 +52,17 @@ def _positive(name: str) -> bool:
     )
 
 
-def spread_of(model: Airframe, covariance: Covariance | None) -> Spread:
-    """From a covariance, numbers that the airframe does not have left out; or from the standard deviations of its file."""
+def parameter_uncertainty(model: Airframe, covariance: Covariance | None) -> ParameterUncertainty:
+    """The uncertainty by a covariance, without numbers that the airframe does not have; or by the standard deviations of its
+    file."""
     known = airframe_numbers(model)
     if covariance is None:
         names = tuple(name for name, (_, std) in known.items() if std > 0)
-        return Spread(model, names, np.diag([known[name][1] for name in names]))
+        return ParameterUncertainty(model, names, np.diag([known[name][1] for name in names]))
     kept = [k for k, name in enumerate(covariance[0]) if name in known]
     names = tuple(covariance[0][k] for k in kept)
     C = np.asarray(covariance[1], dtype=float)[np.ix_(kept, kept)]
     scale = np.sqrt(np.maximum(np.diag(C), 1e-300))
     values, vectors = np.linalg.eigh(C / np.outer(scale, scale))
     used = values > _NEGLIGIBLE * max(float(values.max(initial=0.0)), 1e-300)
-    return Spread(model, names, scale[:, None] * vectors[:, used] * np.sqrt(values[used]))
+    return ParameterUncertainty(model, names, scale[:, None] * vectors[:, used] * np.sqrt(values[used]))

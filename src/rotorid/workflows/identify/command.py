@@ -1,4 +1,4 @@
-"""`rotorid identify`: the airframe that flights show, proved on what they held out."""
+"""`rotorid identify`: estimate an airframe from flights, and validate it on held-out parts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import (
+from rotorid.errors import SettingError
+from rotorid.terminal.arguments import (
     AirframeOption,
     Mapping,
-    ProofSeed,
+    ValidationSeed,
     check_seed,
     folder_option,
-    inputs_of,
+    input_files,
     parameter_names,
 )
-from rotorid.errors import SettingError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rotorid.results.identify_summary import IdentifySummary
+    from rotorid.workflows.identify.summary import IdentifySummary
 
 _KNOWN = ("mass", "thrust")
 
@@ -41,8 +41,8 @@ def identify(
         typer.Option(
             "--free",
             metavar="NAMES",
-            help="What to look for, separated by commas: mass, thrust_curve, inertia, drag, and so on. Default: what the logs "
-            "can tell.",
+            help="Parameters to estimate, separated by commas: mass, thrust_curve, inertia, drag, and so on. Default: all "
+            "that the logs allow.",
             show_default=False,
         ),
     ] = None,
@@ -51,9 +51,9 @@ def identify(
         typer.Option(
             "--known",
             metavar="WHAT",
-            help="mass, mass=KG, mass=KG+-STD or thrust: what is taken as known, since flight tells only their ratio; thrust, "
-            "inertia and drag are no surer than the mass then. Default: the one that the airframe gives without a standard "
-            "deviation, else the thrust.",
+            help="mass, mass=KG, mass=KG+-STD or thrust: which is held fixed, since only their ratio can be identified from "
+            "flight. The standard deviations of thrust, inertia and drag include that of the mass. Default: the one that the "
+            "airframe gives without a standard deviation, else the thrust.",
             show_default=False,
         ),
     ] = None,
@@ -62,7 +62,7 @@ def identify(
         typer.Option(
             "--held-out",
             metavar="LOG",
-            help="A flight to prove the model on. Can be given several times. Default: the last quarter of each LOG.",
+            help="A flight to validate the model on. Can be given several times. Default: the last quarter of each LOG.",
             show_default=False,
         ),
     ] = None,
@@ -70,65 +70,66 @@ def identify(
         bool,
         typer.Option(
             "--fly-back/--no-fly-back",
-            help="Prove the model on what was held out. Without it, all of each LOG is fitted.",
+            help="Validate the model on what was held out. Without it, all of each LOG is fitted.",
         ),
     ] = True,
-    seed: ProofSeed = 0,
+    seed: ValidationSeed = 0,
     mapping: Mapping = None,
 ) -> None:
     """Identify a vehicle from its flights: mass or thrust curve, inertia, motors, drag, each with its standard deviation.
 
-    The airframe is what was known before; the one that is found is written, and proved on flights or parts of flights that it
-    was not fitted to (see `rotorid fly-back`). The exit status is 1 where it is not accepted.
+    AIRFRAME is the prior. The identified airframe is written, and validated on flights or parts of flights that were not fitted
+    (see `rotorid fly-back`). The exit status is 1 where it is not accepted.
     """
-    from rotorid.cli.console import out, progress, setup_jax, status, telling
+    from rotorid.terminal.console import count_items, out, progress_bar, setup_jax, status
 
     names = _names(free)
-    assumed, mass = _known(known)
-    _check(logs, held_out or [], assumed, names, fly_back, seed)
+    known_quantity, mass = _known(known)
+    _check(logs, held_out or [], known_quantity, names, fly_back, seed)
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
-        from rotorid.models.airframe import load_airframe, with_mass
-        from rotorid.models.airframe_toml import airframe_toml
-        from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, check_folder, write_folder
-        from rotorid.results.identify_proof import identified
-        from rotorid.results.identify_summary import masses_parquet, summarise_identified
-        from rotorid.results.summary import file_input
+        from rotorid.models.airframe.airframe import load_airframe, with_mass
+        from rotorid.models.airframe.toml_writer import airframe_toml
+        from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, check_folder, file_input, write_folder
+        from rotorid.workflows.identify.identify import identify_and_validate
+        from rotorid.workflows.identify.summary import (
+            masses_parquet,
+            plot_windows,
+            summarise,
+            thrust_curves,
+        )
 
         check_folder(output)
         prior = with_mass(load_airframe(airframe), mass)
     every = [*logs, *(held_out or [])]
-    flights = [read(log, mapping) for log in progress(every, "Reading", len(every))]
-    with telling("Fitting") as tell:
-        found = identified(
+    flights = [read(log, mapping) for log in count_items(every, "Reading", len(every))]
+    with progress_bar("Fitting") as progress:
+        found = identify_and_validate(
             flights[: len(logs)],
             prior,
             names,
-            assumed=assumed,  # pyright: ignore[reportArgumentType]
+            known=known_quantity,  # pyright: ignore[reportArgumentType]
             held_out=flights[len(logs) :] if held_out else None,
-            fly_it_back=fly_back,
+            is_validated=fly_back,
             seed=seed,
-            tell=tell,
+            progress=progress,
         )
     with status("Writing the report"):
-        from rotorid.identification.flown_residuals import autocorrelation, predicted
-        from rotorid.report.identify_page import identify_page
-        from rotorid.results.identify_shown import stretches, thrust_curves
+        from rotorid.identification.airframe.residuals import autocorrelation
+        from rotorid.workflows.identify.page import identify_page
 
-        inputs = inputs_of(logs[0], airframe, mapping, None)
+        inputs = input_files(logs[0], airframe, mapping, None)
         inputs += [file_input("log", log) for log in logs[1:]]
         inputs += [file_input("held out", log) for log in held_out or []]
-        outputs = predicted(found.model.solved)
-        white = tuple(autocorrelation(output) for output in outputs)
-        origins = [flight.time_origin for flight in flights[: len(logs)]]
-        summary = summarise_identified(found, prior, outputs, white, inputs, names, seed, origins)
-        shown, curves = stretches(found.model, outputs), thrust_curves(found.model, prior)
+        autocorrelations = tuple(autocorrelation(output) for output in found.model.predictions)
+        summary = summarise(found, autocorrelations, inputs, names, seed)
+        windows, curves = plot_windows(found.model), thrust_curves(found.model)
         files = {
             "airframe.toml": airframe_toml(found.model.airframe).encode(),
             ESTIMATES: masses_parquet(summary),
-            SUMMARY: summary.as_json().encode(),
-            REPORT: identify_page(summary, shown, white, curves).encode(),
+            SUMMARY: summary.to_json().encode(),
+            REPORT: identify_page(summary, windows, autocorrelations, curves).encode(),
         }
     write_folder(output, files)
     _show(summary, output, out())
@@ -141,12 +142,12 @@ def _names(text: str | None) -> tuple[str, ...] | None:
         return None
     names = parameter_names(text)
     if not names:
-        raise SettingError("--free names nothing; give mass, inertia, drag, ...")
+        raise SettingError("--free is empty; give mass, inertia, drag, ...")
     return names
 
 
 def _known(text: str | None) -> tuple[str | None, tuple[float, float] | None]:
-    """Which of mass and thrust is known, and a mass and its standard deviation, kg, where they are given."""
+    """Which of mass and thrust is held fixed, and a mass with its standard deviation, kg, where it is given."""
     what, _, number = (text or "").partition("=")
     if not number:
         return text, None
@@ -174,13 +175,13 @@ def _check(
         raise SettingError(f"--known {known}: give mass, mass=KG, mass=KG+-STD or thrust")
     thrust = {"thrust_curve", "thrust_scale"} & set(free or ())
     if (known == "mass" and "mass" in (free or ())) or (known == "thrust" and thrust):
-        raise SettingError(f"--known {known}, and --free asks for it; leave out one of both")
+        raise SettingError(f"--known {known} and --free {known}: give one of both")
     if held_out and not fly_back:
-        raise SettingError("--held-out is what the model is proved on; leave it out with --no-fly-back")
+        raise SettingError("--held-out is for the validation; leave it out with --no-fly-back")
     names = [log.name for log in (*logs, *held_out)]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise SettingError(f"{twice}: given twice; give each flight once, by names that differ")
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise SettingError(f"{repeated}: given twice; give each flight once, with different file names")
     check_seed(seed)
 
 
@@ -188,21 +189,23 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from rotorid.cli.verdict_page import begin, empty_table
-    from rotorid.results.words import label, percent, plus_minus
+    from rotorid.results.text import label, percent, plus_minus
+    from rotorid.terminal.console import empty_table, print_verdict
+    from rotorid.workflows.identify.findings import POORLY_IDENTIFIED
 
-    begin(summary.verdict, console)
+    print_verdict(summary.verdict, console)
     table = empty_table()
     table.add_column("quantity", no_wrap=True)
-    for head in ("found", "before", "told"):
+    for head in ("estimate", "prior"):
         table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("identified", justify="right", no_wrap=True, min_width=10)
     for name, row in summary.parameters.items():
         table.add_row(
             label(name),
             plus_minus(row.value, row.std, row.unit),
             plus_minus(row.prior, row.prior_std),
-            percent(row.told),
-            style="" if row.told > 0.3 else "dim",
+            percent(row.information_gain),
+            style="" if row.information_gain > POORLY_IDENTIFIED else "dim",
         )
     console.print(Padding(table, (0, 1)))
     console.print()
@@ -212,10 +215,11 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
             table.add_column(head, justify="left" if head == "flight" else "right", no_wrap=True)
         for part in summary.masses:
             mass = plus_minus(part.value, part.std, "kg")
-            table.add_row(part.flight, f"{part.start:.1f} s", f"{part.end:.1f} s", mass)
+            table.add_row(Text(part.flight), f"{part.start:.1f} s", f"{part.end:.1f} s", mass)
         console.print(Padding(table, (0, 1)))
         console.print()
-    for text in (*summary.verdicts, *summary.proof):
+    reasons = summary.fly_back.reasons[1:] if summary.fly_back else ()
+    for text in (*(finding.text for finding in summary.findings), *reasons):
         console.print(Padding(Text(text), (0, 2)))
     console.print()
     for what, name in (("Airframe", "airframe.toml"), ("Report", "report.html")):

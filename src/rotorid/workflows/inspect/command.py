@@ -1,4 +1,4 @@
-"""`rotorid inspect`: what is in a log, what is wrong with it, and what it can tell."""
+"""`rotorid inspect`: the signals of a log, the results of the checks, and what can be identified from it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from typing import Annotated
 
 import typer
 
-from rotorid.cli.arguments import Log, Mapping
+from rotorid.terminal.arguments import Log, Mapping
 
 
 def inspect(
     log: Log,
     mapping: Mapping = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the same for machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the same as JSON.")] = False,
 ) -> None:
-    """Show what is in a log, what the checks found, and what can be identified from it.
+    """Show the signals of a log, the results of the checks, and what can be identified from it.
 
-    Every signal with its rate; frames, signs, units, clocks and delays, checked
-    against each other; for each identification whether this log allows it, and
-    what to log or to fly next time where it does not.
+    The checks compare signals with each other to find wrong frames, signs, units, clocks and delays. For each
+    quantity that cannot be identified, the command recommends what to log or to fly next time.
     """
-    from rotorid.cli.console import out, status
     from rotorid.logs.read import read
-    from rotorid.signals.inspection import inspect_flight
+    from rotorid.signals.inspection.inspection import inspect_flight
+    from rotorid.terminal.console import out, status
 
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
@@ -33,6 +32,6 @@ def inspect(
 
         typer.echo(writer.dumps(inspection.as_dict(), indent=2, ensure_ascii=False))
         return
-    from rotorid.cli.inspect_page import show
+    from rotorid.workflows.inspect.terminal import show
 
     show(inspection, out())

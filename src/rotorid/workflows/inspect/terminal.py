@@ -1,13 +1,13 @@
-"""The page that `rotorid inspect` prints. Icons and words say the same, so that it reads without colour."""
+"""Terminal output of `rotorid inspect`. Each result has an icon and a word, so that it is readable without colour."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rotorid.signals.abilities import Ability, Verdict
-from rotorid.signals.checks.clock import signal_gaps
-from rotorid.signals.findings import Finding, Severity
-from rotorid.signals.inspection import Inspection
+from rotorid.signals.inspection.checks.clock import signal_gaps
+from rotorid.signals.inspection.findings import Finding, Severity
+from rotorid.signals.inspection.identifiability import Identifiability, Verdict
+from rotorid.signals.inspection.inspection import Inspection
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,13 +28,13 @@ _WIDEST: Final = 118
 
 
 def show(inspection: Inspection, console: Console) -> None:
-    """Print the page."""
+    """Print an inspection."""
     if console.width > _WIDEST:
         console.width = _WIDEST
     _head(inspection, console)
     _signals(inspection, console)
     _findings(inspection.findings, console)
-    _abilities(inspection.abilities, console)
+    _identifiability(inspection.identifiability, console)
 
 
 def _head(inspection: Inspection, console: Console) -> None:
@@ -46,9 +46,9 @@ def _head(inspection: Inspection, console: Console) -> None:
     console.print(" · ".join(escape(f) for f in facts if f))
     if inspection.flying:
         spans = ", ".join(f"{a:.1f} to {b:.1f} s" for a, b in inspection.flying)
-        console.print(f"In the air {100 * inspection.airborne_share:.0f} % of it: {spans}")
+        console.print(f"Airborne for {100 * inspection.airborne_share:.0f} % of the log: {spans}")
     else:
-        console.print("No flight in it: the vehicle stays on the ground")
+        console.print("No flight: the vehicle stays on the ground")
 
 
 def _signals(inspection: Inspection, console: Console) -> None:
@@ -100,10 +100,10 @@ def _findings(findings: list[Finding], console: Console) -> None:
     console.print(table)
 
 
-def _abilities(abilities: list[Ability], console: Console) -> None:
+def _identifiability(results: list[Identifiability], console: Console) -> None:
     from rich.markup import escape
 
-    _title("What this log can tell", console)
+    _title("Identifiable from this log", console)
     narrow = console.width < 80
     table = _table(header=False)
     table.add_column(no_wrap=True)
@@ -111,17 +111,17 @@ def _abilities(abilities: list[Ability], console: Console) -> None:
         table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     wishes: dict[str, list[str]] = {}
-    for ability in abilities:
-        icon, style = _icon(_VERDICT[ability.verdict], console)
-        name = ability.identification
-        texts = [f"{name}: {escape(ability.why)}"] if narrow else [name, escape(ability.why)]
-        table.add_row(f"[{style}]{icon} {ability.verdict.value}[/]", *texts)
-        for wish in ability.next_time:
+    for result in results:
+        icon, style = _icon(_VERDICT[result.verdict], console)
+        name = result.quantity
+        texts = [f"{name}: {escape(result.reason)}"] if narrow else [name, escape(result.reason)]
+        table.add_row(f"[{style}]{icon} {result.verdict.value}[/]", *texts)
+        for wish in result.recommendations:
             wishes.setdefault(wish, []).append(name.partition(",")[0])
     console.print(table)
     if not wishes:
         return
-    _title("For more, next time", console)
+    _title("Recommendations for the next flight", console)
     table = _table(header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")

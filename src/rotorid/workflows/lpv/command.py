@@ -1,4 +1,4 @@
-"""`rotorid lpv`: the LPV model of a vehicle with bounds of its parameters, and a controller that is certified for them."""
+"""`rotorid lpv`: the LPV model of a vehicle with bounds of its parameters, and a certified gain-scheduled controller."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Mapping, folder_option
+from rotorid.terminal.arguments import AirframeOption, Mapping, folder_option
 
 if TYPE_CHECKING:
     from rotorid.logs.flight import Flight
-    from rotorid.models.airframe import Airframe
-    from rotorid.results.lpv import LpvSettings
-    from rotorid.results.lpv_summary import LpvSummary
-    from rotorid.results.summary import Input
+    from rotorid.models.airframe.airframe import Airframe
+    from rotorid.results.files import Input
+    from rotorid.workflows.lpv.lpv import LpvSettings
+    from rotorid.workflows.lpv.summary import LpvSummary
 
 
 def lpv(
@@ -24,7 +24,7 @@ def lpv(
         list[Path] | None,
         typer.Argument(
             metavar="LOG...",
-            help="Flights of the vehicle, which tell bounds of the parameters; none are needed with --ranges.",
+            help="Flights of the vehicle, for the bounds of the parameters; optional with --ranges.",
             show_default=False,
         ),
     ] = None,
@@ -33,7 +33,8 @@ def lpv(
         typer.Option(
             "--ranges",
             metavar="FILE.toml",
-            help="Ranges to take bounds from: roll = [-0.5, 0.5], yaw_rate, rotor_speed, mass, specific_thrust, in SI units.",
+            help="Ranges of variables, for the bounds: roll = [-0.5, 0.5], yaw_rate, rotor_speed, mass, specific_thrust; SI "
+            "units.",
             show_default=False,
         ),
     ] = None,
@@ -50,7 +51,7 @@ def lpv(
         typer.Option(
             "--margin",
             metavar="SHARE",
-            help="How much wider than flown bounds are on either side, in parts of their width.",
+            help="Widening of bounds from flights on either side, relative to their width.",
         ),
     ] = 0.1,
     components: Annotated[
@@ -58,50 +59,47 @@ def lpv(
         typer.Option(
             "--components",
             metavar="N",
-            help="Also a model with N principal components as parameters; 0: none.",
+            help="Number of principal components of an additional reduced model; 0: none.",
         ),
     ] = 0,
     control: Annotated[
-        bool, typer.Option("--control", help="Design a gain-scheduled controller, and certify it.")
+        bool, typer.Option("--control", help="Design and certify a gain-scheduled controller.")
     ] = False,
     method: Annotated[
         str,
         typer.Option(
             "--method",
             metavar="NAME",
-            help="Of the controller: cost (gains and certificate from one program) or local (an LQR at each vertex).",
+            help="Design method: cost (gains and certificate from one program) or local (an LQR at each vertex).",
         ),
     ] = "cost",
     decay: Annotated[
         float,
-        typer.Option("--decay", metavar="RATE", help="Least rate in 1/s at which its errors must shrink."),
+        typer.Option("--decay", metavar="RATE", help="Least decay rate of the controller, 1/s."),
     ] = 0.0,
     mapping: Mapping = None,
     output: Annotated[
         Path | None,
-        folder_option(
-            "Folder for the results. Default: the name of the log, or of the ranges, with -lpv, here."
-        ),
+        folder_option("Folder for the results. Default: LOG-lpv or FILE-lpv."),
     ] = None,
 ) -> None:
-    """Write a vehicle's nonlinear model as a linear parameter-varying one, with bounds from ranges or flights.
+    """Write a vehicle's nonlinear model in linear parameter-varying form, with bounds from ranges or flights.
 
-    Writes lpv.json, lpv.mat, summary.json and report.html, and with --control the gains with their certificate.
+    Writes lpv.json, lpv.mat, summary.json and report.html, and with --control the gains and their certificate.
     """
-    from rotorid.cli.console import out, setup_jax, status
     from rotorid.errors import SettingError
+    from rotorid.terminal.console import out, setup_jax, status
 
     given = [*(logs or []), *([ranges] if ranges else [])]
     if not given:
-        raise SettingError("nothing to take bounds from: give a LOG, or --ranges FILE.toml")
+        raise SettingError("no bounds: give a LOG, or --ranges FILE.toml")
     folder = output or Path(f"{given[0].stem}-lpv")
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
-        from rotorid.models.airframe import load_airframe
-        from rotorid.results.files import check_folder
-        from rotorid.results.lpv import LpvSettings, method_of, subsystem_of
-        from rotorid.results.summary import file_input
+        from rotorid.models.airframe.airframe import load_airframe
+        from rotorid.results.files import check_folder, file_input
+        from rotorid.workflows.lpv.lpv import LpvSettings, method_of, subsystem_of
 
         settings = LpvSettings(
             subsystem_of(subsystem.strip().lower()),
@@ -122,7 +120,7 @@ def lpv(
     others = {"ranges": ranges, "airframe": own if own.is_file() else None, "mapping": mapping}
     inputs += [file_input(role, path) for role, path in others.items() if path is not None]
     summary = lpv_and_write(flights, ranges, vehicle, settings, folder, inputs)
-    from rotorid.cli.lpv_page import show
+    from rotorid.workflows.lpv.terminal import show
 
     show(summary, folder, out())
 
@@ -135,24 +133,24 @@ def lpv_and_write(
     folder: Path,
     inputs: Sequence[Input] = (),
 ) -> LpvSummary:
-    """Find the LPV model, and write the results into a folder. Shows its stages."""
-    from rotorid.cli.console import status
-    from rotorid.models.quadrotor import quadrotor
-    from rotorid.report.lpv_page import lpv_page
+    """Build the LPV model, write the results into a folder and show progress. inputs: files that were read."""
+    from rotorid.models.quadrotor.quadrotor import quadrotor
     from rotorid.results.files import REPORT, SUMMARY, write_folder
-    from rotorid.results.lpv import find_lpv
-    from rotorid.results.lpv_ranges import read_ranges
-    from rotorid.results.lpv_summary import lpv_files, summarise_lpv
+    from rotorid.terminal.console import status
+    from rotorid.workflows.lpv.lpv import build_lpv
+    from rotorid.workflows.lpv.page import lpv_page
+    from rotorid.workflows.lpv.parameter_ranges import read_ranges
+    from rotorid.workflows.lpv.summary import lpv_files, summarise_lpv
 
-    with status("Designing the controller" if settings.control else "Finding the model"):
+    with status("Designing the controller" if settings.control else "Building the model"):
         given = None if ranges is None else read_ranges(ranges, quadrotor(airframe))
-        found = find_lpv(flights, given, airframe, settings)
+        result = build_lpv(flights, given, airframe, settings)
     with status("Writing the report"):
         notes = [f"{f.source.name}: {note}" for f in flights for note in f.notes]
-        summary = summarise_lpv(found, inputs, notes)
-        files = lpv_files(found) | {
-            SUMMARY: summary.as_json().encode(),
-            REPORT: lpv_page(found, summary).encode(),
+        summary = summarise_lpv(result, inputs, notes)
+        files = lpv_files(result) | {
+            SUMMARY: summary.to_json().encode(),
+            REPORT: lpv_page(result, summary).encode(),
         }
         write_folder(folder, files)
     return summary

@@ -1,4 +1,4 @@
-"""The LPV model of a vehicle with bounds from ranges and flights, and a controller over them: what `rotorid lpv` makes."""
+"""The LPV model of a vehicle with bounds from ranges and flights, and a gain-scheduled controller."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from rotorid.control.gain_scheduling import GainSchedule, Method
 from rotorid.control.heading import heading_schedule
-from rotorid.control.lpv import GainSchedule, Method
 from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import Airframe
-from rotorid.models.lpv import Lpv
-from rotorid.models.lpv_bounds import (
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.lpv.bounds import (
     Box,
     Reduction,
     box_around,
@@ -27,15 +26,16 @@ from rotorid.models.lpv_bounds import (
     tracked_range,
     without_constants,
 )
-from rotorid.models.quadrotor import Quadrotor, quadrotor
-from rotorid.models.quadrotor_heading import momentum_range, rotor_allocation
-from rotorid.models.quadrotor_lpv import Subsystem, quadrotor_lpv
+from rotorid.models.lpv.model import Lpv
+from rotorid.models.quadrotor.heading_frame import momentum_range, rotor_allocation
+from rotorid.models.quadrotor.lpv import Subsystem, quadrotor_lpv
+from rotorid.models.quadrotor.quadrotor import Quadrotor, quadrotor
 from rotorid.models.system import GRAVITY, parameter_values
-from rotorid.results.lpv_ranges import SPECIFIC, Flown, flown
-from rotorid.results.settled import settled
-from rotorid.results.track import Track
+from rotorid.workflows.lpv.parameter_ranges import SPECIFIC, FlightVariables, flight_variables
+from rotorid.workflows.track.changes import settled_rows
+from rotorid.workflows.track.track import Track
 
-_TESTED: Final = 100  # states at which model and System are compared
+_TESTED: Final = 100  # states at which LPV and nonlinear model are compared
 _LEAST_TILT: Final = 0.2  # rad
 _LEAST_RATE: Final = 0.2  # rad/s
 _LEAST_THRUST: Final = 0.15  # of g, on either side
@@ -43,9 +43,12 @@ _LEAST_THRUST: Final = 0.15  # of g, on either side
 
 @dataclasses.dataclass(frozen=True)
 class LpvSettings:
-    """What was asked for. subsystem: "attitude-altitude" or "full". margin: share of the width by which bounds from flights are
-    widened on either side. components: principal components to reduce to, 0 for none. control: whether a controller is
-    designed, by method, with at least this decay in 1/s."""
+    """Settings of an LPV model.
+
+    subsystem: "attitude-altitude" or "full". margin: widening of bounds from flights on either side, relative to their width.
+    components: number of principal components of the reduced model, 0 for none. control: whether to design a controller.
+    method: of the design. decay: its least decay rate, 1/s.
+    """
 
     subsystem: Subsystem = "attitude-altitude"
     margin: float = 0.1
@@ -58,16 +61,27 @@ class LpvSettings:
         if self.margin < 0 or not math.isfinite(self.margin):
             raise SettingError(f"the margin {self.margin:g} must be 0 or more")
         if self.components < 0:
-            raise SettingError(f"{self.components} components; give 1 or more")
+            raise SettingError(f"{self.components} components: must be 0 or more")
         if not (self.decay >= 0 and math.isfinite(self.decay)):
             raise SettingError(f"the decay {self.decay:g} 1/s must be 0 or more")
 
 
 @dataclasses.dataclass(frozen=True)
-class LpvFound:
-    """The model of a vehicle. ranges: that were given, by scalar name. box: bounds of rho. seen: of the flights alone, None
-    without any. rho: along each flight. difference: largest |x' of the model - x' of the System| over the size of x', at
-    states along the flights or in the ranges. schedule, control_ranges: the controller, and what it is for."""
+class ScheduledController:
+    """A gain schedule, and the ranges that it is designed for, by variable."""
+
+    schedule: GainSchedule
+    ranges: Mapping[str, tuple[float, float]]
+
+
+@dataclasses.dataclass(frozen=True)
+class LpvResult:
+    """The LPV model of a vehicle.
+
+    ranges: given by the user, by scalar name. box: bounds of rho. flight_box: bounds along the flights, None without flights.
+    rho: along each flight. difference: largest error of x' relative to the nonlinear model, at states along the flights or in
+    the ranges.
+    """
 
     settings: LpvSettings
     airframe: Airframe
@@ -75,91 +89,97 @@ class LpvFound:
     model: Lpv
     ranges: Mapping[str, tuple[float, float]]
     box: Box
-    seen: Box | None
-    flights: tuple[Flown, ...]
+    flight_box: Box | None
+    flights: tuple[FlightVariables, ...]
     rho: tuple[Float[np.ndarray, "n k"], ...]
     difference: float
     reduction: Reduction | None
-    schedule: GainSchedule | None
-    control_ranges: Mapping[str, tuple[float, float]]
+    controller: ScheduledController | None
 
     @property
     def inside(self) -> tuple[float, ...]:
-        """Share of the rows of each flight that lie in the box."""
+        """Share of the rows of each flight inside the box."""
         return tuple(float(np.mean(self.box.contains(rho))) for rho in self.rho)
 
 
-def find_lpv(
+def build_lpv(
     flights: Sequence[Flight],
     ranges: Mapping[str, tuple[float, float]] | None,
     airframe: Airframe,
     settings: LpvSettings,
-) -> LpvFound:
-    """The LPV model of an airframe, with bounds of its parameters, and where asked for a controller.
+) -> LpvResult:
+    """Build the LPV model of an airframe with bounds of its parameters, and design a controller.
 
-    Bounds come from the ranges by interval arithmetic; what they do not name is as the flights have it, or the airframe.
-    Without ranges they are those along the flights, widened by the margin. Raises SettingError where both lack, or where
-    something that is needed is in neither.
+    With ranges, bounds follow by interval arithmetic; variables without a range take theirs from the flights or the airframe.
+    Without ranges, bounds are those along the flights, widened by the margin.
+
+    Args:
+        flights: flights of the vehicle; may be empty if there are ranges.
+        ranges: lower and upper limit by variable, SI units.
+        airframe: with upright rotors and principal body axes.
+        settings: see `LpvSettings`.
+    Raises:
+        SettingError: neither flights nor ranges, a needed range is missing, or no controller exists.
+        AirframeError: the airframe lacks a property.
+        SignalError: a flight lacks a signal.
     """
     if not flights and not ranges:
-        raise SettingError("nothing to take bounds from: give a LOG, or --ranges FILE.toml")
+        raise SettingError("no bounds: give a LOG, or --ranges FILE.toml")
     vehicle = quadrotor(airframe)
     model = quadrotor_lpv(vehicle, settings.subsystem)
-    rows = tuple(flown(f, airframe, vehicle) for f in flights)
+    rows = tuple(flight_variables(f, airframe, vehicle) for f in flights)
     rho = tuple(_scheduling(model, f) for f in rows)
-    seen = box_around(model, np.concatenate(rho)) if rho else None
-    as_flown = _as_flown(rows, settings.margin)
-    named = {n: v for n, v in {**as_flown, **(ranges or {})}.items() if n != SPECIFIC}
+    flight_box = box_around(model, np.concatenate(rho)) if rho else None
+    from_flights = _flight_ranges(rows, settings.margin)
+    named = {n: v for n, v in {**from_flights, **(ranges or {})}.items() if n != SPECIFIC}
     if ranges:
         used = {n: v for n, v in named.items() if n in (*model.states, *model.inputs, *model.values)}
         box = parameter_box(model, used)
     else:
-        assert seen is not None
-        box = seen.widened(settings.margin)
-    # what moves neither in the box nor along the flights is a number
-    model, moving = without_constants(model, box if seen is None else box.hull(seen))
+        assert flight_box is not None
+        box = flight_box.widened(settings.margin)
+    # parameters that are constant in the box and along the flights become numbers
+    model, moving = without_constants(model, box if flight_box is None else box.hull(flight_box))
     kept = [box.names.index(name) for name in moving.names]
     box = Box(moving.names, box.lower[kept], box.upper[kept])
-    if seen is not None:
-        seen = Box(moving.names, seen.lower[kept], seen.upper[kept])
+    if flight_box is not None:
+        flight_box = Box(moving.names, flight_box.lower[kept], flight_box.upper[kept])
         rho = tuple(r[:, kept] for r in rho)
     reduction = None
     if settings.components:
         if not rho:
-            raise SettingError(
-                "principal components come from flights: give a LOG, or leave --components out"
-            )
+            raise SettingError("principal components need flights: give a LOG, or omit --components")
         reduction = reduced(model, np.concatenate(rho), settings.components)
-    schedule, control_ranges = None, {}
+    controller = None
     if settings.control:
-        control_ranges = _control_ranges(vehicle, named, ranges or {}, rows, settings.margin)
-        inner = {n: v for n, v in control_ranges.items() if n != SPECIFIC}
+        wide = _control_ranges(vehicle, named, ranges or {}, rows, settings.margin)
+        inner = {n: v for n, v in wide.items() if n != SPECIFIC}
         schedule = heading_schedule(
-            vehicle, inner, control_ranges[SPECIFIC], method=settings.method, decay=settings.decay
+            vehicle, inner, wide[SPECIFIC], method=settings.method, decay=settings.decay
         )
-    return LpvFound(
+        controller = ScheduledController(schedule, wide)
+    return LpvResult(
         settings,
         airframe,
         vehicle,
         model,
         dict(ranges or {}),
         box,
-        seen,
+        flight_box,
         rows,
         rho,
         _difference(vehicle, model, rows, named),
         reduction,
-        schedule,
-        control_ranges,
+        controller,
     )
 
 
-def _scheduling(model: Lpv, flight: Flown) -> Float[np.ndarray, "n k"]:
+def _scheduling(model: Lpv, flight: FlightVariables) -> Float[np.ndarray, "n k"]:
     return model.scheduling(**{**dict.fromkeys(model.states, 0.0), **flight.values})
 
 
-def _as_flown(flights: Sequence[Flown], margin: float) -> dict[str, tuple[float, float]]:
-    """Ranges of the variables along all flights, widened."""
+def _flight_ranges(flights: Sequence[FlightVariables], margin: float) -> dict[str, tuple[float, float]]:
+    """Ranges of the variables along all flights, widened by the margin."""
     found = {}
     for name in dict.fromkeys(name for f in flights for name in f.values):
         values = np.concatenate([f.values[name] for f in flights if name in f.values])
@@ -171,9 +191,12 @@ def _as_flown(flights: Sequence[Flown], margin: float) -> dict[str, tuple[float,
 
 
 def _difference(
-    vehicle: Quadrotor, model: Lpv, flights: Sequence[Flown], ranges: Mapping[str, tuple[float, float]]
+    vehicle: Quadrotor,
+    model: Lpv,
+    flights: Sequence[FlightVariables],
+    ranges: Mapping[str, tuple[float, float]],
 ) -> float:
-    """How far x' of the model is from that of the System, at rows of the flights, or at random in the ranges."""
+    """Largest relative error of x' against the nonlinear model, at rows of the flights or random points in the ranges."""
     rng = np.random.default_rng(0)
     names = (*vehicle.states, *(f"rotor_speed_{j}" for j in range(len(vehicle.levers))), "mass")
     nominal = {"mass": model.values["mass"]} | dict.fromkeys(names[12:-1], vehicle.inputs.initial()[0])
@@ -202,9 +225,9 @@ def _difference(
         )
     worst = 0.0
     for k in range(_TESTED):
-        found = model.rate(x[k, rows], u[k], mass=float(points["mass"][k]))
-        wanted = expected[k, rows]
-        worst = max(worst, float(np.max(np.abs(found - wanted)) / (1.0 + np.max(np.abs(wanted)))))
+        actual = model.rate(x[k, rows], u[k], mass=float(points["mass"][k]))
+        target = expected[k, rows]
+        worst = max(worst, float(np.max(np.abs(actual - target)) / (1.0 + np.max(np.abs(target)))))
     return worst
 
 
@@ -212,11 +235,11 @@ def _control_ranges(
     vehicle: Quadrotor,
     named: Mapping[str, tuple[float, float]],
     given: Mapping[str, tuple[float, float]],
-    flights: Sequence[Flown],
+    flights: Sequence[FlightVariables],
     margin: float,
 ) -> dict[str, tuple[float, float]]:
-    """What the controller is for: tilt, roll and yaw rate the same to both sides and not less than some hundredths of a turn,
-    mass, thrust over mass, and angular momentum of the rotors."""
+    """Ranges of the controller: roll, pitch, roll rate and yaw rate (symmetric, with a least width), mass, thrust over mass,
+    and angular momentum of the rotors."""
     found: dict[str, tuple[float, float]] = {}
     for name, least in (
         ("roll", _LEAST_TILT),
@@ -226,7 +249,7 @@ def _control_ranges(
     ):
         if name not in named:
             raise SettingError(
-                f"a controller needs the range of {name!r}: give it in --ranges FILE.toml, or give a LOG"
+                f"a controller needs the range of {name!r}: add it to --ranges FILE.toml, or give a LOG"
             )
         most = max(*map(abs, named[name]), least)
         found[name] = (-most, most)
@@ -252,7 +275,7 @@ def _control_ranges(
         found[SPECIFIC] = (max(low, 0.2 * GRAVITY), high)
     else:
         raise SettingError(
-            f"a controller needs the range of {SPECIFIC!r} in m/s^2: give it in --ranges FILE.toml, or give a LOG"
+            f"a controller needs the range of {SPECIFIC!r} in m/s^2: add it to --ranges FILE.toml, or give a LOG"
         )
     found["rotor_momentum"] = _momentum(vehicle, named, flights, speeds, margin)
     return found
@@ -261,7 +284,7 @@ def _control_ranges(
 def _momentum(
     vehicle: Quadrotor,
     named: Mapping[str, tuple[float, float]],
-    flights: Sequence[Flown],
+    flights: Sequence[FlightVariables],
     speeds: Sequence[str],
     margin: float,
 ) -> tuple[float, float]:
@@ -275,7 +298,7 @@ def _momentum(
         return -most, most
     if any(s not in named for s in speeds):
         raise SettingError(
-            "a controller of rotors with inertia needs the range of 'rotor_speed': give it in --ranges FILE.toml"
+            "a controller of rotors with inertia needs the range of 'rotor_speed': add it to --ranges FILE.toml"
         )
     low, high = min(named[s][0] for s in speeds), max(named[s][1] for s in speeds)
     return momentum_range(vehicle, (low, high))
@@ -291,26 +314,37 @@ def schedule_for_track(
     method: Method = "cost",
     decay: float = 0.0,
 ) -> GainSchedule:
-    """A gain schedule for the mass that an estimator tracked: its range is that of the settled rows in which the data had
-    spoken, each +- `deviations` standard deviations.
+    """Design a gain schedule for the range of a tracked mass.
 
-    ranges, specific_thrust: of the rest, as of `heading_schedule`. Raises SettingError where the track has no mass, or no such
-    row, or where there is no controller.
+    The range covers all settled and informed rows of the track, each +- `deviations` standard deviations.
+
+    Args:
+        track: with a mass.
+        vehicle: its model.
+        ranges: of the other variables, see `heading_schedule`.
+        specific_thrust: range of thrust over mass, m/s^2.
+        deviations: number of standard deviations.
+        method: of the design.
+        decay: least decay rate, 1/s.
+    Returns:
+        The controller with its certificate.
+    Raises:
+        SettingError: the track has no usable mass, or no controller exists.
     """
     if "mass" not in track.quantities:
         raise SettingError(
-            f"this track has no mass (it has {', '.join(track.quantities)}); track the mass, or give its range"
+            f"this track has no mass (its quantities: {', '.join(track.quantities)}); track the mass, or give its range"
         )
     mass = track.quantities["mass"]
-    told = mass.informed & settled(track, "mass")
-    if not told.any():
+    usable = mass.informed & settled_rows(track, "mass")
+    if not usable.any():
         raise SettingError(
-            "the data said nothing of the mass in this track; give its range, or a flight with more motion"
+            "the mass of this track was not identified; give its range, or a flight with more excitation"
         )
-    low, high = tracked_range(mass.value[told], mass.std[told], deviations=deviations)
+    low, high = tracked_range(mass.value[usable], mass.std[usable], deviations=deviations)
     if low <= 0:
         raise SettingError(
-            f"the mass of this track may be {low:.3g} kg, {deviations:g} standard deviations below: too uncertain to design for"
+            f"the mass of this track is too uncertain: {deviations:g} standard deviations below its estimate is {low:.3g} kg"
         )
     return heading_schedule(
         vehicle, {**ranges, "mass": (low, high)}, specific_thrust, method=method, decay=decay
@@ -320,12 +354,12 @@ def schedule_for_track(
 def subsystem_of(text: str) -> Subsystem:
     """The subsystem of that name. Raises SettingError for one that does not exist."""
     if text not in ("attitude-altitude", "full"):
-        raise SettingError(f"no subsystem {text!r}; there are attitude-altitude, full")
+        raise SettingError(f"no subsystem {text!r}; choose from attitude-altitude, full")
     return cast("Subsystem", text)
 
 
 def method_of(text: str) -> Method:
     """The method of that name. Raises SettingError for one that does not exist."""
     if text not in ("cost", "local"):
-        raise SettingError(f"no method {text!r}; there are cost, local")
+        raise SettingError(f"no method {text!r}; choose from cost, local")
     return cast("Method", text)

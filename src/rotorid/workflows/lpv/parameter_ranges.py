@@ -6,8 +6,8 @@
     mass = [0.9, 1.5]                 # kg
     specific_thrust = [7.0, 13.0]     # m/s^2, thrust over mass, for a controller
 
-A flight tells attitude, body rates and rotor speeds, each on its own clock; `flown` brings them on that of the body rate, in
-the air alone. Where a log has the rotors' thrusts or commands, their speeds follow from T = b W^2.
+`flight_variables` interpolates attitude, body rates and rotor speeds of a flight to the times of the body rate, while airborne.
+If a log has rotor thrusts or commands, speeds follow from T = b W^2.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from scipy.spatial.transform import Rotation
 
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import Airframe
-from rotorid.models.mixing import with_asked_thrusts
-from rotorid.models.quadrotor import ANGLES, RATES, Quadrotor, euler_departure
-from rotorid.signals.airborne import airborne, not_flown
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
+from rotorid.models.quadrotor.quadrotor import ANGLES, RATES, Quadrotor, euler_departure
+from rotorid.signals.airborne import airborne_intervals, no_flight_message
 from rotorid.signals.sampling import with_reconstructed_commands
 
 SPECIFIC: Final = "specific_thrust"
-_STEEP: Final = 1.2  # rad of pitch, beyond which roll and yaw are not told apart well
+_STEEP: Final = 1.2  # rad, largest pitch at which roll and yaw are well defined
 _TRUTH: Final = "true_mass"
 
 
 @dataclasses.dataclass(frozen=True)
-class Flown:
-    """What one flight shows of the model's variables, row by row: values by scalar name, t in s."""
+class FlightVariables:
+    """The variables of the model along one flight: values by scalar name, t in s."""
 
     name: str
     t: Float[np.ndarray, " n"]
     values: Mapping[str, Float[np.ndarray, " n"]]
 
     def departure(self) -> Float[np.ndarray, "n 3"]:
-        """Exact rates of roll, pitch and yaw less the body rates that the model takes for them, rad/s."""
+        """Rates of roll, pitch and yaw minus the body rates by which the model approximates them, rad/s."""
         rates = np.stack([self.values[name] for name in RATES], axis=1)
         roll, pitch = jnp.asarray(self.values["roll"]), jnp.asarray(self.values["pitch"])
         return np.asarray(euler_departure(roll, pitch, jnp.asarray(rates)))
 
 
 def read_ranges(path: Path, vehicle: Quadrotor) -> dict[str, tuple[float, float]]:
-    """The ranges of a TOML file by scalar name. Raises SettingError, in one line, where it is wrong."""
+    """Read ranges from a TOML file, by scalar name. Raises SettingError for a file with errors."""
     try:
         table = tomllib.loads(path.read_text())
     except UnicodeDecodeError:
@@ -65,7 +65,7 @@ def read_ranges(path: Path, vehicle: Quadrotor) -> dict[str, tuple[float, float]
     found: dict[str, tuple[float, float]] = {}
     for name, value in table.items():
         if name not in known:
-            raise SettingError(f"{path}: unknown range {name!r}; there are {', '.join(known)}")
+            raise SettingError(f"{path}: unknown range {name!r}; choose from {', '.join(known)}")
         good = isinstance(value, list) and len(value) == 2
         if not good or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in value):
             raise SettingError(f"{path}: {name} must be two numbers, [lower, upper], not {value!r}")
@@ -83,22 +83,24 @@ def read_ranges(path: Path, vehicle: Quadrotor) -> dict[str, tuple[float, float]
         else:
             found[name] = (low, high)
     if not found:
-        raise SettingError(f"{path}: no ranges in it; give roll = [-0.5, 0.5] and the like")
+        raise SettingError(f"{path}: no ranges; add ranges such as roll = [-0.5, 0.5]")
     return found
 
 
-def flown(flight: Flight, airframe: Airframe, vehicle: Quadrotor) -> Flown:
-    """What a flight shows. Raises SignalError or ExcitationError where it lacks a signal, or was never in the air."""
+def flight_variables(flight: Flight, airframe: Airframe, vehicle: Quadrotor) -> FlightVariables:
+    """The variables of a flight. Raises SignalError where a signal is missing, ExcitationError where it is never airborne."""
     attitude, rate = flight["attitude"], flight["body_rate"]
     rotor_times, speed = _rotor_speeds(flight, airframe, vehicle)
     t = rate.times
     first, last = (f(s[end] for s in (attitude.times, t, rotor_times)) for f, end in ((max, 0), (min, -1)))
     inside = (t >= first) & (t <= last)
-    spans = airborne(flight)
+    spans = airborne_intervals(flight)
     inside &= np.any([(a <= t) & (t <= b) for a, b in spans] or [np.zeros(len(t), bool)], axis=0)
     if inside.sum() < 2:
         raise ExcitationError(
-            not_flown(flight, "no part of this log is in the air with attitude, body rates and rotors known")
+            no_flight_message(
+                flight, "no airborne part of this log has attitude, body rates and a rotor signal"
+            )
         )
     angles = Rotation.from_quat(attitude.values, scalar_first=True).as_euler("ZYX")[:, ::-1]
     angles = np.unwrap(angles, axis=0)
@@ -106,14 +108,14 @@ def flown(flight: Flight, airframe: Airframe, vehicle: Quadrotor) -> Flown:
     values = {name: np.interp(t, attitude.times, a) for name, a in zip(ANGLES, angles.T, strict=True)}
     if np.max(np.abs(values["pitch"])) > _STEEP:
         raise SignalError(
-            f"{flight.source}: pitches by {math.degrees(np.max(np.abs(values['pitch']))):.0f} degrees; near 90, roll and yaw "
-            "are no angles of their own, and this model does not hold"
+            f"{flight.source}: pitch reaches {math.degrees(np.max(np.abs(values['pitch']))):.0f} degrees; near 90, roll and "
+            "yaw are undefined, and this model does not hold"
         )
     values |= dict(zip(RATES, rate.values[inside].T, strict=True))
     values |= {f"rotor_speed_{j}": np.interp(t, rotor_times, w) for j, w in enumerate(speed.T)}
     if _TRUTH in flight:
         values["mass"] = np.interp(t, flight[_TRUTH].times, flight[_TRUTH].values[:, 0])
-    return Flown(flight.source.name, t, values)
+    return FlightVariables(flight.source.name, t, values)
 
 
 def _rotor_speeds(
@@ -121,7 +123,7 @@ def _rotor_speeds(
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n rotors"]]:
     """Times in s and speeds in rad/s of all rotors."""
     b = vehicle.parameter("thrust_coefficient").values[0]
-    flight = with_asked_thrusts(with_reconstructed_commands(flight), airframe)
+    flight = with_commanded_thrusts(with_reconstructed_commands(flight), airframe)
     if "rotor_speed" in flight:
         found = flight["rotor_speed"]
         times, speed = found.times, np.abs(found.values)
@@ -132,7 +134,7 @@ def _rotor_speeds(
         curve = airframe.thrust_curve
         if curve is None:
             raise AirframeError(
-                f"{airframe.source}: no [thrust_curve], and this log gives rotor commands; add one, or log rotor speeds"
+                f"{airframe.source}: no [thrust_curve], and the log has rotor commands; add one, or log rotor speeds"
             )
         found = flight["rotor_command"]
         voltage = None
@@ -145,11 +147,11 @@ def _rotor_speeds(
     else:
         has = ", ".join(sorted(flight.signals))
         raise SignalError(
-            f"{flight.source}: no rotor_speed, rotor_thrust or rotor_command in this log, the model's inputs (it has {has})"
+            f"{flight.source}: the log has no rotor_speed, rotor_thrust or rotor_command, which the model needs (it has {has})"
         )
     if speed.shape[1] != len(vehicle.levers):
         raise AirframeError(
-            f"{airframe.source}: {len(vehicle.levers)} [[rotor]], and the log has {speed.shape[1]}; give one [[rotor]] a "
-            "rotor, in the log's order"
+            f"{airframe.source}: {len(vehicle.levers)} [[rotor]], and the log has {speed.shape[1]} rotors; give one "
+            "[[rotor]] for each, in the order of the log"
         )
     return times, speed

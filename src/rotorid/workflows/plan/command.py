@@ -1,4 +1,4 @@
-"""`rotorid plan`: manoeuvres that will tell what is asked for, within limits, and the files to fly them by."""
+"""`rotorid plan`: an identification flight within limits, and its files for the autopilot."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, check_seed, folder_option, parameter_names
+from rotorid.terminal.arguments import AirframeOption, check_seed, folder_option, parameter_names
 
 if TYPE_CHECKING:
-    from rotorid.simulation.manoeuvres import Limits
+    from rotorid.simulation.free_flight.manoeuvres import Limits
 
 
 def plan(
     airframe: AirframeOption,
-    wanted: Annotated[
+    targets: Annotated[
         str,
         typer.Option(
             "--for",
             metavar="NAMES",
-            help="What is to be found: inertia, motor_time_constant, drag, ..., separated by commas.",
+            help="Parameters to identify: inertia, motor_time_constant, drag, ..., separated by commas.",
         ),
     ],
     limits: Annotated[
@@ -30,17 +30,19 @@ def plan(
             "--limits",
             metavar="LIMITS",
             help="Any of speed=3 (m/s), tilt=30deg, box=4x4x2 (m), rate=200deg (per s), command=0.05-0.9, separated by "
-            "commas. Default: all of these.",
+            "commas. Defaults: these values.",
             show_default=False,
         ),
     ] = None,
-    duration: Annotated[float, typer.Option("--duration", metavar="S", help="Length of the flight.")] = 60.0,
+    duration: Annotated[
+        float, typer.Option("--duration", metavar="S", help="Duration of the plan, s.")
+    ] = 60.0,
     autopilot: Annotated[
         str,
         typer.Option(
             "--autopilot",
             metavar="NAME",
-            help="px4, ardupilot or crazyflie: whose log it will be, and for whom the files are.",
+            help="px4, ardupilot or crazyflie: the autopilot that flies the plan and logs it.",
         ),
     ] = "px4",
     known: Annotated[
@@ -48,7 +50,7 @@ def plan(
         typer.Option(
             "--known",
             metavar="NAMES",
-            help="What keeps its value; mass or thrust_curve must be among it.",
+            help="Parameters held fixed; mass or thrust_curve must be one of them.",
         ),
     ] = "mass",
     criterion: Annotated[
@@ -62,7 +64,7 @@ def plan(
         typer.Option(
             "--height",
             metavar="M",
-            help="Of the middle of the box above the ground. Default: 2 m under the box, at least 3 m.",
+            help="Height of the centre of the box above the ground. Default: 2 m below the box, at least 3 m.",
             show_default=False,
         ),
     ] = None,
@@ -71,53 +73,55 @@ def plan(
         typer.Option(
             "--home",
             metavar="LAT,LON",
-            help="Also write the set-point manoeuvres as a mission (mission.plan) about this place, in degrees.",
+            help="Also write the set-point manoeuvres as a mission (mission.plan) around this position, in degrees.",
             show_default=False,
         ),
     ] = None,
     heading: Annotated[
         float,
-        typer.Option("--heading", metavar="DEG", help="Of forward in that mission, clockwise from north."),
+        typer.Option(
+            "--heading", metavar="DEG", help="Forward direction of that mission, clockwise from north."
+        ),
     ] = 0.0,
-    proof: Annotated[
+    simulate: Annotated[
         bool,
         typer.Option(
-            "--proof/--no-proof",
-            help="Identify the simulated flight, and a hover of its length, to compare with what was predicted.",
+            "--simulate/--no-simulate",
+            help="Identify the simulated flight and a simulated hover, for comparison with the prediction.",
         ),
     ] = True,
-    seed: Annotated[int, typer.Option("--seed", "-s", help="Of the simulated sensors.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of the simulated measurement errors.")] = 0,
     output: Annotated[
         Path | None,
-        folder_option("Folder for the results. Default: the name of the airframe, with -plan, here."),
+        folder_option("Folder for the results. Default: AIRFRAME-plan."),
     ] = None,
 ) -> None:
-    """Plan a flight that tells what is asked for, within limits, and prove it in simulation.
+    """Design a flight within limits that identifies given parameters, and verify it in simulation.
 
-    Writes set points and a script that plays them, the parameters of the log, planned_flight.parquet (the flight as
-    simulated), summary.json and report.html with a checklist for the pilot.
+    Writes set points and a script that plays them, logging parameters, planned_flight.parquet (the simulated log),
+    summary.json, and report.html with a checklist for the pilot.
     """
     import math
 
-    from rotorid.cli.console import out, setup_jax, status
     from rotorid.errors import SettingError
+    from rotorid.terminal.console import out, setup_jax, status
 
     if criterion.upper() not in ("D", "A"):
-        raise SettingError(f"no criterion {criterion!r}; there are D and A")
+        raise SettingError(f"no criterion {criterion!r}; choose from D, A")
     where = None if home is None else _home(home)
     with status("Starting"):
         setup_jax()
-        from rotorid.models.airframe import load_airframe
+        from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder
-        from rotorid.results.plan import PlanSettings, make_plan
-        from rotorid.results.plan_summary import airframe_argument
+        from rotorid.workflows.plan.plan import PlanSettings, make_plan
+        from rotorid.workflows.plan.text import airframe_argument
 
         allowed = limits_of(limits or "")
         vehicle = load_airframe(airframe)
         folder = output or Path(f"{Path(airframe_argument(vehicle)).stem}-plan")
         check_folder(folder)
         settings = PlanSettings(
-            asked=parameter_names(wanted),
+            targets=parameter_names(targets),
             known=parameter_names(known),
             limits=allowed,
             duration=duration,
@@ -126,29 +130,30 @@ def plan(
             criterion="A" if criterion.upper() == "A" else "D",
         )
         check_seed(seed)
-    with status("Flying manoeuvres in simulation, and choosing among them"):
-        made = make_plan(vehicle, settings)
-    with status("Identifying what was flown in simulation"):
-        from rotorid.results.plan_proof import found_in, planned_flight
+    with status("Simulating and selecting manoeuvres"):
+        flight_plan = make_plan(vehicle, settings)
+    with status("Identifying the simulated flight"):
+        from rotorid.workflows.plan.simulated_identification import planned_flight, simulated_estimates
 
-        found, found_hover = (
-            (found_in(made, seed), found_in(made, seed, hover=True)) if proof else (None, None)
+        estimates, hover_estimates = (
+            (simulated_estimates(flight_plan, seed), simulated_estimates(flight_plan, seed, hover=True))
+            if simulate
+            else (None, None)
         )
     with status("Writing the report"):
         from rotorid.logs.write import table_bytes
-        from rotorid.report.plan_page import plan_page
-        from rotorid.results.files import REPORT, SUMMARY, write_folder
-        from rotorid.results.plan_summary import plan_files, summarise_plan
-        from rotorid.results.summary import file_input
+        from rotorid.results.files import REPORT, SUMMARY, file_input, write_folder
+        from rotorid.workflows.plan.page import plan_page
+        from rotorid.workflows.plan.summary import plan_files, summarise_plan
 
         own = Path(airframe)
-        files = plan_files(made, where, math.radians(heading))
-        files["planned_flight.parquet"] = table_bytes(planned_flight(made, seed), ".parquet")
+        files = plan_files(flight_plan, where, math.radians(heading))
+        files["planned_flight.parquet"] = table_bytes(planned_flight(flight_plan, seed), ".parquet")
         inputs = [file_input("airframe", own)] if own.is_file() else []
-        summary = summarise_plan(made, found, found_hover, [*files, SUMMARY, REPORT], inputs)
-        files |= {SUMMARY: summary.as_json().encode(), REPORT: plan_page(made, summary).encode()}
+        summary = summarise_plan(flight_plan, estimates, hover_estimates, [*files, SUMMARY, REPORT], inputs)
+        files |= {SUMMARY: summary.to_json().encode(), REPORT: plan_page(flight_plan, summary).encode()}
         write_folder(folder, files)
-    from rotorid.cli.plan_page import show
+    from rotorid.workflows.plan.terminal import show
 
     show(summary, folder, out())
 
@@ -166,11 +171,11 @@ def _home(text: str) -> tuple[float, float]:
 
 
 def limits_of(text: str) -> Limits:
-    """The limits that a text gives, the usual ones elsewhere. Raises SettingError where it cannot be read."""
+    """The limits of an option's text; others keep their defaults. Raises SettingError for a text that cannot be read."""
     import math
 
     from rotorid.errors import SettingError
-    from rotorid.simulation.manoeuvres import Limits
+    from rotorid.simulation.free_flight.manoeuvres import Limits
 
     given: dict = {}
     for part in filter(None, (p.strip().lower() for p in text.split(","))):
@@ -193,7 +198,7 @@ def limits_of(text: str) -> Limits:
                 given[name] = (low, high)
             else:
                 raise SettingError(
-                    f"--limits: no limit {name!r}; there are speed, tilt, box, rate and command"
+                    f"--limits: no limit {name!r}; choose from speed, tilt, box, rate, command"
                 )
         except ValueError:
             raise SettingError(

@@ -1,4 +1,4 @@
-"""The page of a plan: the verdict first, then what it tells, the manoeuvres, the limits, and what the pilot does."""
+"""The page of a plan: the verdict, predicted standard deviations, manoeuvres, limits, and the checklist of the pilot."""
 
 # ruff: noqa: RUF001
 
@@ -8,39 +8,47 @@ import math
 
 import numpy as np
 
-from rotorid.export.set_points import LOGGING
-from rotorid.report.charts import Figure, axis_colour, layout, line, numbers, shaded, space_layout
-from rotorid.report.headed import add_header
-from rotorid.report.html import Page, card, escape, grid, legend, notes_list, table
-from rotorid.results.plan import Plan
-from rotorid.results.plan_summary import PlanSummary, QuantityRow
-from rotorid.results.verdict import Tone
-from rotorid.results.words import decimals, label, percent, seconds, unit_text
-from rotorid.simulation.rehearsal import RATE
+from rotorid.export.autopilot.set_points import LOGGING
+from rotorid.report.charts import (
+    Figure,
+    axis_colour,
+    encode_array,
+    layout,
+    line,
+    shaded_interval,
+    space_layout,
+)
+from rotorid.report.page import Page, add_header, card, escape, grid, legend, notes_list, table
+from rotorid.results.text import decimals, duration_text, label, percent, unit_text
+from rotorid.results.verdicts import Tone
+from rotorid.simulation.free_flight.manoeuvre_simulation import RATE
+from rotorid.workflows.plan.plan import Plan
+from rotorid.workflows.plan.summary import PlanSummary, QuantityRow
 
 PLAN_TONES: dict[Tone, str] = {
-    "good": "Plan can be flown",
-    "caution": "Plan tells a part of it",
-    "bad": "Plan tells too little",
+    "good": "Targets identifiable",
+    "caution": "Some targets not identifiable",
+    "bad": "Targets not identifiable",
 }
-"""What the verdict on a plan comes to."""
+"""Heading of each verdict."""
 
 _AXES = (("forward", "@axis-x"), ("left", "@axis-y"), ("up", "@axis-z"))
 _POINTS = 1500
 
 
 def plan_page(plan: Plan, summary: PlanSummary) -> str:
-    """The report of a plan, as the HTML of a self-contained page."""
-    page = Page(f"{summary.airframe}: flight plan")
+    """The report of a plan as a self-contained HTML page."""
+    settings = summary.settings
+    page = Page(f"{settings.airframe}: flight plan")
     about = [
-        f"{summary.autopilot}",
-        seconds(summary.duration),
-        f"for {', '.join(label(n) for n in summary.asked)}",
-        f"known: {', '.join(label(n) for n in summary.known)}",
+        settings.autopilot,
+        duration_text(settings.duration),
+        f"targets: {', '.join(label(n) for n in settings.targets)}",
+        f"held fixed: {', '.join(label(n) for n in settings.known)}",
     ]
-    add_header(page, summary.airframe, about, summary.verdict, PLAN_TONES)
+    add_header(page, settings.airframe, about, summary.verdict, PLAN_TONES)
     _cards(page, summary)
-    _told(page, summary)
+    _predictions(page, summary)
     _manoeuvres(page, plan, summary)
     _limits(page, plan, summary)
     _checklist(page, summary)
@@ -48,8 +56,8 @@ def plan_page(plan: Plan, summary: PlanSummary) -> str:
     return page.as_html()
 
 
-def small(value: float, std: float) -> str:
-    """A value with the digits that its standard deviation deserves; by powers of ten where it is small."""
+def value_text(value: float, std: float) -> str:
+    """A value with as many digits as its standard deviation supports; small ones in scientific notation."""
     if not math.isfinite(value):
         return "–"
     if value and abs(value) < 1e-3:
@@ -59,87 +67,105 @@ def small(value: float, std: float) -> str:
     return f"{value:.{min(decimals(std), 8)}f}".replace("-", "−")
 
 
-def spread(std: float | None) -> str:
+def std_text(std: float | None) -> str:
     """A standard deviation with two digits."""
     if std is None or not math.isfinite(std):
         return "–"
     return f"{std:.2g}".replace("-", "−")
 
 
-def _gain(before: float, after: float) -> str:
-    gain = before / after
-    return f"{gain:.0f}×" if gain >= 10.0 else f"{gain:.1f}×"
+def _ratio(before: float, after: float) -> str:
+    ratio = before / after
+    return f"{ratio:.0f}×" if ratio >= 10.0 else f"{ratio:.1f}×"
 
 
 def _cards(page: Page, summary: PlanSummary) -> None:
-    asked = [row for row in summary.quantities.values() if row.asked]
-    least = min(row.hover_std / row.std for row in asked)
+    usage = summary.design.limit_usage
+    targets = [row for row in summary.quantities.values() if row.is_target]
+    least = min(row.hover_std / row.std for row in targets)
     cards = [
-        card("Manoeuvres", str(len(summary.manoeuvres)), note=f"of {summary.candidates} that fit the limits"),
-        card("Against a hover", _gain(least, 1.0), note="less uncertain, at least, in what is asked for"),
         card(
-            "Of its limits",
-            percent(max(summary.used.values())).removesuffix(" %"),
+            "Manoeuvres",
+            str(len(summary.manoeuvres)),
+            note=f"of {summary.design.candidates} that satisfy the limits",
+        ),
+        card("Precision against hover", _ratio(least, 1.0), note="hover over plan std, worst target"),
+        card(
+            "Largest use of a limit",
+            percent(max(usage.values())).removesuffix(" %"),
             "%",
-            f"at most, in simulation: {max(summary.used, key=lambda n: summary.used[n])}",
+            f"in simulation: {max(usage, key=lambda n: usage[n])}",
         ),
     ]
-    if math.isfinite(summary.at_best):
+    if math.isfinite(summary.design.optimality_bound):
         cards.append(
-            card("Of the best choice", percent(1.0 / summary.at_best).removesuffix(" %"), "%", "at least")
+            card(
+                "Efficiency of the design",
+                percent(1.0 / summary.design.optimality_bound).removesuffix(" %"),
+                "%",
+                "lower bound",
+            )
         )
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
-def _told(page: Page, summary: PlanSummary) -> None:
+def _predictions(page: Page, summary: PlanSummary) -> None:
     page.section(
-        "What it will tell",
-        "Standard deviations before, after a hover of the same length, and after this plan: what an identification will "
-        "find, by the sensitivities along the simulated flight and the noise of a log of "
-        f"{summary.autopilot}. That noise is coloured, which the identification does not know; it widens the part of "
-        + ", ".join(f"{label(n)} by {f:.1f}" for n, f in summary.factor.items())
-        + f". Count with {summary.allowance:g} times as much on a real vehicle: gusts, vibration and what no model has come "
-        "to it.",
+        "Predicted standard deviations",
+        "Standard deviations before the flight, after a hover of the same length, and after this plan. They follow from the "
+        "output sensitivities along the simulated flight and from the noise of a log of "
+        f"{summary.settings.autopilot}. The noise is autocorrelated, which increases the standard deviation from "
+        + ", ".join(f"{label(n)} by a factor of {f:.1f}" for n, f in summary.design.noise_factor.items())
+        + f". Real flight: {summary.allowance:g} times the prediction, for gusts, vibration and unmodelled dynamics.",
     )
-    proved = any(row.found_std is not None for row in summary.quantities.values())
-    head = ["quantity", "value", "unit", "before", "hover", "plan", "against hover", "count with"]
-    head += ["found", "its std", "found in hover"] if proved else []
-    rows = [[label(name), *_row(row, proved)] for name, row in _ordered(summary)]
+    has_estimates = any(row.estimate_std is not None for row in summary.quantities.values())
+    head = [
+        "quantity",
+        "value",
+        "unit",
+        "prior std",
+        "hover std",
+        "plan std",
+        "hover / plan",
+        "real flight std",
+    ]
+    head += ["estimate", "estimate std", "hover estimate std"] if has_estimates else []
+    rows = [[label(name), *_row(row, has_estimates)] for name, row in _ordered(summary)]
     kinds = dict.fromkeys(head, "number") | {"quantity": "word", "unit": "word"}
-    asked = sum(row.asked for row in summary.quantities.values())
-    below = f"The first {asked} are asked for; the others have to be found beside them."
-    if proved:
-        below += " Found: by identifying the simulated flight, and a simulated hover, from their logs."
+    targets = sum(row.is_target for row in summary.quantities.values())
+    below = f"The first {targets} are targets; the others are estimated with them."
+    if has_estimates:
+        below += " Estimates: from identifying the simulated flight and the simulated hover from their logs."
     page.add('<div class="stack">', table(head, rows, kinds, below=below))
-    page.add(page.panel(_bars(summary), "Standard deviation over that before", "1: nothing told"), "</div>")
+    page.add(page.panel(_bars(summary), "Standard deviation over the prior's", "1: no information"), "</div>")
 
 
 def _ordered(summary: PlanSummary) -> list[tuple[str, QuantityRow]]:
-    return sorted(summary.quantities.items(), key=lambda item: not item[1].asked)
+    return sorted(summary.quantities.items(), key=lambda item: not item[1].is_target)
 
 
-def _row(row: QuantityRow, proved: bool) -> list[str]:
-    found = []
-    if proved:
-        nothing = row.found is None or row.found_std is None
-        found = ["–" if nothing else small(row.found or 0.0, row.found_std or 0.0), spread(row.found_std)]
-        found.append(spread(row.found_hover_std))
+def _row(row: QuantityRow, has_estimates: bool) -> list[str]:
+    estimates = []
+    if has_estimates:
+        is_missing = row.estimate is None or row.estimate_std is None
+        estimate = "–" if is_missing else value_text(row.estimate or 0.0, row.estimate_std or 0.0)
+        estimates = [estimate, std_text(row.estimate_std), std_text(row.hover_estimate_std)]
     return [
-        small(row.value, row.std),
+        value_text(row.value, row.std),
         unit_text(row.unit) or "–",
-        spread(row.prior_std),
-        spread(row.hover_std),
-        spread(row.std),
-        _gain(row.hover_std, row.std),
-        spread(row.allowed_std),
-        *found,
+        std_text(row.prior_std),
+        std_text(row.hover_std),
+        std_text(row.std),
+        _ratio(row.hover_std, row.std),
+        std_text(row.real_flight_std),
+        *estimates,
     ]
 
 
 def _bars(summary: PlanSummary) -> Figure:
-    """Of each quantity, what is left of its prior standard deviation after a hover and after the plan."""
+    """Remaining share of each prior standard deviation after a hover and after the plan."""
     items = list(reversed(_ordered(summary)))
-    names = [label(name) + (" " if row.asked else "") for name, row in items]
+    names = [label(name) + (" " if row.is_target else "") for name, row in items]
     traces = []
     for what, token, of in (
         ("hover", "@bar", lambda row: row.hover_std),
@@ -159,23 +185,23 @@ def _bars(summary: PlanSummary) -> Figure:
     figure = layout("", legend=True, x_title="share of the prior standard deviation", hovermode="closest")
     figure["xaxis"] |= {"type": "log", "dtick": 1, "exponentformat": "none"}
     figure["margin"] = figure["margin"] | {"l": 150}
-    return Figure(tuple(traces), figure, height=90 + 24 * len(items), timed=False)
+    return Figure(tuple(traces), figure, height=90 + 24 * len(items), has_time_axis=False)
 
 
 def _manoeuvres(page: Page, plan: Plan, summary: PlanSummary) -> None:
     page.section(
         "Manoeuvres",
-        "One after the other, each from rest to rest at the middle of the box. Alone: how much smaller a single one makes the "
-        "standard deviations that are asked for (geometric mean). Below: what the simulated vehicle flew.",
+        "In sequence, each from rest to rest at the centre of the box. Reduction: prior over predicted standard deviation of "
+        "the targets after this manoeuvre alone (geometric mean). Below: the simulated flight.",
     )
-    head = ["from (s)", "to (s)", "manoeuvre", "kind", "size", "alone"]
+    head = ["from (s)", "to (s)", "manoeuvre", "kind", "size", "reduction"]
     rows = [
-        [f"{m.start:g}", f"{m.end:g}", m.name, m.kind, f"{m.size:.2f}", _gain(m.alone, 1.0)]
+        [f"{m.start:g}", f"{m.end:g}", m.name, m.kind, f"{m.size:.2f}", _ratio(m.reduction, 1.0)]
         for m in summary.manoeuvres
     ]
     page.add(table(head, rows, dict.fromkeys(head, "number") | {"manoeuvre": "word", "kind": "word"}))
     page.add(legend(_AXES))
-    truth, start = plan.truth, np.asarray(plan.settings.start)
+    truth, start = plan.simulation.flight, np.asarray(plan.settings.start)
     t = np.arange(len(np.asarray(truth.position))) / RATE
     limits = plan.settings.limits
     half = 0.5 * np.asarray(limits.box)
@@ -184,19 +210,21 @@ def _manoeuvres(page: Page, plan: Plan, summary: PlanSummary) -> None:
     velocity = np.asarray(truth.velocity)
     command = np.asarray(truth.rotor_command)
     tilt = np.degrees(_tilts(np.asarray(truth.attitude)))
-    bands = [shaded(m.start, m.end) for m in summary.manoeuvres[::2]]
+    bands = [shaded_interval(m.start, m.end) for m in summary.manoeuvres[::2]]
     panels = [
-        page.panel(_curves(t, away, "m", bands, tuple(zip(-half, half, strict=True))), "Place", "in the box"),
-        page.panel(_curves(t, velocity, "m/s", bands), "Velocity", f"{limits.speed:g} m/s at most"),
+        page.panel(
+            _curves(t, away, "m", bands, tuple(zip(-half, half, strict=True))), "Position", "in the box"
+        ),
+        page.panel(_curves(t, velocity, "m/s", bands), "Velocity", f"limit {limits.speed:g} m/s"),
         page.panel(
             _single(t, tilt, "°", bands, math.degrees(limits.tilt)),
             "Tilt",
-            f"{math.degrees(limits.tilt):.0f}° at most",
+            f"limit {math.degrees(limits.tilt):.0f}°",
         ),
         page.panel(
             _curves(t, rate, "rad/s", bands, ((-limits.rate, limits.rate),)),
             "Body rate",
-            f"{limits.rate:.2f} rad/s at most",
+            f"limit {limits.rate:.2f} rad/s",
         ),
         page.panel(
             _commands(t, command, bands, limits.command),
@@ -205,7 +233,7 @@ def _manoeuvres(page: Page, plan: Plan, summary: PlanSummary) -> None:
         ),
     ]
     page.add(grid(panels))
-    page.add(page.panel(_path(away, plan), "In space", "m"))
+    page.add(page.panel(_path(away, plan), "Path", "m"))
 
 
 def _tilts(q: np.ndarray) -> np.ndarray:
@@ -222,7 +250,7 @@ def _edges(t: np.ndarray, levels: tuple[float, ...]) -> list[dict]:
             "@ink:0.4",
             width=1.0,
             dash="5px,4px",
-            longest=2.0 * float(t[-1]) + 1.0,
+            max_gap=2.0 * float(t[-1]) + 1.0,
             showlegend=False,
         )
         for v in dict.fromkeys(levels)
@@ -276,7 +304,7 @@ def _path(away: np.ndarray, plan: Plan) -> Figure:
         (away[::every], "@ekf", 3, "flown"),
         (box, "@ink:0.35", 1, "box"),
     ):
-        x, y, z = (numbers(points[:, k]) for k in range(3))
+        x, y, z = (encode_array(points[:, k]) for k in range(3))
         traces.append(
             {
                 "type": "scatter3d",
@@ -293,13 +321,11 @@ def _path(away: np.ndarray, plan: Plan) -> Figure:
     axes = {axis: {"title": {"text": f"{way} (m)"}} for axis, (way, _) in zip("xyz", _AXES, strict=True)}
     camera = {"eye": {"x": 1.35, "y": -1.5, "z": 0.85}, "center": {"x": 0, "y": 0, "z": -0.15}}
     figure = space_layout(axes, {"aspectmode": "data", "camera": camera})
-    return Figure(tuple(traces), figure, height=420, timed=False)
+    return Figure(tuple(traces), figure, height=420, has_time_axis=False)
 
 
 def _limits(page: Page, plan: Plan, summary: PlanSummary) -> None:
-    page.section(
-        "Limits", "What was allowed, and how much of it the simulated flight took where it took most."
-    )
+    page.section("Limits", "The limits, and the largest values in the simulated flight relative to them.")
     limits = plan.settings.limits
     texts = {
         "speed": f"{limits.speed:g} m/s",
@@ -308,12 +334,12 @@ def _limits(page: Page, plan: Plan, summary: PlanSummary) -> None:
         "rate": f"{limits.rate:.2f} rad/s ({math.degrees(limits.rate):.0f} °/s)",
         "command": f"{limits.command[0]:g} to {limits.command[1]:g}",
     }
-    rows = [[label(name), texts[name], percent(share)] for name, share in summary.used.items()]
+    rows = [[label(name), texts[name], percent(share)] for name, share in summary.design.limit_usage.items()]
     page.add(
         table(
-            ["limit", "allowed", "taken"],
+            ["quantity", "limit", "largest use"],
             rows,
-            {"limit": "word", "allowed": "number", "taken": "number"},
+            {"quantity": "word", "limit": "number", "largest use": "number"},
             tight=True,
         )
     )
@@ -321,20 +347,20 @@ def _limits(page: Page, plan: Plan, summary: PlanSummary) -> None:
 
 def _checklist(page: Page, summary: PlanSummary) -> None:
     page.section(
-        "What the pilot does", "In order. Nothing here flies by itself: the pilot can stop it at any time."
+        "Checklist for the pilot", "In this order. The pilot starts the plan and can stop it at any time."
     )
     items = "".join(f"<li>{escape(text)}</li>" for text in summary.checklist)
     page.add(f'<div class="panel"><ol class="notes">{items}</ol></div>')
-    logging = LOGGING[summary.autopilot]
+    logging = LOGGING[summary.settings.autopilot]
     if logging.parameters:
         rows = [
-            [name, str(value), why]
-            for (name, value), why in zip(logging.parameters, logging.why, strict=True)
+            [name, str(value), reason]
+            for (name, value), reason in zip(logging.parameters, logging.reasons, strict=True)
         ]
-        kinds = {"parameter": "word", "value": "number", "because": "long"}
-        page.add(table(["parameter", "value", "because"], rows, kinds, "Parameters of the log"))
-    if logging.more:
-        page.add(notes_list(text[:1].upper() + text[1:] + "." for text in logging.more))
+        kinds = {"parameter": "word", "value": "number", "reason": "long"}
+        page.add(table(["parameter", "value", "reason"], rows, kinds, "Logging parameters"))
+    if logging.notes:
+        page.add(notes_list(text[:1].upper() + text[1:] + "." for text in logging.notes))
 
 
 def _settings(page: Page, summary: PlanSummary) -> None:
@@ -343,10 +369,10 @@ def _settings(page: Page, summary: PlanSummary) -> None:
         page.add(notes_list(summary.notes))
     rows = [
         ["command", "rotorid plan"],
-        ["airframe", summary.airframe],
-        ["criterion", f"{summary.criterion}-optimal"],
+        ["airframe", summary.settings.airframe],
+        ["criterion", f"{summary.settings.criterion}-optimal"],
         ["files", ", ".join(summary.files)],
         *[[name, version] for name, version in summary.versions.items()],
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
     ]
-    page.add(table(["what", "value"], rows, {"what": "word", "value": "long"}))
+    page.add(table(["setting", "value"], rows, {"setting": "word", "value": "long"}))

@@ -1,54 +1,58 @@
-"""What `rotorid plan` shows in the terminal."""
+"""Terminal output of `rotorid plan`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotorid.cli.verdict_page import begin, empty_table, end
-from rotorid.results.words import label, percent, unit_text
+from rotorid.results.text import label, percent, unit_text
+from rotorid.terminal.console import empty_table, print_footer, print_verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rotorid.results.plan_summary import PlanSummary
+    from rotorid.workflows.plan.summary import PlanSummary
 
 
 def show(summary: PlanSummary, folder: Path, console: Console) -> None:
-    """The verdict, what is told of what is asked for, the manoeuvres, the limits, and where the report is."""
+    """Print the verdict, the targets, the manoeuvres, the use of the limits, and the folder."""
     from rich.padding import Padding
     from rich.text import Text
 
-    from rotorid.report.plan_page import small, spread
+    from rotorid.workflows.plan.page import std_text, value_text
 
-    begin(summary.verdict, console)
-    proved = any(row.found_std is not None for row in summary.quantities.values())
+    print_verdict(summary.verdict, console)
+    has_estimates = any(row.estimate_std is not None for row in summary.quantities.values())
     table = empty_table()
     table.add_column("quantity", min_width=10)
-    heads = ("after\nplan", "found,\nplan", "found,\nhover") if proved else ("after\nplan", "after\nhover")
-    for head in ("value", "std\nbefore", *heads):
+    heads = ("std\nplan", "std\nhover")
+    if has_estimates:
+        heads = ("std\nplan", "estimated\nplan", "estimated\nhover")
+    for head in ("value", "prior\nstd", *heads):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name, row in summary.quantities.items():
-        if row.asked:
-            beside = (row.found_std, row.found_hover_std) if proved else (row.hover_std,)
+        if row.is_target:
+            stds = (row.estimate_std, row.hover_estimate_std) if has_estimates else (row.hover_std,)
             table.add_row(
                 label(name),
-                small(row.value, row.std),
-                *map(spread, (row.prior_std, row.std, *beside)),
+                value_text(row.value, row.std),
+                *map(std_text, (row.prior_std, row.std, *stds)),
                 unit_text(row.unit),
             )
     console.print(Padding(table, (0, 1)))
     console.print()
     lines = [f"{m.start:5.1f} s  {m.name}" for m in summary.manoeuvres]
     lines.append(
-        "Taken of the limits: " + ", ".join(f"{label(n)} {percent(v)}" for n, v in summary.used.items()) + "."
+        "Largest use of the limits: "
+        + ", ".join(f"{label(n)} {percent(v)}" for n, v in summary.design.limit_usage.items())
+        + "."
     )
     lines.append(
-        f"On a real vehicle, count with {summary.allowance:g} times these standard deviations. Files: "
+        f"On a real vehicle, expect {summary.allowance:g} times these standard deviations. Files: "
         + ", ".join(f for f in summary.files if f not in ("report.html", "summary.json"))
         + "."
     )
     for text in lines:
         console.print(Padding(Text(text, style="dim"), (0, 2)))
-    end(summary.notes, folder, console)
+    print_footer(summary.notes, folder, console)

@@ -1,4 +1,4 @@
-"""`rotorid simulate`: a simulated flight with a changing mass, or of any airframe, as a flight table."""
+"""`rotorid simulate`: simulation of a flight with a changing mass, or of any airframe, as a flight table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rotorid.cli.arguments import airframe_option
+from rotorid.terminal.arguments import airframe_option
 
 
 def simulate(
@@ -24,7 +24,7 @@ def simulate(
     trajectory: Annotated[
         str | None,
         typer.Option(
-            "--trajectory", "-t", metavar="NAME", help="What is flown. Default: loop.", show_default=False
+            "--trajectory", "-t", metavar="NAME", help="Trajectory. Default: loop.", show_default=False
         ),
     ] = None,
     mass_profile: Annotated[
@@ -33,15 +33,15 @@ def simulate(
             "--mass-profile",
             "-m",
             metavar="NAME",
-            help="How the mass changes. Default: steps.",
+            help="Profile of the mass over time. Default: steps.",
             show_default=False,
         ),
     ] = None,
     airframe: Annotated[
         str | None,
         airframe_option(
-            "Fly this airframe in place of the plain one: a TOML file, or one that comes with rotorid. It flies figures "
-            "and shakes, so that its parameters can be found."
+            "Simulate this airframe instead of the default vehicle: a TOML file, or the name of an airframe that comes "
+            "with rotorid. The flight excites all axes, so that the parameters can be identified."
         ),
     ] = None,
     sensors: Annotated[
@@ -49,31 +49,31 @@ def simulate(
         typer.Option(
             "--sensors",
             metavar="NAME",
-            help="With --airframe, what measures it: clean, px4, crazyflie, rough. Default: px4.",
+            help="Sensor model with --airframe: clean, px4, crazyflie or rough. Default: px4.",
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", "-s", help="Of speeds, sizes, masses and noise.")] = 0,
-    duration: Annotated[float, typer.Option("--duration", metavar="S", help="Length of the flight.")] = 20.0,
+    seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of speeds, sizes, masses and noise.")] = 0,
+    duration: Annotated[
+        float, typer.Option("--duration", metavar="S", help="Duration of the flight, s.")
+    ] = 20.0,
 ) -> None:
-    """Simulate a flight: of a vehicle whose mass changes, or of any airframe.
+    """Simulate a flight of a vehicle whose mass changes, or of any airframe.
 
-    The first is flown by a predictive controller that knows the nominal mass only; its table has noisy position, velocity,
-    attitude and body rate, the commanded thrust, and the true mass. An airframe is flown by a cascade; its table has rotor
-    commands and specific force in place of the thrust. The same seed gives the same file. An unknown NAME is answered with the
-    list of known ones.
+    By default a predictive controller that uses the nominal mass flies the vehicle; the table has noisy position, velocity,
+    attitude and body rate, the commanded thrust, and the true mass. With --airframe a cascaded controller flies the vehicle;
+    the table has rotor commands and specific force instead of the thrust. The same seed gives the same file. An invalid NAME
+    prints the valid names.
     """
-    from rotorid.cli.console import out, setup_jax, status
     from rotorid.errors import OutputError, SettingError
+    from rotorid.terminal.console import out, setup_jax, status
 
     if airframe is not None and (trajectory is not None or mass_profile is not None):
-        raise SettingError(
-            "--trajectory and --mass-profile are of the plain vehicle; leave them out with --airframe"
-        )
+        raise SettingError("--trajectory and --mass-profile cannot be combined with --airframe; remove them")
     if airframe is None and sensors is not None:
-        raise SettingError("--sensors goes with --airframe; name one")
+        raise SettingError("--sensors needs --airframe")
     if not output.absolute().parent.is_dir():
-        raise OutputError(f"{output}: the folder {output.parent} does not exist; create it or name another")
+        raise OutputError(f"{output}: the folder {output.parent} does not exist; create it or give another")
     with status("Simulating"):
         setup_jax()
         from rotorid.logs.write import write_table
@@ -84,14 +84,18 @@ def simulate(
             what = f"{trajectory or 'loop'} with {mass_profile or 'steps'}"
             flight = fly_plain(trajectory or "loop", mass_profile or "steps", seed, duration=duration)
         else:
-            from rotorid.models.airframe import load_airframe
-            from rotorid.simulation.free_flight import fly
-            from rotorid.simulation.varied import varied
+            from rotorid.models.airframe.airframe import load_airframe
+            from rotorid.simulation.free_flight.flight import fly
+            from rotorid.simulation.free_flight.random_setpoints import draw_setpoints
 
             vehicle = load_airframe(airframe)
             what = vehicle.name
             flight = fly(
-                vehicle, varied(seed, duration), seed=seed, duration=duration, sensors=sensors or "px4"
+                vehicle,
+                draw_setpoints(seed, duration),
+                seed=seed,
+                duration=duration,
+                sensors=sensors or "px4",
             )
         write_table(flight, output)
     out().print(f"{flight.duration:.0f} s of {what}, seed {seed}: {output}", markup=False)

@@ -1,4 +1,4 @@
-"""`rotorid track`: the mass of a vehicle, and what else shows, through a flight."""
+"""`rotorid track`: mass, drag and wind of a vehicle over a flight."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rotorid.cli.arguments import (
+from rotorid.terminal.arguments import (
     AirframeOption,
     Estimators,
     KnownMass,
@@ -17,14 +17,15 @@ from rotorid.cli.arguments import (
     Truth,
     estimator_names,
     folder_option,
-    inputs_of,
+    input_files,
     system_name,
 )
 
 if TYPE_CHECKING:
     from rotorid.logs.flight import Flight
-    from rotorid.models.airframe import Airframe
-    from rotorid.results.summary import Input, Settings, Summary
+    from rotorid.models.airframe.airframe import Airframe
+    from rotorid.results.files import Input
+    from rotorid.workflows.track.summary import Settings, Summary
 
 Folder = Annotated[
     Path | None, folder_option("Folder for the results. Default: the log's name with -track, here.")
@@ -42,11 +43,11 @@ def track(
     output: Folder = None,
     mcap: Mcap = False,
 ) -> None:
-    """Track the mass, drag and wind of a vehicle through a flight, and say how sure they are.
+    """Track the mass, drag and wind of a vehicle over a flight, each with its standard deviation.
 
-    Writes estimates.parquet, summary.json and report.html, a page that opens without a network.
+    Writes estimates.parquet, summary.json and report.html, a self-contained page.
     """
-    from rotorid.cli.console import out, setup_jax, status
+    from rotorid.terminal.console import out, setup_jax, status
 
     folder = output or Path(f"{log.stem}-track")
     names, model = estimator_names(estimators), system_name(system)
@@ -54,9 +55,9 @@ def track(
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
-        from rotorid.models.airframe import load_airframe
+        from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder
-        from rotorid.results.summary import Settings
+        from rotorid.workflows.track.summary import Settings
 
         check_folder(folder)
         vehicle = load_airframe(airframe)
@@ -64,10 +65,10 @@ def track(
         flight = read(log, mapping)
         if truth is not None:
             flight = attach_truth(flight, truth)
-        inputs = inputs_of(log, airframe, mapping, truth)
+        inputs = input_files(log, airframe, mapping, truth)
     settings = Settings("track", names, model, vehicle.name, known_mass)
     summary = track_and_write(flight, vehicle, settings, folder, inputs, mcap)
-    from rotorid.cli.track_page import show
+    from rotorid.workflows.track.terminal import show
 
     show(summary, folder, out())
 
@@ -80,24 +81,39 @@ def track_and_write(
     inputs: Sequence[Input] = (),
     mcap: bool = False,
 ) -> Summary:
-    """Track a flight as the settings say, and write the results into a folder. Shows its stages. mcap: whether estimates are
-    written as MCAP, too."""
-    from rotorid.cli.console import status
-    from rotorid.report.track_page import track_page
-    from rotorid.results import track as tracking
-    from rotorid.results.files import write_results
-    from rotorid.results.motion import motion
-    from rotorid.results.summary import summarise
-    from rotorid.results.truth import with_true_wind
-    from rotorid.results.words import estimator_label
+    """Track a flight and write the results into a folder, with a status line in the terminal.
 
+    Args:
+        flight: as read from its log.
+        airframe: of its vehicle.
+        settings: estimators, System and known mass.
+        folder: see `write_results`.
+        inputs: the files that the flight and the airframe were read from.
+        mcap: whether to write the estimates as MCAP too.
+    """
+    from rotorid.estimators.registry import estimator_label
+    from rotorid.models.registry import system_for
+    from rotorid.terminal.console import status
+    from rotorid.workflows.track.files import write_results
+    from rotorid.workflows.track.page import track_page
+    from rotorid.workflows.track.summary import summarise
+    from rotorid.workflows.track.track import (
+        common_relative_std,
+        flight_motion,
+        prepare_flight,
+        track_prepared,
+    )
+
+    with status("Preparing the flight"):
+        system = system_for(flight, airframe, settings.system, settings.known_mass)
+        prepared = prepare_flight(flight, airframe, system)
+        common_std = common_relative_std(airframe, settings.known_mass)
     tracks = []
     for name in settings.estimators:
         with status(f"Tracking: {estimator_label(name)}"):
-            found = tracking.track(flight, airframe, name, settings.system, known_mass=settings.known_mass)
-            tracks.append(with_true_wind(found, flight))
+            tracks.append(track_prepared(prepared, name, settings.system, common_std))
     with status("Writing the report"):
-        flown = motion(flight, airframe, float(tracks[0].t[0]), float(tracks[0].t[-1]))
-        summary = summarise(tracks, flight, settings, inputs, flown.fastest)
-        write_results(folder, tracks, summary, track_page(tracks, flight, flown, summary), mcap)
+        motion = flight_motion(prepared.flight, airframe, float(tracks[0].t[0]), float(tracks[0].t[-1]))
+        summary = summarise(tracks, flight, settings, inputs, motion.fast_speed)
+        write_results(folder, tracks, summary, track_page(tracks, flight, motion, summary), mcap)
     return summary

@@ -1,5 +1,4 @@
-"""The figures of a tracked flight. They draw what Track, Motion and the summaries hold, and compute
-nothing."""
+"""The figures of a tracked flight."""
 
 from __future__ import annotations
 
@@ -15,31 +14,29 @@ from rotorid.report.charts import (
     Trace,
     axis,
     band,
-    colour,
+    encode_array,
+    estimator_colour,
     layout,
     line,
-    numbers,
-    shaded,
+    line_style,
+    segments,
+    shaded_interval,
     space_layout,
-    stroke,
 )
-from rotorid.report.thin import segments
-from rotorid.results.jumps import Jump
-from rotorid.results.motion import Curve, Motion
-from rotorid.results.settled import settled
-from rotorid.results.summary import QuantitySummary
-from rotorid.results.track import Track
-from rotorid.results.words import decimals, estimator_label, label, plus_minus, unit_text, value_text
+from rotorid.results.text import decimals, estimator_label, label, plus_minus, unit_text, value_text
+from rotorid.workflows.track.changes import Jump, settled_rows
+from rotorid.workflows.track.summary import QuantitySummary
+from rotorid.workflows.track.track import Curve, Motion, Track
 
 SIGMAS: Final = 1.96
 """Half the width of a 95 % band, in standard deviations."""
 
 BANDS: Final = 2
-"""Of so many estimators each has its band; of more, the first."""
+"""Up to this number of estimators, each has its band; of more, only the first."""
 
-_WAYS: Final = ("east", "north", "up")
+_DIRECTIONS: Final = ("east", "north", "up")
 _POINTS_MAIN, _POINTS_SMALL = 3000, 700
-_SETTLING: Final = 2.0  # s that may leave the picture
+_SETTLING: Final = 2.0  # s that do not determine the range of values
 STRIP: Final = 16  # px of an estimator's health
 _LABEL: Final = 0.08  # of the width of the figure
 _HEALTH_COLOURS: Final = {
@@ -52,24 +49,24 @@ _HEALTH_COLOURS: Final = {
 }
 
 
-def named(quantity: str, unit: str) -> str:
+def quantity_with_unit(quantity: str, unit: str) -> str:
     """A quantity with its unit, for an axis: "wind force x (N)"."""
     text = unit_text(unit)
     return f"{label(quantity)} ({text})" if text else label(quantity)
 
 
 def main_figure(tracks: Sequence[Track], jumps: Sequence[Jump] = ()) -> Figure:
-    """The main quantity with its 95 % band, truth where known, and the health of each estimator below it.
+    """The main quantity with its 95 % band, truth where known, and the health of each estimator below.
 
     jumps: of the main quantity, drawn as thin vertical lines.
     """
-    name = tracks[0].main
+    name = tracks[0].main_quantity
     traces = _curves(tracks, name, _POINTS_MAIN, legend=True)
     unit = tracks[0].quantities[name].unit
     if jumps:
         traces.append(_jump_marks(jumps, unit))
     traces += health_strips(tracks)
-    figure = layout(named(name, unit), legend=True)
+    figure = layout(quantity_with_unit(name, unit), legend=True)
     strip = STRIP * len(tracks)
     height = 398 + strip
     figure["yaxis"] |= {"domain": [(strip + 28) / (height - 66), 1.0], "range": value_range(tracks, name)}
@@ -88,7 +85,7 @@ def main_figure(tracks: Sequence[Track], jumps: Sequence[Jump] = ()) -> Figure:
 
 
 def quantity_figure(tracks: Sequence[Track], name: str) -> Figure:
-    """One of the other quantities, small."""
+    """A small figure of one of the other quantities."""
     having = [t for t in tracks if name in t.quantities]
     unit = having[0].quantities[name].unit
     figure = layout(unit_text(unit))
@@ -98,30 +95,30 @@ def quantity_figure(tracks: Sequence[Track], name: str) -> Figure:
     return Figure(tuple(_curves(having, name, _POINTS_SMALL)), figure, height=190)
 
 
-def curve_figure(curve: Curve, tracks: Sequence[Track]) -> Figure:
-    """What excites the model: a number that the vehicle flew."""
+def motion_figure(curve: Curve, tracks: Sequence[Track]) -> Figure:
+    """One curve of the vehicle's motion."""
     figure = layout(unit_text(curve.unit))
     figure["xaxis"] |= {"range": time_range(tracks)}
     figure["yaxis"] |= {"nticks": 5}
     figure["shapes"] = gap_shapes(tracks)
-    trace = line(curve.t, curve.value, curve.what, "@ink:0.75", points=_POINTS_SMALL, width=1.1)
+    trace = line(curve.t, curve.value, curve.name, "@ink:0.75", points=_POINTS_SMALL, width=1.1)
     return Figure((trace,), figure, height=190)
 
 
 def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figure | None:
-    """The flight in space, coloured by the main quantity; axes have one scale. None without a position."""
+    """The flight path, coloured by the main quantity, with equal scale on all axes. None without a position."""
     if motion.path is None or motion.path_t is None:
         return None
     every = max(1, len(motion.path_t) // _POINTS_MAIN)
     t, path = motion.path_t[::every], motion.path[::every]
-    quantity = track.quantities[track.main]
+    quantity = track.quantities[track.main_quantity]
     value = np.interp(t, track.t, quantity.value)
     low, high = summary.lowest, summary.highest
-    x, y, z = (numbers(path[:, k]) for k in range(3))
+    x, y, z = (encode_array(path[:, k]) for k in range(3))
     lowest, highest = path.min(axis=0).astype(float), path.max(axis=0).astype(float)
     middle, sides = 0.5 * (lowest + highest), 1.08 * (highest - lowest)
     sides = np.maximum(sides, max(0.3 * float(sides.max()), 1e-3))
-    flown: Trace = {
+    curve: Trace = {
         "type": "scatter3d",
         "mode": "lines",
         "x": x,
@@ -129,28 +126,28 @@ def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figur
         "z": z,
         "line": {
             "width": 5,
-            "color": numbers(value),
+            "color": encode_array(value),
             "colorscale": "Viridis",
             "cmin": low,
             "cmax": high if high > low else low + 1e-9,
             "colorbar": {
-                "title": {"text": named(track.main, quantity.unit), "side": "right"},
+                "title": {"text": quantity_with_unit(track.main_quantity, quantity.unit), "side": "right"},
                 "thickness": 10,
                 "len": 0.7,
                 "outlinewidth": 0,
             },
         },
-        "customdata": numbers(np.stack([t, value], axis=1).ravel()) | {"shape": f"{len(t)}, 2"},
-        "hovertemplate": f"%{{customdata[0]:.1f}} s<br>{label(track.main)} %{{customdata[1]:.3f}}"
+        "customdata": encode_array(np.stack([t, value], axis=1).ravel()) | {"shape": f"{len(t)}, 2"},
+        "hovertemplate": f"%{{customdata[0]:.1f}} s<br>{label(track.main_quantity)} %{{customdata[1]:.3f}}"
         "<extra></extra>",
         "showlegend": False,
     }
     ends: Trace = {
         "type": "scatter3d",
         "mode": "markers+text",
-        "x": numbers(path[[0, -1], 0]),
-        "y": numbers(path[[0, -1], 1]),
-        "z": numbers(path[[0, -1], 2]),
+        "x": encode_array(path[[0, -1], 0]),
+        "y": encode_array(path[[0, -1], 1]),
+        "z": encode_array(path[[0, -1], 2]),
         "text": ["start", "end"],
         "textposition": ["bottom center", "top center"],
         "textfont": {"color": "@ink", "size": 12},
@@ -159,24 +156,24 @@ def path_figure(motion: Motion, track: Track, summary: QuantitySummary) -> Figur
         "showlegend": False,
     }
     axes = {
-        axis_: {"title": {"text": f"{way} (m)"}, "range": [m - s / 2, m + s / 2]}
-        for axis_, way, m, s in zip("xyz", _WAYS, middle, sides, strict=True)
+        axis_: {"title": {"text": f"{direction} (m)"}, "range": [m - s / 2, m + s / 2]}
+        for axis_, direction, m, s in zip("xyz", _DIRECTIONS, middle, sides, strict=True)
     }
     shape = {"aspectmode": "manual", "aspectratio": dict(zip("xyz", sides / sides.max(), strict=True))}
     camera = {"eye": {"x": 0.95, "y": -1.05, "z": 0.7}, "center": {"x": 0, "y": 0, "z": -0.08}}
     figure = space_layout(axes, shape | {"camera": camera})
-    return Figure((flown, ends), figure, height=460, timed=False)
+    return Figure((curve, ends), figure, height=460, has_time_axis=False)
 
 
 def _curves(tracks: Sequence[Track], name: str, points: int, *, legend: bool = False) -> list[Trace]:
-    """Bands, truth as a broad pale line, and the estimates on it.
+    """Bands, truth as a broad pale line, and the estimates.
 
-    All but the first estimator are thin and dashed: equal ones all show. A second one has the outline of its band, more
-    have none.
+    All but the first estimator are thin and dashed, so that equal ones are all visible. A second estimator has the outline of
+    its band, further ones have none.
     """
     traces = []
     for i, track in enumerate(tracks if len(tracks) <= BANDS else tracks[:1]):
-        q, own = track.quantities[name], colour(track.estimator, i)
+        q, own = track.quantities[name], estimator_colour(track.estimator, i)
         lower, upper = q.value - SIGMAS * q.std, q.value + SIGMAS * q.std
         outline = None if i == 0 else {"width": 0.8, "color": f"{own}:0.7", "dash": "2px,2px"}
         fill = f"{own}:0.18" if i == 0 else "rgba(0,0,0,0)"
@@ -194,12 +191,12 @@ def _curves(tracks: Sequence[Track], name: str, points: int, *, legend: bool = F
                 track.t,
                 q.value,
                 estimator_label(track.estimator),
-                colour(track.estimator, i),
+                estimator_colour(track.estimator, i),
                 points=points,
                 std=q.std,
                 digits=max(3, decimals(float(np.nanmedian(q.std)))),
                 showlegend=legend,
-                **stroke(i),
+                **line_style(i),
             )
         )
     return traces
@@ -220,14 +217,14 @@ def _jump_line(jump: Jump) -> dict:
 
 
 def _jump_marks(jumps: Sequence[Jump], unit: str) -> Trace:
-    """A small triangle where the quantity went, which tells by how much."""
+    """A small triangle at the value after each jump, with its size in the hover text."""
     texts = [f"{plus_minus(j.size, j.size_std, unit, signed=True)} at {j.time:.1f} s" for j in jumps]
     return {
         "type": "scatter",
         "mode": "markers",
         "name": "jump",
-        "x": numbers([j.time for j in jumps]),
-        "y": numbers([j.after for j in jumps]),
+        "x": encode_array([j.time for j in jumps]),
+        "y": encode_array([j.after for j in jumps]),
         "text": texts,
         "hovertemplate": "%{text}<extra>jump</extra>",
         "marker": {
@@ -238,16 +235,16 @@ def _jump_marks(jumps: Sequence[Jump], unit: str) -> Trace:
     }
 
 
-def _jump_labels(jumps: Sequence[Jump], unit: str, whole: Sequence[float]) -> list[dict]:
-    """The size of each jump beside its line, in two rows; one that would cover another is left out."""
-    room, ends = _LABEL * (whole[1] - whole[0]), [-np.inf, -np.inf]
+def _jump_labels(jumps: Sequence[Jump], unit: str, time_range: Sequence[float]) -> list[dict]:
+    """The size of each jump beside its line, in two rows; labels that would overlap are left out."""
+    room, ends = _LABEL * (time_range[1] - time_range[0]), [-np.inf, -np.inf]
     labels = []
     for jump in jumps:
         row = next((k for k, end in enumerate(ends) if jump.time >= end), None)
         if row is None:
             continue
         ends[row] = jump.time + room
-        last = jump.time > whole[1] - room
+        last = jump.time > time_range[1] - room
         labels.append(
             {
                 "xref": "x",
@@ -267,7 +264,7 @@ def _jump_labels(jumps: Sequence[Jump], unit: str, whole: Sequence[float]) -> li
 
 
 def health_strips(tracks: Sequence[Track]) -> list[Trace]:
-    """A strip per estimator: a thin line while all is well, a thick one in the colour of what was not."""
+    """A strip per estimator: a thin line while it is healthy, a thick one in the colour of its health otherwise."""
     start, end = time_range(tracks)
     shortest = 0.004 * (end - start)
     common = {"type": "scatter", "mode": "lines", "yaxis": "y2"}
@@ -276,13 +273,13 @@ def health_strips(tracks: Sequence[Track]) -> list[Trace]:
         xs = [
             x for s in segments(track.t) for x in (float(track.t[s.start]), float(track.t[s.stop - 1]), None)
         ]
-        fine = {
+        healthy = {
             "x": xs,
             "y": [None if x is None else i for x in xs],
             "hoverinfo": "skip",
             "showlegend": False,
         }
-        traces.append(common | fine | {"line": {"color": "@ok", "width": 3}})
+        traces.append(common | healthy | {"line": {"color": "@ok", "width": 3}})
     shown = set()
     for health, token in _HEALTH_COLOURS.items():
         for i, track in enumerate(tracks):
@@ -311,23 +308,22 @@ def _runs(track: Track, health: Health) -> list[tuple[float, float]]:
 
 
 def time_range(tracks: Sequence[Track]) -> list[float]:
-    """From the first to the last time, s."""
+    """The first and the last time, s."""
     return [round(min(float(t.t[0]) for t in tracks), 3), round(max(float(t.t[-1]) for t in tracks), 3)]
 
 
 def gap_shapes(tracks: Sequence[Track]) -> list[dict]:
-    """Grey where the first track has a gap."""
+    """Grey intervals where the first track has a gap."""
     t = tracks[0].t
     parts = segments(t)
-    return [shaded(float(t[a.stop - 1]), float(t[b.start])) for a, b in itertools.pairwise(parts)]
+    return [shaded_interval(float(t[a.stop - 1]), float(t[b.start])) for a, b in itertools.pairwise(parts)]
 
 
 def value_range(tracks: Sequence[Track], name: str) -> list[float] | None:
-    """Room for what settled with its band, and for the truth; the wide band of the first moments may leave
-    the picture."""
+    """The range of the settled values with their bands, and of the truth; the wide band at the start may exceed it."""
     low, high = [], []
     for track in tracks:
-        q, rows = track.quantities[name], settled(track, name, _SETTLING)
+        q, rows = track.quantities[name], settled_rows(track, name, _SETTLING)
         if rows.any():
             low += [np.min(q.value[rows]), np.percentile(q.value[rows] - SIGMAS * q.std[rows], 1)]
             high += [np.max(q.value[rows]), np.percentile(q.value[rows] + SIGMAS * q.std[rows], 99)]

@@ -1,4 +1,4 @@
-"""The report of a tracked flight: the verdict first, then what it rests on."""
+"""The report of a tracked flight."""
 
 # ruff: noqa: RUF001
 
@@ -9,50 +9,59 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rotorid.logs.flight import Flight
-from rotorid.report.figures import BANDS, curve_figure, main_figure, named, path_figure, quantity_figure
-from rotorid.report.headed import add_header
-from rotorid.report.html import Page, card, grid, table
-from rotorid.report.innovation_figures import consistency_figure, histogram_figure, innovation_figure
-from rotorid.report.log_section import what_was_read
-from rotorid.results.motion import Motion
-from rotorid.results.summary import EstimatorSummary, QuantitySummary, Summary
-from rotorid.results.track import Track
-from rotorid.results.verdict import Tone, leading
-from rotorid.results.whiteness import normalised, running_consistency
-from rotorid.results.words import (
+from rotorid.report.page import Page, add_header, add_log_section, card, grid, table
+from rotorid.results.text import (
+    duration_text,
     estimator_label,
-    joined,
+    join_words,
     label,
     percent,
     plus_minus,
-    seconds,
     title,
-    unconfirmed,
     unit_text,
     value_text,
 )
+from rotorid.results.verdicts import Tone
+from rotorid.workflows.track.figures import (
+    BANDS,
+    main_figure,
+    motion_figure,
+    path_figure,
+    quantity_figure,
+    quantity_with_unit,
+)
+from rotorid.workflows.track.innovations import (
+    consistency_figure,
+    histogram_figure,
+    innovation_figure,
+    normalise,
+    running_consistency,
+)
+from rotorid.workflows.track.summary import EstimatorSummary, QuantitySummary, Summary, leading_track
+from rotorid.workflows.track.text import unconfirmed_text
+from rotorid.workflows.track.track import Motion, Track
 
 _TONES: Final[Mapping[Tone, str]] = {
-    "good": "Estimate can be used",
-    "caution": "Estimate to be used with care",
-    "bad": "Estimate not to be relied on",
+    "good": "Estimate usable",
+    "caution": "Estimate usable with care",
+    "bad": "Estimate not reliable",
 }
 _CARDS = ("drag", "wind_x", "wind_y")
 
 
 def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary: Summary) -> str:
     """The report of the tracks of one flight, as the HTML of a self-contained page."""
-    lead = leading(tracks)
+    lead = leading_track(tracks)
     found = summary.estimators[lead.estimator]
-    page = Page(f"{flight.source.name}: {label(lead.main)}")
+    page = Page(f"{flight.source.name}: {label(lead.main_quantity)}")
     _header(page, flight, summary)
     _cards(page, lead, found, summary)
     _main(page, tracks, lead, summary)
     _secondary(page, tracks, summary, lead)
     _innovations(page, tracks, lead, found)
-    _motion(page, tracks, motion, lead, found.quantities[lead.main])
+    _motion(page, tracks, motion, lead, found.quantities[lead.main_quantity])
     _numbers(page, summary)
-    what_was_read(page, flight, summary.notes)
+    add_log_section(page, flight, summary.notes)
     _settings(page, summary)
     return page.as_html()
 
@@ -61,14 +70,14 @@ def _header(page: Page, flight: Flight, summary: Summary) -> None:
     about = [
         flight.vehicle,
         flight.format.replace("-", " "),
-        f"{seconds(summary.duration)} logged, {percent(summary.airborne)} of it tracked",
+        f"{duration_text(summary.duration)} logged, {percent(summary.airborne)} of it tracked",
         f"airframe {summary.settings.airframe}",
     ]
     add_header(page, flight.source.name, about, summary.verdict, _TONES)
 
 
 def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -> None:
-    names = [lead.main, *(n for n in _CARDS if n in found.quantities)]
+    names = [lead.main_quantity, *(n for n in _CARDS if n in found.quantities)]
     cards = []
     for name in names:
         q = found.quantities[name]
@@ -77,59 +86,57 @@ def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -
             for e, s in summary.estimators.items()
             if e != lead.estimator and name in s.quantities
         ]
-        note = joined(others) if q.informed else "not told by this flight"
+        note = join_words(others) if q.informed else "not identified by this flight"
         cards.append(
             card(
                 f"{title(name)} at the end",
                 plus_minus(q.final, q.final_std),
                 unit_text(q.unit),
                 note,
-                told=q.informed,
+                muted=not q.informed,
             )
         )
-    main = found.quantities[lead.main]
-    if main.error is not None and main.coverage is not None:
+    main = found.quantities[lead.main_quantity]
+    if main.rmspe is not None and main.coverage is not None:
         cards.append(
-            card(
-                "Error against the known", f"{main.error:.1f}", "%", f"band holds it {percent(main.coverage)}"
-            )
+            card("RMS error", f"{main.rmspe:.1f}", "%", f"truth in the 95 % band: {percent(main.coverage)}")
         )
     cards.append(
         card(
-            "Healthy",
+            "Health OK",
             percent(found.healthy).removesuffix(" %"),
             "%",
             f"of the time ({estimator_label(lead.estimator)})",
         )
     )
-    cards.append(card("NIS / dimension", _ratio(found.consistency), note="1 of a consistent filter"))
+    cards.append(card("NIS / dimension", _ratio(found.consistency), note="1 for a consistent filter"))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
 def _main(page: Page, tracks: Sequence[Track], lead: Track, summary: Summary) -> None:
     page.section(
-        f"{title(lead.main)} over time",
-        f"Shaded in colour: the 95 % band{_whose(tracks)}. Grey: not in the air, or inputs unknown. Below: the health of "
-        "each estimator, thin while all is well. Drag to zoom all charts of time, double-click to see all again.",
+        f"{title(lead.main_quantity)} over time",
+        f"Coloured: the 95 % band{_band_owner(tracks)}. Grey: not in the air, or inputs missing. Below: the health of each "
+        "estimator, a thin line while it is healthy. Drag to zoom all time axes, double-click to reset.",
     )
-    looking = [e for e in summary.estimators.values() if e.changes is not None]
-    jumps = (looking[0].changes or ()) if looking else ()
+    detecting = [e for e in summary.estimators.values() if e.jumps is not None]
+    jumps = (detecting[0].jumps or ()) if detecting else ()
     page.add('<div class="stack">', page.panel(main_figure(tracks, jumps)))
     for name, found in summary.estimators.items():
-        if found.changes is not None:
-            page.add(_changes(name, lead.main, found))
+        if found.jumps is not None:
+            page.add(_jump_table(name, lead.main_quantity, found))
     page.add("</div>")
 
 
-def _whose(tracks: Sequence[Track]) -> str:
-    """Whose band is drawn, where not everyone's is."""
+def _band_owner(tracks: Sequence[Track]) -> str:
+    """Whose band is drawn, where not all are."""
     return f" of the {estimator_label(tracks[0].estimator)}" if len(tracks) > BANDS else ""
 
 
-def _changes(name: str, quantity: str, found: EstimatorSummary) -> str:
-    """When the main quantity jumped, as an estimator that looks for it found."""
-    what = named(quantity, found.quantities[quantity].unit)
-    aside = f"jumps of the {what}, by the {estimator_label(name)} estimator"
+def _jump_table(name: str, quantity: str, found: EstimatorSummary) -> str:
+    """The jumps of the main quantity, by an estimator with change detection."""
+    what = quantity_with_unit(quantity, found.quantities[quantity].unit)
+    aside = f"{what}, {estimator_label(name)} estimator"
     rows = [
         [
             f"{j.time:.1f} s",
@@ -137,90 +144,96 @@ def _changes(name: str, quantity: str, found: EstimatorSummary) -> str:
             plus_minus(j.after, j.after_std),
             plus_minus(j.size, j.size_std, signed=True),
         ]
-        for j in found.changes or ()
+        for j in found.jumps or ()
     ]
     more = found.unconfirmed_changes
-    rest = f"{unconfirmed(more, more=bool(rows))}." if more else ""
-    below = " ".join(text for text in ("" if rows else "None found.", rest) if text)
-    head = ["at", "from", "to", "by"]
-    return table(head, rows, dict.fromkeys(head, "number"), "When it changed", aside, below, tight=True)
+    rest = f"{unconfirmed_text(more, is_addition=bool(rows))}." if more else ""
+    below = " ".join(text for text in ("" if rows else "No jump was detected.", rest) if text)
+    head = ["time", "from", "to", "size"]
+    return table(head, rows, dict.fromkeys(head, "number"), "Jumps", aside, below, tight=True)
 
 
 def _secondary(page: Page, tracks: Sequence[Track], summary: Summary, lead: Track) -> None:
-    names = [n for n in lead.quantities if n != lead.main]
+    names = [n for n in lead.quantities if n != lead.main_quantity]
     if not names:
         return
     page.section(
-        "What else was tracked",
-        f"Each with the 95 % band{_whose(tracks)}, and its value at the end ± one standard deviation. World axes: x east, "
-        "y north; "
-        "body axes: x forward, y left, z up.",
+        "Other quantities",
+        f"With the 95 % band{_band_owner(tracks)}; at the right of each heading the value at the end ± one standard deviation. "
+        "Wind in world axes (x east, y north), accelerometer biases in body axes (x forward, y left, z up).",
     )
     panels = []
     for name in names:
         q = summary.estimators[lead.estimator].quantities[name]
         ended = plus_minus(q.final, q.final_std, q.unit)
-        panels.append(page.panel(quantity_figure(tracks, name), title(name), ended, told=q.informed))
+        panels.append(page.panel(quantity_figure(tracks, name), title(name), ended, muted=not q.informed))
     page.add(grid(panels))
 
 
 def _innovations(page: Page, tracks: Sequence[Track], lead: Track, found: EstimatorSummary) -> None:
-    page.section("Does the model explain the measurements?", _in_words(found.consistency))
+    page.section("Innovations", _consistency_text(found.consistency))
     running = [running_consistency(t) for t in tracks]
     heading = "Normalised innovations squared"
-    aside = "mean in windows; line: expected, band: 95 % of a consistent filter"
+    aside = "mean in windows; line: expected value, grey: 95 % band of a consistent filter"
     page.add('<div class="stack">', page.panel(consistency_figure(tracks, running), heading, aside))
-    seen = [(n, normalised(lead.t, i)) for n, i in lead.innovations.items() if (i.std > 0).any()]
+    normalised = [(n, normalise(lead.t, i)) for n, i in lead.innovations.items() if (i.std > 0).any()]
     estimator = estimator_label(lead.estimator)
     page.add(
         grid(
             [
-                page.panel(innovation_figure(i), title(n), f"{percent(i.inside)} within ±1.96 ({estimator})")
-                for n, i in seen
+                page.panel(
+                    innovation_figure(i), title(n), f"{percent(i.inside_share)} within ±1.96 ({estimator})"
+                )
+                for n, i in normalised
             ]
         ),
-        grid([page.panel(histogram_figure(i), title(n), "bars: measured, line: expected") for n, i in seen]),
+        grid(
+            [
+                page.panel(histogram_figure(i), title(n), "bars: measured, line: standard normal")
+                for n, i in normalised
+            ]
+        ),
         "</div>",
     )
 
 
-def _in_words(ratio: float) -> str:
-    what = "An innovation is what was measured less what was predicted. "
+def _consistency_text(ratio: float) -> str:
+    what = "An innovation is a measured value minus its prediction. "
     if not math.isfinite(ratio):
-        return what + "None was measured."
+        return what + "There are none in this flight."
     if ratio > 2.0:
         return what + (
-            "Here they are larger than the filter expects: the model lacks something, or the noise is "
-            "assumed too small, and the bands are too narrow."
+            "The innovations are larger than the filter expects: a force is not modelled or the assumed noise is too small. "
+            "The 95 % bands are too narrow."
         )
     if ratio < 0.5:
         return what + (
-            "Here they are smaller than the filter expects: it assumes more noise than this log shows, so "
-            "its bands err on the wide side."
+            "The innovations are smaller than the filter expects: the assumed noise is larger than that of this log. "
+            "The 95 % bands are conservative."
         )
-    return what + "Here they are about as large as the filter expects, so its bands can be taken as they are."
+    return what + "The innovations are as large as the filter expects, so the 95 % bands are reliable."
 
 
 def _motion(page: Page, tracks: Sequence[Track], motion: Motion, lead: Track, main: QuantitySummary) -> None:
     page.section(
-        "What the vehicle did",
-        "A parameter shows only while something moves it: drag shows in speed, thrust in climbs.",
+        "Motion of the vehicle",
+        "The motion excites the parameters: speed excites drag and wind, vertical acceleration the thrust scale.",
     )
-    panels = [page.panel(curve_figure(c, tracks), title(c.what)) for c in motion.curves]
+    panels = [page.panel(motion_figure(c, tracks), title(c.name)) for c in motion.curves]
     path = path_figure(motion, lead, main)
     if path is None:
-        page.add(grid(panels), '<p class="caption">The log has no position, so the path cannot be drawn.</p>')
+        page.add(grid(panels), '<p class="caption">The log has no position, so there is no flight path.</p>')
         return
-    way = page.panel(path, "The flight", "one scale on all axes; drag to turn")
-    page.add(f'<div class="stack">{grid(panels)}{way}</div>')
+    path_panel = page.panel(path, "Flight path", "equal scale on all axes; drag to rotate")
+    page.add(f'<div class="stack">{grid(panels)}{path_panel}</div>')
 
 
 def _numbers(page: Page, summary: Summary) -> None:
     page.section(
-        "All numbers",
-        "± is one standard deviation. Median, lowest and highest: once the filter has settled.",
+        "All estimates",
+        "± is one standard deviation. Median, minimum and maximum are taken after the filter has settled.",
     )
-    head = ["quantity", "estimator", "at the end", "median", "lowest", "highest", "unit", "informed"]
+    head = ["quantity", "estimator", "at the end", "median", "minimum", "maximum", "unit", "informed"]
     names = dict.fromkeys(n for found in summary.estimators.values() for n in found.quantities)
     rows = [
         [
@@ -237,7 +250,7 @@ def _numbers(page: Page, summary: Summary) -> None:
         for estimator, found in summary.estimators.items()
         if (q := found.quantities.get(name)) is not None
     ]
-    kinds = dict.fromkeys(["at the end", "median", "lowest", "highest"], "number") | {
+    kinds = dict.fromkeys(["at the end", "median", "minimum", "maximum"], "number") | {
         "quantity": "word",
         "unit": "word",
         "informed": "word",
@@ -250,7 +263,7 @@ def _settings(page: Page, summary: Summary) -> None:
     settings = summary.settings
     rows = [
         ["command", f"rotorid {settings.command}"],
-        ["estimators", joined([estimator_label(e) for e in settings.estimators])],
+        ["estimators", join_words([estimator_label(e) for e in settings.estimators])],
         ["system", settings.system],
         ["airframe", settings.airframe],
         *([["known mass", f"{settings.known_mass:g} kg"]] if settings.known_mass is not None else []),
@@ -259,7 +272,7 @@ def _settings(page: Page, summary: Summary) -> None:
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
         ["log clock at t = 0", f"{summary.time_origin:.6f} s"],
     ]
-    page.add(table(["what", "value"], rows, {"what": "word", "value": "long"}))
+    page.add(table(["setting", "value"], rows, {"setting": "word", "value": "long"}))
 
 
 def _ratio(value: float) -> str:

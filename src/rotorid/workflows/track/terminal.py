@@ -1,4 +1,4 @@
-"""What `rotorid track` shows in the terminal."""
+"""The terminal output of `rotorid track`."""
 
 from __future__ import annotations
 
@@ -7,44 +7,43 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotorid.cli.verdict_page import begin, empty_table, end
-from rotorid.results.words import (
+from rotorid.results.text import (
     estimator_label,
-    joined,
+    join_words,
     label,
     percent,
     plus_minus,
     title,
-    unconfirmed,
     unit_text,
 )
+from rotorid.terminal.console import empty_table, print_footer, print_verdict
+from rotorid.workflows.track.text import NOT_IDENTIFIED, unconfirmed_text
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rotorid.results.summary import EstimatorSummary, Summary
+    from rotorid.workflows.track.summary import EstimatorSummary, Summary
 
 
 def show(summary: Summary, folder: Path, console: Console) -> None:
-    """The verdict, the numbers at the end of the flight, the health, and where the report is."""
+    """Print the verdict, the values at the end of the flight, the health, and the path of the report."""
     from rich.padding import Padding
     from rich.text import Text
 
-    begin(summary.verdict, console)
+    print_verdict(summary.verdict, console)
     for table in _tables(summary, console):
         console.print(Padding(table, (0, 1)))
         console.print()
-    _show_changes(summary, console)
-    alike: dict[str, list[str]] = {}
+    _show_jumps(summary, console)
+    by_health: dict[str, list[str]] = {}
     for name, found in summary.estimators.items():
-        alike.setdefault(_health(found), []).append(estimator_label(name))
-    for text, names in alike.items():
-        console.print(Padding(Text(f"{joined(names)}: {text}", style="dim"), (0, 2)))
+        by_health.setdefault(_health(found), []).append(estimator_label(name))
+    for text, names in by_health.items():
+        console.print(Padding(Text(f"{join_words(names)}: {text}", style="dim"), (0, 2)))
     if any(not q.informed for e in summary.estimators.values() for q in e.quantities.values()):
-        text = "not told: the flight did not move enough, or the log has too little, to tell it"
-        console.print(Padding(Text(text, style="dim"), (0, 2)))
-    end(summary.notes, folder, console)
+        console.print(Padding(Text(NOT_IDENTIFIED, style="dim"), (0, 2)))
+    print_footer(summary.notes, folder, console)
 
 
 def _health(found: EstimatorSummary) -> str:
@@ -54,32 +53,32 @@ def _health(found: EstimatorSummary) -> str:
     return f"{text} ({rest})" if rest else text
 
 
-def _show_changes(summary: Summary, console: Console) -> None:
-    """When the main quantity jumped, of each estimator that looks for it."""
+def _show_jumps(summary: Summary, console: Console) -> None:
+    """Print the jumps of the main quantity, for each estimator with change detection."""
     from rich.padding import Padding
     from rich.text import Text
 
     for name, found in summary.estimators.items():
-        if found.changes is None:
+        if found.jumps is None:
             continue
         main, quantity = next(iter(found.quantities.items()))
-        if found.changes:
-            console.print(Padding(_change_table(main, quantity.unit, found), (0, 1)))
+        if found.jumps:
+            console.print(Padding(_jump_table(main, quantity.unit, found), (0, 1)))
         else:
-            text = f"{estimator_label(name)}: no jump of the {label(main)} found"
+            text = f"{estimator_label(name)}: no jump of the {label(main)} detected"
             console.print(Padding(Text(text), (0, 2)))
         if found.unconfirmed_changes:
-            text = unconfirmed(found.unconfirmed_changes, more=bool(found.changes))
+            text = unconfirmed_text(found.unconfirmed_changes, is_addition=bool(found.jumps))
             console.print(Padding(Text(text, style="dim"), (0, 2)))
         console.print()
 
 
-def _change_table(main: str, unit: str, found: EstimatorSummary) -> Table:
+def _jump_table(main: str, unit: str, found: EstimatorSummary) -> Table:
     table = empty_table()
-    for head in (f"{label(main)} jumped at", "from", "to", "by"):
+    for head in (f"jump of the {label(main)} at", "from", "to", "size"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for jump in found.changes or ():
+    for jump in found.jumps or ():
         table.add_row(
             f"{jump.time:.1f} s",
             plus_minus(jump.before, jump.before_std),
@@ -91,7 +90,7 @@ def _change_table(main: str, unit: str, found: EstimatorSummary) -> Table:
 
 
 def _tables(summary: Summary, console: Console) -> list[Table]:
-    """The numbers at the end, in as many tables of estimators side by side as the width asks for."""
+    """The values at the end, in as few tables as fit into the width."""
     from rich.measure import Measurement
 
     names = list(summary.estimators)
@@ -120,7 +119,7 @@ def _table(summary: Summary, names: Sequence[str]) -> Table:
             title(name),
             *("" if q is None else plus_minus(q.final, q.final_std) for q in found),
             unit_text(known.unit),
-            "" if informed else "not told",
+            "" if informed else "not identified",
             style=None if informed else "dim",
         )
     return table

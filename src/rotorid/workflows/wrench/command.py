@@ -1,26 +1,32 @@
-"""`rotorid wrench`: the external force and torque on a vehicle through a flight, and the pushes in it."""
+"""`rotorid wrench`: the external force and torque on a vehicle over a flight, and its contacts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.cli.arguments import AirframeOption, Log, Mapping, Mcap, ModelOption, folder_option, inputs_of
 from rotorid.errors import SettingError
+from rotorid.estimators.registry import FLIGHT_OBSERVERS, check_observer, estimator_label, help_text
+from rotorid.terminal.arguments import (
+    AirframeOption,
+    Log,
+    Mapping,
+    Mcap,
+    ModelOption,
+    folder_option,
+    input_files,
+)
 
 if TYPE_CHECKING:
     from rotorid.learning.model_files import LearnedModel
     from rotorid.logs.flight import Flight
-    from rotorid.models.airframe import Airframe
-    from rotorid.results.summary import Input
-    from rotorid.results.wrench import ObserverName
-    from rotorid.results.wrench_summary import WrenchSummary
-
-OBSERVERS: Final = ("mo", "acceleration", "ekf")
-# the names in `results.wrench`, which is not imported here for the sake of a quick --help; a test compares
+    from rotorid.models.airframe.airframe import Airframe
+    from rotorid.results.files import Input
+    from rotorid.workflows.wrench.observe import ObserverName
+    from rotorid.workflows.wrench.summary import WrenchSummary
 
 
 def wrench(
@@ -31,7 +37,7 @@ def wrench(
         typer.Option(
             "--observer",
             metavar="NAME",
-            help="mo (by momentum: needs the velocity), acceleration (by the accelerometer), or ekf.",
+            help=f"{help_text(FLIGHT_OBSERVERS)}.",
         ),
     ] = "mo",
     gain: Annotated[
@@ -55,11 +61,11 @@ def wrench(
     ] = None,
     mcap: Mcap = False,
 ) -> None:
-    """Observe the external force and torque on a vehicle through a flight, and find when, how hard and where it was pushed.
+    """Estimate the external force and torque on a vehicle over a flight, and detect contacts: time, force, point.
 
-    Writes estimates.parquet, summary.json and report.html, a page that opens without a network.
+    Writes estimates.parquet, summary.json and report.html, a self-contained page.
     """
-    from rotorid.cli.console import out, setup_jax, status
+    from rotorid.terminal.console import out, setup_jax, status
 
     folder = output or Path(f"{log.stem}-wrench")
     name = observer_name(observer)
@@ -69,7 +75,7 @@ def wrench(
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
-        from rotorid.models.airframe import load_airframe
+        from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder
 
         check_folder(folder)
@@ -79,14 +85,14 @@ def wrench(
         flight = read(log, mapping)
         if truth is not None:
             flight = attach_truth(flight, truth)
-        inputs = inputs_of(log, airframe, mapping, truth)
+        inputs = input_files(log, airframe, mapping, truth)
         if model is not None:
             from rotorid.learning.model_files import AIRFRAME, MODEL, WEIGHTS
-            from rotorid.results.summary import file_input
+            from rotorid.results.files import file_input
 
             inputs += [file_input("model", model / part) for part in (MODEL, WEIGHTS, AIRFRAME)]
     summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned, mcap)
-    from rotorid.cli.wrench_page import show
+    from rotorid.workflows.wrench.terminal import show
 
     show(summary, folder, out())
 
@@ -103,9 +109,8 @@ def _model(folder: Path, airframe: Airframe) -> LearnedModel:
 def observer_name(text: str) -> ObserverName:
     """The observer of that name. Raises SettingError for one that does not exist."""
     name = text.strip().lower()
-    if name not in OBSERVERS:
-        raise SettingError(f"no observer {text!r}; there are {', '.join(OBSERVERS)}")
-    return cast("ObserverName", name)
+    check_observer(name)
+    return name
 
 
 def wrench_and_write(
@@ -120,30 +125,31 @@ def wrench_and_write(
 ) -> WrenchSummary:
     """Observe the wrench of a flight, and write the results into a folder. Shows its stages. gain: 1/s. model: used in place of
     the airframe. mcap: whether estimates are written as MCAP, too."""
-    from rotorid.cli.console import status
-    from rotorid.report.wrench_page import wrench_page
-    from rotorid.results.contacts import contacts
-    from rotorid.results.files import REPORT, SUMMARY, estimates_files, write_folder
-    from rotorid.results.wrench import with_model, with_rotors, wrench_system
-    from rotorid.results.wrench import wrench as observe
-    from rotorid.results.wrench_spread import parameter_stds
-    from rotorid.results.wrench_summary import LABELS, WrenchSettings, summarise_wrench
+    from rotorid.results.files import REPORT, SUMMARY, write_folder
+    from rotorid.terminal.console import status
+    from rotorid.workflows.track.files import estimates_files
+    from rotorid.workflows.wrench.contacts import find_contacts
+    from rotorid.workflows.wrench.observe import with_residual_model, with_rotors, wrench_system
+    from rotorid.workflows.wrench.observe import wrench as observe
+    from rotorid.workflows.wrench.page import wrench_page
+    from rotorid.workflows.wrench.parameter_uncertainty import parameter_stds
+    from rotorid.workflows.wrench.summary import WrenchSettings, summarise_wrench
 
     airframe = airframe if model is None else model.airframe
     flight = with_rotors(flight, airframe)
     system = wrench_system(flight, airframe)
     said = ""
     if model is not None:
-        system, said = with_model(system, model, flight), model.words
+        system, said = with_residual_model(system, model, flight), model.words
     settings = WrenchSettings("wrench", observer, gain, airframe.name, system.rotor_input, said)
-    with status(f"Observing the wrench: {LABELS[observer]}"):
+    with status(f"Observing the wrench: {estimator_label(observer)}"):
         stds = parameter_stds(airframe, system)
         found = observe(flight, system, observer, gain=gain, stds=stds, model=model)
     with status("Writing the report"):
-        pushes = contacts(found)
+        pushes = find_contacts(found)
         summary = summarise_wrench(found, pushes, flight, settings, inputs)
         files = estimates_files([found.track], mcap, flight.time_origin) | {
-            SUMMARY: summary.as_json().encode(),
+            SUMMARY: summary.to_json().encode(),
             REPORT: wrench_page(found, flight, summary).encode(),
         }
         write_folder(folder, files)

@@ -1,16 +1,16 @@
-"""Pushes on the vehicle: when, how strong, which way, and where.
+"""Contacts of the vehicle: time, force, direction and line of action.
 
-An observer low-passes the wrench with its gain K, w^' = K (w - w^). The impulse of a stretch is exact for all that,
+An observer low-passes the wrench with its gain K, w^' = K (w - w^). The impulse over an interval is exact nevertheless,
 
     integral of w dt = integral of w^ dt + (w^(end) - w^(start)) / K,
 
-and so is its mean over any window, the impulse over its length. A push began and ended where that mean, along the push, first
-and last is `_SHARE` of what it mostly is: over a window of 1/K, or of 0.3 s for a push that is too weak for so short a one.
-The impulse is taken from half a window before until half a window after. What is steady through the flight is taken off
-first: a mass that is wrong by 5 % is an offset, no push.
+and so is its mean over any window, the impulse divided by its length. A contact begins and ends where that mean, along the
+direction of the contact, is first and last `_SHARE` of its typical value: over a window of 1/K, or of 0.3 s for a contact that
+is too weak for the short window. The impulse is taken from half a window before until half a window after. The constant part of
+the wrench is subtracted first: a mass that is wrong by 5 % is an offset, not a contact.
 
-The wrench alone cannot tell a contact from a gust or from a load that was picked up: an event is any force or torque that
-comes and goes.
+The wrench alone does not distinguish a contact from a gust or from a load that is picked up: an event is any force or torque
+that begins and ends.
 """
 
 from __future__ import annotations
@@ -21,9 +21,15 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.results.contact_detection import WINDOW, Baseline, over_window, pushes, shrunk
-from rotorid.results.contact_point import Box, LineOfAction, box_around, line_of_action
-from rotorid.results.wrench import COMPONENTS, WrenchTrack
+from rotorid.workflows.wrench.detection import (
+    WINDOW,
+    Baseline,
+    averaging_factor,
+    detect_contacts,
+    moving_average,
+)
+from rotorid.workflows.wrench.line_of_action import Box, LineOfAction, line_of_action, rotor_box
+from rotorid.workflows.wrench.observe import COMPONENTS, WrenchTrack
 
 _SHARE: Final = 0.4
 _CLEAR: Final = 4.5  # standard deviations of the wrench that a share of a strong push has
@@ -35,12 +41,12 @@ Triple = tuple[float, float, float]
 
 @dataclasses.dataclass(frozen=True)
 class Contact:
-    """A force or torque that came and went.
+    """A force or torque that acted for a while.
 
     start, end: s from the start of the flight. impulse: N s, world. force: mean, N, world; strength: its magnitude; direction:
     its unit vector, world, known to direction_std rad. peak: largest magnitude of the force, N, at peak_time s. torque: mean,
-    N m, body. line: where the force acts, None where it is not determined; line_unknown: why. All without the flight's offset,
-    each with its standard deviation.
+    N m, body. line: where the force acts, None where it is not determined; line_unknown: why. The offset of the flight
+    is subtracted from all of them.
     """
 
     start: float
@@ -69,8 +75,8 @@ class Contact:
 
 @dataclasses.dataclass(frozen=True)
 class Offset:
-    """What is steady in one component of the wrench, N or N m. significant: outside of its 95 % band. cause: the parameter that
-    makes most of its std, "" where none does."""
+    """The constant part of one component of the wrench, N or N m. significant: outside of its 95 % band. cause: the parameter
+    that contributes most to its std, "" where none does."""
 
     value: float
     std: float
@@ -81,29 +87,38 @@ class Offset:
 
 @dataclasses.dataclass(frozen=True)
 class Contacts:
-    """Events in order of time, the steady offset by component, and the box that lines of action are cut with."""
+    """Events in order of time, the constant offset by component, and the box that lines of action are intersected with."""
 
     events: tuple[Contact, ...]
     offsets: dict[str, Offset]
     box: Box
 
 
-def contacts(found: WrenchTrack) -> Contacts:
-    """The pushes in a wrench."""
-    steady, stretches = pushes(found)
+def find_contacts(found: WrenchTrack) -> Contacts:
+    """Detect the contacts in an observed wrench, and measure them.
+
+    Args:
+        found: the wrench over a flight, of `wrench`.
+    Returns:
+        The contacts in order of time, and the constant offset of each component.
+    Source: Tomic, Ott and Haddadin, IEEE T-RO 33 (2017), for the line of action; the module for all else.
+    """
+    steady, stretches = detect_contacts(found)
     centre = next(p.values for p in found.system.parameters if p.name == "centre_of_mass")
-    box = box_around(found.system.rotors, centre)
+    box = rotor_box(found.system.rotors, centre)
     offsets = {}
     for k, name in enumerate(COMPONENTS):
         value, std = float(steady.offset[k]), float(steady.offset_std[k])
         unit = found.track.quantities[name].unit
-        offsets[name] = Offset(value, std, unit, abs(value) > _SIGNIFICANT * std, found.spread.cause_of(k))
-    seen = [_contact(found, steady, box, a, b) for a, b in stretches]
-    return Contacts(tuple(c for c in seen if c is not None), offsets, box)
+        offsets[name] = Offset(
+            value, std, unit, abs(value) > _SIGNIFICANT * std, found.parameter_errors.cause_of(k)
+        )
+    events = [_contact(found, steady, box, a, b) for a, b in stretches]
+    return Contacts(tuple(c for c in events if c is not None), offsets, box)
 
 
 def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: int) -> Contact | None:
-    """What the rows from first to last tell; None where their mean wrench is within its own band."""
+    """The contact in the rows from first to last; None where its mean wrench is not significant."""
     e = found.wrench - steady.offset
     lag = 0.0 if found.track.estimator == "ekf" else 1.0 / found.gain
     rows = slice(first, last + 1)
@@ -116,7 +131,7 @@ def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: i
     impulse = np.trapezoid(e[a : b + 1], found.t[a : b + 1], axis=0) + lag * (e[b] - e[a])
 
     mean = impulse / duration
-    noise = shrunk(duration, found.gain)
+    noise = averaging_factor(duration, found.gain)
     of_noise = np.median(found.covariance[pushing], axis=0) * noise**2
     of_parameters = np.mean(steady.errors[pushing], axis=0)
     covariance = of_noise + of_parameters @ of_parameters.T
@@ -158,7 +173,7 @@ def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: i
 def _extent(
     found: WrenchTrack, steady: Baseline, e: Float[np.ndarray, "n 6"], lag: float, first: int, last: int
 ) -> tuple[int, int, float]:
-    """First and last row at which the wrench itself, without the observer's lag, is there; and the window, s."""
+    """First and last row of the contact, without the lag of the observer, and the window, s."""
     half = 3 * int(np.argmax(np.mean(steady.score_of_mean[first : last + 1], axis=0)))
     part = slice(half, half + 3)
     mean = np.mean(e[first : last + 1, part], axis=0)
@@ -180,9 +195,9 @@ def _extent(
 def _mean_of_wrench(
     t: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"], lag: float, window: float, rows: slice
 ) -> Float[np.ndarray, " m"]:
-    """Mean of the wrench itself over a window (s) around some rows, from what an observer with a lag (s) made of it."""
+    """Mean of the wrench over a window (s) around some rows, from the estimate of an observer with a lag (s)."""
     ends = (np.interp(t[rows] + 0.5 * window, t, e), np.interp(t[rows] - 0.5 * window, t, e))
-    return over_window(t, e[:, None], window)[rows, 0] + lag * (ends[0] - ends[1]) / window
+    return moving_average(t, e[:, None], window)[rows, 0] + lag * (ends[0] - ends[1]) / window
 
 
 def _line(

@@ -1,16 +1,15 @@
-"""How much an observed wrench scatters in its flight, against what the assumed noise would make of it.
+"""The scale of the covariance of an observed wrench, measured by its scatter in the flight.
 
-The noises that the System assumes are those of a poor estimate of position and velocity; they stand for the model's errors
-too. Many autopilots do better by far, and some models worse. So the covariance P of the noise is scaled, of the force and of
-the torque each by one number c for the flight: the upper quartile of what blocks of 10 s show. Of a block, c is the least for
-which
+The noise that the System assumes is that of a poor estimate of position and velocity, and represents model errors too. Many
+autopilots are much better, and some models are worse. The covariance P of the noise is therefore scaled, for the force and for
+the torque by one number c each: the median over blocks of 5 s. In a block, c is the least number for which
 
     median and upper quartile of e^T (c P + D D^T)^-1 e  are at most those of chi-square with 3 degrees of freedom
     c >= variance of the normalised innovations
 
-e is the wrench less its median over the block, D what the parameters' errors add less their median. Pushes during a quarter
-of the time, and slow changes (wind, a load) leave c as it is; throughout gusts, or by a poor model, c grows, and the band with
-it.
+e is the wrench minus its median over the block, D the contribution of the parameters' errors minus its median. Contacts during
+a quarter of the time and slow changes (wind, a load) do not change c; gusts during the whole flight or a poor model increase
+it, and widen the band.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from jaxtyping import Bool, Float, Int
 from rotorid.estimators.base import Health
 
 GAP: Final = 0.5
-"""s between two rows over which nothing is known."""
+"""Longest step, s, between two rows without a gap."""
 
 _SETTLING: Final = 5.0  # time constants of the observer
 BLOCK: Final = 5.0
@@ -40,15 +39,15 @@ _HALVINGS: Final = 24
 _UNUSABLE: Final = (Health.NO_INFORMATION, Health.RECOVERING, Health.DIVERGED)
 
 
-def usable(
+def usable_rows(
     t: Float[np.ndarray, " n"],
     wrench: Float[np.ndarray, "n 6"],
     health: Int[np.ndarray, " n"],
     gain: float,
 ) -> Bool[np.ndarray, " n"]:
-    """Rows whose wrench counts: not those of an observer that knows nothing yet, begins anew, or has just begun.
+    """Rows whose wrench is used: not those without information, or within 5 time constants of a start or restart.
 
-    All of them where none would be left. t: s; gain: of the observer, 1/s.
+    All rows where none would be left. t: s. gain: of the observer, 1/s.
     """
     fine = ~np.isin(health, _UNUSABLE) & np.isfinite(wrench).all(axis=1)
     starts = np.concatenate([[True], (np.diff(t) > GAP) | ~fine[:-1]])
@@ -57,7 +56,7 @@ def usable(
     return rows if rows.any() else np.ones(len(t), bool)
 
 
-def scatter(
+def covariance_scale(
     t: Float[np.ndarray, " n"],
     wrench: Float[np.ndarray, "n k"],
     P: Float[np.ndarray, "n k k"],
@@ -67,8 +66,8 @@ def scatter(
     block: float = BLOCK,
     percentile: float = OF_BLOCKS,
 ) -> float:
-    """c for one half of the wrench. t: s; rows that count alone. errors: of the parameters. normalised: innovations over their
-    standard deviations, NaN where nothing was measured. block: s."""
+    """c of force or torque. t: s, of the usable rows. errors: due to the parameters. normalised: innovations divided by their
+    standard deviations, NaN where nothing was measured. block: s. percentile: over the blocks."""
     if normalised is None:
         normalised = np.full_like(wrench, np.nan)
     count = max(1, round(float(t[-1] - t[0]) / block))
@@ -89,7 +88,7 @@ def _of_block(wrench: np.ndarray, P: np.ndarray, errors: np.ndarray, normalised:
         low = float(np.log(np.clip(np.max(spread) ** 2, _LEAST, _MOST)))
 
     def fits(log_c: float) -> bool:
-        square = squares(e, np.exp(log_c) * P + apart)
+        square = squared_distances(e, np.exp(log_c) * P + apart)
         return all(
             np.percentile(square, p) <= most for p, most in zip(_PERCENTILES, _CHI_SQUARE, strict=True)
         )
@@ -102,6 +101,6 @@ def _of_block(wrench: np.ndarray, P: np.ndarray, errors: np.ndarray, normalised:
     return float(np.exp(high))
 
 
-def squares(e: Float[np.ndarray, "n k"], S: Float[np.ndarray, "n k k"]) -> Float[np.ndarray, " n"]:
-    """e^T S^-1 e of each row."""
+def squared_distances(e: Float[np.ndarray, "n k"], S: Float[np.ndarray, "n k k"]) -> Float[np.ndarray, " n"]:
+    """Squared Mahalanobis distance e^T S^-1 e of each row."""
     return np.einsum("ni,ni->n", e, np.linalg.solve(S, e[..., None])[..., 0])

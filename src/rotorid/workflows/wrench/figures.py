@@ -1,4 +1,4 @@
-"""The figures of an observed wrench. They draw what the results hold, and compute nothing."""
+"""The figures of an observed wrench."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from rotorid.models.airframe import Rotor
-from rotorid.report.charts import Figure, Trace, axis, axis_colour, band, layout, line, numbers
-from rotorid.report.figures import (
+from rotorid.models.airframe.airframe import Rotor
+from rotorid.report.charts import Figure, Trace, axis, axis_colour, band, encode_array, layout, line
+from rotorid.workflows.track.figures import (
     SIGMAS,
     STRIP,
     gap_shapes,
@@ -19,11 +19,11 @@ from rotorid.report.figures import (
     time_range,
     value_range,
 )
-from rotorid.results.contact_point import Box
-from rotorid.results.contacts import Contact
-from rotorid.results.track import Track
+from rotorid.workflows.track.track import Track
+from rotorid.workflows.wrench.contacts import Contact
+from rotorid.workflows.wrench.line_of_action import Box
 
-_WAYS: Final = ("east", "north", "up")
+_DIRECTIONS: Final = ("east", "north", "up")
 _LABEL: Final = 0.035  # of the width of the figure
 _POINTS: Final = 2500
 _VIEWS: Final = ((0, 1, "forward", "left"), (0, 2, "forward", "up"))
@@ -32,7 +32,7 @@ _TURN: Final = np.linspace(0.0, 2.0 * np.pi, 49)
 
 
 def force_figure(track: Track, events: Sequence[Contact]) -> Figure:
-    """The three forces with their 95 % bands, pushes shaded and numbered, and the health below."""
+    """The three forces with their 95 % bands, contacts shaded and numbered, and the health below."""
     traces: list[Trace] = []
     names = [name for name in track.quantities if name.startswith("force")]
     for k, name in enumerate(names):
@@ -44,7 +44,7 @@ def force_figure(track: Track, events: Sequence[Contact]) -> Figure:
         if name in track.truth:
             truth = line(track.t, track.truth[name], "known", f"{colour}:0.35", width=6.0, step=True)
             traces.append(truth | {"showlegend": False})
-        curve = line(track.t, q.value, _WAYS[k], colour, points=_POINTS, std=q.std, width=1.6)
+        curve = line(track.t, q.value, _DIRECTIONS[k], colour, points=_POINTS, std=q.std, width=1.6)
         traces.append(curve | {"showlegend": True})
     traces += health_strips([track])
     figure = layout("force (N)", legend=True)
@@ -69,7 +69,7 @@ def force_figure(track: Track, events: Sequence[Contact]) -> Figure:
 
 
 def component_figure(track: Track, name: str, events: Sequence[Contact]) -> Figure:
-    """One component with its 95 % band, truth where known, and the pushes shaded."""
+    """One component with its 95 % band, truth where known, and the contacts shaded."""
     figure = quantity_figure([track], name)
     more = {"shapes": [*figure.layout["shapes"], *_event_shapes(events, "paper")]}
     return dataclasses.replace(figure, layout=figure.layout | more, height=210)
@@ -80,7 +80,7 @@ def place_figure(
 ) -> Figure:
     """Lines of action on the vehicle, from above (view 0) or from the left (view 1), body axes, cm from the centre of mass.
 
-    An arrow ends where a push enters the box around the rotors, a cross is the point nearest to the centre of mass.
+    An arrow ends where the line of action enters the box around the rotors, a cross is the point nearest to the centre of mass.
     """
     i, j, across, upward = _VIEWS[view]
     low, high = 100.0 * np.array(box.low), 100.0 * np.array(box.high)
@@ -90,34 +90,34 @@ def place_figure(
         x, y = (100.0 * (rotor.position[k] - centre[k]) for k in (i, j))
         radius = 0.38 * size
         ring = (x + radius * np.cos(_TURN), y + (radius if view == 0 else 0.06 * radius) * np.sin(_TURN))
-        traces.append(_drawn(*ring, "@ink:0.45", 1.2) | {"fill": "toself", "fillcolor": "@ink:0.05"})
-        traces.append(_drawn([0.0, x], [0.0, y], "@ink:0.45", 2.0))
+        traces.append(_line(*ring, "@ink:0.45", 1.2) | {"fill": "toself", "fillcolor": "@ink:0.05"})
+        traces.append(_line([0.0, x], [0.0, y], "@ink:0.45", 2.0))
     along_x = [low[i], high[i], high[i], low[i], low[i]]
     along_y = [low[j], low[j], high[j], high[j], low[j]]
-    traces.append(_drawn(along_x, along_y, "@ink:0.3", 1.0, dash="3px,3px"))
+    traces.append(_line(along_x, along_y, "@ink:0.3", 1.0, dash="3px,3px"))
     figure = layout(f"{upward} (cm)", x_title=f"{across} (cm)")
     strongest = max((e.strength for e in events), default=1.0)
     annotations = []
     for number, event in enumerate(events, 1):
         if event.line is None:
             continue
-        at = 100.0 * np.array(event.line.pushed or event.line.nearest)
+        at = 100.0 * np.array(event.line.entry or event.line.nearest)
         tail = at - _ARROW * size * event.strength / strongest * np.array(event.line.direction)
         annotations.append(_arrow(at[i], at[j], tail[i], tail[j], str(number)))
         near = 100.0 * np.array(event.line.nearest)
-        traces.append(_drawn([at[i], near[i]], [at[j], near[j]], "@push:0.5", 1.0, dash="2px,2px"))
+        traces.append(_line([at[i], near[i]], [at[j], near[j]], "@push:0.5", 1.0, dash="2px,2px"))
         traces.append(
-            _drawn([near[i]], [near[j]], "@push", 1.0)
+            _line([near[i]], [near[j]], "@push", 1.0)
             | {"mode": "markers", "marker": {"symbol": "x-thin-open", "size": 8, "color": "@push"}}
         )
     reach = 2.0 * size
     figure["xaxis"] |= {"range": [-reach, reach], "constrain": "domain"}
     figure["yaxis"] |= {"range": [-reach, reach], "scaleanchor": "x", "constrain": "domain"}
     figure |= {"hovermode": False, "annotations": annotations}
-    return Figure(tuple(traces), figure, height=400, timed=False)
+    return Figure(tuple(traces), figure, height=400, has_time_axis=False)
 
 
-def _drawn(
+def _line(
     x: Sequence[float] | np.ndarray,
     y: Sequence[float] | np.ndarray,
     colour: str,
@@ -127,8 +127,8 @@ def _drawn(
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": numbers(x),
-        "y": numbers(y),
+        "x": encode_array(x),
+        "y": encode_array(y),
         "line": {"color": colour, "width": width, "dash": dash},
         "hoverinfo": "skip",
         "showlegend": False,
@@ -174,7 +174,7 @@ def _event_shapes(events: Sequence[Contact], yref: str) -> list[dict]:
 
 
 def _event_labels(events: Sequence[Contact], whole: Sequence[float]) -> list[dict]:
-    """The number of each push above it; one that would cover another is left out."""
+    """The number of each contact above it; labels that would overlap are left out."""
     room, end = _LABEL * (whole[1] - whole[0]), -np.inf
     labels = []
     for number, event in enumerate(events, 1):

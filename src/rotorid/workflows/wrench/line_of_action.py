@@ -1,16 +1,16 @@
-"""Where a push acts: the line of action of a wrench, and where it meets the vehicle.
+"""The line of action of a contact force, and where it meets the vehicle.
 
 A force f at one point r has the torque r x f about the centre of mass, at right angles to f. All points of the line
 
     r(s) = (f x tau) / |f|^2 + s f / |f|
 
 have the same wrench (T. Tomic, C. Ott and S. Haddadin, External wrench estimation, collision detection, and reflex reaction
-for flying robots, IEEE T-RO 33 (2017), section VI). r(0) is the point nearest to the centre of mass. Which point of the line
-was touched no wrench tells: here it is where the line meets a box around the rotors, an assumption. A push enters at the
-first such point, a pull leaves at the last.
+for flying robots, IEEE T-RO 33 (2017), section VI). r(0) is the point nearest to the centre of mass. The wrench
+does not determine the contact point on the line. It is assumed to be where the line meets a box around the rotors: a push
+enters at the first such point, a pull leaves at the last.
 
-A torque along f is of no single force at a point. Where that part is not zero within its band, or the force is not clearly
-there, or the line is not known to within the vehicle's size, the point is not determined, and said so.
+A single force at a point has no torque along f. The line is not determined where that part is significant, where the force is
+not significant, or where the uncertainty of the line exceeds the size of the vehicle.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.models.airframe import Rotor
+from rotorid.models.airframe.airframe import Rotor
 
 CLEAR: Final = 5.0
-"""Standard deviations that a force has at least where its line of action is told."""
+"""Least force, in standard deviations, for which the line of action is determined."""
 
 _ALONG: Final = 3.0  # standard deviations that a torque along the force may have
 _FLAT: Final = 0.25  # of the wider side of the rotors: the box's height at least
@@ -50,20 +50,20 @@ class LineOfAction:
     """Where a force acts, body axes (FLU), from the centre of mass, m.
 
     nearest: the point of the line nearest to the centre of mass, with its std. direction: of the force, a unit vector.
-    pushed, pulled: where the line enters and leaves the box around the rotors, None where it misses it. along: torque along the
-    force, N m, with its std: zero of a force at one point.
+    entry, exit: where the line enters and leaves the box around the rotors, None where it misses it. along: torque along the
+    force, N m, with its std: zero for a force at one point.
     """
 
     nearest: tuple[float, float, float]
     nearest_std: tuple[float, float, float]
     direction: tuple[float, float, float]
-    pushed: tuple[float, float, float] | None
-    pulled: tuple[float, float, float] | None
+    entry: tuple[float, float, float] | None
+    exit: tuple[float, float, float] | None
     along: float
     along_std: float
 
 
-def box_around(rotors: tuple[Rotor, ...], centre_of_mass: tuple[float, ...] = (0.0, 0.0, 0.0)) -> Box:
+def rotor_box(rotors: tuple[Rotor, ...], centre_of_mass: tuple[float, ...] = (0.0, 0.0, 0.0)) -> Box:
     """The box that holds the hubs of all rotors, at least a quarter as high as it is wide. Positions in the body frame, m."""
     places = np.array([r.position for r in rotors]) - np.asarray(centre_of_mass)
     low, high = places.min(axis=0), places.max(axis=0)
@@ -76,23 +76,29 @@ def box_around(rotors: tuple[Rotor, ...], centre_of_mass: tuple[float, ...] = (0
 def line_of_action(
     force: Vector, torque: Vector, covariance: Float[np.ndarray, "6 6"], box: Box
 ) -> LineOfAction | str:
-    """The line on which a force acts, or why it is not determined, in words.
+    """The line on which a force acts.
 
-    force: N; torque: N m, about the centre of mass, both in body axes. covariance: of the two.
+    Args:
+        force: N, body axes.
+        torque: N m, about the centre of mass, body axes.
+        covariance: of force and torque.
+        box: see `rotor_box`.
+    Returns:
+        The line, or the reason why it is not determined.
     """
     strength = float(np.linalg.norm(force))
     direction = force / max(strength, 1e-300)
     strength_std = float(np.sqrt(direction @ covariance[:3, :3] @ direction))
     if strength < CLEAR * strength_std:
-        return "the force is too weak to tell its line of action"
+        return "the force is too weak"
     along, J_along = float(direction @ torque), _along_by(force, torque)
     along_std = float(np.sqrt(J_along @ covariance @ J_along))
     if abs(along) > _ALONG * along_std:
-        return "a torque along the force: no push at one point"
+        return "there is a torque along the force, so it does not act at a single point"
     J = _nearest_by(force, torque)
     std = np.sqrt(np.diag(J @ covariance @ J.T))
     if float(np.max(std)) > box.size:
-        return "the torque is too uncertain to tell the line of action"
+        return "the torque is too uncertain"
     nearest = np.cross(force, torque) / strength**2
     hits = _through(nearest, direction, box)
     return LineOfAction(

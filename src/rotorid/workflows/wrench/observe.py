@@ -1,75 +1,72 @@
-"""The external force and torque on the vehicle of one flight, over time, with what is not known of them.
+"""The external force and torque on the vehicle of one flight, over time, with their uncertainty.
 
 The estimators are the observers of seed 001, section II-C: by momentum ("mo"), by acceleration ("acceleration"), and the
-Kalman filter over the same model ("ekf"). Their standard deviation is that of measurement noise and of a wrench that
-wanders, scaled to what the flight shows of it (`wrench_scatter`); what the parameters' own uncertainty adds is in
-`wrench_spread`.
+Kalman filter over the same model ("ekf"). Their standard deviation is that of the measurement noise and of the
+random walk of the wrench, scaled to the scatter in the flight (`covariance_scale`), and that of the parameters
+(`parameter_uncertainty`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Final
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rotorid.errors import AirframeError, SettingError, SignalError
+from rotorid.errors import SignalError
 from rotorid.estimators.base import Estimate
-from rotorid.estimators.ekf import EKF, ekf
+from rotorid.estimators.ekf import EKF
+from rotorid.estimators.registry import check_observer, observer_builder
 from rotorid.estimators.run import run
-from rotorid.estimators.wrench import (
-    GAIN,
-    AccelerationObserver,
-    MomentumObserver,
-    acceleration_observer,
-    momentum_observer,
-)
+from rotorid.estimators.wrench.observers import GAIN, AccelerationObserver, MomentumObserver
 from rotorid.learning.model_files import LearnedModel
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe import Airframe
+from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.hybrid import with_residual
-from rotorid.models.mixing import with_asked_thrusts
-from rotorid.models.rigid_multirotor import RigidMultirotor, RotorInput, rigid_multirotor
-from rotorid.results.track import Quantity, Track, innovations_of, prepare
-from rotorid.results.words import label
-from rotorid.results.wrench_scatter import scatter, usable
-from rotorid.results.wrench_spread import ACCELEROMETER_BIAS, Spread, spread
+from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
+from rotorid.models.multirotor.rigid import RigidMultirotor
+from rotorid.models.registry import WRENCH_SYSTEM, system_for
+from rotorid.results.text import label
 from rotorid.signals.noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import truth_at, with_reconstructed_commands
+from rotorid.workflows.track.track import Quantity, Track, innovations_of, prepare_samples
+from rotorid.workflows.wrench.covariance_scale import covariance_scale, usable_rows
+from rotorid.workflows.wrench.parameter_uncertainty import (
+    ACCELEROMETER_BIAS,
+    ParameterErrors,
+    parameter_errors,
+)
 
-ObserverName = Literal["mo", "acceleration", "ekf"]
-OBSERVERS: Final[tuple[ObserverName, ...]] = ("mo", "acceleration", "ekf")
-"""Observers by the name that commands and files know them by."""
+ObserverName = str
+"""A key of `rotorid.estimators.registry.FLIGHT_OBSERVERS`."""
 
 COMPONENTS: Final = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
 """Force in N (world axes) and torque about the centre of mass in N m (body axes), in the order of a wrench."""
 
-_INPUTS: Final[tuple[RotorInput, ...]] = ("rotor_thrust", "rotor_speed", "rotor_command")
-_FEWEST: Final = 50  # rows that learn
-_SLOW: Final = 0.5  # of the commands' rate: speeds that are logged more rarely are not used
+_FEWEST: Final = 50  # rows for the scale of the covariance
 
 Observer = MomentumObserver | AccelerationObserver | EKF
 
 
 @dataclasses.dataclass(frozen=True)
 class WrenchTrack:
-    """The external wrench on a vehicle through a flight.
+    """The external wrench on a vehicle over a flight.
 
-    track: the wrench as quantities force_x|y|z (world, N) and torque_x|y|z (body, N m), whose std holds both parts of what
-    is not known. covariance: of the wrench by noise alone, `scale` (of force and torque) times that of the assumed noise.
-    spread: what the parameters add. usable: rows that count. attitude: unit quaternion (w x y z, body to world). gain: of the
-    observer, 1/s. system: the model that the wrench is what is left over of.
+    track: the wrench as quantities force_x|y|z (world, N) and torque_x|y|z (body, N m), whose std includes noise and
+    parameters. covariance: of the wrench due to noise, `scale` (of force and torque) times that of the assumed noise.
+    parameter_errors: due to the parameters. usable_rows: a mask. attitude: unit quaternion (w x y z, body to world). gain: of
+    the observer, 1/s. system: the model without the wrench.
     """
 
     track: Track
     covariance: Float[np.ndarray, "n 6 6"]
     scale: tuple[float, float]
-    spread: Spread
-    usable: Bool[np.ndarray, " n"]
+    parameter_errors: ParameterErrors
+    usable_rows: Bool[np.ndarray, " n"]
     attitude: Float[np.ndarray, "n 4"]
     gain: float
     system: RigidMultirotor
@@ -86,47 +83,43 @@ class WrenchTrack:
 
     @property
     def noise_std(self) -> Float[np.ndarray, "n 6"]:
-        """Standard deviation of the wrench by noise alone."""
+        """Standard deviation of the wrench due to noise."""
         return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
 
 
 def with_rotors(flight: Flight, airframe: Airframe) -> Flight:
-    """The flight with what it lacks of its rotors and other signals tell: commands between rare rows, by the collective one,
-    and thrusts by what the controller asked for (`with_asked_thrusts`)."""
-    return with_asked_thrusts(with_reconstructed_commands(flight), airframe)
+    """Add rotor signals that follow from other signals of the flight.
+
+    Rotor commands between sparse rows follow from the collective command, and thrusts from the commanded
+    thrust and torque (`with_commanded_thrusts`).
+
+    Args:
+        flight: the log.
+        airframe: of its vehicle.
+    Returns:
+        The flight with the added signals; unchanged where it has no such commands.
+    Raises:
+        AirframeError: thrusts are needed and the rotors give no torque about each axis.
+    """
+    return with_commanded_thrusts(with_reconstructed_commands(flight), airframe)
 
 
 def wrench_system(flight: Flight, airframe: Airframe) -> RigidMultirotor:
-    """The rigid multirotor of an airframe for what a flight logged of its rotors.
+    """Make the rigid multirotor of an airframe for the rotor data of a flight, by `system_for`.
 
-    Thrusts are taken first, then speeds, where the airframe has a thrust coefficient and they were not logged more rarely than
-    half of the commands, then commands. Raises SignalError for a flight without rotor data, AirframeError where the airframe
-    lacks what they need or has another number of rotors. flight: of `with_rotors`.
+    Args:
+        flight: of `with_rotors`.
+        airframe: of its vehicle.
+    Returns:
+        The System.
+    Raises:
+        SignalError: the flight has no rotor data.
+        AirframeError: the airframe lacks a quantity that the data need, or has another number of rotors.
     """
-    logged: list[RotorInput] = [name for name in _INPUTS if name in flight]
-    if not logged:
-        has = ", ".join(sorted(flight.signals))
-        raise SignalError(
-            f"{flight.source}: none of {', '.join(_INPUTS)} in this log, which a wrench follows from (it has {has})"
-        )
-    enough: dict[RotorInput, bool] = {
-        "rotor_thrust": True,
-        "rotor_speed": airframe.get("thrust_coefficient") is not None and not _slow(flight),
-        "rotor_command": airframe.thrust_curve is not None,
-    }
-    fitting: list[RotorInput] = [name for name in logged if enough[name]]
-    chosen = fitting[0] if fitting else logged[-1]
-    system = rigid_multirotor(airframe, chosen)
-    rotors = flight[chosen].values.shape[1]
-    if rotors != len(airframe.rotors):
-        raise AirframeError(
-            f"{airframe.source}: {len(airframe.rotors)} [[rotor]], and the log has {rotors} columns of {chosen}; "
-            "give one [[rotor]] a rotor, in the log's order"
-        )
-    return system
+    return system_for(flight, airframe, WRENCH_SYSTEM)
 
 
-def with_model(system: RigidMultirotor, model: LearnedModel, flight: Flight) -> RigidMultirotor:
+def with_residual_model(system: RigidMultirotor, model: LearnedModel, flight: Flight) -> RigidMultirotor:
     """The System of a flight (`wrench_system` of the model's airframe) with the model's residual.
 
     Raises SignalError where the model was learned from rotors that were known in another way: its thrust is theirs.
@@ -143,12 +136,6 @@ def with_model(system: RigidMultirotor, model: LearnedModel, flight: Flight) -> 
     return found
 
 
-def _slow(flight: Flight) -> bool:
-    """Whether the rotor speeds were logged too rarely beside the rotor commands."""
-    both = "rotor_speed" in flight and "rotor_command" in flight
-    return both and flight["rotor_speed"].rate < _SLOW * flight["rotor_command"].rate
-
-
 def wrench(
     flight: Flight,
     system: RigidMultirotor,
@@ -158,27 +145,30 @@ def wrench(
     stds: Mapping[str, tuple[float, ...]] | None = None,
     model: LearnedModel | None = None,
 ) -> WrenchTrack:
-    """The external wrench on the vehicle through its flight.
+    """Estimate the external wrench on the vehicle over its flight.
 
-    system: of `wrench_system`, or any rigid multirotor for the flight's rotor data. gain: of the observers, 1/s; the Kalman
-    filter has none. stds: standard deviations of the System's fixed parameters, of `parameter_stds`. model: that the
-    System is of (see `with_model`), whose parameters' errors hang together. Raises SettingError for an unknown name or an
-    impossible gain, LogError or ExcitationError where the flight cannot do.
+    Args:
+        flight: of `with_rotors`.
+        system: of `wrench_system`, or any rigid multirotor for the flight's rotor data.
+        observer: "mo" (momentum), "acceleration" or "ekf".
+        gain: of the observers, 1/s; not used by the Kalman filter.
+        stds: standard deviations of the System's fixed parameters, of `parameter_stds`.
+        model: the learned model of the System (see `with_residual_model`), whose parameters' errors are correlated.
+    Returns:
+        Force (world axes, N) and torque (body axes, N m) with their covariance.
+    Raises:
+        SettingError: an unknown name, or a gain that is not positive.
+        LogError, ExcitationError: the flight lacks a signal that the observer needs.
+    Source: seed 001, section II-C.
     """
-    if observer not in OBSERVERS:
-        raise SettingError(f"no observer {observer!r}; there are {', '.join(OBSERVERS)}")
+    check_observer(observer)
     flight, samples = prepare_wrench(flight, system)
     _check_measured(flight, observer)
     noise = measured_noise(samples, system.outputs)
-    makers: dict[str, Callable[[], Observer]] = {
-        "mo": lambda: momentum_observer(system, gain=gain, measurement_noise=noise),
-        "acceleration": lambda: acceleration_observer(system, gain=gain, measurement_noise=noise),
-        "ekf": lambda: ekf(system, measurement_noise=noise),
-    }
-    made = makers[observer]()
+    made: Observer = observer_builder(observer, gain)(system, measurement_noise=noise)
     estimates = jax.tree.map(np.asarray, run(made, samples))
     level = float(np.mean(np.asarray(made.tuning.measurement_noise)[system.outputs.tangent["attitude"]]))
-    apart = spread(
+    apart = parameter_errors(
         system,
         samples,
         np.asarray(estimates.state),
@@ -187,12 +177,12 @@ def wrench(
         attitude=level,
         bias=0.0 if observer == "mo" or "specific_force" not in flight else ACCELEROMETER_BIAS,
         gain=gain,
-        felt=observer == "acceleration",
+        uses_accelerometer=observer == "acceleration",
     )
     if model is not None and model.quantities:
         apart = apart.correlated(model.quantities, model.correlation)
     t = np.asarray(samples.t)
-    rows = usable(t, np.asarray(estimates.value), np.asarray(estimates.health), gain)
+    rows = usable_rows(t, np.asarray(estimates.value), np.asarray(estimates.health), gain)
     scale = _scale(estimates, t, apart, system, observer, rows)
     by_half = np.repeat(np.sqrt(scale), 3)
     covariance = np.asarray(estimates.covariance) * np.outer(by_half, by_half)
@@ -211,12 +201,12 @@ def wrench(
 def _scale(
     estimates: Estimate,
     t: Float[np.ndarray, " n"],
-    apart: Spread,
+    apart: ParameterErrors,
     system: RigidMultirotor,
     observer: ObserverName,
     rows: Bool[np.ndarray, " n"],
 ) -> tuple[float, float]:
-    """What the covariances of force and torque are to be multiplied with; 1 where hardly anything was learnt of it."""
+    """The factors of the covariances of force and torque; 1 where there are too few rows to measure them."""
     value, P = np.asarray(estimates.value)[rows], np.asarray(estimates.covariance)[rows]
     innovation, std = np.asarray(estimates.innovation)[rows], np.asarray(estimates.innovation_std)[rows]
     normalised = np.where(std > 0.0, innovation / np.where(std > 0.0, std, 1.0), np.nan)
@@ -230,15 +220,17 @@ def _scale(
             continue
         errors = apart.errors[rows][seen, half]
         found.append(
-            scatter(t[rows][seen], value[seen, half], P[seen, half, half], errors, normalised[seen, place])
+            covariance_scale(
+                t[rows][seen], value[seen, half], P[seen, half, half], errors, normalised[seen, place]
+            )
         )
     return found[0], found[1]
 
 
 def prepare_wrench(flight: Flight, system: RigidMultirotor) -> tuple[Flight, Samples]:
-    """The flight with the rotor commands that it lacks, and its Samples; a simulated one is taken whole."""
+    """The flight with reconstructed rotor commands, and its Samples; a simulated flight is used whole."""
     flight = with_reconstructed_commands(flight)
-    return flight, prepare(flight, system, whole=flight.format == "simulation")
+    return flight, prepare_samples(flight, system, whole=flight.format == "simulation")
 
 
 def _check_measured(flight: Flight, observer: ObserverName) -> None:
@@ -257,7 +249,7 @@ def _track(
     t: Float[np.ndarray, " n"],
     made: Observer,
     observer: ObserverName,
-    apart: Spread,
+    apart: ParameterErrors,
     flight: Flight,
 ) -> Track:
     joint = made.joint
@@ -281,7 +273,7 @@ def _track(
 
 
 def _truth(flight: Flight, t: Float[np.ndarray, " n"]) -> dict[str, Float[np.ndarray, " n"]]:
-    """The true wrench at these times, as far as the flight has it."""
+    """The true wrench at these times, where the flight has it."""
     known = {}
     for name in ("force", "torque"):
         values = truth_at(flight, f"true_{name}", t)

@@ -1,4 +1,4 @@
-"""The report of an observed wrench: the verdict first, then what it rests on."""
+"""The report of an observed wrench."""
 
 # ruff: noqa: RUF001
 
@@ -11,26 +11,33 @@ from typing import Final
 
 import numpy as np
 
+from rotorid.estimators.registry import estimator_label
 from rotorid.logs.flight import Flight
-from rotorid.report.headed import add_header
-from rotorid.report.html import Page, card, grid, table
-from rotorid.report.innovation_figures import consistency_figure
-from rotorid.report.log_section import what_was_read
-from rotorid.report.wrench_figures import component_figure, force_figure, place_figure
-from rotorid.results.contacts import Contact
-from rotorid.results.verdict import Tone
-from rotorid.results.whiteness import running_consistency
-from rotorid.results.words import joined, label, percent, plus_minus, seconds, title, unit_text, value_text
-from rotorid.results.wrench import WrenchTrack
-from rotorid.results.wrench_summary import LABELS, WrenchSummary
-from rotorid.results.wrench_words import box_text, direction_text, nearest_text, way
+from rotorid.report.page import Page, add_header, add_log_section, card, grid, table
+from rotorid.results.text import (
+    duration_text,
+    join_words,
+    label,
+    percent,
+    plus_minus,
+    title,
+    unit_text,
+    value_text,
+)
+from rotorid.results.verdicts import Tone
+from rotorid.workflows.track.innovations import consistency_figure, running_consistency
+from rotorid.workflows.wrench.contacts import Contact
+from rotorid.workflows.wrench.figures import component_figure, force_figure, place_figure
+from rotorid.workflows.wrench.observe import WrenchTrack
+from rotorid.workflows.wrench.summary import WrenchSummary
+from rotorid.workflows.wrench.text import box_text, direction_name, direction_text, nearest_text
 
 _TONES: Final[Mapping[Tone, str]] = {
-    "good": "Wrench can be used",
-    "caution": "Wrench to be used with care",
-    "bad": "Wrench not to be relied on",
+    "good": "Wrench usable",
+    "caution": "Wrench usable with care",
+    "bad": "Wrench not reliable",
 }
-_DRAWN = 8  # pushes on the vehicle, the strongest
+_DRAWN = 8  # the strongest contacts
 
 
 def wrench_page(found: WrenchTrack, flight: Flight, summary: WrenchSummary) -> str:
@@ -39,11 +46,11 @@ def wrench_page(found: WrenchTrack, flight: Flight, summary: WrenchSummary) -> s
     _header(page, flight, summary)
     _cards(page, summary)
     _force(page, found, summary)
-    _pushes(page, found, summary)
+    _lines_of_action(page, found, summary)
     _components(page, found, summary)
     _trust(page, found, summary)
     _numbers(page, summary)
-    what_was_read(page, flight, summary.notes)
+    add_log_section(page, flight, summary.notes)
     _settings(page, summary)
     return page.as_html()
 
@@ -52,7 +59,7 @@ def _header(page: Page, flight: Flight, summary: WrenchSummary) -> None:
     about = [
         flight.vehicle,
         flight.format.replace("-", " "),
-        f"{seconds(summary.duration)} logged, {percent(summary.airborne)} of it observed",
+        f"{duration_text(summary.duration)} logged, {percent(summary.airborne)} of it observed",
         f"airframe {summary.settings.airframe}",
         summary.settings.model,
     ]
@@ -65,31 +72,31 @@ def _cards(page: Page, summary: WrenchSummary) -> None:
         strongest = max(summary.events, key=lambda e: e.strength)
         cards.append(
             card(
-                "Strongest push",
+                "Strongest contact",
                 plus_minus(strongest.strength, strongest.strength_std),
                 "N",
-                f"to {way(strongest)}, for {strongest.duration:.2f} s at {strongest.start:.1f} s",
+                f"{direction_name(strongest)}, {strongest.duration:.2f} s long, at {strongest.start:.1f} s",
             )
         )
-    cards.append(card("Pushes", str(len(summary.events)), note="that stand out from the band"))
+    cards.append(card("Contacts", str(len(summary.events)), note="outside the 95 % band"))
     name, steady = max(summary.components.items(), key=lambda item: abs(item[1].mean) / item[1].mean_std)
     cards.append(
         card(
             f"Mean {label(name)}",
             plus_minus(steady.mean, steady.mean_std, signed=True),
             unit_text(steady.unit),
-            "over the flight; of all six the furthest from zero, in its band",
+            "the most significant of the six means over the flight",
         )
     )
-    cards.append(card("Healthy", percent(summary.healthy).removesuffix(" %"), "%", "of the time"))
+    cards.append(card("Health OK", percent(summary.healthy).removesuffix(" %"), "%", "of the time"))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
 def _force(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
     page.section(
         "External force over time",
-        "World axes. Shaded: the 95 % band, of noise and of what the airframe is unsure of; red: pushes, numbered as below. "
-        "Broad and pale: the known force. Drag to zoom all charts of time, double-click to see all again.",
+        "World axes. Shaded: the 95 % band, due to noise and to the uncertainty of the airframe. Red: contacts, numbered as in "
+        "the table. Broad pale lines: the known force. Drag to zoom all time axes, double-click to reset.",
     )
     page.add('<div class="stack">', page.panel(force_figure(found.track, summary.events)))
     if summary.events:
@@ -113,31 +120,31 @@ def _events(events: tuple[Contact, ...]) -> str:
         for number, e in enumerate(events, 1)
     ]
     kinds = dict.fromkeys(head, "number")
-    aside = "means, less what is steady; direction and impulse: east, north, up; torque: forward, left, up"
-    below = "A contact, a gust or a load that is picked up: the wrench alone does not tell which."
-    return table(head, rows, kinds, "Pushes", aside, below)
+    aside = "mean values without the constant part; direction and impulse: east, north, up; torque: forward, left, up"
+    below = "The wrench alone does not distinguish a contact from a gust or a load that is picked up."
+    return table(head, rows, kinds, "Contacts", aside, below)
 
 
-def _pushes(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
+def _lines_of_action(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
     if not summary.events:
         return
     page.section(
-        "Where they act",
-        "A force at one point has its torque at right angles to it, which gives the line that it acts along, not the point. "
-        "Assumed for the point: that the line enters the vehicle at a box around the rotors.",
+        "Lines of action",
+        "Force and torque determine the line along which a force acts, not the point on it. The contact point is assumed to be "
+        "where the line enters a box around the rotors.",
     )
     head = [
         "",
-        "nearest to the centre of mass (cm)",
+        "nearest point to the centre of mass (cm)",
         "± (cm)",
-        "enters the box at (cm)",
-        "torque along it (N m)",
+        "entry into the box (cm)",
+        "torque along the force (N m)",
         "",
     ]
     rows = []
     for number, e in enumerate(summary.events, 1):
         if e.line is None:
-            rows.append([str(number), "–", "–", "–", "–", f"not told: {e.line_unknown}"])
+            rows.append([str(number), "–", "–", "–", "–", f"not determined: {e.line_unknown}"])
             continue
         std = " ".join(value_text(100.0 * s, 100.0 * s) for s in e.line.nearest_std)
         along = plus_minus(e.line.along, e.line.along_std)
@@ -150,19 +157,25 @@ def _pushes(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
             page.panel(
                 place_figure(view, found.system.rotors, centre, summary.box, shown),
                 ("Seen from above", "Seen from the right")[view],
-                "cross: nearest to the centre of mass",
+                "cross: point nearest to the centre of mass",
             )
             for view in (0, 1)
         ]
         page.add(grid(views, "split"))
     page.add(
-        table(head, rows, dict.fromkeys(head[:-1], "number") | {"": "long"}, "Lines of action", "body axes")
+        table(
+            head,
+            rows,
+            dict.fromkeys(head[:-1], "number") | {"": "long"},
+            "Lines of action",
+            "body axes, relative to the centre of mass",
+        )
     )
     page.add("</div>")
 
 
 def _strongest(events: tuple[Contact, ...]) -> list[Contact]:
-    """The pushes to be drawn: weak ones without their line, so that numbers stay those of the table."""
+    """The contacts to be drawn: weak ones without their line, so that the numbers match the table."""
     order = sorted((e.strength for e in events if e.line is not None), reverse=True)
     least = order[min(len(order), _DRAWN) - 1] if order else math.inf
     return [e if e.strength >= least else dataclasses.replace(e, line=None) for e in events]
@@ -172,7 +185,7 @@ def _components(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
     page.section(
         "All six components",
         "Force in world axes: x east, y north, z up. Torque about the centre of mass in body axes: x forward, y left, z up. "
-        "Each with its 95 % band, and its mean over the flight ± one standard deviation.",
+        "With 95 % bands; at the right of each heading the mean over the flight ± one standard deviation.",
     )
     panels = []
     for name, c in summary.components.items():
@@ -184,28 +197,28 @@ def _components(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
 def _trust(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
     force, torque = (math.sqrt(s) for s in summary.scale)
     page.section(
-        "How wide the band is",
-        f"In this flight the force scatters {_times(force)} as far as the assumed noise makes it, the torque {_times(torque)}; "
-        "the band is scaled by that. To it comes what the parameters leave open, which does not average out.",
+        "Uncertainty",
+        f"The scatter of the force is {_times(force)} that of the assumed noise, the scatter of the torque {_times(torque)}; "
+        "the band is scaled accordingly. It also includes the uncertainty of the parameters, which does not average out.",
     )
-    spread, noise = np.median(found.spread.std, axis=0), np.median(found.noise_std, axis=0)
+    spread, noise = np.median(found.parameter_errors.std, axis=0), np.median(found.noise_std, axis=0)
     rows = [
         [
             label(name),
             f"{noise[k]:.2g}",
             f"{spread[k]:.2g}",
-            label(found.spread.cause_of(k)),
+            label(found.parameter_errors.cause_of(k)),
             unit_text(c.unit),
         ]
         for k, (name, c) in enumerate(summary.components.items())
     ]
-    head = ["component", "by noise", "by parameters", "most of it by", "unit"]
-    kinds = {"component": "word", "by noise": "number", "by parameters": "number", "unit": "word"}
+    head = ["component", "due to noise", "due to parameters", "main cause", "unit"]
+    kinds = {"component": "word", "due to noise": "number", "due to parameters": "number", "unit": "word"}
     running = [running_consistency(found.track)]
-    aside = "mean in windows; line: expected of the assumed noise"
+    aside = "mean in windows; line: expected for the assumed noise"
     page.add(
         '<div class="stack">',
-        table(head, rows, kinds, "One standard deviation at one time", "medians", tight=True),
+        table(head, rows, kinds, "Standard deviation", "median over the flight", tight=True),
         page.panel(consistency_figure([found.track], running), "Normalised innovations squared", aside),
         "</div>",
     )
@@ -217,12 +230,12 @@ def _times(factor: float) -> str:
 
 def _numbers(page: Page, summary: WrenchSummary) -> None:
     page.section(
-        "All numbers",
-        "± is one standard deviation. Offset: what is steady, and taken off before pushes are sought.",
+        "All estimates",
+        "± is one standard deviation. Offset: the constant part, which is subtracted before contacts are detected.",
     )
-    known = any(c.error is not None for c in summary.components.values())
-    head = ["component", "mean", "offset", "lowest", "highest", "unit"]
-    head += ["RMS error", "band holds the known"] if known else []
+    known = any(c.rmse is not None for c in summary.components.values())
+    head = ["component", "mean", "offset", "minimum", "maximum", "unit"]
+    head += ["RMS error", "truth in the 95 % band"] if known else []
     rows = []
     for name, c in summary.components.items():
         row = [
@@ -235,9 +248,7 @@ def _numbers(page: Page, summary: WrenchSummary) -> None:
         ]
         if known:
             row += (
-                ["–", "–"]
-                if c.error is None or c.coverage is None
-                else [f"{c.error:.2g}", percent(c.coverage)]
+                ["–", "–"] if c.rmse is None or c.coverage is None else [f"{c.rmse:.2g}", percent(c.coverage)]
             )
         rows.append(row)
     kinds = dict.fromkeys(head, "number") | {"component": "word", "unit": "word"}
@@ -249,14 +260,14 @@ def _settings(page: Page, summary: WrenchSummary) -> None:
     settings = summary.settings
     rows = [
         ["command", f"rotorid {settings.command}"],
-        ["observer", LABELS[settings.observer]],
+        ["observer", estimator_label(settings.observer)],
         ["gain", f"{settings.gain:g} 1/s"],
         ["airframe", settings.airframe],
-        ["model", settings.model or "physics of the airframe"],
-        ["rotors known by", label(settings.rotor_input)],
-        ["uncertain", joined([label(name) for name in summary.uncertain])],
+        ["model", settings.model or "airframe only"],
+        ["rotor signal", label(settings.rotor_input)],
+        ["uncertain parameters", join_words([label(name) for name in summary.uncertain])],
         *[[name, version] for name, version in summary.versions.items()],
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
         ["log clock at t = 0", f"{summary.time_origin:.6f} s"],
     ]
-    page.add(table(["what", "value"], rows, {"what": "word", "value": "long"}))
+    page.add(table(["setting", "value"], rows, {"setting": "word", "value": "long"}))

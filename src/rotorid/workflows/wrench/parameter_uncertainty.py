@@ -1,23 +1,22 @@
-"""What the parameters' own uncertainty makes of an observed wrench, to first order.
+"""The uncertainty of an observed wrench that is due to the parameters of the model, to first order.
 
 An observer finds the wrench that explains the motion under the model,
 
     f(theta) = m (a - a_0(theta)),        tau(theta) = J (omega' - omega'_0(theta)),
 
-a_0 and omega'_0 being the accelerations that the System has without a wrench, a and omega' those that were flown. With
-the latter held, one standard deviation of each parameter moves the wrench by d(f, tau) / d theta_j std_j: (a + g) dm of the
-mass, -R f_a ds / s of a thrust scale, v dk of the drag. The observer low-passes that with its gain as it does the wrench.
-Such an error is one number for the whole flight: it does not average out.
+where a_0 and omega'_0 are the accelerations of the System without a wrench, and a and omega' those of the vehicle. With the
+latter held fixed, one standard deviation of each parameter changes the wrench by d(f, tau) / d theta_j std_j: (a + g) dm for
+the mass, -R f_a ds / s for a thrust scale, v dk for the drag. The observer low-passes these errors with its gain, as it does
+the wrench. Such an error is constant over the flight and does not average out.
 
-Beside the airframe's parameters some things are taken as uncertain that it does not tell: how far the measured attitude is
-off (by the noise that the System assumes for it), how well each rotor is made and mounted, and, where the accelerometer is
-used, its bias. A model without a learned residual does not know either how the rotors' pull shifts in forward flight, where the
-blade that goes against the wind lifts more than the other one (G. Hoffmann, H. Huang, S. Waslander and C. Tomlin, Quadrotor
-helicopter flight dynamics and control, AIAA 2007),
+Besides the parameters of the airframe, these are uncertain: the measured attitude (by the noise that the System assumes), the
+thrust and the axis of each rotor, and, where the accelerometer is used, its bias. A model without a learned residual also lacks
+the shift of the thrust in forward flight, where the advancing blade lifts more than the retreating one (G. Hoffmann, H. Huang,
+S. Waslander and C. Tomlin, Quadrotor helicopter flight dynamics and control, AIAA 2007),
 
     tau = c T (v_y, -v_x, 0),      v in the body frame,
 
-nor the drag, where the airframe has none.
+and the drag, where the airframe has none.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.geometry import rotations
-from rotorid.models.airframe import Airframe
-from rotorid.models.rigid_multirotor import RigidMultirotor, inertia_matrix
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.rigid import RigidMultirotor, inertia_matrix
 from rotorid.models.system import GRAVITY, Values
 from rotorid.signals.samples import Samples
 
 ACCELEROMETER_BIAS: Final = 0.2
-"""Standard deviation of what an accelerometer's calibration leaves, m/s^2."""
+"""Standard deviation of the bias of a calibrated accelerometer, m/s^2."""
 
 ROTOR: Final = 0.01
-"""Standard deviation of a rotor's thrust over itself, along its axis (a blade that is better or worse) and across it (a motor
-that is tilted by 0.6 degrees)."""
+"""Relative standard deviation of a rotor's thrust, along its axis (differences between blades) and across it (a motor that is
+tilted by 0.6 degrees)."""
 
 FLAPPING: Final = 0.03
 """Standard deviation of c over the mean distance of the rotors from the centre of mass, s/m: a Crazyflie has 0.03."""
@@ -52,20 +51,20 @@ FLAPPING: Final = 0.03
 _DRAG_PER_MASS: Final = 0.3  # 1/s
 _ATTITUDE, _ROTORS, _BIAS, _FLAPPING = "attitude", "rotors", "accelerometer_bias", "forward_flight"
 UNSTEADY: Final = (_ATTITUDE, _ROTORS, "thrust_scale", "thrust_coefficient")
-"""Causes that need not be the same all through a flight: batteries sag, and rotors pull less in a climb."""
+"""Causes that may vary during a flight: the battery voltage sags, and the thrust decreases in a climb."""
 
 _CONSTANTS: Final = (_ATTITUDE, _ROTORS, _BIAS, _FLAPPING)
 
 Cause = tuple[str, int, float]
-"""One number that is not exactly known: parameter, index in it, standard deviation in its unit."""
+"""An uncertain number: parameter, index in it, standard deviation in its unit."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Spread:
-    """Errors that a wrench has for the whole flight.
+class ParameterErrors:
+    """Errors of a wrench that are due to the parameters.
 
-    causes: names, one a column: "mass", "drag", "inertia x", "rotors 0 x". errors: what one standard deviation of each makes
-    of force (world, N) and torque (body, N m) at every time.
+    causes: names, one a column: "mass", "drag", "inertia x", "rotors 0 x". errors: of force (world, N) and torque (body, N m)
+    at every time, for one standard deviation of each cause.
     """
 
     causes: tuple[str, ...]
@@ -77,7 +76,7 @@ class Spread:
         return np.sqrt(np.sum(self.errors**2, axis=2))
 
     def cause_of(self, index: int) -> str:
-        """The parameter that makes most of the spread of one component, "" where nothing does."""
+        """The parameter that contributes most to the errors of one component, "" where none does."""
         if not self.causes:
             return ""
         sizes: dict[str, float] = {}
@@ -88,11 +87,11 @@ class Spread:
 
     def correlated(
         self, quantities: Sequence[str], correlation: Float[np.ndarray, "n n"] | Sequence[Sequence[float]]
-    ) -> Spread:
-        """The same where the errors of these quantities ("mass", "inertia_x") hang together, as those of a fit do: flights
-        that cannot tell mass from thrust leave both unsure, and yet tell the wrench in hover.
+    ) -> ParameterErrors:
+        """The errors where those of some quantities ("mass", "inertia_x") are correlated, as those of a fit are: mass and
+        thrust that cannot be separated are both uncertain, while the wrench in hover is not.
 
-        Each column becomes a sum of columns, by the symmetric root of the correlation: it keeps the name that is most in it.
+        Each column becomes a sum of columns, by the symmetric root of the correlation, and keeps its name.
         """
         place = {name: k for k, name in enumerate(quantities)}
         own = [k for k, cause in enumerate(self.causes) if cause.replace(" ", "_") in place]
@@ -104,7 +103,15 @@ class Spread:
 
 
 def parameter_stds(airframe: Airframe, system: RigidMultirotor) -> dict[str, tuple[float, ...]]:
-    """Standard deviations of the System's fixed parameters that the airframe gives, in their units, one a number."""
+    """Collect the standard deviations of a System's fixed parameters from the airframe.
+
+    Args:
+        airframe: its quantities, with standard deviations where they are uncertain.
+        system: its fixed parameters are looked up.
+    Returns:
+        Standard deviations by parameter, one for each number, in the parameter's unit; those that are 0 or
+        unknown are left out.
+    """
     found = {}
     for parameter in system.parameters:
         quantity = airframe.get(parameter.name)
@@ -119,7 +126,7 @@ def parameter_stds(airframe: Airframe, system: RigidMultirotor) -> dict[str, tup
     return {name: std for name, std in found.items() if any(std)}
 
 
-def spread(
+def parameter_errors(
     system: RigidMultirotor,
     samples: Samples,
     state: Float[np.ndarray, "n states"],
@@ -129,13 +136,13 @@ def spread(
     attitude: float,
     bias: float,
     gain: float,
-    felt: bool = False,
-) -> Spread:
+    uses_accelerometer: bool = False,
+) -> ParameterErrors:
     """The spread of an observed wrench (force in the world, N; torque in the body, N m).
 
-    state: the System's states, packed. stds: as of `parameter_stds`. attitude: rad; bias: of the accelerometer, m/s^2: 0
-    where it was not used. gain: of the observer, 1/s. felt: the force comes from the accelerometer, which turns with the
-    attitude, not from the velocity.
+    state: the System's states, packed. stds: as of `parameter_stds`. attitude: rad; bias: of the accelerometer, m/s^2: 0 where
+    it was not used. gain: of the observer, 1/s. uses_accelerometer: the force comes from the accelerometer, which turns with
+    the attitude, not from the velocity.
     """
     causes = [(name, k, s) for name, values in stds.items() for k, s in enumerate(values) if s > 0.0]
     causes += [(_ATTITUDE, k, attitude) for k in range(3) if attitude > 0.0]
@@ -146,8 +153,10 @@ def spread(
         if "drag" not in stds and system.parameter("drag").values[0] == 0.0:
             causes.append(("drag", 0, _DRAG_PER_MASS * system.parameter("mass").values[0]))
     rows = (samples.u, samples.dt, jnp.asarray(state), jnp.asarray(wrench))
-    errors = _errors(system, tuple(causes), felt, *rows, jnp.asarray(gain, dtype=samples.dt.dtype))
-    return Spread(tuple(_named(system, name, k) for name, k, _ in causes), np.asarray(errors))
+    errors = _errors(
+        system, tuple(causes), uses_accelerometer, *rows, jnp.asarray(gain, dtype=samples.dt.dtype)
+    )
+    return ParameterErrors(tuple(_named(system, name, k) for name, k, _ in causes), np.asarray(errors))
 
 
 def _named(system: RigidMultirotor, name: str, k: int) -> str:
@@ -163,7 +172,7 @@ def _named(system: RigidMultirotor, name: str, k: int) -> str:
 def _errors(
     system: RigidMultirotor,
     causes: tuple[Cause, ...],
-    felt: bool,
+    uses_accelerometer: bool,
     u: Float[Array, "n inputs"],
     dt: Float[Array, " n"],
     state: Float[Array, "n states"],
@@ -173,7 +182,7 @@ def _errors(
     none = jnp.zeros(len(causes))
 
     def one(u, x, w):
-        return jax.jacfwd(lambda amounts: _wrench(system, causes, felt, amounts, u, x, w))(none)
+        return jax.jacfwd(lambda amounts: _wrench(system, causes, uses_accelerometer, amounts, u, x, w))(none)
 
     def lagged(before, row):
         now, step = row
@@ -188,7 +197,7 @@ def _errors(
 def _wrench(
     system: RigidMultirotor,
     causes: tuple[Cause, ...],
-    felt: bool,
+    uses_accelerometer: bool,
     amounts: Float[Array, " causes"],
     inputs: Float[Array, " inputs"],
     state: Float[Array, " states"],
@@ -212,7 +221,7 @@ def _wrench(
     omega, aside = x["body_rate"], other["centre_of_mass"] - p["centre_of_mass"]
     lever = rotations.cross(flown["body_rate"], aside) + rotations.cross(omega, rotations.cross(omega, aside))
     body = rotations.rotate(rotations.inverse(q), flown["velocity"] + up) + lever + off[_BIAS]
-    outer = rotations.rotate(turned if felt else q, body)
+    outer = rotations.rotate(turned if uses_accelerometer else q, body)
     without = {**other, "force": jnp.zeros(3), "torque": jnp.zeros(3)}
     own = system.dynamics(_moved(system, x, p, other) | {"attitude": turned}, u, without)
     force = other["mass"] * (outer - up - own["velocity"])

@@ -1,54 +1,54 @@
-"""What `rotorid wrench` shows in the terminal."""
+"""The terminal output of `rotorid wrench`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotorid.cli.verdict_page import begin, empty_table, end
-from rotorid.results.words import percent, plus_minus, title, unit_text, value_text
+from rotorid.results.text import percent, plus_minus, title, unit_text, value_text
+from rotorid.terminal.console import empty_table, print_footer, print_verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rotorid.results.contacts import Contact
-    from rotorid.results.wrench_summary import WrenchSummary
+    from rotorid.workflows.wrench.contacts import Contact
+    from rotorid.workflows.wrench.summary import WrenchSummary
 
 _MOST = 12  # events in the terminal; the report has all
 
 
 def show(summary: WrenchSummary, folder: Path, console: Console) -> None:
-    """The verdict, the mean wrench, the pushes, the health, and where the report is."""
+    """Print the verdict, the mean wrench, the contacts, the health, and the path of the report."""
     from rich.padding import Padding
     from rich.text import Text
 
-    from rotorid.results.wrench_summary import LABELS
+    from rotorid.estimators.registry import estimator_label
 
-    begin(summary.verdict, console)
+    print_verdict(summary.verdict, console)
     console.print(Padding(_components(summary), (0, 1)))
     console.print()
     if summary.events:
         console.print(Padding(_events(summary.events[:_MOST]), (0, 1)))
         if len(summary.events) > _MOST:
-            more = f"and {len(summary.events) - _MOST} more, which the report lists"
+            more = f"and {len(summary.events) - _MOST} more, listed in the report"
             console.print(Padding(Text(more, style="dim"), (0, 2)))
         console.print()
     health = [(k, share) for k, share in summary.health.items() if share > 0 and k != "ok"]
     rest = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
-    text = f"{LABELS[summary.settings.observer]}: healthy {percent(summary.healthy)} of the time"
+    text = f"{estimator_label(summary.settings.observer)}: healthy {percent(summary.healthy)} of the time"
     text = text[:1].upper() + text[1:]
     console.print(Padding(Text(f"{text} ({rest})" if rest else text, style="dim"), (0, 2)))
     console.print(
         Padding(Text("Force in world axes (east, north, up), torque in body axes.", style="dim"), (0, 2))
     )
-    end(summary.notes, folder, console)
+    print_footer(summary.notes, folder, console)
 
 
 def _components(summary: WrenchSummary) -> Table:
     table = empty_table()
     table.add_column("over the flight")
-    for head in ("mean", "lowest", "highest", "1 std"):
+    for head in ("mean", "minimum", "maximum", "std"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name, c in summary.components.items():
@@ -64,10 +64,10 @@ def _components(summary: WrenchSummary) -> Table:
 
 
 def _events(events: tuple[Contact, ...]) -> Table:
-    from rotorid.results.wrench_words import nearest_text, way
+    from rotorid.workflows.wrench.text import direction_name, nearest_text
 
     table = empty_table()
-    for head in ("push at", "for", "force (N)", "to", "impulse (N s)", "off by (cm)"):
+    for head in ("contact at", "lasts", "force (N)", "direction", "impulse (N s)", "nearest (cm)"):
         table.add_column(head, justify="right", no_wrap=True)
     for event in events:
         impulse = sum(i * d for i, d in zip(event.impulse, event.direction, strict=True))
@@ -75,7 +75,7 @@ def _events(events: tuple[Contact, ...]) -> Table:
             f"{event.start:.2f} s",
             f"{event.duration:.2f} s",
             plus_minus(event.strength, event.strength_std),
-            way(event),
+            direction_name(event),
             value_text(impulse, event.strength_std * event.duration),
             nearest_text(event),
         )

@@ -1,4 +1,4 @@
-"""Payloads that come and go, of vehicles whose mass is taken as known."""
+"""Payloads that are picked up or dropped, of vehicles whose mass is held fixed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe import Airframe, load_airframe
+from rotorid.models.airframe.airframe import Airframe, load_airframe
 from rotorid.models.system import GRAVITY
-from rotorid.results.flown import Known
-from rotorid.results.payload import loaded, of_known_mass
+from rotorid.workflows.identify.checks.payload import mass_changes, without_payload
+from rotorid.workflows.identify.preparation import AvailableSignals, Preparation, PreparedFlight
 
 AIRFRAME = load_airframe("ardupilot-sitl-x")
-KNOWN = Known("rotor_command", placed=True, turns=False)
+AVAILABLE = AvailableSignals("rotor_command", has_pose=True, torques_observable=False)
 SPANS = [(0.0, 60.0)]
 
 
@@ -53,27 +53,30 @@ def bent(airframe: Airframe, coefficients: tuple[float, ...]) -> Airframe:
 
 @pytest.mark.parametrize("curve", [(0.0, 6.6007, 12.2584), (0.0, 20.0, 0.0)])
 def test_a_payload_is_found_whatever_the_curve(curve: tuple[float, ...]) -> None:
-    kept, (other,) = loaded(flight(0.33), bent(AIRFRAME, curve), SPANS)
+    kept, (other,) = mass_changes(flight(0.33), bent(AIRFRAME, curve), SPANS)
     assert other.start == pytest.approx(30.0, abs=1.0) or other.end == pytest.approx(30.0, abs=1.0)
     assert sum(end - start for start, end in kept) == pytest.approx(29.5, abs=1.5)
-    assert abs(other.more) == pytest.approx(0.33 if curve[2] > 0 else 0.2, abs=0.1)
+    assert abs(other.change) == pytest.approx(0.33 if curve[2] > 0 else 0.2, abs=0.1)
 
 
 @pytest.mark.parametrize("curve", [(0.0, 6.6007, 12.2584), (0.0, 20.0, 0.0), (3.0, 0.0, 15.0)])
 def test_neither_climbs_nor_a_battery_are_payloads(curve: tuple[float, ...]) -> None:
     """Thrust goes up and down by a fifth, and 20 % of it are lost on the way."""
-    assert loaded(flight(0.0, fall=0.02), bent(AIRFRAME, curve), SPANS) == (SPANS, [])
+    assert mass_changes(flight(0.0, fall=0.02), bent(AIRFRAME, curve), SPANS) == (SPANS, [])
 
 
-def test_it_is_said_what_was_left_out() -> None:
-    spans, (said,) = of_known_mass([flight(0.33)], AIRFRAME, KNOWN, [SPANS])
-    assert spans[0] != SPANS
-    assert "made.BIN weighed" in said
-    assert "--known thrust" in said
-    assert of_known_mass([flight(0.0)], AIRFRAME, KNOWN, [SPANS]) == ([SPANS], ())
+def prepared(one: Flight) -> Preparation:
+    return Preparation(AIRFRAME, AVAILABLE, (PreparedFlight(one, one, AIRFRAME, SPANS),))
+
+
+def test_the_parts_with_a_payload_are_left_out_and_reported() -> None:
+    kept, (finding,) = without_payload(prepared(flight(0.33)))
+    assert kept.parts != [SPANS]
+    assert (finding.code, finding.values["flight"]) == ("payload", "made.BIN")
+    assert len(finding.values["parts"]) == 1
+    kept, findings = without_payload(prepared(flight(0.0)))
+    assert (kept.parts, findings) == ([SPANS], [])
     bare = flight(0.33)
     signals = {name: signal for name, signal in bare.signals.items() if name != "specific_force"}
-    assert of_known_mass([dataclasses.replace(bare, signals=signals)], AIRFRAME, KNOWN, [SPANS]) == (
-        [SPANS],
-        (),
-    )
+    kept, findings = without_payload(prepared(dataclasses.replace(bare, signals=signals)))
+    assert (kept.parts, findings) == ([SPANS], [])

@@ -1,9 +1,8 @@
-"""Flights that no model fits, and what is said of them: a short simulated flight, broken in one way each."""
+"""The checks before a fit: a short simulated flight with one defect each."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +10,25 @@ import pytest
 
 from rotorid.control.setpoints import Chirp, Lissajous, Move, Multisine, Setpoints, schroeder
 from rotorid.errors import AirframeError, ExcitationError, SignalError
+from rotorid.findings import Finding
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
-from rotorid.models.airframe import Airframe, load_airframe
-from rotorid.models.airframe_numbers import with_numbers
-from rotorid.models.rotors import allocation, torque_ratio_of
-from rotorid.results.flights_check import checked
-from rotorid.results.flown import Known, known_of, prepared
-from rotorid.results.geometry_check import lever_signs
-from rotorid.results.identify import identify
-from rotorid.results.lost_rotor import lost_share, lost_thrust
-from rotorid.results.turning_rows import TurningRows, turning_rows
-from rotorid.simulation.free_flight import fly
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.signals.series import Intervals
+from rotorid.simulation.free_flight.flight import fly
+from rotorid.workflows.identify.checks.registry import run_checks
+from rotorid.workflows.identify.checks.rotor_geometry import lever_arms
+from rotorid.workflows.identify.checks.thrust_loss import share_lost, thrust_loss
+from rotorid.workflows.identify.identify import identify
+from rotorid.workflows.identify.preparation import (
+    TorqueBalance,
+    fit_data,
+    prepare_flights,
+    torque_balance_rows,
+)
+from rotorid.workflows.identify.request import FitRequest
 
 SECONDS = 12.0
 SETPOINTS = Setpoints(
@@ -36,7 +42,6 @@ SETPOINTS = Setpoints(
         Multisine("thrust", 0.1, 1.0, 6.0, (0.5, 1.1, 2.3), schroeder((0.5, 1.1, 2.3))),
     ),
 )
-TURNS = Known("rotor_command", placed=True, turns=True)
 LOST_AT = 9.0
 
 
@@ -77,16 +82,21 @@ def slower(flight: Flight, factor: float) -> Flight:
     return dataclasses.replace(flight, signals=signals)
 
 
+def check(flights: list[Flight], airframe: Airframe, parts: list[Intervals] | None = None) -> list[Finding]:
+    """The findings of all checks, of a fit of the mass."""
+    return run_checks(FitRequest(prepare_flights(flights, airframe, parts), ("mass",), "thrust"))[1]
+
+
 def test_a_sound_flight_is_taken(flight: Flight, airframe: Airframe) -> None:
-    assert checked([flight], airframe, TURNS) == ()
+    assert check([flight], airframe) == []
 
 
 @pytest.mark.parametrize(
     ("index", "changes", "words"),
     [
-        (0, {"position": (0.2, 0.2, 0.0)}, "rotor 0 rolls the vehicle the wrong way"),
-        (2, {"position": (-0.2, 0.2, 0.0)}, "rotor 2 pitches the vehicle the wrong way"),
-        (1, {"direction": "cw"}, "rotor 1 yaws the vehicle the wrong way"),
+        (0, {"position": (0.2, 0.2, 0.0)}, "rotor 0 rolls the vehicle in the wrong direction"),
+        (2, {"position": (-0.2, 0.2, 0.0)}, "rotor 2 pitches the vehicle in the wrong direction"),
+        (1, {"direction": "cw"}, "rotor 1 yaws the vehicle in the wrong direction"),
     ],
 )
 def test_a_mirrored_rotor_is_named(flight: Flight, airframe: Airframe, index, changes, words) -> None:
@@ -101,24 +111,23 @@ def test_a_wrong_order_of_rotors_is_named(flight: Flight, airframe: Airframe, pa
     a, b = pair
     rotors[a], rotors[b] = rotors[b], rotors[a]
     wrong = dataclasses.replace(airframe, rotors=tuple(rotors))
-    with pytest.raises(AirframeError, match=f"rotors {a} and {b} turn the vehicle as each other should"):
-        checked([flight], wrong, TURNS)
+    with pytest.raises(AirframeError, match=f"rotors {a} and {b} are exchanged"):
+        check([flight], wrong)
 
 
 @pytest.mark.parametrize("left", [0.75, 0.5, 0.0])
 def test_a_rotor_that_loses_thrust_is_named_and_timed(airframe: Airframe, left: float) -> None:
     broken = flown(airframe, left)
-    (said,) = checked([broken], airframe, TURNS, [[(0.0, LOST_AT + 2.0 if left else LOST_AT + 0.8)]])
-    time = float(said.split("from ")[1].split(" s")[0])
-    assert time == pytest.approx(LOST_AT, abs=0.2)
-    assert "rotor 2 gave" in said
-    share, std = (float(word) for word in re.findall(r"gave (\S+) ± (\S+) % less", said)[0])
-    assert abs(share - 100.0 * (1.0 - left)) < 3.0 * std < 20.0
+    (finding,) = check([broken], airframe, [[(0.0, LOST_AT + 2.0 if left else LOST_AT + 0.8)]])
+    assert (finding.code, finding.values["rotor"]) == ("thrust_loss", 2)
+    assert finding.values["time"] == pytest.approx(LOST_AT, abs=0.2)
+    share, std = finding.values["share"], finding.values["std"]
+    assert abs(share - (1.0 - left)) < 3.0 * std < 0.2
 
 
 @pytest.mark.parametrize("loss", [0.05, 0.1, 0.2, 0.4])
-def test_what_a_rotor_lost_is_unbiased(airframe: Airframe, loss: float) -> None:
-    """With an inertia and a lag of motors that are wrong, which the std has."""
+def test_the_estimate_of_a_loss_is_unbiased(airframe: Airframe, loss: float) -> None:
+    """With a wrong inertia and a wrong motor lag, which its standard deviation includes."""
     wrong = {"inertia_x": 0.033, "inertia_y": 0.033, "inertia_z": 0.04, "motor_time_constant": 0.04}
     prior = with_numbers(airframe, wrong)
     G = np.asarray(allocation(prior.rotors, torque_ratio_of(prior)), float)[3:]
@@ -126,25 +135,25 @@ def test_what_a_rotor_lost_is_unbiased(airframe: Airframe, loss: float) -> None:
     for seed in range(8):
         rotor, at = seed % 4, 5.0 + 0.61 * seed
         broken = flown(airframe, 1.0 - loss, rotor, seed, at, "rough")
-        rows = turning_rows(broken, prior, [(0.0, SECONDS)])
-        share, std, _ = lost_share(rows, G, rotor, int(np.searchsorted(rows.t, at)))
+        rows = torque_balance_rows(broken, prior, [(0.0, SECONDS)])
+        share, std, _ = share_lost(rows, G, rotor, int(np.searchsorted(rows.t, at)))
         errors.append(share - loss)
         z.append(errors[-1] / std)
     assert abs(np.mean(errors)) < 0.02 * loss + 0.001
     assert np.sqrt(np.mean(np.square(z))) < 1.5
 
 
-def test_a_landing_is_no_rotor_that_lost_thrust(flight: Flight, airframe: Airframe) -> None:
-    rows = turning_rows(flight, airframe, [(0.0, SECONDS)])
+def test_a_landing_is_no_rotor_that_thrust_loss(flight: Flight, airframe: Airframe) -> None:
+    rows = torque_balance_rows(flight, airframe, [(0.0, SECONDS)])
     torque = rows.torque.copy()
     torque[-3:] += [0.3, -0.2, 0.05]
-    assert lost_thrust(dataclasses.replace(rows, torque=torque), airframe) is None
+    assert thrust_loss(dataclasses.replace(rows, torque=torque), airframe) is None
 
 
 @pytest.mark.parametrize("factor", [1.5, 0.8])
 def test_a_clock_that_does_not_run_with_the_vehicle(flight: Flight, airframe: Airframe, factor) -> None:
     with pytest.raises(SignalError, match="its clock runs") as error:
-        checked([slower(flight, factor)], airframe, TURNS)
+        check([slower(flight, factor)], airframe)
     rate = float(str(error.value).split("its clock runs ")[1].split(" ")[0])
     assert rate == pytest.approx(factor, rel=0.03)
 
@@ -154,7 +163,7 @@ def test_flights_of_two_autopilots_are_refused(flight: Flight, airframe: Airfram
     b = dataclasses.replace(flight, identity="0002", source=Path("b.ulg"))
     with pytest.raises(SignalError, match=r"a\.ulg and b\.ulg are of different vehicles"):
         identify([a, b], airframe)
-    assert checked([a, a], airframe, TURNS) == ()
+    assert check([a, a], airframe) == []
 
 
 def test_a_flight_of_a_heavier_built_vehicle_is_named(flight: Flight, airframe: Airframe) -> None:
@@ -169,17 +178,21 @@ def test_a_flight_of_a_heavier_built_vehicle_is_named(flight: Flight, airframe: 
     assert "\n" not in str(error.value)
 
 
-def test_what_cannot_be_checked_is_let_through(flight: Flight, airframe: Airframe) -> None:
+def test_flights_that_cannot_be_checked_pass(flight: Flight, airframe: Airframe) -> None:
     mirrored = with_rotor(airframe, 0, position=(0.2, 0.2, 0.0))
     assert mirrored.thrust_curve is not None
     curve = dataclasses.replace(mirrored.thrust_curve, voltage=15.0, voltage_exponent=2.0)
     sagging = dataclasses.replace(mirrored, thrust_curve=curve)
-    assert checked([flight], sagging, TURNS) == ()
+    assert check([flight], sagging) == []
     command = flight["rotor_command"]
     speed = dataclasses.replace(command, name="rotor_speed", values=1000.0 * np.sqrt(command.values))
     signals = {n: s for n, s in flight.signals.items() if n != "rotor_command"}
     turning = dataclasses.replace(flight, signals={**signals, "rotor_speed": speed})
-    assert checked([turning], mirrored, Known("rotor_speed", placed=True, turns=True)) == ()
+    coefficient = Quantity((1e-6,), "N s^2")
+    by_speed = dataclasses.replace(
+        mirrored, quantities={**mirrored.quantities, "thrust_coefficient": coefficient}
+    )
+    assert check([turning], by_speed) == []
 
 
 def test_a_log_without_flight_is_refused(flight: Flight, airframe: Airframe) -> None:
@@ -200,27 +213,27 @@ def test_rows_of_rotors_at_their_limits_are_left_out(flight: Flight, airframe: A
     full = (command.times > 3.0) & (command.times < 6.0)
     values[full, 1] = 1.0
     limited = flight.with_signals(dataclasses.replace(command, values=values))
-    rows = prepared([limited], airframe, ("mass",), known_of([limited], airframe))
-    (share,) = rows.limited
+    rows = fit_data(prepare_flights([limited], airframe), ("mass",))
+    (share,) = rows.saturated
     assert share == pytest.approx((3.0 + 4 * 0.05) / SECONDS, abs=0.01)
     t = np.asarray(rows.flights[0].samples.t)
     assert not np.any((t > 3.01) & (t < 6.0))
 
 
-def test_commands_that_keep_up_a_damped_turn_tell_their_levers(airframe: Airframe) -> None:
-    """Of slow turns of a body that the air damps, hardly any torque is left to turn it."""
+def test_commands_that_sustain_a_damped_rotation_give_the_lever_arms(airframe: Airframe) -> None:
+    """Of slow rotations of a body that the air damps, hardly any torque accelerates it."""
     rng, t = np.random.default_rng(0), np.arange(0.0, 40.0, 0.08)
     rate = np.stack([np.sin(2.0 * t), np.cos(1.7 * t), np.sin(1.3 * t + 1.0)], axis=1)
     torque = np.array([0.025, 0.025, 0.03]) * np.gradient(rate, t, axis=0)
     G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[3:]
     thrust = 2.5 + (torque + 0.2 * rate) @ np.linalg.pinv(G).T
     torque = torque + 0.001 * rng.standard_normal(torque.shape)
-    found = lever_signs(TurningRows(t, torque, thrust, rate), airframe)
+    found = lever_arms(TorqueBalance(t, torque, thrust, rate), airframe)
     assert found is not None
     np.testing.assert_allclose(found[0], G, rtol=0.1)
 
 
-def test_real_flights_are_not_suspected(flights: Path) -> None:
+def test_real_flights_pass(flights: Path) -> None:
     for name, log in (("px4-sih-quad", "px4_sih/dev.tlog"), ("crazyflie-2.1", "crazyflie_arpl/log15")):
         real, vehicle = read(flights / log), load_airframe(name)
-        assert checked([real], vehicle, known_of([real], vehicle)) == ()
+        assert check([real], vehicle) == []

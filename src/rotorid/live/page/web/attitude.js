@@ -1,4 +1,4 @@
-// A quadrotor as it lies in the air, seen from the south and a little above: east is right, north is away
+// Attitude of a quadrotor, viewed from the south and slightly above: east is right, north is away from the viewer
 
 const EYE = 28 * (Math.PI / 180), FAR = 5.2, GROUND = -1.1, ARM = 0.82, DISC = 0.4;
 const ROTORS = [[1, 1], [1, -1], [-1, 1], [-1, -1]].map(([x, y]) => [x * ARM, y * ARM, 0.1]);
@@ -6,15 +6,15 @@ const RING = Array.from({ length: 28 }, (_, k) => [Math.cos((k / 14) * Math.PI) 
 const NOSE = [[0.62, 0, 0.03], [0.28, 0.15, 0.03], [0.28, -0.15, 0.03]];
 const HULL = [[0.3, 0.17], [0.3, -0.17], [-0.34, -0.2], [-0.34, 0.2]];
 
-// A body vector in the world
-function turned([w, x, y, z], [a, b, c]) {
+// Rotates a body vector to the world frame
+function rotate([w, x, y, z], [a, b, c]) {
   const p = 2 * (y * c - z * b), q = 2 * (z * a - x * c), r = 2 * (x * b - y * a);
   return [a + w * p + y * r - z * q, b + w * q + z * p - x * r, c + w * r + x * q - y * p];
 }
 
 const plus = (a, b) => a.map((v, k) => v + b[k]);
 
-// Roll to the right, nose up, and heading from north to the east, in degrees, of a quaternion w x y z (FLU to ENU)
+// Roll (positive to the right), pitch (positive nose up) and heading (from north to east), degrees, of a quaternion w x y z (FLU to ENU)
 export function angles([w, x, y, z]) {
   const degrees = 180 / Math.PI;
   const roll = Math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y)) * degrees;
@@ -23,8 +23,8 @@ export function angles([w, x, y, z]) {
   return { roll, pitch: -down, heading: (((90 - yaw) % 360) + 360) % 360 };
 }
 
-// From one attitude a part of the way to another
-export function towards(from, to, part) {
+// Interpolates between two attitudes; part: 0 to 1
+export function interpolate(from, to, part) {
   const sign = from.reduce((sum, v, k) => sum + v * to[k], 0) < 0 ? -1 : 1;
   const mixed = from.map((v, k) => v + part * (sign * to[k] - v)), size = Math.hypot(...mixed);
   return size > 1e-6 ? mixed.map((v) => v / size) : to;
@@ -67,50 +67,50 @@ export class Attitude {
     }
   }
 
-  draw(quaternion, dress) {
-    const c = this.context, at = (v) => turned(quaternion, v);
+  draw(quaternion, theme) {
+    const c = this.context, at = (v) => rotate(quaternion, v);
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.width, this.height);
-    this.ground(dress);
+    this.ground(theme);
     const discs = ROTORS.map((rotor) => RING.map((p) => at(plus(rotor, p))));
-    for (const disc of discs) this.shape(disc.map(([e, n]) => [e, n, GROUND]), dress.shadow);
-    this.shape(HULL.map(([a, b]) => at([a, b, 0])).map(([e, n]) => [e, n, GROUND]), dress.shadow);
+    for (const disc of discs) this.shape(disc.map(([e, n]) => [e, n, GROUND]), theme.shadow);
+    this.shape(HULL.map(([a, b]) => at([a, b, 0])).map(([e, n]) => [e, n, GROUND]), theme.shadow);
     const parts = ROTORS.map((rotor, k) => ({
       depth: this.project(at(rotor))[2],
       draw: () => {
         const front = rotor[0] > 0;
-        this.shape([at(rotor.map((v) => 0.25 * v)), at(rotor)], null, dress.soft, 4);
-        this.shape([...discs[k], discs[k][0]], front ? dress.front : dress.back, front ? dress.nose : dress.soft, 1.5);
+        this.shape([at(rotor.map((v) => 0.25 * v)), at(rotor)], null, theme.soft, 4);
+        this.shape([...discs[k], discs[k][0]], front ? theme.front : theme.back, front ? theme.nose : theme.soft, 1.5);
       },
     }));
-    parts.push({ depth: this.project(at([0, 0, 0]))[2], draw: () => this.hull(at, dress) });
+    parts.push({ depth: this.project(at([0, 0, 0]))[2], draw: () => this.hull(at, theme) });
     parts.sort((a, b) => b.depth - a.depth).forEach((part) => part.draw());
   }
 
-  ground(dress) {
+  ground(theme) {
     const c = this.context, reach = 1.5;
     for (let k = -3; k <= 3; k++) {
       const s = (k / 3) * reach;
-      this.shape([[s, -reach, GROUND], [s, reach, GROUND]], null, dress.grid);
-      this.shape([[-reach, s, GROUND], [reach, s, GROUND]], null, dress.grid);
+      this.shape([[s, -reach, GROUND], [s, reach, GROUND]], null, theme.grid);
+      this.shape([[-reach, s, GROUND], [reach, s, GROUND]], null, theme.grid);
     }
     const east = reach + 0.2;
-    this.shape([[east, -1.25, GROUND], [east, -0.55, GROUND]], null, dress.soft, 1.5);
-    this.shape([[east - 0.09, -0.6, GROUND], [east, -0.35, GROUND], [east + 0.09, -0.6, GROUND]], dress.soft);
+    this.shape([[east, -1.25, GROUND], [east, -0.55, GROUND]], null, theme.soft, 1.5);
+    this.shape([[east - 0.09, -0.6, GROUND], [east, -0.35, GROUND], [east + 0.09, -0.6, GROUND]], theme.soft);
     const [x, y] = this.project([east, -0.05, GROUND]);
-    c.font = dress.font;
-    c.fillStyle = dress.soft;
+    c.font = theme.font;
+    c.fillStyle = theme.soft;
     c.textAlign = "center";
     c.textBaseline = "middle";
     c.fillText("N", x, y);
   }
 
-  hull(at, dress) {
+  hull(at, theme) {
     const top = HULL.map(([a, b]) => at([a, b, 0.1])), bottom = HULL.map(([a, b]) => at([a, b, -0.1]));
     const sides = HULL.map((_, k) => [top[k], top[(k + 1) % 4], bottom[(k + 1) % 4], bottom[k]]);
-    const faces = [...sides.map((f) => [f, dress.soft]), [bottom, dress.soft], [top, dress.hull]];
+    const faces = [...sides.map((f) => [f, theme.soft]), [bottom, theme.soft], [top, theme.hull]];
     const mean = (face) => face.reduce((sum, p) => sum + this.project(p)[2], 0) / face.length;
-    faces.sort((a, b) => mean(b[0]) - mean(a[0])).forEach(([face, fill]) => this.shape([...face, face[0]], fill, dress.panel));
-    this.shape(NOSE.map(at), dress.nose);
+    faces.sort((a, b) => mean(b[0]) - mean(a[0])).forEach(([face, fill]) => this.shape([...face, face[0]], fill, theme.panel));
+    this.shape(NOSE.map(at), theme.nose);
   }
 }

@@ -1,9 +1,9 @@
-// A curve as one bucket a pixel column: its least, greatest and last value there, and the ends of its 95 % band.
-// A bucket is a fixed stretch of time: while the picture scrolls, what is drawn once stays, and only new rows cost work.
+// A curve as one bucket per pixel column: minimum, maximum and last value, and the limits of its 95 % band.
+// A bucket is a fixed time interval, so that scrolling only requires work for new rows.
 
 export const SIGMAS = 1.96;
 
-const place = (bucket, count) => ((bucket % count) + count) % count;
+const slotOf = (bucket, count) => ((bucket % count) + count) % count;
 
 export class Buckets {
   constructor(count, seconds) {
@@ -11,31 +11,31 @@ export class Buckets {
     this.seconds = seconds;
     this.id = new Float64Array(count).fill(NaN);
     this.broken = new Uint8Array(count);
-    for (const name of ["least", "greatest", "last", "std", "low", "high"]) this[name] = new Float32Array(count);
+    for (const name of ["minimum", "maximum", "last", "std", "low", "high"]) this[name] = new Float32Array(count);
     this.gap = 0;
   }
 
   slot(bucket) {
-    const slot = place(bucket, this.count);
+    const slot = slotOf(bucket, this.count);
     return this.id[slot] === bucket ? slot : -1;
   }
 
-  add(t, value, std, least, greatest, gap) {
+  add(t, value, std, minimum, maximum, gap) {
     this.gap |= gap;
     if (Number.isNaN(value)) return;
-    const bucket = Math.floor(t / this.seconds), slot = place(bucket, this.count);
+    const bucket = Math.floor(t / this.seconds), slot = slotOf(bucket, this.count);
     const width = SIGMAS * std, low = value - width, high = value + width;
     if (this.id[slot] !== bucket) {
       this.id[slot] = bucket;
       this.broken[slot] = this.gap;
-      this.least[slot] = least;
-      this.greatest[slot] = greatest;
+      this.minimum[slot] = minimum;
+      this.maximum[slot] = maximum;
       this.low[slot] = low;
       this.high[slot] = high;
     } else {
       if (this.gap) this.broken[slot] = 1;
-      if (least < this.least[slot]) this.least[slot] = least;
-      if (greatest > this.greatest[slot]) this.greatest[slot] = greatest;
+      if (minimum < this.minimum[slot]) this.minimum[slot] = minimum;
+      if (maximum > this.maximum[slot]) this.maximum[slot] = maximum;
       if (low < this.low[slot]) this.low[slot] = low;
       if (high > this.high[slot]) this.high[slot] = high;
     }
@@ -45,7 +45,7 @@ export class Buckets {
   }
 }
 
-// The worst health of each column
+// Worst health of each pixel column
 export class HealthBuckets {
   constructor(count, seconds) {
     this.count = count;
@@ -55,7 +55,7 @@ export class HealthBuckets {
   }
 
   add(t, health) {
-    const bucket = Math.floor(t / this.seconds), slot = place(bucket, this.count);
+    const bucket = Math.floor(t / this.seconds), slot = slotOf(bucket, this.count);
     if (this.id[slot] !== bucket) {
       this.id[slot] = bucket;
       this.worst[slot] = health;
@@ -63,7 +63,7 @@ export class HealthBuckets {
   }
 
   at(bucket) {
-    const slot = place(bucket, this.count);
+    const slot = slotOf(bucket, this.count);
     return this.id[slot] === bucket ? this.worst[slot] : -1;
   }
 }

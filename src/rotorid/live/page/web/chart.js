@@ -1,22 +1,22 @@
-// Curves of one panel over time, each with its 95 % band, on a canvas
+// Curves of one panel over time with their 95 % bands, on a canvas
 
 import { Buckets, HealthBuckets } from "./buckets.js";
 import { Range, extent, ticks, timeTicks } from "./scale.js";
-import { clock, fixed } from "./words.js";
+import { clock, fixed } from "./text.js";
 
 const LEFT = 50, RIGHT = 12, TOP = 8, BOTTOM = 22, STRIP = 14;
 
 export class Chart {
-  // curves: [{ name, colour }], a name of the store and a CSS variable. strip: whether health is shown below.
+  // curves: [{ name, colour }]: quantity in the store and CSS variable. strip: whether a strip of health is drawn below.
   constructor(canvas, curves, strip) {
-    Object.assign(this, { canvas, curves, strip, seen: true, width: 0, height: 0, range: new Range() });
+    Object.assign(this, { canvas, curves, strip, isVisible: true, width: 0, height: 0, range: new Range() });
     this.context = canvas.getContext("2d");
-    new IntersectionObserver((entries) => (this.seen = entries.at(-1).isIntersecting), { rootMargin: "200px" }).observe(canvas);
+    new IntersectionObserver((entries) => (this.isVisible = entries.at(-1).isIntersecting), { rootMargin: "200px" }).observe(canvas);
   }
 
   get columns() { return Math.max(1, Math.round(this.width - LEFT - RIGHT)); }
 
-  // Fit the canvas to its box; says whether it changed
+  // Fits the canvas to its element. Returns whether its size changed
   resize() {
     const { width, height } = this.canvas.getBoundingClientRect(), ratio = devicePixelRatio || 1;
     const changed = width !== this.width || height !== this.height || ratio !== this.ratio;
@@ -28,7 +28,7 @@ export class Chart {
     return changed;
   }
 
-  // Begin anew with the seconds of the store that end there
+  // Makes all buckets again, for the given seconds before `end`
   rebuild(store, seconds, end) {
     this.seconds = seconds;
     const per = seconds / this.columns, count = this.columns + 3;
@@ -38,19 +38,19 @@ export class Chart {
     this.extend(store, store.at(end - seconds - per), store.at(end + 1e-9));
   }
 
-  // Add rows of the store
+  // Adds rows of the store
   extend(store, from, to) {
     this.curves.forEach(({ name }, k) => {
-      const { value, std, least, greatest } = store.columns.get(name), buckets = this.buckets[k];
-      for (let i = from; i < to; i++) buckets.add(store.time[i], value[i], std[i], least[i], greatest[i], store.gap[i]);
+      const { value, std, minimum, maximum } = store.columns.get(name), buckets = this.buckets[k];
+      for (let i = from; i < to; i++) buckets.add(store.time[i], value[i], std[i], minimum[i], maximum[i], store.gap[i]);
     });
     if (this.strip) for (let i = from; i < to; i++) this.healths.add(store.time[i], store.health[i]);
   }
 
-  // The time under a place of the canvas, px from its left
+  // Time at a position of the canvas, px from its left edge
   timeAt(x) { return this.start + ((x - LEFT) / this.columns) * this.seconds; }
 
-  // What was nearest to a time: one { value, std } a curve, or none
+  // Values nearest to a time: { value, std } of each curve, NaN if there is none
   around(t) {
     const bucket = Math.floor(t / this.buckets[0].seconds);
     return this.buckets.map((buckets) => {
@@ -64,9 +64,9 @@ export class Chart {
     });
   }
 
-  // start: the time at the left edge. dress: colour by CSS variable. strokes: [colour, thickness] by health. pointed: a time to
-  // mark, or null.
-  draw(start, end, dress, strokes, pointed) {
+  // start: time at the left edge. theme: colour by CSS variable. strokes: [colour, thickness] by health. cursor: time to mark,
+  // or null
+  draw(start, end, theme, strokes, cursor) {
     const { context: c, width, height } = this;
     const below = BOTTOM + (this.strip ? STRIP : 0), right = LEFT + this.columns, floor = height - below;
     this.start = start;
@@ -77,37 +77,37 @@ export class Chart {
     const { low, high } = this.range;
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, width, height);
-    c.font = dress.font;
+    c.font = theme.font;
     c.lineWidth = 1;
-    this.timeAxis(start, x, floor + below - BOTTOM, dress);
+    this.timeAxis(start, x, floor + below - BOTTOM, theme);
     if (!(high > low)) return;
     const y = (v) => floor - ((v - low) / (high - low)) * (floor - TOP);
-    this.valueAxis(low, high, y, right, dress);
+    this.valueAxis(low, high, y, right, theme);
     c.save();
     c.beginPath();
     c.rect(LEFT, TOP - 2, right - LEFT + 1, floor - TOP + 4);
     c.clip();
     const strength = this.curves.length > 1 ? "2b" : "33";
-    this.buckets.forEach((b, k) => this.band(b, from, to, per, x, y, dress[this.curves[k].colour] + strength));
-    this.buckets.forEach((b, k) => this.line(b, from, to, per, x, y, dress[this.curves[k].colour]));
+    this.buckets.forEach((b, k) => this.band(b, from, to, per, x, y, theme[this.curves[k].colour] + strength));
+    this.buckets.forEach((b, k) => this.line(b, from, to, per, x, y, theme[this.curves[k].colour]));
     c.restore();
-    if (this.strip) this.healthStrip(from, to, x, floor + 5, dress, strokes);
-    if (pointed !== null && pointed >= start && pointed <= start + this.seconds) {
-      c.strokeStyle = dress.soft;
+    if (this.strip) this.healthStrip(from, to, x, floor + 5, theme, strokes);
+    if (cursor !== null && cursor >= start && cursor <= start + this.seconds) {
+      c.strokeStyle = theme.soft;
       c.lineWidth = 1;
       c.beginPath();
-      c.moveTo(x(pointed), TOP);
-      c.lineTo(x(pointed), floor);
+      c.moveTo(x(cursor), TOP);
+      c.lineTo(x(cursor), floor);
       c.stroke();
     }
   }
 
-  timeAxis(start, x, floor, dress) {
+  timeAxis(start, x, floor, theme) {
     const c = this.context;
     c.textAlign = "center";
     c.textBaseline = "alphabetic";
-    c.fillStyle = dress.soft;
-    c.strokeStyle = dress.grid;
+    c.fillStyle = theme.soft;
+    c.strokeStyle = theme.grid;
     c.beginPath();
     for (const t of timeTicks(start, start + this.seconds, Math.max(2, this.columns / 65))) {
       const at = x(t);
@@ -119,13 +119,13 @@ export class Chart {
     c.stroke();
   }
 
-  valueAxis(low, high, y, right, dress) {
+  valueAxis(low, high, y, right, theme) {
     const c = this.context, { values, digits } = ticks(low, high, this.height < 180 ? 4 : 5);
     c.textAlign = "right";
     c.textBaseline = "middle";
-    c.fillStyle = dress.soft;
+    c.fillStyle = theme.soft;
     for (const v of values) {
-      c.strokeStyle = Math.abs(v) < 1e-9 * (high - low) ? dress.line : dress.grid;
+      c.strokeStyle = Math.abs(v) < 1e-9 * (high - low) ? theme.line : theme.grid;
       c.beginPath();
       c.moveTo(LEFT, y(v));
       c.lineTo(right, y(v));
@@ -134,7 +134,7 @@ export class Chart {
     }
   }
 
-  // Runs of buckets between breaks, as lists of slots with their bucket
+  // Uninterrupted runs of buckets
   *runs(buckets, from, to) {
     let run = [];
     for (let b = from; b <= to; b++) {
@@ -153,7 +153,7 @@ export class Chart {
     this.area(buckets, buckets.low, buckets.high, 0, from, to, per, x, y, fill);
   }
 
-  // Between two edges of the buckets, each moved out by so many px
+  // Area between two limits of the buckets, enlarged by `out` px on both sides
   area(buckets, low, high, out, from, to, per, x, y, fill) {
     const c = this.context, far = 1e5;
     const within = (v) => Math.max(-far, Math.min(far, y(v)));
@@ -166,16 +166,16 @@ export class Chart {
     }
   }
 
-  // All that a column holds, and a stroke through its middle
+  // Range of each column, and a line through the centres
   line(buckets, from, to, per, x, y, stroke) {
     const c = this.context, width = this.curves.length > 1 ? 1.4 : 2;
-    this.area(buckets, buckets.least, buckets.greatest, width / 2, from, to, per, x, y, stroke);
+    this.area(buckets, buckets.minimum, buckets.maximum, width / 2, from, to, per, x, y, stroke);
     c.strokeStyle = stroke;
     c.lineWidth = width;
     c.beginPath();
     for (const run of this.runs(buckets, from, to)) {
       run.forEach((b, k) => {
-        const slot = buckets.slot(b), at = x((b + 0.5) * per), v = y(0.5 * (buckets.least[slot] + buckets.greatest[slot]));
+        const slot = buckets.slot(b), at = x((b + 0.5) * per), v = y(0.5 * (buckets.minimum[slot] + buckets.maximum[slot]));
         if (k) c.lineTo(at, v);
         else c.moveTo(at, v);
       });
@@ -183,15 +183,15 @@ export class Chart {
     c.stroke();
   }
 
-  // A thin line while all is well, a thick one in the colour of what was not
-  healthStrip(from, to, x, top, dress, strokes) {
+  // Thin line while health is good, thick line in the colour of the worst health otherwise
+  healthStrip(from, to, x, top, theme, strokes) {
     const c = this.context, per = this.healths.seconds, main = this.buckets[0];
     let begin = from, last = from, current = -1;
     const flush = (until) => {
       if (current < 0) return;
       const [colour, thick] = strokes[current], left = Math.max(LEFT, x(begin * per));
       const width = Math.max(thick > 3 ? 2 : 0, Math.min(LEFT + this.columns, x(until * per)) - left);
-      c.fillStyle = dress[colour];
+      c.fillStyle = theme[colour];
       c.fillRect(left, top + (9 - thick) / 2, width, thick);
     };
     for (let b = from; b <= to; b++) {

@@ -1,22 +1,22 @@
-// The panels of curves, one for each quantity or triple of quantities that the session tells of, and the events
+// Panels of curves, one for each scalar or vector quantity, and the list of events
 
 import { Chart } from "./chart.js";
-import { clock, label, plusMinus, unitText } from "./words.js";
+import { clock, label, plusMinus, unitText } from "./text.js";
 
-const WAYS = { world: ["east", "north", "up"], body: ["forward", "left", "up"] };
+const DIRECTIONS = { world: ["east", "north", "up"], body: ["forward", "left", "up"] };
 const FRAMES = { force: "world", wind: "world", wind_force: "world", velocity: "world", torque: "body", body_rate: "body" };
 const COLOURS = ["axis-x", "axis-y", "axis-z"];
 const AXES = ["x", "y", "z"];
-const KEPT_EVENTS = 200;
+const MAX_EVENTS = 200;
 
-function made(tag, properties = {}, ...children) {
+function createElement(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
   return element;
 }
 
-// Names in groups: [["mass"], ["force_x", "force_y", "force_z"], ...], mass first, then force and torque
-function grouped(names) {
+// Groups the names by quantity: [["mass"], ["force_x", "force_y", "force_z"], ...], mass first, then force and torque
+function group(names) {
   const groups = new Map();
   for (const name of names) {
     const stem = /_[xyz]$/.test(name) ? name.slice(0, -2) : name;
@@ -33,46 +33,46 @@ class Panel {
     const id = `panel-${stem}`, single = names.length === 1;
     this.unit = unitText(store.columns.get(names[0]).unit);
     const frame = this.frame ? `${this.frame} frame` : "";
-    this.when = made("span", { className: "aside", textContent: [single ? "" : this.unit, frame].filter(Boolean).join(", ") });
+    this.when = createElement("span", { className: "aside", textContent: [single ? "" : this.unit, frame].filter(Boolean).join(", ") });
     this.aside = this.when.textContent;
-    this.values = names.map(() => made("span", { className: "value" }));
+    this.values = names.map(() => createElement("span", { className: "value" }));
     const keys = names.map((name, k) => {
-      const way = WAYS[this.frame]?.[AXES.indexOf(name.at(-1))];
-      const key = made("dt", { textContent: way ?? name.slice(stem.length + 1) });
+      const way = DIRECTIONS[this.frame]?.[AXES.indexOf(name.at(-1))];
+      const key = createElement("dt", { textContent: way ?? name.slice(stem.length + 1) });
       key.dataset.colour = COLOURS[AXES.indexOf(name.at(-1))];
-      return made("div", {}, key, made("dd", {}, this.values[k]));
+      return createElement("div", {}, key, createElement("dd", {}, this.values[k]));
     });
-    const heading = made("h2", { id }, label(stem), single ? made("span", {}, this.values[0]) : this.when);
-    this.canvas = made("canvas", { tabIndex: 0 });
+    const heading = createElement("h2", { id }, label(stem), single ? createElement("span", {}, this.values[0]) : this.when);
+    this.canvas = createElement("canvas", { tabIndex: 0 });
     this.canvas.setAttribute("role", "img");
-    this.element = made("article", { className: `panel chart${main ? " main" : ""}` }, heading);
+    this.element = createElement("article", { className: `panel chart${main ? " main" : ""}` }, heading);
     if (single) this.element.append(this.when);
-    else this.element.append(made("dl", { className: "readings" }, ...keys));
+    else this.element.append(createElement("dl", { className: "readings" }, ...keys));
     this.element.append(this.canvas);
     this.element.setAttribute("aria-labelledby", id);
     const curves = names.map((name) => ({ name, colour: single ? "main" : COLOURS[AXES.indexOf(name.at(-1))] }));
     this.chart = new Chart(this.canvas, curves, main);
   }
 
-  write(pointed) {
-    const shown = pointed === null || !this.chart.buckets ? this.names.map((name) => this.store.latest(name)) : this.chart.around(pointed);
+  write(cursor) {
+    const shown = cursor === null || !this.chart.buckets ? this.names.map((name) => this.store.latest(name)) : this.chart.around(cursor);
     const single = this.names.length === 1;
     const texts = shown.map(({ value, std }) => plusMinus(value, std, !single));
     texts.forEach((text, k) => {
       const whole = single && Number.isFinite(shown[k].std) ? `${text} ${this.unit}` : text;
       if (this.values[k].textContent !== whole) this.values[k].textContent = whole;
     });
-    const at = pointed === null ? this.aside : [this.aside, `at ${clock(pointed, 1)}`].filter(Boolean).join(", ");
+    const at = cursor === null ? this.aside : [this.aside, `at ${clock(cursor, 1)}`].filter(Boolean).join(", ");
     if (this.when.textContent !== at) this.when.textContent = at;
-    const words = this.names.map((name, k) => `${single ? "" : `${label(name)} `}${texts[k]} ${this.unit}`).join(", ");
-    const said = `${label(this.stem)} over time with its 95 % band, ${pointed === null ? "now" : `at ${clock(pointed, 1)}`} ${words}`;
-    if (this.canvas.getAttribute("aria-label") !== said) this.canvas.setAttribute("aria-label", said);
+    const values = this.names.map((name, k) => `${single ? "" : `${label(name)} `}${texts[k]} ${this.unit}`).join(", ");
+    const description = `${label(this.stem)} over time with its 95 % band, ${cursor === null ? "now" : `at ${clock(cursor, 1)}`} ${values}`;
+    if (this.canvas.getAttribute("aria-label") !== description) this.canvas.setAttribute("aria-label", description);
   }
 }
 
 export class Panels {
   constructor(store) {
-    Object.assign(this, { store, panels: [], span: 120, held: false, done: 0, turn: 0, strokes: [], at: null, pointed: () => {} });
+    Object.assign(this, { store, panels: [], span: 120, isHeld: false, done: 0, turn: 0, strokes: [], at: null, onCursor: () => {} });
   }
 
   get main() { return this.panels[0]?.names[0] ?? ""; }
@@ -84,10 +84,10 @@ export class Panels {
     this.at = null;
   }
 
-  // One panel for each group that the store has
+  // Makes one panel for each group of quantities in the store
   arrange() {
     this.clear();
-    grouped(this.store.columns.keys()).forEach(([stem, names], k) => {
+    group(this.store.columns.keys()).forEach(([stem, names], k) => {
       const panel = new Panel(stem, names, this.store, k === 0);
       const next = k === 0 ? "attitude-panel" : stem === "force" || stem === "torque" ? "event-panel" : "link-panel";
       document.getElementById(next).before(panel.element);
@@ -101,7 +101,7 @@ export class Panels {
   point(panel) {
     const move = (t) => {
       this.at = t;
-      this.pointed();
+      this.onCursor();
     };
     const { canvas, chart } = panel;
     canvas.addEventListener("pointermove", (event) => move(Math.max(this.start, Math.min(this.end, chart.timeAt(event.offsetX)))));
@@ -116,8 +116,8 @@ export class Panels {
     });
   }
 
-  // Seconds that the charts show: as asked for, or more and more with the flight
-  fitting() {
+  // Time span of the charts, s: as selected, or growing with the flight
+  timeSpan() {
     if (this.span) return this.span;
     let seconds = 30;
     while (seconds < this.store.last - this.store.first) seconds *= 1.25;
@@ -126,16 +126,16 @@ export class Panels {
 
   rebuild() {
     if (!this.store.size) return;
-    this.seconds = this.fitting();
-    if (!this.held) this.end = this.store.last;
+    this.seconds = this.timeSpan();
+    if (!this.isHeld) this.end = this.store.last;
     for (const { chart } of this.panels) chart.rebuild(this.store, this.seconds, this.end);
-    if (!this.held) this.done = this.store.last;
+    if (!this.isHeld) this.done = this.store.last;
   }
 
-  // Take what the store has got since
+  // Adds the new rows of the store
   extend() {
-    if (this.held || !this.store.size) return;
-    if (this.fitting() !== this.seconds) {
+    if (this.isHeld || !this.store.size) return;
+    if (this.timeSpan() !== this.seconds) {
       this.rebuild();
       return;
     }
@@ -144,9 +144,9 @@ export class Panels {
     this.end = this.done = this.store.last;
   }
 
-  hold(held) {
-    this.held = held;
-    if (!held) this.rebuild();
+  hold(isHeld) {
+    this.isHeld = isHeld;
+    if (!isHeld) this.rebuild();
   }
 
   resize() {
@@ -162,14 +162,14 @@ export class Panels {
     for (const { chart } of this.panels) chart.stale = true;
   }
 
-  // Draw those that are seen and stale, the first and one in two of the others: no frame has to wait for all
-  draw(dress) {
+  // Draws charts that are visible and outdated: the first in each frame, the others in every second frame
+  draw(theme) {
     if (!this.store.size) return;
     this.turn = 1 - this.turn;
     this.panels.forEach(({ chart }, k) => {
-      if (!chart.seen || !chart.stale || (k && k % 2 !== this.turn)) return;
+      if (!chart.isVisible || !chart.stale || (k && k % 2 !== this.turn)) return;
       chart.stale = false;
-      chart.draw(this.start, this.end, dress, this.strokes, this.at);
+      chart.draw(this.start, this.end, theme, this.strokes, this.at);
     });
   }
 
@@ -178,7 +178,7 @@ export class Panels {
   }
 }
 
-// What happened, the newest first
+// List of events, newest first
 export class Events {
   constructor(list) {
     this.list = list;
@@ -192,10 +192,10 @@ export class Events {
   add(events) {
     if (!events.length) return;
     for (const [t, kind, text] of events) {
-      const words = [made("time", { textContent: t === null ? "" : clock(t, 1) }), made("b", { textContent: label(kind) }), made("span", { textContent: text })];
-      this.list.prepend(made("li", {}, ...words));
+      const parts = [createElement("time", { textContent: t === null ? "" : clock(t, 1) }), createElement("b", { textContent: label(kind) }), createElement("span", { textContent: text })];
+      this.list.prepend(createElement("li", {}, ...parts));
     }
-    while (this.list.childElementCount > KEPT_EVENTS) this.list.lastElementChild.remove();
+    while (this.list.childElementCount > MAX_EVENTS) this.list.lastElementChild.remove();
     this.count();
   }
 

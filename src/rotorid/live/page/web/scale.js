@@ -21,7 +21,7 @@ export function timeTicks(from, to, most) {
   return found;
 }
 
-// A range that holds still: it grows when it must, and shrinks when less than half of it is used
+// A stable range: it grows when values are outside, and shrinks when less than half of it is used
 export class Range {
   constructor() { this.clear(); }
 
@@ -29,8 +29,8 @@ export class Range {
 
   fit(low, high) {
     if (!(high >= low)) return;
-    const middle = 0.5 * (low + high), least = Math.max(1e-6, 1e-4 * Math.abs(middle));
-    const half = Math.max(0.5 * (high - low), least);
+    const middle = 0.5 * (low + high), smallest = Math.max(1e-6, 1e-4 * Math.abs(middle));
+    const half = Math.max(0.5 * (high - low), smallest);
     const fits = low >= this.low && high <= this.high && 2 * half > 0.45 * (this.high - this.low);
     if (fits) return;
     this.low = middle - 1.25 * half;
@@ -38,8 +38,8 @@ export class Range {
   }
 }
 
-// The usual width of the band of a curve
-function usual(curve, from, to) {
+// Median width of the band of a curve
+function medianWidth(curve, from, to) {
   const widths = [];
   for (let b = from; b <= to; b += Math.max(1, (to - from) >> 6)) {
     const slot = curve.slot(b);
@@ -48,16 +48,16 @@ function usual(curve, from, to) {
   return widths.length ? widths.sort((a, b) => a - b)[widths.length >> 1] : Infinity;
 }
 
-// Low and high of what settled, with room for the usual band: moments with a much wider one may leave the picture
+// Range of the values whose band is not much wider than the median, with a margin of half the median band
 export function extent(curves, from, to) {
   let low = Infinity, high = -Infinity;
   for (const c of curves) {
-    const width = usual(c, from, to), margin = Number.isFinite(width) ? 0.5 * width : 0;
+    const width = medianWidth(c, from, to), margin = Number.isFinite(width) ? 0.5 * width : 0;
     for (let b = from; b <= to; b++) {
       const slot = c.slot(b);
       if (slot < 0 || c.high[slot] - c.low[slot] > 6 * width) continue;
-      if (c.least[slot] - margin < low) low = c.least[slot] - margin;
-      if (c.greatest[slot] + margin > high) high = c.greatest[slot] + margin;
+      if (c.minimum[slot] - margin < low) low = c.minimum[slot] - margin;
+      if (c.maximum[slot] + margin > high) high = c.maximum[slot] + margin;
     }
   }
   return [low, high];

@@ -1,14 +1,14 @@
-// Every row that came, up to `ROOM`: the newest half as it came, what is older thinned evenly in time, with the least and
-// greatest value of the rows that one stands for
+// All rows up to `CAPACITY`: the newest half is complete, older rows are decimated evenly in time and keep the minimum and maximum of
+// the rows that they represent
 
-const ROOM = 65536;
+const CAPACITY = 65536;
 
 export class Store {
   constructor() {
-    this.columns = new Map(); // name -> { unit, value, std, least, greatest }
-    this.time = new Float64Array(ROOM);
-    this.health = new Uint8Array(ROOM);
-    this.gap = new Uint8Array(ROOM);
+    this.columns = new Map(); // name -> { unit, value, std, minimum, maximum }
+    this.time = new Float64Array(CAPACITY);
+    this.health = new Uint8Array(CAPACITY);
+    this.gap = new Uint8Array(CAPACITY);
     this.clear();
   }
 
@@ -20,21 +20,21 @@ export class Store {
   get first() { return this.size ? this.time[0] : 0; }
   get last() { return this.size ? this.time[this.size - 1] : 0; }
 
-  // Rows of a message; says whether there is a quantity that was not there before
+  // Appends the rows of a message. Returns whether it contains a new quantity
   append(message) {
-    const { names, units, t, health, gap, value, std } = message, { least = value, greatest = value } = message;
-    let fresh = false;
+    const { names, units, t, health, gap, value, std } = message, { minimum = value, maximum = value } = message;
+    let hasNewColumn = false;
     const columns = names.map((name, k) => {
       if (!this.columns.has(name)) {
-        fresh = true;
-        const nothing = () => new Float32Array(ROOM).fill(NaN, 0, this.size);
-        this.columns.set(name, { unit: units[k], value: nothing(), std: nothing(), least: nothing(), greatest: nothing() });
+        hasNewColumn = true;
+        const missing = () => new Float32Array(CAPACITY).fill(NaN, 0, this.size);
+        this.columns.set(name, { unit: units[k], value: missing(), std: missing(), minimum: missing(), maximum: missing() });
       }
       return this.columns.get(name);
     });
     const width = names.length;
     for (let i = 0; i < t.length; i++) {
-      if (this.size === ROOM) this.thin();
+      if (this.size === CAPACITY) this.decimate();
       const at = this.size++;
       this.time[at] = t[i];
       this.health[at] = health[i];
@@ -42,40 +42,40 @@ export class Store {
       for (let k = 0; k < columns.length; k++) {
         columns[k].value[at] = value[i * width + k];
         columns[k].std[at] = std[i * width + k];
-        columns[k].least[at] = least[i * width + k];
-        columns[k].greatest[at] = greatest[i * width + k];
+        columns[k].minimum[at] = minimum[i * width + k];
+        columns[k].maximum[at] = maximum[i * width + k];
       }
     }
-    return fresh;
+    return hasNewColumn;
   }
 
-  // The older half becomes at most half as many rows, each with the last value and the worst health of those it stands for
-  thin() {
-    const half = ROOM / 2, least = (this.time[half] - this.time[0]) / (half / 2);
+  // Decimates the older half by at least two; each row has the last value and the worst health of the rows that it represents
+  decimate() {
+    const half = CAPACITY / 2, interval = (this.time[half] - this.time[0]) / (half / 2);
     const columns = [...this.columns.values()];
     let n = -1, next = -Infinity;
     for (let i = 0; i < this.size; i++) {
       const begins = i >= half || this.time[i] >= next;
       if (begins) {
         n++;
-        next = this.time[i] + least;
+        next = this.time[i] + interval;
       }
       this.time[n] = this.time[i];
       this.health[n] = begins ? this.health[i] : Math.max(this.health[n], this.health[i]);
       this.gap[n] = begins ? this.gap[i] : this.gap[n] | this.gap[i];
-      for (const { value, std, least, greatest } of columns) {
+      for (const { value, std, minimum, maximum } of columns) {
         const alone = begins || Number.isNaN(value[n]);
         if (!begins && Number.isNaN(value[i])) continue;
         value[n] = value[i];
         std[n] = std[i];
-        least[n] = alone ? least[i] : Math.min(least[n], least[i]);
-        greatest[n] = alone ? greatest[i] : Math.max(greatest[n], greatest[i]);
+        minimum[n] = alone ? minimum[i] : Math.min(minimum[n], minimum[i]);
+        maximum[n] = alone ? maximum[i] : Math.max(maximum[n], maximum[i]);
       }
     }
     this.size = n + 1;
   }
 
-  // The first row at or after a time
+  // First row at or after a time
   at(t) {
     let low = 0, high = this.size;
     while (low < high) {
@@ -86,14 +86,14 @@ export class Store {
     return low;
   }
 
-  // The worst health of the last seconds
+  // Worst health of the last seconds
   worst(seconds) {
     let worst = 0;
     for (let i = this.size - 1; i >= 0 && this.time[i] > this.last - seconds; i--) worst = Math.max(worst, this.health[i]);
     return worst;
   }
 
-  // The latest value of a quantity with its standard deviation, of the last few rows
+  // Latest value of a quantity with its standard deviation, from the last 2000 rows
   latest(name) {
     const column = this.columns.get(name);
     for (let i = this.size - 1; column && i >= Math.max(0, this.size - 2000); i--) {

@@ -1,5 +1,5 @@
-// The messages of the session, while the page is seen: a hidden page asks for nothing, and for what it missed when it
-// is looked at again
+// Receives the messages of the session while the page is visible. A hidden page closes the stream, and requests the missed rows
+// when it is visible again
 
 function bytes(text) {
   const raw = atob(text), array = new Uint8Array(raw.length);
@@ -7,10 +7,10 @@ function bytes(text) {
   return array;
 }
 
-function unpacked(text) {
+function decode(text) {
   const message = JSON.parse(text);
   message.t = new Float64Array(bytes(message.t).buffer);
-  for (const name of ["value", "std", "least", "greatest"]) {
+  for (const name of ["value", "std", "minimum", "maximum"]) {
     if (message[name]) message[name] = new Float32Array(bytes(message[name]).buffer);
   }
   message.health = bytes(message.health);
@@ -18,34 +18,34 @@ function unpacked(text) {
   return message;
 }
 
-// told(message) for each message; state("open" | "lost" | "ended") when that changes
-export function listen(told, state) {
-  let source = null, seen = "", again = 0;
+// Calls onMessage(message) for each message, and onState("open" | "lost" | "ended") when the connection changes
+export function listen(onMessage, onState) {
+  let source = null, lastId = "", timer = 0;
 
   function close() {
-    clearTimeout(again);
+    clearTimeout(timer);
     source?.close();
     source = null;
   }
 
   function open() {
     close();
-    source = new EventSource(`stream?after=${encodeURIComponent(seen)}`);
-    source.onopen = () => state("open");
+    source = new EventSource(`stream?after=${encodeURIComponent(lastId)}`);
+    source.onopen = () => onState("open");
     source.onmessage = (event) => {
-      const message = unpacked(event.data);
-      seen = message.id;
-      told(message);
+      const message = decode(event.data);
+      lastId = message.id;
+      onMessage(message);
     };
     source.addEventListener("end", () => {
       close();
-      state("ended");
-      again = setTimeout(open, 5000);
+      onState("ended");
+      timer = setTimeout(open, 5000);
     });
     source.onerror = () => {
-      state("lost");
+      onState("lost");
       close();
-      again = setTimeout(open, 2000);
+      timer = setTimeout(open, 2000);
     };
   }
 

@@ -1,10 +1,10 @@
-// Numbers and names as people write them, as `rotorid.results.words` does: "1.047 ± 0.008 kg", "wind x"
+// Text of numbers and names, as in `rotorid.results.text`: "1.047 ± 0.008 kg", "wind x"
 
 export const label = (name) => name.replaceAll("_", " ");
 
 export const unitText = (unit) => (unit === "1" ? "" : unit.replaceAll("^2", "²").replaceAll("^3", "³").replaceAll(" ", "\u00a0"));
 
-// Decimals down to the first digit of a standard deviation that matters: two digits where it starts with 1
+// Number of decimals for a value with a standard deviation: its first digit, or two digits if the first is 1
 export function decimals(std) {
   if (!(std > 0) || !Number.isFinite(std)) return 3;
   const exponent = Math.floor(Math.log10(std));
@@ -22,13 +22,13 @@ export function valueText(value, std, signed = false) {
 
 export function plusMinus(value, std, signed = false) {
   if (!Number.isFinite(value)) return "–";
-  if (!Number.isFinite(std)) return "not known yet";
+  if (!Number.isFinite(std)) return "unknown";
   return `${valueText(value, std, signed)}\u00a0±\u00a0${std.toFixed(decimals(std))}`;
 }
 
 export const fixed = (value, digits) => withMinus(value.toFixed(digits));
 
-// A time of the session: "7.2 s", "85 s", "3:25", "1:02:07"; long: "1:25" for 85 s, too
+// Session time: "7.2 s", "85 s", "3:25", "1:02:07"; with long "1:25" for 85 s
 export function clock(t, digits = 0, long = false) {
   if (Math.abs(t) < 100 && !long) return `${fixed(t, digits)} s`;
   const whole = Math.floor(Math.abs(t) + 1e-9), pad = (n) => String(n).padStart(2, "0");

@@ -14,12 +14,12 @@ from typing import Final
 
 import numpy as np
 
+from rotorid.geometry.gravity import GRAVITY
+from rotorid.geometry.rotation_rows import interpolate, inverse, rotate
 from rotorid.logs.flight import Flight
-from rotorid.signals.airborne import GRAVITY
-from rotorid.signals.checks.agreement import fit_axes, report
-from rotorid.signals.findings import Finding
-from rotorid.signals.series import Intervals, between, integral, windows
-from rotorid.signals.turning import conjugate, interpolate, rotate
+from rotorid.signals.inspection.checks.agreement import fit_axes, report
+from rotorid.signals.inspection.findings import Finding
+from rotorid.signals.series import Intervals, integral, interpolate_linear, window_starts
 
 _WINDOW: Final = 0.6
 _STEP: Final = 0.1
@@ -33,12 +33,14 @@ def acceleration(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         return
     f, q, v = (flight[n] for n in names)
     width = max(_WINDOW, 4.0 / max(v.rate, 1e-3))
-    starts = windows([f.times, q.times, v.times], flying, width, _STEP)
+    starts = window_starts([f.times, q.times, v.times], flying, width, _STEP)
     if len(starts) < 20:
         return
     world = rotate(interpolate(f.times, q.times, q.values), f.values)
     measured = integral(starts + width, f.times, world) - integral(starts, f.times, world)
-    changed = between(starts + width, v.times, v.values) - between(starts, v.times, v.values)
+    changed = interpolate_linear(starts + width, v.times, v.values) - interpolate_linear(
+        starts, v.times, v.values
+    )
     kinematic = changed + np.array([0.0, 0.0, GRAVITY * width])
     fits, cross = fit_axes(kinematic, measured, _SMALLEST, width / _STEP)
     yield from report(
@@ -51,7 +53,7 @@ def acceleration(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         "check the yaw and the world frame (east, north, up) of attitude and velocity, and the unit of the "
         "accelerometer",
     )
-    middle = conjugate(interpolate(starts + width / 2, q.times, q.values))
+    middle = inverse(interpolate(starts + width / 2, q.times, q.values))
     along = integral(starts + width, f.times, f.values) - integral(starts, f.times, f.values)
     along[:, 2] = 0.0
     body = rotate(middle, kinematic)

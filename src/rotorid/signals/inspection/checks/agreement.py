@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float64
 
-from rotorid.signals.findings import Finding, Severity
+from rotorid.signals.inspection.findings import Finding, Severity
 
 AXES = "xyz"
 

@@ -8,15 +8,15 @@ from typing import Final
 import numpy as np
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.findings import Finding, Severity
-from rotorid.signals.series import Intervals, inside, runs
+from rotorid.signals.inspection.findings import Finding, Severity
+from rotorid.signals.series import Intervals, is_inside, true_runs
 
 _MEASURED: Final = ("position", "velocity", "attitude", "body_rate", "specific_force", "rotor_speed")
 _FREEZE: Final = 1.0
 
 
 def _in_air(signal: Signal, flying: Intervals) -> np.ndarray:
-    return signal.values[inside(signal.times, flying)]
+    return signal.values[is_inside(signal.times, flying)]
 
 
 def saturation(flight: Flight, flying: Intervals) -> Iterator[Finding]:
@@ -71,13 +71,15 @@ def frozen(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         if name not in flight or flight[name].rate < 3.0:
             continue
         signal = flight[name]
-        air = inside(signal.times, flying)
+        air = is_inside(signal.times, flying)
         times, values = signal.times[air], signal.values[air]
         if len(times) < 30:
             continue
         for column, channel in zip(values.T, signal.columns, strict=True):
             same = np.diff(column) == 0.0
-            longest = max(((times[b + 1] - times[a], times[a]) for a, b in runs(same)), default=(0.0, 0.0))
+            longest = max(
+                ((times[b + 1] - times[a], times[a]) for a, b in true_runs(same)), default=(0.0, 0.0)
+            )
             if same.all():
                 dead = name == "rotor_speed" or column[0] != 0.0
                 cause = "stuck" if dead else "zero: not connected, or not logged"

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.findings import Finding, Severity
+from rotorid.signals.inspection.findings import Finding, Severity
 from rotorid.signals.series import Intervals
 
 _EVENTS: Final = ("airborne", "true_mass", "true_force", "true_torque", "battery_voltage")

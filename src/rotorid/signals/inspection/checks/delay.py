@@ -14,10 +14,18 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
+from rotorid.geometry.rotation_rows import interpolate, rotate, rotation_between
 from rotorid.logs.flight import Flight
-from rotorid.signals.findings import Finding, Severity
-from rotorid.signals.series import Intervals, Series, between, grid, inside, length, smooth
-from rotorid.signals.turning import interpolate, rotate, turned
+from rotorid.signals.inspection.findings import Finding, Severity
+from rotorid.signals.series import (
+    Intervals,
+    Series,
+    grid,
+    interpolate_linear,
+    is_inside,
+    smooth,
+    total_length,
+)
 
 _LONGEST: Final = 0.4
 _EARLIEST: Final = -0.2
@@ -55,7 +63,7 @@ def delays(flight: Flight, flying: Intervals) -> Iterator[Finding]:
             severity = Severity.NOTE if found.delay - 2.0 * found.std > 0.15 else Severity.OK
             remedy = "set the lag of the rotors in the airframe accordingly" if severity else ""
             yield Finding("delay", severity, words, (name, "specific_force"), remedy)
-    elif length(flying) > 3.0 and _command_name(flight) and "specific_force" in flight:
+    elif total_length(flying) > 3.0 and _command_name(flight) and "specific_force" in flight:
         name = str(_command_name(flight))
         words = f"{name} varies too little to tell how late the specific force follows"
         yield Finding("delay", Severity.NOTE, words, (name, "specific_force"))
@@ -111,7 +119,14 @@ def rate_delay(flight: Flight, flying: Intervals) -> Delay | None:
         return None
     step = max(dt, 1.0 / q.rate)
     before, after = (interpolate(at, q.times, q.values) for at in (t - step / 2, t + step / 2))
-    return _delay(t, between(t, w.times, w.values), turned(before, after) / step, dt, flying, 1.0 / q.rate)
+    return _delay(
+        t,
+        interpolate_linear(t, w.times, w.values),
+        rotation_between(before, after) / step,
+        dt,
+        flying,
+        1.0 / q.rate,
+    )
 
 
 def velocity_delay(flight: Flight, flying: Intervals) -> Delay | None:
@@ -123,8 +138,11 @@ def velocity_delay(flight: Flight, flying: Intervals) -> Delay | None:
     if len(t) < 100 or v.rate < 4.0:
         return None
     step = max(dt, 1.0 / v.rate)
-    kinematic = (between(t + step / 2, v.times, v.values) - between(t - step / 2, v.times, v.values)) / step
-    measured = rotate(interpolate(t, q.times, q.values), between(t, f.times, f.values))
+    kinematic = (
+        interpolate_linear(t + step / 2, v.times, v.values)
+        - interpolate_linear(t - step / 2, v.times, v.values)
+    ) / step
+    measured = rotate(interpolate(t, q.times, q.values), interpolate_linear(t, f.times, f.values))
     return _delay(t, measured, kinematic, dt, flying, 1.0 / v.rate)
 
 
@@ -148,7 +166,7 @@ def _delay(
     a = first - smooth(first, second_long)
     b = second - smooth(second, second_long)
     low, high = round(_EARLIEST / dt), round(_LONGEST / dt)
-    air = inside(t, flying)
+    air = is_inside(t, flying)
     a, b = a * air[:, None], b * air[:, None]
     whole = _best_lag(a, b, low, high)
     if whole is None or whole[1] < _CLEAR:

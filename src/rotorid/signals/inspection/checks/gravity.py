@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
+from rotorid.geometry.gravity import GRAVITY
+from rotorid.geometry.rotation_rows import interpolate, rotate
 from rotorid.logs.flight import Flight
-from rotorid.signals.airborne import GRAVITY
-from rotorid.signals.findings import Finding, Severity
-from rotorid.signals.series import Intervals, between, inside, integral, windows
-from rotorid.signals.turning import interpolate, rotate
+from rotorid.signals.inspection.findings import Finding, Severity
+from rotorid.signals.series import Intervals, integral, interpolate_linear, is_inside, window_starts
 
 _WINDOW: Final = 0.5
 _KNOWN_RATIOS: Final = (
@@ -120,10 +120,12 @@ def quiet_force(flight: Flight, flying: Intervals) -> Float64[np.ndarray, "n 3"]
     quiet = enough & (noise / size < 0.15) & (_off_flight_edges(centres, flying))
     if "body_rate" in flight:
         rate = flight["body_rate"]
-        quiet &= np.linalg.norm(between(centres, rate.times, rate.values), axis=1) < 0.3
+        quiet &= np.linalg.norm(interpolate_linear(centres, rate.times, rate.values), axis=1) < 0.3
     if "velocity" in flight:
         v = flight["velocity"]
-        change = between(starts + _WINDOW, v.times, v.values) - between(starts, v.times, v.values)
+        change = interpolate_linear(starts + _WINDOW, v.times, v.values) - interpolate_linear(
+            starts, v.times, v.values
+        )
         quiet &= np.linalg.norm(change, axis=1) < 0.15
     return mean[quiet]
 
@@ -134,17 +136,19 @@ def moving_force(flight: Flight, flying: Intervals) -> Float64[np.ndarray, "n 3"
         return np.empty((0, 3))
     f, q, v = (flight[n] for n in ("specific_force", "attitude", "velocity"))
     width = 4.0 * _WINDOW
-    starts = windows([f.times, q.times, v.times], flying, width, width)
+    starts = window_starts([f.times, q.times, v.times], flying, width, width)
     if not len(starts):
         return np.empty((0, 3))
     world = rotate(interpolate(f.times, q.times, q.values), f.values)
     measured = integral(starts + width, f.times, world) - integral(starts, f.times, world)
-    changed = between(starts + width, v.times, v.values) - between(starts, v.times, v.values)
+    changed = interpolate_linear(starts + width, v.times, v.values) - interpolate_linear(
+        starts, v.times, v.values
+    )
     return (measured - changed) / width * np.array([0.0, 0.0, 1.0])
 
 
 def _off_flight_edges(times: np.ndarray, flying: Intervals) -> np.ndarray:
     """Not in the seconds around a take-off or a landing, with their shocks."""
     near = [(edge - 2.0, edge + 2.0) for interval in flying for edge in interval]
-    air = inside(times, [(start + 0.5, end - 0.5) for start, end in flying])
-    return air | ~inside(times, near)
+    air = is_inside(times, [(start + 0.5, end - 0.5) for start, end in flying])
+    return air | ~is_inside(times, near)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rotorid.geometry.rotation_rows import rotation_between
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.findings import Finding, Severity
-from rotorid.signals.series import Intervals, inside, integral
-from rotorid.signals.turning import turned
+from rotorid.signals.inspection.findings import Finding, Severity
+from rotorid.signals.series import Intervals, integral, is_inside
 
 
 def jumps(flight: Flight, flying: Intervals) -> Iterator[Finding]:
@@ -22,11 +22,11 @@ def jumps(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         times = signal.times[1:]
         steps = _unexplained(flight, signal)
         short = np.diff(signal.times) < 5.0 * float(np.median(np.diff(signal.times)))
-        usual = steps[short & inside(times, flying)]
+        usual = steps[short & is_inside(times, flying)]
         if not len(usual):
             continue
         limit = max(smallest, 15.0 * float(np.median(usual)))
-        at = np.flatnonzero((steps > limit) & short & inside(times, flying))
+        at = np.flatnonzero((steps > limit) & short & is_inside(times, flying))
         if not len(at):
             clean.append(name)
             continue
@@ -46,7 +46,7 @@ def jumps(flight: Flight, flying: Intervals) -> Iterator[Finding]:
 def _unexplained(flight: Flight, signal: Signal) -> np.ndarray:
     """Size of each step of a signal, less what its derivative explains, in the signal's own unit."""
     if signal.name == "attitude":
-        step, rate = turned(signal.values[:-1], signal.values[1:]), "body_rate"
+        step, rate = rotation_between(signal.values[:-1], signal.values[1:]), "body_rate"
     else:
         step, rate = np.diff(signal.values, axis=0), {"position": "velocity", "velocity": ""}[signal.name]
     if rate in flight and len(flight[rate].times) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rotorid.logs.flight import Flight
-from rotorid.signals.findings import Finding, Severity
+from rotorid.signals.inspection.findings import Finding, Severity
 from rotorid.signals.series import Intervals
 
 

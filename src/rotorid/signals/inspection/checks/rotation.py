@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from rotorid.geometry.rotation_rows import interpolate, inverse, rotation_between
 from rotorid.logs.flight import Flight
-from rotorid.signals.checks.agreement import AxisFit, fit_axes, report
-from rotorid.signals.findings import Finding, Severity
-from rotorid.signals.series import Intervals, integral, windows
-from rotorid.signals.turning import conjugate, interpolate, turned
+from rotorid.signals.inspection.checks.agreement import AxisFit, fit_axes, report
+from rotorid.signals.inspection.findings import Finding, Severity
+from rotorid.signals.series import Intervals, integral, window_starts
 
 _WINDOW: Final = 0.2
 _SMALLEST: Final = 0.005
@@ -23,25 +23,25 @@ def rotation(flight: Flight, flying: Intervals) -> Iterator[Finding]:
         return
     q, w = flight["attitude"], flight["body_rate"]
     width = max(_WINDOW, 3.0 / max(q.rate, 1e-3))
-    starts = windows([q.times, w.times], flying, width, width / 4)
+    starts = window_starts([q.times, w.times], flying, width, width / 4)
     if len(starts) < 20:
         return
     start, end = (interpolate(at, q.times, q.values) for at in (starts, starts + width))
     driven = integral(starts + width, w.times, w.values) - integral(starts, w.times, w.values)
-    fits, cross = fit_axes(turned(start, end), driven, _SMALLEST, 4.0)
+    fits, cross = fit_axes(rotation_between(start, end), driven, _SMALLEST, 4.0)
     suspect = ""
     if any(_bad(f) for f in fits):
         others = {
             "the quaternion seems to turn the world into the body (conjugate it)": (
-                conjugate(start),
-                conjugate(end),
+                inverse(start),
+                inverse(end),
             ),
             "the quaternion seems to be in the order x y z w": tuple(
                 np.roll(x, 1, axis=1) for x in (start, end)
             ),
         }
         for words, (a, b) in others.items():
-            if not any(_bad(f) for f in fit_axes(turned(a, b), driven, _SMALLEST, 4.0)[0]):
+            if not any(_bad(f) for f in fit_axes(rotation_between(a, b), driven, _SMALLEST, 4.0)[0]):
                 suspect = words
     yield from report(
         "rotation",

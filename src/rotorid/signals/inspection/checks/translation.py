@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from rotorid.logs.flight import Flight
-from rotorid.signals.checks.agreement import fit_axes, report
-from rotorid.signals.findings import Finding
-from rotorid.signals.series import Intervals, between, integral, windows
+from rotorid.signals.inspection.checks.agreement import fit_axes, report
+from rotorid.signals.inspection.findings import Finding
+from rotorid.signals.series import Intervals, integral, interpolate_linear, window_starts
 
 _WINDOW: Final = 1.0
 _STEP: Final = 0.1
@@ -20,8 +20,10 @@ def translation(flight: Flight, flying: Intervals) -> Iterator[Finding]:
     if "position" not in flight or "velocity" not in flight or not flying:
         return
     p, v = flight["position"], flight["velocity"]
-    starts = windows([p.times, v.times], flying, _WINDOW, _STEP)
-    moved = between(starts + _WINDOW, p.times, p.values) - between(starts, p.times, p.values)
+    starts = window_starts([p.times, v.times], flying, _WINDOW, _STEP)
+    moved = interpolate_linear(starts + _WINDOW, p.times, p.values) - interpolate_linear(
+        starts, p.times, p.values
+    )
     driven = integral(starts + _WINDOW, v.times, v.values) - integral(starts, v.times, v.values)
     fits, cross = fit_axes(moved, driven, _SMALLEST, _WINDOW / _STEP)
     yield from report(

@@ -1,0 +1,100 @@
+"""The command `rotorid`: the table of its commands. To add one, write its folder under `workflows/` and add its line here.
+
+A command's module is imported when the command runs, so that `rotorid --help` stays quick.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rotorid.terminal.command_group import Entry, load_command, make_app
+
+COMMANDS: Final = {
+    "inspect": Entry(
+        "rotorid.workflows.inspect.command",
+        "Show the signals of a log, the results of the checks, and what can be identified from it.",
+    ),
+    "convert": Entry(
+        "rotorid.workflows.convert.command",
+        "Convert a log to a flight table: CSV, Parquet or MCAP.",
+    ),
+    "track": Entry(
+        "rotorid.workflows.track.command",
+        "Track the mass, drag and wind of a vehicle over a flight, each with its standard deviation.",
+    ),
+    "wrench": Entry(
+        "rotorid.workflows.wrench.command",
+        "Estimate the external force and torque on a vehicle over a flight, and detect contacts: time, force, point.",
+    ),
+    "live": Entry(
+        "rotorid.live.command",
+        "Identify a vehicle while it flies: mass, drag, wind and wrench, from its MAVLink messages.",
+    ),
+    "learn": Entry(
+        "rotorid.workflows.learn.command",
+        "Learn a vehicle model from free flights: estimate its parameters, then learn a residual acceleration.",
+    ),
+    "fit-dlm": Entry(
+        "rotorid.workflows.fit_dlm.command",
+        "Fit a dynamic linear model to a column: trend, season, regressors and ARMA, with maximum-likelihood variances.",
+    ),
+    "lpv": Entry(
+        "rotorid.workflows.lpv.command",
+        "Write a vehicle's nonlinear model in linear parameter-varying form, with bounds from ranges or flights.",
+    ),
+    "compare": Entry(
+        "rotorid.workflows.compare.command",
+        "Compare estimators of the mass on a flight or a data set: error, delay, coverage and computing time.",
+    ),
+    "calibrate": Entry(
+        "rotorid.workflows.calibrate.command",
+        "Identify the thrust scale of a vehicle from flights with a known mass, and write its airframe.",
+    ),
+    "identify": Entry(
+        "rotorid.workflows.identify.command",
+        "Identify a vehicle from its flights: mass or thrust curve, inertia, motors, drag, each with its standard deviation.",
+    ),
+    "fly-back": Entry(
+        "rotorid.workflows.fly_back.command",
+        "Validate a model by fly-back: predict flights that it was not fitted to, and accept or reject it.",
+    ),
+    "plan": Entry(
+        "rotorid.workflows.plan.command",
+        "Design a flight within limits that identifies given parameters, and verify it in simulation.",
+    ),
+    "fleet": Entry(
+        "rotorid.workflows.fleet.command",
+        "Analyse all logs of a fleet: estimates of each flight, the history of each vehicle, and detected changes.",
+    ),
+    "export": Entry(
+        "rotorid.workflows.export.command",
+        "Write an estimator as C99, a System as CasADi functions, or an airframe for autopilots and simulators.",
+    ),
+    "simulate": Entry(
+        "rotorid.workflows.simulate.command",
+        "Simulate a flight of a vehicle whose mass changes, or of any airframe.",
+    ),
+    "dataset": Entry(
+        "rotorid.workflows.dataset.command",
+        "Simulate a data set: every trajectory with every mass profile, several flights each, as Parquet.",
+    ),
+    "reproduce": Entry(
+        "rotorid.studies.command",
+        "Reproduce a study: fly it, run every method, and write one page with the published numbers beside ours.",
+    ),
+    "demo": Entry(
+        "rotorid.workflows.demo.command",
+        "Simulate a sprayer that empties its tank, track its mass with two filters, and write a report.",
+    ),
+    "airframes": Entry(
+        "rotorid.workflows.airframes.command",
+        "List the airframes that come with rotorid, or print one as a template.",
+    ),
+}
+
+app = make_app(COMMANDS)
+
+
+def command_of(name: str) -> Any:
+    """The command of that name, imported."""
+    return load_command(name, COMMANDS[name])

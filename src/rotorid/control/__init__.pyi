@@ -1,0 +1,10 @@
+from .gain_scheduling import GainSchedule as GainSchedule
+from .gain_scheduling import gain_schedule as gain_schedule
+from .heading import HeadingController as HeadingController
+from .heading import heading_schedule as heading_schedule
+from .setpoints import Chirp as Chirp
+from .setpoints import Doublet as Doublet
+from .setpoints import Lissajous as Lissajous
+from .setpoints import Move as Move
+from .setpoints import Multisine as Multisine
+from .setpoints import Setpoints as Setpoints

@@ -1,0 +1,17 @@
+from .adaptive import Adaptive as Adaptive
+from .adaptive import AdaptiveEstimate as AdaptiveEstimate
+from .base import AbstractEstimator as AbstractEstimator
+from .base import Health as Health
+from .dlm import dlm_filter as dlm_filter
+from .dlm import dlm_forecast as dlm_forecast
+from .dlm import dlm_log_likelihood as dlm_log_likelihood
+from .dlm import dlm_simulate as dlm_simulate
+from .dlm import dlm_smooth as dlm_smooth
+from .ekf import EKF as EKF
+from .hypotheses import change_times as change_times
+from .msckf import MSCKF as MSCKF
+from .run import stack as stack
+from .run import stack_tunings as stack_tunings
+from .swls import SWLS as SWLS
+from .tuning import Tuning as Tuning
+from .ukf import UKF as UKF

@@ -1,0 +1,131 @@
+"""What an estimator monitors of itself: rejected measurements, the consistency of its innovations, its health."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rotorid.estimators.base import Health
+from rotorid.geometry.spaces import Space
+
+RECOVERY = 0.5
+"""s for which an estimate says RECOVERING after a reset."""
+
+CONSISTENCY_MEMORY = 0.5
+"""s over which the normalised innovations squared are averaged."""
+
+INCONSISTENT = 3.0
+"""Mean NIS over its dimension above which an estimate says INCONSISTENT."""
+
+INFORMED = 0.7
+"""A parameter is informed while its standard deviation is below this share of that of its prior."""
+
+
+class BlockStatus(eqx.Module):
+    """The state of the gate of each output block.
+
+    rejection_time: s for which the block has been rejected without a break. is_awaited: whether its next measurement is taken
+    without a gate, and sets the state of the same name.
+    """
+
+    rejection_time: Float[Array, " blocks"]
+    is_awaited: Bool[Array, " blocks"]
+
+
+class PendingReset(eqx.Module):
+    """What the next prediction resets: states (by tangent dimension) go back to their prior, the covariance of the parameters
+    is inflated."""
+
+    states: Bool[Array, " tangent"]
+    parameters: Bool[Array, ""]
+
+
+class Consistency(eqx.Module):
+    """nis_ratio: running mean of NIS over its dimension, 1 for a consistent filter. recovery_time: s of RECOVERING left."""
+
+    nis_ratio: Float[Array, ""]
+    recovery_time: Float[Array, ""]
+
+
+class Innovation(eqx.Module):
+    """The last innovation. value: measured minus predicted, 0 where not measured. std: its predicted standard deviation. nis:
+    normalised innovation squared of the accepted measurements, of nis_dof dimensions."""
+
+    value: Float[Array, " measured"]
+    std: Float[Array, " measured"]
+    nis: Float[Array, ""]
+    nis_dof: Int[Array, ""]
+
+    @classmethod
+    def none(cls, measured: int, dtype: jnp.dtype) -> Innovation:
+        """Before any measurement."""
+        zeros = jnp.zeros(measured, dtype)
+        return cls(zeros, zeros, jnp.zeros((), dtype), jnp.zeros((), int))
+
+
+def rejection_times(
+    before: Float[Array, " blocks"],
+    is_measured: Bool[Array, " blocks"],
+    is_accepted: Bool[Array, " blocks"],
+    dt: Float[Array, ""],
+) -> Float[Array, " blocks"]:
+    """Rejection times (s) after a sample, dt (s) after the one before; a block that was not measured keeps its own."""
+    return jnp.where(is_measured, jnp.where(is_accepted, 0.0, before + dt), before)
+
+
+def mean_nis_ratio(
+    before: Float[Array, ""], nis: Float[Array, ""], dof: Int[Array, ""], dt: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Running mean of NIS over its dimension, after a sample with this NIS over dof dimensions."""
+    share = jnp.where(dof > 0, dt / (dt + CONSISTENCY_MEMORY), 0.0)
+    return before + share * (nis / jnp.maximum(dof, 1) - before)
+
+
+def health_of(
+    health: Int[Array, ""],
+    *,
+    is_rejected: Bool[Array, ""],
+    is_outside: Bool[Array, ""],
+    nis_ratio: Float[Array, ""],
+    is_recovering: Bool[Array, ""],
+) -> Int[Array, ""]:
+    """The worst of what applies, from a health to begin with.
+
+    Args:
+        health: OK or NO_INFORMATION.
+        is_rejected: whether a measurement was rejected.
+        is_outside: whether the model does not hold (see `System.holds`).
+        nis_ratio: of `Consistency`.
+        is_recovering: whether a reset was less than `RECOVERY` ago.
+    """
+    health = jnp.where(is_rejected, int(Health.OUTLIER), health)
+    health = jnp.where(is_outside, int(Health.OUT_OF_RANGE), health)
+    health = jnp.where(nis_ratio > INCONSISTENT, int(Health.INCONSISTENT), health)
+    return jnp.where(is_recovering, int(Health.RECOVERING), health)
+
+
+def measured_blocks(outputs: Space, mask: Bool[Array, " measured"]) -> Bool[Array, " blocks"]:
+    """Output blocks of which at least one dimension was measured."""
+    return jnp.stack([jnp.any(mask[s]) for s in outputs.tangent.values()])
+
+
+def complete_blocks(outputs: Space, mask: Bool[Array, " measured"]) -> Bool[Array, " blocks"]:
+    """Output blocks of which every dimension was measured."""
+    return jnp.stack([jnp.all(mask[s]) for s in outputs.tangent.values()])
+
+
+def per_dimension(outputs: Space, blocks: Bool[Array, " blocks"]) -> Bool[Array, " measured"]:
+    """A flag per output block, repeated for each of its tangent dimensions."""
+    return jnp.concatenate(
+        [jnp.broadcast_to(blocks[i], (s.stop - s.start,)) for i, s in enumerate(outputs.tangent.values())]
+    )
+
+
+def chi_square_quantile(sigmas: Float[Array, ""], dof: int) -> Float[Array, ""]:
+    """Chi-square quantile whose tail is that of a normal beyond sigmas.
+
+    Source: E. Wilson, M. Hilferty, The distribution of chi-square, PNAS 17, 1931 (the cube root is nearly normal).
+    """
+    spread = 2.0 / (9.0 * dof)
+    return dof * (1.0 - spread + sigmas * jnp.sqrt(spread)) ** 3

@@ -1,0 +1,12 @@
+from .auxiliary import AuxiliaryFilter as AuxiliaryFilter
+from .auxiliary import auxiliary_filter as auxiliary_filter
+from .base import ParticleEstimate as ParticleEstimate
+from .base import particle_log_likelihood as particle_log_likelihood
+from .bootstrap import BootstrapFilter as BootstrapFilter
+from .bootstrap import bootstrap_filter as bootstrap_filter
+from .changepoints import Changes as Changes
+from .changepoints import changes as changes
+from .changepoints import hazard_of as hazard_of
+from .guided import GuidedEstimate as GuidedEstimate
+from .liu_west import LiuWest as LiuWest
+from .liu_west import liu_west as liu_west

@@ -1,0 +1,2 @@
+from .ardupilot_reader import read_ardupilot_frame as read_ardupilot_frame
+from .px4_reader import read_px4_parameters as read_px4_parameters

@@ -1,0 +1,102 @@
+"""The header of an exported file: which airframe, whether it was validated, and the limitations of the target."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Sequence
+from importlib.metadata import version
+
+from rotorid.models.airframe.acceptance import rejection_reason
+from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
+
+_WIDTH = 110
+_DEFAULTS = {
+    "motor_time_constant": "motor lag",
+    "drag": "linear drag",
+    "rotor_drag": "rotor drag",
+    "drag_area": "drag area",
+    "angular_drag": "angular drag",
+    "centre_of_mass": "centre of mass",
+    "products_of_inertia": "products of inertia",
+}
+"""Quantities that default to 0 where the airframe lacks them, and the lag to MOTOR_LAG."""
+
+
+def file_header(
+    airframe: Airframe, target: str, limitations: Sequence[str], *, fills_missing: bool = True
+) -> list[str]:
+    """Write the header as paragraphs of plain text.
+
+    Args:
+        airframe: the exported airframe.
+        target: what the file is, such as "parameters of PX4".
+        limitations: what the target cannot represent, with the size of each error.
+        fills_missing: whether the file has a default for a quantity that the airframe lacks.
+    """
+    reason = rejection_reason(airframe)
+    record = airframe.fly_back
+    if reason is not None:
+        validation = f"NOT VALIDATED, exported with --force: {reason}."
+    else:
+        assert record is not None
+        validation = f"Accepted by fly-back on {', '.join(record.flights)}: {' '.join(record.reasons)}"
+    paragraphs = [
+        f"{airframe.name}: {target}, by rotorid {version('rotorid')}.",
+        airframe.description,
+        validation,
+        "Standard deviations are propagated from the airframe file, whose parameters are treated as independent.",
+    ]
+    missing = {name: label for name, label in _DEFAULTS.items() if airframe.get(name) is None}
+    lag = missing.pop("motor_time_constant", None)
+    defaults = [f"{MOTOR_LAG:g} s for {lag}"] if lag else []
+    defaults += [f"0 for {', '.join(missing.values())}"] if missing else []
+    if defaults and fills_missing:
+        paragraphs.append(f"Defaults for what the airframe lacks: {'; '.join(defaults)}.")
+    if limitations:
+        paragraphs.append("Limitations:")
+        paragraphs += [f"- {sentence}" for sentence in limitations]
+    return [" ".join(paragraph.split()) for paragraph in paragraphs if paragraph]
+
+
+def missing_parameters(names: Collection[str]) -> list[str]:
+    """On parameters that were not written, as a list of no or one sentence."""
+    return [f"{', '.join(sorted(names))}: not written, the airframe has no value"] if names else []
+
+
+def as_hash_comments(paragraphs: Sequence[str]) -> str:
+    """Format paragraphs as comments that begin with #."""
+    return "".join(f"# {line}".rstrip() + "\n" for line in _lines(paragraphs))
+
+
+def as_xml_comment(paragraphs: Sequence[str], indent: str = "") -> str:
+    """Format paragraphs as one XML comment, in which two successive hyphens are not allowed."""
+    lines = [line.replace("--", "- -") for line in _lines(paragraphs)]
+    return f"{indent}<!--\n" + "".join(f"{indent}  {line}\n" for line in lines) + f"{indent}-->\n"
+
+
+def as_c_comment(paragraphs: Sequence[str]) -> str:
+    """Format paragraphs as one C comment."""
+    lines = [line.replace("*/", "* /").replace("/*", "/ *") for line in _lines(paragraphs)]
+    return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in lines) + " */\n"
+
+
+def as_docstring(paragraphs: Sequence[str]) -> str:
+    """Format paragraphs as the body of a docstring."""
+    return "\n".join(_lines(paragraphs)).replace("\\", "\\\\").replace('"""', "'''") + "\n"
+
+
+def as_markdown(paragraphs: Sequence[str]) -> str:
+    """Format paragraphs as Markdown, with their list."""
+    text = ""
+    for before, paragraph in zip(("", *paragraphs), paragraphs, strict=False):
+        listed = paragraph.startswith("- ") and before.startswith("- ")
+        text += f"{'' if listed or not text else chr(10)}{paragraph}\n"
+    return text
+
+
+def _lines(paragraphs: Sequence[str]) -> list[str]:
+    lines = []
+    for paragraph in paragraphs:
+        hang = "  " if paragraph.startswith("- ") else ""
+        lines += textwrap.wrap(paragraph, _WIDTH, subsequent_indent=hang, break_long_words=False) or [""]
+    return lines

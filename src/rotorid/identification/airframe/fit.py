@@ -1,0 +1,302 @@
+"""Estimation of an airframe's parameters: prediction errors over many short windows, from the rotors' commands.
+
+The estimation problem is that of `fitting`. Estimated parameters act on the body (`logged_body`) and on its inputs
+(`window_inputs`); windows are corrected by their measurements as much as the process noise of the flights requires
+(`process_noise`). The first fit, whose parameters may be far off, uses a large process noise, like a fit of
+accelerations. Wind, and mass where it is free, are constant in segments of a flight: the estimates of the single
+windows, to first order, are divided into as few segments as explain them (`segment_mass`, `segment_wind`), and the fit
+is repeated until the segments are constant. Windows near a boundary of segments are left out.
+
+Where unmodelled torques act on the body, each window also estimates their initial value, and follows them as a random walk.
+An autopilot compensates slow torques: commands without a rotation would look like a large inertia.
+
+Reference: R. V. Jategaonkar, Flight vehicle system identification, 2nd ed. (2015), ch. 4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float
+
+from rotorid.identification.airframe.priors import BODY, airframe_priors, local_input_prior, prior_value
+from rotorid.identification.airframe.process_noise import (
+    FAST_DRIFT,
+    LARGE_PROCESS_NOISE,
+    ProcessNoise,
+    estimate_process_noise,
+    estimate_torque_drift_rate,
+    predictor_gain,
+    states_with_process_noise,
+)
+from rotorid.identification.airframe.rotor_dynamics import RotorCommands
+from rotorid.identification.airframe.rotor_thrusts import rotor_model
+from rotorid.identification.airframe.segmentation import segment_mass, segment_wind
+from rotorid.identification.airframe.window_inputs import TIME_CONSTANT, AirframeInputs, Segmentation
+from rotorid.identification.fitting.coordinates import Prior, coordinates_from_priors
+from rotorid.identification.fitting.estimation import TOLERANCE, Estimation, blas_threads, estimate_parameters
+from rotorid.identification.fitting.gauss_newton import EstimationProblem
+from rotorid.identification.fitting.multiple_shooting import ShootingSetup
+from rotorid.identification.fitting.windows import (
+    WindowData,
+    compared_outputs,
+    cut_windows,
+    estimate_white_noise,
+)
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.logged_body import LOCAL, LoggedBody, local_width
+from rotorid.models.system import Parameter
+from rotorid.progress import Progress, no_progress
+from rotorid.signals.samples import Samples
+
+_ITERATIONS = 40
+_PASSES = 6  # greatest number
+_LAGS = (0.02, 0.05, 0.12)  # s
+_FEW = 40  # windows, to choose between starts
+_ROUGH = 0.3  # tolerance of a fit whose segments may change, standard deviations
+_OPTIONAL = ("rotor_drag", "drag_area")
+_TURNING = {"inertia": (1.0, 1.0, 1.0), "torque_ratio": (0.0,)}  # of a body whose torques are not observable
+
+
+@dataclasses.dataclass(frozen=True)
+class FlightRecord:
+    """A flight to identify from.
+
+    Attributes:
+        name: of its log.
+        samples: of the System of `make_logged_body`.
+        commands: of the rotors, with the degree and lag of the rotor chain.
+    """
+
+    name: str
+    samples: Samples
+    commands: RotorCommands
+
+
+@dataclasses.dataclass(frozen=True)
+class AirframeFit:
+    """The result of `fit_airframe`.
+
+    Attributes:
+        estimation: of all numbers, those of segments included.
+        segmentations: segments of each flight-dependent input.
+        windows: the windows of the last pass.
+        process_noise: with which they were predicted.
+    """
+
+    estimation: Estimation
+    segmentations: Mapping[str, Segmentation]
+    windows: WindowData
+    process_noise: ProcessNoise
+
+
+def make_logged_body(
+    airframe: Airframe, free: Sequence[str], has_pose: bool, torques_observable: bool
+) -> LoggedBody:
+    """The System of an airframe's body; with drag of rotors and body where the airframe has it or where it is free.
+
+    Args:
+        airframe: values of the parameters.
+        free: names of the free parameters.
+        has_pose: whether attitude and velocity are logged.
+        torques_observable: whether torques follow from the commands.
+    """
+    names = [n for n in BODY if n not in _OPTIONAL or n in free or airframe.get(n) is not None]
+    values = {
+        name: prior_value(airframe, name) if torques_observable or name not in _TURNING else _TURNING[name]
+        for name in names
+    }
+    parameters = tuple(
+        Parameter(name, value if len(value) > 1 else sum(value), unit=BODY[name])
+        for name, value in values.items()
+    )
+    return LoggedBody(parameters, airframe.rotors, has_pose, torques_observable)
+
+
+def fit_airframe(
+    airframe: Airframe,
+    flights: Sequence[FlightRecord],
+    free: Sequence[str],
+    body: LoggedBody,
+    *,
+    has_motor_lag: bool = True,
+    horizon: float = 0.5,
+    loss: str = "huber",
+    progress: Progress = no_progress,
+) -> AirframeFit:
+    """Estimate free parameters of an airframe from flights; mass (if free), wind and biases are separate for each flight.
+
+    Args:
+        airframe: prior values and standard deviations.
+        flights: one or more flights of one vehicle.
+        free: names of `BODY` and `ROTORS`, and "mass".
+        body: of `make_logged_body`.
+        has_motor_lag: whether rotors lag behind their commands.
+        horizon: length of a window, s.
+        loss: "huber" or "squares" (see `gauss_newton`).
+        progress: called with each pass.
+    Raises:
+        SettingError, SignalError, ExcitationError: as `cut_windows`.
+    Source: Jategaonkar (2015), ch. 4 and 5.
+    """
+    with jax.enable_x64(True), blas_threads().limit(limits=1, user_api="blas"):
+        used = compared_outputs(body, ("specific_force",))
+        data = cut_windows(body, [f.samples for f in flights], horizon, used)
+        noise = estimate_white_noise(body, [f.samples for f in flights], used)
+        parts = {name: Segmentation.one_per_flight(len(flights)) for name in LOCAL}
+        kept, begin, given = data, None, np.zeros(len(noise), bool)
+        disturbed, followed, known, settled, passes = LARGE_PROCESS_NOISE, None, False, False, 0
+        while True:
+            progress(f"Fitting {len(kept.start)} windows, pass {passes + 1}", passes, 0)
+            problem, priors = _estimation_problem(
+                airframe, flights, free, body, has_motor_lag, used, kept, parts
+            )
+            z = np.zeros(problem.free_size) if begin is None else _carry_over(*begin, problem)
+            if disturbed != ProcessNoise():
+                problem = dataclasses.replace(problem, K=predictor_gain(problem, kept, noise, disturbed))
+            last = (settled and known) or passes == _PASSES
+            if begin is None:
+                solved = _first_estimation(problem, priors, noise, given, loss)
+            else:
+                how = TOLERANCE if last else _ROUGH
+                solved = estimate_parameters(problem, priors, noise, given, loss, _ITERATIONS, z, how)
+            if last:
+                return AirframeFit(solved, dict(parts), kept, disturbed)
+            if followed is None:
+                followed, disturbed = (problem, solved, parts), ProcessNoise()
+            elif not known:
+                known = True
+                shown = states_with_process_noise(problem, solved.sigma, followed[1].sigma)
+                if shown:
+                    problem, solved, parts = followed
+                    disturbed = estimate_process_noise(problem, solved.z, noise, shown)
+                if "body_rate" in shown:
+                    body = dataclasses.replace(body, has_unmodelled_torque=True)
+                    data = cut_windows(body, [f.samples for f in flights], horizon, used)
+                    few = data.subsample(_FEW)
+                    pushed, priors = _estimation_problem(
+                        airframe, flights, free, body, has_motor_lag, used, few, parts
+                    )
+                    disturbed = dataclasses.replace(disturbed, torque_drift_rate=FAST_DRIFT)
+                    pushed = dataclasses.replace(pushed, K=predictor_gain(pushed, few, noise, disturbed))
+                    quick = estimate_parameters(
+                        pushed, priors, noise, given, loss, _ITERATIONS, solved.z, _ROUGH
+                    )
+                    disturbed = estimate_torque_drift_rate(pushed, quick.x, quick.z, noise, disturbed)
+            cut = dict(parts)
+            if "mass" in free:
+                cut["mass"] = segment_mass(solved, problem.data, parts["mass"])
+            if body.has_pose:
+                cut["wind"] = segment_wind(solved, problem.data, parts["wind"])
+            settled = all(_is_same_segmentation(cut[name], parts[name]) for name in ("mass", "wind"))
+            parts = cut
+            through = _near_boundary(data, parts["mass"]) | _near_boundary(data, parts["wind"])
+            kept = data.take(np.flatnonzero(~through))
+            begin, passes = (problem, solved.z), passes + 1
+
+
+def _first_estimation(
+    problem: EstimationProblem,
+    priors: tuple[Prior, ...],
+    noise: Float[np.ndarray, " compared"],
+    given: Bool[np.ndarray, " compared"],
+    loss: str,
+) -> Estimation:
+    """The most likely of fits that start at several time constants of the motors; from a wrong one, a fit may not converge."""
+    place = problem.coordinates.slices.get(TIME_CONSTANT)
+    z = np.zeros(problem.free_size)
+    if place is not None:
+        few = problem.data.subsample(_FEW)
+        problem_of_few = dataclasses.replace(problem, data=few)
+        starts = [z.copy() for _ in _LAGS]
+        for start, lag in zip(starts, _LAGS, strict=True):
+            start[place] = (np.log(lag) - problem.centre[place]) / problem.scale[place]
+        found = [
+            estimate_parameters(problem_of_few, priors, noise, given, loss, _ITERATIONS, s, _ROUGH)
+            for s in starts
+        ]
+        best = min(found, key=lambda solved: float(np.sum(np.log(solved.sigma)) + _prior_cost(solved)))
+        if len(few.start) == len(problem.data.start):
+            return best
+        z, noise = best.z, best.sigma
+    return estimate_parameters(problem, priors, noise, given, loss, _ITERATIONS, z, _ROUGH)
+
+
+def _prior_cost(solved: Estimation) -> float:
+    """The prior's contribution to the mean over rows of the negative log-likelihood."""
+    rows = max(float(np.sum(solved.problem.data.mask)) / max(len(solved.sigma), 1), 1.0)
+    return 0.5 * float(solved.z @ solved.z) / rows
+
+
+def _estimation_problem(
+    airframe: Airframe,
+    flights: Sequence[FlightRecord],
+    free: Sequence[str],
+    body: LoggedBody,
+    lags: bool,
+    used: tuple[str, ...],
+    data: WindowData,
+    parts: Mapping[str, Segmentation],
+):
+    here = [n for n in LOCAL if _is_estimated(n, free, body)]
+    priors = (
+        *airframe_priors(airframe, [n for n in free if n != "mass"]),
+        *(local_input_prior(airframe, name, len(parts[name].start)) for name in here),
+    )
+    coordinates, centre, scale = coordinates_from_priors(priors)
+    of_body = tuple(p.name for p in coordinates.parameters if p.name in BODY)
+    rotors = rotor_model(airframe, lags=lags)
+    widths = {"mass": airframe.mass.value, "wind": (0.0,) * 2}
+    fixed = {name: widths.get(name, (0.0,) * 3) for name in LOCAL}
+    drive = AirframeInputs(
+        body,
+        rotors.chain,
+        rotors.numbers,
+        tuple(f.commands for f in flights),
+        fixed,
+        parts,
+        coordinates,
+        of_body,
+    )
+    numbers = np.concatenate([np.ravel(p.value).astype(float) for p in body.parameters])
+    shooting = ShootingSetup(body, used, of_body, (), has_input_model=True)
+    return EstimationProblem(shooting, coordinates, data, numbers, centre, scale, drive), priors
+
+
+def _is_estimated(name: str, free: Sequence[str], body: LoggedBody) -> bool:
+    """Whether a flight-dependent input is estimated."""
+    return name in free if name == "mass" else name != "wind" or body.has_pose
+
+
+def _carry_over(
+    old: EstimationProblem, z: Float[np.ndarray, " old"], problem: EstimationProblem
+) -> Float[np.ndarray, " free"]:
+    """Coordinates of an earlier problem in this one; new segments start at the mean of the earlier ones."""
+    found = np.zeros(problem.free_size)
+    for name, place in problem.coordinates.slices.items():
+        then = old.coordinates.slices[name]
+        if then.stop - then.start == place.stop - place.start:
+            found[place] = z[then]
+        else:
+            width = local_width(name)
+            found[place] = np.tile(
+                z[then].reshape(-1, width).mean(axis=0), (place.stop - place.start) // width
+            )
+    return found
+
+
+def _is_same_segmentation(a: Segmentation, b: Segmentation) -> bool:
+    return len(a.start) == len(b.start) and bool(np.all(a.flight == b.flight) and np.all(a.start == b.start))
+
+
+def _near_boundary(data: WindowData, parts: Segmentation) -> Bool[np.ndarray, " w"]:
+    """Windows near the beginning of a segment that is not a flight's first."""
+    found = np.zeros(len(data.start), bool)
+    for flight, start in zip(parts.flight, parts.start, strict=True):
+        length = data.end - data.start
+        near = (data.start < start + 0.5 * length) & (data.end > start - 0.5 * length)
+        found |= (data.flight == flight) & near & (start > 0)
+    return found

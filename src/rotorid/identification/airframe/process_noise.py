@@ -1,0 +1,230 @@
+"""Process noise of the flights, and the gain of the windows' predictor.
+
+    x+ = x [-] K e,    K = p / (p + 1),    p = (q + sqrt(q^2 + 4 q)) / 2,    q = s^2 dt / r^2
+
+In closed loop the commands are correlated with the disturbances, which biases an open-loop fit: inertia and mass are
+overestimated, the more so the longer the window. A predictor with the correct process noise has no such bias (L. Ljung, System
+Identification, 2nd ed. (1999), ch. 13.4; R. V. Jategaonkar, Flight vehicle system identification, 2nd ed. (2015), ch. 5: the
+filter-error method). Without disturbances s is 0 and the method is output error: uncorrected windows then fit about as well as
+corrected ones.
+
+Unmodelled forces and torques act on velocity and body rate. K is the steady-state gain of the Kalman filter of a random
+walk that is measured with the white noise r of the flights. The attitude follows from the body rate. s is the candidate
+for which windows are predicted best some time ahead (least sum of logarithms of mean squares), for body rate and
+velocity in turn. One row ahead, a large gain would always look best where the logged measurements are filtered, as in
+most logs.
+
+Unmodelled torques are mostly slow, while s n has the same power at all frequencies. A predictor with the latter alone
+leaves slow errors, which a fit explains by the commands that compensated the torques: the inertia is overestimated, the
+more so the less excitation there is. With an unmodelled torque (see `logged_body`) e is a random walk, too,
+
+    omega' = ... + e + s n_1,    e' = a s n_2
+
+whose drift rate a minimises the prediction error, and K is the steady-state gain of both. The later response to a
+torque that an autopilot compensates then carries no information beyond the earlier measurements (Ljung, ch. 13.4: in
+closed loop an estimate is consistent if the noise model is correct).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+from jaxtyping import Float
+
+from rotorid.identification.fitting.estimation import output_slices
+from rotorid.identification.fitting.gauss_newton import EstimationProblem
+from rotorid.identification.fitting.windows import WindowData
+
+CANDIDATES = {
+    "body_rate": (0.0, *np.geomspace(0.03, 100.0, 12)),
+    "velocity": (0.0, *np.geomspace(0.01, 10.0, 10)),
+}
+"""Candidates of the process noise of a state: rad/s^2 and m/s^2, per square root of Hz."""
+
+_DRIFT_RATES = (0.0, *np.geomspace(6.25, 400.0, 10))
+FAST_DRIFT = 50.0
+"""1/s: drift rate of the unmodelled torque with which a body follows its measurements closely."""
+
+_WINDOWS = 48  # to choose by
+_AHEAD = 0.1  # s
+_SOON = 0.02  # s, for the drift rate: errors one row ahead should be white
+_STRIDE = 5  # rows from one prediction to the next
+_ROUNDS = 2
+_DISTURBED = 8.0  # times
+_MOST = 1e8  # greatest variance of a walk over that of the noise
+
+
+@dataclasses.dataclass(frozen=True)
+class ProcessNoise:
+    """Process noise by state (see `CANDIDATES`). torque_drift_rate: a of the unmodelled torque, 1/s."""
+
+    body_rate: float = 0.0
+    velocity: float = 0.0
+    torque_drift_rate: float = 0.0
+
+
+LARGE_PROCESS_NOISE = ProcessNoise(30.0, 3.0)
+"""With which windows follow their measurements closely, for models that may be far off."""
+
+
+def states_with_process_noise(
+    problem: EstimationProblem,
+    free: Float[np.ndarray, " compared"],
+    following: Float[np.ndarray, " compared"],
+) -> tuple[str, ...]:
+    """States that uncorrected windows predict far worse than corrected ones.
+
+    Args:
+        problem: of the windows.
+        free, following: standard deviation of the residuals of either.
+    """
+    shooting = problem.shooting
+    where = output_slices(shooting.system, shooting.compared)
+    return tuple(
+        name
+        for name in CANDIDATES
+        if name in where and np.median(free[where[name]] / following[where[name]]) > _DISTURBED
+    )
+
+
+def estimate_process_noise(
+    problem: EstimationProblem,
+    z: Float[np.ndarray, " free"],
+    noise: Float[np.ndarray, " compared"],
+    states: Sequence[str],
+) -> ProcessNoise:
+    """Estimate the process noise of these states, with given parameters.
+
+    Args:
+        problem: of the windows.
+        z: coordinates of the free parameters.
+        noise: white noise of the compared outputs, in their units.
+        states: names of the states; others have none.
+    """
+    few = dataclasses.replace(problem, data=problem.data.subsample(_WINDOWS))
+    found = ProcessNoise()
+    for _ in range(_ROUNDS):
+        before = found
+        for name in states:
+            tried = [dataclasses.replace(found, **{name: float(s)}) for s in CANDIDATES[name]]
+            found = _best(few, few.data.x, z, noise, tried)
+        if found == before:
+            break
+    return found
+
+
+def estimate_torque_drift_rate(
+    problem: EstimationProblem,
+    x: Float[np.ndarray, "w states"],
+    z: Float[np.ndarray, " free"],
+    noise: Float[np.ndarray, " compared"],
+    process_noise: ProcessNoise,
+) -> ProcessNoise:
+    """Estimate the drift rate of the unmodelled torque, with given parameters and initial states.
+
+    The parameters should be those found with `FAST_DRIFT`: with too slow a drift, commands would explain what is
+    unmodelled torque.
+
+    Args:
+        problem: of the windows.
+        x: initial states, packed.
+        z: coordinates of the free parameters.
+        noise: white noise of the compared outputs, in their units.
+        process_noise: of the states.
+    """
+    tried = [dataclasses.replace(process_noise, torque_drift_rate=float(a)) for a in _DRIFT_RATES]
+    return _best(problem, x, z, noise, tried, _SOON)
+
+
+def _best(
+    problem: EstimationProblem,
+    x: Float[np.ndarray, "w states"],
+    z: Float[np.ndarray, " free"],
+    noise: Float[np.ndarray, " compared"],
+    tried: Sequence[ProcessNoise],
+    ahead: float = _AHEAD,
+) -> ProcessNoise:
+    """The candidate with which windows are predicted best `ahead` seconds ahead."""
+    data, p = problem.data, problem.all_values(z)
+    if problem.input_model is not None:
+        data = dataclasses.replace(data, u=problem.input_model.inputs(data, problem.quantities(z)))
+    costs = [_cost(problem, data, x, p, predictor_gain(problem, data, noise, one), ahead) for one in tried]
+    return tried[int(np.argmin(costs))]
+
+
+def predictor_gain(
+    problem: EstimationProblem, data: WindowData, noise: Float[np.ndarray, " compared"], of: ProcessNoise
+) -> Float[np.ndarray, "tangent compared"]:
+    """K, the gain by which each row's error corrects the state."""
+    shooting = problem.shooting
+    states, where = shooting.system.states, output_slices(shooting.system, shooting.compared)
+    steps = data.dt[:, 1:]
+    dt = float(np.median(steps[steps > 0]))
+    K = np.zeros((states.dim, len(noise)))
+    for name, size in (("body_rate", of.body_rate), ("velocity", of.velocity)):
+        if name in states and size > 0:
+            seen = np.arange(where[name].start, where[name].stop)
+            has_torque = name == "body_rate" and "unmodelled_torque" in states
+            both = [
+                steady_state_gains(size**2 * dt / r**2, of.torque_drift_rate * dt if has_torque else 0.0)
+                for r in noise[seen]
+            ]
+            K[np.arange(states.tangent[name].start, states.tangent[name].stop), seen] = [k for k, _ in both]
+            if has_torque:
+                place = states.tangent["unmodelled_torque"]
+                K[np.arange(place.start, place.stop), seen] = [k / dt for _, k in both]
+    return K
+
+
+def steady_state_gains(q: float, a: float) -> tuple[float, float]:
+    """Steady-state gains of a state and of a step of its rate: both are random walks, and the state is measured.
+
+    Args:
+        q: variance that the state's walk gains in a step, over the variance of the measurement noise; of the rate's it
+            is a^2 q.
+        a: drift rate times the step.
+    """
+    q = min(q, _MOST)
+    if a == 0.0:
+        p = 0.5 * (q + np.sqrt(q**2 + 4.0 * q))
+        return p / (p + 1.0), 0.0
+    # P: covariance ahead of a measurement
+    P = scipy.linalg.solve_discrete_are(
+        np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[1.0], [0.0]]), q * np.diag([1.0, a**2]), np.eye(1)
+    )
+    return float(P[0, 0] / (P[0, 0] + 1.0)), float(P[0, 1] / (P[0, 0] + 1.0))
+
+
+def _cost(
+    problem: EstimationProblem,
+    data: WindowData,
+    x: Float[np.ndarray, "w states"],
+    p: Float[np.ndarray, " all"],
+    K: Float[np.ndarray, "tangent compared"],
+    ahead: float,
+) -> float:
+    """Sum of the logarithms of the mean squared prediction errors `ahead` seconds ahead, of the outputs that measure a
+    state."""
+    shooting = problem.shooting
+    weight = 1.0 * data.mask[..., shooting.step_model.compared_indices]
+    _, after = shooting.step_functions.simulate_corrected(x, data.u, data.y, weight, data.dt, K, p)
+    w, rows = data.dt.shape
+    m = min(max(1, round(ahead / float(np.median(data.dt[:, 1:])))), rows - 1)
+    start = np.arange(0, rows - m, _STRIDE)
+    along = start[:, None] + np.arange(m + 1)
+    begin = after[:, start].reshape(w * len(start), -1)
+    u, dt = (v[:, along].reshape(w * len(start), m + 1, *v.shape[2:]) for v in (data.u, data.dt))
+    path = shooting.step_functions.simulate(begin, u, dt, p)[:, -1]
+    y = data.y[:, start + m].reshape(w * len(start), -1)
+    error = shooting.step_functions.error(path, u[:, -1], y, p)
+    seen = weight[:, start + m].reshape(w * len(start), -1) > 0
+    total = 0.0
+    for name, place in output_slices(shooting.system, shooting.compared).items():
+        if name in shooting.system.states:
+            squares = np.where(seen, error, 0.0)[:, place] ** 2
+            mean = np.sum(squares, axis=0) / np.maximum(seen[:, place].sum(axis=0), 1)
+            total += float(np.sum(np.log(np.maximum(mean, 1e-30))))
+    return total if np.isfinite(total) else np.inf

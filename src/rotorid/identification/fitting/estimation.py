@@ -1,0 +1,326 @@
+"""Parameter estimation: minimisation with estimated noise, then the covariance.
+
+    cov = A A^T + H^-1 P_0^-1 H^-1,    H = J^T J + P_0^-1
+
+A A^T is the jackknife covariance of the data's contribution over blocks of windows (see `jackknife`). It allows for residuals
+that are autocorrelated within a block, and larger or smaller than the assumed noise. Before, output weights are corrected for
+residual autocorrelation (see `residual_autocorrelation`). With too few blocks the covariance is scaled by the size of the
+residuals. Variation between flights beyond that of their blocks is included in the standard deviations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+import scipy.linalg
+from jaxtyping import Bool, Float
+from threadpoolctl import ThreadpoolController
+
+from rotorid.geometry.spaces import Space
+from rotorid.identification.fitting.coordinates import Prior
+from rotorid.identification.fitting.disturbance_tests import (
+    disturbed_spans,
+    estimate_disturbances,
+    normalised_excesses,
+)
+from rotorid.identification.fitting.gauss_newton import (
+    EstimationProblem,
+    GaussNewtonResult,
+    best_starts,
+    gauss_newton,
+)
+from rotorid.identification.fitting.jackknife import (
+    MIN_BLOCKS,
+    between_flight_factor,
+    delete_block_steps,
+    shrink_covariance,
+    student_t_factor,
+)
+from rotorid.identification.fitting.residual_autocorrelation import variance_inflation
+from rotorid.identification.fitting.result import DisturbedSpan, Fit, unidentifiable_directions
+from rotorid.identification.fitting.window_blocks import block_information, block_keys, jacobian_rows
+from rotorid.identification.fitting.windows import cut_windows
+from rotorid.models.system import System
+from rotorid.signals.samples import Samples
+
+TOLERANCE = 0.01
+"""Length of the last step of a minimisation, in standard deviations of each parameter."""
+
+_COARSE_WINDOWS = 64  # windows that the search begins with
+_ROUGH_WINDOWS = 32  # likewise, of a rough one
+_ROUGH_TOLERANCE = 0.2  # standard deviations to which they settle it, and to which noise is weighed
+_MAX_REWEIGHTINGS = 4  # of weighing
+_NOISE_TOLERANCE = 0.1  # relative change of a noise below which weighting ends
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimation:
+    """A fit, with the problem and the linearisation that it comes from.
+
+    Attributes:
+        fit: the result.
+        problem: what was estimated.
+        z: coordinates of the free parameters.
+        sigma: noise by which each compared output was weighted, with variance inflation, in its unit.
+        root: root of the model covariance of z, at this noise.
+        x, triangle, weight: of the windows at the minimum (see `GaussNewtonResult`).
+    """
+
+    fit: Fit
+    problem: EstimationProblem
+    z: Float[np.ndarray, " free"]
+    sigma: Float[np.ndarray, " compared"]
+    root: Float[np.ndarray, "free free"]
+    x: Float[np.ndarray, "w states"]
+    triangle: Float[np.ndarray, "w rows columns"]
+    weight: Float[np.ndarray, " w"]
+
+    def disturbed_spans(self, flights: Sequence[Samples], horizon: float) -> tuple[DisturbedSpan, ...]:
+        """Spans of flights with a significant disturbance, with these parameters; the flights need not be those of the fit.
+
+        Args:
+            flights: samples, one a flight.
+            horizon: length of a window, s.
+        """
+        shooting = self.problem.shooting
+        with jax.enable_x64(True), blas_threads().limit(limits=1, user_api="blas"):
+            data = cut_windows(shooting.system, flights, horizon, shooting.compared, shooting.rules)
+            problem = dataclasses.replace(self.problem, data=data)
+            x = best_starts(problem, data.x, self.z, self.sigma)
+            triangle = problem.linearise(problem.predict(x, self.z, self.sigma), self.z, self.sigma).triangle
+            return _disturbed_spans(problem, triangle, self.root)
+
+
+def estimate_parameters(
+    problem: EstimationProblem,
+    priors: tuple[Prior, ...],
+    sigma: Float[np.ndarray, " compared"],
+    is_noise_fixed: Bool[np.ndarray, " compared"],
+    loss: str,
+    max_iterations: int,
+    z: Float[np.ndarray, " free"] | None = None,
+    tolerance: float = TOLERANCE,
+) -> Estimation:
+    """Estimate the free parameters of a problem.
+
+    Args:
+        problem: what to estimate.
+        priors: of the free parameters, for the result.
+        sigma: initial noise of each compared output, in its unit.
+        is_noise_fixed: outputs whose noise is given and not estimated.
+        loss: "squares" or "huber" (see `gauss_newton`).
+        max_iterations: of each minimisation.
+        z: initial coordinates; None: the prior means.
+        tolerance: of the last minimisation, in standard deviations. A tolerance of 0.2 or more is for intermediate
+            results: fewer
+            windows are used first, output weights are not corrected for autocorrelation, and `rms_before` is NaN.
+    """
+    data, spent, rough = problem.data, 0, tolerance >= _ROUGH_TOLERANCE
+    z = np.zeros(problem.free_size) if z is None else z
+    few = _ROUGH_WINDOWS if rough else _COARSE_WINDOWS
+    if len(data.start) > 2 * few:
+        coarse = dataclasses.replace(problem, data=data.subsample(few))
+        first, sigma, spent = _iterate_noise(
+            coarse, z, sigma, is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
+        )
+        z = first.z
+    before = dict.fromkeys(output_slices(problem.shooting.system, problem.shooting.compared), math.nan)
+    if not rough:
+        at = np.zeros(problem.free_size)
+        before = _rms(
+            problem,
+            sigma,
+            problem.predict(best_starts(problem, data.x, at, sigma), at, sigma).squared_residuals,
+        )
+    found, sigma, more = _iterate_noise(
+        problem, z, sigma, is_noise_fixed, loss, max_iterations, max(tolerance, _ROUGH_TOLERANCE)
+    )
+    noise, spent = sigma, spent + more
+    if not rough:
+        is_noise_fixed = is_noise_fixed | bool(
+            problem.shooting.disturbances
+        )  # autocorrelation there is a disturbance
+        found, sigma, more = _reweight_by_autocorrelation(
+            problem, found, sigma, is_noise_fixed, loss, max_iterations, tolerance
+        )
+        spent += more
+    return _estimation(problem, priors, noise, sigma, before, found, spent)
+
+
+@functools.cache
+def blas_threads() -> ThreadpoolController:
+    """Controller of the threads of linear algebra libraries."""
+    return ThreadpoolController()
+
+
+def _iterate_noise(
+    problem: EstimationProblem,
+    z: Float[np.ndarray, " free"],
+    sigma: Float[np.ndarray, " compared"],
+    given: Bool[np.ndarray, " compared"],
+    loss: str,
+    iterations: int,
+    settled: float,
+) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"], int]:
+    """Minimise until the noise agrees with the residuals: the minimum, the noise, and the number of steps."""
+    x, floor, steps = problem.data.x, sigma, 0
+    for _ in range(_MAX_REWEIGHTINGS):
+        found = gauss_newton(problem, z, x, sigma, loss, iterations, settled)
+        z, x, steps = found.z, found.x, steps + found.iterations
+        shown = np.maximum(_residual_noise(problem, found.squared_residuals, found.weight) * sigma, floor)
+        shown = np.where(given, sigma, shown)
+        if np.all(np.abs(shown / sigma - 1.0) < _NOISE_TOLERANCE):
+            return found, sigma, steps
+        sigma = shown
+    found = gauss_newton(problem, z, x, sigma, loss, iterations, settled)
+    return found, sigma, steps + found.iterations
+
+
+def _reweight_by_autocorrelation(
+    problem: EstimationProblem,
+    found: GaussNewtonResult,
+    sigma: Float[np.ndarray, " compared"],
+    given: Bool[np.ndarray, " compared"],
+    loss: str,
+    iterations: int,
+    settled: float,
+) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"], int]:
+    """Minimise until the variance inflation of each output is constant: the minimum, the inflated noise, and the number
+    of steps."""
+    vectors = tuple(output_slices(problem.shooting.system, problem.shooting.compared).values())
+    noise, steps = sigma, 0
+    for _ in range(0 if given.all() else _MAX_REWEIGHTINGS):
+        size = _residual_noise(problem, found.squared_residuals, found.weight)
+        inflation = variance_inflation(problem, found, sigma, vectors)
+        # the noise is a lower bound for residuals
+        shown = np.where(
+            given, sigma, np.sqrt(inflation) * np.maximum(sigma, noise / np.maximum(size, 1e-300))
+        )
+        if np.all(np.abs(shown / sigma - 1.0) < _NOISE_TOLERANCE):
+            break
+        sigma = shown
+        found = gauss_newton(problem, found.z, found.x, sigma, loss, iterations, _ROUGH_TOLERANCE)
+        steps += found.iterations
+    found = gauss_newton(problem, found.z, found.x, sigma, loss, iterations, settled)
+    return found, sigma, steps + found.iterations
+
+
+def _residual_noise(
+    problem: EstimationProblem, squares: Float[np.ndarray, "w compared"], weight: Float[np.ndarray, " w"]
+) -> Float[np.ndarray, " compared"]:
+    """Root mean square of the residuals of each output, in sigma, corrected for the estimated initial states; 1 without
+    residuals."""
+    counts = _measurement_counts(problem)
+    total = counts.sum()
+    left = total / max(total - problem.start_size * len(counts), 0.1 * total)
+    many = weight @ counts
+    return np.where(many > 0, np.sqrt(left * (weight @ squares) / np.maximum(many, 1e-300)), 1.0)
+
+
+def _estimation(
+    problem: EstimationProblem,
+    priors: tuple[Prior, ...],
+    noise: Float[np.ndarray, " compared"],
+    sigma: Float[np.ndarray, " compared"],
+    before: dict[str, float],
+    found: GaussNewtonResult,
+    steps: int,
+) -> Estimation:
+    free, system, used = problem.free_size, problem.shooting.system, problem.shooting.compared
+    coordinates, z = problem.coordinates, found.z
+    E, J = problem.prior_jacobian(z), jacobian_rows(problem, z, found.triangle, found.weight)
+    R = np.asarray(np.linalg.qr(J, mode="r"))
+    within, scores = block_information(problem, found.triangle, found.weight)
+    inverse = scipy.linalg.solve_triangular(R, np.eye(free))
+    prior_share = E @ inverse
+    if len(scores) < MIN_BLOCKS:
+        size = max(1.0, float(np.mean(_residual_noise(problem, found.squared_residuals, found.weight))))
+        by_flights = size * inverse @ (inverse.T @ J[:-free].T)
+    else:
+        by_data = np.eye(free) - prior_share.T @ prior_share
+        by_flights = shrink_covariance(delete_block_steps(within, scores, R.T @ R), inverse, by_data)
+        by_flights *= student_t_factor(len(scores), float(np.trace(by_data)) / len(sigma))
+    slopes = problem.quantity_jacobian(z)
+    root = slopes @ np.concatenate([by_flights, inverse @ prior_share.T], axis=1)
+    least = coordinates.lower_bounds(problem.centre, problem.scale)
+    moves = z > least  # an estimate at its bound does not vary between flights
+    each = slopes[:, moves] @ np.linalg.solve((J.T @ J)[np.ix_(moves, moves)], scores[:, moves].T)
+    flight = block_keys(problem.data)[0][:, 0].astype(int)
+    root[:, : -len(E)] *= between_flight_factor(each.T, flight)[:, None]
+    names = tuple(q for p in coordinates.parameters for q in p.quantities)
+    numbers, std = problem.quantities(z), np.sqrt(np.sum(root**2, axis=1))
+    spread = tuple(s for p in priors for s in p.std)
+    posterior = prior_share @ prior_share.T
+    relative = np.where(coordinates.is_log, problem.scale, 0.0)
+
+    def by_name(numbers) -> dict[str, float]:
+        return {name: float(v) for name, v in zip(names, numbers, strict=True)}
+
+    values: dict[str, float | tuple[float, ...]] = {}
+    for prior in priors:
+        part = tuple(float(v) for v in numbers[coordinates.slices[prior.parameter.name]])
+        values[prior.parameter.name] = part if isinstance(prior.parameter.value, tuple) else part[0]
+    fit = Fit(
+        names=names,
+        values=by_name(numbers),
+        std=by_name(std),
+        unit={q: p.parameter.unit for p in priors for q in p.parameter.quantities},
+        covariance=root @ root.T,
+        prior=by_name(tuple(v for p in priors for v in p.value)),
+        prior_std=by_name(spread),
+        at_bound=tuple(name for name, at in zip(names, z <= least, strict=True) if at),
+        information_gain=by_name(1.0 - np.sqrt(np.minimum(np.diag(posterior), 1.0))),
+        unidentifiable_directions=unidentifiable_directions(names, posterior, relative),
+        rms_before=before,
+        rms=_rms(problem, sigma, found.squared_residuals),
+        noise={
+            name: tuple(float(v) for v in noise[place]) for name, place in output_slices(system, used).items()
+        },
+        disturbed_spans=_disturbed_spans(problem, found.triangle, inverse),
+        windows=len(problem.data.start),
+        iterations=steps,
+        converged=found.converged,
+        parameters=values,
+    )
+    return Estimation(fit, problem, z, sigma, inverse, found.x, found.triangle, found.weight)
+
+
+def output_slices(system: System, used: Sequence[str]) -> dict[str, slice]:
+    """Tangent slice of each compared output among all of them."""
+    return Space(tuple((name, system.outputs[name]) for name in used)).tangent
+
+
+def _measurement_counts(problem: EstimationProblem) -> Float[np.ndarray, "w compared"]:
+    """Number of measurements of each output in each window."""
+    return 1.0 * problem.data.mask[..., problem.shooting.step_model.compared_indices].sum(axis=1)
+
+
+def _rms(
+    problem: EstimationProblem,
+    sigma: Float[np.ndarray, " compared"],
+    squares: Float[np.ndarray, "w compared"],
+) -> dict[str, float]:
+    """Root mean square of the residuals of each output block, the length of a vector's, in its unit."""
+    total = sigma**2 * squares.sum(axis=0) / np.maximum(_measurement_counts(problem).sum(axis=0), 1)
+    where = output_slices(problem.shooting.system, problem.shooting.compared)
+    return {name: float(np.sqrt(total[place].sum())) for name, place in where.items()}
+
+
+def _disturbed_spans(
+    problem: EstimationProblem,
+    triangle: Float[np.ndarray, "w rows columns"],
+    root: Float[np.ndarray, "free free"],
+) -> tuple[DisturbedSpan, ...]:
+    shooting = problem.shooting
+    if not shooting.disturbances:
+        return ()
+    parameters = [shooting.system.parameter(name) for name in shooting.disturbances]
+    pushes = estimate_disturbances(triangle, problem.start_size, root)
+    return disturbed_spans(
+        problem.data, pushes.w, normalised_excesses(problem.data, pushes, parameters), parameters
+    )

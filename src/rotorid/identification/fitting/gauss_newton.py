@@ -1,0 +1,365 @@
+"""Gauss-Newton minimisation over the free parameters, the initial states of the windows eliminated.
+
+Steps that do not reduce the cost are damped (Levenberg-Marquardt).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.errors import SettingError
+from rotorid.identification.fitting.coordinates import (
+    Coordinates,
+    Prior,
+    coordinates_from_priors,
+    evaluate_coordinates,
+)
+from rotorid.identification.fitting.multiple_shooting import (
+    InputSensitivities,
+    LinearisedWindows,
+    OutputInformation,
+    ShootingSetup,
+    WindowLinearisationPoint,
+    WindowPrediction,
+    linearise_windows,
+    output_information,
+    predict_windows,
+)
+from rotorid.identification.fitting.rules import GENERIC, Numbers, SystemRules
+from rotorid.identification.fitting.windows import WindowData
+from rotorid.models.system import System
+
+_HUBER = 3.0  # robust standard deviations above the median from which on a window's residual counts linearly
+_LEAST_SPREAD = 0.02  # of the windows' residuals, over their median
+_LEAST_STEP = 1e-10  # in prior standard deviations: below it is rounding
+_DAMPING = 1e-3  # the first, where one is needed
+_MOST_DAMPING = 1e9
+_ROUNDING = 1e-9  # of the cost
+
+
+@runtime_checkable
+class InputModel(Protocol):
+    """Inputs that depend on the estimated parameters."""
+
+    def input_sensitivities(
+        self, data: WindowData, numbers: Float[np.ndarray, " free"], slopes: Float[np.ndarray, "free free"]
+    ) -> InputSensitivities:
+        """The inputs of these windows and their derivatives.
+
+        Args:
+            data: the windows.
+            numbers: values of the free parameters, in their units.
+            slopes: derivatives of these values by the coordinates z.
+        """
+        ...
+
+    def inputs(
+        self, data: WindowData, numbers: Float[np.ndarray, " free"]
+    ) -> Float[np.ndarray, "w rows inputs"]:
+        """The inputs alone; arguments as of `input_sensitivities`."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class EstimationProblem:
+    """A MAP estimation problem: windows of flights, a System, and priors.
+
+    Attributes:
+        shooting: the System, the outputs that are compared, and the free parameters.
+        coordinates: coordinates z of the free parameters.
+        data: the windows.
+        base_values: values of all parameters of the System, one after the other, in their units.
+        centre, scale: of the priors of the free parameters (see `coordinates`).
+        input_model: of inputs that depend on the free parameters; None: the inputs are those of the windows.
+        K: gain of the windows' predictor; None: output error, without correction by measurements.
+    """
+
+    shooting: ShootingSetup
+    coordinates: Coordinates
+    data: WindowData
+    base_values: Float[np.ndarray, " all"]
+    centre: Float[np.ndarray, " free_size"]
+    scale: Float[np.ndarray, " free_size"]
+    input_model: InputModel | None = None
+    K: Float[np.ndarray, "tangent compared"] | None = None
+
+    @classmethod
+    def from_priors(
+        cls,
+        system: System,
+        priors: tuple[Prior, ...],
+        values: Mapping[str, Numbers],
+        data: WindowData,
+        used: tuple[str, ...],
+        rules: SystemRules = GENERIC,
+    ) -> EstimationProblem:
+        """The problem of these priors.
+
+        Parameters of the System that drift (`Parameter.drift`) and are not free are the constant disturbances of each window.
+
+        Args:
+            system: the model.
+            priors: of the free parameters.
+            values: prior means that replace the System's, by name.
+            data: the windows.
+            used: output blocks that are compared.
+        """
+        coordinates, centre, scale = coordinates_from_priors(priors)
+        free = tuple(p.name for p in coordinates.parameters)
+        pushing = tuple(p.name for p in system.parameters if p.drift > 0 and p.name not in free)
+        base = np.concatenate(
+            [np.ravel(values.get(p.name, p.value)).astype(float) for p in system.parameters]
+        )
+        return cls(
+            ShootingSetup(system, used, free, pushing, rules=rules), coordinates, data, base, centre, scale
+        )
+
+    @property
+    def start_size(self) -> int:
+        """Tangent dimension of the initial state of a window."""
+        return self.shooting.system.states.dim
+
+    @property
+    def free_size(self) -> int:
+        """Number of coordinates of the free parameters."""
+        return self.coordinates.size
+
+    def prior_errors(self, z: Float[np.ndarray, " free_size"]) -> Float[np.ndarray, " free_size"]:
+        """e: deviation from the prior, in prior standard deviations."""
+        return self._evaluate(z)[0]
+
+    def prior_jacobian(self, z: Float[np.ndarray, " free_size"]) -> Float[np.ndarray, "free free"]:
+        """de/dz."""
+        return self._evaluate(z)[1]
+
+    def quantities(self, z: Float[np.ndarray, " free_size"]) -> Float[np.ndarray, " free_size"]:
+        """Values of the free parameters, in their units."""
+        return self._evaluate(z)[2]
+
+    def quantity_jacobian(self, z: Float[np.ndarray, " free_size"]) -> Float[np.ndarray, "free free"]:
+        """Derivatives of the values of the free parameters by z."""
+        return self._evaluate(z)[3]
+
+    def _evaluate(self, z: Float[np.ndarray, " free_size"]) -> tuple[np.ndarray, ...]:
+        return tuple(
+            np.asarray(v) for v in evaluate_coordinates(self.coordinates, z, self.centre, self.scale)
+        )
+
+    def all_values(self, z: Float[np.ndarray, " free_size"]) -> Float[np.ndarray, " all"]:
+        """Values of all parameters of the System, in their units."""
+        found, numbers = self.base_values.copy(), self.quantities(z)
+        for name in self.shooting.free:
+            found[self.shooting.parameter_indices[name]] = numbers[self.coordinates.slices[name]]
+        return found
+
+    def predict(
+        self,
+        x: Float[np.ndarray, "w states"],
+        z: Float[np.ndarray, " free_size"],
+        sigma: Float[np.ndarray, " compared"],
+    ) -> WindowPrediction:
+        """Predict all windows from the initial states x with the coordinates z. sigma: noise of each compared output,
+        in its unit."""
+        data = self.data
+        if self.input_model is not None:
+            data = dataclasses.replace(data, u=self.input_model.inputs(data, self.quantities(z)))
+        return predict_windows(self.shooting, data, x, self.all_values(z), sigma, self.K)
+
+    def linearise(
+        self, ran: WindowPrediction, z: Float[np.ndarray, " free_size"], sigma: Float[np.ndarray, " compared"]
+    ) -> LinearisedWindows:
+        """Linearise all windows at a prediction with the coordinates z."""
+        return linearise_windows(self.shooting, self.data, self._linearisation_point(ran, z, sigma))
+
+    def output_information(
+        self,
+        ran: WindowPrediction,
+        z: Float[np.ndarray, " free_size"],
+        sigma: Float[np.ndarray, " compared"],
+        weight: Float[np.ndarray, " w"],
+        root: Float[np.ndarray, "free some"],
+    ) -> OutputInformation:
+        """Information of each output at a prediction with z.
+
+        Args:
+            ran: the prediction.
+            z: coordinates of the free parameters.
+            sigma: noise of each compared output, in its unit.
+            weight: of each window.
+            root: see `multiple_shooting.output_information`.
+        """
+        return output_information(
+            self.shooting, self.data, self._linearisation_point(ran, z, sigma), weight, root
+        )
+
+    def _linearisation_point(
+        self, ran: WindowPrediction, z: Float[np.ndarray, " free_size"], sigma: Float[np.ndarray, " compared"]
+    ) -> WindowLinearisationPoint:
+        slopes = self.quantity_jacobian(z)
+        driven = (
+            None
+            if self.input_model is None
+            else self.input_model.input_sensitivities(self.data, self.quantities(z), slopes)
+        )
+        return WindowLinearisationPoint(ran, self.all_values(z), slopes, sigma, driven, self.K)
+
+    def shift_starts(
+        self, x: Float[np.ndarray, "w states"], delta: Float[np.ndarray, "w tangent"]
+    ) -> Float[np.ndarray, "w states"]:
+        """The initial states, each moved by a tangent vector."""
+        return self.shooting.step_functions.plus(x, delta)
+
+
+@dataclasses.dataclass(frozen=True)
+class GaussNewtonResult:
+    """Where a minimisation ended.
+
+    Attributes:
+        z: coordinates of the free parameters.
+        x: initial state of each window.
+        triangle: triangular factors of the windows there (see `LinearisedWindows`), to first order.
+        squared_residuals: by window and output, in sigma.
+        weight: robust weight of each window.
+        iterations: number of steps.
+        converged: whether the last step met the tolerance.
+    """
+
+    z: Float[np.ndarray, " free"]
+    x: Float[np.ndarray, "w states"]
+    triangle: Float[np.ndarray, "w rows columns"]
+    squared_residuals: Float[np.ndarray, "w compared"]
+    weight: Float[np.ndarray, " w"]
+    iterations: int
+    converged: bool
+
+
+def gauss_newton(
+    problem: EstimationProblem,
+    z: Float[np.ndarray, " free"],
+    x: Float[np.ndarray, "w states"],
+    sigma: Float[np.ndarray, " compared"],
+    loss: str = "squares",
+    max_iterations: int = 50,
+    tolerance: float = 0.01,
+) -> GaussNewtonResult:
+    """Minimise the cost from z and the initial states x.
+
+    Args:
+        problem: what to estimate.
+        z: initial coordinates of the free parameters.
+        x: initial states of the windows, packed.
+        sigma: noise of each compared output, in its unit.
+        loss: "squares", or "huber": windows with unusually large residuals are down-weighted.
+        max_iterations: greatest number of steps.
+        tolerance: in posterior standard deviations; a shorter undamped step is the last one. Where steps are damped,
+            the last one
+            reduces the cost by less than the tolerance squared.
+    Returns:
+        The minimum found, whether converged or not.
+    Raises:
+        SettingError: the model is not finite at the initial values.
+    """
+    n, free = problem.start_size, problem.free_size
+    least = problem.coordinates.lower_bounds(problem.centre, problem.scale)
+    measured = max(int(problem.data.mask[..., problem.shooting.step_model.compared_indices].sum()), 1)
+    damping, steps, ran = 0.0, 0, problem.predict(x, z, sigma)
+    while True:
+        linear, steps = problem.linearise(ran, z, sigma), steps + 1
+        if not np.isfinite(linear.triangle).all():
+            raise SettingError(
+                "the model is not finite with these values of the parameters: give prior values near the vehicle's"
+            )
+        weight = _huber_weights(problem, linear, loss)
+        e, E = problem.prior_errors(z), problem.prior_jacobian(z)
+        rows = np.sqrt(weight)[:, None, None] * linear.triangle[:, n:, :]
+        J = np.concatenate([rows[:, :, n : n + free].reshape(-1, free), E])
+        r = np.concatenate([rows[:, :, -1].reshape(-1), e])
+        R = np.asarray(np.linalg.qr(np.column_stack([J, r]), mode="r"))
+        held = (z <= least) & (J.T @ r > 0)
+        spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
+        cost = float(weight @ linear.squared_residuals.sum(axis=1) + e @ e)
+        usual = max(cost / measured, 1.0)
+        while True:
+            trial_z = np.maximum(z + _levenberg_marquardt_step(R, held, damping), least)
+            dz = trial_z - z
+            trial_x = problem.shift_starts(x, _start_steps(linear.triangle, n, dz))
+            trial = problem.predict(trial_x, trial_z, sigma)
+            e = problem.prior_errors(trial_z)
+            after = float(weight @ trial.squared_residuals.sum(axis=1) + e @ e)
+            if np.isfinite(after) and after <= cost * (1.0 + _ROUNDING) + _ROUNDING:
+                break
+            damping = max(10.0 * damping, _DAMPING)
+            if damping > _MOST_DAMPING:
+                return GaussNewtonResult(
+                    z, x, linear.triangle, linear.squared_residuals, weight, steps, False
+                )
+        small = bool(np.all(np.abs(dz) < np.maximum(tolerance * spread, _LEAST_STEP)))
+        # with damped steps, the minimum is where the cost falls by no more than rounding
+        done = (small and damping == 0.0) or (damping > 0.0 and cost - after < tolerance**2 * usual)
+        z, x, ran = trial_z, trial_x, trial
+        if done or steps == max_iterations:
+            return GaussNewtonResult(
+                z, x, _triangle_after_step(linear.triangle, n, dz), ran.squared_residuals, weight, steps, done
+            )
+        damping = 0.0 if damping <= _DAMPING else 0.1 * damping
+
+
+def best_starts(
+    problem: EstimationProblem,
+    x: Float[np.ndarray, "w states"],
+    z: Float[np.ndarray, " free"],
+    sigma: Float[np.ndarray, " compared"],
+) -> Float[np.ndarray, "w states"]:
+    """The initial state of each window that fits it best with these parameters, to first order about x."""
+    triangle = problem.linearise(problem.predict(x, z, sigma), z, sigma).triangle
+    return problem.shift_starts(x, _start_steps(triangle, problem.start_size, np.zeros(problem.free_size)))
+
+
+def _huber_weights(
+    problem: EstimationProblem, linear: LinearisedWindows, loss: str
+) -> Float[np.ndarray, " w"]:
+    if loss == "squares":
+        return np.ones(len(linear.triangle))
+    n = problem.start_size
+    reduced = linear.squared_residuals.sum(axis=1) - np.sum(linear.triangle[:, :n, -1] ** 2, axis=1)
+    q = np.maximum(reduced, 0.0) / np.maximum(problem.data.mask.sum(axis=(1, 2)), 1)
+    size = np.sqrt(q)
+    usual = np.median(size)
+    spread = max(1.4826 * float(np.median(np.abs(size - usual))), _LEAST_SPREAD * float(usual), 1e-300)
+    return np.minimum(1.0, _HUBER / np.maximum((size - usual) / spread, 1e-12))
+
+
+def _levenberg_marquardt_step(
+    R: Float[np.ndarray, "rows columns"], held: np.ndarray, damping: float
+) -> Float[np.ndarray, " free"]:
+    """The damped step from the triangular factor of [J r]; coordinates in `held` do not move."""
+    free = len(held)
+    J, r = R[:free, :free][:, ~held], R[:free, -1]
+    size = np.linalg.norm(J, axis=0)
+    found = np.zeros(free)
+    stacked = np.concatenate([J / size, np.sqrt(damping) * np.eye(J.shape[1])])
+    found[~held] = np.linalg.lstsq(stacked, -np.concatenate([r, np.zeros(J.shape[1])]), rcond=None)[0] / size
+    return found
+
+
+def _start_steps(
+    triangle: Float[np.ndarray, "w rows columns"], n: int, dz: Float[np.ndarray, " free"]
+) -> Float[np.ndarray, "w tangent"]:
+    """Tangent steps of the initial states that belong to a step dz of the parameters."""
+    wanted = triangle[:, :n, -1] + triangle[:, :n, n : n + len(dz)] @ dz
+    return -np.linalg.solve(triangle[:, :n, :n], wanted[..., None])[..., 0]
+
+
+def _triangle_after_step(
+    triangle: Float[np.ndarray, "w rows columns"], n: int, dz: Float[np.ndarray, " free"]
+) -> Float[np.ndarray, "w rows columns"]:
+    """The triangular factors after a step dz and the initial states that belong to it, to first order."""
+    found = triangle.copy()
+    found[:, n:, -1] += triangle[:, n:, n : n + len(dz)] @ dz
+    found[:, :n, -1] = 0.0
+    return found

@@ -1,0 +1,305 @@
+"""Multiple shooting: prediction of windows from estimated initial states, and its exact derivatives.
+
+    r_k = (h(x_k) [-] y_k) / sigma,    S_{k+1} = F_k S_k + [0 G_k],    S_0 = [I 0],    k = 0 .. h
+
+F and G are the derivatives of a step (see `step_derivatives`). The residuals of a window are, to first order, r + A delta + B z
++ D w: delta is an error of its initial state, z the free parameters, w a constant disturbance. From the triangular factor of
+the QR decomposition of [A B D r] the initial state is eliminated without forming squares: the rows below those of A hold the
+residuals whitened by the noise of all rows and of the initial state, as with the inverse of their full covariance.
+
+References: H. G. Bock, Recent advances in parameter identification techniques for ODE, 1983; G. H. Golub, V. Pereyra, The
+differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate, SIAM J. Numer. Anal. 10
+(1973).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import multiprocessing
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.identification.fitting.rules import GENERIC, SystemRules
+from rotorid.identification.fitting.sensitivities import InputDerivatives, window_sensitivities
+from rotorid.identification.fitting.step_derivatives import (
+    StepDerivatives,
+    StepFunctions,
+    StepModel,
+    step_functions,
+)
+from rotorid.identification.fitting.windows import WindowData
+from rotorid.models.system import System
+
+_AT_ONCE = 32  # windows
+_WORTH_IT = 4  # windows for a thread
+
+Part = TypeVar("Part")
+
+
+@dataclasses.dataclass(frozen=True)
+class ShootingSetup:
+    """The static part of an estimation problem.
+
+    Attributes:
+        system: the model.
+        compared: output blocks that are compared with measurements.
+        free: names of the System's parameters that are estimated.
+        disturbances: names of parameters that are a constant disturbance of each window.
+        has_input_model: whether the inputs depend on estimated parameters.
+    """
+
+    system: System
+    compared: tuple[str, ...]
+    free: tuple[str, ...]
+    disturbances: tuple[str, ...]
+    has_input_model: bool = False
+    rules: SystemRules = GENERIC
+
+    @cached_property
+    def parameter_indices(self) -> dict[str, np.ndarray]:
+        """Indices of the numbers of each parameter among all numbers."""
+        found, start = {}, 0
+        for p in self.system.parameters:
+            found[p.name] = np.arange(start, start + len(p.values))
+            start += len(p.values)
+        return found
+
+    @cached_property
+    def step_model(self) -> StepModel:
+        """One step of the System and its output error."""
+        return StepModel(
+            self.system,
+            self.compared,
+            tuple(int(i) for name in (*self.free, *self.disturbances) for i in self.parameter_indices[name]),
+            self.has_input_model,
+        )
+
+    @cached_property
+    def step_functions(self) -> StepFunctions:
+        """The compiled functions of the step model."""
+        return step_functions(self.step_model)
+
+
+class InputSensitivities(NamedTuple):
+    """Inputs of windows that depend on estimated parameters, with derivatives.
+
+    Attributes:
+        inputs: the inputs.
+        derivatives: of the first inputs, by the numbers that they depend on.
+        direct_inputs: indices of inputs that are such numbers themselves.
+        coordinate_jacobian: derivatives by z of the numbers of each window: those of the System's free parameters, those of
+            `derivatives`, those of `direct_inputs`.
+    """
+
+    inputs: Float[np.ndarray, "w rows inputs"]
+    derivatives: Float[np.ndarray, "w rows some numbers"]
+    direct_inputs: tuple[int, ...]
+    coordinate_jacobian: Float[np.ndarray, "w all free"]
+
+
+class WindowPrediction(NamedTuple):
+    """Prediction of windows from certain initial states with certain parameters.
+
+    Attributes:
+        states: of each row, before its measurement.
+        corrected_states: after the correction by the measurement; equal to `states` without a predictor gain.
+        residuals: in sigma; 0 without a measurement.
+        weight: 1 where there is a measurement, else 0.
+    """
+
+    states: Float[np.ndarray, "w rows states"]
+    corrected_states: Float[np.ndarray, "w rows states"]
+    residuals: Float[np.ndarray, "w rows compared"]
+    weight: Float[np.ndarray, "w rows compared"]
+
+    @property
+    def squared_residuals(self) -> Float[np.ndarray, "w compared"]:
+        """Squared residuals of each window by compared output, summed over rows; inf for a window that diverges."""
+        with np.errstate(over="ignore"):
+            return np.sum(self.residuals**2, axis=1)
+
+
+class WindowLinearisationPoint(NamedTuple):
+    """Point at which windows are linearised.
+
+    Attributes:
+        prediction: the windows there.
+        p: values of all parameters of the System.
+        parameter_jacobian: derivatives of the free parameters by z; not used where `inputs` are given.
+        sigma: noise of each compared output, in its unit.
+        inputs: inputs that depend on z; None: those of the windows.
+        K: predictor gain, None: output error.
+    """
+
+    prediction: WindowPrediction
+    p: Float[np.ndarray, " all"]
+    parameter_jacobian: Float[np.ndarray, "numbers free"]
+    sigma: Float[np.ndarray, " compared"]
+    inputs: InputSensitivities | None = None
+    K: Float[np.ndarray, "tangent compared"] | None = None
+
+
+class LinearisedWindows(NamedTuple):
+    """Windows to first order.
+
+    Attributes:
+        triangle: triangular factor R of [A B D r] of each window.
+        squared_residuals: by compared output, summed over rows.
+    """
+
+    triangle: Float[np.ndarray, "w rows columns"]
+    squared_residuals: Float[np.ndarray, "w compared"]
+
+
+class OutputInformation(NamedTuple):
+    """Information of each output, the initial states eliminated.
+
+    Attributes:
+        information: sum of squares of the derivatives of the output's rows by some coordinates of the parameters.
+        gradients: contribution of the output to the gradient of each window.
+    """
+
+    information: Float[np.ndarray, " compared"]
+    gradients: Float[np.ndarray, "w compared free"]
+
+
+def predict_windows(
+    shooting: ShootingSetup,
+    data: WindowData,
+    x: Float[np.ndarray, "w states"],
+    p: Float[np.ndarray, " all"],
+    sigma: Float[np.ndarray, " compared"],
+    K: Float[np.ndarray, "tangent compared"] | None = None,
+) -> WindowPrediction:
+    """Predict all windows.
+
+    Args:
+        shooting: the static part of the problem.
+        data: the windows.
+        x: initial states, packed.
+        p: values of all parameters of the System, one after the other.
+        sigma: noise of each compared output, in its unit.
+        K: gain by which each row's error corrects the state; None: no correction (output error).
+    """
+    engine, measured = shooting.step_functions, shooting.step_model.compared_indices
+
+    def one(part: slice) -> WindowPrediction:
+        u, dt, y = data.u[part], data.dt[part], data.y[part]
+        w, rows = dt.shape
+        weight = 1.0 * data.mask[part][..., measured]
+        if K is None:
+            path = corrected = engine.simulate(x[part], u, dt, p)
+        else:
+            path, corrected = engine.simulate_corrected(x[part], u, y, weight, dt, K, p)
+        flat = (v.reshape(w * rows, -1) for v in (path, u, y))
+        error = engine.error(*flat, p).reshape(w, rows, -1)
+        return WindowPrediction(path, corrected, np.where(weight > 0, error / sigma, 0.0), weight)
+
+    return WindowPrediction(*map(np.concatenate, zip(*map_windows(one, len(data.start)), strict=True)))
+
+
+def linearise_windows(
+    shooting: ShootingSetup, data: WindowData, around: WindowLinearisationPoint
+) -> LinearisedWindows:
+    """Linearise all windows at a point."""
+    count, driven = shooting.system.states.dim, around.inputs
+
+    def one(part: slice) -> Float[np.ndarray, "w rows columns"]:
+        whole = _stacked_rows(shooting, data, around, part)
+        w = len(whole)
+        short = max(whole.shape[2] - whole.shape[1], 0)
+        whole = np.concatenate([whole, np.zeros((w, short, whole.shape[2]))], axis=1) if short else whole
+        return np.asarray(np.linalg.qr(whole, mode="r"))
+
+    triangle = np.concatenate(map_windows(one, len(data.start)))
+    if driven is not None:
+        middle = triangle[..., count:-1] @ driven.coordinate_jacobian
+        triangle = np.concatenate([triangle[..., :count], middle, triangle[..., -1:]], axis=-1)
+    return LinearisedWindows(triangle, around.prediction.squared_residuals)
+
+
+def output_information(
+    shooting: ShootingSetup,
+    data: WindowData,
+    around: WindowLinearisationPoint,
+    weight: Float[np.ndarray, " w"],
+    root: Float[np.ndarray, "free some"],
+) -> OutputInformation:
+    """Information of each output about the parameters at a point.
+
+    Args:
+        shooting: the static part of the problem.
+        data: the windows.
+        around: the linearisation point.
+        weight: of each window.
+        root: derivatives of z by the coordinates in which the information is counted.
+    """
+    n, driven = shooting.system.states.dim, around.inputs
+    compared, free = len(around.sigma), around.parameter_jacobian.shape[1]
+
+    def one(part: slice) -> OutputInformation:
+        whole = _stacked_rows(shooting, data, around, part)
+        Q = np.linalg.qr(whole[..., :n])[0]
+        rest = whole[..., n:]
+        rest -= Q @ (np.swapaxes(Q, 1, 2) @ rest)
+        rest *= np.sqrt(weight[part])[:, None, None]
+        B = rest[..., :free] if driven is None else rest[..., :-1] @ driven.coordinate_jacobian[part]
+        B, r = (v.reshape(len(v), -1, compared, v.shape[2]) for v in (B, rest[..., -1:]))
+        return OutputInformation(np.sum((B @ root) ** 2, axis=(0, 1, 3)), np.sum(B * r, axis=1))
+
+    information, gradients = zip(*map_windows(one, len(data.start)), strict=True)
+    return OutputInformation(np.sum(information, axis=0), np.concatenate(gradients))
+
+
+def _stacked_rows(
+    shooting: ShootingSetup, data: WindowData, around: WindowLinearisationPoint, part: slice
+) -> Float[np.ndarray, "w lines columns"]:
+    """[A B D r] of some windows, row by row; with an input model, derivatives by its numbers take the place of those by z."""
+    ran, p, slopes, sigma, driven, K = around
+    path, corrected, r, weight = (v[part] for v in ran)
+    w, rows = r.shape[:2]
+    free, inputs = len(slopes), (data.u if driven is None else driven.inputs)[part]
+    after, u, dt = (np.concatenate([v[:, 1:], v[:, -1:]], axis=1) for v in (path, inputs, data.dt[part]))
+    columns = (path, corrected, after, inputs, data.y[part], u, dt)
+    F, G, H, E = shooting.step_functions.derivatives(*(v.reshape(w * rows, *v.shape[2:]) for v in columns), p)
+    moved = None
+    if driven is not None:
+        moved = InputDerivatives(driven.derivatives[part], driven.direct_inputs, driven.inputs.shape[2])
+    else:
+        G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
+    return window_sensitivities(StepDerivatives(F, G, H, E), moved, weight, sigma, r, K)
+
+
+def map_windows(work: Callable[[slice], Part], windows: int) -> list[Part]:
+    """Apply a function to slices of the windows, in order, on all cores of a process that was not started by another one.
+
+    The result of a window must not depend on its neighbours.
+    """
+    workers = _worker_count()
+    parts = max(-(-windows // _AT_ONCE), min(workers, windows // _WORTH_IT), 1)
+    edges = [windows * k // parts for k in range(parts + 1)]
+    spans = [slice(*edge) for edge in itertools.pairwise(edges)]
+    if min(workers, parts) == 1:
+        return [work(span) for span in spans]
+
+    def wide(span: slice) -> Part:
+        with jax.enable_x64(True):  # JAX's settings are per thread
+            return work(span)
+
+    with ThreadPoolExecutor(min(workers, parts)) as pool:
+        return list(pool.map(wide, spans))
+
+
+def _worker_count() -> int:
+    """Number of threads: 1 in a child process or where $NPROC is 1, else that of the cores."""
+    if multiprocessing.parent_process() is not None or os.environ.get("NPROC") == "1":
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,15 @@
+from .fit import LinearFit as LinearFit
+from .model import Experiment as Experiment
+from .model import LinearModel as LinearModel
+from .prediction_error import fit_prediction_error as fit_prediction_error
+from .prediction_error import fit_state_space as fit_state_space
+from .residual_tests import compare_model as compare_model
+from .residual_tests import residual_tests as residual_tests
+from .structures import Matrices as Matrices
+from .structures import Structure as Structure
+from .structures import canonical_structure as canonical_structure
+from .structures import companion_structure as companion_structure
+from .structures import free_structure as free_structure
+from .structures import grey_box_structure as grey_box_structure
+from .subspace import SubspaceFit as SubspaceFit
+from .subspace import fit_subspace as fit_subspace

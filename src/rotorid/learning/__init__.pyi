@@ -1,0 +1,13 @@
+from .architectures import multirotor_heads as multirotor_heads
+from .elm import ELMRegressor as ELMRegressor
+from .elm import OSELMRegressor as OSELMRegressor
+from .features import MassRegressor as MassRegressor
+from .features import fit_spread as fit_spread
+from .features import mass_features as mass_features
+from .features import mass_training_set as mass_training_set
+from .features import predict_mass as predict_mass
+from .knode import Training as Training
+from .knode import learn_residual as learn_residual
+from .model_files import LearnedModel as LearnedModel
+from .model_files import load_model as load_model
+from .windows import training_windows as training_windows

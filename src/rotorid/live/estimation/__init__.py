@@ -1,0 +1,12 @@
+"""Estimation while the vehicle flies, row by row.
+
+session_estimators.py     the tracker and the wrench observer of one session, with all that they need
+channel.py                one estimator with its sampler and flight detector
+sampler.py                measurements to rows of a grid
+command_interpolation.py  rotor commands between two messages, from the collective command
+thrust_model.py           collective thrust of rotor commands
+flight_detector.py        whether the vehicle is in free flight
+tracker.py                an estimator that is updated by rows; measurement noise from the first seconds
+derived_quantities.py     quantities that a System derives, with standard deviations
+wrench_uncertainty.py     standard deviation of the external wrench
+"""

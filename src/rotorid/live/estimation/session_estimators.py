@@ -1,0 +1,186 @@
+"""The estimators of one session: the tracker, the wrench observer where the airframe allows it, and their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from rotorid.errors import AirframeError
+from rotorid.estimators.registry import ESTIMATORS
+from rotorid.estimators.wrench.observers import momentum_observer
+from rotorid.live.estimation.channel import Channel
+from rotorid.live.estimation.command_interpolation import CommandInterpolator
+from rotorid.live.estimation.sampler import SampleRow
+from rotorid.live.estimation.thrust_model import ThrustModel
+from rotorid.live.estimation.tracker import StepEstimate, Tracker
+from rotorid.live.estimation.wrench_uncertainty import WrenchUncertainty
+from rotorid.live.settings import SessionSettings, build_system
+from rotorid.live.snapshot import Reading
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.workflows.track.track import common_relative_std
+
+
+class TrackerStep(NamedTuple):
+    """One row of the tracker. estimate: None where there is none. is_flying: whether the vehicle is in free flight.
+    has_changed: whether `is_flying` changed with this row."""
+
+    estimate: StepEstimate | None
+    is_flying: bool
+    has_changed: bool
+
+
+class WrenchChannel(Channel):
+    """The momentum observer of the external force and torque, and its uncertainty."""
+
+    def __init__(self, airframe: Airframe, system: RigidMultirotor) -> None:
+        super().__init__(Tracker(system, lambda noise: momentum_observer(system, measurement_noise=noise)))
+        self.uncertainty = WrenchUncertainty(airframe, system)
+
+
+class SessionEstimators:
+    """Estimates from the measurements of one vehicle; a `MeasurementSink`.
+
+    required: signals that are needed. outputs: signals of which at least one is needed. label: System and estimators.
+    wrench_problem: why the wrench is not observed, "" if it is or was not requested. position: m, world ENU, the latest
+    measurement. thrust_model: of the rotors.
+
+    Raises AirframeError if the airframe lacks data that the estimators need.
+    """
+
+    def __init__(self, airframe: Airframe, settings: SessionSettings) -> None:
+        self.thrust_model = ThrustModel(airframe)
+        system = build_system(airframe, settings)
+        inputs = ("rotor_command" if name == "thrust" else name for name in system.inputs)
+        self.required, self.outputs = tuple(dict.fromkeys(inputs)), tuple(system.outputs)
+        self._tracker = Channel(
+            Tracker(
+                system,
+                lambda noise: ESTIMATORS[settings.estimator].build(system, measurement_noise=noise),
+                common_relative_std(airframe, settings.known_mass),
+            )
+        )
+        self.wrench_problem = ""
+        self._wrench: WrenchChannel | None = None
+        if settings.wrench is not False and not isinstance(system, BareMultirotor):
+            self._wrench = self._wrench_channel(airframe, is_required=bool(settings.wrench))
+        self._channels = [c for c in (self._tracker, self._wrench) if c is not None]
+        self.label = f"{settings.system} by {settings.estimator}" + (
+            "" if self._wrench is None else ", wrench by mo"
+        )
+        self.position: tuple[float, float, float] | None = None
+        self._airborne: bool | None = None
+        self._interpolator: CommandInterpolator | None = None
+
+    def _wrench_channel(self, airframe: Airframe, *, is_required: bool) -> WrenchChannel | None:
+        try:
+            return WrenchChannel(airframe, rigid_multirotor(airframe, "rotor_command"))
+        except AirframeError as error:
+            if is_required:
+                raise
+            self.wrench_problem = str(error)
+            return None
+
+    @property
+    def has_wrench(self) -> bool:
+        """Whether the external wrench is observed."""
+        return self._wrench is not None
+
+    def prepare(self) -> str:
+        """Compile all functions. Returns the engine: "c" or "jax"."""
+        engines = [channel.tracker.prepare() for channel in self._channels]
+        if self._wrench is not None:
+            self._wrench.uncertainty.prepare()
+        return engines[0]
+
+    def start(self, periods: Mapping[str, float], latest: float, *, interpolate: bool) -> float:
+        """Start the samplers, once the sources of the signals are chosen.
+
+        Args:
+            periods: of the signals, s.
+            latest: session time, s.
+            interpolate: whether rotor commands are interpolated by the collective command.
+        Returns:
+            Rate of the tracker, Hz.
+        """
+        for channel in self._channels:
+            channel.start(periods, latest)
+        if interpolate:
+            self._interpolator = CommandInterpolator(periods["rotor_command"])
+        assert self._tracker.sampler is not None
+        return 1.0 / self._tracker.sampler.step
+
+    def reboot(self, periods: Mapping[str, float], latest: float) -> None:
+        """Restart after a reboot of the vehicle; estimates are kept. periods: s. latest: session time, s."""
+        self._airborne = self.position = None
+        for channel in self._channels:
+            channel.reboot(periods, latest)
+
+    def resume(self, latest: float) -> None:
+        """Continue after skipped messages. latest: session time, s."""
+        for channel in self._channels:
+            if channel.sampler is not None:
+                channel.sampler.restart(latest)
+        if self._interpolator is not None:
+            self._interpolator.reset()
+
+    def add(self, signal: str, t: float, values: tuple[float, ...]) -> None:
+        """Add a measurement. t: session time, s."""
+        if signal == "airborne":
+            self._airborne = values[0] > 0.5
+        elif signal == "position":
+            self.position = values[0], values[1], values[2]
+        elif signal == "battery_voltage":
+            self.thrust_model.voltage = values[0]
+        elif signal == "rotor_command" and self._interpolator is not None:
+            self._interpolator.add_rotors(t, values)
+        elif signal == "collective_command":
+            commands = None if self._interpolator is None else self._interpolator.add_collective(t, values[0])
+            if commands is None:
+                return
+            signal, values = "rotor_command", commands
+        if signal == "rotor_command" and "thrust" in self._tracker.inputs:
+            signal, values = "thrust", (self.thrust_model.thrust(values),)
+        for channel in self._channels:
+            if channel.sampler is not None:
+                channel.sampler.add(signal, t, values)
+
+    def steps(self, until: float) -> Iterator[TrackerStep]:
+        """Update the estimators with all rows that can be closed.
+
+        Args:
+            until: session time up to which measurements have arrived, s.
+        Yields:
+            A step for each row of the tracker, after the wrench observer has used its rows.
+        """
+        if self._wrench is not None:
+            for row in self._wrench.closed_rows(until):
+                estimate = self._update(self._wrench, row)
+                if estimate is not None:
+                    self._wrench.uncertainty.update(row, estimate)
+        for row in self._tracker.closed_rows(until):
+            was_flying = self._tracker.flight.is_flying
+            estimate = self._update(self._tracker, row)
+            is_flying = self._tracker.flight.is_flying
+            yield TrackerStep(estimate, is_flying, is_flying != was_flying)
+
+    def _update(self, channel: Channel, row: SampleRow) -> StepEstimate | None:
+        height = None if self.position is None else self.position[2]
+        thrust_ratio = self.thrust_model.thrust_ratio(row, channel.inputs)
+        return channel.update(row, thrust_ratio, height, self._airborne)
+
+    def readings(self, estimate: StepEstimate) -> dict[str, Reading]:
+        """Quantities of an estimate of the tracker, and the latest wrench."""
+        readings = self._tracker.tracker.readings(estimate.estimate)
+        if self._wrench is not None and self._wrench.latest is not None:
+            readings |= self._wrench.uncertainty.readings(self._wrench.latest)
+        return readings
+
+    def attitude(self, estimate: StepEstimate) -> tuple[float, float, float, float] | None:
+        """Quaternion w, x, y, z from body FLU to world ENU; None if the System has no attitude."""
+        return self._tracker.attitude(estimate.estimate)
+
+    def do_deferred_work(self) -> bool:
+        """Update slowly varying uncertainties, if that is due. Returns whether anything was done."""
+        return self._wrench is not None and self._wrench.uncertainty.update_parameter_part()

@@ -1,0 +1,275 @@
+"""Writes the recording of a session: an MCAP file that is only appended to, readable up to its last chunk at any time.
+
+The channels are described in `channels.py`. An attachment holds the airframe and a metadata record the settings, so that a
+replay needs no other file. Each chunk holds `CHUNK` s and is passed to the operating system at once: a process that is killed
+loses at most that. After a power failure, what the file system had not written is lost. https://mcap.dev/spec
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import struct
+import threading
+import time
+import zlib
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Final
+
+from mcap.data_stream import RecordBuilder
+from mcap.opcode import Opcode
+from mcap.records import (
+    Attachment,
+    AttachmentIndex,
+    ChunkIndex,
+    DataEnd,
+    Footer,
+    Header,
+    McapRecord,
+    Metadata,
+    MetadataIndex,
+    Statistics,
+)
+
+from rotorid.errors import OutputError
+from rotorid.live.link.clock import ClockState
+from rotorid.live.recording.channels import AIRFRAME, CHANNELS, SCHEMAS, SETTINGS, Topic
+from rotorid.live.snapshot import Event, Snapshot
+from rotorid.logs.mcap.container import MAGIC
+
+CHUNK: Final = 0.04
+"""s: age of its first message at which a chunk is written."""
+
+_MAX_BYTES: Final = 1 << 18  # bytes of a chunk
+_MESSAGE_HEADER: Final = struct.Struct("<BQHIQQ")
+
+
+class Recorder:
+    """Writes a recording. It can be used from several threads and does not block: a thread of its own writes to the disk.
+
+    Args:
+        path: file to create.
+        airframe: text of the airframe file (TOML).
+        settings: of the session.
+    Raises:
+        OutputError: the file exists or cannot be written.
+
+    error: why writing failed; None while it has not.
+    """
+
+    def __init__(self, path: Path, airframe: str, settings: Mapping[str, str]) -> None:
+        self.path = path
+        self.error: OutputError | None = None
+        self._lock, self._write_lock, self._closed = threading.Lock(), threading.Lock(), threading.Event()
+        self._body = bytearray()
+        self._index: dict[int, array[int]] = {}  # time stamp and offset of each message, alternating
+        self._chunk_start: float | None = None
+        self._chunk_index = bytearray()
+        self._chunk_count = 0
+        self._time_range = [1 << 63, 0]  # ns since 1970
+        self._counts = dict.fromkeys(CHANNELS, 0)
+        self._clock: ClockState | None = None
+        try:
+            self._file: IO[bytes] = open(path, "xb", buffering=0)  # noqa: SIM115
+        except FileExistsError:
+            raise OutputError(
+                f"{path}: this file exists already and is not overwritten; use another name with --record"
+            ) from None
+        except OSError as error:
+            raise OutputError(f"{path}: the file cannot be written: {error.strerror}") from None
+        self._size = 0
+        try:
+            self._write_header(airframe, settings)
+        except OutputError:
+            self._file.close()
+            raise
+        self._thread = threading.Thread(target=self._flush_repeatedly, name="rotorid recording", daemon=True)
+        self._thread.start()
+
+    def _write_header(self, airframe: str, settings: Mapping[str, str]) -> None:
+        self._append(MAGIC + _bytes(Header(profile="", library="rotorid"), *SCHEMAS, *CHANNELS.values()))
+        now, offset = time.time_ns(), self._size
+        text = airframe.encode()
+        self._append(
+            _bytes(
+                Attachment(
+                    create_time=0, log_time=now, name=AIRFRAME, media_type="application/toml", data=text
+                )
+            )
+        )
+        self._attachment = AttachmentIndex(
+            offset=offset, length=self._size - offset, log_time=now, create_time=0, data_size=len(text), name=AIRFRAME,
+            media_type="application/toml",
+        )  # fmt: skip
+        offset = self._size
+        self._append(_bytes(Metadata(name=SETTINGS, metadata=dict(settings))))
+        self._metadata = MetadataIndex(offset=offset, length=self._size - offset, name=SETTINGS)
+
+    @property
+    def count(self) -> int:
+        """Number of packets."""
+        return self._counts[Topic.MAVLINK]
+
+    def add_packet(self, arrival: int, data: bytes) -> None:
+        """Add a packet of the link. arrival: ns since 1970."""
+        self._add(Topic.MAVLINK, arrival, data)
+
+    def add_snapshot(self, arrival: int, snapshot: Snapshot) -> None:
+        """Add a snapshot: its events, its readings, and the state of the vehicle's clock if that is new.
+
+        Args:
+            arrival: of the packet that it follows from, ns since 1970.
+            snapshot: snapshot of the session.
+        """
+        for event in snapshot.events:
+            self.add_event(arrival, event)
+        clock = snapshot.link.clock
+        if clock is not None and clock is not self._clock:
+            self._clock = clock
+            self._add(
+                Topic.CLOCK, arrival, json.dumps({"t": snapshot.t} | dataclasses.asdict(clock)).encode()
+            )
+        if snapshot.readings:
+            estimate = {
+                "t": snapshot.t,
+                "health": snapshot.health,
+                "readings": {
+                    name: {"value": _number(r.value), "std": _number(r.std), "unit": r.unit}
+                    for name, r in snapshot.readings.items()
+                },
+                "attitude": snapshot.attitude,
+                "position": snapshot.position,
+            }
+            self._add(Topic.ESTIMATES, arrival, json.dumps(estimate).encode())
+
+    def add_event(self, arrival: int, event: Event) -> None:
+        """Add an event. arrival: ns since 1970."""
+        values = {"t": event.t, "kind": event.kind, "text": event.text}
+        self._add(Topic.EVENTS, arrival, json.dumps(values).encode())
+
+    def add_skipped(self, arrival: int, first: int, count: int) -> None:
+        """Add a range of skipped packets. arrival: of the last, ns since 1970. first: its number, from 0."""
+        self._add(Topic.SKIPPED, arrival, json.dumps({"first": first, "count": count}).encode())
+
+    def _add(self, channel: int, stamp: int, data: bytes) -> None:
+        with self._lock:
+            offset = len(self._body)
+            if not offset:
+                self._chunk_start = time.monotonic()
+            self._index.setdefault(channel, array("Q")).extend((stamp, offset))
+            self._body += _MESSAGE_HEADER.pack(
+                Opcode.MESSAGE,
+                _MESSAGE_HEADER.size - 9 + len(data),
+                channel,
+                self._counts[channel],
+                stamp,
+                stamp,
+            )
+            self._body += data
+            self._counts[channel] += 1
+        if offset > _MAX_BYTES:
+            self.flush(now=True)
+
+    def flush(self, *, now: bool = False) -> None:
+        """Write a chunk if it is older than `CHUNK`, or `now`. A failure is kept in `error` and ends the recording."""
+        with self._write_lock:
+            with self._lock:  # released before writing, so that other threads can add messages
+                if self._chunk_start is None or not (now or time.monotonic() - self._chunk_start >= CHUNK):
+                    return
+                body, index = self._body, self._index
+                self._body, self._index, self._chunk_start = bytearray(), {}, None
+            if self.error is None:
+                self._write_chunk(body, index)
+
+    def _flush_repeatedly(self) -> None:
+        while not self._closed.wait(CHUNK / 2.0):
+            self.flush()
+
+    def _write_chunk(self, body: bytearray, index: dict[int, array[int]]) -> None:
+        start = min(min(entries[::2]) for entries in index.values())
+        end = max(max(entries[::2]) for entries in index.values())
+        offset = self._size
+        head = struct.pack("<QQQII", start, end, len(body), zlib.crc32(body), 0) + struct.pack(
+            "<Q", len(body)
+        )
+        chunk = struct.pack("<BQ", Opcode.CHUNK, len(head) + len(body)) + head + body
+        offsets, tail = {}, b""
+        for channel, entries in index.items():
+            offsets[channel] = offset + len(chunk) + len(tail)
+            packed = struct.pack(f"<{len(entries)}Q", *entries)
+            tail += struct.pack("<BQHI", Opcode.MESSAGE_INDEX, 6 + len(packed), channel, len(packed)) + packed
+        try:
+            self._append(chunk + tail)
+        except OutputError as error:
+            self.error = error
+            return
+        self._chunk_count += 1
+        self._time_range = [min(self._time_range[0], start), max(self._time_range[1], end)]
+        self._chunk_index += _bytes(
+            ChunkIndex(
+                chunk_start_offset=offset, chunk_length=len(chunk), message_start_time=start, message_end_time=end,
+                message_index_offsets=offsets, message_index_length=len(tail), compression="",
+                compressed_size=len(body), uncompressed_size=len(body),
+            )
+        )  # fmt: skip
+
+    def _append(self, data: bytes) -> None:
+        """Write all of the data or none."""
+        done = 0
+        try:
+            while done < len(data):
+                done += self._file.write(data[done:]) or 0
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size)
+            raise OutputError(f"{self.path}: the recording has stopped: {error.strerror}") from None
+        self._size += len(data)
+
+    def close(self) -> None:
+        """Write the rest and the index. Raises OutputError if this or an earlier write failed."""
+        self._closed.set()
+        self._thread.join()
+        self.flush(now=True)
+        with self._write_lock:
+            try:
+                if self.error is None:
+                    self._write_summary()
+            except OutputError as error:
+                self.error = error
+            finally:
+                self._file.close()
+        if self.error is not None:
+            raise self.error
+
+    def _write_summary(self) -> None:
+        end = _bytes(DataEnd(data_section_crc=0))
+        start = self._size + len(end)
+        messages = sum(self._counts.values())
+        statistics = Statistics(
+            attachment_count=1, channel_count=len(CHANNELS), channel_message_counts=self._counts,
+            chunk_count=self._chunk_count, message_count=messages, metadata_count=1,
+            message_start_time=self._time_range[0] if self._chunk_count else 0, message_end_time=self._time_range[1],
+            schema_count=len(SCHEMAS),
+        )  # fmt: skip
+        summary = _bytes(*SCHEMAS, *CHANNELS.values(), statistics)
+        summary += self._chunk_index + _bytes(self._attachment, self._metadata)
+        footer = struct.pack("<BQQQ", Opcode.FOOTER, 20, start, 0)
+        crc = zlib.crc32(footer, zlib.crc32(summary))
+        last = _bytes(Footer(summary_start=start, summary_offset_start=0, summary_crc=crc))
+        self._append(end + summary + last + MAGIC)
+
+
+def _number(value: float) -> float | None:
+    """None for values that JSON cannot represent."""
+    return value if math.isfinite(value) else None
+
+
+def _bytes(*records: McapRecord) -> bytes:
+    builder = RecordBuilder()
+    for record in records:
+        record.write(builder)
+    return bytes(builder.end())

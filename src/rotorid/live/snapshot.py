@@ -1,0 +1,88 @@
+"""Snapshot of a live session, for everything that displays, records or forwards it.
+
+The session makes a `Snapshot` after each step of the estimators and calls `consumer.show(snapshot)` for every consumer:
+terminal, page and publisher. A consumer does not block: slow work is done in a thread of its own. Snapshots are immutable
+and can be kept by any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+from rotorid.live.link.clock import ClockState
+
+WAITING, ON_GROUND, ESTIMATING_NOISE = "waiting", "on_ground", "estimating_noise"
+
+PHASE_TEXTS: Final = {
+    WAITING: "waiting for messages",
+    ON_GROUND: "on the ground",
+    ESTIMATING_NOISE: "in the air; estimating the measurement noise for 2 s",
+}
+"""Text of `Snapshot.health` before the first estimate of a flight."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One estimated quantity. std: its standard deviation, in the same unit; infinite without information."""
+
+    value: float
+    std: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """A single event. t: session time, s. kind: "link", "vehicle", "health", "write" or "session"."""
+
+    t: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LinkState:
+    """State of the link.
+
+    received: messages of the vehicle so far. lost: messages that are missing by their sequence numbers. rate: messages/s
+    over the last seconds. latency: s from the arrival of a datagram to the estimate that follows from it, the latest.
+    clock: offset of the vehicle's clock; None if unknown. skipped: messages that were recorded but not used, since the
+    computer was overloaded.
+    """
+
+    received: int
+    lost: int
+    rate: float
+    latency: float
+    clock: ClockState | None = None
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """State of a session after one step.
+
+    t: session time on the vehicle's clock, s. readings: by quantity, e.g. `mass` (kg), `drag`, `wind_x` (m/s, world ENU),
+    `force_x` (N, world ENU), `torque_x` (N m, body FLU). health: as in `estimates.parquet`, or a key of `PHASE_TEXTS`.
+    attitude: quaternion w, x, y, z from body FLU to world ENU; None without a new estimate. position: m, world ENU. events:
+    since the previous snapshot, oldest first. system: System and estimators, e.g. "multirotor by ekf".
+    """
+
+    t: float
+    readings: Mapping[str, Reading]
+    health: str
+    attitude: tuple[float, float, float, float] | None
+    position: tuple[float, float, float] | None
+    events: tuple[Event, ...]
+    link: LinkState
+    system: str
+
+
+@runtime_checkable
+class Consumer(Protocol):
+    """Uses snapshots. `show` returns at once and does not raise."""
+
+    def show(self, snapshot: Snapshot) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,2 @@
+from .metrics import coverage as coverage
+from .metrics import rmspe as rmspe

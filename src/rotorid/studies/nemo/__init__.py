@@ -1,0 +1,7 @@
+"""External wrench with a learned residual.
+
+models.py  residual models and parameters
+page.py    the page
+study.py   parts of the study
+wrench.py  wrench estimates and their errors
+"""

@@ -1,0 +1,7 @@
+"""The parts of the command line that commands share.
+
+arguments.py      arguments and options
+command_group.py  the group of commands: errors as one line, help texts
+console.py        output: results, progress, verdicts, tables
+interrupts.py     Ctrl-C
+"""

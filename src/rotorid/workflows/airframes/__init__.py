@@ -1,0 +1,4 @@
+"""`rotorid airframes`: shipped airframes.
+
+command.py  `rotorid airframes`
+"""

@@ -1,0 +1,1 @@
+from .thrust_scale import calibrate as calibrate

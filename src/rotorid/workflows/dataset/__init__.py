@@ -1,0 +1,4 @@
+"""`rotorid dataset`: many simulated flights.
+
+command.py  `rotorid dataset`
+"""

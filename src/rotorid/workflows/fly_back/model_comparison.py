@@ -1,0 +1,142 @@
+"""Comparison of two models on the same flights: which predicts better at each signal and horizon, and whether significantly.
+
+    d = rms(other) - rms(model)        over the same windows: above 0 the model is better
+
+Both run open loop from the same starts (see `prediction_errors`), each with its own estimate of constant torque and wind. The
+errors of overlapping windows, and those of both models, are correlated: d is computed from bootstrap samples of blocks of 4
+s, the same for both models. Its 95 % band is 1.96 standard deviations of these, times the ratio of Student's quantile to the
+normal one for the number of blocks.
+
+The uncertainty of the models' parameters is not included: the comparison holds for these flights.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from rotorid.findings import Finding, Severity
+from rotorid.identification.fitting.jackknife import student_t_factor
+from rotorid.identification.open_loop.validation_windows import Masses, Spans
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.workflows.fly_back.error_comparison import UNITS, block_bootstrap
+from rotorid.workflows.fly_back.prediction_errors import flight_errors
+from rotorid.workflows.fly_back.response_gains import short_intervals
+from rotorid.workflows.fly_back.text import to_text
+from rotorid.workflows.fly_back.validate import HORIZONS, prediction_windows
+
+_BAND: Final = 1.96
+
+
+@dataclasses.dataclass(frozen=True)
+class SignalComparison:
+    """Errors of two models in one signal, one number a horizon, in `unit`.
+
+    model, other: root mean square over windows and axes; 0 where no window is that long. difference: the other's minus the
+    model's. std: its standard deviation over blocks of windows. band: half the width of its 95 % band.
+    """
+
+    name: str
+    unit: str
+    model: tuple[float, ...]
+    other: tuple[float, ...]
+    difference: tuple[float, ...]
+    std: tuple[float, ...]
+    band: tuple[float, ...]
+
+    def outcome(self, k: int) -> int:
+        """At horizon k: 1 where the model is significantly better, -1 where it is worse, else 0."""
+        return int(np.sign(self.difference[k])) if abs(self.difference[k]) > self.band[k] else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelComparison:
+    """model, other, flights: names. windows: number of predictions. horizons: s. findings: what it shows. reasons: their
+    texts."""
+
+    model: str
+    other: str
+    flights: tuple[str, ...]
+    windows: int
+    horizons: tuple[float, ...]
+    signals: tuple[SignalComparison, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The findings as sentences."""
+        return tuple(to_text(finding) for finding in self.findings)
+
+
+def compare_models(
+    model: Airframe,
+    other: Airframe,
+    flights: Sequence[Flight],
+    *,
+    spans: Sequence[Spans | None] | None = None,
+    masses: Sequence[Masses | None] | None = None,
+    horizons: Sequence[float] = HORIZONS,
+    seed: int = 0,
+) -> ModelComparison:
+    """Compare the predictions of a model with those of another one.
+
+    Args:
+        model, other: airframes.
+        flights, spans, masses, horizons, seed: as of `fly_back`.
+    Returns:
+        The differences of their errors with 95 % bands, and findings.
+    Raises:
+        As `fly_back`.
+    """
+    held, left_out = prediction_windows(flights, spans, masses, horizons)
+    found = [flight_errors(h, short_intervals(h), model, other, ()) for h in held]
+    signals = []
+    for name in UNITS:
+        use = [f for f in found if name in f.held.signals]
+        if not use:
+            continue
+        squares = [
+            np.concatenate([np.sum(getattr(f, which)[name] ** 2, axis=-1) for f in use])
+            for which in ("model", "prior")
+        ]
+        means, samples, blocks = block_bootstrap(squares, [f.held for f in use], seed)
+        rms, rms_samples = np.nan_to_num(np.sqrt(means)), np.nan_to_num(np.sqrt(samples))
+        std = (rms_samples[1] - rms_samples[0]).std(axis=0) * np.sqrt(blocks / max(blocks - 1, 1))
+        band = _BAND * (student_t_factor(blocks) if blocks > 1 else np.inf) * std
+        columns = (rms[0], rms[1], rms[1] - rms[0], std, band)
+        signals.append(SignalComparison(name, UNITS[name], *(tuple(map(float, c)) for c in columns)))
+    return ModelComparison(
+        model.name,
+        other.name,
+        tuple(h.name for h in held),
+        sum(len(h.starts) for h in held),
+        tuple(float(h) for h in horizons),
+        tuple(signals),
+        (*_findings(signals, horizons, other.name), *left_out),
+    )
+
+
+def _findings(signals: Sequence[SignalComparison], horizons: Sequence[float], other: str) -> list[Finding]:
+    """Where the model is better, where worse, and where the difference is not significant."""
+    assessed = [(s, k) for s in signals for k in range(len(horizons)) if s.model[k] > 0]
+    worse = [(s, k) for s, k in assessed if s.outcome(k) < 0]
+    better = [(s, k) for s, k in assessed if s.outcome(k) > 0]
+    values = {"other": other, "assessed": len(assessed), "better": len(better), "worse": len(worse)}
+    found = [Finding("comparison", Severity.WARNING if worse else Severity.OK, values)]
+    for which in (worse, better):
+        for name in dict.fromkeys(s.name for s, _ in which):
+            mine = [(s, k) for s, k in which if s.name == name]
+            s, k = mine[-1]
+            values = {
+                "signal": name,
+                "horizons": tuple(horizons[k] for _, k in mine),
+                "difference": s.difference[k],
+                "std": s.std[k],
+                "unit": s.unit,
+            }
+            found.append(Finding("compared_signal", Severity.NOTE, values, (name,)))
+    return found

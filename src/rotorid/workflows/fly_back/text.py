@@ -1,0 +1,183 @@
+"""The sentences of a fly-back: one text for each code of a finding, and the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from rotorid.findings import Finding
+from rotorid.identification.open_loop.validation_windows import MIN_COMMAND_RATE
+from rotorid.models.airframe.validation import FlyBack
+from rotorid.results.text import join_words, label, plus_minus, title
+from rotorid.results.verdicts import Verdict
+
+Values = Mapping[str, Any]
+
+_INFINITE: Final = 10.0  # standard deviation of a response gain that carries no information
+_RESPONSES: Final = {
+    "thrust": "thrust response",
+    "turn_x": "roll response",
+    "turn_y": "pitch response",
+    "turn_z": "yaw response",
+}
+_MANOEUVRES: Final = {
+    "thrust": "longer, with climbs and descents",
+    "turn_x": "with quick rolls to either side",
+    "turn_y": "with quick pitching to either side",
+    "turn_z": "with quick yaw rotations",
+}
+_CAUSES: Final = {"thrust": "mass and thrust curve"}
+
+
+def to_text(finding: Finding) -> str:
+    """The sentences of a finding."""
+    return _TEXTS[finding.code](finding.values)
+
+
+def fly_back_verdict(found: FlyBack) -> Verdict:
+    """The verdict of a record."""
+    if found.accepted:
+        headline = "The model is accepted: it predicts flights that it was not fitted to."
+        return Verdict("good", headline, found.reasons[:1])
+    return Verdict("bad", "The model failed validation.", found.reasons[:1])
+
+
+def response_name(gain: str) -> str:
+    """The name of a response gain: "thrust response", "roll response"."""
+    return _RESPONSES[gain]
+
+
+def _horizons(horizons) -> str:
+    return join_words([f"{h:g} s" for h in horizons])
+
+
+def _response_gain(v: Values) -> str:
+    return (
+        f"{title(_RESPONSES[v['name']])}: measured / model = {plus_minus(v['value'], v['std'])}, which is not 1 within the "
+        f"tolerance of {v['tolerance']:g}; check {_CAUSES.get(v['name'], 'inertia, rotor positions and motor lag')}."
+    )
+
+
+def _response_not_validated(v: Values) -> str:
+    measured = f": measured / model = {plus_minus(v['value'], v['std'])}" if v["std"] < _INFINITE else ""
+    return f"{title(_RESPONSES[v['name']])} not validated{measured}; fly {_MANOEUVRES[v['name']]}."
+
+
+def _prediction_worse(v: Values) -> str:
+    other = "the prior" if v["other"] == "prior" else v["other"]
+    return (
+        f"{title(v['signal'])} at {_horizons(v['horizons'])} is predicted worse than by {other}: the error at "
+        f"{v['horizon']:g} s is {v['error']:.2g} {v['unit']}, that of {other} {v['other_error']:.2g} {v['unit']}."
+    )
+
+
+def _rotation_unvalidated(v: Values) -> str:
+    parameters = join_words([label(n) for n in v["parameters"]])
+    return (
+        f"Rotation is not validated, since rotor commands were logged at {v['rate']:.0f} Hz, but the model's parameters of "
+        f"rotation differ from those of {v['prior']} ({parameters}). Log the commands at {2 * MIN_COMMAND_RATE:.0f} Hz."
+    )
+
+
+def _rotation_not_predicted(v: Values) -> str:
+    return (
+        f"Rotation is not validated: rotor commands were logged at {v['rate']:.0f} Hz, so the predictions use the measured "
+        f"attitude; inertia, torques and rotors are those of {v['prior']}. Log the commands at {2 * MIN_COMMAND_RATE:.0f} Hz."
+    )
+
+
+def _nmpc_left_path(v: Values) -> str:
+    worst = "" if math.isinf(v["position_worst"]) else f", by up to {v['position_worst']:.2g} m"
+    return (
+        f"In simulation, NMPC with the model left the path with {v['lost']} of {v['draws']} vehicles drawn from its covariance"
+        f"{worst}."
+    )
+
+
+def _predicts_better(v: Values) -> str:
+    n, better, constant = v["assessed"], v["better_than_prior"], v["better_than_constant"]
+    prior = (
+        f"better than {v['prior']} at all {n} signals and horizons"
+        if better == n
+        else f"better than {v['prior']} at {better} of {n} signals and horizons and equally good at the others"
+    )
+    return f"Prediction errors: {prior}; better than constant velocity at {constant} of {n}."
+
+
+def _coverage(v: Values) -> str:
+    low, high = (f"{100 * s:.0f}" for s in (v["least"], v["most"]))
+    return f"The 95 % bands hold {low if low == high else f'{low} to {high}'} % of the errors."
+
+
+def _response_gains(v: Values) -> str:
+    each = [f"{plus_minus(*gain)} ({_RESPONSES[name]})" for name, gain in v["gains"].items()]
+    return f"The response gain (measured / model) is 1 within its tolerance: {join_words(each)}."
+
+
+def _nmpc_kept_path(v: Values) -> str:
+    path = "the recorded path" if v["is_recorded"] else "a circle (no path was recorded)"
+    return (
+        f"In simulation, NMPC with the model kept {v['flown']} of {v['draws']} vehicles drawn from its covariance on {path} "
+        f"for {v['duration']:.0f} s; the largest root mean square distance is {v['position_rms']:.2g} m."
+    )
+
+
+def _comparison(v: Values) -> str:
+    n, better, worse = v["assessed"], v["better"], v["worse"]
+    if better == n:
+        head = f"The model predicts better than {v['other']} at all {n} signals and horizons"
+    elif worse:
+        head = (
+            f"The model predicts worse than {v['other']} at {worse} of {n} signals and horizons, better at {better}, and "
+            f"without a significant difference at {n - better - worse}"
+        )
+    else:
+        head = (
+            f"The model predicts at least as well as {v['other']} at all {n} signals and horizons: better at {better}, without "
+            f"a significant difference at {n - better}"
+        )
+    return f"{head} (95 % bands of the differences)."
+
+
+def _compared_signal(v: Values) -> str:
+    which = "better" if v["difference"] > 0 else "worse"
+    at = f"at {v['horizons'][-1]:g} s " if len(v["horizons"]) > 1 else ""
+    by = plus_minus(abs(v["difference"]), v["std"], v["unit"])
+    return f"{title(v['signal'])} is predicted {which} at {_horizons(v['horizons'])}: {at}by {by}."
+
+
+_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
+    "response_gain": _response_gain,
+    "response_not_validated": _response_not_validated,
+    "prediction_worse": _prediction_worse,
+    "low_coverage": lambda v: (
+        f"The 95 % band of {label(v['signal'])} at {v['horizon']:g} s holds only {100 * v['coverage']:.0f} % of the errors: "
+        "the standard deviations are too small, or the model lacks an effect."
+    ),
+    "inconclusive": lambda _: (
+        "Validation inconclusive: at no horizon is the model significantly better than constant velocity; fly with more "
+        "excitation."
+    ),
+    "thrust_gain_changes": lambda v: (
+        f"The thrust response changes within these flights: measured / model = {v['least']:.2f} to {v['most']:.2f}; give parts "
+        "with one mass."
+    ),
+    "rotation_unvalidated": _rotation_unvalidated,
+    "rotation_not_predicted": _rotation_not_predicted,
+    "nmpc_left_path": _nmpc_left_path,
+    "predicts_better": _predicts_better,
+    "coverage": _coverage,
+    "response_gains": _response_gains,
+    "nmpc_kept_path": _nmpc_kept_path,
+    "horizons_not_assessed": lambda v: (
+        f"{title(v['signal'])} at {_horizons(v['horizons'])} is not assessed: there, the open-loop predictions of all models "
+        "drift further than constant velocity."
+    ),
+    "windows_too_short": lambda v: (
+        f"{title(v['signal'])} at {_horizons(v['horizons'])} is not assessed: the windows are too short."
+    ),
+    "flight_too_short": lambda v: f"{v['flight']} was left out: it is too short.",
+    "comparison": _comparison,
+    "compared_signal": _compared_signal,
+}

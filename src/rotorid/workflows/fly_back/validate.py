@@ -1,0 +1,161 @@
+"""Validate a model by fly-back: it must predict flights that it was not fitted to, and a controller must fly with it.
+
+From a start every 0.25 s of a flight, the model is run open loop on the logged rotor commands for 0.1, 0.5, 1 and 2 s, and
+compared with the measurements, as are the prior and constant velocity (see `prediction_errors`, `error_comparison`). Being
+better than these is not enough: the measured response to the rotors is compared with the model's (`response_gains`), the errors
+must lie in the bands that follow from the model's standard deviations and the noise (`error_growth`), and in simulation NMPC
+with the model must fly vehicles drawn from its covariance (`closed_loop`). `acceptance` decides.
+
+Between slowly logged rotor commands, the commands are interpolated linearly (`slow_commands`). Below 50 Hz they do not
+determine the rotation: attitude and body rate are then taken as measured, and only a model with the prior's inertia and
+torques can be accepted, for its thrust, mass and drag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rotorid.errors import ExcitationError, SettingError
+from rotorid.findings import Finding, Severity
+from rotorid.identification.airframe.rotor_thrusts import rotor_command_signal
+from rotorid.identification.open_loop.validation_windows import (
+    Masses,
+    Spans,
+    ValidationFlight,
+    make_validation_flight,
+)
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe.acceptance import fingerprint_of
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.validation import FlyBack
+from rotorid.workflows.fly_back.acceptance import (
+    acceptance_reasons,
+    closed_loop_reasons,
+    rejection_reasons,
+    rotational_changes,
+    slow_command_limit,
+    slow_command_reasons,
+    thrust_change_reasons,
+    untested,
+)
+from rotorid.workflows.fly_back.closed_loop import simulate_closed_loop
+from rotorid.workflows.fly_back.error_comparison import UNITS, compare_errors
+from rotorid.workflows.fly_back.error_growth import fit_noise, noise_variances
+from rotorid.workflows.fly_back.parameter_uncertainty import Covariance, parameter_uncertainty
+from rotorid.workflows.fly_back.prediction_errors import flight_errors
+from rotorid.workflows.fly_back.response_gains import response_gains, short_intervals, thrust_gain_parts
+from rotorid.workflows.fly_back.text import to_text
+
+HORIZONS: Final = (0.1, 0.5, 1.0, 2.0)
+"""Of the predictions, s."""
+
+_EVERY = 0.25  # s
+_WINDOWS = 600  # at most, of all flights
+_DRAWS = 4
+
+
+def fly_back(
+    model: Airframe,
+    prior: Airframe,
+    flights: Sequence[Flight],
+    *,
+    spans: Sequence[Spans | None] | None = None,
+    masses: Sequence[Masses | None] | None = None,
+    covariance: Covariance | None = None,
+    horizons: Sequence[float] = HORIZONS,
+    seed: int = 0,
+) -> FlyBack:
+    """Validate a model on flights that it was not fitted to.
+
+    Args:
+        model: the airframe to validate.
+        prior: the airframe as known before, which the model must not be worse than.
+        flights: validation flights.
+        spans: of each flight the parts to use, start and end in s; None: all of its time in the air.
+        masses: of each flight the masses, from which time on (s) and kg; None: the model's.
+        covariance: names and covariance of the model's parameters; None: the standard deviations of its file, without
+            correlations.
+        horizons: of the predictions, s, in rising order.
+        seed: of the block bootstrap and of the vehicles drawn from the covariance.
+    Returns:
+        Whether the model is accepted, the reasons, and the numbers behind them.
+    Raises:
+        AirframeError, SignalError: model, prior and flights do not fit together.
+        ExcitationError: no flight is long enough.
+        SettingError: a setting is invalid.
+    """
+    held, left_out = prediction_windows(flights, spans, masses, horizons)
+    uncertainty = parameter_uncertainty(model, covariance)
+    perturbed = uncertainty.perturbed()
+    found = [flight_errors(h, short_intervals(h), model, prior, perturbed) for h in held]
+    short = [f.short for f in found]
+    noise = fit_noise(short)
+    variances = [noise_variances(noise, model, h) for h in held]
+    signals = []
+    for name in UNITS:
+        use = [k for k, h in enumerate(held) if name in h.signals]
+        if use:
+            signals.append(compare_errors(name, [found[k] for k in use], [variances[k] for k in use], seed))
+    gains = response_gains(short)
+    windows = sum(len(h.starts) for h in held)
+    rejection, nmpc, is_recorded = thrust_change_reasons(thrust_gain_parts(short)), None, False
+    judged = [gain for gain in gains if not rejection or gain.name != "thrust"]
+    rejection += rejection_reasons(signals, horizons, judged, windows)
+    rate = max(rotor_command_signal(h.flight).rate for h in held)
+    limits = [] if any(h.torques_observable for h in held) else [slow_command_limit(rate, prior.name)]
+    rejection += slow_command_reasons(rate, rotational_changes(model, prior), prior.name) if limits else []
+    if not rejection:
+        nmpc, is_recorded = simulate_closed_loop(model, uncertainty.samples(_DRAWS, seed), held)
+        rejection = closed_loop_reasons(nmpc)
+    if nmpc is None or rejection:
+        findings = [*rejection, *untested(signals, horizons, gains), *left_out]
+    else:
+        shown = acceptance_reasons(signals, horizons, gains, nmpc, prior.name, is_recorded)
+        findings = [*limits, *shown, *left_out]
+    return FlyBack(
+        accepted=not rejection,
+        reasons=tuple(to_text(finding) for finding in findings),
+        flights=tuple(h.name for h in held),
+        prior=prior.name,
+        windows=windows,
+        horizons=tuple(float(h) for h in horizons),
+        signals=tuple(signals),
+        gains=gains,
+        nmpc=nmpc,
+        fingerprint=fingerprint_of(model),
+        findings=tuple(findings),
+    )
+
+
+def prediction_windows(
+    flights: Sequence[Flight],
+    spans: Sequence[Spans | None] | None,
+    masses: Sequence[Masses | None] | None,
+    horizons: Sequence[float],
+) -> tuple[list[ValidationFlight], list[Finding]]:
+    """The flights with a start every 0.25 s, fewer where there are many; and a finding for each flight that is too short.
+
+    Arguments and errors as of `fly_back`.
+    """
+    if not flights or any(given is not None and len(given) != len(flights) for given in (spans, masses)):
+        raise SettingError("fly_back needs flights, and spans and masses for none or for each of them")
+    if not horizons or min(horizons) <= 0 or list(horizons) != sorted(set(horizons)):
+        raise SettingError(f"horizons {list(horizons)}: give positive numbers of s in rising order")
+    none = [None] * len(flights)
+    found, left_out, last = [], [], None
+    for flight, part, mass in zip(flights, spans or none, masses or none, strict=True):
+        try:
+            found.append(make_validation_flight(flight, horizons, part, _EVERY, mass))
+        except ExcitationError as error:
+            last = error
+            values = {"flight": Path(flight.source).name}
+            left_out.append(Finding("flight_too_short", Severity.WARNING, values))
+    if last is not None and not found:
+        raise last
+    total = sum(len(h.starts) for h in found)
+    if total <= _WINDOWS:
+        return found, left_out
+    every = _EVERY * total / _WINDOWS
+    return [make_validation_flight(h.flight, horizons, h.spans, every, h.masses) for h in found], left_out

@@ -1,0 +1,156 @@
+"""Whether drag can be identified: the motion that excites it before the fit, its shape in the residuals after the fit.
+
+A logged velocity is an estimate, with errors of some cm/s. Where the vehicle itself moves no faster, a regression of the drag
+on it is biased towards 0, however long the flight and however small the standard deviation. Drag is then left at its prior.
+
+After the fit, the residual forces are regressed on drags of other shapes:
+
+    m (f - f_model) = a + b v + d |v| v + c |v_i| v_i + n        each axis i of the body, by least squares; a and b of each
+
+f is the specific force, v the velocity relative to the air in the body frame. The drag of a sphere is proportional to |v| v;
+that of a body with plane sides to |v_i| v_i along each axis i. Where the model lacks a shape, linear drag, rotor drag and
+drag area compensate each other, which a, b and d remove, and the thrust curve is wrong in climbs, by more than their standard
+deviations, which assume a correct model. The shape is reported where it explains a large share of the residuals, by many
+standard deviations of c over blocks of windows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from rotorid.errors import ExcitationError
+from rotorid.findings import Finding, Severity
+from rotorid.geometry import rotations
+from rotorid.identification.airframe.residuals import OutputResiduals
+from rotorid.identification.fitting.estimation import Estimation
+from rotorid.workflows.identify.preparation import Preparation
+from rotorid.workflows.identify.request import FitRequest
+
+DRAGS: Final = ("drag", "rotor_drag", "drag_area")
+"""Parameters that only motion through the air excites."""
+
+_LEAST_SPEED: Final = 0.15  # m/s
+_SHARE: Final = 0.2  # of the residual forces
+_SIGMAS: Final = 8.0
+_BLOCK: Final = 2.0  # s
+_ROWS: Final = 100
+_NEGLIGIBLE: Final = 1e-9
+
+
+def check_excitation(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
+    """Take the drags out of the free parameters where the vehicle hardly moved; raise ExcitationError where none is left."""
+    if not set(DRAGS) & set(request.free):
+        return request, []
+    speed = speed_variation(request.preparation)
+    if speed > _LEAST_SPEED:
+        return request, []
+    left = tuple(name for name in request.free if name not in DRAGS)
+    if not left:
+        raise ExcitationError(
+            f"{request.preparation.logs[0].source}: the vehicle hardly moved (its velocity varied by {speed:.2f} m/s, root "
+            "mean square), so drag cannot be identified; fly legs to and fro at speed"
+        )
+    finding = Finding("drag_not_excited", Severity.NOTE, {"speed_variation": speed}, ("velocity",))
+    return dataclasses.replace(request, free=left), [finding]
+
+
+def speed_variation(preparation: Preparation) -> float:
+    """Root mean square deviation of the velocity from its mean, of the flight in which it is largest, m/s."""
+    found = [0.0]
+    for flight in preparation.flights:
+        v = flight.flight["velocity"]
+        inside = np.any([(a <= v.times) & (v.times <= b) for a, b in flight.parts], axis=0)
+        if inside.any():
+            found.append(
+                float(
+                    np.sqrt(np.mean(np.sum((v.values - v.values[inside].mean(axis=0))[inside] ** 2, axis=1)))
+                )
+            )
+    return max(found)
+
+
+def check_shape(solved: Estimation, predictions: Sequence[OutputResiduals]) -> list[Finding]:
+    """A finding where the residual forces show a quadratic drag of each body axis that the model does not have.
+
+    Args:
+        solved: the fit.
+        predictions: its outputs and their residuals.
+    """
+    free = [p.name for p in solved.problem.coordinates.parameters if p.name in DRAGS]
+    outputs = {p.name: p for p in predictions} if free else {}
+    if not {"attitude", "velocity", "specific_force"} <= set(outputs):
+        return []
+    force, v, block = _rows(solved, outputs)
+    if len(force) < _ROWS:
+        return []
+    share, z = axis_drag(force, v, block)
+    if share < _SHARE or z < _SIGMAS:
+        return []
+    values = {"share": share, "z": z, "parameters": tuple(free)}
+    return [Finding("axis_drag", Severity.WARNING, values, ("specific_force", "velocity"))]
+
+
+def _rows(
+    solved: Estimation, outputs: dict[str, OutputResiduals]
+) -> tuple[Float[np.ndarray, "n 3"], Float[np.ndarray, "n 3"], Int[np.ndarray, " n"]]:
+    """Of the rows in which all was measured: the residual force, N, and the velocity relative to the air, m/s, both in the body
+    frame, and the number of the block."""
+    problem = solved.problem
+    force, attitude, velocity = (outputs[n] for n in ("specific_force", "attitude", "velocity"))
+    measured = [
+        np.isfinite(values).all(axis=2) for values in (force.error, attitude.measured, velocity.measured)
+    ]
+    w, row = np.nonzero(np.all(measured, axis=0))
+    if problem.input_model is None:
+        return np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0, int)
+    with jax.enable_x64(True):
+        u, places = (
+            problem.input_model.inputs(problem.data, problem.quantities(solved.z)),
+            problem.shooting.system.inputs.stored,
+        )
+        wind = np.pad(u[w, row, places["wind"]], ((0, 0), (0, 1)))
+        back = rotations.inverse(jnp.asarray(attitude.measured[w, row]))
+        v = np.asarray(rotations.rotate(back, jnp.asarray(velocity.measured[w, row] - wind)))
+    mass = u[w, row, places["mass"]].reshape(-1, 1)
+    block = (force.t[w, row] // _BLOCK).astype(int)
+    return (
+        -mass * force.error[w, row],
+        v,
+        np.unique(np.column_stack([force.flight[w], block]), axis=0, return_inverse=True)[1],
+    )
+
+
+def axis_drag(
+    force: Float[np.ndarray, "n 3"], v: Float[np.ndarray, "n 3"], block: Int[np.ndarray, " n"]
+) -> tuple[float, float]:
+    """Regress residual forces on a quadratic drag of each axis.
+
+    Args:
+        force: residual force, N, body frame, n rows.
+        v: velocity relative to the air, m/s, body frame.
+        block: number of the block of each row.
+    Returns:
+        The share of the forces, without a, b and d, that |v_i| v_i explains; c in standard deviations.
+    """
+    force = force - force.mean(axis=0)
+    each = np.eye(3)
+    total = np.linalg.norm(v, axis=1, keepdims=True) * v
+    linear = [v[:, k, None] * each[k] for k in range(3)]
+    columns = [np.broadcast_to(row, v.shape) for row in each] + [*linear, total]
+    A = np.stack(columns, axis=2).reshape(-1, 7)
+    both = np.column_stack([(np.abs(v) * v).ravel(), force.ravel()])
+    x, y = (both - A @ np.linalg.lstsq(A, both, rcond=None)[0]).T
+    inside = float(x @ x)
+    if inside <= _NEGLIGIBLE * float(np.sum(both[:, 0] ** 2)):
+        return 0.0, 0.0
+    c = float(x @ y) / inside
+    score = np.bincount(block, (x * (y - c * x)).reshape(-1, 3).sum(axis=1))
+    std = float(np.sqrt(np.sum(score**2))) / inside
+    return c * c * inside / max(float(y @ y), 1e-300), abs(c) / max(std, 1e-300)

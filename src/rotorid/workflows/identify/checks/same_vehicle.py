@@ -1,0 +1,102 @@
+"""Whether all flights are of one vehicle: by serial numbers before the fit, by each flight's own estimates after it.
+
+After the fit, each flight's own moments of inertia about x and y, and its thrust where the mass is held fixed, are compared
+with those of all others together (see `per_flight_estimates`): a vehicle keeps its inertia, and its thrust as far as its
+battery does. Inertia about z is left out: rotors that speed up rotate the vehicle by their own inertia, which the model does
+not have. A flight whose difference exceeds both its uncertainty and the usual change between flights is of another vehicle,
+or of one that was rebuilt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.errors import SignalError
+from rotorid.findings import Finding
+from rotorid.identification.airframe.per_flight_estimates import block_scores, per_flight_estimate
+from rotorid.identification.fitting.estimation import Estimation
+from rotorid.results.text import plus_minus
+from rotorid.workflows.identify.request import FitRequest
+
+_SIGMAS: Final = 6.0
+_INERTIA: Final = 0.2  # relative change by a payload, or another battery
+_THRUST: Final = 0.3  # relative change from a full to an empty battery
+_COMMANDED_THRUST: Final = (
+    0.15  # likewise, of thrusts in N commanded by a controller that compensates its battery
+)
+_AXES: Final = "xy"
+
+
+def check_serial_numbers(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
+    """Raise SignalError where the logs are of autopilots with different serial numbers."""
+    sources: dict[str, Path] = {}
+    for flight in request.preparation.logs:
+        if flight.identity:
+            sources.setdefault(flight.identity, flight.source)
+    if len(sources) > 1:
+        (a, first), (b, second) = list(sources.items())[:2]
+        raise SignalError(
+            f"{first} and {second} are of different vehicles (autopilots {a} and {b}); identify each vehicle by itself"
+        )
+    return request, []
+
+
+def check_estimates(solved: Estimation, flights: Sequence[str]) -> None:
+    """Raise SignalError where a flight contradicts the others, and name it. flights: their names."""
+    count = len(flights)
+    if count < 2:
+        return
+    scores, constants = block_scores(solved), _vehicle_constants(solved)
+    worst, message = 1.0, ""
+    for k in range(count):
+        own = per_flight_estimate(solved, scores, np.arange(count) == k)
+        others = per_flight_estimate(solved, scores, np.arange(count) != k)
+        if own is None or others is None:
+            continue
+        for quantity, unit, a, allowed in constants:
+            one, rest = float(a @ own.values), float(a @ others.values)
+            std_one, std_rest = (float(np.linalg.norm(a @ o.root)) for o in (own, others))
+            difference = abs(one - rest)
+            excess = min(
+                difference / (allowed * max(min(abs(one), abs(rest)), 1e-300)),
+                difference / (_SIGMAS * max(np.hypot(std_one, std_rest), 1e-300)),
+            )
+            if excess > worst:
+                worst = excess
+                rest_of = flights[1 - k] if count == 2 else f"the other {count - 1} flights"
+                message = (
+                    f"{flights[k]} does not fit {rest_of}: {quantity} is {plus_minus(one, std_one, unit)} there, and "
+                    f"{plus_minus(rest, std_rest, unit)} in the other flights; these are different vehicles, or one that was "
+                    "rebuilt: identify each by itself"
+                )
+    if message:
+        raise SignalError(message)
+
+
+def _vehicle_constants(solved: Estimation) -> list[tuple[str, str, Float[np.ndarray, " quantities"], float]]:
+    """What a vehicle keeps from flight to flight: name, unit, linear combination of the fit's quantities, allowed relative
+    change."""
+    coordinates = solved.problem.coordinates
+    size = len(solved.fit.names)
+    found = []
+    place = coordinates.slices.get("inertia")
+    for k in range(0 if place is None else len(_AXES)):
+        a = np.zeros(size)
+        a[place.start + k] = 1.0  # pyright: ignore[reportOptionalMemberAccess]
+        found.append((f"the moment of inertia about {_AXES[k]}", "kg m^2", a, _INERTIA))
+    place = coordinates.slices.get("thrust_scale")
+    if place is not None:
+        a = np.zeros(size)
+        a[place.start] = 1.0
+        found.append(("the thrust scale", "", a, _COMMANDED_THRUST))
+    place = coordinates.slices.get("thrust_curve")
+    if place is not None:
+        a = np.zeros(size)
+        a[place] = 0.5 ** np.arange(place.stop - place.start)
+        found.append(("a rotor's thrust at half its command", "N", a, _THRUST))
+    return found

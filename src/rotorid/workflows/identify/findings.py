@@ -1,0 +1,242 @@
+"""Findings on the estimates of a fit, as data: what was held fixed, what could not be identified and why, what looks wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.sparse.csgraph import connected_components
+
+from rotorid.findings import Finding, Severity
+from rotorid.identification.airframe.fit import AirframeFit
+from rotorid.identification.airframe.priors import BODY, ROTORS
+from rotorid.identification.fitting.result import Direction, Fit
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.workflows.identify.preparation import FitData
+from rotorid.workflows.identify.request import FitRequest
+from rotorid.workflows.identify.result import scales_with_thrust
+
+POORLY_IDENTIFIED: Final = 0.3
+"""Information gain (share by which the prior's standard deviation is reduced) below which a quantity is poorly identified."""
+
+PLANNED: Final = (
+    "thrust_curve", "motor_time_constant", "motor_time_constant_down", "command_delay", "torque_ratio", "centre_of_mass",
+    "inertia", "products_of_inertia", "drag", "rotor_drag", "drag_area", "angular_drag", "rotor_scale", "imu_position",
+    "velocity_delay", "attitude_delay", "thrust_scale",
+)  # fmt: skip
+"""Parameters that `rotorid plan` plans manoeuvres for."""
+
+_FAR: Final = 4.0  # standard deviations of the prior
+_SATURATED: Final = 0.05  # share of the time
+_STRONGLY: Final = 0.95  # correlation
+_MOST_GROUPS: Final = 4
+_SCALED: Final = 1.5  # ratio of the relative standard deviations of quantities that scale together, at most
+_INDEXED: Final = re.compile(r"_(?:[xyz]{1,2}|\d+)$")
+_PARAMETERS: Final = frozenset((*BODY, *ROTORS, "mass"))
+_FORCES: Final = frozenset(
+    (
+        "mass", "thrust_scale", "thrust_curve", "inertia", "products_of_inertia", "drag", "rotor_drag", "drag_area",
+        "angular_drag",
+    )
+)  # fmt: skip
+_CONFOUNDED: Final[Sequence[tuple[str, frozenset[str]]]] = (
+    ("drag", frozenset(("drag", "rotor_drag", "drag_area"))),
+    ("lag", frozenset(("motor_time_constant", "motor_time_constant_down", "command_delay"))),
+    ("rotation", frozenset(("inertia", "products_of_inertia", "angular_drag", "torque_ratio"))),
+)
+
+
+def fit_findings(
+    fit: Fit, request: FitRequest, data: FitData, process_noise: Sequence[str], masses: int
+) -> list[Finding]:
+    """Findings on a fit, in the order in which they are read.
+
+    Args:
+        fit: with the uncertainty of thrust and mass.
+        request: what was fitted.
+        data: its rows.
+        process_noise: the states with unmodelled disturbances.
+        masses: how many parts of the flights have a mass of their own.
+    """
+    prior, available = request.preparation.airframe, request.preparation.available
+    found = []
+    if not fit.converged:
+        found.append(Finding("not_converged", Severity.WARNING, {"iterations": fit.iterations}))
+    found.append(_held_fixed(prior, request.known))
+    if available.torques_observable and "torque_ratio" not in request.free and "inertia" in request.free:
+        found.append(Finding("torque_ratio_known", Severity.NOTE))
+    if not available.torques_observable:
+        found.append(Finding("torques_not_identifiable", Severity.WARNING, signals=(available.rotors,)))
+    if not available.has_pose:
+        found.append(Finding("drag_not_identifiable", Severity.WARNING, signals=("attitude", "velocity")))
+    if masses > 1:
+        found.append(Finding("mass_changed", Severity.NOTE, {"segments": masses}))
+    for flight, share in zip(data.flights, data.saturated, strict=True):
+        if share > _SATURATED:
+            values = {"flight": flight.name, "share": share}
+            found.append(Finding("rotor_saturated", Severity.WARNING, values, (available.rotors,)))
+    if process_noise:
+        found.append(Finding("process_noise", Severity.NOTE, {"states": tuple(process_noise)}))
+    airframe = prior.source if prior.source.endswith(".toml") else prior.name
+    return [*found, *far_from_prior(fit), *correlated_groups(fit), *recommendations(fit, airframe)]
+
+
+def wind_findings(found: AirframeFit, flights: Sequence[str]) -> list[Finding]:
+    """A finding for each flight whose wind changed. flights: their names."""
+    fit, parts = found.estimation.fit, found.segmentations["wind"]
+    place = found.estimation.problem.coordinates.slices.get("wind")
+    if place is None:
+        return []
+    findings = []
+    for f, name in enumerate(flights):
+        mine = np.flatnonzero(parts.flight == f)
+        if len(mine) < 2:
+            continue
+        speeds, stds = [], []
+        for k in mine:
+            at = [place.start + 2 * int(k), place.start + 2 * int(k) + 1]
+            w, P = np.array([fit.values[fit.names[i]] for i in at]), fit.covariance[np.ix_(at, at)]
+            speed = float(np.linalg.norm(w))
+            along = w / speed if speed > 0.0 else np.array([1.0, 0.0])
+            speeds.append(speed)
+            stds.append(float(np.sqrt(along @ P @ along)))
+        values = {
+            "flight": name,
+            "times": tuple(float(parts.start[k]) for k in mine[1:]),
+            "speeds": tuple(speeds),
+            "stds": tuple(stds),
+        }
+        findings.append(Finding("wind_changed", Severity.NOTE, values, ("velocity",)))
+    return findings
+
+
+def far_from_prior(fit: Fit) -> list[Finding]:
+    """The estimates that are farther from the prior than its standard deviation allows."""
+    names = [n for n in fit.names if abs(fit.values[n] - fit.prior[n]) > _FAR * fit.prior_std[n]]
+    return [
+        Finding(
+            "far_from_prior",
+            Severity.WARNING,
+            {
+                "quantity": name,
+                "value": fit.values[name],
+                "std": fit.std[name],
+                "prior": fit.prior[name],
+                "prior_std": fit.prior_std[name],
+                "unit": fit.unit[name],
+            },
+        )
+        for name in names
+    ]
+
+
+def correlated_groups(fit: Fit) -> list[Finding]:
+    """Groups of identified quantities with strongly correlated errors, the most correlated first."""
+    r = np.abs(np.triu(fit.correlation, 1))
+    identified = np.array([fit.information_gain[name] > 0.5 for name in fit.names], dtype=bool)
+    r = np.where(identified[:, None] & identified[None, :], r, 0.0)
+    _, group = connected_components(r > _STRONGLY, directed=False)
+    groups = [np.flatnonzero(group == g) for g in np.unique(group) if np.sum(group == g) > 1]
+    groups.sort(key=lambda at: -float(r[np.ix_(at, at)].max()))
+    return [_group(fit, at, r[np.ix_(at, at)]) for at in groups[:_MOST_GROUPS]]
+
+
+def recommendations(fit: Fit, airframe: str = "AIRFRAME.toml", folder: str = "plan") -> list[Finding]:
+    """What could not be identified, and the manoeuvres or measurements that would identify it; none where all was identified.
+
+    Args:
+        fit: its information gains, unidentifiable directions and correlations are used.
+        airframe, folder: of the command line of `rotorid plan` in the last finding.
+    """
+    findings, covered, wanted = [], set(), []
+    for direction in fit.unidentifiable_directions:
+        covered.update(direction.names)
+        parameters = parameters_of(direction.names)
+        if len(parameters) == 1:
+            findings.append(_poorly_identified(direction.names, 1.0 - direction.variance_ratio**0.5))
+            wanted += parameters
+            continue
+        reason = _confounding(direction, set(parameters))
+        values = {
+            "quantities": direction.names,
+            "reason": reason,
+            "correlation": _least_correlation(fit, direction.names),
+        }
+        findings.append(Finding("not_separable", Severity.WARNING, values))
+        if reason not in ("forces", "yaw", "balance"):
+            wanted += [p for p in parameters if p in PLANNED]
+    for parameter in parameters_of(fit.information_gain):
+        own = [n for n in fit.information_gain if parameter_of(n) == parameter and n not in covered]
+        names = [n for n in own if fit.information_gain[n] < POORLY_IDENTIFIED]
+        if names:
+            findings.append(_poorly_identified(names, min(fit.information_gain[n] for n in names)))
+            wanted.append(parameter)
+    planned = tuple(name for name in PLANNED if name in wanted and name != "thrust_scale")
+    if planned:
+        values = {"parameters": planned, "airframe": airframe, "folder": folder}
+        findings.append(Finding("manoeuvres", Severity.NOTE, values))
+    return findings
+
+
+def parameter_of(quantity: str) -> str:
+    """The parameter that a quantity belongs to: inertia_x -> inertia, thrust_curve_2 -> thrust_curve."""
+    parameter = _INDEXED.sub("", quantity)
+    return parameter if parameter in _PARAMETERS else quantity
+
+
+def parameters_of(names: Iterable[str]) -> tuple[str, ...]:
+    """The parameters that quantities belong to, each once, in order."""
+    return tuple(dict.fromkeys(parameter_of(name) for name in names))
+
+
+def _held_fixed(prior: Airframe, known: str) -> Finding:
+    if known == "thrust":
+        return Finding("thrust_known", Severity.NOTE)
+    std = (prior.mass.std or (0.0,))[0]
+    values = {"mass": prior.mass.number, "std": std}
+    return Finding("mass_known", Severity.NOTE, values)
+
+
+def _group(fit: Fit, at: Int[np.ndarray, " n"], r: Float[np.ndarray, "n n"]) -> Finding:
+    names = tuple(fit.names[i] for i in at)
+    value, std = (np.array([of[name] for name in names]) for of in (fit.values, fit.std))
+    is_common = np.all(fit.correlation[np.ix_(at, at)] * np.outer(np.sign(value), np.sign(value)) > 0.0)
+    relative = std / np.maximum(np.abs(value), 1e-300)
+    if (
+        is_common
+        and relative.max() < _SCALED * relative.min()
+        and all(scales_with_thrust(name) for name in names)
+    ):
+        values: Mapping = {"quantities": names, "relative_std": float(relative.min())}
+        return Finding("scale_with_thrust", Severity.NOTE, values)
+    values = {"quantities": names, "correlation": float(r[r > _STRONGLY].min())}
+    return Finding("strongly_correlated", Severity.NOTE, values)
+
+
+def _poorly_identified(names: Sequence[str], gain: float) -> Finding:
+    values = {"parameter": parameter_of(names[0]), "quantities": tuple(names), "information_gain": gain}
+    return Finding("poorly_identified", Severity.WARNING, values)
+
+
+def _confounding(direction: Direction, of: set[str]) -> str:
+    """Why a combination of parameters cannot be separated: the key of its text."""
+    if (
+        of <= _FORCES
+        and of & {"mass", "thrust_scale", "thrust_curve"}
+        and (direction.is_common_scale or "mass" in of)
+    ):
+        return "forces"
+    if of == {"inertia", "torque_ratio"}:
+        return "yaw"
+    if of == {"centre_of_mass", "rotor_scale"}:
+        return "balance"
+    return next((reason for reason, names in _CONFOUNDED if of <= names), "other")
+
+
+def _least_correlation(fit: Fit, names: Sequence[str]) -> float:
+    """The smallest correlation among quantities, without sign."""
+    at = [fit.names.index(name) for name in names]
+    return float(np.abs(fit.correlation[np.ix_(at, at)]).min())

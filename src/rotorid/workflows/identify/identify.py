@@ -1,0 +1,316 @@
+"""Identify an airframe from flights, and validate it on what was held out.
+
+In free flight only forces relative to masses can be identified: more thrust looks like less mass. One of both is therefore
+held fixed: the one whose entry in the airframe file has no standard deviation, else the thrust. For the same reason the
+torque ratio is held fixed where its entry has no standard deviation: yaw identifies its ratio to the moment of inertia only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
+from rotorid.findings import Finding, Severity
+from rotorid.identification.airframe.fit import fit_airframe
+from rotorid.identification.airframe.residuals import output_residuals
+from rotorid.identification.airframe.rotor_thrusts import as_logged
+from rotorid.identification.fitting.result import Fit
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.validation import FlyBack
+from rotorid.models.multirotor.hover import HoverQuantity, hover_quantities
+from rotorid.progress import Progress, no_progress
+from rotorid.signals.series import Intervals
+from rotorid.workflows.fly_back.validate import fly_back
+from rotorid.workflows.identify.checks.drag import check_shape
+from rotorid.workflows.identify.checks.payload import without_payload
+from rotorid.workflows.identify.checks.registry import run_checks
+from rotorid.workflows.identify.checks.same_vehicle import check_estimates
+from rotorid.workflows.identify.findings import fit_findings, wind_findings
+from rotorid.workflows.identify.preparation import (
+    AvailableSignals,
+    Preparation,
+    fit_data,
+    prepare_flights,
+    time_in_air,
+)
+from rotorid.workflows.identify.request import FitRequest, KnownQuantity, free_parameters, known_quantity
+from rotorid.workflows.identify.result import (
+    Identification,
+    MassSegment,
+    add_mass_uncertainty,
+    add_thrust_uncertainty,
+    airframe_with,
+    split_masses,
+    thrust_relative_std,
+)
+
+HELD_OUT = 0.25
+"""Share of the time in the air that is held out for validation where no other flights are given."""
+
+_SHORTEST = 3.0  # s of a part that is held out
+
+
+@dataclasses.dataclass(frozen=True)
+class ValidatedModel:
+    """A model with its validation.
+
+    model: with the fly-back in its airframe. fitted: of each flight the parts that were fitted, s. held_out: by name of the
+    flight the parts on which it was validated, s; empty where it was not. notes: how it was validated, or why it was not.
+    """
+
+    model: Identification
+    fitted: tuple[Intervals, ...]
+    held_out: tuple[tuple[str, Intervals], ...] = ()
+    notes: tuple[Finding, ...] = ()
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the model was validated and accepted."""
+        by = self.model.airframe.fly_back
+        return by is not None and by.accepted
+
+
+def identify(
+    flights: Sequence[Flight],
+    prior: Airframe,
+    free: Sequence[str] | None = None,
+    *,
+    known: KnownQuantity | None = None,
+    spans: Sequence[Intervals] | None = None,
+    progress: Progress = no_progress,
+) -> Identification:
+    """Identify the airframe of one vehicle from its flights.
+
+    Args:
+        flights: logs of one vehicle.
+        prior: the airframe as known before, with standard deviations.
+        free: names of the parameters to estimate; None: all that the logs allow.
+        known: which of mass and thrust is held fixed; None: the one that the prior gives without a standard deviation, else the
+            thrust.
+        spans: of each flight the parts to use, start and end in s; None: all of its time in the air, less the parts with
+        another
+            mass where the mass is held fixed.
+        progress: of the passes of the fit.
+    Returns:
+        The estimates with their covariance, and the findings of all checks.
+    Raises:
+        SignalError: a log lacks a signal, or the logs are of different vehicles.
+        AirframeError: the airframe contradicts the logs, or lacks what the fit needs.
+        ExcitationError: a log has no part in the air, or nothing can be identified from it.
+        SettingError: a name in `free` is unknown, or cannot be estimated.
+    Source: seed 000, section 4.
+    """
+    if not flights:
+        raise SettingError("no flight to identify from: give at least one")
+    known = known_quantity(prior, free, known)
+    preparation = prepare_flights(flights, prior, spans)
+    request = FitRequest(
+        preparation, free_parameters(preparation, free, known), known, has_given_parts=spans is not None
+    )
+    return _identify(request, progress)
+
+
+def identify_and_validate(
+    flights: Sequence[Flight],
+    prior: Airframe,
+    free: Sequence[str] | None = None,
+    *,
+    known: KnownQuantity | None = None,
+    held_out: Sequence[Flight] | None = None,
+    is_validated: bool = True,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> ValidatedModel:
+    """Identify the airframe of one vehicle, and validate it on flights or parts of flights that were held out.
+
+    Args:
+        flights, prior, free, known, progress: as of `identify`.
+        held_out: flights to validate on; None: the last quarter of each flight, which is then not fitted.
+        is_validated: False: all is fitted, and nothing is validated.
+        seed: of the random draws of the validation.
+    Returns:
+        The model. Where validation is not possible it has none, and a note says why. Where the mass changes in the fitted
+        flights, the mass of the held-out parts is estimated there, with all else as in the model.
+    Raises:
+        As `identify`.
+    """
+    if not flights:
+        raise SettingError("no flight to identify from: give at least one")
+    known = known_quantity(prior, free, known)
+    preparation, payload = prepare_flights(flights, prior), []
+    if known == "mass":
+        preparation, payload = without_payload(preparation)
+    fitted, held, notes = preparation.parts, None, ()
+    if not is_validated:
+        notes = (Finding("not_validated", Severity.NOTE, {"why": "off"}),)
+    elif held_out is None:
+        try:
+            fitted, held = split(preparation)
+        except ExcitationError as error:
+            notes = (Finding("not_validated", Severity.WARNING, {"why": str(error)}),)
+    preparation = preparation.within(fitted)
+    request = FitRequest(preparation, free_parameters(preparation, free, known), known, has_given_parts=True)
+    model = _identify(request, progress)
+    model = dataclasses.replace(model, findings=(*payload, *model.findings))
+    if notes:
+        return ValidatedModel(model, tuple(fitted), notes=notes)
+    progress("Validating the model", 0, 0)
+    return _validate(model, held_out, held, fitted, seed)
+
+
+def split(preparation: Preparation, share: float = HELD_OUT) -> tuple[list[Intervals], list[Intervals]]:
+    """Of the parts of each flight (s), those to fit, and the last of them to validate on.
+
+    Raises ExcitationError where a flight is too short.
+    """
+    fitted, held = [], []
+    for flight in preparation.flights:
+        total = sum(end - start for start, end in flight.parts)
+        if share * total < _SHORTEST:
+            raise ExcitationError(
+                f"{flight.flight.source}: {total:.1f} s in the air are too few to fit and to validate a model; give flights of "
+                f"{_SHORTEST / share:.0f} s or more, or others to validate on"
+            )
+        remaining, first, last = (1.0 - share) * total, [], []
+        for start, end in flight.parts:
+            cut = min(end, start + max(remaining, 0.0))
+            remaining -= end - start
+            first += [(start, cut)] if cut > start else []
+            last += [(cut, end)] if end > cut else []
+        fitted.append(first)
+        held.append(last)
+    return fitted, held
+
+
+def with_validation(model: Identification, by: FlyBack) -> Identification:
+    """The model with the result of its fly-back."""
+    return dataclasses.replace(model, airframe=dataclasses.replace(model.airframe, fly_back=by))
+
+
+def _identify(request: FitRequest, progress: Progress = no_progress) -> Identification:
+    """Check, fit, and describe the result."""
+    request, findings = run_checks(request)
+    preparation, free = request.preparation, request.free
+    prior, available = preparation.airframe, preparation.available
+    data = fit_data(preparation, free)
+    names = [flight.name for flight in data.flights]
+    logged = as_logged(prior, available.rotors)
+    found = fit_airframe(
+        logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
+    )
+    check_estimates(found.estimation, names)
+    predictions = output_residuals(found.estimation)
+    own, segments = split_masses(found, data)
+    share = thrust_relative_std(prior, free, preparation.logs)
+    fit, mass_covariance = add_thrust_uncertainty(own, free, share), np.zeros(0)
+    if request.known == "mass":
+        fit, mass_covariance = add_mass_uncertainty(fit, free, prior.mass)
+    masses = tuple(
+        dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in segments
+    )
+    airframe = airframe_with(prior, fit, masses, names)
+    hover, said = _hover(airframe, own, segments, available)
+    disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.process_noise, name) > 0.0)
+    findings += [*said, *wind_findings(found, names), *check_shape(found.estimation, predictions)]
+    findings += fit_findings(fit, request, data, disturbed, len(masses))
+    return Identification(
+        airframe,
+        fit,
+        masses,
+        request.known,
+        preparation,
+        data,
+        disturbed,
+        tuple(findings),
+        found.estimation,
+        predictions,
+        hover,
+        mass_covariance,
+    )
+
+
+def _hover(
+    airframe: Airframe, fit: Fit, masses: Sequence[MassSegment], available: AvailableSignals
+) -> tuple[dict[str, HoverQuantity], list[Finding]]:
+    """The hover point. fit, masses: without the uncertainty of what was held fixed."""
+    if available.rotors != "rotor_command" or airframe.thrust_curve is None:
+        return {}, []
+    main = max(masses, key=lambda part: part.end - part.start, default=None)
+    try:
+        found = hover_quantities(airframe, fit.names, fit.covariance, main.std if main else 0.0)
+    except AirframeError as error:
+        return {}, [Finding("cannot_hover", Severity.ERROR, {"why": str(error)})]
+    values = {name: (of.value, of.std) for name, of in found.items()}
+    return found, [Finding("hover_point", Severity.NOTE, values | {"voltage": airframe.thrust_curve.voltage})]
+
+
+def _validate(
+    model: Identification,
+    held_out: Sequence[Flight] | None,
+    held: Sequence[Intervals] | None,
+    fitted: Sequence[Intervals],
+    seed: int,
+) -> ValidatedModel:
+    """Fly a model back on other flights, or on the parts of its own that were held out."""
+    preparation = model.preparation
+    flights = preparation.logs if held_out is None else held_out
+    notes, weighed = (), model
+    try:
+        if len(model.masses) > len(preparation.flights):
+            weighed = _weighed(model, flights, held)
+            notes = (Finding("masses_estimated_for_validation", Severity.NOTE),)
+        by = fly_back(
+            model.airframe,
+            preparation.airframe,
+            flights,
+            spans=held,
+            masses=[weighed.masses_of(flight.source.name) for flight in flights],
+            covariance=model.covariance,
+            seed=seed,
+        )
+    except (AirframeError, ExcitationError, SignalError) as error:
+        why = Finding("not_validated", Severity.WARNING, {"why": str(error)})
+        return ValidatedModel(model, tuple(fitted), notes=(why,))
+    if model.masses and not notes and _is_thrust_wrong(by):
+        notes = _held_out_masses(model, flights, held)
+    shown = held if held is not None else [time_in_air(flight) for flight in flights]
+    names = [flight.source.name for flight in flights]
+    return ValidatedModel(
+        with_validation(model, by), tuple(fitted), tuple(zip(names, shown, strict=True)), notes
+    )
+
+
+def _is_thrust_wrong(by: FlyBack) -> bool:
+    """Whether a model was rejected, with a response gain of the thrust out of its tolerance."""
+    off = [abs(g.value - 1.0) > g.tolerance for g in by.gains if g.name == "thrust"]
+    return not by.accepted and any(off)
+
+
+def _held_out_masses(
+    model: Identification, flights: Sequence[Flight], held: Sequence[Intervals] | None
+) -> tuple[Finding, ...]:
+    """A finding for each flight whose mass changes within the held-out parts."""
+    try:
+        weighed = _weighed(model, flights, held)
+    except (AirframeError, ExcitationError, SignalError):
+        return ()
+    each = {f.source.name: [m for m in weighed.masses if m.flight == f.source.name] for f in flights}
+    return tuple(
+        Finding("held_out_mass_changed", Severity.WARNING, {"flight": name, "masses": tuple(parts)})
+        for name, parts in each.items()
+        if len(parts) > 1
+    )
+
+
+def _weighed(
+    model: Identification, flights: Sequence[Flight], held: Sequence[Intervals] | None
+) -> Identification:
+    """The masses of these flights, with all else as in the model."""
+    quantities = {**model.airframe.quantities, "mass": model.preparation.airframe.mass}
+    airframe = dataclasses.replace(model.airframe, quantities=quantities)
+    return identify(flights, airframe, ("mass",), spans=held)

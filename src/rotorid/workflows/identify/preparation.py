@@ -1,0 +1,387 @@
+"""Flights prepared for an identification, once: what their logs have, when they fly, and the rows of a fit and of its checks.
+
+Which signals all logs have decides the model. A flight without attitude and velocity gives a body that only rotates, and
+whose specific force is that of its rotors. A flight whose rotor commands are logged too rarely to identify torques, or that
+has only the thrust and torque that its controller commanded, gives a body whose rotation is the measured one: mass, thrust
+and drag can be identified, inertia and motor lag cannot. Several flights are fitted together, with the signals that all of
+them have.
+
+The torque balance of a flight averages over short stretches, for checks that need no fit:
+
+    J (w_{k+1} - w_k) / W + w x J w = G_tau (mean T) + b
+
+w_k and T are means over a stretch of W seconds. The difference of two means of w is the torque averaged with a triangle over
+two stretches, and the thrusts are averaged alike. No signal is differentiated from row to row, so the noise stays small.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from rotorid.errors import AirframeError, ExcitationError, SignalError
+from rotorid.geometry.spaces import Space, Vector
+from rotorid.identification.airframe.fit import FlightRecord, make_logged_body
+from rotorid.identification.airframe.priors import prior_value
+from rotorid.identification.airframe.rotor_dynamics import RotorCommands
+from rotorid.identification.airframe.rotor_thrusts import rotor_command_signal, rotor_model, rotor_thrusts
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
+from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
+from rotorid.models.multirotor.logged_body import LoggedBody
+from rotorid.models.multirotor.with_drag import SATURATED
+from rotorid.signals.airborne import airborne_intervals, no_flight_message
+from rotorid.signals.available import check_finite, check_rotors_run
+from rotorid.signals.common_clock import interpolate_to_slowest
+from rotorid.signals.gyroscope_rows import row_times, sample_at_clock
+from rotorid.signals.samples import Samples
+from rotorid.signals.sampling import grid_rate, grid_times, sample, with_reconstructed_commands
+from rotorid.signals.series import Intervals, integral, interpolate_linear
+from rotorid.signals.slow_commands import command_steps
+
+TORQUE_RATE = 50.0
+"""Least rate of rotor commands with which torques can be identified, Hz."""
+
+STRETCH = 0.08
+"""W of the torque balance, s."""
+
+_BEFORE = 2.0  # s of commands before the first row, in which the rotors settle
+_OFTENER = 1.5  # times
+_SETTLED = 4.0  # time constants of a motor after which a saturated rotor counts again
+
+
+@dataclasses.dataclass(frozen=True)
+class AvailableSignals:
+    """What all logs have.
+
+    rotors: the signal of the rotors, "rotor_command", "rotor_thrust" or "rotor_speed". has_pose: attitude and velocity.
+    torques_observable: rotor commands fast enough to identify torques, with body rates.
+    """
+
+    rotors: str
+    has_pose: bool
+    torques_observable: bool
+
+    @property
+    def has_motor_lag(self) -> bool:
+        """Whether the rotors follow the logged signal with a lag."""
+        return self.rotors != "rotor_speed"
+
+
+@dataclasses.dataclass(frozen=True)
+class TorqueBalance:
+    """Torque balance of a flight, n rows, each averaged over what lies within `STRETCH` of its middle.
+
+    t: middle of each row, s. torque: on a body with the airframe's inertia, N m, body frame. thrust: of each rotor by the
+    airframe's curve, N. rate: angular velocity, rad/s, body frame.
+    """
+
+    t: Float[np.ndarray, " n"]
+    torque: Float[np.ndarray, "n 3"]
+    thrust: Float[np.ndarray, "n rotors"]
+    rate: Float[np.ndarray, "n 3"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedFlight:
+    """One flight, and what an identification needs of it.
+
+    flight: the log. commanded: the log with the thrust of each rotor where it has only the controller's thrust and torque.
+    airframe: the prior. parts: to be used, start and end in s.
+    """
+
+    flight: Flight
+    commanded: Flight
+    airframe: Airframe
+    parts: Intervals
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.flight.source.name
+
+    @property
+    def has_thrusts(self) -> bool:
+        """Whether the rotors' thrusts follow from the log by the prior alone: speeds need a fit of their coefficient, and a
+        thrust curve that depends on the voltage needs a logged voltage."""
+        curve = self.airframe.thrust_curve
+        if "rotor_command" in self.commanded and curve is not None:
+            return not curve.voltage_exponent or "battery_voltage" in self.flight
+        return "rotor_thrust" in self.commanded
+
+    @functools.cached_property
+    def torque_balance(self) -> TorqueBalance:
+        """Its torque balance over the parts. Raises what `rotor_thrusts` does."""
+        return torque_balance_rows(self.commanded, self.airframe, self.parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Preparation:
+    """Flights of one vehicle, prepared once. Checks, fit, findings and validation use this object.
+
+    airframe: the prior. available: what all logs have.
+    """
+
+    airframe: Airframe
+    available: AvailableSignals
+    flights: tuple[PreparedFlight, ...]
+
+    @property
+    def parts(self) -> list[Intervals]:
+        """Of each flight the parts to be used, s."""
+        return [flight.parts for flight in self.flights]
+
+    @property
+    def torque_balanced(self) -> list[PreparedFlight]:
+        """The flights whose torque balance follows from the prior alone."""
+        return [one for one in self.flights if self.available.torques_observable and one.has_thrusts]
+
+    @property
+    def logs(self) -> list[Flight]:
+        """The flights as they were read."""
+        return [flight.flight for flight in self.flights]
+
+    def within(self, parts: Sequence[Intervals]) -> Preparation:
+        """The same flights, of which other parts are used, s."""
+        flights = [dataclasses.replace(one, parts=own) for one, own in zip(self.flights, parts, strict=True)]
+        return dataclasses.replace(self, flights=tuple(flights))
+
+
+@dataclasses.dataclass(frozen=True)
+class FitData:
+    """The rows of a fit. flights: as the fit takes them. body: what the logs allow to be fitted. saturated: share of each
+    flight's rows that are left out since a rotor was at its limit."""
+
+    flights: tuple[FlightRecord, ...]
+    body: LoggedBody
+    saturated: tuple[float, ...]
+
+
+def prepare_flights(
+    flights: Sequence[Flight], airframe: Airframe, parts: Sequence[Intervals] | None = None
+) -> Preparation:
+    """Prepare flights of one vehicle for an identification.
+
+    Args:
+        flights: logs of one vehicle.
+        airframe: the prior; its rotors are in the log's order.
+        parts: of each flight the parts to use, start and end in s; None: all of its time in the air.
+    Returns:
+        The prepared flights, which every later step uses.
+    Raises:
+        SignalError: a signal is missing, the rotors do not fit, or the logs have different signals of their rotors.
+        AirframeError: the airframe lacks what the logged signal of the rotors needs.
+        ExcitationError: a log has no part in the air.
+    """
+    if not airframe.rotors:
+        raise AirframeError(f"{airframe.source}: no [[rotor]]; add one for each rotor, with its position")
+    commanded = [with_commanded_thrusts(flight, airframe, lagged=False) for flight in flights]
+    available = _available_in_all(
+        flights, [_available(*both, airframe) for both in zip(flights, commanded, strict=True)]
+    )
+    used = [time_in_air(flight) for flight in flights] if parts is None else parts
+    each = zip(flights, commanded, used, strict=True)
+    return Preparation(airframe, available, tuple(PreparedFlight(f, c, airframe, p) for f, c, p in each))
+
+
+def time_in_air(flight: Flight) -> Intervals:
+    """The time in the air, start and end in s. Raises ExcitationError where the log has none."""
+    found = [(flight.start, flight.end)] if flight.format == "simulation" else airborne_intervals(flight)
+    if not found:
+        raise ExcitationError(no_flight_message(flight))
+    return found
+
+
+def torque_balance_rows(flight: Flight, airframe: Airframe, parts: Intervals) -> TorqueBalance:
+    """Average the torque balance of a flight over short stretches.
+
+    Args:
+        flight: with body rates, and commands or thrusts of each rotor.
+        airframe: its inertia and thrust curve are used.
+        parts: of the flight, start and end in s.
+    Returns:
+        The rows, none where the parts are too short.
+    Raises:
+        AirframeError, SignalError: as `rotor_thrusts`.
+    """
+    rate = flight["body_rate"]
+    h = 1.0 / min(rate.rate, max(rotor_command_signal(flight).rate, 1.0), 250.0)
+    size = max(round(STRETCH / h), 2)
+    J = np.array(prior_value(airframe, "inertia"))
+    found = []
+    for start, end in parts:
+        n = int((end - start) / h)
+        t = start + h * (1.0 + np.arange(n))
+        whole = n // size
+        if whole < 3:
+            continue
+        w = interpolate_linear(t, rate.times, rate.values)
+        mean, _ = rotor_thrusts(airframe, flight, t)
+        impulse = np.cumsum(h * mean, axis=0)  # N s up to each time, whose differences are as those of w
+        spun, angle = np.cumsum(h * np.cross(w, J * w), axis=0), np.cumsum(h * w, axis=0)
+        middle, w, impulse, spun, angle = (
+            v[: whole * size].reshape(whole, size, -1).mean(axis=1)
+            for v in (t[:, None], w, impulse, spun, angle)
+        )
+        step = size * h
+        found.append(
+            np.concatenate(
+                [
+                    0.5 * (middle[1:] + middle[:-1]),
+                    (J * np.diff(w, axis=0) + np.diff(spun, axis=0)) / step,
+                    np.diff(impulse, axis=0) / step,
+                    np.diff(angle, axis=0) / step,
+                ],
+                axis=1,
+            )
+        )
+    rows = np.concatenate(found) if found else np.zeros((0, 7 + len(airframe.rotors)))
+    return TorqueBalance(rows[:, 0], rows[:, 1:4], rows[:, 4:-3], rows[:, -3:])
+
+
+def fit_data(preparation: Preparation, free: Sequence[str]) -> FitData:
+    """The rows of a fit of these parameters.
+
+    Raises SignalError where a signal is not finite, AirframeError where the airframe lacks what the body needs, ExcitationError
+    where a rotor is at its limit all the time; each names the log.
+    """
+    available = preparation.available
+    body = make_logged_body(preparation.airframe, free, available.has_pose, available.torques_observable)
+    found = [_rows(flight, body, available.rotors) for flight in preparation.flights]
+    return FitData(tuple(f for f, _ in found), body, tuple(share for _, share in found))
+
+
+def _available_in_all(flights: Sequence[Flight], found: Sequence[AvailableSignals]) -> AvailableSignals:
+    kinds = {one.rotors for one in found}
+    if len(kinds) > 1:
+        raise SignalError(
+            f"these logs have different signals of their rotors ({', '.join(sorted(kinds))}): identify each kind by itself"
+        )
+    has_pose = all(one.has_pose for one in found)
+    torques_observable = all(one.torques_observable for one in found)
+    if not (has_pose or torques_observable):
+        raise SignalError(
+            f"{flights[0].source}: neither attitude and velocity, nor rotor commands of {TORQUE_RATE:.0f} Hz with body rates, "
+            "in all of these logs; log one of both"
+        )
+    return AvailableSignals(kinds.pop(), has_pose, torques_observable)
+
+
+def _available(flight: Flight, commanded: Flight, airframe: Airframe) -> AvailableSignals:
+    """What one log has. commanded: with the thrust of each rotor."""
+    kinds = {
+        "rotor_command": airframe.thrust_curve is not None,
+        "rotor_thrust": True,
+        "rotor_speed": airframe.get("thrust_coefficient") is not None,
+    }
+    logged = [name for name in kinds if name in commanded]
+    usable = [name for name in logged if kinds[name]]
+    if not logged:
+        has = ", ".join(sorted(commanded.signals)) or "nothing"
+        cut = f"; {flight.cut}: copy it again" if flight.cut else ""
+        raise SignalError(
+            f"{flight.source}: no {', '.join(kinds)} in this log, which a model is identified from (it has {has}){cut}"
+        )
+    if not usable:
+        needs = "[thrust_curve]" if logged[0] == "rotor_command" else "[thrust_coefficient]"
+        raise AirframeError(f"{airframe.source}: no {needs}, and this log gives {logged[0]}; add a guess")
+    signal = commanded[usable[0]]
+    if signal.values.shape[1] != len(airframe.rotors):
+        raise SignalError(
+            f"{flight.source}: {signal.values.shape[1]} columns of {usable[0]}, and {airframe.source} has "
+            f"{len(airframe.rotors)} [[rotor]]; give one a rotor, in the log's order"
+        )
+    if "specific_force" not in flight or "body_rate" not in flight:
+        missing = [n for n in ("body_rate", "specific_force") if n not in flight]
+        if "attitude" not in flight or "velocity" not in flight or "body_rate" in missing:
+            raise SignalError(f"{flight.source}: no {' and no '.join(missing)} in this log; log them")
+    has_pose = "attitude" in flight and "velocity" in flight
+    return AvailableSignals(usable[0], has_pose, usable[0] in flight and signal.rate >= TORQUE_RATE)
+
+
+def _rows(prepared: PreparedFlight, body: LoggedBody, rotors: str) -> tuple[FlightRecord, float]:
+    """The rows of a flight without those in which a rotor is or just was at its limit; and the share of these."""
+    flight, airframe = prepared.commanded, prepared.airframe
+    if rotors == "rotor_command":
+        flight = with_reconstructed_commands(flight)
+    signal = flight[rotors]
+    n = len(airframe.rotors)
+    check_finite(flight, (rotors, *body.outputs))
+    check_rotors_run(flight, rotors)
+    inputs = Space.of(**{rotors: Vector(n)})
+    if not body.torques_observable:
+        inputs = Space((*inputs.blocks, ("body_rate", Vector(3, "rad/s"))))
+    rate = grid_rate(flight, inputs, body.outputs)
+    by_clock = body.torques_observable
+    if body.has_pose:
+        slower = max(flight["attitude"].rate, flight["velocity"].rate)
+        # specific forces logged more often than the motion are not averaged to its rows: rotors change in between
+        by_clock |= "specific_force" in flight and TORQUE_RATE >= flight["body_rate"].rate > _OFTENER * slower
+        rate = rate if body.torques_observable else min(rate, slower)
+        at = row_times(flight["body_rate"]) if by_clock else grid_times(flight, inputs, rate)
+        flight = interpolate_to_slowest(flight, ("attitude", "velocity"), at)
+    if by_clock:
+        t, y, mask = sample_at_clock(flight, "body_rate", body.outputs, prepared.parts)
+        inside = (t > signal.times[0]) & (t <= signal.times[-1])
+        t, y, mask = (v[inside] for v in (t, y, mask))
+        u = np.zeros((len(t), body.inputs.size))
+        if not body.torques_observable:
+            u[:, body.inputs.stored["body_rate"]] = _mean_rate(flight["body_rate"], t)
+    else:
+        rows = sample(flight, inputs, body.outputs, spans=prepared.parts, rate=rate)
+        t, y, mask = (np.asarray(v) for v in (rows.t, rows.y, rows.mask))
+        u = np.zeros((len(t), body.inputs.size))
+        u[:, body.inputs.stored["body_rate"]] = np.asarray(rows.u)[:, n:]
+    free = ~_is_saturated(signal, t, airframe)
+    if free.sum() < 2:
+        raise ExcitationError(
+            f"{flight.source}: a rotor was at its limit in all of the time in the air; fly more gently"
+        )
+    samples = Samples(
+        *(
+            jnp.asarray(v)
+            for v in (t[free], np.diff(t[free], prepend=t[free][0]), u[free], y[free], mask[free])
+        )
+    )
+    share = 1.0 - float(free.mean())
+    commands = _commands(flight, airframe, signal).within(float(t[0]) - _BEFORE, float(t[-1]))
+    return FlightRecord(prepared.name, samples, commands), share
+
+
+def _mean_rate(rate: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"]:
+    """Mean body rate between each of its own stamps and the one before, rad/s."""
+    before = rate.times[np.clip(np.searchsorted(rate.times, t) - 1, 0, None)]
+    angle = integral(t, rate.times, rate.values) - integral(before, rate.times, rate.values)
+    step = (t - before)[:, None]
+    return np.where(
+        step > 0.0, angle / np.where(step > 0.0, step, 1.0), interpolate_linear(t, rate.times, rate.values)
+    )
+
+
+def _commands(flight: Flight, airframe: Airframe, signal: Signal) -> RotorCommands:
+    """The commands of the rotors, as the fit takes them."""
+    t, values = command_steps(flight, signal)
+    if signal.name == "rotor_speed":
+        return RotorCommands(t, np.abs(values) * values, np.ones(len(t)))
+    if signal.name == "rotor_thrust":
+        return RotorCommands(t, values, np.ones(len(t)))
+    voltage = None
+    if "battery_voltage" in flight:
+        battery = flight["battery_voltage"]
+        voltage = np.interp(t, battery.times, battery.values[:, 0])
+    return rotor_model(airframe).commands(t, values, voltage)
+
+
+def _is_saturated(signal: Signal, t: Float[np.ndarray, " n"], airframe: Airframe) -> Bool[np.ndarray, " n"]:
+    """Rows in which a rotor is commanded to its limit, or was a moment ago."""
+    if signal.name != "rotor_command":
+        return np.zeros(len(t), bool)
+    wait = _SETTLED * airframe.number("motor_time_constant", MOTOR_LAG)
+    full = signal.times[(signal.values >= SATURATED).any(axis=1)]
+    last = np.searchsorted(full, t, side="right") - 1
+    return (last >= 0) & (t - full[np.maximum(last, 0)] < wait) if len(full) else np.zeros(len(t), bool)

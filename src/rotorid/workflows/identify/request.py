@@ -1,0 +1,112 @@
+"""What is to be fitted: the free parameters, and which of mass and thrust is held fixed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from rotorid.errors import SettingError
+from rotorid.identification.airframe.inertia_coordinates import INERTIA, PRODUCTS
+from rotorid.identification.airframe.priors import BODY, ROTORS
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.workflows.identify.preparation import AvailableSignals, Preparation
+
+KnownQuantity = Literal["mass", "thrust"]
+"""Which of mass and thrust is held fixed: flight identifies their ratio only."""
+
+_NEED_TORQUES: Final = {INERTIA, PRODUCTS, "centre_of_mass", "torque_ratio", "angular_drag", "imu_position"}
+_NEED_MOTION: Final = {"drag", "rotor_drag", "drag_area", "velocity_delay", "attitude_delay"}
+
+
+@dataclasses.dataclass(frozen=True)
+class FitRequest:
+    """What is to be fitted.
+
+    free: the parameters. known: mass or thrust, which is held fixed. has_given_parts: whether the caller chose the parts of
+    the flights.
+    """
+
+    preparation: Preparation
+    free: tuple[str, ...]
+    known: KnownQuantity
+    has_given_parts: bool = False
+
+
+def known_quantity(
+    airframe: Airframe, free: Sequence[str] | None, known: KnownQuantity | None = None
+) -> KnownQuantity:
+    """Which of mass and thrust is held fixed: the one that is not free, else the given one, else the one that the airframe
+    gives without a standard deviation."""
+    if free is not None:
+        return "thrust" if "mass" in free else "mass"
+    if known is not None:
+        return known
+    curve, scale, mass = airframe.thrust_curve, airframe.get("thrust_scale"), airframe.mass.std
+    is_exact = mass is None or max(mass) == 0.0
+    has_uncertain_thrust = (curve is not None and bool(curve.std)) or (
+        scale is not None and scale.std is not None
+    )
+    return "mass" if is_exact or (has_uncertain_thrust and mass is None) else "thrust"
+
+
+def free_parameters(
+    preparation: Preparation, free: Sequence[str] | None, known: KnownQuantity
+) -> tuple[str, ...]:
+    """The parameters to estimate: all that the logs allow, or those of `free`. Raises SettingError where one of these cannot be
+    estimated."""
+    if free is None:
+        return identifiable_parameters(preparation.airframe, preparation.available, known)
+    thrust = {"thrust_curve", "thrust_scale"} & set(free)
+    if "mass" in free and thrust:
+        raise SettingError(
+            f"mass and {', '.join(sorted(thrust))} free: only their ratio can be identified from flight; leave out one of them"
+        )
+    _check_names(free, preparation.available)
+    return tuple(free)
+
+
+def identifiable_parameters(
+    airframe: Airframe, available: AvailableSignals, known: KnownQuantity
+) -> tuple[str, ...]:
+    """All parameters that logs with these signals allow to estimate."""
+    found = []
+    if known == "thrust":
+        found.append("mass")
+    else:
+        found.append("thrust_curve" if available.rotors == "rotor_command" else "thrust_scale")
+    if available.has_pose:
+        found += ["drag", "velocity_delay"]
+        found += ["attitude_delay"] if available.torques_observable else []
+        found += [n for n in ("rotor_drag", "drag_area") if airframe.get(n) is not None]
+    if available.has_pose and not available.torques_observable and "thrust_curve" in found:
+        found.append("motor_time_constant")  # else the curve compensates a wrong lag
+    if available.torques_observable:
+        found += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", "imu_position"]
+        if available.has_motor_lag:
+            found += ["motor_time_constant", "command_delay"]
+        ratio = airframe.get("torque_ratio")
+        if ratio is not None and ratio.std is not None and min(ratio.std) > 0:
+            found.append("torque_ratio")
+    return tuple(found)
+
+
+def _check_names(free: Sequence[str], available: AvailableSignals) -> None:
+    for name in free:
+        if name not in (*BODY, *ROTORS, "mass"):
+            raise SettingError(
+                f"no parameter {name!r} to identify; there are mass, {', '.join((*BODY, *ROTORS))}"
+            )
+    for names, is_possible, needs in (
+        (
+            _NEED_TORQUES,
+            available.torques_observable,
+            "rotor commands of 50 Hz or more with body rates",
+        ),
+        (_NEED_MOTION, available.has_pose, "attitude and velocity"),
+    ):
+        wanted = [name for name in free if name in names]
+        if wanted and not is_possible:
+            raise SettingError(
+                f"{', '.join(wanted)}: cannot be identified from these logs, which lack {needs}; leave it out or log them"
+            )

@@ -1,0 +1,249 @@
+"""The result of an identification: the fit, its covariance with the uncertainty of thrust and mass, the airframe.
+
+The thrust of a vehicle at the same commands changes from flight to flight, with its battery, the air and its propellers,
+which one flight cannot show. So does everything that is estimated relative to it:
+
+    cov <- cov + (s^2 + b^2 / F) v v^T
+
+b = 0.8 %: as in eleven flights of Crazyflies of known mass (0.6, 1.2 and 0.5 % among those of one vehicle and mass, several
+times the standard deviation of one flight). F: number of flights. v: the quantities that scale with the thrust; where the
+mass is held fixed these are the thrust's own, else mass, inertia and drag. s: relative standard deviation of a thrust scale
+that was held fixed. A simulated vehicle has b = 0.
+
+A mass m that is held fixed has a standard deviation, too. With another mass, a flight would look the same with all forces and
+moments of inertia larger by the same factor:
+
+    d theta / d log m = v - P Q^-1 v,    v: thrust, inertia and drag        P, Q: covariance after and before the flights
+
+Quantities that the flights do not identify stay at their prior, and do not scale with the mass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.findings import Finding
+from rotorid.identification.airframe.fit import AirframeFit
+from rotorid.identification.airframe.inertia_coordinates import INERTIA, PRODUCTS
+from rotorid.identification.airframe.priors import BODY, ROTORS
+from rotorid.identification.airframe.residuals import OutputResiduals
+from rotorid.identification.fitting.estimation import Estimation
+from rotorid.identification.fitting.result import Fit
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity
+from rotorid.models.multirotor.hover import HoverQuantity
+from rotorid.models.multirotor.rotors import torque_ratio_of
+from rotorid.models.system import quantity_names
+from rotorid.workflows.identify.preparation import FitData, Preparation
+from rotorid.workflows.identify.request import KnownQuantity
+
+BETWEEN_FLIGHTS: Final = 0.008
+"""b, relative standard deviation of the thrust from flight to flight."""
+
+_THRUST: Final = ("thrust_scale", "thrust_curve")
+_FORCES: Final = ("mass", INERTIA, PRODUCTS, "drag", "rotor_drag", "angular_drag")
+_POORLY_IDENTIFIED: Final = 0.1  # information gain below which a quantity's source says so
+
+
+@dataclasses.dataclass(frozen=True)
+class MassSegment:
+    """Mass in a part of a flight. start, end: s, of the flight. value, std: kg."""
+
+    flight: str
+    start: float
+    end: float
+    value: float
+    std: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Identification:
+    """The result of an identification.
+
+    airframe: with the estimates. fit: by quantity ("inertia_x", "thrust_curve_2", ...), with the mass where it is the same in
+    all flights. masses: of all parts of the flights, in order, where the mass was free. known: which of mass and thrust was
+    held fixed. preparation, data: the flights, and the rows that were fitted. process_noise: the states with unmodelled
+    disturbances, "body_rate" or "velocity", which the fit followed. findings: what to know of the estimates. solved: the
+    problem and its solution. predictions: the outputs that the fit predicts, with their residuals. hover: the hover point by
+    name (see the module); empty where the logs have no rotor commands. mass_covariance: of the fit's quantities with a mass
+    that was held fixed.
+    """
+
+    airframe: Airframe
+    fit: Fit
+    masses: tuple[MassSegment, ...]
+    known: KnownQuantity
+    preparation: Preparation
+    data: FitData
+    process_noise: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    solved: Estimation
+    predictions: tuple[OutputResiduals, ...] = ()
+    hover: Mapping[str, HoverQuantity] = dataclasses.field(default_factory=dict)
+    mass_covariance: Float[np.ndarray, " quantities"] = dataclasses.field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def covariance(self) -> tuple[tuple[str, ...], Float[np.ndarray, "n n"]]:
+        """Names and covariance of the estimates, and of a mass that was held fixed with a standard deviation."""
+        if not self.mass_covariance.any():
+            return self.fit.names, self.fit.covariance
+        own, column = [[(self.airframe.mass.std or (0.0,))[0] ** 2]], self.mass_covariance[:, None]
+        return (*self.fit.names, "mass"), np.block([[self.fit.covariance, column], [column.T, np.array(own)]])
+
+    @property
+    def has_thrust_loss(self) -> bool:
+        """Whether a rotor lost thrust in one of the flights."""
+        return any(finding.code == "thrust_loss" for finding in self.findings)
+
+    def masses_of(self, flight: str) -> list[tuple[float, float]] | None:
+        """The masses of a flight: from which time on, s, and kg; None where the mass was held fixed."""
+        found = [(part.start, part.value) for part in self.masses if part.flight == flight]
+        return found or None
+
+
+def split_masses(found: AirframeFit, data: FitData) -> tuple[Fit, tuple[MassSegment, ...]]:
+    """The fit without the quantities of single flights or parts of them, with the mass where it is the same in all flights; and
+    the masses of all parts."""
+    fit, parts = found.estimation.fit, found.segmentations["mass"]
+    coordinates = found.estimation.problem.coordinates
+    kept, names, masses = [], [], []
+    for p in coordinates.parameters:
+        place = coordinates.slices[p.name]
+        index = list(range(place.start, place.stop))
+        if p.name in BODY or p.name in ROTORS:
+            names += list(p.quantities)
+        elif p.name == "mass":
+            masses = index
+            if len(index) != 1:
+                continue
+            names.append("mass")
+        else:
+            continue
+        kept += index
+    old = [fit.names[i] for i in kept]
+    renamed = dict(zip(old, names, strict=True))
+
+    def of(values):
+        return {renamed[name]: values[name] for name in old}
+
+    directions = []
+    for direction in fit.unidentifiable_directions:
+        if set(direction.names) <= set(renamed):
+            directions.append(
+                dataclasses.replace(direction, names=tuple(renamed[n] for n in direction.names))
+            )
+    cleaned = dataclasses.replace(
+        fit,
+        names=tuple(names),
+        values=of(fit.values),
+        std=of(fit.std),
+        unit=of(fit.unit),
+        covariance=fit.covariance[np.ix_(kept, kept)],
+        prior=of(fit.prior),
+        prior_std=of(fit.prior_std),
+        at_bound=tuple(renamed[n] for n in fit.at_bound if n in renamed),
+        information_gain=of(fit.information_gain),
+        unidentifiable_directions=tuple(directions),
+        parameters={k: v for k, v in fit.parameters.items() if k in BODY or k in ROTORS},
+    )
+    segments = []
+    for k, index in enumerate(masses):
+        f = int(parts.flight[k])
+        t = np.asarray(data.flights[f].samples.t)
+        following = k + 1 < len(parts.flight) and parts.flight[k + 1] == f
+        name = fit.names[index]
+        start = max(float(parts.start[k]), float(t[0]))
+        end = float(parts.start[k + 1]) if following else float(t[-1])
+        segments.append(MassSegment(data.flights[f].name, start, end, fit.values[name], fit.std[name]))
+    return cleaned, tuple(segments)
+
+
+def airframe_with(
+    prior: Airframe, fit: Fit, masses: Sequence[MassSegment], flights: Sequence[str]
+) -> Airframe:
+    """The airframe with the estimates of a fit, and with the mass of the longest part. flights: their names."""
+    source = f"identified from {', '.join(flights)}"
+    quantities = dict(prior.quantities)
+    curve, rotors = prior.thrust_curve, prior.rotors
+    for name, value in fit.parameters.items():
+        numbers = value if isinstance(value, tuple) else (value,)
+        own = quantity_names(name, len(numbers))
+        std = tuple(fit.std[q] for q in own)
+        identified = max(fit.information_gain[q] for q in own) > _POORLY_IDENTIFIED
+        where = source if identified else f"{source}, poorly identified: close to the prior"
+        if name == "thrust_curve" and curve is not None:
+            curve = dataclasses.replace(curve, coefficients=numbers, std=std, source=where)
+        elif name == "thrust_curve":
+            quantities["thrust_coefficient"] = Quantity((numbers[-1],), "N s^2", std[-1:], where)
+        elif name == "voltage_exponent" and curve is not None:
+            curve = dataclasses.replace(curve, voltage_exponent=numbers[0], voltage_exponent_std=std[0])
+        elif name == "rotor_scale":
+            rotors = tuple(
+                dataclasses.replace(rotor, thrust_scale=v, thrust_scale_std=s)
+                for rotor, v, s in zip(rotors, numbers, std, strict=True)
+            )
+        elif QUANTITIES[name][2] and min(numbers) <= 0:
+            quantities.pop(name, None)
+        else:
+            if name == "torque_ratio" and quantities.pop("torque_coefficient", None):
+                quantities["torque_ratio"] = Quantity((torque_ratio_of(prior),), "m")
+            quantities[name] = Quantity(numbers, QUANTITIES[name][0], std, where)
+    if masses:
+        main = max(masses, key=lambda part: part.end - part.start)
+        where = source
+        if len(masses) > 1:
+            where = f"{source}; of {main.flight} from {main.start:.1f} to {main.end:.1f} s, the longest of {len(masses)} parts"
+        quantities["mass"] = Quantity((main.value,), "kg", (main.std,), where)
+    ordered = {name: quantities[name] for name in QUANTITIES if name in quantities}
+    return dataclasses.replace(
+        prior, quantities=ordered, thrust_curve=curve, rotors=rotors, fly_back=None, source="identified"
+    )
+
+
+def scales_with_thrust(quantity: str) -> bool:
+    """Whether a quantity is proportional to the thrust, or scales with it where the thrust is held fixed."""
+    return quantity.startswith((*_THRUST, *_FORCES))
+
+
+def thrust_relative_std(prior: Airframe, free: Sequence[str], flights: Sequence[Flight]) -> float:
+    """Relative standard deviation of the thrust that these flights cannot reduce, to be added to a fit's own."""
+    scale, real = prior.get("thrust_scale"), [f for f in flights if f.format != "simulation"]
+    share = BETWEEN_FLIGHTS / len(flights) ** 0.5 if real else 0.0
+    if scale is None or scale.std is None or set(_THRUST) & set(free):
+        return share
+    return float(np.hypot(share, scale.std[0] / scale.number))
+
+
+def add_thrust_uncertainty(fit: Fit, free: Sequence[str], share: float) -> Fit:
+    """The fit with the thrust's relative standard deviation added to all that scales with the thrust."""
+    if share == 0.0:
+        return fit
+    scaled = _THRUST if set(_THRUST) & set(free) else _FORCES
+    v = np.array([fit.values[n] if n.startswith(scaled) else 0.0 for n in fit.names])
+    covariance = fit.covariance + share**2 * np.outer(v, v)
+    std = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
+    return dataclasses.replace(fit, covariance=covariance, std=std)
+
+
+def add_mass_uncertainty(
+    fit: Fit, free: Sequence[str], mass: Quantity
+) -> tuple[Fit, Float[np.ndarray, " n"]]:
+    """The fit with the uncertainty of a mass that was held fixed; and the covariance of its quantities with that mass."""
+    zero = np.zeros(len(fit.names))
+    thrust = tuple(n for n in _THRUST if n in free) or (("rotor_scale",) if "rotor_scale" in free else ())
+    std = mass.std[0] if mass.std else 0.0
+    if not thrust or std == 0.0:
+        return fit, zero
+    v = np.array([fit.values[n] if n.startswith((*thrust, *_FORCES)) else 0.0 for n in fit.names])
+    prior_information = np.array(
+        [fit.prior_std[n] ** -2 if fit.prior_std[n] > 0.0 else 0.0 for n in fit.names]
+    )
+    slope = v - fit.covariance @ (prior_information * v)
+    covariance = fit.covariance + (std / mass.number) ** 2 * np.outer(slope, slope)
+    each = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
+    return dataclasses.replace(fit, covariance=covariance, std=each), std**2 / mass.number * slope

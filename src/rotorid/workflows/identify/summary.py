@@ -1,0 +1,344 @@
+"""The numbers of an identification: what `summary.json` holds, and what a report and a terminal show."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.identification.airframe.residuals import Autocorrelation, OutputResiduals
+from rotorid.models.airframe.validation import FlyBack
+from rotorid.models.multirotor.hover import HoverQuantity
+from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.results.files import Input, to_json
+from rotorid.results.verdicts import Statement, Verdict, to_statements
+from rotorid.workflows.identify.identify import ValidatedModel
+from rotorid.workflows.identify.result import Identification, MassSegment
+from rotorid.workflows.identify.text import to_text, verdict_text
+
+WHITE: Final = 0.05
+"""Share of the autocorrelations of white residuals that lie outside their 95 % band."""
+
+_EVERY: Final = 1.0  # s between rows of estimates
+_SECONDS: Final = 6.0  # of predictions that are plotted
+_POINTS: Final = 61
+_FLOWN: Final = (1.0, 99.0)  # percentiles of the commands
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterRow:
+    """One quantity. information_gain: share by which the flights reduced the prior's standard deviation. is_at_bound: whether
+    the estimate is at its least possible value."""
+
+    value: float
+    std: float
+    unit: str
+    information_gain: float
+    prior: float
+    prior_std: float
+    is_at_bound: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class FlightRow:
+    """One flight. time_origin: what the log's own clock reads at t = 0, s. fitted: parts that were fitted, s. saturated:
+    share of the time that was left out since a rotor was at its limit."""
+
+    name: str
+    time_origin: float
+    fitted: tuple[tuple[float, float], ...]
+    saturated: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ResidualRow:
+    """Residuals of one output, in its unit, of an attitude rad. prior_rms: with the prior. outside_band: share of the
+    autocorrelations outside the 95 % band of white residuals. longest_lag: of these, s."""
+
+    unit: str
+    prior_rms: float
+    rms: float
+    outside_band: float
+    longest_lag: float
+
+
+@dataclasses.dataclass(frozen=True)
+class DirectionRow:
+    """A combination of quantities that cannot be identified. weights: of each, in standard deviations of its prior.
+    variance_left: share of the prior's variance that is left."""
+
+    quantities: tuple[str, ...]
+    weights: tuple[float, ...]
+    variance_left: float
+
+
+@dataclasses.dataclass(frozen=True)
+class IdentifySummary:
+    """All numbers of an identification.
+
+    known: mass or thrust, which was held fixed. rotors: the logged signal of the rotors. has_pose: whether the logs have
+    attitude and velocity. torques_observable: whether torques can be identified. free: the parameters that were asked for,
+    None: all that the logs allow. covariance, correlation: in the order of names. process_noise: states with unmodelled
+    disturbances. held_out: parts of flights for validation, s. hover: see `rotorid.models.multirotor.hover`. findings: on
+    the estimates and their validation.
+    """
+
+    verdict: Verdict
+    accepted: bool
+    airframe: str
+    known: str
+    rotors: str
+    has_pose: bool
+    torques_observable: bool
+    free: tuple[str, ...] | None
+    seed: int
+    flights: tuple[FlightRow, ...]
+    held_out: Mapping[str, tuple[tuple[float, float], ...]]
+    parameters: Mapping[str, ParameterRow]
+    names: tuple[str, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    correlation: tuple[tuple[float, ...], ...]
+    unidentifiable_directions: tuple[DirectionRow, ...]
+    masses: tuple[MassSegment, ...]
+    residuals: Mapping[str, ResidualRow]
+    process_noise: tuple[str, ...]
+    windows: int
+    iterations: int
+    converged: bool
+    findings: tuple[Statement, ...]
+    fly_back: FlyBack | None
+    inputs: tuple[Input, ...]
+    versions: Mapping[str, str]
+    known_mass: tuple[float, float] = (math.nan, 0.0)
+    hover: Mapping[str, HoverQuantity] = dataclasses.field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
+        return to_json(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlotWindow:
+    """An output over some windows of one flight, one row after the other, NaN between windows. t: s."""
+
+    name: str
+    unit: str
+    flight: str
+    t: Float[np.ndarray, " n"]
+    measured: Float[np.ndarray, "n dim"]
+    predicted: Float[np.ndarray, "n dim"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CurveBand:
+    """Thrust of one rotor, N, over its command, with its standard deviation."""
+
+    command: Float[np.ndarray, " n"]
+    thrust: Float[np.ndarray, " n"]
+    std: Float[np.ndarray, " n"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ThrustCurves:
+    """The thrust curve of the prior and its estimate. flown: range of 98 % of the commands in the flights."""
+
+    prior: CurveBand
+    estimate: CurveBand
+    flown: tuple[float, float]
+
+
+def summarise(
+    found: ValidatedModel,
+    autocorrelations: Sequence[Autocorrelation],
+    inputs: Sequence[Input] = (),
+    free: Sequence[str] | None = None,
+    seed: int = 0,
+) -> IdentifySummary:
+    """The numbers of an identification. autocorrelations: of the residuals of each prediction."""
+    model, fit = found.model, found.model.fit
+    preparation, data = model.preparation, model.data
+    by = model.airframe.fly_back
+    mass = model.airframe.mass
+    return IdentifySummary(
+        verdict=_verdict(found),
+        accepted=found.is_accepted,
+        airframe=preparation.airframe.name,
+        known=model.known,
+        rotors=preparation.available.rotors,
+        has_pose=preparation.available.has_pose,
+        torques_observable=preparation.available.torques_observable,
+        free=None if free is None else tuple(free),
+        seed=seed,
+        flights=tuple(
+            FlightRow(flight.name, flight.flight.time_origin, tuple(parts), saturated)
+            for flight, parts, saturated in zip(
+                preparation.flights, found.fitted, data.saturated, strict=True
+            )
+        ),
+        held_out={name: tuple(parts) for name, parts in found.held_out},
+        parameters={
+            name: ParameterRow(
+                fit.values[name],
+                fit.std[name],
+                fit.unit[name],
+                fit.information_gain[name],
+                fit.prior[name],
+                fit.prior_std[name],
+                name in fit.at_bound,
+            )
+            for name in fit.names
+        },
+        names=fit.names,
+        covariance=_rows(fit.covariance),
+        correlation=_rows(fit.correlation),
+        unidentifiable_directions=tuple(
+            DirectionRow(d.names, d.weights, d.variance_ratio) for d in fit.unidentifiable_directions
+        ),
+        masses=model.masses,
+        residuals={
+            p.name: _residual(p, own, found)
+            for p, own in zip(model.predictions, autocorrelations, strict=True)
+        },
+        process_noise=model.process_noise,
+        windows=fit.windows,
+        iterations=fit.iterations,
+        converged=fit.converged,
+        findings=to_statements((*model.findings, *found.notes), to_text),
+        fly_back=by,
+        inputs=tuple(inputs),
+        versions={name: version(name) for name in ("rotorid", "jax")},
+        known_mass=(mass.number, (mass.std or (0.0,))[0]),
+        hover=model.hover,
+    )
+
+
+def masses_parquet(summary: IdentifySummary) -> bytes:
+    """The mass of each flight over time, as Parquet: t (s), flight, mass and mass_std (kg), and whether it was identified."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    columns: dict[str, list] = {"t": [], "flight": [], "mass": [], "mass_std": [], "identified": []}
+    for flight in summary.flights:
+        own = [m for m in summary.masses if m.flight == flight.name]
+        parts = [(m.start, m.end, m.value, m.std) for m in own] or [
+            (start, end, *summary.known_mass) for start, end in flight.fitted
+        ]
+        for start, end, value, std in parts:
+            for t in (*np.arange(start, end, _EVERY), end):
+                for name, v in zip(columns, (float(t), flight.name, value, std, bool(own)), strict=True):
+                    columns[name].append(v)
+    units = {"t": "s", "mass": "kg", "mass_std": "kg"}
+    arrays = [pa.array(values) for values in columns.values()]
+    fields = [
+        pa.field(name, array.type, metadata={"unit": units[name]} if name in units else None)
+        for name, array in zip(columns, arrays, strict=True)
+    ]
+    buffer = io.BytesIO()
+    parquet.write_table(pa.table(arrays, schema=pa.schema(fields)), buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def plot_windows(found: Identification) -> tuple[PlotWindow, ...]:
+    """The predicted vectors over the seconds of the flights with the largest motion."""
+    vectors = [p for p in found.predictions if p.measured.shape[2] == p.error.shape[2]]
+    if not vectors:
+        return ()
+    first = vectors[0]
+    motion = np.sum([_motion(p) for p in vectors], axis=0)
+    length = float(np.median(first.t[:, -1] - first.t[:, 0])) or _SECONDS
+    count = max(1, min(round(_SECONDS / length), len(motion)))
+    best, most = 0, -1.0
+    for k in range(len(motion) - count + 1):
+        is_same = first.flight[k] == first.flight[k + count - 1]
+        near = first.t[k + count - 1, -1] - first.t[k, 0] < 1.5 * count * length
+        if is_same and near and motion[k : k + count].sum() > most:
+            best, most = k, float(motion[k : k + count].sum())
+    rows = slice(best, best + count) if most >= 0 else slice(0, 1)
+    name = found.data.flights[int(first.flight[rows.start])].name
+    return tuple(
+        PlotWindow(
+            p.name,
+            p.unit,
+            name,
+            _with_gaps(p.t[rows, :, None])[:, 0],
+            _with_gaps(p.measured[rows]),
+            _with_gaps(p.measured[rows] + p.error[rows]),
+        )
+        for p in vectors
+    )
+
+
+def _motion(p: OutputResiduals) -> Float[np.ndarray, " w"]:
+    """Variation of an output in each window, 1 on average."""
+    is_measured = np.isfinite(p.measured)
+    count = np.maximum(is_measured.sum(axis=1), 1)
+    y = np.where(is_measured, p.measured, 0.0)
+    mean = y.sum(axis=1) / count
+    variation = np.sum(np.where(is_measured, y - mean[:, None], 0.0) ** 2, axis=(1, 2))
+    return variation / max(float(variation.mean()), 1e-300)
+
+
+def _with_gaps(values: Float[np.ndarray, "w rows k"]) -> Float[np.ndarray, "n k"]:
+    """Windows one after the other, a row of NaN after each."""
+    gap = np.full((len(values), 1, values.shape[2]), np.nan)
+    return np.concatenate([values, gap], axis=1).reshape(-1, values.shape[2])
+
+
+def thrust_curves(found: Identification) -> ThrustCurves | None:
+    """The thrust curve of the prior and its estimate; None where it was held fixed, or the logs have no rotor commands."""
+    before, after = found.preparation.airframe.thrust_curve, found.airframe.thrust_curve
+    fit = found.fit
+    if before is None or after is None or found.preparation.available.rotors != "rotor_command":
+        return None
+    is_scaled = "thrust_scale" in fit.values
+    names = [f"thrust_curve_{k}" for k in range(len(after.coefficients))]
+    if not is_scaled and names[0] not in fit.values:
+        return None
+    u = np.linspace(before.zero, before.full, _POINTS)
+    c = np.linspace(0.0, 1.0, _POINTS)
+    powers = np.stack([c**k for k in range(len(names))], axis=1)
+    if is_scaled:
+        shape = powers @ np.array(after.coefficients)
+        was = shape * fit.prior["thrust_scale"], np.abs(shape) * fit.prior_std["thrust_scale"]
+        now = shape * fit.values["thrust_scale"], np.abs(shape) * fit.std["thrust_scale"]
+    else:
+        at = [fit.names.index(n) for n in names]
+        P = fit.covariance[np.ix_(at, at)]
+        prior_std = np.array([fit.prior_std[n] for n in names])
+        was = powers @ np.array(before.coefficients), np.sqrt((powers**2) @ prior_std**2)
+        now = (
+            powers @ np.array(after.coefficients),
+            np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", powers, P, powers), 0.0)),
+        )
+    return ThrustCurves(CurveBand(u, *was), CurveBand(u, *now), _flown_commands(found, before))
+
+
+def _flown_commands(found: Identification, curve: ThrustCurve) -> tuple[float, float]:
+    flown = np.concatenate([np.ravel(f.commands.u) for f in found.data.flights])
+    low, high = np.percentile(flown[flown > 0], _FLOWN) if np.any(flown > 0) else (0.0, 1.0)
+    width = curve.full - curve.zero
+    return float(curve.zero + low * width), float(curve.zero + high * width)
+
+
+def _verdict(found: ValidatedModel) -> Verdict:
+    by = found.model.airframe.fly_back
+    if by is None:
+        return verdict_text(None, found.model.has_thrust_loss, "")
+    first = by.reasons[0] if by.reasons else ""
+    return verdict_text(by.accepted, found.model.has_thrust_loss, first)
+
+
+def _residual(of: OutputResiduals, own: Autocorrelation, found: ValidatedModel) -> ResidualRow:
+    fit = found.model.fit
+    unit = "rad" if of.name == "attitude" else of.unit
+    return ResidualRow(unit, fit.rms_before[of.name], fit.rms[of.name], own.share_outside, float(own.lag[-1]))
+
+
+def _rows(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float(v) for v in row) for row in matrix)

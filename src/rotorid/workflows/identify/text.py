@@ -1,0 +1,309 @@
+"""The sentences of an identification: one text for each code of a finding, and the verdict."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from rotorid.findings import Finding
+from rotorid.results.text import join_words, label, percent, plus_minus, title
+from rotorid.results.verdicts import Verdict
+from rotorid.workflows.identify.findings import parameter_of, parameters_of
+
+Values = Mapping[str, Any]
+
+_AXES: Final = {"x": "roll", "y": "pitch", "z": "yaw"}
+
+_POORLY_EXCITED: Final[Mapping[str, tuple[str, str]]] = {
+    "mass": (
+        "only ratios of forces and masses can be identified from flight",
+        "weigh the vehicle, and write its mass with its standard deviation into the airframe file",
+    ),
+    "thrust_scale": (
+        "more thrust looks like less mass",
+        "weigh the vehicle, and identify with --known mass",
+    ),
+    "thrust_curve": (
+        "the thrust of the rotors hardly varied",
+        "climb and sink quickly, with multisines on the thrust",
+    ),
+    "voltage_exponent": (
+        "the battery voltage hardly varied",
+        "fly once with a full and once with a nearly empty battery, and identify both flights together",
+    ),
+    "motor_time_constant": (
+        "the commands changed slowly compared with the motor lag",
+        "fly quick chirps and doublets",
+    ),
+    "motor_time_constant_down": (
+        "the rotors hardly had to slow down quickly",
+        "fly quick doublets and multisines on the thrust",
+    ),
+    "command_delay": ("the commands changed slowly compared with the delay", "fly quick multisines"),
+    "torque_ratio": ("the vehicle hardly rotated in yaw", "fly doublets of yaw"),
+    "centre_of_mass": (
+        "an offset of the centre of mass acts as a constant torque only",
+        "fly multisines of roll, pitch and thrust",
+    ),
+    "inertia": ("the vehicle hardly rotated", "fly multisines and doublets of roll, pitch and yaw"),
+    "products_of_inertia": (
+        "the vehicle hardly rotated about two axes at once",
+        "fly multisines of all axes together",
+    ),
+    "drag": ("the vehicle flew slowly", "fly legs to and fro at speed"),
+    "rotor_drag": (
+        "the thrust hardly varied at speed",
+        "fly circles and legs at several speeds, with climbs",
+    ),
+    "drag_area": ("the vehicle flew slowly", "fly fast legs"),
+    "angular_drag": (
+        "no rotation was steady",
+        "fly steady yaw rotations, and slow multisines of roll and pitch",
+    ),
+    "rotor_scale": ("all rotors were commanded alike", "fly multisines of roll, pitch and yaw"),
+    "imu_position": (
+        "the angular acceleration was small",
+        "fly quick yaw rotations, and chirps",
+    ),
+    "velocity_delay": ("the velocity changed slowly", "fly position steps"),
+    "attitude_delay": ("the vehicle rotated slowly", "fly quick multisines of roll and pitch"),
+}
+"""By parameter: why flights do not identify it, and what to do."""
+
+_CONFOUNDED: Final[Mapping[str, tuple[str, str]]] = {
+    "forces": (
+        "only ratios of forces and masses can be identified from flight, by any manoeuvre",
+        "weigh the vehicle, and identify with --known mass",
+    ),
+    "yaw": (
+        "yaw identifies only their ratio",
+        "measure the torque of a rotor on a stand, or the inertia about the vertical axis with a bifilar pendulum, and write "
+        "it with its standard deviation into the airframe file",
+    ),
+    "balance": (
+        "an offset of the centre of mass and unequal rotors give the same constant torque",
+        "balance the vehicle on an edge to find its centre of mass, and write it with its standard deviation into the airframe "
+        "file",
+    ),
+    "drag": ("speed and thrust varied together", "fly legs and circles at several speeds, with climbs"),
+    "lag": ("a lag and a delay have the same effect on slow commands", "fly quick chirps and multisines"),
+    "rotation": ("all rotations were alike", "fly multisines, doublets and steady rotations of each axis"),
+    "other": ("they always acted together", "fly manoeuvres that excite them separately"),
+}
+"""By reason: why a combination of parameters cannot be separated, and what to do."""
+
+
+def to_text(finding: Finding) -> str:
+    """The sentences of a finding."""
+    return _TEXTS[finding.code](finding.values)
+
+
+def verdict_text(accepted: bool | None, has_thrust_loss: bool, first: str) -> Verdict:
+    """The verdict on a model. accepted: None where it was not validated. first: the most important finding on it."""
+    details = (first,) if first else ()
+    if accepted is None:
+        return Verdict("caution", "Parameters estimated; the model is not validated.", details)
+    if not accepted:
+        return Verdict("bad", "Parameters estimated; the model failed validation.", details)
+    if has_thrust_loss:
+        headline = "Parameters estimated; the model is accepted, but a rotor lost thrust during the flight."
+        return Verdict("caution", headline, details)
+    headline = "Parameters estimated; the model is accepted: it predicts flight that it was not fitted to."
+    return Verdict("good", headline, details)
+
+
+def quantities_text(names: Sequence[str]) -> str:
+    """Quantities grouped by parameter: "mass, inertia x and y and drag"."""
+    return join_words(
+        [_parameter_text(p, [n for n in names if parameter_of(n) == p]) for p in parameters_of(names)]
+    )
+
+
+def _parameter_text(parameter: str, names: Sequence[str]) -> str:
+    """A parameter, with the names of its components where not all of a vector are meant."""
+    ends = [n.removeprefix(f"{parameter}_") for n in names if n != parameter]
+    if not ends or (len(ends) == 3 and not ends[0].isdigit()):
+        return label(parameter)
+    return f"{label(parameter)} {join_words(ends)}"
+
+
+def _mass_known(v: Values) -> str:
+    text = (
+        f"The mass was held fixed at {plus_minus(v['mass'], v['std'], 'kg')}. Only the ratio of thrust and mass can be "
+        "identified from flight"
+    )
+    if not v["std"]:
+        return f"{text}."
+    share = percent(v["std"] / v["mass"])
+    return f"{text}: thrust, inertia and drag scale with the mass, whose uncertainty is {share}."
+
+
+def _far_from_prior(v: Values) -> str:
+    return (
+        f"{title(v['quantity'])} is estimated at {plus_minus(v['value'], v['std'], v['unit'])}, far from the prior of "
+        f"{plus_minus(v['prior'], v['prior_std'], v['unit'])}: one of them is wrong."
+    )
+
+
+def _strongly_correlated(v: Values) -> str:
+    more = " or more" if len(v["quantities"]) > 2 else ""
+    return f"{title(quantities_text(v['quantities']))} are strongly correlated (correlation {v['correlation']:.2f}{more})."
+
+
+def _wind_changed(v: Values) -> str:
+    winds = [plus_minus(s, d, "m/s") for s, d in zip(v["speeds"], v["stds"], strict=True)]
+    steps = [f"to {wind} at {time:.1f} s" for time, wind in zip(v["times"], winds[1:], strict=True)]
+    return f"{v['flight']}: the wind changed from {winds[0]} {join_words(steps)}."
+
+
+def _thrust_loss(v: Values) -> str:
+    share = plus_minus(100.0 * v["share"], 100.0 * v["std"], "%")
+    return (
+        f"{v['flight']}: rotor {v['rotor']} lost {share} of its thrust at {v['time']:.1f} s, as with a chipped or lost "
+        "propeller, or a load on one side. The model is fitted to both states, so a change of mass or centre of mass after "
+        "that time may be caused by the loss. Check the propeller and the motor, and identify flights after the repair."
+    )
+
+
+def _damping_differs(v: Values) -> str:
+    each = join_words([f"{plus_minus(*k)} about {axis}" for axis, k in v["damping"].items()])
+    return (
+        f"{v['flight']}: the damping of rotation differs between the axes ({each}, in N m s), but the model has one angular "
+        "drag for all axes. Moments of inertia, angular drag and delays may be wrong by more than their standard deviations."
+    )
+
+
+def _payload(v: Values) -> str:
+    parts = join_words(
+        [
+            f"{percent(abs(p.change))} {'higher' if p.change > 0 else 'lower'} from {p.start:.1f} to {p.end:.1f} s"
+            for p in v["parts"]
+        ]
+    )
+    return (
+        f"{v['flight']}: by the airframe's thrust curve the mass was {parts} than in most of the flight. This was left out, "
+        "since the mass is held fixed; --known thrust estimates the masses of all parts."
+    )
+
+
+def _axis_drag(v: Values) -> str:
+    names = v["parameters"]
+    which = join_words([label(name) for name in names])
+    trade = f"{title(which)} compensate each other" if len(names) > 1 else f"{title(which)} compensates this"
+    fewer = " Estimate fewer drags at once." if len(names) > 2 else ""
+    return (
+        f"A quadratic drag of each body axis explains {percent(v['share'])} of the residual forces, but the model's drag acts "
+        f"along the total velocity. {trade}, so estimates of drag and thrust curve may be wrong by more than their standard "
+        f"deviations.{fewer}"
+    )
+
+
+def _hover_point(v: Values) -> str:
+    at = f" at {v['voltage']:g} V" if math.isfinite(v["voltage"]) else ""
+    text = (
+        f"In hover, the rotor command is {plus_minus(*v['hover_command'])} and the thrust is "
+        f"{plus_minus(*v['hover_thrust'])} of the full thrust{at}"
+    )
+    return text + (
+        f". The expo of the thrust curve is {plus_minus(*v['thrust_expo'])}." if "thrust_expo" in v else "."
+    )
+
+
+def _poorly_identified(v: Values) -> str:
+    names, gain, parameter = v["quantities"], v["information_gain"], v["parameter"]
+    what = title(_parameter_text(parameter, names))
+    gained = f"prior standard deviation reduced by only {percent(gain)}" if gain >= 0.01 else "not identified"
+    if parameter not in _POORLY_EXCITED:
+        return f"{what}: {gained}; the estimate is the prior."
+    because, remedy = _POORLY_EXCITED[parameter]
+    if parameter == "inertia" and len(names) < 3:
+        axes = join_words([_AXES[n[-1]] for n in names])
+        because, remedy = f"the vehicle hardly rotated in {axes}", f"fly multisines and doublets of {axes}"
+    return f"{what}: {gained}, because {because}; {remedy}."
+
+
+def _not_separable(v: Values) -> str:
+    because, remedy = _CONFOUNDED[v["reason"]]
+    names = v["quantities"]
+    correlation = f" (correlation {v['correlation']:.2f})" if len(names) == 2 else ""
+    return f"{title(quantities_text(names))} cannot be separated with these flights{correlation}: {because}; {remedy}."
+
+
+def _manoeuvres(v: Values) -> str:
+    names, airframe, folder = v["parameters"], shlex.quote(v["airframe"]), shlex.quote(v["folder"])
+    command = f"rotorid plan --airframe {airframe} --for {','.join(names)} -o {folder}"
+    return f"Plan manoeuvres that identify {join_words([label(p) for p in names])}: {command}"
+
+
+def _not_validated(v: Values) -> str:
+    if v["why"] == "off":
+        return "The model was not validated; `rotorid fly-back` validates it on flights that were not fitted."
+    return f"The model was not validated: {v['why']}."
+
+
+def _held_out_mass_changed(v: Values) -> str:
+    masses = [plus_minus(m.value, m.std, "kg") for m in v["masses"]]
+    steps = [f"to {mass} at {m.start:.1f} s" for mass, m in zip(masses[1:], v["masses"][1:], strict=True)]
+    return (
+        f"{v['flight']}: the mass changes in the held-out part, from {masses[0]} {join_words(steps)}. The fitted parts have "
+        "one mass, so the thrust cannot be validated here: hold out a part with one mass."
+    )
+
+
+_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
+    "payload": _payload,
+    "thrust_loss": _thrust_loss,
+    "damping_differs": _damping_differs,
+    "drag_not_excited": lambda v: (
+        f"The vehicle hardly moved (its velocity varied by {v['speed_variation']:.2f} m/s, root mean square), so drag cannot "
+        "be identified and keeps its prior value; fly legs to and fro at speed."
+    ),
+    "hover_point": _hover_point,
+    "cannot_hover": lambda v: f"The identified airframe cannot hover: {v['why']}.",
+    "wind_changed": _wind_changed,
+    "axis_drag": _axis_drag,
+    "not_converged": lambda v: (
+        f"The fit did not converge in {v['iterations']} iterations, so the estimates may be wrong; give a prior nearer to the "
+        "vehicle."
+    ),
+    "thrust_known": lambda _: (
+        "The thrust curve was held fixed and the mass was estimated. Only their ratio can be identified from flight."
+    ),
+    "mass_known": _mass_known,
+    "torque_ratio_known": lambda _: (
+        "The torque ratio was held fixed. Only its ratio to the moment of inertia about z can be identified from yaw."
+    ),
+    "torques_not_identifiable": lambda _: (
+        "Inertia and torques cannot be identified from these logs, and the motor lag only roughly: rotor commands are logged "
+        "too slowly, or only the controller's thrust and torque are logged. Log rotor commands and gyroscope at 100 Hz or "
+        "more; `rotorid plan` gives the settings."
+    ),
+    "drag_not_identifiable": lambda _: (
+        "Drag cannot be identified from these logs, which lack attitude and velocity."
+    ),
+    "mass_changed": lambda v: f"The mass changed: {v['segments']} segments with different masses were found.",
+    "rotor_saturated": lambda v: (
+        f"{v['flight']}: a rotor was at its limit, or had just been, for {percent(v['share'])} of the time, which was left "
+        "out; fly more gently, or with a fuller battery."
+    ),
+    "process_noise": lambda v: (
+        f"Unmodelled forces or torques act on the {join_words([label(n) for n in v['states']])}. They are treated as process "
+        "noise: within each window, a Kalman filter corrects the prediction by the measurements."
+    ),
+    "far_from_prior": _far_from_prior,
+    "scale_with_thrust": lambda v: (
+        f"{title(quantities_text(v['quantities']))} scale with the thrust, whose uncertainty is {percent(v['relative_std'])}."
+    ),
+    "strongly_correlated": _strongly_correlated,
+    "poorly_identified": _poorly_identified,
+    "not_separable": _not_separable,
+    "manoeuvres": _manoeuvres,
+    "not_validated": _not_validated,
+    "masses_estimated_for_validation": lambda _: (
+        "The mass changes in the fitted flights, so the mass of the held-out parts was estimated from them. The response gain "
+        "of the thrust therefore shows no error of the mass."
+    ),
+    "held_out_mass_changed": _held_out_mass_changed,
+}

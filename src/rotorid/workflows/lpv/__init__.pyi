@@ -1,0 +1,1 @@
+from .lpv import schedule_for_track as schedule_for_track

@@ -1,0 +1,38 @@
+"""The sentences of `rotorid lpv`: one for each finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from rotorid.findings import Finding
+from rotorid.results.text import percent
+
+
+def finding_text(finding: Finding) -> str:
+    """A finding of an LPV model as a sentence."""
+    return _TEXTS[finding.code](finding.values)
+
+
+_TEXTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "model_exact": lambda v: (
+        f"{v['states']} states, {v['parameters']} parameters, 2^{v['parameters']} vertices: equal to the nonlinear model."
+    ),
+    "controller_certified": lambda v: (
+        f"{v['states']} states, {v['parameters']} parameters; the controller is stable for all parameters in the bounds, with "
+        f"a decay rate of at least {v['decay']:.2g} 1/s."
+    ),
+    "model_inexact": lambda v: (
+        f"The model differs from the nonlinear model: the relative error of the state derivatives is {v['difference']:.1g}."
+    ),
+    "flight_outside_bounds": lambda v: (
+        f"{v['flight']} is inside the bounds for {percent(v['inside'])} of its time; widen the ranges if it is typical."
+    ),
+    "angle_rates_differ": lambda v: (
+        "The model equates angle rates with body rates; the difference in "
+        f"{v['flight']} is up to {v['departure']:.2g} rad/s."
+    ),
+    "vertices_not_listed": lambda v: (
+        f"The 2^{v['parameters']} vertices are not listed in the files; reduce the model with --components."
+    ),
+}

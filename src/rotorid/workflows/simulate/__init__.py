@@ -1,0 +1,4 @@
+"""`rotorid simulate`: simulated flights.
+
+command.py  `rotorid simulate`
+"""

@@ -1,0 +1,17 @@
+"""`rotorid track`: mass, drag and wind of a vehicle over a flight.
+
+command.py      the command line
+track.py        the prepared flight, its motion, and the estimates as a `Track`
+changes.py      changes and jumps of the main quantity
+innovations.py  consistency of the innovations, and its figures
+summary.py      the numbers and findings of `summary.json`
+text.py         the sentences of the findings
+files.py        `estimates.parquet` and `estimates.mcap`
+figures.py      the figures of the report
+page.py         the report
+terminal.py     the terminal output
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

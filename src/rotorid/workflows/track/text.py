@@ -1,0 +1,170 @@
+"""The sentences of `rotorid track`, made of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from rotorid.estimators.registry import estimator_label
+from rotorid.findings import Finding
+from rotorid.results.text import (
+    duration_text,
+    estimator_subject,
+    join_words,
+    label,
+    percent,
+    plus_minus,
+    unit_text,
+    value_text,
+)
+
+Values = Mapping[str, Any]
+
+NOT_IDENTIFIED: Final = "not identified: too little excitation in this flight, or missing signals"
+
+_MOST_JUMPS: Final = 3  # that are listed one by one
+
+
+def to_text(finding: Finding) -> str:
+    """The sentence of a finding."""
+    return _TEXTS[finding.code](finding.values)
+
+
+def unconfirmed_text(count: int, *, is_addition: bool) -> str:
+    """Changes that an estimator detected and its track does not confirm. is_addition: whether others are listed before."""
+    changes = f"{count}{' more' if is_addition else ''} change{'s' if count > 1 else ''}"
+    return f"{changes} detected but not confirmed: too short, or within the noise"
+
+
+def _no_flight(v: Values) -> str:
+    return "The vehicle is not in the air in any part of this log, so there is nothing to track."
+
+
+def _tracking_failed(v: Values) -> str:
+    return f"The {label(v['quantity'])} could not be tracked: the estimates became invalid."
+
+
+def _check_inputs(v: Values) -> str:
+    return "The airframe or the units of the log do not match this flight. Check them with `rotorid inspect`."
+
+
+def _not_identified(v: Values) -> str:
+    value = plus_minus(v["value"], v["std"], v["unit"])
+    return f"This flight does not identify the {label(v['quantity'])}, which keeps the airframe's value, {value}."
+
+
+def _fly_longer(v: Values) -> str:
+    return "It takes some seconds in the air, with thrust and with velocity or acceleration in the log."
+
+
+def _constant(v: Values) -> str:
+    return f"The {label(v['quantity'])} was constant: {plus_minus(v['value'], v['std'], v['unit'])}."
+
+
+def _from_to(v: Values) -> str:
+    verb = "rose" if v["end"] > v["start"] else "fell"
+    start = plus_minus(v["start"], v["start_std"], v["unit"])
+    return (
+        f"The {label(v['quantity'])} {verb} from {start} to {plus_minus(v['end'], v['end_std'], v['unit'])}"
+    )
+
+
+def _changed_gradually(v: Values) -> str:
+    return f"{_from_to(v)} within {duration_text(v['duration'])}, starting at {v['change_start']:.0f} s."
+
+
+def _stepped(v: Values) -> str:
+    time = f"{v['time']:.1f} s" if v["is_time_exact"] else f"about {v['time']:.0f} s"
+    return f"{_from_to(v)} in one step at {time}."
+
+
+def _varied(v: Values) -> str:
+    unit = unit_text(v["unit"])
+    lowest, highest = value_text(v["lowest"], v["std"]), value_text(v["highest"], v["std"])
+    text = (
+        f"The {label(v['quantity'])} varied between {lowest} and {f'{highest} {unit}'.strip()} "
+        f"and ended at {plus_minus(v['end'], v['end_std'], v['unit'])}"
+    )
+    if "step" not in v:
+        return f"{text}."
+    step = f"{value_text(v['step'], v['std'], signed=True)} {unit}".strip()
+    return f"{text}; its largest step was {step} at about {v['step_time']:.0f} s."
+
+
+def _jumps(v: Values) -> str:
+    name, jumps = label(v["quantity"]), v["jumps"]
+    if len(jumps) == 1:
+        jump = jumps[0]
+        verb = "rose" if jump["size"] > 0 else "dropped"
+        return f"The {name} {verb} by {plus_minus(abs(jump['size']), jump['size_std'], v['unit'])} at {jump['time']:.1f} s."
+    texts = [
+        f"{plus_minus(j['size'], j['size_std'], v['unit'], signed=True)} at {j['time']:.1f} s" for j in jumps
+    ]
+    if len(jumps) <= _MOST_JUMPS:
+        return f"The {name} jumped by {join_words(texts)}."
+    largest = max(range(len(jumps)), key=lambda i: abs(jumps[i]["size"]))
+    return f"The {name} jumped {len(jumps)} times; the largest jump was {texts[largest]}."
+
+
+def _model_mismatch(v: Values) -> str:
+    return (
+        f"Do not rely on this estimate: for {percent(v['share'])} of the time the measurements disagreed with the model "
+        "(a wrong airframe, or a force that is not modelled)."
+    )
+
+
+def _large_innovations(v: Values) -> str:
+    return f"The 95 % band is too narrow: the innovations are {v['factor']:.1f} times as large as the filter expects."
+
+
+def _estimator_diverged(v: Values) -> str:
+    return f"{estimator_subject(v['estimator'])} diverged."
+
+
+def _estimators_disagree(v: Values) -> str:
+    value = plus_minus(v["value"], v["std"], v["unit"])
+    return f"{estimator_subject(v['estimator'])} disagrees: its value at the end is {value}."
+
+
+def _error_to_truth(v: Values) -> str:
+    errors = [f"{error:.1f} % ({estimator_label(name)})" for name, error in v["rmspe"].items()]
+    return f"The RMS error relative to the known {label(v['quantity'])} is {join_words(errors)}."
+
+
+def _drag_not_identified(v: Values) -> str:
+    if v["reason"] == "no_velocity":
+        return "Drag and wind cannot be identified: the log has no velocity."
+    reason = {"hover": "the vehicle hovered", "slow": "the vehicle moved too little"}[v["reason"]]
+    return f"Drag and wind cannot be separated in this flight: {reason}."
+
+
+def _drag(v: Values) -> str:
+    text = f"The drag at the end is {plus_minus(v['drag'], v['drag_std'], v['unit'])}"
+    if "wind" not in v:
+        return f"{text}."
+    return (
+        f"{text}; the wind reached {v['wind']:.1f} m/s."
+        if v["wind"]
+        else f"{text}; there was no significant wind."
+    )
+
+
+_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
+    "no_flight": _no_flight,
+    "tracking_failed": _tracking_failed,
+    "check_inputs": _check_inputs,
+    "not_identified": _not_identified,
+    "fly_longer": _fly_longer,
+    "constant": _constant,
+    "changed_gradually": _changed_gradually,
+    "stepped": _stepped,
+    "varied": _varied,
+    "jumps": _jumps,
+    "model_mismatch": _model_mismatch,
+    "large_innovations": _large_innovations,
+    "estimator_diverged": _estimator_diverged,
+    "estimators_disagree": _estimators_disagree,
+    "error_to_truth": _error_to_truth,
+    "drag_not_identified": _drag_not_identified,
+    "drag": _drag,
+}

@@ -1,0 +1,382 @@
+"""Track the parameters of a flight's vehicle: the prepared flight, its motion, and the estimates as a `Track`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from rotorid.errors import RotoridError
+from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate
+from rotorid.estimators.base import Estimate, Health, prior
+from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
+from rotorid.estimators.hypotheses import change_times
+from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimator
+from rotorid.estimators.run import run
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.thrust import with_commanded_thrust
+from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, system_for
+from rotorid.models.system import System
+from rotorid.signals.airborne import airborne_intervals
+from rotorid.signals.noise import measured_noise
+from rotorid.signals.samples import Samples
+from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
+
+Filter = AbstractGaussianFilter | Adaptive
+
+HORIZONTAL_SPEED = "horizontal speed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """A quantity over time. value, std: in unit. informed: rows up to which the data carried information about it.
+
+    common_relative_std: the part of std that scales all values together (that of a thrust scale), relative to the value.
+    """
+
+    value: Float[np.ndarray, " n"]
+    std: Float[np.ndarray, " n"]
+    unit: str
+    informed: Bool[np.ndarray, " n"]
+    common_relative_std: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Innovations:
+    """Measured minus predicted values of one output, n rows of k dimensions. std: as predicted, 0 where not measured."""
+
+    value: Float[np.ndarray, "n k"]
+    std: Float[np.ndarray, "n k"]
+    unit: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Track:
+    """The estimates of one estimator over one flight.
+
+    t: s from the start of the flight. quantities: tracked parameters first, then numbers derived from them. health: a `Health`
+    a row. innovations: by output. nis: normalised innovation squared of nis_dof dimensions. truth: of quantities, where known.
+    detected_changes: times, s, at which the estimator detected a change of its parameters, None for an estimator without change
+    detection; `changes.find_jumps` tells which of them the track confirms.
+    """
+
+    estimator: str
+    system: str
+    t: Float[np.ndarray, " n"]
+    quantities: Mapping[str, Quantity]
+    health: Int[np.ndarray, " n"]
+    innovations: Mapping[str, Innovations]
+    nis: Float[np.ndarray, " n"]
+    nis_dof: Int[np.ndarray, " n"]
+    truth: Mapping[str, Float[np.ndarray, " n"]]
+    detected_changes: tuple[float, ...] | None = None
+
+    @property
+    def main_quantity(self) -> str:
+        """The first tracked quantity, which the health is about."""
+        return next(iter(self.quantities))
+
+    def health_share(self, health: Health) -> float:
+        """Share of the rows with this health."""
+        return float(np.mean(self.health == health))
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedFlight:
+    """A flight prepared once for all estimators over one System.
+
+    flight: with the commands and the thrust that the System needs. noise: measured standard deviations by output (see
+    `measured_noise`). truth: true values of quantities at the rows of the samples, where the flight has them.
+    """
+
+    flight: Flight
+    system: System
+    samples: Samples
+    noise: Mapping[str, tuple[float, ...]]
+    truth: Mapping[str, Float[np.ndarray, " n"]]
+
+    @property
+    def t(self) -> Float[np.ndarray, " n"]:
+        """Times of the rows, s from the start of the flight."""
+        return np.asarray(self.samples.t)
+
+
+def prepare_samples(flight: Flight, system: System, *, whole: bool = False) -> Samples:
+    """Sample a flight on one grid for a System.
+
+    Args:
+        flight: with the signals of the System's inputs and outputs.
+        system: its inputs and outputs are sampled.
+        whole: all of the flight; else its parts in the air.
+    Returns:
+        Samples, n rows.
+    Raises:
+        SignalError: an input is missing, or no output is measured.
+        ExcitationError: no part in the air with known inputs.
+    """
+    spans = None if whole else airborne_intervals(flight)
+    return sample(flight, system.inputs, system.outputs, spans=spans)
+
+
+def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> PreparedFlight:
+    """Prepare a flight for estimators over a System.
+
+    Args:
+        flight: as read from its log; a simulated one is used whole, of others the parts in the air.
+        airframe: of its vehicle; its thrust curve converts rotor commands where the System needs the thrust.
+        system: see `system_for`.
+    Raises:
+        LogError, AirframeError, ExcitationError: the flight or the airframe lacks what the System needs.
+    """
+    flight = with_reconstructed_commands(flight)
+    if "thrust" in system.inputs:
+        flight = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
+    samples = prepare_samples(flight, system, whole=flight.format == "simulation")
+    truth, t = {}, np.asarray(samples.t)
+    if (wind := truth_at(flight, "true_wind", t)) is not None:
+        truth |= {"wind_x": wind[:, 0], "wind_y": wind[:, 1]}
+    if (mass := truth_at(flight, "true_mass", t)) is not None:
+        truth["mass"] = mass[:, 0]
+    return PreparedFlight(flight, system, samples, measured_noise(samples, system.outputs), truth)
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A number over time. t: s. value: in unit. name: as a heading."""
+
+    t: Float[np.ndarray, " n"]
+    value: Float[np.ndarray, " n"]
+    unit: str
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Motion:
+    """curves: thrust, horizontal speed (m/s) and climb rate (m/s, positive up), those that were logged.
+
+    path_t: s; path: position in m, world frame, at those times, None where it was not logged.
+    """
+
+    curves: tuple[Curve, ...]
+    path_t: Float[np.ndarray, " p"] | None = None
+    path: Float[np.ndarray, "p 3"] | None = None
+
+    @property
+    def fast_speed(self) -> float | None:
+        """95th percentile of the horizontal speed, m/s; None where no velocity was logged."""
+        speed = next((c.value for c in self.curves if c.name == HORIZONTAL_SPEED), None)
+        return None if speed is None else float(np.percentile(speed, 95))
+
+
+def flight_motion(flight: Flight, airframe: Airframe, start: float, end: float) -> Motion:
+    """The motion of a vehicle between two times.
+
+    Args:
+        flight: prepared, see `PreparedFlight.flight`.
+        airframe: its thrust curve converts rotor commands to thrust.
+        start, end: s.
+    """
+    curves = []
+    if (thrust := _thrust(flight, airframe, start, end)) is not None:
+        curves.append(thrust)
+    velocity = _rows_between(flight.signals.get("velocity"), start, end)
+    if velocity is not None:
+        t, v = velocity
+        curves.append(Curve(t, np.hypot(v[:, 0], v[:, 1]), "m/s", HORIZONTAL_SPEED))
+        curves.append(Curve(t, v[:, 2], "m/s", "climb rate"))
+    position = _rows_between(flight.signals.get("position"), start, end)
+    if position is None:
+        return Motion(tuple(curves))
+    return Motion(tuple(curves), *position)
+
+
+def _thrust(flight: Flight, airframe: Airframe, start: float, end: float) -> Curve | None:
+    """Commanded collective thrust in N; the mean rotor command where the airframe has no curve to convert it."""
+    try:
+        converted = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
+        thrust = _rows_between(converted["thrust"], start, end)
+    except RotoridError:
+        thrust = None
+    if thrust is not None:
+        return Curve(thrust[0], thrust[1][:, 0], "N", "commanded thrust")
+    command = _rows_between(flight.signals.get("rotor_command"), start, end)
+    if command is None:
+        return None
+    return Curve(command[0], 100.0 * command[1].mean(axis=1), "%", "mean rotor command")
+
+
+def _rows_between(signal: Signal | None, start: float, end: float) -> tuple[np.ndarray, np.ndarray] | None:
+    if signal is None:
+        return None
+    rows = (signal.times >= start) & (signal.times <= end)
+    return (signal.times[rows], signal.values[rows]) if rows.sum() > 1 else None
+
+
+def track(
+    flight: Flight,
+    airframe: Airframe,
+    estimator: EstimatorName = "ekf",
+    system: SystemName = "multirotor",
+    *,
+    known_mass: float | None = None,
+) -> Track:
+    """Track the parameters of a flight's vehicle with settings that suit any flight.
+
+    Args:
+        flight: as read from its log.
+        airframe: of its vehicle: geometry, thrust curve and priors.
+        estimator: a key of `ESTIMATORS`.
+        system: a key of `TRACKED_SYSTEMS`.
+        known_mass: kg; the thrust scale is then tracked in place of the mass.
+    Returns:
+        Estimates by quantity in SI units, over the parts of the flight in the air.
+    Raises:
+        SettingError: an unknown name, or a mass that is not positive.
+        LogError, AirframeError, ExcitationError: the flight or the airframe lacks what is needed.
+    Source: seed 000, section 4.
+    """
+    check_estimator(estimator)
+    check_system(system, TRACKED_SYSTEMS)
+    model = system_for(flight, airframe, system, known_mass)
+    common = common_relative_std(airframe, known_mass)
+    return track_prepared(prepare_flight(flight, airframe, model), estimator, system, common)
+
+
+def track_prepared(
+    prepared: PreparedFlight,
+    estimator: EstimatorName,
+    system: SystemName,
+    common_std: Mapping[str, float] | None = None,
+) -> Track:
+    """Track the parameters of a prepared flight.
+
+    Args:
+        prepared: see `prepare_flight`.
+        estimator: a key of `ESTIMATORS`.
+        system: the name of the prepared System.
+        common_std: see `to_track`.
+    """
+    filter_ = ESTIMATORS[estimator].build(prepared.system, measurement_noise=prepared.noise)
+    estimates = jax.tree.map(np.asarray, run(filter_, prepared.samples))
+    if "velocity" not in prepared.flight:
+        estimates = _without_velocity(estimates, filter_)
+    return to_track(estimates, prepared.t, filter_, estimator, system, prepared.truth, common_std)
+
+
+def to_track(
+    estimates: Estimate,
+    t: Float[np.ndarray, " n"],
+    filter_: Filter,
+    estimator: str,
+    system: str,
+    truth: Mapping[str, Float[np.ndarray, " n"]] | None = None,
+    common_std: Mapping[str, float] | None = None,
+) -> Track:
+    """Make a Track of stacked estimates.
+
+    Args:
+        estimates: of `run`, n rows.
+        t: their times, s.
+        filter_: the estimator that made them.
+        estimator, system: its name and that of its System.
+        truth: true values by quantity, n rows each.
+        common_std: relative standard deviations by quantity that no flight reduces, as that of a thrust
+            scale.
+    Returns:
+        The quantities with standard deviations, health, innovations and detected changes over time.
+    """
+    joint = filter_.joint
+    quantities = {}
+    for i, (name, unit) in enumerate(zip(joint.quantities, joint.units, strict=True)):
+        value, std = np.asarray(estimates.value)[:, i], np.asarray(estimates.std)[:, i]
+        common = (common_std or {}).get(name, 0.0)
+        informed = np.asarray(estimates.informed)[:, i]
+        quantities[name] = Quantity(value, np.hypot(std, common * value), unit, informed, common)
+    quantities |= _derived(estimates, filter_)
+    return Track(
+        estimator,
+        system,
+        t,
+        quantities,
+        np.asarray(estimates.health),
+        innovations_of(estimates, joint.system),
+        np.asarray(estimates.nis),
+        np.asarray(estimates.nis_dof),
+        {k: v for k, v in (truth or {}).items() if k in quantities},
+        change_times(t, np.asarray(estimates.since_change))
+        if isinstance(estimates, AdaptiveEstimate) and filter_.joint.rates
+        else None,
+    )
+
+
+def _without_velocity(estimates: Estimate, filter_: Filter) -> Estimate:
+    """Mark drag, wind and bias as uninformed: without velocity in the log they cannot be separated."""
+    confounded = [q.startswith(("drag", "wind", "accelerometer_bias")) for q in filter_.joint.quantities]
+    return dataclasses.replace(estimates, informed=estimates.informed & ~np.array(confounded))
+
+
+def common_relative_std(airframe: Airframe, known_mass: float | None) -> dict[str, float]:
+    """Relative standard deviations, by quantity, that no flight of this airframe reduces: that of its thrust scale.
+
+    known_mass: kg; with it the thrust scale is tracked, and there are none.
+    """
+    scale = airframe.get("thrust_scale")
+    if scale is None or scale.std is None or known_mass is not None:
+        return {}
+    return {"mass": scale.std[0] / scale.number}
+
+
+def innovations_of(estimates: Estimate, system: System) -> dict[str, Innovations]:
+    """Innovations by output of a System, those of rotations as rotation vectors, rad."""
+    value, std = np.asarray(estimates.innovation), np.asarray(estimates.innovation_std)
+    return {
+        name: Innovations(
+            value[:, place],
+            std[:, place],
+            "rad" if system.outputs[name].rotation else system.outputs[name].unit,
+        )
+        for name, place in system.outputs.tangent.items()
+    }
+
+
+def _derived(estimates: Estimate, filter_: Filter) -> dict[str, Quantity]:
+    """Numbers that the System derives, with the covariance of the tracked parameters propagated to first order."""
+    units = filter_.joint.system.derived_units
+    if not units:
+        return {}
+    rows = estimates.value, estimates.state, estimates.covariance
+    (values, stds, depends), prior_std = jax.tree.map(np.asarray, _derive(filter_, *rows))
+    informed = np.all(~depends | estimates.informed[:, None, :], axis=2) & (stds < INFORMED * prior_std)
+    return {
+        name: Quantity(values[:, i], stds[:, i], unit, informed[:, i])
+        for i, (name, unit) in enumerate(units.items())
+    }
+
+
+@eqx.filter_jit
+def _derive(filter_: Filter, values, states, covariances):
+    """Derived numbers of every row, their standard deviations and dependences, and the prior's standard deviations."""
+    joint, system = filter_.joint, filter_.joint.system
+
+    def derive(value, state):
+        p = joint.with_tracked(value, filter_.tuning.values)
+        derived = system.derive(system.states.unpack(state), p)
+        return jnp.stack([derived[name] for name in system.derived_units])
+
+    def one(value, state, covariance):
+        J = jax.jacfwd(derive)(value, state)
+        return derive(value, state), jnp.sqrt(jnp.diag(J @ covariance @ J.T)), J != 0
+
+    first = prior(filter_)
+    return jax.vmap(one)(values, states, covariances), one(first.value, first.state, first.covariance)[1]
+
+
+def covered_share(track_: Track, flight: Flight) -> float:
+    """Share of the flight's duration that the track covers."""
+    return float(np.sum(np.diff(track_.t)[np.diff(track_.t) < 1.0]) / max(flight.duration, 1e-9))

@@ -1,0 +1,86 @@
+"""The table of Systems, and the choice of the signal that drives one."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotorid.errors import AirframeError, SettingError, SignalError
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.registry import (
+    SYSTEMS,
+    TRACKED_SYSTEMS,
+    check_system,
+    rotor_input_for,
+    rotor_input_on_board,
+    system_for,
+)
+from rotorid.models.system import System
+
+WITH_CURVE = load_airframe("px4-sih-quad")
+WITHOUT_CURVE = load_airframe("simulated-quad")
+
+
+def log(**signals: tuple[int, float]) -> Flight:
+    """A flight with signals of so many columns at such a rate, Hz."""
+    made = {}
+    for name, (columns, rate) in signals.items():
+        t = np.arange(0.0, 2.0, 1.0 / rate)
+        made[name] = Signal(name, t, np.full((len(t), columns), 0.5), "made")
+    return Flight(made, Path("made.csv"), "made")
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_builder_builds(name: str) -> None:
+    entry = SYSTEMS[name]
+    assert isinstance(entry.build(WITH_CURVE, rotor_input_on_board(WITH_CURVE, name)), System)
+    with pytest.raises(SettingError, match="is not driven by 'steam'"):
+        entry.build(WITH_CURVE, "steam")
+
+
+def test_commands_are_preferred_where_the_airframe_has_a_curve() -> None:
+    both = log(rotor_command=(4, 50.0), thrust=(1, 50.0))
+    assert rotor_input_for(both, WITH_CURVE, "multirotor") == "rotor_command"
+    assert rotor_input_for(both, dataclasses.replace(WITH_CURVE, thrust_curve=None), "multirotor") == "thrust"
+    assert rotor_input_for(log(rotor_command=(4, 50.0)), WITHOUT_CURVE, "multirotor") == "rotor_command"
+    with pytest.raises(AirframeError, match=r"no \[thrust_curve\]"):
+        system_for(log(rotor_command=(4, 50.0)), dataclasses.replace(WITH_CURVE, thrust_curve=None))
+
+
+def test_what_drives_the_rigid_multirotor() -> None:
+    every = log(rotor_thrust=(4, 50.0), rotor_speed=(4, 50.0), rotor_command=(4, 50.0))
+    assert rotor_input_for(every, WITH_CURVE, "rigid-multirotor") == "rotor_thrust"
+    two = log(rotor_speed=(4, 50.0), rotor_command=(4, 50.0))
+    rare = log(rotor_speed=(4, 10.0), rotor_command=(4, 50.0))
+    known = "thrust_coefficient" in WITH_CURVE.quantities
+    assert rotor_input_for(two, WITH_CURVE, "rigid-multirotor") == (
+        "rotor_speed" if known else "rotor_command"
+    )
+    assert rotor_input_for(rare, WITH_CURVE, "rigid-multirotor") == "rotor_command"
+    with pytest.raises(AirframeError, match="the log has 6 columns of rotor_command"):
+        system_for(log(rotor_command=(6, 50.0)), WITH_CURVE, "rigid-multirotor")
+
+
+def test_a_log_without_rotors() -> None:
+    for name in ("multirotor", "rigid-multirotor"):
+        with pytest.raises(
+            SignalError, match=rf"made\.csv: none of .* in this log, one of which {name} needs"
+        ):
+            system_for(log(velocity=(3, 50.0)), WITH_CURVE, name)
+
+
+def test_the_rotors_of_the_log_are_counted() -> None:
+    assert system_for(log(rotor_command=(6, 50.0)), WITH_CURVE).rotors == 6
+    assert system_for(log(thrust=(1, 50.0)), WITH_CURVE).rotors == len(WITH_CURVE.rotors)
+
+
+def test_names_and_settings() -> None:
+    assert set(TRACKED_SYSTEMS) == {"multirotor", "multirotor-bare"}
+    with pytest.raises(SettingError, match="no system 'blimp'; there are multirotor, multirotor-bare"):
+        check_system("blimp")
+    with pytest.raises(SettingError, match="multirotor-bare takes no known mass"):
+        system_for(log(thrust=(1, 50.0)), WITH_CURVE, "multirotor-bare", 1.0)
