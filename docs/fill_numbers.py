@@ -1,4 +1,4 @@
-"""Writes the numbers of docs/how-to-choose.md anew from the rows of the study, so that none is typed.
+"""Fill the numbers of docs/how-to-choose.md in from the rows of the study, so that no number is typed by hand.
 
 A number stands before the name of its row: **1.23 %** (`part / method / quantity`), with `trajectory=`, `mass_profile=` and
 `setting=` in it where the row has them.
@@ -15,7 +15,7 @@ DOCS = Path(__file__).parent
 PAGE, ROWS = DOCS / "how-to-choose.md", DOCS / "studies" / "sesame.parquet"
 
 _NUMBER = re.compile(r"\*\*[^*\n]+\*\* \(`([^`]+ / [^`]+ / [^`]+)`\)")
-_SHARES = ("coverage", "healthy", "silent", "missed", "jumps found", "cells where best or within 5 % of it")
+_SHARES = ("coverage", "healthy", "silent", "missed", "detected jumps", "cells within 5 % of the best")
 _KEYS = ("part", "method", "quantity", "trajectory", "mass_profile", "setting")
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
-from rotorid.cli.app import app
+from rotorid.cli import COMMANDS, command_of
 
 PAGE = Path(__file__).parent / "cli.md"
 
 
 def commands() -> dict[str, Any]:
     """Every command by name, in the order of the help."""
-    group: Any = typer.main.get_command(app)
-    return {name: command for name, command in group.commands.items() if not command.hidden}
+    return {name: command_of(name) for name in COMMANDS}
 
 
 def reference() -> str:
