@@ -139,7 +139,7 @@ def test_every_error_is_raised_somewhere() -> None:
 def test_house_rules(path: Path) -> None:
     text = path.read_text()
     tree = ast.parse(text)
-    assert len(text.splitlines()) <= 400, "past 400 lines, split"
+    assert len(text.splitlines()) <= 500, "past 500 lines, split"
     assert path.name == "__init__.py" or ast.get_docstring(tree), "a module begins with what it is"
     for node in ast.walk(tree):
         where = f"{path}:{getattr(node, 'lineno', 0)}"
