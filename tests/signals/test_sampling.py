@@ -1,5 +1,8 @@
 """From signals on their own clocks to samples on one grid."""
 
+from __future__ import annotations
+
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +12,17 @@ from rotorid.errors import ExcitationError, SignalError
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.logs.flight import Flight, Signal
 from rotorid.signals.noise import measured_noise, white_noise
-from rotorid.signals.sampling import MAX_RATE, grid_rate, sample, truth_at, with_reconstructed_commands
+from rotorid.signals.sampling import (
+    MAX_RATE,
+    command_steps,
+    grid_rate,
+    interpolate_commands,
+    interpolate_to_slowest,
+    sample,
+    sample_at_clock,
+    truth_at,
+    with_reconstructed_commands,
+)
 
 INPUTS = Space.of(thrust=Scalar("N"), body_rate=Vector(3, "rad/s"))
 OUTPUTS = Space.of(attitude=Rotation(noise=0.01), velocity=Vector(3, "m/s", noise=0.1))
@@ -147,3 +160,152 @@ def test_white_noise_of_samples_that_are_not_evenly_apart_is_no_motion():
     assert white_noise(y)[0] > 0.04
     even = np.arange(len(t)) * 0.1
     np.testing.assert_allclose(white_noise(y, even), white_noise(y), rtol=1e-6)
+
+
+def two_clocks(rate: float, other: float) -> Flight:
+    """Both signals are straight lines of time, on clocks that never meet."""
+    t, s = np.arange(0.0, 2.0, 1.0 / rate), np.arange(0.0013, 2.0, 1.0 / other)
+    return Flight(
+        {
+            "body_rate": Signal("body_rate", t, np.outer(t, [1.0, 2.0, 3.0]), "made"),
+            "velocity": Signal("velocity", s, np.outer(s, [-1.0, 5.0, 0.5]), "made"),
+        },
+        Path("made"),
+        "simulation",
+    )
+
+
+MEASURED = Space.of(body_rate=Vector(3, "rad/s"), velocity=Vector(3, "m/s"))
+
+
+def test_nothing_is_moved_in_time() -> None:
+    t, y, mask = sample_at_clock(two_clocks(250.0, 50.0), "body_rate", MEASURED, [(0.5, 1.5)])
+    assert t[0] >= 0.5
+    assert t[-1] <= 1.5
+    np.testing.assert_allclose(y[:, :3], np.outer(t, [1.0, 2.0, 3.0]))
+    seen = mask[:, 3]
+    assert abs(seen.sum() - 50) <= 1  # each sample once
+    np.testing.assert_allclose(y[seen, 3:], np.outer(t[seen], [-1.0, 5.0, 0.5]), atol=1e-12)
+
+
+def test_fast_signals_are_averaged_over_a_row() -> None:
+    t, y, mask = sample_at_clock(two_clocks(1000.0, 1000.0), "body_rate", MEASURED, [(0.0, 2.0)])
+    np.testing.assert_allclose(np.diff(t), 0.004)
+    np.testing.assert_allclose(y[:, :3], np.outer(t, [1.0, 2.0, 3.0]), atol=1e-9)
+    np.testing.assert_allclose(y[2:-2, 3:], np.outer(t[2:-2], [-1.0, 5.0, 0.5]), atol=5e-3)
+    assert mask[2:-2].all()
+
+
+def test_nothing_is_taken_across_a_gap() -> None:
+    whole = two_clocks(250.0, 50.0)
+    v = whole["velocity"]
+    kept = (v.times < 0.8) | (v.times > 1.2)
+    holed = whole.with_signals(Signal("velocity", v.times[kept], v.values[kept], "made"))
+    t, _, mask = sample_at_clock(holed, "body_rate", MEASURED, [(0.0, 2.0)])
+    assert not mask[(t > 0.82) & (t < 1.18), 3].any()
+
+
+ROWS = np.arange(0.0, 4.0, 0.004)
+
+
+def attitude_and_velocity(phase: float) -> Flight:
+    t, s = np.arange(0.0, 4.0, 0.01) + phase, np.arange(0.0, 4.0, 0.02)
+    t = t[(t < 2.0) | (t > 2.3)]  # a gap
+    half = 0.5 * (0.3 + 0.5 * t)
+    q = np.stack([np.cos(half), 0.0 * t, 0.0 * t, np.sin(half)], axis=1)
+    q[::3] *= -1.0  # the same attitudes
+    signals = {
+        "attitude": Signal("attitude", t, q, "a"),
+        "velocity": Signal("velocity", s, np.ones((len(s), 3)), "v"),
+    }
+    return Flight(signals, Path("x"), "simulation")
+
+
+def test_the_faster_goes_to_the_slower_but_not_over_gaps() -> None:
+    found = interpolate_to_slowest(attitude_and_velocity(0.005), ("attitude", "velocity"), ROWS)
+    attitude = found["attitude"]
+    assert set(attitude.times) < set(found["velocity"].times)
+    assert not np.any((attitude.times > 2.01) & (attitude.times < 2.29))
+    assert len(attitude.times) == pytest.approx(185, abs=2)
+    angle = 2.0 * np.arctan2(attitude.values[:, 3], attitude.values[:, 0])
+    error = np.angle(np.exp(1j * (angle - 0.3 - 0.5 * attitude.times)))
+    assert np.abs(error).max() < 1e-5
+    assert np.linalg.norm(attitude.values, axis=1) == pytest.approx(1.0)
+    assert "slower" in found.notes[-1]
+
+
+def test_near_each_other_is_not_on_one_row() -> None:
+    """Samples 1.5 ms apart, of which each but one is nearest to a row of its own."""
+    flight, names = attitude_and_velocity(0.0015), ("attitude", "velocity")
+    assert interpolate_to_slowest(flight, names, ROWS) is flight
+    assert interpolate_to_slowest(flight, names, ROWS + 0.0027) is not flight
+
+
+def test_what_meets_stays_as_it_is() -> None:
+    for flight, names in (
+        (attitude_and_velocity(0.0), ("attitude", "velocity")),
+        (attitude_and_velocity(0.005), ("attitude", "position")),
+    ):
+        assert interpolate_to_slowest(flight, names, ROWS) is flight
+
+
+def held(t: np.ndarray, u: np.ndarray, at: np.ndarray) -> np.ndarray:
+    return u[np.searchsorted(t, at, side="right") - 1]
+
+
+def test_the_mean_over_any_row_is_that_of_a_straight_line() -> None:
+    t = np.array([0.0, 0.1, 0.21, 0.3])
+    fine, u = interpolate_commands(t, np.column_stack([3.0 * t, 1.0 - t]))
+    steps = np.diff(fine)
+    for start, end in itertools.pairwise(t):
+        inside = (fine[:-1] >= start - 1e-9) & (fine[:-1] < end - 1e-9)
+        assert steps[inside].sum() == pytest.approx(end - start)
+        middle = 0.5 * (start + end)
+        mean = np.average(u[:-1][inside], axis=0, weights=steps[inside])
+        np.testing.assert_allclose(mean, [3.0 * middle, 1.0 - middle], atol=1e-12)
+
+
+def test_what_was_given_is_followed_where_it_was_not_logged() -> None:
+    """Held, a slow wave is late by half a period of the log: by some 0.05 s here."""
+    t, at = np.arange(0.0, 6.0, 0.1), np.arange(0.1, 5.8, 0.0101)
+    wave = np.sin(2.0 * t)[:, None]
+    left = [held(*rows, at)[:, 0] - np.sin(2.0 * at) for rows in (interpolate_commands(t, wave), (t, wave))]
+    assert np.abs(left[0]).max() < 0.015
+    assert np.sqrt(np.mean(left[0] ** 2)) < 0.1 * np.sqrt(np.mean(left[1] ** 2))
+
+
+def test_nothing_is_known_across_a_gap_and_of_two_rows() -> None:
+    t, u = np.array([0.0, 0.1, 0.2, 1.2, 1.3]), np.array([[0.0], [0.0], [0.0], [1.0], [1.0]])
+    fine, filled = interpolate_commands(t, u)
+    assert not filled[fine < 1.2 - 1e-9].any()
+    assert interpolate_commands(t[:2], u[:2])[0] is not None
+    np.testing.assert_array_equal(interpolate_commands(t[:2], u[:2])[1], u[:2])
+
+
+@pytest.mark.parametrize(
+    ("form", "parameters", "rate", "every"),
+    [
+        ("ardupilot-bin", {"SCHED_LOOP_RATE": 400.0}, 400.0, True),
+        ("mavlink-tlog", {"SCHED_LOOP_RATE": 400.0}, 50.0, False),
+        ("ardupilot-bin", {"SCHED_LOOP_RATE": 100.0}, 100.0, True),
+        ("px4-ulog", {"IMU_GYRO_RATEMAX": 400.0}, 250.0, True),  # its gyroscope gives no more
+        ("px4-ulog", {"IMU_GYRO_RATEMAX": 400.0}, 200.0, False),
+        ("px4-ulog", {}, 250.0, True),
+        ("crazyflie-usd", {}, 1000.0, True),
+        ("crazyflie-usd", {}, 250.0, False),
+        ("mapped-csv", {}, 100.0, False),
+        ("simulation", {}, 50.0, True),
+        ("simulation", {}, 10.0, False),
+    ],
+)
+def test_rows_are_held_where_the_log_has_every_command(form, parameters, rate, every) -> None:
+    """Elsewhere it leaves out every other one at least."""
+    t = np.arange(40) / rate
+    signal = Signal("rotor_command", t, np.sin(t)[:, None], "made")
+    flight = Flight({"rotor_command": signal}, Path("made"), form, parameters=parameters)
+    times, values = command_steps(flight, signal)
+    at = t[:-1] + 0.5 / rate
+    middle = np.array(
+        [values[(times >= a - 1e-9) & (times < b - 1e-9)].mean() for a, b in itertools.pairwise(t)]
+    )
+    np.testing.assert_allclose(middle, np.sin(t[:-1]) if every else np.interp(at, t, np.sin(t)), atol=1e-9)

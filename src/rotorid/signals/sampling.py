@@ -1,26 +1,47 @@
-"""Flight -> Samples: every signal on one grid of times.
+"""Resampling: the signals of a flight, each logged on a clock of its own, on common rows of time.
 
-Row k stands for the interval (t_{k-1}, t_k]. A command acts from its stamp until the next one; a rate gyro tells the mean
-rate up to its stamp. Either is averaged over the interval, exactly. A measurement goes to the row whose time is
-nearest: vectors are averaged where several fall on one row (which also filters vibration above the grid's rate), of
-attitudes the nearest is kept. A row without a measurement is masked there, and a row without known inputs is left out, so
-that the next one has a longer dt.
+`sample`: a uniform grid. Row k stands for the interval (t_{k-1}, t_k]. A command acts from its time stamp until the next one; a
+rate gyroscope measures the mean rate up to its time stamp. Both are averaged over the interval, exactly. A measurement goes to
+the nearest row: vectors are averaged where several fall on one row, which also filters vibration above the rate of the grid; of
+attitudes the nearest is kept. A row without a measurement is masked. A row without known inputs is left out, so that the next
+one has a longer dt.
+
+`sample_at_clock`: rows at the time stamps of the gyroscope, so that none of its samples is moved in time. A gyroscope that was
+logged faster than `MAX_RATE` is averaged over groups of samples. Another signal is interpolated linearly at the row nearest to
+each of its samples, and is missing in all other rows: each sample counts once. A much faster signal is averaged over the rows.
+
+`interpolate_to_slowest`: a window of a fit begins where every state was measured. Samples of an attitude at 100 Hz and of a
+velocity at 50 Hz, whose clocks began at different times, may never fall on one row. The faster signals are then interpolated at
+the time stamps of the slowest, between neighbours without a gap.
+
+`command_steps`: rotor commands that were logged more slowly than given are interpolated linearly between the rows of the log,
+
+    c_j = u((s_j + s_{j+1}) / 2)    from s_j until s_{j+1}: steps of a fine grid
+
+A command that is held until the next row is late by half a period on average. Part of the regressor is then noise, which makes
+the thrust curve look flatter than it is. With interpolation, an error of the command is an error of the thrust that follows,
+which does not bias the curve (J. Berkson, Are there two regressions?, JASA 45 (1950)). Across gaps, commands are held. Those of
+a log with every command are held, too: they acted until the next one. A log with fewer commands has at most half as many rows
+as the autopilot's loop has cycles. Parameters of ArduPilot and PX4 give the rate of the loop; a Crazyflie's is 500 Hz, others
+are at least 250 Hz. A simulated log has all commands.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from rotorid.errors import ExcitationError, SignalError
 from rotorid.geometry.spaces import Space
 from rotorid.logs.flight import KINDS, Flight, Signal
 from rotorid.signals.airborne import no_flight_message
 from rotorid.signals.samples import Samples
+from rotorid.signals.series import Intervals, interpolate_linear
 
 MAX_RATE = 250.0
 """Hz: no grid is finer than this, since no vehicle moves faster."""
@@ -194,3 +215,182 @@ def truth_at(flight: Flight, name: str, t: Float[np.ndarray, " n"]) -> Float[np.
     signal = flight[name]
     index = np.clip(np.searchsorted(signal.times, t, side="right") - 1, 0, None)
     return signal.values[index]
+
+
+_GAP = 2.5  # median periods between neighbours, from which on nothing is taken between them
+_FASTER = 1.5  # times the rate of the rows, from which on samples are averaged
+
+
+def sample_at_clock(
+    flight: Flight, clock: str, outputs: Space, spans: Intervals
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n stored"], Bool[np.ndarray, "n tangent"]]:
+    """Times in s, measurements and what of them there is, within spans. clock: the signal whose stamps count."""
+    t = row_times(flight[clock])
+    count = len(t)
+    inside = np.any([(start <= t) & (t <= end) for start, end in spans] or [np.zeros(count, bool)], axis=0)
+    values, masks = [], []
+    for name, block in outputs.items():
+        initial = np.tile(np.asarray(block.initial_value, dtype=float), (count, 1))
+        if name not in flight:
+            y, mask = initial, np.zeros(count, bool)
+        else:
+            y, mask = _values_at_rows(flight[name], t, initial)
+        values.append(y)
+        masks.append(np.repeat(mask[:, None], block.dim, axis=1))
+    return t[inside], np.concatenate(values, axis=1)[inside], np.concatenate(masks, axis=1)[inside]
+
+
+def row_times(clock: Signal) -> Float[np.ndarray, " n"]:
+    """The times in s of the rows that a signal's stamps give."""
+    group = max(1, int(np.ceil(clock.rate / MAX_RATE - 1e-6)))
+    count = len(clock.times) // group
+    return clock.times[: count * group].reshape(count, group).mean(axis=1)
+
+
+def nearest_index(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
+    """Index of the nearest of times to each."""
+    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    return np.where(at - times[after - 1] < times[after] - at, after - 1, after)
+
+
+def interpolate_signal(
+    signal: Signal, at: Float[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
+    """A signal of two samples or more at other times, straight between its neighbours there (quaternions the shorter way round,
+    and normalised), and where these are no further apart than a gap."""
+    times, values = signal.times, signal.values
+    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    a, b, gap = values[after - 1], values[after], times[after] - times[after - 1]
+    if signal.name == "attitude":
+        b = np.where(np.sum(a * b, axis=1, keepdims=True) < 0.0, -b, b)
+    found = a + ((at - times[after - 1]) / gap)[:, None] * (b - a)
+    if signal.name == "attitude":
+        found = found / np.linalg.norm(found, axis=1, keepdims=True)
+    return found, (at >= times[0]) & (at <= times[-1]) & (gap <= _GAP / signal.rate)
+
+
+def _values_at_rows(
+    signal: Signal, t: Float[np.ndarray, " n"], initial: Float[np.ndarray, "n k"]
+) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
+    """A signal on rows at t, and in which of them it was measured."""
+    times, values = signal.times, signal.values
+    if len(times) < 2 or len(t) < 2:
+        return initial, np.zeros(len(t), bool)
+    step = float(np.median(np.diff(t)))
+    row = nearest_index(t, times)
+    near = np.abs(t[row] - times) <= 0.75 * step
+    y, mask = initial.copy(), np.zeros(len(t), bool)
+    if signal.rate * step > _FASTER and signal.name != "attitude":
+        rows = row[near]
+        seen = np.bincount(rows, minlength=len(t))
+        mask = seen > 0
+        for j in range(values.shape[1]):
+            y[mask, j] = np.bincount(rows, values[near, j], len(t))[mask] / seen[mask]
+        return y, mask
+    rows = np.unique(row[near])
+    found, good = interpolate_signal(signal, t[rows])
+    y[rows[good]], mask[rows[good]] = found[good], True
+    return y, mask
+
+
+_MEET = 0.5  # share of the slowest one's samples at which all have one, from which on nothing is changed
+
+
+def interpolate_to_slowest(flight: Flight, names: Sequence[str], rows: Float[np.ndarray, " rows"]) -> Flight:
+    """The flight with these signals at the stamps of the slowest of them; as it is where they meet often enough by themselves,
+    or one of them is missing.
+
+    rows: times in s of the rows that they will be put on: samples meet whose nearest row is the same.
+    """
+    signals = [flight[name] for name in names if name in flight]
+    if len(signals) < max(len(names), 2) or min(len(rows), *(len(s.times) for s in signals)) < 2:
+        return flight
+    slowest = min(signals, key=lambda s: s.rate)
+    others = [s for s in signals if s is not slowest]
+    of_slowest = nearest_index(rows, slowest.times)
+    meets = np.all([np.isin(of_slowest, nearest_index(rows, s.times)) for s in others], axis=0)
+    if np.mean(meets) >= _MEET:
+        return flight
+    moved = [_at(s, slowest.times) for s in others]
+    note = f"{' and '.join(s.name for s in others)} at the stamps of {slowest.name}, which is slower"
+    return flight.with_signals(*moved, notes=(note,))
+
+
+def _at(signal: Signal, at: Float[np.ndarray, " m"]) -> Signal:
+    """A signal at other times; over gaps at its own samples alone."""
+    found, near = interpolate_signal(signal, at)
+    near |= np.isin(at, signal.times[1:])
+    return dataclasses.replace(
+        signal, times=at[near], values=found[near], source=f"{signal.source}, interpolated"
+    )
+
+
+_LOOPS = ("SCHED_LOOP_RATE", "IMU_GYRO_RATEMAX")  # parameters of ArduPilot and PX4, Hz
+_USUAL = {"crazyflie-usd": 500.0, "simulation": 50.0}  # Hz, by format
+_LEAST = 250.0  # Hz, of other loops
+_ALL = 0.6  # of the loop's rate: of half of it, and of clocks that are not exact
+
+_STEP = 0.005  # s
+_STEPS = 10  # between two rows, at most
+_COMMAND_GAP = 2.5  # median periods between neighbours, from which on nothing is known between them
+
+
+def loop_rate(flight: Flight) -> float:
+    """How often the controller of a flight gives commands, Hz."""
+    rates = [flight.parameters[name] for name in _LOOPS if flight.parameters.get(name, 0.0) > 0.0]
+    return rates[0] if rates else _USUAL.get(flight.format, _LEAST)
+
+
+def command_steps(
+    flight: Flight, signal: Signal
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n rotors"]]:
+    """From which times on (s) what was asked of the rotors, by the signal of a flight that tells it.
+
+    As logged where the log has every command, else straight between its rows.
+    """
+    if signal.rate >= _ALL * loop_rate(flight):
+        return signal.times, signal.values
+    return interpolate_commands(signal.times, signal.values)
+
+
+def interpolate_commands(
+    t: Float[np.ndarray, " n"], u: Float[np.ndarray, "n rotors"]
+) -> tuple[Float[np.ndarray, " fine"], Float[np.ndarray, "fine rotors"]]:
+    """Stamps in s and commands of the fine grid."""
+    period = np.diff(t)
+    if len(t) < 3:
+        return t, u
+    usual = float(np.median(period))
+    steps = min(max(math.ceil(usual / _STEP - 1e-6), 1), _STEPS)
+    near = period <= _COMMAND_GAP * usual
+    share = np.arange(steps) / steps
+    start = t[:-1, None] + period[:, None] * share
+    middle = interpolate_linear((start + 0.5 * period[:, None] / steps).ravel(), t, u)
+    held = np.repeat(u[:-1], steps, axis=0)
+    fine = np.where(np.repeat(near, steps)[:, None], middle, held)
+    return np.append(start.ravel(), t[-1]), np.concatenate([fine, u[-1:]])
+
+
+def check_finite(flight: Flight, names: Iterable[str]) -> None:
+    """Raise SignalError where one of these signals has a number that is not finite. Signals that the flight lacks are skipped."""
+    for name in names:
+        if name not in flight:
+            continue
+        signal = flight[name]
+        wrong = ~np.isfinite(signal.values).all(axis=1)
+        if wrong.any():
+            raise SignalError(
+                f"{flight.source}: {name} is not finite (NaN or infinite) at t = {signal.times[np.argmax(wrong)]:.3f} s; "
+                "remove those rows, or leave their cells empty"
+            )
+
+
+def check_rotors_run(flight: Flight, rotors: str) -> None:
+    """Raise SignalError for a rotor that never turns. rotors: the signal of its commands, speed or thrust."""
+    values = flight[rotors].values
+    still = np.flatnonzero(~values.any(axis=0))
+    if len(still):
+        which = "no rotor turns" if len(still) == values.shape[1] else f"rotor {still[0]} never turns"
+        raise SignalError(
+            f"{flight.source}: {which} ({rotors} is 0 throughout); give flights in which all do"
+        )

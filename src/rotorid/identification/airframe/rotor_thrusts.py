@@ -23,8 +23,8 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.numerics.lag import lag_response
+from rotorid.signals.sampling import command_steps
 from rotorid.signals.series import hold
-from rotorid.signals.slow_commands import command_steps
 
 
 @dataclasses.dataclass(frozen=True)

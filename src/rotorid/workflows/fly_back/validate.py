@@ -6,7 +6,7 @@ better than these is not enough: the measured response to the rotors is compared
 must lie in the bands that follow from the model's standard deviations and the noise (`error_growth`), and in simulation NMPC
 with the model must fly vehicles drawn from its covariance (`closed_loop`). `acceptance` decides.
 
-Between slowly logged rotor commands, the commands are interpolated linearly (`slow_commands`). Below 50 Hz they do not
+Between slowly logged rotor commands, the commands are interpolated linearly (see `signals.sampling`). Below 50 Hz they do not
 determine the rotation: attitude and body rate are then taken as measured, and only a model with the prior's inertia and
 torques can be accepted, for its thrust, mass and drag.
 """

@@ -36,13 +36,20 @@ from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
 from rotorid.models.multirotor.logged_body import LoggedBody
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.signals.airborne import airborne_intervals, no_flight_message
-from rotorid.signals.available import check_finite, check_rotors_run
-from rotorid.signals.common_clock import interpolate_to_slowest
-from rotorid.signals.gyroscope_rows import row_times, sample_at_clock
 from rotorid.signals.samples import Samples
-from rotorid.signals.sampling import grid_rate, grid_times, sample, with_reconstructed_commands
+from rotorid.signals.sampling import (
+    check_finite,
+    check_rotors_run,
+    command_steps,
+    grid_rate,
+    grid_times,
+    interpolate_to_slowest,
+    row_times,
+    sample,
+    sample_at_clock,
+    with_reconstructed_commands,
+)
 from rotorid.signals.series import Intervals, integral, interpolate_linear
-from rotorid.signals.slow_commands import command_steps
 
 TORQUE_RATE = 50.0
 """Least rate of rotor commands with which torques can be identified, Hz."""

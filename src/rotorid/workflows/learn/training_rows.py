@@ -27,9 +27,8 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rigid import RigidMultirotor, RotorInput, rigid_multirotor
 from rotorid.models.system import parameter_values
 from rotorid.signals.airborne import airborne_intervals
-from rotorid.signals.available import check_finite, check_rotors_run
 from rotorid.signals.samples import Samples
-from rotorid.signals.sampling import grid_rate, sample
+from rotorid.signals.sampling import check_finite, check_rotors_run, grid_rate, sample
 from rotorid.workflows.wrench.observe import with_rotors, wrench_system
 
 LEAST: Final = 2.0
