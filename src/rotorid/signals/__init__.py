@@ -1,12 +1,11 @@
 """Signals of a flight: time in the air, resampling, noise, excitation and inspection.
 
-airborne.py        intervals in which the vehicle is airborne
-excitation.py      measures of the excitation of a flight
-noise.py           noise estimated from third differences
-samples.py         `Samples`: inputs and measurements on one time grid
-sampling.py        resampling of a flight to common rows of time
-series.py          functions of time series
-inspection/        checks of a log and identifiability of its parameters
+airborne.py    intervals in which the vehicle is airborne
+excitation.py  measures of the excitation of a flight
+samples.py     `Samples`: inputs and measurements on one time grid
+sampling.py    resampling of a flight to common rows of time
+series.py      functions of time series, and their noise
+inspection/    checks of a log and identifiability of its parameters
 """
 
 import lazy_loader

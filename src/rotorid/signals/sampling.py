@@ -372,7 +372,7 @@ def interpolate_commands(
 
 
 def check_finite(flight: Flight, names: Iterable[str]) -> None:
-    """Raise SignalError where one of these signals has a number that is not finite. Signals that the flight lacks are skipped."""
+    """Raise SignalError where one of these signals has a number that is not finite; missing signals are skipped."""
     for name in names:
         if name not in flight:
             continue

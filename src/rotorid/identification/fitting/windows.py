@@ -22,8 +22,8 @@ from rotorid.geometry.spaces import Space
 from rotorid.identification.fitting.rules import GENERIC, SystemRules
 from rotorid.identification.fitting.step_derivatives import vectorise
 from rotorid.models.system import System
-from rotorid.signals.noise import white_noise
 from rotorid.signals.samples import Samples
+from rotorid.signals.series import white_noise
 
 MAX_STEP_RATIO = 1.5
 """A step longer than this many median steps is a gap."""

@@ -18,9 +18,9 @@ from rotorid.models.hybrid import with_residual
 from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.residual import Head, Residual, residual_parameters
 from rotorid.models.system import System
-from rotorid.signals.noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import truth_at
+from rotorid.signals.series import measured_noise
 
 SETTLED = 1.0
 """s after which errors count: an observer begins at 0 with a vehicle that may already be pushed by wrong physics."""

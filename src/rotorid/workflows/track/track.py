@@ -24,9 +24,9 @@ from rotorid.models.multirotor.thrust import with_commanded_thrust
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, system_for
 from rotorid.models.system import System
 from rotorid.signals.airborne import airborne_intervals
-from rotorid.signals.noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
+from rotorid.signals.series import measured_noise
 
 Filter = AbstractGaussianFilter | Adaptive
 

@@ -30,9 +30,9 @@ from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
 from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.registry import WRENCH_SYSTEM, system_for
 from rotorid.results.text import label
-from rotorid.signals.noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import truth_at, with_reconstructed_commands
+from rotorid.signals.series import measured_noise
 from rotorid.workflows.track.track import Quantity, Track, innovations_of, prepare_samples
 from rotorid.workflows.wrench.covariance_scale import covariance_scale, usable_rows
 from rotorid.workflows.wrench.parameter_uncertainty import (
