@@ -1,4 +1,4 @@
-"""`rotorid inspect` on terminals of any width, and for machines."""
+"""`rotorid inspect` on terminals of any width, and as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotorid.cli import app
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
-def test_the_page_fits_its_terminal(flight_csv: Path, width: int) -> None:
+def test_the_output_fits_the_terminal(flight_csv: Path, width: int) -> None:
     result = CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["inspect", str(flight_csv)])
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -29,7 +29,7 @@ def test_the_page_fits_its_terminal(flight_csv: Path, width: int) -> None:
         assert words in result.stdout
 
 
-def test_an_old_terminal_gets_plain_icons(flight_csv: Path) -> None:
+def test_a_terminal_without_unicode_gets_ascii_icons(flight_csv: Path) -> None:
     import os
     import subprocess
     import sys
@@ -42,7 +42,7 @@ def test_an_old_terminal_gets_plain_icons(flight_csv: Path) -> None:
     assert b"+ yes" in result.stdout
 
 
-def test_json_says_the_same(flight_csv: Path) -> None:
+def test_json_has_the_same_content(flight_csv: Path) -> None:
     result = CliRunner().invoke(app, ["inspect", str(flight_csv), "--json"])
     assert result.exit_code == 0
     data = json.loads(result.stdout)
@@ -50,10 +50,10 @@ def test_json_says_the_same(flight_csv: Path) -> None:
     assert [s["name"] for s in data["signals"]] == ["position", "attitude", "specific_force", "thrust"]
     assert data["airborne"] == [[0.0, pytest.approx(9.98)]]
     assert {a["verdict"] for a in data["identifiability"]} <= {"yes", "weak", "no"}
-    assert {"check", "severity", "message", "signals", "remedy"} == set(data["findings"][0])
+    assert set(data["findings"][0]) == {"check", "code", "severity", "values", "signals", "message", "remedy"}
 
 
-def test_every_recorded_flight_has_a_page(flights: Path) -> None:
+def test_every_recorded_flight_can_be_inspected(flights: Path) -> None:
     kinds = ("*/*.ulg", "*/*.BIN", "crazyflie_*/log*")
     for log in sorted(p for kind in kinds for p in flights.glob(kind)):
         result = CliRunner(env={"COLUMNS": "100"}).invoke(app, ["inspect", str(log)])

@@ -1,10 +1,8 @@
-"""Inspection of a log: checks, identifiability and logging advice.
+"""Inspection of a log: checks and identifiability.
 
 checks/             one file a group of checks
-findings.py         findings of the checks
 identifiability.py  which quantities can be identified
 inspection.py       `inspect_flight`: all of it for one flight
-logging_advice.py   logging settings of autopilots
 """
 
 import lazy_loader

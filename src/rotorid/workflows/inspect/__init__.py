@@ -1,5 +1,8 @@
 """`rotorid inspect`: contents and checks of a log.
 
-command.py   `rotorid inspect`
-terminal.py  The page that `rotorid inspect` prints
+command.py         the command line
+logging_advice.py  logging settings of autopilots
+summary.py         the JSON
+terminal.py        the terminal output
+text.py            the sentences
 """

@@ -30,7 +30,9 @@ def inspect(
     if json:
         import json as writer
 
-        typer.echo(writer.dumps(inspection.as_dict(), indent=2, ensure_ascii=False))
+        from rotorid.workflows.inspect.summary import summary
+
+        typer.echo(writer.dumps(summary(inspection), indent=2, ensure_ascii=False))
         return
     from rotorid.workflows.inspect.terminal import show
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rotorid.findings import Finding, Severity
 from rotorid.signals.inspection.checks.clock import signal_gaps
-from rotorid.signals.inspection.findings import Finding, Severity
 from rotorid.signals.inspection.identifiability import Identifiability, Verdict
 from rotorid.signals.inspection.inspection import Inspection
+from rotorid.workflows.inspect.text import (
+    check_name,
+    finding_text,
+    quantity_text,
+    reason_text,
+    recommendation_texts,
+    remedy_text,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,30 +39,30 @@ def show(inspection: Inspection, console: Console) -> None:
     """Print an inspection."""
     if console.width > _WIDEST:
         console.width = _WIDEST
-    _head(inspection, console)
-    _signals(inspection, console)
-    _findings(inspection.findings, console)
-    _identifiability(inspection.identifiability, console)
+    _print_head(inspection, console)
+    _print_signals(inspection, console)
+    _print_findings(inspection.findings, console)
+    _print_identifiability(inspection.identifiability, console)
 
 
-def _head(inspection: Inspection, console: Console) -> None:
+def _print_head(inspection: Inspection, console: Console) -> None:
     from rich.markup import escape
 
     flight = inspection.flight
     console.print(f"[bold]{escape(flight.source.name)}[/]")
-    facts = [flight.vehicle, flight.format, f"{flight.duration:.1f} s"]
-    console.print(" · ".join(escape(f) for f in facts if f))
+    properties = [flight.vehicle, flight.format, f"{flight.duration:.1f} s"]
+    console.print(" · ".join(escape(text) for text in properties if text))
     if inspection.flying:
         spans = ", ".join(f"{a:.1f} to {b:.1f} s" for a, b in inspection.flying)
         console.print(f"Airborne for {100 * inspection.airborne_share:.0f} % of the log: {spans}")
     else:
-        console.print("No flight: the vehicle stays on the ground")
+        console.print("No flight: the vehicle stayed on the ground")
 
 
-def _signals(inspection: Inspection, console: Console) -> None:
+def _print_signals(inspection: Inspection, console: Console) -> None:
     from rich.markup import escape
 
-    _title("Signals", console)
+    _print_title("Signals", console)
     wide = console.width >= 90
     table = _table()
     for name, justify in (
@@ -70,9 +78,9 @@ def _signals(inspection: Inspection, console: Console) -> None:
         table.add_column("read from", style="dim", overflow="fold")
     for signal in inspection.flight.signals.values():
         gaps = signal_gaps(signal) if signal.rate > 3.0 else []
-        many = len(signal.columns) > 1 and signal.kind.suffixes is None
+        is_list = len(signal.columns) > 1 and signal.kind.suffixes is None
         row = [
-            signal.name + (f" x {len(signal.columns)}" if many else ""),
+            signal.name + (f" x {len(signal.columns)}" if is_list else ""),
             f"{signal.rate:.0f}" if signal.rate >= 1.0 else "events",
             str(len(signal.times)),
             f"{signal.times[0]:.1f}" if len(signal.times) else "",
@@ -83,59 +91,61 @@ def _signals(inspection: Inspection, console: Console) -> None:
     console.print(table)
 
 
-def _findings(findings: list[Finding], console: Console) -> None:
+def _print_findings(findings: list[Finding], console: Console) -> None:
     from rich.markup import escape
 
-    _title("Checks", console)
+    _print_title("Checks", console)
     table = _table(header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for finding in findings:
         icon, style = _icon(_SEVERITY[finding.severity], console)
-        text = f"[bold]{finding.check}[/]: {escape(finding.message)}"
-        if finding.remedy and finding.severity is not Severity.OK:
-            text += f"\n[dim]-> {escape(finding.remedy)}[/]"
+        text = f"[bold]{check_name(finding)}[/]: {escape(finding_text(finding))}"
+        if remedy := remedy_text(finding):
+            text += f"\n[dim]-> {escape(remedy)}[/]"
         word = "" if finding.severity is Severity.OK else f" {finding.severity.word}"
         table.add_row(f"[{style}]{icon}{word}[/]", text)
     console.print(table)
 
 
-def _identifiability(results: list[Identifiability], console: Console) -> None:
+def _print_identifiability(results: list[Identifiability], console: Console) -> None:
     from rich.markup import escape
 
-    _title("Identifiable from this log", console)
+    _print_title("Identifiable from this log", console)
     narrow = console.width < 80
     table = _table(header=False)
     table.add_column(no_wrap=True)
     if not narrow:
         table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    wishes: dict[str, list[str]] = {}
+    recommended: dict[str, list[str]] = {}  # names of quantities by recommendation
     for result in results:
         icon, style = _icon(_VERDICT[result.verdict], console)
-        name = result.quantity
-        texts = [f"{name}: {escape(result.reason)}"] if narrow else [name, escape(result.reason)]
-        table.add_row(f"[{style}]{icon} {result.verdict.value}[/]", *texts)
-        for wish in result.recommendations:
-            wishes.setdefault(wish, []).append(name.partition(",")[0])
+        name, reason = quantity_text(result.quantity), escape(reason_text(result))
+        table.add_row(
+            f"[{style}]{icon} {result.verdict.value}[/]",
+            *([f"{name}: {reason}"] if narrow else [name, reason]),
+        )
+        for recommendation in recommendation_texts(result):
+            recommended.setdefault(recommendation, []).append(name.partition(",")[0])
     console.print(table)
-    if not wishes:
+    if not recommended:
         return
-    _title("Recommendations for the next flight", console)
+    _print_title("Recommendations for the next flight", console)
     table = _table(header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for wish, gains in wishes.items():
-        table.add_row("-", f"{escape(wish)} [dim]({', '.join(dict.fromkeys(gains))})[/]")
+    for recommendation, names in recommended.items():
+        table.add_row("-", f"{escape(recommendation)} [dim]({', '.join(dict.fromkeys(names))})[/]")
     console.print(table)
 
 
 def _icon(icons: tuple[str, str, str], console: Console) -> tuple[str, str]:
-    fancy, plain, style = icons
-    return (fancy if "utf" in console.encoding.lower() else plain), style
+    unicode_icon, ascii_icon, style = icons
+    return (unicode_icon if "utf" in console.encoding.lower() else ascii_icon), style
 
 
-def _title(text: str, console: Console) -> None:
+def _print_title(text: str, console: Console) -> None:
     console.print()
     console.print(f"[bold]{text}[/]")
 

@@ -1,28 +1,34 @@
-"""Two ways to measure the same three axes: do sign, scale and order agree?
+"""Comparison of two measurements of the same three axes: sign, scale and order.
 
-Both are given as increments over windows, which need no derivative of noise: `kinematic` follows from
-positions, attitudes or velocities, `measured` from the sensor that integrates to it. For each axis the slope
-of a line through the origin is found by least squares, without the windows that lie far off (jumps, shocks).
+Both are increments over windows, so that no noise is differentiated: `kinematic` follows from positions, attitudes or
+velocities, `measured` is the integral of a sensor. The slope of each axis is that of a line through the means, by least
+squares without outliers (jumps, shocks).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64
 
-from rotorid.signals.inspection.findings import Finding, Severity
+from rotorid.findings import Finding, Severity
 
-AXES = "xyz"
+AXES: Final = "xyz"
+
+_CORRELATED, _INVERTED, _STRONG, _WEAK = 0.7, -0.6, 0.9, 0.5
+_SWAPPED: Final = 0.8  # correlation with another axis
+_NOTE, _WARNING = 1.35, 2.0  # factors by which a slope differs from 1
 
 
 @dataclasses.dataclass(frozen=True)
 class AxisFit:
-    """Slope of kinematic over measured of one axis, its standard error, and the correlation of the two.
+    """The fit of one axis.
 
-    excited, strong: whether the axis moves, or moves much, so that a bad fit is no matter of noise.
+    slope, error: of kinematic over measured, and its standard error. correlation: of the two. excited: whether the motion along
+    this axis is larger than the noise. strong: whether it is so large that a low correlation is not caused by noise.
     """
 
     slope: float
@@ -38,102 +44,108 @@ def fit_axes(
     smallest: float,
     overlap: float = 1.0,
 ) -> tuple[list[AxisFit], Float64[np.ndarray, "3 3"]]:
-    """Fit each axis; also the correlation of every kinematic axis with every measured axis.
+    """Fit each axis.
 
-    smallest: below this standard deviation of the measured increments an axis tells nothing. overlap: how
-    many windows share the same data.
+    Args:
+        kinematic, measured: increments over windows, in the same unit.
+        smallest: standard deviation of the increments from which on an axis is excited.
+        overlap: number of windows that share the same data.
+    Returns:
+        The fits, and the correlation of each kinematic axis with each measured axis.
     """
     fits = [_fit(k, m, smallest, overlap) for k, m in zip(kinematic.T, measured.T, strict=True)]
     return fits, _correlations(kinematic, measured)
 
 
-def _fit(kinematic: np.ndarray, measured: np.ndarray, smallest: float, overlap: float) -> AxisFit:
-    scale = float(np.std(measured))
-    own = float(np.std(kinematic))
-    if len(measured) < 20 or scale < 1e-12 or own < 1e-12 or max(scale, own) < smallest:
+def _fit(
+    kinematic: Float64[np.ndarray, " n"], measured: Float64[np.ndarray, " n"], smallest: float, overlap: float
+) -> AxisFit:
+    scale, kinematic_scale = float(np.std(measured)), float(np.std(kinematic))
+    if len(measured) < 20 or min(scale, kinematic_scale) < 1e-12 or max(scale, kinematic_scale) < smallest:
         return AxisFit(0.0, 0.0, 0.0, excited=False)
-    keep = np.ones(len(measured), bool)
+    used = np.ones(len(measured), bool)
     slope, residual = 0.0, kinematic
     for _ in range(3):
-        m, k = measured[keep] - measured[keep].mean(), kinematic[keep] - kinematic[keep].mean()
+        m, k = measured[used] - measured[used].mean(), kinematic[used] - kinematic[used].mean()
         slope = float(m @ k / max(float(m @ m), 1e-300))
-        residual = (kinematic - kinematic[keep].mean()) - slope * (measured - measured[keep].mean())
-        limit = 5.0 * 1.4826 * float(np.median(np.abs(residual))) + 1e-12
-        kept = np.abs(residual) <= limit
-        if kept.sum() < 20:
+        residual = (kinematic - kinematic[used].mean()) - slope * (measured - measured[used].mean())
+        inside = np.abs(residual) <= 5.0 * 1.4826 * float(np.median(np.abs(residual))) + 1e-12
+        if inside.sum() < 20:
             break
-        keep = kept
-    m, k = measured[keep] - measured[keep].mean(), kinematic[keep] - kinematic[keep].mean()
+        used = inside
+    m, k = measured[used] - measured[used].mean(), kinematic[used] - kinematic[used].mean()
     correlation = float(m @ k / max(np.sqrt(float(m @ m) * float(k @ k)), 1e-300))
-    independent = max(keep.sum() / overlap, 3.0)
-    error = float(np.std(residual[keep]) / (np.std(m) * np.sqrt(independent) + 1e-300))
-    return AxisFit(slope, error, correlation, excited=True, strong=min(scale, own) > 4.0 * smallest)
+    independent = max(used.sum() / overlap, 3.0)
+    error = float(np.std(residual[used]) / (np.std(m) * np.sqrt(independent) + 1e-300))
+    is_strong = min(scale, kinematic_scale) > 4.0 * smallest
+    return AxisFit(slope, error, correlation, excited=True, strong=is_strong)
 
 
-def _correlations(kinematic: np.ndarray, measured: np.ndarray) -> np.ndarray:
+def _correlations(
+    kinematic: Float64[np.ndarray, "n 3"], measured: Float64[np.ndarray, "n 3"]
+) -> Float64[np.ndarray, "3 3"]:
     a = kinematic - kinematic.mean(axis=0) if len(kinematic) else np.zeros((1, 3))
     b = measured - measured.mean(axis=0) if len(measured) else np.zeros((1, 3))
     return (a.T @ b) / (np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)[None] + 1e-300)
 
 
-def report(
+def agreement_finding(
     check: str,
-    what: str,
     signals: tuple[str, ...],
     fits: Sequence[AxisFit],
     cross: Float64[np.ndarray, "3 3"],
     tolerance: float,
-    remedy: str,
-    suspects: str = "",
-) -> Iterator[Finding]:
-    """One finding for each axis that disagrees, else one that says that all agree.
+    cause: str | None = None,
+) -> Finding:
+    """Assess the fits of the three axes.
 
-    what: the two things compared, in words ("velocity against the derivative of position"). tolerance: how
-    far a slope may lie from 1. suspects: what may be the cause where several axes are wrong.
+    Args:
+        check: its name, with which the code begins.
+        signals: names of the signals compared.
+        fits, cross: from `fit_axes`.
+        tolerance: largest accepted difference of a slope from 1, in addition to two standard errors.
+        cause: code of an error that explains wrong fits of several axes.
+    Returns:
+        CHECK_differs with the axes that differ, CHECK_agrees with the slopes, or CHECK_not_excited.
     """
-    good, blind, bad = [], [], []
+    agreeing, unexcited, differing = [], [], []
     for i, fit in enumerate(fits):
-        if not fit.excited:
-            blind.append(AXES[i])
-            continue
-        other = int(np.argmax(np.abs(cross[i])))
-        near = abs(fit.slope - 1.0) <= tolerance + 2.0 * fit.error
-        if fit.correlation > 0.7 and near:
-            good.append(f"{AXES[i]} {fit.slope:.2f} ± {max(fit.error, 0.01):.2f}")
-        elif abs(fit.correlation) < 0.5 and other != i and abs(cross[i, other]) > 0.8:
-            sign = "-" if cross[i, other] < 0 else ""
-            bad.append(
-                (Severity.ERROR, f"its {AXES[i]} is {sign}{AXES[other]} (correlation {cross[i, other]:.2f})")
-            )
-        elif fit.correlation < -0.6 and abs(fit.slope + 1.0) <= tolerance + 2.0 * fit.error:
-            bad.append(
-                (
-                    Severity.ERROR,
-                    f"the sign of {AXES[i]} is inverted (slope {fit.slope:.2f} ± {fit.error:.2f})",
-                )
-            )
-        elif abs(fit.correlation) > 0.9:
-            off = max(fit.slope, 1.0 / fit.slope) if fit.slope > 0.0 else np.inf
-            severity = Severity.NOTE if off < 1.35 else Severity.WARNING if off < 2.0 else Severity.ERROR
-            bad.append(
-                (severity, f"{AXES[i]} has a slope of {fit.slope:.3g} ± {fit.error:.2g} where 1 is right")
-            )
-        elif abs(fit.correlation) < 0.5 and not near and fit.strong:
-            severity = Severity.WARNING
-            bad.append(
-                (
-                    severity,
-                    f"{AXES[i]} does not agree (correlation {fit.correlation:.2f}, slope {fit.slope:.2f})",
-                )
-            )
+        is_near = abs(fit.slope - 1.0) <= tolerance + 2.0 * fit.error
+        difference = _difference(i, fit, cross[i], tolerance) if fit.excited else None
+        if fit.excited and fit.correlation > _CORRELATED and is_near:
+            agreeing.append({"axis": AXES[i], "slope": fit.slope, "std": fit.error})
+        elif difference is not None:
+            differing.append(difference)
         else:
-            blind.append(AXES[i])
-    if bad:
-        words = "; ".join(text for _, text in bad)
-        tail = f"; {suspects}" if suspects and len(bad) > 1 else ""
-        yield Finding(check, max(s for s, _ in bad), f"{what}: {words}{tail}", signals, remedy)
-    elif good:
-        weak = f"; {', '.join(blind)} moves too little to tell" if blind else ""
-        yield Finding(check, Severity.OK, f"{what} agrees: slope {', '.join(good)}{weak}", signals)
-    else:
-        yield Finding(check, Severity.NOTE, f"{what}: too little motion to check", signals)
+            unexcited.append(AXES[i])
+    if differing:
+        axes = tuple(values for _, values in differing)
+        values = {"axes": axes, "cause": cause if len(axes) > 1 else None}
+        return Finding(f"{check}_differs", max(severity for severity, _ in differing), values, signals)
+    if agreeing:
+        values = {"axes": tuple(agreeing), "unexcited": tuple(unexcited)}
+        return Finding(f"{check}_agrees", Severity.OK, values, signals)
+    return Finding(f"{check}_not_excited", Severity.NOTE, signals=signals)
+
+
+def _difference(
+    i: int, fit: AxisFit, cross: Float64[np.ndarray, " 3"], tolerance: float
+) -> tuple[Severity, Mapping[str, Any]] | None:
+    """How an axis differs, None where the fit is not significant. cross: correlations of the axis with the measured axes."""
+    other = int(np.argmax(np.abs(cross)))
+    values = {"axis": AXES[i], "correlation": fit.correlation, "slope": fit.slope, "std": fit.error}
+    if abs(fit.correlation) < _WEAK and other != i and abs(cross[other]) > _SWAPPED:
+        values |= {"kind": "swapped", "other": AXES[other], "correlation": float(cross[other])}
+        return Severity.ERROR, values
+    if fit.correlation < _INVERTED and abs(fit.slope + 1.0) <= tolerance + 2.0 * fit.error:
+        return Severity.ERROR, values | {"kind": "inverted"}
+    if abs(fit.correlation) > _STRONG:
+        factor = max(fit.slope, 1.0 / fit.slope) if fit.slope > 0.0 else np.inf
+        severity = (
+            Severity.NOTE if factor < _NOTE else Severity.WARNING if factor < _WARNING else Severity.ERROR
+        )
+        return severity, values | {"kind": "scaled"}
+    is_near = abs(fit.slope - 1.0) <= tolerance + 2.0 * fit.error
+    if abs(fit.correlation) < _WEAK and not is_near and fit.strong:
+        return Severity.WARNING, values | {"kind": "uncorrelated"}
+    return None

@@ -1,115 +1,110 @@
-"""Clocks: order of the time stamps, gaps, and how regular the samples come."""
+"""Checks of the clocks: order of the time stamps, gaps, and regularity of the samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
+from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.inspection.findings import Finding, Severity
 from rotorid.signals.series import Intervals
 
-_EVENTS: Final = ("airborne", "true_mass", "true_force", "true_torque", "battery_voltage")
-"""Signals that come when something changes, or slowly: no gaps are looked for."""
+Gap = tuple[float, float]
+"""Start and end of an interval without samples, s."""
 
-_LONG: Final = 1.0
+_IRREGULAR: Final = ("airborne", "true_mass", "true_force", "true_torque", "battery_voltage")
+"""Signals that are logged on change or slowly: not checked for gaps."""
 
-
-def _steady(flight: Flight) -> list[Signal]:
-    return [s for n, s in flight.signals.items() if n not in _EVENTS and len(s.times) > 20]
-
-
-def order(flight: Flight, flying: Intervals) -> Iterator[Finding]:
-    """Time stamps must grow."""
-    wrong = [
-        (n, s.times) for n, s in flight.signals.items() if len(s.times) > 1 and (np.diff(s.times) <= 0).any()
-    ]
-    for name, times in wrong:
-        back = np.flatnonzero(np.diff(times) <= 0)
-        yield Finding(
-            "time order",
-            Severity.ERROR,
-            f"{name}: time stands still or runs backwards {len(back)} times, first at {times[back[0]]:.3f} s",
-            (name,),
-            "sort the rows, or cut the log where its clock was set",
-        )
-    if flight.signals and not wrong:
-        yield Finding("time order", Severity.OK, "time stamps of every signal grow")
+_LONG_GAP: Final = 1.0  # s: a warning from this duration on
+_LARGEST_UNEVEN_SHARE: Final = 0.2
+_LARGEST_RATE_RATIO: Final = (0.67, 1.5)
 
 
-def signal_gaps(signal: Signal) -> list[tuple[float, float]]:
-    """Start and end, s, of each stretch without samples: ten times the usual step, and 0.1 s at least."""
+def check_time_order(flight: Flight, flying: Intervals) -> Iterator[Finding]:
+    """Time stamps must increase."""
+    is_increasing = True
+    for name, signal in flight.signals.items():
+        backward = np.flatnonzero(np.diff(signal.times) <= 0)
+        if len(backward):
+            is_increasing = False
+            values = {"count": len(backward), "first": float(signal.times[backward[0]])}
+            yield Finding("time_not_increasing", Severity.ERROR, values, (name,))
+    if flight.signals and is_increasing:
+        yield Finding("time_increasing", Severity.OK)
+
+
+def signal_gaps(signal: Signal) -> list[Gap]:
+    """The gaps of a signal: intervals of more than ten median steps, and of more than 0.1 s."""
     steps = np.diff(signal.times)
     if len(steps) < 2:
         return []
-    wide = np.flatnonzero(steps > max(10.0 * float(np.median(steps)), 0.1))
-    return [(float(signal.times[i]), float(signal.times[i + 1])) for i in wide]
+    at = np.flatnonzero(steps > max(10.0 * float(np.median(steps)), 0.1))
+    return [(float(signal.times[i]), float(signal.times[i + 1])) for i in at]
 
 
-def gaps(flight: Flight, flying: Intervals) -> Iterator[Finding]:
-    """Stretches without samples: of the whole log (a logger that stopped) or of single signals."""
-    steady = _steady(flight)
-    found = {s.name: signal_gaps(s) for s in steady}
-    shared: list[tuple[float, float]] = []
-    if len(steady) > 1:
-        first = next(iter(found.values()))
-        shared = [g for g in first if all(any(_same(g, h) for h in other) for other in found.values())]
-    if shared:
-        yield _gap_finding("the whole log", shared, tuple(found), flying)
-    for name, own in found.items():
-        rest = [g for g in own if not any(_same(g, h) for h in shared)]
+def check_gaps(flight: Flight, flying: Intervals) -> Iterator[Finding]:
+    """Gaps of all signals at once, as when logging stopped, and gaps of single signals."""
+    gaps = {signal.name: signal_gaps(signal) for signal in _regular_signals(flight)}
+    common: list[Gap] = []
+    if len(gaps) > 1:
+        first = next(iter(gaps.values()))
+        common = [gap for gap in first if all(any(_overlap(gap, g) for g in own) for own in gaps.values())]
+    if common:
+        yield _gap_finding("gaps_in_all_signals", common, tuple(gaps), flying)
+    for name, own in gaps.items():
+        rest = [gap for gap in own if not any(_overlap(gap, g) for g in common)]
         if rest:
-            yield _gap_finding(name, rest, (name,), flying)
-    if steady and not any(found.values()):
-        yield Finding("gaps", Severity.OK, "no gaps")
+            yield _gap_finding("gaps_in_signal", rest, (name,), flying)
+    if gaps and not any(gaps.values()):
+        yield Finding("no_gaps", Severity.OK)
 
 
-def _same(a: tuple[float, float], b: tuple[float, float]) -> bool:
+def _regular_signals(flight: Flight) -> list[Signal]:
+    return [s for name, s in flight.signals.items() if name not in _IRREGULAR and len(s.times) > 20]
+
+
+def _overlap(a: Gap, b: Gap) -> bool:
+    """Whether two gaps overlap by more than half of the shorter one."""
     overlap = min(a[1], b[1]) - max(a[0], b[0])
     return overlap > 0.5 * min(a[1] - a[0], b[1] - b[0])
 
 
-def _gap_finding(
-    what: str, found: list[tuple[float, float]], signals: tuple[str, ...], flying: Intervals
-) -> Finding:
-    start, end = max(found, key=lambda g: g[1] - g[0])
-    in_flight = [g for g in found if any(g[0] < e and g[1] > s for s, e in flying)]
-    longest = max((e - s for s, e in in_flight), default=0.0)
-    total = sum(e - s for s, e in found)
-    count = (
-        f"{len(found)} gaps, {total:.2f} s in all, the longest {end - start:.2f} s"
-        if len(found) > 1
-        else f"a gap of {end - start:.2f} s"
-    )
-    where = "in flight" if in_flight else "on the ground"
+def _gap_finding(code: str, gaps: Sequence[Gap], signals: tuple[str, ...], flying: Intervals) -> Finding:
+    start, end = max(gaps, key=lambda gap: gap[1] - gap[0])
+    in_flight = [gap for gap in gaps if any(gap[0] < e and gap[1] > s for s, e in flying)]
+    longest_in_flight = max((e - s for s, e in in_flight), default=0.0)
+    values = {
+        "count": len(gaps),
+        "total": sum(e - s for s, e in gaps),
+        "longest": end - start,
+        "start": start,
+        "end": end,
+        "is_in_flight": bool(in_flight),
+    }
     return Finding(
-        "gaps",
-        Severity.WARNING if longest >= _LONG else Severity.NOTE,
-        f"{what}: {count} from {start:.2f} to {end:.2f} s, {where}",
-        signals,
-        "estimates widen in a gap; log to a faster card or fewer topics" if in_flight else "",
+        code, Severity.WARNING if longest_in_flight >= _LONG_GAP else Severity.NOTE, values, signals
     )
 
 
-def regularity(flight: Flight, flying: Intervals) -> Iterator[Finding]:
-    """Samples that do not come at a steady rate, and rates that change in the flight."""
-    for signal in _steady(flight):
+def check_regularity(flight: Flight, flying: Intervals) -> Iterator[Finding]:
+    """Sampling rates that change during the log, and samples that are not evenly spaced."""
+    for signal in _regular_signals(flight):
         steps = np.diff(signal.times)
         median = float(np.median(steps))
         usual = steps < 10.0 * median
         uneven = float((np.abs(steps[usual] - median) > 0.5 * median).mean())
-        first = signal.times[1:] < 0.5 * (signal.times[0] + signal.times[-1])
-        if min((usual & first).sum(), (usual & ~first).sum()) < 10:
+        first_half = signal.times[1:] < 0.5 * (signal.times[0] + signal.times[-1])
+        if min((usual & first_half).sum(), (usual & ~first_half).sum()) < 10:
             continue
-        early, late = float(np.median(steps[usual & first])), float(np.median(steps[usual & ~first]))
-        if not 0.67 < early / late < 1.5:
-            message = f"{signal.name}: its rate changes from {1 / early:.0f} to {1 / late:.0f} Hz"
-        elif uneven > 0.2:
-            message = (
-                f"{signal.name}: {100 * uneven:.0f} % of its samples come more than half a step early or late"
-            )
-        else:
-            continue
-        yield Finding("regularity", Severity.NOTE, message, (signal.name,))
+        early, late = (
+            float(np.median(steps[usual & first_half])),
+            float(np.median(steps[usual & ~first_half])),
+        )
+        low, high = _LARGEST_RATE_RATIO
+        if not low < early / late < high:
+            values = {"before": 1 / early, "after": 1 / late}
+            yield Finding("rate_changes", Severity.NOTE, values, (signal.name,))
+        elif uneven > _LARGEST_UNEVEN_SHARE:
+            yield Finding("samples_uneven", Severity.NOTE, {"share": uneven}, (signal.name,))

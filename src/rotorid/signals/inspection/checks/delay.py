@@ -1,8 +1,7 @@
-"""Delays: between the command and the pull of the rotors, and between signals that must move together.
+"""Delays of signals: from thrust command to specific force, and between signals of the same motion.
 
-Both series go on one grid, lose what is slower than a second, and are compared at every lag; the parabola
-through the best three gives the delay. The flight is cut in pieces, and the spread of their delays gives its
-uncertainty.
+Two signals are put on one grid and high-pass filtered with a moving average of 1 s. The delay is at the maximum of their
+correlation, interpolated by a parabola. The scatter of the delays of eight parts of the flight gives the standard deviation.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
+from rotorid.findings import Finding, Severity
 from rotorid.geometry.rotation_rows import interpolate, rotate, rotation_between
 from rotorid.logs.flight import Flight
-from rotorid.signals.inspection.findings import Finding, Severity
 from rotorid.signals.series import (
     Intervals,
     Series,
@@ -27,68 +26,56 @@ from rotorid.signals.series import (
     total_length,
 )
 
-_LONGEST: Final = 0.4
-_EARLIEST: Final = -0.2
-_PIECES: Final = 8
-_CLEAR: Final = 0.35
+_LARGEST: Final = 0.4  # s
+_SMALLEST: Final = -0.2  # s
+_PARTS: Final = 8
+_LEAST_CORRELATION: Final = 0.35
+_SLOW_ROTORS: Final = 0.15  # s
+_RATE_LIMIT, _VELOCITY_LIMIT = 0.03, 0.08  # s: larger delays are warnings
 
 
 @dataclasses.dataclass(frozen=True)
 class Delay:
-    """How long one signal comes after another, s, its standard deviation, and the correlation at that lag."""
+    """Delay of one signal after another, s, its standard deviation, s, and their correlation at this delay."""
 
     delay: float
     std: float
     correlation: float
 
 
-def delays(flight: Flight, flying: Intervals) -> Iterator[Finding]:
-    """Report every delay that the flight shows."""
-    if command := command_delay(flight, flying):
-        name, found = command
-        words = f"specific force follows {name} by {_ms(found)}, transport and rotor lag together"
-        if found.delay < found.std:
-            words = (
-                f"specific force follows {name} within {1e3 * (max(found.delay, 0) + 2 * found.std):.0f} ms"
-            )
-        if found.delay < -2.0 * found.std - 0.01:
-            yield Finding(
-                "delay",
-                Severity.WARNING,
-                f"specific force comes {_ms(dataclasses.replace(found, delay=-found.delay))} before {name}",
-                (name, "specific_force"),
-                "their clocks are not aligned; shift the times of one",
-            )
-        else:
-            severity = Severity.NOTE if found.delay - 2.0 * found.std > 0.15 else Severity.OK
-            remedy = "set the lag of the rotors in the airframe accordingly" if severity else ""
-            yield Finding("delay", severity, words, (name, "specific_force"), remedy)
-    elif total_length(flying) > 3.0 and _command_name(flight) and "specific_force" in flight:
-        name = str(_command_name(flight))
-        words = f"{name} varies too little to tell how late the specific force follows"
-        yield Finding("delay", Severity.NOTE, words, (name, "specific_force"))
-    for pair, first, second, limit in (
-        (rate_delay(flight, flying), "attitude", "body rate", 0.03),
-        (velocity_delay(flight, flying), "velocity", "specific force", 0.08),
+def check_delays(flight: Flight, flying: Intervals) -> Iterator[Finding]:
+    """The delays that the flight is exciting enough for."""
+    name = _command_name(flight)
+    if name is not None and "specific_force" in flight:
+        signals = (name, "specific_force")
+        delay = command_delay(flight, flying)
+        if delay is not None:
+            yield _command_finding(delay, signals)
+        elif total_length(flying) > 3.0:
+            yield Finding("command_delay_not_excited", Severity.NOTE, signals=signals)
+    for delay, limit, signals in (
+        (rate_delay(flight, flying), _RATE_LIMIT, ("attitude", "body_rate")),
+        (velocity_delay(flight, flying), _VELOCITY_LIMIT, ("velocity", "specific_force")),
     ):
-        if pair is None:
-            continue
-        late = abs(pair.delay) - 2.0 * pair.std > limit
-        order = f"{first} comes after {second} by" if pair.delay >= 0 else f"{first} comes before {second} by"
-        shown = dataclasses.replace(pair, delay=abs(pair.delay))
-        signals = (first.replace(" ", "_"), second.replace(" ", "_"))
-        remedy = "shift its times, or tell the estimator of the delay" if late else ""
-        yield Finding(
-            "delay", Severity.WARNING if late else Severity.OK, f"{order} {_ms(shown)}", signals, remedy
-        )
+        if delay is not None:
+            is_significant = abs(delay.delay) - 2.0 * delay.std > limit
+            severity = Severity.WARNING if is_significant else Severity.OK
+            yield Finding("signal_delay", severity, _values(delay), signals)
 
 
-def _ms(found: Delay) -> str:
-    return f"{1e3 * found.delay:.0f} ± {max(1e3 * found.std, 1.0):.0f} ms"
+def _command_finding(delay: Delay, signals: tuple[str, str]) -> Finding:
+    if delay.delay < -2.0 * delay.std - 0.01:
+        return Finding("command_after_response", Severity.WARNING, _values(delay), signals)
+    is_slow = delay.delay - 2.0 * delay.std > _SLOW_ROTORS
+    return Finding("command_delay", Severity.NOTE if is_slow else Severity.OK, _values(delay), signals)
 
 
-def command_delay(flight: Flight, flying: Intervals) -> tuple[str, Delay] | None:
-    """Delay of the specific force along body z after the command of thrust, and the name of that."""
+def _values(delay: Delay) -> dict[str, float]:
+    return {"delay": delay.delay, "std": delay.std}
+
+
+def command_delay(flight: Flight, flying: Intervals) -> Delay | None:
+    """Delay of the specific force along body z after the thrust command that is logged fastest."""
     name = _command_name(flight)
     if name is None or "specific_force" not in flight:
         return None
@@ -98,15 +85,13 @@ def command_delay(flight: Flight, flying: Intervals) -> tuple[str, Delay] | None
         return None
     command = np.interp(t, c.times, c.values.mean(axis=1))
     response = np.interp(t, f.times, f.values[:, 2])
-    found = _delay(t, command[:, None], response[:, None], dt, flying, 1.0 / c.rate)
-    return (name, found) if found else None
+    return _delay(t, command[:, None], response[:, None], dt, flying, 1.0 / c.rate)
 
 
 def _command_name(flight: Flight) -> str | None:
-    """The command of thrust that is logged fastest."""
-    known = ("rotor_command", "thrust", "collective_command")
-    names = [n for n in known if n in flight and flight[n].rate > 4.0]
-    return max(names, key=lambda n: min(flight[n].rate, 100.0)) if names else None
+    commands = ("rotor_command", "thrust", "collective_command")
+    names = [name for name in commands if name in flight and flight[name].rate > 4.0]
+    return max(names, key=lambda name: min(flight[name].rate, 100.0)) if names else None
 
 
 def rate_delay(flight: Flight, flying: Intervals) -> Delay | None:
@@ -130,7 +115,7 @@ def rate_delay(flight: Flight, flying: Intervals) -> Delay | None:
 
 
 def velocity_delay(flight: Flight, flying: Intervals) -> Delay | None:
-    """Delay of the velocity after the specific force, both as horizontal acceleration in the world."""
+    """Delay of the velocity after the specific force, both as accelerations in the world frame."""
     if any(n not in flight for n in ("velocity", "specific_force", "attitude")):
         return None
     v, f, q = flight["velocity"], flight["specific_force"], flight["attitude"]
@@ -161,30 +146,35 @@ def _delay(
     flying: Intervals,
     coarse: float,
 ) -> Delay | None:
-    """Delay of the second after the first. coarse: step of the slower clock, s."""
-    second_long = round(1.0 / dt)
-    a = first - smooth(first, second_long)
-    b = second - smooth(second, second_long)
-    low, high = round(_EARLIEST / dt), round(_LONGEST / dt)
-    air = is_inside(t, flying)
-    a, b = a * air[:, None], b * air[:, None]
-    whole = _best_lag(a, b, low, high)
-    if whole is None or whole[1] < _CLEAR:
+    """Delay of the second signal after the first. dt: step of the grid, s. coarse: step of the slower signal, s."""
+    width = round(1.0 / dt)
+    a = first - smooth(first, width)
+    b = second - smooth(second, width)
+    low, high = round(_SMALLEST / dt), round(_LARGEST / dt)
+    in_flight = is_inside(t, flying)
+    a, b = a * in_flight[:, None], b * in_flight[:, None]
+    best = _best_lag(a, b, low, high)
+    if best is None or best[1] < _LEAST_CORRELATION:
         return None
-    pieces = np.array_split(np.arange(len(t)), _PIECES)
-    each = [
-        _best_lag(a[p], b[p], low, high) for p in pieces if air[p].mean() > 0.5 and len(p) > 2 * (high - low)
+    parts = [
+        _best_lag(a[part], b[part], low, high)
+        for part in np.array_split(np.arange(len(t)), _PARTS)
+        if in_flight[part].mean() > 0.5 and len(part) > 2 * (high - low)
     ]
-    lags = np.array([lag for lag, correlation in filter(None, each) if correlation > 0.7 * _CLEAR])
+    lags = np.array(
+        [lag for lag, correlation in filter(None, parts) if correlation > 0.7 * _LEAST_CORRELATION]
+    )
     if len(lags) < 3:
         return None
-    spread = max(1.4826 * float(np.median(np.abs(lags - np.median(lags)))), 0.3 * float(np.std(lags)))
-    std = float(np.hypot(spread * dt / np.sqrt(len(lags)), 0.2 * max(coarse, dt)))
-    return Delay(whole[0] * dt, std, whole[1])
+    scatter = max(1.4826 * float(np.median(np.abs(lags - np.median(lags)))), 0.3 * float(np.std(lags)))
+    std = float(np.hypot(scatter * dt / np.sqrt(len(lags)), 0.2 * max(coarse, dt)))
+    return Delay(best[0] * dt, std, best[1])
 
 
-def _best_lag(a: np.ndarray, b: np.ndarray, low: int, high: int) -> tuple[float, float] | None:
-    """Lag in samples at which b looks most like a, between samples, and the correlation there."""
+def _best_lag(
+    a: Float64[np.ndarray, "n k"], b: Float64[np.ndarray, "n k"], low: int, high: int
+) -> tuple[float, float] | None:
+    """Lag of b after a with the largest correlation, in steps, and this correlation. low, high: limits of the lag."""
     n = len(a)
     size = 1 << (2 * n - 1).bit_length()
     spectrum = (np.conj(np.fft.rfft(a, size, axis=0)) * np.fft.rfft(b, size, axis=0)).sum(axis=1)
@@ -198,6 +188,6 @@ def _best_lag(a: np.ndarray, b: np.ndarray, low: int, high: int) -> tuple[float,
     if best in (0, len(lags) - 1):
         return None
     left, top, right = values[best - 1 : best + 2]
-    bend = left - 2.0 * top + right
-    shift = 0.5 * (left - right) / bend if bend < 0.0 else 0.0
+    curvature = left - 2.0 * top + right
+    shift = 0.5 * (left - right) / curvature if curvature < 0.0 else 0.0
     return float(lags[best] + shift), float(top)

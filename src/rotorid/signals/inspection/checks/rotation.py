@@ -1,4 +1,4 @@
-"""Body rate against attitude: the turn in a fifth of a second is the integral of the rate. And unit norms."""
+"""Checks of the attitude: the rotation over a window against the integral of the body rate, and the norm of the quaternions."""
 
 from __future__ import annotations
 
@@ -7,78 +7,58 @@ from typing import Final
 
 import numpy as np
 
+from rotorid.findings import Finding, Severity
 from rotorid.geometry.rotation_rows import interpolate, inverse, rotation_between
 from rotorid.logs.flight import Flight
-from rotorid.signals.inspection.checks.agreement import AxisFit, fit_axes, report
-from rotorid.signals.inspection.findings import Finding, Severity
+from rotorid.signals.inspection.checks.agreement import AxisFit, agreement_finding, fit_axes
 from rotorid.signals.series import Intervals, integral, window_starts
 
-_WINDOW: Final = 0.2
-_SMALLEST: Final = 0.005
+_WINDOW: Final = 0.2  # s
+_OVERLAP: Final = 4.0  # windows that share the same data
+_EXCITED: Final = 0.005  # rad
+_TOLERANCE: Final = 0.1  # of a slope of 1
+_LARGEST_NORM_ERROR: Final = 0.01
 
 
-def rotation(flight: Flight, flying: Intervals) -> Iterator[Finding]:
-    """Compare sign, scale and order of the axes of body rate with the turning of the attitude."""
+def check_rotation(flight: Flight, flying: Intervals) -> Iterator[Finding]:
+    """Compare sign, scale and order of the axes of the body rate with the change of the attitude."""
     if "attitude" not in flight or "body_rate" not in flight or not flying:
         return
     q, w = flight["attitude"], flight["body_rate"]
     width = max(_WINDOW, 3.0 / max(q.rate, 1e-3))
-    starts = window_starts([q.times, w.times], flying, width, width / 4)
+    starts = window_starts([q.times, w.times], flying, width, width / _OVERLAP)
     if len(starts) < 20:
         return
     start, end = (interpolate(at, q.times, q.values) for at in (starts, starts + width))
-    driven = integral(starts + width, w.times, w.values) - integral(starts, w.times, w.values)
-    fits, cross = fit_axes(rotation_between(start, end), driven, _SMALLEST, 4.0)
-    suspect = ""
-    if any(_bad(f) for f in fits):
-        others = {
-            "the quaternion seems to turn the world into the body (conjugate it)": (
-                inverse(start),
-                inverse(end),
-            ),
-            "the quaternion seems to be in the order x y z w": tuple(
-                np.roll(x, 1, axis=1) for x in (start, end)
-            ),
+    measured = integral(starts + width, w.times, w.values) - integral(starts, w.times, w.values)
+    fits, cross = fit_axes(rotation_between(start, end), measured, _EXCITED, _OVERLAP)
+    cause = None
+    if any(_disagrees(fit) for fit in fits):
+        candidates = {
+            "conjugate_quaternion": (inverse(start), inverse(end)),
+            "quaternion_order_xyzw": (np.roll(start, 1, axis=1), np.roll(end, 1, axis=1)),
         }
-        for words, (a, b) in others.items():
-            if not any(_bad(f) for f in fit_axes(rotation_between(a, b), driven, _SMALLEST, 4.0)[0]):
-                suspect = words
-    yield from report(
-        "rotation",
-        "body rate against the turning of the attitude",
-        ("body_rate", "attitude"),
-        fits,
-        cross,
-        0.1,
-        "correct sign, order or unit of the body rate (rad/s; forward, left, up) or the attitude (w x y z, "
-        "body to world)",
-        suspect,
-    )
+        for name, (a, b) in candidates.items():
+            others, _ = fit_axes(rotation_between(a, b), measured, _EXCITED, _OVERLAP)
+            if not any(_disagrees(fit) for fit in others):
+                cause = name
+    yield agreement_finding("rotation", ("body_rate", "attitude"), fits, cross, _TOLERANCE, cause)
 
 
-def _bad(fit: AxisFit) -> bool:
-    return fit.excited and not (fit.correlation > 0.7 and abs(fit.slope - 1.0) <= 0.1 + 2.0 * fit.error)
+def _disagrees(fit: AxisFit) -> bool:
+    is_near = abs(fit.slope - 1.0) <= _TOLERANCE + 2.0 * fit.error
+    return fit.excited and not (fit.correlation > 0.7 and is_near)
 
 
-def quaternion_norm(flight: Flight, flying: Intervals) -> Iterator[Finding]:
-    """Attitudes must be unit quaternions."""
+def check_quaternion_norm(flight: Flight, flying: Intervals) -> Iterator[Finding]:
+    """Check that attitudes are unit quaternions."""
     if "attitude" not in flight or not len(flight["attitude"].times):
         return
-    off = np.abs(np.linalg.norm(flight["attitude"].values, axis=1) - 1.0)
-    wrong = int((off > 0.01).sum())
-    if not wrong:
-        yield Finding(
-            "quaternion norm",
-            Severity.OK,
-            f"quaternions have norm 1 within {max(off.max(), 1e-9):.1g}",
-            ("attitude",),
-        )
+    error = np.abs(np.linalg.norm(flight["attitude"].values, axis=1) - 1.0)
+    count = int((error > _LARGEST_NORM_ERROR).sum())
+    values = {"count": count, "samples": len(error), "largest_error": float(error.max())}
+    if not count:
+        yield Finding("quaternion_norm_one", Severity.OK, values, ("attitude",))
         return
-    severity = Severity.ERROR if np.median(off) > 0.01 else Severity.WARNING
-    yield Finding(
-        "quaternion norm",
-        severity,
-        f"{wrong} of {len(off)} quaternions are no rotation, their norm is off by up to {off.max():.2g}",
-        ("attitude",),
-        "check which columns were taken for the quaternion, and their order",
-    )
+    severity = Severity.ERROR if np.median(error) > _LARGEST_NORM_ERROR else Severity.WARNING
+    yield Finding("quaternion_norm_wrong", severity, values, ("attitude",))

@@ -1,4 +1,4 @@
-"""How to make each autopilot log a signal, or log it faster."""
+"""Logging settings of autopilots: how to log a signal, or to log it faster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PX4_POSITION: Final = "fly with GPS, optical flow or motion capture, so that ve
 _ARDUPILOT_FAST: Final = "add ATTITUDE_FAST and IMU_FAST to LOG_BITMASK (bits 0 and 18)"
 _ESC: Final = "connect ESC telemetry (bidirectional DShot or CAN)"
 
-_HOW: Final[dict[str, dict[str, str]]] = {
+_SETTINGS: Final[dict[str, dict[str, str]]] = {
     "px4-ulog": {
         "rotor_command": f"{_PX4_FAST}, which logs actuator_motors at full rate",
         "collective_command": f"{_PX4_FAST}, which logs vehicle_thrust_setpoint at full rate",
@@ -23,7 +23,7 @@ _HOW: Final[dict[str, dict[str, str]]] = {
         "battery_voltage": "connect a power module, which logs battery_status",
     },
     "ardupilot-bin": {
-        "rotor_command": f"RCOU comes at 10 Hz: {_ESC}, and use the collective of RATE: {_ARDUPILOT_FAST}",
+        "rotor_command": f"RCOU is logged at 10 Hz: {_ESC}; for the collective command, {_ARDUPILOT_FAST}, which logs RATE",
         "collective_command": f"{_ARDUPILOT_FAST}, which logs RATE at loop rate",
         "thrust": f"{_ARDUPILOT_FAST}, which logs RATE at loop rate",
         "rotor_speed": f"{_ESC}, which logs ESC",
@@ -59,7 +59,14 @@ _COLUMNS: Final = {
 
 
 def how_to_log(format: str, signal: str) -> str:
-    """How to get a signal, or get it faster, into a log of this format (as in `Flight.format`)."""
-    if format in _HOW:
-        return _HOW[format].get(signal, "")
+    """How to log a signal, or to log it faster.
+
+    Args:
+        format: of the log, as in `Flight.format`.
+        signal: its name.
+    Returns:
+        The settings of the autopilot; empty where there are none.
+    """
+    if format in _SETTINGS:
+        return _SETTINGS[format].get(signal, "")
     return f"record {_COLUMNS.get(signal, signal)} at 50 Hz or more"

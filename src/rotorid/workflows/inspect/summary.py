@@ -1,0 +1,78 @@
+"""The JSON of `rotorid inspect`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from rotorid.findings import Finding
+from rotorid.logs.flight import Signal
+from rotorid.signals.inspection.checks.clock import signal_gaps
+from rotorid.signals.inspection.identifiability import Identifiability
+from rotorid.signals.inspection.inspection import Inspection
+from rotorid.workflows.inspect.text import (
+    check_name,
+    finding_text,
+    reason_text,
+    recommendation_texts,
+    remedy_text,
+)
+
+
+def summary(inspection: Inspection) -> dict[str, Any]:
+    """An inspection as plain data. Times in s from the start of the log."""
+    flight = inspection.flight
+    return {
+        "file": str(flight.source),
+        "format": flight.format,
+        "vehicle": flight.vehicle,
+        "time_origin": flight.time_origin,
+        "duration": round(flight.duration, 6),
+        "airborne": _rounded(inspection.flying),
+        "signals": [_signal(signal) for signal in flight.signals.values()],
+        "findings": [_finding(finding) for finding in inspection.findings],
+        "identifiability": [_identifiability(result) for result in inspection.identifiability],
+    }
+
+
+def _signal(signal: Signal) -> dict[str, Any]:
+    return {
+        "name": signal.name,
+        "unit": signal.kind.unit,
+        "frame": signal.kind.frame,
+        "columns": list(signal.columns),
+        "rate": round(signal.rate, 3),
+        "samples": len(signal.times),
+        "start": round(float(signal.times[0]), 6) if len(signal.times) else None,
+        "end": round(float(signal.times[-1]), 6) if len(signal.times) else None,
+        "gaps": _rounded(signal_gaps(signal)),
+        "source": signal.source,
+    }
+
+
+def _rounded(intervals: Iterable[tuple[float, float]]) -> list[list[float]]:
+    return [[round(start, 6), round(end, 6)] for start, end in intervals]
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "check": check_name(finding),
+        **_data(finding),
+        "message": finding_text(finding),
+        "remedy": remedy_text(finding),
+    }
+
+
+def _identifiability(result: Identifiability) -> dict[str, Any]:
+    return {
+        "quantity": result.quantity,
+        "verdict": result.verdict.value,
+        "reason": reason_text(result),
+        "reasons": [_data(reason) for reason in result.reasons],
+        "recommendations": list(recommendation_texts(result)),
+    }
+
+
+def _data(finding: Finding) -> dict[str, Any]:
+    return dataclasses.asdict(finding) | {"severity": finding.severity.word}
