@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rotorid.identification.fitting.estimation import Estimation
-from rotorid.identification.fitting.jackknife import student_t_factor
-from rotorid.identification.fitting.window_blocks import block_information, block_keys
+from rotorid.identification.fitting.uncertainty import block_information, block_keys, student_t_factor
 
 _MIN_BLOCKS = 4  # blocks
 

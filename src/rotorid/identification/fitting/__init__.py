@@ -1,19 +1,17 @@
 """Estimation of the parameters of any System: maximum a posteriori (MAP) by multiple shooting.
 
-coordinates.py               unconstrained coordinates of the free parameters, and their priors
-priors.py                    priors from a System, a list of free parameters and standard deviations
-rules.py                     what a kind of System adds: default priors, rows that can be used
-windows.py                   flights cut into windows; white noise of each output
-step_derivatives.py          one step of a System, its output error, and their exact derivatives
-sensitivities.py             derivatives of the residuals of a window, by recursion over its rows
-multiple_shooting.py         prediction and linearisation of all windows
-gauss_newton.py              the estimation problem and its minimisation
-estimation.py                noise weighting, covariance and the result
-window_blocks.py             sums over blocks of consecutive windows
-jackknife.py                 covariance by the delete-one-block jackknife
-residual_autocorrelation.py  variance inflation of outputs with autocorrelated residuals
-disturbance_tests.py         windows with a significant constant disturbance
-result.py                    Fit, the result; directions that cannot be identified
+coordinates.py        unconstrained coordinates of the free parameters, and their priors
+priors.py             priors from a System, a list of free parameters and standard deviations
+rules.py              what a kind of System adds: default priors, rows that can be used
+windows.py            flights cut into windows; white noise of each output
+step_derivatives.py   one step of a System, its output error, and their exact derivatives
+sensitivities.py      derivatives of the residuals of a window, by recursion over its rows
+multiple_shooting.py  prediction and linearisation of all windows
+gauss_newton.py       the estimation problem and its minimisation
+estimation.py         noise weighting, covariance and the result
+uncertainty.py        covariance and output weights from residuals that are autocorrelated within blocks
+disturbance_tests.py  windows with a significant constant disturbance
+result.py             Fit, the result; directions that cannot be identified
 """
 
 import lazy_loader

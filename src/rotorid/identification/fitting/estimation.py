@@ -2,9 +2,9 @@
 
     cov = A A^T + H^-1 P_0^-1 H^-1,    H = J^T J + P_0^-1
 
-A A^T is the jackknife covariance of the data's contribution over blocks of windows (see `jackknife`). It allows for residuals
+A A^T is the jackknife covariance of the data's contribution over blocks of windows (see `uncertainty`). It allows for residuals
 that are autocorrelated within a block, and larger or smaller than the assumed noise. Before, output weights are corrected for
-residual autocorrelation (see `residual_autocorrelation`). With too few blocks the covariance is scaled by the size of the
+residual autocorrelation (see `uncertainty`). With too few blocks the covariance is scaled by the size of the
 residuals. Variation between flights beyond that of their blocks is included in the standard deviations.
 """
 
@@ -34,16 +34,18 @@ from rotorid.identification.fitting.gauss_newton import (
     best_starts,
     gauss_newton,
 )
-from rotorid.identification.fitting.jackknife import (
+from rotorid.identification.fitting.result import DisturbedSpan, Fit, unidentifiable_directions
+from rotorid.identification.fitting.uncertainty import (
     MIN_BLOCKS,
     between_flight_factor,
+    block_information,
+    block_keys,
     delete_block_steps,
+    jacobian_rows,
     shrink_covariance,
     student_t_factor,
+    variance_inflation,
 )
-from rotorid.identification.fitting.residual_autocorrelation import variance_inflation
-from rotorid.identification.fitting.result import DisturbedSpan, Fit, unidentifiable_directions
-from rotorid.identification.fitting.window_blocks import block_information, block_keys, jacobian_rows
 from rotorid.identification.fitting.windows import cut_windows
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples

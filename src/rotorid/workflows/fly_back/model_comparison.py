@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from rotorid.findings import Finding, Severity
-from rotorid.identification.fitting.jackknife import student_t_factor
+from rotorid.identification.fitting.uncertainty import student_t_factor
 from rotorid.identification.open_loop.validation_windows import Masses, Spans
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
