@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rotorid.identification.airframe.multirotor_rules import rules_for
+from rotorid.identification.fitting.free_parameters import make_priors
 from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
 from rotorid.identification.fitting.multiple_shooting import WindowPrediction
-from rotorid.identification.fitting.priors import make_priors
 from rotorid.identification.fitting.step_derivatives import (
     StepModel,
     casadi_step_functions,

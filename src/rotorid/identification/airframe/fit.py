@@ -36,8 +36,8 @@ from rotorid.identification.airframe.rotor_dynamics import RotorCommands
 from rotorid.identification.airframe.rotor_thrusts import rotor_model
 from rotorid.identification.airframe.segmentation import segment_mass, segment_wind
 from rotorid.identification.airframe.window_inputs import TIME_CONSTANT, AirframeInputs, Segmentation
-from rotorid.identification.fitting.coordinates import Prior, coordinates_from_priors
 from rotorid.identification.fitting.estimation import TOLERANCE, Estimation, blas_threads, estimate_parameters
+from rotorid.identification.fitting.free_parameters import Prior, coordinates_from_priors
 from rotorid.identification.fitting.gauss_newton import EstimationProblem
 from rotorid.identification.fitting.multiple_shooting import ShootingSetup
 from rotorid.identification.fitting.windows import (

@@ -11,8 +11,13 @@ from jaxtyping import Bool, Float
 from rotorid.errors import SettingError, SignalError
 from rotorid.identification.airframe.inertia_coordinates import INERTIA, PRODUCTS, InertiaCoordinates
 from rotorid.identification.airframe.priors import ONE_SIDED, POSITIVE, default_std
-from rotorid.identification.fitting.coordinates import CoordinateGroup
-from rotorid.identification.fitting.rules import GENERIC, Means, Numbers, SystemRules
+from rotorid.identification.fitting.free_parameters import (
+    GENERIC,
+    CoordinateGroup,
+    Means,
+    Numbers,
+    SystemRules,
+)
 from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.system import Parameter, System
 

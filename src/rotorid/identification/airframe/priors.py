@@ -20,7 +20,7 @@ import numpy as np
 
 from rotorid.errors import AirframeError, SettingError
 from rotorid.identification.airframe.inertia_coordinates import INERTIA, PRODUCTS, InertiaCoordinates
-from rotorid.identification.fitting.coordinates import Prior
+from rotorid.identification.fitting.free_parameters import Prior
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
 from rotorid.models.multirotor.logged_body import local_parameter
 from rotorid.models.multirotor.rotors import torque_ratio_of

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from rotorid.identification.airframe.rotor_dynamics import RotorChain, RotorCommands, step_thrusts
-from rotorid.identification.fitting.coordinates import Coordinates
+from rotorid.identification.fitting.free_parameters import Coordinates
 from rotorid.identification.fitting.multiple_shooting import InputSensitivities
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.multirotor.logged_body import LOCAL, LoggedBody, local_width

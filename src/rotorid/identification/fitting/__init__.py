@@ -1,8 +1,6 @@
 """Estimation of the parameters of any System: maximum a posteriori (MAP) by multiple shooting.
 
-coordinates.py        unconstrained coordinates of the free parameters, and their priors
-priors.py             priors from a System, a list of free parameters and standard deviations
-rules.py              what a kind of System adds: default priors, rows that can be used
+free_parameters.py    free parameters: priors, unconstrained coordinates, rules of a kind of System
 windows.py            flights cut into windows; white noise of each output
 step_derivatives.py   one step of a System, its output error, and their exact derivatives
 sensitivities.py      derivatives of the residuals of a window, by recursion over its rows

@@ -3,8 +3,8 @@
     cov = A A^T + H^-1 P_0^-1 H^-1,    H = J^T J + P_0^-1
 
 A A^T is the jackknife covariance of the data's contribution over blocks of windows (see `uncertainty`). It allows for residuals
-that are autocorrelated within a block, and larger or smaller than the assumed noise. Before, output weights are corrected for
-residual autocorrelation (see `uncertainty`). With too few blocks the covariance is scaled by the size of the
+that are autocorrelated within a block, and larger or smaller than the assumed noise. Before, output weights are corrected for residual
+autocorrelation. With too few blocks the covariance is scaled by the size of the
 residuals. Variation between flights beyond that of their blocks is included in the standard deviations.
 """
 
@@ -22,12 +22,12 @@ from jaxtyping import Bool, Float
 from threadpoolctl import ThreadpoolController
 
 from rotorid.geometry.spaces import Space
-from rotorid.identification.fitting.coordinates import Prior
 from rotorid.identification.fitting.disturbance_tests import (
     disturbed_spans,
     estimate_disturbances,
     normalised_excesses,
 )
+from rotorid.identification.fitting.free_parameters import Prior
 from rotorid.identification.fitting.gauss_newton import (
     EstimationProblem,
     GaussNewtonResult,

@@ -13,9 +13,12 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import SettingError
-from rotorid.identification.fitting.coordinates import (
+from rotorid.identification.fitting.free_parameters import (
+    GENERIC,
     Coordinates,
+    Numbers,
     Prior,
+    SystemRules,
     coordinates_from_priors,
     evaluate_coordinates,
 )
@@ -30,7 +33,6 @@ from rotorid.identification.fitting.multiple_shooting import (
     output_information,
     predict_windows,
 )
-from rotorid.identification.fitting.rules import GENERIC, Numbers, SystemRules
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.system import System
 

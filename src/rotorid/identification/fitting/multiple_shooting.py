@@ -27,7 +27,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.fitting.rules import GENERIC, SystemRules
+from rotorid.identification.fitting.free_parameters import GENERIC, SystemRules
 from rotorid.identification.fitting.sensitivities import InputDerivatives, window_sensitivities
 from rotorid.identification.fitting.step_derivatives import (
     StepDerivatives,

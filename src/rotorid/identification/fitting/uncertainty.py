@@ -52,7 +52,7 @@ from rotorid.identification.fitting.windows import WindowData
 BLOCK_LENGTH = 2.0
 """Length of a block of the jackknife, s."""
 
-_MIN_BLOCKS = 14  # blocks: of flights too short for as many, blocks are shorter
+_TARGET_BLOCKS = 14  # flights too short for as many blocks have shorter blocks
 
 
 def block_keys(
@@ -60,7 +60,7 @@ def block_keys(
 ) -> tuple[Float[np.ndarray, "blocks 2"], Int[np.ndarray, " w"]]:
     """Flight and position of each block, and the block of each window. longest: greatest length of a block, s."""
     window = float(np.max(data.end - data.start))
-    length = min(longest, max(window, len(data.start) * window / _MIN_BLOCKS))
+    length = min(longest, max(window, len(data.start) * window / _TARGET_BLOCKS))
     keys = np.stack([data.flight, np.floor(data.start / length)], axis=1)
     found, block = np.unique(keys, axis=0, return_inverse=True)
     return found, block.ravel()
@@ -175,7 +175,7 @@ def shrink_covariance(
     return root @ (vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-_BLOCK = 1.0  # s; residuals may be autocorrelated within it
+_INFLATION_BLOCK = 1.0  # s; residuals may be autocorrelated within it
 _PRIOR_INFORMATION = 1.0  # scalars, of the prior that the outputs of one vector have the same inflation
 _LEAST_INFORMATION = 1e-3  # scalars
 
@@ -198,7 +198,7 @@ def variance_inflation(
         predictor contain the model's error, which is no reason to weight one output less.
     """
     inflation = np.ones(len(sigma))
-    if len(block_keys(problem.data, _BLOCK)[0]) < MIN_BLOCKS:
+    if len(block_keys(problem.data, _INFLATION_BLOCK)[0]) < MIN_BLOCKS:
         return inflation
     moves = found.z > problem.coordinates.lower_bounds(problem.centre, problem.scale)
     R = np.asarray(
@@ -208,8 +208,8 @@ def variance_inflation(
     root[moves] = np.linalg.inv(R)
     ran = problem.predict(found.x, found.z, sigma)
     information, gradients = problem.output_information(ran, found.z, sigma, found.weight, root)
-    gradients = sum_by_block(problem.data, gradients[..., moves], _BLOCK)
-    within = block_information(problem, found.triangle, found.weight, _BLOCK)[0][:, moves][:, :, moves]
+    gradients = sum_by_block(problem.data, gradients[..., moves], _INFLATION_BLOCK)
+    within = block_information(problem, found.triangle, found.weight, _INFLATION_BLOCK)[0][:, moves][:, :, moves]
     steps = (delete_block_steps(within, gradients[:, o], R.T @ R) for o in range(len(sigma)))
     spread = np.array([np.sum((d @ R.T) ** 2) for d in steps])
     if problem.K is not None:

@@ -19,7 +19,7 @@ from rotorid.codegen.casadi import to_casadi
 from rotorid.errors import ExcitationError, SettingError, SignalError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Space
-from rotorid.identification.fitting.rules import GENERIC, SystemRules
+from rotorid.identification.fitting.free_parameters import GENERIC, SystemRules
 from rotorid.identification.fitting.step_derivatives import vectorise
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples

@@ -31,10 +31,9 @@ from rotorid.identification.fitting.estimation import (
     estimate_parameters,
     output_slices,
 )
+from rotorid.identification.fitting.free_parameters import Numbers, make_priors
 from rotorid.identification.fitting.gauss_newton import EstimationProblem
-from rotorid.identification.fitting.priors import make_priors
 from rotorid.identification.fitting.result import Fit
-from rotorid.identification.fitting.rules import Numbers
 from rotorid.identification.fitting.windows import compared_outputs, cut_windows, estimate_white_noise
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples

@@ -18,8 +18,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from rotorid.errors import ExcitationError, SettingError
+from rotorid.identification.fitting.free_parameters import Numbers
 from rotorid.identification.fitting.result import DisturbedSpan, Fit
-from rotorid.identification.fitting.rules import Numbers
 from rotorid.identification.grey_box.fit import estimate_grey_box
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples

@@ -12,8 +12,11 @@ import pytest
 from rotorid.errors import SettingError
 from rotorid.identification.airframe.multirotor_rules import rules_for
 from rotorid.identification.airframe.priors import stated_stds
-from rotorid.identification.fitting import priors
-from rotorid.identification.fitting.coordinates import Prior, coordinates_from_priors, evaluate_coordinates
+from rotorid.identification.fitting.free_parameters import (
+    Prior,
+    coordinates_from_priors,
+    evaluate_coordinates,
+)
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.rigid import inertia_matrix, rigid_multirotor
 from rotorid.models.system import Parameter

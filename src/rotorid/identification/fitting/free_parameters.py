@@ -1,9 +1,12 @@
-"""Coordinates of the free parameters without bounds, and their priors.
+"""The free parameters of an estimation: their priors, coordinates without bounds, and the rules of a kind of System.
 
     theta = phi^-1(c + s z),    e = z             positive: phi = log; between two bounds: logit; else the number itself
 
 e are the errors of the prior, each normal with mean 0 and variance 1. Parameters with joint coordinates, such as the inertia of
 a rigid body, are a `CoordinateGroup`. One-sided parameters, such as drag, have a lower bound of 0 at which an estimate may end.
+
+Prior standard deviations are the caller's, else the System's, else those of the rules of its kind, `SystemRules`. The rules also
+say which rows of a flight can be used.
 """
 
 from __future__ import annotations
@@ -11,17 +14,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
+from rotorid.errors import SettingError
 from rotorid.models.joint import to_coordinate, to_value
-from rotorid.models.system import Parameter
+from rotorid.models.system import Parameter, System
 
 
 @runtime_checkable
@@ -198,3 +202,134 @@ def _derivative(kind: Parameter, value: float) -> float:
     if math.isinf(lower):
         return upper - value
     return (value - lower) * (upper - value) / (upper - lower)
+
+
+Numbers = float | tuple[float, ...]
+"""A parameter's number or numbers, in its unit."""
+
+Means = Mapping[str, tuple[float, ...]]
+"""Prior means of all parameters of a System, by name."""
+
+
+@runtime_checkable
+class SystemRules(Protocol):
+    """Rules of a kind of System."""
+
+    def complete(self, free: dict[str, Numbers | None], means: Means) -> None:
+        """Add parameters that have to be free with these. Raises SettingError where one cannot be free alone."""
+        ...
+
+    def is_positive(self, name: str) -> bool:
+        """Whether a free parameter is above 0, whatever its bounds."""
+        ...
+
+    def is_one_sided(self, name: str) -> bool:
+        """Whether an estimate of the parameter may end at 0, its lower bound."""
+        ...
+
+    def default_std(self, parameter: Parameter, means: Means) -> Numbers | None:
+        """Default prior standard deviation, None where there is none."""
+        ...
+
+    def group(self, name: str, free: Mapping[str, Numbers | None]) -> CoordinateGroup | None:
+        """The group of parameters with joint coordinates that a free parameter belongs to."""
+        ...
+
+    def check_inputs(self, flight: int, u: Float[np.ndarray, "n inputs"]) -> None:
+        """Raise SignalError where the inputs of a flight (its number) cannot be used."""
+        ...
+
+    def usable_rows(self, u: Float[np.ndarray, "n inputs"]) -> Bool[np.ndarray, " n"]:
+        """Rows whose inputs can be used."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class GenericRules:
+    """Rules of a System about which nothing else is known: no default priors, all rows can be used."""
+
+    def complete(self, free: dict[str, Numbers | None], means: Means) -> None:
+        pass
+
+    def is_positive(self, name: str) -> bool:
+        return False
+
+    def is_one_sided(self, name: str) -> bool:
+        return False
+
+    def default_std(self, parameter: Parameter, means: Means) -> Numbers | None:
+        return None
+
+    def group(self, name: str, free: Mapping[str, Numbers | None]) -> CoordinateGroup | None:
+        return None
+
+    def check_inputs(self, flight: int, u: Float[np.ndarray, "n inputs"]) -> None:
+        pass
+
+    def usable_rows(self, u: Float[np.ndarray, "n inputs"]) -> Bool[np.ndarray, " n"]:
+        return np.ones(len(u), bool)
+
+
+GENERIC: Final = GenericRules()
+"""The default rules."""
+
+
+def make_priors(
+    system: System,
+    free: Sequence[str] | Mapping[str, Numbers | None],
+    values: Mapping[str, Numbers],
+    rules: SystemRules = GENERIC,
+) -> tuple[Prior, ...]:
+    """The priors of the free parameters, in the System's order.
+
+    Args:
+        system: the model.
+        free: names of the free parameters, or prior standard deviations by name, in their units (None: the System's, else the
+            default of the rules).
+        values: prior means that replace the System's.
+        rules: of this kind of System.
+    Raises:
+        SettingError: a name is unknown, or a prior is not valid.
+    """
+    if isinstance(free, str):
+        raise SettingError(f"free parameters {free!r}: give a list of names")
+    wanted = dict(free) if isinstance(free, Mapping) else dict.fromkeys(free)
+    if not wanted:
+        raise SettingError("no free parameter: name at least one to estimate")
+    for name in (*wanted, *values):
+        system.parameter(name)
+    means = {p.name: _prior_numbers(p, "value", values.get(p.name, p.value)) for p in system.parameters}
+    rules.complete(wanted, means)
+    return tuple(_prior(p, wanted, means, rules) for p in system.parameters if p.name in wanted)
+
+
+def _prior(p: Parameter, free: Mapping[str, Numbers | None], means: Means, rules: SystemRules) -> Prior:
+    value, std, one_sided = means[p.name], free[p.name], rules.is_one_sided(p.name)
+    if rules.is_positive(p.name):
+        p = dataclasses.replace(p, bounds=(0.0, math.inf))
+    if std is None:
+        std = p.std or rules.default_std(p, means)
+    if std is None:
+        raise SettingError(f"{p.name}: no prior std; give one, as in free={{{p.name!r}: 0.1}} (in {p.unit})")
+    numbers = _prior_numbers(p, "std", std)
+    if min(numbers) <= 0:
+        raise SettingError(
+            f"{p.name}: a prior std of {min(numbers):g} {p.unit}; a free parameter needs one above 0"
+        )
+    lower, upper = p.bounds
+    if not all(lower < v < upper for v in value) or (one_sided and min(value) < 0):
+        raise SettingError(
+            f"{p.name}: its prior value {', '.join(f'{v:g}' for v in value)} {p.unit} cannot be; give one within its bounds"
+        )
+    return Prior(p, value, numbers, one_sided, rules.group(p.name, free))
+
+
+def _prior_numbers(p: Parameter, what: str, given: Numbers) -> tuple[float, ...]:
+    numbers = tuple(float(v) for v in np.ravel(given))
+    if len(numbers) == 1:
+        numbers = numbers * (len(p.values) if what == "std" else 1)
+    if len(numbers) != len(p.values) or not all(math.isfinite(v) for v in numbers):
+        raise SettingError(
+            f"{p.name}: {what} {given!r}; {len(p.values)} finite numbers are needed, in {p.unit}"
+        )
+    return numbers
