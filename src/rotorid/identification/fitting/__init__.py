@@ -3,8 +3,7 @@
 free_parameters.py    free parameters: priors, unconstrained coordinates, rules of a kind of System
 windows.py            flights cut into windows; white noise of each output
 step_derivatives.py   one step of a System, its output error, and their exact derivatives
-sensitivities.py      derivatives of the residuals of a window, by recursion over its rows
-multiple_shooting.py  prediction and linearisation of all windows
+multiple_shooting.py  prediction of all windows, and derivatives of their residuals by recursion over their rows
 gauss_newton.py       the estimation problem and its minimisation
 estimation.py         noise weighting, covariance and the result
 uncertainty.py        covariance and output weights from residuals that are autocorrelated within blocks

@@ -3,9 +3,9 @@
     cov = A A^T + H^-1 P_0^-1 H^-1,    H = J^T J + P_0^-1
 
 A A^T is the jackknife covariance of the data's contribution over blocks of windows (see `uncertainty`). It allows for residuals
-that are autocorrelated within a block, and larger or smaller than the assumed noise. Before, output weights are corrected for residual
-autocorrelation. With too few blocks the covariance is scaled by the size of the
-residuals. Variation between flights beyond that of their blocks is included in the standard deviations.
+that are autocorrelated within a block, and larger or smaller than the assumed noise. Before, output weights are corrected for
+residual autocorrelation. With too few blocks the covariance is scaled by the size of the residuals. Variation between flights
+beyond that of their blocks is included in the standard deviations.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 e are the errors of the prior, each normal with mean 0 and variance 1. Parameters with joint coordinates, such as the inertia of
 a rigid body, are a `CoordinateGroup`. One-sided parameters, such as drag, have a lower bound of 0 at which an estimate may end.
 
-Prior standard deviations are the caller's, else the System's, else those of the rules of its kind, `SystemRules`. The rules also
-say which rows of a flight can be used.
+Prior standard deviations are the caller's, else the System's, else those of the rules of its kind, `SystemRules`. The rules
+also say which rows of a flight can be used.
 """
 
 from __future__ import annotations

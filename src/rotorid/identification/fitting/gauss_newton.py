@@ -76,7 +76,7 @@ class EstimationProblem:
         coordinates: coordinates z of the free parameters.
         data: the windows.
         base_values: values of all parameters of the System, one after the other, in their units.
-        centre, scale: of the priors of the free parameters (see `coordinates`).
+        centre, scale: of the priors of the free parameters (see `free_parameters`).
         input_model: of inputs that depend on the free parameters; None: the inputs are those of the windows.
         K: gain of the windows' predictor; None: output error, without correction by measurements.
     """

@@ -209,7 +209,9 @@ def variance_inflation(
     ran = problem.predict(found.x, found.z, sigma)
     information, gradients = problem.output_information(ran, found.z, sigma, found.weight, root)
     gradients = sum_by_block(problem.data, gradients[..., moves], _INFLATION_BLOCK)
-    within = block_information(problem, found.triangle, found.weight, _INFLATION_BLOCK)[0][:, moves][:, :, moves]
+    within = block_information(problem, found.triangle, found.weight, _INFLATION_BLOCK)[0][:, moves][
+        :, :, moves
+    ]
     steps = (delete_block_steps(within, gradients[:, o], R.T @ R) for o in range(len(sigma)))
     spread = np.array([np.sum((d @ R.T) ** 2) for d in steps])
     if problem.K is not None:
