@@ -1,4 +1,4 @@
-"""Rotors of an airframe: their curve is that of what a log tells of them."""
+"""Thrusts from commands: against a fine integration of the lag, and slopes against differences."""
 
 from __future__ import annotations
 
@@ -8,10 +8,96 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.identification.airframe.rotor_thrusts import as_logged, rotor_model
+from rotorid.identification.airframe.rotor_thrusts import (
+    RotorChain,
+    RotorCommands,
+    as_logged,
+    commanded_thrusts,
+    rotor_model,
+    step_thrusts,
+)
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Quantity, load_airframe
 from rotorid.workflows.identify.identify import identify
+
+CHAIN = RotorChain(2, 2)
+
+
+def numbers(**given) -> np.ndarray:
+    values = {
+        "thrust_curve": [0.02, -0.01, 0.12], "voltage_exponent": 1.3, "thrust_scale": 1.1, "motor_time_constant": 0.05,
+        "motor_time_constant_down": 0.08, "command_delay": 0.0063, "rotor_scale": [1.0, 0.9],
+    } | given  # fmt: skip
+    found = np.zeros(CHAIN.size)
+    for name, place in CHAIN.indices.items():
+        found[place] = values[name]
+    return found
+
+
+def commands() -> RotorCommands:
+    rng = np.random.default_rng(0)
+    t = np.cumsum(rng.uniform(0.003, 0.006, 120))
+    return RotorCommands(t, rng.uniform(0.2, 0.8, (120, 2)), rng.uniform(0.9, 1.0, 120))
+
+
+def test_thrusts_follow_the_commands_as_the_lag_integrated_in_small_steps() -> None:
+    given, p = commands(), numbers()
+    h = 1e-5
+    fine = np.arange(given.t[0], given.t[-1], h)
+    held = np.clip(np.searchsorted(given.t, fine - 0.0063, side="right") - 1, 0, None)
+    u, v = given.u[held], given.voltage[held, None]
+    asked = 1.1 * np.array([1.0, 0.9]) * (0.02 - 0.01 * u + 0.12 * u**2) * v**1.3
+    T = np.empty_like(asked)
+    T[0] = asked[0]
+    for k in range(1, len(fine)):
+        tau = np.where(asked[k - 1] > T[k - 1], 0.05, 0.08)
+        T[k] = asked[k - 1] + (T[k - 1] - asked[k - 1]) * np.exp(-h / tau)
+    end = np.arange(0.1, 0.4, 0.004)
+    value, _ = step_thrusts(CHAIN, p, given, end, np.full(len(end), 0.004))
+    row = np.rint((end - fine[0]) / h).astype(int)
+    mean = np.array([T[r - 400 : r].mean(axis=0) for r in row])
+    np.testing.assert_allclose(value[:, 2:], T[row], atol=2e-5)
+    np.testing.assert_allclose(value[:, :2], mean, atol=2e-5)
+
+
+def test_slopes_are_those_of_differences() -> None:
+    given, p = commands(), numbers()
+    end = np.arange(0.1, 0.4, 0.004) + 1e-4
+    dt = np.full(len(end), 0.004)
+    every = tuple(range(CHAIN.size))
+    _, slopes = step_thrusts(CHAIN, p, given, end, dt, every)
+    for k in every:
+        step = np.zeros(CHAIN.size)
+        step[k] = 1e-7
+        ahead, behind = (step_thrusts(CHAIN, p + s, given, end, dt)[0] for s in (step, -step))
+        assert np.median(np.abs((ahead - behind) / 2e-7 - slopes[..., k])) < 1e-6
+
+
+def test_rotors_without_lag_pull_what_they_are_asked_for() -> None:
+    chain, given = RotorChain(1, 2, has_lag=False), commands()
+    p = np.zeros(chain.size)
+    for name, value in {"thrust_curve": [0.0, 2.0], "thrust_scale": 1.0, "rotor_scale": 1.0}.items():
+        p[chain.indices[name]] = value
+    value, _ = step_thrusts(chain, p, given, given.t[10:20] + 1e-9, np.full(10, 1e-3))
+    assert value[:, 2:] == pytest.approx(2.0 * given.u[10:20])
+
+
+@pytest.mark.parametrize("lags", [True, False])
+def test_the_first_command_holds_before_it(lags: bool) -> None:
+    chain, given = RotorChain(2, 2, lags), commands()
+    end = given.t[0] - np.array([3.0, 0.5, -1e-9])
+    value, _ = step_thrusts(chain, numbers(command_delay=0.0), given, end, np.full(3, 0.02))
+    asked = commanded_thrusts(CHAIN.by_name(numbers()), given.u[:1], given.voltage[:1])
+    np.testing.assert_allclose(value, np.tile(asked, (3, 2)), rtol=1e-9)
+
+
+def test_commands_before_and_after_do_not_count() -> None:
+    given, p = commands(), numbers(motor_time_constant=0.02, motor_time_constant_down=0.02)
+    end = np.array([0.30, 0.31])
+    whole, _ = step_thrusts(CHAIN, p, given, end, np.full(2, 0.004))
+    part, _ = step_thrusts(CHAIN, p, given.within(0.01, 0.31), end, np.full(2, 0.004))
+    np.testing.assert_allclose(whole, part, atol=1e-7)
+
 
 CRAZYFLIE = load_airframe("crazyflie-2.1")
 

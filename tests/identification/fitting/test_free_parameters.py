@@ -12,6 +12,7 @@ import pytest
 from rotorid.errors import SettingError
 from rotorid.identification.airframe.multirotor_rules import rules_for
 from rotorid.identification.airframe.priors import stated_stds
+from rotorid.identification.fitting import free_parameters
 from rotorid.identification.fitting.free_parameters import (
     Prior,
     coordinates_from_priors,
@@ -30,7 +31,7 @@ ALL = (
 
 
 def make_priors(system, free, values):
-    return priors.make_priors(system, free, values, rules_for(system))
+    return free_parameters.make_priors(system, free, values, rules_for(system))
 
 
 @pytest.mark.parametrize("free", [ALL, [n for n in ALL if n != "products_of_inertia"]])

@@ -1,17 +1,16 @@
 """Estimation of an airframe's parameters from flights.
 
-fit.py                    the fit: passes over process noise, torque drift and segments of mass and wind
-priors.py                 parameters of body and rotors; the one table of default priors
-multirotor_rules.py       priors and usable rows of a rigid multirotor for `fitting`
-inertia_coordinates.py    coordinates in which every inertia is that of a rigid body
-rotor_dynamics.py         thrusts of rotors that follow their commands, with derivatives
-rotor_thrusts.py          thrusts of an airframe's rotors along a flight
-window_inputs.py          inputs of the windows: thrusts, and mass, wind and biases in segments of flights
-process_noise.py          process noise and the gain of the windows' predictor
-segmentation.py           segments of flights with constant mass or wind
-per_flight_estimates.py   estimates of some of the flights of a fit, to first order
-residuals.py              residuals of a fit and their autocorrelation
-fitted_airframe.py        an airframe with the values of a fit
+fit.py                   the fit: passes over process noise, torque drift and segments of mass and wind
+priors.py                parameters of body and rotors; the one table of default priors
+multirotor_rules.py      priors and usable rows of a rigid multirotor for `fitting`
+inertia_coordinates.py   coordinates in which every inertia is that of a rigid body
+rotor_thrusts.py         thrusts of rotors that follow their commands, along a flight, with derivatives
+window_inputs.py         inputs of the windows: thrusts, and mass, wind and biases in segments of flights
+process_noise.py         process noise and the gain of the windows' predictor
+segmentation.py          segments of flights with constant mass or wind
+per_flight_estimates.py  estimates of some of the flights of a fit, to first order
+residuals.py             residuals of a fit and their autocorrelation
+fitted_airframe.py       an airframe with the values of a fit
 """
 
 import lazy_loader

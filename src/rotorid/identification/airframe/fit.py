@@ -32,8 +32,7 @@ from rotorid.identification.airframe.process_noise import (
     predictor_gain,
     states_with_process_noise,
 )
-from rotorid.identification.airframe.rotor_dynamics import RotorCommands
-from rotorid.identification.airframe.rotor_thrusts import rotor_model
+from rotorid.identification.airframe.rotor_thrusts import RotorCommands, rotor_model
 from rotorid.identification.airframe.segmentation import segment_mass, segment_wind
 from rotorid.identification.airframe.window_inputs import TIME_CONSTANT, AirframeInputs, Segmentation
 from rotorid.identification.fitting.estimation import TOLERANCE, Estimation, blas_threads, estimate_parameters

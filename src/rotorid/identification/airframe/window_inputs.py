@@ -1,6 +1,6 @@
 """Inputs of the windows of a logged body: rotor thrusts, mass, wind and biases, from the estimated parameters.
 
-Thrusts follow from the commands (`rotor_dynamics`). Mass, wind and biases are constant in segments of flights; a window has the
+Thrusts follow from the commands (`rotor_thrusts`). Mass, wind and biases are constant in segments of flights; a window has the
 values of the segment in which it begins.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float, Int
 
-from rotorid.identification.airframe.rotor_dynamics import RotorChain, RotorCommands, step_thrusts
+from rotorid.identification.airframe.rotor_thrusts import RotorChain, RotorCommands, step_thrusts
 from rotorid.identification.fitting.free_parameters import Coordinates
 from rotorid.identification.fitting.multiple_shooting import InputSensitivities
 from rotorid.identification.fitting.windows import WindowData

@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.identification.airframe.rotor_dynamics import step_thrusts
-from rotorid.identification.airframe.rotor_thrusts import RotorModel, rotor_model
+from rotorid.identification.airframe.rotor_thrusts import RotorModel, rotor_model, step_thrusts
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.rotors import inertia_matrix_of, spin, torque_ratio_of

@@ -3,9 +3,9 @@
     r_k = (h(x_k) [-] y_k) / sigma,    J_k = H_k S_k + [0 E_k],    k = 0 .. h
     S_{k+1} = F_k (S_k - K J_k) + [0 G_k],    S_0 = [I 0]                         K: gain of a predictor, 0 for output error
 
-F, G, H and E are the derivatives of a step and of its output error (see `step_derivatives`); the recursion runs in C where there
-is a compiler. The residuals of a window are, to first order, r + A delta + B z + D w: delta is an error of its initial state, z
-the free parameters, w a constant disturbance; the rows J_k are those of [A B D]. From the triangular factor of the QR
+F, G, H and E are the derivatives of a step and of its output error (see `step_derivatives`); the recursion runs in C where
+there is a compiler. The residuals of a window are, to first order, r + A delta + B z + D w: delta is an error of its initial
+state, z the free parameters, w a constant disturbance; the rows J_k are those of [A B D]. From the triangular factor of the QR
 decomposition of [A B D r] the initial state is eliminated without forming squares: the rows below those of A hold the residuals
 whitened by the noise of all rows and of the initial state, as with the inverse of their full covariance.
 

@@ -28,8 +28,12 @@ from rotorid.errors import AirframeError, ExcitationError, SignalError
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.identification.airframe.fit import FlightRecord, make_logged_body
 from rotorid.identification.airframe.priors import prior_value
-from rotorid.identification.airframe.rotor_dynamics import RotorCommands
-from rotorid.identification.airframe.rotor_thrusts import rotor_command_signal, rotor_model, rotor_thrusts
+from rotorid.identification.airframe.rotor_thrusts import (
+    RotorCommands,
+    rotor_command_signal,
+    rotor_model,
+    rotor_thrusts,
+)
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
