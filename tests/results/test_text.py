@@ -15,6 +15,7 @@ from rotorid.results.text import (
     label,
     percent,
     plus_minus,
+    std_text,
     title,
     unit_text,
     value_text,
@@ -34,10 +35,19 @@ from rotorid.workflows.track.text import unconfirmed_text
         (1.0, 0.0, "1", "1.000"),
         (math.nan, 0.1, "kg", "– kg"),
         (1.402e76, 1.43e75, "s", "1.4e+76 ± 1.4e+75 s"),
+        (1.123e-5, 8.2e-7, "kg m^2", "(11.2 ± 0.8)·10⁻⁶ kg m²"),
+        (-1.5e-7, 1.3e-7, "kg m^2", "(−150 ± 130)·10⁻⁹ kg m²"),
+        (0.0, 1.4e-6, "kg m^2", "(0.0 ± 1.4)·10⁻⁶ kg m²"),
+        (0.0, 0.002, "m", "0.000 ± 0.002 m"),
     ],
 )
 def test_a_value_has_the_digits_that_its_std_deserves(value: float, std: float, unit: str, text: str) -> None:
     assert plus_minus(value, std, unit) == text
+
+
+def test_a_small_value_and_its_std_share_a_power_of_ten() -> None:
+    assert (value_text(1.123e-5, 8.2e-7), std_text(1.123e-5, 8.2e-7)) == ("11.2·10⁻⁶", "0.8·10⁻⁶")
+    assert (value_text(1.047, 0.0082), std_text(1.047, 0.0082)) == ("1.047", "0.008")
 
 
 def test_a_size_has_its_sign() -> None:

@@ -11,6 +11,8 @@ from rotorid.estimators.registry import estimator_label
 
 PLAIN_UNITS: Final = ("", "1")
 _HUGE: Final = 1e9  # from which on a number is written with an exponent
+_SMALL: Final = 1e-3  # below which a number and its standard deviation are written with a power of ten
+_SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def label(name: str) -> str:
@@ -47,10 +49,31 @@ def decimals(std: float) -> int:
 
 
 def value_text(value: float, std: float, *, signed: bool = False) -> str:
-    """A value with the decimals of its standard deviation, see `decimals`. signed: "+0.21"."""
+    """A value with the decimals of its standard deviation, see `decimals`: "1.047", "11.2·10⁻⁶". signed: "+0.21"."""
+    exponent = _exponent(value, std)
+    return _number(value, std, exponent, signed) + _power(exponent)
+
+
+def std_text(value: float, std: float) -> str:
+    """The standard deviation of a value, with its power of ten: "0.008" of 1.047, "0.8·10⁻⁶" of 11.2·10⁻⁶."""
+    exponent = _exponent(value, std)
+    return _number(std, std, exponent) + _power(exponent)
+
+
+def plus_minus(value: float, std: float, unit: str = "", *, signed: bool = False) -> str:
+    """A value with its standard deviation and unit: "1.047 ± 0.008 kg", "(11.2 ± 0.8)·10⁻⁶ kg m²". signed: "+0.21 ± 0.02"."""
+    if not (math.isfinite(value) and math.isfinite(std) and std > 0.0):
+        return f"{value_text(value, std, signed=signed)} {unit_text(unit)}".rstrip()
+    exponent = _exponent(value, std)
+    text = f"{_number(value, std, exponent, signed)} ± {_number(std, std, exponent)}"
+    return f"{f'({text}){_power(exponent)}' if exponent else text} {unit_text(unit)}".rstrip()
+
+
+def _number(value: float, std: float, exponent: int, signed: bool = False) -> str:
     if not math.isfinite(value):
         return "–"
-    text = _number(value, std)
+    scale = 10.0**-exponent
+    text = f"{value:.1e}" if abs(value) >= _HUGE else f"{scale * value:.{decimals(scale * std)}f}"
     if not text.strip("-0."):
         text = text.removeprefix("-")
     elif signed and value > 0:
@@ -58,16 +81,14 @@ def value_text(value: float, std: float, *, signed: bool = False) -> str:
     return text.replace("-", "−")
 
 
-def _number(value: float, std: float) -> str:
-    return f"{value:.1e}" if abs(value) >= _HUGE else f"{value:.{decimals(std)}f}"
+def _exponent(value: float, std: float) -> int:
+    """The power of ten of a number and its standard deviation: 0 from a thousandth on, else a multiple of 3."""
+    size = max(abs(value) if math.isfinite(value) else 0.0, std if math.isfinite(std) else 0.0)
+    return 0 if size >= _SMALL or size == 0.0 else 3 * math.floor(math.log10(size) / 3.0)
 
 
-def plus_minus(value: float, std: float, unit: str = "", *, signed: bool = False) -> str:
-    """A value with its standard deviation and unit: "1.047 ± 0.008 kg". signed: "+0.21 ± 0.02 kg"."""
-    text = value_text(value, std, signed=signed)
-    if math.isfinite(value) and math.isfinite(std) and std > 0.0:
-        text += f" ± {_number(std, std)}"
-    return f"{text} {unit_text(unit)}".rstrip()
+def _power(exponent: int) -> str:
+    return f"·10{str(exponent).translate(_SUPERSCRIPTS)}" if exponent else ""
 
 
 def percent(share: float) -> str:

@@ -2,10 +2,10 @@
 
 Reasons for rejection:
 
-- a response gain that is out of its tolerance by more than two standard deviations (four where it is uncertain); - thrust, or
-rotation about x or y, whose response gain is uncertain by more than half of the tolerance; - a signal and horizon that is
-assessed, at which the prior or constant velocity is better by more than three standard deviations,
-  and by more than 3 % and 2 % of the error of constant velocity;
+- a response gain that is out of its tolerance by more than two standard deviations (four where it is uncertain);
+- thrust, or rotation about x or y, whose response gain is uncertain by more than half of the tolerance;
+- a signal and horizon that is assessed, at which the prior or constant velocity is better by more than three standard
+  deviations, and by more than 3 % and 2 % of the error of constant velocity;
 - 95 % bands that hold less than 85 % of the errors, beyond the sampling error;
 - no signal and horizon at which the model is better than constant velocity;
 - a vehicle drawn from the model's covariance that its NMPC does not keep on the path.
@@ -22,7 +22,7 @@ from jaxtyping import Float
 
 from rotorid.findings import Finding, Severity
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.airframe.validation import Gain, ReferenceFlight, SignalErrors
+from rotorid.models.airframe.validation import FlyBack, Gain, ReferenceFlight, SignalErrors
 from rotorid.workflows.fly_back.response_gains import TOLERANCES
 
 _SIGNIFICANTLY: Final = 3.0  # standard deviations by which the model is worse
@@ -33,6 +33,7 @@ _SIGMAS, _UNCERTAIN_SIGMAS = 2.0, 4.0
 _LEAST_PARTS: Final = 2
 _NEEDED: Final = ("thrust", "turn_x", "turn_y")
 _OVERLAP: Final = 8.0  # windows overlap: about one in 8 is independent
+_UNTESTED: Final = ("inconclusive", "response_not_validated", "rotation_unvalidated")
 _ROTATIONAL: Final = (
     "inertia", "products_of_inertia", "centre_of_mass", "torque_ratio", "torque_coefficient", "angular_drag",
 )  # fmt: skip
@@ -53,6 +54,12 @@ def rejection_reasons(
     if not any(d and z > _BETTER for s in signals for d, z in zip(s.decides, s.constant_z, strict=True)):
         found.append(Finding("inconclusive", Severity.ERROR))
     return found
+
+
+def is_inconclusive(found: FlyBack) -> bool:
+    """Whether a model is rejected only because the flights test too little of it."""
+    reasons = [f.code for f in found.findings if f.severity is Severity.ERROR]
+    return not found.accepted and bool(reasons) and all(code in _UNTESTED for code in reasons)
 
 
 def thrust_change_reasons(parts: Float[np.ndarray, " parts"]) -> list[Finding]:

@@ -11,6 +11,7 @@ from rotorid.identification.open_loop.validation_windows import MIN_COMMAND_RATE
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.results.text import join_words, label, plus_minus, title
 from rotorid.results.verdicts import Verdict
+from rotorid.workflows.fly_back.acceptance import is_inconclusive
 
 Values = Mapping[str, Any]
 
@@ -40,7 +41,8 @@ def fly_back_verdict(found: FlyBack) -> Verdict:
     if found.accepted:
         headline = "The model is accepted: it predicts flights that it was not fitted to."
         return Verdict("good", headline, found.reasons[:1])
-    return Verdict("bad", "The model failed validation.", found.reasons[:1])
+    headline = "Validation is inconclusive." if is_inconclusive(found) else "The model failed validation."
+    return Verdict("bad", headline, found.reasons[:1])
 
 
 def response_name(gain: str) -> str:
@@ -98,11 +100,12 @@ def _nmpc_left_path(v: Values) -> str:
 def _predicts_better(v: Values) -> str:
     n, better, constant = v["assessed"], v["better_than_prior"], v["better_than_constant"]
     prior = (
-        f"better than {v['prior']} at all {n} signals and horizons"
+        f"significantly smaller than those of {v['prior']} at all {n} signals and horizons"
         if better == n
-        else f"better than {v['prior']} at {better} of {n} signals and horizons and equally good at the others"
+        else f"significantly smaller than those of {v['prior']} at {better} of {n} signals and horizons, without a significant "
+        "difference at the others"
     )
-    return f"Prediction errors: {prior}; better than constant velocity at {constant} of {n}."
+    return f"Prediction errors: {prior}; significantly smaller than those of constant velocity at {constant} of {n}."
 
 
 def _coverage(v: Values) -> str:
@@ -156,12 +159,11 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         "the standard deviations are too small, or the model lacks an effect."
     ),
     "inconclusive": lambda _: (
-        "Validation inconclusive: at no horizon is the model significantly better than constant velocity; fly with more "
-        "excitation."
+        "At no horizon is the model significantly better than constant velocity; fly with more excitation."
     ),
     "thrust_gain_changes": lambda v: (
-        f"The thrust response changes within these flights: measured / model = {v['least']:.2f} to {v['most']:.2f}; give parts "
-        "with one mass."
+        f"The thrust response changes within these flights: measured / model = {v['least']:.2f} to {v['most']:.2f}; select "
+        "parts with one mass."
     ),
     "rotation_unvalidated": _rotation_unvalidated,
     "rotation_not_predicted": _rotation_not_predicted,

@@ -11,7 +11,16 @@ import numpy as np
 from rotorid.identification.airframe.residuals import Autocorrelation
 from rotorid.report.charts import Figure, axis_colour, band, encode_array, layout, line
 from rotorid.report.page import MODEL_TONES, Page, add_header, card, grid, legend, notes_list, table
-from rotorid.results.text import duration_text, label, percent, plus_minus, title, unit_text, value_text
+from rotorid.results.text import (
+    duration_text,
+    label,
+    percent,
+    plus_minus,
+    std_text,
+    title,
+    unit_text,
+    value_text,
+)
 from rotorid.workflows.fly_back.page import add_fly_back
 from rotorid.workflows.identify.findings import POORLY_IDENTIFIED
 from rotorid.workflows.identify.summary import (
@@ -77,8 +86,7 @@ def _add_cards(page: Page, summary: IdentifySummary) -> None:
     cards = []
     for name in [n for n in _FIRST if n in summary.parameters][: _CARDS - len(summary.hover)]:
         row = summary.parameters[name]
-        std = value_text(row.std, row.std)
-        note = f"± {std}, prior {plus_minus(row.prior, row.prior_std)}"
+        note = f"± {std_text(row.value, row.std)}, prior {plus_minus(row.prior, row.prior_std)}"
         is_identified = row.information_gain > POORLY_IDENTIFIED
         cards.append(
             card(
@@ -91,7 +99,7 @@ def _add_cards(page: Page, summary: IdentifySummary) -> None:
         )
     for name, one in summary.hover.items():
         cards.append(
-            card(title(name), value_text(one.value, one.std), "", f"± {value_text(one.std, one.std)}")
+            card(title(name), value_text(one.value, one.std), "", f"± {std_text(one.value, one.std)}")
         )
     if cards:
         page.add(f'<div class="cards">{"".join(cards)}</div>')

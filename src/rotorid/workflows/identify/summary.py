@@ -327,11 +327,7 @@ def _flown_commands(found: Identification, curve: ThrustCurve) -> tuple[float, f
 
 
 def _verdict(found: ValidatedModel) -> Verdict:
-    by = found.model.airframe.fly_back
-    if by is None:
-        return verdict_text(None, found.model.has_thrust_loss, "")
-    first = by.reasons[0] if by.reasons else ""
-    return verdict_text(by.accepted, found.model.has_thrust_loss, first)
+    return verdict_text(found.model.airframe.fly_back, found.model.has_thrust_loss)
 
 
 def _residual(of: OutputResiduals, own: Autocorrelation, found: ValidatedModel) -> ResidualRow:

@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from rotorid.findings import Finding
+from rotorid.models.airframe.validation import FlyBack
 from rotorid.results.text import join_words, label, percent, plus_minus, title
 from rotorid.results.verdicts import Verdict
+from rotorid.workflows.fly_back.acceptance import is_inconclusive
 from rotorid.workflows.identify.findings import parameter_of, parameters_of
 
 Values = Mapping[str, Any]
 
+_CORRELATED: Final = 0.5  # from which on a correlation explains why quantities cannot be separated
 _AXES: Final = {"x": "roll", "y": "pitch", "z": "yaw"}
 
 _POORLY_EXCITED: Final[Mapping[str, tuple[str, str]]] = {
@@ -90,7 +93,7 @@ _CONFOUNDED: Final[Mapping[str, tuple[str, str]]] = {
     "drag": ("speed and thrust varied together", "fly legs and circles at several speeds, with climbs"),
     "lag": ("a lag and a delay have the same effect on slow commands", "fly quick chirps and multisines"),
     "rotation": ("all rotations were alike", "fly multisines, doublets and steady rotations of each axis"),
-    "other": ("they always acted together", "fly manoeuvres that excite them separately"),
+    "other": ("the flights excite only their combined effect", "fly manoeuvres that excite them separately"),
 }
 """By reason: why a combination of parameters cannot be separated, and what to do."""
 
@@ -100,13 +103,14 @@ def to_text(finding: Finding) -> str:
     return _TEXTS[finding.code](finding.values)
 
 
-def verdict_text(accepted: bool | None, has_thrust_loss: bool, first: str) -> Verdict:
-    """The verdict on a model. accepted: None where it was not validated. first: the most important finding on it."""
-    details = (first,) if first else ()
-    if accepted is None:
-        return Verdict("caution", "Parameters estimated; the model is not validated.", details)
-    if not accepted:
-        return Verdict("bad", "Parameters estimated; the model failed validation.", details)
+def verdict_text(found: FlyBack | None, has_thrust_loss: bool) -> Verdict:
+    """The verdict on a model. found: its validation, if it was validated."""
+    if found is None:
+        return Verdict("caution", "Parameters estimated; the model is not validated.")
+    details = found.reasons[:1]
+    if not found.accepted:
+        failure = "validation is inconclusive" if is_inconclusive(found) else "the model failed validation"
+        return Verdict("bad", f"Parameters estimated; {failure}.", details)
     if has_thrust_loss:
         headline = "Parameters estimated; the model is accepted, but a rotor lost thrust during the flight."
         return Verdict("caution", headline, details)
@@ -227,6 +231,8 @@ def _poorly_identified(v: Values) -> str:
 def _not_separable(v: Values) -> str:
     because, remedy = _CONFOUNDED[v["reason"]]
     names = v["quantities"]
+    if len(names) == 2 and v["correlation"] < _CORRELATED:
+        return f"{title(quantities_text(names))} are poorly identified: {because}; {remedy}."
     correlation = f" (correlation {v['correlation']:.2f})" if len(names) == 2 else ""
     return f"{title(quantities_text(names))} cannot be separated with these flights{correlation}: {because}; {remedy}."
 
