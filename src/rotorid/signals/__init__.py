@@ -4,7 +4,7 @@ airborne.py    intervals in which the vehicle is airborne
 excitation.py  measures of the excitation of a flight
 samples.py     `Samples`: inputs and measurements on one time grid
 sampling.py    resampling of a flight to common rows of time
-series.py      functions of time series, and their noise
+series.py      functions of time series, their noise, and the agreement of two series
 inspection/    checks of a log and identifiability of its parameters
 """
 

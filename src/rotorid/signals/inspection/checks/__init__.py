@@ -1,7 +1,7 @@
 """Checks of a log: each compares signals with each other, or with physical limits.
 
 acceleration.py  specific force and change of velocity
-agreement.py     two measurements of the same three axes
+agreement.py     assessment of two measurements of the same three axes
 channels.py      clipped and constant channels, battery voltage
 clock.py         order of the time stamps, gaps, regularity of the samples
 delay.py         delays between signals

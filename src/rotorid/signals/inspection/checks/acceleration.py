@@ -18,8 +18,8 @@ from rotorid.findings import Finding
 from rotorid.geometry.gravity import GRAVITY
 from rotorid.geometry.rotation_rows import interpolate, inverse, rotate
 from rotorid.logs.flight import Flight
-from rotorid.signals.inspection.checks.agreement import agreement_finding, fit_axes
-from rotorid.signals.series import Intervals, integral, interpolate_linear, window_starts
+from rotorid.signals.inspection.checks.agreement import agreement_finding
+from rotorid.signals.series import Intervals, fit_axes, integral, interpolate_linear, window_starts
 
 _WINDOW: Final = 0.6  # s
 _STEP: Final = 0.1  # s

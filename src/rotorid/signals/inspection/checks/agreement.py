@@ -1,13 +1,11 @@
 """Comparison of two measurements of the same three axes: sign, scale and order.
 
-Both are increments over windows, so that no noise is differentiated: `kinematic` follows from positions, attitudes or
-velocities, `measured` is the integral of a sensor. The slope of each axis is that of a line through the means, by least
-squares without outliers (jumps, shocks).
+One, `kinematic`, follows from positions, attitudes or velocities; the other, `measured`, is the integral of a sensor
+(see `series.fit_axes`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,78 +13,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from rotorid.findings import Finding, Severity
+from rotorid.signals.series import AxisFit
 
 AXES: Final = "xyz"
 
 _CORRELATED, _INVERTED, _STRONG, _WEAK = 0.7, -0.6, 0.9, 0.5
 _SWAPPED: Final = 0.8  # correlation with another axis
 _NOTE, _WARNING = 1.35, 2.0  # factors by which a slope differs from 1
-
-
-@dataclasses.dataclass(frozen=True)
-class AxisFit:
-    """The fit of one axis.
-
-    slope, error: of kinematic over measured, and its standard error. correlation: of the two. excited: whether the motion along
-    this axis is larger than the noise. strong: whether it is so large that a low correlation is not caused by noise.
-    """
-
-    slope: float
-    error: float
-    correlation: float
-    excited: bool
-    strong: bool = False
-
-
-def fit_axes(
-    kinematic: Float64[np.ndarray, "n 3"],
-    measured: Float64[np.ndarray, "n 3"],
-    smallest: float,
-    overlap: float = 1.0,
-) -> tuple[list[AxisFit], Float64[np.ndarray, "3 3"]]:
-    """Fit each axis.
-
-    Args:
-        kinematic, measured: increments over windows, in the same unit.
-        smallest: standard deviation of the increments from which on an axis is excited.
-        overlap: number of windows that share the same data.
-    Returns:
-        The fits, and the correlation of each kinematic axis with each measured axis.
-    """
-    fits = [_fit(k, m, smallest, overlap) for k, m in zip(kinematic.T, measured.T, strict=True)]
-    return fits, _correlations(kinematic, measured)
-
-
-def _fit(
-    kinematic: Float64[np.ndarray, " n"], measured: Float64[np.ndarray, " n"], smallest: float, overlap: float
-) -> AxisFit:
-    scale, kinematic_scale = float(np.std(measured)), float(np.std(kinematic))
-    if len(measured) < 20 or min(scale, kinematic_scale) < 1e-12 or max(scale, kinematic_scale) < smallest:
-        return AxisFit(0.0, 0.0, 0.0, excited=False)
-    used = np.ones(len(measured), bool)
-    slope, residual = 0.0, kinematic
-    for _ in range(3):
-        m, k = measured[used] - measured[used].mean(), kinematic[used] - kinematic[used].mean()
-        slope = float(m @ k / max(float(m @ m), 1e-300))
-        residual = (kinematic - kinematic[used].mean()) - slope * (measured - measured[used].mean())
-        inside = np.abs(residual) <= 5.0 * 1.4826 * float(np.median(np.abs(residual))) + 1e-12
-        if inside.sum() < 20:
-            break
-        used = inside
-    m, k = measured[used] - measured[used].mean(), kinematic[used] - kinematic[used].mean()
-    correlation = float(m @ k / max(np.sqrt(float(m @ m) * float(k @ k)), 1e-300))
-    independent = max(used.sum() / overlap, 3.0)
-    error = float(np.std(residual[used]) / (np.std(m) * np.sqrt(independent) + 1e-300))
-    is_strong = min(scale, kinematic_scale) > 4.0 * smallest
-    return AxisFit(slope, error, correlation, excited=True, strong=is_strong)
-
-
-def _correlations(
-    kinematic: Float64[np.ndarray, "n 3"], measured: Float64[np.ndarray, "n 3"]
-) -> Float64[np.ndarray, "3 3"]:
-    a = kinematic - kinematic.mean(axis=0) if len(kinematic) else np.zeros((1, 3))
-    b = measured - measured.mean(axis=0) if len(measured) else np.zeros((1, 3))
-    return (a.T @ b) / (np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)[None] + 1e-300)
 
 
 def agreement_finding(

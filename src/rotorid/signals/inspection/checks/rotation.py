@@ -10,8 +10,8 @@ import numpy as np
 from rotorid.findings import Finding, Severity
 from rotorid.geometry.rotation_rows import interpolate, inverse, rotation_between
 from rotorid.logs.flight import Flight
-from rotorid.signals.inspection.checks.agreement import AxisFit, agreement_finding, fit_axes
-from rotorid.signals.series import Intervals, integral, window_starts
+from rotorid.signals.inspection.checks.agreement import agreement_finding
+from rotorid.signals.series import AxisFit, Intervals, fit_axes, integral, window_starts
 
 _WINDOW: Final = 0.2  # s
 _OVERLAP: Final = 4.0  # windows that share the same data

@@ -7,8 +7,8 @@ from typing import Final
 
 from rotorid.findings import Finding
 from rotorid.logs.flight import Flight
-from rotorid.signals.inspection.checks.agreement import agreement_finding, fit_axes
-from rotorid.signals.series import Intervals, integral, interpolate_linear, window_starts
+from rotorid.signals.inspection.checks.agreement import agreement_finding
+from rotorid.signals.series import Intervals, fit_axes, integral, interpolate_linear, window_starts
 
 _WINDOW: Final = 1.0  # s
 _STEP: Final = 0.1  # s

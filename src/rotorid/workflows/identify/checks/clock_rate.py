@@ -16,8 +16,7 @@ from rotorid.errors import SignalError
 from rotorid.findings import Finding
 from rotorid.geometry.rotation_rows import interpolate, rotation_between
 from rotorid.logs.flight import Flight
-from rotorid.signals.inspection.checks.agreement import fit_axes
-from rotorid.signals.series import Intervals, integral, interpolate_linear, window_starts
+from rotorid.signals.series import Intervals, fit_axes, integral, interpolate_linear, window_starts
 from rotorid.workflows.identify.request import FitRequest
 
 _ROTATION, _DISPLACEMENT = 0.2, 1.0  # s, of a window
