@@ -1,9 +1,8 @@
 """Estimation of an airframe's parameters from flights.
 
 fit.py                   the fit: passes over process noise, torque drift and segments of mass and wind
-priors.py                parameters of body and rotors; the one table of default priors
+priors.py                parameters of body and rotors; the one table of default priors; coordinates of the inertia
 multirotor_rules.py      priors and usable rows of a rigid multirotor for `fitting`
-inertia_coordinates.py   coordinates in which every inertia is that of a rigid body
 rotor_thrusts.py         thrusts of rotors that follow their commands, along a flight, with derivatives
 window_inputs.py         inputs of the windows: thrusts, and mass, wind and biases in segments of flights
 process_noise.py         process noise and the gain of the windows' predictor

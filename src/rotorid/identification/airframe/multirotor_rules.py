@@ -9,8 +9,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from rotorid.errors import SettingError, SignalError
-from rotorid.identification.airframe.inertia_coordinates import INERTIA, PRODUCTS, InertiaCoordinates
-from rotorid.identification.airframe.priors import ONE_SIDED, POSITIVE, default_std
+from rotorid.identification.airframe.priors import (
+    INERTIA,
+    ONE_SIDED,
+    POSITIVE,
+    PRODUCTS,
+    InertiaCoordinates,
+    default_std,
+)
 from rotorid.identification.fitting.free_parameters import (
     GENERIC,
     CoordinateGroup,

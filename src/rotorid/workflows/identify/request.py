@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from rotorid.errors import SettingError
-from rotorid.identification.airframe.inertia_coordinates import INERTIA, PRODUCTS
-from rotorid.identification.airframe.priors import BODY, ROTORS
+from rotorid.identification.airframe.priors import BODY, INERTIA, PRODUCTS, ROTORS
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.workflows.identify.preparation import AvailableSignals, Preparation
 

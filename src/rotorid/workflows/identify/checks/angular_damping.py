@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.findings import Finding, Severity
-from rotorid.identification.airframe.inertia_coordinates import INERTIA
+from rotorid.identification.airframe.priors import INERTIA
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from rotorid.workflows.identify.preparation import TorqueBalance
