@@ -9,7 +9,7 @@ import pytest
 
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.identification.airframe.rotor_thrusts import rotor_thrusts
-from rotorid.identification.airframe.segmentation import SegmentationRule
+from rotorid.identification.airframe.window_inputs import SegmentationRule
 from rotorid.identification.open_loop.prediction import make_flight_model, predict, steady_wind
 from rotorid.identification.open_loop.validation_windows import make_validation_flight, rotation_vectors
 from rotorid.logs.flight import Flight, Signal

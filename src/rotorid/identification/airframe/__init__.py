@@ -6,7 +6,6 @@ multirotor_rules.py      priors and usable rows of a rigid multirotor for `fitti
 rotor_thrusts.py         thrusts of rotors that follow their commands, along a flight, with derivatives
 window_inputs.py         inputs of the windows: thrusts, and mass, wind and biases in segments of flights
 process_noise.py         process noise and the gain of the windows' predictor
-segmentation.py          segments of flights with constant mass or wind
 per_flight_estimates.py  estimates of some of the flights of a fit, to first order
 residuals.py             residuals of a fit and their autocorrelation
 fitted_airframe.py       an airframe with the values of a fit

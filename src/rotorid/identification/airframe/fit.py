@@ -33,8 +33,13 @@ from rotorid.identification.airframe.process_noise import (
     states_with_process_noise,
 )
 from rotorid.identification.airframe.rotor_thrusts import RotorCommands, rotor_model
-from rotorid.identification.airframe.segmentation import segment_mass, segment_wind
-from rotorid.identification.airframe.window_inputs import TIME_CONSTANT, AirframeInputs, Segmentation
+from rotorid.identification.airframe.window_inputs import (
+    TIME_CONSTANT,
+    AirframeInputs,
+    Segmentation,
+    segment_mass,
+    segment_wind,
+)
 from rotorid.identification.fitting.estimation import TOLERANCE, Estimation, blas_threads, estimate_parameters
 from rotorid.identification.fitting.free_parameters import Prior, coordinates_from_priors
 from rotorid.identification.fitting.gauss_newton import EstimationProblem

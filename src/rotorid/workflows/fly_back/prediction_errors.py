@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.geometry import rotation_rows
-from rotorid.identification.airframe.segmentation import SegmentationRule, find_changepoints
+from rotorid.identification.airframe.window_inputs import SegmentationRule, find_changepoints
 from rotorid.identification.open_loop.prediction import (
     FlightModel,
     WindProfile,

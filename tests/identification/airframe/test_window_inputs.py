@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.identification.airframe.segmentation import MASS, WIND, find_changepoints
-from rotorid.identification.airframe.window_inputs import Segmentation
+from rotorid.identification.airframe.window_inputs import MASS, WIND, Segmentation, find_changepoints
 
 
 def test_steps_are_found_where_they_are() -> None:
