@@ -7,7 +7,6 @@ rotor_thrusts.py         thrusts of rotors that follow their commands, along a f
 window_inputs.py         inputs of the windows: thrusts, and mass, wind and biases in segments of flights
 process_noise.py         process noise and the gain of the windows' predictor
 per_flight_estimates.py  estimates of some of the flights of a fit, to first order
-residuals.py             residuals of a fit and their autocorrelation
 fitted_airframe.py       an airframe with the values of a fit
 """
 

@@ -1,8 +1,8 @@
 """Inputs of the windows of a logged body: rotor thrusts, mass, wind and biases, from the estimated parameters.
 
 Thrusts follow from the commands (`rotor_thrusts`). Mass, wind and biases are constant in segments of flights; a window has the
-values of the segment in which it begins. Segments of constant mass or wind are found by optimal partitioning of the estimates of
-single windows:
+values of the segment in which it begins. Optimal partitioning of the estimates of single windows finds the segments of constant
+mass or wind:
 
     m_w = m - (B_w^T B_w)^-1 B_w^T r_w            estimate of window w, to first order, all other parameters held
     min over changepoints of  sum_segments sum_w (m_w - mean)^2 / s_w^2 + beta (changepoints)

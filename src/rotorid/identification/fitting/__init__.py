@@ -5,7 +5,7 @@ windows.py            flights cut into windows; white noise of each output
 step_derivatives.py   one step of a System, its output error, and their exact derivatives
 multiple_shooting.py  prediction of all windows, and derivatives of their residuals by recursion over their rows
 gauss_newton.py       the estimation problem and its minimisation
-estimation.py         noise weighting, covariance and the result
+estimation.py         noise weighting, covariance, the result, and the residuals with their autocorrelation
 uncertainty.py        covariance and output weights from residuals that are autocorrelated within blocks
 disturbance_tests.py  windows with a significant constant disturbance
 result.py             Fit, the result; directions that cannot be identified

@@ -8,7 +8,7 @@ itself.
 
 What differs from flight to flight and is no property of the model is estimated for each model on each flight: a constant
 torque (uneven motors, a shifted battery), from the mean error of the body rate over 0.05 s; a wind, by least squares of the
-velocity errors up to 1 s, piecewise constant with the fewest segments of 10 s or more that explain them (`segmentation`);
+velocity errors up to 1 s, piecewise constant with the fewest segments of 10 s or more that explain them (`window_inputs`);
 without a known velocity, the mean of the specific force errors across the thrust, for the accelerometer's bias.
 """
 

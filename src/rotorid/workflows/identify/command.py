@@ -116,7 +116,7 @@ def identify(
             progress=progress,
         )
     with status("Writing the report"):
-        from rotorid.identification.airframe.residuals import autocorrelation
+        from rotorid.identification.fitting.estimation import autocorrelation
         from rotorid.workflows.identify.page import identify_page
 
         inputs = input_files(logs[0], airframe, mapping, None)

@@ -16,8 +16,8 @@ import numpy as np
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.fit import fit_airframe
-from rotorid.identification.airframe.residuals import output_residuals
 from rotorid.identification.airframe.rotor_thrusts import as_logged
+from rotorid.identification.fitting.estimation import output_residuals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rotorid.identification.airframe.residuals import Autocorrelation
+from rotorid.identification.fitting.estimation import Autocorrelation
 from rotorid.report.charts import Figure, axis_colour, band, encode_array, layout, line
 from rotorid.report.page import MODEL_TONES, Page, add_header, card, grid, legend, notes_list, table
 from rotorid.results.text import (

@@ -30,8 +30,7 @@ from jaxtyping import Float
 from rotorid.findings import Finding
 from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.airframe.priors import BODY, INERTIA, PRODUCTS, ROTORS
-from rotorid.identification.airframe.residuals import OutputResiduals
-from rotorid.identification.fitting.estimation import Estimation
+from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.airframe.residuals import Autocorrelation, OutputResiduals
+from rotorid.identification.fitting.estimation import Autocorrelation, OutputResiduals
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.hover import HoverQuantity
 from rotorid.models.multirotor.thrust import ThrustCurve

@@ -28,8 +28,7 @@ from jaxtyping import Float, Int
 from rotorid.errors import ExcitationError
 from rotorid.findings import Finding, Severity
 from rotorid.geometry import rotations
-from rotorid.identification.airframe.residuals import OutputResiduals
-from rotorid.identification.fitting.estimation import Estimation
+from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.workflows.identify.preparation import Preparation
 from rotorid.workflows.identify.request import FitRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.identification.airframe.residuals import OutputResiduals, autocorrelation
+from rotorid.identification.fitting.estimation import OutputResiduals, autocorrelation
 
 WINDOWS, ROWS = 60, 80
 
