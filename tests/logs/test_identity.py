@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rotorid import Flight, read
-from rotorid.logs.collect import Collector
+from rotorid.logs.reader_base import Collector
 from tests.logs.make import ARDUPILOT_FORMATS, dataflash, ulog, ulog_message
 
 BOOT = 1_700_000_000.0

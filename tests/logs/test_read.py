@@ -12,7 +12,7 @@ import pytest
 
 from rotorid import Flight, read, write_table
 from rotorid.errors import LogError, LogFormatError, RotoridError
-from rotorid.logs.registry import FORMATS
+from rotorid.logs.read import FORMATS
 from tests.logs.make import ardupilot_hover, crazyflie_hover, px4_hover
 from tests.logs.mavlink.make_mavlink import tlog_hover
 

@@ -1,14 +1,133 @@
-"""`read`: one function for all log formats. A file is recognised by its content, not by its name."""
+"""`read`: one function for all log formats, and the table of the formats. A file is recognised by its content, not by its name.
+
+To add a format:
+
+1. write a file with a reader, `read_x(file: LogFile) -> Flight` (see docs/extend.md);
+2. add an entry to `FORMATS` here, before those that would recognise its files, too;
+3. describe it in docs/formats.md, with its names of `Flight.format` in the table (a test fails without it).
+
+Readers are imported when they are called, so that `rotorid --help` stays quick.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from rotorid.logs.flight import Flight
-from rotorid.logs.log_file import LogFile
-from rotorid.logs.registry import FORMATS
+from rotorid.logs.reader_base import LogFile
+
+
+@dataclasses.dataclass(frozen=True)
+class LogFormat:
+    """A log format.
+
+    label: in messages and help texts. names: its values of `Flight.format`. recognise: whether a file is of this format, by
+    its first bytes. reader: "module:function", called with the `LogFile`. suffixes: file names by which `rotorid fleet` knows
+    even a damaged file of this format.
+    """
+
+    label: str
+    names: tuple[str, ...]
+    recognise: Callable[[LogFile], bool]
+    reader: str
+    suffixes: tuple[str, ...] = ()
+
+    def read(self, file: LogFile) -> Flight:
+        """The flight in a file. Raises LogError, LogFormatError or SignalError."""
+        module, _, function = self.reader.partition(":")
+        return getattr(import_module(module), function)(file)
+
+
+def _starts_with(magic: bytes) -> Callable[[LogFile], bool]:
+    return lambda file: file.head.startswith(magic)
+
+
+def _is_ros_bag(file: LogFile) -> bool:
+    """By the header of a bag; an MCAP of the profile "ros2"; or a folder, which is decided by its files."""
+    head = file.head
+    if file.path.is_dir():
+        from rotorid.logs.ros.bag import storage_files
+
+        return bool(storage_files(file.path))
+    if head.startswith(b"\x89MCAP"):
+        return head[17:25] == b"\x04\0\0\0ros2"
+    return head.startswith((b"#ROSBAG V2.0", b"SQLite format 3\0"))
+
+
+def is_tlog(head: bytes) -> bool:
+    """Whether these are the first bytes of a .tlog: 8 bytes of Unix time in us, high byte first, and a MAVLink frame."""
+    stamp = int.from_bytes(head[:8], "big")
+    return len(head) > 8 and head[8] in (0xFD, 0xFE) and 10**14 < stamp < 10**16
+
+
+FORMATS: Final = (
+    LogFormat(
+        label="ROS bags",
+        names=("ros1-bag", "ros2-db3", "ros2-mcap"),
+        recognise=_is_ros_bag,
+        reader="rotorid.logs.ros.reader:read_ros",
+        suffixes=(".bag", ".db3"),
+    ),
+    LogFormat(
+        label="MAVLink .tlog",
+        names=("mavlink-tlog",),
+        recognise=lambda file: is_tlog(file.head),
+        reader="rotorid.logs.mavlink.tlog:read_tlog",
+        suffixes=(".tlog",),
+    ),
+    LogFormat(
+        label="MCAP",
+        names=("table-mcap", "mavlink-mcap"),
+        recognise=_starts_with(b"\x89MCAP"),
+        reader="rotorid.logs.mcap.reader:read_mcap_log",
+        suffixes=(".mcap",),
+    ),
+    LogFormat(
+        label="PX4 .ulg",
+        names=("px4-ulog",),
+        recognise=_starts_with(b"ULog"),
+        reader="rotorid.logs.px4.reader:read_px4",
+        suffixes=(".ulg", ".ulog"),
+    ),
+    LogFormat(
+        label="ArduPilot .BIN",
+        names=("ardupilot-bin",),
+        recognise=lambda file: b"\xa3\x95\x80" in file.head[:4096],
+        reader="rotorid.logs.ardupilot.reader:read_ardupilot",
+        suffixes=(".bin",),
+    ),
+    LogFormat(
+        label="Crazyflie micro-SD logs",
+        names=("crazyflie-usd",),
+        recognise=_starts_with(b"\xbc"),
+        reader="rotorid.logs.crazyflie.reader:read_crazyflie",
+    ),
+    LogFormat(
+        label="Parquet",
+        names=("table-parquet",),
+        recognise=_starts_with(b"PAR1"),
+        reader="rotorid.logs.tables.table:read_table_parquet",
+    ),
+    LogFormat(
+        label="CSV",
+        names=("table-csv", "mapped-csv"),
+        recognise=lambda file: True,
+        reader="rotorid.logs.tables.text_table:read_text_table",
+    ),
+)
+"""In the order in which a file is compared with them; the last takes what is left."""
+
+
+def format_list() -> str:
+    """The formats, as a message names them."""
+    labels = [entry.label for entry in FORMATS]
+    return f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def read(path: str | Path, mapping: str | Path | None = None) -> Flight:

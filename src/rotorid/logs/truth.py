@@ -21,7 +21,7 @@ from jaxtyping import Float64
 from rotorid.errors import LogFormatError, SignalError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.frames import frd_to_flu, ned_to_enu
-from rotorid.logs.log_file import read_bytes
+from rotorid.logs.reader_base import read_bytes
 from rotorid.logs.tables.cells import read_cells, read_header
 
 _TIMES: Final = ("t_log_s", "t")

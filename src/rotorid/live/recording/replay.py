@@ -12,9 +12,9 @@ from typing import ClassVar, Final
 from rotorid.errors import LogFormatError, SettingError
 from rotorid.live.link.link import Link
 from rotorid.live.recording.recording import Recording
-from rotorid.logs.log_file import read_bytes
 from rotorid.logs.mavlink.frames import STAMP_BYTES, walk
-from rotorid.logs.registry import is_tlog
+from rotorid.logs.read import is_tlog
+from rotorid.logs.reader_base import read_bytes
 
 _MAX_PAUSE: Final = 60.0  # s: longer pauses are shortened to this
 

@@ -15,10 +15,9 @@ from rotorid.errors import LogFormatError
 from rotorid.geometry.rotation_rows import from_euler
 from rotorid.logs.ardupilot.dataflash import DataflashContents, Messages, read_dataflash
 from rotorid.logs.ardupilot.rotors import add_rotors
-from rotorid.logs.collect import Collector
 from rotorid.logs.flight import Flight
 from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
-from rotorid.logs.log_file import LogFile
+from rotorid.logs.reader_base import Collector, LogFile
 
 NAMES: Final = frozenset(
     "ATT BAT CTUN CURR ESC EV GPS IMU MSG NKF1 PARM RATE RCOU XKF1 XKF4 XKQ".split(),  # noqa: SIM905

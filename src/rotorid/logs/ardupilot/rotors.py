@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from rotorid.logs.ardupilot.dataflash import Messages
-from rotorid.logs.collect import Collector
+from rotorid.logs.reader_base import Collector
 
 _MOTOR_OF_FUNCTION: Final = {33 + i: i for i in range(8)} | {82 + i: 8 + i for i in range(4)}
 _RPM: Final = 2.0 * np.pi / 60.0

@@ -16,10 +16,9 @@ from jaxtyping import Float64
 from rotorid.errors import LogFormatError
 from rotorid.geometry.gravity import GRAVITY
 from rotorid.geometry.rotation_rows import from_euler
-from rotorid.logs.collect import Collector
 from rotorid.logs.crazyflie.usd import UsdContents, read_usd
 from rotorid.logs.flight import Flight
-from rotorid.logs.log_file import LogFile
+from rotorid.logs.reader_base import Collector, LogFile
 from rotorid.logs.records import columns
 
 _FULL_PWM: Final = 65535.0

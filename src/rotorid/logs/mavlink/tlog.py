@@ -17,15 +17,14 @@ import numpy as np
 from jaxtyping import Int64
 
 from rotorid.errors import LogFormatError, SignalError
-from rotorid.logs.collect import Collector
 from rotorid.logs.flight import Flight
-from rotorid.logs.log_file import LogFile
 from rotorid.logs.mavlink.decoder import Piece, choose, convert, own_times
 from rotorid.logs.mavlink.frames import Walk, records, walk
 from rotorid.logs.mavlink.losses import LONGEST_LATE, Losses
 from rotorid.logs.mavlink.messages import BY_NUMBER, MESSAGES
 from rotorid.logs.mavlink.vehicle import LEARNED, MULTIROTORS, NO_AUTOPILOT, OTHERS, Clock, Vehicle
 from rotorid.logs.options import Options
+from rotorid.logs.reader_base import Collector, LogFile
 
 Who = tuple[int, int]
 """System and component."""

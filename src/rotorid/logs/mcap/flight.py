@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from rotorid.errors import LogFormatError
-from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight, Signal
 from rotorid.logs.mcap.container import McapContents
 from rotorid.logs.mcap.writer import McapWriter
+from rotorid.logs.reader_base import Collector
 
 FLIGHT: Final = "/flight/"
 METADATA: Final = "rotorid"

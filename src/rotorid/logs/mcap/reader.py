@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rotorid.errors import LogFormatError
 from rotorid.logs.flight import Flight
-from rotorid.logs.log_file import LogFile
 from rotorid.logs.mavlink.tlog import read_mavlink
 from rotorid.logs.mcap.container import read_mcap
 from rotorid.logs.mcap.flight import FLIGHT, is_flight, read_flight_mcap
+from rotorid.logs.reader_base import LogFile
 
 
 def read_mcap_log(file: LogFile) -> Flight:

@@ -15,12 +15,11 @@ import numpy as np
 from jaxtyping import Float64
 
 from rotorid.errors import LogFormatError
-from rotorid.logs.collect import Collector
 from rotorid.logs.flight import Flight
 from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
-from rotorid.logs.log_file import LogFile
 from rotorid.logs.px4.rotors import add_rotors
 from rotorid.logs.px4.ulog import ULogContents, read_ulog
+from rotorid.logs.reader_base import Collector, LogFile
 from rotorid.logs.records import columns
 
 TOPICS: Final = frozenset(

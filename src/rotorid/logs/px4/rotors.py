@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from rotorid.logs.collect import Collector
 from rotorid.logs.px4.ulog import ULogContents
+from rotorid.logs.reader_base import Collector
 
 ROTORS_OF_MAV_TYPE: Final = {2: 4, 13: 6, 14: 8, 15: 3}
 FIRST_MOTOR_FUNCTION: Final = 101

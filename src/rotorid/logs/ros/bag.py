@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotorid.errors import LogError, LogFormatError, SettingError
-from rotorid.logs.log_file import LogFile
+from rotorid.logs.reader_base import LogFile
 
 INSTALL: Final = "pip install 'rotorid[ros]'"
 _SUFFIXES: Final = {"ros1-bag": ".bag", "ros2-db3": ".db3", "ros2-mcap": ".mcap"}

@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from rotorid.geometry.rotation_rows import multiply
-from rotorid.logs.collect import Collector
 from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
 from rotorid.logs.px4.reader import add_signals
 from rotorid.logs.px4.ulog import ULogContents
+from rotorid.logs.reader_base import Collector
 from rotorid.logs.ros.bag import Messages
 from rotorid.logs.ros.topics import Topics
 

@@ -17,10 +17,9 @@ from jaxtyping import Float64, Int64
 
 from rotorid.errors import LogFormatError, SignalError
 from rotorid.geometry.rotation_rows import inverse, multiply
-from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight
 from rotorid.logs.frames import body_frd_to_flu, frd_to_flu, ned_to_enu, world_ned_to_enu
-from rotorid.logs.log_file import LogFile
+from rotorid.logs.reader_base import Collector, LogFile
 from rotorid.logs.ros.bag import Bag, Messages, format_of, open_bag
 from rotorid.logs.ros.px4_topics import PX4_TYPES, add_px4_topics
 from rotorid.logs.ros.topics import Topics

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from rotorid.errors import LogFormatError, SignalError
 from rotorid.logs.flight import KINDS, split_column
-from rotorid.logs.log_file import read_bytes
+from rotorid.logs.reader_base import read_bytes
 from rotorid.logs.tables.cells import read_cells, read_header
 from rotorid.logs.tables.table import PARQUET_MAGIC, close_matches, numbers_of, parquet_table
 

@@ -34,10 +34,10 @@ import numpy as np
 
 from rotorid.errors import SignalError
 from rotorid.geometry.rotation_rows import from_euler
-from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight
 from rotorid.logs.frames import body_frd_to_flu, frd_to_flu, ned_to_enu, world_ned_to_enu
 from rotorid.logs.options import load_toml
+from rotorid.logs.reader_base import Collector
 from rotorid.logs.tables.cells import read_cells, read_header
 from rotorid.logs.tables.table import close_matches
 from rotorid.logs.units import ANGLE, FACTORS, TIME

@@ -17,9 +17,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from rotorid.errors import LogFormatError, SignalError
-from rotorid.logs.collect import Collector
 from rotorid.logs.flight import KINDS, Flight, split_column
-from rotorid.logs.log_file import LogFile
+from rotorid.logs.reader_base import Collector, LogFile
 from rotorid.logs.tables.cells import read_cells
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Final
 
 from rotorid.errors import LogFormatError
 from rotorid.logs.flight import Flight, split_column
-from rotorid.logs.log_file import HEAD, LogFile
-from rotorid.logs.registry import format_list
+from rotorid.logs.read import format_list
+from rotorid.logs.reader_base import HEAD, LogFile
 from rotorid.logs.tables.cells import read_header
 from rotorid.logs.tables.mapped import read_mapped
 from rotorid.logs.tables.table import read_table_csv

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from rotorid.errors import LogError, LogFormatError, RotoridError, SettingError, SignalError
 from rotorid.logs.flight import Flight
-from rotorid.logs.log_file import read_bytes
 from rotorid.logs.read import read
+from rotorid.logs.reader_base import read_bytes
 
 DESCRIPTION = "dataset.json"
 """Name of the file that says how a data set was made."""

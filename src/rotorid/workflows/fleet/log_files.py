@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from rotorid.errors import LogError, LogFormatError, OutputError
 from rotorid.logs.flight import split_column
-from rotorid.logs.registry import FORMATS, is_tlog
+from rotorid.logs.read import FORMATS, is_tlog
 from rotorid.logs.tables.cells import read_header
 from rotorid.logs.write import write_whole
 from rotorid.results.files import REPORT, SUMMARY

@@ -1,18 +1,93 @@
-"""From decoded rows to the signals of a flight, with a note on every row that was left out."""
+"""What the readers of all formats share: the file that a reader takes, and the way from decoded rows to a flight.
+
+`LogFile` has the path, the first bytes, the content and the mapping of a log. `Collector` makes a flight of decoded signals; it
+cleans them and adds a note on all rows that it leaves out.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from rotorid.errors import LogFormatError
+from rotorid.errors import LogError, LogFormatError
 from rotorid.logs.flight import KINDS, Flight, Signal
+
+if TYPE_CHECKING:
+    from rotorid.logs.options import Options
+
+HEAD: Final = 65536
+"""Bytes of `LogFile.head`."""
+
+
+class LogFile:
+    """A file, or the folder of a ROS bag, that `read` was given. It is read once, and only as far as it is needed.
+
+    path: of the file. mapping: of the TOML file beside it, None without one.
+    """
+
+    def __init__(self, path: Path, mapping: Path | None = None) -> None:
+        self.path = path
+        self.mapping = mapping
+
+    @functools.cached_property
+    def content(self) -> bytes:
+        """All bytes. Raises LogError or LogFormatError where there are none."""
+        return read_bytes(self.path)
+
+    @functools.cached_property
+    def head(self) -> bytes:
+        """The first bytes; none of a folder, or of a file that cannot be opened."""
+        if not self.path.is_file():  # a pipe can be read only once
+            return b"" if self.path.is_dir() or not self.path.exists() else self.content[:HEAD]
+        try:
+            with self.path.open("rb") as file:
+                return file.read(HEAD)
+        except OSError:
+            return b""
+
+    def options(self, *tables: str) -> Options | None:
+        """The mapping's settings for a log that is no table. tables: those that it may have.
+
+        Raises SignalError, LogError or LogFormatError for a mapping that does not fit.
+        """
+        if self.mapping is None:
+            return None
+        from rotorid.logs.options import read_options
+
+        return read_options(self.mapping, tables)
+
+    def refuse_mapping(self) -> None:
+        """Raise LogFormatError if a mapping was given."""
+        if self.mapping is not None:
+            raise LogFormatError(f"{self.path}: a log that needs no mapping; leave the mapping out")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file.
+
+    Raises:
+        LogError: it cannot be read.
+        LogFormatError: it is empty.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise LogError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise LogError(f"{path}: is a folder; name one log file in it") from None
+    except (OSError, ValueError) as error:
+        raise LogError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not content:
+        raise LogFormatError(f"{path}: is empty; fetch it again from the vehicle")
+    return content
+
 
 MOTION: Final = ("position", "velocity", "attitude", "body_rate", "specific_force", "rotor_command", "thrust")
 """The signals whose earliest sample is t = 0 in logs with a clock of their own."""

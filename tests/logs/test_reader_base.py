@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rotorid.errors import LogFormatError
-from rotorid.logs.collect import Collector
+from rotorid.logs.reader_base import Collector
 
 
 def collected(name: str, times: object, values: object) -> tuple[np.ndarray, np.ndarray, str]:
