@@ -15,7 +15,14 @@ DOCS = Path(__file__).parent
 PAGE, ROWS = DOCS / "how-to-choose.md", DOCS / "studies" / "sesame.parquet"
 
 _NUMBER = re.compile(r"\*\*[^*\n]+\*\* \(`([^`]+ / [^`]+ / [^`]+)`\)")
-_SHARES = ("coverage", "healthy", "silent", "missed", "detected jumps", "cells within 5 % of the best")
+_SHARES = (
+    "coverage",
+    "healthy",
+    "undetected_errors",
+    "missed",
+    "detected jumps",
+    "cells within 5 % of the best",
+)
 _KEYS = ("part", "method", "quantity", "trajectory", "mass_profile", "setting")
 
 

@@ -22,7 +22,7 @@ def flights():
         Key(t, p, 0)
         for t, p in zip(TRAJECTORIES, ("step", "steps", "sine", "linear", "exponential"), strict=True)
     ]
-    return [simulate_flight(key, edition="hard") for key in keys]
+    return [simulate_flight(key, preset="hard") for key in keys]
 
 
 @pytest.mark.parametrize(("name", "most"), [("ekf", 2.6), ("adaptive", 2.5)])

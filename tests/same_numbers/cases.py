@@ -67,7 +67,7 @@ fit-dlm-arma: fit-dlm {made}/series.csv --column y --arma 1,0 --forecast 10 --st
 fleet: fleet {sim-quad1}/quad1.parquet {sim-quad2}/quad2.parquet {sim-quad3}/quad3.csv -a quadrotor-x -w 1 --limit 100000 -o out
 fleet-identify: fleet {sim-quad1}/quad1.parquet {sim-quad2}/quad2.parquet -a quadrotor-x -w 1 --known mass --identify --limit 100000 -o out
 dataset: dataset out -n 1 --duration 4 -w 1 --seed 2
-dataset-hard: dataset out -n 2 --duration 6 -w 1 --seed 2 --edition hard -t loop,lemniscate -m steps
+dataset-hard: dataset out -n 2 --duration 6 -w 1 --seed 2 --preset hard -t loop,lemniscate -m steps
 compare-dataset: compare {dataset-hard}/out -e ekf,adaptive -o out
 demo: demo -o out
 c-ekf: export ekf -a simulated-quad --system multirotor-bare -o out

@@ -23,7 +23,7 @@ def reproduce(*arguments: str | Path):
     [
         (["nothing"], "no study 'nothing'; there are sesame, nemo, lpv"),
         (["sesame", "-o", "FILE"], "this is a file; name a folder"),
-        (["sesame", "-o", "OUT", "--flights", "."], "holds no data set"),
+        (["sesame", "-o", "OUT", "--flights", "."], "not a data set"),
     ],
 )
 def test_wrong_use(tmp_path: Path, arguments: list[str], said: str) -> None:

@@ -40,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made") / "set"
     reports = []
     result = generate_dataset(folder, flights=2, workers=2, progress=lambda *x: reports.append(x), **SMALL)
-    assert (result.made, result.kept) == (4, 0)
+    assert (result.simulated, result.kept) == (4, 0)
     assert reports == [("flights, nominal", n, 4) for n in range(5)]
     return folder
 
@@ -60,7 +60,7 @@ def test_layout(made: Path) -> None:
     ]
     description = json.loads((made / "dataset.json").read_text())
     assert description["seed"] == 3
-    assert description["edition"] == "nominal"
+    assert description["preset"] == "nominal"
     assert description["sensors"]["position_noise"] == 0.01
     assert description["flights"] == {"loop/steps": 2, "square/steps": 2}
 
@@ -92,7 +92,7 @@ def test_what_is_whole_is_kept_and_the_rest_is_made(copy: Path, made: Path) -> N
     files[2].write_bytes(b"")
     kept = files[3].stat().st_mtime_ns
     result = generate_dataset(copy, flights=2, workers=1, **SMALL)
-    assert (result.made, result.kept) == (3, 1)
+    assert (result.simulated, result.kept) == (3, 1)
     assert files[3].stat().st_mtime_ns == kept
     assert content(copy) == content(made)
 
@@ -100,7 +100,7 @@ def test_what_is_whole_is_kept_and_the_rest_is_made(copy: Path, made: Path) -> N
 def test_more_flights_and_other_cells_are_added(copy: Path, made: Path) -> None:
     more = {**SMALL, "trajectories": ("loop",), "mass_profiles": ("steps", "sine")}
     result = generate_dataset(copy, flights=3, workers=1, **more)
-    assert (result.made, result.kept) == (4, 2)
+    assert (result.simulated, result.kept) == (4, 2)
     assert Dataset(copy).cells == {("loop", "sine"): 3, ("loop", "steps"): 3, ("square", "steps"): 2}
     before = content(made)
     assert {n: b for n, b in content(copy).items() if n in before and n != "dataset.json"} == {
@@ -113,9 +113,9 @@ def test_more_flights_and_other_cells_are_added(copy: Path, made: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        ({"seed": 4}, "seed 3, not of seed 4"),
-        ({"duration": 2.0}, "duration 1.0, not of duration 2.0"),
-        ({"edition": "hard"}, "edition nominal, not of edition hard"),
+        ({"seed": 4}, "seed 3, not with seed 4"),
+        ({"duration": 2.0}, "duration 1.0, not with duration 2.0"),
+        ({"preset": "hard"}, "preset nominal, not with preset hard"),
     ],
 )
 def test_other_settings_are_refused(copy: Path, other: dict[str, object], said: str) -> None:
@@ -153,14 +153,14 @@ def test_a_table_with_too_few_rows_is_broken(copy: Path, made: Path) -> None:
     generate_dataset(copy.parent / "short", flights=1, workers=1, **{**SMALL, "duration": 0.5})
     short = next(copy.parent.rglob("short/**/*.parquet"))
     (copy / "trajectory=loop/mass_profile=steps/00000.parquet").write_bytes(short.read_bytes())
-    with pytest.raises(LogError, match="51 rows of 101"):
+    with pytest.raises(LogError, match="51 of 101 rows"):
         Dataset(copy).flight("loop", "steps", 0)
-    assert generate_dataset(copy, flights=2, workers=1, **SMALL).made == 1
+    assert generate_dataset(copy, flights=2, workers=1, **SMALL).simulated == 1
     assert content(copy) == content(made)
 
 
 def test_folders_that_are_no_data_set(made: Path, tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="holds no data set"):
+    with pytest.raises(LogError, match="not a data set"):
         Dataset(tmp_path)
     for text in ("", "{", "[]", "{}", '{"flights": {"loop": 1}, "duration": 1, "rate": 100}', '"text"'):
         (tmp_path / "dataset.json").write_text(text)
@@ -175,13 +175,13 @@ def test_folders_that_are_no_data_set(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"trajectories": ("spin",)}, "no trajectory 'spin' .there are random"),
-        ({"mass_profiles": ()}, "no mass profile is named"),
-        ({"edition": "soft"}, "no edition 'soft' .there are nominal, hard"),
-        ({"engine": "cloud"}, "no engine 'cloud' .there are local, ray"),
+        ({"trajectories": ("spin",)}, "no trajectory 'spin'; there are random"),
+        ({"mass_profiles": ()}, "name at least one mass profile"),
+        ({"preset": "soft"}, "no preset 'soft'; there are nominal, hard"),
+        ({"executor": "cloud"}, "no executor 'cloud'; there are local, ray"),
         ({"flights": 0}, "must be 1 or more"),
         ({"workers": 0}, "must be 1 or more"),
-        ({"duration": float("nan")}, "longer than 0"),
+        ({"duration": float("nan")}, "above 0 s"),
     ],
 )
 def test_settings_that_cannot_be(tmp_path: Path, wrong: dict[str, object], said: str) -> None:
@@ -198,9 +198,9 @@ def test_folders_that_cannot_be(tmp_path: Path) -> None:
         generate_dataset(tmp_path / "file", **SMALL)
 
 
-def test_the_hard_edition(tmp_path: Path) -> None:
+def test_the_hard_preset(tmp_path: Path) -> None:
     arguments = {**SMALL, "duration": 3.0, "trajectories": ("lemniscate",), "mass_profiles": ("steps",)}
-    generate_dataset(tmp_path / "hard", edition="hard", flights=2, workers=1, **arguments)
+    generate_dataset(tmp_path / "hard", preset="hard", flights=2, workers=1, **arguments)
     dataset = Dataset(tmp_path / "hard")
     winds = []
     for key, log in dataset:
@@ -214,7 +214,7 @@ def test_the_hard_edition(tmp_path: Path) -> None:
         commanded = np.asarray(model.curve.collective(jnp.asarray(log["rotor_command"].values)), dtype=float)
         np.testing.assert_allclose(commanded, log["thrust"].values[:, 0], rtol=1e-5)
         own = flight_seed(3, key)
-        mean = SCENARIO_PRESETS["hard"].plant_of(own).wind
+        mean = SCENARIO_PRESETS["hard"].draw_plant(own).wind
         assert 2.0 <= np.hypot(*mean[:2]) <= 6.0
         assert np.abs(winds[-1].mean(axis=0) - mean).max() < 4.0
     assert np.abs(winds[0] - winds[1]).max() > 0.5
@@ -261,7 +261,7 @@ def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, 
 
     monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(SettingError, match=r"pip install 'rotorid\[ray\]'"):
-        generate_dataset(tmp_path / "set", engine="ray", **SMALL)
+        generate_dataset(tmp_path / "set", executor="ray", **SMALL)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -270,7 +270,7 @@ def test_ray_gives_the_same_files(made: Path, tmp_path: Path) -> None:
     code = (
         "from rotorid.simulation.datasets import generate_dataset\n"
         "print(generate_dataset('set', flights=2, duration=1.0, seed=3, "
-        "trajectories=['loop', 'square'], mass_profiles=['steps'], workers=2, engine='ray').made)"
+        "trajectories=['loop', 'square'], mass_profiles=['steps'], workers=2, executor='ray').simulated)"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

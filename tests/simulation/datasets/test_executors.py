@@ -65,6 +65,6 @@ def test_workers_that_never_begin_are_not_started_forever() -> None:
 
 def test_a_task_of_ray_ends_in_time() -> None:
     """What runs in Ray's worker, here in this process."""
-    assert executors._call(troubled, 1, 0.1) is None
-    assert executors._call(troubled, 3, 5.0) == b"\3"
+    assert executors._run_with_limit(troubled, 1, 0.1) is None
+    assert executors._run_with_limit(troubled, 3, 5.0) == b"\3"
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

@@ -17,8 +17,8 @@ from rotorid.studies.sesame import study as sesame
 from rotorid.studies.sesame.adaptive import Seen, _detection
 from rotorid.studies.sesame.methods import PRIOR_ERROR
 from rotorid.studies.study_files import PARTS, Row
-from rotorid.workflows.compare.batch import Batch, stacks
-from rotorid.workflows.compare.scores import compare_scores, jumping
+from rotorid.workflows.compare.batch import BatchEvaluator, group_flights
+from rotorid.workflows.compare.scores import compare_scores, is_jump
 
 SIZE = sesame.Size(2, 1, 1)
 
@@ -49,9 +49,9 @@ def study(flights: Path, tmp_path_factory: pytest.TempPathFactory):
 def test_its_numbers_are_those_of_a_comparison(study, flights):
     rows = study[0].rows
     every = list(sesame._ready(Dataset(flights), "simulated-quad"))
-    scores = list(Batch(("ekf",), PRIOR_ERROR).scores(every, len(every)))
+    scores = list(BatchEvaluator(("ekf",), PRIOR_ERROR).score_flights(every, len(every)))
     want = compare_scores(scores)
-    assert len(list(stacks(every))) == 1
+    assert len(list(group_flights(every))) == 1
     for cell, merits in {("", ""): want.estimators, **want.cells}.items():
         for quantity in ("rmspe", "rmspe_late", "coverage", "healthy"):
             mean = getattr(merits["ekf"], quantity)
@@ -138,7 +138,7 @@ def test_detection_by_hand():
     since = np.where(t >= 5.03, t - 5.01, 1e6)
     since = np.where(t >= 9.0, t - 9.0, since)
     numbers = {r.quantity: r.value for r in _detection([seen(truth, since)])}
-    assert np.flatnonzero(jumping(truth)).tolist() == [500, 700]
+    assert np.flatnonzero(is_jump(truth)).tolist() == [500, 700]
     assert (numbers["jumps"], numbers["detected jumps"]) == (2.0, 0.5)
     assert numbers["median detection delay"] == pytest.approx(0.03)
     assert numbers["median changepoint error"] == pytest.approx(0.01)

@@ -18,8 +18,8 @@ from rotorid.estimators.base import Health, prior
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.simulation.datasets.dataset import Dataset
 from rotorid.terminal import console
-from rotorid.workflows.compare.batch import Batch, filter_of, prepared
-from rotorid.workflows.compare.scores import Found, compare_scores, score_flight
+from rotorid.workflows.compare.batch import BatchEvaluator, build_estimator, prepare_input
+from rotorid.workflows.compare.scores import MassEstimate, compare_scores, score_flight
 from rotorid.workflows.compare.terminal import show
 from rotorid.workflows.track.track import track
 from tests.running import here
@@ -67,7 +67,8 @@ def test_a_data_set(place: Path, tmp_path: Path) -> None:
     numbers = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert numbers["settings"]["airframe"] == "simulated-quad"
     assert numbers["settings"]["prior_error"] == -0.3
-    assert (numbers["flights"], numbers["truth"], numbers["skipped"]) == (4, True, {})
+    assert (numbers["flights"], numbers["has_truth"], numbers["skipped"]) == (4, True, {})
+    assert [f["code"] for f in numbers["findings"]] == ["score_definitions", "standard_errors"]
     for name, merit in numbers["estimators"].items():
         cells = table.filter(pl.col("estimator") == name)
         assert merit["rmspe"]["value"] == pytest.approx(cells["rmspe"].mean())
@@ -81,22 +82,26 @@ def test_a_wrong_prior_costs_most_at_the_start(place: Path) -> None:
     """The share that the mass starts wrong by is that of the true one, flight by flight."""
     airframe = load_airframe("simulated-quad")
     for _, flight in Dataset(place / "whole"):
-        one = prepared(flight, airframe, "multirotor-bare")
-        assert one.truth is not None
-        start = prior(filter_of("ekf", one, -0.3))
-        true = float(one.truth[0])
+        one = prepare_input(flight, airframe, "multirotor-bare")
+        assert one.true_mass is not None
+        start = prior(build_estimator("ekf", one, -0.3))
+        true = float(one.true_mass[0])
         assert true == pytest.approx(flight["true_mass"].values[0, 0], rel=0.02)
         assert float(start.value[0]) == pytest.approx(0.7 * true)
         assert float(start.std[0]) == pytest.approx(0.3 * 0.7 * true)
-        (score,) = Batch(["ekf"], -0.3).scores_of([one])
-        (better,) = Batch(["ekf"], 0.0).scores_of([one])
+        (score,) = BatchEvaluator(["ekf"], -0.3).score_stack([one])
+        (better,) = BatchEvaluator(["ekf"], 0.0).score_stack([one])
         assert score.rmspe > better.rmspe
 
 
 def test_stacked_flights_are_tracked_as_single_ones(place: Path) -> None:
     airframe = load_airframe("simulated-quad")
     flights = [flight for _, flight in Dataset(place / "whole")]
-    together = list(Batch(["ekf"]).scores([prepared(f, airframe, "multirotor-bare") for f in flights], 4))
+    together = list(
+        BatchEvaluator(["ekf"]).score_flights(
+            [prepare_input(f, airframe, "multirotor-bare") for f in flights], 4
+        )
+    )
     assert len(together) == 4
     for flight, score in zip(flights, together, strict=True):
         alone = track(flight, airframe, "ekf", "multirotor-bare")
@@ -116,6 +121,9 @@ def test_a_broken_flight_is_named_skipped_and_counted(place: Path, tmp_path: Pat
     assert "mass_profile=sine/00001.parquet" in "".join(line.strip() for line in result.stdout.splitlines())
     numbers = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert list(numbers["skipped"]) == ["loop/sine/1"]
+    finding = numbers["findings"][-1]
+    assert (finding["code"], finding["values"]["flights"]) == ("flights_skipped", 1)
+    assert finding["values"]["reasons"] == list(numbers["skipped"].values())
     assert numbers["cells"]["loop/sine"]["ekf"]["flights"] == 1
     assert numbers["cells"]["loop/sine"]["ekf"]["rmspe"]["standard_error"] is None
 
@@ -158,14 +166,14 @@ def test_one_log(place: Path, tmp_path: Path) -> None:
 def test_a_log_without_truth_says_so(place: Path, tmp_path: Path) -> None:
     result = here("compare", place / "unknown.parquet", "-a", "simulated-quad", *FAST, "-o", tmp_path / "o")
     assert result.exit_code == 0, result.output
-    assert "The true mass is unknown" in result.stdout
-    for words in ("end mass, kg", "% off median", "NIS / dim.", "healthy", "µs / update"):
+    for words in ("mass, kg", "deviation, %", "NIS / dim.", "healthy", "µs / update"):
         assert words in result.stdout
     assert "RMSPE" not in result.stdout
     numbers = json.loads((tmp_path / "o" / "comparison.json").read_text())
-    assert numbers["truth"] is False
+    assert numbers["has_truth"] is False
+    assert [f["code"] for f in numbers["findings"]] == ["true_mass_unknown"]
     assert numbers["estimators"]["ekf"]["rmspe"]["value"] is None
-    assert numbers["estimators"]["ekf"]["apart"]["value"] >= 0
+    assert numbers["estimators"]["ekf"]["median_deviation"]["value"] >= 0
 
 
 def test_truth_from_a_table(place: Path) -> None:
@@ -184,7 +192,7 @@ def test_truth_from_a_table(place: Path) -> None:
         (["whole", "--truth", "truth.csv"], "--truth applies to a log"),
         (["whole", "--flights", "0"], "1 or more"),
         (["whole", "-o", "truth.csv"], "truth.csv: this is a file"),
-        ([".", "-e", "ekf"], "holds no data set"),
+        ([".", "-e", "ekf"], "not a data set"),
         (["flight.parquet"], "give the airframe of this log"),
         (["flight.parquet", "-a", "simulated-quad", "--flights", "1"], "--flights applies to a data set"),
         (["unknown.parquet", "-a", "simulated-quad", *FAST, "--prior-error", "0.3"], "needs the true mass"),
@@ -236,10 +244,10 @@ def test_five_estimators_fit_on_80_columns(known: bool) -> None:
             for name in ("ekf", "ukf", "msckf", "swls", "adaptive"):
                 value = truth * (1.0 + level + 0.02 * rng.standard_normal(len(t)))
                 health, dof = np.zeros(len(t), int), np.full(len(t), 3)
-                found[name] = Found(t, value, 0.02 * truth, health, np.full(len(t), 3.3), dof, 1.3e-4)
+                found[name] = MassEstimate(t, value, 0.02 * truth, health, np.full(len(t), 3.3), dof, 1.3e-4)
             scores += score_flight(found, truth if known else None, cell)
     shown = io.StringIO()
-    show(compare_scores(scores), {}, None, Console(file=shown, width=80, highlight=False))
+    show(compare_scores(scores), [], None, Console(file=shown, width=80, highlight=False))
     lines = [line for line in shown.getvalue().splitlines() if " ± " in line and "std" not in line]
     assert len(lines) == (4 if known else 2)
     assert all(re.fullmatch(r".{10,14}( +\u2212?[\d.]+ ± [\d.]+){5} *", line) for line in lines), lines

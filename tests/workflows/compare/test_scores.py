@@ -8,22 +8,23 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
+from rotorid.workflows.compare.findings import comparison_findings
 from rotorid.workflows.compare.scores import (
-    PATIENCE,
-    Found,
+    STEP_TIMEOUT,
+    MassEstimate,
     compare_scores,
-    delays,
     mean_over,
     score_flight,
-    steps,
+    step_delays,
+    step_rows,
 )
 
 T = np.arange(0.0, 10.0, 0.01)
 
 
-def found(value, std=0.01, t=T, health=Health.OK, seconds=1e-5) -> Found:
+def estimate(value, std=0.01, t=T, health: Health | np.ndarray = Health.OK, seconds=1e-5) -> MassEstimate:
     n = len(t)
-    return Found(
+    return MassEstimate(
         t=t,
         value=value * np.ones(n),
         std=std * np.ones(n),
@@ -35,7 +36,7 @@ def found(value, std=0.01, t=T, health=Health.OK, seconds=1e-5) -> Found:
 
 
 def score(value, truth, cell=None, **more):
-    (one,) = score_flight({"ekf": found(value, **more)}, truth, cell)
+    (one,) = score_flight({"ekf": estimate(value, **more)}, truth, cell)
     return one
 
 
@@ -85,34 +86,34 @@ def test_nees_of_a_consistent_estimator_is_one() -> None:
 
 @pytest.mark.parametrize("late", [0.0, 0.25, 1.4])
 def test_a_pure_delay_is_found(late: float) -> None:
-    assert delays(T, one_step(4.0 + late), one_step(4.0)) == (pytest.approx(late, abs=0.011),)
+    assert step_delays(T, one_step(4.0 + late), one_step(4.0)) == (pytest.approx(late, abs=0.011),)
 
 
 def test_the_delay_of_a_first_order_lag() -> None:
     tau, truth = 0.3, one_step(4.0)
     value = np.where(T < 4.0, 1.0, 0.7 + 0.3 * np.exp(-(T - 4.0) / tau))
-    assert delays(T, value, truth) == (pytest.approx(tau * math.log(10.0), abs=0.011),)
+    assert step_delays(T, value, truth) == (pytest.approx(tau * math.log(10.0), abs=0.011),)
 
 
 def test_three_percent_of_the_new_value_are_near_enough() -> None:
     truth = one_step(4.0, 1.0, 0.92)
     value = np.where(T < 4.5, truth[0], 0.92 * 1.029)  # covers two thirds of the step
-    assert delays(T, value, truth) == (pytest.approx(0.5, abs=0.011),)
-    assert delays(T, np.where(T < 4.5, 1.0, 0.92 * 1.031), truth) == (math.inf,)
+    assert step_delays(T, value, truth) == (pytest.approx(0.5, abs=0.011),)
+    assert step_delays(T, np.where(T < 4.5, 1.0, 0.92 * 1.031), truth) == (math.inf,)
 
 
 def test_arriving_is_for_good() -> None:
     truth = one_step(4.0)
     visits = np.where((T >= 4.2) & (T < 4.4), 0.7, one_step(5.0))
-    assert delays(T, visits, truth) == (pytest.approx(1.0, abs=0.011),)
+    assert step_delays(T, visits, truth) == (pytest.approx(1.0, abs=0.011),)
     overshoots = np.where((T >= 4.2) & (T < 4.8), 0.5, one_step(4.2))
-    assert delays(T, overshoots, truth) == (pytest.approx(0.8, abs=0.011),)
+    assert step_delays(T, overshoots, truth) == (pytest.approx(0.8, abs=0.011),)
 
 
 def test_a_step_is_missed_after_two_seconds() -> None:
     truth = one_step(4.0)
-    assert delays(T, one_step(4.0 + PATIENCE + 0.1), truth) == (math.inf,)
-    assert delays(T, np.ones(len(T)), truth) == (math.inf,)
+    assert step_delays(T, one_step(4.0 + STEP_TIMEOUT + 0.1), truth) == (math.inf,)
+    assert step_delays(T, np.ones(len(T)), truth) == (math.inf,)
 
 
 def test_which_steps_count() -> None:
@@ -123,7 +124,7 @@ def test_which_steps_count() -> None:
         return truth
 
     def times(truth):
-        return [round(float(t), 6) for t in T[steps(T, truth)]]
+        return [round(float(t), 6) for t in T[step_rows(T, truth)]]
 
     assert times(levels((3.0, 1.04))) == []
     assert times(levels((3.0, 1.06))) == [3.0]
@@ -136,13 +137,15 @@ def test_scores_of_several_flights() -> None:
     truth, ones = one_step(4.0), np.ones(len(T))
     flights = [
         score_flight(
-            {"ekf": found(one_step(4.0 + late)), "ukf": found(truth * 1.01)}, truth, ("loop", "step")
+            {"ekf": estimate(one_step(4.0 + late)), "ukf": estimate(truth * 1.01)}, truth, ("loop", "step")
         )
         for late in (0.5, 0.9, 3.0)
     ]
-    flights.append(score_flight({"ekf": found(1.02 * ones), "ukf": found(ones)}, ones, ("loop", "flat")))
+    flights.append(
+        score_flight({"ekf": estimate(1.02 * ones), "ukf": estimate(ones)}, ones, ("loop", "flat"))
+    )
     c = compare_scores([s for of in flights for s in of])
-    assert (c.truth, c.flights, list(c.estimators)) == (True, 4, ["ekf", "ukf"])
+    assert (c.has_truth, c.flights, list(c.estimators)) == (True, 4, ["ekf", "ukf"])
     assert list(c.cells) == [("loop", "step"), ("loop", "flat")]
     ekf, ukf = c.estimators["ekf"], c.estimators["ukf"]
     assert (ekf.steps, ekf.missed) == (3, 1)
@@ -172,10 +175,10 @@ def test_mean_and_standard_error() -> None:
 
 def test_without_truth() -> None:
     rows = np.where(T < 5.0, int(Health.OK), int(Health.OUTLIER))
-    three = {"ekf": found(1.0, health=rows), "ukf": found(1.02), "swls": found(0.99, seconds=3e-5)}
+    three = {"ekf": estimate(1.0, health=rows), "ukf": estimate(1.02), "swls": estimate(0.99, seconds=3e-5)}
     c = compare_scores(score_flight(three, None))
-    assert (c.truth, c.flights, dict(c.cells)) == (False, 1, {})
-    assert [m.apart.value for m in c.estimators.values()] == pytest.approx([0.0, 2.0, 1.0])
+    assert (c.has_truth, c.flights, dict(c.cells)) == (False, 1, {})
+    assert [m.median_deviation.value for m in c.estimators.values()] == pytest.approx([0.0, 2.0, 1.0])
     assert c.estimators["ekf"].healthy.value == 0.5
     assert c.estimators["ekf"].consistency.value == 2.0
     assert c.estimators["swls"].seconds_per_update == 3e-5
@@ -184,8 +187,8 @@ def test_without_truth() -> None:
         assert m.rmspe.flights == m.bias.flights == m.nees.flights == m.coverage.flights == m.steps == 0
 
 
-def test_one_estimator_is_apart_from_nothing() -> None:
-    assert math.isnan(score(1.0, None).apart)
+def test_a_single_estimator_has_no_deviation_from_the_median() -> None:
+    assert math.isnan(score(1.0, None).median_deviation)
 
 
 def test_a_flight_too_short_to_judge() -> None:
@@ -198,9 +201,14 @@ def test_a_flight_too_short_to_judge() -> None:
 def test_an_estimate_that_is_no_number_is_left_out_and_seen() -> None:
     ones = np.ones(len(T))
     c = compare_scores([score(np.where(T < 5.0, 1.01, math.nan), ones), score(1.01, ones)])
-    merit = c.estimators["ekf"]
-    assert (merit.flights, merit.rmspe.flights) == (2, 1)
-    assert merit.rmspe.value == pytest.approx(1.0)
+    average = c.estimators["ekf"]
+    assert (average.flights, average.rmspe.flights) == (2, 1)
+    assert average.rmspe.value == pytest.approx(1.0)
     alone = compare_scores([score(np.full(len(T), math.nan), ones)])
-    assert alone.truth
+    assert alone.has_truth
     assert alone.estimators["ekf"].rmspe.flights == 0
+    codes = [(f.code, dict(f.values)) for f in comparison_findings(alone, {"loop/step/3": "damaged"})]
+    assert codes[1:] == [
+        ("error_not_finite", {"estimator": "ekf", "flights": 1}),
+        ("flights_skipped", {"flights": 1, "reasons": ("damaged",)}),
+    ]

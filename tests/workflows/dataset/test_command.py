@@ -30,22 +30,22 @@ def test_it_makes_the_cells_and_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     result = dataset(folder, *SMALL, "--workers", "1")
     assert result.exit_code == 0, result.output
-    assert result.stdout == f"{folder}: 4 flights of 1 s, nominal edition, seed 0 simulated\n"
+    assert result.stdout == f"{folder}: 4 flights of 1 s, nominal preset, seed 0 simulated\n"
     assert Dataset(folder).cells == {("loop", "sine"): 2, ("square", "sine"): 2}
     assert len(list(Dataset(folder))) == 4
     (folder / "trajectory=loop/mass_profile=sine/00001.parquet").unlink()
     again = dataset(folder, *SMALL, "--workers", "1")
-    said = f"{folder}: 1 flight of 1 s, nominal edition, seed 0 simulated, 3 existed already\n"
+    said = f"{folder}: 1 flight of 1 s, nominal preset, seed 0 simulated, 3 existed already\n"
     assert again.stdout == said
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--trajectories", "spin"], "no trajectory 'spin' (there are random, loop"),
-        (["--mass-profiles", ","], "no mass profile is named (there are linear"),
-        (["--edition", "soft"], "no edition 'soft'"),
-        (["--engine", "cloud"], "no engine 'cloud'"),
+        (["--trajectories", "spin"], "no trajectory 'spin'; there are random, loop"),
+        (["--mass-profiles", ","], "name at least one mass profile; there are linear"),
+        (["--preset", "soft"], "no preset 'soft'"),
+        (["--executor", "cloud"], "no executor 'cloud'"),
         (["--flights", "0"], "must be 1 or more"),
         (["--seed", "-1"], "the seed 0 or more"),
     ],
@@ -64,7 +64,7 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     result = dataset(tmp_path / "set", *small, "--seed", "1")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "holds a data set of seed 0, not of seed 1" in line
+    assert "contains a data set with seed 0, not with seed 1" in line
 
 
 def test_a_bar_counts_and_tells_the_time_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_a_bar_counts_and_tells_the_time_left(tmp_path: Path, monkeypatch: pytes
     )
     assert dataset(tmp_path / "set", *SMALL, "--workers", "1").exit_code == 0
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
-    assert "Flying" in shown
+    assert "Simulating" in shown
     assert "4/4" in shown
     assert re.search(r"\d:\d\d:\d\d", shown)
 

@@ -1,9 +1,9 @@
 """Data sets of simulated flights.
 
 dataset.py           `Dataset`: reading a data set
-executors.py         local processes and Ray
-generation.py        `generate_dataset`
-scenario_presets.py  plant and sensors of each edition
+generation.py        `generate_dataset`: simulating a data set
+scenario_presets.py  plant and sensors of each preset
+executors.py         tasks in parallel, by local processes or on a Ray cluster
 workers.py           worker processes
 """
 

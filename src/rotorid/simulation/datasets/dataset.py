@@ -1,9 +1,10 @@
-"""A data set of simulated flights: a folder of flight tables, one a flight, partitioned by what was flown.
+"""A data set of simulated flights: a folder with one flight table per flight, partitioned by trajectory and mass profile.
 
-    FOLDER/dataset.json                                            how it was made, and how many flights each cell has
+    FOLDER/dataset.json                                            settings, and the number of flights of each cell
     FOLDER/trajectory=loop/mass_profile=steps/00017.parquet        flight 17 of the cell (loop, steps)
 
-The names of the folders are Hive's, so that the tables read as one in polars, pyarrow or DuckDB too. `generation` makes it.
+The folders are named like Hive partitions, so that polars, pyarrow and DuckDB read the tables as one. `generation` makes a
+data set.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from rotorid.logs.read import read
 from rotorid.logs.reader_base import read_bytes
 
 DESCRIPTION = "dataset.json"
-"""Name of the file that says how a data set was made."""
+"""Name of the file with the settings of a data set."""
 
 
 class Key(NamedTuple):
-    """Which flight of a data set: its cell, and its number in it, from 0."""
+    """A flight of a data set: its cell, and its number in the cell, from 0."""
 
     trajectory: str
     mass_profile: str
@@ -47,17 +48,17 @@ def description_bytes(settings: Mapping[str, Any], cells: Mapping[tuple[str, str
 class Dataset:
     """A data set in its folder.
 
-    settings: how it was made (edition, seed, duration in s, rate in Hz, plant, sensors, version). cells: number of flights by
-    (trajectory, mass profile). Iterating gives (key, flight) of all; what is broken or missing is skipped with a warning.
+    settings: preset, seed, duration (s), rate (Hz), plant, sensors, version. cells: number of flights by (trajectory, mass
+    profile). rows: of each flight. Iteration yields (key, flight); missing and damaged files are skipped with a warning.
 
-    Raises LogError where the folder holds no data set.
+    Raises LogError if the folder is not a data set, LogFormatError if its description is damaged.
     """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         path = self.folder / DESCRIPTION
         if not path.is_file():
-            raise LogError(f"{self.folder}: holds no data set (there is no {DESCRIPTION} in it)")
+            raise LogError(f"{self.folder}: not a data set (there is no {DESCRIPTION} in it)")
         try:
             content = json.loads(read_bytes(path))
             flights = content.pop("flights")
@@ -67,19 +68,19 @@ class Dataset:
             self.rows = round(content["duration"] * content["rate"]) + 1
         except (ValueError, KeyError, IndexError, TypeError, AttributeError):
             raise LogFormatError(
-                f"{path}: is damaged or not of a data set; generate the data set again"
+                f"{path}: damaged, or not the description of a data set; generate the data set again"
             ) from None
         self.settings: dict[str, Any] = content
 
     def __len__(self) -> int:
-        """How many flights it has when it is complete."""
+        """Number of flights of the complete data set."""
         return sum(self.cells.values())
 
     def __iter__(self) -> Iterator[tuple[Key, Flight]]:
         return self.read()
 
     def keys(self, trajectory: str | None = None, mass_profile: str | None = None) -> list[Key]:
-        """Every flight that it has when it is complete; of one trajectory, or of one mass profile."""
+        """The flights of the complete data set, or of one trajectory or mass profile."""
         return [
             Key(t, m, number)
             for (t, m), count in self.cells.items()
@@ -88,31 +89,31 @@ class Dataset:
         ]
 
     def path(self, trajectory: str, mass_profile: str, number: int) -> Path:
-        """The file of one flight. Raises SettingError where the data set has no such flight."""
+        """The file of one flight. Raises SettingError if the data set has no such flight."""
         count = self.cells.get((trajectory, mass_profile))
         if count is None:
-            has = ", ".join("/".join(cell) for cell in self.cells)
-            raise SettingError(f"{self.folder}: no cell {trajectory}/{mass_profile} (it has {has})")
+            cells = ", ".join("/".join(cell) for cell in self.cells)
+            raise SettingError(f"{self.folder}: no cell {trajectory}/{mass_profile}; there are {cells}")
         if not 0 <= number < count:
             raise SettingError(
-                f"{self.folder}: no flight {number} of {trajectory}/{mass_profile}; it has 0 to {count - 1}"
+                f"{self.folder}: no flight {number} of {trajectory}/{mass_profile}; there are 0 to {count - 1}"
             )
         return flight_path(self.folder, Key(trajectory, mass_profile, number))
 
     def flight(self, trajectory: str, mass_profile: str, number: int) -> Flight:
-        """One flight. Raises LogError where its file is missing or broken."""
+        """One flight. Raises LogError if its file is missing or damaged."""
         path = self.path(trajectory, mass_profile, number)
         return read_complete(path, self.rows)
 
     def read(self, trajectory: str | None = None, mass_profile: str | None = None) -> FlightReader:
-        """The flights, of one trajectory or of one mass profile, one after the other."""
+        """Iterate over the flights, or over those of one trajectory or mass profile."""
         return FlightReader(self, self.keys(trajectory, mass_profile))
 
 
 class FlightReader:
     """Iterator over (key, flight).
 
-    count: flights given so far. skipped: why each flight was left out so far; each is named in a warning too.
+    count: number of flights read so far. skipped: reason for each skipped flight; each is also reported by a warning.
     """
 
     def __init__(self, dataset: Dataset, keys: list[Key]) -> None:
@@ -138,9 +139,9 @@ class FlightReader:
 
 
 def read_complete(path: Path, rows: int) -> Flight:
-    """The simulated flight in a file, which must have that many rows of truth."""
+    """Read a simulated flight. Raises SignalError if it does not have this number of rows of true mass."""
     flight = read(path)
-    found = len(flight["true_mass"].times)
-    if found != rows:
-        raise SignalError(f"{path}: has {found} rows of {rows}; delete it and make the data set again")
+    count = len(flight["true_mass"].times)
+    if count != rows:
+        raise SignalError(f"{path}: {count} of {rows} rows; delete it and generate the data set again")
     return dataclasses.replace(flight, format="simulation")

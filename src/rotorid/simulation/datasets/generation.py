@@ -1,8 +1,8 @@
-"""Makes a data set of simulated flights: trajectories x mass profiles x flights (seed 000, section 5.3: 5 x 5 x 50).
+"""Generation of a data set of simulated flights: trajectories x mass profiles x flights (seed 000, section 5.3: 5 x 5 x 50).
 
-What is there and whole is kept, so that a run that was interrupted goes on when it is repeated. Every flight has random
-numbers of its own, from (seed, trajectory, mass profile, number) alone: it is the same to the last bit whether it is made
-by itself or with others, in any order, by any engine.
+Complete files in the folder are kept, so that the same call resumes an interrupted run. The random numbers of a flight depend
+only on (seed, trajectory, mass profile, number): the flight is bitwise the same whether it is simulated alone or with
+others, in any order, by any executor.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from rotorid.simulation.trajectories import RATE, TRAJECTORIES
 
 
 class GenerationResult(NamedTuple):
-    """A data set, how many flights were made now, and how many were there already."""
+    """A data set. simulated: number of flights simulated by this call. kept: number of flights that existed already."""
 
     dataset: Dataset
-    made: int
+    simulated: int
     kept: int
 
 
@@ -49,161 +49,162 @@ def generate_dataset(
     *,
     flights: int = 50,
     seed: int = 0,
-    edition: str = "nominal",
+    preset: str = "nominal",
     duration: float = 20.0,
     trajectories: Sequence[str] = TRAJECTORIES,
     mass_profiles: Sequence[str] = MASS_PROFILES,
     workers: int | None = None,
-    engine: str = "local",
+    executor: str = "local",
     progress: Progress = no_progress,
 ) -> GenerationResult:
     """Generate a data set of simulated flights, or complete one.
 
-    Complete flights in the folder are kept; a later call may ask for more flights or other cells. A script
-    that calls this with more than one worker needs `if __name__ == "__main__":` around the call.
+    Complete flights in the folder are kept; a later call can add flights and cells. A script that calls this
+    with more than one worker needs `if __name__ == "__main__":` around the call.
 
     Args:
-        folder: of the data set; it is created.
+        folder: of the data set; created if it does not exist.
         flights: number for each trajectory with each mass profile.
         seed: of the data set.
-        edition: a key of `SCENARIO_PRESETS`.
+        preset: a key of `SCENARIO_PRESETS`.
         duration: of each flight, s.
         trajectories, mass_profiles: names, see `TRAJECTORIES` and `MASS_PROFILES`.
         workers: number of processes; None: one for each core.
-        engine: "local", or "ray" for tasks over Ray.
-        progress: called as flights are made.
+        executor: a key of `EXECUTORS`: "local", or "ray" for a Ray cluster.
+        progress: called with the number of simulated flights.
     Returns:
-        The data set, and the numbers of flights made and kept.
+        The data set, and the numbers of simulated and kept flights.
     Raises:
-        SettingError: an invalid setting, or a folder that was made with other settings.
+        SettingError: an invalid setting, or the folder has a data set with other settings.
         OutputError: the folder cannot be created.
     Source: seed 000, section 5.3.
     """
     folder = Path(folder)
-    _check(flights, seed, duration, trajectories, mass_profiles, workers, engine)
-    asked = {(t, m): flights for t in trajectories for m in mass_profiles}
-    settings = dataset_settings(edition, seed, duration)
-    dataset = _open_dataset(folder, settings, asked)
-    keys = [Key(*cell, number) for cell in asked for number in range(flights)]
-    lacking = [key for key in keys if not _is_complete(flight_path(folder, key), dataset.rows)]
-    make = functools.partial(_table, edition, seed, duration)
-    flown = Stage(progress, f"flights, {edition}", len(lacking))
-    if lacking:
-        with contextlib.closing(EXECUTORS[engine](make, lacking, workers or available_cores())) as results:
+    _check_settings(flights, seed, duration, trajectories, mass_profiles, workers, executor)
+    cells = {(t, m): flights for t in trajectories for m in mass_profiles}
+    dataset = _open_dataset(folder, dataset_settings(preset, seed, duration), cells)
+    keys = [Key(*cell, number) for cell in cells for number in range(flights)]
+    missing = [key for key in keys if not _is_complete(flight_path(folder, key), dataset.rows)]
+    task = functools.partial(_flight_table, preset, seed, duration)
+    stage = Stage(progress, f"flights, {preset}", len(missing))
+    if missing:
+        with contextlib.closing(EXECUTORS[executor](task, missing, workers or available_cores())) as results:
             for key, table in results:
                 path = flight_path(folder, key)
                 make_folder(path.parent)
                 write_whole(path, table)
-                flown.advance()
-    return GenerationResult(dataset, len(lacking), len(keys) - len(lacking))
+                stage.advance()
+    return GenerationResult(dataset, len(missing), len(keys) - len(missing))
 
 
-def simulate_flight(key: Key, *, edition: str = "nominal", seed: int = 0, duration: float = 20.0) -> Flight:
-    """One flight of a data set, made by itself."""
-    chosen, own = scenario_preset(edition), flight_seed(seed, key)
+def simulate_flight(key: Key, *, preset: str = "nominal", seed: int = 0, duration: float = 20.0) -> Flight:
+    """Simulate one flight of a data set. preset, seed, duration: as of `generate_dataset`."""
+    scenario, own_seed = scenario_preset(preset), flight_seed(seed, key)
     return simulate(
         key.trajectory,
         key.mass_profile,
-        own,
+        own_seed,
         duration=duration,
-        sensors=chosen.sensors,
-        plant=chosen.plant_of(own),
+        sensors=scenario.sensors,
+        plant=scenario.draw_plant(own_seed),
     )
 
 
 def flight_seed(seed: int, key: Key) -> int:
-    """The seed of one flight, of 64 bits: what `simulate` takes."""
-    place = TRAJECTORIES.index(key.trajectory), MASS_PROFILES.index(key.mass_profile), key.number
-    return int(np.random.SeedSequence([seed, *place]).generate_state(1, np.uint64)[0])
+    """The 64-bit seed of one flight, for `simulate`."""
+    cell = TRAJECTORIES.index(key.trajectory), MASS_PROFILES.index(key.mass_profile), key.number
+    return int(np.random.SeedSequence([seed, *cell]).generate_state(1, np.uint64)[0])
 
 
-def dataset_settings(edition: str, seed: int, duration: float) -> dict[str, Any]:
-    """All that a data set's flights depend on, as it stands in its description."""
-    chosen = scenario_preset(edition)
+def dataset_settings(preset: str, seed: int, duration: float) -> dict[str, Any]:
+    """All settings that the flights of a data set depend on, for its description."""
+    scenario = scenario_preset(preset)
     settings = {
         "rotorid": version("rotorid"),
-        "edition": edition,
+        "preset": preset,
         "seed": seed,
         "duration": duration,
         "rate": RATE,
         "nominal_mass": NOMINAL_MASS,
         "maximum_thrust": MAXIMUM_THRUST,
-        "wind_speed": chosen.wind_speed,
-        "plant": dataclasses.asdict(chosen.plant),
-        "sensors": dataclasses.asdict(chosen.sensors),
+        "wind_speed": scenario.wind_speed,
+        "plant": dataclasses.asdict(scenario.plant),
+        "sensors": dataclasses.asdict(scenario.sensors),
     }
-    return _as_json(settings)
+    return _with_lists(settings)
 
 
-def _as_json(value: Any) -> Any:
-    """With lists for tuples, as JSON gives it back."""
+def _with_lists(value: Any) -> Any:
+    """The value with lists in place of tuples, as JSON returns it."""
     if isinstance(value, Mapping):
-        return {name: _as_json(part) for name, part in value.items()}
-    return [_as_json(part) for part in value] if isinstance(value, (tuple, list)) else value
+        return {name: _with_lists(part) for name, part in value.items()}
+    return [_with_lists(part) for part in value] if isinstance(value, (tuple, list)) else value
 
 
-def _table(edition: str, seed: int, duration: float, key: Key) -> bytes:
-    return table_bytes(simulate_flight(key, edition=edition, seed=seed, duration=duration), ".parquet")
+def _flight_table(preset: str, seed: int, duration: float, key: Key) -> bytes:
+    return table_bytes(simulate_flight(key, preset=preset, seed=seed, duration=duration), ".parquet")
 
 
-def _check(
+def _check_settings(
     flights: int,
     seed: int,
     duration: float,
     trajectories: Sequence[str],
     mass_profiles: Sequence[str],
     workers: int | None,
-    engine: str,
+    executor: str,
 ) -> None:
-    for what, names, known in (
+    for what, names, valid_names in (
         ("trajectory", trajectories, TRAJECTORIES),
         ("mass profile", mass_profiles, MASS_PROFILES),
     ):
         if not names:
-            raise SettingError(f"no {what} is named (there are {', '.join(known)})")
+            raise SettingError(f"name at least one {what}; there are {', '.join(valid_names)}")
         for name in names:
-            if name not in known:
-                raise SettingError(f"no {what} {name!r} (there are {', '.join(known)})")
+            if name not in valid_names:
+                raise SettingError(f"no {what} {name!r}; there are {', '.join(valid_names)}")
     if flights < 1 or seed < 0 or (workers is not None and workers < 1):
         raise SettingError("flights and workers must be 1 or more, and the seed 0 or more")
     if not 0 < duration <= 3600:
-        raise SettingError(f"flights of {duration:g} s: they must be longer than 0 and at most an hour")
-    if engine not in EXECUTORS:
-        raise SettingError(f"no engine {engine!r} (there are {', '.join(EXECUTORS)})")
-    if engine == "ray":
+        raise SettingError(f"a flight duration of {duration:g} s: it must be above 0 s and at most 3600 s")
+    if executor not in EXECUTORS:
+        raise SettingError(f"no executor {executor!r}; there are {', '.join(EXECUTORS)}")
+    if executor == "ray":
         import_ray()
 
 
-def _open_dataset(folder: Path, settings: dict[str, Any], asked: Mapping[tuple[str, str], int]) -> Dataset:
-    """The data set of the folder with at least the cells asked for; its description is written before any flight."""
-    there: dict[tuple[str, str], int] = {}
+def _open_dataset(
+    folder: Path, settings: dict[str, Any], requested: Mapping[tuple[str, str], int]
+) -> Dataset:
+    """The data set of a folder, with at least the requested cells. Its description is written before any flight."""
+    existing: dict[tuple[str, str], int] = {}
     if (folder / DESCRIPTION).exists():
         dataset = Dataset(folder)
         _check_same_settings(dataset, settings)
-        there = dataset.cells
+        existing = dataset.cells
     elif not folder.absolute().parent.is_dir():
         raise OutputError(f"{folder}: the folder {folder.parent} does not exist; create it or name another")
-    cells = {cell: max(there.get(cell, 0), asked.get(cell, 0)) for cell in {**there, **asked}}
-    if cells != there:
+    cells = {cell: max(existing.get(cell, 0), requested.get(cell, 0)) for cell in {**existing, **requested}}
+    if cells != existing:
         make_folder(folder)
         write_whole(folder / DESCRIPTION, description_bytes(settings, cells))
     return Dataset(folder)
 
 
 def _check_same_settings(dataset: Dataset, settings: dict[str, Any]) -> None:
-    names = [n for n in {**settings, **dataset.settings} if dataset.settings.get(n) != settings.get(n)]
-    if not names:
+    different = [n for n in {**settings, **dataset.settings} if dataset.settings.get(n) != settings.get(n)]
+    if not different:
         return
-    simple = [n for n in names if n in ("rotorid", "edition", "seed", "duration")] or names
-    has = ", ".join(f"{n} {dataset.settings.get(n)}" for n in simple)
-    asks = ", ".join(f"{n} {settings.get(n)}" for n in simple)
+    names = [n for n in different if n in ("rotorid", "preset", "seed", "duration")] or different
+    existing = ", ".join(f"{n} {dataset.settings.get(n)}" for n in names)
+    requested = ", ".join(f"{n} {settings.get(n)}" for n in names)
     raise SettingError(
-        f"{dataset.folder}: holds a data set of {has}, not of {asks}; name another folder, or use its settings"
+        f"{dataset.folder}: contains a data set with {existing}, not with {requested}; name another folder, or use its settings"
     )
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and those above it, where they are missing. Raises OutputError."""
+    """Create a folder and its parents if they do not exist. Raises OutputError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

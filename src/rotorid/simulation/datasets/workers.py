@@ -1,5 +1,7 @@
-"""A process that makes one thing after the other for the one that started it, which watches what it says, its end and the
-clock."""
+"""A worker process, which executes one task after the other for its parent process.
+
+The parent sends keys and receives results through a pipe. It also detects that a worker has died or exceeds its time limit.
+"""
 
 from __future__ import annotations
 
@@ -17,87 +19,94 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Final, NamedTuple
 
 Task = Callable[[Any], bytes]
-"""From a key to its result."""
+"""Function from a key to its result."""
 
 
 class Ready(NamedTuple):
-    """What a worker says first."""
+    """First message of a worker, once it has imported its task."""
 
 
 READY: Final = Ready()
 DIED: Final = object()
-"""For a worker that ended before it had a result."""
+"""Returned for a worker that ended before it sent a result."""
 
 TIMED_OUT: Final = object()
-"""For one that has none in time."""
+"""Returned for a worker that exceeded its time limit."""
 
 
 class Worker:
-    """A process that makes one key after the other. key: under way. ready: whether it has begun. until: when the key must be
-    there, by the monotonic clock."""
+    """A worker process.
 
-    def __init__(self, make: Task, key: Any, limit: float | None) -> None:
+    Args:
+        task: function that it executes.
+        key: first key.
+        limit: time limit for a key, s; None for no limit.
+
+    key: under way. is_ready: whether the process has started its first task. deadline: of the key, on the monotonic clock, s.
+    """
+
+    def __init__(self, task: Task, key: Any, limit: float | None) -> None:
         self.limit = math.inf if limit is None else limit
-        self.connection, self.process = _start(make)
-        self.key, self.ready, self.until = key, False, math.inf
-        self.take(key)
+        self.connection, self.process = _start(task)
+        self.key, self.is_ready, self.deadline = key, False, math.inf
+        self.submit(key)
 
-    def take(self, key: Any) -> bool:
-        """Begin with a key; whether the process is still there for it."""
+    def submit(self, key: Any) -> bool:
+        """Send a key to the process. Returns False if the process has ended."""
         try:
             self.connection.send(key)
         except (BrokenPipeError, ConnectionResetError):
             return False
         self.key = key
-        if self.ready:
-            self.until = time.monotonic() + self.limit
+        if self.is_ready:
+            self.deadline = time.monotonic() + self.limit
         return True
 
-    def answer(self) -> Any:
-        """What it said: READY, or the result of its key; LATE or ENDED where it said nothing."""
+    def receive(self) -> Any:
+        """The message of the process: READY or the result of its key; TIMED_OUT without a message, DIED if it has ended."""
         try:
-            said = self.connection.recv() if self.connection.poll() else TIMED_OUT
+            message = self.connection.recv() if self.connection.poll() else TIMED_OUT
         except (EOFError, ConnectionResetError):
             return DIED
-        if isinstance(said, Ready):
-            self.ready, self.until = True, time.monotonic() + self.limit
+        if isinstance(message, Ready):
+            self.is_ready, self.deadline = True, time.monotonic() + self.limit
             return READY
-        return said
+        return message
 
-    def end(self) -> None:
+    def kill(self) -> None:
+        """End the process at once."""
         self.process.kill()
         self.process.join()
         self.connection.close()
 
 
-def _start(make: Task) -> tuple[Connection, BaseProcess]:
-    """A worker, and the line to it."""
+def _start(task: Task) -> tuple[Connection, BaseProcess]:
+    """Start a process. Returns the parent's end of the pipe, and the process."""
     context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(make, there), daemon=True)
-    resource_tracker.ensure_running()  # else the start would start it, which lets interrupts through again
-    with _without_interrupts():
+    parent_end, worker_end = context.Pipe()
+    process = context.Process(target=_serve, args=(task, worker_end), daemon=True)
+    resource_tracker.ensure_running()  # otherwise process.start() starts it, which unblocks SIGINT
+    with _sigint_blocked():
         process.start()
-    there.close()
-    return here, process
+    worker_end.close()
+    return parent_end, process
 
 
-def _serve(make: Task, connection: Connection) -> None:
-    """A worker: answers keys with results, or with what went wrong. It ends with the process that started it, however that
-    one ends."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def _serve(task: Task, connection: Connection) -> None:
+    """Main function of the worker: receives keys and sends results or exceptions. It ends with its parent process."""
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent has ended
         connection.send(READY)
         while True:
             key = connection.recv()
             try:
-                result = make(key)
+                result = task(key)
             except Exception as error:
                 result = error
             connection.send(result)
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -105,13 +114,14 @@ def _end_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes that are started within never get a Ctrl-C themselves; one that comes meanwhile comes afterwards."""
+def _sigint_blocked() -> Iterator[None]:
+    """Block SIGINT. Processes that are started within the block inherit this and ignore Ctrl-C; for this process, a Ctrl-C
+    within the block takes effect after it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)

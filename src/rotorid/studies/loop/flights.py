@@ -55,7 +55,7 @@ QUANTITIES = {
 """Of a flight, with their units. After a step, the error is that from the step on."""
 
 HARD = "hard"
-"""The part whose flights have the air and the motors of the hard edition."""
+"""The part whose flights have the air and the motors of the hard preset."""
 
 LOST = 3.0
 """Distance from the path at which a flight counts as lost, m."""
@@ -113,7 +113,7 @@ def make(task: Task) -> bytes:
             pilot,
             duration=task.duration,
             stream=task.number,
-            plant=scenario_preset("hard").plant_of(task.seed) if task.part == HARD else Plant(),
+            plant=scenario_preset("hard").draw_plant(task.seed) if task.part == HARD else Plant(),
         )
     return json.dumps({"numbers": numbers_of(task, flight), "curves": _curves(task, flight)}).encode()
 

@@ -236,7 +236,7 @@ def _lost(n: Numbers, part: str, pilot: str, setting: str = "") -> str:
 def _hard(page: Page, n: Numbers) -> None:
     page.section(
         "With motor lag, drag and wind",
-        "RMS distance from the path in mm of one flight of each cell in the air of the hard edition of rotorid dataset: 2 to "
+        "RMS distance from the path in mm of one flight of each cell with the wind of the hard preset of rotorid dataset: 2 to "
         "6 m/s of wind with gusts, a drag of 0.3 N s/m, motors that lag by 0.05 s. Neither controller nor estimator models "
         "them; the error with the true mass shows their effect alone.",
     )

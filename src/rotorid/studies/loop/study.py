@@ -110,7 +110,7 @@ def cell_tasks(size: Size, seed: int) -> list[Task]:
 
 
 def hard_tasks(size: Size, seed: int) -> list[Task]:
-    """The first flight of every cell by every pilot, with the air and the motors of the hard edition."""
+    """The first flight of every cell by every pilot, with the air and the motors of the hard preset."""
     return [
         Task(HARD, t, m, 0, flight_seed(seed, Key(t, m, 0)), pilot, "", size.duration)
         for t, m, pilot in product(size.trajectories, size.profiles, PILOTS)

@@ -21,8 +21,8 @@ from rotorid.progress import Stage
 from rotorid.results.metrics import coverage, rmspe
 from rotorid.studies.sesame.methods import EVERY, FIXED, PRIOR_ERROR
 from rotorid.studies.study_files import Curve, Part, Row, mean_row
-from rotorid.workflows.compare.batch import Prepared, guessed_mass, stacks
-from rotorid.workflows.compare.scores import LATE, jumping, mean_over
+from rotorid.workflows.compare.batch import FlightInput, group_flights, perturbed_mass_prior
+from rotorid.workflows.compare.scores import LATE_START, is_jump, mean_over
 
 NEAR = 0.1
 """s by which the time of a change may be off and still be that of a jump."""
@@ -47,10 +47,10 @@ class Seen:
     cell: tuple[str, str]
 
 
-def adaptive_part(flights: Sequence[Prepared], tunings: Part, stage: Stage) -> Part:
+def adaptive_part(flights: Sequence[FlightInput], tunings: Part, stage: Stage) -> Part:
     """Errors of all variants over all flights and in each cell, what they are of the best fixed method's, and the jumps."""
     seen: dict[str, list[Seen]] = {}
-    for some in stacks(flights, len(flights)):
+    for some in group_flights(flights, len(flights)):
         for name, of in _all(some):
             seen.setdefault(name, []).extend(of)
         stage.advance(len(some))
@@ -69,9 +69,9 @@ def adaptive_part(flights: Sequence[Prepared], tunings: Part, stage: Stage) -> P
     return Part(tuple(rows), tuple(_curves(seen)))
 
 
-def _all(flights: Sequence[Prepared]) -> Iterator[tuple[str, list[Seen]]]:
+def _all(flights: Sequence[FlightInput]) -> Iterator[tuple[str, list[Seen]]]:
     """Every variant over one stack of flights."""
-    jumps = [jumping(f.truth) for f in flights if f.truth is not None]
+    jumps = [is_jump(f.true_mass) for f in flights if f.true_mass is not None]
     assert len(jumps) == len(flights)
     found, lag = _run(flights, [None] * len(flights))
     yield PART, _now(flights, found)
@@ -84,13 +84,13 @@ def _all(flights: Sequence[Prepared]) -> Iterator[tuple[str, list[Seen]]]:
 
 
 def _run(
-    flights: Sequence[Prepared], jumps: Sequence[Bool[np.ndarray, " n"] | None]
+    flights: Sequence[FlightInput], jumps: Sequence[Bool[np.ndarray, " n"] | None]
 ) -> tuple[AdaptiveEstimate, float]:
     """Estimates of a stack of flights and their lag in s. jumps: rows of known changepoints; None: the adaptive estimator."""
     filters: list[Adaptive] = []
     samples = []
     for flight, rows in zip(flights, jumps, strict=True):
-        priors = {"mass": guessed_mass(flight, PRIOR_ERROR)}
+        priors = {"mass": perturbed_mass_prior(flight, PRIOR_ERROR)}
         tuning = {"priors": priors, "measurement_noise": flight.noise}
         if rows is None:
             filters.append(adaptive(flight.system, **tuning))
@@ -103,7 +103,7 @@ def _run(
     return found, float(filters[0].changes.lag)
 
 
-def _now(flights: Sequence[Prepared], found: AdaptiveEstimate) -> list[Seen]:
+def _now(flights: Sequence[FlightInput], found: AdaptiveEstimate) -> list[Seen]:
     value, std = np.asarray(found.value)[..., 0], np.asarray(found.std)[..., 0]
     return [
         _seen(f, v, s, e)
@@ -111,7 +111,7 @@ def _now(flights: Sequence[Prepared], found: AdaptiveEstimate) -> list[Seen]:
     ]
 
 
-def _lagged(flights: Sequence[Prepared], found: AdaptiveEstimate, lag: float) -> list[Seen]:
+def _lagged(flights: Sequence[FlightInput], found: AdaptiveEstimate, lag: float) -> list[Seen]:
     """Estimates of each row with a fixed lag in s; of the last rows, the estimates at the end."""
     now = np.stack([np.asarray(found.value)[..., 0], np.asarray(found.std)[..., 0]], axis=-1)
     ago = np.stack([np.asarray(found.lagged)[..., 0], np.asarray(found.lagged_std)[..., 0]], axis=-1)
@@ -125,21 +125,21 @@ def _lagged(flights: Sequence[Prepared], found: AdaptiveEstimate, lag: float) ->
 
 
 def _seen(
-    flight: Prepared,
+    flight: FlightInput,
     value: Float[np.ndarray, " m"],
     std: Float[np.ndarray, " m"],
     since: Float[np.ndarray, " m"],
 ) -> Seen:
     """One flight of a stack, in which shorter ones are filled up."""
-    assert flight.truth is not None
+    assert flight.true_mass is not None
     assert flight.cell is not None
     t = np.asarray(flight.samples.t)
     n = len(t)
-    return Seen(t, value[:n], std[:n], flight.truth, since[:n], flight.cell)
+    return Seen(t, value[:n], std[:n], flight.true_mass, since[:n], flight.cell)
 
 
 def _late(f: Seen) -> Bool[np.ndarray, " n"]:
-    return f.t - f.t[0] >= LATE
+    return f.t - f.t[0] >= LATE_START
 
 
 def _error(f: Seen) -> float:
@@ -208,8 +208,8 @@ def _detection(flights: Sequence[Seen]) -> list[Row]:
     delays, off, missed, false, seconds = [], [], 0, 0, 0.0
     for f in flights:
         when = f.t - f.since_change
-        jumps = [j for j in f.t[jumping(f.truth)] if j - f.t[0] >= LATE]
-        seconds += float(f.t[-1] - f.t[0]) - LATE
+        jumps = [j for j in f.t[is_jump(f.truth)] if j - f.t[0] >= LATE_START]
+        seconds += float(f.t[-1] - f.t[0]) - LATE_START
         for j in jumps:
             rows = np.flatnonzero((f.t >= j) & (f.t <= j + PATIENCE) & (np.abs(when - j) <= NEAR))
             if len(rows):
@@ -217,8 +217,8 @@ def _detection(flights: Sequence[Seen]) -> list[Row]:
                 off.append(abs(when[rows[-1]] - j))
             else:
                 missed += 1
-        alarms = [c for c in change_times(f.t, f.since_change) if c - f.t[0] >= LATE]
-        false += sum(all(abs(c - j) > 2 * NEAR for j in f.t[jumping(f.truth)]) for c in alarms)
+        alarms = [c for c in change_times(f.t, f.since_change) if c - f.t[0] >= LATE_START]
+        false += sum(all(abs(c - j) > 2 * NEAR for j in f.t[is_jump(f.truth)]) for c in alarms)
     total = len(delays) + missed
     none = float("nan")
     numbers = (

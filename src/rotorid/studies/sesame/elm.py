@@ -44,8 +44,8 @@ from rotorid.results.metrics import coverage, rmspe
 from rotorid.simulation.datasets.dataset import Dataset, Key
 from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS
 from rotorid.studies.study_files import Curve, Part, Row, mean_row
-from rotorid.workflows.compare.batch import prepared
-from rotorid.workflows.compare.scores import jumping, mean_over
+from rotorid.workflows.compare.batch import prepare_input
+from rotorid.workflows.compare.scores import is_jump, mean_over
 
 AIRFRAME = "simulated-quad"
 
@@ -210,11 +210,11 @@ class _Study:
     def _read(self, dataset: Dataset, keys: Sequence[Key]) -> Iterator[Seen]:
         airframe = load_airframe(AIRFRAME)
         for key in keys:
-            flight = prepared(dataset.flight(*key), airframe, "multirotor-bare")
+            flight = prepare_input(dataset.flight(*key), airframe, "multirotor-bare")
             assert isinstance(flight.system, BareMultirotor)
-            assert flight.truth is not None
+            assert flight.true_mass is not None
             X, full = mass_features(flight.samples, flight.system)
-            yield Seen(key, np.asarray(flight.samples.t)[full], X[full], flight.truth[full])
+            yield Seen(key, np.asarray(flight.samples.t)[full], X[full], flight.true_mass[full])
             self._stage.advance()
 
     def part(self) -> Part:
@@ -335,7 +335,7 @@ class _Study:
 
 def since_step(t: Float[np.ndarray, " n"], mass: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """How long ago the mass (kg) last jumped by more than 5 %, at times t, to the microsecond; infinite before that. In s."""
-    return np.round(t - np.maximum.accumulate(np.where(jumping(mass), t, -math.inf)), 6)
+    return np.round(t - np.maximum.accumulate(np.where(is_jump(mass), t, -math.inf)), 6)
 
 
 def _training_set(flights: Iterable[Seen]) -> tuple[Float[np.ndarray, "n windows"], Float[np.ndarray, " n"]]:

@@ -15,12 +15,12 @@ from rotorid.estimators.registry import EstimatorName
 from rotorid.progress import Stage
 from rotorid.simulation.datasets.dataset import Dataset
 from rotorid.studies.study_files import Curve, Part, Row, mean_row
-from rotorid.workflows.compare.batch import Batch, Prepared, stacks
+from rotorid.workflows.compare.batch import BatchEvaluator, FlightInput, group_flights
 from rotorid.workflows.compare.scores import (
+    AverageScore,
     Comparison,
-    Found,
-    Merit,
-    Score,
+    FlightScore,
+    MassEstimate,
     compare_scores,
     mean_over,
     score_flight,
@@ -41,38 +41,40 @@ EVERY = 4
 """Rows of a curve that are one in the picture."""
 
 
-def methods_part(flights: Iterable[Prepared], stage: Stage) -> Part:
+def methods_part(flights: Iterable[FlightInput], stage: Stage) -> Part:
     """All estimators with their defaults over all flights, which come one by one; and the first flight of each cell."""
-    found, curves = compared("methods", Batch(EVERY_METHOD, PRIOR_ERROR), flights, stage)
+    found, curves = compared("methods", BatchEvaluator(EVERY_METHOD, PRIOR_ERROR), flights, stage)
     return Part(tuple(merit_rows("methods", found)), tuple(curves))
 
 
 def compared(
-    part: str, batch: Batch, flights: Iterable[Prepared], stage: Stage
+    part: str, batch: BatchEvaluator, flights: Iterable[FlightInput], stage: Stage
 ) -> tuple[Comparison, list[Curve]]:
     """The comparison that a batch makes of flights, which come one by one; and its curves of the first one of each cell."""
-    scores: list[Score] = []
+    scores: list[FlightScore] = []
     curves: dict[tuple[str, str], list[Curve]] = {}
-    for some in stacks(flights):
-        for flight, found in zip(some, batch.found_in(some), strict=True):
-            scores += score_flight(found, flight.truth, flight.cell)
+    for some in group_flights(flights):
+        for flight, found in zip(some, batch.estimate_stack(some), strict=True):
+            scores += score_flight(found, flight.true_mass, flight.cell)
             assert flight.cell is not None
-            assert flight.truth is not None
+            assert flight.true_mass is not None
             if flight.cell not in curves:
                 curves[flight.cell] = [
-                    mass_curve(part, name, flight.cell, f, flight.truth) for name, f in found.items()
+                    mass_curve(part, name, flight.cell, f, flight.true_mass) for name, f in found.items()
                 ]
         stage.advance(len(some))
     return compare_scores(scores), [c for of in curves.values() for c in of]
 
 
-def tunings_part(flights: Sequence[Prepared], stage: Stage) -> Part:
+def tunings_part(flights: Sequence[FlightInput], stage: Stage) -> Part:
     """Every method with every drift, and the best of them: the least error from 1 s on."""
     rows: list[Row] = []
     for name in FIXED:
         errors: dict[float, list[Row]] = {}
         for drift in DRIFTS:
-            found = compare_scores(list(Batch((name,), PRIOR_ERROR, drift).scores(flights, len(flights))))
+            found = compare_scores(
+                list(BatchEvaluator((name,), PRIOR_ERROR, drift).score_flights(flights, len(flights)))
+            )
             errors[drift] = merit_rows(
                 "tunings", found, setting=f"drift={drift:g}", only=("rmspe_late", "coverage")
             )
@@ -115,7 +117,7 @@ def control_part(dataset: Dataset, maximum_thrust: float, stage: Stage) -> Part:
 
 
 def mass_curve(
-    part: str, method: str, cell: tuple[str, str], found: Found, truth: Float[np.ndarray, " n"]
+    part: str, method: str, cell: tuple[str, str], found: MassEstimate, truth: Float[np.ndarray, " n"]
 ) -> Curve:
     """The mass of one flight, thinned for a picture."""
     thin = slice(None, None, EVERY)
@@ -123,7 +125,7 @@ def mass_curve(
 
 
 _UNITS = {"rmspe": "%", "rmspe_late": "%", "bias": "%"}
-_MEANS = ("rmspe", "rmspe_late", "bias", "nees", "coverage", "healthy", "silent")
+_MEANS = ("rmspe", "rmspe_late", "bias", "nees", "coverage", "healthy", "undetected_errors")
 
 
 def merit_rows(
@@ -142,7 +144,7 @@ def merit_rows(
     return rows
 
 
-def _plain(part: str, name: str, cell: tuple[str, str], setting: str, merit: Merit) -> list[Row]:
+def _plain(part: str, name: str, cell: tuple[str, str], setting: str, merit: AverageScore) -> list[Row]:
     numbers = [("update time", merit.seconds_per_update, "s")]
     if merit.steps:
         delay = merit.delay if math.isfinite(merit.delay) else math.nan

@@ -144,7 +144,7 @@ _MERITS: Final = (
     ("nees", "NEES", "", 1.0),
     ("coverage", "coverage of the 95 % band", "%", 100.0),
     ("healthy", "healthy", "%", 100.0),
-    ("silent", "outside the 95 % band with good health", "%", 100.0),
+    ("undetected_errors", "outside the 95 % band with good health", "%", 100.0),
     ("update time", "update", "µs", 1e6),
 )
 

@@ -28,7 +28,7 @@ from rotorid.studies.sesame.elm import elm_part
 from rotorid.studies.sesame.hard import hard_part
 from rotorid.studies.sesame.methods import DRIFTS, FIXED, control_part, methods_part, tunings_part
 from rotorid.studies.study_files import Curve, Part, Row, kept
-from rotorid.workflows.compare.batch import Prepared, prepared
+from rotorid.workflows.compare.batch import FlightInput, prepare_input
 
 FLIGHTS, HARD_FLIGHTS = "flights", "flights-hard"
 """Folders of the data sets, in that of the study."""
@@ -81,7 +81,7 @@ def sesame(
     control = make("figure 11", lambda stage: control_part(nominal, MAXIMUM_THRUST, stage), count)
 
     @cache
-    def some() -> list[Prepared]:
+    def some() -> list[FlightInput]:
         return list(_ready(nominal, "simulated-quad", size.tried))
 
     runs = tried * len(FIXED) * len(DRIFTS)
@@ -118,7 +118,7 @@ def _fly(
         folder / HARD_FLIGHTS,
         flights=size.hard,
         seed=seed,
-        edition="hard",
+        preset="hard",
         duration=nominal.settings["duration"],
         trajectories=tuple(dict.fromkeys(t for t, _ in nominal.cells)),
         mass_profiles=tuple(dict.fromkeys(p for _, p in nominal.cells)),
@@ -129,12 +129,12 @@ def _fly(
 
 def _ready(
     dataset: Dataset, airframe: str, most: int | None = None, system: SystemName = "multirotor-bare"
-) -> Iterator[Prepared]:
+) -> Iterator[FlightInput]:
     """Flights as estimators eat them, the first ones of each cell."""
     vehicle = load_airframe(airframe)
     keys = dataset.keys()
     for key in keys if most is None else [k for k in keys if k.number < most]:
-        yield prepared(dataset.flight(*key), vehicle, system, cell=(key.trajectory, key.mass_profile))
+        yield prepare_input(dataset.flight(*key), vehicle, system, cell=(key.trajectory, key.mass_profile))
 
 
 def _first(dataset: Dataset, most: int) -> int:

@@ -1,7 +1,7 @@
-"""`rotorid calibrate`: thrust scale from flights of known mass.
+"""`rotorid calibrate`: the thrust scale of a vehicle, from flights with a known mass.
 
-command.py       `rotorid calibrate`
-thrust_scale.py  The thrust scale of a vehicle, from flights of known mass
+command.py       the command line
+thrust_scale.py  the thrust scale of each flight, and their pooled value
 """
 
 import lazy_loader

@@ -1,8 +1,10 @@
 """`rotorid compare`: estimators on the same flights.
 
-batch.py     Several estimators over many flights
-command.py   `rotorid compare`
-files.py     What a comparison leaves behind
-scores.py    Scores of estimators on the same flights
-terminal.py  What `rotorid compare` shows in the terminal
+command.py   the command line
+batch.py     runs of several estimators over many flights, and their computing time
+scores.py    scores of each estimator, and their averages over flights
+findings.py  the findings on a comparison
+text.py      the sentences of the findings
+files.py     `comparison.parquet` and `comparison.json`
+terminal.py  the terminal output
 """

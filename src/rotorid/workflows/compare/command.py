@@ -1,4 +1,4 @@
-"""`rotorid compare`: comparison of estimators on a flight, or on all flights of a data set."""
+"""`rotorid compare`: scores of estimators on a flight, or on all flights of a data set."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from rotorid.models.airframe.airframe import Airframe
     from rotorid.models.registry import SystemName
     from rotorid.simulation.datasets.dataset import Dataset, Key
-    from rotorid.workflows.compare.batch import Prepared
+    from rotorid.workflows.compare.batch import FlightInput
 
 AIRFRAMES = {"nominal": "simulated-quad", "hard": "simulated-quad-hard"}
-"""Airframe of each edition of a data set."""
+"""Default airframe of a data set, by its scenario preset."""
 
 
 def compare(
@@ -85,16 +85,17 @@ def compare(
         from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder
         from rotorid.simulation.datasets.dataset import Dataset
-        from rotorid.workflows.compare.batch import Batch
+        from rotorid.workflows.compare.batch import BatchEvaluator
         from rotorid.workflows.compare.files import write_comparison
+        from rotorid.workflows.compare.findings import comparison_findings
         from rotorid.workflows.compare.scores import compare_scores
         from rotorid.workflows.compare.terminal import show
 
         if output is not None:
             check_folder(output)
-        batch = Batch(names, prior_error)
+        evaluator = BatchEvaluator(names, prior_error)
         dataset = Dataset(source) if source.is_dir() else None
-        vehicle = load_airframe(airframe or _own_airframe(dataset))
+        vehicle = load_airframe(airframe or _default_airframe(dataset))
     settings = {
         "airframe": vehicle.name,
         "estimators": names,
@@ -104,23 +105,25 @@ def compare(
     skipped: dict[Key, str] = {}
     if dataset is None:
         with status(f"Comparing on {source.name}"):
-            flight = _log(source, mapping, truth, vehicle, model)
-            about = {"settings": settings, "inputs": input_files(source, airframe, mapping, truth)}
-            scores = list(batch.scores_of([flight]))
+            flight = _read_log(source, mapping, truth, vehicle, model)
+            provenance = {"settings": settings, "inputs": input_files(source, airframe, mapping, truth)}
+            scores = list(evaluator.score_stack([flight]))
     else:
-        about = {"settings": {**settings, "flights": flights}, "dataset": dataset.settings}
-        every = dataset.keys()
-        keys = [key for key in every if flights is None or key.number < flights]
-        found = batch.scores(_flights(dataset, keys, vehicle, model, skipped), len(keys))
-        scores = list(count_items(found, "Comparing", len(keys) * len(names)))
+        provenance = {"settings": {**settings, "flights": flights}, "dataset": dataset.settings}
+        dataset_keys = dataset.keys()
+        keys = [key for key in dataset_keys if flights is None or key.number < flights]
+        inputs = _read_flights(dataset, keys, vehicle, model, skipped)
+        results = evaluator.score_flights(inputs, len(keys))
+        scores = list(count_items(results, "Comparing", len(keys) * len(names)))
         if not scores:
             first = next(iter(skipped.values()), "it has no flights")
             raise LogError(f"{source}: no flight can be used for a comparison; {first}")
     comparison = compare_scores(scores)
     reasons = {"/".join(map(str, key)): reason for key, reason in skipped.items()}
+    findings = comparison_findings(comparison, reasons)
     if output is not None:
-        write_comparison(output, comparison, about, reasons)
-    show(comparison, reasons, output, out())
+        write_comparison(output, comparison, findings, provenance, reasons)
+    show(comparison, findings, output, out())
 
 
 def _check_options(
@@ -141,34 +144,36 @@ def _check_options(
         )
 
 
-def _own_airframe(dataset: Dataset | None) -> str:
-    """The airframe of the edition of a data set."""
-    edition = None if dataset is None else dataset.settings.get("edition")
-    if edition not in AIRFRAMES:
-        raise SettingError(f"the edition {edition!r} has no default airframe; give one with --airframe")
-    return AIRFRAMES[edition]
+def _default_airframe(dataset: Dataset | None) -> str:
+    """The airframe of the scenario preset of a data set."""
+    preset = None if dataset is None else dataset.settings.get("preset")
+    if preset not in AIRFRAMES:
+        raise SettingError(f"the preset {preset!r} has no default airframe; give one with --airframe")
+    return AIRFRAMES[preset]
 
 
-def _log(
+def _read_log(
     log: Path, mapping: Path | None, truth: Path | None, vehicle: Airframe, system: SystemName
-) -> Prepared:
+) -> FlightInput:
     from rotorid.logs.read import read
     from rotorid.logs.truth import attach_truth
-    from rotorid.workflows.compare.batch import prepared
+    from rotorid.workflows.compare.batch import prepare_input
 
     flight = read(log, mapping)
-    return prepared(flight if truth is None else attach_truth(flight, truth), vehicle, system)
+    return prepare_input(flight if truth is None else attach_truth(flight, truth), vehicle, system)
 
 
-def _flights(
+def _read_flights(
     dataset: Dataset, keys: Sequence[Key], vehicle: Airframe, system: SystemName, skipped: dict[Key, str]
-) -> Iterator[Prepared]:
+) -> Iterator[FlightInput]:
     """Yield the usable flights of a data set; the others are added to skipped, with the reason."""
-    from rotorid.workflows.compare.batch import prepared
+    from rotorid.workflows.compare.batch import prepare_input
 
     for key in keys:
         try:
-            flight = prepared(dataset.flight(*key), vehicle, system, cell=(key.trajectory, key.mass_profile))
+            flight = prepare_input(
+                dataset.flight(*key), vehicle, system, cell=(key.trajectory, key.mass_profile)
+            )
         except RotoridError as error:
             skipped[key] = str(error)
             continue

@@ -1,22 +1,22 @@
-"""Scores of estimators on the same flights: error, delay after a step, calibration of the standard deviation, computing time.
+"""Scores of estimators on the same flights: error, delay after a step, consistency, computing time.
 
-With the estimate m_k, its standard deviation s_k and the truth y_k of the mass in rows k of one flight, e_k = m_k - y_k:
+m_k is the estimated mass in row k of a flight, s_k its standard deviation, y_k the true mass, and e_k = m_k - y_k:
 
-    RMSPE       100 sqrt(mean (e_k / y_k)^2)    %    (seed 000, eq. 48), over all rows, and over those from `LATE` on
-    bias        100 mean(e_k / y_k)             %    from `LATE` on
-    NEES        mean e_k^2 / s_k^2                   from `SETTLED` on; 1 of a consistent estimator
-    in band     mean [|e_k| <= 1.96 s_k]             from `SETTLED` on; 0.95 of a consistent estimator
+    RMSPE       100 sqrt(mean (e_k / y_k)^2)    %    (seed 000, eq. 48), over all rows, and over those from `LATE_START` on
+    bias        100 mean(e_k / y_k)             %    from `LATE_START` on
+    NEES        mean e_k^2 / s_k^2                   from `SETTLED_START` on; 1 for a consistent estimator
+    coverage    mean [|e_k| <= 1.96 s_k]             from `SETTLED_START` on; 0.95 for a consistent estimator
     healthy     mean [health_k = OK]
-    silent      mean [|e_k| > 1.96 s_k and health_k = OK]    from `SETTLED` on: outside the band with good health
+    undetected  mean [|e_k| > 1.96 s_k and health_k = OK]    from `SETTLED_START` on: outside the band with good health
 
-A step is a relative jump of the truth between two rows by more than `STEP`. The delay of a step is the time from its first
-row until
+A step is a relative change of the true mass between two rows by more than `STEP_THRESHOLD`. The delay of a step is the time
+from its first row after which
 
-    |e_k| <= max(0.1 |jump|, 0.03 y_k)
+    |e_k| <= max(0.1 |size of the step|, 0.03 y_k)
 
-holds permanently, that is until `PATIENCE` after the step. A step for which it does not hold at that time is missed: its delay
-is infinite and is included in the median. A step that is followed by the next step or by the end of the flight within
-`PATIENCE` is excluded for all estimators, since a long delay could not be measured.
+holds until `STEP_TIMEOUT` after the step. If it does not hold at that time, the step is missed: its delay is infinite and is
+included in the median. A step that is followed by the next step or by the end of the flight within `STEP_TIMEOUT` is excluded
+for all estimators, since a long delay could not be measured.
 
 Means over n flights come with the standard error s / sqrt(n), s^2 the sample variance (n - 1 degrees of freedom). The flights
 are the same for all estimators, so errors that are common to all estimators on a flight cancel in differences between them.
@@ -34,22 +34,24 @@ from jaxtyping import Bool, Float, Int
 from rotorid.estimators.base import Health
 from rotorid.results.metrics import consistency, coverage, rmspe
 
-LATE = 1.0
-"""Time from the first row after which the influence of the prior has decayed, s."""
+LATE_START = 1.0
+"""Time from the first row after which the error is evaluated without the influence of the prior, s."""
 
-SETTLED = 2.0
+SETTLED_START = 2.0
 """Time from the first row after which the standard deviation is evaluated, s."""
 
-STEP = 0.05
-"""Relative jump of the truth above which it is a step."""
+STEP_THRESHOLD = 0.05
+"""Relative change of the true mass between two rows above which it is a step."""
 
-PATIENCE = 2.0
-"""Time after which a step is missed, s."""
+STEP_TIMEOUT = 2.0
+"""Time after a step at which it is missed, s."""
 
-_COVERED, _NEAR = 0.1, 0.03
+_STEP_TOLERANCE = 0.1  # of the size of the step
+_MASS_TOLERANCE = 0.03  # of the true mass
 
-MEANS = (
-    "rmspe", "rmspe_late", "bias", "nees", "coverage", "consistency", "healthy", "silent", "apart", "final", "final_std",
+AVERAGED_SCORES = (
+    "rmspe", "rmspe_late", "bias", "nees", "coverage", "consistency", "healthy", "undetected_errors", "median_deviation",
+    "final", "final_std",
 )  # fmt: skip
 """Scores that are averaged over flights."""
 
@@ -58,18 +60,20 @@ Cell = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
-class Score:
+class FlightScore:
     """One estimator on one flight.
 
-    cell: of a data set, else None. truth: whether the true mass is known; otherwise the errors are NaN and delays is empty.
-    rmspe, rmspe_late, bias: %. delays: of each step, s, infinite where missed. nees, coverage: of the mass. consistency: NIS
-    over its dimension. healthy, silent: share of rows. apart: RMSPE in % from the median of the estimators from `LATE` on,
-    NaN for a single estimator. final, final_std: kg. seconds_per_update: of one core.
+    cell: of a data set, None for a single log. has_truth: whether the true mass is known; otherwise the errors are NaN and
+    `delays` is empty. rmspe, rmspe_late, bias: %; `rmspe_late` from `LATE_START` on. delays: of each step, s, infinite for a
+    missed step. nees, coverage: of the mass. consistency: NIS divided by its dimension. healthy: share of rows with health OK.
+    undetected_errors: share of settled rows outside the 95 % band with health OK. median_deviation: RMSPE relative to the
+    median of the estimators from `LATE_START` on, %, NaN for a single estimator. final, final_std: kg. seconds_per_update: of
+    one core.
     """
 
     estimator: str
     cell: Cell | None
-    truth: bool
+    has_truth: bool
     rows: int
     rmspe: float
     rmspe_late: float
@@ -79,8 +83,8 @@ class Score:
     coverage: float
     consistency: float
     healthy: float
-    silent: float
-    apart: float
+    undetected_errors: float
+    median_deviation: float
     final: float
     final_std: float
     seconds_per_update: float
@@ -96,9 +100,12 @@ class Mean:
 
 
 @dataclasses.dataclass(frozen=True)
-class Merit:
-    """One estimator over several flights. Fields as in `Score`; delay: median over the steps, s, infinite if half of them
-    or more were missed, NaN without steps. steps, missed: numbers of steps."""
+class AverageScore:
+    """Average scores of one estimator over several flights, as in `FlightScore`.
+
+    delay: median over the steps, s, infinite if half of them or more were missed, NaN without steps. steps, missed: numbers of
+    steps. flights: number.
+    """
 
     flights: int
     rmspe: Mean
@@ -111,8 +118,8 @@ class Merit:
     coverage: Mean
     consistency: Mean
     healthy: Mean
-    silent: Mean
-    apart: Mean
+    undetected_errors: Mean
+    median_deviation: Mean
     final: Mean
     final_std: Mean
     seconds_per_update: float
@@ -120,17 +127,20 @@ class Merit:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Estimators over all flights, and over those of each cell. truth: whether the true mass is known. flights: number."""
+    """Average scores by estimator, over all flights and over those of each cell.
 
-    truth: bool
+    has_truth: whether the true mass is known for any flight. flights: number.
+    """
+
+    has_truth: bool
     flights: int
-    estimators: Mapping[str, Merit]
-    cells: Mapping[Cell, Mapping[str, Merit]]
+    estimators: Mapping[str, AverageScore]
+    cells: Mapping[Cell, Mapping[str, AverageScore]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
-    """The estimate of the mass over one flight: t in s, value and std in kg, health, NIS and its degrees of freedom."""
+class MassEstimate:
+    """The estimated mass over one flight. t: s. value, std: kg. nis_dof: degrees of freedom of the NIS."""
 
     t: Float[np.ndarray, " n"]
     value: Float[np.ndarray, " n"]
@@ -142,48 +152,55 @@ class Found:
 
 
 def score_flight(
-    found: Mapping[str, Found], truth: Float[np.ndarray, " n"] | None, cell: Cell | None = None
-) -> list[Score]:
-    """Scores of the estimators, by name, on one flight with equal rows. truth: kg, above 0; None if it is unknown."""
-    middle = np.median([f.value for f in found.values()], axis=0) if len(found) > 1 else None
-    return [_score(name, f, truth, middle, cell) for name, f in found.items()]
+    estimates: Mapping[str, MassEstimate], truth: Float[np.ndarray, " n"] | None, cell: Cell | None = None
+) -> list[FlightScore]:
+    """Score the estimators on one flight.
+
+    Args:
+        estimates: by estimator, all on the same rows.
+        truth: true mass, kg, above 0; None if it is unknown.
+        cell: of a data set.
+    """
+    several = len(estimates) > 1
+    median = np.median([e.value for e in estimates.values()], axis=0) if several else None
+    return [_score(name, estimate, truth, median, cell) for name, estimate in estimates.items()]
 
 
 def _score(
     name: str,
-    f: Found,
+    e: MassEstimate,
     truth: Float[np.ndarray, " n"] | None,
-    middle: Float[np.ndarray, " n"] | None,
+    median: Float[np.ndarray, " n"] | None,
     cell: Cell | None,
-) -> Score:
-    late, settled = f.t - f.t[0] >= LATE, f.t - f.t[0] >= SETTLED
+) -> FlightScore:
+    late, settled = e.t - e.t[0] >= LATE_START, e.t - e.t[0] >= SETTLED_START
     nan = math.nan
-    late_error = bias = nees_ = inside = silent = nan
+    late_error = bias = mean_nees = covered = undetected = nan
     if truth is not None and late.any():
-        late_error, bias = rmspe(f.value[late], truth[late]), mean_relative_error(f.value[late], truth[late])
+        late_error, bias = rmspe(e.value[late], truth[late]), mean_relative_error(e.value[late], truth[late])
     if truth is not None and settled.any():
-        of_settled = f.value[settled], f.std[settled], truth[settled]
-        nees_, inside = nees(*of_settled), coverage(*of_settled)
-        outside = np.abs(f.value - truth) > 1.96 * f.std
-        silent = float(np.mean((outside & (f.health == Health.OK))[settled]))
-    return Score(
+        settled_rows = e.value[settled], e.std[settled], truth[settled]
+        mean_nees, covered = nees(*settled_rows), coverage(*settled_rows)
+        is_outside = np.abs(e.value - truth) > 1.96 * e.std
+        undetected = float(np.mean((is_outside & (e.health == Health.OK))[settled]))
+    return FlightScore(
         estimator=name,
         cell=cell,
-        truth=truth is not None,
-        rows=len(f.t),
-        rmspe=nan if truth is None else rmspe(f.value, truth),
+        has_truth=truth is not None,
+        rows=len(e.t),
+        rmspe=nan if truth is None else rmspe(e.value, truth),
         rmspe_late=late_error,
         bias=bias,
-        delays=() if truth is None else delays(f.t, f.value, truth),
-        nees=nees_,
-        coverage=inside,
-        consistency=consistency(f.nis, f.nis_dof),
-        healthy=float(np.mean(f.health == Health.OK)),
-        silent=silent,
-        apart=nan if middle is None or not late.any() else rmspe(f.value[late], middle[late]),
-        final=float(f.value[-1]),
-        final_std=float(f.std[-1]),
-        seconds_per_update=f.seconds_per_update,
+        delays=() if truth is None else step_delays(e.t, e.value, truth),
+        nees=mean_nees,
+        coverage=covered,
+        consistency=consistency(e.nis, e.nis_dof),
+        healthy=float(np.mean(e.health == Health.OK)),
+        undetected_errors=undetected,
+        median_deviation=nan if median is None or not late.any() else rmspe(e.value[late], median[late]),
+        final=float(e.value[-1]),
+        final_std=float(e.std[-1]),
+        seconds_per_update=e.seconds_per_update,
     )
 
 
@@ -199,68 +216,68 @@ def nees(
     return float(np.mean(((estimate - truth) / std) ** 2))
 
 
-def jumping(truth: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
-    """The rows after a relative jump of the truth by more than `STEP`."""
-    return np.concatenate([[False], np.abs(np.diff(truth)) > STEP * np.abs(truth[:-1])])
+def is_jump(truth: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+    """The rows whose true mass differs from that of the row before by more than `STEP_THRESHOLD`."""
+    return np.concatenate([[False], np.abs(np.diff(truth)) > STEP_THRESHOLD * np.abs(truth[:-1])])
 
 
-def steps(t: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> Int[np.ndarray, " s"]:
-    """The first rows of the steps of the truth that no other step follows within `PATIENCE`. t: s, increasing."""
-    first = np.flatnonzero(jumping(truth))
+def step_rows(t: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> Int[np.ndarray, " s"]:
+    """The first rows of the steps that are not followed by another one within `STEP_TIMEOUT`. t: s, increasing."""
+    first = np.flatnonzero(is_jump(truth))
     if not len(first):
         return first
-    until = np.append(t[first[1:]], t[-1])
-    return first[until - t[first] >= PATIENCE]
+    end = np.append(t[first[1:]], t[-1])
+    return first[end - t[first] >= STEP_TIMEOUT]
 
 
-def delays(
+def step_delays(
     t: Float[np.ndarray, " n"], estimate: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]
 ) -> tuple[float, ...]:
-    """The delay of each of the `steps` of the truth, s; infinite if it is missed."""
-    return tuple(_delay(t, estimate, truth, int(k)) for k in steps(t, truth))
+    """The delay of each of the `step_rows`, s; infinite if the step is missed."""
+    return tuple(_delay(t, estimate, truth, int(k)) for k in step_rows(t, truth))
 
 
 def _delay(t: np.ndarray, estimate: np.ndarray, truth: np.ndarray, k: int) -> float:
-    rows = (t >= t[k]) & (t < t[k] + PATIENCE)
-    limit = np.maximum(_COVERED * abs(truth[k] - truth[k - 1]), _NEAR * truth[rows])
-    there: Bool[np.ndarray, " m"] = np.abs(estimate[rows] - truth[rows]) <= limit
-    if not there[-1]:
+    rows = (t >= t[k]) & (t < t[k] + STEP_TIMEOUT)
+    tolerance = np.maximum(_STEP_TOLERANCE * abs(truth[k] - truth[k - 1]), _MASS_TOLERANCE * truth[rows])
+    is_within: Bool[np.ndarray, " m"] = np.abs(estimate[rows] - truth[rows]) <= tolerance
+    if not is_within[-1]:
         return math.inf
-    away = np.flatnonzero(~there)
-    return float(t[rows][away[-1] + 1 if len(away) else 0] - t[k])
+    outside = np.flatnonzero(~is_within)
+    return float(t[rows][outside[-1] + 1 if len(outside) else 0] - t[k])
 
 
-def compare_scores(scores: Sequence[Score]) -> Comparison:
+def compare_scores(scores: Sequence[FlightScore]) -> Comparison:
     """Average the scores of one or more flights. Estimators and cells are in the order of the scores."""
     names = list(dict.fromkeys(s.estimator for s in scores))
     cells = list(dict.fromkeys(s.cell for s in scores if s.cell is not None))
 
-    def merits(of: Sequence[Score]) -> dict[str, Merit]:
-        return {name: _merit([s for s in of if s.estimator == name]) for name in names}
+    def averages(selection: Sequence[FlightScore]) -> dict[str, AverageScore]:
+        return {name: _average([s for s in selection if s.estimator == name]) for name in names}
 
     return Comparison(
-        truth=any(s.truth for s in scores),
+        has_truth=any(s.has_truth for s in scores),
         flights=max((sum(s.estimator == name for s in scores) for name in names), default=0),
-        estimators=merits(scores),
-        cells={cell: merits([s for s in scores if s.cell == cell]) for cell in cells},
+        estimators=averages(scores),
+        cells={cell: averages([s for s in scores if s.cell == cell]) for cell in cells},
     )
 
 
-def _merit(scores: Sequence[Score]) -> Merit:
-    waits = [delay for s in scores for delay in s.delays]
-    return Merit(
-        **{name: mean_over([getattr(s, name) for s in scores]) for name in MEANS},
+def _average(scores: Sequence[FlightScore]) -> AverageScore:
+    delays = [delay for s in scores for delay in s.delays]
+    return AverageScore(
+        **{name: mean_over([getattr(s, name) for s in scores]) for name in AVERAGED_SCORES},
         flights=len(scores),
-        delay=_median(waits),
-        steps=len(waits),
-        missed=sum(math.isinf(delay) for delay in waits),
+        delay=_median(delays),
+        steps=len(delays),
+        missed=sum(math.isinf(delay) for delay in delays),
         seconds_per_update=float(np.mean([s.seconds_per_update for s in scores])) if scores else math.nan,
     )
 
 
-def _median(waits: Sequence[float]) -> float:
-    """Median of numbers that may be infinite; of two in the middle the larger one."""
-    return sorted(waits)[len(waits) // 2] if waits else math.nan
+def _median(values: Sequence[float]) -> float:
+    """Median of numbers that may be infinite; the larger of the two in the middle for an even number."""
+    return sorted(values)[len(values) // 2] if values else math.nan
 
 
 def mean_over(values: Sequence[float]) -> Mean:

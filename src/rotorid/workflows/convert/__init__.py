@@ -1,4 +1,4 @@
 """`rotorid convert`: a log as a flight table.
 
-command.py  `rotorid convert`
+command.py  the command line
 """

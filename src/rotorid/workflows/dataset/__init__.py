@@ -1,4 +1,4 @@
-"""`rotorid dataset`: many simulated flights.
+"""`rotorid dataset`: simulation of a data set.
 
-command.py  `rotorid dataset`
+command.py  the command line
 """

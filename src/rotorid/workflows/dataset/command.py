@@ -21,12 +21,12 @@ def dataset(
             help="Number of flights of each trajectory with each mass profile.",
         ),
     ] = 50,
-    edition: Annotated[
+    preset: Annotated[
         str,
         typer.Option(
-            "--edition",
+            "--preset",
             metavar="NAME",
-            help="nominal, or hard: with motor lag, drag, gusts, saturation, delay and dropouts.",
+            help="Plant and sensors: nominal, or hard with motor lag, drag, wind, saturation, delay and dropouts.",
         ),
     ] = "nominal",
     seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of all random numbers.")] = 0,
@@ -63,16 +63,16 @@ def dataset(
             show_default=False,
         ),
     ] = None,
-    engine: Annotated[
+    executor: Annotated[
         str,
         typer.Option(
-            "--engine", metavar="NAME", help="local: processes on this machine; ray: tasks on a Ray cluster."
+            "--executor", metavar="NAME", help="local: processes on this machine; ray: a Ray cluster."
         ),
     ] = "local",
 ) -> None:
-    """Simulate a data set: every trajectory with every mass profile, several flights each, as Parquet.
+    """Simulate a data set: several flights of every trajectory with every mass profile, as Parquet.
 
-    Flights that exist in FOLDER are kept, so that the same command resumes an interrupted run. The same seed gives the same
+    Existing flights in FOLDER are kept, so that the same command resumes an interrupted run. The same seed gives the same
     files. An invalid NAME prints the valid names.
     """
     from rotorid.terminal.console import out, progress_bar, status
@@ -81,25 +81,26 @@ def dataset(
         from rotorid.simulation.datasets.generation import generate_dataset
         from rotorid.simulation.profiles import MASS_PROFILES
         from rotorid.simulation.trajectories import TRAJECTORIES
-    with progress_bar("Flying") as progress:
-        made = generate_dataset(
+    with progress_bar("Simulating") as progress:
+        result = generate_dataset(
             folder,
             flights=flights,
-            edition=edition,
+            preset=preset,
             seed=seed,
             duration=duration,
             trajectories=TRAJECTORIES if trajectories is None else _names(trajectories),
             mass_profiles=MASS_PROFILES if mass_profiles is None else _names(mass_profiles),
             workers=workers,
-            engine=engine,
+            executor=executor,
             progress=progress,
         )
-    kept = f", {made.kept} existed already" if made.kept else ""
-    of = f"of {duration:g} s, {edition} edition, seed {seed}"
-    out().print(f"{folder}: {_flights(made.made)} {of} simulated{kept}", markup=False, soft_wrap=True)
+    kept = f", {result.kept} existed already" if result.kept else ""
+    description = f"of {duration:g} s, {preset} preset, seed {seed}"
+    text = f"{folder}: {_flights_text(result.simulated)} {description} simulated{kept}"
+    out().print(text, markup=False, soft_wrap=True)
 
 
-def _flights(count: int) -> str:
+def _flights_text(count: int) -> str:
     return f"{count} flight{'' if count == 1 else 's'}"
 
 

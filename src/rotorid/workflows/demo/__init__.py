@@ -1,4 +1,4 @@
 """`rotorid demo`: from a simulated flight to a report.
 
-command.py  `rotorid demo`
+command.py  the command line
 """

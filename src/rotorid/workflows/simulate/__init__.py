@@ -1,4 +1,4 @@
 """`rotorid simulate`: simulated flights.
 
-command.py  `rotorid simulate`
+command.py  the command line
 """
