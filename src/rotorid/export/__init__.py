@@ -1,14 +1,14 @@
 """Files for autopilots, simulators and controllers.
 
-autopilot/           Export to autopilots, and airframes from their files
-controller/          Export to control libraries
-simulator/           Export to simulators
-vehicle/
-annotated_values.py  Values with unit and standard deviation as lines of text
-file_header.py       The header of an exported file
-limitations.py       Sentences on properties that several targets cannot represent
-targets.py           The registry of export targets
-uncertainty.py       Standard deviations of exported values, by first-order propagation from the airframe
-vehicle_values.py    The values of an airframe that several targets list with their standard deviations, by name
-xml.py               Numbers, names and rotations in the XML formats of simulators
+autopilot/           PX4 and ArduPilot, and airframes from their files
+controller/          CasADi, acados, python-control and C
+simulator/           Gazebo, MuJoCo and URDF
+annotated_values.py  values with unit and standard deviation as lines of text
+file_header.py       the header of an exported file
+limitations.py       properties that a target cannot represent, as findings
+targets.py           the registry of export targets
+text.py              the sentences of the limitations
+uncertainty.py       standard deviations of exported values, by first-order propagation
+vehicle_values.py    the values that several targets list with their standard deviations
+xml.py               numbers, names and rotations in XML files
 """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 
+from rotorid.export.text import limitation_text
+from rotorid.findings import Finding
 from rotorid.models.airframe.acceptance import rejection_reason
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 
@@ -23,7 +25,7 @@ _DEFAULTS = {
 
 
 def file_header(
-    airframe: Airframe, target: str, limitations: Sequence[str], *, fills_missing: bool = True
+    airframe: Airframe, target: str, limitations: Sequence[Finding], *, fills_missing: bool = True
 ) -> list[str]:
     """Write the header as paragraphs of plain text.
 
@@ -54,13 +56,8 @@ def file_header(
         paragraphs.append(f"Defaults for what the airframe lacks: {'; '.join(defaults)}.")
     if limitations:
         paragraphs.append("Limitations:")
-        paragraphs += [f"- {sentence}" for sentence in limitations]
+        paragraphs += [f"- {limitation_text(limitation)}" for limitation in limitations]
     return [" ".join(paragraph.split()) for paragraph in paragraphs if paragraph]
-
-
-def missing_parameters(names: Collection[str]) -> list[str]:
-    """On parameters that were not written, as a list of no or one sentence."""
-    return [f"{', '.join(sorted(names))}: not written, the airframe has no value"] if names else []
 
 
 def as_hash_comments(paragraphs: Sequence[str]) -> str:

@@ -1,35 +1,100 @@
-"""Sentences on properties that several targets cannot represent."""
+"""Limitations: properties of an airframe that a target cannot represent, as findings. Each exporter lists its own.
+
+Their sentences are in `text.py`. Values are in SI units; shares are from 0 to 1.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
 import numpy as np
 
+from rotorid.findings import Finding, Severity
 from rotorid.models.multirotor.hover import hover_trim
 from rotorid.models.multirotor.properties import VehicleProperties
+from rotorid.models.multirotor.thrust_expo import ThrustFraction, expo_fraction, largest_difference
 
-DRAG_QUANTITIES = ("drag", "rotor_drag", "drag_area")
+DRAG_QUANTITIES: Final = ("drag", "rotor_drag", "drag_area")
 """Quantities of an airframe that slow a vehicle down."""
 
-NO_DRAG_AREA = "disabled, the airframe has no drag area"
-"""Comment on a ballistic coefficient of 0."""
+_SMALLEST_ERROR: Final = 1e-9
 
 
-def rotor_drag_limitation(vehicle: VehicleProperties) -> list[str]:
-    """The torque and damping of rotor drag that acts at the rotors; in the airframe it acts at the centre of mass."""
+def limitation(code: str, **values: Any) -> Finding:
+    """A limitation."""
+    return Finding(code, Severity.NOTE, values)
+
+
+def missing_parameters(names: Collection[str]) -> list[Finding]:
+    """Parameters that are not written, since the airframe has no value for them."""
+    return [limitation("parameters_not_written", parameters=tuple(sorted(names)))] if names else []
+
+
+def out_of_range(
+    program: str, values: Mapping[str, float], limits: Mapping[str, tuple[float, float]]
+) -> list[Finding]:
+    """Values outside the range of their parameters. limits: by parameter."""
+    return [
+        limitation(
+            "parameter_out_of_range", program=program, parameter=name, value=values[name], low=low, high=high
+        )
+        for name, (low, high) in limits.items()
+        if name in values and not low <= values[name] <= high
+    ]
+
+
+def thrust_curve_error(parameter: str, expo: float, fraction: ThrustFraction) -> list[Finding]:
+    """The largest error of an autopilot's thrust model, see `rotorid.models.multirotor.thrust_expo`.
+
+    Args:
+        parameter: name of the parameter of the thrust model.
+        expo: its value.
+        fraction: thrust over full thrust as a function of the command.
+    """
+    worst = largest_difference(fraction, lambda s: np.asarray(expo_fraction(expo, s)))
+    return (
+        []
+        if worst < _SMALLEST_ERROR
+        else [limitation("thrust_curve_fitted", parameter=parameter, share=worst)]
+    )
+
+
+def command_delay(vehicle: VehicleProperties, remedy: str | None = None) -> list[Finding]:
+    """The delay of commands. remedy: "delay_inputs" or "pade", what a user of the target can do."""
+    delay = vehicle.rotors.command_delay
+    return [limitation("command_delay", delay=delay, remedy=remedy)] if delay else []
+
+
+def falling_lag(vehicle: VehicleProperties, parameter: str) -> list[Finding]:
+    """One motor lag for rising and falling thrust. parameter: of the lag."""
+    rotors = vehicle.rotors
+    if rotors.lag == rotors.lag_down:
+        return []
+    return [limitation("single_lag", parameter=parameter, lag=rotors.lag, lag_down=rotors.lag_down)]
+
+
+def battery_voltage(vehicle: VehicleProperties) -> list[Finding]:
+    """The effect of the battery voltage on the thrust."""
+    curve = vehicle.rotors.thrust_curve
+    if not curve.voltage_exponent:
+        return []
+    share = curve.voltage_exponent / curve.voltage
+    return [limitation("battery_voltage", voltage=curve.voltage, share_per_volt=share)]
+
+
+def rotor_drag_at_rotors(vehicle: VehicleProperties) -> list[Finding]:
+    """Torque and damping of rotor drag that acts at the rotors, and in the airframe at the centre of mass."""
     if not vehicle.drag.rotor:
         return []
     each = vehicle.drag.rotor * np.sqrt(hover_trim(vehicle).thrust)
     positions = vehicle.rotors.positions
-    return [
-        "rotor drag acts at the rotors here, and at the centre of mass in the airframe: in hover it adds a torque of "
-        f"{abs(each @ positions[:, 2]):.2g} N m per m/s and a yaw damping of "
-        f"{each @ (positions[:, :2] ** 2).sum(axis=1):.2g} N m s"
-    ]
+    torque = abs(each @ positions[:, 2])
+    damping = each @ (positions[:, :2] ** 2).sum(axis=1)
+    return [limitation("rotor_drag_at_rotors", torque=float(torque), yaw_damping=float(damping))]
 
 
-def no_thrust_curve(vehicle: VehicleProperties) -> str:
-    """On a model whose inputs are thrusts."""
-    return (
-        f"the airframe has no [thrust_curve]: inputs are thrusts in N, and the motor lag of {vehicle.rotors.lag:g} s is not "
-        "modelled"
-    )
+def no_thrust_curve(vehicle: VehicleProperties) -> list[Finding]:
+    """Thrusts as inputs, where the airframe has no thrust curve."""
+    rotors = vehicle.rotors
+    return [] if rotors.has_thrust_curve else [limitation("no_thrust_curve", lag=rotors.lag)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from pymavlink import DFReader, mavparm
 
 from rotorid.errors import AirframeError
 from rotorid.export.autopilot.ardupilot import ardupilot_files, parameter_values
-from rotorid.export.autopilot.ardupilot_frame import body_area, frame_values
+from rotorid.export.autopilot.ardupilot_frame import body_area, frame_limitations, frame_values
 from rotorid.export.autopilot.ardupilot_reader import read_ardupilot_frame
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
@@ -79,43 +78,24 @@ def test_read_back_it_is_the_same_vehicle(tmp_path):
 
 def test_errors_are_within_the_stated_limits(tmp_path):
     airframe = skewed()
-    text = ardupilot_files(airframe)["README.md"].decode()
     vehicle, g = vehicle_properties(airframe), vehicle_properties(read_back(airframe, tmp_path))
-    reported = re.search(r"propExpo: nearest fit .* up to (\S+) %", text)
-    assert reported is None  # over c, between the ends of the dead zone, the curve is of second order
+    limitations = {f.code: f.values for f in frame_limitations(vehicle, frame_values(airframe))}
+    # over c, between the ends of the dead zone, the curve is of second order
+    assert "thrust_curve_fitted" not in limitations
     assert largest_difference(vehicle.rotors.thrust_fraction, g.rotors.thrust_fraction) < 1e-8
     np.testing.assert_allclose(g.rotors.allocation[:3], vehicle.rotors.allocation[:3], atol=1e-8)
     np.testing.assert_allclose(g.rotors.positions, vehicle.rotors.positions, atol=1e-8)
     assert g.rotors.full_thrusts.sum() == pytest.approx(vehicle.rotors.full_thrusts.sum())
-    reported = re.search(r"in the airframe their thrusts differ by (\S+) %", text)
-    assert reported is not None
-    assert np.ptp(vehicle.rotors.thrust_scales) / vehicle.rotors.thrust_scales.mean() == pytest.approx(
-        float(reported[1]) / 100.0, rel=0.05
-    )
-    reported = re.search(r"products of inertia: not represented; the largest is (\S+) %", text)
-    assert reported is not None
-    assert float(reported[1]) / 100.0 == pytest.approx(0.0025 / 0.022, rel=0.05)
+    scales = vehicle.rotors.thrust_scales
+    assert limitations["equal_thrusts"]["share"] == pytest.approx(np.ptp(scales) / scales.mean())
+    assert limitations["products_of_inertia"]["share"] == pytest.approx(0.0025 / 0.022)
     assert g.drag.area == pytest.approx(vehicle.drag.area, rel=1e-6)
-    hover = hover_trim(vehicle).thrust
-    assert g.drag.of_rotors_at(hover) == pytest.approx(
-        vehicle.drag.linear, rel=1e-6
-    )  # the linear drag, as of the rotors at hover
-    reported = re.search(
-        r"refRotRate: one decay rate, (\S+) 1/s; the airframe's are (\S+), (\S+), (\S+) 1/s", text
-    )
-    assert reported is not None
-    assert [float(reported[k]) for k in (2, 3, 4)] == pytest.approx(
-        vehicle.drag.angular / np.diag(vehicle.body.inertia), rel=5e-3
-    )
-    assert g.drag.angular * np.mean(1.0 / np.diag(g.body.inertia)) == pytest.approx(
-        float(reported[1]), rel=5e-3
-    )
-    for sentence in (
-        "slew_max: the rate limit",
-        "motorN_yaw: the torque per newton",
-        "refRotRate: one decay rate",
-    ):
-        assert sentence in text
+    # the linear drag, as of the rotors at hover
+    assert g.drag.of_rotors_at(hover_trim(vehicle).thrust) == pytest.approx(vehicle.drag.linear, rel=1e-6)
+    damping = limitations["single_damping"]
+    assert damping["rates"] == pytest.approx(vehicle.drag.angular / np.diag(vehicle.body.inertia))
+    assert g.drag.angular * np.mean(1.0 / np.diag(g.body.inertia)) == pytest.approx(damping["rate"])
+    assert {"lag_as_rate_limit", "torque_exact_in_hover"} <= set(limitations)
     assert g.rotors.torque_ratio == pytest.approx(
         vehicle.rotors.torque_ratio, rel=0.05
     )  # at the mean command of a hover that is not even

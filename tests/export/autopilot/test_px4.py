@@ -11,7 +11,7 @@ import pytest
 import pyulog
 
 from rotorid.errors import AirframeError
-from rotorid.export.autopilot.px4 import SIH_SHAPES, px4_files, px4_values
+from rotorid.export.autopilot.px4 import SIH_SHAPES, px4_files, px4_limitations, px4_values
 from rotorid.export.autopilot.px4_reader import read_px4_parameters
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
 from rotorid.models.multirotor.hover import hover_trim
@@ -68,16 +68,12 @@ def test_read_back_it_is_the_same_vehicle(tmp_path):
 
 def test_errors_are_within_the_stated_limits(tmp_path):
     airframe = skewed()
-    text = px4_files(airframe)["vehicle.params"].decode().replace("\n#  ", "")
     found, vehicle = read_back(airframe, tmp_path), vehicle_properties(airframe)
     g = vehicle_properties(found)
-    reported = re.search(r"THR_MDL_FAC: nearest fit .* up to (\S+) % of the full thrust", text)
-    assert reported is not None
-    assert (
-        0.005
-        < largest_difference(vehicle.rotors.thrust_fraction, g.rotors.thrust_fraction)
-        <= 1.05 * float(reported[1]) / 100.0
-    )
+    values = px4_values(airframe)
+    limitations = {f.code: f.values for f in px4_limitations(airframe, values)}
+    error = largest_difference(vehicle.rotors.thrust_fraction, g.rotors.thrust_fraction)
+    assert 0.005 < error <= 1.05 * limitations["thrust_curve_fitted"]["share"]
     assert hover_trim(g).thrust.sum() == pytest.approx(hover_trim(vehicle).thrust.sum(), rel=1e-3)
     np.testing.assert_allclose(g.rotors.allocation, vehicle.rotors.allocation, atol=1e-8)
     np.testing.assert_allclose(g.body.inertia, vehicle.body.inertia, atol=1e-9)
@@ -89,7 +85,6 @@ def test_errors_are_within_the_stated_limits(tmp_path):
     assert (g.drag.linear, g.drag.area, g.drag.angular, g.rotors.lag) == pytest.approx(
         (vehicle.drag.linear, vehicle.drag.area, vehicle.drag.angular, vehicle.rotors.lag)
     )
-    values = px4_values(airframe)
     signal = vehicle.rotors.command_at(
         np.array(vehicle.body.weight / (vehicle.rotors.full_thrusts @ vehicle.rotors.axes[:, 2]))
     )
@@ -97,8 +92,7 @@ def test_errors_are_within_the_stated_limits(tmp_path):
         vehicle.body.weight
     )  # SIH hovers at the same signal
     assert values["MPC_THR_HOVER"] == pytest.approx(expo_fraction(values["THR_MDL_FAC"], float(signal)))
-    for sentence in ("SIH_T_MAX: exact in hover", "SIH: rotor axes are vertical", "SIH_KDV: linear"):
-        assert sentence in text
+    assert {"linear_thrust", "vertical_axes", "drag_area_linearised"} <= set(limitations)
 
 
 def test_every_parameter_has_its_unit_and_standard_deviation():
@@ -113,11 +107,11 @@ def test_every_parameter_has_its_unit_and_standard_deviation():
     assert any(line.startswith("# Accepted by fly-back on dev.ulg: It beats the prior.") for line in lines)
 
 
-def test_what_the_simulator_cannot_fly_is_told():
+def test_limitations_of_the_simulator():
     airframe = load_airframe("px4-sih-quad")
     other = dataclasses.replace(airframe, rotors=airframe.rotors[::-1])
     assert "SIH_MASS" not in px4_values(other)
-    assert b"SIH_*: not written" in px4_files(other)["vehicle.params"]
+    assert "simulator_not_written" in {f.code for f in px4_limitations(other, px4_values(other))}
     sitl = load_airframe("ardupilot-sitl-x")
     known = {n: q for n, q in sitl.quantities.items() if n != "torque_ratio"}
     unknown = dataclasses.replace(sitl, quantities=known)  # the sign is known all the same
@@ -127,17 +121,21 @@ def test_what_the_simulator_cannot_fly_is_told():
         thrust_curve=dataclasses.replace(airframe.thrust_curve, coefficients=(0.0, 250.0)),
     )
     assert px4_values(strong)["CA_ROTOR0_CT"] == 100.0
-    assert b"divided by 2.5" in px4_files(strong)["vehicle.params"]
+    (scaled,) = (
+        f for f in px4_limitations(strong, px4_values(strong)) if f.code == "thrust_coefficients_scaled"
+    )
+    assert scaled.values["divisor"] == pytest.approx(2.5)
 
 
-def test_what_is_not_known_is_left_to_the_vehicle():
+def test_missing_properties_are_not_written():
     airframe = load_airframe("px4-sih-quad")
     known = {n: q for n, q in airframe.quantities.items() if n in ("mass", "inertia", "torque_ratio")}
     airframe = dataclasses.replace(airframe, quantities=known)
     left = {"EKF2_BCOEF_X", "EKF2_BCOEF_Y", "EKF2_MCOEF", "SIH_KDV", "SIH_KDW", "SIH_T_TAU"}
     assert set(px4_values(load_airframe("px4-sih-quad"))) - set(px4_values(airframe)) == left
-    text = px4_files(airframe)["vehicle.params"].decode().replace("\n#  ", "")
-    assert f"{', '.join(sorted(left))}: not written, the airframe has no value" in text
+    limitation = px4_limitations(airframe, px4_values(airframe))[0]
+    assert limitation.code == "parameters_not_written"
+    assert set(limitation.values["parameters"]) == left
 
 
 def test_bad_files_raise(tmp_path):

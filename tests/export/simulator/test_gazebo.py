@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.export.simulator.gazebo import gazebo_files
+from rotorid.export.simulator.gazebo import classic_limitations, gazebo_files, gazebo_limitations
+from rotorid.export.text import limitation_text
 from rotorid.models.airframe.airframe import Quantity
 from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
@@ -124,9 +125,12 @@ def test_the_body_has_the_drag_of_the_airframe():
 def test_limitations_are_in_the_header():
     files = gazebo_files(AIRFRAME)
     assert b"NOT VALIDATED" in files["model.sdf"]
-    assert b"separately on each body axis" in files["model.sdf"]
-    assert b"acts at the rotors here" in files["model.sdf"]
-    assert b"drag of the body is not represented" in files["classic.sdf"]
+    codes = {finding.code for finding in gazebo_limitations(AIRFRAME)}
+    assert {"drag_area_by_axis", "rotor_drag_at_rotors"} <= codes
+    (body_drag,) = classic_limitations(vehicle_properties(AIRFRAME))
+    assert body_drag.values["area"] == 0.05
+    for limitation in (*gazebo_limitations(AIRFRAME), body_drag):
+        assert limitation_text(limitation)[:40].encode() in files["classic.sdf"]
     with pytest.raises(AirframeError, match="too small for rotors at these positions"):
         gazebo_files(
             with_quantities(

@@ -1,13 +1,13 @@
-"""Export to autopilots, and airframes from their files.
+"""Files of autopilots.
 
-ardupilot.py         Export to ArduPilot
-ardupilot_frame.py   Export of an airframe as a frame of ArduPilot's simulator
-ardupilot_reader.py  Airframes from a frame file of ArduPilot's simulator
-curve_fit.py         How far the thrust model of an autopilot is from a thrust curve
-mission_plan.py      A mission file of QGroundControl, for PX4 and ArduPilot
-px4.py               Export to PX4 parameters, in the format of QGroundControl
-px4_reader.py        Airframes from PX4 parameters in a file of QGroundControl
-set_points.py        Set points of a flight as a table for the scripts of autopilots, and these scripts
+ardupilot.py         ArduPilot parameters
+ardupilot_frame.py   a frame of ArduPilot's simulator SITL
+ardupilot_reader.py  airframes from a frame file of SITL
+mission_plan.py      missions of QGroundControl for PX4 and ArduPilot
+px4.py               PX4 parameters
+px4_reader.py        airframes from PX4 parameters
+scripts/             scripts that fly set points, for PX4 and ArduPilot
+set_points.py        set points of a flight as a table, and the scripts that fly them
 """
 
 import lazy_loader

@@ -13,17 +13,19 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from rotorid.export.autopilot.ardupilot_frame import (
-    PWM,
-    delay_limitation,
-    frame_limitations,
-    frame_unit,
-    frame_values,
+from rotorid.export.autopilot.ardupilot_frame import PWM, frame_limitations, frame_unit, frame_values
+from rotorid.export.file_header import as_hash_comments, as_markdown, file_header
+from rotorid.export.limitations import (
+    DRAG_QUANTITIES,
+    command_delay,
+    limitation,
+    missing_parameters,
+    out_of_range,
+    thrust_curve_error,
 )
-from rotorid.export.autopilot.curve_fit import curve_limitation
-from rotorid.export.file_header import as_hash_comments, as_markdown, file_header, missing_parameters
-from rotorid.export.limitations import DRAG_QUANTITIES, NO_DRAG_AREA
+from rotorid.export.text import NO_DRAG_AREA
 from rotorid.export.uncertainty import StandardDeviation, standard_deviations
+from rotorid.findings import Finding
 from rotorid.geometry.gravity import STANDARD_GRAVITY
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.hover import hover_trim
@@ -64,14 +66,13 @@ def ardupilot_files(airframe: Airframe) -> dict[str, bytes]:
     """vehicle.param for the autopilot, frame.json for SITL, and README.md with standard deviations and limitations."""
     vehicle = vehicle_properties(airframe, needs_torque_ratio=False)
     values, stds = parameter_values(airframe), standard_deviations(parameter_values, airframe)
-    missing = {"EK3_DRAG_BCOEF_X", "EK3_DRAG_BCOEF_Y", "EK3_DRAG_MCOEF"} - set(values)
-    sentences = [*missing_parameters(missing), *_parameter_limitations(vehicle, values)]
+    limitations = parameter_limitations(vehicle, values)
     text = as_hash_comments(
-        [*file_header(airframe, "parameters of ArduPilot", sentences, fills_missing=False), ""]
+        [*file_header(airframe, "parameters of ArduPilot", limitations, fills_missing=False), ""]
     )
     for name, value in values.items():
-        words = NO_DRAG_AREA if "BCOEF" in name and not value else stds[name].to_text("1")
-        text += f"# {name}{_unit(name)}: {words}\n{name},{value + 0.0:.9g}\n"
+        comment = NO_DRAG_AREA if "BCOEF" in name and not value else stds[name].to_text("1")
+        text += f"# {name}{_unit(name)}: {comment}\n{name},{value + 0.0:.9g}\n"
     frame, frame_stds = frame_values(airframe), standard_deviations(frame_values, airframe)
     about = f"{airframe.name}, by rotorid; standard deviations, and limitations: README.md"
     packed: dict[str, object] = {"about": about.replace("#", "no. "), **_packed(frame)}
@@ -122,9 +123,9 @@ def _readme(
         "|---|---|---|---|",
     ]
     for name, value in values.items():
-        words = stds[name].to_text(frame_unit(name))
-        if words != "given value":
-            lines.append(f"| `{name}` | {value + 0.0:.6g} | {frame_unit(name)} | {words} |")
+        std = stds[name].to_text(frame_unit(name))
+        if std != "given value":
+            lines.append(f"| `{name}` | {value + 0.0:.6g} | {frame_unit(name)} | {std} |")
     return "\n".join(lines) + "\n"
 
 
@@ -137,24 +138,15 @@ def _unit(name: str) -> str:
     }.get(name, ", kg/m^2" if "BCOEF" in name else "")
 
 
-def _parameter_limitations(vehicle: VehicleProperties, values: Mapping[str, float]) -> list[str]:
-    sentences = curve_limitation(
-        "MOT_THST_EXPO", values["MOT_THST_EXPO"], vehicle.rotors.thrust_fraction_in_range
-    )
-    sentences.append(
-        "MOT_PWM_MIN, MOT_PWM_MAX: the range of the logged commands; if the vehicle uses another range, keep its values"
-    )
-    sentences += [
-        f"{name} {values[name]:.3g} is outside ArduPilot's range, {low:g} to {high:g}"
-        for name, (low, high) in _LIMITS.items()
-        if not low <= values[name] <= high
-    ]
-    if vehicle.rotors.thrust_curve.voltage_exponent:
-        sentences.append(
-            "MOT_BAT_VOLT_MAX: the voltage of the thrust curve. ArduPilot compensates only if MOT_BAT_VOLT_MIN is set, too. It "
-            "uses the exponent 1 for the linear part of the curve and 2 for the quadratic part; the airframe has "
-            f"{vehicle.rotors.thrust_curve.voltage_exponent:g}"
-        )
+def parameter_limitations(vehicle: VehicleProperties, values: Mapping[str, float]) -> list[Finding]:
+    """What the parameters cannot represent, with the size of each error. values: from `parameter_values`."""
+    rotors = vehicle.rotors
+    found = missing_parameters({"EK3_DRAG_BCOEF_X", "EK3_DRAG_BCOEF_Y", "EK3_DRAG_MCOEF"} - set(values))
+    found += thrust_curve_error("MOT_THST_EXPO", values["MOT_THST_EXPO"], rotors.thrust_fraction_in_range)
+    found.append(limitation("pwm_range_assumed"))
+    found += out_of_range("ArduPilot", values, _LIMITS)
+    if rotors.thrust_curve.voltage_exponent:
+        found.append(limitation("battery_compensation", exponent=rotors.thrust_curve.voltage_exponent))
     if vehicle.drag.rotor:
-        sentences.append("EK3_DRAG_MCOEF: rotor drag at the hover thrust")
-    return sentences + delay_limitation(vehicle)
+        found.append(limitation("rotor_drag_at_hover", parameter="EK3_DRAG_MCOEF"))
+    return found + command_delay(vehicle)

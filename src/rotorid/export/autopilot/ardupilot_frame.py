@@ -20,8 +20,14 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.export.autopilot.curve_fit import curve_limitation
-from rotorid.export.limitations import rotor_drag_limitation
+from rotorid.export.limitations import (
+    command_delay,
+    falling_lag,
+    limitation,
+    rotor_drag_at_rotors,
+    thrust_curve_error,
+)
+from rotorid.findings import Finding
 from rotorid.geometry.gravity import STANDARD_GRAVITY
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
@@ -151,87 +157,54 @@ def frame_unit(name: str) -> str:
     }.get(name, "1")  # fmt: skip
 
 
-def frame_limitations(vehicle: VehicleProperties, values: Mapping[str, float]) -> list[str]:
-    """Sentences on what SITL cannot represent, with the size of each error."""
+def frame_limitations(vehicle: VehicleProperties, values: Mapping[str, float]) -> list[Finding]:
+    """What SITL cannot represent, with the size of each error. values: from `frame_values`."""
     body, rotors, drag = vehicle.body, vehicle.rotors, vehicle.drag
-    e, hover = values["propExpo"], hover_trim(vehicle)
-    sentences = curve_limitation("propExpo", e, rotors.thrust_fraction_in_range)
-    spread = np.ptp(rotors.thrust_scales) / rotors.thrust_scales.mean()
+    expo, hover, curve = values["propExpo"], hover_trim(vehicle), vehicle.rotors.thrust_curve
+    found = thrust_curve_error("propExpo", expo, rotors.thrust_fraction_in_range)
+    spread = float(np.ptp(rotors.thrust_scales) / rotors.thrust_scales.mean())
     if spread > _SMALL:
-        sentences.append(
-            f"all rotors have the same thrust; in the airframe their thrusts differ by {100 * spread:.2g} %"
-        )
-    exponent = rotors.thrust_curve.voltage_exponent
-    if exponent not in (0.0, 2.0):
-        sentences.append(f"the voltage exponent of the thrust is 2; the airframe's is {exponent:g}")
-    if not math.isfinite(rotors.thrust_curve.voltage):
-        sentences.append("maxVoltage: not in the airframe; SIM_BATT_VOLTAGE must equal the value here")
-    sentences.append(
-        "refAlt 0: the thrust curve is assumed to hold at sea level. If it was measured at another altitude, set refAlt "
-        "to that altitude; 500 m higher, the thrust is 4.7 % smaller"
-    )
+        found.append(limitation("equal_thrusts", share=spread))
+    if curve.voltage_exponent not in (0.0, 2.0):
+        found.append(limitation("voltage_exponent", exponent=curve.voltage_exponent))
+    if not math.isfinite(curve.voltage):
+        found.append(limitation("voltage_unknown"))
+    found.append(limitation("sea_level_assumed"))
     products = np.abs(body.inertia[np.triu_indices(3, 1)]).max()
     if products:
-        sentences.append(
-            f"products of inertia: not represented; the largest is {100 * products / np.diag(body.inertia).min():.2g} % of "
-            "the smallest moment of inertia"
-        )
+        found.append(limitation("products_of_inertia", share=float(products / np.diag(body.inertia).min())))
     c = rotors.command_in_range(hover.command)
     if rotors.has_torque_ratio:
-        sentences.append(
-            f"motorN_yaw: the torque per newton is proportional to c and exact in hover, c = {c.mean():.3g}; at c = 1 it is "
-            f"{1.0 / c.mean():.3g} times the airframe's"
-        )
+        found.append(limitation("torque_exact_in_hover", command=float(c.mean())))
     else:
-        sentences.append("motorN_yaw: the airframe has no [torque_ratio]; the simulator's default is used")
-    sentences.append(
-        f"slew_max: the rate limit that fits the motor lag of {1000 * rotors.lag:.3g} ms best for a step from 0 to 1; small "
-        "steps have no lag"
-    )
-    if rotors.lag != rotors.lag_down:
-        sentences.append(
-            f"slew_max: one value for both directions; the lag for falling thrust is {1000 * rotors.lag_down:.3g} ms"
+        found.append(limitation("torque_ratio_default"))
+    found.append(limitation("lag_as_rate_limit", lag=rotors.lag))
+    found += falling_lag(vehicle, "slew_max")
+    found.append(
+        limitation(
+            "thrust_falls_in_climb", loss=_thrust_loss(vehicle, values), weight=body.weight, speed=_CLIMB
         )
-    area = body.weight / (
-        0.5 * AIR_DENSITY * (2.0 * values["refVoltage"] * values["refCurrent"] / body.weight) ** 2
-    )
-    sentences.append(
-        "refCurrent: from momentum theory with a figure of merit of 0.5. The simulator reduces the thrust in a climb, by "
-        f"{0.5 * AIR_DENSITY * area * _CLIMB**2:.2g} of {body.weight:.3g} N at {_CLIMB:g} m/s; the airframe has no such effect"
     )
     if drag.linear:
-        sentences.append(
-            "mdrag_coef: includes the linear drag at the hover thrust; here it is proportional to the square root of the "
-            "thrust, at twice the hover thrust 1.41 times as large"
-        )
-    sentences += rotor_drag_limitation(vehicle)
+        found.append(limitation("linear_drag_at_hover"))
+    found += rotor_drag_at_rotors(vehicle)
     if drag.rotor or drag.linear:
-        sentences.append(
-            "mdrag_coef, disc_area: only the product mdrag_coef sqrt(disc_area) is known. SITL applies it along the rotor "
-            "axes, too"
-        )
+        found.append(limitation("disc_area_arbitrary"))
     if drag.area:
-        sentences.append(
-            "refAngle: the drag of the body acts separately on each axis; at 45 deg between two axes it is 29 % smaller "
-            "than the airframe's"
-        )
+        found.append(limitation("drag_area_by_axis", parameter="refAngle"))
     if drag.angular:
-        rates = drag.angular / np.diag(body.inertia)
-        sentences.append(
-            f"refRotRate: one decay rate, {ROTATION / values['refRotRate']:.3g} 1/s; the airframe's are "
-            f"{', '.join(f'{rate:.3g}' for rate in rates)} 1/s about x, y and z"
-        )
-    worst = largest_difference(rotors.thrust_fraction_in_range, lambda s: np.asarray(expo_fraction(e, s)))
+        rates = tuple((drag.angular / np.diag(body.inertia)).tolist())
+        found.append(limitation("single_damping", rate=ROTATION / values["refRotRate"], rates=rates))
+    worst = largest_difference(rotors.thrust_fraction_in_range, lambda s: np.asarray(expo_fraction(expo, s)))
     if worst > _SMALL:
-        hover_c = float(c.mean())
-        error = abs(expo_fraction(e, hover_c) - float(rotors.thrust_fraction_in_range(c.mean())))
-        sentences.append(
-            f"propExpo: the thrust error in hover is {100 * error * rotors.full_thrusts.mean() / hover.thrust.mean():.2g} %"
-        )
-    return sentences + delay_limitation(vehicle)
+        error = abs(expo_fraction(expo, float(c.mean())) - float(rotors.thrust_fraction_in_range(c.mean())))
+        share = float(error * rotors.full_thrusts.mean() / hover.thrust.mean())
+        found.append(limitation("hover_thrust_error", share=share))
+    return found + command_delay(vehicle)
 
 
-def delay_limitation(vehicle: VehicleProperties) -> list[str]:
-    """On the delay of commands, which ArduPilot has no parameter for."""
-    delay = vehicle.rotors.command_delay
-    return [f"the command delay of {1000 * delay:.3g} ms is not represented"] if delay else []
+def _thrust_loss(vehicle: VehicleProperties, values: Mapping[str, float]) -> float:
+    """Loss of thrust in a climb at `_CLIMB`, N, in SITL's momentum theory."""
+    weight = vehicle.body.weight
+    area = weight / (0.5 * AIR_DENSITY * (2.0 * values["refVoltage"] * values["refCurrent"] / weight) ** 2)
+    return 0.5 * AIR_DENSITY * area * _CLIMB**2

@@ -19,10 +19,20 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.export.autopilot.curve_fit import curve_limitation
-from rotorid.export.file_header import as_hash_comments, file_header, missing_parameters
-from rotorid.export.limitations import DRAG_QUANTITIES, NO_DRAG_AREA
+from rotorid.export.file_header import as_hash_comments, file_header
+from rotorid.export.limitations import (
+    DRAG_QUANTITIES,
+    battery_voltage,
+    command_delay,
+    falling_lag,
+    limitation,
+    missing_parameters,
+    out_of_range,
+    thrust_curve_error,
+)
+from rotorid.export.text import NO_DRAG_AREA
 from rotorid.export.uncertainty import standard_deviations
+from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.hover import collective_fraction, hover_trim
@@ -105,16 +115,10 @@ def _missing_names(airframe: Airframe) -> set[str]:
 def px4_files(airframe: Airframe) -> dict[str, bytes]:
     """vehicle.params, which QGroundControl loads (Parameters, Tools, Load from file)."""
     values, stds = px4_values(airframe), standard_deviations(px4_values, airframe)
-    vehicle = vehicle_properties(airframe, needs_torque_ratio=False)
     lines = [
         "Onboard parameters for Vehicle 1",
         "",
-        *file_header(
-            airframe,
-            "parameters of PX4",
-            [*missing_parameters(_missing_names(airframe)), *_limitations(vehicle, values)],
-            fills_missing=False,
-        ),
+        *file_header(airframe, "parameters of PX4", px4_limitations(airframe, values), fills_missing=False),
     ]
     lines += [
         "Frame: FRD, origin at the centre of mass. Each comment names the parameter below it, its unit and standard deviation.",
@@ -124,12 +128,13 @@ def px4_files(airframe: Airframe) -> dict[str, bytes]:
     ]
     text = as_hash_comments(lines)
     for name, value in values.items():
-        whole = name in _COUNTS
+        is_integer = name in _COUNTS
         unit = unit_of(name)
-        if not whole:
-            words = NO_DRAG_AREA if "BCOEF" in name and not value else stds[name].to_text(unit)
-            text += f"# {name}{f', {unit}' if unit != '1' else ''}: {words}\n"
-        text += f"1\t1\t{name}\t{f'{value:.0f}' if whole else f'{value + 0.0:.9g}'}\t{_INTEGER if whole else _FLOAT}\n"
+        if not is_integer:
+            comment = NO_DRAG_AREA if "BCOEF" in name and not value else stds[name].to_text(unit)
+            text += f"# {name}{f', {unit}' if unit != '1' else ''}: {comment}\n"
+        number, kind = (f"{value:.0f}", _INTEGER) if is_integer else (f"{value + 0.0:.9g}", _FLOAT)
+        text += f"1\t1\t{name}\t{number}\t{kind}\n"
     return {"vehicle.params": text.encode()}
 
 
@@ -220,80 +225,48 @@ def _simulator(
     }
 
 
-def _limitations(vehicle: VehicleProperties, values: Mapping[str, float]) -> list[str]:
-    """Sentences on what PX4 cannot represent, with the size of each error."""
+def px4_limitations(airframe: Airframe, values: Mapping[str, float]) -> list[Finding]:
+    """What PX4 cannot represent, with the size of each error. values: from `px4_values`."""
+    vehicle = vehicle_properties(airframe, needs_torque_ratio=False)
     rotors, drag = vehicle.rotors, vehicle.drag
-    sentences = curve_limitation("THR_MDL_FAC", values["THR_MDL_FAC"], rotors.thrust_fraction)
-    sentences.append(
-        "THR_MDL_FAC: valid if the thrust curve was identified from motor signals, that is from logs with THR_MDL_FAC 0"
-    )
+    found = missing_parameters(_missing_names(airframe))
+    found += thrust_curve_error("THR_MDL_FAC", values["THR_MDL_FAC"], rotors.thrust_fraction)
+    found.append(limitation("motor_signals_assumed"))
     if rotors.full_thrusts.max() > 100.0:
-        sentences.append(
-            f"CA_ROTORn_CT: divided by {rotors.full_thrusts.max() / 100.0:.4g}, since PX4 limits them to 100; only their "
-            "ratios matter"
+        found.append(
+            limitation("thrust_coefficients_scaled", divisor=float(rotors.full_thrusts.max() / 100.0))
         )
     if not rotors.has_torque_ratio:
-        sentences.append(
-            "CA_ROTORn_KM, SIH_*: not written, the airframe has no [torque_ratio]; PX4's default is 0.05 m"
-        )
-    sentences += [
-        f"{name} {values[name]:.3g} is outside PX4's range, {low:g} to {high:g}"
-        for name, (low, high) in _LIMITS.items()
-        if name in values and not low <= values[name] <= high
-    ]
+        found.append(limitation("torque_ratio_not_written"))
+    found += out_of_range("PX4", values, _LIMITS)
     if drag.area and vehicle.body.mass / drag.area <= 1.0:
-        sentences.append("EKF2_BCOEF_*: PX4 disables this drag at 1 kg/m^2 and below")
+        found.append(limitation("drag_area_disabled"))
     if drag.rotor:
-        sentences.append(
-            "EKF2_MCOEF: rotor drag at the hover thrust; at twice the hover thrust, rotor drag is 1.41 times as large"
-        )
-    curve = rotors.thrust_curve
-    if curve.voltage_exponent:
-        sentences.append(
-            f"the thrust curve holds at {curve.voltage:g} V; one volt less reduces the thrust by "
-            f"{100 * curve.voltage_exponent / curve.voltage:.2g} %, which is not represented"
-        )
-    if rotors.command_delay:
-        sentences.append(f"the command delay of {1000 * rotors.command_delay:.3g} ms is not represented")
-    if "SIH_MASS" not in values:
-        if rotors.has_torque_ratio:
-            sentences.append(
-                "SIH_*: not written; PX4's simulator has only a quadrotor X and a hexarotor X with its own motor order"
-            )
-        return sentences
-    return sentences + _simulator_limitations(vehicle, values)
+        found.append(limitation("rotor_drag_at_hover", parameter="EKF2_MCOEF"))
+    found += [*battery_voltage(vehicle), *command_delay(vehicle)]
+    if "SIH_MASS" in values:
+        return found + _simulator_limitations(vehicle, values)
+    return [*found, limitation("simulator_not_written")] if rotors.has_torque_ratio else found
 
 
-def _simulator_limitations(vehicle: VehicleProperties, values: Mapping[str, float]) -> list[str]:
-    sentences = []
+def _simulator_limitations(vehicle: VehicleProperties, values: Mapping[str, float]) -> list[Finding]:
+    found = []
     rotors, drag = vehicle.rotors, vehicle.drag
     full, shape = values["SIH_T_MAX"], int(values["SIH_VEHICLE_TYPE"])
-    off = full / rotors.full_thrusts.mean() - 1.0
-    if abs(off) > _SMALL:
-        sentences.append(
-            f"SIH_T_MAX: exact in hover; the simulator's thrust is linear, with an error of {100 * off:+.2g} % at full signal"
-        )
-    error = np.array(SIH_SHAPES[shape]) * _arms(vehicle, shape)[:, None] - _moments(vehicle)
-    worst = np.abs(error).max()
+    error = float(full / rotors.full_thrusts.mean() - 1.0)
+    if abs(error) > _SMALL:
+        found.append(limitation("linear_thrust", share=error))
+    errors = np.array(SIH_SHAPES[shape]) * _arms(vehicle, shape)[:, None] - _moments(vehicle)
+    worst = np.abs(errors).max()
     if worst > _SMALL:
-        sentences.append(
-            "SIH_L_ROLL, SIH_L_PITCH, SIH_Q_MAX: one value for all rotors, about the centre of mass; the error of a rotor's "
-            f"torque is up to {100 * worst / np.abs(rotors.positions).max():.2g} % of its thrust times its arm"
-        )
-    sideways = np.abs(rotors.axes[:, :2]).max()
-    if sideways > _SMALL:
-        sentences.append(
-            f"SIH: rotor axes are vertical; {100 * sideways:.2g} % of a rotor's thrust is horizontal in the airframe"
-        )
-    if rotors.lag != rotors.lag_down:
-        sentences.append(
-            f"SIH_T_TAU: one value for both directions; the lag for falling thrust is {rotors.lag_down:g} s"
-        )
+        found.append(limitation("common_arms", share=float(worst / np.abs(rotors.positions).max())))
+    horizontal = float(np.abs(rotors.axes[:, :2]).max())
+    if horizontal > _SMALL:
+        found.append(limitation("vertical_axes", share=horizontal))
+    found += falling_lag(vehicle, "SIH_T_TAU")
     if drag.area:
-        sentences.append(
-            f"SIH_KDV: linear; {0.5 * AIR_DENSITY * drag.area * DRAG_SPEED:.3g} N s/m of it represent the drag area, exact at "
-            f"{DRAG_SPEED:g} m/s"
-        )
+        linear = 0.5 * AIR_DENSITY * drag.area * DRAG_SPEED
+        found.append(limitation("drag_area_linearised", drag=linear, speed=DRAG_SPEED))
     if drag.rotor:
-        sentences.append("SIH_KDV: acts in all directions; rotor drag has no component along the rotor axes")
-    return sentences
+        found.append(limitation("isotropic_rotor_drag"))
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rotorid.export.annotated_values import annotated_values
 from rotorid.export.controller.system_files import system_files
 from rotorid.export.file_header import as_docstring, file_header
-from rotorid.export.limitations import no_thrust_curve
+from rotorid.export.limitations import command_delay, no_thrust_curve
 from rotorid.export.uncertainty import standard_deviations
 from rotorid.export.vehicle_values import vehicle_values
 from rotorid.export.xml import number
@@ -13,6 +13,7 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.hover import hover_trim
 from rotorid.models.multirotor.properties import vehicle_properties
 from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.models.registry import WRENCH_SYSTEM, rotor_input_on_board
 
 _MODEL = '''"""
 {heading}"""
@@ -52,19 +53,13 @@ def acados_files(airframe: Airframe) -> dict[str, bytes]:
     """The CasADi functions of `system_files`, and acados_model.py."""
     vehicle = vehicle_properties(airframe, needs_thrust_curve=False)
     hover = hover_trim(vehicle)
-    system = rigid_multirotor(
-        airframe, "rotor_command" if vehicle.rotors.has_thrust_curve else "rotor_thrust"
-    )
+    system = rigid_multirotor(airframe, rotor_input_on_board(airframe, WRENCH_SYSTEM))
     values, stds = vehicle_values(airframe), standard_deviations(vehicle_values, airframe)
-    sentences = [] if vehicle.rotors.has_thrust_curve else [no_thrust_curve(vehicle)]
-    if vehicle.rotors.command_delay:
-        sentences.append(
-            f"the command delay of {1000 * vehicle.rotors.command_delay:.3g} ms is not represented: delay the inputs by it"
-        )
+    limitations = [*no_thrust_curve(vehicle), *command_delay(vehicle, "delay_inputs")]
     paragraphs = [
         "A model for acados: `acados_model()`; for CasADi only: `symbols()`, and the functions that `example.py` runs.",
         "",
-        *file_header(airframe, "a model for CasADi and acados", sentences),
+        *file_header(airframe, "a model for CasADi and acados", limitations),
         "States and inputs: see model.json. Attitude: unit quaternion w x y z, body to world; z up; body x forward, y left.",
         "",
         *annotated_values(values, stds),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from rotorid.errors import AirframeError
 from rotorid.export.file_header import as_c_comment, file_header
+from rotorid.export.limitations import limitation
 from rotorid.export.uncertainty import StandardDeviation, standard_deviations
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.hover import hover_trim
@@ -38,12 +39,9 @@ def header_files(airframe: Airframe) -> dict[str, bytes]:
     stem = stem[:_LONGEST]
     vehicle = vehicle_properties(airframe, needs_torque_ratio=False, needs_thrust_curve=False)
     stds, upper = standard_deviations(header_values, airframe), stem.upper()
-    delay = (
-        [f"commands are delayed by {vehicle.rotors.command_delay:g} s: {upper}_COMMAND_DELAY"]
-        if vehicle.rotors.command_delay
-        else []
-    )
-    paragraphs = file_header(airframe, "constants for C", delay)
+    delay = vehicle.rotors.command_delay
+    limitations = [limitation("delay_macro", delay=delay, macro=f"{upper}_COMMAND_DELAY")] if delay else []
+    paragraphs = file_header(airframe, "constants for C", limitations)
     paragraphs.append(
         "Units: SI. Body: x forward, y left, z up (FLU). Array macros are initialisers: "
         f"static const double inertia[] = {upper}_INERTIA;"

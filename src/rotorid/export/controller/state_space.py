@@ -22,13 +22,15 @@ from jaxtyping import Float
 
 from rotorid.codegen.casadi import to_casadi
 from rotorid.export.file_header import as_docstring, file_header
-from rotorid.export.limitations import no_thrust_curve
+from rotorid.export.limitations import command_delay, falling_lag, limitation, no_thrust_curve
 from rotorid.export.uncertainty import standard_deviations
+from rotorid.findings import Finding
 from rotorid.geometry.spaces import Space
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.hover import hover_trim
 from rotorid.models.multirotor.properties import vehicle_properties
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.models.registry import WRENCH_SYSTEM, rotor_input_on_board
 from rotorid.models.system import Values
 
 MATRICES = ("A", "B", "C", "D")
@@ -78,9 +80,7 @@ def hover_model(airframe: Airframe) -> HoverModel:
     """Linearise an airframe at hover. Raises AirframeError where it cannot hover."""
     vehicle = vehicle_properties(airframe, needs_thrust_curve=False)
     hover = hover_trim(vehicle)
-    system = rigid_multirotor(
-        airframe, "rotor_command" if vehicle.rotors.has_thrust_curve else "rotor_thrust"
-    )
+    system = rigid_multirotor(airframe, rotor_input_on_board(airframe, WRENCH_SYSTEM))
     x0, u0 = np.zeros(system.states.size), np.zeros(system.inputs.size)
     x0[system.states.stored["attitude"]] = hover.attitude
     if vehicle.rotors.has_thrust_curve:
@@ -117,7 +117,7 @@ def control_files(airframe: Airframe) -> dict[str, bytes]:
     paragraphs = [
         "The linear model at hover: `state_space()` returns a python-control StateSpace. Needs control and numpy only.",
         "",
-        *file_header(airframe, "a linear model at hover", _limitations(airframe)),
+        *file_header(airframe, "a linear model at hover", control_limitations(airframe)),
         "A_std and so on in state_space.json are the standard deviations of the entries. Where A_std_known is false, A_std is "
         "a lower bound.",
         "Units: SI; names and units of all coordinates are in state_space.json. Attitude: rotation vector "
@@ -197,24 +197,16 @@ def _slopes(system: RigidMultirotor) -> ca.Function:
     return ca.Function("slopes", [x0, u, *values], [A, B, pseudo @ Y, pseudo @ Z, y])
 
 
-def _limitations(airframe: Airframe) -> list[str]:
+def control_limitations(airframe: Airframe) -> list[Finding]:
+    """What the linear model cannot represent."""
     vehicle = vehicle_properties(airframe, needs_thrust_curve=False)
-    rotors = vehicle.rotors
-    sentences = ["linear: valid near hover in still air; rotor limits are not represented"]
-    if not rotors.has_thrust_curve:
-        sentences.append(no_thrust_curve(vehicle))
+    rotors, curve = vehicle.rotors, vehicle.rotors.thrust_curve
+    found = [limitation("linear_at_hover"), *no_thrust_curve(vehicle)]
     if vehicle.drag.area:
-        sentences.append("drag area: its force has no linear term at rest, and is not represented")
-    if rotors.has_thrust_curve and rotors.lag != rotors.lag_down:
-        sentences.append(
-            f"motor lag: {rotors.lag:g} s, the one for rising thrust; for falling thrust it is {rotors.lag_down:g} s"
-        )
-    if rotors.command_delay:
-        sentences.append(
-            f"the command delay of {1000 * rotors.command_delay:.3g} ms is not represented: put "
-            f"control.pade({rotors.command_delay:g}, 2) before the model"
-        )
-    curve = rotors.thrust_curve
+        found.append(limitation("drag_area_not_linear"))
+    if rotors.has_thrust_curve:
+        found += falling_lag(vehicle, "motor lag")
+    found += command_delay(vehicle, "pade")
     if math.isfinite(curve.voltage) and curve.voltage_exponent:
-        sentences.append(f"the battery voltage is an input; the model holds near {curve.voltage:g} V")
-    return sentences
+        found.append(limitation("battery_voltage_is_input", voltage=curve.voltage))
+    return found

@@ -1,6 +1,6 @@
-"""Export to simulators.
+"""Files of simulators.
 
-gazebo.py  Export to Gazebo
-mujoco.py  Export to MuJoCo's MJCF
-urdf.py    Export to URDF
+gazebo.py  SDF models for Gazebo
+mujoco.py  MJCF models for MuJoCo
+urdf.py    URDF models
 """

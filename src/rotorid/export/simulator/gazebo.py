@@ -21,10 +21,11 @@ from jaxtyping import Float
 from rotorid.errors import AirframeError
 from rotorid.export.annotated_values import annotated_values
 from rotorid.export.file_header import as_xml_comment, file_header
-from rotorid.export.limitations import rotor_drag_limitation
+from rotorid.export.limitations import battery_voltage, command_delay, limitation, rotor_drag_at_rotors
 from rotorid.export.uncertainty import standard_deviations
 from rotorid.export.vehicle_values import vehicle_values
 from rotorid.export.xml import euler_angles_of_axis, number, numbers, xml_name
+from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
@@ -63,9 +64,9 @@ def gazebo_files(airframe: Airframe) -> dict[str, bytes]:
     files = {"model.config": _config(name, airframe).encode()}
     for file, what, plugins, more in (
         ("model.sdf", "a model for Gazebo (gz-sim)", _gz_plugins, []),
-        ("classic.sdf", "a model for Gazebo classic", _classic_plugins, _classic_limitations(vehicle)),
+        ("classic.sdf", "a model for Gazebo classic", _classic_plugins, classic_limitations(vehicle)),
     ):
-        paragraphs = file_header(airframe, what, [*_limitations(airframe, vehicle, constants), *more])
+        paragraphs = file_header(airframe, what, [*gazebo_limitations(airframe), *more])
         paragraphs.append("Units: SI. Body: x forward, y left, z up; base_link is at the centre of mass.")
         text = (
             f'<?xml version="1.0"?>\n<sdf version="{_VERSIONS[file]}">\n'
@@ -225,45 +226,27 @@ def _config(name: str, airframe: Airframe) -> str:
     )
 
 
-def _limitations(
-    airframe: Airframe, vehicle: VehicleProperties, constants: Float[np.ndarray, " rotors"]
-) -> list[str]:
-    """Sentences on what Gazebo cannot represent, with the size of each error."""
-    rotors, curve = vehicle.rotors, vehicle.rotors.thrust_curve
-    speeds = _speeds(vehicle, constants)
+def gazebo_limitations(airframe: Airframe) -> list[Finding]:
+    """What Gazebo cannot represent, with the size of each error."""
+    vehicle = vehicle_properties(airframe)
+    speeds = _speeds(vehicle, _constants(airframe, vehicle))
     slope, offset = np.polyfit(_COMMANDS, speeds, 1)
     worst = np.abs(slope * _COMMANDS + offset - speeds).max() / speeds.max()
-    sentences = [
-        "the inputs are rotor speeds, not commands: send sqrt(thrust of the command / motorConstant). The nearest straight "
-        f"line (PX4: SIM_GZ_EC_MIN and MAX) has {offset:.4g} rad/s at command 0 and {slope + offset:.4g} rad/s at 1, with an "
-        f"error of up to {100 * worst:.2g} % of the largest speed",
-        "the lag acts on speeds, not on thrusts: equal for small changes; halfway through a step from rest, the thrust is 25 % "
-        "of its final value, in the airframe 50 %",
+    at_0, at_1 = float(offset), float(slope + offset)
+    found = [
+        limitation("inputs_are_speeds", speed_at_0=at_0, speed_at_1=at_1, share=float(worst)),
+        limitation("lag_of_speeds"),
     ]
     if airframe.get("thrust_coefficient") is None:
-        sentences.append(
-            f"the airframe has no [thrust_coefficient]: speeds are scaled so that full command is {_SPEED:g} rad/s"
-        )
+        found.append(limitation("no_thrust_coefficient", speed=_SPEED))
     if vehicle.drag.area:
-        sentences.append(
-            "the drag area acts separately on each body axis; at 45 deg between two axes the drag is 29 % smaller than the "
-            "airframe's"
-        )
-    sentences += rotor_drag_limitation(vehicle)
-    if rotors.command_delay:
-        sentences.append(f"the command delay of {1000 * rotors.command_delay:.3g} ms is not represented")
-    if curve.voltage_exponent:
-        sentences.append(
-            f"the thrust curve holds at {curve.voltage:g} V; the battery voltage is not represented"
-        )
-    return sentences
+        found.append(limitation("drag_area_by_axis", parameter="drag area"))
+    return [*found, *rotor_drag_at_rotors(vehicle), *command_delay(vehicle), *battery_voltage(vehicle)]
 
 
-def _classic_limitations(vehicle: VehicleProperties) -> list[str]:
+def classic_limitations(vehicle: VehicleProperties) -> list[Finding]:
+    """What only Gazebo classic cannot represent."""
     drag = vehicle.drag
     if not (drag.linear or drag.area or drag.angular):
         return []
-    return [
-        f"Gazebo classic: drag of the body is not represented (linear {drag.linear:g} N s/m, area {drag.area:g} m^2, angular "
-        f"{drag.angular:g} N m s)"
-    ]
+    return [limitation("body_drag", linear=drag.linear, area=drag.area, angular=drag.angular)]

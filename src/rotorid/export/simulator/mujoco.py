@@ -20,9 +20,11 @@ import numpy as np
 
 from rotorid.export.annotated_values import annotated_values
 from rotorid.export.file_header import as_docstring, as_xml_comment, file_header
+from rotorid.export.limitations import battery_voltage, command_delay, falling_lag, limitation
 from rotorid.export.uncertainty import standard_deviations
 from rotorid.export.vehicle_values import vehicle_values
 from rotorid.export.xml import number, numbers, quaternion_of_axis, xml_name
+from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.hover import hover_trim
@@ -83,7 +85,7 @@ if __name__ == "__main__":
 def mujoco_files(airframe: Airframe) -> dict[str, bytes]:
     """model.xml, and fly.py, which converts commands to thrusts and simulates a hover."""
     vehicle = vehicle_properties(airframe, needs_thrust_curve=False)
-    paragraphs = file_header(airframe, "a model for MuJoCo", _limitations(vehicle))
+    paragraphs = file_header(airframe, "a model for MuJoCo", mujoco_limitations(vehicle))
     paragraphs.append("Units: SI. World: z up. Body: x forward, y left, z up, origin at the centre of mass.")
     hover = hover_trim(vehicle)
     about = "`thrust` computes the inputs of the actuators of model.xml."
@@ -92,7 +94,7 @@ def mujoco_files(airframe: Airframe) -> dict[str, bytes]:
         zero=number(vehicle.rotors.thrust_curve.zero),
         full=number(vehicle.rotors.thrust_curve.full),
         scales=numbers_in_python(vehicle.rotors.thrust_scales),
-        rotors=[*range(vehicle.rotors.count), *np.repeat(_dragged(vehicle), 2).tolist()],
+        rotors=[*range(vehicle.rotors.count), *np.repeat(_rotors_with_drag(vehicle), 2).tolist()],
         hover=numbers_in_python(
             hover.command if vehicle.rotors.has_thrust_curve else hover.thrust / vehicle.rotors.thrust_scales
         ),
@@ -125,12 +127,12 @@ def _model(airframe: Airframe, vehicle: VehicleProperties, paragraphs: list[str]
         f'      <joint name="{axis}" type="slide" axis="{way}" damping="{number(vehicle.drag.linear)}"/>\n'
         for axis, way in (("x", "1 0 0"), ("y", "0 1 0"), ("z", "0 0 1"))
     )
-    dragged = _dragged(vehicle)
+    with_drag = _rotors_with_drag(vehicle)
     sites += "".join(
         f'      <site name="drag_{k}" pos="0 0 0" quat="{numbers(quaternion_of_axis(rotors.axes[k]))}" size="0.005"/>\n'
-        for k in dragged
+        for k in with_drag
     )
-    for k in dragged:
+    for k in with_drag:
         half = 0.5 * vehicle.drag.rotor * math.sqrt(hover.thrust[k])
         actuators += "".join(
             f'    <general name="drag_{k}_{axis}" site="drag_{k}" gear="{gear} 0 0 0 0" {_range(vehicle, k)}dyntype="filter" '
@@ -146,7 +148,7 @@ def _model(airframe: Airframe, vehicle: VehicleProperties, paragraphs: list[str]
         else ""
     )
     density = f' density="{number(AIR_DENSITY)}"' if vehicle.drag.area else ""
-    inputs = [*hover.thrust, *np.repeat(hover.thrust[dragged], 2)]
+    inputs = [*hover.thrust, *np.repeat(hover.thrust[with_drag], 2)]
     start = (*(0.0, 0.0, 0.0), *hover.attitude)
     return (
         f'<mujoco model="{xml_name(airframe.name)}">\n'
@@ -174,7 +176,7 @@ def _model(airframe: Airframe, vehicle: VehicleProperties, paragraphs: list[str]
     )
 
 
-def _dragged(vehicle: VehicleProperties) -> list[int]:
+def _rotors_with_drag(vehicle: VehicleProperties) -> list[int]:
     """The rotors whose drag is exported: those with thrust in hover."""
     if not vehicle.drag.rotor:
         return []
@@ -189,33 +191,14 @@ def _range(vehicle: VehicleProperties, k: int) -> str:
     )
 
 
-def _limitations(vehicle: VehicleProperties) -> list[str]:
-    """Sentences on what MJCF cannot represent, with the size of each error."""
-    rotors, curve = vehicle.rotors, vehicle.rotors.thrust_curve
-    sentences = [
-        "the inputs are thrusts in N: MJCF has no curve before a filter; fly.py computes them from commands"
-    ]
-    if not rotors.has_thrust_curve:
-        sentences = ["the airframe has no [thrust_curve]: the inputs are thrusts in N, without a limit"]
+def mujoco_limitations(vehicle: VehicleProperties) -> list[Finding]:
+    """What MJCF cannot represent, with the size of each error."""
+    rotors = vehicle.rotors
+    found = [limitation("inputs_are_thrusts" if rotors.has_thrust_curve else "inputs_without_limit")]
     if vehicle.drag.rotor:
-        sentences.append(
-            "rotor drag: to first order around the hover thrust, by the actuators drag_0_x, drag_0_y and so on, whose inputs "
-            "are the thrusts of their rotors; at twice the hover thrust it is 6 % too large"
-        )
-        left = sorted({*range(rotors.count)} - {*_dragged(vehicle)})
-        if left:
-            sentences.append(
-                f"drag of rotor {', '.join(map(str, left))}: not represented, no thrust in hover"
-            )
-    if rotors.lag != rotors.lag_down:
-        sentences.append(f"one lag, {rotors.lag:g} s; the lag for falling thrust is {rotors.lag_down:g} s")
-    if rotors.command_delay:
-        sentences.append(
-            f"the command delay of {1000 * rotors.command_delay:.3g} ms is not represented: delay the inputs by it"
-        )
-    if curve.voltage_exponent:
-        sentences.append(
-            f"the thrust curve holds at {curve.voltage:g} V; thrust is proportional to the voltage to the power "
-            f"{curve.voltage_exponent:g}"
-        )
-    return sentences
+        found.append(limitation("rotor_drag_first_order"))
+        without_drag = tuple(sorted({*range(rotors.count)} - {*_rotors_with_drag(vehicle)}))
+        if without_drag:
+            found.append(limitation("rotor_drag_without_thrust", rotors=without_drag))
+    found += [*falling_lag(vehicle, "motor lag"), *command_delay(vehicle, "delay_inputs")]
+    return [*found, *battery_voltage(vehicle)]

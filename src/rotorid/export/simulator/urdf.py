@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from rotorid.export.annotated_values import annotated_values
 from rotorid.export.file_header import as_xml_comment, file_header
+from rotorid.export.limitations import limitation
 from rotorid.export.uncertainty import standard_deviations
 from rotorid.export.vehicle_values import vehicle_values
 from rotorid.export.xml import euler_angles_of_axis, number, numbers, xml_name
+from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
 
 BASE = "base_link"
-
 
 _ELEMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
 
@@ -24,7 +25,7 @@ def urdf_files(airframe: Airframe) -> dict[str, bytes]:
     vehicle = vehicle_properties(airframe, needs_torque_ratio=False, needs_thrust_curve=False)
     body, frames = vehicle.body, vehicle.rotors
     values, stds = vehicle_values(airframe), standard_deviations(vehicle_values, airframe)
-    paragraphs = file_header(airframe, "URDF", _limitations(vehicle))
+    paragraphs = file_header(airframe, "URDF", urdf_limitations(vehicle))
     paragraphs.append("Units: SI. Body: x forward, y left, z up.")
     paragraphs += ["", *annotated_values(values, stds)]
     elements = " ".join(f'{n}="{number(body.inertia[i, k])}"' for n, i, k in _ELEMENTS)
@@ -52,17 +53,12 @@ def urdf_files(airframe: Airframe) -> dict[str, bytes]:
     return {"model.urdf": text.encode()}
 
 
-def _limitations(vehicle: VehicleProperties) -> list[str]:
+def urdf_limitations(vehicle: VehicleProperties) -> list[Finding]:
+    """What URDF cannot represent."""
     rotors, drag = vehicle.rotors, vehicle.drag
-    thrusts = "the commanded thrusts act"
-    if rotors.has_thrust_curve:
-        thrusts = (
-            f"at full command, thrusts of {', '.join(f'{full:.4g}' for full in rotors.full_thrusts)} N act"
-        )
+    thrusts = tuple(rotors.full_thrusts.tolist()) if rotors.has_thrust_curve else ()
     return [
-        f"URDF has no forces: {thrusts} along z of the rotor frames, with a lag of {rotors.lag:g} s",
-        f"drag is not represented: linear {drag.linear:g} N s/m, rotor {drag.rotor:g} N^0.5 s/m, area {drag.area:g} m^2, "
-        f"angular {drag.angular:g} N m s",
-        "rotor directions are not represented (1: counter-clockwise about z): "
-        f"{', '.join(f'{s:g}' for s in rotors.spins)}",
+        limitation("no_forces", thrusts=thrusts, lag=rotors.lag),
+        limitation("no_drag", linear=drag.linear, rotor=drag.rotor, area=drag.area, angular=drag.angular),
+        limitation("no_rotor_directions", directions=tuple(float(spin) for spin in rotors.spins)),
     ]
