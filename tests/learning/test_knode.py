@@ -1,4 +1,4 @@
-"""Residual learning: its windows, loss and gradient steps against naive ones, known residuals found, training that resumes."""
+"""Residual learning: windows, errors and loss against a naive reference; recovery of known residuals; resumed training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rotorid.errors import ExcitationError, SettingError, SignalError
 from rotorid.geometry.spaces import Scalar, Space
 from rotorid.learning.checkpoint import Checkpoint, digest_of
 from rotorid.learning.knode import Training, TrainingState, learn_residual
-from rotorid.learning.prediction import errors, loss, missing_rates, on_device, scales
+from rotorid.learning.prediction import error_scales, loss, prediction_errors, rate_errors, window_batch
 from rotorid.learning.windows import training_windows
 from rotorid.models.hybrid import Hybrid, with_residual
 from rotorid.models.residual import Head
@@ -28,7 +28,7 @@ DT = 0.02
 
 @dataclasses.dataclass(frozen=True)
 class Pendulum(System):
-    """A pendulum whose friction the physics may know."""
+    """A pendulum with friction."""
 
     states = Space.of(angle=Scalar("rad"), rate=Scalar("rad/s"))
     inputs = Space.of(torque=Scalar("N m"))
@@ -94,13 +94,13 @@ def test_windows_are_the_rows_that_follow_each_other() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"horizon": 0}, "1 or more steps"),
-        ({"stride": 0}, "1 or more steps"),
-        ({"validation": 1.0}, "a share in"),
-        ({"horizon": 500}, "no 500 steps in a row"),
+        ({"horizon": 0}, "must be 1 or more"),
+        ({"stride": 0}, "must be 1 or more"),
+        ({"validation": 1.0}, r"validation in \(0, 1\)"),
+        ({"horizon": 500}, "no 500 consecutive steps"),
     ],
 )
-def test_windows_that_cannot_be(change: dict, message: str) -> None:
+def test_invalid_windows_are_rejected(change: dict, message: str) -> None:
     with pytest.raises((SettingError, ExcitationError), match=message):
         training_windows(PENDULUM, [swing(0)], **{"horizon": 1} | change)
 
@@ -122,7 +122,7 @@ def test_training_rows_must_be_finite_and_states_measured() -> None:
 
 def test_errors_and_loss_are_the_naive_ones() -> None:
     system, data = PENDULUM, training_windows(PENDULUM, [swing(1, friction=0.4)], 3)
-    rows = on_device(data, data.training[:5])
+    batch = window_batch(data, data.training[:5])
     rng = np.random.default_rng(0)
     w = {
         "W_1": rng.normal(size=(16, 3)), "b_1": rng.normal(size=16), "W_2": rng.normal(size=(1, 16)),
@@ -130,7 +130,7 @@ def test_errors_and_loss_are_the_naive_ones() -> None:
     }  # fmt: skip
     w = {name: jnp.asarray(v) for name, v in w.items()}
     p = parameter_values(system)
-    (found,) = errors(system, HEADS, [w], p, rows)
+    (found,) = prediction_errors(system, HEADS, [w], p, batch)
 
     def rate(x, u):
         phi = w["W_2"] @ jnp.tanh(w["W_1"] @ jnp.array([x[0], x[1], u]) + w["b_1"]) + w["b_2"]
@@ -146,22 +146,20 @@ def test_errors_and_loss_are_the_naive_ones() -> None:
             k4 = rate(x + h * k3, u)
             x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
             np.testing.assert_allclose(found[i, k, 0], x[1] - data.x[start + 1 + k, 1], atol=1e-12)
-    r = scales(system, HEADS, p, rows)
-    (physics,) = errors(system, HEADS, None, p, rows)
+    r = error_scales(system, HEADS, p, batch)
+    (physics,) = prediction_errors(system, HEADS, None, p, batch)
     np.testing.assert_allclose(r[0], np.sqrt(np.mean(np.asarray(physics)[:, :, 0] ** 2, axis=0)))
     expected = np.mean(np.asarray(found)[:, :, 0] ** 2 / np.asarray(r[0]) ** 2)
-    np.testing.assert_allclose(loss(system, HEADS, [w], p, r, rows), expected)
+    np.testing.assert_allclose(loss(system, HEADS, [w], p, r, batch), expected)
 
 
-def test_missing_rates_are_those_of_the_friction_that_physics_lacks() -> None:
+def test_rate_errors_are_the_friction_that_the_model_lacks() -> None:
     data = training_windows(PENDULUM, [swing(2, friction=0.5, noise=1e-4)], 1)
-    ((inputs, missing),) = missing_rates(
-        PENDULUM, HEADS, None, parameter_values(PENDULUM), data, held_out=False
-    )
-    np.testing.assert_allclose(missing[:, 0], -0.5 * inputs[:, 1], atol=0.03)
+    ((inputs, errors),) = rate_errors(PENDULUM, HEADS, None, parameter_values(PENDULUM), data, held_out=False)
+    np.testing.assert_allclose(errors[:, 0], -0.5 * inputs[:, 1], atol=0.03)
 
 
-def test_a_linear_head_begins_at_the_friction_and_a_network_finds_what_bends() -> None:
+def test_a_linear_head_starts_at_the_linear_friction_and_a_network_learns_the_nonlinear_one() -> None:
     system = PENDULUM
     flights = [swing(seed, friction=0.3, dry=0.5) for seed in range(3)]
     data = training_windows(system, flights, 2)
@@ -201,34 +199,34 @@ def test_training_resumes_to_the_same_numbers(tmp_path) -> None:
     (whole,) = learn_residual(system, data, HEADS, training)
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", digest_of([HEADS, training], [data.x]))
 
-    def broken_off(state: TrainingState) -> None:
+    def interrupt(state: TrainingState) -> None:
         checkpoint.save(state, now=True)
         if state.epoch == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn_residual(system, data, HEADS, training, each_epoch=broken_off)
+        learn_residual(system, data, HEADS, training, on_epoch=interrupt)
     epochs: list[int] = []
     (resumed,) = learn_residual(
         system, data, HEADS, training,
-        resume=checkpoint.resume, each_epoch=lambda state: epochs.append(state.epoch),
+        resume=checkpoint.resume, on_epoch=lambda state: epochs.append(state.epoch),
     )  # fmt: skip
     assert epochs == [4, 5, 6]
     assert resumed.residual == whole.residual
     np.testing.assert_array_equal(resumed.losses, whole.losses)
-    other = Checkpoint(checkpoint.path, "of something else")
+    other = Checkpoint(checkpoint.path, "other digest")
     learn_residual(
         system,
         data,
         HEADS,
         Training(epochs=1),
         resume=other.resume,
-        each_epoch=lambda p: epochs.append(p.epoch),
+        on_epoch=lambda state: epochs.append(state.epoch),
     )
     assert epochs[-1] == 1
 
 
-def test_a_damaged_checkpoint_is_begun_anew(tmp_path) -> None:
+def test_training_starts_again_if_the_checkpoint_is_damaged(tmp_path) -> None:
     system, data = PENDULUM, training_windows(PENDULUM, [swing(4)], 1)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(b"not a checkpoint")
@@ -241,8 +239,8 @@ def test_a_damaged_checkpoint_is_begun_anew(tmp_path) -> None:
     [
         ((), "heads for nothing"),
         ((Head("speed", ("rate",)),), "heads for speed"),
-        ((HEADS[0], HEADS[0]), "one for each"),
-        ((Head("rate", ("wind",)),), "depends on wind"),
+        ((HEADS[0], HEADS[0]), "each for another"),
+        ((Head("rate", ("wind",)),), "unknown inputs wind"),
     ],
 )
 def test_heads_must_fit_the_system(heads, message: str) -> None:
@@ -258,11 +256,11 @@ def test_a_start_must_have_the_same_heads_and_as_many_members() -> None:
     assert on.losses[0, 1] == pytest.approx(found.loss)
     with pytest.raises(SettingError, match="other heads"):
         learn_residual(system, data, LINEAR, Training(epochs=1), start=[found.residual])
-    with pytest.raises(SettingError, match="2 residuals to start from"):
+    with pytest.raises(SettingError, match="2 initial residuals"):
         learn_residual(system, data, HEADS, Training(epochs=1), start=[found.residual] * 2)
 
 
 @pytest.mark.parametrize("wrong", [{"rate": 0.0}, {"batch": 0.0}, {"patience": 0}, {"seeds": ()}])
-def test_trainings_that_cannot_be(wrong: dict) -> None:
+def test_invalid_trainings_are_rejected(wrong: dict) -> None:
     with pytest.raises(SettingError, match="training with"):
         Training(**wrong)

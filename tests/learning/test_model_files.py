@@ -56,7 +56,7 @@ def test_no_model(tmp_path) -> None:
 def test_truncated(folder, name: str) -> None:
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: len(content) // 2])
-    with pytest.raises(LogFormatError, match="not a whole model"):
+    with pytest.raises(LogFormatError, match="not a complete model"):
         load_model(folder)
 
 
@@ -66,7 +66,7 @@ def test_truncated(folder, name: str) -> None:
 def test_wrong_entries(folder, entry: str, value) -> None:
     table = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps(table | {entry: value}))
-    with pytest.raises(LogFormatError, match="not a whole model"):
+    with pytest.raises(LogFormatError, match="not a complete model"):
         load_model(folder)
 
 

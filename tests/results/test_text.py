@@ -13,6 +13,7 @@ from rotorid.results.text import (
     estimator_subject,
     join_words,
     label,
+    number_text,
     percent,
     plus_minus,
     std_text,
@@ -48,6 +49,11 @@ def test_a_value_has_the_digits_that_its_std_deserves(value: float, std: float, 
 def test_a_small_value_and_its_std_share_a_power_of_ten() -> None:
     assert (value_text(1.123e-5, 8.2e-7), std_text(1.123e-5, 8.2e-7)) == ("11.2·10⁻⁶", "0.8·10⁻⁶")
     assert (value_text(1.047, 0.0082), std_text(1.047, 0.0082)) == ("1.047", "0.008")
+
+
+def test_a_number_without_std_has_four_digits() -> None:
+    texts = [number_text(value) for value in (1.23456, -1234.56, 1.5e-7, -0.0, None, math.nan)]
+    assert texts == ["1.235", "−1235", "1.5e−07", "0", "–", "–"]
 
 
 def test_a_size_has_its_sign() -> None:

@@ -1,14 +1,14 @@
-"""Learning from data: regressors of the ELM family, and the features that they eat.
+"""Learning from data: regressors of the ELM family and their features, and learned residuals.
 
-architectures.py  Ready-made heads of residuals for a multirotor
-checkpoint.py     Training that can be broken off
+architectures.py  Heads of residuals for a multirotor
+checkpoint.py     Files from which an interrupted training is resumed
 elm.py            Extreme learning machines
-features.py       Features from which a regressor tells the mass of a multirotor
+features.py       Features from which a regressor estimates the mass of a multirotor
 hidden_layer.py   The random hidden layer of an extreme learning machine
-knode.py          Learning what physics leaves unexplained
-least_squares.py  Tikhonov's least squares whose rows come in blocks
+knode.py          Training of residuals: knowledge-based neural ODEs
+least_squares.py  Recursive regularised least squares
 model_files.py    A learned model as a folder
-prediction.py     Predictions of a System with residual heads over training windows, and how far they are off
+prediction.py     Prediction errors of a System with residual heads over training windows
 windows.py        Training windows of flights
 """
 

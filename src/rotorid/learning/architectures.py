@@ -1,10 +1,12 @@
-"""Ready-made heads of residuals for a multirotor.
+"""Heads of residuals for a multirotor.
 
-"split" is the seed's (seed 001, eq. 29): the translation learns from the velocity in the world and the rotor thrusts, the
-rotation from the body rate and the rotor thrusts, by 64 rectified nodes each. It cannot know where the vehicle points.
+"split" (seed 001, eq. 29): the inputs of the translation head are the velocity in the world frame and the rotor
+thrusts, those of the rotation head the body rate and the rotor thrusts. Each head has 64 rectified nodes. No head has
+the attitude as an input.
 
-"body" sees the velocity in the body frame, the body rate and the rotor thrusts, and works there: wrong thrust coefficients,
-geometry, mass, inertia and linear drag are then a linear map, which each head has beside its nodes.
+"body": the inputs are the velocity in the body frame, the body rate and the rotor thrusts, and the outputs are in the
+body frame. In this frame, errors of thrust coefficients, geometry, mass, inertia and linear drag are linear in the
+inputs. Each head therefore has a linear part besides its nodes.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def multirotor_heads(architecture: str = "body", hidden: int = 64) -> tuple[Head
     Source: seed 001, eq. 29, for "split".
     """
     if architecture not in ARCHITECTURES:
-        raise SettingError(f"no architecture {architecture!r}; there are {', '.join(ARCHITECTURES)}")
+        raise SettingError(f"no architecture {architecture!r}; choose from {', '.join(ARCHITECTURES)}")
     if architecture == "split":
         return (
             Head("velocity", ("velocity", "rotor_thrust"), hidden=hidden),

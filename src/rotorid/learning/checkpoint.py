@@ -1,7 +1,8 @@
-"""Training that can be broken off: where it stands, in one safetensors file that is replaced as a whole.
+"""Files from which an interrupted training is resumed.
 
-The file holds every number that training goes on from, and the digest of what is trained on what. It is taken up only where
-that is the same, so that a resumed training ends with the weights of one that was never broken off.
+A checkpoint is one safetensors file, which is replaced as a whole. It holds the complete state of the training, and a
+digest of settings and training data. A training is resumed only if the digest is the same; it then ends with the same
+weights as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -22,43 +23,44 @@ from safetensors.numpy import save as to_bytes
 from rotorid.errors import OutputError
 from rotorid.learning.knode import TrainingState
 
-_EVERY = 10.0  # s between files
+_INTERVAL = 10.0  # least time between two files, s
 
 
 @dataclasses.dataclass
 class Checkpoint:
-    """The file of a training. digest: of what is trained, see `digest_of`."""
+    """The file of a training. digest: of settings and training data, see `digest_of`."""
 
     path: Path
     digest: str
-    _written: float = dataclasses.field(default_factory=time.monotonic)
+    _last_write: float = dataclasses.field(default_factory=time.monotonic)
 
-    def resume(self, fresh: TrainingState) -> TrainingState:
-        """Where the training stood; fresh, one that has not begun, where there is no file of it."""
-        leaves, tree = jax.tree.flatten(_tensors(fresh))
+    def resume(self, initial: TrainingState) -> TrainingState:
+        """Read the state of the training; the initial state if there is no file with this digest."""
+        leaves, tree = jax.tree.flatten(_tensors(initial))
         try:
             with safe_open(self.path, "np") as file:
                 if (file.metadata() or {}).get("digest") != self.digest:
-                    return fresh
-                found = [file.get_tensor(str(i)) for i in range(len(leaves))]
-                losses, since = file.get_tensor("losses"), file.get_tensor("since")
+                    return initial
+                tensors = [file.get_tensor(str(i)) for i in range(len(leaves))]
+                losses = file.get_tensor("losses")
+                stagnant_epochs = file.get_tensor("stagnant_epochs")
         except (OSError, SafetensorError):
-            return fresh
-        restored = jax.tree.unflatten(tree, [jnp.asarray(v) for v in found])
+            return initial
+        restored = jax.tree.unflatten(tree, [jnp.asarray(v) for v in tensors])
         return dataclasses.replace(
-            fresh, **restored, least=np.nanmin(losses[:, :, 1], axis=0), since=since,
+            initial, **restored, best_loss=np.nanmin(losses[:, :, 1], axis=0), stagnant_epochs=stagnant_epochs,
             epoch=len(losses) - 1, losses=losses,
         )  # fmt: skip
 
     def save(self, state: TrainingState, *, now: bool = False) -> None:
-        """Write the file, and its folder, at most every ten seconds; now: in any case. Raises OutputError."""
-        if now or time.monotonic() - self._written >= _EVERY:
+        """Write the file, and create its folder, at most every ten seconds; now: in any case. Raises OutputError."""
+        if now or time.monotonic() - self._last_write >= _INTERVAL:
             self.writer(state)()
 
     def writer(self, state: TrainingState) -> Callable[[], None]:
-        """What writes the file, with nothing left to compute: a signal handler may call it. It raises OutputError."""
+        """A function that writes the file. It computes nothing, so a signal handler may call it. It raises OutputError."""
         tensors = {str(i): np.asarray(v) for i, v in enumerate(jax.tree.leaves(_tensors(state)))}
-        tensors |= {"losses": state.losses, "since": state.since}
+        tensors |= {"losses": state.losses, "stagnant_epochs": state.stagnant_epochs}
 
         def write() -> None:
             partial = self.path.with_suffix(".partial")
@@ -67,24 +69,26 @@ class Checkpoint:
                 partial.write_bytes(to_bytes(tensors, {"digest": self.digest}))
                 partial.replace(self.path)
             except (OSError, SafetensorError) as error:
-                raise OutputError(f"{self.path}: the training's state cannot be written ({error})") from None
-            self._written = time.monotonic()
+                raise OutputError(
+                    f"{self.path}: the state of the training cannot be written ({error})"
+                ) from None
+            self._last_write = time.monotonic()
 
         return write
 
     def remove(self) -> None:
-        """Delete the file, where training ended."""
+        """Delete the file after the end of the training."""
         for path in (self.path, self.path.with_suffix(".partial")):
             path.unlink(missing_ok=True)
 
 
 def _tensors(state: TrainingState) -> dict[str, Any]:
-    return {"weights": state.weights, "best": state.best, "optimiser": state.optimiser}
+    return {"weights": state.weights, "best_weights": state.best_weights, "optimiser": state.optimiser}
 
 
 def digest_of(settings: Sequence[Any], arrays: Sequence[np.ndarray]) -> str:
-    """Of settings, by how they print, and of the numbers that are trained on."""
-    found = hashlib.sha256(repr(tuple(settings)).encode())
+    """SHA-256 of the settings, as `repr` prints them, and of the training data."""
+    digest = hashlib.sha256(repr(tuple(settings)).encode())
     for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -1,7 +1,8 @@
 """A learned model as a folder: `model.json`, `weights.safetensors`, and the `airframe.toml` of its physics.
 
-No pickle: the weights are plain tensors, the rest is text. A residual belongs to the physics that it was learned beside, so
-both are kept together, and a model is refused for a vehicle of another name or with other rotors.
+The files contain only tensors and text, no executable code. A residual is valid only with the airframe that it was
+learned with, so the folder contains both. A model of a vehicle with another name or another number of rotors is
+rejected.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ _FORMAT = 1
 
 @dataclasses.dataclass(frozen=True)
 class LearnedModel:
-    """A vehicle's physics and what is left of it. residual: None where physics alone was identified.
+    """An airframe and a residual.
 
-    horizon: steps over which it was trained. loss: of the residual on what was held out, 1 being physics alone. flights: that
-    it was learned from. notes: what a user should know of it. quantities: those that were identified, as a fit names them
-    ("mass", "inertia_x"). correlation: of their errors; their standard deviations are in the airframe. rotor_input: what those
-    flights knew of the rotors, "" where that does not matter.
+    residual: None for a model with identified parameters only. horizon: steps of the predictions in training. loss: of the
+    residual on held-out data, 1 without residual. flights: names of the training flights. notes: limitations of the model.
+    quantities: names of the identified quantities ("mass", "inertia_x"). correlation: of their errors; their standard
+    deviations are in the airframe. rotor_input: rotor signal of the training flights, "" if the model is valid for any.
     """
 
     airframe: Airframe
@@ -47,8 +48,8 @@ class LearnedModel:
     rotor_input: str = ""
 
     @property
-    def words(self) -> str:
-        """What it is, for a report."""
+    def description(self) -> str:
+        """One line for a report."""
         physics = "identified physics" if self.quantities else "the airframe's physics"
         residual = "a learned residual" if self.residual is not None else "no residual"
         return f"learned model of {len(self.flights)} flights: {physics}, {residual}"
@@ -107,7 +108,7 @@ def load_model(folder: str | Path) -> LearnedModel:
             raise ValueError(f"format {table['format']}, this version reads {_FORMAT}")
         heads = tuple(_head(head) for head in table["heads"])
         tensors = from_bytes(content[WEIGHTS])
-        weights = tuple(_part(tensors, i, head) for i, head in enumerate(heads))
+        weights = tuple(_head_weights(tensors, i, head) for i, head in enumerate(heads))
         horizon, loss = int(table["horizon"]), float(table["loss"])
         flights, notes = (tuple(str(v) for v in table[name]) for name in ("flights", "notes"))
         quantities = tuple(str(v) for v in table.get("quantities", ()))
@@ -115,7 +116,7 @@ def load_model(folder: str | Path) -> LearnedModel:
         rotor_input = str(table.get("rotor_input", ""))
     except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise LogFormatError(
-            f"{folder}: not a whole model ({type(error).__name__}: {error}); learn it again"
+            f"{folder}: not a complete model ({type(error).__name__}: {error}); repeat `rotorid learn`"
         ) from None
     airframe = parse_airframe(content[AIRFRAME].decode(errors="replace"), str(folder / AIRFRAME))
     residual = Residual(heads, weights) if heads else None
@@ -125,40 +126,40 @@ def load_model(folder: str | Path) -> LearnedModel:
 
 
 def check_vehicle(model: LearnedModel, airframe: Airframe, folder: str | Path) -> None:
-    """Raise AirframeError where a model is of another vehicle than the airframe's."""
-    own = model.airframe
-    if own.name != airframe.name or len(own.rotors) != len(airframe.rotors):
+    """Raise AirframeError if the model is of another vehicle than the airframe."""
+    other = model.airframe
+    if other.name != airframe.name or len(other.rotors) != len(airframe.rotors):
         raise AirframeError(
-            f"{folder}: a model of {own.name!r} with {len(own.rotors)} rotors, not of {airframe.name!r} with "
-            f"{len(airframe.rotors)}; learn one from flights of this vehicle"
+            f"{folder}: a model of {other.name!r} with {len(other.rotors)} rotors, not of {airframe.name!r} with "
+            f"{len(airframe.rotors)}; learn a model from flights of this vehicle"
         )
 
 
 def _correlation(rows: Sequence[Sequence[float]], count: int) -> tuple[tuple[float, ...], ...]:
-    """Raises ValueError where it is none of so many quantities."""
-    found = tuple(tuple(float(v) for v in row) for row in rows)
-    whole = len(found) == count and all(len(row) == count for row in found)
-    if not whole or not np.isfinite(np.array(found)).all():
-        raise ValueError(f"the correlation of {count} quantities is not whole")
-    return found
+    """The correlation matrix of `count` quantities. Raises ValueError for another size or a value that is not finite."""
+    matrix = tuple(tuple(float(v) for v in row) for row in rows)
+    is_square = len(matrix) == count and all(len(row) == count for row in matrix)
+    if not is_square or not np.isfinite(np.array(matrix)).all():
+        raise ValueError(f"the correlation matrix of {count} quantities is not complete")
+    return matrix
 
 
 def _head(table: Mapping[str, Any]) -> Head:
     return Head(**{**table, "inputs": tuple(table["inputs"]), "turned": tuple(table["turned"])})
 
 
-_NEEDED: Sequence[str] = (
+_TENSORS: Sequence[str] = (
     "W_1", "b_1", "W_2", "b_2", "mean", "scale", "unit", "V", "edge", "error", "typical",
 )  # fmt: skip
 
 
-def _part(tensors: Mapping[str, np.ndarray], i: int, head: Head) -> dict[str, np.ndarray]:
-    """The weights of head i. Raises ValueError where they are not whole."""
-    found = {}
-    for name in (*_NEEDED, *(("L",) if head.linear else ())):
-        value = found[name] = tensors[f"{i}.{name}"]
+def _head_weights(tensors: Mapping[str, np.ndarray], i: int, head: Head) -> dict[str, np.ndarray]:
+    """The weights of head i. Raises KeyError for a missing one, and ValueError for a wrong shape or value."""
+    weights = {}
+    for name in (*_TENSORS, *(("L",) if head.linear else ())):
+        value = weights[name] = tensors[f"{i}.{name}"]
         if not np.isfinite(value).all():
             raise ValueError(f"{name} of {head.output} is not finite")
-    if found["W_1"].shape != (head.hidden, len(found["mean"])):
-        raise ValueError(f"W_1 of {head.output} has shape {found['W_1'].shape}")
-    return found
+    if weights["W_1"].shape != (head.hidden, len(weights["mean"])):
+        raise ValueError(f"W_1 of {head.output} has shape {weights['W_1'].shape}")
+    return weights

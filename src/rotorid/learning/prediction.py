@@ -1,4 +1,4 @@
-"""Predictions of a System with residual heads over training windows, and how far they are off (seed 001, eqs. 16-21)."""
+"""Prediction errors of a System with residual heads over training windows (seed 001, eqs. 16-21)."""
 
 from __future__ import annotations
 
@@ -19,60 +19,63 @@ from rotorid.models.system import System, Values
 from rotorid.numerics import integrators
 
 Weights = dict[str, Float[Array, " ..."]]
-Rows = dict[str, Array]
-"""All rows (x, u, dt), the first rows of some windows (starts), and 0 to horizon - 1 (steps), on the device."""
+WindowBatch = dict[str, Array]
+"""JAX arrays: all rows (x, u, dt), the first rows of the windows (starts), and 0 to horizon - 1 (steps)."""
 
-SMOOTHED = 25
-"""Rows over which missing rates are averaged: noise of the states cancels but for that of the first and last."""
+AVERAGED_ROWS = 25
+"""Rows over which rate errors are averaged. The noise of all states but the first and the last cancels."""
 
-_FOR_SCALES = 2000  # windows that tell how far physics alone is off
-
-
-def on_device(data: Windows, starts: Int[np.ndarray, " k"]) -> Rows:
-    """These windows."""
-    rows = {"x": data.x, "u": data.u, "dt": data.dt, "starts": starts, "steps": np.arange(data.horizon)}
-    return {name: jnp.asarray(value) for name, value in rows.items()}
+_SCALE_WINDOWS = 2000  # windows from which the error scales are computed, at least
 
 
-def errors(
-    system: System, heads: Sequence[Head], weights: Sequence[Weights] | None, p: Values, data: Rows
+def window_batch(data: Windows, starts: Int[np.ndarray, " k"]) -> WindowBatch:
+    """The windows that begin at the rows `starts`, as JAX arrays."""
+    arrays = {"x": data.x, "u": data.u, "dt": data.dt, "starts": starts, "steps": np.arange(data.horizon)}
+    return {name: jnp.asarray(value) for name, value in arrays.items()}
+
+
+def prediction_errors(
+    system: System, heads: Sequence[Head], weights: Sequence[Weights] | None, p: Values, batch: WindowBatch
 ) -> tuple[Float[Array, "windows horizon _"], ...]:
-    """Predicted minus measured block of each head after each step of each window, in the block's unit.
+    """Predicted minus measured block of each head after each step of each window, in the unit of the block.
 
-    weights: of each head; None: physics alone.
+    weights: of each head; None: without residual.
     """
     space = system.states
 
     def rates(x: Float[Array, " size"], u: Values) -> Float[Array, " dim"]:
         values = space.unpack(x)
-        found = dict(system.dynamics(values, u, p))
-        seen = system.regressors(values, u, p)
+        derivatives = dict(system.dynamics(values, u, p))
+        regressors = system.regressors(values, u, p)
         for head, w in zip(heads, weights or (), strict=weights is not None):
-            found[head.output] = found[head.output] + rate(head, w, seen)
-        return space.pack_tangent(found)
+            derivatives[head.output] = derivatives[head.output] + rate(head, w, regressors)
+        return space.pack_tangent(derivatives)
 
-    def step(x, following):
-        u, dt, wanted = following
+    def step(x, row):
+        u, dt, measured = row
         inputs = system.inputs.unpack(u)
         x = integrators.step(space, lambda x: rates(x, inputs), x, dt, "rk4")
-        difference = space.minus(x, wanted)
+        difference = space.minus(x, measured)
         return x, tuple(difference[space.tangent[head.output]] for head in heads)
 
     def window(start):
-        x, rows = data["x"][start], start + 1 + data["steps"]
-        following = data["u"][rows], data["dt"][rows], data["x"][rows]
-        if len(rows) == 1:
-            return tuple(e[None] for e in step(x, jax.tree.map(lambda v: v[0], following))[1])
-        return jax.lax.scan(jax.checkpoint(step), x, following)[1]
+        x, indices = batch["x"][start], start + 1 + batch["steps"]
+        rows = batch["u"][indices], batch["dt"][indices], batch["x"][indices]
+        if len(indices) == 1:
+            return tuple(e[None] for e in step(x, jax.tree.map(lambda v: v[0], rows))[1])
+        return jax.lax.scan(jax.checkpoint(step), x, rows)[1]
 
-    return jax.vmap(window)(data["starts"])
+    return jax.vmap(window)(batch["starts"])
 
 
-def scales(system: System, heads: Sequence[Head], p: Values, data: Rows) -> Float[Array, "heads horizon"]:
-    """r of each head after each step: the rms error of physics alone."""
-    some = data | {"starts": data["starts"][:: max(1, len(data["starts"]) // _FOR_SCALES)]}
-    found = errors(system, heads, None, p, some)
-    return jnp.stack([jnp.sqrt(jnp.mean(jnp.sum(e * e, axis=2), axis=0)) for e in found])
+def error_scales(
+    system: System, heads: Sequence[Head], p: Values, batch: WindowBatch
+) -> Float[Array, "heads horizon"]:
+    """r of each head after each step: the rms error without residual."""
+    stride = max(1, len(batch["starts"]) // _SCALE_WINDOWS)
+    sample = batch | {"starts": batch["starts"][::stride]}
+    errors = prediction_errors(system, heads, None, p, sample)
+    return jnp.stack([jnp.sqrt(jnp.mean(jnp.sum(e * e, axis=2), axis=0)) for e in errors])
 
 
 def loss(
@@ -81,16 +84,16 @@ def loss(
     weights: Sequence[Weights],
     p: Values,
     r: Float[Array, "heads horizon"],
-    data: Rows,
+    batch: WindowBatch,
 ) -> Float[Array, ""]:
-    """L: 1 for physics alone."""
-    least = jnp.finfo(r.dtype).tiny
-    found = zip(errors(system, heads, weights, p, data), r, strict=True)
-    parts = [jnp.mean(jnp.sum(e * e, axis=2) / jnp.maximum(s * s, least)) for e, s in found]
+    """L; 1 without residual."""
+    tiny = jnp.finfo(r.dtype).tiny
+    errors = zip(prediction_errors(system, heads, weights, p, batch), r, strict=True)
+    parts = [jnp.mean(jnp.sum(e * e, axis=2) / jnp.maximum(s * s, tiny)) for e, s in errors]
     return jnp.mean(jnp.stack(parts))
 
 
-def missing_rates(
+def rate_errors(
     system: System,
     heads: Sequence[Head],
     weights: Sequence[Weights] | None,
@@ -99,34 +102,40 @@ def missing_rates(
     *,
     held_out: bool,
 ) -> list[tuple[Float[np.ndarray, "n inputs"], Float[np.ndarray, "n output"]]]:
-    """Of each head: its inputs, and the measured rate of its block minus the predicted one, in its unit per second and in the
-    frame of the head; both averaged over `SMOOTHED` rows. held_out: of the rows for validation, else of the others."""
+    """Inputs of each head, and the measured minus the predicted rate of its block, averaged over `AVERAGED_ROWS` rows.
+
+    Rates are in the unit of the block per second and in the frame of the head. held_out: whether to use the validation
+    rows or the training rows.
+    """
     ends = np.flatnonzero(data.follows & (data.held_out == held_out))
-    rows = on_device(dataclasses.replace(data, horizon=1), ends - 1)
-    block = np.cumsum(np.concatenate([[0], np.diff(ends) != 1]))
-    place = np.arange(len(ends)) - np.searchsorted(block, block)
-    group = np.cumsum(np.concatenate([[0], (np.diff(block) != 0) | (place[1:] % SMOOTHED == 0)]))
+    batch = window_batch(dataclasses.replace(data, horizon=1), ends - 1)
+    span = np.cumsum(np.concatenate([[0], np.diff(ends) != 1]))  # number of the contiguous span of each row
+    index = np.arange(len(ends)) - np.searchsorted(span, span)  # of each row in its span
+    group = np.cumsum(np.concatenate([[0], (np.diff(span) != 0) | (index[1:] % AVERAGED_ROWS == 0)]))
     count = np.bincount(group)
 
-    def averaged(values: Float[Array, "n k"]) -> Float[np.ndarray, "groups k"]:
+    def average(values: Float[Array, "n k"]) -> Float[np.ndarray, "groups k"]:
         columns = [np.bincount(group, column) for column in np.asarray(values).T]
-        return (np.stack(columns, axis=1) / count[:, None])[count == SMOOTHED]
+        return (np.stack(columns, axis=1) / count[:, None])[count == AVERAGED_ROWS]
 
-    found = _missing(system, tuple(heads), weights, p, rows)
-    return [(averaged(inputs), averaged(missing)) for inputs, missing in found]
+    by_head = _row_rate_errors(system, tuple(heads), weights, p, batch)
+    return [(average(inputs), average(errors)) for inputs, errors in by_head]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _missing(system: System, heads: tuple[Head, ...], weights: Any, p: Values, data: Rows) -> Any:
-    starts = data["starts"]
-    x = jax.vmap(system.states.unpack)(data["x"][starts])
-    u = jax.vmap(system.inputs.unpack)(data["u"][starts + 1])
-    seen = jax.vmap(lambda x, u: system.regressors(x, u, p))(x, u)
-    found = []
-    for head, e in zip(heads, errors(system, heads, weights, p, data), strict=True):
-        missing = -e[:, 0] / data["dt"][starts + 1, None]
+def _row_rate_errors(
+    system: System, heads: tuple[Head, ...], weights: Any, p: Values, batch: WindowBatch
+) -> Any:
+    """Inputs and rate error of each head, row by row."""
+    starts = batch["starts"]
+    x = jax.vmap(system.states.unpack)(batch["x"][starts])
+    u = jax.vmap(system.inputs.unpack)(batch["u"][starts + 1])
+    regressors = jax.vmap(lambda x, u: system.regressors(x, u, p))(x, u)
+    by_head = []
+    for head, e in zip(heads, prediction_errors(system, heads, weights, p, batch), strict=True):
+        error = -e[:, 0] / batch["dt"][starts + 1, None]
         if head.output in head.turned:
-            to_body = jax.vmap(rotations.inverse)(seen[head.attitude])
-            missing = jax.vmap(rotations.rotate)(to_body, missing)
-        found.append((jax.vmap(partial(inputs_of, head))(seen), missing))
-    return found
+            to_body = jax.vmap(rotations.inverse)(regressors[head.attitude])
+            error = jax.vmap(rotations.rotate)(to_body, error)
+        by_head.append((jax.vmap(partial(inputs_of, head))(regressors), error))
+    return by_head

@@ -1,7 +1,8 @@
-"""Training windows of flights: a measured state, the inputs that acted next, and the states that followed (seed 001, eq. 19).
+"""Training windows of flights: a measured initial state, the inputs of the next steps, and the measured states (seed
+001, eq. 19).
 
-Rows are taken as they were sampled, and a window never crosses a gap, a missing measurement or the end of a flight. The last
-fifth of each flight, or what is asked for, is held out for validation; no window reaches over that line.
+A window contains no gap, no missing measurement and no end of a flight. A share at the end of each flight is held out for
+validation, by default a fifth; no window contains both training and validation rows.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from rotorid.errors import ExcitationError, SettingError, SignalError
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
 
-_JITTER = 1.5  # times the median step: a longer one is a gap
+_MAX_STEP = 1.5  # median steps; a longer step is a gap
 
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Rows of all flights one below the other, and where windows of `horizon` steps begin in them.
+    """The rows of all flights, concatenated, and the first rows of windows of `horizon` steps.
 
-    x: states, packed. u, dt: inputs that acted during the dt (s) before a row. follows: whether a row follows the one before
-    without a gap. held_out: whether a row is for validation. training, validation: the first rows of windows.
+    x: states, packed. u: inputs during the dt (s) before each row. follows: whether a row follows the previous one
+    without a gap. held_out: whether a row is for validation. training, validation: first rows of windows.
     """
 
     x: Float[np.ndarray, "n states"]
@@ -54,7 +55,7 @@ def training_windows(
         stride: rows between the starts of windows.
         validation: share of each flight, at its end, that is held out, in (0, 1).
     Returns:
-        Rows of all flights, and the first rows of the windows.
+        The rows of all flights, and the first rows of the windows.
     Raises:
         SettingError: no flights, or an invalid setting.
         SignalError: a state is not an output, or a value is not finite.
@@ -65,49 +66,54 @@ def training_windows(
         raise SettingError("no flights to learn from: give one or more")
     if horizon < 1 or stride < 1 or not 0 < validation < 1:
         raise SettingError(
-            f"horizon {horizon}, stride {stride}, validation {validation:g}: take 1 or more steps, and a share in (0, 1)"
+            f"horizon {horizon}, stride {stride}, validation {validation:g}: horizon and stride must be 1 or more, and "
+            "validation in (0, 1)"
         )
     outputs = system.outputs
     missing = [name for name in system.states if name not in outputs]
     if missing:
         raise SignalError(
-            f"the states {', '.join(missing)} are not measured, and a residual is learnt from measured states; "
+            f"the states {', '.join(missing)} are not measured, but a residual is learned from measured states; "
             "use a System without them"
         )
-    measured = np.concatenate(
+    stored_columns = np.concatenate(
         [np.arange(outputs.stored[n].start, outputs.stored[n].stop) for n in system.states]
     )
-    seen = np.concatenate(
+    tangent_columns = np.concatenate(
         [np.arange(outputs.tangent[n].start, outputs.tangent[n].stop) for n in system.states]
     )
-    rows, training, held = [], [], []
+    rows, training_starts, validation_starts = [], [], []
     first = 0
     for flight in flights:
         y, mask, steps = np.asarray(flight.y), np.asarray(flight.mask), np.asarray(flight.dt)
         n = len(steps)
-        usual = np.median(steps[steps > 0]) if np.any(steps > 0) else 0.0
-        whole = np.logical_and.reduce(mask[:, seen], axis=1)
+        median_step = np.median(steps[steps > 0]) if np.any(steps > 0) else 0.0
+        is_measured = np.logical_and.reduce(mask[:, tangent_columns], axis=1)
         follows = np.zeros(n, bool)
-        follows[1:] = (steps[1:] > 0) & (steps[1:] < _JITTER * usual) & whole[1:] & whole[:-1]
-        # a window from row i needs rows i+1 to i+horizon each to follow the one before
-        broken = np.concatenate([[0], np.cumsum(~follows)])
-        last = n - horizon
-        starts = np.arange(max(last, 0))
-        starts = starts[broken[starts + horizon + 1] == broken[starts + 1]]
-        line = round((1.0 - validation) * n)
-        training.append(first + starts[starts + horizon < line][::stride])
-        held.append(first + starts[starts >= line][::stride])
-        rows.append((y[:, measured], np.asarray(flight.u), steps, follows, np.arange(n) >= line))
+        follows[1:] = (
+            (steps[1:] > 0) & (steps[1:] < _MAX_STEP * median_step) & is_measured[1:] & is_measured[:-1]
+        )
+        # rows i+1 to i+horizon of a window from row i must each follow the previous row
+        gap_count = np.concatenate([[0], np.cumsum(~follows)])
+        starts = np.arange(max(n - horizon, 0))
+        starts = starts[gap_count[starts + horizon + 1] == gap_count[starts + 1]]
+        split = round((1.0 - validation) * n)
+        training_starts.append(first + starts[starts + horizon < split][::stride])
+        validation_starts.append(first + starts[starts >= split][::stride])
+        rows.append((y[:, stored_columns], np.asarray(flight.u), steps, follows, np.arange(n) >= split))
         first += n
     x, u, dt, follows, held_out = (np.concatenate(column) for column in zip(*rows, strict=True))
-    found = Windows(x, u, dt, follows, held_out, np.concatenate(training), np.concatenate(held), horizon)
-    if not len(found.training) or not len(found.validation):
+    windows = Windows(
+        x, u, dt, follows, held_out,
+        np.concatenate(training_starts), np.concatenate(validation_starts), horizon,
+    )  # fmt: skip
+    if not len(windows.training) or not len(windows.validation):
         raise ExcitationError(
-            f"no {horizon} steps in a row in which every state was measured, or none to hold out: "
-            "give longer flights, or a shorter horizon"
+            f"no {horizon} consecutive steps with all states measured for training, or for validation; "
+            "use longer flights, or a shorter horizon"
         )
-    if not all(np.isfinite(v).all() for v in (found.x, found.u, found.dt)):
+    if not all(np.isfinite(v).all() for v in (windows.x, windows.u, windows.dt)):
         raise SignalError(
             "a training flight has numbers that are not finite (NaN or infinite); remove those rows"
         )
-    return found
+    return windows

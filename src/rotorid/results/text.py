@@ -91,6 +91,13 @@ def _power(exponent: int) -> str:
     return f"·10{str(exponent).translate(_SUPERSCRIPTS)}" if exponent else ""
 
 
+def number_text(value: float | None) -> str:
+    """A number without standard deviation, with four significant digits; a dash for none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value + 0.0:.4g}".replace("-", "−")
+
+
 def percent(share: float) -> str:
     """A share of 1 in percent. A share below 1 is never rounded to 100 %: 0.9996 is "99.9 %"."""
     if not math.isfinite(share):

@@ -1,8 +1,8 @@
 """Two sessions of `rotorid learn` in a folder.
 
-The first, a process of its own (`python -m tests.workflows.learn.learn_session`), makes flights, begins to learn into
-`model`, and is ended by Ctrl-C (SIGINT) after two epochs. The second goes on with `model`, learns the same into `whole`
-without a break, and identifies a vehicle from a hovering flight and a pushed one.
+The first runs in its own process (`python -m tests.workflows.learn.learn_session`): it simulates flights, begins to learn into
+`model`, and is interrupted by Ctrl-C (SIGINT) after two epochs. The second resumes `model`, learns the same without
+interruption into `whole`, and identifies a vehicle from a hover without and one with an external wrench.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOGS = ("one.parquet", "two.parquet")
 
 
 def first() -> None:
-    """Fly, and begin to learn; Ctrl-C ends it."""
+    """Simulate flights and begin to learn, until Ctrl-C."""
     vehicle = load_airframe(AIRFRAME)
     for seed, log in enumerate(LOGS):
         write_table(
@@ -38,22 +38,22 @@ def first() -> None:
     for scenario in ("hover", "hover-wrench"):
         flight = simulate_wrench_flight(vehicle, scenario, 3, duration=6.0, rate=50.0, noise=LogNoise())
         write_table(flight, f"{scenario}.parquet")
-    whole = learning.learn_model
+    learn_model = learning.learn_model
 
-    def interrupted(*arguments, each_epoch, **settings):
-        def each(epoch):
-            each_epoch(epoch)
-            if epoch.done == 2:
+    def learn_until_interrupted(*arguments, on_epoch, **settings):
+        def interrupt(epoch):
+            on_epoch(epoch)
+            if epoch.number == 2:
                 os.kill(os.getpid(), signal.SIGINT)
 
-        return whole(*arguments, each_epoch=each, **settings)
+        return learn_model(*arguments, on_epoch=interrupt, **settings)
 
-    learning.learn_model = interrupted
+    learning.learn_model = learn_until_interrupted
     learn_and_write([read(log) for log in LOGS], vehicle, SETTINGS, Path("model"))
 
 
 def second() -> None:
-    """Go on, do the same without a break, and identify."""
+    """Resume, learn the same without interruption, and identify."""
     vehicle, flights = load_airframe(AIRFRAME), [read(log) for log in LOGS]
     learn_and_write(flights, vehicle, SETTINGS, Path("model"))
     learn_and_write(flights, vehicle, SETTINGS, Path("whole"))

@@ -1,4 +1,4 @@
-"""`rotorid learn` and `rotorid wrench --model`, as a person meets them where something is wrong; Ctrl-C; what is shown."""
+"""`rotorid learn` and `rotorid wrench --model`: error messages, Ctrl-C, files and terminal output."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from typer.testing import CliRunner
 
 from rotorid.cli import app
 from rotorid.codegen.native import compiler
+from rotorid.findings import Finding, Severity
 from rotorid.learning.model_files import LearnedModel, load_model, model_files
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.read import read
 from rotorid.logs.write import write_table
 from rotorid.models.airframe.airframe import load_airframe
-from rotorid.results.verdicts import Verdict
+from rotorid.results.verdicts import Verdict, to_statements
 from rotorid.workflows.learn.command import CHECKPOINT
 from rotorid.workflows.learn.learn import LearnSettings
 from rotorid.workflows.learn.summary import (
@@ -32,6 +33,7 @@ from rotorid.workflows.learn.summary import (
     ResidualSummary,
 )
 from rotorid.workflows.learn.terminal import show
+from rotorid.workflows.learn.text import finding_text
 from tests.workflows.learn import learn_session
 
 HEXAROTOR = "fully-actuated-hexarotor"
@@ -65,7 +67,7 @@ def refused(folder: Path, monkeypatch, *arguments: str) -> str:
     return line
 
 
-def test_what_cannot_be_is_one_line_that_names_the_log(tmp_path: Path, monkeypatch) -> None:
+def test_an_error_is_one_line_that_names_the_log(tmp_path: Path, monkeypatch) -> None:
     hover(tmp_path / "good.csv")
     hover(tmp_path / "four.csv", rotors=4)
     hover(tmp_path / "bare.csv", leave_out="rotor_speed")
@@ -93,7 +95,7 @@ def test_what_cannot_be_is_one_line_that_names_the_log(tmp_path: Path, monkeypat
         assert words in refused(tmp_path, monkeypatch, *common, *arguments)
 
 
-def test_models_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch) -> None:
+def test_models_of_another_vehicle_or_rotor_signal_are_rejected(tmp_path: Path, monkeypatch) -> None:
     log = str(hover(tmp_path / "good.csv"))
     for name, model in {
         "other": LearnedModel(load_airframe("crazyflie-2.1"), None),
@@ -146,7 +148,7 @@ def sessions(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_training_that_was_broken_off_ends_in_the_same_model(sessions: Path) -> None:
+def test_an_interrupted_training_ends_in_the_same_model(sessions: Path) -> None:
     resumed, whole = sessions / "model", sessions / "whole"
     names = ["airframe.toml", "model.json", "report.html", "summary.json", "weights.safetensors"]
     assert sorted(f.name for f in resumed.iterdir()) == names
@@ -157,7 +159,7 @@ def test_a_training_that_was_broken_off_ends_in_the_same_model(sessions: Path) -
     assert model.loss < 0.8
     assert model.airframe.mass == load_airframe(HEXAROTOR).mass
     summary = json.loads((resumed / "summary.json").read_text())
-    assert summary["residual"]["kept"] == ["velocity"]
+    assert summary["residual"]["blocks"] == ["velocity"]
     assert summary["residual"]["explained"]["velocity"] > 0.5
     phi = dict(zip((h.output for h in model.residual.heads), model.residual.weights, strict=True))
     assert np.any(phi["velocity"]["L"])
@@ -171,7 +173,7 @@ def test_a_training_that_was_broken_off_ends_in_the_same_model(sessions: Path) -
 
 
 @pytest.mark.skipif(compiler() is None or shutil.which("make") is None, reason="no C compiler and make")
-def test_what_was_learned_runs_on_board(sessions: Path, tmp_path: Path) -> None:
+def test_a_learned_model_runs_on_board(sessions: Path, tmp_path: Path) -> None:
     arguments = [
         "export",
         "nemo",
@@ -193,19 +195,19 @@ def test_what_was_learned_runs_on_board(sessions: Path, tmp_path: Path) -> None:
     )
     assert (checked.returncode, checked.stderr) == (0, "")
     assert checked.stdout.startswith("200 rows: agreed"), checked.stdout
-    told = json.loads((tmp_path / "c" / "export.json").read_text())["settings"]
-    assert told["model"] == load_model(sessions / "whole").words
+    settings = json.loads((tmp_path / "c" / "export.json").read_text())["settings"]
+    assert settings["model"] == load_model(sessions / "whole").description
 
 
-def test_contact_is_left_out_and_hovering_leaves_parameters_untold(sessions: Path) -> None:
+def test_contact_is_excluded_and_hover_does_not_identify_all_parameters(sessions: Path) -> None:
     summary = json.loads((sessions / "identified" / "summary.json").read_text())
     assert summary["residual"] is None
     assert summary["verdict"]["tone"] == "caution"
     findings = {f["code"]: f["values"] for f in summary["verdict"]["findings"]}
     assert findings["contact_excluded"]["flight"] == "hover-wrench.parquet"
     assert findings["parameters_poorly_excited"]["names"]
-    assert summary["unidentifiable_directions"]
-    contact = {f["name"]: f["contact"] for f in summary["flights"]}
+    assert {f["code"] for f in summary["findings"]} == {"unidentifiable_direction"}
+    contact = {f["name"]: f["contact_duration"] for f in summary["flights"]}
     truth = read(sessions / "hover-wrench.parquet")["true_force"]
     pushed = np.sum(np.linalg.norm(truth.values, axis=1) > 0) / truth.rate
     assert contact["hover.parquet"] == 0.0
@@ -240,8 +242,25 @@ def summary() -> LearnSummary:
             "mass": ParameterSummary("kg", 2.81, 0.28, 3.01, 0.03, 0.9, False),
             "angular_drag": ParameterSummary("N m s", 0.0, 0.4, 0.0, 0.002, 0.99, True),
         },
-        unidentifiable_directions=(
-            "arm scale cannot be identified from these flights: the prior value is kept",
+        findings=to_statements(
+            [
+                Finding(
+                    "unidentifiable_direction",
+                    Severity.NOTE,
+                    {"names": ["arm_scale"], "is_common_scale": False},
+                ),
+                Finding(
+                    "explained_error",
+                    Severity.NOTE,
+                    {
+                        "architecture": "body",
+                        "epochs": 40,
+                        "explained": {"velocity": 0.84, "body_rate": -0.1},
+                        "blocks": ["velocity"],
+                    },
+                ),
+            ],
+            finding_text,
         ),
         residual=ResidualSummary(("velocity",), "body", 25, 40, 0.6, {"velocity": 0.84, "body_rate": -0.1}),
         acceleration_errors={"airframe": {"velocity_x": float("nan")}},
@@ -249,10 +268,10 @@ def summary() -> LearnSummary:
     )
 
 
-def test_what_is_shown(summary: LearnSummary) -> None:
-    told = io.StringIO()
-    show(summary, Path("model"), Console(file=told, width=100))
-    text = " ".join(told.getvalue().split())
+def test_terminal_output(summary: LearnSummary) -> None:
+    stream = io.StringIO()
+    show(summary, Path("model"), Console(file=stream, width=100))
+    text = " ".join(stream.getvalue().split())
     assert "mass 2.81 ± 0.28 3.01 0.03 kg 90 %" in text
     assert "angular drag 0 ± 0.4 0 0.002 N m s at 0" in text
     assert "Arm scale cannot be identified from these flights: the prior value is kept." in text

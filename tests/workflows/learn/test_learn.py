@@ -1,4 +1,4 @@
-"""Learning a model from flights: its rows, what is free, what cannot be learned from."""
+"""Learning a model from flights: its rows, its free parameters, and unusable flights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.system import parameter_values
 from rotorid.signals.samples import Samples
 from rotorid.workflows.learn.learn import LearnSettings, learn_model
-from rotorid.workflows.learn.page import significant
 from rotorid.workflows.learn.physics import contact_spans, free_parameters
 from rotorid.workflows.learn.text import contact_text
 from rotorid.workflows.learn.training_rows import at_centre_of_mass, learning_rows, system_of
@@ -64,11 +63,11 @@ def test_thrusts_follow_commands_as_a_finely_integrated_lag_does() -> None:
             thrust = thrust + (0.01 / fine) * (target - thrust) / lag
         means.append(np.mean(steps, axis=0))
     t = flight["rotor_command"].times
-    held = np.searchsorted(t, np.asarray(rows.samples.t) - 0.005) - 1
-    np.testing.assert_allclose(np.asarray(rows.samples.u)[5:], np.array(means)[held][5:], rtol=2e-4)
+    rows_of = np.searchsorted(t, np.asarray(rows.samples.t) - 0.005) - 1
+    np.testing.assert_allclose(np.asarray(rows.samples.u)[5:], np.array(means)[rows_of][5:], rtol=2e-4)
 
 
-def test_rows_with_a_command_at_its_limit_are_left_out_until_the_rotor_has_settled() -> None:
+def test_rows_with_a_command_at_its_limit_are_excluded_until_the_rotor_has_settled() -> None:
     flight = commanded()
     commands = flight["rotor_command"].values.copy()
     commands[200:210, 2] = 1.0
@@ -77,7 +76,7 @@ def test_rows_with_a_command_at_its_limit_are_left_out_until_the_rotor_has_settl
     lag = CRAZYFLIE.quantities["motor_time_constant"].number
     gap = np.diff(t).max()
     assert gap == pytest.approx(0.1 + 5.0 * lag, abs=0.03)
-    assert limited.saturated == pytest.approx(gap, abs=0.02)
+    assert limited.saturation_duration == pytest.approx(gap, abs=0.02)
     assert limited.samples.dt[int(np.argmax(np.diff(t))) + 1] == pytest.approx(gap)
 
 
@@ -103,17 +102,17 @@ def test_the_centre_of_mass_moves_as_the_model_observes_it() -> None:
         )
 
 
-def test_what_is_free() -> None:
+def test_free_parameters() -> None:
     system = system_of(HEXAROTOR, "rotor_speed")
     free = free_parameters(HEXAROTOR, system)
     assert free[0] == "mass"
     assert {"thrust_coefficient", "arm_scale", "tilt_scale"} <= set(free)
-    sure = {
+    fixed = {
         name: dataclasses.replace(q, std=(0.0,)) if name in ("mass", "torque_ratio") else q
         for name, q in HEXAROTOR.quantities.items()
     }
     assert not {"mass", "torque_ratio"} & set(
-        free_parameters(dataclasses.replace(HEXAROTOR, quantities=sure), system)
+        free_parameters(dataclasses.replace(HEXAROTOR, quantities=fixed), system)
     )
     upright = free_parameters(CRAZYFLIE, system_of(CRAZYFLIE, "rotor_command"))
     assert "thrust_scale" in upright
@@ -137,7 +136,7 @@ def test_correlated_errors_add_as_their_covariance_says() -> None:
     np.testing.assert_allclose(same.errors, errors, atol=1e-12)
 
 
-def test_flights_that_cannot_be_learned_from() -> None:
+def test_unusable_flights_and_settings_are_rejected() -> None:
     with pytest.raises(SettingError, match="no flights"):
         learn_model([], HEXAROTOR)
     broken = commanded()["velocity"].values.copy()
@@ -176,11 +175,3 @@ def test_position_is_not_needed() -> None:
     rows = learning_rows(dataclasses.replace(flight, signals=signals), CRAZYFLIE)
     place = system_of(CRAZYFLIE, "rotor_command").outputs.tangent["position"]
     assert np.asarray(rows.samples.mask)[:, place].mean() > 0.99
-
-
-@pytest.mark.parametrize(
-    ("value", "std", "text"),
-    [(1.09e-5, 1e-7, "1.09e-05"), (2.7457, 0.17, "2.75"), (0.0, 1.0, "0"), (-0.25, 0.0, "-0.25")],
-)
-def test_numbers_have_the_digits_that_they_deserve(value: float, std: float, text: str) -> None:
-    assert significant(value, std).replace("\u2212", "-").rstrip("0") in (text, text.rstrip("0"))

@@ -123,7 +123,7 @@ def train(
 
     learned = learn_residual(
         system, data, heads, training,
-        members=list(physics.values()), start=start, resume=checkpoint.resume, each_epoch=each,
+        members=list(physics.values()), start=start, resume=checkpoint.resume, on_epoch=each,
     )  # fmt: skip
     seconds = (time.monotonic() - begun) / len(physics)
     for kind, one in zip(physics, learned, strict=True):

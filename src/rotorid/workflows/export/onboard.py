@@ -51,8 +51,9 @@ _DT = 0.01  # s, step of simulated samples
 class ExportSettings:
     """Settings of an export.
 
-    system: name of a System; None for the default of the estimator. rotor_input: the input that drives the rotors; None for the
-    first that the airframe allows. known_mass: kg; the thrust scale is then estimated instead. gain: of an observer, 1/s.
+    system: name of a System; None for the default of the estimator. rotor_input: the input that drives the rotors; None
+    for the first that the airframe allows. known_mass: kg; the thrust scale is then estimated instead. gain: of an
+    observer, 1/s.
     """
 
     system: SystemName | None = None
@@ -151,7 +152,7 @@ def estimator_files(
             "rotor_input": next(n for n in ROTOR_INPUTS if n in system.inputs),
             "known_mass": settings.known_mass,
             "samples": source,
-            "model": model.words if model is not None else None,
+            "model": model.description if model is not None else None,
         },
     )
 

@@ -143,7 +143,7 @@ def _show(summary: DlmSummary, folder: Path, console: Console) -> None:
 
 def _parameters(summary: DlmSummary) -> Table:
     from rotorid.results.text import label, unit_text
-    from rotorid.workflows.fit_dlm.page import std_cell, value_text
+    from rotorid.workflows.fit_dlm.page import estimate_text, std_cell
 
     table = empty_table()
     table.add_column("parameter")
@@ -151,14 +151,13 @@ def _parameters(summary: DlmSummary) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name, p in summary.parameters.items():
-        table.add_row(label(name), value_text(p), std_cell(p), unit_text(p.unit))
+        table.add_row(label(name), estimate_text(p), std_cell(p), unit_text(p.unit))
     return table
 
 
 def _states(summary: DlmSummary) -> Table:
-    from rotorid.results.text import unit_text
+    from rotorid.results.text import std_text, unit_text, value_text
     from rotorid.workflows.fit_dlm.page import quantity_text
-    from rotorid.workflows.learn.page import significant, std_text
 
     table = empty_table()
     table.add_column("smoothed state")
@@ -166,7 +165,7 @@ def _states(summary: DlmSummary) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name, s in summary.states.items():
-        values = [significant(v, s.final_std) for v in (s.final, s.lowest, s.highest)]
+        values = [value_text(v, s.final_std) for v in (s.final, s.lowest, s.highest)]
         text = quantity_text(name, summary.settings)
-        table.add_row(text, values[0], std_text(s.final_std), *values[1:], unit_text(s.unit))
+        table.add_row(text, values[0], std_text(s.final, s.final_std), *values[1:], unit_text(s.unit))
     return table

@@ -10,10 +10,9 @@ import numpy as np
 
 from rotorid.report.charts import Figure, band, encode_array, layout, line
 from rotorid.report.page import MODEL_TONES, Page, add_header, card, grid, notes_list, table
-from rotorid.results.text import label, title, unit_text
+from rotorid.results.text import label, number_text, std_text, title, unit_text, value_text
 from rotorid.workflows.fit_dlm.fit import FILTERED, SIGNAL, SMOOTHED, DlmResult, DlmSettings
 from rotorid.workflows.fit_dlm.summary import DlmParameter, DlmSummary
-from rotorid.workflows.learn.page import significant, std_text
 from rotorid.workflows.track.figures import SIGMAS, quantity_with_unit
 from rotorid.workflows.track.track import Quantity
 
@@ -33,16 +32,16 @@ def dlm_page(result: DlmResult, summary: DlmSummary) -> str:
     return page.as_html()
 
 
-def value_text(p: DlmParameter) -> str:
+def estimate_text(p: DlmParameter) -> str:
     """The estimate of a parameter."""
-    return significant(p.value, p.std if math.isfinite(p.std) else 0.0)
+    return value_text(p.value, p.std) if math.isfinite(p.std) and p.std > 0.0 else number_text(p.value)
 
 
 def std_cell(p: DlmParameter) -> str:
     """The standard deviation of a parameter, or why there is none."""
     if p.is_at_bound:
         return "at bound"
-    return std_text(p.std) if p.is_identifiable else "unidentifiable"
+    return std_text(p.value, p.std) if p.is_identifiable else "unidentifiable"
 
 
 def _header(page: Page, summary: DlmSummary) -> None:
@@ -71,13 +70,13 @@ def _cards(page: Page, summary: DlmSummary) -> None:
     cards.append(card("AIC", f"{summary.aic:.1f}", note=f"BIC {summary.bic:.1f}; smaller is better"))
     for name, state in summary.states.items():
         if name != SIGNAL and len(cards) < 4:
-            value = significant(state.final, state.final_std)
+            value = value_text(state.final, state.final_std)
             cards.append(
                 card(
                     title(name),
                     value,
                     unit_text(state.unit),
-                    f"± {std_text(state.final_std)}, at the last row",
+                    f"± {std_text(state.final, state.final_std)}, at the last row",
                 )
             )
     page.add(f'<div class="cards">{"".join(cards)}</div>')
@@ -193,7 +192,7 @@ def _parameters(page: Page, summary: DlmSummary) -> None:
     )
     head = ["parameter", "value", "std", "95 % lower", "95 % upper", "unit"]
     rows = [
-        [label(n), value_text(p), std_cell(p), _edge(p.lower, p), _edge(p.upper, p), unit_text(p.unit)]
+        [label(n), estimate_text(p), std_cell(p), _edge(p.lower, p), _edge(p.upper, p), unit_text(p.unit)]
         for n, p in summary.parameters.items()
     ]
     page.add(table(head, rows, dict.fromkeys(head, "number") | {"parameter": "word", "unit": "word"}))
@@ -212,7 +211,7 @@ def _parameters(page: Page, summary: DlmSummary) -> None:
 
 
 def _edge(value: float, p: DlmParameter) -> str:
-    return significant(value, 0.0) if math.isfinite(value) and p.is_identifiable else "–"
+    return number_text(value) if p.is_identifiable else "–"
 
 
 def _settings(page: Page, summary: DlmSummary) -> None:

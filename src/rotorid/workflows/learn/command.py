@@ -81,8 +81,8 @@ def learn(
         with status(f"Reading {log.name}"):
             flights.append(read(log, mapping))
             inputs.append(file_input("log", log))
-    own = Path(airframe)
-    others = {"airframe": own if own.is_file() else None, "mapping": mapping}
+    airframe_file = Path(airframe)
+    others = {"airframe": airframe_file if airframe_file.is_file() else None, "mapping": mapping}
     inputs += [file_input(role, path) for role, path in others.items() if path is not None]
     summary = learn_and_write(flights, vehicle, settings, output, inputs)
     from rotorid.workflows.learn.terminal import show
@@ -97,7 +97,7 @@ def learn_and_write(
     folder: Path,
     inputs: Sequence[Input] = (),
 ) -> LearnSummary:
-    """Learn a model from flights, write it into a folder and show progress. inputs: files that were read."""
+    """Learn a model from flights and write it into a folder, with a progress bar. inputs: files that were read."""
     from rotorid.learning.checkpoint import Checkpoint
     from rotorid.learning.model_files import model_files
     from rotorid.results.files import REPORT, SUMMARY, write_folder
@@ -110,20 +110,20 @@ def learn_and_write(
     checkpoint = folder / CHECKPOINT
     latest: list[Epoch] = []
 
-    def leave() -> str:
+    def save_checkpoint() -> str:
         if not latest:
             return ""
         latest[-1].save()
-        return f"; {latest[-1].done} of {latest[-1].total} epochs saved in {folder}, the same command resumes the training"
+        return f"; {latest[-1].number} of {latest[-1].total} epochs saved in {folder}, the same command resumes the training"
 
-    with on_interrupt(leave), progress_bar("Reading") as progress:
+    with on_interrupt(save_checkpoint), progress_bar("Reading") as progress:
 
-        def each(epoch: Epoch) -> None:
+        def show_epoch(epoch: Epoch) -> None:
             latest[:] = [epoch]
-            progress(f"Learning the residual, relative loss {epoch.loss:.3f}", epoch.done, epoch.total)
+            progress(f"Learning the residual, relative loss {epoch.loss:.3f}", epoch.number, epoch.total)
 
         result = learn_model(
-            flights, airframe, settings, checkpoint=checkpoint, each_epoch=each, progress=progress
+            flights, airframe, settings, checkpoint=checkpoint, on_epoch=show_epoch, progress=progress
         )
     with status("Writing the model"):
         notes = [f"{f.source.name}: {note}" for f in flights for note in f.notes]

@@ -2,9 +2,9 @@
 
     x' = f(x, u, p^) + phi(x, u)                                              seed 001, eqs. 15 and 16
 
-The seed learns phi with the parameters of the airframe. Here p^ is identified first, so that phi models only what no parameter
-explains; this reduces its error outside the training data. The last fifth of each flight is held out. The head of each block,
-force or torque, is kept only if it explains enough of the squared error there:
+The seed learns phi with the parameters of the airframe. Here p^ is identified first, so that phi models only effects
+that no parameter explains; this reduces its error outside the training data. The last fifth of each flight is held out.
+The model includes the head of a block, force or torque, only if it explains enough of the squared error there:
 
     explained = 1 - mean over steps k <= alpha of  sum_i |e_i(k)|^2 / sum_i |e_i(k) without phi|^2
 """
@@ -28,9 +28,9 @@ from rotorid.identification.airframe.fitted_airframe import airframe_from_fit
 from rotorid.identification.fitting.result import DisturbedSpan, Fit
 from rotorid.learning.architectures import ARCHITECTURES, multirotor_heads
 from rotorid.learning.checkpoint import Checkpoint, digest_of
-from rotorid.learning.knode import Learned, Parameters, Training, TrainingState, learn_residual
+from rotorid.learning.knode import Parameters, TrainedResidual, Training, TrainingState, learn_residual
 from rotorid.learning.model_files import LearnedModel
-from rotorid.learning.prediction import Rows, errors, missing_rates, on_device
+from rotorid.learning.prediction import WindowBatch, prediction_errors, rate_errors, window_batch
 from rotorid.learning.windows import Windows, training_windows
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
@@ -45,7 +45,7 @@ from rotorid.workflows.learn.text import contact_text
 from rotorid.workflows.learn.training_rows import LearningRows, at_centre_of_mass, learning_rows, system_of
 
 MIN_EXPLAINED: Final = 0.1
-"""Share of the squared error of its block on held-out data that a head must explain to be kept."""
+"""Least share of the squared error of its block on held-out data that a head of the model explains."""
 
 _TINY: Final = 1e-300
 
@@ -59,9 +59,9 @@ AXES: Final = ("velocity_x", "velocity_y", "velocity_z", "body_rate_x", "body_ra
 class LearnSettings:
     """Settings of a learned model.
 
-    architecture: of the residual, "body", "split", or "none". horizon: length of predictions in training, rows. epochs: at
-    most. patience: epochs without a better validation loss before the training stops. seed: of all random numbers. identify:
-    whether parameters are estimated before the residual is learned.
+    architecture: of the residual, "body", "split", or "none". horizon: length of predictions in training, rows. epochs:
+    largest number of epochs. patience: epochs without a smaller validation loss before the training stops. seed: of all
+    random numbers. identify: whether parameters are estimated before the residual is learned.
     """
 
     architecture: str = "body"
@@ -72,9 +72,11 @@ class LearnSettings:
     identify: bool = True
 
     def __post_init__(self) -> None:
-        known = (*ARCHITECTURES, NO_RESIDUAL)
-        if self.architecture not in known:
-            raise SettingError(f"no architecture {self.architecture!r}; choose from {', '.join(known)}")
+        architectures = (*ARCHITECTURES, NO_RESIDUAL)
+        if self.architecture not in architectures:
+            raise SettingError(
+                f"no architecture {self.architecture!r}; choose from {', '.join(architectures)}"
+            )
         for name in ("horizon", "epochs", "patience"):
             if getattr(self, name) < 1:
                 raise SettingError(f"{name} {getattr(self, name)}: must be 1 or more")
@@ -88,12 +90,13 @@ class LearnSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Epoch:
-    """Progress of the training. loss: smallest so far on held-out data, relative to the model without residual.
+    """An epoch of the training.
 
-    save: writes the checkpoint; may be called from a signal handler.
+    number: of the epoch, from 1. total: largest number of epochs. loss: smallest so far on held-out data, relative to
+    the model without residual. save: writes the checkpoint; may be called from a signal handler.
     """
 
-    done: int
+    number: int
     total: int
     loss: float
     save: Callable[[], None]
@@ -103,18 +106,18 @@ class Epoch:
 class LearningResult:
     """A learned model and how it was obtained.
 
-    model: the model. system: its System. fit: of the parameters; None where they were not estimated. residual: as trained, even
-    if the model omits it; None where none was trained. explained: share of the squared error on held-out data that each head
-    explains, by block. acceleration_errors: rms on held-out data by `AXES` (body frame, m/s^2 and rad/s^2), of the airframe
-    ("airframe"), after identification ("identified") and with the residual ("with residual"). flights: training rows, without
-    contact. contacts: excluded parts, by number of flight.
+    model: the model. system: its System. fit: of the parameters; None if they were not estimated. residual: as trained,
+    even if the model omits it; None if none was trained. explained: share of the squared error on held-out data that
+    each head explains, by block. acceleration_errors: rms on held-out data by `AXES` (body frame, m/s^2 and rad/s^2),
+    of the airframe ("airframe"), after identification ("identified") and with the residual ("with residual"). flights:
+    training rows, without contact. contacts: excluded parts, by number of flight.
     """
 
     model: LearnedModel
     settings: LearnSettings
     system: RigidMultirotor
     fit: Fit | None
-    residual: Learned | None
+    residual: TrainedResidual | None
     explained: Mapping[str, float]
     acceleration_errors: Mapping[str, Float[np.ndarray, " 6"]]
     flights: tuple[LearningRows, ...]
@@ -127,7 +130,7 @@ def learn_model(
     settings: LearnSettings = LearnSettings(),
     *,
     checkpoint: Path | None = None,
-    each_epoch: Callable[[Epoch], None] = lambda _: None,
+    on_epoch: Callable[[Epoch], None] = lambda _: None,
     progress: Progress = no_progress,
 ) -> LearningResult:
     """Estimate the parameters of a vehicle from free flights, then learn a residual.
@@ -140,7 +143,7 @@ def learn_model(
         settings: see `LearnSettings`.
         checkpoint: file to which an interrupted training is saved and from which it is resumed with the same
             result. The caller removes it.
-        each_epoch: called after each epoch; may raise to stop the training.
+        on_epoch: called after each epoch; may raise to stop the training.
         progress: called with each stage.
     Returns:
         The learned model, with the fit of its parameters and the errors on held-out data.
@@ -155,54 +158,70 @@ def learn_model(
         raise SettingError("no flights: give one or more")
     with jax.enable_x64(True):
         rows = tuple(learning_rows(flight, airframe) for flight in flights)
-        _check_same(rows)
+        _check_rotor_inputs(rows)
         physics = identify_physics(rows, airframe, progress)
         rows, names = physics.flights, tuple(f.name for f in rows)
-        own, fit = airframe, physics.fit if settings.identify else None
+        fit = physics.fit if settings.identify else None
+        fitted_airframe = airframe
         if fit is not None:
-            own = airframe_from_fit(airframe, fit, f"identified in {_listed(names)}")
+            fitted_airframe = airframe_from_fit(airframe, fit, f"identified in {_flights_text(names)}")
         system = system_of(airframe, rows[0].rotor_input)
         parameters: Parameters = {} if fit is None else fit.parameters
         horizon = settings.horizon if settings.architecture != NO_RESIDUAL else 1
         data = _windows(system, parameters, rows, horizon)
-        residual = None
+        residual, model_residual, explained = None, None, {}
         if settings.architecture != NO_RESIDUAL:
             progress("Learning the residual", 0, settings.epochs)
-            residual = _train(system, parameters, own, data, settings, checkpoint, each_epoch)
-        explained = {} if residual is None else _explained(system, parameters, data, residual.residual)
-        kept = (
-            None
-            if residual is None
-            else _with_useful_heads(system, parameters, data, residual.residual, explained)
-        )
-        shares = [share if share >= MIN_EXPLAINED else 0.0 for share in explained.values()]
-        errors_by_model = {
+            residual = _train(system, parameters, fitted_airframe, data, settings, checkpoint, on_epoch)
+            explained = _explained(system, parameters, data, residual.residual)
+            model_residual = _with_useful_heads(system, parameters, data, residual.residual, explained)
+        acceleration_errors = {
             "airframe": _acceleration_errors(system, {}, _windows(system, {}, rows, horizon), None)
         }
         if fit is not None:
-            errors_by_model["identified"] = _acceleration_errors(system, parameters, data, None)
+            acceleration_errors["identified"] = _acceleration_errors(system, parameters, data, None)
         if residual is not None:
-            errors_by_model["with residual"] = _acceleration_errors(
+            acceleration_errors["with residual"] = _acceleration_errors(
                 system, parameters, data, residual.residual
             )
+    contacts = contact_spans(physics.contacts, rows)
     model = LearnedModel(
-        own,
-        kept,
-        settings.horizon if kept is not None else 1,
-        1.0 - float(np.mean(shares)) if kept is not None else 1.0,
-        names,
-        tuple(contact_text(flight, spans) for flight, spans in contact_spans(physics.contacts, rows)),
-        fit.names if fit is not None else (),
-        tuple(map(tuple, fit.correlation.tolist())) if fit is not None else (),
-        rows[0].rotor_input,
+        airframe=fitted_airframe,
+        residual=model_residual,
+        horizon=settings.horizon if model_residual is not None else 1,
+        loss=_loss(explained) if model_residual is not None else 1.0,
+        flights=names,
+        notes=tuple(contact_text(flight, spans) for flight, spans in contacts),
+        quantities=fit.names if fit is not None else (),
+        correlation=tuple(map(tuple, fit.correlation.tolist())) if fit is not None else (),
+        rotor_input=rows[0].rotor_input,
     )
-    used = system_of(own, rows[0].rotor_input)
     return LearningResult(
-        model, settings, used, fit, residual, explained, errors_by_model, rows, physics.contacts
+        model=model,
+        settings=settings,
+        system=system_of(fitted_airframe, rows[0].rotor_input),
+        fit=fit,
+        residual=residual,
+        explained=explained,
+        acceleration_errors=acceleration_errors,
+        flights=rows,
+        contacts=physics.contacts,
     )
 
 
-def _check_same(rows: Sequence[LearningRows]) -> None:
+def useful_blocks(explained: Mapping[str, float]) -> tuple[str, ...]:
+    """The blocks whose head the model includes. explained: share of the squared error on held-out data, by block."""
+    return tuple(block for block, share in explained.items() if share >= MIN_EXPLAINED)
+
+
+def _loss(explained: Mapping[str, float]) -> float:
+    """Loss of the model on held-out data, relative to the model without residual; heads that are omitted explain
+    nothing."""
+    shares = [share if share >= MIN_EXPLAINED else 0.0 for share in explained.values()]
+    return 1.0 - float(np.mean(shares))
+
+
+def _check_rotor_inputs(rows: Sequence[LearningRows]) -> None:
     first = rows[0]
     for other in rows[1:]:
         if other.rotor_input != first.rotor_input:
@@ -212,7 +231,7 @@ def _check_same(rows: Sequence[LearningRows]) -> None:
             )
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _flights_text(names: tuple[str, ...]) -> str:
     return join_words(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more flights"
 
 
@@ -231,44 +250,48 @@ def _train(
     data: Windows,
     settings: LearnSettings,
     path: Path | None,
-    each_epoch: Callable[[Epoch], None],
-) -> Learned:
+    on_epoch: Callable[[Epoch], None],
+) -> TrainedResidual:
     heads = multirotor_heads(settings.architecture)
     training = Training(epochs=settings.epochs, patience=settings.patience, seeds=(settings.seed,))
     digest = digest_of(
         [settings, training, heads, airframe_toml(airframe), system.rotor_input], [data.x, data.u, data.dt]
     )
-    kept = Checkpoint(path, digest) if path is not None else None
+    checkpoint = Checkpoint(path, digest) if path is not None else None
 
-    def each(state: TrainingState) -> None:
-        if kept is not None:
-            kept.save(state)
-        save = kept.writer(state) if kept is not None else _save_nothing
-        each_epoch(Epoch(state.epoch, settings.epochs, float(state.least[0]), save))
+    def save_and_report(state: TrainingState) -> None:
+        if checkpoint is not None:
+            checkpoint.save(state)
+        save = checkpoint.writer(state) if checkpoint is not None else _save_nothing
+        on_epoch(Epoch(state.epoch, settings.epochs, float(state.best_loss[0]), save))
 
-    resume = kept.resume if kept is not None else None
-    (learned,) = learn_residual(
-        system, data, heads, training, members=[parameters], resume=resume, each_epoch=each
+    resume = checkpoint.resume if checkpoint is not None else None
+    (residual,) = learn_residual(
+        system, data, heads, training, members=[parameters], resume=resume, on_epoch=save_and_report
     )
-    return learned
+    return residual
 
 
 def _explained(
     system: RigidMultirotor, parameters: Parameters, data: Windows, residual: Residual
 ) -> dict[str, float]:
     """Share of the squared error on held-out windows that each head explains, by block."""
-    p, held = parameter_values(system, **parameters), on_device(data, data.validation)
-    squares = _squares(system, residual.heads, residual.arrays, p, held)
+    p, batch = parameter_values(system, **parameters), window_batch(data, data.validation)
+    squares = _squares(system, residual.heads, residual.arrays, p, batch)
     return {
-        head.output: float(1.0 - np.mean(np.asarray(after) / np.maximum(np.asarray(before), _TINY)))
-        for head, (after, before) in zip(residual.heads, squares, strict=True)
+        head.output: float(1.0 - np.mean(np.asarray(with_head) / np.maximum(np.asarray(without), _TINY)))
+        for head, (with_head, without) in zip(residual.heads, squares, strict=True)
     }
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _squares(system: RigidMultirotor, heads: tuple[Head, ...], weights: Any, p: Values, data: Rows) -> Any:
-    """Mean squared errors after each step with and without the heads, of each head's block."""
-    pairs = zip(errors(system, heads, weights, p, data), errors(system, heads, None, p, data), strict=True)
+def _squares(
+    system: RigidMultirotor, heads: tuple[Head, ...], weights: Any, p: Values, batch: WindowBatch
+) -> Any:
+    """Mean squared errors of each head's block after each step, with and without the heads."""
+    with_heads = prediction_errors(system, heads, weights, p, batch)
+    without_heads = prediction_errors(system, heads, None, p, batch)
+    pairs = zip(with_heads, without_heads, strict=True)
     return [tuple(jnp.mean(jnp.sum(e * e, axis=2), axis=0) for e in pair) for pair in pairs]
 
 
@@ -279,19 +302,20 @@ def _with_useful_heads(
     residual: Residual,
     explained: Mapping[str, float],
 ) -> Residual | None:
-    """The residual with the heads that explain enough, None if there is none. The other heads return 0, with the error of the
-    model without residual."""
-    if not any(share >= MIN_EXPLAINED for share in explained.values()):
+    """The residual with the heads that explain enough, None if there is none. The other heads return 0, with the error
+    of the model without residual."""
+    blocks = useful_blocks(explained)
+    if not blocks:
         return None
     p = parameter_values(system, **parameters)
-    rates_by_head = missing_rates(system, residual.heads, None, p, data, held_out=True)
+    errors_by_head = rate_errors(system, residual.heads, None, p, data, held_out=True)
     weights = []
-    for head, w, (_, rates) in zip(residual.heads, residual.weights, rates_by_head, strict=True):
-        if explained[head.output] >= MIN_EXPLAINED:
+    for head, w, (_, errors) in zip(residual.heads, residual.weights, errors_by_head, strict=True):
+        if head.output in blocks:
             weights.append(w)
             continue
         zeros = {name: np.zeros_like(w[name]) for name in ("W_2", "b_2", "L", "typical") if name in w}
-        error = np.sqrt(np.mean(rates**2, axis=0)) if len(rates) else w["error"]
+        error = np.sqrt(np.mean(errors**2, axis=0)) if len(errors) else w["error"]
         weights.append({**w, **zeros, "error": error})
     return Residual(residual.heads, tuple(weights))
 
@@ -303,16 +327,16 @@ def _save_nothing() -> None:
 def _acceleration_errors(
     system: RigidMultirotor, parameters: Parameters, data: Windows, residual: Residual | None
 ) -> Float[np.ndarray, " 6"]:
-    """Rms acceleration errors of a model on held-out data, NaN where there is too little."""
+    """Rms acceleration errors of a model on held-out data; NaN if there are too few rows."""
     p, heads, weights = parameter_values(system, **parameters), multirotor_heads("body"), None
     if residual is not None and residual.heads == heads:
         weights = residual.arrays
     elif residual is not None:
         p |= {n: jnp.asarray(q.value) for n, q in residual_parameters(residual).items()}
         system = dataclasses.replace(system, heads=residual.heads)
-    rates_by_head = missing_rates(system, heads, weights, p, data, held_out=True)
-    parts = [
-        np.sqrt(np.mean(rates**2, axis=0)) if len(rates) else np.full(3, math.nan)
-        for _, rates in rates_by_head
+    errors_by_head = rate_errors(system, heads, weights, p, data, held_out=True)
+    rms = [
+        np.sqrt(np.mean(errors**2, axis=0)) if len(errors) else np.full(3, math.nan)
+        for _, errors in errors_by_head
     ]
-    return np.concatenate(parts)
+    return np.concatenate(rms)

@@ -8,11 +8,22 @@ import math
 
 import numpy as np
 
+from rotorid.learning.prediction import AVERAGED_ROWS
 from rotorid.report.charts import Figure, axis, encode_array, layout, line
 from rotorid.report.page import MODEL_TONES, Page, add_header, card, grid, notes_list, table
-from rotorid.results.text import duration_text, join_words, label, percent, title, unit_text
+from rotorid.results.text import (
+    duration_text,
+    join_words,
+    label,
+    percent,
+    plus_minus,
+    std_text,
+    title,
+    unit_text,
+    value_text,
+)
 from rotorid.workflows.learn.learn import AXES, MIN_EXPLAINED, LearningResult
-from rotorid.workflows.learn.summary import LearnSummary, ParameterSummary
+from rotorid.workflows.learn.summary import UNIDENTIFIABLE, LearnSummary, ParameterSummary
 from rotorid.workflows.learn.text import EFFECTS, explained_text
 
 _COLOURS = {"airframe": "@bar", "identified": "@ekf", "with residual": "@ukf"}
@@ -39,7 +50,7 @@ def learning_page(result: LearningResult, summary: LearnSummary) -> str:
 def _header(page: Page, summary: LearnSummary) -> None:
     about = [
         f"{len(summary.flights)} flight{'s' if len(summary.flights) > 1 else ''}",
-        f"{duration_text(sum(f.seconds for f in summary.flights))} of training data",
+        f"{duration_text(sum(f.duration for f in summary.flights))} of training data",
         f"rotor signal: {label(summary.rotor_input)}",
     ]
     add_header(page, summary.airframe, about, summary.verdict, MODEL_TONES)
@@ -50,49 +61,38 @@ def _cards(page: Page, summary: LearnSummary) -> None:
     for name in ("mass", "thrust_coefficient", "thrust_scale"):
         if name in summary.parameters:
             p = summary.parameters[name]
-            note = f"{estimate_text(p)[1]}; prior {prior_text(p)}"
-            cards.append(card(title(name), estimate_text(p)[0], unit_text(p.unit), note))
+            note = f"± {std_text(p.value, p.std)}; prior {prior_text(p)}"
+            cards.append(card(title(name), estimate_text(p), unit_text(p.unit), note))
     residual = summary.residual
     if residual is not None:
         for block, share in residual.explained.items():
-            kept = block in residual.kept
-            note = "of the squared error on held-out data" + ("" if kept else "; too little, omitted")
-            name = f"Explained {EFFECTS[block]} error"
-            cards.append(card(name, explained_text(share).removesuffix(" %"), "%", note, muted=not kept))
+            is_omitted = block not in residual.blocks
+            note = "of the squared error on held-out data" + ("; too little, omitted" if is_omitted else "")
+            heading = f"Explained {EFFECTS[block]} error"
+            value = explained_text(share).removesuffix(" %")
+            cards.append(card(heading, value, "%", note, muted=is_omitted))
     cards.append(card("Flights", str(len(summary.flights)), note="parts with contact excluded"))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
-def significant(value: float, std: float) -> str:
-    """A value with as many digits as its standard deviation supports; small ones in scientific notation."""
-    if not math.isfinite(value):
-        return "–"
-    if value == 0.0:
-        return "0"
-    digits = (
-        4 if not std > 0 else max(1, math.floor(math.log10(abs(value))) - math.floor(math.log10(std)) + 2)
-    )
-    return f"{value:.{min(digits, 6)}g}".replace("-", "−")
-
-
-def std_text(std: float) -> str:
-    """A standard deviation with two digits."""
-    return f"{std:.2g}".replace("-", "−")
-
-
 def prior_text(p: ParameterSummary) -> str:
     """The prior of a parameter: "2.81 ± 0.28"."""
-    return f"{significant(p.prior, p.prior_std)} ± {std_text(p.prior_std)}"
+    return plus_minus(p.prior, p.prior_std)
 
 
-def estimate_text(p: ParameterSummary) -> tuple[str, str]:
-    """The estimate of a parameter and its standard deviation: ("2.746", "± 0.17")."""
-    return significant(p.value, p.std), f"± {std_text(p.std)}"
+def estimate_text(p: ParameterSummary) -> str:
+    """The estimate of a parameter: "2.75"."""
+    return value_text(p.value, p.std)
+
+
+def gain_text(p: ParameterSummary) -> str:
+    """The information gain of a parameter in percent; 0 for a negative one."""
+    return percent(max(p.information_gain, 0.0))
 
 
 def _parameters(page: Page, summary: LearnSummary) -> None:
     if not summary.parameters:
-        page.section("Parameters", "Those of the airframe; no parameter was estimated.")
+        page.section("Parameters", "No parameter was estimated; the values are those of the airframe.")
         return
     page.section(
         "Parameters",
@@ -104,25 +104,26 @@ def _parameters(page: Page, summary: LearnSummary) -> None:
         [
             label(name),
             prior_text(p),
-            estimate_text(p)[0],
-            std_text(p.std),
+            estimate_text(p),
+            std_text(p.value, p.std),
             unit_text(p.unit),
-            percent(max(p.information_gain, 0.0)),
+            gain_text(p),
             "at its lower bound" if p.is_at_bound else "",
         ]
         for name, p in summary.parameters.items()
     ]
     kinds = dict.fromkeys(head, "number") | {"parameter": "word", "unit": "word", "": "long"}
     page.add(table(head, rows, kinds))
-    if summary.unidentifiable_directions:
-        page.add(notes_list(summary.unidentifiable_directions))
+    directions = [finding.text for finding in summary.findings if finding.code == UNIDENTIFIABLE]
+    if directions:
+        page.add(notes_list(directions))
 
 
 def _acceleration_errors(page: Page, summary: LearnSummary) -> None:
     page.section(
         "Acceleration errors",
-        "Root mean square of measured minus predicted acceleration on held-out data, averaged over 25 rows. All values include "
-        "measurement noise.",
+        "Root mean square of measured minus predicted acceleration on held-out data, each averaged over "
+        f"{AVERAGED_ROWS} rows. All values include measurement noise.",
     )
     panels = []
     for first, name, unit in ((0, "Acceleration", "m/s²"), (3, "Angular acceleration", "rad/s²")):
@@ -163,28 +164,27 @@ def _bars(summary: LearnSummary, names: tuple[str, ...], y_title: str) -> Figure
 
 
 def _training(page: Page, result: LearningResult, summary: LearnSummary) -> None:
-    residual, learned = summary.residual, result.residual
-    if residual is None or learned is None:
+    residual, training = summary.residual, result.residual
+    if residual is None or training is None:
         return
     page.section(
         "Training of the residual",
         f"Squared error over {residual.horizon} rows by epoch, relative to the model without residual. The weights with the "
-        "smallest error on held-out data are used. The residuals of force and torque are each kept if they explain at least "
-        f"{percent(MIN_EXPLAINED)} of the squared error.",
+        "smallest error on held-out data are used. The model includes the residual of the force, or of the torque, if it "
+        f"explains at least {percent(MIN_EXPLAINED)} of the squared error.",
     )
-    page.add(page.panel(_losses(learned.losses)))
+    page.add(page.panel(_losses(training.losses)))
 
 
 def _losses(losses: np.ndarray) -> Figure:
     epochs = np.arange(len(losses), dtype=float)
-    training, held = losses[1:, 0], losses[:, 1]
     traces = (
-        line(epochs[1:], training, "training", "@bar", max_gap=2.0),
-        line(epochs, held, "held out", "@ekf", max_gap=2.0, width=2.2),
+        line(epochs[1:], losses[1:, 0], "training", "@bar", max_gap=2.0),
+        line(epochs, losses[:, 1], "held out", "@ekf", max_gap=2.0, width=2.2),
     )
     figure = layout("loss", x_title="epoch", legend=True)
-    shown = losses[np.isfinite(losses) & (losses > 0)]
-    low, high = (float(np.log10(v)) for v in (shown.min(), max(shown.max(), 1.0)))
+    positive = losses[np.isfinite(losses) & (losses > 0)]
+    low, high = (float(np.log10(v)) for v in (positive.min(), max(positive.max(), 1.0)))
     figure["yaxis"] = axis("loss", type="log", range=[low - 0.05, high + 0.05], exponentformat="none")
     return Figure(traces, figure, height=260, has_time_axis=False)
 
@@ -197,10 +197,10 @@ def _flights(page: Page, summary: LearnSummary) -> None:
     rows = [
         [
             f.name,
-            duration_text(f.seconds),
+            duration_text(f.duration),
             f"{f.rate:.0f}",
-            duration_text(f.contact) if f.contact else "–",
-            duration_text(f.saturated) if f.saturated else "–",
+            duration_text(f.contact_duration) if f.contact_duration else "–",
+            duration_text(f.saturation_duration) if f.saturation_duration else "–",
         ]
         for f in summary.flights
     ]

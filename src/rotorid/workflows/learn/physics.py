@@ -19,9 +19,9 @@ from rotorid.progress import Progress, no_progress
 from rotorid.results.text import join_words, percent
 from rotorid.workflows.learn.training_rows import LearningRows, system_of
 
-_LEAST: Final = 0.5  # share of the flights that must be without contact
-_GEOMETRY: Final = {"arm_scale": 0.05, "tilt_scale": 0.1}  # std of a measured frame
-_UPRIGHT: Final = 1e-6  # of an axis, across
+_MIN_FREE_SHARE: Final = 0.5  # least share of the flight time without contact
+_GEOMETRY: Final = {"arm_scale": 0.05, "tilt_scale": 0.1}  # prior std of the geometry
+_UPRIGHT: Final = 1e-6  # largest x or y component of the axis of an upright rotor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,16 +36,17 @@ class Physics:
 def free_parameters(airframe: Airframe, system: RigidMultirotor) -> tuple[str, ...]:
     """Names of the parameters to estimate.
 
-    Parameters with a standard deviation of 0 are held fixed. The mass is estimated only if its standard deviation is given, the
-    geometry only for tilted rotors: for upright rotors its effect cannot be separated from that of the inertia.
+    Parameters with a standard deviation of 0 are held fixed. The mass is estimated only if its standard deviation is
+    given, the geometry only for tilted rotors: for upright rotors its effect cannot be separated from that of the
+    inertia.
     """
     thrust = "thrust_coefficient" if system.rotor_input == "rotor_speed" else "thrust_scale"
     names = ["inertia", "centre_of_mass", "torque_ratio", thrust, "drag", "angular_drag"]
     if any(abs(a) > _UPRIGHT for rotor in airframe.rotors for a in rotor.axis[:2]):
         names += _GEOMETRY
     mass = airframe.mass.std
-    known = [n for n in names if (q := airframe.get(n)) is not None and q.std is not None and not any(q.std)]
-    return (*(("mass",) if mass is not None and any(mass) else ()), *(n for n in names if n not in known))
+    fixed = [n for n in names if (q := airframe.get(n)) is not None and q.std is not None and not any(q.std)]
+    return (*(("mass",) if mass is not None and any(mass) else ()), *(n for n in names if n not in fixed))
 
 
 def identify_physics(
@@ -67,18 +68,18 @@ def identify_physics(
     logs = join_words([f.name for f in flights])
     try:
         with np.errstate(over="ignore"):  # of a rejected step
-            apart = find_free_flight(system, [f.samples for f in flights], free)
+            free_flight = find_free_flight(system, [f.samples for f in flights], free)
     except ExcitationError as error:
         raise ExcitationError(f"{logs}: {error}") from None
-    if apart.share < _LEAST:
+    if free_flight.share < _MIN_FREE_SHARE:
         raise ExcitationError(
-            f"{logs}: contact or external force in {percent(1.0 - apart.share)} of the time; use free flights"
+            f"{logs}: contact or external force in {percent(1.0 - free_flight.share)} of the time; use free flights"
         )
-    kept = tuple(flight.only(mask) for flight, mask in zip(flights, apart.masks, strict=True))
+    selected = tuple(flight.select(mask) for flight, mask in zip(flights, free_flight.masks, strict=True))
     progress("Identifying parameters", 0, 0)
     with np.errstate(over="ignore"):
-        fit = fit_grey_box(system, [f.samples for f in kept if f.seconds], free)
-    return Physics(fit, kept, apart.spans)
+        fit = fit_grey_box(system, [f.samples for f in selected if f.duration], free)
+    return Physics(fit, selected, free_flight.spans)
 
 
 def contact_spans(
@@ -89,4 +90,4 @@ def contact_spans(
         (flight.name, [(s.start, s.end) for s in contacts if s.flight == k])
         for k, flight in enumerate(flights)
     ]
-    return [(name, own) for name, own in spans if own]
+    return [(name, excluded) for name, excluded in spans if excluded]

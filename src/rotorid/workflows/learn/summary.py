@@ -8,14 +8,25 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from rotorid.findings import Finding, Severity
+from rotorid.models.system import by_vectors
 from rotorid.results.files import Input, to_json
-from rotorid.results.verdicts import Verdict, to_verdict
-from rotorid.workflows.learn.learn import AXES, MIN_EXPLAINED, NO_RESIDUAL, LearningResult, LearnSettings
+from rotorid.results.verdicts import Statement, Verdict, to_statements, to_verdict
+from rotorid.workflows.learn.learn import (
+    AXES,
+    MIN_EXPLAINED,
+    NO_RESIDUAL,
+    LearningResult,
+    LearnSettings,
+    useful_blocks,
+)
 from rotorid.workflows.learn.physics import contact_spans
 from rotorid.workflows.learn.text import EFFECTS, finding_text
 
 MIN_INFORMATION_GAIN: Final = 0.3
 """Reduction of the prior standard deviation from which a parameter counts as identified."""
+
+UNIDENTIFIABLE: Final = "unidentifiable_direction"
+"""Code of the finding on parameters, or a combination of parameters, that the flights do not identify."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,23 +47,29 @@ class ParameterSummary:
 
 @dataclasses.dataclass(frozen=True)
 class FlightSummary:
-    """A flight. seconds: used for training. rate: rows per second. contact: excluded time with contact, s. saturated:
-    excluded time with a command at its limit, s."""
+    """A flight, durations in s.
+
+    duration: of the training data. rate: rows per second. contact_duration: excluded time with contact.
+    saturation_duration: excluded time with a command at its limit.
+    """
 
     name: str
-    seconds: float
+    duration: float
     rate: float
-    contact: float
-    saturated: float
+    contact_duration: float
+    saturation_duration: float
 
 
 @dataclasses.dataclass(frozen=True)
 class ResidualSummary:
-    """The residual. kept: blocks ("velocity", "body_rate") whose head the model has. horizon: rows. epochs: trained. loss: of
-    all heads on held-out data, relative to the model without residual. explained: share of the squared error there, by block.
+    """The residual.
+
+    blocks: blocks ("velocity", "body_rate") whose head is in the model. horizon: length of predictions, rows. epochs:
+    number of training epochs. loss: of all heads on held-out data, relative to the model without residual. explained:
+    share of the squared error that each head explains there, by block.
     """
 
-    kept: tuple[str, ...]
+    blocks: tuple[str, ...]
     architecture: str
     horizon: int
     epochs: int
@@ -64,9 +81,8 @@ class ResidualSummary:
 class LearnSummary:
     """All numbers of a learned model.
 
-    rotor_input: rotor signal of the logs. unidentifiable_directions: sentences on parameters, or combinations of parameters,
-    that the flights do not identify. acceleration_errors: rms on held-out data by model and axis (body frame, m/s^2 and
-    rad/s^2).
+    rotor_input: rotor signal of the logs. findings: unidentifiable parameters, and the error that the residual explains.
+    acceleration_errors: rms on held-out data by model and axis (body frame, m/s^2 and rad/s^2).
     """
 
     verdict: Verdict
@@ -77,7 +93,7 @@ class LearnSummary:
     versions: Mapping[str, str]
     flights: tuple[FlightSummary, ...]
     parameters: Mapping[str, ParameterSummary]
-    unidentifiable_directions: tuple[str, ...]
+    findings: tuple[Statement, ...]
     residual: ResidualSummary | None
     acceleration_errors: Mapping[str, Mapping[str, float]]
     notes: tuple[str, ...]
@@ -101,11 +117,11 @@ def summarise_learned(
         versions={name: version(name) for name in ("rotorid", "jax")},
         flights=_flights(result),
         parameters=_parameters(result),
-        unidentifiable_directions=unidentifiable_directions(result),
+        findings=to_statements(_findings(result), finding_text),
         residual=None
         if residual is None
         else ResidualSummary(
-            kept_blocks(result),
+            useful_blocks(result.explained),
             result.settings.architecture,
             residual.horizon,
             residual.epochs,
@@ -124,10 +140,10 @@ def _flights(result: LearningResult) -> tuple[FlightSummary, ...]:
     return tuple(
         FlightSummary(
             f.name,
-            f.seconds,
+            f.duration,
             f.rate,
             sum((s.end - s.start for s in result.contacts if s.flight == k), 0.0),
-            f.saturated,
+            f.saturation_duration,
         )
         for k, f in enumerate(result.flights)
     )
@@ -151,13 +167,23 @@ def _parameters(result: LearningResult) -> dict[str, ParameterSummary]:
     }
 
 
-def unidentifiable_directions(result: LearningResult) -> tuple[str, ...]:
-    """Sentences on parameters, or combinations of parameters, that the flights do not identify."""
-    return (
-        tuple(dict.fromkeys(d.words for d in result.fit.unidentifiable_directions))
-        if result.fit is not None
-        else ()
-    )
+def _findings(result: LearningResult) -> list[Finding]:
+    """Unidentifiable parameters or combinations of parameters, and the error that the residual explains."""
+    directions = result.fit.unidentifiable_directions if result.fit is not None else ()
+    distinct = dict.fromkeys((by_vectors(d.names), d.is_common_scale) for d in directions)
+    findings = [
+        Finding(UNIDENTIFIABLE, Severity.NOTE, {"names": list(names), "is_common_scale": is_common_scale})
+        for names, is_common_scale in distinct
+    ]
+    if result.residual is not None:
+        values = {
+            "architecture": result.settings.architecture,
+            "epochs": result.residual.epochs,
+            "explained": dict(result.explained),
+            "blocks": useful_blocks(result.explained),
+        }
+        findings.append(Finding("explained_error", Severity.NOTE, values))
+    return findings
 
 
 def _verdict(result: LearningResult) -> Verdict:
@@ -175,7 +201,7 @@ def _verdict(result: LearningResult) -> Verdict:
         Finding("contact_excluded", Severity.WARNING, {"flight": flight, "spans": spans})
         for flight, spans in contact_spans(result.contacts, result.flights)
     ]
-    saturated = [f.name for f in result.flights if f.saturated > 0]
+    saturated = [f.name for f in result.flights if f.saturation_duration > 0]
     if saturated:
         findings.append(Finding("saturation_excluded", Severity.WARNING, {"flights": saturated}))
     return to_verdict("caution" if len(findings) > 1 else "good", findings, finding_text)
@@ -185,17 +211,12 @@ def _main_finding(result: LearningResult) -> Finding:
     values: dict[str, Any] = {"estimated": len(result.fit.names) if result.fit is not None else 0}
     if result.settings.architecture == NO_RESIDUAL or result.residual is None:
         return Finding("model_without_residual", Severity.OK, values)
-    kept = kept_blocks(result)
-    if not kept:
+    blocks = useful_blocks(result.explained)
+    if not blocks:
         values |= {"explained": dict(result.explained), "required": MIN_EXPLAINED}
         return Finding("residual_omitted", Severity.OK, values)
     values |= {
-        "explained": {block: result.explained[block] for block in kept},
-        "omitted": [block for block in EFFECTS if block in result.explained and block not in kept],
+        "explained": {block: result.explained[block] for block in blocks},
+        "omitted": [block for block in EFFECTS if block in result.explained and block not in blocks],
     }
     return Finding("residual_learned", Severity.OK, values)
-
-
-def kept_blocks(result: LearningResult) -> tuple[str, ...]:
-    """The blocks whose head the model has."""
-    return tuple(block for block, share in result.explained.items() if share >= MIN_EXPLAINED)

@@ -1,12 +1,12 @@
 """Training rows of flights: rotor thrusts, at times at which all states were measured.
 
-The residual depends on rotor thrusts. Thrusts follow commands with the motor lag tau of the airframe; over a row of length h
-with constant command, exactly,
+The residual depends on rotor thrusts. Thrusts follow commands with the motor lag tau of the airframe; over a row of
+length h with constant command, exactly,
 
     gamma(h) = gamma_c + (gamma(0) - gamma_c) e^(-h/tau),        mean = gamma_c + (gamma(0) - gamma_c) (1 - e^(-h/tau)) tau/h
 
-The mean is the thrust of the row. After a gap, thrusts are assumed to be settled. With a command at its limit, the thrust is
-unknown: these rows, and those of the following five time constants, are excluded.
+The mean is the thrust of the row. After a gap, thrusts are assumed to be settled. The thrust is unknown while a command
+is at its limit: these rows, and those of the following five time constants, are excluded.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import check_finite, check_rotors_run, grid_rate, sample
 from rotorid.workflows.wrench.observe import with_rotors, wrench_system
 
-LEAST: Final = 2.0
+MIN_DURATION: Final = 2.0
 """Shortest airborne time with all states measured, s."""
 
-_JITTER: Final = 1.5  # of the median step: a longer one is a gap
-_SETTLED: Final = 5.0  # time constants after which a thrust is settled
+_MAX_STEP: Final = 1.5  # median steps; a longer step is a gap
+_SETTLING: Final = 5.0  # time constants after which a thrust is settled
 _STATES: Final = ("attitude", "velocity", "body_rate")
 
 
@@ -43,22 +43,22 @@ _STATES: Final = ("attitude", "velocity", "body_rate")
 class LearningRows:
     """Training rows of a flight.
 
-    name: of its log. samples: of a System of `system_of`. rotor_input: rotor signal of the log; for commands, samples have
-    the thrusts that follow from them. seconds: of contiguous rows. rate: Hz. saturated: excluded time with a command at
-    its limit, s.
+    name: of its log. samples: of a System of `system_of`. rotor_input: rotor signal of the log; commands are converted
+    to thrusts in the samples. duration: of contiguous rows, s. rate: Hz. saturation_duration: excluded time with a
+    command at its limit, s.
     """
 
     name: str
     samples: Samples
     rotor_input: RotorInput
-    seconds: float
+    duration: float
     rate: float
-    saturated: float = 0.0
+    saturation_duration: float = 0.0
 
-    def only(self, mask: Bool[np.ndarray, " n"]) -> LearningRows:
+    def select(self, mask: Bool[np.ndarray, " n"]) -> LearningRows:
         """The rows of a mask."""
         (samples,) = select_rows([self.samples], [mask])
-        return dataclasses.replace(self, samples=samples, seconds=_seconds(np.asarray(samples.dt)))
+        return dataclasses.replace(self, samples=samples, duration=_duration(np.asarray(samples.dt)))
 
 
 def system_of(airframe: Airframe, rotor_input: RotorInput) -> RigidMultirotor:
@@ -75,7 +75,7 @@ def learning_rows(flight: Flight, airframe: Airframe) -> LearningRows:
     Raises:
         SignalError: a signal is missing or not finite, or no rotor turns.
         AirframeError: the airframe has another number of rotors than the log.
-        ExcitationError: less than `LEAST` remains.
+        ExcitationError: less than `MIN_DURATION` remains.
     """
     flight = with_rotors(flight, airframe)
     logged = wrench_system(flight, airframe)
@@ -93,21 +93,21 @@ def learning_rows(flight: Flight, airframe: Airframe) -> LearningRows:
     )
     spans = None if flight.format == "simulation" else airborne_intervals(flight)
     samples = sample(flight, logged.inputs, logged.outputs, spans=spans, rate=rate)
-    saturated = 0.0
+    saturation_duration = 0.0
     if logged.lags:
-        samples, free = _thrusts(samples, logged)
-        saturated = float(np.sum(np.asarray(samples.dt)[~free]))
-        (samples,) = select_rows([samples], [free])
-    left = _seconds(np.asarray(samples.dt), _whole(samples, logged))
-    if left < LEAST:
+        samples, is_valid = _thrusts(samples, logged)
+        saturation_duration = float(np.sum(np.asarray(samples.dt)[~is_valid]))
+        (samples,) = select_rows([samples], [is_valid])
+    duration = _duration(np.asarray(samples.dt), _is_fully_measured(samples, logged))
+    if duration < MIN_DURATION:
         raise ExcitationError(
-            f"{flight.source}: {left:.2g} s in the air with all states measured; at least {LEAST:g} s are needed"
+            f"{flight.source}: {duration:.2g} s in the air with all states measured; at least {MIN_DURATION:g} s are needed"
         )
-    return LearningRows(flight.source.name, samples, logged.rotor_input, left, rate, saturated)
+    return LearningRows(flight.source.name, samples, logged.rotor_input, duration, rate, saturation_duration)
 
 
 def at_centre_of_mass(system: RigidMultirotor, samples: Samples, c: Float[np.ndarray, " 3"]) -> Samples:
-    """Move measured position and velocity to the centre of mass: p + R c and v + R (omega x c).
+    """Transform measured position and velocity to the centre of mass: p + R c and v + R (omega x c).
 
     Args:
         system: of the samples.
@@ -118,7 +118,7 @@ def at_centre_of_mass(system: RigidMultirotor, samples: Samples, c: Float[np.nda
         return samples
     outputs, centre = system.outputs, jnp.asarray(c)
 
-    def one(y: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
+    def transform(y: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
         measured = outputs.unpack(y)
         q = measured["attitude"]
         at_centre = {
@@ -128,11 +128,11 @@ def at_centre_of_mass(system: RigidMultirotor, samples: Samples, c: Float[np.nda
         }
         return outputs.pack({**measured, **at_centre})
 
-    return dataclasses.replace(samples, y=jax.vmap(one)(jnp.asarray(samples.y)))
+    return dataclasses.replace(samples, y=jax.vmap(transform)(jnp.asarray(samples.y)))
 
 
 def _with_position(flight: Flight) -> Flight:
-    """Integrate the velocity to a position where none was logged. No force depends on it."""
+    """Integrate the velocity if no position was logged. No force depends on the position."""
     if "position" in flight:
         return flight
     v = flight["velocity"]
@@ -149,28 +149,29 @@ def _thrusts(samples: Samples, system: RigidMultirotor) -> tuple[Samples, Bool[n
     commanded = np.asarray(jax.vmap(lambda u: system.known_thrust(u, p))(inputs))
     holds = np.asarray(jax.vmap(lambda u: jnp.asarray(system.holds(u)))(inputs))
     dt = np.asarray(samples.dt)
-    usual = float(np.median(dt[dt > 0])) if np.any(dt > 0) else 0.0
-    thrust, mean, free = commanded[0], np.empty_like(commanded), np.ones(len(dt), bool)
-    since = np.inf
-    for k, (target, h, held) in enumerate(zip(commanded, dt, holds, strict=True)):
-        if not 0.0 < h < _JITTER * usual:
+    median_step = float(np.median(dt[dt > 0])) if np.any(dt > 0) else 0.0
+    thrust, mean, is_valid = commanded[0], np.empty_like(commanded), np.ones(len(dt), bool)
+    time_since_limit = np.inf
+    for k, (target, h, is_below_limit) in enumerate(zip(commanded, dt, holds, strict=True)):
+        if not 0.0 < h < _MAX_STEP * median_step:
             thrust = target
-        left = np.exp(-h / lag)
-        mean[k] = target + (thrust - target) * ((1.0 - left) * lag / h if h > 0 else 1.0)
-        thrust = target + (thrust - target) * left
-        since = since + h if held else 0.0
-        free[k] = since > _SETTLED * lag
-    return dataclasses.replace(samples, u=jnp.asarray(mean)), free
+        decay = np.exp(-h / lag)
+        mean[k] = target + (thrust - target) * ((1.0 - decay) * lag / h if h > 0 else 1.0)
+        thrust = target + (thrust - target) * decay
+        time_since_limit = time_since_limit + h if is_below_limit else 0.0
+        is_valid[k] = time_since_limit > _SETTLING * lag
+    return dataclasses.replace(samples, u=jnp.asarray(mean)), is_valid
 
 
-def _whole(samples: Samples, system: RigidMultirotor) -> Bool[np.ndarray, " n"]:
-    places = [system.outputs.tangent[name] for name in (*_STATES, "position")]
-    return np.all([np.asarray(samples.mask)[:, place].all(axis=1) for place in places], axis=0)
+def _is_fully_measured(samples: Samples, system: RigidMultirotor) -> Bool[np.ndarray, " n"]:
+    """Rows in which position and all states of `_STATES` are measured."""
+    blocks = [system.outputs.tangent[name] for name in (*_STATES, "position")]
+    return np.all([np.asarray(samples.mask)[:, block].all(axis=1) for block in blocks], axis=0)
 
 
-def _seconds(dt: Float[np.ndarray, " n"], whole: Bool[np.ndarray, " n"] | None = None) -> float:
-    """Time of contiguous rows, s."""
+def _duration(dt: Float[np.ndarray, " n"], is_measured: Bool[np.ndarray, " n"] | None = None) -> float:
+    """Duration of contiguous rows, s. is_measured: mask of the rows to count, None for all."""
     if not np.any(dt > 0):
         return 0.0
-    follows = (dt > 0) & (dt < _JITTER * np.median(dt[dt > 0]))
-    return float(np.sum(dt[follows & whole] if whole is not None else dt[follows]))
+    follows = (dt > 0) & (dt < _MAX_STEP * np.median(dt[dt > 0]))
+    return float(np.sum(dt[follows & is_measured] if is_measured is not None else dt[follows]))

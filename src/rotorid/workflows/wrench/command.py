@@ -123,8 +123,8 @@ def wrench_and_write(
     model: LearnedModel | None = None,
     mcap: bool = False,
 ) -> WrenchSummary:
-    """Observe the wrench of a flight, and write the results into a folder. Shows its stages. gain: 1/s. model: used in place of
-    the airframe. mcap: whether estimates are written as MCAP, too."""
+    """Observe the wrench of a flight, and write the results into a folder. Shows its stages. gain: 1/s. model: used in
+    place of the airframe. mcap: whether estimates are written as MCAP, too."""
     from rotorid.results.files import REPORT, SUMMARY, write_folder
     from rotorid.terminal.console import status
     from rotorid.workflows.track.files import estimates_files
@@ -140,7 +140,7 @@ def wrench_and_write(
     system = wrench_system(flight, airframe)
     said = ""
     if model is not None:
-        system, said = with_residual_model(system, model, flight), model.words
+        system, said = with_residual_model(system, model, flight), model.description
     settings = WrenchSettings("wrench", observer, gain, airframe.name, system.rotor_input, said)
     with status(f"Observing the wrench: {estimator_label(observer)}"):
         stds = parameter_stds(airframe, system)
