@@ -1,4 +1,4 @@
-"""The gate keeps its laws whatever comes in, and says why."""
+"""The laws of the gate hold for any readings, and each decision has a reason."""
 
 import dataclasses
 import math
@@ -6,15 +6,28 @@ import math
 import numpy as np
 import pytest
 
-from rotorid.control.gate import MAX_STEP, Gate, Mode, Reading, gate_flight
+from rotorid.control.gate import (
+    MAX_STEP,
+    Gate,
+    GatedQuantity,
+    IndependentCheck,
+    Mode,
+    Reading,
+    TrustCriteria,
+    gate_flight,
+)
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
 
-GATE = Gate(nominal=1.0, lower=0.6, upper=1.4, rate=0.5, band=0.05, hold=0.4, patience=0.3, grace=0.1)
+GATE = Gate(
+    GatedQuantity(1.0, lower=0.6, upper=1.4, rate=0.5),
+    TrustCriteria(max_relative_std=0.05, hold=0.4, patience=0.3),
+    IndependentCheck(grace=0.1),
+)
 DT = 0.02
 
 
-def decided(gate, readings, dt=DT):
+def decisions_of(gate, readings, dt=DT):
     """All states and decisions."""
     state, found = gate.start(), []
     for reading in readings:
@@ -23,8 +36,8 @@ def decided(gate, readings, dt=DT):
     return found
 
 
-def anything(rng, n):
-    """Readings of a bad day: runs of good ones, silence, lies, wild numbers."""
+def random_readings(rng, n):
+    """Random runs of good readings, missing ones, unhealthy ones, and values out of range."""
     found, kind, level = [], 0, 1.0
     for _ in range(n):
         if rng.random() < 0.05:
@@ -45,16 +58,16 @@ def anything(rng, n):
 
 @pytest.mark.parametrize("fallback", ["nominal", "trusted"])
 @pytest.mark.parametrize("seed", range(4))
-def test_never_outside_the_range_never_faster_than_the_rate(seed, fallback):
+def test_value_stays_in_the_range_and_changes_by_at_most_the_rate(seed, fallback):
     rng = np.random.default_rng(seed)
     gate = dataclasses.replace(GATE, fallback=fallback)
     state, modes = gate.start(), set()
-    for reading in anything(rng, 3000):
+    for reading in random_readings(rng, 3000):
         dt = float(rng.choice([DT, 0.0, 0.3, -1.0, math.nan], p=[0.9, 0.04, 0.02, 0.02, 0.02]))
         after, decision = gate.decide(state, reading, dt)
-        assert gate.lower <= decision.value <= gate.upper
+        assert gate.quantity.lower <= decision.value <= gate.quantity.upper
         counted = min(max(dt, 0.0), MAX_STEP) if math.isfinite(dt) else 0.0
-        assert abs(decision.value - state.value) <= gate.rate * counted + 1e-12
+        assert abs(decision.value - state.value) <= gate.quantity.rate * counted + 1e-12
         assert decision.is_changed == (decision.value != state.value)
         assert len(decision.reason) > 10
         modes.add(decision.mode)
@@ -63,35 +76,40 @@ def test_never_outside_the_range_never_faster_than_the_rate(seed, fallback):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_trust_is_won_by_good_readings_alone_and_lasts_as_long_as_patience(seed):
-    readings, won, mode, last_good = anything(np.random.default_rng(seed), 3000), 0, Mode.WAITING, -math.inf
-    for k, (_, decision) in enumerate(decided(GATE, readings)):
+def test_trust_needs_good_readings_and_lasts_as_long_as_patience(seed):
+    readings, won, mode, last_good = (
+        random_readings(np.random.default_rng(seed), 3000),
+        0,
+        Mode.WAITING,
+        -math.inf,
+    )
+    for k, (_, decision) in enumerate(decisions_of(GATE, readings)):
         last_good = k * DT if GATE.fault(readings[k])[0] is None else last_good
-        trusted = decision.mode in (Mode.FOLLOWING, Mode.KEEPING)
+        trusted = decision.mode in (Mode.FOLLOWING, Mode.HOLDING)
         if trusted and mode in (Mode.WAITING, Mode.RETURNING):
             won += 1
-            run = readings[k + 1 - round(GATE.hold / DT) : k + 1]
+            run = readings[k + 1 - round(GATE.trust.hold / DT) : k + 1]
             assert all(GATE.fault(r)[0] is None for r in run)
-        assert not trusted or k * DT - last_good <= GATE.patience + 1e-9
+        assert not trusted or k * DT - last_good <= GATE.trust.patience + 1e-9
         assert (decision.mode == Mode.FOLLOWING) <= (k * DT == last_good)
         mode = decision.mode
     assert won > 4
 
 
 def test_without_a_run_of_good_readings_the_nominal_value_stays():
-    """Good ones with a break in every hold time."""
+    """Good readings with an interruption in every hold time."""
     readings = [None if k % 19 == 0 else Reading(1.2, 0.01) for k in range(2000)]
-    assert {d.value for _, d in decided(GATE, readings)} == {1.0}
+    assert {d.value for _, d in decisions_of(GATE, readings)} == {1.0}
 
 
-def test_trust_is_won_after_the_hold_time_and_the_estimate_is_followed():
-    found = decided(GATE, [Reading(1.2, 0.01)] * 200)
+def test_trust_is_gained_after_the_hold_time_and_the_estimate_is_followed():
+    found = decisions_of(GATE, [Reading(1.2, 0.01)] * 200)
     first = next(k for k, (_, d) in enumerate(found) if d.is_changed)
-    assert (first + 1) * DT == pytest.approx(GATE.hold, abs=DT)
+    assert (first + 1) * DT == pytest.approx(GATE.trust.hold, abs=DT)
     assert found[-1][1].value == 1.2
     assert found[-1][1].mode == Mode.FOLLOWING
     there = next(k for k, (_, d) in enumerate(found) if d.value == 1.2)
-    assert (there - first + 1) * DT == pytest.approx(0.2 / GATE.rate)
+    assert (there - first + 1) * DT == pytest.approx(0.2 / GATE.quantity.rate)
 
 
 LOST = {
@@ -100,54 +118,54 @@ LOST = {
     "inconsistent": Reading(1.3, 0.01, Health.INCONSISTENT),
     "no information": Reading(1.3, 0.01, Health.NO_INFORMATION),
     "uninformed": Reading(1.3, 0.01, is_informed=False),
-    "wide band": Reading(1.3, 0.2),
+    "large std": Reading(1.3, 0.2),
     "outside": Reading(1.41, 0.01),
     "not a number": Reading(math.nan, 0.01),
-    "no band": Reading(1.3, math.nan),
+    "no std": Reading(1.3, math.nan),
     "unknown health": Reading(1.3, 0.01, 77),
-    "contradicted": Reading(1.3, 0.01, independent_value=0.9, independent_std=0.02),
-    "witness lost": Reading(1.3, 0.01, independent_value=math.nan, independent_std=0.02),
+    "disagreement": Reading(1.3, 0.01, independent_value=0.9, independent_std=0.02),
+    "check not a number": Reading(1.3, 0.01, independent_value=math.nan, independent_std=0.02),
 }
-CONTRADICTED = {"contradicted", "witness lost"}
-AT_ONCE = {"diverged", "outside", "not a number", "no band"}
+DISAGREEING = {"disagreement", "check not a number"}
+AT_ONCE = {"diverged", "outside", "not a number", "no std"}
 
 
 @pytest.mark.parametrize("what", LOST)
-def test_it_rolls_back_within_the_stated_time(what):
+def test_value_returns_within_the_stated_time(what):
     readings = [Reading(1.3, 0.01)] * 100 + [LOST[what]] * 200
-    found = decided(GATE, readings)
+    found = decisions_of(GATE, readings)
     assert found[99][1].value == 1.3
     left = next(k for k in range(100, 300) if found[k][1].is_changed)
     home = next(k for k in range(100, 300) if found[k][1].value == 1.0)
-    patience = 0.0 if what in AT_ONCE else GATE.grace if what in CONTRADICTED else GATE.patience
+    patience = 0.0 if what in AT_ONCE else GATE.check.grace if what in DISAGREEING else GATE.trust.patience
     assert (left - 100) * DT == pytest.approx(patience, abs=1.01 * DT)
-    assert (home - 99) * DT <= patience + 0.3 / GATE.rate + 2 * DT
+    assert (home - 99) * DT <= patience + 0.3 / GATE.quantity.rate + 2 * DT
     assert {d.value for _, d in found[home:]} == {1.0}
     assert found[-1][1].mode == Mode.WAITING
 
 
-def test_a_short_doubt_changes_nothing_and_needs_no_new_hold():
+def test_a_short_fault_changes_nothing_and_needs_no_new_hold():
     readings = [Reading(1.3, 0.01)] * 100 + [None] * 10 + [Reading(1.31, 0.01)]
-    found = decided(GATE, readings)
-    assert {d.mode for _, d in found[100:110]} == {Mode.KEEPING}
+    found = decisions_of(GATE, readings)
+    assert {d.mode for _, d in found[100:110]} == {Mode.HOLDING}
     assert {d.value for _, d in found[99:110]} == {1.3}
     assert found[110][1].value == pytest.approx(1.31)
 
 
-def test_the_trusted_value_is_one_that_held_before_the_estimate_slid_away():
+def test_the_trusted_value_precedes_a_drift_of_the_estimate():
     gate = dataclasses.replace(GATE, fallback="trusted")
     sliding = [Reading(1.2 - 0.001 * k, 0.01) for k in range(15)]
-    found = decided(gate, [Reading(1.2, 0.01)] * 150 + sliding + [None] * 200)
+    found = decisions_of(gate, [Reading(1.2, 0.01)] * 150 + sliding + [None] * 200)
     assert found[164][1].value == pytest.approx(1.186)
     assert found[-1][1].value == 1.2
 
 
-def test_after_a_silence_it_does_not_jump():
+def test_value_does_not_jump_after_a_gap():
     state, decision = GATE.start(), None
     for dt in [DT] * 100 + [60.0] + [DT] * 3:
         before = state.value
         state, decision = GATE.decide(state, Reading(1.3 if dt == DT else 0.7, 0.01), dt)
-        assert abs(state.value - before) <= GATE.rate * MAX_STEP + 1e-12
+        assert abs(state.value - before) <= GATE.quantity.rate * MAX_STEP + 1e-12
     assert decision is not None
 
 
@@ -157,12 +175,12 @@ def test_a_flight_is_decided_as_live():
     t = np.cumsum(rng.choice([DT, 3 * DT], n))
     value = np.where(rng.random(n) < 0.05, math.nan, 1.0 + 0.25 * np.sin(t))
     std, health = np.full(n, 0.01), rng.choice([0, 0, 0, 2, 5], n)
-    witness = 1.0 + 0.25 * np.sin(t - 0.1)
+    check = 1.0 + 0.25 * np.sin(t - 0.1)
     informed = t > 1.0
-    found = gate_flight(GATE, t, value, std, health, informed, witness, np.full(n, 0.02))
+    found = gate_flight(GATE, t, value, std, health, informed, check, np.full(n, 0.02))
     state = GATE.start()
     for k in range(n):
-        one = Reading(value[k], 0.01, int(health[k]), bool(informed[k]), float(witness[k]), 0.02)
+        one = Reading(value[k], 0.01, int(health[k]), bool(informed[k]), float(check[k]), 0.02)
         reading = None if math.isnan(value[k]) else one
         state, decision = GATE.decide(state, reading, t[k] - t[k - 1] if k else 0.0)
         assert (found.value[k], found.mode[k], found.reasons[k]) == (
@@ -170,45 +188,48 @@ def test_a_flight_is_decided_as_live():
             decision.mode,
             decision.reason,
         )
-    assert set(found.mode) >= {Mode.FOLLOWING, Mode.KEEPING}
+    assert set(found.mode) >= {Mode.FOLLOWING, Mode.HOLDING}
 
 
-def test_reasons_in_words():
+def test_reasons():
     def last(*readings):
-        return decided(GATE, readings)[-1][1].reason
+        return decisions_of(GATE, readings)[-1][1].reason
 
     good = [Reading(1.3, 0.01)] * 100
-    assert last(None) == "stays at 1 kg: no estimate comes in"
+    assert last(None) == "stays at 1 kg: no estimate arrives"
     assert last(*good) == "follows the estimate: 1.3 kg"
     assert last(*good[:21]) == "moves to 1.3 kg: 1.02 kg"
     assert last(*good[:5]) == "stays at 1 kg: good for 0.1 of 0.4 s"
-    assert last(*good, None) == "keeps 1.3 kg: no estimate comes in"
+    assert last(*good, None) == "holds 1.3 kg: no estimate arrives"
     assert "outside 0.6 to 1.4 kg" in last(*good, LOST["outside"])
     assert last(*good, LOST["outside"]).startswith("returns to 1 kg")
-    assert "the witness says 0.9 ± 0.02 kg" in last(*good, LOST["contradicted"])
+    assert "the independent check gives 0.9 ± 0.02 kg" in last(*good, LOST["disagreement"])
     assert "larger than the model expects" in last(LOST["inconsistent"])
 
 
-def test_reasons_of_a_number_without_unit_have_no_blank_in_its_place():
-    bare = dataclasses.replace(GATE, unit="", name="MPC_THR_HOVER")
+def test_reasons_of_a_quantity_without_unit_have_no_blank_in_its_place():
+    bare = dataclasses.replace(
+        GATE, quantity=dataclasses.replace(GATE.quantity, unit="", name="MPC_THR_HOVER")
+    )
     good = [Reading(1.3, 0.01)] * 100
     for readings in ([None], good, good[:21], [*good, None], *([*good, one] for one in LOST.values())):
-        (_, found), (_, with_unit) = (decided(gate, readings)[-1] for gate in (bare, GATE))
+        (_, found), (_, with_unit) = (decisions_of(gate, readings)[-1] for gate in (bare, GATE))
         assert found.reason == with_unit.reason.replace(" kg", "").replace("the mass", "the MPC_THR_HOVER")
-    with pytest.raises(SettingError, match=r"1\.1 to 1\.4 must hold the nominal MPC_THR_HOVER, 1$"):
-        dataclasses.replace(bare, lower=1.1)
+    with pytest.raises(SettingError, match=r"1\.1 to 1\.4 must contain the nominal MPC_THR_HOVER, 1$"):
+        dataclasses.replace(bare.quantity, lower=1.1)
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("part", "settings", "message"),
     [
-        ({"lower": 1.1}, "must hold the nominal mass"),
-        ({"upper": math.inf}, "must hold the nominal mass"),
-        ({"rate": 0.0}, "rate must be above 0"),
-        ({"band": math.nan}, "band must be above 0"),
-        ({"hold": -1.0}, "hold must be 0 or more"),
+        (GATE.quantity, {"lower": 1.1}, "must contain the nominal mass"),
+        (GATE.quantity, {"upper": math.inf}, "must contain the nominal mass"),
+        (GATE.quantity, {"rate": 0.0}, "rate must be above 0"),
+        (GATE.trust, {"max_relative_std": math.nan}, "max_relative_std must be above 0"),
+        (GATE.trust, {"hold": -1.0}, "hold must be 0 or more"),
+        (GATE.check, {"grace": -1.0}, "grace must be 0 or more"),
     ],
 )
-def test_wrong_settings_are_named(settings, said):
-    with pytest.raises(SettingError, match=said):
-        dataclasses.replace(GATE, **settings)
+def test_invalid_settings_are_named(part, settings, message):
+    with pytest.raises(SettingError, match=message):
+        dataclasses.replace(part, **settings)

@@ -177,7 +177,7 @@ def test_moments_without_an_estimate_are_nothing_to_tell(world: World) -> None:
         - world.write_texts.count("set to")
         <= 1
     )
-    assert "no estimate comes in" not in world.write_texts
+    assert "no estimate arrives" not in world.write_texts
 
 
 def test_a_value_out_of_range_is_not_touched(world: World) -> None:

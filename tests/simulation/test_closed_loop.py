@@ -56,7 +56,7 @@ def test_after_a_step_the_identified_mass_halves_the_error():
     assert set(gated.mode) >= {Mode.WAITING, Mode.FOLLOWING}
     assert set(found.mode) == {0}
     slowest = np.max(np.abs(np.diff(gated.used)))
-    assert slowest <= GATE.rate * 0.02 + 1e-12
+    assert slowest <= GATE.quantity.rate * 0.02 + 1e-12
     assert np.all(np.isfinite(found.said) & (found.said_std > 0))
 
 
@@ -112,28 +112,28 @@ def test_failures_begin_when_they_should_and_do_what_they_say():
 
 
 @pytest.mark.parametrize("true", [0.7, 1.3])
-def test_the_witness_finds_the_mass_within_its_own_bounds(true):
-    """Turning and thrusting as it likes; noise of velocity alone."""
+def test_the_independent_mass_check_is_consistent(true):
+    """Random roll and thrust; noise of the velocity only."""
     rng, errors = np.random.default_rng(1), []
     for _ in range(200):
-        witness, v, dt = IndependentMassCheck(), np.zeros(3), 0.02
-        assert np.isnan(witness.update(0.0, np.array([1.0, 0.0, 0.0, 0.0]), v, 10.0)).all()
+        check, v, dt = IndependentMassCheck(), np.zeros(3), 0.02
+        assert np.isnan(check.update(0.0, np.array([1.0, 0.0, 0.0, 0.0]), v, 10.0)).all()
         roll = rng.normal(0.0, 0.3)
         thrust = rng.uniform(6.0, 14.0)
         q = np.array([np.cos(roll / 2), np.sin(roll / 2), 0.0, 0.0])
         up = np.array([0.0, -np.sin(roll), np.cos(roll)])
         for k in range(40):
             v = v + dt * (thrust / true * up - np.array([0.0, 0.0, 9.81]))
-            found, std = witness.update(1.0 + k * dt, q, v + 0.03 * rng.normal(size=3), thrust)
+            found, std = check.update(1.0 + k * dt, q, v + 0.03 * rng.normal(size=3), thrust)
         errors.append((found - true) / std)
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(1.0, abs=0.15)
     assert abs(np.mean(errors)) < 0.25
 
 
-def test_a_witness_who_sees_no_thrust_says_nothing():
-    witness = IndependentMassCheck()
+def test_the_independent_mass_check_needs_thrust():
+    check = IndependentMassCheck()
     for k in range(20):
-        found = witness.update(
+        found = check.update(
             0.02 * k, np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, -9.81 * 0.02 * k]), 0.0
         )
     assert np.isnan(found).all()

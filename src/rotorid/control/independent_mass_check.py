@@ -1,12 +1,13 @@
-"""The mass as a witness sees it who trusts no estimator: the slope of velocity over the thrust's impulse, by least squares.
+"""Independent mass check: the mass from velocity and thrust alone, by least squares.
 
     v_k - g t_k = v_0 + X_k / m,     X_k = sum_j R(q_j) (0, 0, T_j) dt_j,     over the last `window` s
 
-It takes the thrust, attitude and velocity that the controller itself flies by, has no prior, no memory beyond its window and
-nothing to tune, and errs by about 2 % in 0.2 s. That is too coarse and late to fly by, but enough to contradict a filter that
-was fed with something else, hangs, or is sure of what is not so. Air drag, which it knows nothing of, is in it.
+1 / m is the slope of the velocity over the impulse X of the thrust. The check uses the thrust, attitude and velocity
+that the controller uses. It has no prior, no memory beyond its window, and no tuning parameters. Its error is about 2 %
+with a window of 0.2 s. This is too inaccurate for control, but sufficient to detect a filter with wrong inputs, without
+updates, or with a standard deviation that is too small. Air drag is not modelled.
 
-    1 / m = sum X.y / sum X.X  (X and y less their means),     std of 1 / m = sigma_v / sqrt(sum X.X)
+    1 / m = sum X.y / sum X.X  (X and y minus their means),     std of 1 / m = sigma_v / sqrt(sum X.X)
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from jaxtyping import Float
 from rotorid.geometry import rotation_rows
 from rotorid.models.system import GRAVITY
 
-_LEAST = 4  # rows
+_MIN_ROWS = 4
 
 
 class IndependentMassCheck:
-    """Fed at each control; `mass, std = witness.see(...)`.
+    """Estimate of the mass over a sliding window, updated at each step of the controller.
 
     window: s. velocity_noise: standard deviation of one measurement, m/s.
     """
@@ -41,29 +42,35 @@ class IndependentMassCheck:
         velocity: Float[np.ndarray, " 3"],
         thrust: float,
     ) -> tuple[float, float]:
-        """Mass and its standard deviation, kg; NaN while it has seen too little.
+        """Add a row.
 
-        t: s. attitude: quaternion, body to world. velocity: m/s, world. thrust: N along body z, held since the row before.
+        Args:
+            t: time, s.
+            attitude: quaternion, body to world.
+            velocity: m/s, world frame.
+            thrust: along body z since the previous row, N.
+        Returns:
+            Mass and its standard deviation, kg; NaN without enough rows or thrust.
         """
         rows = self._rows
         if rows and t <= rows[-1][0]:
             rows.clear()
-        falling = velocity + np.array([0.0, 0.0, GRAVITY * t])
+        velocity_without_gravity = velocity + np.array([0.0, 0.0, GRAVITY * t])
         if rows:
-            before, impulse, _ = rows[-1]
-            up = 0.5 * (rotation_rows.body_z(self._attitude) + rotation_rows.body_z(attitude))
-            rows.append((t, impulse + thrust * (t - before) * up, falling))
+            last_t, impulse, _ = rows[-1]
+            direction = 0.5 * (rotation_rows.body_z(self._attitude) + rotation_rows.body_z(attitude))
+            rows.append((t, impulse + thrust * (t - last_t) * direction, velocity_without_gravity))
         else:
-            rows.append((t, np.zeros(3), falling))
+            rows.append((t, np.zeros(3), velocity_without_gravity))
         self._attitude = attitude
         while t - rows[0][0] > self.window + 1e-9:
             rows.popleft()
-        if len(rows) < _LEAST:
+        if len(rows) < _MIN_ROWS:
             return math.nan, math.nan
-        _, X, y = (np.array(part) for part in zip(*rows, strict=True))
+        _, X, y = (np.array(column) for column in zip(*rows, strict=True))
         X, y = X - X.mean(axis=0), y - y.mean(axis=0)
-        square = float(np.sum(X * X))
-        per_mass = float(np.sum(X * y)) / square if square > 0.0 else 0.0
-        if per_mass <= 0.0:
+        squares = float(np.sum(X * X))
+        inverse_mass = float(np.sum(X * y)) / squares if squares > 0.0 else 0.0
+        if inverse_mass <= 0.0:
             return math.nan, math.nan
-        return 1.0 / per_mass, self.velocity_noise / (math.sqrt(square) * per_mass**2)
+        return 1.0 / inverse_mass, self.velocity_noise / (math.sqrt(squares) * inverse_mass**2)

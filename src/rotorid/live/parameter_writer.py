@@ -5,8 +5,8 @@ one and a half of it, and changes it by at most 5 % of it per second. It is writ
 write is read back. If the vehicle reports another value after two writes in a row, the parameter is not written again. At
 the end of a session it is restored at the rate of the gate.
 
-MPC_THR_HOVER of PX4 is the collective command in hover: u with sum T(u) = m g by the airframe's thrust curve. If THR_MDL_FAC
-is set to f, it is (1 - f) u + f u^2.
+MPC_THR_HOVER of PX4 is the collective command in hover: u with sum T(u) = m g by the airframe's thrust curve. If
+THR_MDL_FAC is set to f, it is (1 - f) u + f u^2.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from rotorid.control.gate import Gate, GateState, Mode
+from rotorid.control.gate import Gate, GatedQuantity, GateState, Mode
 from rotorid.control.gate import Reading as GateReading
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
@@ -47,8 +47,8 @@ _MAX_REFUSALS: Final = 2
 class FollowedParameter:
     """A parameter that follows the mass.
 
-    name, unit: of the parameter. convert: from the mass to the value and standard deviation of the parameter. allowed: range
-    of the vehicle. information_limit: relative standard deviation of the mass below which it is informed by data.
+    name, unit: of the parameter. convert: from the mass to the value and standard deviation of the parameter. allowed:
+    range of the vehicle. information_limit: relative standard deviation of the mass below which it is informed by data.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ParameterWriter:
         if self._gate is None or self._written is None or self._was_refused:
             return True
         waits = self._awaits_reply or self._lacks_reply
-        nominal = self._gate.nominal
+        nominal = self._gate.quantity.nominal
         return not waits and abs(self._written - nominal) <= _TOLERANCE * abs(nominal)
 
     def restore(self) -> None:
@@ -109,11 +109,11 @@ class ParameterWriter:
         dt = now - self._last_update if math.isfinite(self._last_update) else 0.0
         self._last_update = now
         self._state, decision = self._gate.decide(self._state, self._reading(snapshot), dt)
-        name, nominal = self._parameter.name, self._gate.nominal
+        name, nominal = self._parameter.name, self._gate.quantity.nominal
         if decision.mode not in (
             self._mode,
-            Mode.KEEPING,
-        ):  # keeping a value for a short time is not reported
+            Mode.HOLDING,
+        ):  # holding a value for a short time is not reported
             self._mode = decision.mode
             texts.append(f"{name} {decision.reason}")
         change = abs(decision.value - (nominal if self._written is None else self._written))
@@ -145,10 +145,10 @@ class ParameterWriter:
         low, high = parameter.allowed
         if not low <= value <= high:
             self._refusals = _MAX_REFUSALS
-            self._gate = Gate(value, value, value, 1.0, name=name, unit=unit)
+            self._gate = Gate(GatedQuantity(value, value, value, 1.0, name, unit))
             return [f"{name} is {value:.4g}, outside {low:g} to {high:g}; it is not written"]
         low, high = max(low, (1.0 - _RANGE) * value), min(high, (1.0 + _RANGE) * value)
-        self._gate = Gate(value, low, high, rate=_RATE * value, name=name, unit=unit)
+        self._gate = Gate(GatedQuantity(value, low, high, _RATE * value, name, unit))
         self._state = self._gate.start()
         return [f"{name} is {value:.4g} {unit}".rstrip() + "; it can follow the mass now"]
 

@@ -3,7 +3,7 @@
 At each control (50 Hz) the measured state, with its noise, goes to the controller and to the estimator's `Stream`, with the
 inputs that acted since. What it says goes through a gate, or straight to the controller, which plans with it at once:
 
-    plant -> sensors -> estimator -> [failure] -> gate (with its witness) -> mass of the NMPC -> plant
+    plant -> sensors -> estimator -> [failure] -> gate (with an independent mass check) -> mass of the NMPC -> plant
 
 A pilot is what gives the controller its mass; `nominal` and `known` are the two between which the others should lie.
 """
@@ -21,7 +21,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int
 
-from rotorid.control.gate import GOOD, Gate, Mode, Reading
+from rotorid.control.gate import (
+    GOOD_HEALTH,
+    Gate,
+    GatedQuantity,
+    IndependentCheck,
+    Mode,
+    Reading,
+    TrustCriteria,
+)
 from rotorid.control.independent_mass_check import IndependentMassCheck
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
@@ -48,19 +56,12 @@ MassProfile = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, " n"]]
 """Times in s -> mass in kg."""
 
 GATE = Gate(
-    nominal=NOMINAL_MASS,
-    lower=0.5,
-    upper=1.5,
-    rate=3.0,
-    band=0.05,
-    hold=0.3,
-    patience=0.6,
-    health=(*GOOD, Health.RECOVERING),
-    tolerance=0.05,
-    grace=0.2,
+    GatedQuantity(NOMINAL_MASS, lower=0.5, upper=1.5, rate=3.0),
+    TrustCriteria(max_relative_std=0.05, hold=0.3, patience=0.6, health=(*GOOD_HEALTH, Health.RECOVERING)),
+    IndependentCheck(tolerance=0.05, grace=0.2),
 )
-"""Of the simulated vehicle: what it can weigh, and how fast the mass of its controller may change. A filter that
-opened up after a jump (RECOVERING) is right as soon as its band is narrow again, and the witness agrees."""
+"""Gate of the simulated vehicle. The health RECOVERING is good: after a covariance reset the estimate is correct as
+soon as its standard deviation is small again and the independent mass check agrees."""
 
 MIN_MASS, MAX_MASS = 0.05, 10.0
 """kg; without a gate the controller still refuses a mass outside of these, and what is not a number, and keeps the last."""
@@ -73,8 +74,9 @@ _LIMITS = np.array([MAXIMUM_THRUST, *[MAXIMUM_BODY_RATE] * 3])
 class ClosedLoopFlight:
     """A flight of the loop.
 
-    flown: the truth. error: distance from the reference in each row, m. times: of the controls, s. used: mass that was planned
-    with, at each control, kg. said, said_std: by the estimator, NaN where it said nothing. mode: of the gate, 0 without.
+    flown: the truth. error: distance from the reference in each row, m. times: of the controls, s. used: mass that was
+    planned with, at each control, kg. said, said_std: by the estimator, NaN where it said nothing. mode: of the gate, 0
+    without.
     """
 
     flown: FlightTruth
@@ -120,7 +122,7 @@ class MassProvider:
         self.failure = failure or no_failure()
         self.rows: list[tuple[float, float, float, float, int]] = []
         self._state = gate.start() if gate else None
-        self._witness = IndependentMassCheck(velocity_noise=Sensors().velocity_noise)
+        self._mass_check = IndependentMassCheck(velocity_noise=Sensors().velocity_noise)
         self._last: float | None = None
         self._used = NOMINAL_MASS
         if stream:
@@ -140,9 +142,9 @@ class MassProvider:
                     self._used = reading.value
             else:
                 assert self._state is not None
-                witness = self._witness.update(t, y[:4], y[7:10], float(u[0]))
+                check_mass, check_std = self._mass_check.update(t, y[:4], y[7:10], float(u[0]))
                 reading = reading and reading._replace(
-                    independent_value=witness[0], independent_std=witness[1]
+                    independent_value=check_mass, independent_std=check_std
                 )
                 self._state, decision = self.gate.decide(self._state, reading, dt)
                 self._used, mode = decision.value, decision.mode

@@ -286,6 +286,6 @@ def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
         flight.join()
         link.close()
     texts = "; ".join(e.text for m in shown.snapshots for e in m.events if e.kind == "write")
-    assert "no estimate comes in" in texts
+    assert "no estimate arrives" in texts
     assert max(at_end.writes) > 1.02 * hover, texts
     assert at_end.writes[-1] == pytest.approx(hover, abs=1e-4), texts

@@ -135,7 +135,7 @@ def sessions(tmp_path_factory) -> Path:
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *sys.path])},
     )
     assert first.returncode == 130, first.stderr
     assert first.stderr == (

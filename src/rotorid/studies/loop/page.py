@@ -86,7 +86,8 @@ def headline(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def loop_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, gate: Gate, seed: int) -> str:
-    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.loop.study`. gate: of the study."""
+    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.loop.study`. gate: of the
+    study."""
     n = Numbers(rows)
     page = Page("Closed-loop control with the estimated mass")
     add_study_header(page, "loop", (f"{flights} flights", f"seed {seed}"), *headline(rows))
@@ -102,6 +103,7 @@ def loop_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, gate: 
 
 
 def _notes(gate: Gate) -> tuple[str, ...]:
+    mass, trust = gate.quantity, gate.trust
     return (
         "The controller is the NMPC of rotorid dataset: 1 s ahead at 50 Hz, thrust and body rates bounded. It has no integral "
         "action, so that an error of the mass causes a constant error of height. The mass is a parameter of each call.",
@@ -109,13 +111,13 @@ def _notes(gate: Gate) -> tuple[str, ...]:
         "at 50 Hz, and the thrust and body rates that were commanded. Each starts with 1 ± 0.3 kg.",
         "Path, mass and noise of a cell are the same for all sources of the mass. There is no wind, drag or motor lag unless "
         "stated.",
-        f"The gate lets {gate.lower:g} to {gate.upper:g} {gate.unit} pass, at most {gate.rate:g} {gate.unit}/s, after "
-        f"{gate.hold:g} s of good readings with a standard deviation below {100 * gate.band:g} % of the value; "
-        f"{gate.patience:g} s without a good one, {gate.grace:g} s of contradiction by its witness, or a value outside of the "
-        f"range, and it returns to {gate.nominal:g} {gate.unit}.",
-        "Its witness is the mass by least squares of velocity over the thrust's impulse in the last 0.2 s, from what the "
-        "controller itself flies by. It is what sees through an estimator that is wrong within the range and "
-        "calls itself healthy.",
+        f"The gate passes values from {mass.lower:g} to {mass.text(mass.upper)}, which change by at most "
+        f"{mass.text(mass.rate)}/s. It follows the estimate after {trust.hold:g} s of good readings, with a standard deviation "
+        f"below {100 * trust.max_relative_std:g} % of the value. It returns to {mass.text(mass.nominal)} after "
+        f"{trust.patience:g} s without a good reading, after {gate.check.grace:g} s of disagreement with the independent mass "
+        "check, and at once after a value outside the range.",
+        "The independent mass check estimates the mass by least squares of velocity over the impulse of the thrust in the last "
+        "0.2 s, from the signals that the controller uses. It detects an estimate that is wrong but in the range and healthy.",
         "Without the gate the controller still refuses what is not a number, and masses below 0.05 kg or above 10 kg.",
         "Cost of the gate with a working estimator: a delay at the start, and after a jump until the independent mass check "
         "agrees.",
