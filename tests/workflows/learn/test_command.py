@@ -272,8 +272,8 @@ def test_terminal_output(summary: LearnSummary) -> None:
     stream = io.StringIO()
     show(summary, Path("model"), Console(file=stream, width=100))
     text = " ".join(stream.getvalue().split())
-    assert "mass 2.81 ± 0.28 3.01 0.03 kg 90 %" in text
-    assert "angular drag 0 ± 0.4 0 0.002 N m s at 0" in text
+    assert "mass 2.8 ± 0.3 3.01 0.03 kg 90 %" in text
+    assert "angular drag 0.0 ± 0.4 0.000 0.002 N m s at 0" in text
     assert "Arm scale cannot be identified from these flights: the prior value is kept." in text
     assert "by the residual (body, 40 epochs): force 84 %, torque 0 % (omitted)" in text
     assert "Report: model/report.html" in text
