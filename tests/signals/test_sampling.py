@@ -87,7 +87,7 @@ def test_spans_limit_the_rows():
     assert ((t <= 1.5) | (t >= 3.0)).all()
     assert t.min() >= 1.0
     assert t.max() <= 3.5
-    with pytest.raises(ExcitationError, match=r"made\.csv: no part of this log is in the air"):
+    with pytest.raises(ExcitationError, match=r"made\.csv: the vehicle is never in the air"):
         sample(flight(), INPUTS, OUTPUTS, spans=[])
 
 

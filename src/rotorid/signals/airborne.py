@@ -49,9 +49,9 @@ _MOVING: Final = 0.5  # m/s
 _WEIGHTLESS: Final = 0.85  # of gravity
 
 
-def no_flight_message(flight: Flight, why: str = "no part of this log is in the air") -> str:
-    """Words of an error: what is wrong with a log that was to fly, and whether the file is whole at all."""
-    remedy = f", and {flight.cut}: copy it again, or leave it out" if flight.cut else "; leave it out"
+def no_flight_message(flight: Flight, why: str = "the vehicle is never in the air in this log") -> str:
+    """The message of an error about a log without usable flight; it says whether the file is complete."""
+    remedy = f", and {flight.cut}: copy it again, or use another log" if flight.cut else "; use another log"
     return f"{flight.source}: {why}{remedy}"
 
 

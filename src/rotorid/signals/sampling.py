@@ -108,9 +108,7 @@ def sample(
     y, mask = zip(*(_measured(flight.signals.get(n), outputs, n, t, h) for n in outputs), strict=True)
     if inside.sum() < 2:
         raise ExcitationError(
-            no_flight_message(
-                flight, f"no part of this log is in the air with all of {', '.join(inputs)} known"
-            )
+            no_flight_message(flight, f"the vehicle is never in the air with valid {' and '.join(inputs)}")
         )
     t = t[inside]
     return Samples(

@@ -142,7 +142,7 @@ def test_what_is_missing_is_said() -> None:
         told(without("specific_force", "velocity"))
     with pytest.raises(SignalError, match="body_rate"):
         told(without("body_rate"))
-    with pytest.raises(ExcitationError, match="no part of this log is in the air"):
+    with pytest.raises(ExcitationError, match="the vehicle is never in the air in this log"):
         estimate_trim(flight, AIRFRAME, [])
     with pytest.raises(ExcitationError, match="fly longer"):
         estimate_trim(flight, AIRFRAME, [(0.0, 2.0)])

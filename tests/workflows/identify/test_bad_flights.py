@@ -38,7 +38,7 @@ STILL = {"rotor_command": 0.0, "attitude": None, "position": None, "velocity": 0
 @pytest.mark.parametrize(
     ("flight", "message"),
     [
-        (with_values(**STILL), "log.parquet: no part of this log is in the air; leave it out"),
+        (with_values(**STILL), "log.parquet: the vehicle is never in the air in this log; use another log"),
         (
             with_values(rotor_command=1.0),
             "log.parquet: a rotor was at its limit in all of the time in the air",
@@ -75,7 +75,7 @@ def test_the_error_on_a_log_cut_before_take_off_names_both(
     short = tmp_path / Path(log).name
     short.write_bytes(whole[: int(size * len(whole)) + 3])
     with pytest.raises(
-        ExcitationError, match=r"no part of this log is in the air, and .* is cut .*: copy it again"
+        ExcitationError, match=r"the vehicle is never in the air in this log, and .* is cut .*: copy it again"
     ) as error:
         time_in_air(read(short))
     assert "\n" not in str(error.value)

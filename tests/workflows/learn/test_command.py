@@ -78,7 +78,7 @@ def test_an_error_is_one_line_that_names_the_log(tmp_path: Path, monkeypatch) ->
         "four.csv": "the log has 4 columns of rotor_speed",
         "bare.csv": "bare.csv: none of rotor_thrust, rotor_speed, rotor_command in this log",
         "blind.csv": "blind.csv: the log has no velocity",
-        "short.csv": "short.csv: no part of this log is in the air",
+        "short.csv": "short.csv: the vehicle is never in the air",
         "missing.csv": "missing.csv: there is no such file",
     }.items():
         line = refused(tmp_path, monkeypatch, "learn", "good.csv", log, "-a", HEXAROTOR, "-o", "model")

@@ -121,9 +121,7 @@ def _note_lane_switches(collector: Collector, messages: dict[str, Messages]) -> 
         return
     switches = int(np.count_nonzero(np.diff(lanes.records["PI"].astype(int))))
     if switches:
-        collector.note(
-            f"the autopilot changed its EKF lane {switches} times; position and velocity are of lane 0"
-        )
+        collector.note(f"number of EKF lane changes: {switches}; position and velocity are of lane 0")
 
 
 def _add_inertial(collector: Collector, messages: dict[str, Messages]) -> None:

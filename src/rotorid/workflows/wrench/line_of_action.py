@@ -90,15 +90,15 @@ def line_of_action(
     direction = force / max(strength, 1e-300)
     strength_std = float(np.sqrt(direction @ covariance[:3, :3] @ direction))
     if strength < CLEAR * strength_std:
-        return "the force is too weak"
+        return "force too weak"
     along, J_along = float(direction @ torque), _along_by(force, torque)
     along_std = float(np.sqrt(J_along @ covariance @ J_along))
     if abs(along) > _ALONG * along_std:
-        return "there is a torque along the force, so it does not act at a single point"
+        return "a torque along the force, so several points"
     J = _nearest_by(force, torque)
     std = np.sqrt(np.diag(J @ covariance @ J.T))
     if float(np.max(std)) > box.size:
-        return "the torque is too uncertain"
+        return "torque too uncertain"
     nearest = np.cross(force, torque) / strength**2
     hits = _through(nearest, direction, box)
     return LineOfAction(

@@ -78,7 +78,7 @@ def _cards(page: Page, summary: WrenchSummary) -> None:
                 f"{direction_name(strongest)}, {strongest.duration:.2f} s long, at {strongest.start:.1f} s",
             )
         )
-    cards.append(card("Contacts", str(len(summary.events)), note="outside the 95 % band"))
+    cards.append(card("Contacts and lasting forces", str(len(summary.events)), note="outside the 95 % band"))
     name, steady = max(summary.components.items(), key=lambda item: abs(item[1].mean) / item[1].mean_std)
     cards.append(
         card(
@@ -139,12 +139,12 @@ def _lines_of_action(page: Page, found: WrenchTrack, summary: WrenchSummary) -> 
         "± (cm)",
         "entry into the box (cm)",
         "torque along the force (N m)",
-        "",
+        "why not determined",
     ]
     rows = []
     for number, e in enumerate(summary.events, 1):
         if e.line is None:
-            rows.append([str(number), "–", "–", "–", "–", f"not determined: {e.line_unknown}"])
+            rows.append([str(number), "–", "–", "–", "–", e.line_unknown])
             continue
         std = " ".join(value_text(100.0 * s, 100.0 * s) for s in e.line.nearest_std)
         along = plus_minus(e.line.along, e.line.along_std)

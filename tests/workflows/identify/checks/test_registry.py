@@ -203,7 +203,7 @@ def test_a_log_without_flight_is_refused(flight: Flight, airframe: Airframe) -> 
             values[:] = 0.0
         parts[name] = dataclasses.replace(signal, values=values)
     still = dataclasses.replace(flight, signals=parts, format="csv")
-    with pytest.raises(ExcitationError, match="no part of this log is in the air"):
+    with pytest.raises(ExcitationError, match="the vehicle is never in the air in this log"):
         identify([still], airframe)
 
 
