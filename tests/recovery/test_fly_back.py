@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from rotorid.logs.read import read
-from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
-from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe, with_numbers
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.workflows.fly_back.validate import fly_back
 

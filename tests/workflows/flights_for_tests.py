@@ -13,8 +13,7 @@ from rotorid.identification.airframe.rotor_thrusts import rotor_model
 from rotorid.identification.open_loop.prediction import body_functions, body_numbers
 from rotorid.identification.open_loop.validation_windows import rotation_vectors
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe.airframe import Airframe, load_airframe
-from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.airframe.airframe import Airframe, load_airframe, with_numbers
 from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY
 

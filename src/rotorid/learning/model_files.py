@@ -19,8 +19,7 @@ from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
 from rotorid.errors import AirframeError, LogFormatError
-from rotorid.models.airframe.airframe import Airframe, parse_airframe
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import Airframe, airframe_toml, parse_airframe
 from rotorid.models.residual import Head, Residual
 
 MODEL, WEIGHTS, AIRFRAME = "model.json", "weights.safetensors", "airframe.toml"

@@ -274,7 +274,7 @@ def _recorder(
     from importlib.metadata import version
 
     from rotorid.live.recording.recorder import Recorder
-    from rotorid.models.airframe.toml_writer import airframe_toml
+    from rotorid.models.airframe.airframe import airframe_toml
 
     s = session.settings
     values = {

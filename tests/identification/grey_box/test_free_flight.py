@@ -12,8 +12,7 @@ from rotorid.identification.airframe.fitted_airframe import airframe_from_fit
 from rotorid.identification.grey_box.fit import fit_grey_box
 from rotorid.identification.grey_box.free_flight import find_free_flight, select_rows
 from rotorid.learning.windows import training_windows
-from rotorid.models.airframe.airframe import Quantity, load_airframe, parse_airframe
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import Quantity, airframe_toml, load_airframe, parse_airframe
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.multirotor.rotors import allocation
 from tests.identification.flying import flown, hexarotor, noisy

@@ -3,8 +3,13 @@
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe.airframe import QUANTITIES, load_airframe, parse_airframe, shipped_airframes
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import (
+    QUANTITIES,
+    airframe_toml,
+    load_airframe,
+    parse_airframe,
+    shipped_airframes,
+)
 
 GOOD = """
 [mass]

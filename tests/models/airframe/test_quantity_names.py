@@ -8,8 +8,13 @@ import pytest
 
 from rotorid.identification.airframe.priors import BODY, ROTORS, airframe_priors, prior_value
 from rotorid.identification.experiment_design.target_quantities import PLANNABLE, target_quantities
-from rotorid.models.airframe.airframe import QUANTITIES, Quantity, load_airframe
-from rotorid.models.airframe.numbers import airframe_numbers, with_numbers
+from rotorid.models.airframe.airframe import (
+    QUANTITIES,
+    Quantity,
+    airframe_numbers,
+    load_airframe,
+    with_numbers,
+)
 from rotorid.models.system import by_vectors, quantity_names
 from rotorid.workflows.identify.findings import parameter_of
 

@@ -6,8 +6,7 @@ import pytest
 
 from rotorid.errors import AirframeError
 from rotorid.models.airframe.acceptance import fingerprint_of, rejection_reason
-from rotorid.models.airframe.airframe import Quantity, load_airframe, parse_airframe
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import Quantity, airframe_toml, load_airframe, parse_airframe
 from rotorid.models.airframe.validation import FlyBack, Gain, ReferenceFlight, SignalErrors
 
 AIRFRAME = load_airframe("px4-sih-quad")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe.airframe import load_airframe
-from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.airframe.airframe import load_airframe, with_numbers
 from rotorid.models.multirotor.hover import hover_quantities
 
 ARDUPILOT = load_airframe("ardupilot-sitl-x")

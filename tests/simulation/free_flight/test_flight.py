@@ -18,8 +18,7 @@ from rotorid.control.setpoints import Chirp, Doublet, Lissajous, Move, Multisine
 from rotorid.errors import AirframeError, SettingError
 from rotorid.logs.read import read
 from rotorid.logs.write import write_table
-from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, parse_airframe
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import Airframe, Quantity, airframe_toml, load_airframe, parse_airframe
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.numerics import integrators

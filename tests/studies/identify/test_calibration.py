@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.models.airframe.numbers import airframe_numbers
+from rotorid.models.airframe.airframe import airframe_numbers
 from rotorid.studies.identify import calibration as study
 from rotorid.studies.identify.flights import Task, drawn, nees, prior, truth_of
 from rotorid.studies.identify.page import headline, identify_calibration_page, outside

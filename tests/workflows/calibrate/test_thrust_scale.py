@@ -7,8 +7,7 @@ import math
 import pytest
 
 from rotorid.errors import SettingError
-from rotorid.models.airframe.airframe import load_airframe, parse_airframe, shipped_airframes
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import airframe_toml, load_airframe, parse_airframe, shipped_airframes
 from rotorid.workflows.calibrate.thrust_scale import FlightScale, calibrate, pool, with_thrust_scale
 
 

@@ -7,8 +7,7 @@ import functools
 
 import pytest
 
-from rotorid.models.airframe.airframe import load_airframe
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import airframe_toml, load_airframe
 from tests.export.vehicles import proved
 from tests.running import here
 

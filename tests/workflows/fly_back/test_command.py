@@ -10,9 +10,7 @@ from typer.testing import CliRunner
 from rotorid.cli import app
 from rotorid.logs.write import write_table
 from rotorid.models.airframe.acceptance import rejection_reason
-from rotorid.models.airframe.airframe import load_airframe
-from rotorid.models.airframe.numbers import with_numbers
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import airframe_toml, load_airframe, with_numbers
 from tests.workflows.flights_for_tests import TRUTH, made_flight
 
 

@@ -14,8 +14,7 @@ from rotorid.identification.open_loop.prediction import make_flight_model, predi
 from rotorid.identification.open_loop.validation_windows import make_validation_flight, rotation_vectors
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.acceptance import fingerprint_of
-from rotorid.models.airframe.airframe import Quantity, load_airframe
-from rotorid.models.airframe.numbers import airframe_numbers, with_numbers
+from rotorid.models.airframe.airframe import Quantity, airframe_numbers, load_airframe, with_numbers
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
 from rotorid.models.multirotor.rotors import allocation

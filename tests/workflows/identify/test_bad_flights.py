@@ -14,7 +14,7 @@ from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.logs.write import write_table
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import airframe_toml
 from rotorid.workflows.identify.preparation import time_in_air
 from tests.workflows.flights_for_tests import TRUTH, made_flight
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import rotorid
 from rotorid.cli import app
 from rotorid.logs.write import write_table
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import airframe_toml
 from tests.workflows.flights_for_tests import TRUTH, made_flight
 
 MOST_FILES = 84

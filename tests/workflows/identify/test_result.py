@@ -10,8 +10,7 @@ import pytest
 
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_mass
-from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_mass, with_numbers
 from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.identify.result import (
     BETWEEN_FLIGHTS,

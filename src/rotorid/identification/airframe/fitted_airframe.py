@@ -1,4 +1,4 @@
-"""The airframe with the values of a fit, as `toml_writer` writes it."""
+"""The airframe with the values of a fit, as `airframe_toml` writes it."""
 
 from __future__ import annotations
 

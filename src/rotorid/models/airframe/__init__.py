@@ -1,9 +1,6 @@
 """Airframe files: geometry and parameters of a vehicle.
 
-airframe.py         Airframe, and reading a TOML file
-toml_writer.py      writing one
-numbers.py          the numbers of an airframe by name
-quantity_names.py   names of the numbers of a vector
+airframe.py         Airframe; reading and writing its TOML file; its numbers by name
 validation.py       the record of a model's validation
 validation_toml.py  that record as TOML
 acceptance.py       whether the record holds for the airframe's numbers

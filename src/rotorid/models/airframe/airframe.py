@@ -1,4 +1,4 @@
-"""Airframes: geometry and parameters of a vehicle, from a TOML file.
+"""Airframes: geometry and parameters of a vehicle, from a TOML file and back, and their numbers by name.
 
     name = "my-quad"
 
@@ -17,22 +17,27 @@
 Every table is a quantity: value, unit, and where known std (of the value, in unit) and source. A quantity that is left
 out takes the default of the model that needs it. A file is checked whole: an unknown table, a wrong unit or an impossible
 number is named in one line.
+
+The same airframe gives the same text. Its numbers have names one by one: "mass", "inertia_x", "thrust_curve_2",
+"rotor_scale_0". An airframe with some of them replaced, such as a draw from a covariance, is an airframe again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 from rotorid.errors import AirframeError
 from rotorid.models.airframe.validation import FlyBack
-from rotorid.models.airframe.validation_toml import parse_fly_back
+from rotorid.models.airframe.validation_toml import fly_back_tables, parse_fly_back
 from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.models.system import quantity_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -333,3 +338,104 @@ def _rotor(source: str, index: int, raw: Any) -> Rotor:
     if scale < 0 or std < 0:
         raise AirframeError(f"{source}: {where} thrust_scale and thrust_scale_std must be 0 or more")
     return Rotor((position[0], position[1], position[2]), raw["direction"], unit_axis, scale, std)
+
+
+def airframe_numbers(airframe: Airframe) -> dict[str, tuple[float, float]]:
+    """Value and standard deviation (0 where unknown) of every number, in the units of the file."""
+    found: dict[str, tuple[float, float]] = {}
+    for name, quantity in airframe.quantities.items():
+        stds = quantity.std or (0.0,)
+        stds = stds * len(quantity.value) if len(stds) == 1 else stds
+        names = quantity_names(name, len(quantity.value))
+        found |= dict(zip(names, zip(quantity.value, stds, strict=True), strict=True))
+    curve = airframe.thrust_curve
+    if curve is not None:
+        stds = curve.std or (0.0,) * len(curve.coefficients)
+        names = quantity_names("thrust_curve", len(stds))
+        found |= dict(zip(names, zip(curve.coefficients, stds, strict=True), strict=True))
+        if curve.voltage_exponent:
+            found["voltage_exponent"] = (curve.voltage_exponent, curve.voltage_exponent_std)
+    names = quantity_names("rotor_scale", len(airframe.rotors))
+    scales = [(rotor.thrust_scale, rotor.thrust_scale_std) for rotor in airframe.rotors]
+    return found | dict(zip(names, scales, strict=True))
+
+
+def with_numbers(airframe: Airframe, values: Mapping[str, float]) -> Airframe:
+    """An airframe with some of its numbers replaced. Those that it does not have are left out."""
+    quantities = dict(airframe.quantities)
+    for name, quantity in airframe.quantities.items():
+        names = quantity_names(name, len(quantity.value))
+        value = tuple(values.get(n, v) for n, v in zip(names, quantity.value, strict=True))
+        quantities[name] = Quantity(value, quantity.unit, quantity.std, quantity.source)
+    curve = airframe.thrust_curve
+    if curve is not None:
+        names = quantity_names("thrust_curve", len(curve.coefficients))
+        coefficients = (values.get(n, c) for n, c in zip(names, curve.coefficients, strict=True))
+        exponent = values.get("voltage_exponent", curve.voltage_exponent)
+        curve = dataclasses.replace(curve, coefficients=tuple(coefficients), voltage_exponent=exponent)
+    names = quantity_names("rotor_scale", len(airframe.rotors))
+    rotors = tuple(
+        dataclasses.replace(rotor, thrust_scale=values.get(n, rotor.thrust_scale))
+        for n, rotor in zip(names, airframe.rotors, strict=True)
+    )
+    return dataclasses.replace(airframe, quantities=quantities, thrust_curve=curve, rotors=rotors)
+
+
+_FORWARD_Z = (0.0, 0.0, 1.0)
+
+
+def airframe_toml(airframe: Airframe) -> str:
+    """The TOML text of an airframe."""
+    tables = [
+        [f"name = {_string_text(airframe.name)}", f"description = {_string_text(airframe.description)}"]
+    ]
+    tables += [_quantity_lines(name, quantity) for name, quantity in airframe.quantities.items()]
+    if airframe.thrust_curve is not None:
+        tables.append(_curve_lines(airframe.thrust_curve))
+    tables += [_rotor_lines(rotor) for rotor in airframe.rotors]
+    if airframe.fly_back is not None:
+        tables += fly_back_tables(airframe.fly_back)
+    return "\n\n".join("\n".join(table) for table in tables) + "\n"
+
+
+def _quantity_lines(name: str, quantity: Quantity) -> list[str]:
+    lines = [f"[{name}]", f"value = {_numbers_text(quantity.value)}"]
+    if quantity.std is not None:
+        lines.append(f"std = {_numbers_text(quantity.std)}")
+    lines.append(f"unit = {_string_text(quantity.unit)}")
+    return lines + ([f"source = {_string_text(quantity.source)}"] if quantity.source else [])
+
+
+def _curve_lines(curve: ThrustCurve) -> list[str]:
+    lines = ["[thrust_curve]", f"value = {_list_text(curve.coefficients)}"]
+    lines += [f"std = {_list_text(curve.std)}"] if curve.std else []
+    lines.append('unit = "N"')
+    lines.append(f"dead_zone = {_list_text((curve.zero, curve.full))}")
+    if math.isfinite(curve.voltage):
+        lines += [f"voltage = {curve.voltage!r}", f"voltage_exponent = {curve.voltage_exponent!r}"]
+        if curve.voltage_exponent_std:
+            lines.append(f"voltage_exponent_std = {curve.voltage_exponent_std!r}")
+    return lines + ([f"source = {_string_text(curve.source)}"] if curve.source else [])
+
+
+def _rotor_lines(rotor: Rotor) -> list[str]:
+    lines = [
+        "[[rotor]]",
+        f"position = {_list_text(rotor.position)}",
+        f"direction = {_string_text(rotor.direction)}",
+    ]
+    lines += [f"axis = {_list_text(rotor.axis)}"] if rotor.axis != _FORWARD_Z else []
+    lines += [f"thrust_scale = {rotor.thrust_scale!r}"] if rotor.thrust_scale != 1.0 else []
+    return lines + ([f"thrust_scale_std = {rotor.thrust_scale_std!r}"] if rotor.thrust_scale_std else [])
+
+
+def _numbers_text(values: Sequence[float]) -> str:
+    return repr(float(values[0])) if len(values) == 1 else _list_text(values)
+
+
+def _list_text(values: Sequence[float]) -> str:
+    return f"[{', '.join(repr(float(v)) for v in values)}]"
+
+
+def _string_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -22,8 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.airframe.numbers import airframe_numbers, with_numbers
+from rotorid.models.airframe.airframe import Airframe, airframe_numbers, with_numbers
 from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
 from rotorid.models.multirotor.thrust_expo import thrust_expo
 

@@ -23,8 +23,7 @@ from jaxtyping import Float64
 
 from rotorid.errors import RotoridError
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import Airframe, parse_airframe
-from rotorid.models.airframe.numbers import airframe_numbers, with_numbers
+from rotorid.models.airframe.airframe import Airframe, airframe_numbers, parse_airframe, with_numbers
 from rotorid.models.multirotor.rotors import inertia_matrix_of
 from rotorid.simulation.free_flight.flight import Battery, fly
 from rotorid.simulation.free_flight.instruments import INSTRUMENTS, Instruments

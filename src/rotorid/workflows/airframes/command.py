@@ -19,7 +19,7 @@ def airframes(
     from rotorid.models.airframe.airframe import load_airframe, shipped_airframes
 
     if name is not None:
-        from rotorid.models.airframe.toml_writer import airframe_toml
+        from rotorid.models.airframe.airframe import airframe_toml
 
         typer.echo(airframe_toml(load_airframe(name)), nl=False)
         return

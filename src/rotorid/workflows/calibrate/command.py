@@ -51,8 +51,7 @@ def calibrate(
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.write import write_whole
-        from rotorid.models.airframe.airframe import load_airframe
-        from rotorid.models.airframe.toml_writer import airframe_toml
+        from rotorid.models.airframe.airframe import airframe_toml, load_airframe
         from rotorid.workflows.calibrate.thrust_scale import pool, scale_of, with_thrust_scale
 
         vehicle = load_airframe(airframe)

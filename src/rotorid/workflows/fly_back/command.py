@@ -88,8 +88,7 @@ def fly_back(
 
         from rotorid.logs.read import read
         from rotorid.logs.write import write_whole
-        from rotorid.models.airframe.airframe import load_airframe
-        from rotorid.models.airframe.toml_writer import airframe_toml
+        from rotorid.models.airframe.airframe import airframe_toml, load_airframe
         from rotorid.workflows.fly_back.model_comparison import compare_models
         from rotorid.workflows.fly_back.validate import fly_back as validate
 

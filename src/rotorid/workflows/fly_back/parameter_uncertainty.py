@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.models.airframe.airframe import QUANTITIES, Airframe
-from rotorid.models.airframe.numbers import airframe_numbers, with_numbers
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe, airframe_numbers, with_numbers
 from rotorid.models.system import quantity_names
 
 Covariance = tuple[Sequence[str], Float[np.ndarray, "n n"]]

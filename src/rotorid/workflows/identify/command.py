@@ -89,8 +89,7 @@ def identify(
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
-        from rotorid.models.airframe.airframe import load_airframe, with_mass
-        from rotorid.models.airframe.toml_writer import airframe_toml
+        from rotorid.models.airframe.airframe import airframe_toml, load_airframe, with_mass
         from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, check_folder, file_input, write_folder
         from rotorid.workflows.identify.identify import identify_and_validate
         from rotorid.workflows.identify.summary import (

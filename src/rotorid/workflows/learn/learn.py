@@ -33,8 +33,7 @@ from rotorid.learning.model_files import LearnedModel
 from rotorid.learning.prediction import WindowBatch, prediction_errors, rate_errors, window_batch
 from rotorid.learning.windows import Windows, training_windows
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.airframe.toml_writer import airframe_toml
+from rotorid.models.airframe.airframe import Airframe, airframe_toml
 from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.residual import Head, Residual, residual_parameters
 from rotorid.models.system import Values, parameter_values

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.models.airframe.airframe import load_airframe
-from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.airframe.airframe import load_airframe, with_numbers
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from rotorid.workflows.identify.checks.angular_damping import axis_dampings
 from rotorid.workflows.identify.preparation import TorqueBalance

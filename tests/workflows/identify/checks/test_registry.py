@@ -13,8 +13,7 @@ from rotorid.errors import AirframeError, ExcitationError, SignalError
 from rotorid.findings import Finding
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
-from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
-from rotorid.models.airframe.numbers import with_numbers
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_numbers
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from rotorid.signals.series import Intervals
 from rotorid.simulation.free_flight.flight import fly
