@@ -16,8 +16,7 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.acceptance import fingerprint_of
 from rotorid.models.airframe.airframe import Quantity, airframe_numbers, load_airframe, with_numbers
 from rotorid.models.airframe.validation import FlyBack
-from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
-from rotorid.models.multirotor.rotors import allocation
+from rotorid.models.multirotor.rotors import allocation, with_commanded_thrusts
 from rotorid.workflows.fly_back.model_comparison import compare_models
 from rotorid.workflows.fly_back.prediction_errors import estimate_winds
 from rotorid.workflows.fly_back.validate import fly_back

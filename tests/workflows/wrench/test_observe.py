@@ -13,8 +13,7 @@ from rotorid.errors import AirframeError, SettingError, SignalError
 from rotorid.estimators.registry import FLIGHT_OBSERVERS
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
-from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
-from rotorid.models.multirotor.rotors import allocation
+from rotorid.models.multirotor.rotors import allocation, with_commanded_thrusts
 from rotorid.workflows.wrench.contacts import find_contacts
 from rotorid.workflows.wrench.covariance_scale import covariance_scale
 from rotorid.workflows.wrench.observe import (

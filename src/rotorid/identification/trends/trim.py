@@ -39,8 +39,7 @@ from rotorid.geometry import rotation_rows
 from rotorid.geometry.gravity import GRAVITY
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
-from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.multirotor.rotors import allocation, torque_ratio_of, with_commanded_thrusts
 from rotorid.signals.airborne import no_flight_message
 from rotorid.signals.series import Intervals, integral, interpolate_linear, window_starts
 

@@ -1,16 +1,15 @@
 """Multirotors as Systems, and the properties that follow from an airframe.
 
-bare.py                driven by thrust and body rate, mass only (seed 000)
-with_drag.py           with drag, wind and motor lag
-rigid.py               rigid body under an external wrench (seed 001)
-logged_body.py         rigid body with known thrusts, as a log measures it
-air.py                 force of the air
-rotors.py              allocation, thrust and torque of rotors; inertia
-thrust.py              thrust curves
-thrust_expo.py         the thrust model of autopilots
-control_allocation.py  rotor thrusts from commanded thrust and torque
-properties.py          properties of a vehicle as arrays
-hover.py               hover in still air
+bare.py         driven by thrust and body rate, mass only (seed 000)
+with_drag.py    with drag, wind and motor lag
+rigid.py        rigid body under an external wrench (seed 001)
+logged_body.py  rigid body with known thrusts, as a log measures it
+air.py          force of the air
+rotors.py       allocation, thrust and torque of rotors; inertia
+thrust.py       thrust curves
+thrust_expo.py  the thrust model of autopilots
+properties.py   properties of a vehicle as arrays
+hover.py        hover in still air
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""Rotors anywhere on a body: from their thrusts to one force and one torque (seed 001, eqs. 1-3).
+"""Rotors anywhere on a body: from their thrusts to one force and one torque, and control allocation, the way back.
 
     gamma_i = c_f |Omega_i| Omega_i                    thrust of a rotor, N
-    w = G gamma,    G_i = (a_i,  (r_i - c) x a_i + k_i c_d a_i)
+    w = G gamma,    G_i = (a_i,  (r_i - c) x a_i + k_i c_d a_i)                        seed 001, eqs. 1-3
 
 a_i is the unit axis along which rotor i pulls, r_i where it sits and c the centre of mass, all in the body frame; c_d is
 the rotor's torque per newton of thrust (m); k_i is -1 for a rotor that turns counter-clockwise about its axis, which
@@ -10,19 +10,29 @@ may be longer, and all tilt angles larger, than the airframe has them: r_i <- s_
 
 Equation 3 of the seed has the forces in the world frame and the torques in the body frame. Here G is in the body frame as
 a whole, and constant; whoever needs the force in the world rotates it.
+
+Control allocation, from the commanded thrust and torque of a controller to the thrusts of the rotors:
+
+    gamma_c = G_4^+ (f_z, tau_x, tau_y, tau_z),        gamma' = (gamma_c - gamma) / tau_m
+
+G_4 are four rows of G; with more than four rotors, gamma_c is the solution of least norm. The motors follow with the
+airframe's lag, which is solved exactly for a command held from its time stamp to the next.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.errors import AirframeError
+from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Rotor
+from rotorid.numerics.lag import lag_response
 
 
 def allocation(
@@ -133,3 +143,46 @@ def inertia_matrix_of(airframe: Airframe) -> Float[np.ndarray, "3 3"]:
     x, y, z = airframe.quantities["inertia"].value
     xy, xz, yz = airframe.vector("products_of_inertia")
     return np.array([[x, xy, xz], [xy, y, yz], [xz, yz, z]])
+
+
+_ROWS: Final = (2, 3, 4, 5)  # f_z and the torque
+_LEAST: Final = 1e-6  # of the largest singular value
+
+
+def with_commanded_thrusts(flight: Flight, airframe: Airframe, *, lagged: bool = True) -> Flight:
+    """A flight with the signal `rotor_thrust` (N), from the commanded `thrust` (N) and `control_torque` (N m, body).
+
+    Args:
+        flight: the log; it is returned unchanged where it has no such commands, or has rotor signals.
+        airframe: of its vehicle.
+        lagged: whether the thrusts follow the commands with the airframe's motor lag.
+    Raises:
+        AirframeError: where the airframe's rotors cannot give a torque about each axis.
+    Source: seed 001, eqs. 1-3.
+    """
+    known = any(n in flight for n in ("rotor_thrust", "rotor_speed", "rotor_command"))
+    if known or "thrust" not in flight or "control_torque" not in flight or not airframe.rotors:
+        return flight
+    G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[list(_ROWS)]
+    sizes = np.linalg.svd(G, compute_uv=False)
+    if len(sizes) < len(_ROWS) or sizes[-1] < _LEAST * sizes[0]:
+        raise AirframeError(
+            f"{airframe.source}: its rotors give no torque about each axis; check [[rotor]] positions and directions"
+        )
+    thrust, torque = flight["thrust"], flight["control_torque"]
+    at = np.stack([np.interp(thrust.times, torque.times, column) for column in torque.values.T], axis=1)
+    commanded = np.concatenate([thrust.values, at], axis=1) @ np.linalg.pinv(G).T
+    lag = airframe.get("motor_time_constant")
+    values = commanded if lag is None or not lagged else _lagged(thrust.times, commanded, lag.number)
+    source = f"{thrust.source}, and {torque.source}, by the rotors of {airframe.source}"
+    return flight.with_signals(Signal("rotor_thrust", thrust.times, values, source))
+
+
+def _lagged(times: np.ndarray, commanded: np.ndarray, lag: float) -> np.ndarray:
+    """Mean thrust over the time for which each row acts, after a first-order lag (s) that starts in steady state."""
+    step = np.diff(times, append=times[-1] + (times[-1] - times[-2] if len(times) > 1 else 0.0))
+    thrust, found = commanded[0], np.empty_like(commanded)
+    for k, (target, h) in enumerate(zip(commanded, step, strict=True)):
+        thrust, whole = lag_response(thrust, target, h, (lag, lag), np)
+        found[k] = whole / h if h > 0 else thrust
+    return found

@@ -36,8 +36,8 @@ from rotorid.identification.airframe.rotor_thrusts import (
 )
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
-from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
 from rotorid.models.multirotor.logged_body import LoggedBody
+from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.signals.airborne import airborne_intervals, no_flight_message
 from rotorid.signals.samples import Samples

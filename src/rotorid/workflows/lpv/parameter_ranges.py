@@ -27,7 +27,7 @@ from scipy.spatial.transform import Rotation
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
+from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.quadrotor.quadrotor import ANGLES, RATES, Quadrotor, euler_departure
 from rotorid.signals.airborne import airborne_intervals, no_flight_message
 from rotorid.signals.sampling import with_reconstructed_commands

@@ -26,8 +26,8 @@ from rotorid.learning.model_files import LearnedModel
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.hybrid import with_residual
-from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
 from rotorid.models.multirotor.rigid import RigidMultirotor
+from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.registry import WRENCH_SYSTEM, system_for
 from rotorid.results.text import label
 from rotorid.signals.samples import Samples

@@ -19,7 +19,7 @@ from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.rotor_thrusts import rotor_thrusts
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.control_allocation import with_commanded_thrusts
+from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.system import GRAVITY
 from rotorid.signals.series import Intervals, interpolate_linear
 from rotorid.workflows.identify.preparation import Preparation
