@@ -19,8 +19,7 @@ from rotorid.export.simulator.mujoco import mujoco_files
 from rotorid.export.simulator.urdf import urdf_files
 from rotorid.models.airframe.airframe import Quantity, load_airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators

@@ -12,8 +12,7 @@ from rotorid.errors import AirframeError
 from rotorid.export.uncertainty import standard_deviations
 from rotorid.export.xml import euler_angles_of_axis, quaternion_of_axis
 from rotorid.models.airframe.airframe import Quantity, Rotor, load_airframe
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY
 from tests.export.vehicles import skewed, with_quantities

@@ -11,9 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from rotorid.findings import Finding, Severity
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import VehicleProperties
-from rotorid.models.multirotor.thrust_expo import ThrustFraction, expo_fraction, largest_difference
+from rotorid.models.multirotor.properties import (
+    ThrustFraction,
+    VehicleProperties,
+    expo_fraction,
+    hover_trim,
+    largest_difference,
+)
 
 DRAG_QUANTITIES: Final = ("drag", "rotor_drag", "drag_area")
 """Quantities of an airframe that slow a vehicle down."""
@@ -45,7 +49,7 @@ def out_of_range(
 
 
 def thrust_curve_error(parameter: str, expo: float, fraction: ThrustFraction) -> list[Finding]:
-    """The largest error of an autopilot's thrust model, see `rotorid.models.multirotor.thrust_expo`.
+    """The largest error of an autopilot's thrust model, see `rotorid.models.multirotor.properties`.
 
     Args:
         parameter: name of the parameter of the thrust model.

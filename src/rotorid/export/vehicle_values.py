@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 
 
 def vehicle_values(airframe: Airframe) -> Mapping[str, float]:

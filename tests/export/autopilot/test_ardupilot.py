@@ -15,9 +15,7 @@ from rotorid.export.autopilot.ardupilot_frame import body_area, frame_limitation
 from rotorid.export.autopilot.ardupilot_reader import read_ardupilot_frame
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import vehicle_properties
-from rotorid.models.multirotor.thrust_expo import largest_difference
+from rotorid.models.multirotor.properties import hover_trim, largest_difference, vehicle_properties
 from tests.export.vehicles import skewed, with_quantities
 
 

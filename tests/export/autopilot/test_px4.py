@@ -14,9 +14,12 @@ from rotorid.errors import AirframeError
 from rotorid.export.autopilot.px4 import SIH_SHAPES, px4_files, px4_limitations, px4_values
 from rotorid.export.autopilot.px4_reader import read_px4_parameters
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import vehicle_properties
-from rotorid.models.multirotor.thrust_expo import expo_fraction, largest_difference
+from rotorid.models.multirotor.properties import (
+    expo_fraction,
+    hover_trim,
+    largest_difference,
+    vehicle_properties,
+)
 from tests.export.vehicles import proved, skewed, with_quantities
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from rotorid.export.controller.state_space import control_files, hover_model
 from rotorid.models.airframe.airframe import load_airframe
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
 from tests.export.test_follow import loaded, written

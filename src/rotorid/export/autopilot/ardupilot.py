@@ -28,9 +28,12 @@ from rotorid.export.uncertainty import StandardDeviation, standard_deviations
 from rotorid.findings import Finding
 from rotorid.geometry.gravity import STANDARD_GRAVITY
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
-from rotorid.models.multirotor.thrust_expo import limited_thrust_expo
+from rotorid.models.multirotor.properties import (
+    VehicleProperties,
+    hover_trim,
+    limited_thrust_expo,
+    vehicle_properties,
+)
 
 _FRAMES: Final = {3: "tri", 4: "x", 6: "hexax", 8: "octa", 10: "deca", 12: "dodeca-hexa"}
 _LIMITS: Final = {"MOT_THST_HOVER": (0.125, 0.6875), "MOT_SPIN_MIN": (0.0, 0.3), "MOT_SPIN_MAX": (0.9, 1.0)}

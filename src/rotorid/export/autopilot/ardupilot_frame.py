@@ -31,9 +31,15 @@ from rotorid.findings import Finding
 from rotorid.geometry.gravity import STANDARD_GRAVITY
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import FRD, VehicleProperties, vehicle_properties
-from rotorid.models.multirotor.thrust_expo import expo_fraction, largest_difference, limited_thrust_expo
+from rotorid.models.multirotor.properties import (
+    FRD,
+    VehicleProperties,
+    expo_fraction,
+    hover_trim,
+    largest_difference,
+    limited_thrust_expo,
+    vehicle_properties,
+)
 from rotorid.numerics.bisection import bisect
 
 PWM: Final = (1000.0, 2000.0)

@@ -35,9 +35,15 @@ from rotorid.export.uncertainty import standard_deviations
 from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
-from rotorid.models.multirotor.hover import collective_fraction, hover_trim
-from rotorid.models.multirotor.properties import FRD, VehicleProperties, vehicle_properties
-from rotorid.models.multirotor.thrust_expo import expo_fraction, limited_thrust_expo
+from rotorid.models.multirotor.properties import (
+    FRD,
+    VehicleProperties,
+    collective_fraction,
+    expo_fraction,
+    hover_trim,
+    limited_thrust_expo,
+    vehicle_properties,
+)
 
 MOST_ROTORS = 12
 DRAG_SPEED = 5.0

@@ -10,8 +10,7 @@ from rotorid.export.uncertainty import standard_deviations
 from rotorid.export.vehicle_values import vehicle_values
 from rotorid.export.xml import number
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.registry import WRENCH_SYSTEM, rotor_input_on_board
 

@@ -11,8 +11,7 @@ from rotorid.export.file_header import as_c_comment, file_header
 from rotorid.export.limitations import limitation
 from rotorid.export.uncertainty import StandardDeviation, standard_deviations
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
+from rotorid.models.multirotor.properties import VehicleProperties, hover_trim, vehicle_properties
 
 _LONGEST = 60
 

@@ -27,8 +27,7 @@ from rotorid.export.uncertainty import standard_deviations
 from rotorid.findings import Finding
 from rotorid.geometry.spaces import Space
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import vehicle_properties
+from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
 from rotorid.models.registry import WRENCH_SYSTEM, rotor_input_on_board
 from rotorid.models.system import Values

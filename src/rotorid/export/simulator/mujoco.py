@@ -27,8 +27,7 @@ from rotorid.export.xml import number, numbers, quaternion_of_axis, xml_name
 from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
-from rotorid.models.multirotor.hover import hover_trim
-from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
+from rotorid.models.multirotor.properties import VehicleProperties, hover_trim, vehicle_properties
 from rotorid.models.system import GRAVITY
 
 _SPHERE = 1e-3  # m

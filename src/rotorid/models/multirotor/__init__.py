@@ -7,9 +7,7 @@ logged_body.py  rigid body with known thrusts, as a log measures it
 air.py          force of the air
 rotors.py       allocation, thrust and torque of rotors; inertia
 thrust.py       thrust curves
-thrust_expo.py  the thrust model of autopilots
-properties.py   properties of a vehicle as arrays
-hover.py        hover in still air
+properties.py   properties of a vehicle as arrays; its hover; the thrust model of autopilots
 """
 
 import lazy_loader

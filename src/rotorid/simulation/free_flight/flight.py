@@ -30,7 +30,7 @@ from rotorid.errors import SettingError
 from rotorid.geometry import rotations
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.hover import level_thrusts
+from rotorid.models.multirotor.properties import level_thrusts
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY, parameter_values

@@ -22,7 +22,7 @@ from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.validation import FlyBack
-from rotorid.models.multirotor.hover import HoverQuantity, hover_quantities
+from rotorid.models.multirotor.properties import HoverQuantity, hover_quantities
 from rotorid.progress import Progress, no_progress
 from rotorid.signals.series import Intervals
 from rotorid.workflows.fly_back.validate import fly_back

@@ -34,7 +34,7 @@ from rotorid.identification.fitting.estimation import Estimation, OutputResidual
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity
-from rotorid.models.multirotor.hover import HoverQuantity
+from rotorid.models.multirotor.properties import HoverQuantity
 from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import quantity_names
 from rotorid.workflows.identify.preparation import FitData, Preparation

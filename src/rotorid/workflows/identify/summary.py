@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from rotorid.identification.fitting.estimation import Autocorrelation, OutputResiduals
 from rotorid.models.airframe.validation import FlyBack
-from rotorid.models.multirotor.hover import HoverQuantity
+from rotorid.models.multirotor.properties import HoverQuantity
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.results.files import Input, to_json
 from rotorid.results.verdicts import Statement, Verdict, to_statements
@@ -85,7 +85,7 @@ class IdentifySummary:
     known: mass or thrust, which was held fixed. rotors: the logged signal of the rotors. has_pose: whether the logs have
     attitude and velocity. torques_observable: whether torques can be identified. free: the parameters that were asked for,
     None: all that the logs allow. covariance, correlation: in the order of names. process_noise: states with unmodelled
-    disturbances. held_out: parts of flights for validation, s. hover: see `rotorid.models.multirotor.hover`. findings: on
+    disturbances. held_out: parts of flights for validation, s. hover: see `rotorid.models.multirotor.properties`. findings: on
     the estimates and their validation.
     """
 

@@ -9,7 +9,7 @@ import pytest
 
 from rotorid.errors import AirframeError
 from rotorid.models.airframe.airframe import load_airframe, with_numbers
-from rotorid.models.multirotor.hover import hover_quantities
+from rotorid.models.multirotor.properties import hover_quantities
 
 ARDUPILOT = load_airframe("ardupilot-sitl-x")
 CURVE = tuple(f"thrust_curve_{k}" for k in range(3))
