@@ -15,8 +15,7 @@ from typing import Final
 from rotorid.estimators.registry import ALL_ESTIMATORS
 from rotorid.logs.flight import Flight
 from rotorid.report.charts import Figure
-from rotorid.results.text import label, unit_text
-from rotorid.results.verdicts import Tone, Verdict
+from rotorid.results.text import Tone, Verdict, label, unit_text
 
 _UNBROKEN = re.compile(r"(?<=\d) (?=(?:±|%|kg|N|m|s|min|rad|V|Hz)(?:\b|\W))|(?<=±) ")
 _CODE = re.compile("`([^`]+)`")

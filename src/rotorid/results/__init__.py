@@ -1,9 +1,8 @@
 """The parts that every result has: its files, its verdict, and the text of its numbers.
 
-files.py     inputs with their hashes, JSON, and folders that are written whole or not at all
-metrics.py   RMSPE, coverage, consistency
-text.py      numbers, units and names as text
-verdicts.py  the verdict, made of findings
+files.py    inputs with their hashes, JSON, and folders that are written whole or not at all
+metrics.py  RMSPE, coverage, consistency
+text.py     numbers, units and names as text; findings as sentences and a verdict
 """
 
 import lazy_loader

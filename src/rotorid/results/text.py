@@ -1,13 +1,16 @@
-"""Text of numbers and names: "1.047 ± 0.008 kg", "wind force x"."""
+"""Text of results: numbers, units and names ("1.047 ± 0.008 kg", "wind force x"), and findings as sentences and a verdict."""
 
 # ruff: noqa: RUF001
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 from rotorid.estimators.registry import estimator_label
+from rotorid.findings import Finding
 
 PLAIN_UNITS: Final = ("", "1")
 _HUGE: Final = 1e9  # from which on a number is written with an exponent
@@ -125,3 +128,55 @@ def join_words(words: list[str] | tuple[str, ...]) -> str:
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+Tone = Literal["good", "caution", "bad"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Statement:
+    """A finding with its sentence, as `summary.json` has it. severity: "ok", "note", "warning" or "error"."""
+
+    code: str
+    severity: str
+    values: Mapping[str, Any]
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """tone: whether the result can be used. headline: one sentence. details: further sentences. findings: what these sentences
+    were made from, in their order."""
+
+    tone: Tone
+    headline: str
+    details: tuple[str, ...] = ()
+    findings: tuple[Statement, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The headline and the details."""
+        return " ".join((self.headline, *self.details))
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the findings, in order."""
+        return [finding.code for finding in self.findings]
+
+
+def to_statements(findings: Iterable[Finding], to_text: Callable[[Finding], str]) -> tuple[Statement, ...]:
+    """Write findings as sentences. to_text: of the command, see `to_verdict`."""
+    return tuple(Statement(f.code, f.severity.name.lower(), dict(f.values), to_text(f)) for f in findings)
+
+
+def to_verdict(tone: Tone, findings: Sequence[Finding], to_text: Callable[[Finding], str]) -> Verdict:
+    """Make a verdict of findings.
+
+    Args:
+        tone: whether the result can be used.
+        findings: at least one; the first becomes the headline, each other one a detail.
+        to_text: writes a finding as a sentence; a command has one such function, in its `text.py`.
+    """
+    statements = to_statements(findings, to_text)
+    headline, *details = (statement.text for statement in statements)
+    return Verdict(tone, headline, tuple(details), statements)

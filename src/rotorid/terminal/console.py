@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rotorid.results.verdicts import Verdict
+    from rotorid.results.text import Verdict
 
 T = TypeVar("T")
 

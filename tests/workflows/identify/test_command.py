@@ -20,7 +20,7 @@ from rotorid.cli import app
 from rotorid.logs.write import write_table
 from rotorid.models.airframe.acceptance import fingerprint_of
 from rotorid.models.airframe.airframe import airframe_toml, load_airframe, with_numbers
-from rotorid.results.verdicts import Verdict
+from rotorid.results.text import Verdict
 from rotorid.workflows.identify.command import _known, _show
 from rotorid.workflows.identify.identify import identify_and_validate
 from rotorid.workflows.identify.result import MassSegment

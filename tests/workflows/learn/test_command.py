@@ -23,7 +23,7 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.read import read
 from rotorid.logs.write import write_table
 from rotorid.models.airframe.airframe import load_airframe
-from rotorid.results.verdicts import Verdict, to_statements
+from rotorid.results.text import Verdict, to_statements
 from rotorid.workflows.learn.command import CHECKPOINT
 from rotorid.workflows.learn.learn import LearnSettings
 from rotorid.workflows.learn.summary import (

@@ -7,7 +7,7 @@ import pytest
 
 from rotorid.estimators.base import Health
 from rotorid.findings import Finding, Severity
-from rotorid.results.verdicts import Verdict
+from rotorid.results.text import Verdict
 from rotorid.workflows.track.summary import track_verdict
 from rotorid.workflows.track.text import to_text
 from tests.workflows.tracks_for_tests import T, made_track, quantity

@@ -17,7 +17,7 @@ from typing import Any
 
 from rotorid.findings import Finding
 from rotorid.results.files import to_json, to_plain, write_folder
-from rotorid.results.verdicts import to_statements
+from rotorid.results.text import to_statements
 from rotorid.workflows.compare.scores import (
     AVERAGED_SCORES,
     LATE_START,

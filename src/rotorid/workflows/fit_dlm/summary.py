@@ -11,7 +11,7 @@ import numpy as np
 
 from rotorid.findings import Finding, Severity
 from rotorid.results.files import Input, to_json
-from rotorid.results.verdicts import Tone, Verdict, to_verdict
+from rotorid.results.text import Tone, Verdict, to_verdict
 from rotorid.workflows.fit_dlm.fit import SMOOTHED, DlmResult, DlmSettings
 from rotorid.workflows.fit_dlm.text import finding_text
 

@@ -15,7 +15,7 @@ from rotorid.errors import SettingError
 from rotorid.findings import Finding, Severity
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.results.files import Input, check_folder, to_json
-from rotorid.results.verdicts import Verdict, to_verdict
+from rotorid.results.text import Verdict, to_verdict
 from rotorid.simulation.datasets.executors import available_cores, import_ray, run_local, run_ray
 from rotorid.workflows.fleet.flight_record import Record, Task, is_done, lost, one_core, record_of
 from rotorid.workflows.fleet.history import Vehicle, vehicles_of

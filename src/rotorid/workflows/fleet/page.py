@@ -11,8 +11,7 @@ from typing import Final
 
 from rotorid.report.charts import Figure, Trace, encode_array, layout
 from rotorid.report.page import Page, add_header, card, grid, table
-from rotorid.results.text import join_words, label, plus_minus, title, unit_text
-from rotorid.results.verdicts import Tone
+from rotorid.results.text import Tone, join_words, label, plus_minus, title, unit_text
 from rotorid.workflows.fleet.fleet import Fleet, FleetSummary
 from rotorid.workflows.fleet.history import Change, Series, Vehicle
 

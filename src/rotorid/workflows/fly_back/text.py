@@ -9,8 +9,7 @@ from typing import Any, Final
 from rotorid.findings import Finding
 from rotorid.identification.open_loop.validation_windows import MIN_COMMAND_RATE
 from rotorid.models.airframe.validation import FlyBack
-from rotorid.results.text import join_words, label, plus_minus, title
-from rotorid.results.verdicts import Verdict
+from rotorid.results.text import Verdict, join_words, label, plus_minus, title
 from rotorid.workflows.fly_back.acceptance import is_inconclusive
 
 Values = Mapping[str, Any]

@@ -17,7 +17,7 @@ from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.properties import HoverQuantity
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.results.files import Input, to_json
-from rotorid.results.verdicts import Statement, Verdict, to_statements
+from rotorid.results.text import Statement, Verdict, to_statements
 from rotorid.workflows.identify.identify import ValidatedModel
 from rotorid.workflows.identify.result import Identification, MassSegment
 from rotorid.workflows.identify.text import to_text, verdict_text

@@ -10,7 +10,7 @@ from typing import Any, Final
 from rotorid.findings import Finding, Severity
 from rotorid.models.system import by_vectors
 from rotorid.results.files import Input, to_json
-from rotorid.results.verdicts import Statement, Verdict, to_statements, to_verdict
+from rotorid.results.text import Statement, Verdict, to_statements, to_verdict
 from rotorid.workflows.learn.learn import (
     AXES,
     MIN_EXPLAINED,

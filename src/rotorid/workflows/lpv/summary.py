@@ -13,7 +13,7 @@ from rotorid.findings import Finding, Severity
 from rotorid.models.lpv.bounds import MOST
 from rotorid.models.lpv.files import as_mat, as_plain
 from rotorid.results.files import Input, to_json
-from rotorid.results.verdicts import Tone, Verdict, to_verdict
+from rotorid.results.text import Tone, Verdict, to_verdict
 from rotorid.workflows.lpv.lpv import LpvResult, LpvSettings
 from rotorid.workflows.lpv.text import finding_text
 

@@ -19,8 +19,7 @@ from rotorid.report.charts import (
     space_layout,
 )
 from rotorid.report.page import Page, add_header, card, escape, grid, legend, notes_list, table
-from rotorid.results.text import decimals, duration_text, label, percent, unit_text
-from rotorid.results.verdicts import Tone
+from rotorid.results.text import Tone, decimals, duration_text, label, percent, unit_text
 from rotorid.simulation.free_flight.manoeuvre_simulation import RATE
 from rotorid.workflows.plan.plan import Plan
 from rotorid.workflows.plan.summary import PlanSummary, QuantityRow

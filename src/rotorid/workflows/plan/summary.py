@@ -17,7 +17,7 @@ from rotorid.findings import Finding, Severity
 from rotorid.geometry import rotation_rows
 from rotorid.models.system import GRAVITY
 from rotorid.results.files import Input, to_json
-from rotorid.results.verdicts import Tone, Verdict, to_verdict
+from rotorid.results.text import Tone, Verdict, to_verdict
 from rotorid.simulation.free_flight.manoeuvre_simulation import RATE as ROWS
 from rotorid.workflows.plan.plan import ALLOWANCE, Plan
 from rotorid.workflows.plan.text import checklist, finding_text

@@ -11,6 +11,7 @@ from typing import Final
 from rotorid.logs.flight import Flight
 from rotorid.report.page import Page, add_header, add_log_section, card, grid, table
 from rotorid.results.text import (
+    Tone,
     duration_text,
     estimator_label,
     join_words,
@@ -21,7 +22,6 @@ from rotorid.results.text import (
     unit_text,
     value_text,
 )
-from rotorid.results.verdicts import Tone
 from rotorid.workflows.track.figures import (
     BANDS,
     main_figure,

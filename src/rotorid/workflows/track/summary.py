@@ -17,7 +17,7 @@ from rotorid.logs.flight import Flight
 from rotorid.models.registry import SystemName
 from rotorid.results.files import Input, to_json
 from rotorid.results.metrics import consistency, coverage, rmspe
-from rotorid.results.verdicts import Verdict, to_verdict
+from rotorid.results.text import Verdict, to_verdict
 from rotorid.workflows.track.changes import Change, Jump, find_jumps, measure_change, settled_rows
 from rotorid.workflows.track.text import to_text
 from rotorid.workflows.track.track import Quantity, Track, covered_share

@@ -15,6 +15,7 @@ from rotorid.estimators.registry import estimator_label
 from rotorid.logs.flight import Flight
 from rotorid.report.page import Page, add_header, add_log_section, card, grid, table
 from rotorid.results.text import (
+    Tone,
     duration_text,
     join_words,
     label,
@@ -24,7 +25,6 @@ from rotorid.results.text import (
     unit_text,
     value_text,
 )
-from rotorid.results.verdicts import Tone
 from rotorid.workflows.track.innovations import consistency_figure, running_consistency
 from rotorid.workflows.wrench.contacts import Contact
 from rotorid.workflows.wrench.figures import component_figure, force_figure, place_figure

@@ -15,7 +15,7 @@ from rotorid.logs.flight import Flight
 from rotorid.models.system import GRAVITY
 from rotorid.results.files import Input, to_json
 from rotorid.results.metrics import consistency, coverage
-from rotorid.results.verdicts import Verdict, to_verdict
+from rotorid.results.text import Verdict, to_verdict
 from rotorid.workflows.track.summary import OVERCONFIDENT
 from rotorid.workflows.track.track import Track, covered_share
 from rotorid.workflows.wrench.contacts import Contact, Contacts, Offset
