@@ -73,7 +73,9 @@ def fit_findings(
     if not available.has_pose:
         found.append(Finding("drag_not_identifiable", Severity.WARNING, signals=("attitude", "velocity")))
     if masses > 1:
-        found.append(Finding("mass_changed", Severity.NOTE, {"segments": masses}))
+        found.append(
+            Finding("mass_changed", Severity.NOTE, {"segments": masses, "flights": len(data.flights)})
+        )
     for flight, share in zip(data.flights, data.saturated, strict=True):
         if share > _SATURATED:
             values = {"flight": flight.name, "share": share}

@@ -214,6 +214,12 @@ def _hover_point(v: Values) -> str:
     )
 
 
+def _mass_changed(v: Values) -> str:
+    if v["segments"] == v["flights"]:
+        return f"The mass was estimated separately for each of the {v['flights']} flights."
+    return f"The mass changed: {v['segments']} segments with different masses were found."
+
+
 def _poorly_identified(v: Values) -> str:
     names, gain, parameter = v["quantities"], v["information_gain"], v["parameter"]
     what = title(_parameter_text(parameter, names))
@@ -288,7 +294,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "drag_not_identifiable": lambda _: (
         "Drag cannot be identified from these logs, which lack attitude and velocity."
     ),
-    "mass_changed": lambda v: f"The mass changed: {v['segments']} segments with different masses were found.",
+    "mass_changed": _mass_changed,
     "rotor_saturated": lambda v: (
         f"{v['flight']}: a rotor was at its limit, or had just been, for {percent(v['share'])} of the time, which was left "
         "out; fly more gently, or with a fuller battery."
