@@ -56,7 +56,7 @@ def snapshot(n: int, noise: np.ndarray) -> Snapshot:
         name: Reading(value + 0.3 * std * e[k], std, unit)
         for k, (name, (value, std, unit)) in enumerate(truth.items())
     }
-    events = (Event(t, "vehicle", "in the air"),) if n == 0 else ()
+    events = (Event(t, "take_off"),) if n == 0 else ()
     tilt, turn = 0.1 * math.sin(t), 0.15 * t
     attitude = (
         math.cos(turn) * math.cos(tilt),

@@ -8,11 +8,13 @@ import random
 import pytest
 
 from rotorid.live.estimation.flight_detector import FlightDetector
+from rotorid.live.events import EVENT_TYPES
 from rotorid.live.link.followed_vehicle import FollowedVehicle
 from rotorid.live.link.timeline import Timeline
 from rotorid.live.page.decimated import Decimated
 from rotorid.live.repeat_limiter import RepeatLimiter
 from rotorid.live.snapshot import Event, LinkState, Snapshot
+from rotorid.live.text import _EVENT_TEXTS, event_text
 from rotorid.logs.mavlink.frames import walk
 from rotorid.logs.mavlink.losses import Losses
 from tests.live import simulated_flight
@@ -147,21 +149,27 @@ def test_a_consumer_that_draws_is_shown_less() -> None:
         thinned.show(snapshot(now))
     assert 55 <= len(drawn.shown) <= 61
     thinned.show(snapshot(1.0, "outlier"))
-    thinned.show(snapshot(1.0, "outlier", Event(1.0, "link", "texts")))
+    thinned.show(snapshot(1.0, "outlier", Event(1.0, "messages_stopped")))
     assert [m.health for m in drawn.shown[-2:]] == ["outlier"] * 2
     assert drawn.shown[-1].events
     thinned.close()
     assert not drawn.shown
 
 
-def test_what_repeats_is_said_thrice_and_then_counted() -> None:
-    repeats, texts = RepeatLimiter(), []
+def test_repeated_events_are_reported_three_times_and_then_counted() -> None:
+    limiter, events = RepeatLimiter(), []
     for k in range(40):
-        text = repeats.limit(float(k), "gap", f"at {k}")
-        texts += [] if text is None else [text]
-        texts += repeats.due(float(k))
-    assert texts[:3] == ["at 0", "at 1", "at 2"]
-    assert texts[3] == "at 30"
-    assert "times since 3.0 s" in " ".join(texts)
-    assert repeats.limit(40.0, "other", "text") == "text"
-    assert sum("times since" in text for text in texts + repeats.due(math.inf)) <= 3
+        event = Event(float(k), "message_gap", values={"duration": k})
+        events += [event] if limiter.accept(event) else []
+        events += limiter.due(float(k))
+    assert [event.values["duration"] for event in events[:3]] == [0, 1, 2]
+    assert (events[3].t, events[3].count) == (30.0, 1)
+    assert limiter.accept(Event(40.0, "messages_stopped"))
+    repeats = [event for event in events + limiter.due(math.inf) if event.count > 1]
+    assert len(repeats) <= 3
+    assert (repeats[0].since, repeats[0].count) == (3.0, 28)
+    assert event_text(repeats[0]).endswith(" (28 times since 3.0 s)")
+
+
+def test_every_event_has_a_text() -> None:
+    assert EVENT_TYPES.keys() == _EVENT_TEXTS.keys()

@@ -14,7 +14,7 @@ from rotorid.live.parameter_writer import FollowedParameter, hover_command, pars
 from rotorid.live.publisher import Publisher
 from rotorid.live.recording.replay import Replay
 from rotorid.live.session import Session
-from rotorid.live.snapshot import LinkState, Reading, Snapshot
+from rotorid.live.snapshot import Event, LinkState, Reading, Snapshot
 from rotorid.models.airframe.airframe import Airframe
 from tests.live import simulated_flight
 from tests.live.conftest import session
@@ -67,8 +67,13 @@ class World:
             )
 
     @property
-    def write_texts(self) -> str:
-        return "; ".join(event.text for event in self.made.events if event.kind == "write")
+    def events(self) -> list[Event]:
+        """Events about the parameter."""
+        return [event for event in self.made.events if event.code.startswith("parameter_")]
+
+    @property
+    def codes(self) -> list[str]:
+        return [event.code for event in self.events]
 
 
 @pytest.fixture
@@ -105,7 +110,8 @@ def test_a_parameter_follows_slowly_and_goes_back(world: World) -> None:
     sets = world.vehicle.sets
     assert sets[-1] == pytest.approx(1.2 * 9.81 / 20.0, rel=2e-3)
     assert all(0.0 < b - a <= 0.06 * HOVER * 0.5 * 1.1 for a, b in zip([HOVER, *sets], sets, strict=False))
-    assert "MPC_THR_HOVER set to" in world.write_texts
+    assert "parameter_set" in world.codes
+    assert all(event.values["parameter"] == "MPC_THR_HOVER" for event in world.events)
     world.publisher.restore()
     assert not world.publisher.is_restored
     world.show(8.0, 1.2)
@@ -130,8 +136,7 @@ def test_lost_health_and_a_lost_link_roll_back(world: World) -> None:
     assert world.vehicle.value > 1.15 * HOVER
     world.vehicle.deaf = True
     world.show(20.0, None)
-    assert "no reply to the write; it is repeated" in world.write_texts
-    assert world.write_texts.count("no reply") == 1
+    assert world.codes.count("parameter_no_reply") == 1
     world.vehicle.deaf = False
     world.show(20.0, None)
     assert world.vehicle.value == pytest.approx(HOVER)
@@ -141,7 +146,9 @@ def test_a_vehicle_that_keeps_its_value_is_left_alone(world: World) -> None:
     world.vehicle.stubborn = True
     world.show(10.0, 1.2)
     assert len(world.vehicle.sets) == 2
-    assert "the vehicle reports 0.49 after the write; it is not written again" in world.write_texts
+    refusals = [event.values for event in world.events if event.code == "parameter_refused"]
+    assert [values["is_final"] for values in refusals] == [False, True]
+    assert refusals[-1]["value"] == 0.49
     world.publisher.restore()
     assert world.publisher.is_restored
 
@@ -164,27 +171,23 @@ def test_a_late_answer_is_no_refusal(world: World) -> None:
         if late_values:
             world.made.reader.parameters["MPC_THR_HOVER"] = late_values.pop()
     assert world.vehicle.value == pytest.approx(1.2 * 9.81 / 20.0, rel=2e-3)
-    assert "not written again" not in world.write_texts
+    assert "parameter_refused" not in world.codes
 
 
 def test_moments_without_an_estimate_are_nothing_to_tell(world: World) -> None:
     for _ in range(100):
         world.show(0.1, 1.2)
         world.publisher.show(Snapshot(world.now, {}, "ok", None, None, (), LinkState(0, 0, 0.0, 0.0), "made"))
-    assert (
-        world.write_texts.count("moves to")
-        + world.write_texts.count("follows")
-        - world.write_texts.count("set to")
-        <= 1
-    )
-    assert "no estimate arrives" not in world.write_texts
+    assert world.codes.count("parameter_gate") <= 1
 
 
 def test_a_value_out_of_range_is_not_touched(world: World) -> None:
     world.vehicle.value = 0.95
     world.show(10.0, 1.2)
     assert not world.vehicle.sets
-    assert "is 0.95, outside 0.1 to 0.8; it is not written" in world.write_texts
+    (event,) = world.events
+    assert event.code == "parameter_out_of_range"
+    assert [event.values[name] for name in ("value", "low", "high")] == [0.95, 0.1, 0.8]
 
 
 def test_messages_five_times_a_second(world: World) -> None:

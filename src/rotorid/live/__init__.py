@@ -4,8 +4,10 @@ command.py           command line
 settings.py          settings of a session, and the System that it tracks
 session.py           one vehicle: bytes in, snapshots out
 snapshot.py          state of a session after one step, and what uses it
-events.py            events since the previous snapshot
+events.py            codes of events, and the events since the previous snapshot
 repeat_limiter.py    limits repeated events
+text.py              the sentences of events and states
+no_estimate.py       why a session has no estimate
 runner.py            runs a session on a link
 deferred_work.py     work that is done while no messages wait
 publisher.py         sends estimates to the vehicle

@@ -1,12 +1,50 @@
-"""Events of a session, with a limit on how often the same one is repeated."""
+"""Events of a session: their codes, and a limit on how often the same one is reported. Their text is made in `text`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
+from rotorid.findings import Severity
 from rotorid.live.link.timeline import Timeline
 from rotorid.live.repeat_limiter import RepeatLimiter
 from rotorid.live.snapshot import Event
+
+
+class EventType(NamedTuple):
+    """source: what the event is about: "link", "vehicle", "estimate", "parameter" or "session"."""
+
+    source: str
+    severity: Severity
+
+
+EVENT_TYPES: Final = {
+    "invalid_bytes": EventType("link", Severity.NOTE),
+    "message_gap": EventType("link", Severity.WARNING),
+    "messages_missing": EventType("link", Severity.WARNING),
+    "messages_stopped": EventType("link", Severity.WARNING),
+    "messages_resumed": EventType("link", Severity.NOTE),
+    "vehicle_detected": EventType("vehicle", Severity.NOTE),
+    "vehicle_rebooted": EventType("vehicle", Severity.WARNING),
+    "rotor_count_mismatch": EventType("vehicle", Severity.WARNING),
+    "take_off": EventType("vehicle", Severity.NOTE),
+    "landing": EventType("vehicle", Severity.NOTE),
+    "estimation_started": EventType("estimate", Severity.NOTE),
+    "restarted_after_gap": EventType("estimate", Severity.WARNING),
+    "covariance_reset": EventType("estimate", Severity.WARNING),
+    "diverged": EventType("estimate", Severity.ERROR),
+    "wrench_not_observed": EventType("session", Severity.WARNING),
+    "messages_skipped": EventType("session", Severity.WARNING),
+    "parameter_read": EventType("parameter", Severity.NOTE),
+    "parameter_out_of_range": EventType("parameter", Severity.WARNING),
+    "parameter_gate": EventType("parameter", Severity.NOTE),
+    "parameter_set": EventType("parameter", Severity.NOTE),
+    "parameter_no_reply": EventType("parameter", Severity.WARNING),
+    "parameter_refused": EventType("parameter", Severity.WARNING),
+}
+"""Types of events by code."""
 
 
 class EventLog:
@@ -20,31 +58,30 @@ class EventLog:
     def __bool__(self) -> bool:
         return bool(self._events)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Event]:
         return iter(self._events)
 
-    def add(self, kind: str, text: str) -> None:
-        """Add an event that happens now."""
-        self._events.append(Event(self._timeline.event_time, kind, text))
+    def add(self, code: str, *, t: float | None = None, **values: Any) -> None:
+        """Add an event. code: a key of `EVENT_TYPES`. t: session time, s; default: now. values: of the event."""
+        self._events.append(self._make(code, t, values))
 
-    def add_limited(self, t: float, kind: str, text: str, key: str) -> None:
-        """Add an event that may happen many times. t: session time, s. key: the same for all events that are counted."""
-        limited = self._limiter.limit(t, key, text)
-        if limited is not None:
-            self._events.append(Event(t, kind, limited))
+    def add_limited(self, code: str, *, t: float | None = None, **values: Any) -> None:
+        """Add an event that may happen many times; see `RepeatLimiter`. Arguments as of `add`."""
+        event = self._make(code, t, values)
+        if self._limiter.accept(event):
+            self._events.append(event)
 
-    def extend(self, events: Iterable[Event]) -> None:
-        """Add events."""
-        self._events.extend(events)
+    def _make(self, code: str, t: float | None, values: dict[str, Any]) -> Event:
+        return Event(self._timeline.event_time if t is None else t, code, EVENT_TYPES[code].severity, values)
 
     def add_repeats(self, t: float) -> None:
-        """Add how often suppressed events happened, where that is due at t, s."""
-        self._events.extend(Event(t, "session", text) for text in self._limiter.due(t))
+        """Add the suppressed events that are due at t, s."""
+        self._events += [dataclasses.replace(event, t=t) for event in self._limiter.due(t)]
 
     def add_all_repeats(self) -> None:
-        """Add how often suppressed events happened, at the end of a session."""
-        for text in self._limiter.due(float("inf")):
-            self.add("session", text)
+        """Add all suppressed events, at the end of a session."""
+        now = self._timeline.event_time
+        self._events += [dataclasses.replace(event, t=now) for event in self._limiter.due(math.inf)]
 
     def take(self) -> tuple[Event, ...]:
         """Remove and return all events."""

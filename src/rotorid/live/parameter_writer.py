@@ -89,42 +89,41 @@ class ParameterWriter:
         """Start to restore the initial value."""
         self._is_restoring = True
 
-    def update(self, snapshot: Snapshot, now: float) -> list[str]:
-        """Decide on a value, and write it if it has changed enough.
+    def update(self, snapshot: Snapshot, now: float) -> None:
+        """Decide on a value, write it if it has changed enough, and report this as events.
 
         Args:
             snapshot: latest snapshot.
             now: time of a monotonic clock, s.
-        Returns:
-            Texts of events.
         """
         if self._gate is None:
-            return self._read_initial(now)
+            self._read_initial(snapshot.t, now)
+            return
         if self._was_refused:
-            return []
-        texts = self._read_back(now)
+            return
+        self._read_back(snapshot.t, now)
         if self._was_refused:
-            return texts
+            return
         assert self._state is not None
         dt = now - self._last_update if math.isfinite(self._last_update) else 0.0
         self._last_update = now
         self._state, decision = self._gate.decide(self._state, self._reading(snapshot), dt)
-        name, nominal = self._parameter.name, self._gate.quantity.nominal
-        if decision.mode not in (
-            self._mode,
-            Mode.HOLDING,
-        ):  # holding a value for a short time is not reported
+        nominal = self._gate.quantity.nominal
+        if decision.mode not in (self._mode, Mode.HOLDING):  # a value that is held for a short time is not reported
             self._mode = decision.mode
-            texts.append(f"{name} {decision.reason}")
+            self._report("parameter_gate", snapshot.t, reason=decision.reason)
         change = abs(decision.value - (nominal if self._written is None else self._written))
         is_final = decision.value == nominal and change > _TOLERANCE * abs(nominal)
         is_needed = change > _MIN_CHANGE * abs(nominal) or is_final or self._lacks_reply
         if not self._awaits_reply and now >= self._last_request + INTERVAL and is_needed:
             self._write(decision.value, now)
             if not self._lacks_reply:
-                text = f"{name} set to {decision.value:.4g} {self._parameter.unit}".rstrip()
-                texts.append(f"{text}: {decision.reason}")
-        return texts
+                self._report("parameter_set", snapshot.t, value=decision.value, reason=decision.reason)
+
+    def _report(self, code: str, t: float, **values: object) -> None:
+        """Add an event. t: session time, s."""
+        parameter = self._parameter
+        self._session.events.add(code, t=t, parameter=parameter.name, unit=parameter.unit, **values)
 
     def _write(self, value: float, now: float) -> None:
         self._last_request, self._awaits_reply, self._written = now, True, value
@@ -132,8 +131,8 @@ class ParameterWriter:
         reader.parameters.pop(name, None)
         self._sender.set_parameter(reader.vehicle.system, reader.vehicle.component, name, value)
 
-    def _read_initial(self, now: float) -> list[str]:
-        """Read the initial value; nothing is written before it is known."""
+    def _read_initial(self, t: float, now: float) -> None:
+        """Read the initial value; nothing is written before it is known. t: session time, s."""
         reader, parameter = self._session.reader, self._parameter
         name, unit = parameter.name, parameter.unit
         value = reader.parameters.get(name)
@@ -141,16 +140,17 @@ class ParameterWriter:
             if now >= self._last_request + _REQUEST_INTERVAL and not self._is_restoring:
                 self._last_request = now
                 self._sender.request_parameter(reader.vehicle.system, reader.vehicle.component, name)
-            return []
+            return
         low, high = parameter.allowed
         if not low <= value <= high:
             self._refusals = _MAX_REFUSALS
             self._gate = Gate(GatedQuantity(value, value, value, 1.0, name, unit))
-            return [f"{name} is {value:.4g}, outside {low:g} to {high:g}; it is not written"]
+            self._report("parameter_out_of_range", t, value=value, low=low, high=high)
+            return
         low, high = max(low, (1.0 - _RANGE) * value), min(high, (1.0 + _RANGE) * value)
         self._gate = Gate(GatedQuantity(value, low, high, _RATE * value, name, unit))
         self._state = self._gate.start()
-        return [f"{name} is {value:.4g} {unit}".rstrip() + "; it can follow the mass now"]
+        self._report("parameter_read", t, value=value)
 
     def _reading(self, snapshot: Snapshot) -> GateReading | None:
         mass = snapshot.readings.get("mass")
@@ -161,29 +161,29 @@ class ParameterWriter:
         is_informed = mass.std < self._parameter.information_limit * mass.value
         return GateReading(value, std, health, is_informed)
 
-    def _read_back(self, now: float) -> list[str]:
-        """Compare the value of the vehicle with the written one. Returns texts of events."""
+    def _read_back(self, t: float, now: float) -> None:
+        """Compare the value of the vehicle with the written one. t: session time, s."""
         if not self._awaits_reply or self._written is None:
-            return []
-        name = self._parameter.name
-        value = self._session.reader.parameters.get(name)
+            return
+        value = self._session.reader.parameters.get(self._parameter.name)
         if value is not None and math.isclose(value, self._written, rel_tol=1e-5):
             self._awaits_reply = self._lacks_reply = False
             self._refusals = 0
-            return []
+            return
         if (
             now < self._last_request + _REPLY_TIMEOUT
         ):  # another value may be a late reply to an earlier request
-            return []
+            return
         self._awaits_reply = False
         if value is None:
-            is_first, self._lacks_reply = not self._lacks_reply, True
-            return [f"{name}: no reply to the write; it is repeated"] if is_first else []
+            if not self._lacks_reply:
+                self._lacks_reply = True
+                self._report("parameter_no_reply", t)
+            return
         self._lacks_reply = False
         self._refusals += 1
         self._written = value
-        end = "; it is not written again" if self._was_refused else ""
-        return [f"{name}: the vehicle reports {value:.4g} after the write{end}"]
+        self._report("parameter_refused", t, value=value, is_final=self._was_refused)
 
 
 def parse_parameter(text: str, airframe: Airframe) -> FollowedParameter:

@@ -13,7 +13,7 @@ from typing import Final
 from rotorid.live.link.message_sender import MessageSender
 from rotorid.live.parameter_writer import FollowedParameter, ParameterWriter
 from rotorid.live.session import Session
-from rotorid.live.snapshot import Event, Snapshot
+from rotorid.live.snapshot import Snapshot
 
 _INTERVAL: Final = 0.2  # s between messages
 _MAX_NAME: Final = 10  # characters
@@ -46,8 +46,7 @@ class Publisher:
         if not self._session.reader.vehicle.system:
             return
         if self._writer is not None:
-            texts = self._writer.update(snapshot, now)
-            self._session.events.extend(Event(snapshot.t, "write", text) for text in texts)
+            self._writer.update(snapshot, now)
         if snapshot.readings and snapshot.attitude is not None and now >= self._last_sent + _INTERVAL:
             self._last_sent = now
             self._send(snapshot)

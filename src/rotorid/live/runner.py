@@ -23,12 +23,13 @@ from rotorid.live.link.latency_histogram import LatencyHistogram
 from rotorid.live.link.link import Link
 from rotorid.live.link.message_requests import MessageRequests
 from rotorid.live.link.message_sender import MessageSender
+from rotorid.live.no_estimate import no_estimate_finding
 from rotorid.live.publisher import Publisher
 from rotorid.live.recording.recorder import Recorder
 from rotorid.live.recording.replay import Replay
 from rotorid.live.session import Session
-from rotorid.live.snapshot import Consumer, Event, Snapshot
-from rotorid.results.text import join_words
+from rotorid.live.snapshot import Consumer, Snapshot
+from rotorid.live.text import no_estimate_text
 
 MAX_DELAY: Final = 1.0
 """s by which estimates may be late before waiting packets are skipped: longer than an estimator's `max_gap`, so that its states
@@ -134,7 +135,7 @@ class Runner:
             while not self._has_ended():
                 self._check_recording()
                 if self._requests is not None:
-                    self.session.events.extend(self._requests.update(time.monotonic()))
+                    self._requests.update(time.monotonic())
                 self._receive(0.0)
                 if self._is_late():
                     self._skip_queue()
@@ -226,7 +227,7 @@ class Runner:
         self.result.packets += 1
         if self._is_silent:
             self._is_silent = False
-            self.session.events.add("link", "messages are received again")
+            self.session.events.add("messages_resumed")
         snapshots = self.session.feed(arrival, data, skip=skip)
         if snapshots:
             seconds = (
@@ -254,8 +255,8 @@ class Runner:
         now = time.monotonic()
         if not self._is_silent and now > self._last_packet + _SILENCE and self.result.packets:
             self._is_silent = True
-            t = self.session.reader.timeline.event_time
-            self._show(self.session.idle(Event(t, "link", "no more messages are received")))
+            self.session.events.add("messages_stopped")
+            self._show(self.session.idle())
         elif now > self._last_snapshot + (_IDLE_INTERVAL if self.publisher is None else _PUBLISH_INTERVAL):
             self._show(self.session.idle())
         self._check_wait(now)
@@ -265,30 +266,8 @@ class Runner:
             raise LinkError(f"{self.link.address}: {self._no_estimate_text()}")
 
     def _no_estimate_text(self) -> str:
-        """Why there is no estimate."""
-        reader, vehicle = self.session.reader, self.session.reader.vehicle
-        waited = f" in {self._wait:g} s" if self._is_live else ""
-        if not self.result.packets:
-            return f"no messages received{waited}; configure the vehicle or its router to send MAVLink to this address"
-        if not vehicle.system:
-            if vehicle.ignored:
-                ignored = join_words([f"system {k} ({text})" for k, text in vehicle.ignored.items()])
-                system_id = self.session.settings.system_id
-                wanted = "" if system_id is None else f" with system id {system_id}"
-                return f"no multirotor{wanted} found{waited}; received: {ignored}"
-            if reader.invalid_bytes and not vehicle.losses.received:
-                return f"the received data are not MAVLink ({reader.invalid_bytes} bytes); check the port or the baud rate"
-            return f"messages, but no heartbeat of an autopilot, were received{waited}"
-        if reader.is_ready:
-            return f"{vehicle.description} did not fly long enough for an estimate"
-        missing = reader.missing_signals()
-        if not missing:
-            return f"{vehicle.description} sent too few messages for an estimate"
-        notes = [text for _, text in vehicle.properties.notes]
-        return (
-            f"{vehicle.description} does not send {join_words(missing)}{waited}; set the message rates of this link"
-            + (f" ({'; '.join(notes)})" if notes else "")
-        )
+        wait = self._wait if self._is_live else None
+        return no_estimate_text(no_estimate_finding(self.session, self.result.packets, wait))
 
     def _check_recording(self) -> None:
         if self.recorder is not None and self.recorder.error is not None:

@@ -54,9 +54,7 @@ class Session:
         self._health = WAITING
         self._last_snapshot = -math.inf  # session time, s
         if self.estimators.wrench_problem:
-            self.events.add(
-                "session", f"the external wrench is not observed: {self.estimators.wrench_problem}"
-            )
+            self.events.add("wrench_not_observed", reason=self.estimators.wrench_problem)
 
     def prepare(self) -> str:
         """Compile all functions before they are needed. Returns the engine: "c" or "jax"."""
@@ -90,8 +88,8 @@ class Session:
             return self._update(waits=False)
         if not skip and overload.is_active:
             self.estimators.resume(timeline.latest)
-            t = timeline.latest
-            self.events.add_limited(t, "session", overload.end(t), "skipped")
+            count, duration = overload.end(timeline.latest)
+            self.events.add_limited("messages_skipped", t=timeline.latest, messages=count, duration=duration)
         return []
 
     def do_deferred_work(self) -> bool:
@@ -113,7 +111,7 @@ class Session:
         snapshots = []
         for step in self.estimators.steps(timeline.latest - timeline.wait * waits):
             if step.has_changed:
-                self.events.add("vehicle", "in the air" if step.is_flying else "on the ground")
+                self.events.add("take_off" if step.is_flying else "landing")
                 self._health = ESTIMATING_NOISE if step.is_flying else ON_GROUND
             if step.estimate is not None:
                 snapshots.append(self._snapshot(step.estimate))
@@ -126,10 +124,8 @@ class Session:
         periods, missing = reader.sources.periods(), reader.missing_signals()
         interpolate = "collective_command" in reader.sources.chosen
         rate = self.estimators.start(periods, reader.timeline.latest, interpolate=interpolate)
-        text = f"estimating at {rate:.0f} Hz"
-        if interpolate:
-            text += f"; rotor commands ({1.0 / periods['rotor_command']:.0f} Hz) are interpolated by the collective command"
-        self.events.add("vehicle", text + (f"; not received: {', '.join(missing)}" if missing else ""))
+        command_rate = 1.0 / periods["rotor_command"] if interpolate else None
+        self.events.add("estimation_started", rate=rate, command_rate=command_rate, missing=missing)
         self._health = ON_GROUND
 
     def _snapshot(self, estimate: StepEstimate | None) -> Snapshot:
@@ -151,13 +147,16 @@ class Session:
             and name != self._health
             and self._health not in (ESTIMATING_NOISE, ON_GROUND)
         ):
-            key = f"{name} {estimate.is_after_gap}"
-            self.events.add_limited(estimate.t, "health", estimate.health_text, key)
+            if health is Health.DIVERGED:
+                self.events.add_limited("diverged", t=estimate.t)
+            elif estimate.is_after_gap:
+                self.events.add_limited("restarted_after_gap", t=estimate.t, duration=estimate.dt)
+            else:
+                self.events.add_limited("covariance_reset", t=estimate.t)
         self._health = name
 
-    def idle(self, *events: Event) -> Snapshot:
-        """A snapshot while no messages arrive, with additional events."""
-        self.events.extend(events)
+    def idle(self) -> Snapshot:
+        """A snapshot while no messages arrive."""
         return self._make(self.reader.timeline.event_time, None, self.events.take())
 
     def _make(
@@ -175,5 +174,5 @@ class Session:
         )
 
     def end(self) -> None:
-        """Add events that are still to be reported."""
+        """Add the events that were suppressed by the limit on repetitions."""
         self.events.add_all_repeats()

@@ -8,19 +8,16 @@ and can be kept by any thread.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, runtime_checkable
 
+from rotorid.findings import Severity
 from rotorid.live.link.clock import ClockState
 
-WAITING, ON_GROUND, ESTIMATING_NOISE = "waiting", "on_ground", "estimating_noise"
-
-PHASE_TEXTS: Final = {
-    WAITING: "waiting for messages",
-    ON_GROUND: "on the ground",
-    ESTIMATING_NOISE: "in the air; estimating the measurement noise for 2 s",
-}
-"""Text of `Snapshot.health` before the first estimate of a flight."""
+WAITING: Final = "waiting"
+ON_GROUND: Final = "on_ground"
+ESTIMATING_NOISE: Final = "estimating_noise"
+"""`Snapshot.health` before the first estimate of a flight."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +31,18 @@ class Reading:
 
 @dataclass(frozen=True)
 class Event:
-    """A single event. t: session time, s. kind: "link", "vehicle", "health", "write" or "session"."""
+    """An event.
+
+    t: session time, s. code: a key of `events.EVENT_TYPES`. values: numbers and names that its text is made from, in SI units.
+    count: number of events of this code, if several are reported as one. since: session time of the first of these, s.
+    """
 
     t: float
-    kind: str
-    text: str
+    code: str
+    severity: Severity = Severity.NOTE
+    values: Mapping[str, Any] = field(default_factory=dict)
+    count: int = 1
+    since: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ class Snapshot:
     """State of a session after one step.
 
     t: session time on the vehicle's clock, s. readings: by quantity, e.g. `mass` (kg), `drag`, `wind_x` (m/s, world ENU),
-    `force_x` (N, world ENU), `torque_x` (N m, body FLU). health: as in `estimates.parquet`, or a key of `PHASE_TEXTS`.
+    `force_x` (N, world ENU), `torque_x` (N m, body FLU). health: as in `estimates.parquet`, or `WAITING`, `ON_GROUND` or
+    `ESTIMATING_NOISE`.
     attitude: quaternion w, x, y, z from body FLU to world ENU; None without a new estimate. position: m, world ENU. events:
     since the previous snapshot, oldest first. system: System and estimators, e.g. "multirotor by ekf".
     """

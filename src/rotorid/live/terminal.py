@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from rotorid.live.snapshot import PHASE_TEXTS
+from rotorid.findings import Severity
+from rotorid.live.text import clock_text, event_text, health_text, milliseconds_text, skipped_text
 from rotorid.results.text import duration_text, percent, plus_minus, title, value_text
 from rotorid.terminal.console import empty_table
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-    from rotorid.live.link.clock import ClockState
     from rotorid.live.runner import SessionResult
     from rotorid.live.snapshot import Event, LinkState, Reading, Snapshot
 
@@ -28,7 +27,13 @@ _AXES: Final = {
     "torque": ("forward", "left", "up"),
 }
 _HIDDEN: Final = ("accelerometer_bias", "wind_force")
-_MAX_PPM_DRIFT: Final = 1e-2  # above, the drift of a clock is shown as a ratio
+_STYLES: Final = {
+    Severity.OK: "dim",
+    Severity.NOTE: "dim",
+    Severity.WARNING: "yellow",
+    Severity.ERROR: "red",
+}
+"""Style of an event."""
 
 
 class LiveView:
@@ -57,7 +62,7 @@ class LiveView:
             self._events.extend(snapshot.events)
             if self._live is None:
                 for event in snapshot.events:
-                    self._console.print(event_text(event), soft_wrap=True, markup=False)
+                    self._console.print(event_line(event), soft_wrap=True, markup=False)
 
     def close(self) -> None:
         """Restore the terminal."""
@@ -73,12 +78,11 @@ class LiveView:
         if snapshot is None:
             text = f"{self._heading}: waiting for messages"
             return Group(Text(""), Padding(Text(text, style="dim"), (0, 2)))
-        health = PHASE_TEXTS.get(snapshot.health, snapshot.health.replace("_", " "))
         style = "green" if snapshot.health == "ok" else "yellow"
         duration = f"   {duration_text(snapshot.t)}   "
         lines: list[Any] = [
             Text(""),
-            Text.assemble((self._heading, "bold"), duration, (health, style)),
+            Text.assemble((self._heading, "bold"), duration, (health_text(snapshot.health), style)),
             Text(""),
         ]
         if snapshot.readings:
@@ -89,14 +93,14 @@ class LiveView:
             f"{1e3 * link.latency:.1f} ms"
         )
         lines += [Text(text, style="dim"), *_link_notes(link)]
-        lines += [Text(event_text(e), style="dim") for e in list(self._events)]
+        lines += [Text(event_line(event), style=_STYLES[event.severity]) for event in list(self._events)]
         lines += [Text(""), Text("Press Ctrl-C to stop.", style="dim")]
         return Group(*(Padding(line, (0, 2)) for line in lines), Text(""))
 
 
-def event_text(event: Event) -> str:
-    """An event with its time, in one line."""
-    return f"{event.t:8.1f} s  {event.text}"
+def event_line(event: Event) -> str:
+    """An event with its time."""
+    return f"{event.t:8.1f} s  {event_text(event)}"
 
 
 def _lost(link: LinkState) -> str:
@@ -109,28 +113,6 @@ def _link_notes(link: LinkState) -> list[Any]:
 
     notes = [Text(skipped_text(link.skipped), style="yellow")] if link.skipped else []
     return notes + ([] if link.clock is None else [Text(clock_text(link.clock), style="dim")])
-
-
-def skipped_text(count: int) -> str:
-    """Number of skipped messages, in one line."""
-    return f"computer overloaded: {count} messages were recorded but not used by the estimators"
-
-
-def clock_text(clock: ClockState) -> str:
-    """Offset and drift of the vehicle's clock and the transmission delay, in one line."""
-    boot = datetime.fromtimestamp(clock.offset, UTC).strftime("%H:%M:%S.%f")[:-2]
-    rate, std = 1.0 - clock.drift, clock.drift_std
-    drift = f"rate {plus_minus(rate, std)}"
-    if abs(clock.drift) < _MAX_PPM_DRIFT:
-        drift = f"drift {plus_minus(-1e6 * clock.drift, 1e6 * std, 'ppm', signed=True)}"
-    return (
-        f"vehicle clock: zero at {boot} UTC ± {_ms(clock.offset_std)}, {drift}; transmission delay: "
-        f"{_ms(clock.delay)} above the minimum"
-    )
-
-
-def _ms(value: float) -> str:
-    return f"{1e3 * value:.2g} ms" if value < 0.01 else f"{1e3 * value:.0f} ms"
 
 
 def readings_table(readings: dict[str, Reading]) -> Any:
@@ -170,7 +152,7 @@ def print_summary(result: SessionResult, heading: str, recording: str, console: 
     if snapshot is not None:
         link, latency = snapshot.link, result.latencies
         counts = f"{result.estimates} estimates from {link.received} messages; {_lost(link)} of the messages were lost"
-        median, high = (_ms(latency.quantile(share)) for share in (0.5, 0.99))
+        median, high = (milliseconds_text(latency.quantile(share)) for share in (0.5, 0.99))
         times = f"latency from message to estimate: median {median}, 99 % below {high}"
         lines = [
             Text(f"{heading}, after {duration_text(snapshot.t)}", style="bold"),

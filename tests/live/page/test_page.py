@@ -164,7 +164,10 @@ def test_stream_tells_every_row_once_and_a_late_page_all_of_them(page: Page) -> 
     assert early.message()["reset"]
     for k in range(300):
         page.show(
-            snapshot(0.01 * k, events=(Event(0.01 * k, "vehicle", f"number {k}"),) if k % 100 == 0 else ())
+            snapshot(
+                0.01 * k,
+                events=(Event(0.01 * k, "vehicle_detected", values={"vehicle": k}),) if k % 100 == 0 else (),
+            )
         )
         if k % 60 == 0:
             time.sleep(0.05)
@@ -173,7 +176,7 @@ def test_stream_tells_every_row_once_and_a_late_page_all_of_them(page: Page) -> 
     for messages in (received, late):
         mass = np.concatenate([values(m)[:, 0] for m in messages if m["names"]])
         np.testing.assert_allclose(mass, expected, rtol=1e-6)
-        assert [e[2] for m in messages for e in m["events"]] == ["number 0", "number 100", "number 200"]
+        assert [e[3] for m in messages for e in m["events"]] == ["detected 0", "detected 100", "detected 200"]
     assert len(received) > len(late)
     assert late[-1]["link"] == [30, 2, 12.5, 0.002, 0]
     again = Listener(page, received[-2]["id"]).message()
@@ -328,14 +331,19 @@ def test_in_a_browser(tmp_path: Path) -> None:
         browser.dress(390, 844, phone=True)
         browser.call("Page.navigate", url=page.address)
         browser.wait("document.getElementById('health')?.textContent == 'waiting for the first estimate'")
-        page.show(snapshot(0.0, events=(Event(0.0, "vehicle", "<img src=x onerror=alert(1)>"),)))
+        page.show(
+            snapshot(
+                0.0,
+                events=(Event(0.0, "vehicle_detected", values={"vehicle": "<img src=x onerror=alert(1)>"}),),
+            )
+        )
         for k in range(1, 3000):
             page.show(snapshot(0.01 * k, force_x=1.0, force_y=-2.0, force_z=0.1))
         text = "document.querySelector('{}')?.textContent.replaceAll('\\u00a0', ' ')".format
         browser.wait(f"{text('.main .value')} == '30.990 ± 0.008 kg'")
         assert browser.value(text("#health")) == "informed and consistent"
         assert browser.value(text("#angles")) == "roll 30° · pitch 0° · heading 90°"
-        assert browser.value(text("#events li > span")) == "<img src=x onerror=alert(1)>"
+        assert browser.value(text("#events li > span")) == "detected <img src=x onerror=alert(1)>"
         force = (
             "[...document.querySelectorAll('#charts .chart:nth-of-type(n+2) dd')].map((e) => e.textContent)"
         )

@@ -15,6 +15,7 @@ import pytest
 from mcap.reader import make_reader
 
 from rotorid.errors import LogFormatError, OutputError
+from rotorid.findings import Severity
 from rotorid.live.recording.recorder import Recorder
 from rotorid.live.recording.recording import Recording
 from rotorid.live.snapshot import Event, LinkState, Reading, Snapshot
@@ -23,7 +24,7 @@ SECOND = 1_000_000_000
 
 
 def snapshot(t: float, std: float = 0.1) -> Snapshot:
-    event = Event(t, "link", "something") if t == 0.0 else None
+    event = Event(t, "message_gap", Severity.WARNING, {"duration": 2.5}) if t == 0.0 else None
     events = () if event is None else (event,)
     state = LinkState(1, 0, 1.0, 0.0)
     return Snapshot(
@@ -58,7 +59,17 @@ def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
     assert [e["t"] for e in estimates] == [10.0 * k for k in range(50)]
     assert estimates[0]["readings"]["mass"] == {"value": 1.0, "std": 0.1, "unit": "kg"}
     assert estimates[1]["readings"]["mass"]["std"] is None
-    assert [e["text"] for e in found.events()] == ["something"]
+    (event,) = found.events()
+    assert event == {
+        "t": 0.0,
+        "code": "message_gap",
+        "severity": "warning",
+        "source": "link",
+        "values": {"duration": 2.5},
+        "count": 1,
+        "since": None,
+        "text": "no messages for 2.5 s",
+    }
 
 
 def test_other_readers_find_their_way_by_the_index(tmp_path: Path) -> None:
@@ -91,6 +102,7 @@ def test_a_recording_cut_anywhere_is_whole_up_to_there(tmp_path: Path) -> None:
 _WRITES = """
 import sys, time
 from pathlib import Path
+from rotorid.findings import Severity
 from rotorid.live.recording.recorder import Recorder
 recorder = Recorder(Path(sys.argv[1]), "# made", {"a": "b"})
 print("ready", flush=True)

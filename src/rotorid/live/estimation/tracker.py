@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rotorid.estimators.base import AbstractEstimator, Estimate, Health
+from rotorid.estimators.base import AbstractEstimator, Estimate
 from rotorid.estimators.run import Stream
 from rotorid.estimators.tuning import Tuning
 from rotorid.live.estimation.derived_quantities import DerivedQuantities
@@ -40,16 +40,6 @@ class StepEstimate(NamedTuple):
     estimate: Estimate
     dt: float = 0.0
     is_after_gap: bool = False
-
-    @property
-    def health_text(self) -> str:
-        """Meaning of its health."""
-        health = Health(int(self.estimate.health))
-        if health is not Health.RECOVERING:
-            return health.meaning
-        if self.is_after_gap:
-            return f"restarted after {self.dt:.1f} s without measurements"
-        return "covariance reset after repeated large innovations"
 
 
 class Tracker:

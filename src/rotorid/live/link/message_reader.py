@@ -90,8 +90,8 @@ class MessageReader:
         """Whether all required signals are received."""
         return bool(self.sources.chosen)
 
-    def missing_signals(self) -> list[str]:
-        """Text for each signal that the vehicle does not send: required signals first."""
+    def missing_signals(self) -> dict[str, tuple[str, ...]]:
+        """Signals that the vehicle does not send, each with the messages that contain it; required signals first."""
         return self.sources.missing(dict.fromkeys((*self._required, *self._outputs)))
 
     def read(self, arrival: int, data: bytes, *, skip: bool = False) -> bool:
@@ -114,7 +114,7 @@ class MessageReader:
             if self.vehicle.accept(buffer, frame):
                 is_used = self._read_message(buffer, frame, skip) or is_used
         if self.vehicle.system and not previous_system:
-            self.events.add("vehicle", f"found {self.vehicle.description}")
+            self.events.add("vehicle_detected", vehicle=self.vehicle.description)
         return is_used
 
     def _split(self, data: bytes) -> tuple[bytes, Sequence[Frame]]:
@@ -126,7 +126,7 @@ class MessageReader:
             buffer, frames = self._buffer.push(data)
             invalid = self._buffer.skipped
         if invalid and not self.invalid_bytes:
-            self.events.add("link", "bytes that are not MAVLink were received and ignored")
+            self.events.add("invalid_bytes")
         self.invalid_bytes = invalid
         return buffer, frames
 
@@ -172,7 +172,7 @@ class MessageReader:
         t = self.timeline.add(stamp, self._arrival)
         if self.timeline.boots != self._boots:
             self._boots = self.timeline.boots
-            self.events.add("vehicle", "the vehicle rebooted; the estimates are kept")
+            self.events.add("vehicle_rebooted")
             self.vehicle.restart()
             self.clock.restart()
             self._sink.reboot(self.sources.periods(), self.timeline.latest)
@@ -190,8 +190,7 @@ class MessageReader:
         if not self._has_rotor_mismatch:
             self._has_rotor_mismatch = True
             self.events.add(
-                "vehicle",
-                f"{piece.message} has {count} rotors, but the airframe has {self._rotors}; it is ignored",
+                "rotor_count_mismatch", message=piece.message, rotors=count, airframe_rotors=self._rotors
             )
         return False
 
@@ -208,7 +207,7 @@ class MessageReader:
         if len(gaps) != self._gaps:
             self._gaps = len(gaps)
             start, end = gaps[-1]
-            self.events.add_limited(end, "link", f"no messages for {end - start:.1f} s", "silent")
+            self.events.add_limited("message_gap", t=end, duration=end - start)
 
     def link_state(self, latency: float) -> LinkState:
         """State of the link. latency: of the latest estimate, s."""

@@ -10,7 +10,6 @@ from typing import Final
 
 from rotorid.live.link.message_reader import MessageReader
 from rotorid.live.link.message_sender import MessageSender
-from rotorid.live.snapshot import Event
 from rotorid.logs.mavlink.messages import MESSAGES
 from rotorid.logs.mavlink.vehicle import ARDUPILOT
 
@@ -43,13 +42,11 @@ class MessageRequests:
         self._last_heartbeat = self._last_request = -1e9
         self._attempts = 0
 
-    def update(self, now: float) -> list[Event]:
-        """Send what is due.
+    def update(self, now: float) -> None:
+        """Send the requests that are due. After the last attempt, an event reports the messages that are still missing.
 
         Args:
             now: time of a monotonic clock, s.
-        Returns:
-            An event after the last attempt if messages are still missing.
         """
         reader = self._reader
         if now >= self._last_heartbeat + _HEARTBEAT_INTERVAL:
@@ -60,17 +57,16 @@ class MessageRequests:
             or now < self._last_request + _REPEAT_INTERVAL
             or self._attempts > _MAX_ATTEMPTS
         ):
-            return []
+            return
         missing = reader.missing_signals()
         if self._attempts and not missing:
-            return []
+            return
         self._attempts += 1
         if self._attempts > _MAX_ATTEMPTS:
-            text = f"the vehicle does not send {', '.join(missing)} after {_MAX_ATTEMPTS} requests"
-            return [Event(reader.timeline.event_time, "link", text)]
+            reader.events.add("messages_missing", missing=missing, requests=_MAX_ATTEMPTS)
+            return
         self._last_request = now
         self._send_requests()
-        return []
 
     def _send_requests(self) -> None:
         vehicle, send = self._reader.vehicle, self._sender

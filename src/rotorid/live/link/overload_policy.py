@@ -41,8 +41,14 @@ class OverloadPolicy:
         """Start skipping. t: session time of the latest message that was used, s."""
         self._start = t, self.count
 
-    def end(self, t: float) -> str:
-        """Stop skipping. t: session time of the latest message, s. Returns the text of the event."""
+    def end(self, t: float) -> tuple[int, float]:
+        """Stop skipping.
+
+        Args:
+            t: session time of the latest message, s.
+        Returns:
+            Number of skipped messages, and their duration, s.
+        """
         assert self._start is not None
         (start, count), self._start = self._start, None
-        return f"computer overloaded: {self.count - count} messages of {t - start:.1f} s were not used by the estimators"
+        return self.count - count, t - start

@@ -115,11 +115,11 @@ class SignalSources:
         periods = {signal: self._period(signal, message) for signal, message in self.chosen.items()}
         return {signal: period for signal, period in periods.items() if period == period}
 
-    def missing(self, signals: Iterable[str]) -> list[str]:
-        """Text for each of these signals that was not received, with the messages that contain it."""
+    def missing(self, signals: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The signals that were not received, each with the messages that contain it."""
         received = {signal for signal, _ in self._times}
-        return [
-            f"{signal.replace('_', ' ')} ({' or '.join(_PREFERRED.get(signal, SOURCES[signal]))})"
+        return {
+            signal: tuple(_PREFERRED.get(signal, SOURCES[signal]))
             for signal in signals
             if signal not in received
-        ]
+        }

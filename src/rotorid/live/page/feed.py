@@ -9,7 +9,7 @@ number for each of `names` per row). `minimum` and `maximum` are present if a ro
 
     {"id": "RUN.ROW", "reset": true, "t": ..., "health": ..., "gap": ..., "value": ..., "std": ..., "minimum": ...,
      "maximum": ..., "names": [], "units": [], "health_names": [], "health_texts": {name: text},
-     "attitude": [w, x, y, z], "position": [x, y, z], "events": [[t, kind, text]],
+     "attitude": [w, x, y, z], "position": [x, y, z], "events": [[t, source, severity, text]],
      "link": [received, lost, rate, latency, skipped], "system": "...", "idle": s since the latest snapshot}
 
 With `reset` the page discards its data. Only the first message of a connection has `health_texts`.
@@ -30,9 +30,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from rotorid.estimators.base import Health
+from rotorid.live.events import EVENT_TYPES
 from rotorid.live.page.history import History
-from rotorid.live.snapshot import PHASE_TEXTS, Event, Snapshot
+from rotorid.live.snapshot import Event, Snapshot
+from rotorid.live.text import HEALTH_TEXTS, event_text
 
 PERIOD: Final = 0.04
 """Minimum time between two messages, s."""
@@ -47,7 +48,7 @@ class Feed:
 
     def __init__(self) -> None:
         self.run = secrets.token_hex(4)
-        self._health_texts = PHASE_TEXTS | {h.name.lower(): h.meaning for h in Health}
+        self._health_texts = dict(HEALTH_TEXTS)
         self._history = History(tuple(self._health_texts))
         self._queue: deque[Snapshot] = deque(maxlen=_MAX_QUEUE)
         self._events: deque[tuple[int, Event]] = deque(maxlen=_MAX_EVENTS)
@@ -124,7 +125,7 @@ class Feed:
             "gap": _encode(rows.gap, "u1"),
             "value": _encode(rows.value, "<f4"),
             "std": _encode(rows.std, "<f4"),
-            "events": [[_number(e.t), e.kind, e.text] for e in events],
+            "events": [_event_entry(event) for event in events],
         }
         if not np.array_equal(rows.minimum, rows.maximum, equal_nan=True):
             message |= {"minimum": _encode(rows.minimum, "<f4"), "maximum": _encode(rows.maximum, "<f4")}
@@ -139,6 +140,10 @@ class Feed:
                 "system": last.system,
             }
         return latest, json.dumps(message, separators=(",", ":"), allow_nan=False)
+
+
+def _event_entry(event: Event) -> list[Any]:
+    return [_number(event.t), EVENT_TYPES[event.code].source, event.severity.word, event_text(event)]
 
 
 def _encode(array: np.ndarray, kind: str) -> str:

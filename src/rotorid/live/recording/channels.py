@@ -2,7 +2,7 @@
 
 mavlink    bytes of the link: one datagram or read per message, stamped with its arrival time
 estimates  JSON: snapshots with readings
-events     JSON
+events     JSON: events with code, severity, values and text
 clock      JSON: offset and drift of the vehicle's clock, when they are updated
 skipped    JSON: ranges of packets that the estimators did not use
 """
@@ -41,19 +41,29 @@ class Topic(enum.IntEnum):
 
 
 _NUMBER: Final = {"type": "number"}
+_STRING: Final = {"type": "string"}
 _READING: Final = {
     "type": "object",
-    "properties": {"value": _NUMBER, "std": _NUMBER, "unit": {"type": "string"}},
+    "properties": {"value": _NUMBER, "std": _NUMBER, "unit": _STRING},
 }
 _PROPERTIES: Final[dict[str, dict[str, Any]]] = {
     "rotorid.Estimates": {
         "t": _NUMBER,
-        "health": {"type": "string"},
+        "health": _STRING,
         "readings": {"type": "object", "additionalProperties": _READING},
         "attitude": {"type": "array", "items": _NUMBER},
         "position": {"type": "array", "items": _NUMBER},
     },
-    "rotorid.Event": {"kind": {"type": "string"}, "text": {"type": "string"}, "t": _NUMBER},
+    "rotorid.Event": {
+        "t": _NUMBER,
+        "code": _STRING,
+        "severity": _STRING,
+        "source": _STRING,
+        "values": {"type": "object"},
+        "count": {"type": "integer"},
+        "since": _NUMBER,
+        "text": _STRING,
+    },
     "rotorid.Clock": {f.name: _NUMBER for f in dataclasses.fields(ClockState)} | {"t": _NUMBER},
     "rotorid.Skipped": {"first": {"type": "integer"}, "count": {"type": "integer"}},
 }

@@ -36,10 +36,13 @@ from mcap.records import (
 )
 
 from rotorid.errors import OutputError
+from rotorid.live.events import EVENT_TYPES
 from rotorid.live.link.clock import ClockState
 from rotorid.live.recording.channels import AIRFRAME, CHANNELS, SCHEMAS, SETTINGS, Topic
 from rotorid.live.snapshot import Event, Snapshot
+from rotorid.live.text import event_text
 from rotorid.logs.mcap.container import MAGIC
+from rotorid.results.files import to_plain
 
 CHUNK: Final = 0.04
 """s: age of its first message at which a chunk is written."""
@@ -148,8 +151,17 @@ class Recorder:
 
     def add_event(self, arrival: int, event: Event) -> None:
         """Add an event. arrival: ns since 1970."""
-        values = {"t": event.t, "kind": event.kind, "text": event.text}
-        self._add(Topic.EVENTS, arrival, json.dumps(values).encode())
+        content = {
+            "t": event.t,
+            "code": event.code,
+            "severity": event.severity,
+            "source": EVENT_TYPES[event.code].source,
+            "values": event.values,
+            "count": event.count,
+            "since": event.since,
+            "text": event_text(event),
+        }
+        self._add(Topic.EVENTS, arrival, json.dumps(to_plain(content)).encode())
 
     def add_skipped(self, arrival: int, first: int, count: int) -> None:
         """Add a range of skipped packets. arrival: of the last, ns since 1970. first: its number, from 0."""

@@ -1,0 +1,167 @@
+"""The sentences of `rotorid live`: of events, of the state of a session, and of sessions without an estimate.
+
+Terminal, page and recording use these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from rotorid.estimators.base import Health
+from rotorid.findings import Finding
+from rotorid.live.link.clock import ClockState
+from rotorid.live.snapshot import ESTIMATING_NOISE, ON_GROUND, WAITING, Event
+from rotorid.results.text import join_words, label, plus_minus
+
+Values = Mapping[str, Any]
+
+HEALTH_TEXTS: Final[Mapping[str, str]] = {
+    WAITING: "waiting for messages",
+    ON_GROUND: "on the ground",
+    ESTIMATING_NOISE: "in the air; estimating the measurement noise for 2 s",
+    **{health.name.lower(): health.meaning for health in Health},
+}
+"""Text of `Snapshot.health`, from best to worst."""
+
+_MAX_PPM_DRIFT: Final = 1e-2  # above, the drift of a clock is written as a ratio
+
+
+def event_text(event: Event) -> str:
+    """An event as a sentence without its time."""
+    text = _EVENT_TEXTS[event.code](event.values)
+    if event.count > 1:
+        text += f" ({event.count} times since {event.since:.1f} s)"
+    return text
+
+
+def no_estimate_text(finding: Finding) -> str:
+    """Why a session has no estimate, and what to do."""
+    return _NO_ESTIMATE_TEXTS[finding.code](finding.values)
+
+
+def health_text(health: str) -> str:
+    """The health of a snapshot in a few words."""
+    is_phase = health in (WAITING, ON_GROUND, ESTIMATING_NOISE)
+    return HEALTH_TEXTS[health] if is_phase else label(health)
+
+
+def signals_text(signals: Mapping[str, Sequence[str]]) -> str:
+    """Signals with the messages that contain them: "attitude (ATTITUDE_QUATERNION) and velocity (LOCAL_POSITION_NED)"."""
+    return join_words([f"{label(name)} ({' or '.join(messages)})" for name, messages in signals.items()])
+
+
+def skipped_text(count: int) -> str:
+    """Number of skipped messages."""
+    return f"computer overloaded: {count} messages were recorded but not used by the estimators"
+
+
+def milliseconds_text(seconds: float) -> str:
+    """A short time: "0.8 ms", "120 ms"."""
+    return f"{1e3 * seconds:.2g} ms" if seconds < 0.01 else f"{1e3 * seconds:.0f} ms"
+
+
+def clock_text(clock: ClockState) -> str:
+    """Offset and drift of the vehicle's clock, and the transmission delay."""
+    boot = datetime.fromtimestamp(clock.offset, UTC).strftime("%H:%M:%S.%f")[:-2]
+    rate, std = 1.0 - clock.drift, clock.drift_std
+    drift = f"rate {plus_minus(rate, std)}"
+    if abs(clock.drift) < _MAX_PPM_DRIFT:
+        drift = f"drift {plus_minus(-1e6 * clock.drift, 1e6 * std, 'ppm', signed=True)}"
+    return (
+        f"vehicle clock: zero at {boot} UTC ± {milliseconds_text(clock.offset_std)}, {drift}; transmission delay: "
+        f"{milliseconds_text(clock.delay)} above the minimum"
+    )
+
+
+def _estimation_started(v: Values) -> str:
+    text = f"estimating at {v['rate']:.0f} Hz"
+    if v["command_rate"] is not None:
+        text += f"; rotor commands ({v['command_rate']:.0f} Hz) are interpolated by the collective command"
+    return text + (f"; not received: {signals_text(v['missing'])}" if v["missing"] else "")
+
+
+def _messages_missing(v: Values) -> str:
+    return f"the vehicle does not send {signals_text(v['missing'])} after {v['requests']} requests"
+
+
+def _rotor_count_mismatch(v: Values) -> str:
+    return f"{v['message']} has {v['rotors']} rotors, but the airframe has {v['airframe_rotors']}; the message is ignored"
+
+
+def _messages_skipped(v: Values) -> str:
+    return f"computer overloaded: {v['messages']} messages of {v['duration']:.1f} s were not used by the estimators"
+
+
+def _value(v: Values) -> str:
+    return f"{v['value']:.4g} {v['unit']}".rstrip()
+
+
+def _parameter_out_of_range(v: Values) -> str:
+    return f"{v['parameter']} is {_value(v)}, outside {v['low']:g} to {v['high']:g}; it is not written"
+
+
+def _parameter_refused(v: Values) -> str:
+    end = "; it is not written again" if v["is_final"] else ""
+    return f"{v['parameter']}: the vehicle reports {_value(v)} after the write{end}"
+
+
+_EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
+    "invalid_bytes": lambda _: "bytes that are not MAVLink were received and ignored",
+    "message_gap": lambda v: f"no messages for {v['duration']:.1f} s",
+    "messages_missing": _messages_missing,
+    "messages_stopped": lambda _: "no more messages are received",
+    "messages_resumed": lambda _: "messages are received again",
+    "vehicle_detected": lambda v: f"detected {v['vehicle']}",
+    "vehicle_rebooted": lambda _: "the vehicle rebooted; the estimates are kept",
+    "rotor_count_mismatch": _rotor_count_mismatch,
+    "take_off": lambda _: "in the air",
+    "landing": lambda _: "on the ground",
+    "estimation_started": _estimation_started,
+    "restarted_after_gap": lambda v: f"restarted after {v['duration']:.1f} s without measurements",
+    "covariance_reset": lambda _: "covariance reset after repeated large innovations",
+    "diverged": lambda _: Health.DIVERGED.meaning,
+    "wrench_not_observed": lambda v: f"the external wrench is not observed: {v['reason']}",
+    "messages_skipped": _messages_skipped,
+    "parameter_read": lambda v: f"{v['parameter']} is {_value(v)}; it can follow the mass now",
+    "parameter_out_of_range": _parameter_out_of_range,
+    "parameter_gate": lambda v: f"{v['parameter']} {v['reason']}",
+    "parameter_set": lambda v: f"{v['parameter']} set to {_value(v)}: {v['reason']}",
+    "parameter_no_reply": lambda v: f"{v['parameter']}: no reply to the write; it is repeated",
+    "parameter_refused": _parameter_refused,
+}
+
+
+def _within(v: Values) -> str:
+    return "" if v["wait"] is None else f" in {v['wait']:g} s"
+
+
+def _no_messages(v: Values) -> str:
+    return f"no messages received{_within(v)}; configure the vehicle or its router to send MAVLink to this address"
+
+
+def _no_multirotor(v: Values) -> str:
+    received = join_words([f"system {system} ({what})" for system, what in v["systems"].items()])
+    requested = "" if v["system_id"] is None else f" with system id {v['system_id']}"
+    return f"no multirotor{requested} found{_within(v)}; received: {received}"
+
+
+def _not_mavlink(v: Values) -> str:
+    return f"the received data are not MAVLink ({v['bytes']} bytes); check the port or the baud rate"
+
+
+def _signals_missing(v: Values) -> str:
+    text = f"{v['vehicle']} does not send {signals_text(v['missing'])}{_within(v)}; set the message rates of this link"
+    return text + (f" ({'; '.join(v['notes'])})" if v["notes"] else "")
+
+
+_NO_ESTIMATE_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
+    "no_messages": _no_messages,
+    "no_multirotor": _no_multirotor,
+    "not_mavlink": _not_mavlink,
+    "no_heartbeat": lambda v: f"messages, but no heartbeat of an autopilot, were received{_within(v)}",
+    "flight_too_short": lambda v: f"{v['vehicle']} did not fly long enough for an estimate",
+    "too_few_messages": lambda v: f"{v['vehicle']} sent too few messages for an estimate",
+    "signals_missing": _signals_missing,
+}
