@@ -109,7 +109,10 @@ class ParameterWriter:
         self._last_update = now
         self._state, decision = self._gate.decide(self._state, self._reading(snapshot), dt)
         nominal = self._gate.quantity.nominal
-        if decision.mode not in (self._mode, Mode.HOLDING):  # a value that is held for a short time is not reported
+        if decision.mode not in (
+            self._mode,
+            Mode.HOLDING,
+        ):  # a value that is held for a short time is not reported
             self._mode = decision.mode
             self._report("parameter_gate", snapshot.t, reason=decision.reason)
         change = abs(decision.value - (nominal if self._written is None else self._written))

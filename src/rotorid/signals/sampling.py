@@ -48,6 +48,20 @@ MAX_RATE = 250.0
 
 _STALE_PERIODS = 5.0
 _STALE_FLOOR = 0.25  # s
+_GAP = 2.5  # median periods between neighbours, from which on nothing is interpolated between them
+_AVERAGING_RATIO = 1.5  # rate of a signal over that of the rows, from which on samples are averaged
+_COMMON_SHARE = (
+    0.5  # of the rows of the slowest signal with samples of all, from which on none is interpolated
+)
+
+_LOOP_RATE_PARAMETERS = ("SCHED_LOOP_RATE", "IMU_GYRO_RATEMAX")  # of ArduPilot and PX4, Hz
+_LOOP_RATES = {"crazyflie-usd": 500.0, "simulation": 50.0}  # Hz, by format
+_MIN_LOOP_RATE = 250.0  # Hz, of other loops
+_COMPLETE_SHARE = (
+    0.6  # rate of a log with every command over the loop's; more than 1/2, since clocks are not exact
+)
+_COMMAND_STEP = 0.005  # s
+_MAX_COMMAND_STEPS = 10  # between two rows
 
 
 def grid_rate(flight: Flight, inputs: Space, outputs: Space) -> float:
@@ -215,14 +229,19 @@ def truth_at(flight: Flight, name: str, t: Float[np.ndarray, " n"]) -> Float[np.
     return signal.values[index]
 
 
-_GAP = 2.5  # median periods between neighbours, from which on nothing is taken between them
-_FASTER = 1.5  # times the rate of the rows, from which on samples are averaged
-
-
 def sample_at_clock(
     flight: Flight, clock: str, outputs: Space, spans: Intervals
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n stored"], Bool[np.ndarray, "n tangent"]]:
-    """Times in s, measurements and what of them there is, within spans. clock: the signal whose stamps count."""
+    """Sample measurements at the time stamps of one signal.
+
+    Args:
+        flight: the log.
+        clock: name of the signal that gives the rows, see `row_times`.
+        outputs: blocks of the measurements.
+        spans: start and end of the parts to be sampled, s.
+    Returns:
+        Times in s, measurements, and the mask of the measured ones.
+    """
     t = row_times(flight[clock])
     count = len(t)
     inside = np.any([(start <= t) & (t <= end) for start, end in spans] or [np.zeros(count, bool)], axis=0)
@@ -239,14 +258,14 @@ def sample_at_clock(
 
 
 def row_times(clock: Signal) -> Float[np.ndarray, " n"]:
-    """The times in s of the rows that a signal's stamps give."""
+    """Times in s of the rows of a signal: its time stamps, or means of groups of them where it is faster than `MAX_RATE`."""
     group = max(1, int(np.ceil(clock.rate / MAX_RATE - 1e-6)))
     count = len(clock.times) // group
     return clock.times[: count * group].reshape(count, group).mean(axis=1)
 
 
 def nearest_index(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
-    """Index of the nearest of times to each."""
+    """Index of the element of `times` that is nearest to each element of `at`."""
     after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
     return np.where(at - times[after - 1] < times[after] - at, after - 1, after)
 
@@ -254,8 +273,14 @@ def nearest_index(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -
 def interpolate_signal(
     signal: Signal, at: Float[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
-    """A signal of two samples or more at other times, straight between its neighbours there (quaternions the shorter way round,
-    and normalised), and where these are no further apart than a gap."""
+    """Interpolate a signal linearly; quaternions the shorter way round, and normalised.
+
+    Args:
+        signal: of two samples or more.
+        at: times, s.
+    Returns:
+        Values, and whether each time lies between two neighbours without a gap.
+    """
     times, values = signal.times, signal.values
     after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
     a, b, gap = values[after - 1], values[after], times[after] - times[after - 1]
@@ -270,7 +295,7 @@ def interpolate_signal(
 def _values_at_rows(
     signal: Signal, t: Float[np.ndarray, " n"], initial: Float[np.ndarray, "n k"]
 ) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
-    """A signal on rows at t, and in which of them it was measured."""
+    """Values of a signal in the rows at t, and whether it was measured there."""
     times, values = signal.times, signal.values
     if len(times) < 2 or len(t) < 2:
         return initial, np.zeros(len(t), bool)
@@ -278,7 +303,7 @@ def _values_at_rows(
     row = nearest_index(t, times)
     near = np.abs(t[row] - times) <= 0.75 * step
     y, mask = initial.copy(), np.zeros(len(t), bool)
-    if signal.rate * step > _FASTER and signal.name != "attitude":
+    if signal.rate * step > _AVERAGING_RATIO and signal.name != "attitude":
         rows = row[near]
         seen = np.bincount(rows, minlength=len(t))
         mask = seen > 0
@@ -291,31 +316,33 @@ def _values_at_rows(
     return y, mask
 
 
-_MEET = 0.5  # share of the slowest one's samples at which all have one, from which on nothing is changed
-
-
 def interpolate_to_slowest(flight: Flight, names: Sequence[str], rows: Float[np.ndarray, " rows"]) -> Flight:
-    """The flight with these signals at the stamps of the slowest of them; as it is where they meet often enough by themselves,
-    or one of them is missing.
+    """A flight with these signals at the time stamps of the slowest of them.
 
-    rows: times in s of the rows that they will be put on: samples meet whose nearest row is the same.
+    It is returned unchanged where one of them is missing, or where at least half of the samples of the slowest share their row
+    with a sample of each other one.
+
+    Args:
+        flight: the log.
+        names: of the signals.
+        rows: times in s of the rows on which they will be sampled.
     """
     signals = [flight[name] for name in names if name in flight]
     if len(signals) < max(len(names), 2) or min(len(rows), *(len(s.times) for s in signals)) < 2:
         return flight
     slowest = min(signals, key=lambda s: s.rate)
     others = [s for s in signals if s is not slowest]
-    of_slowest = nearest_index(rows, slowest.times)
-    meets = np.all([np.isin(of_slowest, nearest_index(rows, s.times)) for s in others], axis=0)
-    if np.mean(meets) >= _MEET:
+    slowest_rows = nearest_index(rows, slowest.times)
+    is_common = np.all([np.isin(slowest_rows, nearest_index(rows, s.times)) for s in others], axis=0)
+    if np.mean(is_common) >= _COMMON_SHARE:
         return flight
-    moved = [_at(s, slowest.times) for s in others]
+    interpolated = [_interpolated_signal(s, slowest.times) for s in others]
     note = f"{' and '.join(s.name for s in others)} at the stamps of {slowest.name}, which is slower"
-    return flight.with_signals(*moved, notes=(note,))
+    return flight.with_signals(*interpolated, notes=(note,))
 
 
-def _at(signal: Signal, at: Float[np.ndarray, " m"]) -> Signal:
-    """A signal at other times; over gaps at its own samples alone."""
+def _interpolated_signal(signal: Signal, at: Float[np.ndarray, " m"]) -> Signal:
+    """A signal at other times; across gaps only at its own samples."""
     found, near = interpolate_signal(signal, at)
     near |= np.isin(at, signal.times[1:])
     return dataclasses.replace(
@@ -323,30 +350,26 @@ def _at(signal: Signal, at: Float[np.ndarray, " m"]) -> Signal:
     )
 
 
-_LOOPS = ("SCHED_LOOP_RATE", "IMU_GYRO_RATEMAX")  # parameters of ArduPilot and PX4, Hz
-_USUAL = {"crazyflie-usd": 500.0, "simulation": 50.0}  # Hz, by format
-_LEAST = 250.0  # Hz, of other loops
-_ALL = 0.6  # of the loop's rate: of half of it, and of clocks that are not exact
-
-_STEP = 0.005  # s
-_STEPS = 10  # between two rows, at most
-_COMMAND_GAP = 2.5  # median periods between neighbours, from which on nothing is known between them
-
-
 def loop_rate(flight: Flight) -> float:
-    """How often the controller of a flight gives commands, Hz."""
-    rates = [flight.parameters[name] for name in _LOOPS if flight.parameters.get(name, 0.0) > 0.0]
-    return rates[0] if rates else _USUAL.get(flight.format, _LEAST)
+    """Rate at which the controller of a flight gives commands, Hz."""
+    rates = [
+        flight.parameters[name] for name in _LOOP_RATE_PARAMETERS if flight.parameters.get(name, 0.0) > 0.0
+    ]
+    return rates[0] if rates else _LOOP_RATES.get(flight.format, _MIN_LOOP_RATE)
 
 
 def command_steps(
     flight: Flight, signal: Signal
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n rotors"]]:
-    """From which times on (s) what was asked of the rotors, by the signal of a flight that tells it.
+    """Times in s from which on each command acts, and the commands.
 
-    As logged where the log has every command, else straight between its rows.
+    They are as logged where the log has every command, else interpolated linearly between its rows.
+
+    Args:
+        flight: the log.
+        signal: of the commands to the rotors.
     """
-    if signal.rate >= _ALL * loop_rate(flight):
+    if signal.rate >= _COMPLETE_SHARE * loop_rate(flight):
         return signal.times, signal.values
     return interpolate_commands(signal.times, signal.values)
 
@@ -354,13 +377,13 @@ def command_steps(
 def interpolate_commands(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, "n rotors"]
 ) -> tuple[Float[np.ndarray, " fine"], Float[np.ndarray, "fine rotors"]]:
-    """Stamps in s and commands of the fine grid."""
+    """Time stamps in s and commands of a fine grid, linear between the rows of a log and held across gaps."""
     period = np.diff(t)
     if len(t) < 3:
         return t, u
     usual = float(np.median(period))
-    steps = min(max(math.ceil(usual / _STEP - 1e-6), 1), _STEPS)
-    near = period <= _COMMAND_GAP * usual
+    steps = min(max(math.ceil(usual / _COMMAND_STEP - 1e-6), 1), _MAX_COMMAND_STEPS)
+    near = period <= _GAP * usual
     share = np.arange(steps) / steps
     start = t[:-1, None] + period[:, None] * share
     middle = interpolate_linear((start + 0.5 * period[:, None] / steps).ravel(), t, u)

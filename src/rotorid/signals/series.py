@@ -114,22 +114,22 @@ def window_starts(
     return found
 
 
-_FEWEST = 50
-_ORDER = 3  # of the difference
+_MIN_ROWS = 50
+_DIFFERENCE_ORDER = 3
 
 
 def white_noise(
     y: Float[np.ndarray, "n k"], t: Float[np.ndarray, " n"] | None = None
 ) -> Float[np.ndarray, " k"]:
     """Standard deviation of the white part of columns, in their unit. t: of the rows, s; None: they are evenly sampled."""
-    if t is None or len(t) <= _ORDER:
-        third = np.diff(y, n=_ORDER, axis=0)
+    if t is None or len(t) <= _DIFFERENCE_ORDER:
+        third = np.diff(y, n=_DIFFERENCE_ORDER, axis=0)
         return 1.4826 * np.median(np.abs(third), axis=0) / np.sqrt(20.0)
-    near = np.lib.stride_tricks.sliding_window_view(t, _ORDER + 1)
+    near = np.lib.stride_tricks.sliding_window_view(t, _DIFFERENCE_ORDER + 1)
     near = near / (near[:, -1:] - near[:, :1])
-    w = 1.0 / np.prod(near[:, :, None] - near[:, None, :] + np.eye(_ORDER + 1), axis=2)
+    w = 1.0 / np.prod(near[:, :, None] - near[:, None, :] + np.eye(_DIFFERENCE_ORDER + 1), axis=2)
     w = w / np.linalg.norm(w, axis=1, keepdims=True)
-    rows = np.lib.stride_tricks.sliding_window_view(y, _ORDER + 1, axis=0)
+    rows = np.lib.stride_tricks.sliding_window_view(y, _DIFFERENCE_ORDER + 1, axis=0)
     return 1.4826 * np.median(np.abs(np.einsum("nki,ni->nk", rows, w)), axis=0)
 
 
@@ -147,7 +147,7 @@ def measured_noise(samples: Samples, outputs: Space) -> dict[str, tuple[float, .
     found = {}
     for name, block in outputs.items():
         rows = mask[:, outputs.tangent[name]].all(axis=1)
-        if block.rotation or rows.sum() < _FEWEST:
+        if block.rotation or rows.sum() < _MIN_ROWS:
             continue
         shown = white_noise(y[rows][:, outputs.stored[name]])
         found[name] = tuple(float(v) for v in np.maximum(shown, block.noise_vector))

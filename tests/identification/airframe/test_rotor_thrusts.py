@@ -1,4 +1,4 @@
-"""Thrusts from commands: against a fine integration of the lag, and slopes against differences."""
+"""Thrusts from commands against a fine integration of the lag, and derivatives against differences."""
 
 from __future__ import annotations
 

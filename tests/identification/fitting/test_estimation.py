@@ -1,4 +1,4 @@
-"""Autocorrelation of residuals: white ones lie in their band, coloured ones as far out as they hang together."""
+"""Residuals of a fit: autocorrelation of white and of coloured residuals against theory."""
 
 from __future__ import annotations
 

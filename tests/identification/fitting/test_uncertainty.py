@@ -1,4 +1,4 @@
-"""The jackknife over blocks, against fits that are really made without one, and against errors that hang together."""
+"""The jackknife over blocks against fits without one, and weights of outputs with autocorrelated residuals."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An estimator that is updated row by row while the vehicle flies.
 
-The measurement noise is estimated from the first `NOISE_PERIOD` s in the air (see `signals.noise`); afterwards these rows are
+The measurement noise is estimated from the first `NOISE_PERIOD` s in the air (see `signals.series`); afterwards these rows are
 processed with it. Later measurements never change earlier estimates, so that the same rows always give the same estimates.
 """
 

@@ -221,7 +221,7 @@ def vehicle_properties(
     )
 
 
-_SIGNALS = np.linspace(0.0, 1.0, 1001)
+_EXPO_SIGNALS = np.linspace(0.0, 1.0, 1001)
 
 ThrustFraction = Callable[[Any], Any]
 """Signals from 0 to 1 -> thrust over full thrust."""
@@ -229,8 +229,8 @@ ThrustFraction = Callable[[Any], Any]
 
 def thrust_expo(fraction: ThrustFraction) -> float:
     """e of the nearest model, without limits."""
-    bend = _SIGNALS**2 - _SIGNALS
-    return float(np.dot(bend, fraction(_SIGNALS) - _SIGNALS) / np.dot(bend, bend))
+    bend = _EXPO_SIGNALS**2 - _EXPO_SIGNALS
+    return float(np.dot(bend, fraction(_EXPO_SIGNALS) - _EXPO_SIGNALS) / np.dot(bend, bend))
 
 
 def limited_thrust_expo(fraction: ThrustFraction) -> float:
@@ -245,11 +245,11 @@ def expo_fraction(expo: float, signal: Float[np.ndarray, " n"] | float) -> Float
 
 def largest_difference(fraction: ThrustFraction, other: ThrustFraction) -> float:
     """The largest difference of two curves over all signals, as a fraction of the full thrust."""
-    return float(np.abs(fraction(_SIGNALS) - other(_SIGNALS)).max())
+    return float(np.abs(fraction(_EXPO_SIGNALS) - other(_EXPO_SIGNALS)).max())
 
 
 _LEVEL_TOLERANCE = 1e-9  # of the force and torque per newton
-_STEP = 0.01  # of a standard deviation
+_DIFFERENCE_STEP = 0.01  # of a standard deviation
 _THRUST_TOLERANCE = 1e-6
 
 
@@ -334,7 +334,7 @@ def hover_quantities(
     middle = _quantities(airframe, has_expo)
 
     def slope(name: str, std: float) -> Float[np.ndarray, " quantities"]:
-        step = _STEP * std
+        step = _DIFFERENCE_STEP * std
         if name not in values or step == 0.0:
             return np.zeros(len(middle))
         high, low = (
