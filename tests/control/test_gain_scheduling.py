@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rotorid.control import semidefinite_programs as lpv_programs
+from rotorid.control import semidefinite_programs as programs
 from rotorid.control.gain_scheduling import gain_schedule, lqr, split_into_blocks, verify, weights
 from rotorid.control.heading import (
     ControllerState,
@@ -158,7 +158,7 @@ def test_poles_stay_in_the_region_that_is_asked_for():
     model, box = small()
     Q, R = np.diag([100.0, 0.1]), np.array([[0.01]])
     free = gain_schedule(model, box, Q, R)
-    held = gain_schedule(model, box, Q, R, decay=0.5, damping=0.7, fastest=6.0)
+    held = gain_schedule(model, box, Q, R, decay=0.5, damping=0.7, max_rate=6.0)
 
     def poles(found):
         return np.concatenate(
@@ -261,11 +261,11 @@ def test_the_mass_of_a_track_gives_a_controller(vehicle):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"method": "local", "damping": 0.7}, "limits of method='cost'"),
+        ({"method": "local", "damping": 0.7}, "need method='cost'"),
         ({"decay": -1.0}, "decay must be 0 or more"),
         ({"damping": 1.5}, "damping between 0 and 1"),
-        ({"decay": 2.0, "fastest": 1.0}, "fastest more than decay"),
-        ({"Q": np.eye(3)}, "Q is 3 x 3 where the model needs 2 x 2"),
+        ({"decay": 2.0, "max_rate": 1.0}, "max_rate more than decay"),
+        ({"Q": np.eye(3)}, "Q is 3 x 3, but the model needs 2 x 2"),
         ({"R": np.zeros((1, 1))}, "R must be symmetric and positive definite"),
         ({"model": small(b=0.0)[0]}, "no input acts on 'x'"),
     ],
@@ -288,7 +288,7 @@ def test_no_controller_is_one_line():
         assert "\n" not in str(caught.value)
     still = Box(("k",), np.array([0.0]), np.array([1.0]))
     unstable = dataclasses.replace(either, A0=np.array([[0.0, 1.0], [1.0, 0.0]]), A=np.zeros((1, 2, 2)))
-    with pytest.raises(SettingError, match="cannot be stabilised at a corner of the ranges of k"):
+    with pytest.raises(SettingError, match="cannot be stabilised at a vertex of the ranges of k"):
         gain_schedule(unstable, still, np.eye(2), np.eye(1))
 
 
@@ -303,7 +303,7 @@ def test_an_inaccurate_solution_that_passes_the_check_counts(inaccurate, method)
     model, box = small()
     assert gain_schedule(model, box, np.eye(2), np.eye(1), method=method).certificate.is_stable
     if method == "cost":
-        gain_schedule(model, box, np.eye(2), np.eye(1), decay=0.5, damping=0.7, fastest=6.0)
+        gain_schedule(model, box, np.eye(2), np.eye(1), decay=0.5, damping=0.7, max_rate=6.0)
 
 
 @pytest.mark.parametrize("method", ["cost", "local"])
@@ -321,14 +321,14 @@ def test_an_inaccurate_solution_that_violates_the_inequalities_does_not_count(
         gain_schedule(model, box, np.eye(2), np.eye(1), method=method)
 
 
-@pytest.mark.parametrize("limit", [{"decay": 4.0}, {"fastest": 6.0}, {"damping": 0.99}])
+@pytest.mark.parametrize("limit", [{"decay": 4.0}, {"max_rate": 6.0}, {"damping": 0.99}])
 def test_an_inaccurate_solution_beyond_the_limits_of_decay_or_poles_does_not_count(
     inaccurate, monkeypatch, limit
 ):
     model, box = small()
     Q, R = np.diag([100.0, 0.01]), np.array([[0.01]])
-    free = lpv_programs.synthesise
-    monkeypatch.setattr(lpv_programs, "synthesise", lambda *a: free(*a[:-1], lpv_programs.PoleLimits()))
+    free = programs.synthesise
+    monkeypatch.setattr(programs, "synthesise", lambda *a: free(*a[:-1], programs.PoleLimits()))
     gain_schedule(model, box, Q, R)
     with pytest.raises(SettingError, match="no quadratic Lyapunov function for the 2 states"):
         gain_schedule(model, box, Q, R, **limit)
@@ -343,7 +343,7 @@ def test_without_the_extra_the_install_line_is_said(monkeypatch):
 
 def test_weights_are_brysons():
     np.testing.assert_allclose(weights(("a", "b"), {"a": 0.5, "b": 2.0}), np.diag([4.0, 0.25]))
-    with pytest.raises(SettingError, match="largest 'b'"):
+    with pytest.raises(SettingError, match="largest acceptable 'b'"):
         weights(("a", "b"), {"a": 0.5})
     model = heading_lpv(quadrotor())
     assert set(acceptable_values(quadrotor())) == {*model.states, *model.inputs}

@@ -193,7 +193,7 @@ def test_wrong_settings_are_named():
     for bounds, message in (
         ({"speed": (0.0, 1.0)}, "state_bounds: no block 'speed'"),
         ({"attitude": (0.0, 1.0)}, "'attitude' is a rotation"),
-        ({"velocity": (1.0, 1.0)}, "'velocity' from 1 to 1; give the lower one first"),
+        ({"velocity": (1.0, 1.0)}, "'velocity' from 1 to 1; give the lower limit first"),
     ):
         with pytest.raises(SettingError, match=message):
             NMPC(BareMultirotor(), **unset, state_bounds=bounds)

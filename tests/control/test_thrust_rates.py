@@ -81,7 +81,7 @@ def test_the_dynamics_are_the_vehicles_own():
 def test_wrong_settings_are_named():
     with pytest.raises(SettingError, match="not 'rotor_speed'"):
         ThrustRates(rigid_multirotor(load_airframe("fully-actuated-hexarotor"), "rotor_speed"))
-    with pytest.raises(SettingError, match="thrust rate of at most 0 N/s"):
+    with pytest.raises(SettingError, match="largest thrust rate 0 N/s must be positive"):
         thrust_rate_controller(HEXAROTOR, (1.0, 10.0), 0.0)
-    with pytest.raises(SettingError, match="give the lower one first"):
+    with pytest.raises(SettingError, match="give the lower limit first"):
         thrust_rate_controller(HEXAROTOR, (10.0, 1.0), 50.0)

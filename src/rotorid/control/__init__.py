@@ -1,15 +1,15 @@
-"""Controllers, and the gate between an estimate and a controller.
+"""Controllers, and the gate between an estimate and its user.
 
 setpoints.py                set points and excitations as functions of time
 cascade.py                  cascaded controller of a multirotor
 heading.py                  state feedback of the 12-state quadrotor
 gain_scheduling.py          gain-scheduled LPV control with a certificate
-semidefinite_programs.py    its semidefinite programs
+semidefinite_programs.py    semidefinite programs of gain scheduling
 nmpc.py                     nonlinear model predictive control of any System
 multiple_shooting.py        one iteration of NMPC as a CasADi function
-thrust_rates.py             NMPC of a multirotor by thrust rates
-gate.py                     gate between an estimate and its user
-independent_mass_check.py   mass from velocity and thrust alone
+thrust_rates.py             NMPC of a multirotor with thrust rates as inputs
+gate.py                     the gate: when an estimate replaces a nominal value
+independent_mass_check.py   independent check of the mass, from velocity and thrust alone
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""One Gauss-Newton iteration of multiple shooting on a manifold, as a CasADi function: the engine of `nmpc`.
+"""One Gauss-Newton iteration of multiple shooting on a manifold, as a CasADi function, for `nmpc`.
 
-The quadratic program in the tangents (du_0, dx_1, du_1, ..., dx_N) has the cost J^T W J of every stage, the gaps
-dx_{k+1} = A_k dx_k + B_k du_k + d_k, and bounds on the inputs, and on state blocks where asked for. HPIPM solves it stage
+The quadratic program in the tangents (du_0, dx_1, du_1, ..., dx_N) has the cost J^T W J of each stage, the constraints
+dx_{k+1} = A_k dx_k + B_k du_k + d_k, bounds on the inputs, and optional bounds on state blocks. HPIPM solves it stage
 by stage.
 """
 
@@ -21,20 +21,20 @@ from rotorid.geometry.spaces import Space
 from rotorid.models.system import System, parameter_values
 from rotorid.numerics import integrators
 
-FREE = 1e4
-"""Bound on an unbounded unknown: HPIPM through CasADi takes a finite one on each."""
+UNBOUNDED = 1e4
+"""Bound of an unknown without bounds: the HPIPM interface of CasADi needs a finite bound of each unknown."""
 
 _TINY = 1e-30
-"""A start at zero that CasADi does not drop: its HPIPM interface needs every input and output to exist."""
+"""Initial value instead of 0: CasADi removes zeros, but its HPIPM interface needs all entries."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Stage:
-    """One stage, linearised at (x, u, following) with references, as columns of the quadratic program; last of the symbols are
-    the free parameters, where there are any.
+    """One stage, linearised at (x, u, next x).
 
-    columns: of the constraint matrix, [-I 0; A B], where dx_{k+1} = A dx + B du + gap. hessian, gradient: of
-    the cost in (dx, du), J^T W J with J the Jacobian of (x [+] dx) [-] xref (Gauss-Newton).
+    symbols: x, u, next x, their references, and the free parameters, if there are any. columns: of the constraint
+    matrix, [-I 0; A B], where dx_{k+1} = A dx + B du + gap. hessian, gradient: of the cost in (dx, du), J^T W J
+    with J the Jacobian of (x [+] dx) [-] xref (Gauss-Newton).
     """
 
     symbols: list[ca.SX]
@@ -63,25 +63,25 @@ def _stage(
         rate = lambda x: space.pack_tangent(system.dynamics(space.unpack(x), inputs.unpack(u), p))  # noqa: E731
         return integrators.step(space, rate, x, dt)
 
-    def gap_of(x, u, following, dx, du, q):
-        return space.minus(step(space.plus(x, dx), u + du, q), following)
+    def gap_of(x, u, x_next, dx, du, q):
+        return space.minus(step(space.plus(x, dx), u + du, q), x_next)
 
     def error_of(x, reference, dx):
         return space.minus(space.plus(x, dx), reference)
 
     point, tangent, control = np.array(space.initial()), np.zeros(n), np.zeros(m)
-    x, following, xref = (ca.SX.sym(name, space.size) for name in ("x", "following", "xref"))
+    x, x_next, xref = (ca.SX.sym(name, space.size) for name in ("x", "x_next", "xref"))
     u, uref, du, dx = ca.SX.sym("u", m), ca.SX.sym("uref", m), ca.SX.sym("du", m), ca.SX.sym("dx", n)
     q = ca.SX.sym("q", sum(sizes))
     gap = to_casadi(gap_of, point, control, point, tangent, control, np.zeros(sum(sizes)))(
-        x, u, following, dx, du, q
+        x, u, x_next, dx, du, q
     )
     error = to_casadi(error_of, point, point, tangent)(x, xref, dx)
     expressions = [ca.jacobian(gap, dx), ca.jacobian(gap, du), ca.jacobian(error, dx), gap, error]
     A, B, J, gap, error = ca.substitute(expressions, [dx, du], [ca.SX.zeros(n), ca.SX.zeros(m)])
     A, B, J = (ca.sparsify(matrix) for matrix in (A, B, J))
     return _Stage(
-        symbols=[x, u, following, xref, uref, *([q] if free else [])],
+        symbols=[x, u, x_next, xref, uref, *([q] if free else [])],
         columns=ca.blockcat([[-ca.SX.eye(n), ca.SX(n, m)], [A, B]]),
         gap=gap,
         hessian=ca.diagcat(J.T @ ca.diag(ca.SX(W)) @ J, ca.diag(ca.SX(V))),
@@ -103,12 +103,18 @@ def sqp_iteration(
 ) -> ca.Function:
     """One iteration: (states, inputs, reference states, reference inputs) -> (states, inputs, multipliers).
 
-    free: names of parameters that are one more argument, a vector of their numbers in that order.
+    All stages are evaluated by one function. Their concatenated nonzeros are the nonzeros of the matrices of the program
+    in the column order of CasADi.
 
-    W, V: weights of the states' and inputs' tangent dimensions. terminal: factor on W at the last state.
-    bounds: lower and upper of each input. state_bounds: of the vector blocks named, in x_1 to x_N. All stages are
-    evaluated by one function, and their nonzeros, laid one after the other, are those of the program's matrices
-    in CasADi's order (by columns).
+    Args:
+        system: the model.
+        N, dt: number and length (s) of the steps.
+        W, V: weights of the tangent dimensions of states and inputs.
+        terminal: factor on W at the last state.
+        bounds: lower and upper bound of each input.
+        parameters: values that differ from the priors of the System.
+        state_bounds: lower and upper bound by vector block, for x_1 to x_N.
+        free: names of parameters; their values are one additional argument, a vector in that order.
     """
     space, n, m = system.states, system.states.dim, system.inputs.size
     stage = _stage(system, dt, W, V, parameters, free)
@@ -118,10 +124,10 @@ def sqp_iteration(
 
     states, inputs = ca.MX.sym("states", space.size, N + 1), ca.MX.sym("inputs", m, N)
     state_reference, input_reference = ca.MX.sym("xref", space.size, N + 1), ca.MX.sym("uref", m, N)
-    given = [ca.MX.sym("q", symbol.numel()) for symbol in stage.symbols[5:]]
+    free_values = [ca.MX.sym("q", symbol.numel()) for symbol in stage.symbols[5:]]
     columns, gap, hessian, gradient = evaluate(
         states[:, :-1], inputs, states[:, 1:], state_reference[:, :-1], input_reference,
-        *(ca.repmat(q, 1, N) for q in given),
+        *(ca.repmat(q, 1, N) for q in free_values),
     )  # fmt: skip
     cost = ca.Function(
         "terminal", [stage.symbols[0], stage.symbols[3]], [stage.hessian[:n, :n], stage.gradient[:n]]
@@ -134,16 +140,16 @@ def sqp_iteration(
     h = ca.vertcat(ca.vec(hessian)[skip_hessian:], terminal * _nonzeros(last_hessian))
     g = ca.vertcat(ca.vec(gradient)[n:], terminal * last_gradient)
     lower, upper = (ca.vec(limit - inputs) for limit in (ca.DM(bounds[:, 0]), ca.DM(bounds[:, 1])))
-    unbounded = ca.DM.ones(n, N) * FREE
-    lowest, highest = _limits(space, state_bounds, states[:, 1:], -unbounded, unbounded)
+    unbounded = ca.DM.ones(n, N) * UNBOUNDED
+    state_lower, state_upper = _step_bounds(space, state_bounds, states[:, 1:], -unbounded, unbounded)
     solution = _solver(A, H, N, n, m)(
         h=ca.sparsity_cast(h, H),
         g=g,
         a=ca.sparsity_cast(a, A),
         lba=-ca.vec(gap),
         uba=-ca.vec(gap),
-        lbx=ca.vec(ca.vertcat(ca.reshape(lower, m, N), lowest)),
-        ubx=ca.vec(ca.vertcat(ca.reshape(upper, m, N), highest)),
+        lbx=ca.vec(ca.vertcat(ca.reshape(lower, m, N), state_lower)),
+        ubx=ca.vec(ca.vertcat(ca.reshape(upper, m, N), state_upper)),
         x0=ca.DM(np.full(N * (n + m), _TINY)),
         lam_x0=ca.DM(np.full(N * (n + m), _TINY)),
         lam_a0=ca.DM(np.full(N * n, _TINY)),
@@ -152,7 +158,7 @@ def sqp_iteration(
     new_states = ca.horzcat(states[:, 0], plus(states[:, 1:], step[m:, :]))
     return ca.Function(
         "iterate",
-        [states, inputs, state_reference, input_reference, *given],
+        [states, inputs, state_reference, input_reference, *free_values],
         [
             new_states,
             inputs + step[:m, :],
@@ -162,26 +168,26 @@ def sqp_iteration(
     )
 
 
-def _limits(
+def _step_bounds(
     space: Space,
     state_bounds: Mapping[str, tuple[float, float]],
     states: ca.MX,
-    lowest: ca.DM,
-    highest: ca.DM,
+    default_lower: ca.DM,
+    default_upper: ca.DM,
 ) -> tuple[Any, Any]:
-    """Bounds of the states' steps, one column a stage: what is left to the bound of a block, else `lowest` and `highest`."""
+    """Bounds of the steps of the states, one column for each stage: bound minus state, or the default for other blocks."""
     if not state_bounds:
-        return lowest, highest
-    down, up = ca.MX(lowest), ca.MX(highest)
+        return default_lower, default_upper
+    step_lower, step_upper = ca.MX(default_lower), ca.MX(default_upper)
     for name, (lower, upper) in state_bounds.items():
-        down[space.tangent[name], :] = lower - states[space.stored[name], :]
-        up[space.tangent[name], :] = upper - states[space.stored[name], :]
-    return down, up
+        step_lower[space.tangent[name], :] = lower - states[space.stored[name], :]
+        step_upper[space.tangent[name], :] = upper - states[space.stored[name], :]
+    return step_lower, step_upper
 
 
 def _patterns(stage: _Stage, N: int, n: int, m: int) -> tuple[ca.Sparsity, ca.Sparsity]:
     """Sparsity of the constraint matrix and of the Hessian over (u_0, x_1, u_1, ..., x_N)."""
-    A = ca.DM(N * n, N * (n + m) + n)  # with x_0, cut off below
+    A = ca.DM(N * n, N * (n + m) + n)  # with the columns of x_0, which are removed below
     columns, hessian = ca.DM(stage.columns.sparsity(), 1.0), ca.DM(stage.hessian.sparsity(), 1.0)
     for k in range(N):
         rows, start = slice(k * n, (k + 1) * n), k * (n + m)
@@ -205,21 +211,21 @@ def _solver(A: ca.Sparsity, H: ca.Sparsity, N: int, n: int, m: int) -> ca.Functi
 
 
 def shift_plan(space: Space, m: int, N: int) -> ca.Function:
-    """(states, inputs, part) -> (states, inputs) seen from a part of a step later; the last ones stay."""
+    """(states, inputs, part) -> (states, inputs), shifted in time by a part of a step; the last ones are repeated."""
 
-    def between(a, b, part):
+    def interpolate(a, b, part):
         return space.plus(a, part * space.minus(b, a))
 
     point = np.array(space.initial())
-    shift = to_casadi(between, point, point, 0.0, name="between").map(N)
+    shift = to_casadi(interpolate, point, point, 0.0, name="interpolate").map(N)
     states, inputs, part = (
         ca.MX.sym("states", space.size, N + 1),
         ca.MX.sym("inputs", m, N),
         ca.MX.sym("part"),
     )
     later = ca.horzcat(inputs[:, 1:], inputs[:, -1])
-    moved = ca.horzcat(shift(states[:, :-1], states[:, 1:], part), states[:, -1])
-    return ca.Function("move_on", [states, inputs, part], [moved, inputs + part * (later - inputs)])
+    shifted = ca.horzcat(shift(states[:, :-1], states[:, 1:], part), states[:, -1])
+    return ca.Function("shift_plan", [states, inputs, part], [shifted, inputs + part * (later - inputs)])
 
 
 def _nonzeros(matrix: ca.SX | ca.MX) -> Any:

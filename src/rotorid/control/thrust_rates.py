@@ -1,11 +1,11 @@
-"""NMPC of a rigid multirotor by the rates of its rotors' thrusts, with both the thrusts and their rates bounded.
+"""NMPC of a rigid multirotor with bounded rotor thrusts as states and bounded thrust rates as inputs.
 
     x = (q, p, v, omega, gamma)        u = gamma'
     gamma_min <= gamma <= gamma_max    |gamma'| <= gamma'_max
 
-A motor can neither pull beyond its limits nor reach another thrust at once: with the thrusts as states and their rates as
-inputs both are box bounds, and the plan can be flown as it is. It works for any rotors, tilted or not, as the force and
-the torque are those of all thrusts together.
+Motors limit both the thrust and its rate of change. With thrusts as states and thrust rates as inputs, both limits are
+box bounds, and the vehicle can follow the planned trajectory. The formulation holds for upright and tilted rotors,
+because force and torque are computed from all thrusts.
 
 Reference: A. Alharbat, H. Esmaeeli, D. Bicego, A. Mersha, A. Franchi, Three fundamental paradigms for aerial physical
 interaction using nonlinear model predictive control, ICUAS 2022 (the seed 001's [22]), after D. Bicego, J. Mazzetto,
@@ -25,17 +25,17 @@ from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.system import Parameter, System, Values
 
 HORIZON = 15
-"""Steps that the controller looks ahead."""
+"""Number of steps of the prediction horizon."""
 
 STEP = 0.06
-"""Length of such a step, s."""
+"""Length of a step, s."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ThrustRates(System):
-    """A rigid multirotor whose rotors' thrusts (N) are states, and their rates (N/s) its inputs.
+    """A rigid multirotor with rotor thrusts (N) as states and thrust rates (N/s) as inputs.
 
-    vehicle: takes rotor thrusts as its inputs. Raises SettingError where it takes others.
+    vehicle: with rotor thrusts as inputs. Raises SettingError for other inputs.
     """
 
     vehicle: RigidMultirotor
@@ -44,7 +44,7 @@ class ThrustRates(System):
         if self.vehicle.rotor_input != "rotor_thrust":
             raise SettingError(
                 f"thrust rates need a vehicle whose inputs are rotor thrusts, not {self.vehicle.rotor_input!r}: "
-                'take rigid_multirotor(airframe, "rotor_thrust")'
+                'use rigid_multirotor(airframe, "rotor_thrust")'
             )
 
     @property
@@ -66,8 +66,8 @@ class ThrustRates(System):
         return self.vehicle.parameters
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
-        of_vehicle = self.vehicle.dynamics(x, {"rotor_thrust": x["rotor_thrust"]}, p)
-        return {**of_vehicle, "rotor_thrust": u["thrust_rate"]}
+        derivatives = self.vehicle.dynamics(x, {"rotor_thrust": x["rotor_thrust"]}, p)
+        return {**derivatives, "rotor_thrust": u["thrust_rate"]}
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         return self.vehicle.observe(x, {"rotor_thrust": x["rotor_thrust"]}, p)
@@ -77,14 +77,19 @@ class ThrustRates(System):
 def thrust_rate_controller(
     vehicle: RigidMultirotor, thrust_bounds: tuple[float, float], thrust_rate: float
 ) -> NMPC:
-    """NMPC of a rigid multirotor that knows its priors' parameters and no external wrench.
+    """NMPC of a rigid multirotor with its nominal parameters and without external wrench.
 
-    vehicle: takes rotor thrusts as its inputs. thrust_bounds: least and greatest thrust of a rotor, N. thrust_rate: greatest
-    rate of a rotor's thrust either way, N/s. Its states are those of `ThrustRates`, its inputs thrust rates in N/s; the
-    first of the plan is held until the next one. Raises SettingError where a bound cannot be.
+    Args:
+        vehicle: with rotor thrusts as inputs.
+        thrust_bounds: least and largest thrust of a rotor, N.
+        thrust_rate: largest absolute rate of change of a rotor thrust, N/s.
+    Returns:
+        A controller with the states of `ThrustRates` and thrust rates in N/s as inputs.
+    Raises:
+        SettingError: a bound is not valid, or the vehicle has other inputs.
     """
     if thrust_rate <= 0:
-        raise SettingError(f"a thrust rate of at most {thrust_rate:g} N/s: it must be positive")
+        raise SettingError(f"the largest thrust rate {thrust_rate:g} N/s must be positive")
     return NMPC(
         ThrustRates(vehicle),
         horizon=HORIZON,
