@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.metrics import Metric
 from rotorid.learning.architectures import multirotor_heads
 from rotorid.learning.knode import Training, learn_residual
-from rotorid.learning.prediction import Weights, loss, on_device, scales
+from rotorid.learning.prediction import Weights, error_scales, loss, window_batch
 from rotorid.learning.windows import Windows, training_windows
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
@@ -113,7 +113,7 @@ def _torch_epoch(system: RigidMultirotor, data: Windows, batch: int, physics: di
     x, u = number(data.x[:, columns]), number(data.u)
     step, horizon = float(np.median(data.dt[data.follows])), data.horizon
     t = step * torch.arange(horizon + 1)
-    r = scales(system, multirotor_heads("split"), p, on_device(data, data.training))
+    r = error_scales(system, multirotor_heads("split"), p, window_batch(data, data.training))
     r_of = number(np.array(r))
     parameters = [q for net in nets for q in net.parameters()]
     adam = torch.optim.Adam(parameters, lr=1e-3)
@@ -126,7 +126,7 @@ def _torch_epoch(system: RigidMultirotor, data: Windows, batch: int, physics: di
         return torch.stack([part.mean() for part in parts]).mean()
 
     first = data.training[:batch]
-    ours = float(loss(system, multirotor_heads("split"), weights, p, r, on_device(data, first)))
+    ours = float(loss(system, multirotor_heads("split"), weights, p, r, window_batch(data, first)))
     with torch.no_grad():
         theirs = float(batch_loss(first))
     if abs(theirs / ours - 1.0) > 0.01:

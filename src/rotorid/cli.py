@@ -76,7 +76,7 @@ COMMANDS: Final = {
     ),
     "dataset": Entry(
         "rotorid.workflows.dataset.command",
-        "Simulate a data set: every trajectory with every mass profile, several flights each, as Parquet.",
+        "Simulate a data set: several flights of every trajectory with every mass profile, as Parquet.",
     ),
     "reproduce": Entry(
         "rotorid.studies.command",
