@@ -27,8 +27,8 @@ from rotorid.logs.write import write_table
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.simulation.free_flight.flight import fly
 from rotorid.workflows.fleet.fleet import Fleet, run_fleet
-from rotorid.workflows.fleet.flight_record import Task
-from rotorid.workflows.fleet.vehicles import Rules
+from rotorid.workflows.fleet.flight_record import AnalysisSettings
+from rotorid.workflows.fleet.vehicles import SelectionRules
 
 PER_VEHICLE = 50
 LOSS = 0.05
@@ -49,7 +49,7 @@ def main() -> int:
     make(options.folder, options.logs, options.seconds)
     made = time.perf_counter()
     with tempfile.TemporaryDirectory() as out, Memory() as memory:
-        task = Task(Rules(airframe=AIRFRAME))
+        task = AnalysisSettings(SelectionRules(airframe=AIRFRAME))
         address = "local" if options.ray else None
         fleet = run_fleet([options.folder], out, task, workers=options.workers, ray_address=address)
     numbers = {

@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         yield from ((key, make(key)) for key in keys)
 
     monkeypatch.setattr(fleets, "run_local", serial)
-    monkeypatch.setattr(fleets, "_prepared", lambda: None)
+    monkeypatch.setattr(fleets, "_prepare_worker", lambda: None)
     monkeypatch.setenv("COLUMNS", "90")
     for k in range(2):
         write(tmp_path / "quad[x]-1" / f"{k}.parquet", k, k)
@@ -41,7 +41,7 @@ def test_it_shows_the_vehicles_and_leaves_tables_and_a_page(folder: Path) -> Non
         "2 flights of 1 vehicle: no change detected",
         "quad[x]-1",
         "px4-sih-quad",
-        "failed: ",
+        "Failed: ",
         "bad.tlog",
         "report.html",
     ):
@@ -50,8 +50,8 @@ def test_it_shows_the_vehicles_and_leaves_tables_and_a_page(folder: Path) -> Non
         "changes.parquet", "flights.parquet", "progress.jsonl", "report.html", "summary.json",
     ]  # fmt: skip
     assert pl.read_parquet(out / "changes.parquet").height == 0
-    verdicts = json.loads((out / "summary.json").read_text())["verdicts"]
-    assert verdicts["quad[x]-1/0.parquet"] == ["drag: not identified in this flight: fly faster, with turns"]
+    (finding,) = json.loads((out / "summary.json").read_text())["findings"]["quad[x]-1/0.parquet"]
+    assert (finding["code"], finding["values"]) == ("not_identified", {"parameter": "drag"})
     before = (out / "flights.parquet").read_bytes()
     again = rotorid(folder, "-o", out, "-a", "px4-sih-quad")
     assert "3 logs were analysed before, 0 in this run." in again.stdout

@@ -19,12 +19,19 @@ from rotorid.logs.read import read
 from rotorid.logs.write import table_bytes
 from rotorid.workflows.fleet import fleet as fleets
 from rotorid.workflows.fleet.fleet import Fleet, run_fleet, summarise_fleet
-from rotorid.workflows.fleet.flight_record import Task, is_done
-from rotorid.workflows.fleet.log_files import PROGRESS, find_logs, natural
+from rotorid.workflows.fleet.flight_record import AnalysisSettings, is_up_to_date
+from rotorid.workflows.fleet.log_files import PROGRESS, find_logs, natural_key
 from rotorid.workflows.fleet.page import fleet_page
 from rotorid.workflows.fleet.tables import CHANGES, FLIGHTS, fleet_files
-from rotorid.workflows.fleet.vehicles import Rules, airframe_of, checked_rule, guess, read_map, vehicle_of
-from rotorid.workflows.identify.text import to_text
+from rotorid.workflows.fleet.text import AIRFRAME_SOURCES, change_text
+from rotorid.workflows.fleet.vehicles import (
+    SelectionRules,
+    airframe_from_log,
+    check_vehicle_rule,
+    read_map,
+    select_airframe,
+    select_vehicle,
+)
 from tests.identification.trends.test_trim import hover
 
 FLIGHT_DAYS = 1.75e9
@@ -71,11 +78,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             yield key, make(key)
 
     monkeypatch.setattr(fleets, "run_local", serial)
-    monkeypatch.setattr(fleets, "_prepared", lambda: None)
+    monkeypatch.setattr(fleets, "_prepare_worker", lambda: None)
     return looked
 
 
-GIVEN = Task(Rules(airframe="px4-sih-quad"))
+GIVEN = AnalysisSettings(SelectionRules(airframe="px4-sih-quad"))
 
 
 def test_a_chipped_propeller_is_found_and_the_other_vehicle_is_left_alone(
@@ -83,15 +90,15 @@ def test_a_chipped_propeller_is_found_and_the_other_vehicle_is_left_alone(
 ) -> None:
     shown: list[tuple[int, int]] = []
     fleet = run_fleet([logs], tmp_path / "out", GIVEN, progress=lambda _, *now: shown.append(now))
-    assert (fleet.flights, fleet.done, fleet.kept, fleet.others) == (82, 82, 0, 1)
+    assert (fleet.log_count, fleet.new_logs, fleet.unchanged_logs, fleet.other_files) == (82, 82, 0, 1)
     assert shown == [(k, 82) for k in range(83)]
     first, second = fleet.vehicles
     assert (first.name, first.changes) == ("quad-1", ())
     (change,) = second.changes
     assert (change.kind, change.parameter, change.flight) == ("step", "rotor_scale_1", "quad-2/30.parquet")
     assert change.number == 31
-    assert change.share == pytest.approx(-0.05, abs=0.004)
-    assert change.text.startswith("Rotor scale 1 fell by ")
+    assert change.relative_size == pytest.approx(-0.05, abs=0.004)
+    assert change_text(change).startswith("Rotor scale 1 fell by ")
     failed = {r["flight"]: r["error"] for r in fleet.failures}
     assert failed["quad-1/copy.parquet"] == "quad-1/copy.parquet: the same log as quad-1/3.parquet"
     assert failed["quad-2/cut.ulg"].startswith("quad-2/cut.ulg: ")
@@ -135,14 +142,15 @@ def test_without_an_airframe_the_commands_tell_of_the_propeller(
 ) -> None:
     fleet = run_fleet([logs / "quad-2"], tmp_path / "out")
     (vehicle,) = fleet.vehicles
-    assert (vehicle.airframe, len(vehicle.records), len(vehicle.failed)) == ("", 60, 1)
+    assert (vehicle.airframe, len(vehicle.records), len(vehicle.failures)) == ("", 60, 1)
     (change,) = vehicle.changes
     assert change.parameter == "rotor_command_1"
     assert abs(change.number - 31) <= 3
-    assert change.share == pytest.approx(0.05, abs=0.01)
+    assert change.relative_size == pytest.approx(0.05, abs=0.01)
     summary = summarise_fleet(fleet, {})
-    assert "60 flights without an airframe" in summary.verdict.text
-    assert summary.verdicts["0.parquet"][0].startswith("0.parquet: no airframe for table-parquet")
+    assert "flights_without_airframe" in summary.verdict.codes
+    (finding,) = summary.findings["0.parquet"]
+    assert finding["code"] == "no_airframe"
 
 
 def test_what_is_done_is_not_done_again(logs: Path, here: list[str], tmp_path: Path) -> None:
@@ -152,22 +160,29 @@ def test_what_is_done_is_not_done_again(logs: Path, here: list[str], tmp_path: P
         (folder / f"{k}.parquet").write_bytes((logs / "quad-1" / f"{k}.parquet").read_bytes())
     first = run_fleet([folder], out, GIVEN)
     whole = (out / PROGRESS).read_bytes()
-    assert (first.done, first.kept) == (3, 0)
+    assert (first.new_logs, first.unchanged_logs) == (3, 0)
     again = run_fleet([folder], out, GIVEN)
-    assert (again.done, again.kept) == (0, 3)
+    assert (again.new_logs, again.unchanged_logs) == (0, 3)
     assert fleet_files(again) == fleet_files(first)
     (out / PROGRESS).write_bytes(whole[:-40])  # an interruption cut the last line
     cut = run_fleet([folder], out, GIVEN)
-    assert (cut.done, cut.kept) == (1, 2)
+    assert (cut.new_logs, cut.unchanged_logs) == (1, 2)
     assert (out / PROGRESS).read_bytes() == whole
     (folder / "1.parquet").write_bytes((logs / "quad-2" / "1.parquet").read_bytes())
-    assert run_fleet([folder], out, GIVEN).done == 1
-    assert run_fleet([folder], out, Task(Rules(airframe="px4-sih-quad"), known="mass")).done == 3
+    assert run_fleet([folder], out, GIVEN).new_logs == 1
+    assert (
+        run_fleet(
+            [folder], out, AnalysisSettings(SelectionRules(airframe="px4-sih-quad"), known="mass")
+        ).new_logs
+        == 3
+    )
 
 
 def test_what_is_known_may_be_the_mass(logs: Path, here: list[str], tmp_path: Path) -> None:
     fleet = run_fleet(
-        [logs / "quad-1" / "7.parquet"], tmp_path / "out", Task(Rules(airframe="px4-sih-quad"), known="mass")
+        [logs / "quad-1" / "7.parquet"],
+        tmp_path / "out",
+        AnalysisSettings(SelectionRules(airframe="px4-sih-quad"), known="mass"),
     )
     series = fleet.vehicles[0].series
     assert "mass" not in series
@@ -198,7 +213,7 @@ def test_each_flight_may_be_identified(
         return SimpleNamespace(fit=fit, findings=(Finding("thrust_known", Severity.NOTE),))
 
     monkeypatch.setattr(identify, "identify", found)
-    task = Task(Rules(airframe="px4-sih-quad"), identify=True)
+    task = AnalysisSettings(SelectionRules(airframe="px4-sih-quad"), identify=True)
     fleet = run_fleet([logs / "quad-1" / f"{k}.parquet" for k in (7, 8)], tmp_path / "out", task)
     first, second = fleet.vehicles[0].records
     rows = {p["name"]: p for p in first["parameters"]}
@@ -209,8 +224,10 @@ def test_each_flight_may_be_identified(
         False,
     )
     assert "rotor_scale_0" in rows
-    assert to_text(Finding("thrust_known", Severity.NOTE)) in first["verdicts"]
-    assert "not identified: no such luck" in second["verdicts"]
+    assert "thrust_known" in [f["code"] for f in first["findings"]]
+    assert {"error": "no such luck"} in [
+        f["values"] for f in second["findings"] if f["code"] == "identification_failed"
+    ]
     assert asked == ["thrust", "thrust"]
 
 
@@ -221,13 +238,15 @@ def die(key: tuple[str, str, str]) -> bytes:
 def test_a_worker_that_dies_takes_one_log_with_it(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleets.functools, "partial", lambda f, *_: die if f is fleets._made else _lost)
+    monkeypatch.setattr(
+        fleets.functools, "partial", lambda f, *_: die if f is fleets._analyse_in_worker else _lost
+    )
     fleet = run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", GIVEN, workers=1)
     assert "its worker process ended" in fleet.failures[0]["error"]
 
 
 def _lost(key: tuple[str, str, str], late: bool) -> bytes:
-    return fleets._lost("", 1.0, key, late)
+    return fleets._lost_in_worker("", 1.0, key, late)
 
 
 def test_a_log_that_takes_too_long_fails_by_name_and_is_tried_again(tmp_path: Path) -> None:
@@ -237,7 +256,7 @@ def test_a_log_that_takes_too_long_fails_by_name_and_is_tried_again(tmp_path: Pa
     (failed,) = fleet.failures
     assert failed["flight"] == "stuck.ulg"
     assert "stuck.ulg: time limit of 0.2 s exceeded" in failed["error"]
-    assert not is_done(failed, GIVEN.digest())
+    assert not is_up_to_date(failed, GIVEN.digest())
 
 
 def test_an_identification_that_takes_too_long_leaves_the_other_numbers(
@@ -251,12 +270,12 @@ def test_an_identification_that_takes_too_long_leaves_the_other_numbers(
             progress("Fitting", 0, 0)
 
     monkeypatch.setattr(identify, "identify", slow)
-    task = Task(Rules(airframe="px4-sih-quad"), identify=True)
+    task = AnalysisSettings(SelectionRules(airframe="px4-sih-quad"), identify=True)
     fleet = run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", task, limit=0.4)
     ((record,), failed) = fleet.vehicles[0].records, fleet.failures
     assert not failed
     assert "mass" in [p["name"] for p in record["parameters"]]
-    assert "not identified: half of the time limit was exceeded; increase --limit" in record["verdicts"]
+    assert "identification_failed" in [f["code"] for f in record["findings"]]
     for wrong in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(SettingError, match="--limit"):
             run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", task, limit=wrong)
@@ -272,15 +291,15 @@ def test_logs_are_found_by_content_and_name(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("t,thrust\n0,1\n")
     (tmp_path / "gone.ulg").symlink_to(tmp_path / "nowhere")
     assert list(find_logs([tmp_path]).logs) == ["gone.ulg", "table.csv"]
-    assert list(find_logs([tmp_path], mapped=True).logs) == ["gone.ulg", "other.csv", "table.csv"]
+    assert list(find_logs([tmp_path], is_any_csv=True).logs) == ["gone.ulg", "other.csv", "table.csv"]
     with pytest.raises(LogError, match="there is no such file or folder"):
         find_logs([tmp_path / "none"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(LogError, match="no log found"):
         find_logs([tmp_path / "empty"])
-    assert sorted(["log10", "log2", "a"], key=natural) == ["log2", "log10", "a"] or natural("log2") < natural(
-        "log10"
-    )
+    assert sorted(["log10", "log2", "a"], key=natural_key) == ["log2", "log10", "a"] or natural_key(
+        "log2"
+    ) < natural_key("log10")
 
 
 def plain_flight(**of: Any) -> Flight:
@@ -291,25 +310,25 @@ def plain_flight(**of: Any) -> Flight:
 
 def test_whose_flight_it_is() -> None:
     name = "site/quad-07/log.ulg"
-    assert vehicle_of(name, plain_flight(identity="00A5"), "auto") == "00A5"
-    assert vehicle_of(name, plain_flight(format="px4-ulog", vehicle="PX4 X"), "auto") == "site/quad-07"
+    assert select_vehicle(name, plain_flight(identity="00A5"), "auto") == "00A5"
+    assert select_vehicle(name, plain_flight(format="px4-ulog", vehicle="PX4 X"), "auto") == "site/quad-07"
     assert (
-        vehicle_of(name, plain_flight(format="px4-ulog", parameters={"MAV_SYS_ID": 7.0}), "auto")
+        select_vehicle(name, plain_flight(format="px4-ulog", parameters={"MAV_SYS_ID": 7.0}), "auto")
         == "site/quad-07: system 7"
     )
-    assert vehicle_of("log.csv", plain_flight(vehicle="Anna"), "auto") == "Anna"
-    assert vehicle_of("log.csv", plain_flight(source=Path("/of/emil/log.csv")), "auto") == "emil"
-    assert vehicle_of(name, plain_flight(identity="00A5"), "folder") == "site/quad-07"
-    assert vehicle_of(name, plain_flight(vehicle="PX4 X"), "log") == "PX4 X"
-    assert vehicle_of(name, plain_flight(), checked_rule(r"(quad-\d+)/")) == "quad-07"
-    assert vehicle_of("log.ulg", plain_flight(), r"(quad-\d+)/") == "unknown"
+    assert select_vehicle("log.csv", plain_flight(vehicle="Anna"), "auto") == "Anna"
+    assert select_vehicle("log.csv", plain_flight(source=Path("/of/emil/log.csv")), "auto") == "emil"
+    assert select_vehicle(name, plain_flight(identity="00A5"), "folder") == "site/quad-07"
+    assert select_vehicle(name, plain_flight(vehicle="PX4 X"), "log") == "PX4 X"
+    assert select_vehicle(name, plain_flight(), check_vehicle_rule(r"(quad-\d+)/")) == "quad-07"
+    assert select_vehicle("log.ulg", plain_flight(), r"(quad-\d+)/") == "unknown"
     for wrong, words in (("(", "regular expression"), ("quad", "with a group")):
         with pytest.raises(SettingError, match=words):
-            checked_rule(wrong)
+            check_vehicle_rule(wrong)
 
 
-def chosen(name: str, vehicle: str, flight: Flight, rules: Rules):
-    found = airframe_of(name, vehicle, flight, rules)
+def chosen(name: str, vehicle: str, flight: Flight, rules: SelectionRules):
+    found = select_airframe(name, vehicle, flight, rules)
     assert found is not None
     return found
 
@@ -319,12 +338,12 @@ def test_which_airframe_it_has(tmp_path: Path) -> None:
     (tmp_path / "map.toml").write_text('[airframes]\n"quad-0*" = "own.toml"\n"x/*" = "crazyflie-2.1"\n')
     (tmp_path / "map.csv").write_text("vehicle,airframe\nquad-0*,own.toml\n")
     for file in ("map.toml", "map.csv"):
-        rules = Rules(map=read_map(tmp_path / file))
+        rules = SelectionRules(map=read_map(tmp_path / file))
         assert chosen("a.ulg", "quad-07", plain_flight(), rules)[0].mass.number == 2.0
-    rules = Rules(map=read_map(tmp_path / "map.toml"))
+    rules = SelectionRules(map=read_map(tmp_path / "map.toml"))
     assert chosen("x/a.ulg", "other", plain_flight(), rules)[0].name == "crazyflie-2.1"
-    assert chosen("a", "b", plain_flight(), Rules(airframe="px4-sih-quad"))[1] == "given"
-    assert airframe_of("a.ulg", "other", plain_flight(vehicle="PX4 X"), rules) is None
+    assert chosen("a", "b", plain_flight(), SelectionRules(airframe="px4-sih-quad"))[1] == "given"
+    assert select_airframe("a.ulg", "other", plain_flight(vehicle="PX4 X"), rules) is None
     (tmp_path / "bad.toml").write_text("airframes = 3")
     with pytest.raises(SettingError, match="needs a table"):
         read_map(tmp_path / "bad.toml")
@@ -335,10 +354,13 @@ def test_which_airframe_it_has(tmp_path: Path) -> None:
 
 def test_guesses_are_made_only_where_the_log_says_what_it_is_of(flights: Path) -> None:
     body = {"SIH_T_MAX": 5.0, "SIH_L_ROLL": 0.2, "SIH_L_PITCH": 0.2}
-    assert guess(plain_flight(parameters=body)) is None  # a real autopilot has these parameters too
-    found = guess(plain_flight(parameters=body | {"SYS_AUTOSTART": 10040.0}))
+    assert (
+        airframe_from_log(plain_flight(parameters=body)) is None
+    )  # a real autopilot has these parameters too
+    found = airframe_from_log(plain_flight(parameters=body | {"SYS_AUTOSTART": 10040.0}))
     assert found is not None
-    assert found[0] == "px4-sih-quad"
+    assert found == ("px4-sih-quad", "px4_simulation")
+    assert found[1] in AIRFRAME_SOURCES
     for log, airframe in (
         ("crazyflie_arpl/log10", "crazyflie-2.1"),
         ("crazyflie_crazyswarm2/log146", "crazyflie-crazyswarm2"),
@@ -346,17 +368,17 @@ def test_guesses_are_made_only_where_the_log_says_what_it_is_of(flights: Path) -
         ("ardupilot_delorean/00000003.BIN", None),
         ("px4_samples/sample.ulg", None),
     ):
-        found = guess(read(flights / log))
+        found = airframe_from_log(read(flights / log))
         assert (found and found[0]) == airframe
 
 
 def test_recorded_flights_tell_a_new_mass(flights: Path, here: list[str], tmp_path: Path) -> None:
     fleet = run_fleet([flights / "crazyflie_crazyswarm2"], tmp_path / "out")
     (vehicle,) = fleet.vehicles
-    assert vehicle.chosen == "a Crazyflie's log with the thrust of the Lee controller"
+    assert vehicle.airframe_source == "crazyflie_lee"
     (change,) = vehicle.changes
     assert (change.parameter, change.flight) == ("mass", "log201")  # 32 and 33 g before, 41.9 g from there on
-    assert change.share == pytest.approx(41.9 / 32.4 - 1.0, abs=0.03)
+    assert change.relative_size == pytest.approx(41.9 / 32.4 - 1.0, abs=0.03)
 
 
 def test_a_fleet_of_failures_is_told(here: list[str], tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rotorid.logs.flight import Flight, Signal
-from rotorid.workflows.fleet.mass_change import several_masses
+from rotorid.workflows.fleet.mass_change import detect_mass_change
 from tests.identification.trends.test_trim import AIRFRAME, hover
 
 
@@ -25,16 +25,13 @@ def after(first: Flight, second: Flight, pause: float = 0.01) -> Flight:
 @pytest.mark.parametrize("last", [1.0, 1.06, 1.3])
 def test_masses_of_parts(last: float) -> None:
     flight = after(hover(1, duration=16.0), hover(2, mass=last, duration=16.0, noise=0.02))
-    told = several_masses(flight, AIRFRAME, [(0.0, 16.0), (16.1, 31.9)])
-    assert bool(told) == (last > 1.1)
-    if told:
-        low, high = (
-            float(words.split("±")[0].split()[-1])
-            for words in told.split("from ")[1].split("; ")[0].split(" to ")
-        )
-        assert (low, high) == (pytest.approx(1.0, abs=0.02), pytest.approx(last, abs=0.03))
+    finding = detect_mass_change(flight, AIRFRAME, [(0.0, 16.0), (16.1, 31.9)])
+    assert (finding is not None) == (last > 1.1)
+    if finding is not None:
+        assert finding.values["lowest"] == pytest.approx(1.0, abs=0.02)
+        assert finding.values["highest"] == pytest.approx(last, abs=0.03)
 
 
 def test_a_short_flight_has_no_parts() -> None:
-    assert not several_masses(hover(0), AIRFRAME, [(0.0, 7.9)])
-    assert not several_masses(hover(0), AIRFRAME, [(0.0, 9.9)])
+    assert not detect_mass_change(hover(0), AIRFRAME, [(0.0, 7.9)])
+    assert not detect_mass_change(hover(0), AIRFRAME, [(0.0, 9.9)])

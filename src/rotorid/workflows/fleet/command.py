@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from rotorid.terminal.arguments import Mapping
 from rotorid.terminal.interrupts import on_interrupt
 
 if TYPE_CHECKING:
-    from rotorid.workflows.fleet.flight_record import Known, Task
+    from rotorid.workflows.fleet.flight_record import AnalysisSettings, KnownQuantity
 
 
 def fleet(
@@ -116,18 +115,16 @@ def fleet(
         from rotorid.workflows.fleet.tables import fleet_files
         from rotorid.workflows.fleet.terminal import show
 
-        task = dataclasses.replace(
-            _task(airframe, airframes, vehicle_from, known, mapping), identify=identify
-        )
-        own = Path(airframe) if airframe is not None and Path(airframe).is_file() else None
-        given = {"airframe": own, "airframes": airframes, "mapping": mapping}
-        inputs = [file_input(role, path) for role, path in given.items() if path is not None]
+        analysis = _analysis_settings(airframe, airframes, vehicle_from, known, mapping, identify)
+        own_airframe = Path(airframe) if airframe is not None and Path(airframe).is_file() else None
+        files = {"airframe": own_airframe, "airframes": airframes, "mapping": mapping}
+        inputs = [file_input(role, path) for role, path in files.items() if path is not None]
     with (
-        progress_bar("Flights") as progress,
+        progress_bar("Analysing") as progress,
         on_interrupt(lambda: f"; results so far are saved in {output}, the same command resumes the run"),
     ):
-        found = run_fleet(
-            sources, output, task, workers=workers, ray_address=ray, limit=limit, progress=progress
+        results = run_fleet(
+            sources, output, analysis, workers=workers, ray_address=ray, limit=limit, progress=progress
         )
     with status("Writing the report"):
         settings = {
@@ -138,36 +135,50 @@ def fleet(
             "known": known,
             "identify": identify,
         }
-        summary = summarise_fleet(found, settings, inputs)
-        files = fleet_files(found) | {
+        summary = summarise_fleet(results, settings, inputs)
+        contents = fleet_files(results) | {
             SUMMARY: summary.to_json().encode(),
-            REPORT: fleet_page(found, summary).encode(),
+            REPORT: fleet_page(results, summary).encode(),
         }
-        write_folder(output, files)
-    show(found, summary, output, out())
+        write_folder(output, contents)
+    show(results, summary, output, out())
 
 
-def _task(
-    airframe: str | None, airframes: Path | None, vehicle_from: str, known: str, mapping: Path | None
-) -> Task:
+def _analysis_settings(
+    airframe: str | None,
+    airframes: Path | None,
+    vehicle_from: str,
+    known: str,
+    mapping: Path | None,
+    identify: bool,
+) -> AnalysisSettings:
     from rotorid.errors import SettingError
-    from rotorid.workflows.fleet.flight_record import Task
-    from rotorid.workflows.fleet.vehicles import Rules, checked_rule, load_once, read_map
+    from rotorid.workflows.fleet.flight_record import AnalysisSettings
+    from rotorid.workflows.fleet.vehicles import (
+        SelectionRules,
+        check_vehicle_rule,
+        load_cached_airframe,
+        read_map,
+    )
 
     if airframe is not None and airframes is not None:
         raise SettingError("give either --airframe (for all logs) or --airframes (for each vehicle)")
     if known not in ("thrust", "mass"):
         raise SettingError(f"--known {known}: must be thrust or mass")
-    fixed: Known = "mass" if known == "mass" else "thrust"
+    known_quantity: KnownQuantity = "mass" if known == "mass" else "thrust"
     if airframe is not None:
-        load_once(airframe)
+        load_cached_airframe(airframe)
         if Path(airframe).is_file():
             airframe = str(Path(airframe).absolute())
     if mapping is not None:
         from rotorid.logs.options import load_toml
 
         load_toml(mapping)
-    rules = Rules(
-        checked_rule(vehicle_from), airframe, () if airframes is None else read_map(airframes.absolute())
+    rules = SelectionRules(
+        check_vehicle_rule(vehicle_from),
+        airframe,
+        () if airframes is None else read_map(airframes.absolute()),
     )
-    return Task(rules, None if mapping is None else str(mapping.absolute()), fixed)
+    return AnalysisSettings(
+        rules, None if mapping is None else str(mapping.absolute()), known_quantity, identify
+    )

@@ -9,69 +9,83 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rotorid.errors import SettingError
 from rotorid.findings import Finding, Severity
+from rotorid.identification.trends.change_detection import MIN_FLIGHTS
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.results.files import Input, check_folder, to_json
 from rotorid.results.text import Verdict, to_verdict
 from rotorid.simulation.datasets.executors import available_cores, import_ray, run_local, run_ray
-from rotorid.workflows.fleet.flight_record import Record, Task, is_done, lost, one_core, record_of
-from rotorid.workflows.fleet.history import Vehicle, vehicles_of
-from rotorid.workflows.fleet.log_files import Found, ProgressFile, find_logs
-from rotorid.workflows.fleet.text import finding_text
+from rotorid.workflows.fleet.flight_record import (
+    AnalysisSettings,
+    Record,
+    analyse_log,
+    is_up_to_date,
+    limit_to_one_core,
+    lost_record,
+)
+from rotorid.workflows.fleet.history import VehicleHistory, vehicle_histories
+from rotorid.workflows.fleet.log_files import LogSearch, RecordFile, find_logs
+from rotorid.workflows.fleet.text import change_text, to_text
 
 LIMIT = 600.0
 """Default time limit for a log, s."""
 
 _Key = tuple[str, str, str]
-"""Name, path and earlier hash of a log."""
+"""Name, path, and hash of a log when it was analysed before ("" if it was not)."""
+
+_MAX_CHANGES: Final = 3  # in the verdict
 
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """Results of a fleet. vehicles: sorted by name. done: number of logs analysed in this run. kept: number of logs analysed
-    before. others: number of files that are not logs."""
+    """Results of a fleet.
 
-    vehicles: tuple[Vehicle, ...]
-    done: int
-    kept: int
-    others: int
+    vehicles: sorted by name. new_logs: number of logs that were analysed in this run. unchanged_logs: number of logs that were
+    analysed before. other_files: number of files that are not logs.
+    """
+
+    vehicles: tuple[VehicleHistory, ...]
+    new_logs: int
+    unchanged_logs: int
+    other_files: int
 
     @property
-    def flights(self) -> int:
-        return sum(v.flights for v in self.vehicles)
+    def log_count(self) -> int:
+        """Number of logs, failed ones included."""
+        return sum(v.log_count for v in self.vehicles)
 
     @property
     def failures(self) -> tuple[Record, ...]:
-        return tuple(r for v in self.vehicles for r in v.failed)
+        return tuple(r for v in self.vehicles for r in v.failures)
 
     @property
-    def changed(self) -> tuple[Vehicle, ...]:
+    def changed_vehicles(self) -> tuple[VehicleHistory, ...]:
         return tuple(v for v in self.vehicles if v.changes)
 
 
 def run_fleet(
     sources: Sequence[str | Path],
     folder: str | Path,
-    task: Task | None = None,
+    settings: AnalysisSettings | None = None,
     *,
     workers: int | None = None,
     ray_address: str | None = None,
     limit: float = LIMIT,
     progress: Progress = no_progress,
 ) -> Fleet:
-    """Analyse each log and save its record at once; logs with a valid record are not analysed again.
+    """Analyse each log and save its record at once; logs with an up-to-date record are not analysed again.
 
     A script that calls this needs `if __name__ == "__main__":` around the call.
 
     Args:
         sources: folders, files or patterns, see `find_logs`.
         folder: for the records.
-        task: settings of the analysis.
-        workers: number of processes, or of cores of a local Ray; default: number of cores.
-        ray_address: of a Ray cluster, see `executors.ray`; default: processes on this machine.
+        settings: of the analysis.
+        workers: number of processes, or of cores of a local Ray cluster; default: number of cores.
+        ray_address: of a Ray cluster, see `executors.run_ray`; default: processes on this machine.
         limit: time limit for a log, s; a log that exceeds it fails, the others continue.
         progress: called with the number of analysed logs.
     Raises:
@@ -79,7 +93,7 @@ def run_fleet(
         SettingError: an invalid number of workers or limit.
         OutputError: the folder cannot be written.
     """
-    task = task or Task()
+    settings = settings or AnalysisSettings()
     if workers is not None and workers < 1:
         raise SettingError(f"--workers {workers}: must be 1 or more")
     if not 0.0 < limit < float("inf"):
@@ -88,71 +102,74 @@ def run_fleet(
         import_ray()
     folder = Path(folder)
     check_folder(folder)
-    found, digest = find_logs(sources, mapped=task.mapping is not None), task.digest()
-    file = ProgressFile(folder)
+    search, digest = find_logs(sources, is_any_csv=settings.mapping is not None), settings.digest()
+    file = RecordFile(folder)
     try:
-        done, kept = _look(
-            found, file, task, digest, workers or available_cores(), ray_address, limit, progress
+        new, unchanged = _update_records(
+            search, file, settings, digest, workers or available_cores(), ray_address, limit, progress
         )
     finally:
         file.close()
-    records = [file.records[name] for name in found.logs]
-    return Fleet(vehicles_of(records, task.known), done, kept, found.others)
+    records = [file.records[name] for name in search.logs]
+    return Fleet(vehicle_histories(records, settings.known), new, unchanged, search.other_files)
 
 
-def _look(
-    found: Found,
-    file: ProgressFile,
-    task: Task,
+def _update_records(
+    search: LogSearch,
+    file: RecordFile,
+    settings: AnalysisSettings,
     digest: str,
     workers: int,
     address: str | None,
     limit: float,
     progress: Progress,
 ) -> tuple[int, int]:
-    """Update the records; returns how many were made and how many were kept."""
-    earlier = {name: r["sha256"] for name, r in file.records.items() if is_done(r, digest)}
-    keys = [(name, str(path.absolute()), earlier.get(name, "")) for name, path in found.logs.items()]
-    make = functools.partial(_made, task, digest, limit)
-    without = functools.partial(_lost, digest, limit)
-    made = (
-        run_local(make, keys, workers, without, limit)
+    """Update the records. Returns the numbers of new and of unchanged ones."""
+    hashes = {name: r["sha256"] for name, r in file.records.items() if is_up_to_date(r, digest)}
+    keys = [(name, str(path.absolute()), hashes.get(name, "")) for name, path in search.logs.items()]
+    task = functools.partial(_analyse_in_worker, settings, digest, limit)
+    lost = functools.partial(_lost_in_worker, digest, limit)
+    completed = (
+        run_local(task, keys, workers, lost, limit)
         if address is None
-        else run_ray(make, keys, workers, without, address, limit)
+        else run_ray(task, keys, workers, lost, address, limit)
     )
-    kept = 0
-    flights = Stage(progress, "flights", len(keys))
-    with contextlib.closing(made) as results:
+    unchanged = 0
+    stage = Stage(progress, "flights", len(keys))
+    with contextlib.closing(completed) as results:
         for _, content in results:
             if content:
                 file.add(json.loads(content))
             else:
-                kept += 1
-            flights.advance()
-    return len(keys) - kept, kept
+                unchanged += 1
+            stage.advance()
+    return len(keys) - unchanged, unchanged
 
 
 @functools.cache
-def _prepared() -> None:
-    one_core()
+def _prepare_worker() -> None:
+    limit_to_one_core()
 
 
-def _made(task: Task, digest: str, limit: float, key: _Key) -> bytes:
-    """In a worker: the record of a log as JSON; empty if it is unchanged."""
-    _prepared()
-    name, path, before = key
-    record = record_of(name, Path(path), task, digest, before, limit)
+def _analyse_in_worker(settings: AnalysisSettings, digest: str, limit: float, key: _Key) -> bytes:
+    """In a worker: the record of a log as JSON; empty if the log has not changed."""
+    _prepare_worker()
+    name, path, previous_hash = key
+    record = analyse_log(name, Path(path), settings, digest, previous_hash, limit)
     return b"" if record is None else json.dumps(record, allow_nan=False).encode()
 
 
-def _lost(digest: str, limit: float, key: _Key, late: bool) -> bytes:
-    return json.dumps(lost(key[0], Path(key[1]), digest, limit if late else None)).encode()
+def _lost_in_worker(digest: str, limit: float, key: _Key, is_late: bool) -> bytes:
+    return json.dumps(lost_record(key[0], Path(key[1]), digest, limit if is_late else None)).encode()
 
 
 @dataclasses.dataclass(frozen=True)
 class FleetSummary:
-    """The numbers for `summary.json`. vehicles: results of each. verdicts: limitations of the estimates, by flight. failures:
-    the error of each failed log, by name."""
+    """The content of `summary.json`.
+
+    flights: number of logs. failed: number of failed ones. vehicles: results of each. findings: limitations of the estimates,
+    by flight. failures: the error of each failed log, by name.
+    """
 
     verdict: Verdict
     settings: Mapping[str, Any]
@@ -161,7 +178,7 @@ class FleetSummary:
     flights: int
     failed: int
     vehicles: Mapping[str, Any]
-    verdicts: Mapping[str, Sequence[str]]
+    findings: Mapping[str, Sequence[Mapping[str, Any]]]
     failures: Mapping[str, str]
 
     def to_json(self) -> str:
@@ -170,66 +187,67 @@ class FleetSummary:
 
 
 def summarise_fleet(fleet: Fleet, settings: Mapping[str, Any], inputs: Sequence[Input] = ()) -> FleetSummary:
-    """Collect the numbers of a fleet. settings: of the run. inputs: files that were read."""
+    """Collect the results of a fleet. settings: of the run. inputs: files that were read."""
     return FleetSummary(
         verdict=fleet_verdict(fleet),
         settings=settings,
         inputs=tuple(inputs),
         versions={"rotorid": version("rotorid")},
-        flights=fleet.flights,
+        flights=fleet.log_count,
         failed=len(fleet.failures),
         vehicles={
-            f"{v.name} ({v.airframe})" if v.airframe else v.name: _of_vehicle(v) for v in fleet.vehicles
+            f"{v.name} ({v.airframe})" if v.airframe else v.name: _vehicle_summary(v) for v in fleet.vehicles
         },
-        verdicts={r["flight"]: r["verdicts"] for v in fleet.vehicles for r in v.records if r["verdicts"]},
+        findings={r["flight"]: r["findings"] for v in fleet.vehicles for r in v.records if r["findings"]},
         failures={r["flight"]: r["error"] for r in fleet.failures},
     )
 
 
-def _of_vehicle(vehicle: Vehicle) -> dict[str, Any]:
+def _vehicle_summary(vehicle: VehicleHistory) -> dict[str, Any]:
     return {
         "vehicle": vehicle.name,
         "airframe": vehicle.airframe,
-        "chosen": vehicle.chosen,
+        "airframe_source": vehicle.airframe_source,
         "flights": len(vehicle.records),
-        "failed": len(vehicle.failed),
+        "failed": len(vehicle.failures),
         "parameters": {
             name: {"median": s.median, "spread": s.spread, "unit": s.unit, "flights": len(s.value)}
             for name, s in vehicle.series.items()
         },
-        "changes": [dataclasses.asdict(c) | {"text": c.text} for c in vehicle.changes],
+        "changes": [dataclasses.asdict(c) | {"text": change_text(c)} for c in vehicle.changes],
     }
 
 
 def fleet_verdict(fleet: Fleet) -> Verdict:
     """The verdict on a fleet, from its findings."""
-    failed, good = len(fleet.failures), fleet.flights - len(fleet.failures)
+    failed = len(fleet.failures)
+    flights = fleet.log_count - failed
     vehicles = [v for v in fleet.vehicles if v.records]
-    if not good:
+    if not flights:
         values = {"logs": failed, "error": fleet.failures[0]["error"]}
         findings = [
             Finding("no_usable_log", Severity.ERROR, values),
             Finding("first_error", Severity.ERROR, values),
         ]
-        return to_verdict("bad", findings, finding_text)
-    changes = [(v, c) for v in fleet.changed for c in v.changes]
-    size = {
-        "flights": good,
+        return to_verdict("bad", findings, to_text)
+    changes = [(v, c) for v in fleet.changed_vehicles for c in v.changes]
+    values = {
+        "flights": flights,
         "vehicles": len(vehicles),
         "changes": len(changes),
-        "changed": len(fleet.changed),
+        "changed_vehicles": len(fleet.changed_vehicles),
     }
-    findings = [Finding("changes_detected" if changes else "no_change_detected", Severity.OK, size)]
-    findings += [
-        Finding("vehicle_changed", Severity.WARNING, {"vehicle": v.name, "text": c.text})
-        for v, c in sorted(changes, key=lambda vc: -vc[1].z)[:3]
-    ]
+    findings = [Finding("changes_detected" if changes else "no_change_detected", Severity.OK, values)]
+    for vehicle, change in sorted(changes, key=lambda entry: -entry[1].z)[:_MAX_CHANGES]:
+        values = {"vehicle": vehicle.name, "change": change_text(change)}
+        findings.append(Finding("vehicle_changed", Severity.WARNING, values))
     if failed:
         findings.append(Finding("logs_failed", Severity.WARNING, {"logs": failed}))
-    bare = sum(len(v.records) for v in vehicles if not v.airframe)
-    if bare:
-        findings.append(Finding("flights_without_airframe", Severity.NOTE, {"flights": bare}))
-    short = sum(len(v.records) < 5 for v in vehicles)
+    without_airframe = sum(len(v.records) for v in vehicles if not v.airframe)
+    if without_airframe:
+        findings.append(Finding("flights_without_airframe", Severity.NOTE, {"flights": without_airframe}))
+    short = sum(len(v.records) < MIN_FLIGHTS for v in vehicles)
     if short:
-        findings.append(Finding("short_histories", Severity.NOTE, {"vehicles": short}))
-    return to_verdict("caution" if changes or failed else "good", findings, finding_text)
+        values = {"vehicles": short, "required": MIN_FLIGHTS}
+        findings.append(Finding("short_histories", Severity.NOTE, values))
+    return to_verdict("caution" if changes or failed else "good", findings, to_text)

@@ -1,9 +1,9 @@
 """The history of each vehicle of a fleet: its flights in order, and the detected changes between them.
 
 Flights are ordered by UTC if all flights of the vehicle have it, else by name. The trims (see
-`identification.trends.trim`) are analysed jointly: the direction of a change identifies its cause. All other numbers are
+`identification.trends.trim`) are analysed jointly: the direction of a change identifies its cause. All other parameters are
 analysed separately, vibration as its logarithm. Without an airframe there are no trims, and the command of each rotor is
-analysed separately, as its logarithm. The false-alarm rate holds for a vehicle, over all its numbers.
+analysed separately, as its logarithm. The false-alarm rate holds for a vehicle, over all its parameters.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.identification.trends.change_detection import ALPHA, Cause, MeanChange, detect_changes
-from rotorid.results.text import label, plus_minus, title
-from rotorid.workflows.fleet.flight_record import Known, Record
-from rotorid.workflows.fleet.log_files import natural
+from rotorid.workflows.fleet.flight_record import KnownQuantity, Record
+from rotorid.workflows.fleet.log_files import natural_key
 
 _EXPLAINED_BY_TRIMS: Final = (
     "mass", "thrust_scale", "centre_of_mass", "yaw_trim", "rotor_scale", "hover_command", "rotor_command",
@@ -31,7 +30,7 @@ _FLOOR: Final = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """One number over a vehicle's history. number: of the flight, from 1. value, std: in unit."""
+    """One parameter over a vehicle's history. number: of the flight, from 1. value, std: in unit."""
 
     number: Float[np.ndarray, " n"]
     value: Float[np.ndarray, " n"]
@@ -55,8 +54,9 @@ class Change:
     """A change in the history of a vehicle.
 
     kind: "step" or "drift". number, flight, utc: the first flight after the change; numbers start at 1. earliest, latest: 95 %
-    range of the number. parameter: that changed. size, std: in unit; of a drift, over the whole history. share: size over the
-    value before, NaN if this ratio has no meaning. z: size in standard deviations. others: alternative causes.
+    range of the number. parameter: that changed. size, std: in unit; of a drift, over the whole history. relative_size: size
+    divided by the value before, NaN if this ratio has no meaning. z: size in standard deviations. alternatives: other causes
+    that explain the change equally well.
     """
 
     kind: str
@@ -69,88 +69,87 @@ class Change:
     size: float
     std: float
     unit: str
-    share: float
+    relative_size: float
     z: float
-    others: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """The change as a sentence."""
-        by = (
-            plus_minus(100.0 * abs(self.share), 100.0 * self.std * abs(self.share / self.size), "%")
-            if math.isfinite(self.share) and self.size
-            else plus_minus(abs(self.size), self.std, self.unit)
-        )
-        verb = (
-            ("rose" if self.size > 0 else "fell")
-            if self.kind == "step"
-            else ("rises" if self.size > 0 else "falls")
-        )
-        where = f"from flight {self.number} on" if self.kind == "step" else "over all flights"
-        doubt = f" (alternative cause: {' or '.join(map(label, self.others))})" if self.others else ""
-        return f"{title(self.parameter)} {verb} by {by} {where}{doubt}."
+    alternatives: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Vehicle:
-    """A vehicle with one airframe. chosen: how it was chosen. records: of analysed logs, in order. failed: other records."""
+class VehicleHistory:
+    """The history of a vehicle with one airframe.
+
+    airframe_source: how the airframe was chosen, a key of `text.AIRFRAME_SOURCES`. records: of analysed logs, in order.
+    failures: records with an error. series: by parameter.
+    """
 
     name: str
     airframe: str
-    chosen: str
+    airframe_source: str
     records: tuple[Record, ...]
-    failed: tuple[Record, ...]
+    failures: tuple[Record, ...]
     series: Mapping[str, Series]
     changes: tuple[Change, ...]
 
     @property
-    def flights(self) -> int:
-        return len(self.records) + len(self.failed)
+    def log_count(self) -> int:
+        """Number of logs, failed ones included."""
+        return len(self.records) + len(self.failures)
 
 
-def vehicles_of(
-    records: Iterable[Record], known: Known = "thrust", alpha: float = ALPHA
-) -> tuple[Vehicle, ...]:
-    """Group records into vehicles, sorted by name, each with its history.
+def vehicle_histories(
+    records: Iterable[Record], known: KnownQuantity = "thrust", alpha: float = ALPHA
+) -> tuple[VehicleHistory, ...]:
+    """Group records by vehicle and analyse the history of each.
 
     A duplicate of a log counts as failed. Logs that failed before an airframe was chosen are assigned to the airframe of the
     other logs of their vehicle.
+
+    Args:
+        records: of all logs.
+        known: the quantity that was held fixed.
+        alpha: false-alarm rate of a vehicle without changes.
+    Returns:
+        Histories, sorted by the name of the vehicle.
     """
     groups: dict[tuple[str, str], list[Record]] = {}
-    seen: dict[str, str] = {}
-    for record in sorted(records, key=lambda r: natural(r["flight"])):
-        first = seen.setdefault(record.get("sha256") or record["flight"], record["flight"])
+    first_names: dict[str, str] = {}
+    for record in sorted(records, key=lambda r: natural_key(r["flight"])):
+        first = first_names.setdefault(record.get("sha256") or record["flight"], record["flight"])
         if first != record["flight"] and not record["error"]:
             record = record | {"error": f"{record['flight']}: the same log as {first}", "parameters": []}
         groups.setdefault((record.get("vehicle") or "unknown", record.get("airframe") or ""), []).append(
             record
         )
     for name, airframe in [key for key in groups if not key[1]]:
-        failed = [r for r in groups[name, airframe] if r["error"]]
+        failures = [r for r in groups[name, airframe] if r["error"]]
         if other := next((key for key in groups if key[0] == name and key[1]), None):
-            groups[other] += failed
+            groups[other] += failures
             groups[name, airframe] = [r for r in groups[name, airframe] if not r["error"]]
-    keys = sorted((key for key, group in groups.items() if group), key=lambda key: (natural(key[0]), key[1]))
-    return tuple(_vehicle(name, airframe, groups[name, airframe], known, alpha) for name, airframe in keys)
+    keys = sorted(
+        (key for key, group in groups.items() if group), key=lambda key: (natural_key(key[0]), key[1])
+    )
+    return tuple(_history(name, airframe, groups[name, airframe], known, alpha) for name, airframe in keys)
 
 
-def _vehicle(name: str, airframe: str, group: Sequence[Record], known: Known, alpha: float) -> Vehicle:
-    good = [r for r in group if not r["error"]]
-    if all(r.get("utc") is not None for r in good):
-        good.sort(key=lambda r: r["utc"])
-    series = _series(good)
-    return Vehicle(
+def _history(
+    name: str, airframe: str, group: Sequence[Record], known: KnownQuantity, alpha: float
+) -> VehicleHistory:
+    records = [r for r in group if not r["error"]]
+    if all(r.get("utc") is not None for r in records):
+        records.sort(key=lambda r: r["utc"])
+    series = _collect_series(records)
+    return VehicleHistory(
         name,
         airframe,
-        good[0]["chosen"] if good else "",
-        tuple(good),
+        records[0]["airframe_source"] if records else "",
+        tuple(records),
         tuple(r for r in group if r["error"]),
         series,
-        _changes(good, series, known, alpha),
+        _detect_all_changes(records, series, known, alpha),
     )
 
 
-def _series(records: Sequence[Record]) -> dict[str, Series]:
+def _collect_series(records: Sequence[Record]) -> dict[str, Series]:
     rows: dict[str, list[tuple[int, Record]]] = {}
     for number, record in enumerate(records, 1):
         for row in record["parameters"]:
@@ -158,36 +157,36 @@ def _series(records: Sequence[Record]) -> dict[str, Series]:
                 rows.setdefault(row["name"], []).append((number, row))
     return {
         name: Series(
-            np.array([float(number) for number, _ in of]),
-            np.array([row["value"] for _, row in of], dtype=float),
-            np.array([row["std"] for _, row in of], dtype=float),
-            of[0][1]["unit"],
+            np.array([float(number) for number, _ in entries]),
+            np.array([row["value"] for _, row in entries], dtype=float),
+            np.array([row["std"] for _, row in entries], dtype=float),
+            entries[0][1]["unit"],
         )
-        for name, of in rows.items()
+        for name, entries in rows.items()
     }
 
 
-def _changes(
-    records: Sequence[Record], series: Mapping[str, Series], known: Known, alpha: float
+def _detect_all_changes(
+    records: Sequence[Record], series: Mapping[str, Series], known: KnownQuantity, alpha: float
 ) -> tuple[Change, ...]:
-    trimmed = any(r["trim"] for r in records)
-    alone = [name for name in series if not (trimmed and name.startswith(_EXPLAINED_BY_TRIMS))]
-    alpha /= 1 + len(alone)
-    found = _of_trims(records, series, known, alpha)
-    for name in alone:
-        found += _of_one(records, name, series[name], alpha)
-    return tuple(sorted(found, key=lambda change: (change.number, -change.z)))
+    has_trims = any(r["trim"] for r in records)
+    separate = [name for name in series if not (has_trims and name.startswith(_EXPLAINED_BY_TRIMS))]
+    alpha /= 1 + len(separate)
+    changes = _trim_changes(records, series, known, alpha)
+    for name in separate:
+        changes += _series_changes(records, name, series[name], alpha)
+    return tuple(sorted(changes, key=lambda change: (change.number, -change.z)))
 
 
-def _of_trims(
-    records: Sequence[Record], series: Mapping[str, Series], known: Known, alpha: float
+def _trim_changes(
+    records: Sequence[Record], series: Mapping[str, Series], known: KnownQuantity, alpha: float
 ) -> list[Change]:
     """Changes of the trims, over the flights with the most common set of causes."""
     if not any(r["trim"] for r in records):
         return []
-    kinds = [tuple(r["trim"]["causes"]) if r["trim"] else () for r in records]
-    names, _ = Counter(kind for kind in kinds if kind).most_common(1)[0]
-    rows = [k for k, kind in enumerate(kinds) if kind == names]
+    cause_sets = [tuple(r["trim"]["causes"]) if r["trim"] else () for r in records]
+    causes, _ = Counter(names for names in cause_sets if names).most_common(1)[0]
+    rows = [k for k, names in enumerate(cause_sets) if names == causes]
     trims = [records[k]["trim"] for k in rows]
     y = np.array([t["value"] for t in trims], dtype=float)
     R = np.array([t["covariance"] for t in trims], dtype=float)
@@ -196,23 +195,24 @@ def _of_trims(
     R[:, 0, :] /= mass[:, None]
     R[:, :, 0] /= mass[:, None]
     R += np.eye(y.shape[1]) * np.median(np.diagonal(R, axis1=1, axis2=2), axis=0) * _FLOOR + _FLOOR**2
-    along = {n: np.median([t["causes"][n] for t in trims], axis=0) for n in names}
-    found = []
-    for step in detect_changes(y, R, along, alpha).changes:
-        for part in step.causes:
-            name, sign = part.direction, 1.0
+    directions = {name: np.median([t["causes"][name] for t in trims], axis=0) for name in causes}
+    changes = []
+    for mean_change in detect_changes(y, R, directions, alpha).changes:
+        for cause in mean_change.causes:
+            name, sign = cause.direction, 1.0
             if (name, known) == ("mass", "mass"):
                 name, sign = "thrust_scale", -1.0
             elif name.startswith("rotor_scale"):
-                part = dataclasses.replace(part, size=_weaker(part.size, -along[name][0]))
-            relative = name in ("mass", "thrust_scale") or name.startswith("rotor_scale")
-            before = _before(series.get(name), rows[step.first] + 1) if relative else 1.0
-            unit = "kg" if name == "mass" else "1" if relative else "m"
-            found.append(_change(records, rows, step, part, name, sign * before, unit, relative))
-    return found
+                size = _thrust_change(cause.size, -directions[name][0])
+                cause = dataclasses.replace(cause, size=size)
+            is_relative = name in ("mass", "thrust_scale") or name.startswith("rotor_scale")
+            before = _value_before(series.get(name), rows[mean_change.first] + 1) if is_relative else 1.0
+            unit = "kg" if name == "mass" else "1" if is_relative else "m"
+            changes.append(_change(records, rows, mean_change, cause, name, sign * before, unit, is_relative))
+    return changes
 
 
-def _weaker(size: float, share: float) -> float:
+def _thrust_change(size: float, share: float) -> float:
     """The relative change of a rotor's thrust from its first-order size. share: of that rotor in the total thrust.
 
     The controller compensates with a relative increase e of the command; the trims, relative to the commanded thrust, change by
@@ -222,66 +222,67 @@ def _weaker(size: float, share: float) -> float:
     return -e / (1.0 + e)
 
 
-def _of_one(records: Sequence[Record], name: str, of: Series, alpha: float) -> list[Change]:
-    """Changes of a single number."""
-    relative = name.startswith(_RELATIVE) and bool((of.value > 0).all())
-    value = np.log(of.value) if relative else of.value
-    std = of.std / of.value if relative else of.std
+def _series_changes(records: Sequence[Record], name: str, series: Series, alpha: float) -> list[Change]:
+    """Changes of a single parameter."""
+    is_relative = name.startswith(_RELATIVE) and bool((series.value > 0).all())
+    value = np.log(series.value) if is_relative else series.value
+    std = series.std / series.value if is_relative else series.std
     floor = _FLOOR * max(float(np.max(np.abs(value))), 1e-6)
-    rows = [int(number) - 1 for number in of.number]
-    history = detect_changes(value[:, None], (std**2 + floor**2)[:, None, None], {name: np.ones(1)}, alpha)
+    rows = [int(number) - 1 for number in series.number]
+    report = detect_changes(value[:, None], (std**2 + floor**2)[:, None, None], {name: np.ones(1)}, alpha)
     return [
         _change(
             records,
             rows,
-            step,
-            part,
+            mean_change,
+            cause,
             name,
-            _before(of, rows[step.first] + 1) if relative else 1.0,
-            of.unit,
-            relative,
+            _value_before(series, rows[mean_change.first] + 1) if is_relative else 1.0,
+            series.unit,
+            is_relative,
         )
-        for step in history.changes
-        for part in step.causes
+        for mean_change in report.changes
+        for cause in mean_change.causes
     ]
 
 
-def _before(of: Series | None, number: int) -> float:
-    """The median of a number over the ten flights before a flight; 1 if there is no series."""
-    if of is None:
+def _value_before(series: Series | None, number: int) -> float:
+    """The median of a parameter over the ten flights before a flight; 1 if there is no series."""
+    if series is None:
         return 1.0
-    earlier = of.value[of.number < number][-10:]
-    return float(np.median(earlier if len(earlier) else of.value))
+    earlier = series.value[series.number < number][-10:]
+    return float(np.median(earlier if len(earlier) else series.value))
 
 
 def _change(
     records: Sequence[Record],
     rows: Sequence[int],
-    step: MeanChange,
-    part: Cause,
+    mean_change: MeanChange,
+    cause: Cause,
     name: str,
     unit_size: float,
     unit: str,
-    relative: bool,
+    is_relative: bool,
 ) -> Change:
-    """A row of the table of changes. rows: index of each analysed flight. unit_size: size of a unit change, in unit."""
-    record = records[rows[step.first]]
+    """A change as a row of the table. rows: index of each analysed flight. unit_size: size of a unit change, in unit."""
+    record = records[rows[mean_change.first]]
     utc = record.get("utc")
-    size = part.size * unit_size
+    size = cause.size * unit_size
     return Change(
-        kind=step.kind,
-        number=rows[step.first] + 1,
+        kind=mean_change.kind,
+        number=rows[mean_change.first] + 1,
         flight=record["flight"],
         utc=math.nan if utc is None else float(utc),
-        earliest=rows[step.earliest] + 1,
-        latest=rows[step.latest] + 1,
+        earliest=rows[mean_change.earliest] + 1,
+        latest=rows[mean_change.latest] + 1,
         parameter=name,
         size=size,
-        std=part.std * abs(unit_size),
+        std=cause.std * abs(unit_size),
         unit=unit,
-        share=math.copysign(abs(part.size), size) if relative else math.nan,
-        z=step.z,
-        others=tuple(
-            "thrust_scale" if (o, name) == ("mass", "thrust_scale") else o for o in step.alternatives
+        relative_size=math.copysign(abs(cause.size), size) if is_relative else math.nan,
+        z=mean_change.z,
+        alternatives=tuple(
+            "thrust_scale" if (other, name) == ("mass", "thrust_scale") else other
+            for other in mean_change.alternatives
         ),
     )

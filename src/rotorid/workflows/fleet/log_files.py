@@ -1,4 +1,4 @@
-"""Search for logs in folders, and the file of records of a fleet.
+"""Search for logs in folders, and the file of the records of a fleet.
 
 A file is a log by its first bytes or by its suffix, so that a damaged log is reported and not skipped; a CSV file by its
 header, or if there is a mapping. A folder with a ROS 2 bag is one log. A folder with results of rotorid is skipped.
@@ -28,39 +28,44 @@ PROGRESS: Final = "progress.jsonl"
 """File of the records, in the folder of the results."""
 
 _SUFFIXES: Final = frozenset(suffix for entry in FORMATS for suffix in entry.suffixes)
-_STARTS: Final = (b"ULog", b"#ROSBAG V2.0", b"\x89MCAP", b"PAR1")
-_TRUTH: Final = frozenset(("t_log_s", "mass_kg"))
+_FIRST_BYTES: Final = (b"ULog", b"#ROSBAG V2.0", b"\x89MCAP", b"PAR1")
+_TRUTH_COLUMNS: Final = frozenset(("t_log_s", "mass_kg"))
 _GLOB: Final = re.compile(r"[*?\[]")
 
 
-class Found(NamedTuple):
-    """Logs by name, sorted, and the number of other files."""
+class LogSearch(NamedTuple):
+    """Result of a search. logs: paths by name, sorted. other_files: number of files that are not logs."""
 
     logs: dict[str, Path]
-    others: int
+    other_files: int
 
 
-def find_logs(sources: Iterable[str | Path], mapped: bool = False) -> Found:
-    """Find the logs of folders, files and patterns like `flights/**/*.ulg`. mapped: whether any CSV file may be a log.
+def find_logs(sources: Iterable[str | Path], is_any_csv: bool = False) -> LogSearch:
+    """Find the logs of folders, files and patterns like `flights/**/*.ulg`.
 
-    The name of a log is its path relative to the folder, or to the part of the pattern without wildcards. Raises LogError if
-    there is none.
+    The name of a log is its path relative to the folder, or to the part of the pattern without wildcards.
+
+    Args:
+        sources: folders, files and patterns.
+        is_any_csv: whether any CSV file may be a log, since there is a mapping.
+    Raises:
+        LogError: there is no log.
     """
     logs: dict[str, Path] = {}
-    others = 0
+    other_files = 0
     for source in map(str, sources):
-        root, paths, asked = _files(source)
+        root, paths, is_single_file = _files(source)
         for path in paths:
-            if asked or is_log(path, mapped):
+            if is_single_file or is_log(path, is_any_csv):
                 name = path.relative_to(root).as_posix()
                 logs[path.as_posix() if logs.get(name, path) != path else name] = path
             else:
-                others += 1
+                other_files += 1
     if not logs:
         raise LogError(
-            f"{', '.join(map(str, sources))}: no log found in {others} files; give a folder with logs"
+            f"{', '.join(map(str, sources))}: no log found in {other_files} files; give a folder with logs"
         )
-    return Found(dict(sorted(logs.items(), key=lambda entry: natural(entry[0]))), others)
+    return LogSearch(dict(sorted(logs.items(), key=lambda entry: natural_key(entry[0]))), other_files)
 
 
 def _files(source: str) -> tuple[Path, list[Path], bool]:
@@ -71,10 +76,10 @@ def _files(source: str) -> tuple[Path, list[Path], bool]:
     if path.exists():
         return path.parent, [path], True
     if _GLOB.search(source):
-        plain = next(i for i, part in enumerate(path.parts) if _GLOB.search(part))
-        fixed = Path(*path.parts[:plain])
-        found = [Path(p) for p in glob.glob(source, recursive=True)]
-        return fixed, [p for p in found if p.is_file() or _is_bag(p)], False
+        depth = next(i for i, part in enumerate(path.parts) if _GLOB.search(part))
+        root = Path(*path.parts[:depth])
+        matches = [Path(p) for p in glob.glob(source, recursive=True)]
+        return root, [p for p in matches if p.is_file() or _is_bag(p)], False
     raise LogError(f"{source}: there is no such file or folder")
 
 
@@ -105,8 +110,8 @@ def _is_bag(folder: Path) -> bool:
     return (folder / "metadata.yaml").is_file()
 
 
-def is_log(path: Path, mapped: bool = False) -> bool:
-    """Whether a file is a log, intact or damaged. mapped: whether any CSV file may be a log."""
+def is_log(path: Path, is_any_csv: bool = False) -> bool:
+    """Whether a file is a log, intact or damaged. is_any_csv: whether any CSV file may be a log."""
     if path.is_dir() or path.suffix.lower() in _SUFFIXES:
         return True
     try:
@@ -114,7 +119,7 @@ def is_log(path: Path, mapped: bool = False) -> bool:
             head = file.read(65536)
     except OSError:
         return False
-    if head.startswith(_STARTS) or is_tlog(head) or b"\xa3\x95\x80" in head[:4096]:
+    if head.startswith(_FIRST_BYTES) or is_tlog(head) or b"\xa3\x95\x80" in head[:4096]:
         return True
     if len(head) > 8 and head[0] == 0xBC and head[1:3] in (b"\1\0", b"\2\0"):
         return True
@@ -124,15 +129,15 @@ def is_log(path: Path, mapped: bool = False) -> bool:
         names = read_header(head).names
     except LogFormatError:
         return False
-    return any(split_column(name) for name in names) or (mapped and not _TRUTH & set(names))
+    return any(split_column(name) for name in names) or (is_any_csv and not _TRUTH_COLUMNS & set(names))
 
 
-def natural(name: str) -> tuple[tuple[int, int | str], ...]:
+def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
     """Sort key that orders log2 before log10."""
     return tuple((0, int(p)) if p.isdigit() else (1, p) for p in re.split(r"(\d+)", name) if p)
 
 
-class ProgressFile:
+class RecordFile:
     """The records of a folder by flight name; `add` writes a record at once."""
 
     def __init__(self, folder: Path) -> None:
@@ -142,18 +147,18 @@ class ProgressFile:
             folder.mkdir(exist_ok=True)
             lines = self.path.read_bytes().split(b"\n") if self.path.exists() else []
             for line in lines:
-                self._take(line)
+                self._read(line)
             self._compact()
             self._file = self.path.open("ab")
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be used: {error.strerror or error}") from None
 
-    def _take(self, line: bytes) -> None:
+    def _read(self, line: bytes) -> None:
         try:
             record = json.loads(line)
             self.records[record["flight"]] = record
         except (ValueError, KeyError, TypeError):
-            return  # incomplete or foreign line: the flight is analysed again
+            return  # an incomplete or invalid line: the flight is analysed again
 
     def _compact(self) -> None:
         write_whole(self.path, b"".join(_line(record) for record in self.records.values()))

@@ -9,21 +9,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rotorid.identification.trends.change_detection import MIN_FLIGHTS
 from rotorid.report.charts import Figure, Trace, encode_array, layout
 from rotorid.report.page import Page, add_header, card, grid, table
 from rotorid.results.text import Tone, join_words, label, plus_minus, title, unit_text
 from rotorid.workflows.fleet.fleet import Fleet, FleetSummary
-from rotorid.workflows.fleet.history import Change, Series, Vehicle
+from rotorid.workflows.fleet.history import Change, Series, VehicleHistory
+from rotorid.workflows.fleet.text import AIRFRAME_SOURCES, change_size_text, change_text
 
 _TONES: Final[Mapping[Tone, str]] = {
     "good": "No action needed", "caution": "Inspection needed", "bad": "No result",
 }  # fmt: skip
-_DRAWN: Final = 24
+_MAX_PLOTS: Final = 24
 """Largest number of plotted histories; vehicles with changes come first."""
 
-_LISTED: Final = 200
-_FEW: Final = 8  # flights, up to which the axis has a tick for each
-_SHORT: Final = 28
+_MAX_ROWS: Final = 200
+_MAX_TICKS: Final = 8  # flights, up to which the axis has a tick for each
+_MAX_NAME: Final = 28
 _COLOURS: Final = ("@ekf", "@ukf", "@msckf", "@swls", "@other1", "@adaptive", "@other0", "@axis-y")
 _PANELS: Final = (
     ("mass", ("mass",)),
@@ -41,13 +43,13 @@ _PANELS: Final = (
 def fleet_page(fleet: Fleet, summary: FleetSummary) -> str:
     """The report of a fleet, as the HTML of a self-contained page."""
     page = Page("Fleet")
-    about = [f"{fleet.flights} logs", f"{len([v for v in fleet.vehicles if v.records])} vehicles"]
+    about = [f"{fleet.log_count} logs", f"{len([v for v in fleet.vehicles if v.records])} vehicles"]
     add_header(page, "rotorid fleet", about, summary.verdict, _TONES)
     _cards(page, fleet)
     _changes(page, fleet)
     _vehicles(page, fleet)
     _histories(page, fleet)
-    _doubts(page, summary)
+    _limitations(page, summary)
     _failures(page, fleet)
     _settings(page, summary)
     return page.as_html()
@@ -57,9 +59,9 @@ def _cards(page: Page, fleet: Fleet) -> None:
     failed = len(fleet.failures)
     changes = sum(len(v.changes) for v in fleet.vehicles)
     cards = [
-        card("Flights", str(fleet.flights - failed), note="analysed"),
+        card("Flights", str(fleet.log_count - failed), note="analysed"),
         card("Vehicles", str(sum(bool(v.records) for v in fleet.vehicles))),
-        card("Changes", str(changes), note=f"in {len(fleet.changed)} of them"),
+        card("Changes", str(changes), note=f"in {len(fleet.changed_vehicles)} vehicles"),
         card("Failed logs", str(failed), note="listed at the end" if failed else ""),
     ]
     page.add(f'<div class="cards">{"".join(cards)}</div>')
@@ -68,112 +70,125 @@ def _cards(page: Page, fleet: Fleet) -> None:
 def _changes(page: Page, fleet: Fleet) -> None:
     page.section(
         "Changes",
-        "Changes between flights of one vehicle beyond the usual variation; at most one false alarm per hundred vehicles. A "
-        "weak rotor, a load and a shifted battery each have their own effect on the mean commands.",
+        "Changes between flights of one vehicle that exceed the usual variation between flights. The false-alarm rate is one "
+        "per hundred vehicles without a change.",
     )
-    head = ["vehicle", "flight", "95 % range", "time", "parameter", "size", "σ", "alternatives"]
+    head = [
+        "vehicle",
+        "flight",
+        "95 % range",
+        "time",
+        "parameter",
+        "size",
+        "size / std",
+        "alternative causes",
+    ]
     rows = [
         [
             _short(v.name),
             str(c.number) if c.kind == "step" else "all",
-            f"{c.earliest} to {c.latest}" if c.kind == "step" else "a drift",
+            f"{c.earliest} to {c.latest}" if c.kind == "step" else "drift",
             _date(c.utc),
             label(c.parameter),
-            _size(c),
+            change_size_text(c, signed=True),
             f"{c.z:.0f}",
-            join_words([label(o) for o in c.others]) if c.others else "–",
+            join_words([label(name) for name in c.alternatives]) if c.alternatives else "–",
         ]
-        for v in fleet.changed
+        for v in fleet.changed_vehicles
         for c in v.changes
     ]
-    kinds = dict.fromkeys(["flight", "95 % range", "size", "σ"], "number") | {
+    kinds = dict.fromkeys(["flight", "95 % range", "size", "size / std"], "number") | {
         "parameter": "word",
         "time": "word",
     }
-    below = "" if rows else "No change in any history of 5 flights or more."
-    page.add(table(head, rows[:_LISTED], kinds, below=below or _more(len(rows), "changes.parquet")))
+    below = "" if rows else f"No change in any history of {MIN_FLIGHTS} flights or more."
+    page.add(table(head, rows[:_MAX_ROWS], kinds, below=below or _more(len(rows), "changes.parquet")))
 
 
 def _vehicles(page: Page, fleet: Fleet) -> None:
     page.section("Vehicles", "Median over the flights ± robust standard deviation between flights.")
-    head = ["vehicle", "airframe", "chosen", "flights", "failed", "mass", "drag", "changes"]
+    head = ["vehicle", "airframe", "airframe source", "flights", "failed", "mass", "drag", "changes"]
     rows = [
         [
             _short(v.name),
             v.airframe or "–",
-            v.chosen or "–",
+            AIRFRAME_SOURCES[v.airframe_source],
             str(len(v.records)),
-            str(len(v.failed)),
-            _typical(v.series.get("mass")),
-            _typical(v.series.get("drag")),
+            str(len(v.failures)),
+            _median_text(v.series.get("mass")),
+            _median_text(v.series.get("drag")),
             str(len(v.changes)),
         ]
         for v in sorted(fleet.vehicles, key=lambda v: -len(v.changes))
     ]
-    kinds = dict.fromkeys(["flights", "failed", "mass", "drag", "changes"], "number") | {"chosen": "long"}
-    page.add(table(head, rows[:_LISTED], kinds, below=_more(len(rows), "flights.parquet")))
+    kinds = dict.fromkeys(["flights", "failed", "mass", "drag", "changes"], "number") | {
+        "airframe source": "long"
+    }
+    page.add(table(head, rows[:_MAX_ROWS], kinds, below=_more(len(rows), "flights.parquet")))
 
 
 def _histories(page: Page, fleet: Fleet) -> None:
-    able = [v for v in fleet.vehicles if len(v.records) > 1]
-    drawn = sorted(able, key=lambda v: (-len(v.changes), -len(v.records)))[:_DRAWN]
-    for vehicle in drawn:
+    candidates = [v for v in fleet.vehicles if len(v.records) > 1]
+    selection = sorted(candidates, key=lambda v: (-len(v.changes), -len(v.records)))[:_MAX_PLOTS]
+    for vehicle in selection:
         count = f"{len(vehicle.records)} flights, {f'airframe {vehicle.airframe}' if vehicle.airframe else 'no airframe'}."
-        page.section(_short(vehicle.name), " ".join([count, *(c.text for c in vehicle.changes)]))
+        page.section(_short(vehicle.name), " ".join([count, *map(change_text, vehicle.changes)]))
         panels = []
         for heading, names in _PANELS:
-            shown = {n: vehicle.series[n] for n in names if n in vehicle.series}
-            if shown:
-                own_changes = [c for c in vehicle.changes if c.parameter in shown]
-                panels.append(page.panel(_history(shown, vehicle, own_changes), title(heading), _unit(shown)))
+            series = {n: vehicle.series[n] for n in names if n in vehicle.series}
+            if series:
+                changes = [c for c in vehicle.changes if c.parameter in series]
+                panels.append(page.panel(_history(series, vehicle, changes), title(heading), _unit(series)))
         page.add(grid(panels, "pairs"))
-    if len(able) > len(drawn):
-        page.add(f'<p class="caption">{len(able) - len(drawn)} more vehicles are in flights.parquet.</p>')
+    if len(candidates) > len(selection):
+        page.add(
+            f'<p class="caption">{len(candidates) - len(selection)} more vehicles are in flights.parquet.</p>'
+        )
 
 
-def _history(shown: Mapping[str, Series], vehicle: Vehicle, own_changes: Sequence[Change]) -> Figure:
-    """Plot of estimates with standard deviations over the flights; a line at each change, thick for these parameters."""
+def _history(series: Mapping[str, Series], vehicle: VehicleHistory, changes: Sequence[Change]) -> Figure:
+    """Plot of parameters with standard deviations over the flights, with a line at each step; those of `changes` are thick."""
     traces: list[Trace] = []
-    for k, (name, series) in enumerate(shown.items()):
+    for k, (name, parameter) in enumerate(series.items()):
         traces.append(
             {
                 "type": "scatter",
                 "mode": "markers",
                 "name": label(name),
-                "x": encode_array(series.number),
-                "y": encode_array(series.value),
-                "error_y": {"type": "data", "array": encode_array(series.std), "thickness": 1, "width": 0},
+                "x": encode_array(parameter.number),
+                "y": encode_array(parameter.value),
+                "error_y": {"type": "data", "array": encode_array(parameter.std), "thickness": 1, "width": 0},
                 "marker": {"color": _COLOURS[k % len(_COLOURS)], "size": 5},
                 "hovertemplate": "%{y:.4g} ± %{error_y.array:.2g}",
             }
         )
-    drawn = layout("", x_title="flight", legend=len(shown) > 1)
-    drawn["xaxis"] |= {"range": [0.5, len(vehicle.records) + 0.5], "tickformat": "d"}
-    drawn["xaxis"] |= {"nticks": 8} if len(vehicle.records) > _FEW else {"dtick": 1}
-    drawn["shapes"] = [
+    axes = layout("", x_title="flight", legend=len(series) > 1)
+    axes["xaxis"] |= {"range": [0.5, len(vehicle.records) + 0.5], "tickformat": "d"}
+    axes["xaxis"] |= {"nticks": 8} if len(vehicle.records) > _MAX_TICKS else {"dtick": 1}
+    axes["shapes"] = [
         {
             "type": "line", "xref": "x", "yref": "paper", "x0": c.number - 0.5, "x1": c.number - 0.5, "y0": 0, "y1": 1,
-            "line": {"color": "@bad" if c in own_changes else "@soft", "width": 2 if c in own_changes else 1, "dash": "dot"},
+            "line": {"color": "@bad" if c in changes else "@soft", "width": 2 if c in changes else 1, "dash": "dot"},
         }
         for c in vehicle.changes
         if c.kind == "step"
     ]  # fmt: skip
-    return Figure(tuple(traces), drawn, height=230, has_time_axis=False)
+    return Figure(tuple(traces), axes, height=230, has_time_axis=False)
 
 
-def _doubts(page: Page, summary: FleetSummary) -> None:
-    rows = [[flight, text] for flight, texts in summary.verdicts.items() for text in texts]
+def _limitations(page: Page, summary: FleetSummary) -> None:
+    rows = [[flight, f["text"]] for flight, findings in summary.findings.items() for f in findings]
     if rows:
-        page.section("Limitations of flights")
-        below = _more(len(rows), "flights.parquet")
-        page.add(table(["flight", "verdict"], rows[:_LISTED], {"verdict": "long"}, below=below))
+        page.section("Limitations of the estimates")
+        below = _more(len(rows), "summary.json")
+        page.add(table(["flight", "finding"], rows[:_MAX_ROWS], {"finding": "long"}, below=below))
 
 
 def _failures(page: Page, fleet: Fleet) -> None:
     if not fleet.failures:
         return
     page.section("Failed logs")
-    rows = [[r["flight"], r["error"].removeprefix(f"{r['flight']}: ")] for r in fleet.failures[:_LISTED]]
+    rows = [[r["flight"], r["error"].removeprefix(f"{r['flight']}: ")] for r in fleet.failures[:_MAX_ROWS]]
     page.add(
         table(["log", "error"], rows, {"error": "long"}, below=_more(len(fleet.failures), "flights.parquet"))
     )
@@ -191,11 +206,11 @@ def _settings(page: Page, summary: FleetSummary) -> None:
 
 
 def _more(count: int, where: str) -> str:
-    return f"{count - _LISTED} more are in {where}." if count > _LISTED else ""
+    return f"{count - _MAX_ROWS} more are in {where}." if count > _MAX_ROWS else ""
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _SHORT else f"{name[:8]}…{name[-_SHORT + 9 :]}"
+    return name if len(name) <= _MAX_NAME else f"{name[:8]}…{name[-_MAX_NAME + 9 :]}"
 
 
 def _date(utc: float) -> str:
@@ -204,17 +219,9 @@ def _date(utc: float) -> str:
     return datetime.datetime.fromtimestamp(utc, datetime.UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _size(change: Change) -> str:
-    if math.isfinite(change.share) and change.size:
-        return plus_minus(
-            100.0 * change.share, abs(100.0 * change.std * change.share / change.size), "%", signed=True
-        )
-    return plus_minus(change.size, change.std, change.unit, signed=True)
-
-
-def _typical(series: Series | None) -> str:
+def _median_text(series: Series | None) -> str:
     return "–" if series is None else plus_minus(series.median, series.spread, series.unit)
 
 
-def _unit(shown: Mapping[str, Series]) -> str:
-    return unit_text(next(iter(shown.values())).unit)
+def _unit(series: Mapping[str, Series]) -> str:
+    return unit_text(next(iter(series.values())).unit)

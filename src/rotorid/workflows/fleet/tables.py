@@ -1,6 +1,6 @@
 """The tables of a fleet, as Parquet files.
 
-`flights.parquet`: a row for each flight and parameter, a failed flight has one row without a parameter, whose verdict is the
+`flights.parquet`: a row for each flight and parameter; a failed flight has one row without a parameter, whose verdict is the
 error. `changes.parquet`: a row for each change. Times are UTC, null if the log has none; `number` is the position of a flight
 in the history of its vehicle, from 1, null for a failed flight.
 """
@@ -12,26 +12,30 @@ import math
 from typing import Any, Final
 
 from rotorid.workflows.fleet.fleet import Fleet
+from rotorid.workflows.fleet.text import change_text
 
 FLIGHTS, CHANGES = "flights.parquet", "changes.parquet"
 
-_FLIGHTS: Final = (
+_FLIGHT_COLUMNS: Final = (
     ("vehicle", "string"), ("airframe", "string"), ("flight", "string"), ("number", "int64"), ("time", "time"),
     ("duration", "double"), ("parameter", "string"), ("value", "double"), ("std", "double"), ("unit", "string"),
-    ("informed", "bool"), ("verdict", "string"), ("sha256", "string"),
+    ("informed", "bool"), ("code", "string"), ("verdict", "string"), ("sha256", "string"),
 )  # fmt: skip
-_CHANGES: Final = (
+_CHANGE_COLUMNS: Final = (
     ("vehicle", "string"), ("airframe", "string"), ("kind", "string"), ("flight", "string"), ("number", "int64"),
     ("earliest", "int64"), ("latest", "int64"), ("time", "time"), ("parameter", "string"), ("size", "double"),
-    ("std", "double"), ("unit", "string"), ("share", "double"), ("z", "double"), ("others", "string"), ("text", "string"),
+    ("std", "double"), ("unit", "string"), ("relative_size", "double"), ("z", "double"), ("alternatives", "string"),
+    ("text", "string"),
 )  # fmt: skip
+
+_PARAMETER_COLUMNS: Final = ("value", "std", "unit", "informed", "code", "verdict")
 
 
 def fleet_files(fleet: Fleet) -> dict[str, bytes]:
     """Both tables by file name."""
     return {
-        FLIGHTS: _parquet(_FLIGHTS, _flight_rows(fleet)),
-        CHANGES: _parquet(_CHANGES, _change_rows(fleet)),
+        FLIGHTS: _parquet(_FLIGHT_COLUMNS, _flight_rows(fleet)),
+        CHANGES: _parquet(_CHANGE_COLUMNS, _change_rows(fleet)),
     }
 
 
@@ -39,7 +43,7 @@ def _flight_rows(fleet: Fleet) -> list[dict[str, Any]]:
     rows = []
     for vehicle in fleet.vehicles:
         for number, record in enumerate(vehicle.records, 1):
-            of = {
+            flight = {
                 "vehicle": vehicle.name,
                 "airframe": vehicle.airframe or None,
                 "flight": record["flight"],
@@ -48,8 +52,11 @@ def _flight_rows(fleet: Fleet) -> list[dict[str, Any]]:
                 "duration": record["duration"],
                 "sha256": record["sha256"],
             }
-            rows += [{**of, "parameter": p["name"], **{k: p[k] for k in _OWN}} for p in record["parameters"]]
-        for record in vehicle.failed:
+            rows += [
+                {**flight, "parameter": p["name"], **{name: p[name] for name in _PARAMETER_COLUMNS}}
+                for p in record["parameters"]
+            ]
+        for record in vehicle.failures:
             rows.append(
                 {
                     "vehicle": vehicle.name,
@@ -58,14 +65,12 @@ def _flight_rows(fleet: Fleet) -> list[dict[str, Any]]:
                     "time": _microseconds(record.get("utc")),
                     "duration": record.get("duration"),
                     "informed": False,
+                    "code": "failed",
                     "verdict": record["error"],
                     "sha256": record.get("sha256"),
                 }
             )
     return rows
-
-
-_OWN: Final = ("value", "std", "unit", "informed", "verdict")
 
 
 def _change_rows(fleet: Fleet) -> list[dict[str, Any]]:
@@ -83,10 +88,10 @@ def _change_rows(fleet: Fleet) -> list[dict[str, Any]]:
             "size": c.size,
             "std": c.std,
             "unit": c.unit,
-            "share": c.share if math.isfinite(c.share) else None,
+            "relative_size": c.relative_size if math.isfinite(c.relative_size) else None,
             "z": c.z,
-            "others": ", ".join(c.others),
-            "text": c.text,
+            "alternatives": ", ".join(c.alternatives),
+            "text": change_text(c),
         }
         for vehicle in fleet.vehicles
         for c in vehicle.changes

@@ -5,18 +5,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rotorid.results.text import plus_minus
 from rotorid.terminal.console import empty_table, print_footer, print_verdict
+from rotorid.workflows.fleet.text import AIRFRAME_SOURCES, change_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rotorid.workflows.fleet.fleet import Fleet, FleetSummary
-    from rotorid.workflows.fleet.history import Vehicle
+    from rotorid.workflows.fleet.history import VehicleHistory
 
-_MOST = 20  # vehicles and changes that are listed
+_MAX_LINES: Final = 20  # vehicles, changes and failures that are listed
 
 
 def show(fleet: Fleet, summary: FleetSummary, folder: Path, console: Console) -> None:
@@ -32,29 +33,37 @@ def show(fleet: Fleet, summary: FleetSummary, folder: Path, console: Console) ->
         table.add_column("airframe", overflow="fold")
         for head in ("flights", "mass", "changes"):
             table.add_column(head, justify="right", no_wrap=True)
-        for v in sorted(usable, key=lambda v: -len(v.changes))[:_MOST]:
-            named = Text(v.name), Text(v.airframe or "–")
-            table.add_row(*named, str(len(v.records)), _mass(v), str(len(v.changes)))
+        for v in sorted(usable, key=lambda v: -len(v.changes))[:_MAX_LINES]:
+            names = Text(v.name), Text(v.airframe or "–")
+            table.add_row(*names, str(len(v.records)), _mass_text(v), str(len(v.changes)))
         console.print(Padding(table, (0, 1)))
         console.print()
-    lines = [f"{v.name}: {c.text}" for v in fleet.changed for c in v.changes]
-    guessed = {(v.name, v.airframe, v.chosen) for v in usable if v.chosen not in ("given", "map", "")}
-    lines += [f"{name}: airframe {airframe} assumed, {why}." for name, airframe, why in sorted(guessed)]
-    if fleet.kept:
-        lines.append(f"{fleet.kept} logs were analysed before, {fleet.done} in this run.")
-    if fleet.others:
-        lines.append(f"{fleet.others} other files were skipped.")
-    for text in _shortened(lines):
+    lines = [f"{v.name}: {change_text(c)}" for v in fleet.changed_vehicles for c in v.changes]
+    assumptions = {
+        (v.name, v.airframe, AIRFRAME_SOURCES[v.airframe_source])
+        for v in usable
+        if v.airframe_source not in ("given", "map", "")
+    }
+    lines += [
+        f"{name}: airframe {airframe} assumed: {reason}." for name, airframe, reason in sorted(assumptions)
+    ]
+    if fleet.unchanged_logs:
+        lines.append(f"{fleet.unchanged_logs} logs were analysed before, {fleet.new_logs} in this run.")
+    if fleet.other_files:
+        lines.append(f"{fleet.other_files} other files were skipped.")
+    for text in _shorten(lines):
         console.print(Padding(Text(text, style="dim"), (0, 2)))
-    for text in _shortened([f"failed: {r['error']}" for r in fleet.failures]):
+    for text in _shorten([f"Failed: {r['error']}" for r in fleet.failures]):
         console.print(Padding(Text(text, style="yellow"), (0, 2)))
     print_footer((), folder, console)
 
 
-def _mass(vehicle: Vehicle) -> str:
+def _mass_text(vehicle: VehicleHistory) -> str:
     mass = vehicle.series.get("mass")
     return "–" if mass is None else plus_minus(mass.median, mass.spread, mass.unit)
 
 
-def _shortened(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= _MOST else [*lines[:_MOST], f"and {len(lines) - _MOST} more, in the report"]
+def _shorten(lines: list[str]) -> list[str]:
+    if len(lines) <= _MAX_LINES:
+        return lines
+    return [*lines[:_MAX_LINES], f"and {len(lines) - _MAX_LINES} more, in the report"]
