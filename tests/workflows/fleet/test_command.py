@@ -38,7 +38,7 @@ def test_it_shows_the_vehicles_and_leaves_tables_and_a_page(folder: Path) -> Non
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     for words in (
-        "2 flights of 1 vehicle: no change detected",
+        "2 flights of 1 vehicle; detection of changes needs at least 5 flights",
         "quad[x]-1",
         "px4-sih-quad",
         "Failed: ",

@@ -237,7 +237,11 @@ def fleet_verdict(fleet: Fleet) -> Verdict:
         "changes": len(changes),
         "changed_vehicles": len(fleet.changed_vehicles),
     }
-    findings = [Finding("changes_detected" if changes else "no_change_detected", Severity.OK, values)]
+    short = sum(len(v.records) < MIN_FLIGHTS for v in vehicles)
+    code = "changes_detected" if changes else "no_change_detected"
+    if short == len(vehicles):
+        code, values = "histories_too_short", values | {"required": MIN_FLIGHTS}
+    findings = [Finding(code, Severity.OK, values)]
     for vehicle, change in sorted(changes, key=lambda entry: -entry[1].z)[:_MAX_CHANGES]:
         values = {"vehicle": vehicle.name, "change": change_text(change)}
         findings.append(Finding("vehicle_changed", Severity.WARNING, values))
@@ -246,8 +250,7 @@ def fleet_verdict(fleet: Fleet) -> Verdict:
     without_airframe = sum(len(v.records) for v in vehicles if not v.airframe)
     if without_airframe:
         findings.append(Finding("flights_without_airframe", Severity.NOTE, {"flights": without_airframe}))
-    short = sum(len(v.records) < MIN_FLIGHTS for v in vehicles)
-    if short:
+    if 0 < short < len(vehicles):
         values = {"vehicles": short, "required": MIN_FLIGHTS}
         findings.append(Finding("short_histories", Severity.NOTE, values))
     return to_verdict("caution" if changes or failed else "good", findings, to_text)

@@ -15,7 +15,7 @@ from rotorid.report.page import Page, add_header, card, grid, table
 from rotorid.results.text import Tone, join_words, label, plus_minus, title, unit_text
 from rotorid.workflows.fleet.fleet import Fleet, FleetSummary
 from rotorid.workflows.fleet.history import Change, Series, VehicleHistory
-from rotorid.workflows.fleet.text import AIRFRAME_SOURCES, change_size_text, change_text
+from rotorid.workflows.fleet.text import AIRFRAME_SOURCES, change_size_text, change_text, count_text
 
 _TONES: Final[Mapping[Tone, str]] = {
     "good": "No action needed", "caution": "Inspection needed", "bad": "No result",
@@ -25,6 +25,7 @@ _MAX_PLOTS: Final = 24
 
 _MAX_ROWS: Final = 200
 _MAX_TICKS: Final = 8  # flights, up to which the axis has a tick for each
+_MARKER_OFFSET: Final = 0.06  # flights, between the markers of two parameters at one flight
 _MAX_NAME: Final = 28
 _COLOURS: Final = ("@ekf", "@ukf", "@msckf", "@swls", "@other1", "@adaptive", "@other0", "@axis-y")
 _PANELS: Final = (
@@ -43,8 +44,9 @@ _PANELS: Final = (
 def fleet_page(fleet: Fleet, summary: FleetSummary) -> str:
     """The report of a fleet, as the HTML of a self-contained page."""
     page = Page("Fleet")
-    about = [f"{fleet.log_count} logs", f"{len([v for v in fleet.vehicles if v.records])} vehicles"]
-    add_header(page, "rotorid fleet", about, summary.verdict, _TONES)
+    vehicles = sum(bool(v.records) for v in fleet.vehicles)
+    counts = [count_text(fleet.log_count, "log"), count_text(vehicles, "vehicle")]
+    add_header(page, "rotorid fleet", counts, summary.verdict, _TONES)
     _cards(page, fleet)
     _changes(page, fleet)
     _vehicles(page, fleet)
@@ -61,7 +63,7 @@ def _cards(page: Page, fleet: Fleet) -> None:
     cards = [
         card("Flights", str(fleet.log_count - failed), note="analysed"),
         card("Vehicles", str(sum(bool(v.records) for v in fleet.vehicles))),
-        card("Changes", str(changes), note=f"in {len(fleet.changed_vehicles)} vehicles"),
+        card("Changes", str(changes), note=f"in {count_text(len(fleet.changed_vehicles), 'vehicle')}"),
         card("Failed logs", str(failed), note="listed at the end" if failed else ""),
     ]
     page.add(f'<div class="cards">{"".join(cards)}</div>')
@@ -155,7 +157,7 @@ def _history(series: Mapping[str, Series], vehicle: VehicleHistory, changes: Seq
                 "type": "scatter",
                 "mode": "markers",
                 "name": label(name),
-                "x": encode_array(parameter.number),
+                "x": encode_array(parameter.number + _MARKER_OFFSET * (k - 0.5 * (len(series) - 1))),
                 "y": encode_array(parameter.value),
                 "error_y": {"type": "data", "array": encode_array(parameter.std), "thickness": 1, "width": 0},
                 "marker": {"color": _COLOURS[k % len(_COLOURS)], "size": 5},
@@ -198,11 +200,21 @@ def _settings(page: Page, summary: FleetSummary) -> None:
     page.section("Settings")
     rows = [
         ["command", "rotorid fleet"],
-        *[[label(name), str(value)] for name, value in summary.settings.items() if value is not None],
+        *[
+            [label(name), _setting_text(value)]
+            for name, value in summary.settings.items()
+            if value is not None
+        ],
         *[[name, value] for name, value in summary.versions.items()],
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
     ]
     page.add(table(["setting", "value"], rows, {"setting": "word", "value": "long"}))
+
+
+def _setting_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _more(count: int, where: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rotorid.results.text import plus_minus
 from rotorid.terminal.console import empty_table, print_footer, print_verdict
-from rotorid.workflows.fleet.text import AIRFRAME_SOURCES, change_text
+from rotorid.workflows.fleet.text import AIRFRAME_SOURCES, change_text, count_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,10 +48,13 @@ def show(fleet: Fleet, summary: FleetSummary, folder: Path, console: Console) ->
         f"{name}: airframe {airframe} assumed: {reason}." for name, airframe, reason in sorted(assumptions)
     ]
     if fleet.unchanged_logs:
-        lines.append(f"{fleet.unchanged_logs} logs were analysed before, {fleet.new_logs} in this run.")
+        verb = "was" if fleet.unchanged_logs == 1 else "were"
+        before = count_text(fleet.unchanged_logs, "log")
+        lines.append(f"{before} {verb} analysed before, {fleet.new_logs} in this run.")
     if fleet.other_files:
-        lines.append(f"{fleet.other_files} other files were skipped.")
-    for text in _shorten(lines):
+        verb = "was" if fleet.other_files == 1 else "were"
+        lines.append(f"{count_text(fleet.other_files, 'other file')} {verb} skipped.")
+    for text in _shorten([line for line in lines if line not in summary.verdict.details]):
         console.print(Padding(Text(text, style="dim"), (0, 2)))
     for text in _shorten([f"Failed: {r['error']}" for r in fleet.failures]):
         console.print(Padding(Text(text, style="yellow"), (0, 2)))

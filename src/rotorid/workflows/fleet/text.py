@@ -56,26 +56,36 @@ def _alternatives_text(change: Change) -> str:
     return f" (alternative cause: {' or '.join(map(label, change.alternatives))})"
 
 
-def _count(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
+    """A number with its noun: "1 flight", "3 flights"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _changes_detected(v: Values) -> str:
-    flights = f"{_count(v['flights'], 'flight')} of {_count(v['vehicles'], 'vehicle')}"
-    return f"{flights}: {_count(v['changes'], 'change')} in {_count(v['changed_vehicles'], 'vehicle')}."
+    flights = f"{count_text(v['flights'], 'flight')} of {count_text(v['vehicles'], 'vehicle')}"
+    return (
+        f"{flights}: {count_text(v['changes'], 'change')} in {count_text(v['changed_vehicles'], 'vehicle')}."
+    )
 
 
 def _no_change_detected(v: Values) -> str:
-    return f"{_count(v['flights'], 'flight')} of {_count(v['vehicles'], 'vehicle')}: no change detected."
+    return (
+        f"{count_text(v['flights'], 'flight')} of {count_text(v['vehicles'], 'vehicle')}: no change detected."
+    )
 
 
 def _flights_without_airframe(v: Values) -> str:
-    flights = _count(v["flights"], "flight")
+    flights = count_text(v["flights"], "flight")
     return f"{flights} without an airframe: only commands, voltage and vibration were analysed."
 
 
+def _histories_too_short(v: Values) -> str:
+    flights = f"{count_text(v['flights'], 'flight')} of {count_text(v['vehicles'], 'vehicle')}"
+    return f"{flights}; detection of changes needs at least {v['required']} flights of a vehicle."
+
+
 def _short_histories(v: Values) -> str:
-    return f"{_count(v['vehicles'], 'vehicle')} with fewer than {v['required']} flights: too few to detect a change."
+    return f"{count_text(v['vehicles'], 'vehicle')} with fewer than {v['required']} flights: too few to detect a change."
 
 
 def _mass_changed(v: Values) -> str:
@@ -96,13 +106,14 @@ def _not_identified(v: Values) -> str:
 
 
 _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
-    "no_usable_log": lambda v: f"No usable log: {_count(v['logs'], 'log')} failed.",
+    "no_usable_log": lambda v: f"No usable log: {count_text(v['logs'], 'log')} failed.",
     "first_error": lambda v: v["error"],
     "changes_detected": _changes_detected,
     "no_change_detected": _no_change_detected,
     "vehicle_changed": lambda v: f"{v['vehicle']}: {v['change']}",
-    "logs_failed": lambda v: f"{_count(v['logs'], 'log')} failed.",
+    "logs_failed": lambda v: f"{count_text(v['logs'], 'log')} failed.",
     "flights_without_airframe": _flights_without_airframe,
+    "histories_too_short": _histories_too_short,
     "short_histories": _short_histories,
     "estimated": lambda _: "estimated",
     "mass_changed": _mass_changed,
