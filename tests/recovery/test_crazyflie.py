@@ -102,5 +102,5 @@ def test_parts_of_a_disturbed_flight_go_with_all_of_its_windows(
     monkeypatch.setattr(flown_fit, "_FEW", 6)
     log = read(flights / "crazyflie_arpl" / "log15")
     found = identify([log], load_airframe("crazyflie-2.1"), ("mass",), spans=[[(20.0, 26.0)]])
-    assert found.fit.windows > 6
+    assert found.fit.search.windows > 6
     assert [part.value for part in found.masses] == pytest.approx([0.027] * len(found.masses), rel=0.06)

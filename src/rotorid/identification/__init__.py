@@ -8,4 +8,5 @@ likelihood/          maximum likelihood of dynamic linear models
 experiment_design/   predicted uncertainty of a flight, and the choice of manoeuvres
 open_loop/           prediction of validation flights from commands
 trends/              steady-flight quantities of each flight, and changes between flights
+text.py              the sentences of findings of fits
 """

@@ -12,10 +12,10 @@ import pytest
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.identification.experiment_design.body_sensitivities import (
-    BodyParameters,
     Kinematics,
-    body_parameters,
+    PlannedVehicle,
     body_sensitivities,
+    planned_vehicle,
     rotation_matrices,
 )
 from rotorid.identification.experiment_design.fisher_information import (
@@ -59,12 +59,17 @@ def level(n: int, rate: np.ndarray, command: np.ndarray, dt: float = 0.01) -> Ki
     return Kinematics(dt, attitude, np.zeros((n, 3)), body_rate, command)
 
 
-def with_rotors(body: BodyParameters, more: dict) -> BodyParameters:
-    """A body with these added to the numbers of its rotors."""
-    chain, numbers = body.rotors.chain, body.rotors.numbers.copy()
+def with_quantities(airframe: Airframe, **quantities: Quantity) -> Airframe:
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, **quantities})
+
+
+def with_rotors(vehicle: PlannedVehicle, more: dict) -> PlannedVehicle:
+    """A vehicle with these values added to the numbers of its rotor model."""
+    rotors = vehicle.rotor_model
+    numbers = rotors.numbers.copy()
     for name, by in more.items():
-        numbers[chain.indices[name]] += by
-    return dataclasses.replace(body, rotors=dataclasses.replace(body.rotors, numbers=numbers))
+        numbers[rotors.chain.indices[name]] += by
+    return dataclasses.replace(vehicle, rotor_model=dataclasses.replace(rotors, numbers=numbers))
 
 
 def test_sensitivities_are_those_of_the_model(airframe: Airframe) -> None:
@@ -76,7 +81,7 @@ def test_sensitivities_are_those_of_the_model(airframe: Airframe) -> None:
     names += [f"centre_of_mass_{a}" for a in "xyz"]
     single = ["mass", "torque_ratio", "drag", "drag_area", "rotor_drag", "angular_drag"]
     found = body_sensitivities(
-        body_parameters(airframe), Kinematics(0.004, q[None], v[None], w[None], u[None]), [*names, *single]
+        planned_vehicle(airframe), Kinematics(0.004, q[None], v[None], w[None], u[None]), [*names, *single]
     )
     with jax.enable_x64(True):
         system = rigid_multirotor(airframe, "rotor_command")
@@ -113,7 +118,7 @@ def test_sensitivities_by_what_moves_the_thrust(airframe: Airframe, name: str, c
     n, t = 400, 0.004 * np.arange(400)
     u = 0.5 + 0.2 * np.sin(6.0 * t[:, None] + np.arange(4))
     flight = level(n, np.zeros(n), u, 0.004)
-    body = with_rotors(body_parameters(airframe), {"command_delay": [0.0093]})
+    body = with_rotors(planned_vehicle(airframe), {"command_delay": [0.0093]})
     found = body_sensitivities(body, flight, [name])
     h = 1e-5
     sides = ({of: s * h * np.array(by) for of, by in change.items()} for s in (1.0, -1.0))
@@ -127,11 +132,19 @@ def test_sensitivities_by_what_moves_the_thrust(airframe: Airframe, name: str, c
 
 
 def test_a_turn_in_yaw_tells_the_inertia_as_by_hand(airframe: Airframe) -> None:
-    bare = dataclasses.replace(
-        body_parameters(airframe), inertia=np.diag([0.025, 0.025, 0.03]), angular_drag=0.0
+    bare = planned_vehicle(
+        with_quantities(
+            airframe,
+            inertia=Quantity((0.025, 0.025, 0.03), "kg m^2"),
+            products_of_inertia=Quantity((0.0, 0.0, 0.0), "kg m^2"),
+            angular_drag=Quantity((0.0,), "N m s"),
+            centre_of_mass=Quantity((0.0, 0.0, 0.0), "m"),
+        )
     )
-    lag = {name: [1e-4 - bare.rotors.lag[0]] for name in ("motor_time_constant", "motor_time_constant_down")}
-    body = with_rotors(dataclasses.replace(bare, centre=np.zeros(3)), lag)
+    lag = {
+        name: [1e-4 - bare.rotor_model.lag[0]] for name in ("motor_time_constant", "motor_time_constant_down")
+    }
+    body = with_rotors(bare, lag)
     n, t = 200, 0.01 * np.arange(200)
     rate = 0.3 * np.sin(2.0 * np.pi * t)
     torque = 0.03 * 0.3 * 2.0 * np.pi * np.cos(2.0 * np.pi * t)
@@ -154,7 +167,7 @@ def test_a_turn_in_yaw_tells_the_inertia_as_by_hand(airframe: Airframe) -> None:
 
 def test_hover_tells_nothing_of_the_inertia_and_more_noise_tells_less(airframe: Airframe) -> None:
     asked = target_quantities(airframe, ["inertia"])
-    body, n = dataclasses.replace(body_parameters(airframe), centre=np.zeros(3)), 200
+    body, n = planned_vehicle(with_quantities(airframe, centre_of_mass=Quantity((0.0, 0.0, 0.0), "m"))), 200
     still = level(n, np.zeros(n), np.full((n, 4), 9.80665 / 20.0))
     found = predict_uncertainty(
         score_statistics(body, still, asked.names, WHITE), asked.names, asked.prior_std
@@ -170,7 +183,7 @@ def test_white_noise_is_weighed_at_best_and_colour_is_not(airframe: Airframe) ->
     asked = target_quantities(airframe, ["inertia"])
     n, t = 200, 0.01 * np.arange(200)
     flight = level(n, np.sin(6.0 * t), 0.5 + 0.1 * np.sin(6.0 * t[:, None] + np.arange(4)))
-    body = body_parameters(airframe)
+    body = planned_vehicle(airframe)
     H, B = score_statistics(body, flight, asked.names, WHITE)
     M = fisher_information(body, flight, asked.names, WHITE)
     np.testing.assert_allclose(H, M, rtol=1e-9, atol=1e-6 * np.abs(M).max())
@@ -197,7 +210,7 @@ def test_a_flight_that_moves_in_all_ways_tells_of_every_parameter(airframe: Airf
     flight = Kinematics(0.01, q / np.linalg.norm(q, axis=1, keepdims=True), v, w, u)
     asked = target_quantities(airframe, [n for n in PLANNABLE if n not in ("mass", "thrust_scale")])
     assert min(asked.prior_std) > 0.0
-    M = fisher_information(body_parameters(airframe), flight, asked.names, WHITE)
+    M = fisher_information(planned_vehicle(airframe), flight, asked.names, WHITE)
     assert np.all(np.isfinite(M))
     assert np.all(np.diag(M) > 0.0), np.array(asked.names)[np.diag(M)[: len(asked.names)] <= 0.0]
 
@@ -216,5 +229,5 @@ def test_what_can_be_asked_for(airframe: Airframe) -> None:
         with pytest.raises(SettingError, match=said):
             target_quantities(airframe, asked, known)
     with pytest.raises(AirframeError, match=r"\[inertia\], \[thrust_curve\]"):
-        body_parameters(load_airframe("simulated-quad"))
-    assert isinstance(body_parameters(airframe), BodyParameters)
+        planned_vehicle(load_airframe("simulated-quad"))
+    assert isinstance(planned_vehicle(airframe), PlannedVehicle)

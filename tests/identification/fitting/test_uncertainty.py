@@ -156,7 +156,7 @@ def test_standard_deviations_are_those_of_the_errors(colour: float) -> None:
 @pytest.mark.parametrize(("colour", "more"), [(-0.5, -1), (0.0, 0), (0.9, 1)])
 def test_noise_is_weighed_by_how_it_hangs_together(colour: float, more: int) -> None:
     found = solved(flight(1, 1.0, colour))
-    ratio = float(found.sigma[0]) / next(iter(found.fit.noise.values()))[0]
+    ratio = float(found.sigma[0]) / next(iter(found.fit.residuals.noise.values()))[0]
     assert (ratio > 1.5, 0.6 < ratio < 1.5, ratio < 0.9)[1 - more]
 
 
@@ -195,7 +195,7 @@ def test_what_wanders_counts_less_beside_what_does_not_but_for_a_predictor() -> 
         mask=jnp.concatenate([steady.mask, wanders.mask], axis=1),
     )
     found = solved(both, of=TwiceMeasured(False))
-    noise = np.concatenate(list(found.fit.noise.values()))
+    noise = np.concatenate(list(found.fit.residuals.noise.values()))
     assert found.sigma[1] / noise[1] > 2.0 * found.sigma[0] / noise[0]
     with jax.enable_x64(True):
         following = dataclasses.replace(found.problem, K=np.full((1, 2), 0.1))

@@ -48,7 +48,7 @@ def test_the_nile() -> None:
     for name, k in (("observation", 0), ("level", 1)):
         assert found.values[name] == pytest.approx(theirs.params[k], rel=1e-3)
         assert found.std[name] == pytest.approx(np.sqrt(theirs.cov_params_approx[k, k]), rel=1e-3)
-        low, high = found.interval[name]
+        low, high = found.estimates[name].interval
         assert 0.0 < low < found.values[name] < high
     np.testing.assert_allclose(found.covariance, theirs.cov_params_approx, rtol=1e-3)
     # a start of variance C0 costs log sqrt(2 pi C0) of the likelihood that statsmodels leaves out
@@ -59,7 +59,7 @@ def test_the_nile() -> None:
     assert found.aic == pytest.approx(4.0 - 2.0 * found.log_likelihood)
     assert found.bic == pytest.approx(2.0 * np.log(100) - 2.0 * found.log_likelihood)
     assert float(found.model.W[0, 0]) == found.values["level"]
-    assert found.unit["level"] == "1e16 m^6"
+    assert found.estimates["level"].unit == "1e16 m^6"
 
 
 def test_derivatives_are_those_of_differences() -> None:
@@ -92,10 +92,10 @@ def test_what_the_data_do_not_tell_and_a_variance_that_is_best_zero() -> None:
     (flat,) = found.unidentifiable_directions
     assert flat.names == ("one", "other")
     assert flat.steps[0] == pytest.approx(-flat.steps[1], rel=1e-3)  # their sum stays
-    assert flat.words.startswith("one and other cannot be separated: a change of one by +")
+    assert flat.steps[0] > 0.0
     assert math.isinf(found.std["one"])
     assert math.isinf(found.std["other"])
-    assert found.interval["one"] == (0.0, math.inf)
+    assert found.estimates["one"].interval == (0.0, math.inf)
     assert math.isfinite(found.std["level"])
     sharper = trend(
         2, dV=sum(found.values[n] for n in ("one", "other")), dW=[found.values["level"], 0.0], C0=1e8

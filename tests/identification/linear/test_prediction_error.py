@@ -34,6 +34,7 @@ from rotorid.identification.linear.innovations import (
     innovations,
     matrices_and_slopes,
 )
+from rotorid.identification.text import finding_text
 
 DT, ROWS = 0.2, 500
 
@@ -62,13 +63,13 @@ def _run(model: LinearModel, seed: int, noise: float = 0.01, rows: int = ROWS, x
 def test_noise_free_data_give_the_system_back(form: str, continuous: bool) -> None:
     run = _run(THREE, 0, noise=0.0, x0=np.array([0.3, -0.2, 0.1]))
     found = fit_state_space(run, 3, form=form, continuous=continuous, disturbance=False)
-    assert found.converged
+    assert found.search.converged
     true = THREE if continuous else THREE.to_discrete(DT)
     np.testing.assert_allclose(found.model.poles, true.poles, atol=1e-8)
     np.testing.assert_allclose(
         found.model.markov_parameters(DT, 20), true.markov_parameters(DT, 20), atol=1e-9
     )
-    assert min(found.fit.values()) > 100.0 - 1e-6
+    assert min(found.quality.fit.values()) > 100.0 - 1e-6
     if form != "free" and continuous:
         np.testing.assert_allclose(found.model.A, THREE.A, atol=1e-8)
         np.testing.assert_allclose(found.model.B, THREE.B, atol=1e-8)
@@ -117,7 +118,7 @@ def test_equal_to_a_naive_least_squares_on_the_same_data() -> None:
     np.testing.assert_allclose(list(ours.std.values()), std[:6], rtol=0.02)
     gap = np.array([ours.values[n] for n in ours.names]) - theirs.x[:6]
     assert np.all(np.abs(gap) < 0.02 * std[:6])
-    assert ours.loss == pytest.approx(theirs.fun @ theirs.fun / len(run.y), rel=1e-6)
+    assert ours.quality.loss == pytest.approx(theirs.fun @ theirs.fun / len(run.y), rel=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -168,10 +169,10 @@ def test_the_forms_are_one_model(scatter: list[Any]) -> None:
     run = _run(THREE, 0)
     for form in ("canonical", "free"):
         other = fit_state_space(run, 3, form=form, disturbance=False)
-        assert other.loss == pytest.approx(scatter[0].loss, rel=1e-6)
+        assert other.quality.loss == pytest.approx(scatter[0].quality.loss, rel=1e-6)
         np.testing.assert_allclose(other.poles_std, scatter[0].poles_std, rtol=1e-3)
-        assert other.estimated_count == scatter[0].estimated_count == 15
-        assert other.aic == pytest.approx(scatter[0].aic, abs=1e-6)
+        assert other.quality.estimated_count == scatter[0].quality.estimated_count == 15
+        assert other.quality.aic == pytest.approx(scatter[0].quality.aic, abs=1e-6)
 
 
 def test_noise_in_the_state_is_found_as_gain() -> None:
@@ -187,7 +188,7 @@ def test_noise_in_the_state_is_found_as_gain() -> None:
     assert residual_tests(found.model, run, parameters=9).is_passed
     blind = fit_state_space(run, 3, disturbance=False)
     assert not residual_tests(blind.model, run).white[0].is_passed
-    assert blind.loss > 2.0 * found.loss
+    assert blind.quality.loss > 2.0 * found.quality.loss
 
 
 def _oscillator(p: Mapping[str, Any]) -> Matrices:
@@ -225,7 +226,7 @@ def test_a_grey_box_finds_its_parameters() -> None:
     for name, value in true.items():
         assert abs(found.values[name] - value) < 3.0 * found.std[name] < 0.1 * value
     assert found.unit["mass"] == "kg"
-    assert not found.messages
+    assert not found.findings
     value, std = found.derived_quantity(lambda p: jnp.sqrt(p["stiffness"] / p["mass"]))
     assert abs(value - 2.0) < 3.0 * std < 0.02
 
@@ -237,14 +238,16 @@ def test_what_the_data_do_not_tell_has_no_value_and_is_named() -> None:
          _positive("damping", 0.5, 0.5, "N s/m")],
     )  # fmt: skip
     found = fit_prediction_error(_shaken(), structure)
-    assert found.converged
+    assert found.search.converged
     assert set(found.unidentified) == {"mass", "gain", "stiffness", "damping"}
-    assert found.messages == (
-        "mass, gain, stiffness and damping cannot be separated: only their ratios can be identified",
-    )
+    (finding,) = found.findings
+    assert finding.code == "not_separable"
+    assert finding.values["names"] == ("mass", "gain", "stiffness", "damping")
+    assert finding.values["is_common_scale"]
+    assert "only their ratios" in finding_text(finding)
     assert all(np.isnan(v) for v in found.values.values())
     assert all(np.isinf(v) for v in found.std.values())
-    assert found.condition > 1e12
+    assert found.search.condition > 1e12
     value, std = found.derived_quantity(lambda p: p["gain"] / p["mass"])
     assert abs(value - 1.5) < 3.0 * std < 0.05
     assert found.derived_quantity(lambda p: p["mass"])[1] > 1e3
@@ -263,7 +266,7 @@ def test_missing_rows_and_several_experiments() -> None:
         [(found.values[n] - v) / found.std[n] for n, v in zip(found.names, [-1.0, -5.0, -6.0], strict=False)]
     )
     assert np.abs(off).max() < 3.5
-    assert found.row_count == 3 * (ROWS - 60)
+    assert found.quality.row_count == 3 * (ROWS - 60)
     for seed in range(3):
         np.testing.assert_allclose(found.x0[seed], np.random.default_rng(seed).normal(size=3), atol=0.1)
 
@@ -327,10 +330,10 @@ def test_tests_of_residuals_fail_as_often_as_they_say() -> None:
     assert np.all(failed / 150 < 0.04)
     u = rng.normal(size=(400, 1))
     follows = Experiment(0.5 * np.roll(u, 3, axis=0) + rng.normal(size=u.shape), u, DT)
-    told = residual_tests(nothing, follows)
-    assert told.white[0].is_passed
-    assert list(told.independent[0].lags_outside_band) == [3]
-    assert told.messages[0].startswith("the errors of y1 follow u1")
+    tests = residual_tests(nothing, follows)
+    assert tests.white[0].is_passed
+    assert list(tests.independent[0].lags_outside_band) == [3]
+    assert (tests.findings[0].code, tests.findings[0].signals) == ("residuals_depend_on_input", ("y1", "u1"))
 
 
 def test_bad_input_is_said() -> None:

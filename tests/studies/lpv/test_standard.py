@@ -85,11 +85,13 @@ def test_the_quadrotor_in_small() -> None:
 def test_hover_identifies_ratios_only() -> None:
     hover = hover_flight(300)
     found = fit_prediction_error(hover.run, hover_structure(hover.speed, ()))
-    assert found.messages == (
-        "mass, inertia x, inertia y and thrust coefficient cannot be separated: only their ratios can be identified",
-        "arm, inertia x and inertia y cannot be separated: only their ratios can be identified",
-        "inertia z and torque coefficient cannot be separated: only their ratios can be identified",
-        "rotor inertia cannot be identified from the data",
-    )
+    *scales, last = found.findings
+    assert [f.values["names"] for f in scales] == [
+        ("mass", "inertia_x", "inertia_y", "thrust_coefficient"),
+        ("arm", "inertia_x", "inertia_y"),
+        ("inertia_z", "torque_coefficient"),
+    ]
+    assert all(f.code == "not_separable" and f.values["is_common_scale"] for f in scales)
+    assert (last.code, last.values["name"]) == ("not_identifiable", "rotor_inertia")
     value, std = found.derived_quantity(lambda p: p["thrust_coefficient"] / p["mass"])
     assert abs(value - 54.2e-6) < 3.5 * std < 54.2e-8

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from rotorid.findings import Severity
-from rotorid.identification.fitting.result import Direction, Fit
+from rotorid.identification.fitting.result import Direction, Fit, ResidualStatistics, SearchRecord
 from rotorid.workflows.identify.findings import (
     PLANNED,
     POORLY_IDENTIFIED,
@@ -23,7 +23,8 @@ def fit(covariance: np.ndarray, **values: float) -> Fit:
     std = dict(zip(names, np.sqrt(np.diag(covariance)), strict=True))
     one = dict.fromkeys(names, 1.0)
     return Fit(
-        names, values, std, dict.fromkeys(names, ""), covariance, values, one, (), one, (), {}, {}, {}, (), 1, 1, True, {}
+        values, std, dict.fromkeys(names, ""), covariance, values, one, (), one, (),
+        ResidualStatistics({}, {}, {}, ()), SearchRecord(1, 1, True), {},
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.identification.fitting.result import Fit
+from rotorid.identification.fitting.result import Fit, ResidualStatistics, SearchRecord
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_mass, with_numbers
 from rotorid.workflows.identify.identify import identify
@@ -27,8 +27,8 @@ def fit(**values: float) -> Fit:
     names = tuple(values)
     same = dict.fromkeys(names, 0.001)
     return Fit(
-        names, values, same, dict.fromkeys(names, ""), 1e-6 * np.eye(len(names)), values, same, (), same, (), {}, {}, {}, (),
-        1, 1, True, {},
+        values, same, dict.fromkeys(names, ""), 1e-6 * np.eye(len(names)), values, same, (), same, (),
+        ResidualStatistics({}, {}, {}, ()), SearchRecord(1, 1, True), {},
     )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from rotorid.geometry.gravity import STANDARD_GRAVITY
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.properties import (
     VehicleProperties,
+    collective_fraction,
     hover_trim,
     limited_thrust_expo,
     vehicle_properties,
@@ -49,9 +50,7 @@ def parameter_values(airframe: Airframe) -> Mapping[str, float]:
         "MOT_SPIN_MIN": vehicle.rotors.thrust_curve.zero,
         "MOT_SPIN_MAX": vehicle.rotors.thrust_curve.full,
         "MOT_THST_EXPO": limited_thrust_expo(vehicle.rotors.thrust_fraction_in_range),
-        "MOT_THST_HOVER": vehicle.body.mass
-        * STANDARD_GRAVITY
-        / float(vehicle.rotors.full_thrusts @ vehicle.rotors.axes[:, 2]),
+        "MOT_THST_HOVER": collective_fraction(vehicle, STANDARD_GRAVITY),
     }
     if math.isfinite(vehicle.rotors.thrust_curve.voltage):
         values["MOT_BAT_VOLT_MAX"] = vehicle.rotors.thrust_curve.voltage

@@ -11,8 +11,7 @@ from rotorid.export.vehicle_values import vehicle_values
 from rotorid.export.xml import number
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
-from rotorid.models.multirotor.rigid import rigid_multirotor
-from rotorid.models.registry import WRENCH_SYSTEM, rotor_input_on_board
+from rotorid.models.registry import SYSTEMS, WRENCH_SYSTEM, rotor_input_on_board
 
 _MODEL = '''"""
 {heading}"""
@@ -52,7 +51,7 @@ def acados_files(airframe: Airframe) -> dict[str, bytes]:
     """The CasADi functions of `system_files`, and acados_model.py."""
     vehicle = vehicle_properties(airframe, needs_thrust_curve=False)
     hover = hover_trim(vehicle)
-    system = rigid_multirotor(airframe, rotor_input_on_board(airframe, WRENCH_SYSTEM))
+    system = SYSTEMS[WRENCH_SYSTEM].build(airframe, rotor_input_on_board(airframe, WRENCH_SYSTEM))
     values, stds = vehicle_values(airframe), standard_deviations(vehicle_values, airframe)
     limitations = [*no_thrust_curve(vehicle), *command_delay(vehicle, "delay_inputs")]
     paragraphs = [

@@ -28,8 +28,8 @@ from rotorid.findings import Finding
 from rotorid.geometry.spaces import Space
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
-from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
-from rotorid.models.registry import WRENCH_SYSTEM, rotor_input_on_board
+from rotorid.models.multirotor.rigid import RigidMultirotor
+from rotorid.models.registry import SYSTEMS, WRENCH_SYSTEM, rotor_input_on_board
 from rotorid.models.system import Values
 
 MATRICES = ("A", "B", "C", "D")
@@ -79,7 +79,7 @@ def hover_model(airframe: Airframe) -> HoverModel:
     """Linearise an airframe at hover. Raises AirframeError where it cannot hover."""
     vehicle = vehicle_properties(airframe, needs_thrust_curve=False)
     hover = hover_trim(vehicle)
-    system = rigid_multirotor(airframe, rotor_input_on_board(airframe, WRENCH_SYSTEM))
+    system = SYSTEMS[WRENCH_SYSTEM].build(airframe, rotor_input_on_board(airframe, WRENCH_SYSTEM))
     x0, u0 = np.zeros(system.states.size), np.zeros(system.inputs.size)
     x0[system.states.stored["attitude"]] = hover.attitude
     if vehicle.rotors.has_thrust_curve:

@@ -62,7 +62,9 @@ def _source(fit: Fit, quantities: Sequence[str], source: str) -> str:
     """Source of a quantity; it says whether the flights or the prior determine the value."""
     gain = min(fit.information_gain[q] for q in quantities)
     return (
-        f"{source}, {fit.windows} windows" if gain > 0.5 else f"{source}, but mostly as it was given before"
+        f"{source}, {fit.search.windows} windows"
+        if gain > 0.5
+        else f"{source}, but mostly as it was given before"
     )
 
 

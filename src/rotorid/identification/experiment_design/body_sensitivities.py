@@ -1,10 +1,10 @@
-"""How what a multirotor does depends on its parameters, along a flight that is known: exact first derivatives.
+"""Exact first derivatives of a multirotor's accelerations by its parameters, along a given flight.
 
     s = (F + f(v_b, T)) / m,    omega' = J^-1 (tau - omega x J omega - k_omega omega)
-    (F, tau) = G(c, c_d) T,     T: of the rotors that follow their commands (see `rotor_drive`)
+    (F, tau) = G(c, c_d) T,     T: thrusts of the rotors, from their commands (see `rotor_thrusts`)
 
-s is the specific force at the centre of mass, f the force of the air (see `multirotor_air`), v_b the velocity in the body
-frame; the rest is `rigid_multirotor`'s.
+s is the specific force at the centre of mass, f the force of the air (see `rotorid.models.multirotor.air`), v_b the velocity in
+the body frame. The other symbols are those of `rotorid.models.multirotor.rigid`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rotorid.errors import AirframeError
 from rotorid.identification.airframe.rotor_thrusts import RotorModel, rotor_model, step_thrusts
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
-from rotorid.models.multirotor.rotors import inertia_matrix_of, spin, torque_ratio_of
+from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
 from rotorid.models.system import quantity_names
 
 _STILL = 1e-6
@@ -28,8 +28,11 @@ _DOWN = "motor_time_constant_down"
 
 
 class Kinematics(NamedTuple):
-    """A flight as it was, a row every dt s. attitude: quaternion, body to world. velocity: m/s, world. body_rate: rad/s.
-    rotor_command: held from the row on. voltage: V, None: that of the thrust curve."""
+    """Motion and commands of a flight, one row every dt s.
+
+    attitude: quaternion, body to world. velocity: m/s, world. body_rate: rad/s. rotor_command: constant until the next row.
+    voltage: V; None: that of the thrust curve.
+    """
 
     dt: float
     attitude: Float[np.ndarray, "n 4"]
@@ -39,71 +42,59 @@ class Kinematics(NamedTuple):
     voltage: Float[np.ndarray, " n"] | None = None
 
     def decimate(self, rows: int) -> Kinematics:
-        """Every so many rows."""
-        found = Kinematics(self.dt * rows, *(a[::rows] for a in self[1:5]))
-        return found if self.voltage is None else found._replace(voltage=self.voltage[::rows])
+        """One of every `rows` rows."""
+        decimated = Kinematics(self.dt * rows, *(a[::rows] for a in self[1:5]))
+        return decimated if self.voltage is None else decimated._replace(voltage=self.voltage[::rows])
 
 
 @dataclasses.dataclass(frozen=True)
-class BodyParameters:
-    """The numbers of an airframe, as arrays: m (kg), J (kg m^2), c (m), c_d (m), k (N s/m), k_r, A (m^2), k_omega (N m s), the
-    place of the accelerometer (m); and its rotors."""
+class PlannedVehicle:
+    """The vehicle of a planned flight.
 
-    mass: float
-    inertia: Float[np.ndarray, "3 3"]
-    centre: Float[np.ndarray, " 3"]
-    torque_ratio: float
-    drag: float
-    rotor_drag: float
-    drag_area: float
-    angular_drag: float
-    imu: Float[np.ndarray, " 3"]
-    places: Float[np.ndarray, "rotors 3"]
-    axes: Float[np.ndarray, "rotors 3"]
-    turning: Float[np.ndarray, " rotors"]
-    rotors: RotorModel
+    properties: body, rotors and drag. imu_position: of the accelerometer, from the origin of the body frame, m. rotor_model:
+    from commands to thrusts.
+    """
+
+    properties: VehicleProperties
+    imu_position: Float[np.ndarray, " 3"]
+    rotor_model: RotorModel
 
     @property
     def forces(self) -> Float[np.ndarray, "3 rotors"]:
         """Force per newton of each rotor, body frame."""
-        return self.axes.T
+        return self.properties.rotors.axes.T
 
     @property
     def torques(self) -> Float[np.ndarray, "3 rotors"]:
         """Torque about the centre of mass per newton of each rotor, m, body frame."""
-        arms = np.cross(self.places - self.centre, self.axes)
-        return (arms + self.torque_ratio * self.turning[:, None] * self.axes).T
+        return np.ascontiguousarray(self.properties.rotors.allocation[3:].T).T
+
+    @property
+    def imu_arm(self) -> Float[np.ndarray, " 3"]:
+        """Position of the accelerometer from the centre of mass, m, body frame."""
+        return self.imu_position - self.properties.body.centre_of_mass
 
 
-def body_parameters(airframe: Airframe) -> BodyParameters:
-    """The body of an airframe. Raises AirframeError where it lacks rotors, inertia, torque ratio or thrust curve."""
+def planned_vehicle(airframe: Airframe) -> PlannedVehicle:
+    """The vehicle of an airframe.
+
+    Raises:
+        AirframeError: it lacks rotors, inertia, torque ratio or thrust curve.
+    """
     if airframe.get("inertia") is None or airframe.thrust_curve is None or not airframe.rotors:
         raise AirframeError(
             f"{airframe.source}: to plan for it, [inertia], [thrust_curve] and [[rotor]] are needed; give them"
         )
-    rotors = airframe.rotors
-    return BodyParameters(
-        mass=airframe.mass.number,
-        inertia=inertia_matrix_of(airframe),
-        centre=np.array(airframe.vector("centre_of_mass")),
-        torque_ratio=torque_ratio_of(airframe),
-        drag=airframe.number("drag"),
-        rotor_drag=airframe.number("rotor_drag"),
-        drag_area=airframe.number("drag_area"),
-        angular_drag=airframe.number("angular_drag"),
-        imu=np.array(airframe.vector("imu_position")),
-        places=np.array([r.position for r in rotors]),
-        axes=np.array([r.axis for r in rotors]),
-        turning=np.array([-float(spin(r)) for r in rotors]),
-        rotors=rotor_model(airframe),
-    )
+    imu_position = np.array(airframe.vector("imu_position"))
+    return PlannedVehicle(vehicle_properties(airframe), imu_position, rotor_model(airframe))
 
 
 class BodySensitivities(NamedTuple):
-    """Along a flight, body frame: of the specific force s at the centre of mass (m/s^2) and of omega' (rad/s^2).
+    """Accelerations along a flight and their derivatives, body frame.
 
-    force, turning: s and omega' themselves. by_rate: of omega' by omega; by_velocity: of s by v_b. force_by, turning_by: by
-    each parameter, the last axis.
+    force: specific force at the centre of mass, m/s^2. angular_acceleration: rad/s^2. angular_acceleration_by_rate: its
+    derivative by the body rate. force_by_velocity: derivative by v_b. force_by, angular_acceleration_by: derivatives by each
+    parameter, the last axis.
     """
 
     force: Float[np.ndarray, "n 3"]
@@ -115,76 +106,86 @@ class BodySensitivities(NamedTuple):
 
 
 def body_sensitivities(
-    body: BodyParameters, flight: Kinematics, names: Sequence[str], stride: int = 1
+    vehicle: PlannedVehicle, flight: Kinematics, names: Sequence[str], stride: int = 1
 ) -> BodySensitivities:
-    """Sensitivities by quantities ("inertia_x", "thrust_curve_1", ...) in their units, every so many rows."""
-    thrust, thrust_by = _thrusts(body.rotors, flight, names, stride)
+    """Accelerations along a flight and their derivatives.
+
+    Args:
+        vehicle: the vehicle.
+        flight: its motion and commands.
+        names: quantities ("inertia_x", "thrust_curve_1", ...) by which the derivatives are taken, in their units.
+        stride: of the rows.
+    """
+    thrust, thrust_by = _thrusts(vehicle.rotor_model, flight, names, stride)
     flight = flight.decimate(stride)
+    body, drag, rotors = vehicle.properties.body, vehicle.properties.drag, vehicle.properties.rotors
     n, m, J = len(thrust), body.mass, body.inertia
     inverse, w = np.linalg.inv(J), flight.body_rate
     v = _rotate_into_body(flight.attitude, flight.velocity)
     speed = np.sqrt(np.sum(v * v, axis=1, keepdims=True) + _STILL**2)
-    across = np.eye(3) - body.axes[:, :, None] * body.axes[:, None, :]
+    across = np.eye(3) - rotors.axes[:, :, None] * rotors.axes[:, None, :]
     root = np.sqrt(np.maximum(thrust, 0.0) + _STILL)
-    rotors = np.einsum("nr,rij->nij", root, across)
-    pulled = thrust @ body.forces.T
-    air = -body.drag * v - 0.5 * AIR_DENSITY * body.drag_area * speed * v
-    air = air - body.rotor_drag * np.einsum("nij,nj->ni", rotors, v)
-    force = (pulled + air) / m
-    torque = thrust @ body.torques.T
-    turning = (torque - np.cross(w, w @ J) - body.angular_drag * w) @ inverse
-    turned = cross_matrix(w) @ J - cross_matrix(w @ J) + body.angular_drag * np.eye(3)
+    rotor_drag = np.einsum("nr,rij->nij", root, across)
+    rotor_force = thrust @ vehicle.forces.T
+    air = -drag.linear * v - 0.5 * AIR_DENSITY * drag.area * speed * v
+    air = air - drag.rotor * np.einsum("nij,nj->ni", rotor_drag, v)
+    force = (rotor_force + air) / m
+    torque = thrust @ vehicle.torques.T
+    acceleration = (torque - np.cross(w, w @ J) - drag.angular * w) @ inverse
+    gyroscopic = cross_matrix(w) @ J - cross_matrix(w @ J) + drag.angular * np.eye(3)
     outer = speed[:, :, None] * np.eye(3) + v[:, :, None] * v[:, None, :] / speed[:, :, None]
-    by_velocity = -(
-        body.drag * np.eye(3) + 0.5 * AIR_DENSITY * body.drag_area * outer + body.rotor_drag * rotors
-    )
-    blown = 0.5 * body.rotor_drag / root[:, None, :] * np.einsum("rij,nj->nir", across, v)
-    force_by = np.einsum("nir,nrp->nip", body.forces - blown, thrust_by) / m
-    turning_by = np.einsum("ij,jr,nrp->nip", inverse, body.torques, thrust_by)
+    by_velocity = -(drag.linear * np.eye(3) + 0.5 * AIR_DENSITY * drag.area * outer + drag.rotor * rotor_drag)
+    drag_by_thrust = 0.5 * drag.rotor / root[:, None, :] * np.einsum("rij,nj->nir", across, v)
+    force_by = np.einsum("nir,nrp->nip", vehicle.forces - drag_by_thrust, thrust_by) / m
+    acceleration_by = np.einsum("ij,jr,nrp->nip", inverse, vehicle.torques, thrust_by)
     for k, name in enumerate(names):
         stem, _, end = name.rpartition("_")
         if name == "mass":
             force_by[:, :, k] -= force / m
         elif name == "torque_ratio":
-            turning_by[:, :, k] += thrust * body.turning @ body.axes @ inverse
+            acceleration_by[:, :, k] += thrust * -rotors.spins @ rotors.axes @ inverse
         elif name == "drag":
             force_by[:, :, k] -= v / m
         elif name == "drag_area":
             force_by[:, :, k] -= 0.5 * AIR_DENSITY * speed * v / m
         elif name == "rotor_drag":
-            force_by[:, :, k] -= np.einsum("nij,nj->ni", rotors, v) / m
+            force_by[:, :, k] -= np.einsum("nij,nj->ni", rotor_drag, v) / m
         elif name == "angular_drag":
-            turning_by[:, :, k] -= w @ inverse
+            acceleration_by[:, :, k] -= w @ inverse
         elif stem == "centre_of_mass":
             unit = np.eye(3)["xyz".index(end)]
-            turning_by[:, :, k] -= np.cross(np.broadcast_to(unit, (n, 3)), pulled) @ inverse
+            acceleration_by[:, :, k] -= np.cross(np.broadcast_to(unit, (n, 3)), rotor_force) @ inverse
         elif stem in ("inertia", "products_of_inertia"):
             E = _symmetric_unit(end)
-            turning_by[:, :, k] -= (turning @ E + np.cross(w, w @ E)) @ inverse
-    return BodySensitivities(force, turning, -inverse @ turned, by_velocity / m, force_by, turning_by)
+            acceleration_by[:, :, k] -= (acceleration @ E + np.cross(w, w @ E)) @ inverse
+    return BodySensitivities(
+        force, acceleration, -inverse @ gyroscopic, by_velocity / m, force_by, acceleration_by
+    )
 
 
 def _thrusts(
-    rotors: RotorModel, flight: Kinematics, names: Sequence[str], rows: int
+    rotor_model: RotorModel, flight: Kinematics, names: Sequence[str], rows: int
 ) -> tuple[Float[np.ndarray, "n rotors"], Float[np.ndarray, "n rotors p"]]:
-    """Mean thrust of each rotor over the dt around every so many rows, N, and its derivative by each quantity."""
-    chain, t = rotors.chain, flight.dt * np.arange(len(flight.rotor_command))
-    commands = rotors.commands(t, flight.rotor_command, flight.voltage)
+    """Mean thrust of each rotor over dt around one of every `rows` rows, N, and its derivative by each quantity."""
+    chain, t = rotor_model.chain, flight.dt * np.arange(len(flight.rotor_command))
+    commands = rotor_model.commands(t, flight.rotor_command, flight.voltage)
     end = t[::rows] + 0.5 * flight.dt
-    every = tuple(range(chain.size))  # so that one compiled function serves whatever is asked
-    value, slopes = step_thrusts(chain, rotors.numbers, commands, end, np.full(len(end), flight.dt), every)
+    every = tuple(range(chain.size))  # one compiled function for all choices of quantities
+    value, slopes = step_thrusts(
+        chain, rotor_model.numbers, commands, end, np.full(len(end), flight.dt), every
+    )
     value, slopes = value[:, : chain.rotors], slopes[:, : chain.rotors]
     places = {
         quantity: [int(i)]
         for name, place in chain.indices.items()
         for quantity, i in zip(quantity_names(name, len(place)), place, strict=True)
     }
-    if _DOWN not in names and rotors.lag[0] == rotors.lag[1]:
+    if _DOWN not in names and rotor_model.lag[0] == rotor_model.lag[1]:
         places["motor_time_constant"] += places[_DOWN]
-    which = np.zeros((chain.size, len(names)))
+    selection = np.zeros((chain.size, len(names)))
     for k, name in enumerate(names):
-        which[places.get(name, []), k] = 1.0
-    return value, slopes @ which
+        selection[places.get(name, []), k] = 1.0
+    return value, slopes @ selection
 
 
 def _rotate_into_body(q: Float[np.ndarray, "n 4"], v: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n 3"]:
@@ -196,15 +197,15 @@ def _rotate_into_body(q: Float[np.ndarray, "n 4"], v: Float[np.ndarray, "n 3"]) 
 
 def rotation_matrices(q: Float[np.ndarray, "n 4"]) -> Float[np.ndarray, "n 3 3"]:
     """R(q), body to world."""
-    back = [_rotate_into_body(q, np.broadcast_to(e, (len(q), 3))) for e in np.eye(3)]
-    return np.stack(back, axis=1)
+    rows = [_rotate_into_body(q, np.broadcast_to(e, (len(q), 3))) for e in np.eye(3)]
+    return np.stack(rows, axis=1)
 
 
 def cross_matrix(v: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n 3 3"]:
     """[v]x of each row."""
-    found = np.zeros((len(v), 3, 3))
-    found[:, 0, 1], found[:, 0, 2], found[:, 1, 2] = -v[:, 2], v[:, 1], -v[:, 0]
-    return found - np.swapaxes(found, 1, 2)
+    upper = np.zeros((len(v), 3, 3))
+    upper[:, 0, 1], upper[:, 0, 2], upper[:, 1, 2] = -v[:, 2], v[:, 1], -v[:, 0]
+    return upper - np.swapaxes(upper, 1, 2)
 
 
 def _symmetric_unit(end: str) -> Float[np.ndarray, "3 3"]:

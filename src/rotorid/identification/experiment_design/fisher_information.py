@@ -26,8 +26,8 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.identification.experiment_design.body_sensitivities import (
-    BodyParameters,
     Kinematics,
+    PlannedVehicle,
     body_sensitivities,
     cross_matrix,
     rotation_matrices,
@@ -61,7 +61,7 @@ class OutputNoise:
 
 
 def fisher_information(
-    body: BodyParameters,
+    vehicle: PlannedVehicle,
     flight: Kinematics,
     names: Sequence[str],
     noise: OutputNoise,
@@ -73,13 +73,13 @@ def fisher_information(
     noise: of the log. window: s after which the state is reset to the measurements.
     """
     Y, G = _weighted_derivatives(
-        body, flight, names, noise, window, [noise.std[o] * noise.inflation[o] for o in OUTPUTS]
+        vehicle, flight, names, noise, window, [noise.std[o] * noise.inflation[o] for o in OUTPUTS]
     )
     return _symmetric(np.einsum("wkp,wkq->pq", G, Y, optimize=True))
 
 
 def score_statistics(
-    body: BodyParameters,
+    vehicle: PlannedVehicle,
     flight: Kinematics,
     names: Sequence[str],
     noise: OutputNoise,
@@ -88,7 +88,7 @@ def score_statistics(
 ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
     """M(V) and B: the information as an identification weighs it, and the variance of its score; arguments as of
     `information`."""
-    Y, G = _weighted_derivatives(body, flight, names, noise, window, [noise.std[o] for o in OUTPUTS])
+    Y, G = _weighted_derivatives(vehicle, flight, names, noise, window, [noise.std[o] for o in OUTPUTS])
     colour = np.repeat([noise.inflation[o] for o in OUTPUTS], 3)
     GS = G * np.tile(colour, Y.shape[1] // 12)[:, None]
     H, B = (np.einsum("wkp,wkq->pq", a, b, optimize=True) for a, b in ((G, Y), (GS, GS)))
@@ -96,7 +96,7 @@ def score_statistics(
 
 
 def _weighted_derivatives(
-    body: BodyParameters,
+    vehicle: PlannedVehicle,
     flight: Kinematics,
     names: Sequence[str],
     noise: OutputNoise,
@@ -106,7 +106,7 @@ def _weighted_derivatives(
     """Derivatives of the outputs over their standard deviations, and what of them the start of their window does not
     explain."""
     rows = max(1, round(1.0 / (_RATE * flight.dt)))
-    Y, S = _output_derivatives(body, flight, (*names, *FLIGHT_PARAMETERS), rows, window)
+    Y, S = _output_derivatives(vehicle, flight, (*names, *FLIGHT_PARAMETERS), rows, window)
     step = flight.dt * rows
     weight = np.repeat([np.sqrt(noise.rate[o] * step) / s for o, s in zip(OUTPUTS, std, strict=True)], 3)
     windows, k, _, p = Y.shape
@@ -121,13 +121,13 @@ def _symmetric(M: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
 
 
 def _output_derivatives(
-    body: BodyParameters, flight: Kinematics, names: Sequence[str], rows: int, window: float
+    vehicle: PlannedVehicle, flight: Kinematics, names: Sequence[str], rows: int, window: float
 ) -> tuple[Float[np.ndarray, "windows k 12 p"], Float[np.ndarray, "windows k 12 9"]]:
     """Derivatives of the outputs by the quantities, and by the state at the start of each window.
 
     State errors: attitude on the right (rad, body), velocity (m/s, world), body rate (rad/s, body).
     """
-    along = body_sensitivities(body, flight, names, rows)
+    along = body_sensitivities(vehicle, flight, names, rows)
     flight = flight.decimate(rows)
     p, dt = len(names), flight.dt
     k = max(2, round(window / dt))
@@ -139,7 +139,7 @@ def _output_derivatives(
 
     R = rotation_matrices(flight.attitude)
     w = flight.body_rate
-    lever = body.imu - body.centre
+    lever = vehicle.imu_arm
     placed = {name: i for i, name in enumerate(names)}
     force_by, turning_by = along.force_by.copy(), along.angular_acceleration_by
     for i, axis in enumerate("xy"):

@@ -43,7 +43,13 @@ from rotorid.identification.fitting.gauss_newton import (
     best_starts,
     gauss_newton,
 )
-from rotorid.identification.fitting.result import DisturbedSpan, Fit, unidentifiable_directions
+from rotorid.identification.fitting.result import (
+    DisturbedSpan,
+    Fit,
+    ResidualStatistics,
+    SearchRecord,
+    unidentifiable_directions,
+)
 from rotorid.identification.fitting.uncertainty import (
     MIN_BLOCKS,
     between_flight_factor,
@@ -280,7 +286,6 @@ def _estimation(
         part = tuple(float(v) for v in numbers[coordinates.slices[prior.parameter.name]])
         values[prior.parameter.name] = part if isinstance(prior.parameter.value, tuple) else part[0]
     fit = Fit(
-        names=names,
         values=by_name(numbers),
         std=by_name(std),
         unit={q: p.parameter.unit for p in priors for q in p.parameter.quantities},
@@ -290,15 +295,16 @@ def _estimation(
         at_bound=tuple(name for name, at in zip(names, z <= least, strict=True) if at),
         information_gain=by_name(1.0 - np.sqrt(np.minimum(np.diag(posterior), 1.0))),
         unidentifiable_directions=unidentifiable_directions(names, posterior, relative),
-        rms_before=before,
-        rms=_rms(problem, sigma, found.squared_residuals),
-        noise={
-            name: tuple(float(v) for v in noise[place]) for name, place in output_slices(system, used).items()
-        },
-        disturbed_spans=_disturbed_spans(problem, found.triangle, inverse),
-        windows=len(problem.data.start),
-        iterations=steps,
-        converged=found.converged,
+        residuals=ResidualStatistics(
+            rms_before=before,
+            rms=_rms(problem, sigma, found.squared_residuals),
+            noise={
+                name: tuple(float(v) for v in noise[place])
+                for name, place in output_slices(system, used).items()
+            },
+            disturbed_spans=_disturbed_spans(problem, found.triangle, inverse),
+        ),
+        search=SearchRecord(len(problem.data.start), steps, found.converged),
         parameters=values,
     )
     return Estimation(fit, problem, z, sigma, inverse, found.x, found.triangle, found.weight)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from rotorid.models.system import by_vectors
+from rotorid.findings import Finding, Severity
 
 UNIDENTIFIABLE = 0.5
 """Ratio of posterior to prior variance from which on a direction counts as unidentifiable."""
@@ -57,14 +57,41 @@ class Direction:
     is_common_scale: bool
 
     @property
-    def words(self) -> str:
-        """One sentence."""
-        names = [name.replace("_", " ") for name in by_vectors(self.names)]
-        if len(names) == 1:
-            return f"{names[0]} cannot be identified from these flights: the prior value is kept"
-        listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        what = "ratios" if self.is_common_scale else "relation"
-        return f"{listed} cannot be separated with these flights: only their {what} can be identified"
+    def finding(self) -> Finding:
+        """The same as a finding; `rotorid.identification.text` has its sentence."""
+        return Finding("prior_kept", Severity.WARNING, dataclasses.asdict(self))
+
+
+@dataclasses.dataclass(frozen=True)
+class ResidualStatistics:
+    """Statistics of the residuals of a fit, by output.
+
+    Attributes:
+        rms_before, rms: root mean square in the unit of the output, with the prior values and with the estimates; initial
+            states are estimated in both.
+        noise: standard deviation of each output, without variance inflation.
+        disturbed_spans: parts of flights with a significant disturbance.
+    """
+
+    rms_before: Mapping[str, float]
+    rms: Mapping[str, float]
+    noise: Mapping[str, tuple[float, ...]]
+    disturbed_spans: tuple[DisturbedSpan, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchRecord:
+    """How a fit was found.
+
+    Attributes:
+        windows: number of windows.
+        iterations: number of steps.
+        converged: whether the last step met the tolerance.
+    """
+
+    windows: int
+    iterations: int
+    converged: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,25 +99,16 @@ class Fit:
     """Estimated parameters by quantity ("mass", "inertia_x", ...), in their units.
 
     Attributes:
-        names: the quantities, in order.
-        values, std, unit: of each.
+        values, std, unit: of each quantity.
         covariance: of all; it allows for residuals that are not white.
         prior, prior_std: before the flights.
         at_bound: quantities at their lower bound.
         information_gain: relative reduction of the prior standard deviation by the flights, 0 to 1.
         unidentifiable_directions: combinations of quantities that the flights cannot identify.
-        rms_before, rms: of the residuals by output, in its unit, with the prior values and with the estimates; initial
-            states are
-            estimated in both.
-        noise: standard deviation of each output, without variance inflation.
-        disturbed_spans: parts of flights with a significant disturbance.
-        windows: number of windows.
-        iterations: number of steps.
-        converged: whether the last step met the tolerance.
+        residuals, search: see there.
         parameters: the estimates as the System takes them.
     """
 
-    names: tuple[str, ...]
     values: Mapping[str, float]
     std: Mapping[str, float]
     unit: Mapping[str, str]
@@ -100,14 +118,14 @@ class Fit:
     at_bound: tuple[str, ...]
     information_gain: Mapping[str, float]
     unidentifiable_directions: tuple[Direction, ...]
-    rms_before: Mapping[str, float]
-    rms: Mapping[str, float]
-    noise: Mapping[str, tuple[float, ...]]
-    disturbed_spans: tuple[DisturbedSpan, ...]
-    windows: int
-    iterations: int
-    converged: bool
+    residuals: ResidualStatistics
+    search: SearchRecord
     parameters: Mapping[str, float | tuple[float, ...]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The quantities, in order."""
+        return tuple(self.values)
 
     @property
     def correlation(self) -> Float[np.ndarray, "n n"]:
@@ -116,25 +134,21 @@ class Fit:
         return self.covariance / np.outer(std, std)
 
     @property
-    def messages(self) -> tuple[str, ...]:
-        """Limitations of the result, a sentence each."""
-        found = [d.words for d in self.unidentifiable_directions]
+    def findings(self) -> tuple[Finding, ...]:
+        """Limitations of the result; `rotorid.identification.text` has their sentences."""
+        findings = [direction.finding for direction in self.unidentifiable_directions]
         for name in self.at_bound:
-            words = name.replace("_", " ")
-            if name.startswith("inertia"):
-                found.append(
-                    f"{words} is at its upper bound, the sum of the other two moments: "
-                    "check the geometry and the products of inertia"
-                )
-            else:
-                found.append(f"{words} is at its lower bound, {self.values[name]:g}")
-        if not self.converged:
-            found.append(f"the fit did not converge in {self.iterations} iterations: the values may be wrong")
-        found += [
-            f"flight {s.flight} from {s.start:.2f} to {s.end:.2f} s is not free flight: a disturbance acts"
-            for s in self.disturbed_spans
-        ]
-        return tuple(found)
+            bound = "upper" if name.startswith("inertia") else "lower"
+            values = {"name": name, "value": self.values[name], "bound": bound}
+            findings.append(Finding("at_bound", Severity.WARNING, values))
+        if not self.search.converged:
+            findings.append(
+                Finding("not_converged", Severity.WARNING, {"iterations": self.search.iterations})
+            )
+        for span in self.residuals.disturbed_spans:
+            values = {"flight": span.flight, "start": span.start, "end": span.end}
+            findings.append(Finding("disturbed_span", Severity.WARNING, values))
+        return tuple(findings)
 
     def ratio(self, over: str, under: str) -> tuple[float, float]:
         """Ratio of two quantities and its standard deviation.

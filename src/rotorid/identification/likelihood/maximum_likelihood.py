@@ -42,25 +42,18 @@ _TAKES_PART: Final = 0.003  # of the largest component of a direction
 
 @dataclasses.dataclass(frozen=True)
 class FlatDirection:
-    """A direction in which the likelihood is flat. names: of the parameters that move along it; steps: by how much, in their
-    units, the first of them by 1 % of its size."""
+    """A direction in which the likelihood is flat.
+
+    names: of the parameters that take part. steps: their changes, in their units, for a change of the first by 1 % of its size.
+    """
 
     names: tuple[str, ...]
     steps: tuple[float, ...]
 
-    @property
-    def words(self) -> str:
-        """One sentence."""
-        if len(self.names) == 1:
-            return f"{self.names[0]} cannot be identified from the data"
-        listed = f"{', '.join(self.names[:-1])} and {self.names[-1]}"
-        moves = ", ".join(f"{name} by {step:+.3g}" for name, step in zip(self.names, self.steps, strict=True))
-        return f"{listed} cannot be separated: a change of {moves} does not change the likelihood"
-
 
 @dataclasses.dataclass(frozen=True)
 class Optimum:
-    """A local maximum. starts: how many searches ended there."""
+    """A local maximum. starts: number of searches that ended there."""
 
     values: Mapping[str, float]
     log_likelihood: float
@@ -69,37 +62,66 @@ class Optimum:
 
 
 @dataclasses.dataclass(frozen=True)
-class DlmFit:
-    """Parameters of a DLM by maximum likelihood, in their units.
+class ParameterEstimate:
+    """The estimate of one parameter, in `unit`.
 
-    names: the free ones. values, std, interval (95 %, from the estimation coordinates, so inside the bounds), unit: of each;
-    std is NaN at a bound, and infinite where the data do not tell it. covariance: H^-1, NaN in rows of those. model: with these
-    values. measured: how many numbers of y there were. at_bound: parameters that are best at a bound. unidentified: what
-    the data do not tell. converged: whether the search ended at a maximum. optima: all local maxima, the best first.
+    std: NaN at a bound, infinite if unidentifiable. interval: 95 %, from the estimation coordinates, so that it is within the
+    bounds. is_at_bound: whether the likelihood is largest at a bound of the parameter.
     """
 
-    names: tuple[str, ...]
-    values: Mapping[str, float]
-    std: Mapping[str, float]
-    interval: Mapping[str, tuple[float, float]]
-    unit: Mapping[str, str]
+    value: float
+    std: float
+    interval: tuple[float, float]
+    unit: str
+    is_at_bound: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class DlmFit:
+    """Maximum-likelihood estimates of the parameters of a DLM.
+
+    estimates: of the free parameters, by name. covariance: H^-1, in their units; NaN in rows of parameters at a bound and of
+    unidentifiable ones. model: with these values. measurement_count: number of measured numbers of y. converged: whether the
+    search ended at a maximum. optima: all local maxima, the best first.
+    """
+
+    estimates: Mapping[str, ParameterEstimate]
     covariance: Float[np.ndarray, "k k"]
     model: Dlm
     log_likelihood: float
     measurement_count: int
-    at_bound: tuple[str, ...]
     unidentifiable_directions: tuple[FlatDirection, ...]
     converged: bool
     optima: tuple[Optimum, ...]
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the free parameters, in order."""
+        return tuple(self.estimates)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Values by name."""
+        return {name: estimate.value for name, estimate in self.estimates.items()}
+
+    @property
+    def std(self) -> dict[str, float]:
+        """Standard deviations by name."""
+        return {name: estimate.std for name, estimate in self.estimates.items()}
+
+    @property
+    def at_bound(self) -> tuple[str, ...]:
+        """Parameters at a bound."""
+        return tuple(name for name, estimate in self.estimates.items() if estimate.is_at_bound)
+
+    @property
     def aic(self) -> float:
-        """Akaike's criterion, 2 k - 2 l: the least is the best model."""
+        """Akaike's information criterion, 2 k - 2 l; the model with the smallest value is preferred."""
         return 2.0 * len(self.names) - 2.0 * self.log_likelihood
 
     @property
     def bic(self) -> float:
-        """The Bayesian criterion, k log n - 2 l."""
+        """Bayesian information criterion, k log n - 2 l."""
         return math.log(self.measurement_count) * len(self.names) - 2.0 * self.log_likelihood
 
 
@@ -148,16 +170,11 @@ def fit_dlm(
     std = np.sqrt(np.diag(cov))
     is_identified = np.isfinite(std)
     return DlmFit(
-        names=search.names,
-        values=dict(zip(search.names, map(float, best.psi), strict=True)),
-        std=dict(zip(search.names, map(float, std), strict=True)),
-        interval=_intervals(search, best, std),
-        unit={n: p.unit for n, p in zip(search.names, search.owners, strict=True)},
+        estimates=_estimates(search, best, std),
         covariance=np.where(is_identified[:, None] & is_identified, cov, np.nan),
         model=build(_parameters_by_name(parameters, best.psi)),
         log_likelihood=best.log_likelihood,
         measurement_count=measured,
-        at_bound=tuple(n for n, h in zip(search.names, best.is_at_bound, strict=True) if h),
         unidentifiable_directions=tuple(_flat_direction(search, best, v) for v in flat),
         converged=best.converged and settled,
         optima=_distinct_optima(search, found, bool(flat)),
@@ -241,20 +258,23 @@ def _flat_direction(
     return FlatDirection(tuple(search.names[i] for i in taking), tuple(float(steps[i]) for i in taking))
 
 
-def _intervals(
+def _estimates(
     search: LikelihoodSearch, best: LikelihoodMaximum, std: Float[np.ndarray, " k"]
-) -> dict[str, tuple[float, float]]:
-    """95 % in the coordinates, in units; of what the data do not tell, the bounds."""
-    inner = np.isfinite(std) & (best.slopes > 0)
-    reach = SIGMAS * np.where(inner, std, 0.0) / np.where(inner, best.slopes, 1.0)
-    low, high = search.values(best.z - reach), search.values(best.z + reach)
-    found = {}
-    for i, (name, p) in enumerate(zip(search.names, search.owners, strict=True)):
-        at = float(best.psi[i])
-        found[name] = (
-            (at, at) if best.is_at_bound[i] else (float(low[i]), float(high[i])) if inner[i] else p.bounds
-        )
-    return found
+) -> dict[str, ParameterEstimate]:
+    """The estimates by name. The interval of an unidentifiable parameter is that of its bounds."""
+    is_inner = np.isfinite(std) & (best.slopes > 0)
+    half_width = SIGMAS * np.where(is_inner, std, 0.0) / np.where(is_inner, best.slopes, 1.0)
+    low, high = search.values(best.z - half_width), search.values(best.z + half_width)
+    estimates = {}
+    for i, (name, parameter) in enumerate(zip(search.names, search.owners, strict=True)):
+        value, is_at_bound = float(best.psi[i]), bool(best.is_at_bound[i])
+        interval = parameter.bounds
+        if is_at_bound:
+            interval = (value, value)
+        elif is_inner[i]:
+            interval = (float(low[i]), float(high[i]))
+        estimates[name] = ParameterEstimate(value, float(std[i]), interval, parameter.unit, is_at_bound)
+    return estimates
 
 
 def _distinct_optima(

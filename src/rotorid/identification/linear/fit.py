@@ -1,4 +1,4 @@
-"""LinearFit: the linear model that a prediction-error fit found, how sure it is, and in words what the data could not tell."""
+"""The result of a prediction-error fit: a linear model with the covariance of its parameters."""
 
 from __future__ import annotations
 
@@ -6,119 +6,36 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from rotorid.findings import Finding, Severity
 from rotorid.identification.fitting.result import Direction
 from rotorid.identification.linear.innovations import matrices_and_slopes, structure_values
 from rotorid.identification.linear.model import LinearModel
 from rotorid.identification.linear.structures import Structure
 
-UNIDENTIFIED = 0.999
-"""Share of a parameter's size, squared, from which on it has no value: its standard deviation is some 30 times its size."""
+UNIDENTIFIED: Final = 0.999
+"""Posterior over prior variance from which on a parameter has no value. The prior standard deviation is the size of the
+parameter, so that the standard deviation from the data alone is about 30 times this size."""
 
 
 @dataclasses.dataclass(frozen=True)
-class LinearFit:
-    """A fitted structure. coordinates: of its free parameters. root: root @ root.T is their covariance.
+class FitQuality:
+    """How well a model predicts the data that it was fitted to.
 
-    unidentifiable_directions: combinations that the data cannot identify, by the size of the parameters. innovation:
-    covariance of the one-step errors. x0: estimated state at the first row of each experiment, in addition to the
-    structure's own. fit: 100 (1 - |y - y^| / |y - mean y|) of each output, one step ahead. log_loss: log det Lambda.
-    numbers: estimated. rows: measured. condition: of the information matrix, parameters in their sizes. robust: whether
-    the covariance allows for errors that are not white. iterations: taken. converged: whether they ended by themselves.
+    fit: 100 (1 - |y - y^| / |y - mean y|) of each output, one step ahead. log_loss: log det Lambda. estimated_count: number of
+    estimated numbers. row_count: number of measured rows.
     """
 
-    structure: Structure
-    coordinates: Float[np.ndarray, " free"]
-    root: Float[np.ndarray, "free identified"]
-    unidentifiable_directions: tuple[Direction, ...]
-    innovation: Float[np.ndarray, "l l"]
-    x0: Float[np.ndarray, "runs s"]
     fit: Mapping[str, float]
     log_loss: float
     estimated_count: int
     row_count: int
-    condition: float
-    is_robust: bool
-    iterations: int
-    converged: bool
-
-    @cached_property
-    def _matrices(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
-        with jax.enable_x64(True):
-            return matrices_and_slopes(self.structure, self.coordinates)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The free parameters in order."""
-        return tuple(p.name for p in self.structure.free)
-
-    @property
-    def unit(self) -> dict[str, str]:
-        return {p.name: p.unit for p in self.structure.free}
-
-    @property
-    def unidentified(self) -> tuple[str, ...]:
-        """Parameters that the data do not tell at all: they have no value."""
-        return tuple(
-            n
-            for n in self.names
-            if any(n in d.names and d.variance_ratio > UNIDENTIFIED for d in self.unidentifiable_directions)
-        )
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Of the free parameters in their units; NaN where the data do not tell it."""
-        lost = self.unidentified
-        return {
-            n: math.nan if n in lost else float(v) for n, v in zip(self.names, self._matrices[2], strict=True)
-        }
-
-    @property
-    def std(self) -> dict[str, float]:
-        """Standard deviations of the values; infinite where the data do not tell them."""
-        lost = self.unidentified
-        size = np.linalg.norm(self._matrices[3][:, None] * self.root, axis=1)
-        return {n: math.inf if n in lost else float(s) for n, s in zip(self.names, size, strict=True)}
-
-    @property
-    def covariance(self) -> Float[np.ndarray, "free free"]:
-        """Of the free parameters in their units; huge along what the data do not tell."""
-        root = self._matrices[3][:, None] * self.root
-        return root @ root.T
-
-    @property
-    def model(self) -> LinearModel:
-        """The model, with the start values of what the data do not tell."""
-        A, B, C, D, K, _ = self._matrices[0]
-        return LinearModel(A, B, C, D, K, self.structure.dt, self.innovation)
-
-    @property
-    def matrix_std(self) -> dict[str, Float[np.ndarray, "rows columns"]]:
-        """Standard deviations of the entries of A, B, C, D, K; 0 where they are fixed. Of a free structure: in the state
-        coordinates of `model`."""
-        return {
-            name: np.linalg.norm(slope @ self.root, axis=-1)
-            for name, slope in zip("ABCDK", self._matrices[1][:5], strict=True)
-        }
-
-    @property
-    def poles_std(self) -> Float[np.ndarray, " s"]:
-        """Standard deviations of `model.poles`, to first order: the root of the variance of real plus imaginary part.
-        Infinite at poles that coincide, which do not move in first order."""
-        A, slope = self._matrices[0][0], self._matrices[1][0]
-        poles, V = np.linalg.eig(A)
-        order = np.lexsort((np.imag(poles), np.round(np.real(poles), 12)))
-        if np.linalg.cond(V) > 1e12:
-            return np.full(len(A), math.inf)
-        W = np.linalg.inv(V)
-        moved = np.einsum("is,stp,ti->ip", W, slope @ self.root, V)
-        return np.linalg.norm(moved, axis=1)[order]
 
     @property
     def loss(self) -> float:
@@ -127,7 +44,7 @@ class LinearFit:
 
     @property
     def aic(self) -> float:
-        """log det Lambda + 2 d / N."""
+        """Akaike's information criterion, log det Lambda + 2 d / N."""
         return self.log_loss + 2.0 * self.estimated_count / self.row_count
 
     @property
@@ -136,47 +53,158 @@ class LinearFit:
         share = self.estimated_count / self.row_count
         return self.loss * (1.0 + share) / (1.0 - share) if share < 1.0 else math.inf
 
+
+@dataclasses.dataclass(frozen=True)
+class FitSearch:
+    """How a fit was found.
+
+    condition: condition number of the information matrix, with parameters in units of their sizes. iterations: number of steps.
+    converged: whether the last step met the tolerance.
+    """
+
+    condition: float
+    iterations: int
+    converged: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearFit:
+    """A fitted structure.
+
+    coordinates: estimation coordinates of the free parameters. root: root @ root.T is their covariance.
+    unidentifiable_directions: combinations of parameters, in units of their sizes, that the data cannot identify. innovation:
+    covariance of the one-step errors. x0: estimated state at the first row of each experiment, in addition to that of the
+    structure. quality, search: see there. is_robust: whether the covariance allows for errors that are not white.
+    """
+
+    structure: Structure
+    coordinates: Float[np.ndarray, " free"]
+    root: Float[np.ndarray, "free identified"]
+    unidentifiable_directions: tuple[Direction, ...]
+    innovation: Float[np.ndarray, "l l"]
+    x0: Float[np.ndarray, "runs s"]
+    quality: FitQuality
+    search: FitSearch
+    is_robust: bool
+
+    @cached_property
+    def _matrices(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
+        with jax.enable_x64(True):
+            return matrices_and_slopes(self.structure, self.coordinates)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the free parameters, in order."""
+        return tuple(p.name for p in self.structure.free)
+
+    @property
+    def unit(self) -> dict[str, str]:
+        """Units of the free parameters."""
+        return {p.name: p.unit for p in self.structure.free}
+
+    @property
+    def unidentified(self) -> tuple[str, ...]:
+        """Parameters that the data cannot identify at all: they have no value."""
+        directions = [d for d in self.unidentifiable_directions if d.variance_ratio > UNIDENTIFIED]
+        return tuple(name for name in self.names if any(name in d.names for d in directions))
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Values of the free parameters in their units; NaN if unidentified."""
+        missing = self.unidentified
+        return {
+            name: math.nan if name in missing else float(value)
+            for name, value in zip(self.names, self._matrices[2], strict=True)
+        }
+
+    @property
+    def std(self) -> dict[str, float]:
+        """Standard deviations of the values; infinite if unidentified."""
+        missing = self.unidentified
+        stds = np.linalg.norm(self._matrices[3][:, None] * self.root, axis=1)
+        return {
+            name: math.inf if name in missing else float(std)
+            for name, std in zip(self.names, stds, strict=True)
+        }
+
+    @property
+    def covariance(self) -> Float[np.ndarray, "free free"]:
+        """Covariance of the free parameters in their units; very large along unidentifiable directions."""
+        root = self._matrices[3][:, None] * self.root
+        return root @ root.T
+
+    @property
+    def model(self) -> LinearModel:
+        """The model. Unidentified parameters have their start values."""
+        A, B, C, D, K, _ = self._matrices[0]
+        return LinearModel(A, B, C, D, K, self.structure.dt, self.innovation)
+
+    @property
+    def matrix_std(self) -> dict[str, Float[np.ndarray, "rows columns"]]:
+        """Standard deviations of the entries of A, B, C, D, K, in the state coordinates of `model`; 0 where they are fixed."""
+        return {
+            name: np.linalg.norm(slope @ self.root, axis=-1)
+            for name, slope in zip("ABCDK", self._matrices[1][:5], strict=True)
+        }
+
+    @property
+    def poles_std(self) -> Float[np.ndarray, " s"]:
+        """Standard deviations of `model.poles`, to first order: the root of the sum of the variances of real and imaginary
+        part. Infinite for multiple poles, which are not differentiable."""
+        A, slope = self._matrices[0][0], self._matrices[1][0]
+        poles, V = np.linalg.eig(A)
+        order = np.lexsort((np.imag(poles), np.round(np.real(poles), 12)))
+        if np.linalg.cond(V) > 1e12:
+            return np.full(len(A), math.inf)
+        W = np.linalg.inv(V)
+        root = np.einsum("is,stp,ti->ip", W, slope @ self.root, V)
+        return np.linalg.norm(root, axis=1)[order]
+
     def derived_quantity(self, quantity: Callable[[Mapping[str, Any]], Any]) -> tuple[float, float]:
-        """A quantity of the parameters, as their ratio, and its standard deviation: small where the data tell it though they
-        do not tell its parts. quantity: in jax.numpy, from all parameters by name."""
+        """A function of the parameters, such as a ratio, and its standard deviation.
+
+        It can be well identified where the parameters are not.
+
+        Args:
+            quantity: function in jax.numpy of all parameters by name.
+        """
         with jax.enable_x64(True):
 
-            def of(z):
+            def of_coordinates(z):
                 return jnp.asarray(quantity(structure_values(self.structure, z)), dtype=float)
 
             z = jnp.asarray(self.coordinates)
-            value, gradient = float(of(z)), np.asarray(jax.grad(of)(z))
+            value, gradient = float(of_coordinates(z)), np.asarray(jax.grad(of_coordinates)(z))
         return value, float(np.linalg.norm(gradient @ self.root))
 
     @property
-    def messages(self) -> tuple[str, ...]:
-        """Limitations of the result, a sentence each."""
-        found = [_words(d, self) for d in self.unidentifiable_directions]
-        if not self.converged:
-            found.append(f"the fit did not converge in {self.iterations} steps: the values may be wrong")
-        return tuple(found)
+    def findings(self) -> tuple[Finding, ...]:
+        """Limitations of the result; `rotorid.identification.text` has their sentences."""
+        findings = [self._direction_finding(direction) for direction in self.unidentifiable_directions]
+        if not self.search.converged:
+            findings.append(
+                Finding("not_converged", Severity.WARNING, {"iterations": self.search.iterations})
+            )
+        return tuple(findings)
 
-
-def _words(direction: Direction, fit: LinearFit) -> str:
-    names = [n.replace("_", " ") for n in direction.names]
-    if len(names) == 1:
-        name = direction.names[0]
-        if name in fit.unidentified:
-            return f"{names[0]} cannot be identified from the data"
-        return (
-            f"{names[0]} is poorly identified: its standard deviation {fit.std[name]:.3g} is as large as its value "
-            f"{fit.values[name]:.3g}"
-        )
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    if direction.is_common_scale:
-        return f"{listed} cannot be separated: only their ratios can be identified"
-    weights = " ".join(f"{w:+.2g} {n}" for w, n in zip(direction.weights, names, strict=True)).lstrip("+")
-    return f"{listed} cannot be separated: a change by {weights} in their sizes has no effect"
+    def _direction_finding(self, direction: Direction) -> Finding:
+        first, *others = direction.names
+        if others:
+            values: dict[str, Any] = {
+                "names": direction.names,
+                "weights": direction.weights,
+                "is_common_scale": direction.is_common_scale,
+            }
+            return Finding("not_separable", Severity.WARNING, values)
+        if first in self.unidentified:
+            return Finding("not_identifiable", Severity.WARNING, {"name": first})
+        values = {"name": first, "value": self.values[first], "std": self.std[first]}
+        return Finding("poorly_identified", Severity.WARNING, values)
 
 
 def nrmse(y: Float[np.ndarray, "n l"], predicted: Float[np.ndarray, "n l"]) -> Float[np.ndarray, " l"]:
-    """100 (1 - |y - y^| / |y - mean y|) of each column, rows with NaN left out: MATLAB's fit in %."""
-    seen = np.isfinite(y).all(axis=1) & np.isfinite(predicted).all(axis=1)
-    spread = np.linalg.norm(y[seen] - y[seen].mean(axis=0), axis=0)
+    """Fit of each column in %, as MATLAB defines it: 100 (1 - |y - y^| / |y - mean y|). Rows with NaN are skipped."""
+    used = np.isfinite(y).all(axis=1) & np.isfinite(predicted).all(axis=1)
+    spread = np.linalg.norm(y[used] - y[used].mean(axis=0), axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return 100.0 * (1.0 - np.linalg.norm(y[seen] - predicted[seen], axis=0) / spread)
+        return 100.0 * (1.0 - np.linalg.norm(y[used] - predicted[used], axis=0) / spread)

@@ -26,7 +26,7 @@ import numpy as np
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.identification.fitting.estimation import blas_threads
 from rotorid.identification.fitting.result import unidentifiable_directions
-from rotorid.identification.linear.fit import LinearFit, nrmse
+from rotorid.identification.linear.fit import FitQuality, FitSearch, LinearFit, nrmse
 from rotorid.identification.linear.innovations import (
     DiscreteMatrices,
     ExperimentTable,
@@ -360,12 +360,12 @@ class _Search:
             unidentifiable_directions=directions_without_information,
             innovation=linear.cov * freedom,
             x0=self.x0,
-            fit=dict(zip(self.runs[0].outputs, nrmse(y, y - e), strict=True)),
-            log_loss=2.0 * linear.cost / self.count,
-            estimated_count=numbers,
-            row_count=self.count,
-            condition=float((s[0] / max(s[-1], least)) ** 2),
+            quality=FitQuality(
+                fit=dict(zip(self.runs[0].outputs, nrmse(y, y - e), strict=True)),
+                log_loss=2.0 * linear.cost / self.count,
+                estimated_count=numbers,
+                row_count=self.count,
+            ),
+            search=FitSearch(float((s[0] / max(s[-1], least)) ** 2), steps, converged),
             is_robust=robust,
-            iterations=steps,
-            converged=converged,
         )

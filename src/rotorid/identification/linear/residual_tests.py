@@ -21,6 +21,7 @@ import scipy.stats
 from jaxtyping import Float
 
 from rotorid.errors import SettingError
+from rotorid.findings import Finding, Severity
 from rotorid.identification.linear.fit import nrmse
 from rotorid.identification.linear.innovations import DiscreteMatrices, experiment_table, innovations
 from rotorid.identification.linear.model import Experiment, LinearModel, simulate_states
@@ -75,17 +76,17 @@ class ResidualTests:
         return all(c.is_passed for c in (*self.white, *self.independent))
 
     @property
-    def messages(self) -> tuple[str, ...]:
-        """What failed, a sentence each."""
-        found = [
-            f"the errors of {c.output} are not white (p = {c.probability:.2g}): noise or dynamics that the model lacks; its "
-            "standard deviations may be off"
-            for c in self.white
-            if not c.is_passed
-        ]
-        return tuple(found) + tuple(
-            f"the errors of {c.output} follow {c.input} (p = {c.probability:.2g}): the model lacks a part of its effect"
-            for c in self.independent
+    def findings(self) -> tuple[Finding, ...]:
+        """The tests that failed; `rotorid.identification.text` has their sentences."""
+        return tuple(
+            Finding(
+                code, Severity.WARNING, {"p": c.probability}, (c.output, c.input) if c.input else (c.output,)
+            )
+            for code, correlations in (
+                ("residuals_not_white", self.white),
+                ("residuals_depend_on_input", self.independent),
+            )
+            for c in correlations
             if not c.is_passed
         )
 

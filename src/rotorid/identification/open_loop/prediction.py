@@ -23,7 +23,7 @@ from jaxtyping import Float
 from rotorid.codegen.casadi import to_casadi
 from rotorid.codegen.native import compiled
 from rotorid.geometry import rotations
-from rotorid.identification.airframe.rotor_thrusts import rotor_thrusts
+from rotorid.identification.airframe.rotor_thrusts import rotor_command_signal, rotor_thrusts
 from rotorid.identification.fitting.step_derivatives import vectorise
 from rotorid.identification.open_loop.validation_windows import STEP, ValidationFlight
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor
@@ -119,7 +119,8 @@ def make_flight_model(airframe: Airframe, held: ValidationFlight) -> FlightModel
     Raises AirframeError where it lacks what a prediction needs, or has other rotors than the log; SignalError where its thrust
     curve needs a battery voltage that the log does not have.
     """
-    rigid_multirotor(airframe, "rotor_command" if "rotor_command" in held.flight else "rotor_thrust")
+    commands = rotor_command_signal(held.flight).name
+    rigid_multirotor(airframe, "rotor_command" if commands == "rotor_command" else "rotor_thrust")
     mean, now = rotor_thrusts(airframe, with_reconstructed_commands(held.flight), held.t)
     return FlightModel(airframe, body_numbers(airframe, air=held.has_pose), mean, now)
 

@@ -310,9 +310,9 @@ def hover_trim(vehicle: VehicleProperties) -> HoverTrim:
     return HoverTrim(thrust, command, attitude / np.linalg.norm(attitude))
 
 
-def collective_fraction(vehicle: VehicleProperties) -> float:
-    """Weight over the vertical force of all rotors at full thrust."""
-    return vehicle.body.weight / float(vehicle.rotors.full_thrusts @ vehicle.rotors.axes[:, 2])
+def collective_fraction(vehicle: VehicleProperties, gravity: float = GRAVITY) -> float:
+    """Weight over the vertical force of all rotors at full thrust. gravity: m/s^2."""
+    return vehicle.body.mass * gravity / float(vehicle.rotors.full_thrusts @ vehicle.rotors.axes[:, 2])
 
 
 def hover_quantities(

@@ -118,7 +118,7 @@ def varying_rows(size: int = 20000, seeds: int = 10, noise: float = 0.0) -> tupl
             "1",
             math.nan,
         ),
-        ("fit of x3", float(np.mean([f.fit["x3"] for f in fits])), "%", math.nan),
+        ("fit of x3", float(np.mean([f.quality.fit["x3"] for f in fits])), "%", math.nan),
     ]
     constant = [third_order_data(size, NOISE, seed) for seed in range(seeds)]
     passed = [
@@ -177,7 +177,7 @@ def _confidence(setting: str, fits: list[LinearFit]) -> list[Row]:
         ("95 % intervals that hold the truth", float(np.mean(np.abs(off) <= _COVERED * std)), "1"),
         ("mean squared error over its covariance, by number (1)", float(nees / len(true)), "1"),
     ]
-    fit = np.mean([list(f.fit.values()) for f in fits], axis=0)
+    fit = np.mean([list(f.quality.fit.values()) for f in fits], axis=0)
     numbers += [(f"fit of x{i + 1}", float(value), "%") for i, value in enumerate(fit)]
     return [
         Row(_THIRD, "prediction error", what, value, unit, setting=setting, flights=len(fits))

@@ -320,9 +320,9 @@ def _of_entries(rows: _Rows, fit: LinearFit, hover: Hover) -> None:
 def _of_form(rows: _Rows, method: str, fit: LinearFit) -> None:
     values = fit.model.hankel_singular_values(0.02, 50)
     poles = fit.model.poles
-    rows.add(method, "numbers estimated", fit.estimated_count)
-    rows.add(method, "converged", float(fit.converged))
-    rows.add(method, "condition of the information", fit.condition)
+    rows.add(method, "numbers estimated", fit.quality.estimated_count)
+    rows.add(method, "converged", float(fit.search.converged))
+    rows.add(method, "condition of the information", fit.search.condition)
     rows.add(method, "least Hankel singular value over the largest, 1 s", float(values[-1] / values[0]))
     rows.add(method, "largest pole, absolute (0 in truth)", float(np.abs(poles).max()), "1/s")
     rows.add(method, "largest real part of a pole (0 in truth)", float(np.real(poles).max()), "1/s")
@@ -337,4 +337,4 @@ def _of_parameters(rows: _Rows, fit: LinearFit) -> None:
         rows.add("grey box", f"std of {name}", fit.std[name], unit)
         rows.add("grey box", f"relative error of {name}", abs(fit.values[name] / value - 1.0))
         rows.add("grey box", f"error of {name} over std", abs(fit.values[name] - value) / fit.std[name])
-    rows.add("grey box", "condition of the information", fit.condition)
+    rows.add("grey box", "condition of the information", fit.search.condition)

@@ -13,7 +13,7 @@ from rotorid.findings import Finding, Severity
 from rotorid.results.files import Input, to_json
 from rotorid.results.text import Tone, Verdict, to_verdict
 from rotorid.workflows.fit_dlm.fit import SMOOTHED, DlmResult, DlmSettings
-from rotorid.workflows.fit_dlm.text import finding_text
+from rotorid.workflows.fit_dlm.text import direction_text, finding_text
 
 _WHITE = 0.01
 """p-value below which the innovations count as not white."""
@@ -96,7 +96,9 @@ def summarise_dlm(result: DlmResult, inputs: Sequence[Input] = (), notes: Sequen
         parameters=_parameters(result),
         states=_states(result, rows),
         maxima=tuple(DlmMaximum(o.log_likelihood, o.starts, o.converged, o.values) for o in fit.optima),
-        unidentifiable_directions=tuple(u.words for u in fit.unidentifiable_directions),
+        unidentifiable_directions=tuple(
+            direction_text(u.names, u.steps) for u in fit.unidentifiable_directions
+        ),
         notes=(*notes, *result.notes),
     )
 
@@ -105,15 +107,15 @@ def _parameters(result: DlmResult) -> dict[str, DlmParameter]:
     fit = result.fit
     unidentifiable = {n for u in fit.unidentifiable_directions for n in u.names}
     return {
-        n: DlmParameter(
-            fit.unit[n],
-            fit.values[n],
-            fit.std[n],
-            *(fit.interval[n] if n not in fit.at_bound else (math.nan, math.nan)),
-            is_at_bound=n in fit.at_bound,
-            is_identifiable=n not in unidentifiable,
+        name: DlmParameter(
+            e.unit,
+            e.value,
+            e.std,
+            *(e.interval if not e.is_at_bound else (math.nan, math.nan)),
+            is_at_bound=e.is_at_bound,
+            is_identifiable=name not in unidentifiable,
         )
-        for n in fit.names
+        for name, e in fit.estimates.items()
     }
 
 
@@ -146,7 +148,9 @@ def _verdict(result: DlmResult) -> Verdict:
     }
     findings = [Finding("parameters_identified", Severity.OK, values)]
     findings += [
-        Finding("unidentifiable_direction", Severity.WARNING, {"names": list(u.names), "direction": u.words})
+        Finding(
+            "unidentifiable_direction", Severity.WARNING, {"names": list(u.names), "steps": list(u.steps)}
+        )
         for u in fit.unidentifiable_directions
     ]
     if fit.at_bound:

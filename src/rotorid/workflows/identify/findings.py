@@ -63,8 +63,8 @@ def fit_findings(
     """
     prior, available = request.preparation.airframe, request.preparation.available
     found = []
-    if not fit.converged:
-        found.append(Finding("not_converged", Severity.WARNING, {"iterations": fit.iterations}))
+    if not fit.search.converged:
+        found.append(Finding("not_converged", Severity.WARNING, {"iterations": fit.search.iterations}))
     found.append(_held_fixed(prior, request.known))
     if available.torques_observable and "torque_ratio" not in request.free and "inertia" in request.free:
         found.append(Finding("torque_ratio_known", Severity.NOTE))

@@ -137,7 +137,6 @@ def split_masses(found: AirframeFit, data: FitData) -> tuple[Fit, tuple[MassSegm
             )
     cleaned = dataclasses.replace(
         fit,
-        names=tuple(names),
         values=of(fit.values),
         std=of(fit.std),
         unit=of(fit.unit),

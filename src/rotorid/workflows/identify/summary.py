@@ -206,9 +206,9 @@ def summarise(
             for p, own in zip(model.predictions, autocorrelations, strict=True)
         },
         process_noise=model.process_noise,
-        windows=fit.windows,
-        iterations=fit.iterations,
-        converged=fit.converged,
+        windows=fit.search.windows,
+        iterations=fit.search.iterations,
+        converged=fit.search.converged,
         findings=to_statements((*model.findings, *found.notes), to_text),
         fly_back=by,
         inputs=tuple(inputs),
@@ -333,7 +333,13 @@ def _verdict(found: ValidatedModel) -> Verdict:
 def _residual(of: OutputResiduals, own: Autocorrelation, found: ValidatedModel) -> ResidualRow:
     fit = found.model.fit
     unit = "rad" if of.name == "attitude" else of.unit
-    return ResidualRow(unit, fit.rms_before[of.name], fit.rms[of.name], own.share_outside, float(own.lag[-1]))
+    return ResidualRow(
+        unit,
+        fit.residuals.rms_before[of.name],
+        fit.residuals.rms[of.name],
+        own.share_outside,
+        float(own.lag[-1]),
+    )
 
 
 def _rows(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:

@@ -195,8 +195,10 @@ def _verdict(result: LearningResult) -> Verdict:
         ]
         if poor:
             findings.append(Finding("parameters_poorly_excited", Severity.WARNING, {"names": poor}))
-        if not fit.converged:
-            findings.append(Finding("fit_not_converged", Severity.WARNING, {"iterations": fit.iterations}))
+        if not fit.search.converged:
+            findings.append(
+                Finding("fit_not_converged", Severity.WARNING, {"iterations": fit.search.iterations})
+            )
     findings += [
         Finding("contact_excluded", Severity.WARNING, {"flight": flight, "spans": spans})
         for flight, spans in contact_spans(result.contacts, result.flights)

@@ -18,9 +18,9 @@ import numpy as np
 from rotorid.control.setpoints import Setpoint
 from rotorid.errors import SettingError
 from rotorid.identification.experiment_design.body_sensitivities import (
-    BodyParameters,
     Kinematics,
-    body_parameters,
+    PlannedVehicle,
+    planned_vehicle,
 )
 from rotorid.identification.experiment_design.fisher_information import (
     FLIGHT_PARAMETERS,
@@ -170,13 +170,13 @@ def make_plan(airframe: Airframe, settings: PlanSettings, among: Sequence[Manoeu
         SettingError: no manoeuvre satisfies the limits.
     Source: D- and A-optimal input design, see `input_design`.
     """
-    body = body_parameters(airframe)
+    vehicle = planned_vehicle(airframe)
     quantities = target_quantities(airframe, settings.targets, settings.known)
     noise = log_noise(AUTOPILOT_LOGS[settings.autopilot])
     limits, start = settings.limits, settings.start
     fitted, wanted, flights = scale_to_limits(airframe, among or manoeuvres(airframe, limits), limits, start)
     M = np.stack(
-        [_information(body, select_flights(flights, i), quantities, noise) for i in range(len(fitted))]
+        [_information(vehicle, select_flights(flights, i), quantities, noise) for i in range(len(fitted))]
     )
     before = np.concatenate([quantities.prior_std, [std for _, std in FLIGHT_PARAMETERS.values()]])
     scaled = before[:, None] * M * before
@@ -196,8 +196,8 @@ def make_plan(airframe: Airframe, settings: PlanSettings, among: Sequence[Manoeu
             for k, (i, one) in enumerate(zip(chosen, flown, strict=True))
         ),
         simulation,
-        _predicted(body, simulation.flight, quantities, noise),
-        _predicted(body, simulation.hover, quantities, noise),
+        _predicted(vehicle, simulation.flight, quantities, noise),
+        _predicted(vehicle, simulation.hover, quantities, noise),
         selection,
         len(fitted),
     )
@@ -213,15 +213,15 @@ def kinematics(truth: FreeFlightTruth) -> Kinematics:
 
 
 def _information(
-    body: BodyParameters, truth: FreeFlightTruth, quantities: TargetQuantities, noise: OutputNoise
+    vehicle: PlannedVehicle, truth: FreeFlightTruth, quantities: TargetQuantities, noise: OutputNoise
 ) -> np.ndarray:
-    return fisher_information(body, kinematics(truth), quantities.names, noise)
+    return fisher_information(vehicle, kinematics(truth), quantities.names, noise)
 
 
 def _predicted(
-    body: BodyParameters, truth: FreeFlightTruth, quantities: TargetQuantities, noise: OutputNoise
+    vehicle: PlannedVehicle, truth: FreeFlightTruth, quantities: TargetQuantities, noise: OutputNoise
 ) -> PredictedUncertainty:
-    score = score_statistics(body, kinematics(truth), quantities.names, noise)
+    score = score_statistics(vehicle, kinematics(truth), quantities.names, noise)
     return predict_uncertainty(score, quantities.names, quantities.prior_std)
 
 
