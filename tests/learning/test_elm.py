@@ -231,7 +231,7 @@ for i in range(len(X)):
 wanted = ELMRegressor(12, alpha=1e-6, random_state=0).fit(X, y)
 beta = wanted.output_weights_
 np.testing.assert_allclose(found.output_weights_, beta, rtol=1e-8, atol=1e-8 * np.abs(beta).max())
-S = found._root.solution().inverse_root
+S = found._squares.solution().inverse_root
 P, H = S @ S.T, found.hidden_layer(X)
 assert np.array_equal(P, P.T) and np.linalg.eigvalsh(P)[0] > 0.0
 K = H.T @ H + 1e-6 * np.eye(12)
@@ -292,7 +292,7 @@ def test_noise_variance():
         ({"hidden": 0}, "hidden=0"),
         ({"hidden": 2.5}, "hidden=2.5"),
         ({"activation": "step"}, "activation='step'.*sigmoid"),
-        ({"activation": lambda x: x.sum(axis=1)}, "on each element"),
+        ({"activation": lambda x: x.sum(axis=1)}, "elementwise"),
         ({"activation": lambda x: np.where(x > 0.0, np.nan, x)}, "not finite"),
         ({"alpha": -1.0}, "alpha=-1.0"),
         ({"alpha": np.nan}, "alpha=nan"),
@@ -323,7 +323,7 @@ def test_data_that_cannot_be():
         found.partial_fit(X[:2], np.full((2, 2), np.nan))
     with pytest.raises(ValueError, match="3 features"):
         found.partial_fit(X[:, :3], T)
-    with pytest.raises(ValueError, match="y has 1 outputs, but the chunks before had 2"):
+    with pytest.raises(ValueError, match="y has 1 outputs, but the previous chunks had 2"):
         found.partial_fit(X, T[:, 0])
     with pytest.raises(ValueError, match="too large"):
         ELMRegressor(10).fit(1e200 * X, T)
@@ -343,7 +343,7 @@ def test_a_chunk_whose_last_row_fails_changes_nothing():
     X[-1] *= 1e9
     with pytest.raises(ValueError, match="not finite"):
         bad.partial_fit(X, T)
-    bad._root._solution = None
+    bad._squares._solution = None
     assert np.array_equal(bad.output_weights_, before)
 
 

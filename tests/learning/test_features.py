@@ -11,7 +11,13 @@ import pytest
 from rotorid import Samples
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.learning import ELMRegressor, OSELMRegressor
-from rotorid.learning.features import WINDOWS, fit_spread, mass_features, mass_training_set, predict_mass
+from rotorid.learning.features import (
+    WINDOWS,
+    fit_variance_model,
+    mass_features,
+    mass_training_set,
+    predict_mass,
+)
 from rotorid.models.multirotor import BareMultirotor
 from rotorid.models.multirotor.bare import MASS
 from rotorid.signals import sample
@@ -195,9 +201,9 @@ def test_what_cannot_be():
     samples = flight()
     with pytest.raises(ExcitationError, match="2 rows"):
         features(samples[:2])
-    with pytest.raises(SettingError, match="the shortest must hold 3 rows"):
+    with pytest.raises(SettingError, match="the shortest must contain 3 rows"):
         features(samples, windows=(0.5, 0.01))
-    with pytest.raises(SettingError, match="prior mass of 1 kg with 0 kg"):
+    with pytest.raises(SettingError, match="prior mass 1 ± 0 kg"):
         features(samples, BareMultirotor(mass=MASS.with_prior(1.0, 0.0, 0.0)))
 
 
@@ -262,12 +268,12 @@ def windows_of(rng, n):
     return X, std * rng.normal(size=n), std
 
 
-def test_spread_of_errors_that_grow_as_the_windows_disagree():
+def test_std_of_errors_that_grow_with_the_differences_of_windows():
     """Their standard deviation is found over a range of 1 to 20."""
     rng = np.random.default_rng(0)
     X, y, _ = windows_of(rng, 10000)
     regressor = ELMRegressor(10, alpha=1.0, random_state=0).fit(X, y)
-    found = fit_spread(regressor, X, y)
+    found = fit_variance_model(regressor, X, y)
     new, _, std = windows_of(rng, 1000)
     value, spread = found.predict(new, return_std=True)
     assert np.array_equal(value, regressor.predict(new))
@@ -285,7 +291,7 @@ def test_spread_is_of_rows_that_the_regressor_has_not_seen():
 
     (X, y), (new, of_new) = noise(1000), noise(1000)
     regressor = ELMRegressor(300, alpha=1e-2, random_state=0).fit(X, y)
-    value, std = fit_spread(regressor, X, y, hidden=5).predict(new, return_std=True)
+    value, std = fit_variance_model(regressor, X, y, hidden=5).predict(new, return_std=True)
     error = np.median(np.abs(value - of_new)) / 0.6745
     assert np.median(np.abs(y - regressor.predict(X))) / 0.6745 < 0.8 * error
     np.testing.assert_allclose(np.median(std), error, rtol=0.3)
@@ -294,7 +300,7 @@ def test_spread_is_of_rows_that_the_regressor_has_not_seen():
 def test_spread_does_not_grow_beyond_what_was_seen():
     rng = np.random.default_rng(2)
     X, error, _ = windows_of(rng, 3000)
-    found = fit_spread(ELMRegressor(10, alpha=1.0, random_state=0).fit(X, error), X, error, hidden=30)
+    found = fit_variance_model(ELMRegressor(10, alpha=1.0, random_state=0).fit(X, error), X, error, hidden=30)
     far = X * [1e3, 1.0, -1e3, 1.0, 1.0]
     std = found.predict(far, return_std=True)[1]
     assert np.all((std > 0.01) & (std < 1.0))
@@ -305,7 +311,7 @@ def test_spread_of_no_errors_and_equal_windows():
     X = np.repeat(np.linspace(0.5, 2.0, 100)[:, None], 4, axis=1)
     X[0] = 0.0
     regressor = ELMRegressor(5, alpha=1e-3, random_state=0).fit(X, np.ones(100))
-    _, std = fit_spread(regressor, X, np.ones(100), hidden=5).predict(X, return_std=True)
+    _, std = fit_variance_model(regressor, X, np.ones(100), hidden=5).predict(X, return_std=True)
     assert np.isfinite(std).all()
     assert np.all(std < 0.1)
 
@@ -322,7 +328,7 @@ def test_spread_after_steps_of_the_mass(flown):
         others = [pair for j, pair in enumerate(flown) if j != i]
         X, y = mass_training_set(*zip(*others, strict=True), every=2)
         regressor = ELMRegressor(100, alpha=1e-2, random_state=0).fit(X, y)
-        for name, of in (("own", regressor), ("spread", fit_spread(regressor, X, y))):
+        for name, of in (("own", regressor), ("spread", fit_variance_model(regressor, X, y))):
             found = predict_mass(of, samples)
             inside = np.abs(found.value - mass) < 1.96 * found.std
             held[name][0].extend(inside[(since >= 5) & (since < 30)])
@@ -338,9 +344,9 @@ def test_spread_after_steps_of_the_mass(flown):
 def test_what_spread_cannot_be_fitted():
     X, y = np.ones((40, 3)), np.ones(40)
     regressor = ELMRegressor(5, alpha=1.0).fit(X, y)
-    with pytest.raises(SettingError, match="two windows or more"):
-        fit_spread(regressor, X[:, :1], y)
+    with pytest.raises(SettingError, match="two or more windows"):
+        fit_variance_model(regressor, X[:, :1], y)
     with pytest.raises(SettingError, match="folds=1 of 40 rows"):
-        fit_spread(regressor, X, y, folds=1)
+        fit_variance_model(regressor, X, y, folds=1)
     with pytest.raises(SettingError, match="folds=5 of 40 rows"):
-        fit_spread(regressor, X, y, folds=5)
+        fit_variance_model(regressor, X, y, folds=5)

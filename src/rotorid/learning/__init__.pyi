@@ -2,7 +2,7 @@ from .architectures import multirotor_heads as multirotor_heads
 from .elm import ELMRegressor as ELMRegressor
 from .elm import OSELMRegressor as OSELMRegressor
 from .features import MassRegressor as MassRegressor
-from .features import fit_spread as fit_spread
+from .features import fit_variance_model as fit_variance_model
 from .features import mass_features as mass_features
 from .features import mass_training_set as mass_training_set
 from .features import predict_mass as predict_mass

@@ -1,15 +1,15 @@
 """Extreme learning machines: seed 000, section 4.2.5.
 
-A hidden layer with random weights, never trained, and output weights beta by least squares:
+A hidden layer with random weights that are not trained, and output weights beta by least squares:
 
     H beta = T (eq. 25),    beta = argmin |H beta - T|^2 + lambda |beta|^2 (eq. 28)
 
-`ELMRegressor` does it at once (algorithm 1), `OSELMRegressor` with data that come in chunks (algorithm 2). lambda is
-`alpha`; with 0, beta is the one of least norm, H^+ T (eq. 27). Where eq. 30 has H^T H for K_0^-1 and needs as many first
-samples as nodes, the square-root form of `least_squares` does not: any chunk from the first on gives what all data so far
-give at once.
+`ELMRegressor` uses all data at once (algorithm 1), `OSELMRegressor` data in chunks (algorithm 2). lambda is `alpha`;
+with 0, beta has minimum norm, H^+ T (eq. 27). Eq. 30 starts with K_0 = H^T H, which needs at least as many samples as
+nodes in the first chunk. The square-root form of `least_squares` does not: after any chunk the result is that of all
+data so far.
 
-Both are scikit-learn estimators, and raise ValueError as those do.
+Both are scikit-learn estimators; like all of them, they raise ValueError.
 
 References: G.-B. Huang, Q.-Y. Zhu, C.-K. Siew, Extreme learning machine: theory and applications, Neurocomputing 70, 2006.
 N.-Y. Liang, G.-B. Huang, P. Saratchandran, N. Sundararajan, A fast and accurate online sequential learning algorithm for
@@ -27,14 +27,14 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rotorid.learning.hidden_layer import ACTIVATIONS, Activation, draw, standardisation
-from rotorid.learning.least_squares import Root
+from rotorid.learning.hidden_layer import ACTIVATIONS, Activation, random_layer, standardisation
+from rotorid.learning.least_squares import RecursiveLeastSquares
 
 Array = np.ndarray
 
 
 class _RandomLayerRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """What both have in common: settings, the layer, and prediction. Settings are checked by `fit`, as scikit-learn asks."""
+    """Common base: settings, hidden layer and prediction. As scikit-learn requires, `fit` checks the settings."""
 
     hidden: int
     activation: Activation
@@ -44,38 +44,43 @@ class _RandomLayerRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     random_state: Any
     n_features_in_: int
 
-    def _learn(self, X: Any, y: Any, *, first: bool, forgetting: float = 1.0) -> None:
+    def _learn(self, X: Any, y: Any, *, is_first: bool, forgetting: float = 1.0) -> None:
+        """Learn from a chunk of data. is_first: whether it replaces all previous data."""
         self._check_settings()
-        if first or not (self._plain(X) and _finite(y) and y.ndim in (1, 2) and len(y) == len(X)):
-            X, y = validate_data(self, X, y, reset=first, dtype=np.float64, y_numeric=True, multi_output=True)
+        if is_first or not (self._is_valid(X) and _is_finite(y) and y.ndim in (1, 2) and len(y) == len(X)):
+            X, y = validate_data(
+                self, X, y, reset=is_first, dtype=np.float64, y_numeric=True, multi_output=True
+            )
             y = np.asarray(y, dtype=np.float64)
         T = y if y.ndim == 2 else y[:, None]
-        if first:
+        if is_first:
             rng = check_random_state(self.random_state)
             mean, scale = self._scaling(X)
-            layer = draw(rng, mean, scale, int(self.hidden), self.activation, float(self.weight_scale))
-            root = Root(len(layer.bias), T.shape[1], float(self.alpha), forgetting)
+            layer = random_layer(
+                rng, mean, scale, int(self.hidden), self.activation, float(self.weight_scale)
+            )
+            squares = RecursiveLeastSquares(len(layer.bias), T.shape[1], float(self.alpha), forgetting)
         else:
-            layer, root = self._layer, self._root
-            if T.shape[1] != root.outputs:
-                raise ValueError(f"y has {T.shape[1]} outputs, but the chunks before had {root.outputs}")
-        root.absorb(lambda: layer.blocks(X, T), len(X))
-        if first:
-            self._layer, self._root, self._flat = layer, root, y.ndim == 1
+            layer, squares = self._layer, self._squares
+            if T.shape[1] != squares.outputs:
+                raise ValueError(f"y has {T.shape[1]} outputs, but the previous chunks had {squares.outputs}")
+        squares.update(lambda: layer.blocks(X, T), len(X))
+        if is_first:
+            self._layer, self._squares, self._has_one_output = layer, squares, y.ndim == 1
             self.input_weights_, self.bias_ = layer.weights, layer.bias
             self.mean_, self.scale_ = layer.mean, layer.scale
 
-    def _plain(self, X: Any) -> bool:
-        """Whether X needs none of scikit-learn's checks, which take longer than learning from one sample."""
+    def _is_valid(self, X: Any) -> bool:
+        """Whether X needs no checks of scikit-learn, which take longer than learning from one sample."""
         return (
-            _finite(X)
+            _is_finite(X)
             and X.ndim == 2
             and X.shape[1] == self.n_features_in_
             and not hasattr(self, "feature_names_in_")
         )
 
     def _validated(self, X: Any) -> Array:
-        return X if self._plain(X) else np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        return X if self._is_valid(X) else np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
 
     def _scaling(self, X: Array) -> tuple[Array, Array]:
         inputs = X.shape[1]
@@ -83,23 +88,23 @@ class _RandomLayerRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return np.zeros(inputs), np.ones(inputs)
         if isinstance(self.scaling, str):
             return standardisation(X)
-        given = [np.asarray(part, float) for part in self.scaling]
-        if any(part.shape not in ((), (inputs,)) for part in given):
+        parts = [np.asarray(part, float) for part in self.scaling]
+        if any(part.shape not in ((), (inputs,)) for part in parts):
             raise ValueError(
                 f"scaling=(mean, scale): each must be a number or one for each of the {inputs} inputs"
             )
-        mean, scale = (np.array(np.broadcast_to(part, inputs)) for part in given)
+        mean, scale = (np.array(np.broadcast_to(part, inputs)) for part in parts)
         if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
             raise ValueError("scaling=(mean, scale) must be finite, and scale above 0")
         return mean, scale
 
     def _check_settings(self) -> None:
         if not isinstance(self.hidden, numbers.Integral) or self.hidden < 1:
-            raise ValueError(f"hidden={self.hidden!r}: the number of nodes must be a whole number from 1 on")
+            raise ValueError(f"hidden={self.hidden!r}: the number of nodes must be an integer of 1 or more")
         if not (callable(self.activation) or self.activation in ACTIVATIONS):
-            known = ", ".join(ACTIVATIONS)
+            names = ", ".join(ACTIVATIONS)
             raise ValueError(
-                f"activation={self.activation!r}: must be a function of an array or one of {known}"
+                f"activation={self.activation!r}: must be a function of an array or one of {names}"
             )
         if not (isinstance(self.alpha, numbers.Real) and math.isfinite(self.alpha) and self.alpha >= 0.0):
             raise ValueError(f"alpha={self.alpha!r}: the weight of the penalty must be 0 or more")
@@ -109,25 +114,26 @@ class _RandomLayerRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             and self.weight_scale > 0.0
         ):
             raise ValueError(f"weight_scale={self.weight_scale!r} must be above 0")
-        pair = isinstance(self.scaling, (tuple, list)) and len(self.scaling) == 2
-        if self.scaling is not None and self.scaling != "standard" and not pair:
+        is_pair = isinstance(self.scaling, (tuple, list)) and len(self.scaling) == 2
+        if self.scaling is not None and self.scaling != "standard" and not is_pair:
             raise ValueError(f"scaling={self.scaling!r}: must be 'standard', None or (mean, scale)")
 
     @property
     def output_weights_(self) -> Array:
-        """beta, hidden by outputs; one axis where y had one."""
+        """beta, hidden by outputs; one axis if y has one."""
         check_is_fitted(self)
-        return self._shaped(self._root.solution().beta)
+        return self._as_targets(self._squares.solution().beta)
 
     @property
     def noise_variance_(self) -> Any:
-        """Variance of the noise of each output, in its unit squared; infinite where the data cannot tell."""
+        """Variance of the noise of each output, in its unit squared; infinite if the data do not determine it."""
         check_is_fitted(self)
-        variance = self._root.solution().noise_variance
-        return float(variance[0]) if self._flat else variance
+        variance = self._squares.solution().noise_variance
+        return float(variance[0]) if self._has_one_output else variance
 
-    def _shaped(self, columns: Array) -> Array:
-        return columns[:, 0] if self._flat else columns
+    def _as_targets(self, columns: Array) -> Array:
+        """Columns in the shape of y."""
+        return columns[:, 0] if self._has_one_output else columns
 
     def hidden_layer(self, X: Any) -> Array:
         """H of eq. 26: the outputs of the nodes, n by hidden."""
@@ -145,12 +151,12 @@ class _RandomLayerRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Targets at X (n by inputs), in the unit of y; with return_std also the standard deviation of a new measurement.
 
-        That is of noise which is the same everywhere, and of output weights that such noise made unsure. It does not know of
-        what no weights could fit. Infinite where the nodes fit any data (alpha = 0 and as many nodes as samples).
+        The standard deviation includes homoscedastic noise and the resulting uncertainty of the output weights, but no
+        model error. It is infinite if the nodes fit any data (alpha = 0 and as many nodes as samples).
         """
         check_is_fitted(self)
         X = self._validated(X)
-        solution = self._root.solution()
+        solution = self._squares.solution()
         mean = np.empty((len(X), solution.beta.shape[1]))
         variance = np.empty_like(mean) if return_std else None
         for rows, H in self._layer.blocks(X):
@@ -158,24 +164,24 @@ class _RandomLayerRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if variance is not None:
                 variance[rows] = solution.variance(H)
         if variance is None:
-            return self._shaped(mean)
-        return self._shaped(mean), self._shaped(np.sqrt(variance))
+            return self._as_targets(mean)
+        return self._as_targets(mean), self._as_targets(np.sqrt(variance))
 
 
-def _finite(x: Any) -> bool:
-    """Whether x is an array of finite float64, and not empty."""
+def _is_finite(x: Any) -> bool:
+    """Whether x is a nonempty array of finite float64."""
     return type(x) is np.ndarray and x.dtype == np.float64 and x.size > 0 and bool(np.isfinite(x).all())
 
 
 class ELMRegressor(_RandomLayerRegressor):
-    """Extreme learning machine, regularised where alpha > 0: algorithm 1 of seed 000.
+    """Extreme learning machine, regularised if alpha > 0: algorithm 1 of seed 000.
 
-    hidden: number of nodes. activation: one of sigmoid, tanh, sine, gaussian and relu, or a function that works on each
-    element of an array. alpha: weight lambda of |beta|^2. scaling: of the inputs before the nodes: "standard", by mean
-    and standard deviation of the training data; None; or (mean, scale), numbers or one each for every input. weight_scale:
-    standard deviation of a node's bias, and of its weighted sum of standardised inputs. random_state: of the layer.
+    hidden: number of nodes. activation: one of sigmoid, tanh, sine, gaussian and relu, or an elementwise function of an
+    array. alpha: weight lambda of |beta|^2. scaling: of the inputs: "standard", by mean and standard deviation of the
+    training data; None; or (mean, scale), each a number or one for each input. weight_scale: standard deviation of the
+    bias of a node, and of its weighted sum of standardised inputs. random_state: of the layer.
 
-    Fitted, it has input_weights_ (inputs by hidden), bias_, mean_, scale_, output_weights_ and noise_variance_.
+    After `fit`: input_weights_ (inputs by hidden), bias_, mean_, scale_, output_weights_ and noise_variance_.
     """
 
     def __init__(
@@ -196,20 +202,20 @@ class ELMRegressor(_RandomLayerRegressor):
 
     def fit(self, X: Any, y: Any) -> ELMRegressor:
         """Learn from X (n by inputs) and y (n, or n by outputs)."""
-        self._learn(X, y, first=True)
+        self._learn(X, y, is_first=True)
         return self
 
 
 class OSELMRegressor(_RandomLayerRegressor):
-    """Online sequential extreme learning machine: algorithm 2 of seed 000, for chunks of any size from the first on.
+    """Online sequential extreme learning machine: algorithm 2 of seed 000, for chunks of any size.
 
-    Whatever the chunks, it is what ELMRegressor is of all samples so far. With alpha = 0 and fewer samples than nodes,
-    that is the fit of least norm.
+    For any chunks the result is that of ELMRegressor with all samples so far. With alpha = 0 and fewer samples than nodes,
+    it is the fit of minimum norm.
 
-    forgetting: f in (0, 1]; a sample k samples old weighs f^k. alpha is not forgotten. scaling: as of ELMRegressor, but
-    "standard" takes mean and standard deviation of the first chunk, and keeps them. Where that chunk is small or not
-    typical, give (mean, scale): one sample tells no deviation, and its size is taken instead. The other settings, and
-    what it has when fitted, are those of ELMRegressor.
+    forgetting: f in (0, 1]; a sample that is k samples old has the weight f^k. alpha is not forgotten. scaling: see
+    ELMRegressor, but "standard" uses mean and standard deviation of the first chunk for all chunks. If the first chunk
+    is small or not representative, give (mean, scale); the scale of a single sample is its magnitude. The other
+    settings and the attributes after `fit` are those of ELMRegressor.
     """
 
     def __init__(
@@ -231,13 +237,13 @@ class OSELMRegressor(_RandomLayerRegressor):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> OSELMRegressor:
-        """Forget all, and learn from X and y as the first chunk."""
-        self._learn(X, y, first=True, forgetting=self._forgetting())
+        """Discard all previous data, and learn from X and y as the first chunk."""
+        self._learn(X, y, is_first=True, forgetting=self._forgetting())
         return self
 
     def partial_fit(self, X: Any, y: Any) -> OSELMRegressor:
-        """Learn from a further chunk, X (n by inputs) and y (n, or n by outputs), in the order in which they came."""
-        self._learn(X, y, first=not hasattr(self, "_root"), forgetting=self._forgetting())
+        """Learn from a further chunk, X (n by inputs) and y (n, or n by outputs), in the order of time."""
+        self._learn(X, y, is_first=not hasattr(self, "_squares"), forgetting=self._forgetting())
         return self
 
     def _forgetting(self) -> float:

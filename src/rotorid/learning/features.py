@@ -1,21 +1,22 @@
-"""Features from which a regressor tells the mass of a multirotor: what seed 000, section 4.2.5, leaves open.
+"""Features from which a regressor estimates the mass of a multirotor (not specified in seed 000, section 4.2.5).
 
-One row of state and input says nothing about the mass. A stretch of rows does: without drag (eq. 44),
+A single row of state and input contains no information on the mass, but several consecutive rows do. Without drag (eq. 44),
 
     v' - g = R(q) (0, 0, T) / m,    hence    V = V_0 + J / m    with    J = int R(q) (0, 0, T) dt,    V = v - g t
 
-so that 1/m is the slope of V, all three axes together, on J. A feature is that slope by least squares over the rows of a
-sliding window up to now, drawn to the prior mass as much as the noise of the velocity says (kappa):
+so 1/m is the slope of V over J, for all three axes. A feature is the least-squares estimate of this slope over a
+sliding window that ends at the current row, with the prior mass weighted according to the noise of the velocity
+(kappa):
 
     b = (sum_k dJ_k . dV_k + kappa / m_0) / (sum_k |dJ_k|^2 + kappa),    kappa = (sigma_v m_0^2 / sigma_m)^2
 
-with dJ, dV from their means over the window. Long windows are precise while the mass is steady, short ones know first that
-it changed; the regressor weighs them by how they differ. No feature depends on the absolute time, position, heading or
-velocity, so a network trained on some flights can be used on others.
+dJ and dV are differences from the means over the window. Long windows are precise for a constant mass, short ones
+detect a change first; the regressor weights them according to their differences. No feature depends on absolute time,
+position, heading or velocity, so a network can be used on flights other than those of the training.
 
-Measured on simulated flights of 20 s at 100 Hz (0.01 rad, 0.01 m, 0.03 m/s), five trajectories by five mass profiles,
-trained on 5 flights of each of the 25 (every second row) and tested on 4 others of each; error of the mass in % (rms of the
-relative error), norm of the output weights:
+Results on simulated flights of 20 s at 100 Hz (noise 0.01 rad, 0.01 m, 0.03 m/s), five trajectories times five mass
+profiles, trained on 5 flights of each of the 25 cases (every second row) and tested on 4 others of each; rms of the
+relative error of the mass in %, and norm of the output weights:
 
     nodes    lambda   error   norm        nodes   lambda   error   norm
        50    1e-7      1.80    3.8          500   0         1.34   10.2
@@ -24,18 +25,20 @@ relative error), norm of the output weights:
       500    1e-7      1.34   10.2          500   1         1.35    0.9
      1000    1e-7      1.32   16.8          500   100       1.54    0.2
 
-The best single window, 0.2 s, reaches 2.4 %. What remains is mostly steps of the mass: the 0.3 s after them are 1.4 % of the
-rows and 65 % of the squared error (9.3 % there, 0.8 % elsewhere), since over 0.04 s the noise of the velocity alone is an
-error of 9 %, and nothing can tell a step from noise sooner. Differences of velocity and mean thrust over the same windows,
-left to the network to divide, reach 2.0 %; inverse masses of windows side by side instead of nested 1.9 %.
+The best single window, 0.2 s, reaches 2.4 %. The remaining error is mostly due to steps of the mass: the 0.3 s after a
+step are 1.4 % of the rows and 65 % of the squared error (9.3 % there, 0.8 % elsewhere). Over 0.04 s the noise of the
+velocity alone causes an error of 9 %, so a step cannot be detected earlier. With differences of velocity and mean
+thrust over the same windows as features, the error is 2.0 %; with inverse masses of adjacent windows instead of nested
+ones, 1.9 %.
 
-How sure a prediction is depends on the features too: windows that disagree by more than they usually do tell that a change is
-under way. `fit_spread` learns the variance s^2 of the error e from them, as that of greatest likelihood when e is normal,
+The uncertainty of a prediction also depends on the features: differences between windows that are larger than usual
+indicate a change of the mass. `fit_variance_model` learns the variance s^2 of the error e from these differences, by
+maximum likelihood for normal e,
 
-    log s^2 = g(z),   z_j = log(1 + (d_j / d_j0)^2),   d_j = (b_j - b_{j+1}) / mean |b|,   d_j0 its usual size,
+    log s^2 = g(z),   z_j = log(1 + (d_j / d_j0)^2),   d_j = (b_j - b_{j+1}) / mean |b|,   d_j0 its typical size,
 
-with an ELM for g and errors of flights that the regressor was not trained on, by Fisher's scoring: the targets of each round
-are g + e^2 / s^2 - 1.
+with an ELM for g and errors of flights that the regressor was not trained on, by Fisher's scoring: the targets of each
+iteration are g + e^2 / s^2 - 1.
 
 Reference: G. K. Smyth, Generalized linear models with varying dispersion, J. Royal Statistical Society B 51, 1989.
 """
@@ -60,20 +63,20 @@ from rotorid.signals.samples import Samples
 WINDOWS = (0.04, 0.06, 0.09, 0.14, 0.21, 0.32, 0.48, 0.72, 1.08, 1.62)
 """Lengths of the windows, s."""
 
-_NEEDED_ROWS = 3  # in the shortest window
-_GAP = 1.5  # rows: a longer step breaks the windows, since the thrust within it is not known
-_BLOCK = 1024  # rows whose sums are taken from one origin, so that no digits are lost in a long flight
+_MIN_ROWS = 3  # in the shortest window
+_MAX_STEP = 1.5  # median steps; a longer step ends the windows, because the thrust within it is unknown
+_BLOCK = 1024  # rows whose sums have a common origin, which limits rounding errors in long flights
 
-_STRETCHES = 10  # of rows in each fold: a few flights each, so that every fold sees something of all
-_ROUNDS = 5  # of Fisher's scoring; measured to have converged to 1e-4 in the likelihood of a row
-_NORMAL_MEDIAN = 0.6745  # of |x|
+_STRETCHES = 10  # parts of each fold, distributed over all flights
+_ITERATIONS = 5  # of Fisher's scoring; the log-likelihood of a row has then converged to 1e-4
+_NORMAL_MEDIAN = 0.6745  # median of |x| of a standard normal x
 
 
 @dataclasses.dataclass(frozen=True)
 class MassPrediction:
-    """Mass and standard deviation in kg at times t (s); informed: whether the shortest window was full by then.
+    """Mass and standard deviation in kg at times t (s).
 
-    Where it was not, the prior of the model is given.
+    informed: whether the shortest window is full; otherwise value and std are the prior of the model.
     """
 
     t: Float[np.ndarray, " n"]
@@ -90,15 +93,14 @@ def mass_features(
 ) -> tuple[Float[np.ndarray, "n windows"], Bool[np.ndarray, " n"]]:
     """Compute the inverse mass over windows that end at each row.
 
-    The features are causal: those of a row depend on the last `max(windows)` seconds only. Windows are cut at
-    the start of the flight and at gaps. A missing attitude is the last one turned by the body rate; a missing
-    velocity is skipped.
+    The features are causal: those of a row depend on the last `max(windows)` seconds only. Windows end at the
+    start of the flight and at gaps. A missing attitude is integrated from the last one with the body rate; a
+    missing velocity is skipped.
 
     Args:
         samples: n rows of the system's inputs and outputs, of one flight.
-        system: its blocks of thrust, attitude and velocity, the noise of the velocity, and the prior of the
-            mass.
-        windows: their lengths, s.
+        system: with inputs and outputs of the samples, noise of the velocity, and prior of the mass.
+        windows: lengths, s.
     Returns:
         Inverse mass (n, windows), 1/kg, the shortest window first; and a mask (n) of the rows whose shortest
         window is full.
@@ -111,53 +113,53 @@ def mass_features(
         np.asarray(leaf) for leaf in (samples.t, samples.dt, samples.u, samples.y, samples.mask)
     )
     steps = dt[dt > 0.0]
-    if len(steps) < _NEEDED_ROWS - 1:
+    if len(steps) < _MIN_ROWS - 1:
         raise ExcitationError(
-            f"{len(t)} rows, {len(steps)} of them after another: {_NEEDED_ROWS} or more are needed to tell an acceleration"
+            f"{len(steps)} consecutive steps in {len(t)} rows; {_MIN_ROWS - 1} or more are needed"
         )
     period = float(np.median(steps))
     rows = [round(w / period) for w in sorted(windows)]
-    if not rows or rows[0] < _NEEDED_ROWS:
+    if not rows or rows[0] < _MIN_ROWS:
         raise SettingError(
-            f"windows={tuple(windows)} on rows every {period:g} s: the shortest must hold {_NEEDED_ROWS} rows or more"
+            f"windows={tuple(windows)} with rows every {period:g} s: the shortest must contain {_MIN_ROWS} rows or more"
         )
     velocity = y[:, system.outputs.stored["velocity"]]
-    known = np.all(mask[:, system.outputs.tangent["velocity"]], axis=1)
-    seen = np.all(mask[:, system.outputs.tangent["attitude"]], axis=1)
-    known &= np.maximum.accumulate(seen)
-    direction = _thrust_direction(u, y, seen, dt, system)
-    midway = 0.5 * (direction + np.concatenate([direction[:1], direction[:-1]]))
-    impulse = midway * (u[:, system.inputs.stored["thrust"]] * dt[:, None])
+    has_attitude = np.all(mask[:, system.outputs.tangent["attitude"]], axis=1)
+    is_usable = np.all(mask[:, system.outputs.tangent["velocity"]], axis=1)
+    is_usable &= np.maximum.accumulate(has_attitude)
+    direction = _thrust_direction(u, y, has_attitude, dt, system)
+    mean_direction = 0.5 * (direction + np.concatenate([direction[:1], direction[:-1]]))
+    impulse = mean_direction * (u[:, system.inputs.stored["thrust"]] * dt[:, None])
 
-    broken = (dt > _GAP * period) | (np.arange(len(t)) == 0)
-    start = np.maximum.accumulate(np.where(broken, np.arange(len(t)), 0))
+    is_start = (dt > _MAX_STEP * period) | (np.arange(len(t)) == 0)
+    start = np.maximum.accumulate(np.where(is_start, np.arange(len(t)), 0))
     value, std = _prior(system)
     kappa = (_velocity_noise(system.outputs) * value**2 / std) ** 2
-    found = np.empty((len(t), len(rows)))
-    full = np.empty(len(t), bool)
-    for a in range(0, len(t), _BLOCK):
-        now = np.arange(a, min(a + _BLOCK, len(t)))
-        origin = max(0, a - rows[-1])
-        part = slice(origin, now[-1] + 1)
+    features = np.empty((len(t), len(rows)))
+    is_full = np.empty(len(t), bool)
+    for block_start in range(0, len(t), _BLOCK):
+        ends = np.arange(block_start, min(block_start + _BLOCK, len(t)))
+        origin = max(0, block_start - rows[-1])
+        part = slice(origin, ends[-1] + 1)
         J = np.cumsum(impulse[part], axis=0)
         V = velocity[part] - velocity[origin]
         V[:, 2] += GRAVITY * (t[part] - t[origin])
-        weight = np.where(known[part, None], 1.0, 0.0)
+        weight = np.where(is_usable[part, None], 1.0, 0.0)
         sums = np.cumsum(
             weight * np.column_stack([np.ones(len(J)), J, V, np.sum(J * J, axis=1), np.sum(J * V, axis=1)]),
             axis=0,
         )
         sums = np.concatenate([np.zeros((1, 9)), sums])
         for j, count in enumerate(rows):
-            first = np.maximum(now - count, start[now])
-            S = sums[now + 1 - origin] - sums[first - origin]
+            first = np.maximum(ends - count, start[ends])
+            S = sums[ends + 1 - origin] - sums[first - origin]
             n = np.maximum(S[:, 0], 1.0)
             squares = S[:, 7] - np.sum(S[:, 1:4] ** 2, axis=1) / n
             products = S[:, 8] - np.sum(S[:, 1:4] * S[:, 4:7], axis=1) / n
-            found[now, j] = (products + kappa / value) / (squares + kappa)
+            features[ends, j] = (products + kappa / value) / (squares + kappa)
             if j == 0:
-                full[now] = (now - start[now] >= count) & (S[:, 0] >= _NEEDED_ROWS)
-    return found, full
+                is_full[ends] = (ends - start[ends] >= count) & (S[:, 0] >= _MIN_ROWS)
+    return features, is_full
 
 
 def mass_training_set(
@@ -174,8 +176,7 @@ def mass_training_set(
         flights: samples of each, see `mass_features`.
         masses: true mass of each flight in each row, kg.
         system, windows: see `mass_features`.
-        every: step between the rows taken; neighbouring rows share most of their windows, so that 2 or more
-            loses little.
+        every: use every n-th row; adjacent rows have nearly the same windows, so 2 or more loses little.
     Returns:
         Features (rows, windows), 1/kg, and masses (rows), kg, of the informed rows.
     Raises:
@@ -198,8 +199,8 @@ def predict_mass(
 ) -> MassPrediction:
     """Estimate the mass over a flight with a fitted regressor.
 
-    The standard deviation is the regressor's. That of most regressors is the same for steady and for changing
-    masses: too small just after a step of the mass, too large elsewhere; that of `fit_spread` differs.
+    The standard deviation is that of the regressor. For most regressors it does not depend on changes of the
+    mass: it is too small after a step of the mass, and too large elsewhere. `fit_variance_model` corrects this.
 
     Args:
         regressor: its `predict` takes return_std: `MassRegressor`, `ELMRegressor`, `OSELMRegressor`, or
@@ -220,15 +221,15 @@ def predict_mass(
 
 @dataclasses.dataclass(frozen=True)
 class MassRegressor:
-    """A regressor of the mass and how sure it is, as `fit_spread` makes it.
+    """A regressor of the mass and its standard deviation, fitted by `fit_variance_model`.
 
-    regressor: gives the mass in kg. spread: gives the log of the error's variance in kg^2, held within limits, from how the
-    windows disagree. usual: what they usually do, one number for each two neighbours.
+    regressor: of the mass, kg. variance_model: of the logarithm of the variance of the error in kg^2, clipped to
+    limits, from the differences between windows. typical_differences: one for each pair of adjacent windows.
     """
 
     regressor: Any
-    spread: ELMRegressor
-    usual: Float[np.ndarray, " pairs"]
+    variance_model: ELMRegressor
+    typical_differences: Float[np.ndarray, " pairs"]
     limits: tuple[float, float]
 
     def predict(
@@ -238,11 +239,11 @@ class MassRegressor:
         value = self.regressor.predict(X)
         if not return_std:
             return value
-        log_variance = self.spread.predict(_disagreement(X, self.usual))
+        log_variance = self.variance_model.predict(_variance_features(X, self.typical_differences))
         return value, np.exp(0.5 * np.clip(log_variance, *self.limits))
 
 
-def fit_spread(
+def fit_variance_model(
     regressor: Any,
     X: Float[np.ndarray, "rows windows"],
     y: Float[np.ndarray, " rows"],
@@ -254,24 +255,23 @@ def fit_spread(
     """Add to a fitted regressor a standard deviation that is large while the mass changes.
 
     Copies of the regressor are trained without one fold each; their errors in that fold are the training data
-    of the spread. Trained on 5 flights of each cell of the module's data and tested on 3 others of each, a
-    band of 1.96 standard deviations contained (%)
+    of the variance model. Trained on 5 flights of each case of the module and tested on 3 others of each,
+    a band of 1.96 standard deviations contained (%)
 
-                                            of the spread    of the regressor alone
-        in the 0.05 s after a step          37               9
-        from there to 0.3 s                 94               64
-        in the first 0.3 s of a flight      95               79
-        elsewhere                           97               99
+                                            variance model    regressor alone
+        in the 0.05 s after a step          37                9
+        from there to 0.3 s                 94                64
+        in the first 0.3 s of a flight      95                79
+        elsewhere                           97                99
 
-    In the first 0.05 s no velocity shows the step yet: only a band as wide as the steps would contain them.
+    In the first 0.05 s the velocity does not show the step yet.
 
     Args:
         regressor: fitted to X and y.
-        X: features of its training (rows, windows), 1/kg, rows of one flight together, see
-            `mass_training_set`.
-        y: their masses (rows), kg.
+        X: features of its training (rows, windows), 1/kg, flight by flight, see `mass_training_set`.
+        y: masses (rows), kg.
         folds: number of folds.
-        hidden, random_state: number of nodes and seed of the ELM of the spread.
+        hidden, random_state: number of nodes and seed of the variance model.
     Returns:
         A regressor of the mass and its standard deviation, kg.
     Raises:
@@ -279,56 +279,57 @@ def fit_spread(
     Source: Smyth, J. Royal Statistical Society B 51 (1989).
     """
     if X.shape[1] < 2:
-        raise SettingError("X has one column: it takes two windows or more to tell that the mass changes")
+        raise SettingError("X has one column; two or more windows are needed")
     if folds < 2 or len(X) < folds * _STRETCHES:
         raise SettingError(
-            f"folds={folds} of {len(X)} rows: give 2 or more, and {_STRETCHES} rows or more for each"
+            f"folds={folds} of {len(X)} rows: use 2 or more folds, each with {_STRETCHES} rows or more"
         )
     fold = np.arange(len(X)) * folds * _STRETCHES // len(X) % folds
-    squared = np.empty(len(X))
+    squared_errors = np.empty(len(X))
     for k in range(folds):
-        out = fold == k
+        is_test = fold == k
         copy: Any = clone(regressor)
-        squared[out] = np.square(y[out] - copy.fit(X[~out], y[~out]).predict(X[out]))
+        errors = y[is_test] - copy.fit(X[~is_test], y[~is_test]).predict(X[is_test])
+        squared_errors[is_test] = np.square(errors)
 
-    usual = _usual(X)
-    Z = _disagreement(X, usual)
-    spread = ELMRegressor(hidden, alpha=1.0, random_state=random_state)
-    floor = max(1e-3 * float(squared.mean()), float(np.finfo(float).tiny))
-    log_variance = spread.fit(Z, np.log(squared + floor)).predict(Z)
-    log_variance += np.log(np.mean((squared + floor) * np.exp(-log_variance)))
-    for _ in range(_ROUNDS):
-        target = log_variance + squared * np.exp(-log_variance) - 1.0
-        log_variance += np.clip(spread.fit(Z, target).predict(Z) - log_variance, -1.0, 1.0)
-    spread.fit(Z, log_variance)
-    return MassRegressor(regressor, spread, usual, (float(log_variance.min()), float(log_variance.max())))
+    typical = _typical_differences(X)
+    Z = _variance_features(X, typical)
+    model = ELMRegressor(hidden, alpha=1.0, random_state=random_state)
+    floor = max(1e-3 * float(squared_errors.mean()), float(np.finfo(float).tiny))
+    log_variance = model.fit(Z, np.log(squared_errors + floor)).predict(Z)
+    log_variance += np.log(np.mean((squared_errors + floor) * np.exp(-log_variance)))
+    for _ in range(_ITERATIONS):
+        target = log_variance + squared_errors * np.exp(-log_variance) - 1.0
+        log_variance += np.clip(model.fit(Z, target).predict(Z) - log_variance, -1.0, 1.0)
+    model.fit(Z, log_variance)
+    return MassRegressor(regressor, model, typical, (float(log_variance.min()), float(log_variance.max())))
 
 
 def _differences(X: Float[np.ndarray, "n windows"]) -> Float[np.ndarray, "n pairs"]:
-    """Of every window from the next longer one, as shares of the inverse mass."""
+    """Differences of each window from the next longer one, relative to the inverse mass."""
     size = np.mean(np.abs(X), axis=1, keepdims=True)
     return np.diff(X, axis=1) / np.where(size > 0.0, size, 1.0)
 
 
-def _usual(X: Float[np.ndarray, "n windows"]) -> Float[np.ndarray, " pairs"]:
-    """Standard deviation of the differences, not counting what is rare."""
+def _typical_differences(X: Float[np.ndarray, "n windows"]) -> Float[np.ndarray, " pairs"]:
+    """Robust standard deviation of the differences, from their median."""
     sizes = [column[column > 0.0] for column in np.abs(_differences(X)).T]
     return np.array([np.median(size) / _NORMAL_MEDIAN if len(size) else 1.0 for size in sizes])
 
 
-def _disagreement(
-    X: Float[np.ndarray, "n windows"], usual: Float[np.ndarray, " pairs"]
+def _variance_features(
+    X: Float[np.ndarray, "n windows"], typical: Float[np.ndarray, " pairs"]
 ) -> Float[np.ndarray, "n features"]:
-    """z of each two neighbours, and the share of windows that are cut to the same length by the flight's start or a gap."""
-    same = np.mean(X[:, 1:] == X[:, :-1], axis=1, keepdims=True)
-    return np.hstack([np.log1p(np.square(_differences(X) / usual)), same])
+    """z of each pair of adjacent windows, and the share of windows that begin at the start of the flight or at a gap."""
+    cut_share = np.mean(X[:, 1:] == X[:, :-1], axis=1, keepdims=True)
+    return np.hstack([np.log1p(np.square(_differences(X) / typical)), cut_share])
 
 
 def _prior(system: BareMultirotor) -> tuple[float, float]:
-    """Mass and standard deviation, kg."""
+    """Mass and standard deviation of the prior, kg."""
     value, std = float(np.asarray(system.mass.value)), float(np.asarray(system.mass.std))
     if not (value > 0.0 and 0.0 < std < np.inf):
-        raise SettingError(f"a prior mass of {value:g} kg with {std:g} kg: both must be above 0 and finite")
+        raise SettingError(f"prior mass {value:g} ± {std:g} kg: both numbers must be finite and above 0")
     return value, std
 
 
@@ -339,14 +340,14 @@ def _velocity_noise(outputs: Space) -> float:
 def _thrust_direction(
     u: Float[np.ndarray, "n inputs"],
     y: Float[np.ndarray, "n outputs"],
-    seen: Bool[np.ndarray, " n"],
+    has_attitude: Bool[np.ndarray, " n"],
     dt: Float[np.ndarray, " n"],
     system: BareMultirotor,
 ) -> Float[np.ndarray, "n 3"]:
-    """Body z in the world; where the attitude is not seen, the last one turned by the body rate since."""
-    last = np.maximum.accumulate(np.where(seen, np.arange(len(dt)), 0))
-    turned = np.cumsum(u[:, system.inputs.stored["body_rate"]] * dt[:, None], axis=0)
-    phi = turned - turned[last]
+    """Body z axis in the world frame; without a measured attitude, integrated from the last one with the body rate."""
+    last = np.maximum.accumulate(np.where(has_attitude, np.arange(len(dt)), 0))
+    integrated_rate = np.cumsum(u[:, system.inputs.stored["body_rate"]] * dt[:, None], axis=0)
+    phi = integrated_rate - integrated_rate[last]
     angle = np.linalg.norm(phi, axis=1, keepdims=True)
     along, across = np.sinc(angle / np.pi), 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
     z = np.array([0.0, 0.0, 1.0])

@@ -2,8 +2,8 @@
 
     H[j, i] = g(w_i . x_j + b_i),    x_j = (raw_j - mean) / scale
 
-with w_i and b_i drawn once and never trained. H is made in blocks of rows, each in place, and handed on with the targets
-beside it, so that no array of the size of the training data is made.
+with random w_i and b_i that are not trained. H is computed in place in blocks of rows, together with the targets, so no
+array of the size of the training data is allocated.
 
 Reference: G.-B. Huang, Q.-Y. Zhu, C.-K. Siew, Extreme learning machine: theory and applications, Neurocomputing 70, 2006.
 """
@@ -22,7 +22,8 @@ Array = np.ndarray
 Activation = str | Callable[[Array], Array]
 
 _GEMM: Any = get_blas_funcs("gemm", dtype=np.float64)
-"""scipy's, as in `least_squares`: numpy brings a BLAS of its own, and idle threads of the one keep the other waiting."""
+"""From the BLAS of scipy, as in `least_squares`: numpy has its own, and the threads of two libraries slow each other
+down."""
 
 BLOCK = 1 << 18
 """Numbers in a block of H: 2 MiB."""
@@ -54,7 +55,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class HiddenLayer:
-    """Weights (inputs by nodes) and biases of the nodes; mean and scale of the raw inputs."""
+    """A hidden layer. weights, bias: of the nodes. mean, scale: of the raw inputs."""
 
     weights: Float[Array, "inputs hidden"]
     bias: Float[Array, " hidden"]
@@ -65,7 +66,7 @@ class HiddenLayer:
     def blocks(
         self, X: Float[Array, "n inputs"], T: Float[Array, "n outputs"] | None = None
     ) -> Iterator[tuple[slice, Float[Array, "rows columns"]]]:
-        """Rows, and [H T] of these rows in Fortran's order. The memory of one block is that of the one before."""
+        """Slices of rows, and [H T] of these rows in Fortran order. All blocks share one buffer."""
         hidden = len(self.bias)
         columns = hidden + (0 if T is None else T.shape[1])
         size = min(len(X), max(1, BLOCK // columns))
@@ -89,15 +90,15 @@ class HiddenLayer:
         if isinstance(self.activation, str):
             ACTIVATIONS[self.activation](x)
             return
-        found = np.asarray(self.activation(x.T))
-        if found.shape != x.T.shape:
+        outputs = np.asarray(self.activation(x.T))
+        if outputs.shape != x.T.shape:
             raise ValueError(
-                f"activation turned an array of shape {x.T.shape} into {found.shape}: it must work on each element"
+                f"activation returned shape {outputs.shape} for an array of shape {x.T.shape}; it must be elementwise"
             )
-        x[...] = found.T
+        x[...] = outputs.T
 
 
-def draw(
+def random_layer(
     rng: np.random.RandomState,
     mean: Float[Array, " inputs"],
     scale: Float[Array, " inputs"],
@@ -105,18 +106,19 @@ def draw(
     activation: Activation,
     weight_scale: float,
 ) -> HiddenLayer:
-    """A layer whose w . x of standardised inputs and whose b are normal with standard deviation `weight_scale`."""
+    """A random layer: w . x of standardised inputs, and b, are normal with standard deviation `weight_scale`."""
     inputs = len(mean)
     weights = rng.standard_normal((inputs, hidden)) * (weight_scale / np.sqrt(inputs))
     return HiddenLayer(weights, rng.standard_normal(hidden) * weight_scale, mean, scale, activation)
 
 
 def standardisation(X: Float[Array, "n inputs"]) -> tuple[Float[Array, " inputs"], Float[Array, " inputs"]]:
-    """Mean and standard deviation of every input. One that is constant is scaled by its size, one of zeros by 1."""
+    """Mean and scale of each input. The scale is the standard deviation, for a constant input its magnitude, for zeros
+    1."""
     with np.errstate(over="ignore", invalid="ignore"):
         mean, scale = X.mean(axis=0), X.std(axis=0)
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
         raise ValueError("X is too large for float64: its standard deviation overflows; use another unit")
-    size = np.abs(mean)
-    constant = scale <= 10.0 * np.finfo(float).eps * np.sqrt(len(X)) * size
-    return mean, np.where(constant, np.where(size > 0.0, size, 1.0), scale)
+    magnitude = np.abs(mean)
+    is_constant = scale <= 10.0 * np.finfo(float).eps * np.sqrt(len(X)) * magnitude
+    return mean, np.where(is_constant, np.where(magnitude > 0.0, magnitude, 1.0), scale)

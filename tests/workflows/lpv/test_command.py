@@ -1,4 +1,4 @@
-"""`rotorid lpv`, as a person runs it."""
+"""`rotorid lpv`: terminal output, files and error messages."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run(place: Path):
 
 
 def here(monkeypatch, place: Path, *arguments: str) -> str:
-    """What a command prints that runs in this process, in the folder."""
+    """The output of a command that runs in this process, in the folder."""
     monkeypatch.chdir(place)
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
@@ -70,7 +70,7 @@ def here(monkeypatch, place: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def say(place: Path, monkeypatch):
-    """The one line of a command that is refused."""
+    """The error message of a command: one line."""
     monkeypatch.chdir(place)
 
     def of(*arguments: str) -> str:
@@ -82,7 +82,7 @@ def say(place: Path, monkeypatch):
     return of
 
 
-def test_what_it_says(run) -> None:
+def test_terminal_output(run) -> None:
     assert run.exit_code == 0, run.output
     assert run.stderr == ""
     assert max(len(line.rstrip()) for line in run.stdout.splitlines()) <= 80
@@ -100,13 +100,15 @@ def test_what_it_says(run) -> None:
     assert "Report: spin-lpv/report.html" in said
 
 
-def test_what_it_leaves(run, place: Path) -> None:
+def test_files(run, place: Path) -> None:
     folder = place / "spin-lpv"
     assert sorted(f.name for f in folder.iterdir()) == [
         "controller.json", "controller.mat", "lpv.json", "lpv.mat", "report.html", "summary.json",
     ]  # fmt: skip
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["model"]["difference"] < 1e-12
+    codes = ["model_difference", "rows_inside_bounds", "variance_explained", "certificate"]
+    assert [f["code"] for f in summary["findings"]] == codes
     assert [i["name"] for i in summary["inputs"]] == ["spin.parquet"]
     assert summary["flights"][0]["inside"] == 1.0
     for p in summary["parameters"].values():
@@ -173,10 +175,10 @@ def test_a_flight_gives_the_states_it_was_in(place: Path) -> None:
     np.testing.assert_allclose(found.values["yaw"], 3.0 * found.t, atol=1e-9)  # turns on, beyond pi
     np.testing.assert_allclose(found.values["rotor_speed_3"], np.sqrt(2.6 / 54.2e-6))
     np.testing.assert_allclose(found.values["pitch_rate"], -0.2)
-    np.testing.assert_allclose(found.departure(), 0.0, atol=1e-9)
+    np.testing.assert_allclose(found.rate_errors(), 0.0, atol=1e-9)
 
 
-def test_a_log_outside_of_the_ranges_is_found(monkeypatch, place: Path) -> None:
+def test_a_log_outside_the_ranges_is_reported(monkeypatch, place: Path) -> None:
     (place / "narrow.toml").write_text("yaw_rate = [-0.1, 0.1]\nroll = [-0.3, 0.3]\n")
     arguments = ("lpv", "spin.parquet", "--ranges", "narrow.toml", "-a", AIRFRAME, "-o", "narrow")
     here(monkeypatch, place, *arguments)

@@ -1,4 +1,4 @@
-"""From a track to a controller, and what a track that cannot give one is told."""
+"""From a track to a controller; tracks without a usable mass."""
 
 import dataclasses
 
@@ -41,7 +41,7 @@ def test_the_mass_of_a_track_bounds_the_controller():
         (made_track(quantity(1.0, std=0.5)), "too uncertain"),
     ],
 )
-def test_a_track_without_a_mass_is_refused(track, message):
+def test_a_track_without_a_mass_is_rejected(track, message):
     if message is None:
         track = dataclasses.replace(track, quantities={"wind": track.quantities["wind"]})
         message = "has no mass"
@@ -49,12 +49,12 @@ def test_a_track_without_a_mass_is_refused(track, message):
         schedule_for_track(track, quadrotor(), RANGES, THRUST)
 
 
-def test_neither_ranges_nor_flights_are_refused():
+def test_neither_ranges_nor_flights_is_an_error():
     with pytest.raises(SettingError, match="no bounds"):
         build_lpv((), None, load_airframe("quadrotor-plus"), LpvSettings())
 
 
-def test_what_does_not_move_is_a_number():
+def test_constant_parameters_become_numbers():
     airframe = load_airframe("quadrotor-plus")
     drag = {**airframe.quantities, "drag": Quantity((0.3,), "N s/m")}
     ranges = {"roll": (-0.4, 0.4), "pitch": (0.0, 0.0), "roll_rate": (-1.0, 1.0), "pitch_rate": (-1.0, 1.0)}

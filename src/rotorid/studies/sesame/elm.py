@@ -11,11 +11,11 @@ Some flights of every trajectory with every mass profile train, others test, cho
     figure 12    lemniscate, 13 random and 14 zigzag by RELM, 15 lemniscate and 16 zigzag by OS-ELM, with random as
                  "os-elm random", which the seed leaves out
 
-Inputs are the `features` of a flight, scaled by the prior of the mass, so that OS-ELM needs no data before its first chunk.
-Fed all flights, OS-ELM has the weights of RELM trained on them at once, since both minimise the same sum of squares: that its
-estimates vary less, as the seed finds, cannot be a property of the method. Forgetting does not pay where flights do not change
-by and by: trained on 5 flights of each cell and tested on 3, the error is 1.29 % without, 1.30 % with a factor of 0.99999 for
-each row, and 1.36 % with 0.9999.
+Inputs are the `features` of a flight, scaled by the prior of the mass, so that OS-ELM needs no data before its first
+chunk. Fed all flights, OS-ELM has the weights of RELM trained on them at once, since both minimise the same sum of
+squares: that its estimates vary less, as the seed finds, cannot be a property of the method. Forgetting does not pay
+where flights do not change by and by: trained on 5 flights of each cell and tested on 3, the error is 1.29 % without,
+1.30 % with a factor of 0.99999 for each row, and 1.36 % with 0.9999.
 
 Errors are RMSPE (eq. 48) of each flight, averaged over test flights; times are of one core.
 """
@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from rotorid.errors import SettingError
 from rotorid.learning.elm import ELMRegressor, OSELMRegressor
-from rotorid.learning.features import MassRegressor, fit_spread, mass_features
+from rotorid.learning.features import MassRegressor, fit_variance_model, mass_features
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.bare import MASS_SPREAD, BareMultirotor
 from rotorid.progress import Progress, Stage, no_progress
@@ -220,7 +220,7 @@ class _Study:
     def part(self) -> Part:
         rows = [*self.table_1(), *self.table_2(), *self.table_3()]
         sequential, of_sequential = self.os_elm()
-        spread = fit_spread(self.network(NODES, LAMBDA).regressor, *self.training_set())
+        spread = fit_variance_model(self.network(NODES, LAMBDA).regressor, *self.training_set())
         self._stage.advance()
         regressors = {"relm": spread, "os-elm": dataclasses.replace(spread, regressor=sequential)}
         return Part((*rows, *of_sequential, *self.cells(spread)), tuple(self.curves(regressors)))
@@ -334,7 +334,8 @@ class _Study:
 
 
 def since_step(t: Float[np.ndarray, " n"], mass: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """How long ago the mass (kg) last jumped by more than 5 %, at times t, to the microsecond; infinite before that. In s."""
+    """How long ago the mass (kg) last jumped by more than 5 %, at times t, to the microsecond; infinite before that. In
+    s."""
     return np.round(t - np.maximum.accumulate(np.where(is_jump(mass), t, -math.inf)), 6)
 
 

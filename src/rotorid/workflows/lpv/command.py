@@ -90,10 +90,10 @@ def lpv(
     from rotorid.errors import SettingError
     from rotorid.terminal.console import out, setup_jax, status
 
-    given = [*(logs or []), *([ranges] if ranges else [])]
-    if not given:
+    sources = [*(logs or []), *([ranges] if ranges else [])]
+    if not sources:
         raise SettingError("no bounds: give a LOG, or --ranges FILE.toml")
-    folder = output or Path(f"{given[0].stem}-lpv")
+    folder = output or Path(f"{sources[0].stem}-lpv")
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
@@ -116,8 +116,12 @@ def lpv(
         with status(f"Reading {log.name}"):
             flights.append(read(log, mapping))
             inputs.append(file_input("log", log))
-    own = Path(airframe)
-    others = {"ranges": ranges, "airframe": own if own.is_file() else None, "mapping": mapping}
+    airframe_file = Path(airframe)
+    others = {
+        "ranges": ranges,
+        "airframe": airframe_file if airframe_file.is_file() else None,
+        "mapping": mapping,
+    }
     inputs += [file_input(role, path) for role, path in others.items() if path is not None]
     summary = lpv_and_write(flights, ranges, vehicle, settings, folder, inputs)
     from rotorid.workflows.lpv.terminal import show
@@ -133,7 +137,7 @@ def lpv_and_write(
     folder: Path,
     inputs: Sequence[Input] = (),
 ) -> LpvSummary:
-    """Build the LPV model, write the results into a folder and show progress. inputs: files that were read."""
+    """Build the LPV model and write the results into a folder, with progress messages. inputs: files that were read."""
     from rotorid.models.quadrotor.quadrotor import quadrotor
     from rotorid.results.files import REPORT, SUMMARY, write_folder
     from rotorid.terminal.console import status
@@ -143,8 +147,8 @@ def lpv_and_write(
     from rotorid.workflows.lpv.summary import lpv_files, summarise_lpv
 
     with status("Designing the controller" if settings.control else "Building the model"):
-        given = None if ranges is None else read_ranges(ranges, quadrotor(airframe))
-        result = build_lpv(flights, given, airframe, settings)
+        user_ranges = None if ranges is None else read_ranges(ranges, quadrotor(airframe))
+        result = build_lpv(flights, user_ranges, airframe, settings)
     with status("Writing the report"):
         notes = [f"{f.source.name}: {note}" for f in flights for note in f.notes]
         summary = summarise_lpv(result, inputs, notes)

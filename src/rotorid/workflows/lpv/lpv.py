@@ -31,23 +31,23 @@ from rotorid.models.quadrotor.heading_frame import momentum_range, rotor_allocat
 from rotorid.models.quadrotor.lpv import Subsystem, quadrotor_lpv
 from rotorid.models.quadrotor.quadrotor import Quadrotor, quadrotor
 from rotorid.models.system import GRAVITY, parameter_values
-from rotorid.workflows.lpv.parameter_ranges import SPECIFIC, FlightVariables, flight_variables
+from rotorid.workflows.lpv.parameter_ranges import SPECIFIC_THRUST, FlightVariables, flight_variables
 from rotorid.workflows.track.changes import settled_rows
 from rotorid.workflows.track.track import Track
 
-_TESTED: Final = 100  # states at which LPV and nonlinear model are compared
-_LEAST_TILT: Final = 0.2  # rad
-_LEAST_RATE: Final = 0.2  # rad/s
-_LEAST_THRUST: Final = 0.15  # of g, on either side
+_COMPARED_STATES: Final = 100  # at which LPV and nonlinear model are compared
+_MIN_TILT: Final = 0.2  # least range of the controller, on either side, rad
+_MIN_RATE: Final = 0.2  # least range of the controller, on either side, rad/s
+_MIN_THRUST_RANGE: Final = 0.15  # least range of the specific thrust, on either side, relative to g
 
 
 @dataclasses.dataclass(frozen=True)
 class LpvSettings:
     """Settings of an LPV model.
 
-    subsystem: "attitude-altitude" or "full". margin: widening of bounds from flights on either side, relative to their width.
-    components: number of principal components of the reduced model, 0 for none. control: whether to design a controller.
-    method: of the design. decay: its least decay rate, 1/s.
+    subsystem: "attitude-altitude" or "full". margin: widening of bounds from flights on either side, relative to their
+    width. components: number of principal components of the reduced model, 0 for none. control: whether to design a
+    controller. method: of the design. decay: its least decay rate, 1/s.
     """
 
     subsystem: Subsystem = "attitude-altitude"
@@ -78,9 +78,9 @@ class ScheduledController:
 class LpvResult:
     """The LPV model of a vehicle.
 
-    ranges: given by the user, by scalar name. box: bounds of rho. flight_box: bounds along the flights, None without flights.
-    rho: along each flight. difference: largest error of x' relative to the nonlinear model, at states along the flights or in
-    the ranges.
+    ranges: of the user, by scalar name. box: bounds of rho. flight_box: bounds along the flights, None without flights.
+    rho: along each flight. difference: largest error of x' relative to the nonlinear model, at states along the flights
+    or in the ranges.
     """
 
     settings: LpvSettings
@@ -110,8 +110,8 @@ def build_lpv(
 ) -> LpvResult:
     """Build the LPV model of an airframe with bounds of its parameters, and design a controller.
 
-    With ranges, bounds follow by interval arithmetic; variables without a range take theirs from the flights or the airframe.
-    Without ranges, bounds are those along the flights, widened by the margin.
+    With ranges, bounds follow by interval arithmetic; variables without a range take theirs from the flights or the
+    airframe. Without ranges, bounds are those along the flights, widened by the margin.
 
     Args:
         flights: flights of the vehicle; may be empty if there are ranges.
@@ -127,24 +127,26 @@ def build_lpv(
         raise SettingError("no bounds: give a LOG, or --ranges FILE.toml")
     vehicle = quadrotor(airframe)
     model = quadrotor_lpv(vehicle, settings.subsystem)
-    rows = tuple(flight_variables(f, airframe, vehicle) for f in flights)
-    rho = tuple(_scheduling(model, f) for f in rows)
+    variables = tuple(flight_variables(f, airframe, vehicle) for f in flights)
+    rho = tuple(_scheduling(model, f) for f in variables)
     flight_box = box_around(model, np.concatenate(rho)) if rho else None
-    from_flights = _flight_ranges(rows, settings.margin)
-    named = {n: v for n, v in {**from_flights, **(ranges or {})}.items() if n != SPECIFIC}
+    flight_ranges = _flight_ranges(variables, settings.margin)
+    all_ranges = {n: v for n, v in {**flight_ranges, **(ranges or {})}.items() if n != SPECIFIC_THRUST}
     if ranges:
-        used = {n: v for n, v in named.items() if n in (*model.states, *model.inputs, *model.values)}
-        box = parameter_box(model, used)
+        model_ranges = {
+            n: v for n, v in all_ranges.items() if n in (*model.states, *model.inputs, *model.values)
+        }
+        box = parameter_box(model, model_ranges)
     else:
         assert flight_box is not None
         box = flight_box.widened(settings.margin)
     # parameters that are constant in the box and along the flights become numbers
-    model, moving = without_constants(model, box if flight_box is None else box.hull(flight_box))
-    kept = [box.names.index(name) for name in moving.names]
-    box = Box(moving.names, box.lower[kept], box.upper[kept])
+    model, varying_box = without_constants(model, box if flight_box is None else box.hull(flight_box))
+    varying = [box.names.index(name) for name in varying_box.names]
+    box = Box(varying_box.names, box.lower[varying], box.upper[varying])
     if flight_box is not None:
-        flight_box = Box(moving.names, flight_box.lower[kept], flight_box.upper[kept])
-        rho = tuple(r[:, kept] for r in rho)
+        flight_box = Box(varying_box.names, flight_box.lower[varying], flight_box.upper[varying])
+        rho = tuple(r[:, varying] for r in rho)
     reduction = None
     if settings.components:
         if not rho:
@@ -152,25 +154,20 @@ def build_lpv(
         reduction = reduced(model, np.concatenate(rho), settings.components)
     controller = None
     if settings.control:
-        wide = _control_ranges(vehicle, named, ranges or {}, rows, settings.margin)
-        inner = {n: v for n, v in wide.items() if n != SPECIFIC}
-        schedule = heading_schedule(
-            vehicle, inner, wide[SPECIFIC], method=settings.method, decay=settings.decay
-        )
-        controller = ScheduledController(schedule, wide)
+        controller = _design_controller(vehicle, all_ranges, ranges or {}, variables, settings)
     return LpvResult(
-        settings,
-        airframe,
-        vehicle,
-        model,
-        dict(ranges or {}),
-        box,
-        flight_box,
-        rows,
-        rho,
-        _difference(vehicle, model, rows, named),
-        reduction,
-        controller,
+        settings=settings,
+        airframe=airframe,
+        vehicle=vehicle,
+        model=model,
+        ranges=dict(ranges or {}),
+        box=box,
+        flight_box=flight_box,
+        flights=variables,
+        rho=rho,
+        difference=_difference(vehicle, model, variables, all_ranges),
+        reduction=reduction,
+        controller=controller,
     )
 
 
@@ -180,14 +177,15 @@ def _scheduling(model: Lpv, flight: FlightVariables) -> Float[np.ndarray, "n k"]
 
 def _flight_ranges(flights: Sequence[FlightVariables], margin: float) -> dict[str, tuple[float, float]]:
     """Ranges of the variables along all flights, widened by the margin."""
-    found = {}
+    ranges = {}
     for name in dict.fromkeys(name for f in flights for name in f.values):
         values = np.concatenate([f.values[name] for f in flights if name in f.values])
         low, high = float(values.min()), float(values.max())
-        room = margin * (high - low)
-        positive = name == "mass" or name.startswith("rotor_speed")
-        found[name] = (max(low - room, 0.5 * low) if positive else low - room, high + room)
-    return found
+        widening = margin * (high - low)
+        is_positive = name == "mass" or name.startswith("rotor_speed")
+        lower = max(low - widening, 0.5 * low) if is_positive else low - widening
+        ranges[name] = (lower, high + widening)
+    return ranges
 
 
 def _difference(
@@ -203,13 +201,14 @@ def _difference(
     points = {}
     for name in names:
         low, high = ranges.get(name, (nominal[name],) * 2 if name in nominal else (-1.0, 1.0))
-        points[name] = rng.uniform(low, high, _TESTED)
+        points[name] = rng.uniform(low, high, _COMPARED_STATES)
     if flights:
-        picked = [np.linspace(0, len(f.t) - 1, _TESTED // len(flights) + 1).astype(int) for f in flights]
+        count = _COMPARED_STATES // len(flights) + 1
+        indices = [np.linspace(0, len(f.t) - 1, count).astype(int) for f in flights]
         for name in names:
-            parts = [f.values[name][i] for f, i in zip(flights, picked, strict=True) if name in f.values]
+            parts = [f.values[name][i] for f, i in zip(flights, indices, strict=True) if name in f.values]
             if len(parts) == len(flights):
-                points[name] = np.concatenate(parts)[:_TESTED]
+                points[name] = np.concatenate(parts)[:_COMPARED_STATES]
     rows = np.array([list(vehicle.states).index(name) for name in model.states])
 
     def rate(x, u, mass):
@@ -223,84 +222,110 @@ def _difference(
         expected = np.asarray(
             jax.jit(jax.vmap(rate))(jnp.asarray(x), jnp.asarray(u), jnp.asarray(points["mass"]))
         )
-    worst = 0.0
-    for k in range(_TESTED):
+    difference = 0.0
+    for k in range(_COMPARED_STATES):
         actual = model.rate(x[k, rows], u[k], mass=float(points["mass"][k]))
         target = expected[k, rows]
-        worst = max(worst, float(np.max(np.abs(actual - target)) / (1.0 + np.max(np.abs(target)))))
-    return worst
+        error = float(np.max(np.abs(actual - target)) / (1.0 + np.max(np.abs(target))))
+        difference = max(difference, error)
+    return difference
+
+
+def _design_controller(
+    vehicle: Quadrotor,
+    ranges: Mapping[str, tuple[float, float]],
+    user_ranges: Mapping[str, tuple[float, float]],
+    flights: Sequence[FlightVariables],
+    settings: LpvSettings,
+) -> ScheduledController:
+    """Design the controller. ranges: of the user and the flights, without that of the specific thrust."""
+    control_ranges = _control_ranges(vehicle, ranges)
+    if SPECIFIC_THRUST in user_ranges:
+        specific_thrust = user_ranges[SPECIFIC_THRUST]
+    elif flights:
+        specific_thrust = _specific_thrust_range(vehicle, flights, settings.margin)
+    else:
+        raise SettingError(
+            f"a controller needs the range of {SPECIFIC_THRUST!r} in m/s^2: add it to --ranges FILE.toml, or give a LOG"
+        )
+    momentum = _momentum_range(vehicle, ranges, flights, settings.margin)
+    schedule = heading_schedule(
+        vehicle,
+        {**control_ranges, "rotor_momentum": momentum},
+        specific_thrust,
+        method=settings.method,
+        decay=settings.decay,
+    )
+    return ScheduledController(
+        schedule, {**control_ranges, SPECIFIC_THRUST: specific_thrust, "rotor_momentum": momentum}
+    )
 
 
 def _control_ranges(
     vehicle: Quadrotor,
-    named: Mapping[str, tuple[float, float]],
-    given: Mapping[str, tuple[float, float]],
-    flights: Sequence[FlightVariables],
-    margin: float,
+    ranges: Mapping[str, tuple[float, float]],
 ) -> dict[str, tuple[float, float]]:
-    """Ranges of the controller: roll, pitch, roll rate and yaw rate (symmetric, with a least width), mass, thrust over mass,
-    and angular momentum of the rotors."""
-    found: dict[str, tuple[float, float]] = {}
+    """Ranges of the controller: roll, pitch, roll rate and yaw rate (symmetric, with a least width), and mass."""
+    control_ranges: dict[str, tuple[float, float]] = {}
     for name, least in (
-        ("roll", _LEAST_TILT),
-        ("pitch", _LEAST_TILT),
-        ("roll_rate", _LEAST_RATE),
-        ("yaw_rate", _LEAST_RATE),
+        ("roll", _MIN_TILT),
+        ("pitch", _MIN_TILT),
+        ("roll_rate", _MIN_RATE),
+        ("yaw_rate", _MIN_RATE),
     ):
-        if name not in named:
+        if name not in ranges:
             raise SettingError(
                 f"a controller needs the range of {name!r}: add it to --ranges FILE.toml, or give a LOG"
             )
-        most = max(*map(abs, named[name]), least)
-        found[name] = (-most, most)
+        most = max(*map(abs, ranges[name]), least)
+        control_ranges[name] = (-most, most)
     mass = vehicle.parameter("mass").values[0]
-    found["mass"] = named.get("mass", (mass, mass))
-    speeds = [f"rotor_speed_{j}" for j in range(len(vehicle.levers))]
-    room = _LEAST_THRUST * GRAVITY
-    if SPECIFIC in given:
-        found[SPECIFIC] = given[SPECIFIC]
-    elif flights:
-        G = rotor_allocation(vehicle)[0]
-        pulls = np.concatenate(
-            [
-                np.stack([f.values[s] for s in speeds], axis=1) ** 2 @ G / f.values.get("mass", mass)
-                for f in flights
-            ]
-        )
-        wide = margin * float(np.ptp(pulls))
-        low, high = (
-            min(float(pulls.min()) - wide, GRAVITY - room),
-            max(float(pulls.max()) + wide, GRAVITY + room),
-        )
-        found[SPECIFIC] = (max(low, 0.2 * GRAVITY), high)
-    else:
-        raise SettingError(
-            f"a controller needs the range of {SPECIFIC!r} in m/s^2: add it to --ranges FILE.toml, or give a LOG"
-        )
-    found["rotor_momentum"] = _momentum(vehicle, named, flights, speeds, margin)
-    return found
+    control_ranges["mass"] = ranges.get("mass", (mass, mass))
+    return control_ranges
 
 
-def _momentum(
+def _specific_thrust_range(
+    vehicle: Quadrotor, flights: Sequence[FlightVariables], margin: float
+) -> tuple[float, float]:
+    """Range of thrust over mass along the flights, widened by the margin, that includes hover."""
+    mass = vehicle.parameter("mass").values[0]
+    G = rotor_allocation(vehicle)[0]
+    values = np.concatenate([_speeds(vehicle, f) ** 2 @ G / f.values.get("mass", mass) for f in flights])
+    widening, least = margin * float(np.ptp(values)), _MIN_THRUST_RANGE * GRAVITY
+    low = min(float(values.min()) - widening, GRAVITY - least)
+    high = max(float(values.max()) + widening, GRAVITY + least)
+    return max(low, 0.2 * GRAVITY), high
+
+
+def _speed_names(vehicle: Quadrotor) -> list[str]:
+    return [f"rotor_speed_{j}" for j in range(len(vehicle.levers))]
+
+
+def _speeds(vehicle: Quadrotor, flight: FlightVariables) -> Float[np.ndarray, "n rotors"]:
+    return np.stack([flight.values[name] for name in _speed_names(vehicle)], axis=1)
+
+
+def _momentum_range(
     vehicle: Quadrotor,
-    named: Mapping[str, tuple[float, float]],
+    ranges: Mapping[str, tuple[float, float]],
     flights: Sequence[FlightVariables],
-    speeds: Sequence[str],
     margin: float,
 ) -> tuple[float, float]:
+    """Range of the angular momentum of all rotors, N m s."""
     J = vehicle.parameter("rotor_inertia").values[0]
     if J == 0.0:
         return 0.0, 0.0
     if flights:
         spins = J * np.array(vehicle.spins)
-        along = np.concatenate([np.stack([f.values[s] for s in speeds], axis=1) @ spins for f in flights])
-        most = (1.0 + margin) * float(np.max(np.abs(along)))
+        momentum = np.concatenate([_speeds(vehicle, f) @ spins for f in flights])
+        most = (1.0 + margin) * float(np.max(np.abs(momentum)))
         return -most, most
-    if any(s not in named for s in speeds):
+    speeds = _speed_names(vehicle)
+    if any(s not in ranges for s in speeds):
         raise SettingError(
             "a controller of rotors with inertia needs the range of 'rotor_speed': add it to --ranges FILE.toml"
         )
-    low, high = min(named[s][0] for s in speeds), max(named[s][1] for s in speeds)
+    low, high = min(ranges[s][0] for s in speeds), max(ranges[s][1] for s in speeds)
     return momentum_range(vehicle, (low, high))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rotorid.report.charts import Figure, encode_array, layout, line
 from rotorid.report.page import MODEL_TONES, Page, add_header, card, grid, notes_list, table
-from rotorid.results.text import duration_text, label, percent, unit_text
+from rotorid.results.text import duration_text, label, number_text, percent, unit_text
 from rotorid.workflows.lpv.lpv import LpvResult
 from rotorid.workflows.lpv.summary import LpvSummary, poles
 
@@ -34,13 +34,6 @@ def lpv_page(result: LpvResult, summary: LpvSummary) -> str:
     return page.as_html()
 
 
-def number(value: float | None) -> str:
-    """A number with four digits; a dash for none."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{value + 0.0:.4g}".replace("-", "−")
-
-
 def _header(page: Page, summary: LpvSummary) -> None:
     count = len(summary.flights)
     about = [
@@ -58,10 +51,8 @@ def _cards(page: Page, summary: LpvSummary) -> None:
         card("Difference", f"{summary.model.difference:.1g}", note="relative, from the nonlinear model"),
     ]
     if summary.flights:
-        least = min(f.inside for f in summary.flights)
-        cards.append(
-            card("Inside the bounds", percent(least).removesuffix(" %"), "%", "of the rows, worst flight")
-        )
+        inside = percent(min(f.inside for f in summary.flights)).removesuffix(" %")
+        cards.append(card("Inside the bounds", inside, "%", "of the rows, lowest of all flights"))
     if summary.control:
         c = summary.control
         cards.append(
@@ -83,10 +74,10 @@ def _parameters(page: Page, result: LpvResult, summary: LpvSummary) -> None:
     rows = [
         [
             label(name),
-            number(p.lower),
-            number(p.upper),
-            number(p.flight_lower),
-            number(p.flight_upper),
+            number_text(p.lower),
+            number_text(p.upper),
+            number_text(p.flight_lower),
+            number_text(p.flight_upper),
             unit_text(p.unit) or "–",
             str(p.entries),
         ]
@@ -145,10 +136,10 @@ def _flights(page: Page, result: LpvResult, summary: LpvSummary) -> None:
         [
             f.name,
             str(f.rows),
-            duration_text(f.seconds),
+            duration_text(f.duration),
             percent(f.inside),
-            number(f.departure),
-            number(f.departure_rms),
+            number_text(f.rate_error),
+            number_text(f.rate_error_rms),
         ]
         for f in summary.flights
     ]
@@ -163,13 +154,13 @@ def _flights(page: Page, result: LpvResult, summary: LpvSummary) -> None:
 
 def _curve(t: np.ndarray, value: np.ndarray, lower: float, upper: float, unit: str) -> Figure:
     ends = np.array([t[0], t[-1]])
-    length = float(t[-1] - t[0])
-    edges = [
-        line(ends, np.array([v, v]), what, "@other0", width=1.0, dash="5px,4px", max_gap=2.0 * length + 1.0)
-        for v, what in ((lower, "lower bound"), (upper, "upper bound"))
+    max_gap = 2.0 * float(t[-1] - t[0]) + 1.0
+    bounds = [
+        line(ends, np.array([v, v]), name, "@other0", width=1.0, dash="5px,4px", max_gap=max_gap)
+        for v, name in ((lower, "lower bound"), (upper, "upper bound"))
     ]
     trace = line(t, value, "flight", "@ekf", points=700, width=1.2, digits=4)
-    return Figure((*edges, trace), layout(unit_text(unit)), height=190)
+    return Figure((*bounds, trace), layout(unit_text(unit)), height=190)
 
 
 def _reduction(page: Page, summary: LpvSummary) -> None:
@@ -179,8 +170,8 @@ def _reduction(page: Page, summary: LpvSummary) -> None:
     page.section(
         "Reduction",
         f"{r.components} principal components of the parameters along the flights explain {percent(r.share)} of their "
-        f"variance; the largest error of a parameter is {percent(r.worst)} of its range. The reduced model approximates the "
-        "nonlinear one.",
+        f"variance; the largest error of a parameter is {percent(r.max_error)} of its range. The reduced model is an "
+        "approximation of the nonlinear model.",
     )
     order = np.arange(1, len(r.shares) + 1)
     trace = {
@@ -210,17 +201,20 @@ def _control(page: Page, result: LpvResult, summary: LpvSummary) -> None:
         ["slack of the cost bound", f"{c.slack:.1g}"],
         ["vertices and pairs of vertices checked", str(c.pairs)],
         ["cost bound, relative to the LQR", f"{c.cost:.3g}"],
-        ["decay rates of poles", f"{c.slowest:.3g} to {c.fastest:.3g} 1/s"],
-        ["smallest damping ratio", f"{c.damping:.2g}"],
-        *[[f"range of {label(n)}", f"{number(a)} to {number(b)}"] for n, (a, b) in c.ranges.items()],
+        ["decay rates of poles", f"{c.min_pole_decay:.3g} to {c.max_pole_decay:.3g} 1/s"],
+        ["smallest damping ratio", f"{c.min_damping:.2g}"],
+        *[
+            [f"range of {label(n)}", f"{number_text(a)} to {number_text(b)}"]
+            for n, (a, b) in c.ranges.items()
+        ],
     ]
-    places = poles(result)
+    pole_values = poles(result)
     states = len(result.controller.schedule.model.states)
     trace = {
         "type": "scatter",
         "mode": "markers",
-        "x": encode_array(np.real(places).ravel()),
-        "y": encode_array(np.imag(places).ravel()),
+        "x": encode_array(np.real(pole_values).ravel()),
+        "y": encode_array(np.imag(pole_values).ravel()),
         "marker": {"color": "@ekf", "size": 5, "opacity": 0.6},
         "hovertemplate": "%{x:.3g} %{y:+.3g}i<extra></extra>",
     }
@@ -249,7 +243,10 @@ def _settings(page: Page, summary: LpvSummary) -> None:
         ["airframe", summary.airframe],
         ["states", ", ".join(label(n) for n in summary.model.states)],
         ["margin", percent(s.margin)],
-        *[[f"range of {label(n)}", f"{number(a)} to {number(b)}"] for n, (a, b) in summary.ranges.items()],
+        *[
+            [f"range of {label(n)}", f"{number_text(a)} to {number_text(b)}"]
+            for n, (a, b) in summary.ranges.items()
+        ],
         *[[name, version] for name, version in summary.versions.items()],
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
     ]

@@ -13,7 +13,7 @@ from rotorid.findings import Finding, Severity
 from rotorid.models.lpv.bounds import MOST
 from rotorid.models.lpv.files import as_mat, as_plain
 from rotorid.results.files import Input, to_json
-from rotorid.results.text import Tone, Verdict, to_verdict
+from rotorid.results.text import Statement, Tone, Verdict, to_statements, to_verdict
 from rotorid.workflows.lpv.lpv import LpvResult, LpvSettings
 from rotorid.workflows.lpv.text import finding_text
 
@@ -23,14 +23,17 @@ MODEL_JSON, MODEL_MAT, CONTROLLER_JSON, CONTROLLER_MAT = (
     "controller.json",
     "controller.mat",
 )
-EXACT: Final = 1e-12
-_WELL: Final = 0.99  # share of the rows of a flight inside the box
-_FAST: Final = 0.3  # rad/s, of the difference between angle rates and body rates
+MAX_DIFFERENCE: Final = 1e-12
+"""Largest relative difference from the nonlinear model that is due to rounding."""
+
+_MIN_INSIDE: Final = 0.99  # least share of rows inside the box without a warning
+_MAX_RATE_ERROR: Final = 0.3  # largest rate error without a warning, rad/s
 
 
 @dataclasses.dataclass(frozen=True)
 class ParameterRow:
-    """Bounds of a parameter, and its range along the flights. entries: number of entries of A, B and c that depend on it."""
+    """Bounds of a parameter, and its range along the flights. entries: number of entries of A, B and c that depend on
+    it."""
 
     unit: str
     lower: float
@@ -42,45 +45,51 @@ class ParameterRow:
 
 @dataclasses.dataclass(frozen=True)
 class FlightRow:
-    """A flight. seconds: airborne, from its first to its last row. inside: share of its rows inside the box. departure: largest
-    difference between the rates of roll, pitch and yaw and the body rates, rad/s; departure_rms: its rms."""
+    """A flight.
+
+    duration: airborne, from its first to its last row, s. inside: share of its rows inside the box. rate_error: largest
+    difference between the rates of roll, pitch and yaw and the body rates, rad/s; rate_error_rms: its rms.
+    """
 
     name: str
     rows: int
-    seconds: float
+    duration: float
     inside: float
-    departure: float
-    departure_rms: float
+    rate_error: float
+    rate_error_rms: float
 
 
 @dataclasses.dataclass(frozen=True)
 class ReductionRow:
-    """Reduction to principal components. share: of the variance that they explain. worst: largest error of a parameter along
-    the flights, relative to its range. shares: of all components."""
+    """Reduction to principal components. share: of the variance that they explain. max_error: largest error of a parameter
+    along the flights, relative to its range. shares: of all components."""
 
     components: int
     share: float
-    worst: float
+    max_error: float
     shares: tuple[float, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class ControlRow:
-    """The controller. margin, decay, slack, pairs: of its certificate, see `Certificate`. cost: bound on its cost, relative to
-    the LQR at the centre of the ranges. slowest, fastest: decay rates of the closed-loop poles at the vertices, 1/s. damping:
-    their smallest damping ratio."""
+    """The controller.
+
+    margin, decay, slack, pairs: of its certificate, see `Certificate`. cost: bound on its cost, relative to the LQR at the
+    centre of the ranges. min_pole_decay, max_pole_decay: decay rates of the closed-loop poles at the vertices, 1/s.
+    min_damping: their smallest damping ratio.
+    """
 
     method: str
-    stable: bool
+    is_stable: bool
     margin: float
     decay: float
     slack: float
     pairs: int
     vertices: int
     cost: float
-    slowest: float
-    fastest: float
-    damping: float
+    min_pole_decay: float
+    max_pole_decay: float
+    min_damping: float
     ranges: Mapping[str, tuple[float, float]]
 
 
@@ -96,9 +105,10 @@ class ModelRow:
 
 @dataclasses.dataclass(frozen=True)
 class LpvSummary:
-    """All numbers of an LPV model."""
+    """All numbers of an LPV model. findings: accuracy, flights, reduction and certificate."""
 
     verdict: Verdict
+    findings: tuple[Statement, ...]
     settings: LpvSettings
     airframe: str
     inputs: tuple[Input, ...]
@@ -131,9 +141,10 @@ def poles(result: LpvResult) -> np.ndarray:
 def summarise_lpv(result: LpvResult, inputs: Sequence[Input] = (), notes: Sequence[str] = ()) -> LpvSummary:
     """Collect the numbers of a model. inputs: files that were read. notes: of the log readers."""
     packages = ("rotorid", "jax") + (("cvxpy", "clarabel") if result.controller else ())
-    flights = _flights(result)
+    flights, reduction, control = _flights(result), _reduction(result), _control(result)
     return LpvSummary(
         verdict=_verdict(result, flights),
+        findings=to_statements(_findings(result.difference, flights, reduction, control), finding_text),
         settings=result.settings,
         airframe=result.airframe.name,
         inputs=tuple(inputs),
@@ -147,8 +158,8 @@ def summarise_lpv(result: LpvResult, inputs: Sequence[Input] = (), notes: Sequen
         ranges=result.ranges,
         parameters=_parameters(result),
         flights=flights,
-        reduction=_reduction(result),
-        control=_control(result),
+        reduction=reduction,
+        control=control,
         notes=tuple(notes),
     )
 
@@ -171,13 +182,10 @@ def _parameters(result: LpvResult) -> dict[str, ParameterRow]:
 def _flights(result: LpvResult) -> tuple[FlightRow, ...]:
     rows = []
     for flight, inside in zip(result.flights, result.inside, strict=True):
-        off = np.linalg.norm(flight.departure(), axis=1)
-        length = float(flight.t[-1] - flight.t[0])
-        rows.append(
-            FlightRow(
-                flight.name, len(flight.t), length, inside, float(off.max()), float(np.sqrt(np.mean(off**2)))
-            )
-        )
+        error = np.linalg.norm(flight.rate_errors(), axis=1)
+        duration = float(flight.t[-1] - flight.t[0])
+        rms = float(np.sqrt(np.mean(error**2)))
+        rows.append(FlightRow(flight.name, len(flight.t), duration, inside, float(error.max()), rms))
     return tuple(rows)
 
 
@@ -209,23 +217,44 @@ def _control(result: LpvResult) -> ControlRow | None:
     )
 
 
+def _findings(
+    difference: float,
+    flights: Sequence[FlightRow],
+    reduction: ReductionRow | None,
+    control: ControlRow | None,
+) -> list[Finding]:
+    """Accuracy of the model, flights, reduction and certificate."""
+    findings = [Finding("model_difference", Severity.NOTE, {"difference": difference})]
+    findings += [
+        Finding("rows_inside_bounds", Severity.NOTE, {"flight": f.name, "inside": f.inside}) for f in flights
+    ]
+    if reduction is not None:
+        values = {"components": reduction.components, "share": reduction.share}
+        findings.append(Finding("variance_explained", Severity.NOTE, values))
+    if control is not None:
+        names = ("margin", "pairs", "decay", "cost")
+        values = {name: getattr(control, name) for name in names}
+        findings.append(Finding("certificate", Severity.NOTE, values))
+    return findings
+
+
 def _verdict(result: LpvResult, flights: Sequence[FlightRow]) -> Verdict:
     count = len(result.model.names)
     size = {"states": len(result.model.states), "parameters": count}
-    if result.difference > EXACT:
+    if result.difference > MAX_DIFFERENCE:
         findings = [Finding("model_inexact", Severity.ERROR, {"difference": result.difference})]
     elif result.controller is None:
         findings = [Finding("model_exact", Severity.OK, size)]
     else:
         decay = result.controller.schedule.certificate.decay
         findings = [Finding("controller_certified", Severity.OK, {**size, "decay": decay})]
-    worst = min(flights, key=lambda f: f.inside, default=None)
-    if worst is not None and worst.inside < _WELL:
-        values = {"flight": worst.name, "inside": worst.inside}
+    outside = min(flights, key=lambda f: f.inside, default=None)
+    if outside is not None and outside.inside < _MIN_INSIDE:
+        values = {"flight": outside.name, "inside": outside.inside}
         findings.append(Finding("flight_outside_bounds", Severity.WARNING, values))
-    quick = max(flights, key=lambda f: f.departure, default=None)
-    if quick is not None and quick.departure > _FAST:
-        values = {"flight": quick.name, "departure": quick.departure}
+    fastest = max(flights, key=lambda f: f.rate_error, default=None)
+    if fastest is not None and fastest.rate_error > _MAX_RATE_ERROR:
+        values = {"flight": fastest.name, "rate_error": fastest.rate_error}
         findings.append(Finding("angle_rates_differ", Severity.WARNING, values))
     if count > MOST:
         findings.append(Finding("vertices_not_listed", Severity.NOTE, {"parameters": count}))
@@ -236,23 +265,22 @@ def _verdict(result: LpvResult, flights: Sequence[FlightRow]) -> Verdict:
 
 def lpv_files(result: LpvResult) -> dict[str, bytes]:
     """The files of the model and of the controller, if there is one, by name."""
-    plain: dict[str, Any] = as_plain(result.model, result.box)
+    model: dict[str, Any] = as_plain(result.model, result.box)
     if result.reduction is not None:
-        plain["reduced"] = as_plain(result.reduction.model, result.reduction.box)
-    files = {MODEL_JSON: to_json(plain).encode(), MODEL_MAT: as_mat(result.model, result.box)}
+        model["reduced"] = as_plain(result.reduction.model, result.reduction.box)
+    files = {MODEL_JSON: to_json(model).encode(), MODEL_MAT: as_mat(result.model, result.box)}
     if result.controller is not None:
         schedule = result.controller.schedule
         c = schedule.certificate
-        control = as_plain(schedule.model, schedule.box)
         gains = schedule.vertex_gains()
         numbers = {"margin": c.margin, "decay": c.decay, "slack": c.slack, "pairs": c.pairs}
-        control |= {
+        controller = as_plain(schedule.model, schedule.box) | {
             "gains": gains.tolist(),
             "method": schedule.method,
             "ranges": dict(result.controller.ranges),
+            "certificate": {"P": c.P.tolist(), **numbers},
         }
-        control["certificate"] = {"P": c.P.tolist(), **numbers}
-        files[CONTROLLER_JSON] = to_json(control).encode()
-        more = {"K": np.moveaxis(gains, 0, 2), "P": c.P, **numbers}
-        files[CONTROLLER_MAT] = as_mat(schedule.model, schedule.box, more)
+        files[CONTROLLER_JSON] = to_json(controller).encode()
+        variables = {"K": np.moveaxis(gains, 0, 2), "P": c.P, **numbers}
+        files[CONTROLLER_MAT] = as_mat(schedule.model, schedule.box, variables)
     return files

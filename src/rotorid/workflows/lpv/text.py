@@ -30,9 +30,20 @@ _TEXTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     ),
     "angle_rates_differ": lambda v: (
         "The model equates angle rates with body rates; the difference in "
-        f"{v['flight']} is up to {v['departure']:.2g} rad/s."
+        f"{v['flight']} is up to {v['rate_error']:.2g} rad/s."
     ),
     "vertices_not_listed": lambda v: (
         f"The 2^{v['parameters']} vertices are not listed in the files; reduce the model with --components."
+    ),
+    "model_difference": lambda v: f"Relative difference from the nonlinear model: {v['difference']:.1g}.",
+    "rows_inside_bounds": lambda v: (
+        f"{v['flight']}: {percent(v['inside'])} of its rows are inside the bounds."
+    ),
+    "variance_explained": lambda v: (
+        f"{v['components']} principal components explain {percent(v['share'])} of the variance along the flights."
+    ),
+    "certificate": lambda v: (
+        f"Certificate: largest eigenvalue {v['margin']:.2g} at {v['pairs']} vertices and pairs of vertices; decay rate "
+        f"{v['decay']:.2g} 1/s; cost at most {v['cost']:.2g} times that of the LQR at the centre of the ranges."
     ),
 }
