@@ -86,8 +86,8 @@ def test_the_pushes_are_those_that_were_made(run, place: Path) -> None:
     for event, begin, end in zip(summary["events"], pushed[::2], pushed[1::2], strict=True):
         assert event["start"] == pytest.approx(t[begin], abs=0.1)
         assert event["end"] == pytest.approx(t[end], abs=0.1)
-        apart = np.array(event["force"]) - force[begin + 2]
-        assert np.all(np.abs(apart) < 4.0 * np.array(event["force_std"]))
+        apart = np.array(event["force"]["value"]) - force[begin + 2]
+        assert np.all(np.abs(apart) < 4.0 * np.array(event["force"]["std"]))
 
 
 def test_the_same_again_is_the_same_bytes(run, place: Path) -> None:
@@ -110,7 +110,7 @@ def test_another_observer_with_a_truth_of_its_own(call, place: Path) -> None:
     assert (
         summary["components"]["force_y"]["rmse"] > 0.5
     )  # what is true east is 2 N by this table, and north 1 N
-    assert "accelerometer_bias" in summary["uncertain"]
+    assert "accelerometer_bias" in summary["observer"]["uncertain"]
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,8 @@ def test_the_push_is_an_event(pushed: Flight):
     (event,) = find_contacts(found).events
     assert event.start == pytest.approx(2.5, abs=0.1)
     assert event.end == pytest.approx(3.5, abs=0.1)
-    assert np.all(np.abs(np.array(event.force) - PUSH[:3]) < 4.0 * np.array(event.force_std))
-    assert np.all(np.abs(np.array(event.torque) - PUSH[3:]) < 4.0 * np.array(event.torque_std))
+    assert np.all(np.abs(np.array(event.force.value) - PUSH[:3]) < 4.0 * np.array(event.force.std))
+    assert np.all(np.abs(np.array(event.torque.value) - PUSH[3:]) < 4.0 * np.array(event.torque.std))
 
 
 @pytest.mark.parametrize(
@@ -275,4 +275,4 @@ def test_the_summary_says_what_was_found(pushed: Flight):
     assert summary.components["force_x"].coverage is not None
     assert summary.components["force_x"].coverage > 0.8
     assert '"events"' in summary.to_json()
-    assert {"mass", "attitude", "rotors", "forward_flight", "drag"} <= set(summary.uncertain)
+    assert {"mass", "attitude", "rotors", "forward_flight", "drag"} <= set(summary.observer.uncertain)

@@ -50,7 +50,7 @@ def write_results(
     folder = Path(folder)
     write_folder(
         folder,
-        estimates_files(tracks, mcap, summary.time_origin)
+        estimates_files(tracks, mcap, summary.log.time_origin)
         | {
             SUMMARY: summary.to_json().encode(),
             REPORT: report_html.encode(),

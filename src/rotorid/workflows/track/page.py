@@ -61,7 +61,7 @@ def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary:
     _innovations(page, tracks, lead, found)
     _motion(page, tracks, motion, lead, found.quantities[lead.main_quantity])
     _numbers(page, summary)
-    add_log_section(page, flight, summary.notes)
+    add_log_section(page, flight, summary.log.notes)
     _settings(page, summary)
     return page.as_html()
 
@@ -70,7 +70,7 @@ def _header(page: Page, flight: Flight, summary: Summary) -> None:
     about = [
         flight.vehicle,
         flight.format.replace("-", " "),
-        f"{duration_text(summary.duration)} logged, {percent(summary.airborne)} of it tracked",
+        f"{duration_text(summary.log.duration)} logged, {percent(summary.log.airborne)} of it tracked",
         f"airframe {summary.settings.airframe}",
     ]
     add_header(page, flight.source.name, about, summary.verdict, _TONES)
@@ -270,7 +270,7 @@ def _settings(page: Page, summary: Summary) -> None:
         *([["seed", str(settings.seed)]] if settings.seed is not None else []),
         *[[name, version] for name, version in summary.versions.items()],
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
-        ["log clock at t = 0", f"{summary.time_origin:.6f} s"],
+        ["log clock at t = 0", f"{summary.log.time_origin:.6f} s"],
     ]
     page.add(table(["setting", "value"], rows, {"setting": "word", "value": "long"}))
 

@@ -89,20 +89,34 @@ class EstimatorSummary:
 
 
 @dataclasses.dataclass(frozen=True)
+class LogSummary:
+    """The log of a result. time_origin: the log's own clock at t = 0, s. duration: s. airborne: share of the log that was
+    used."""
+
+    format: str
+    vehicle: str
+    time_origin: float
+    duration: float
+    airborne: float
+    notes: tuple[str, ...]
+
+
+def summarise_log(flight: Flight, airborne: float) -> LogSummary:
+    """Summarise the log of a flight. airborne: share of the log that was used."""
+    return LogSummary(
+        flight.format, flight.vehicle, flight.time_origin, flight.duration, airborne, flight.notes
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class Summary:
-    """All numbers of a result. time_origin: the log's own clock at t = 0, s. duration: of the log, s. airborne: tracked share
-    of it."""
+    """All numbers of a result."""
 
     verdict: Verdict
     settings: Settings
     inputs: tuple[Input, ...]
     versions: Mapping[str, str]
-    time_origin: float
-    duration: float
-    airborne: float
-    format: str
-    vehicle: str
-    notes: tuple[str, ...]
+    log: LogSummary
     estimators: Mapping[str, EstimatorSummary]
 
     def to_json(self) -> str:
@@ -123,12 +137,7 @@ def summarise(
         settings=settings,
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
-        time_origin=flight.time_origin,
-        duration=flight.duration,
-        airborne=covered_share(tracks[0], flight) if tracks else 0.0,
-        format=flight.format,
-        vehicle=flight.vehicle,
-        notes=flight.notes,
+        log=summarise_log(flight, covered_share(tracks[0], flight) if tracks else 0.0),
         estimators={t.estimator: _summarise_track(t) for t in tracks},
     )
 

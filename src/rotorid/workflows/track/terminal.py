@@ -43,7 +43,7 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
         console.print(Padding(Text(f"{join_words(names)}: {text}", style="dim"), (0, 2)))
     if any(not q.informed for e in summary.estimators.values() for q in e.quantities.values()):
         console.print(Padding(Text(NOT_IDENTIFIED, style="dim"), (0, 2)))
-    print_footer(summary.notes, folder, console)
+    print_footer(summary.log.notes, folder, console)
 
 
 def _health(found: EstimatorSummary) -> str:

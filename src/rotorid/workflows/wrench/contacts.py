@@ -40,30 +40,41 @@ Triple = tuple[float, float, float]
 
 
 @dataclasses.dataclass(frozen=True)
+class Vector:
+    """Three components, and the standard deviation of each."""
+
+    value: Triple
+    std: Triple
+
+
+@dataclasses.dataclass(frozen=True)
+class Peak:
+    """The largest magnitude of a force, N, at a time in s."""
+
+    value: float
+    std: float
+    time: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Contact:
     """A force or torque that acted for a while.
 
     start, end: s from the start of the flight. impulse: N s, world. force: mean, N, world; strength: its magnitude; direction:
-    its unit vector, world, known to direction_std rad. peak: largest magnitude of the force, N, at peak_time s. torque: mean,
-    N m, body. line: where the force acts, None where it is not determined; line_unknown: why. The offset of the flight
-    is subtracted from all of them.
+    its unit vector, world; direction_std: rad. peak: largest magnitude of the force. torque: mean, N m, body. line: where the
+    force acts, None where it is not determined; line_unknown: why. The offset of the flight is subtracted from all of them.
     """
 
     start: float
     end: float
-    impulse: Triple
-    impulse_std: Triple
-    force: Triple
-    force_std: Triple
+    impulse: Vector
+    force: Vector
     strength: float
     strength_std: float
     direction: Triple
     direction_std: float
-    peak: float
-    peak_std: float
-    peak_time: float
-    torque: Triple
-    torque_std: Triple
+    peak: Peak
+    torque: Vector
     line: LineOfAction | None
     line_unknown: str
 
@@ -152,19 +163,14 @@ def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: i
     return Contact(
         start=start,
         end=stop,
-        impulse=_triple(impulse[:3]),
-        impulse_std=_triple(std[:3] * duration),
-        force=_triple(mean[:3]),
-        force_std=_triple(std[:3]),
+        impulse=Vector(_triple(impulse[:3]), _triple(std[:3] * duration)),
+        force=Vector(_triple(mean[:3]), _triple(std[:3])),
         strength=strength,
         strength_std=strength_std,
         direction=_triple(direction),
         direction_std=float(np.sqrt(0.5 * across)) / max(strength, 1e-300),
-        peak=float(sizes.max()),
-        peak_std=_std_along(found, steady, top, e[top, :3]),
-        peak_time=float(found.t[top]),
-        torque=_triple(mean[3:]),
-        torque_std=_triple(std[3:]),
+        peak=Peak(float(sizes.max()), _std_along(found, steady, top, e[top, :3]), float(found.t[top])),
+        torque=Vector(_triple(mean[3:]), _triple(std[3:])),
         line=line if isinstance(line, LineOfAction) else None,
         line_unknown="" if isinstance(line, LineOfAction) else line,
     )

@@ -50,7 +50,7 @@ def wrench_page(found: WrenchTrack, flight: Flight, summary: WrenchSummary) -> s
     _components(page, found, summary)
     _trust(page, found, summary)
     _numbers(page, summary)
-    add_log_section(page, flight, summary.notes)
+    add_log_section(page, flight, summary.log.notes)
     _settings(page, summary)
     return page.as_html()
 
@@ -59,7 +59,7 @@ def _header(page: Page, flight: Flight, summary: WrenchSummary) -> None:
     about = [
         flight.vehicle,
         flight.format.replace("-", " "),
-        f"{duration_text(summary.duration)} logged, {percent(summary.airborne)} of it observed",
+        f"{duration_text(summary.log.duration)} logged, {percent(summary.log.airborne)} of it observed",
         f"airframe {summary.settings.airframe}",
         summary.settings.model,
     ]
@@ -88,7 +88,7 @@ def _cards(page: Page, summary: WrenchSummary) -> None:
             "the most significant of the six means over the flight",
         )
     )
-    cards.append(card("Health OK", percent(summary.healthy).removesuffix(" %"), "%", "of the time"))
+    cards.append(card("Health OK", percent(summary.observer.healthy).removesuffix(" %"), "%", "of the time"))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
@@ -113,9 +113,13 @@ def _events(events: tuple[Contact, ...]) -> str:
             f"{e.end:.2f} s",
             plus_minus(e.strength, e.strength_std),
             direction_text(e),
-            " ".join(value_text(v, s, signed=True) for v, s in zip(e.impulse, e.impulse_std, strict=True)),
-            plus_minus(e.peak, e.peak_std),
-            " ".join(value_text(v, s, signed=True) for v, s in zip(e.torque, e.torque_std, strict=True)),
+            " ".join(
+                value_text(v, s, signed=True) for v, s in zip(e.impulse.value, e.impulse.std, strict=True)
+            ),
+            plus_minus(e.peak.value, e.peak.std),
+            " ".join(
+                value_text(v, s, signed=True) for v, s in zip(e.torque.value, e.torque.std, strict=True)
+            ),
         ]
         for number, e in enumerate(events, 1)
     ]
@@ -195,7 +199,7 @@ def _components(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
 
 
 def _trust(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
-    force, torque = (math.sqrt(s) for s in summary.scale)
+    force, torque = (math.sqrt(s) for s in summary.observer.scale)
     page.section(
         "Uncertainty",
         f"The scatter of the force is {_times(force)} that of the assumed noise, the scatter of the torque {_times(torque)}; "
@@ -265,9 +269,9 @@ def _settings(page: Page, summary: WrenchSummary) -> None:
         ["airframe", settings.airframe],
         ["model", settings.model or "airframe only"],
         ["rotor signal", label(settings.rotor_input)],
-        ["uncertain parameters", join_words([label(name) for name in summary.uncertain])],
+        ["uncertain parameters", join_words([label(name) for name in summary.observer.uncertain])],
         *[[name, version] for name, version in summary.versions.items()],
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
-        ["log clock at t = 0", f"{summary.time_origin:.6f} s"],
+        ["log clock at t = 0", f"{summary.log.time_origin:.6f} s"],
     ]
     page.add(table(["setting", "value"], rows, {"setting": "word", "value": "long"}))

@@ -16,7 +16,7 @@ from rotorid.models.system import GRAVITY
 from rotorid.results.files import Input, to_json
 from rotorid.results.metrics import consistency, coverage
 from rotorid.results.text import Verdict, to_verdict
-from rotorid.workflows.track.summary import OVERCONFIDENT
+from rotorid.workflows.track.summary import OVERCONFIDENT, LogSummary, summarise_log
 from rotorid.workflows.track.track import Track, covered_share
 from rotorid.workflows.wrench.contacts import Contact, Contacts, Offset
 from rotorid.workflows.wrench.detection import averaging_factor, usable_duration
@@ -65,32 +65,34 @@ class ComponentSummary:
 
 
 @dataclasses.dataclass(frozen=True)
-class WrenchSummary:
-    """All numbers of a result. time_origin: the log's own clock at t = 0, s. start, end: of the track, s. scale: of the
-    covariances of force and torque, see `covariance_scale`. uncertain: names of the parameters whose uncertainty the band
-    includes."""
+class ObserverSummary:
+    """The observer over the flight. start, end: of its rows, s. consistency: mean NIS per dimension. healthy: share of the rows
+    that are OK; health: of each state. scale: of the covariances of force and torque, see `covariance_scale`. uncertain: names
+    of the parameters whose uncertainty the band includes."""
 
-    verdict: Verdict
-    settings: WrenchSettings
-    inputs: tuple[Input, ...]
-    versions: Mapping[str, str]
-    time_origin: float
-    duration: float
-    airborne: float
-    format: str
-    vehicle: str
-    notes: tuple[str, ...]
     rows: int
     start: float
     end: float
     consistency: float
     healthy: float
     health: Mapping[str, float]
+    scale: tuple[float, float]
+    uncertain: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class WrenchSummary:
+    """All numbers of a result. events: contacts and lasting forces. box: around the rotors, see `rotor_box`."""
+
+    verdict: Verdict
+    settings: WrenchSettings
+    inputs: tuple[Input, ...]
+    versions: Mapping[str, str]
+    log: LogSummary
+    observer: ObserverSummary
     components: Mapping[str, ComponentSummary]
     events: tuple[Contact, ...]
     box: Box
-    scale: tuple[float, float]
-    uncertain: tuple[str, ...]
 
     def to_json(self) -> str:
         """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
@@ -112,23 +114,20 @@ def summarise_wrench(
         settings=settings,
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
-        time_origin=flight.time_origin,
-        duration=flight.duration,
-        airborne=covered_share(track, flight),
-        format=flight.format,
-        vehicle=flight.vehicle,
-        notes=flight.notes,
-        rows=len(track.t),
-        start=float(track.t[0]),
-        end=float(track.t[-1]),
-        consistency=consistency(track.nis, track.nis_dof),
-        healthy=track.health_share(Health.OK),
-        health={h.name.lower(): track.health_share(h) for h in Health},
+        log=summarise_log(flight, covered_share(track, flight)),
+        observer=ObserverSummary(
+            rows=len(track.t),
+            start=float(track.t[0]),
+            end=float(track.t[-1]),
+            consistency=consistency(track.nis, track.nis_dof),
+            healthy=track.health_share(Health.OK),
+            health={h.name.lower(): track.health_share(h) for h in Health},
+            scale=found.scale,
+            uncertain=tuple(dict.fromkeys(name.split()[0] for name in found.parameter_errors.causes)),
+        ),
         components=components,
         events=contacts.events,
         box=contacts.box,
-        scale=found.scale,
-        uncertain=tuple(dict.fromkeys(name.split()[0] for name in found.parameter_errors.causes)),
     )
 
 

@@ -34,15 +34,15 @@ def show(summary: WrenchSummary, folder: Path, console: Console) -> None:
             more = f"and {len(summary.events) - _MOST} more, listed in the report"
             console.print(Padding(Text(more, style="dim"), (0, 2)))
         console.print()
-    health = [(k, share) for k, share in summary.health.items() if share > 0 and k != "ok"]
+    health = [(k, share) for k, share in summary.observer.health.items() if share > 0 and k != "ok"]
     rest = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
-    text = f"{estimator_label(summary.settings.observer)}: healthy {percent(summary.healthy)} of the time"
+    text = f"{estimator_label(summary.settings.observer)}: healthy {percent(summary.observer.healthy)} of the time"
     text = text[:1].upper() + text[1:]
     console.print(Padding(Text(f"{text} ({rest})" if rest else text, style="dim"), (0, 2)))
     console.print(
         Padding(Text("Force in world axes (east, north, up), torque in body axes.", style="dim"), (0, 2))
     )
-    print_footer(summary.notes, folder, console)
+    print_footer(summary.log.notes, folder, console)
 
 
 def _components(summary: WrenchSummary) -> Table:
@@ -70,7 +70,7 @@ def _events(events: tuple[Contact, ...]) -> Table:
     for head in ("contact at", "lasts", "force (N)", "direction", "impulse (N s)", "nearest (cm)"):
         table.add_column(head, justify="right", no_wrap=True)
     for event in events:
-        impulse = sum(i * d for i, d in zip(event.impulse, event.direction, strict=True))
+        impulse = sum(i * d for i, d in zip(event.impulse.value, event.direction, strict=True))
         table.add_row(
             f"{event.start:.2f} s",
             f"{event.duration:.2f} s",
