@@ -48,24 +48,24 @@ def test_after_a_step_the_identified_mass_halves_the_error():
     assert nominal_error > 0.05
     for flight in (found, gated):
         assert flight.rms_error(2.0) < 0.5 * nominal_error
-        assert abs(flight.used[-1] - 1.3) < 0.05
-        assert flight.flown.failures == 0
+        assert abs(flight.controller_mass[-1] - 1.3) < 0.05
+        assert flight.truth.failures == 0
     assert found.rms_error(2.0) < 2.0 * known.rms_error(2.0)
-    np.testing.assert_array_equal(known.used, mass(known.times))
-    assert np.all(np.isnan(known.said))
+    np.testing.assert_array_equal(known.controller_mass, mass(known.times))
+    assert np.all(np.isnan(known.estimate))
     assert set(gated.mode) >= {Mode.WAITING, Mode.FOLLOWING}
     assert set(found.mode) == {0}
-    slowest = np.max(np.abs(np.diff(gated.used)))
+    slowest = np.max(np.abs(np.diff(gated.controller_mass)))
     assert slowest <= GATE.quantity.rate * 0.02 + 1e-12
-    assert np.all(np.isfinite(found.said) & (found.said_std > 0))
+    assert np.all(np.isfinite(found.estimate) & (found.estimate_std > 0))
 
 
 def test_one_who_is_wrong_from_the_start_is_never_believed():
     """The flight is the nominal one, to the last bit."""
     flight = flown(stream(), GATE, FAILURES["thrust high"]())
-    np.testing.assert_array_equal(flight.flown.states, nominal().flown.states)
-    assert set(flight.used) == {1.0}
-    assert np.median(flight.said[-20:]) == pytest.approx(1.3 * 1.3, rel=0.05)
+    np.testing.assert_array_equal(flight.truth.states, nominal().truth.states)
+    assert set(flight.controller_mass) == {1.0}
+    assert np.median(flight.estimate[-20:]) == pytest.approx(1.3 * 1.3, rel=0.05)
     bare = flown(stream(), None, FAILURES["thrust high"]())
     assert bare.rms_error(0.5) > 1.2 * nominal().rms_error(0.5)
 
@@ -77,38 +77,38 @@ def test_with_the_nominal_mass_it_is_the_flight_of_the_data_set():
     flight = simulate_closed_loop(
         "square", profile, 3, MassProvider(), duration=1.5, stream=MASS_PROFILES.index("sine")
     )
-    np.testing.assert_allclose(flight.flown.states, flown_there.states, atol=1e-5)
-    np.testing.assert_array_equal(flight.flown.mass, flown_there.mass)
+    np.testing.assert_allclose(flight.truth.states, flown_there.states, atol=1e-5)
+    np.testing.assert_array_equal(flight.truth.mass, flown_there.mass)
 
 
 def said(failure, seconds=12.0):
     """Reports of a failing estimator whose own value is 1.2 kg, once a tenth of a second."""
     of = FAILURES[failure]()
     times = np.arange(0.0, seconds, 0.1)
-    return times, [of.said(t, Reading(1.2 + 0.001 * t, 0.01)) for t in times]
+    return times, [of.corrupt_output(t, Reading(1.2 + 0.001 * t, 0.01)) for t in times]
 
 
 def test_failures_begin_when_they_should_and_do_what_they_say():
     for failure in FAILURES:
         t, reports = said(failure)
         before = [r for time, r in zip(t, reports, strict=True) if time < FAILURE_TIME - 0.05]
-        if failure != "late":
+        if failure != "delayed":
             assert all(r is not None and r.value < 1.21 for r in before)
     last = {failure: said(failure)[1][-1] for failure in FAILURES}
-    assert last["lying"] == Reading(2.0 - 1.2 - 0.001 * 11.9, REPORTED_STD)
+    assert last["mirrored"] == Reading(2.0 - 1.2 - 0.001 * 11.9, REPORTED_STD)
     assert last["stuck"].value == pytest.approx(1.2 + 0.001 * (FAILURE_TIME - 0.1))
     assert last["drifting"].value == pytest.approx(1.2119 * (1.0 + 0.03 * 6.9))
-    assert last["silent"] is None
-    assert last["late"].value == pytest.approx(1.2 + 0.001 * 8.9, abs=1.1e-4)
-    assert said("late")[1][20] is None
-    wild = [r.value for r in said("wild")[1][60:]]
+    assert last["no output"] is None
+    assert last["delayed"].value == pytest.approx(1.2 + 0.001 * 8.9, abs=1.1e-4)
+    assert said("delayed")[1][20] is None
+    wild = [r.value for r in said("invalid")[1][60:]]
     assert sum(not 1.1 < v < 1.3 for v in wild) == 20
     frozen, low = FAILURES["frozen"](), FAILURES["thrust low"]()
     u = np.array([10.0, 1.0, 2.0, 3.0])
     for t in (1.0, 4.0, 6.0):
-        assert frozen.fed(t, (u, np.full(10, t)))[1][0] == min(t, 4.0)
-    np.testing.assert_array_equal(low.fed(6.0, (u, u))[0], [7.5, 1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(low.fed(4.0, (u, u))[0], u)
+        assert frozen.corrupt_input(t, (u, np.full(10, t)))[1][0] == min(t, 4.0)
+    np.testing.assert_array_equal(low.corrupt_input(6.0, (u, u))[0], [7.5, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(low.corrupt_input(4.0, (u, u))[0], u)
 
 
 @pytest.mark.parametrize("true", [0.7, 1.3])

@@ -38,6 +38,6 @@ def test_shapes():
 
 def test_an_unknown_name_lists_the_known():
     with pytest.raises(
-        SettingError, match=r"no mass profile 'ramp' .*linear, exponential, step, sine, steps"
+        SettingError, match=r"no mass profile 'ramp'; there are linear, exponential, step, sine, steps"
     ):
         mass_profile("ramp", 0, TIMES, 20.0)

@@ -66,6 +66,6 @@ def test_it_moves_in_three_dimensions_and_differs_by_seed(name):
 
 def test_an_unknown_name_lists_the_known():
     with pytest.raises(
-        SettingError, match=r"no trajectory 'spiral' .*random, loop, lemniscate, zigzag, square"
+        SettingError, match=r"no trajectory 'spiral'; there are random, loop, lemniscate, zigzag, square"
     ):
         reference("spiral", 0, 10.0)

@@ -1,10 +1,10 @@
 """Simulated flights.
 
-closed_loop.py   control with the mass estimated in flight
-failures.py      injected failures of estimators
-flight.py        `simulate`: flights of a multirotor whose mass changes
+closed_loop.py   closed-loop flights with the mass estimated in flight
+failures.py      failures of an estimator
+flight.py        `simulate`: flights of a multirotor with a changing mass
 nmpc_on_path.py  NMPC along a recorded path
-plant.py         bare multirotor with motor lag, limits, drag and wind
+plant.py         bare multirotor with motor lag, thrust limits, drag and wind
 profiles.py      mass profiles
 sensors.py       noise, delay and dropout of sensors
 spraying.py      a sprayer's flight

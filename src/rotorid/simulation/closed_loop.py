@@ -1,11 +1,11 @@
-"""The loop closed: the NMPC of the simulated flights flown with the mass that an estimator finds while it flies.
+"""Closed-loop flights: the NMPC of the simulated flights uses the mass that an estimator identifies in flight.
 
-At each control (50 Hz) the measured state, with its noise, goes to the controller and to the estimator's `Stream`, with the
-inputs that acted since. What it says goes through a gate, or straight to the controller, which plans with it at once:
+At each control (50 Hz) the measured state with its noise goes to the controller and to the estimator's `Stream`, together with
+the inputs that acted since the control before. The estimate passes a gate, or goes directly to the controller:
 
     plant -> sensors -> estimator -> [failure] -> gate (with an independent mass check) -> mass of the NMPC -> plant
 
-A pilot is what gives the controller its mass; `nominal` and `known` are the two between which the others should lie.
+The mass of the controller can also be the nominal or the true one, for comparison; see `MassProvider`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ GATE = Gate(
 soon as its standard deviation is small again and the independent mass check agrees."""
 
 MIN_MASS, MAX_MASS = 0.05, 10.0
-"""kg; without a gate the controller still refuses a mass outside of these, and what is not a number, and keeps the last."""
+"""Range of masses that the controller accepts without a gate, kg. For other values and NaN it keeps the last mass."""
 
 _MEASURED = np.ones(BareMultirotor.outputs.dim, bool)
 _LIMITS = np.array([MAXIMUM_THRUST, *[MAXIMUM_BODY_RATE] * 3])
@@ -72,42 +72,48 @@ _LIMITS = np.array([MAXIMUM_THRUST, *[MAXIMUM_BODY_RATE] * 3])
 
 @dataclasses.dataclass(frozen=True)
 class ClosedLoopFlight:
-    """A flight of the loop.
+    """A closed-loop flight.
 
-    flown: the truth. error: distance from the reference in each row, m. times: of the controls, s. used: mass that was
-    planned with, at each control, kg. said, said_std: by the estimator, NaN where it said nothing. mode: of the gate, 0
-    without.
+    truth: of the flight. position_error: distance from the reference in each row, m. times: of the controls, s.
+    controller_mass: mass of the controller at each control, kg. estimate, estimate_std: reported by the estimator, kg, NaN
+    without a report. mode: of the gate, 0 without a gate.
     """
 
-    flown: FlightTruth
-    error: Float64[np.ndarray, " n"]
+    truth: FlightTruth
+    position_error: Float64[np.ndarray, " n"]
     times: Float64[np.ndarray, " controls"]
-    used: Float64[np.ndarray, " controls"]
-    said: Float64[np.ndarray, " controls"]
-    said_std: Float64[np.ndarray, " controls"]
+    controller_mass: Float64[np.ndarray, " controls"]
+    estimate: Float64[np.ndarray, " controls"]
+    estimate_std: Float64[np.ndarray, " controls"]
     mode: Int[np.ndarray, " controls"]
 
     def rms_error(self, begin: float = 0.0) -> float:
-        """From t = begin s on, m."""
-        late = self.error[self.flown.times >= begin]
-        return float(np.sqrt(np.mean(late**2))) if np.isfinite(late).all() else math.inf
+        """RMS distance from the reference from t = begin s on, m."""
+        errors = self.position_error[self.truth.times >= begin]
+        return float(np.sqrt(np.mean(errors**2))) if np.isfinite(errors).all() else math.inf
 
-    def effort(self) -> tuple[float, float]:
-        """Root mean square of the thrust less its mean (N), and of the body rates (rad/s)."""
-        thrust, rates = self.flown.inputs[:, 0], self.flown.inputs[:, 1:]
+    def control_effort(self) -> tuple[float, float]:
+        """Standard deviation of the thrust (N), and RMS of the body rate (rad/s)."""
+        thrust, rates = self.truth.inputs[:, 0], self.truth.inputs[:, 1:]
         return float(np.std(thrust)), float(np.sqrt(np.mean(np.sum(rates**2, axis=1))))
 
-    def saturated(self) -> float:
+    def saturated_share(self) -> float:
         """Share of the time in which an input is at its limit."""
-        u = self.flown.inputs
-        at = (np.abs(u) > 0.995 * _LIMITS).any(axis=1) | (u[:, 0] < 0.005 * MAXIMUM_THRUST)
-        return float(np.mean(at))
+        u = self.truth.inputs
+        is_saturated = (np.abs(u) > 0.995 * _LIMITS).any(axis=1) | (u[:, 0] < 0.005 * MAXIMUM_THRUST)
+        return float(np.mean(is_saturated))
 
 
 class MassProvider:
-    """What gives the controller its mass; of one flight. Without an estimator, the nominal mass.
+    """Provides the mass of the controller in one flight.
 
-    mass: the true one, for a pilot that knows it. gate: None for none. failure: of the estimator.
+    Args:
+        stream: of the estimator; None: the nominal mass is used.
+        gate: between estimator and controller; None: the estimate is used directly.
+        failure: of the estimator; None: no failure.
+        mass: true mass that is used instead of an estimate.
+
+    rows: t in s, mass of the controller in kg, estimate and its standard deviation in kg, mode of the gate, at each control.
     """
 
     def __init__(
@@ -124,22 +130,22 @@ class MassProvider:
         self._state = gate.start() if gate else None
         self._mass_check = IndependentMassCheck(velocity_noise=Sensors().velocity_noise)
         self._last: float | None = None
-        self._used = NOMINAL_MASS
+        self._value = NOMINAL_MASS
         if stream:
             stream.restart()
 
     def __call__(self, t: float, y: Float64[np.ndarray, " 10"], u: Float64[np.ndarray, " 4"]) -> float:
-        """The mass to plan with. t: s. y: measured state, packed. u: inputs that acted since the call before."""
+        """The mass of the controller, kg. t: s. y: measured state, packed. u: inputs that acted since the call before."""
         dt = 0.0 if self._last is None else t - self._last
         self._last = t
         reading, mode = None, Mode.WAITING
         if self.mass is not None:
-            self._used = float(self.mass(np.array([t]))[0])
+            self._value = float(self.mass(np.array([t]))[0])
         elif self.stream is not None:
             reading = self._reading(t, dt, y, u)
             if self.gate is None:
                 if reading and MIN_MASS < reading.value < MAX_MASS:
-                    self._used = reading.value
+                    self._value = reading.value
             else:
                 assert self._state is not None
                 check_mass, check_std = self._mass_check.update(t, y[:4], y[7:10], float(u[0]))
@@ -147,22 +153,24 @@ class MassProvider:
                     independent_value=check_mass, independent_std=check_std
                 )
                 self._state, decision = self.gate.decide(self._state, reading, dt)
-                self._used, mode = decision.value, decision.mode
-        said = (reading.value, reading.std) if reading else (math.nan, math.nan)
-        self.rows.append((t, self._used, *said, int(mode)))
-        return self._used
+                self._value, mode = decision.value, decision.mode
+        estimate = (reading.value, reading.std) if reading else (math.nan, math.nan)
+        self.rows.append((t, self._value, *estimate, int(mode)))
+        return self._value
 
     def _reading(self, t: float, dt: float, y: np.ndarray, u: np.ndarray) -> Reading | None:
         assert self.stream is not None
-        u, y = self.failure.fed(t, (u, y))
-        e = self.stream.step(jax.tree.unflatten(_row(), [np.array(t), np.array(dt), u, y, _MEASURED]))
+        u, y = self.failure.corrupt_input(t, (u, y))
+        e = self.stream.step(
+            jax.tree.unflatten(_sample_structure(), [np.array(t), np.array(dt), u, y, _MEASURED])
+        )
         reading = Reading(float(e.value[0]), float(e.std[0]), int(e.health), bool(e.informed[0]))
-        return self.failure.said(t, reading)
+        return self.failure.corrupt_output(t, reading)
 
 
 @functools.cache
-def _row() -> Any:
-    """The structure of one sample."""
+def _sample_structure() -> Any:
+    """Tree structure of one sample."""
     none = jnp.zeros(())
     return jax.tree.structure(Samples(none, none, jnp.zeros(4), jnp.zeros(10), jnp.zeros(9, bool)))
 
@@ -171,26 +179,38 @@ def simulate_closed_loop(
     trajectory: str,
     mass: MassProfile,
     seed: int,
-    pilot: MassProvider,
+    provider: MassProvider,
     *,
     duration: float = 20.0,
     stream: int = 0,
     plant: Plant = Plant(),  # noqa: B008
 ) -> ClosedLoopFlight:
-    """Fly a trajectory with a mass that changes. seed: of the trajectory and, with stream, of the sensors' noise and of the
-    wind. plant: what else acts, of which neither controller nor estimator knows."""
+    """Simulate a closed-loop flight along a trajectory with a changing mass.
+
+    Args:
+        trajectory: one of `TRAJECTORIES`.
+        mass: true mass over time.
+        seed: of the trajectory and, with `stream`, of the noise and the wind; 0 or more.
+        provider: of the mass of the controller.
+        duration: s.
+        stream: of random numbers.
+        plant: motor lag, drag and wind, which neither the controller nor the estimator models.
+    Raises:
+        SettingError: an invalid duration, seed or trajectory.
+    """
     if duration <= 0 or seed < 0:
         raise SettingError(
             f"a flight of {duration:g} s with seed {seed}: give a positive duration and a seed of 0 or more"
         )
     wanted = reference(trajectory, seed, duration + horizon_length(), mass=NOMINAL_MASS)
     rows = round(duration * RATE) + 1
-    fine = mass(STEP * (np.arange(rows * STEPS) + 0.5)).reshape(rows, STEPS)
+    step_masses = mass(STEP * (np.arange(rows * STEPS) + 0.5)).reshape(rows, STEPS)
     key = [seed, TRAJECTORIES.index(trajectory), stream]
     noise = draw_noise(Sensors(), rows, key)
-    mass_of: ControllerMass = pilot
+    controller_mass: ControllerMass = provider
     wind = flight_wind(plant, rows, key)
-    flown = track_reference(wanted, mass(np.arange(rows) / RATE), fine, noise, plant, wind, mass_of)
-    where = flown.states[:, BareMultirotor.states.stored["position"]]
-    columns = (np.array(column) for column in zip(*pilot.rows, strict=True))
-    return ClosedLoopFlight(flown, np.linalg.norm(where - wanted.position[:rows], axis=1), *columns)
+    row_masses = mass(np.arange(rows) / RATE)
+    truth = track_reference(wanted, row_masses, step_masses, noise, plant, wind, controller_mass)
+    position = truth.states[:, BareMultirotor.states.stored["position"]]
+    columns = (np.array(column) for column in zip(*provider.rows, strict=True))
+    return ClosedLoopFlight(truth, np.linalg.norm(position - wanted.position[:rows], axis=1), *columns)

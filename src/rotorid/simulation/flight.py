@@ -1,13 +1,12 @@
-"""Simulated flights: a reference is flown by NMPC on a plant whose mass changes, and sensors write the log.
+"""Simulated flights: NMPC flies a reference on a plant whose mass changes, and sensors write the log.
 
-The framework of seed 000, figure 4: the controller plans on measured states with the dynamics of a vehicle of
-nominal mass; the true dynamics, with the true mass, give the next state. A flight is a pure function of
-trajectory, mass profile, seed and settings, in float64 whatever JAX is set to, and the same to the last bit.
+As in seed 000, figure 4, the controller plans from measured states with the dynamics of a vehicle of nominal mass, and the
+plant moves with the true mass. A flight is a pure function of trajectory, mass profile, seed and settings. It is computed in
+float64 regardless of the settings of JAX, and is bitwise reproducible.
 
-Rows come at 100 Hz, control at 50 Hz, the plant is integrated at 1 kHz. In the row at t_k, states are those
-at t_k, and the commands (thrust, rotor command) are those applied from t_k until the next row: a zero-order
-hold, as a log of commands has it. Body rate and specific force are those up to t_k, under the commands of the
-row before, since a gyro and an accelerometer measure the past.
+Rows are at 100 Hz, control is at 50 Hz, and the plant is integrated at 1 kHz. The states in the row at t_k are those at t_k;
+the commands (thrust, rotor command) are those applied from t_k until the next row, as in a log of commands (zero-order hold).
+Body rate and specific force are measured up to t_k, under the commands of the row before.
 """
 
 from __future__ import annotations
@@ -37,27 +36,27 @@ MAXIMUM_BODY_RATE = 6.0
 """Limit on each commanded body rate, rad/s."""
 
 CONTROL_EVERY = 2
-"""Rows from control to control."""
+"""Number of rows between two controls."""
 
 _HORIZON = 20  # steps
-_HORIZON_ROWS = 5  # rows a step of the horizon
-_GUSTS = 4  # stream of random numbers, after those of the sensors
+_HORIZON_ROWS = 5  # rows in a step of the horizon
+_GUST_STREAM = 4  # of random numbers; the smaller ones are used by the sensors
 
 STEPS = round(1.0 / (RATE * STEP))
-"""Steps of the plant in a row."""
+"""Number of plant steps in a row."""
 
 
 ControllerMass = Callable[[float, Float64[np.ndarray, " 10"], Float64[np.ndarray, " 4"]], float]
-"""(t in s, measured state, inputs that acted since the control before) -> mass in kg, for the plan that is made now."""
+"""(t in s, measured state, inputs that acted since the control before) -> mass of the controller in kg."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FlightTruth:
     """The truth of a flight, one row every 1 / RATE seconds.
 
-    states: packed as `BareMultirotor.states`, then the thrust where the plant has motor lag. inputs: thrust
-    (N) and body rate (rad/s) applied from the row on. mass: kg. wind: m/s, world. solve_seconds: of each control.
-    failures: controls that were not solved.
+    states: packed as `BareMultirotor.states`, followed by the thrust if the plant has motor lag. inputs: thrust (N) and
+    body rate (rad/s) applied from the row on. mass: kg. wind: m/s, world. solve_seconds: solver time of each control, s.
+    failures: number of controls without a solution.
     """
 
     times: Float64[np.ndarray, " n"]
@@ -89,70 +88,79 @@ def simulate(
         plant: motor lag, drag, wind and thrust limits.
     Returns:
         A flight with position, velocity (world), attitude, body_rate, thrust and true_mass; specific_force
-        and rotor_command where the sensors have them; true_force (of the air) where the plant has drag, and
-        true_wind where it has wind too.
+        and rotor_command if the sensors have them; true_force (of the air) if the plant has drag, and true_wind
+        if it also has wind.
     Raises:
         SettingError: an unknown name, a negative seed, or a duration that is not positive.
     Source: seed 000, figure 4.
     """
-    flown, noise = simulate_truth(
+    truth, noise = simulate_truth(
         trajectory, mass_profile, seed, duration=duration, sensors=sensors, plant=plant
     )
-    return to_log(flown, noise, sensors, plant, name=f"{trajectory}-{mass_profile}-{seed}")
+    return to_log(truth, noise, sensors, plant, name=f"{trajectory}-{mass_profile}-{seed}")
 
 
 def simulate_truth(
     trajectory: str, profile: str, seed: int, *, duration: float, sensors: Sensors, plant: Plant
 ) -> tuple[FlightTruth, Noise]:
-    """The truth of a simulated flight, and the noise that its sensors add."""
+    """The truth of a simulated flight, and the noise of its sensors. Arguments as of `simulate`."""
     if duration <= 0 or seed < 0:
         raise SettingError(
             f"a flight of {duration:g} s with seed {seed}: the duration must be positive, the seed 0 or more"
         )
     wanted = reference(trajectory, seed, duration + horizon_length(), mass=NOMINAL_MASS)
     rows = round(duration * RATE) + 1
-    fine = STEP * (np.arange(rows * STEPS) + 0.5)
-    masses = mass_profile(profile, seed, fine, duration).reshape(rows, STEPS)
-    mass = mass_profile(profile, seed, np.arange(rows) / RATE, duration)
+    step_times = STEP * (np.arange(rows * STEPS) + 0.5)
+    step_masses = mass_profile(profile, seed, step_times, duration).reshape(rows, STEPS)
+    row_masses = mass_profile(profile, seed, np.arange(rows) / RATE, duration)
     stream = [seed, TRAJECTORIES.index(trajectory), MASS_PROFILES.index(profile)]
     noise = draw_noise(sensors, rows, stream)
-    return track_reference(wanted, mass, masses, noise, plant, flight_wind(plant, rows, stream)), noise
+    wind = flight_wind(plant, rows, stream)
+    return track_reference(wanted, row_masses, step_masses, noise, plant, wind), noise
 
 
 def flight_wind(plant: Plant, rows: int, seed: list[int]) -> Float64[np.ndarray, "{rows}+1 3"]:
-    """The wind of a flight of that many rows, and of one row more; m/s, world."""
-    return draw_wind(plant.wind, plant.gusts, plant.gust_times, rows + 1, 1.0 / RATE, [*seed, _GUSTS])
+    """The wind of a flight in each row and one more, m/s, world. rows: number."""
+    return draw_wind(plant.wind, plant.gusts, plant.gust_times, rows + 1, 1.0 / RATE, [*seed, _GUST_STREAM])
 
 
 def track_reference(
     wanted: Reference,
-    mass: Float64[np.ndarray, " n"],
-    masses: Float64[np.ndarray, "n steps"],
+    row_masses: Float64[np.ndarray, " n"],
+    step_masses: Float64[np.ndarray, "n steps"],
     noise: Noise,
     plant: Plant,
     wind: Float64[np.ndarray, "n+1 3"],
-    mass_of: ControllerMass | None = None,
+    controller_mass: ControllerMass | None = None,
 ) -> FlightTruth:
-    """Fly a reference, which must reach a horizon beyond the last row. mass: kg in each row. masses: in each
-    plant step. wind: m/s, world, in each row and the one after; straight between rows. mass_of: asked at each control for
-    the mass that is planned with; None: the nominal one."""
-    controller = _controller() if mass_of is None else adaptable_controller()
+    """Fly a reference.
+
+    Args:
+        wanted: reference, longer than the flight by the horizon.
+        row_masses: true mass in each row, kg.
+        step_masses: true mass in each plant step, kg.
+        noise: of the sensors.
+        plant: dynamics of the vehicle.
+        wind: in each row and the one after, linear between rows, m/s, world.
+        controller_mass: called at each control for the mass of the controller; None: the nominal mass.
+    """
+    controller = _controller() if controller_mass is None else adaptable_controller()
     interval, plus = flight_interval(plant, STEPS), state_plus()
     target_states = np.column_stack([wanted.attitude, wanted.position, wanted.velocity])
     target_inputs = np.column_stack([wanted.thrust, wanted.body_rate])
     window = _HORIZON_ROWS * np.arange(_HORIZON + 1)
-    part = ((np.arange(STEPS) + 0.5) / STEPS)[:, None]
-    lagging = plant.motor_time_constant > 0
-    x = np.concatenate([target_states[0], [mass[0] / NOMINAL_MASS * target_inputs[0, 0]] if lagging else []])
+    fraction = ((np.arange(STEPS) + 0.5) / STEPS)[:, None]
+    start_thrust = row_masses[0] / NOMINAL_MASS * target_inputs[0, 0]
+    x = np.concatenate([target_states[0], [start_thrust] if plant.motor_time_constant > 0 else []])
     plan: Plan | None = None
     u, states, inputs, seconds, failures = target_inputs[0], [], [], [], 0
-    for k in range(len(mass)):
+    for k in range(len(row_masses)):
         if k % CONTROL_EVERY == 0:
             measured = np.asarray(plus(x[:10], noise.state[k])).ravel()
-            wanted_inputs, known = target_inputs[k + window[:-1]], {}
-            if mass_of is not None:
-                known = {"mass": mass_of(k / RATE, measured, u)}
-                wanted_inputs = wanted_inputs * np.array([known["mass"] / NOMINAL_MASS, 1.0, 1.0, 1.0])
+            wanted_inputs, parameters = target_inputs[k + window[:-1]], {}
+            if controller_mass is not None:
+                parameters = {"mass": controller_mass(k / RATE, measured, u)}
+                wanted_inputs = wanted_inputs * np.array([parameters["mass"] / NOMINAL_MASS, 1.0, 1.0, 1.0])
             plan = controller.solve(
                 measured,
                 target_states[k + window],
@@ -160,53 +168,55 @@ def track_reference(
                 plan,
                 elapsed=CONTROL_EVERY / RATE,
                 iterations=1 if plan else 5,
-                parameters=known,
+                parameters=parameters,
             )
             u = plan.inputs[0]
             failures += not plan.is_solved
             seconds.append(plan.seconds)
         states.append(x)
         inputs.append(u)
-        winds = wind[k] + part * (wind[k + 1] - wind[k])
-        x = np.asarray(interval(x, u, masses[k], winds.T)).ravel()
-    times = np.arange(len(mass)) / RATE
+        winds = wind[k] + fraction * (wind[k + 1] - wind[k])
+        x = np.asarray(interval(x, u, step_masses[k], winds.T)).ravel()
+    times = np.arange(len(row_masses)) / RATE
     return FlightTruth(
-        times, np.array(states), np.array(inputs), mass, wind[:-1], np.array(seconds), failures
+        times, np.array(states), np.array(inputs), row_masses, wind[:-1], np.array(seconds), failures
     )
 
 
-def to_log(flown: FlightTruth, noise: Noise, sensors: Sensors, plant: Plant, *, name: str) -> Flight:
-    """What the sensors write of a flight."""
-    n = len(flown.times)
-    measured = np.asarray(state_plus().map(n)(flown.states[:, :10].T, noise.state.T)).T
+def to_log(truth: FlightTruth, noise: Noise, sensors: Sensors, plant: Plant, *, name: str) -> Flight:
+    """The log that the sensors write of a flight. name: of the log."""
+    n = len(truth.times)
+    measured = np.asarray(state_plus().map(n)(truth.states[:, :10].T, noise.state.T)).T
     signals = {}
 
     def add(name: str, values: np.ndarray, source: str, rows: np.ndarray | slice = slice(None)) -> None:
-        signals[name] = Signal(name, flown.times[rows], values.reshape(n, -1)[rows], source)
+        signals[name] = Signal(name, truth.times[rows], values.reshape(n, -1)[rows], source)
 
-    late = np.maximum(np.arange(n) - sensors.delay, 0)
+    delayed_rows = np.maximum(np.arange(n) - sensors.delay, 0)
     for i, kind in enumerate(MEASURED):
-        rows = np.flatnonzero(noise.kept[:, i] & (np.arange(n) >= sensors.delay))
-        add(kind, measured[late][:, BareMultirotor.states.stored[kind]], "simulated, with noise", rows)
-    before = flown.inputs[np.maximum(np.arange(n) - 1, 0)]
-    add("body_rate", before[:, 1:] + noise.body_rate, "simulated")
-    add("thrust", flown.inputs[:, 0], "simulated command")
+        rows = np.flatnonzero(noise.is_logged[:, i] & (np.arange(n) >= sensors.delay))
+        add(
+            kind, measured[delayed_rows][:, BareMultirotor.states.stored[kind]], "simulated, with noise", rows
+        )
+    previous_inputs = truth.inputs[np.maximum(np.arange(n) - 1, 0)]
+    add("body_rate", previous_inputs[:, 1:] + noise.body_rate, "simulated")
+    add("thrust", truth.inputs[:, 0], "simulated command")
     if sensors.rotor_command:
         add(
             "rotor_command",
-            np.repeat(flown.inputs[:, :1] / MAXIMUM_THRUST, 4, axis=1),
+            np.repeat(truth.inputs[:, :1] / MAXIMUM_THRUST, 4, axis=1),
             "simulated, equal shares",
         )
-    outputs = plant_outputs(plant).map(n)(flown.states.T, before.T, flown.mass[None], flown.wind.T)
+    outputs = plant_outputs(plant).map(n)(truth.states.T, previous_inputs.T, truth.mass[None], truth.wind.T)
     specific_force, force = (np.asarray(y).T for y in outputs)
     if sensors.specific_force_noise is not None:
         add("specific_force", specific_force + noise.specific_force, "simulated, with noise")
     if plant.drag:
         add("true_force", force, "simulated truth")
-    if plant.windy:
-        add("true_wind", flown.wind, "simulated truth")
-    add("true_mass", flown.mass, "simulated truth")
-    notes = (f"the controller kept its last plan {flown.failures} times",) if flown.failures else ()
+    if plant.has_wind:
+        add("true_wind", truth.wind, "simulated truth")
+    add("true_mass", truth.mass, "simulated truth")
+    notes = (f"the controller kept its last plan {truth.failures} times",) if truth.failures else ()
     return Flight(
         signals,
         source=Path(name),
@@ -218,19 +228,19 @@ def to_log(flown: FlightTruth, noise: Noise, sensors: Sensors, plant: Plant, *, 
 
 
 def horizon_length() -> float:
-    """How far the controller looks ahead, s: a reference must reach that much beyond the flight."""
+    """Length of the controller's horizon, s. A reference must be longer than the flight by this time."""
     return _HORIZON * _HORIZON_ROWS / RATE
 
 
 @functools.cache
 def _controller() -> NMPC:
-    """The NMPC of every simulated flight: it knows the nominal mass only."""
+    """The NMPC of simulated flights, with the nominal mass."""
     return _nmpc(())
 
 
 @functools.cache
 def adaptable_controller() -> NMPC:
-    """The same, whose mass is given at each call."""
+    """The same NMPC with the mass as a parameter of each call."""
     return _nmpc(("mass",))
 
 

@@ -1,8 +1,8 @@
-"""NMPC along a recorded path: the controller knows a model, and flies vehicles that differ from it.
+"""NMPC along a recorded path: a controller with the parameters of a model flies vehicles with other parameters.
 
-At 50 Hz the controller has the true state, and plans 0.8 s ahead with the rigid multirotor of the model, thrusts and motor
-lag among its states. Where the model's commands are late, it starts from where the commands on their way will have led the
-model. A vehicle is stepped by 4 ms: its rotors follow the commands as its airframe says, exactly; its body by Runge-Kutta.
+At 50 Hz the controller receives the true state and plans 0.8 s ahead with the rigid multirotor of the model; the thrusts, with
+motor lag, are states. If the model has a command delay, the plan starts from the state that the model predicts for the end of
+the delay. A vehicle is stepped by 4 ms: its rotors by the exact solution of the lag, its body by Runge-Kutta.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.system import GRAVITY
 
 RATE = 50.0
-"""Of the controller, Hz."""
+"""Rate of the controller, Hz."""
 
-_KNOT = 0.04  # s, two controls
-_HORIZON = 20
+_KNOT = 0.04  # s between the knots of the horizon: two controls
+_HORIZON = 20  # knots
 
 LOOK_AHEAD = _HORIZON * _KNOT
-"""How far the controller looks ahead, s."""
+"""Length of the controller's horizon, s."""
 
-_PLANT = 0.004  # s
-_STEPS = 5  # of the plant a control
-_MAX_FAILED_PLANS = 25  # controls in a row that could not be solved
-_MAX_DISTANCE = 100.0  # m
-_LONGEST = 64  # steps of the plant that a command may be late
+_STEP = 0.004  # s, of the plant
+_STEPS = 5  # of the plant per control
+_MAX_FAILED_PLANS = 25  # consecutive controls without a solution
+_MAX_DISTANCE = 100.0  # m from the path
+_MAX_DELAY = 64  # of commands, steps of the plant
 _POSITION = slice(4, 7)
-_LEAST, _MOST = 0.01, SATURATED - 1e-3  # shares of a rotor's full thrust
-_TABLE = 513
-_FIRST = 5  # iterations of the first plan
+_MIN_SHARE, _MAX_SHARE = 0.01, SATURATED - 1e-3  # of a rotor's full thrust
+_TABLE_SIZE = 513
+_FIRST_ITERATIONS = 5  # of the first plan
 
-_KNOWN = (
+_PARAMETERS = (
     "mass",
     "inertia",
     "products_of_inertia",
@@ -59,7 +59,7 @@ _KNOWN = (
     "rotor_drag",
     "drag_area",
 )
-_STAND_IN = {
+_VECTOR_SIZES = {
     "mass": 1,
     "inertia": 3,
     "torque_ratio": 1,
@@ -73,7 +73,7 @@ _WEIGHTS = {"attitude": 1.0, "position": 20.0, "velocity": 2.0, "body_rate": 0.0
 
 @dataclasses.dataclass(frozen=True)
 class FlightPath:
-    """A path at 50 Hz, longer than it is flown by the controller's horizon. attitude: world from body. velocity: m/s, world."""
+    """A path at 50 Hz, longer than the flight by the horizon. position: m, velocity: m/s, world; attitude: body to world."""
 
     position: Float[np.ndarray, "n 3"]
     velocity: Float[np.ndarray, "n 3"]
@@ -81,35 +81,44 @@ class FlightPath:
 
     @property
     def controls(self) -> int:
-        """How many controls it is flown for."""
+        """Number of controls of the flight."""
         return len(self.position) - round(LOOK_AHEAD * RATE)
 
 
 def fly_path(
     model: Airframe, vehicles: Sequence[Airframe], path: FlightPath
 ) -> list[Float[np.ndarray, "controls 3"] | None]:
-    """Positions in m of each vehicle that the model's NMPC flies along a path, a row a control; None of one that it lost.
+    """Fly vehicles along a path with the NMPC of a model.
 
-    Thrust curves must not depend on the battery. Raises AirframeError where the model cannot hover.
+    Args:
+        model: airframe that the controller assumes. Its thrust curve must not depend on the battery voltage.
+        vehicles: airframes of the simulated vehicles.
+        path: to be flown.
+    Returns:
+        Positions of each vehicle at the controls, m; None for a vehicle that went out of control.
+    Raises:
+        AirframeError: the model cannot hover.
     """
-    pilot = _path_controller(model)
-    return [_fly_vehicle(pilot, vehicle, path) for vehicle in vehicles]
+    controller = _path_controller(model)
+    return [_fly_vehicle(controller, vehicle, path) for vehicle in vehicles]
 
 
 @dataclasses.dataclass(frozen=True)
 class _PathController:
-    """A controller that believes in a model. It asks each rotor for a share of its full thrust. full: that thrust, N, without
-    the rotor's scale. shares: of hover. table: shares over the range of commands."""
+    """A controller with the parameters of a model. Its inputs are shares of the rotors' full thrust.
 
-    controller: NMPC
+    full_thrust: of a rotor without its scale, N. hover_shares: shares in hover. table: shares over the range of commands.
+    """
+
+    nmpc: NMPC
     model: Airframe
     parameters: dict[str, float | tuple[float, ...]]
-    full: float
-    shares: Float[np.ndarray, " rotors"]
+    full_thrust: float
+    hover_shares: Float[np.ndarray, " rotors"]
     table: Float[np.ndarray, " n"]
 
     def command(self, shares: Float[np.ndarray, " rotors"]) -> Float[np.ndarray, " rotors"]:
-        """Commands for shares of the full thrust."""
+        """Rotor commands for shares of the full thrust."""
         curve = self.model.thrust_curve
         assert curve is not None
         c = np.interp(shares, self.table, np.linspace(0.0, 1.0, len(self.table)))
@@ -119,85 +128,85 @@ class _PathController:
 def _path_controller(model: Airframe) -> _PathController:
     curve = model.thrust_curve
     assert curve is not None
-    grid = np.polynomial.polynomial.polyval(np.linspace(0.0, 1.0, _TABLE), curve.coefficients)
+    grid = np.polynomial.polynomial.polyval(np.linspace(0.0, 1.0, _TABLE_SIZE), curve.coefficients)
     grid = np.maximum.accumulate(grid)
-    full = model.number("thrust_scale", 1.0) * float(grid[-1])
+    full_thrust = model.number("thrust_scale", 1.0) * float(grid[-1])
     count, scales = len(model.rotors), np.array([rotor.thrust_scale for rotor in model.rotors])
-    hover = model.mass.number * GRAVITY / (full * scales.sum())
-    if not grid[0] / grid[-1] < hover < _MOST:
+    hover = model.mass.number * GRAVITY / (full_thrust * scales.sum())
+    if not grid[0] / grid[-1] < hover < _MAX_SHARE:
         raise AirframeError(
-            f"{model.source or model.name}: this model cannot hover: it needs {model.mass.number * GRAVITY:.3g} N, and its "
-            f"rotors pull {full * scales.sum():.3g} N at most"
+            f"{model.source or model.name}: this model cannot hover: its weight is {model.mass.number * GRAVITY:.3g} N, and "
+            f"the maximum thrust of its rotors is {full_thrust * scales.sum():.3g} N"
         )
     controller = _controller(nominal_rotors(model.rotors))
     system = rigid_multirotor(_complete(model), "rotor_thrust")
-    known = {p.name: p.value for p in system.parameters}
-    parameters = {name: known[name] for name in _KNOWN}
+    values = {p.name: p.value for p in system.parameters}
+    parameters = {name: values[name] for name in _PARAMETERS}
     up, down = rotor_model(model).lag
     parameters |= {
-        "thrust_scale": full,
+        "thrust_scale": full_thrust,
         "motor_time_constant": up,
         "motor_time_constant_down": down,
         "rotor_scale": tuple(float(s) for s in scales),
     }
-    return _PathController(controller, model, parameters, full, np.full(count, hover), grid / grid[-1])
+    return _PathController(controller, model, parameters, full_thrust, np.full(count, hover), grid / grid[-1])
 
 
 @functools.lru_cache(maxsize=8)
 def _controller(rotors: tuple[Rotor, ...]) -> NMPC:
-    """For any vehicle with its rotors in these places: all its numbers are given at each call."""
-    quantities = {name: Quantity((1.0,) * count, "") for name, count in _STAND_IN.items()}
-    share = ThrustCurve((0.0, 1.0))
+    """The NMPC of all vehicles with this rotor geometry; all other parameters are given at each call."""
+    quantities = {name: Quantity((1.0,) * count, "") for name, count in _VECTOR_SIZES.items()}
+    linear = ThrustCurve((0.0, 1.0))
     uneven = (dataclasses.replace(rotors[0], thrust_scale=0.5), *rotors[1:])  # so that the System has scales
-    system = rigid_multirotor(Airframe("any", "", quantities, uneven, share), "rotor_command")
+    system = rigid_multirotor(Airframe("any", "", quantities, uneven, linear), "rotor_command")
     return NMPC(
         system,
         horizon=_HORIZON,
         dt=_KNOT,
         state_weights=_WEIGHTS,
         input_weights={"rotor_command": 0.5},
-        input_bounds={"rotor_command": (_LEAST, _MOST)},
-        free=(*_KNOWN, "thrust_scale", "motor_time_constant", "motor_time_constant_down", "rotor_scale"),
+        input_bounds={"rotor_command": (_MIN_SHARE, _MAX_SHARE)},
+        free=(*_PARAMETERS, "thrust_scale", "motor_time_constant", "motor_time_constant_down", "rotor_scale"),
     )
 
 
 def _complete(model: Airframe) -> Airframe:
-    """The model with all the numbers that the controller's System has."""
+    """The model with all parameters of the controller's System."""
     missing = {name: Quantity((0.0,), "") for name in ("rotor_drag", "drag_area") if model.get(name) is None}
     return dataclasses.replace(model, quantities={**model.quantities, **missing})
 
 
 def _fly_vehicle(
-    pilot: _PathController, vehicle: Airframe, path: FlightPath
+    controller: _PathController, vehicle: Airframe, path: FlightPath
 ) -> Float[np.ndarray, "controls 3"] | None:
-    """Positions of one vehicle; None where it is lost."""
-    system, scales = pilot.controller.system, np.array(pilot.parameters["rotor_scale"])
+    """Positions of one vehicle, m; None if it goes out of control."""
+    system, scales = controller.nmpc.system, np.array(controller.parameters["rotor_scale"])
     reference = np.zeros((len(path.position), system.states.size))
-    places = system.states.stored
-    reference[:, places["attitude"]] = path.attitude
-    reference[:, places["position"]] = path.position
-    reference[:, places["velocity"]] = path.velocity
-    reference[:, places["rotor_thrust"]] = pilot.full * scales * pilot.shares
-    wanted = np.tile(pilot.shares, (_HORIZON, 1))
-    flight = _Flight(_Plant.of(vehicle), path, pilot.command(pilot.shares))
-    known = _Plant.of(pilot.model)
+    slices = system.states.stored
+    reference[:, slices["attitude"]] = path.attitude
+    reference[:, slices["position"]] = path.position
+    reference[:, slices["velocity"]] = path.velocity
+    reference[:, slices["rotor_thrust"]] = controller.full_thrust * scales * controller.hover_shares
+    wanted = np.tile(controller.hover_shares, (_HORIZON, 1))
+    flight = _Flight(_Plant.of(vehicle), path, controller.command(controller.hover_shares))
+    model = _Plant.of(controller.model)
     plan: Plan | None = None
-    flown = np.empty((path.controls, 3))
+    positions = np.empty((path.controls, 3))
     knots = np.arange(_HORIZON + 1) * round(_KNOT * RATE)
     for k in range(path.controls):
-        flown[k] = flight.x[_POSITION]
-        plan = pilot.controller.solve(
-            flight.ahead(known),
+        positions[k] = flight.x[_POSITION]
+        plan = controller.nmpc.solve(
+            flight.predict(model),
             reference[k + knots],
             wanted,
             plan,
             elapsed=1.0 / RATE if k else 0.0,
-            iterations=1 if k else _FIRST,
-            parameters=pilot.parameters,
+            iterations=1 if k else _FIRST_ITERATIONS,
+            parameters=controller.parameters,
         )
         if plan.failures > _MAX_FAILED_PLANS:
             return None
-        command = pilot.command(plan.inputs[0])
+        command = controller.command(plan.inputs[0])
         for _ in range(_STEPS):
             flight.step(command)
         if (
@@ -205,15 +214,15 @@ def _fly_vehicle(
             or np.linalg.norm(flight.x[_POSITION] - path.position[k]) > _MAX_DISTANCE
         ):
             return None
-    return flown
+    return positions
 
 
 @dataclasses.dataclass(frozen=True)
 class _Plant:
-    """What steps a vehicle. delay: of its commands, in steps."""
+    """Dynamics of a vehicle. delay: of its commands, steps."""
 
-    engine: BodyFunctions
-    numbers: Float[np.ndarray, " numbers"]
+    body: BodyFunctions
+    parameters: Float[np.ndarray, " numbers"]
     rotors: RotorModel
     delay: int
 
@@ -223,37 +232,37 @@ class _Plant:
             body_functions(airframe.rotors),
             body_numbers(airframe),
             rotor_model(airframe),
-            max(round(airframe.number("command_delay", 0.0) / _PLANT), 0),
+            max(round(airframe.number("command_delay", 0.0) / _STEP), 0),
         )
 
     def step(
         self, x: np.ndarray, thrust: np.ndarray, command: np.ndarray
     ) -> tuple[Float[np.ndarray, " 13"], Float[np.ndarray, " rotors"]]:
-        """State and thrusts a step later, of a command that has arrived."""
-        mean, thrust = self.rotors.follow(thrust, self.rotors.commanded_thrust(command), _PLANT)
-        return self.engine.step(x, mean, np.array(_PLANT), self.numbers)[0], thrust
+        """State and thrusts after a step. command: that acts, after the delay."""
+        mean, thrust = self.rotors.follow(thrust, self.rotors.commanded_thrust(command), _STEP)
+        return self.body.step(x, mean, np.array(_STEP), self.parameters)[0], thrust
 
 
 class _Flight:
-    """A vehicle on its way: body, rotors, and the commands that have not arrived yet."""
+    """State of a flight: body, rotor thrusts, and the latest commands."""
 
     def __init__(self, plant: _Plant, path: FlightPath, command: Float[np.ndarray, " rotors"]) -> None:
         self.plant = plant
         start = path.attitude[0], path.position[0], path.velocity[0], np.zeros(3)
-        self.x = plant.engine.pack(*start, plant.numbers)[0]
+        self.x = plant.body.pack(*start, plant.parameters)[0]
         self.thrust = plant.rotors.commanded_thrust(command)
-        self.sent = [command] * _LONGEST
+        self.commands = [command] * _MAX_DELAY
 
     def step(self, command: Float[np.ndarray, " rotors"]) -> None:
-        """One step of the plant, at whose beginning this is commanded."""
-        self.sent = [*self.sent[1:], command]
-        arrived = self.sent[-1 - min(self.plant.delay, _LONGEST - 1)]
-        self.x, self.thrust = self.plant.step(self.x, self.thrust, arrived)
+        """One step of the plant. command: given at its beginning."""
+        self.commands = [*self.commands[1:], command]
+        delayed = self.commands[-1 - min(self.plant.delay, _MAX_DELAY - 1)]
+        self.x, self.thrust = self.plant.step(self.x, self.thrust, delayed)
 
-    def ahead(self, known: _Plant) -> Float[np.ndarray, " states"]:
-        """State and thrusts as the controller plans from: once the commands on their way have acted as its model has it."""
+    def predict(self, model: _Plant) -> Float[np.ndarray, " states"]:
+        """State and thrusts at the end of the command delay, as predicted by the model."""
         x, thrust = self.x, self.thrust
-        late = min(known.delay, _LONGEST)
-        for command in self.sent[len(self.sent) - late :]:
-            x, thrust = known.step(x, thrust, command)
+        delay = min(model.delay, _MAX_DELAY)
+        for command in self.commands[len(self.commands) - delay :]:
+            x, thrust = model.step(x, thrust, command)
         return np.concatenate([x, thrust])

@@ -1,9 +1,9 @@
-"""The vehicle that is flown: the bare multirotor, with motor lag, limits of the thrust, drag and wind where asked for.
+"""Plant of the simulated flights: the bare multirotor with motor lag, thrust limits, drag and wind.
 
     v' = (R(q) (0, 0, T) + f) / m + g,     f = k (w - v),     T' = (T_d - T) / tau     (tau = 0: T = T_d)
 
-T_d is the commanded thrust T_c, or what the rotors can deliver of it. Integrated by fourth-order Runge-Kutta steps of a
-millisecond with the true mass and wind, as compiled CasADi functions of the same `BareMultirotor` that the estimators use.
+T_d is the commanded thrust T_c, clipped to the limits of the rotors. The plant is integrated by fourth-order Runge-Kutta steps
+of 1 ms with the true mass and wind. It is compiled by CasADi from the same `BareMultirotor` that the estimators use.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ STEP = 0.001
 
 @dataclasses.dataclass(frozen=True)
 class Plant:
-    """What acts on the simulated vehicle beside thrust and weight; by default nothing.
+    """Effects on the simulated vehicle other than thrust and weight; by default none.
 
     motor_time_constant: tau, s. drag: k, N s/m, the same in all directions. wind: mean of w, m/s, world. gusts: standard
-    deviation of w along x, y, z, m/s. gust_times: their time constants, s (see `rotorid.simulation.wind`). thrust_limits:
-    least and greatest thrust that the rotors deliver, N, whatever is commanded; None: no limits. Wind acts by drag only.
+    deviation of w along x, y, z, m/s. gust_times: time constants of the gusts, s (see `rotorid.simulation.wind`).
+    thrust_limits: minimum and maximum of the delivered thrust, N; None: no limits. Wind acts by drag only.
     """
 
     motor_time_constant: float = 0.0
@@ -51,19 +51,19 @@ class Plant:
         if min(self.gusts) < 0 or min(self.gust_times) <= 0:
             raise SettingError("plant: gusts (m/s) must be 0 or more, and gust_times (s) positive")
         if self.thrust_limits and not 0 <= self.thrust_limits[0] < self.thrust_limits[1]:
-            raise SettingError("plant: thrust_limits (N) are the least and the greatest thrust, 0 or more")
+            raise SettingError("plant: thrust_limits (N) must be a minimum of 0 or more and a larger maximum")
         if 0 < self.motor_time_constant < 2 * STEP:
             raise SettingError(
-                f"plant: a motor_time_constant below {2 * STEP:g} s cannot be integrated; take 0 for none"
+                f"plant: a motor_time_constant below {2 * STEP:g} s cannot be integrated; use 0 for no motor lag"
             )
 
     @property
-    def windy(self) -> bool:
-        """Whether the air moves, and the vehicle feels it."""
+    def has_wind(self) -> bool:
+        """Whether wind acts on the vehicle."""
         return self.drag > 0 and any((*self.wind, *self.gusts))
 
     def without_wind(self) -> Plant:
-        """The plant that is compiled once, whatever the wind."""
+        """The plant without its wind, which is an input of the compiled functions."""
         return dataclasses.replace(
             self, wind=(0.0, 0.0, 0.0), gusts=(0.0, 0.0, 0.0), gust_times=(1.0, 1.0, 1.0)
         )
@@ -71,7 +71,7 @@ class Plant:
 
 @dataclasses.dataclass(frozen=True)
 class PlantModel(System):
-    """The plant as a System, with the thrust (N) among its states where the motors lag."""
+    """The plant as a System. With motor lag, the thrust (N) is a state."""
 
     states: Space = BareMultirotor.states
     thrust_limits: tuple[float, float] | None = None
@@ -85,23 +85,23 @@ class PlantModel(System):
         Parameter("motor_time_constant", 0.0, unit="s"),
     )
 
-    def _delivered(self, u: Values) -> Float[Array, ""]:
+    def _delivered_thrust(self, u: Values) -> Float[Array, ""]:
         """T_d."""
         return jnp.clip(u["thrust"], *self.thrust_limits) if self.thrust_limits else u["thrust"]
 
     def _thrust(self, x: Values, u: Values) -> Float[Array, ""]:
-        return x["thrust"] if "thrust" in x else self._delivered(u)
+        return x["thrust"] if "thrust" in x else self._delivered_thrust(u)
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
         thrust = self._thrust(x, u)
         rates = dict(BareMultirotor().dynamics(x, {**u, "thrust": thrust}, p))
         rates["velocity"] = rates["velocity"] + self._air_force(x, p) / p["mass"]
         if "thrust" in x:
-            rates["thrust"] = (self._delivered(u) - thrust) / p["motor_time_constant"]
+            rates["thrust"] = (self._delivered_thrust(u) - thrust) / p["motor_time_constant"]
         return rates
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
-        """What an accelerometer measures, and the force of the air."""
+        """Specific force (m/s^2, body) and force of the air (N, world)."""
         force = self._air_force(x, p)
         along_z = self._thrust(x, u) * jnp.array([0.0, 0.0, 1.0])
         body_force = along_z + rotations.rotate(rotations.inverse(x["attitude"]), force)
@@ -112,7 +112,7 @@ class PlantModel(System):
 
 
 def flight_interval(plant: Plant, steps: int) -> ca.Function:
-    """(x, u, masses, winds) -> x after `steps` steps of `STEP` with u held, one mass (kg) and wind (m/s, world) a step."""
+    """(x, u, masses, winds) -> x after `steps` steps of `STEP` with u held, a mass (kg) and a wind (m/s, world) per step."""
     return _flight_interval(plant.without_wind(), steps)
 
 

@@ -1,12 +1,12 @@
-"""How the mass changes over a flight: around a nominal 1 kg and within 30 % of it (seed 000, figure 5).
+"""Mass profiles: the mass over a flight, within 30 % of a nominal mass of 1 kg (seed 000, figure 5).
 
-In the order of the seed's types 0 to 4, with a and b drawn from 0.1 to 0.3 and c as given, for each seed:
+In the order of types 0 to 4 of the paper. For each seed, a and b are drawn from 0.1 to 0.3, and c from the given range:
 
-    linear        from 1 + a down to 1 - b, at a constant rate
-    exponential   from 1 + a down towards 1 - b, with a time constant of c = 0.15 to 0.4 of the flight
+    linear        from 1 + a to 1 - b at a constant rate
+    exponential   from 1 + a towards 1 - b, with a time constant of c = 0.15 to 0.4 of the flight
     step          1 + a, then 1 - b from c = 0.3 to 0.7 of the flight on
     sine          1 + a sin(2 pi t / c + phase), c = 0.4 to 1 of the flight
-    steps         4 to 6 levels within 30 %, each 0.1 or more off the last and 0.08 of the flight or longer
+    steps         4 to 6 levels within 30 %; neighbours differ by 0.1 or more, and each lasts 0.08 of the flight or longer
 """
 
 from __future__ import annotations
@@ -17,15 +17,27 @@ from jaxtyping import Float64
 from rotorid.errors import SettingError
 
 NOMINAL_MASS = 1.0
-"""kg; what the controller believes."""
+"""Nominal mass, kg, which the controller assumes."""
 
 
 def mass_profile(
     name: str, seed: int, times: Float64[np.ndarray, " n"], duration: float, *, nominal: float = NOMINAL_MASS
 ) -> Float64[np.ndarray, " n"]:
-    """Mass in kg at the given times (s) of a flight of `duration` seconds."""
+    """Mass over a flight.
+
+    Args:
+        name: one of `MASS_PROFILES`.
+        seed: of the profile's parameters.
+        times: s.
+        duration: of the flight, s.
+        nominal: nominal mass, kg.
+    Returns:
+        Mass at the times, kg.
+    Raises:
+        SettingError: an unknown profile.
+    """
     if name not in _PROFILES:
-        raise SettingError(f"no mass profile {name!r} (there are {', '.join(MASS_PROFILES)})")
+        raise SettingError(f"no mass profile {name!r}; there are {', '.join(MASS_PROFILES)}")
     rng = np.random.default_rng([seed, 100 + MASS_PROFILES.index(name)])
     return nominal * _PROFILES[name](rng, np.asarray(times) / duration)
 
@@ -64,4 +76,4 @@ def _steps(rng: np.random.Generator, s: np.ndarray) -> np.ndarray:
 _PROFILES = {"linear": _linear, "exponential": _exponential, "step": _step, "sine": _sine, "steps": _steps}
 
 MASS_PROFILES = tuple(_PROFILES)
-"""Names that `mass_profile` knows, in the seed's order of types."""
+"""Names of the profiles, in the order of the paper's types."""

@@ -1,6 +1,6 @@
-"""A sprayer over a field: rows flown to and fro, with the valve open along them and shut in the turns.
+"""A simulated sprayer: parallel rows over a field, with an open valve along the rows and a closed one in the turns.
 
-The mass falls at a constant rate while the valve is open, from a full tank to an empty one.
+The mass decreases at a constant rate while the valve is open, from a full to an empty tank.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rotorid.simulation.profiles import NOMINAL_MASS
 from rotorid.simulation.sensors import Sensors, draw_noise
 from rotorid.simulation.trajectories import RATE, reference_along, straight_legs
 
-_STREAM = 200  # of random numbers, apart from those of the other flights
+_STREAM = 200  # of random numbers; other flights use other streams
 _HEIGHT = 3.0  # m
 
 
@@ -27,20 +27,28 @@ def simulate_spraying(
     sensors: Sensors = Sensors(),  # noqa: B008
     plant: Plant = Plant(),  # noqa: B008
 ) -> Flight:
-    """A flight of a sprayer, as a log with the same signals as `simulate` gives.
+    """Simulate a flight of a sprayer. The log has the same signals as that of `simulate`.
 
-    Drawn by seed: rows of 8 to 12 m, 1.5 to 2.5 m apart, flown at 2.5 to 3.5 m/s; 1.2 to 1.3 kg with a full
-    tank, 0.75 to 0.85 kg with an empty one. duration: s.
+    Drawn by seed: rows of 8 to 12 m length at a distance of 1.5 to 2.5 m, a speed of 2.5 to 3.5 m/s, 1.2 to 1.3 kg with a
+    full tank, and 0.75 to 0.85 kg with an empty one.
+
+    Args:
+        seed: 0 or more.
+        duration: s.
+        sensors: of the vehicle.
+        plant: motor lag, drag, wind and thrust limits.
+    Raises:
+        SettingError: a negative seed, or a duration that is not positive.
     """
     if duration <= 0 or seed < 0:
         raise SettingError(
             f"a flight of {duration:g} s with seed {seed}: the duration must be positive, the seed 0 or more"
         )
     rng = np.random.default_rng([seed, _STREAM])
-    length, apart, speed = rng.uniform(8.0, 12.0), rng.uniform(1.5, 2.5), rng.uniform(2.5, 3.5)
+    length, distance, speed = rng.uniform(8.0, 12.0), rng.uniform(1.5, 2.5), rng.uniform(2.5, 3.5)
     full, empty = rng.uniform(1.2, 1.3), rng.uniform(0.75, 0.85)
     i = np.arange(2 * int(speed * (duration + 5.0) / length) + 4)
-    corners = np.column_stack([length * ((i + 1) // 2 % 2), apart * (i // 2), np.full(len(i), _HEIGHT)])
+    corners = np.column_stack([length * ((i + 1) // 2 % 2), distance * (i // 2), np.full(len(i), _HEIGHT)])
     wanted = reference_along(
         *straight_legs(corners, np.full(len(i) - 1, speed)),
         duration=duration + horizon_length(),
@@ -48,13 +56,15 @@ def simulate_spraying(
     )
     n = round(duration * RATE) + 1
     mass = _mass(np.abs(wanted.velocity[: n + 1, 0]) > 0.9 * speed, full, empty)
-    fine = np.linspace(mass[:-1], mass[1:], 2 * STEPS + 1, axis=1)[:, 1::2]
+    step_masses = np.linspace(mass[:-1], mass[1:], 2 * STEPS + 1, axis=1)[:, 1::2]
     noise = draw_noise(sensors, n, [seed, _STREAM])
-    flown = track_reference(wanted, mass[:n], fine, noise, plant, flight_wind(plant, n, [seed, _STREAM]))
-    return to_log(flown, noise, sensors, plant, name=f"spraying-{seed}")
+    truth = track_reference(
+        wanted, mass[:n], step_masses, noise, plant, flight_wind(plant, n, [seed, _STREAM])
+    )
+    return to_log(truth, noise, sensors, plant, name=f"spraying-{seed}")
 
 
 def _mass(open_valve: Bool[np.ndarray, " n"], full: float, empty: float) -> Float64[np.ndarray, " n"]:
-    """Mass in kg: what is left after the part of the open time that has passed."""
-    passed = np.concatenate([[0.0], np.cumsum(open_valve[:-1])])
-    return full - (full - empty) * passed / max(passed[-1], 1.0)
+    """Mass in each row, kg: it decreases from full to empty while the valve is open."""
+    open_rows = np.concatenate([[0.0], np.cumsum(open_valve[:-1])])
+    return full - (full - empty) * open_rows / max(open_rows[-1], 1.0)

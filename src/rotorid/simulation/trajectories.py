@@ -1,18 +1,17 @@
-"""Reference trajectories that a multirotor can fly (seed 000, figure 5).
+"""Reference trajectories of a multirotor (seed 000, figure 5).
 
-Each is a raw path in time, seeded, that a cascade of four moving averages of width w rounds: the result has a
-continuous jerk, and a change of velocity of size dv takes an acceleration of at most 2 dv / (3 w). Attitude,
-thrust and body rate follow from it by differential flatness. All begin with a second of hover, facing +x, at
-a height of 3 m.
+Each trajectory is a raw path over time, drawn by seed and smoothed by a cascade of four moving averages of width w. The result
+has a continuous jerk; a change of velocity by dv needs an acceleration of at most 2 dv / (3 w). Attitude, thrust and body rate
+follow by differential flatness. All trajectories begin with a hover of 1 s at a height of 3 m, heading along +x.
 
-    name        what is drawn for each seed                                      acceleration
+    name        drawn for each seed                                              acceleration
     random      corners in a box of 10 x 10 x 3 m, each leg at 2 to 4 m/s        below 7 m/s^2
-    loop        radius 2 to 4 m, height +- 0.3 to 1 m, heading along it          3 to 6 m/s^2 inwards
-    lemniscate  half length 2.5 to 4 m, height +- 0.3 to 0.8 m                   11 to 14 m/s^2 at worst
+    loop        radius 2 to 4 m, height +- 0.3 to 1 m, heading along the path    3 to 6 m/s^2 towards the centre
+    lemniscate  half length 2.5 to 4 m, height +- 0.3 to 0.8 m                   at most 11 to 14 m/s^2
     zigzag      legs of 4 to 7 m, 1 to 2 m apart, height +- 0.5 m, 2 to 3.5 m/s  below 7 m/s^2
     square      sides of 3 to 6 m, height +- 0.5 m, 2 to 4 m/s                   below 7 m/s^2
 
-The lemniscate is aggressive: with a mass above the nominal one, the thrust comes to its limit.
+The lemniscate is aggressive: with a mass above the nominal one, the thrust reaches its limit.
 
 Reference: D. Mellinger, V. Kumar, Minimum snap trajectory generation and control for quadrotors, ICRA 2011.
 """
@@ -32,26 +31,26 @@ RATE = 100
 """Rows per second of a reference."""
 
 HOVER = 1.0
-"""Time at rest at the start, s."""
+"""Duration of the hover at the start, s."""
 
 HEIGHT = 3.0
-"""Of that rest, m."""
+"""Height of the hover at the start, m."""
 
 _FINE = 10  # steps of the raw path per row
 _STEP = 1.0 / (RATE * _FINE)
-_ACCELERATION = 7.0  # m/s^2, at corners
-_RAMP = 3.0  # s, until a curve is at full speed
+_MAX_ACCELERATION = 7.0  # m/s^2, at corners
+_RAMP = 3.0  # s until a curve is flown at full speed
 
 Path = tuple[Float64[np.ndarray, "n 3"], Float64[np.ndarray, " n"]]
-"""Position in m (world) and yaw in rad, at the times asked for."""
+"""Position in m (world) and yaw in rad at given times."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """A trajectory and what flies it: one row every 1 / RATE seconds from t = 0.
+    """A trajectory with the inputs that fly it, one row every 1 / RATE s from t = 0.
 
-    position (m), velocity (m/s), acceleration (m/s^2): world. attitude: quaternion, body to world. body_rate:
-    rad/s, body. thrust: N, for the mass (kg) that it was made for.
+    position (m), velocity (m/s), acceleration (m/s^2): world. attitude: quaternion, body to world. body_rate: rad/s, body.
+    thrust: N, for the mass of the reference.
     """
 
     times: Float64[np.ndarray, " n"]
@@ -64,13 +63,18 @@ class Reference:
 
 
 def reference(name: str, seed: int, duration: float, *, mass: float = 1.0) -> Reference:
-    """The trajectory of that name, with sizes and speeds drawn by seed, for `duration` seconds and one row
-    more.
+    """Make a reference trajectory.
 
-    mass: kg, for the thrust.
+    Args:
+        name: one of `TRAJECTORIES`.
+        seed: of sizes and speeds.
+        duration: s; the reference has one row more.
+        mass: for the thrust, kg.
+    Raises:
+        SettingError: an unknown name.
     """
     if name not in _PATHS:
-        raise SettingError(f"no trajectory {name!r} (there are {', '.join(TRAJECTORIES)})")
+        raise SettingError(f"no trajectory {name!r}; there are {', '.join(TRAJECTORIES)}")
     rng = np.random.default_rng([seed, TRAJECTORIES.index(name)])
     return reference_along(*_PATHS[name](rng, duration), duration=duration, mass=mass)
 
@@ -78,10 +82,16 @@ def reference(name: str, seed: int, duration: float, *, mass: float = 1.0) -> Re
 def reference_along(
     raw: Callable[[Float64[np.ndarray, " n"]], Path], width: float, *, duration: float, mass: float
 ) -> Reference:
-    """The reference along a raw path of the time since the hover (s; negative before it), rounded by averages
-    of `width` s."""
+    """Make a reference along a raw path.
+
+    Args:
+        raw: path over the time since the end of the hover, s (negative before it).
+        width: of the moving averages, s.
+        duration: s; the reference has one row more.
+        mass: for the thrust, kg.
+    """
     half = max(1, round(0.5 * width / _STEP))
-    margin = 4 * half + 1  # samples that the averages and the difference take on each side
+    margin = 4 * half + 1  # samples on each side for the averages and the differences
     count = round(duration * RATE) * _FINE + 1
     t = _STEP * np.arange(-margin, count + margin)
     position, yaw = raw(t - HOVER - _STEP * 4 * half)
@@ -104,7 +114,7 @@ def reference_along(
 
 
 def _average(x: Float64[np.ndarray, "n k"], width: int) -> Float64[np.ndarray, "m k"]:
-    """Four moving averages in a row; the result is 4 (width - 1) samples shorter."""
+    """A cascade of four moving averages; the result is 4 (width - 1) samples shorter."""
     for _ in range(4):
         total = np.cumsum(np.vstack([np.zeros((1, x.shape[1])), x - x[:1]]), axis=0)
         x = (total[width:] - total[:-width]) / width + x[:1]
@@ -114,29 +124,28 @@ def _average(x: Float64[np.ndarray, "n k"], width: int) -> Float64[np.ndarray, "
 def _attitude(
     force: Float64[np.ndarray, "n 3"], yaw: Float64[np.ndarray, " n"]
 ) -> Float64[np.ndarray, "n 4"]:
-    """Yaw about the vertical, then the shortest tilt that brings the body z axis onto the force."""
+    """The attitude with this yaw and the body z axis along the force: yaw, followed by the smallest tilt."""
     c, s = np.cos(yaw), np.sin(yaw)
     z = force / np.linalg.norm(force, axis=1, keepdims=True)
-    ahead, left = c * z[:, 0] + s * z[:, 1], c * z[:, 1] - s * z[:, 0]
+    forward, left = c * z[:, 0] + s * z[:, 1], c * z[:, 1] - s * z[:, 0]
     w = np.sqrt(0.5 * (1.0 + z[:, 2]))
-    x, y = -0.5 * left / w, 0.5 * ahead / w
+    x, y = -0.5 * left / w, 0.5 * forward / w
     c, s = np.cos(0.5 * yaw), np.sin(0.5 * yaw)
     return np.column_stack([c * w, c * x - s * y, c * y + s * x, s * w])
 
 
 def _body_rate(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 3"]:
-    """2 q^-1 (x) q', vector part."""
+    """Body rate, the vector part of 2 q^-1 (x) q', rad/s."""
     r = np.gradient(q, _STEP, axis=0)
     w, v, rw, rv = q[:, :1], q[:, 1:], r[:, :1], r[:, 1:]
     return 2.0 * (w * rv - rw * v - np.cross(v, rv))
 
 
-# --- raw paths: path of time, and width of the averages -------------------------------------------------
+# --- raw paths: path over time, and width of the averages -----------------------------------------------
 
 
 def straight_legs(points: np.ndarray, speeds: np.ndarray) -> tuple[Callable[[np.ndarray], Path], float]:
-    """Straight legs between points, each at its speed (m/s), with averages as wide as the sharpest corner
-    needs."""
+    """Straight legs between points, each at its speed (m/s). The averages are as wide as the sharpest corner requires."""
     leg = np.diff(points, axis=0)
     length = np.linalg.norm(leg, axis=1)
     arrival = np.concatenate([[0.0], np.cumsum(length / speeds)])
@@ -146,11 +155,11 @@ def straight_legs(points: np.ndarray, speeds: np.ndarray) -> tuple[Callable[[np.
     def path(t: np.ndarray) -> Path:
         return np.column_stack([np.interp(t, arrival, axis) for axis in points.T]), np.zeros_like(t)
 
-    return path, 2.0 * change / (3.0 * _ACCELERATION)
+    return path, 2.0 * change / (3.0 * _MAX_ACCELERATION)
 
 
 def _phase(t: np.ndarray, rate: float) -> np.ndarray:
-    """An angle that begins to turn at t = 0 and turns at `rate` (rad/s) after the ramp."""
+    """An angle whose rate increases from 0 at t = 0 to `rate` (rad/s) at the end of the ramp."""
     t = np.maximum(t, 0.0)
     return rate * np.where(t < _RAMP, 0.5 * t * t / _RAMP, t - 0.5 * _RAMP)
 
@@ -168,11 +177,11 @@ def _random(rng: np.random.Generator, duration: float):
 
 
 def _loop(rng: np.random.Generator, duration: float):
-    radius, inwards, rise = rng.uniform(2.0, 4.0), rng.uniform(3.0, 6.0), rng.uniform(0.3, 1.0)
+    radius, acceleration, rise = rng.uniform(2.0, 4.0), rng.uniform(3.0, 6.0), rng.uniform(0.3, 1.0)
     side = rng.choice([-1.0, 1.0])
 
     def path(t: np.ndarray) -> Path:
-        angle = _phase(t, np.sqrt(inwards / radius))
+        angle = _phase(t, np.sqrt(acceleration / radius))
         x, y = radius * np.sin(angle), side * radius * (1.0 - np.cos(angle))
         return np.column_stack([x, y, HEIGHT + rise * np.sin(angle)]), side * angle
 
@@ -180,10 +189,10 @@ def _loop(rng: np.random.Generator, duration: float):
 
 
 def _lemniscate(rng: np.random.Generator, duration: float):
-    length, rise, worst = rng.uniform(2.5, 4.0), rng.uniform(0.3, 0.8), rng.uniform(11.0, 14.0)
+    length, rise, max_acceleration = rng.uniform(2.5, 4.0), rng.uniform(0.3, 0.8), rng.uniform(11.0, 14.0)
     angle = np.linspace(0.0, 2.0 * np.pi, 1000)
     unit = np.column_stack([length * np.sin(angle), 2.0 * length * np.sin(2.0 * angle), rise * np.sin(angle)])
-    rate = np.sqrt(worst / np.linalg.norm(unit, axis=1).max())
+    rate = np.sqrt(max_acceleration / np.linalg.norm(unit, axis=1).max())
 
     def path(t: np.ndarray) -> Path:
         a = _phase(t, rate)
@@ -194,11 +203,11 @@ def _lemniscate(rng: np.random.Generator, duration: float):
 
 
 def _zigzag(rng: np.random.Generator, duration: float):
-    across, ahead, speed = rng.uniform(4.0, 7.0), rng.uniform(1.0, 2.0), rng.uniform(2.0, 3.5)
+    across, advance, speed = rng.uniform(4.0, 7.0), rng.uniform(1.0, 2.0), rng.uniform(2.0, 3.5)
     count = int(speed * (duration + 5.0) / across) + 2
     i = np.arange(count)
     points = np.column_stack(
-        [ahead * i, across * (i % 2), HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)]
+        [advance * i, across * (i % 2), HEIGHT + 0.5 * (i % 2) * np.where(i % 4 == 1, 1.0, -1.0)]
     )
     return straight_legs(points, np.full(count - 1, speed))
 
@@ -221,4 +230,4 @@ _PATHS = {
 }
 
 TRAJECTORIES = tuple(_PATHS)
-"""Names that `reference` knows."""
+"""Names of the trajectories."""

@@ -1,16 +1,16 @@
-"""Wind with gusts: a mean, and on each axis a first-order coloured noise whose size and time scale are Dryden's.
+"""Wind with gusts: a mean, and on each axis first-order coloured noise with the intensity and length scale of the Dryden model.
 
     w(t) = mean + g(t),    E[g(t) g(t + s)] = sigma^2 exp(-|s| / T),    T = L / V
 
-sampled exactly by g_{k+1} = phi g_k + sigma sqrt(1 - phi^2) n_k, phi = exp(-dt / T), from its stationary law on. That is
-Dryden's longitudinal spectrum; his lateral and vertical ones fall off a little differently. Below 1000 ft, with the height h
-in feet and the wind speed W_20 at 20 ft,
+The gusts start in their stationary distribution and are sampled exactly by g_{k+1} = phi g_k + sigma sqrt(1 - phi^2) n_k,
+phi = exp(-dt / T). This is the longitudinal Dryden spectrum; the lateral and vertical ones have a slightly different slope.
+Below 1000 ft, with the height h in feet and the wind speed W_20 at 20 ft,
 
     sigma_w = 0.1 W_20,    sigma_u = sigma_v = sigma_w / (0.177 + 0.000823 h)^0.4
     L_w = h,               L_u = L_v = h / (0.177 + 0.000823 h)^1.2
 
-and V the speed through the air, here that of the wind past a vehicle which stays where it is. The mean grows with the height
-as ln(h / 0.15).
+V is the airspeed, here the wind speed at a vehicle that keeps its position. The mean wind increases with the height as
+ln(h / 0.15).
 
 Reference: MIL-F-8785C, Military specification: flying qualities of piloted airplanes (1980), section 3.7.3.
 """
@@ -29,10 +29,13 @@ Axes = tuple[float, float, float]
 
 
 def dryden_gusts(speed: float, height: float) -> tuple[Axes, Axes]:
-    """Standard deviations (m/s) and time constants (s) of the gusts along x, y, z (world) in a mean wind.
+    """Gusts of a mean wind by the Dryden model. They do not depend on the wind direction, since both horizontal axes are equal.
 
-    speed: of the mean wind, m/s. height: m; both where the vehicle is. Horizontal axes are alike, so the direction of
-    the wind does not matter.
+    Args:
+        speed: of the mean wind at the vehicle, m/s.
+        height: of the vehicle, m.
+    Returns:
+        Standard deviations (m/s) and time constants (s) along x, y, z (world).
     """
     h = height / _FOOT
     at_20_feet = speed * math.log(20.0 / _ROUGHNESS) / math.log(h / _ROUGHNESS)
@@ -46,7 +49,7 @@ def dryden_gusts(speed: float, height: float) -> tuple[Axes, Axes]:
 def draw_wind(
     mean: Axes, gusts: Axes, gust_times: Axes, rows: int, dt: float, seed: list[int]
 ) -> Float64[np.ndarray, "rows 3"]:
-    """Wind in m/s (world), one row every dt s. gusts: sigma, m/s. gust_times: T, s."""
+    """Draw the wind in m/s (world), one row every dt s. mean: m/s. gusts: sigma, m/s. gust_times: T, s."""
     sigma, phi = np.array(gusts), np.exp(-dt / np.array(gust_times))
     kicks = sigma * np.random.default_rng(seed).standard_normal((rows, 3))
     kicks[1:] *= np.sqrt(1.0 - phi**2)

@@ -15,7 +15,7 @@ from rotorid.studies.loop.page import LABELS, headline, loop_page, worst
 from rotorid.studies.page_parts import Numbers
 from rotorid.studies.study_files import Row
 
-SIZE = study.Size(("loop",), ("step",), 1, ("silent",), 1.5)
+SIZE = study.Size(("loop",), ("step",), 1, ("no output",), 1.5)
 PILOTS = ("nominal", "known", "ekf, gated")
 FAILING = ("ekf", "ekf, gated")
 
@@ -38,7 +38,7 @@ def test_it_goes_on_where_it_was(made) -> None:
     assert list(map(str, first.rows)) == list(map(str, again.rows))
     assert len(first.curves) == len(again.curves) > 0
     assert first.flights == 14
-    assert told[-1] == ("failure silent", 2, 2)
+    assert told[-1] == ("failure no output", 2, 2)
 
 
 def test_its_numbers_are_those_of_its_flights(made) -> None:
@@ -51,7 +51,7 @@ def test_its_numbers_are_those_of_its_flights(made) -> None:
     )
     assert n.get("cells", "nominal", "of nominal").value == 1.0
     assert n.get("cells", "known", "error of the mass").value == pytest.approx(0.0, abs=1e-9)
-    assert n.get("failures", "ekf", "of nominal", setting="silent").flights == 1
+    assert n.get("failures", "ekf", "of nominal", setting="no output").flights == 1
     assert n.get("step", "known", "of nominal").flights == 2
     assert n.get("hard", "nominal", "of nominal").value == 1.0
     assert n.get("hard", "nominal", "rms error").value > 1.2 * nominal.value

@@ -146,18 +146,18 @@ def _stream(estimator: str) -> Stream:
 def numbers_of(task: Task, flight: ClosedLoopFlight) -> dict[str, float]:
     """`QUANTITIES` of a flight, and whether it was lost."""
     begin = STEP_AT * task.duration if task.mass in STEPS else 0.0
-    rows = flight.flown.times >= begin
+    rows = flight.truth.times >= begin
     controls = flight.times >= begin
-    mass = np.interp(flight.times, flight.flown.times, flight.flown.mass)
-    thrust, rates = flight.effort()
+    mass = np.interp(flight.times, flight.truth.times, flight.truth.mass)
+    thrust, rates = flight.control_effort()
     return {
         "rms error": flight.rms_error(begin),
-        "largest error": float(np.max(flight.error[rows])),
+        "largest error": float(np.max(flight.position_error[rows])),
         "thrust effort": thrust,
         "body rate effort": rates,
-        "saturated": flight.saturated(),
-        "error of the mass": 100.0 * _rms(flight.used[controls] / mass[controls] - 1.0),
-        "lost": float(not np.max(flight.error) < LOST),
+        "saturated": flight.saturated_share(),
+        "error of the mass": 100.0 * _rms(flight.controller_mass[controls] / mass[controls] - 1.0),
+        "lost": float(not np.max(flight.position_error) < LOST),
     }
 
 
@@ -171,10 +171,13 @@ def _curves(task: Task, flight: ClosedLoopFlight) -> list[list[Any]]:
         return []
     thin = slice(None, None, 2)
     t = flight.times[thin]
-    truth = np.interp(t, flight.flown.times, flight.flown.mass)
+    truth = np.interp(t, flight.truth.times, flight.truth.mass)
     none = np.full(len(t), math.nan)
-    error = 1000.0 * np.interp(t, flight.flown.times, flight.error)
-    found = [("mass", "kg", t, flight.used[thin], none, truth), ("error", "mm", t, error, none, none)]
+    error = 1000.0 * np.interp(t, flight.truth.times, flight.position_error)
+    found = [
+        ("mass", "kg", t, flight.controller_mass[thin], none, truth),
+        ("error", "mm", t, error, none, none),
+    ]
     if task.failure:
-        found.append(("said", "kg", t, flight.said[thin], flight.said_std[thin], truth))
+        found.append(("said", "kg", t, flight.estimate[thin], flight.estimate_std[thin], truth))
     return [[quantity, unit, *(column.tolist() for column in of)] for quantity, unit, *of in found]

@@ -39,12 +39,12 @@ _WORDS: Final = {
     "frozen": "from 5 s on the measurements are constant",
     "thrust high": "the thrust input is 1.3 times the true one",
     "thrust low": "from 5 s on the thrust input is 0.75 times the true one",
-    "lying": "from 5 s on it reports twice the nominal mass minus its estimate, with good health",
+    "mirrored": "from 5 s on it reports twice the nominal mass minus its estimate, with good health",
     "stuck": "from 5 s on it repeats its last report, with good health",
     "drifting": "from 5 s on its report drifts by 3 %/s, with good health",
-    "late": "its reports are delayed by 3 s",
-    "silent": "from 5 s on there are no reports",
-    "wild": "from 5 s on every third report is NaN, infinite, negative or 100 kg",
+    "delayed": "its reports are delayed by 3 s",
+    "no output": "from 5 s on there are no reports",
+    "invalid": "from 5 s on every third report is NaN, infinite, negative or 100 kg",
 }
 
 

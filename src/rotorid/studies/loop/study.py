@@ -47,7 +47,7 @@ class Size(NamedTuple):
 
 FULL = Size(TRAJECTORIES, MASS_PROFILES, 2, tuple(FAILURES))
 QUICK = Size(
-    ("random", "lemniscate"), ("step", "sine"), 1, ("frozen", "thrust high", "lying", "silent"), 12.0
+    ("random", "lemniscate"), ("step", "sine"), 1, ("frozen", "thrust high", "mirrored", "no output"), 12.0
 )
 
 
