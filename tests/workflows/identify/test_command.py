@@ -69,20 +69,20 @@ def found(folder: Path) -> Found:
 
 def test_estimates_are_within_their_standard_deviations(found: Found) -> None:
     wanted = {"mass": 1.0, "inertia_x": 0.025, "inertia_y": 0.025, "inertia_z": 0.03, "drag": 0.6}
-    assert set(found.summary["parameters"]) == set(wanted)
+    assert set(found.summary["estimates"]["parameters"]) == set(wanted)
     for name, value in wanted.items():
-        row = found.summary["parameters"][name]
+        row = found.summary["estimates"]["parameters"][name]
         assert abs(row["value"] - value) < 4.0 * row["std"] + 0.02 * value, name
         assert row["std"] < row["prior_std"]
         assert row["information_gain"] > 0.5
-    covariance = np.array(found.summary["covariance"])
-    std = [found.summary["parameters"][n]["std"] for n in found.summary["names"]]
+    covariance = np.array(found.summary["estimates"]["covariance"])
+    std = [found.summary["estimates"]["parameters"][n]["std"] for n in found.summary["estimates"]["names"]]
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-9)
 
 
 def test_the_airframe_has_the_estimates_and_their_validation(found: Found) -> None:
     written = load_airframe(found.folder / "airframe.toml")
-    assert written.mass.number == found.summary["parameters"]["mass"]["value"]
+    assert written.mass.number == found.summary["estimates"]["parameters"]["mass"]["value"]
     assert "identified from flight.parquet" in written.mass.source
     assert written.fly_back is not None
     assert written.fly_back.accepted == found.summary["accepted"]
@@ -91,9 +91,9 @@ def test_the_airframe_has_the_estimates_and_their_validation(found: Found) -> No
 
 
 def test_the_held_out_part_is_not_fitted(found: Found) -> None:
-    (flight,) = found.summary["flights"]
+    (flight,) = found.summary["data"]["flights"]
     ((_, cut),) = flight["fitted"]
-    ((start, end),) = found.summary["held_out"]["flight.parquet"]
+    ((start, end),) = found.summary["data"]["held_out"]["flight.parquet"]
     assert cut == start < end
 
 
@@ -107,7 +107,7 @@ def test_the_terminal_and_the_page_say_so(found: Found) -> None:
     page = (found.folder / "report.html").read_text()
     for heading in ("Findings", "Estimates", "Correlations", "Mass over time", "Predictions", "Residuals"):
         assert f"{heading}" in page
-    share = found.summary["residuals"]["body_rate"]["outside_band"]
+    share = found.summary["fit"]["residuals"]["body_rate"]["outside_band"]
     assert 0.0 <= share <= 1.0
 
 
@@ -117,7 +117,7 @@ def test_the_mass_over_time_is_a_table(found: Found) -> None:
     assert table.column_names == list(units)
     for name, unit in units.items():
         assert table.schema.field(name).metadata == ({b"unit": unit.encode()} if unit else None)
-    (part,) = found.summary["masses"]
+    (part,) = found.summary["estimates"]["masses"]
     assert set(table["mass"].to_pylist()) == {part["value"]}
 
 
@@ -193,7 +193,10 @@ def test_a_flight_is_given_once(folder: Path) -> None:
 def test_the_name_of_a_flight_is_shown_as_it_is(tmp_path: Path) -> None:
     parts = [MassSegment("flight[bold].csv", start, start + 5.0, 1.0, 0.1) for start in (0.0, 5.0)]
     summary: Any = SimpleNamespace(
-        verdict=Verdict("good", "Accepted.", ()), parameters={}, masses=parts, findings=(), fly_back=None
+        verdict=Verdict("good", "Accepted.", ()),
+        estimates=SimpleNamespace(parameters={}, masses=parts),
+        findings=(),
+        fly_back=None,
     )
     shown = io.StringIO()
     _show(summary, tmp_path, Console(file=shown, width=100))

@@ -198,7 +198,7 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
     for head in ("estimate", "prior"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("identified", justify="right", no_wrap=True, min_width=10)
-    for name, row in summary.parameters.items():
+    for name, row in summary.estimates.parameters.items():
         table.add_row(
             label(name),
             plus_minus(row.value, row.std, row.unit),
@@ -208,11 +208,11 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
         )
     console.print(Padding(table, (0, 1)))
     console.print()
-    if len(summary.masses) > 1:
+    if len(summary.estimates.masses) > 1:
         table = empty_table()
         for head in ("flight", "from", "to", "mass"):
             table.add_column(head, justify="left" if head == "flight" else "right", no_wrap=True)
-        for part in summary.masses:
+        for part in summary.estimates.masses:
             mass = plus_minus(part.value, part.std, "kg")
             table.add_row(Text(part.flight), f"{part.start:.1f} s", f"{part.end:.1f} s", mass)
         console.print(Padding(table, (0, 1)))

@@ -54,15 +54,15 @@ def identify_page(
     Returns:
         The HTML of a self-contained page.
     """
-    page = Page(f"{summary.airframe}: identified")
-    fitted = sum(b - a for f in summary.flights for a, b in f.fitted)
+    page = Page(f"{summary.settings.airframe}: identified")
+    fitted = sum(b - a for f in summary.data.flights for a, b in f.fitted)
     add_header(
         page,
-        summary.airframe,
+        summary.settings.airframe,
         [
-            ", ".join(f.name for f in summary.flights),
+            ", ".join(f.name for f in summary.data.flights),
             f"{duration_text(fitted)} fitted",
-            f"{summary.known} held fixed",
+            f"{summary.settings.known} held fixed",
         ],
         summary.verdict,
         MODEL_TONES,
@@ -84,8 +84,10 @@ def identify_page(
 
 def _add_cards(page: Page, summary: IdentifySummary) -> None:
     cards = []
-    for name in [n for n in _FIRST if n in summary.parameters][: _CARDS - len(summary.hover)]:
-        row = summary.parameters[name]
+    for name in [n for n in _FIRST if n in summary.estimates.parameters][
+        : _CARDS - len(summary.estimates.hover)
+    ]:
+        row = summary.estimates.parameters[name]
         note = f"± {std_text(row.value, row.std)}, prior {plus_minus(row.prior, row.prior_std)}"
         is_identified = row.information_gain > POORLY_IDENTIFIED
         cards.append(
@@ -97,7 +99,7 @@ def _add_cards(page: Page, summary: IdentifySummary) -> None:
                 muted=not is_identified,
             )
         )
-    for name, one in summary.hover.items():
+    for name, one in summary.estimates.hover.items():
         cards.append(
             card(title(name), value_text(one.value, one.std), "", f"± {std_text(one.value, one.std)}")
         )
@@ -106,10 +108,10 @@ def _add_cards(page: Page, summary: IdentifySummary) -> None:
 
 
 def _add_parameters(page: Page, summary: IdentifySummary) -> None:
-    flights = ", ".join(f.name for f in summary.flights)
+    flights = ", ".join(f.name for f in summary.data.flights)
     page.section(
         "Estimates",
-        f"From {flights}, {summary.windows} windows. ± is one standard deviation, corrected for the autocorrelation of the "
+        f"From {flights}, {summary.fit.windows} windows. ± is one standard deviation, corrected for the autocorrelation of the "
         "residuals. Identified: the share by which the flights reduced the prior's standard deviation.",
     )
     head = ["quantity", "estimate", "prior", "unit", "identified"]
@@ -121,12 +123,12 @@ def _add_parameters(page: Page, summary: IdentifySummary) -> None:
             unit_text(row.unit) or "–",
             percent(row.information_gain),
         ]
-        for name, row in summary.parameters.items()
+        for name, row in summary.estimates.parameters.items()
     ]
     kinds = dict.fromkeys(head, "number") | {"quantity": "word", "unit": "word"}
     page.add('<div class="stack">', table(head, rows, kinds))
-    page.add(page.panel(information_figure(summary.parameters), "Identified by these flights"))
-    if len(summary.names) > 1:
+    page.add(page.panel(information_figure(summary.estimates.parameters), "Identified by these flights"))
+    if len(summary.estimates.names) > 1:
         page.add(
             page.panel(
                 correlation_figure(summary), "Correlations", "strong ones (red, blue) cannot be separated"
@@ -146,10 +148,14 @@ def _add_thrust_curve(page: Page, curves: ThrustCurves) -> None:
 
 
 def _add_masses(page: Page, summary: IdentifySummary) -> None:
-    if not summary.masses:
+    if not summary.estimates.masses:
         return
     page.section("Mass over time", "Constant in each segment, with 95 % bands.")
-    names = [n for n in (f.name for f in summary.flights) if any(m.flight == n for m in summary.masses)]
+    names = [
+        n
+        for n in (f.name for f in summary.data.flights)
+        if any(m.flight == n for m in summary.estimates.masses)
+    ]
     page.add(grid([page.panel(masses_figure(summary, name), name) for name in names], "pairs"))
 
 
@@ -159,7 +165,7 @@ def _add_predictions(page: Page, summary: IdentifySummary, windows: Sequence[Plo
     filtered = (
         " Within a window, a Kalman filter corrects the prediction by the measurements, since unmodelled forces or torques act "
         "on the vehicle."
-        if summary.process_noise
+        if summary.fit.process_noise
         else ""
     )
     page.section(
@@ -186,7 +192,7 @@ def _add_residuals(page: Page, summary: IdentifySummary, autocorrelations: Seque
     head = ["output", "rms, prior", "rms, estimate", "unit", "outside the band"]
     rows = [
         [title(name), f"{r.prior_rms:.3g}", f"{r.rms:.3g}", unit_text(r.unit), percent(r.outside_band)]
-        for name, r in summary.residuals.items()
+        for name, r in summary.fit.residuals.items()
     ]
     kinds = dict.fromkeys(head, "number") | {"output": "word", "unit": "word"}
     page.add(table(head, rows, kinds))
@@ -199,22 +205,25 @@ def _add_settings(page: Page, summary: IdentifySummary) -> None:
     page.section("Settings")
     parts = [
         [f"fitted: {f.name}", ", ".join(f"{a:.1f} to {b:.1f} s" for a, b in f.fitted)]
-        for f in summary.flights
+        for f in summary.data.flights
     ]
     parts += [
         [f"held out: {name}", ", ".join(f"{a:.1f} to {b:.1f} s" for a, b in spans)]
-        for name, spans in summary.held_out.items()
+        for name, spans in summary.data.held_out.items()
     ]
-    known = summary.known
+    known = summary.settings.known
     if known == "mass":
-        known = f"mass, {plus_minus(*summary.known_mass, 'kg')}"
+        known = f"mass, {plus_minus(*summary.settings.known_mass, 'kg')}"
     rows = [
         ["command", "rotorid identify"],
-        ["airframe", summary.airframe],
-        ["free parameters", ", ".join(summary.free) if summary.free else "all that the logs allow"],
+        ["airframe", summary.settings.airframe],
+        [
+            "free parameters",
+            ", ".join(summary.settings.free) if summary.settings.free else "all that the logs allow",
+        ],
         ["held fixed", known],
-        ["signal of the rotors", label(summary.rotors)],
-        ["seed", str(summary.seed)],
+        ["signal of the rotors", label(summary.data.rotors)],
+        ["seed", str(summary.settings.seed)],
         *parts,
         *[[name, version] for name, version in summary.versions.items()],
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],
@@ -246,8 +255,8 @@ def information_figure(parameters: Mapping[str, ParameterRow]) -> Figure:
 
 def correlation_figure(summary: IdentifySummary) -> Figure:
     """The correlations of all estimates."""
-    names = [label(n) for n in summary.names]
-    z = [[round(v, 3) for v in row] for row in summary.correlation]
+    names = [label(n) for n in summary.estimates.names]
+    z = [[round(v, 3) for v in row] for row in summary.estimates.correlation]
     trace = {
         "type": "heatmap",
         "x": names,
@@ -347,7 +356,7 @@ def _curve(of: CurveBand, name: str, token: str) -> list[dict]:
 
 def masses_figure(summary: IdentifySummary, flight: str) -> Figure:
     """The mass of a flight in its segments, with 95 % bands."""
-    traces, own = [], [m for m in summary.masses if m.flight == flight]
+    traces, own = [], [m for m in summary.estimates.masses if m.flight == flight]
     for m in own:
         t, value = np.array([m.start, m.end]), np.array([m.value, m.value])
         half = _SIGMAS * m.std

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Final
@@ -79,44 +78,67 @@ class DirectionRow:
 
 
 @dataclasses.dataclass(frozen=True)
-class IdentifySummary:
-    """All numbers of an identification.
+class IdentifySettings:
+    """Settings of an identification. known: mass or thrust, which was held fixed. known_mass: the mass of the airframe and its
+    standard deviation, kg. free: the parameters asked for, None: all that the logs allow."""
 
-    known: mass or thrust, which was held fixed. rotors: the logged signal of the rotors. has_pose: whether the logs have
-    attitude and velocity. torques_observable: whether torques can be identified. free: the parameters that were asked for,
-    None: all that the logs allow. covariance, correlation: in the order of names. process_noise: states with unmodelled
-    disturbances. held_out: parts of flights for validation, s. hover: see `rotorid.models.multirotor.properties`. findings: on
-    the estimates and their validation.
-    """
-
-    verdict: Verdict
-    accepted: bool
     airframe: str
     known: str
+    known_mass: tuple[float, float]
+    free: tuple[str, ...] | None
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSummary:
+    """The data of an identification. rotors: the logged signal of the rotors. has_pose: whether the logs have attitude and
+    velocity. torques_observable: whether torques can be identified. held_out: parts of flights for validation, s."""
+
     rotors: str
     has_pose: bool
     torques_observable: bool
-    free: tuple[str, ...] | None
-    seed: int
     flights: tuple[FlightRow, ...]
     held_out: Mapping[str, tuple[tuple[float, float], ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimates:
+    """What was estimated. covariance, correlation: in the order of names. hover: see `rotorid.models.multirotor.properties`."""
+
     parameters: Mapping[str, ParameterRow]
+    masses: tuple[MassSegment, ...]
+    hover: Mapping[str, HoverQuantity]
     names: tuple[str, ...]
     covariance: tuple[tuple[float, ...], ...]
     correlation: tuple[tuple[float, ...], ...]
     unidentifiable_directions: tuple[DirectionRow, ...]
-    masses: tuple[MassSegment, ...]
-    residuals: Mapping[str, ResidualRow]
-    process_noise: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class FitSummary:
+    """How the fit went. process_noise: states with unmodelled disturbances. residuals: by output."""
+
     windows: int
     iterations: int
     converged: bool
+    process_noise: tuple[str, ...]
+    residuals: Mapping[str, ResidualRow]
+
+
+@dataclasses.dataclass(frozen=True)
+class IdentifySummary:
+    """All numbers of an identification. findings: on the estimates and their validation."""
+
+    verdict: Verdict
+    accepted: bool
+    settings: IdentifySettings
+    data: DataSummary
+    estimates: Estimates
+    fit: FitSummary
     findings: tuple[Statement, ...]
     fly_back: FlyBack | None
     inputs: tuple[Input, ...]
     versions: Mapping[str, str]
-    known_mass: tuple[float, float] = (math.nan, 0.0)
-    hover: Mapping[str, HoverQuantity] = dataclasses.field(default_factory=dict)
 
     def to_json(self) -> str:
         """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
@@ -163,25 +185,50 @@ def summarise(
     """The numbers of an identification. autocorrelations: of the residuals of each prediction."""
     model, fit = found.model, found.model.fit
     preparation, data = model.preparation, model.data
-    by = model.airframe.fly_back
     mass = model.airframe.mass
     return IdentifySummary(
         verdict=_verdict(found),
         accepted=found.is_accepted,
-        airframe=preparation.airframe.name,
-        known=model.known,
-        rotors=preparation.available.rotors,
-        has_pose=preparation.available.has_pose,
-        torques_observable=preparation.available.torques_observable,
-        free=None if free is None else tuple(free),
-        seed=seed,
-        flights=tuple(
-            FlightRow(flight.name, flight.flight.time_origin, tuple(parts), saturated)
-            for flight, parts, saturated in zip(
-                preparation.flights, found.fitted, data.saturated, strict=True
-            )
+        settings=IdentifySettings(
+            airframe=preparation.airframe.name,
+            known=model.known,
+            known_mass=(mass.number, (mass.std or (0.0,))[0]),
+            free=None if free is None else tuple(free),
+            seed=seed,
         ),
-        held_out={name: tuple(parts) for name, parts in found.held_out},
+        data=DataSummary(
+            rotors=preparation.available.rotors,
+            has_pose=preparation.available.has_pose,
+            torques_observable=preparation.available.torques_observable,
+            flights=tuple(
+                FlightRow(flight.name, flight.flight.time_origin, tuple(parts), saturated)
+                for flight, parts, saturated in zip(
+                    preparation.flights, found.fitted, data.saturated, strict=True
+                )
+            ),
+            held_out={name: tuple(parts) for name, parts in found.held_out},
+        ),
+        estimates=_estimates(model),
+        fit=FitSummary(
+            windows=fit.search.windows,
+            iterations=fit.search.iterations,
+            converged=fit.search.converged,
+            process_noise=model.process_noise,
+            residuals={
+                p.name: _residual(p, own, found)
+                for p, own in zip(model.predictions, autocorrelations, strict=True)
+            },
+        ),
+        findings=to_statements((*model.findings, *found.notes), to_text),
+        fly_back=model.airframe.fly_back,
+        inputs=tuple(inputs),
+        versions={name: version(name) for name in ("rotorid", "jax")},
+    )
+
+
+def _estimates(model: Identification) -> Estimates:
+    fit = model.fit
+    return Estimates(
         parameters={
             name: ParameterRow(
                 fit.values[name],
@@ -194,27 +241,14 @@ def summarise(
             )
             for name in fit.names
         },
+        masses=model.masses,
+        hover=model.hover,
         names=fit.names,
         covariance=_rows(fit.covariance),
         correlation=_rows(fit.correlation),
         unidentifiable_directions=tuple(
             DirectionRow(d.names, d.weights, d.variance_ratio) for d in fit.unidentifiable_directions
         ),
-        masses=model.masses,
-        residuals={
-            p.name: _residual(p, own, found)
-            for p, own in zip(model.predictions, autocorrelations, strict=True)
-        },
-        process_noise=model.process_noise,
-        windows=fit.search.windows,
-        iterations=fit.search.iterations,
-        converged=fit.search.converged,
-        findings=to_statements((*model.findings, *found.notes), to_text),
-        fly_back=by,
-        inputs=tuple(inputs),
-        versions={name: version(name) for name in ("rotorid", "jax")},
-        known_mass=(mass.number, (mass.std or (0.0,))[0]),
-        hover=model.hover,
     )
 
 
@@ -224,10 +258,10 @@ def masses_parquet(summary: IdentifySummary) -> bytes:
     import pyarrow.parquet as parquet
 
     columns: dict[str, list] = {"t": [], "flight": [], "mass": [], "mass_std": [], "identified": []}
-    for flight in summary.flights:
-        own = [m for m in summary.masses if m.flight == flight.name]
+    for flight in summary.data.flights:
+        own = [m for m in summary.estimates.masses if m.flight == flight.name]
         parts = [(m.start, m.end, m.value, m.std) for m in own] or [
-            (start, end, *summary.known_mass) for start, end in flight.fitted
+            (start, end, *summary.settings.known_mass) for start, end in flight.fitted
         ]
         for start, end, value, std in parts:
             for t in (*np.arange(start, end, _EVERY), end):
