@@ -70,7 +70,7 @@ class Change:
 
     start_std, end_std, std: in its unit; std: median. is_significant: whether start and end, or the extremes, differ by more
     than their 95 % band. is_monotonic: whether it changed in one direction only. lowest, highest: of the medians by bin. step:
-    the largest change within about 2 s, at step_time (s). change_start, change_end: s, when the value left the start and
+    the largest change within about 2 s, at step_time (s). span: s, from when the value left the start until it
     reached the end.
     """
 
@@ -85,8 +85,7 @@ class Change:
     highest: float
     step: float
     step_time: float
-    change_start: float
-    change_end: float
+    span: tuple[float, float]
 
     @property
     def total(self) -> float:
@@ -107,7 +106,6 @@ def measure_change(
     lowest, highest = float(smooth.min()), float(smooth.max())
     typical = float(np.median(spread))
     step, step_time = _largest_step(centre, middle)
-    first, last = _span(centre, smooth, start, end)
     return Change(
         start=start,
         start_std=start_std,
@@ -120,8 +118,7 @@ def measure_change(
         highest=highest,
         step=step,
         step_time=step_time,
-        change_start=first,
-        change_end=last,
+        span=_span(centre, smooth, start, end),
     )
 
 

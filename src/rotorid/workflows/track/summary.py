@@ -237,9 +237,10 @@ def _change_findings(name: str, unit: str, changed: Change, jumps: tuple[Jump, .
     about |= {"end": changed.end, "end_std": changed.end_std}
     if changed.is_monotonic and len({j.size > 0 for j in jumps or ()}) < 2 and abs(changed.total) > 0:
         about |= {"start": changed.start, "start_std": changed.start_std}
-        duration = changed.change_end - changed.change_start
+        change_start, change_end = changed.span
+        duration = change_end - change_start
         if duration > _QUICK:
-            times = {"duration": duration, "change_start": changed.change_start}
+            times = {"duration": duration, "change_start": change_start}
             return [Finding("changed_gradually", Severity.OK, about | times), *others]
         if jumps and len(jumps) == 1 and abs(jumps[0].time - changed.step_time) <= _QUICK:
             return [Finding("stepped", Severity.OK, about | {"time": jumps[0].time, "is_time_exact": True})]
