@@ -218,7 +218,7 @@ def test_instruments_err_as_they_say() -> None:
         "body_rate": Instrument(100.0, delay=0.03),
         "attitude": Instrument(100.0, noise=0.01),
         "specific_force": Instrument(250.0, vibration=2.0),
-        "velocity": Instrument(50.0, coloured=0.1, colour_time=0.2, dropout=0.1),
+        "velocity": Instrument(50.0, coloured_noise=0.1, correlation_time=0.2, dropout=0.1),
     }
     seen = measure(Instruments(of), truth, thrust, dt, [1])
     rate = seen["body_rate"]
@@ -246,10 +246,10 @@ def test_interpolates_cubics_exactly() -> None:
     ("wrong", "message"),
     [
         ({"duration": 0.0}, "a flight of 0 s"),
-        ({"rate": 10.0}, "10 rows per second"),
+        ({"rate": 10.0}, "a rate of 10 Hz"),
         ({"seed": -1}, "seed -1"),
         ({"sensors": "best"}, "no instruments 'best'"),
-        ({"mass": lambda t: t[:3]}, "mass: its profile must give"),
+        ({"mass": lambda t: t[:3]}, "mass: the function must return"),
     ],
 )
 def test_says_what_cannot_be_flown(airframe: Airframe, wrong: dict, message: str) -> None:
@@ -262,9 +262,9 @@ def test_names_what_an_airframe_lacks() -> None:
         fly(parse_airframe("[mass]\nvalue = 1.0\nunit = 'kg'\n", "a.toml"), Setpoints())
     with pytest.raises(SettingError, match="no channel 'yaw'"):
         Setpoints(excitations=(Doublet("yaw", 1.0, 0.0, 1.0),))
-    with pytest.raises(SettingError, match="no instrument for 'thrust'"):
+    with pytest.raises(SettingError, match="no instrument measures 'thrust'"):
         Instruments({"thrust": Instrument(10.0)})
-    assert all(np.isfinite(i.rate) for of in INSTRUMENTS.values() for i in of.of.values())
+    assert all(np.isfinite(i.rate) for of in INSTRUMENTS.values() for i in of.by_signal.values())
 
 
 def test_varied_flights_stay_in_the_air_and_differ(airframe: Airframe) -> None:

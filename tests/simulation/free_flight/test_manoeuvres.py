@@ -44,7 +44,7 @@ def test_manoeuvres_have_one_structure_and_end_where_they_begin() -> None:
     assert stack_setpoints([m.setpoints for m in found[:3]]).excitations[0].amplitude.shape == (3,)
     for m in found:
         moved = np.zeros(4)
-        for move in m.sized().moves:
+        for move in m.scaled_setpoints().moves:
             if isinstance(move, Move):
                 moved += (*np.asarray(move.by), 0.0)
                 moved[3] += float(move.turn) % (2.0 * math.pi)
@@ -73,8 +73,8 @@ def test_axes_that_are_excited_together_have_harmonics_apart() -> None:
 def test_limits_that_cannot_be() -> None:
     for settings, said in (
         ({"speed": 0.0}, "must be above 0"),
-        ({"tilt": math.radians(60.0)}, "45deg at most"),
-        ({"command": (0.5, 0.2)}, "least and the greatest command"),
+        ({"tilt": math.radians(60.0)}, "at most 45deg"),
+        ({"command": (0.5, 0.2)}, "minimum and the maximum rotor command"),
     ):
         with pytest.raises(SettingError, match=said):
             Limits(**settings)

@@ -1,13 +1,12 @@
-"""Free flights of any airframe: a vehicle flown by its own cascade along set points, from commands to logs.
+"""Free flights of any airframe: a cascaded controller flies a simulated vehicle along set points; instruments write the log.
 
-The plant (`free_plant`) is the rigid multirotor of the airframe, with everything that an airframe may say: thrust curve over
-command and battery voltage, a scale for each rotor, motors that speed up and slow down differently and begin late, drag of
-rotors and body, products of inertia, centre of mass. Mass and rotors may change in flight, and the air may move. The
-controller (`control.cascade`) believes in an airframe, which need not be the true one, and flies by the true state: the flight
-is the same, whatever its log is like.
+The plant (`free_flight.plant`) is the rigid multirotor with all properties of the airframe file: thrust curve over command and
+battery voltage, a scale for each rotor, motor lag (up and down), command delay, drag of rotors and body,
+products of inertia, centre of mass. Mass, rotor thrusts and wind can vary in flight. The controller (`control.cascade`) assumes
+an airframe, which can differ from the true one, and uses the true state: the flight does not depend on its instruments.
 
-In the row at t_k, states are those at t_k, and a command is the one that is given from t_k until the next row. One compiled
-program serves every airframe with the same rotors and as many coefficients in its thrust curve, for flights of one length.
+The states in the row at t_k are those at t_k; a command is given at t_k and held until the next row. One compiled program
+serves all airframes with the same rotor geometry and number of thrust-curve coefficients, for flights of one duration.
 """
 
 from __future__ import annotations
@@ -43,26 +42,26 @@ from rotorid.simulation.free_flight.plant import (
     simulate_truth,
 )
 
-LONGEST = 3600.0
-"""Longest flight, s."""
+MAX_DURATION = 3600.0
+"""Maximum duration of a flight, s."""
 
-MassOf = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, " n"]]
+MassFunction = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, " n"]]
 """Times in s -> mass in kg."""
 
-ScaleOf = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, "n rotors"]]
-"""Times in s -> thrust of each rotor over what it was."""
+RotorScaleFunction = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, "n rotors"]]
+"""Times in s -> relative thrust of each rotor."""
 
-WindOf = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, "n 3"]]
-"""Times in s -> velocity of the air, m/s, world."""
+WindFunction = Callable[[Float64[np.ndarray, " n"]], Float64[np.ndarray, "n 3"]]
+"""Times in s -> wind, m/s, world."""
 
-_HISTORY = 16  # rows of commands that are on their way, or a multiple
-_MAX_DISTANCE = 1e4  # m
+_HISTORY = 16  # the number of stored commands is a multiple of this
+_MAX_DISTANCE = 1e4  # m; a larger one is a flight out of control
 
 
 @dataclasses.dataclass(frozen=True)
 class Battery:
-    """Voltage: `full` at the start, falling by `fall` V/min, and by `sag` V more where the rotors pull as in hover (by their
-    power, which goes with thrust^1.5)."""
+    """Battery of a vehicle. full: voltage at the start, V. fall: its decrease, V/min. sag: additional decrease in hover, V; it
+    is proportional to the power of the rotors, the sum of thrust^1.5."""
 
     full: float
     fall: float = 0.0
@@ -70,13 +69,13 @@ class Battery:
 
 
 def flight_structure(airframe: Airframe, rate: float) -> FlightStructure:
-    """The structure of an airframe's flights."""
+    """The structure of the flights of an airframe. rate: rows per second, Hz."""
     assert airframe.thrust_curve is not None
-    alike = tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in airframe.rotors)
+    rotors = tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in airframe.rotors)
     delay = airframe.get("command_delay")
     rows = math.ceil((max(delay.number, 0.0) if delay else 0.0) * rate) + 2
     return FlightStructure(
-        alike, len(airframe.thrust_curve.coefficients), rate, _HISTORY * math.ceil(rows / _HISTORY)
+        rotors, len(airframe.thrust_curve.coefficients), rate, _HISTORY * math.ceil(rows / _HISTORY)
     )
 
 
@@ -89,9 +88,9 @@ def fly(
     rate: float = 250.0,
     sensors: str | Instruments = "px4",
     controller: Airframe | None = None,
-    mass: MassOf | None = None,
-    rotor_scale: ScaleOf | None = None,
-    wind: WindOf | None = None,
+    mass: MassFunction | None = None,
+    rotor_scale: RotorScaleFunction | None = None,
+    wind: WindFunction | None = None,
     battery: Battery | None = None,
 ) -> Flight:
     """Simulate a free flight of an airframe along set points.
@@ -99,14 +98,14 @@ def fly(
     Args:
         airframe: of the simulated vehicle.
         setpoints: to be flown.
-        seed: of the sensors' errors, 0 or more.
+        seed: of the errors of the sensors, 0 or more.
         duration: s.
         rate: rows per second, 50 to 1000 Hz, which is also the rate of the controller.
         sensors: "clean", "px4", "crazyflie", "rough", or `Instruments`.
         controller: airframe that the controller assumes; None: the true one.
         mass: function of times (s) to masses, kg; None: the airframe's mass.
         rotor_scale: function of times (s) to relative thrusts (n, rotors); None: 1.
-        wind: function of times (s) to velocities of the air (n, 3), world, m/s; None: still air.
+        wind: function of times (s) to wind (n, 3), world, m/s; None: no wind.
         battery: None: the constant voltage of the thrust curve.
     Returns:
         A flight with attitude, position, velocity, body_rate, specific_force, rotor_command, battery_voltage
@@ -115,7 +114,7 @@ def fly(
         SettingError: invalid settings, or a flight out of control.
         AirframeError: the airframe lacks a quantity.
     """
-    under = make_conditions(
+    conditions = make_conditions(
         airframe,
         setpoints,
         duration=duration,
@@ -126,37 +125,37 @@ def fly(
         wind=wind,
         battery=battery,
     )
-    made = simulate_truth(flight_structure(airframe, rate), under)
-    return to_log(airframe, made, under, rate=rate, seed=seed, sensors=sensors)
+    truth = simulate_truth(flight_structure(airframe, rate), conditions)
+    return to_log(airframe, truth, conditions, rate=rate, seed=seed, sensors=sensors)
 
 
 def to_log(
     airframe: Airframe,
-    made: FreeFlightTruth,
-    under: FlightConditions,
+    truth: FreeFlightTruth,
+    conditions: FlightConditions,
     *,
     rate: float,
     seed: int,
     sensors: str | Instruments = "px4",
 ) -> Flight:
-    """What instruments write of a flight that was flown. Raises SettingError where it went out of control."""
+    """The log that instruments write of a flight. Raises SettingError if the flight went out of control."""
     if seed < 0:
         raise SettingError(f"seed {seed}: it must be 0 or more")
-    if not all(np.isfinite(of).all() for of in made) or np.abs(made.position).max() > _MAX_DISTANCE:
+    if not all(np.isfinite(values).all() for values in truth) or np.abs(truth.position).max() > _MAX_DISTANCE:
         raise SettingError(
-            f"{airframe.source}: its flight goes out of control; ask for less, or check the airframe"
+            f"{airframe.source}: the simulated flight goes out of control; use smaller set points, or check the airframe"
         )
-    n = len(made.voltage)
-    truth = {name: np.asarray(of).reshape(n, -1) for name, of in made._asdict().items()}
-    truth["battery_voltage"] = truth.pop("voltage")
-    if np.ptp(truth["battery_voltage"]) == 0.0 and float(under.p["voltage_exponent"]) == 0.0:
-        del truth["battery_voltage"]
-    signals = measure(get_instruments(sensors), truth, truth.pop("rotor_thrust"), 1.0 / rate, [seed])
-    for name, of in (("true_mass", under.mass), ("true_wind", under.wind)):
-        values = np.asarray(of).reshape(n, -1)
+    n = len(truth.voltage)
+    rows = {name: np.asarray(values).reshape(n, -1) for name, values in truth._asdict().items()}
+    rows["battery_voltage"] = rows.pop("voltage")
+    if np.ptp(rows["battery_voltage"]) == 0.0 and float(conditions.p["voltage_exponent"]) == 0.0:
+        del rows["battery_voltage"]
+    signals = measure(get_instruments(sensors), rows, rows.pop("rotor_thrust"), 1.0 / rate, [seed])
+    for name, profile in (("true_mass", conditions.mass), ("true_wind", conditions.wind)):
+        values = np.asarray(profile).reshape(n, -1)
         if name == "true_mass" or values.any():
-            rows = np.flatnonzero(_logged_rows(values))
-            signals[name] = Signal(name, rows / rate, values[rows], "simulated truth")
+            logged = np.flatnonzero(_logged_rows(values))
+            signals[name] = Signal(name, logged / rate, values[logged], "simulated truth")
     return Flight(
         signals,
         source=Path(f"{airframe.name}-{seed}"),
@@ -166,7 +165,7 @@ def to_log(
 
 
 def _logged_rows(values: Float64[np.ndarray, "n k"]) -> Bool[np.ndarray, " n"]:
-    """Rows of a truth that are logged: those in which it changes, and one in 25."""
+    """Rows of a true value that are logged: those in which it changes, and every 25th."""
     changes = np.any(np.diff(values, axis=0, prepend=values[:1]) != 0.0, axis=1)
     return changes | (np.arange(len(values)) % 25 == 0)
 
@@ -178,53 +177,55 @@ def make_conditions(
     duration: float,
     rate: float = 250.0,
     controller: Airframe | None = None,
-    mass: MassOf | None = None,
-    rotor_scale: ScaleOf | None = None,
-    wind: WindOf | None = None,
+    mass: MassFunction | None = None,
+    rotor_scale: RotorScaleFunction | None = None,
+    wind: WindFunction | None = None,
     battery: Battery | None = None,
 ) -> FlightConditions:
-    """The numbers of a flight; arguments as in `fly`."""
-    if not 0 < duration <= LONGEST:
-        raise SettingError(f"a flight of {duration:g} s: it must be longer than 0 and {LONGEST:g} s at most")
+    """The conditions of a flight; arguments as of `fly`."""
+    if not 0 < duration <= MAX_DURATION:
+        raise SettingError(
+            f"a flight of {duration:g} s: the duration must be above 0 s and at most {MAX_DURATION:g} s"
+        )
     if not 50 <= rate <= 1000:
-        raise SettingError(f"{rate:g} rows per second: take 50 to 1000")
-    flies = cascade_controller(controller or airframe)
+        raise SettingError(f"a rate of {rate:g} Hz: it must be 50 to 1000 Hz")
+    cascade = cascade_controller(controller or airframe)
     times = np.arange(round(duration * rate) + 1) / rate
     n = len(airframe.rotors)
     masses = np.full(len(times), airframe.mass.number) if mass is None else mass(times)
     scales = np.ones((len(times), n)) if rotor_scale is None else rotor_scale(times)
-    air = np.zeros((len(times), 3)) if wind is None else wind(times)
-    masses = _rows("mass", masses, (len(times),))
-    scales = _rows("rotor_scale", scales, (len(times), n))
-    air = _rows("wind", air, (len(times), 3))
+    winds = np.zeros((len(times), 3)) if wind is None else wind(times)
+    masses = _profile_rows("mass", masses, (len(times),))
+    scales = _profile_rows("rotor_scale", scales, (len(times), n))
+    winds = _profile_rows("wind", winds, (len(times), 3))
     fall, sag = (battery.fall / 60.0, battery.sag) if battery else (0.0, 0.0)
     with jax.enable_x64(True):
         p = {**_parameters(airframe), "mass": masses[0]}
         full = battery.full if battery else p["voltage"]
         start, thrust = _hover_state(airframe, p, setpoints)
-        pull = p["thrust_scale"] * p["rotor_scale"] * scales[0]
-        pull = pull * ((full - sag) / p["voltage"]) ** p["voltage_exponent"]
+        gain = p["thrust_scale"] * p["rotor_scale"] * scales[0]
+        gain = gain * ((full - sag) / p["voltage"]) ** p["voltage_exponent"]
         leaves, tree = jax.tree.flatten(setpoints)
         return FlightConditions(
             p={name: jnp.asarray(value) for name, value in p.items()},
-            controller=flies,
+            controller=cascade,
             battery=jnp.stack([jnp.asarray(v, float) for v in (full, fall, sag)]),
             start=jnp.asarray(start),
-            given=jnp.asarray(_inverse(p, thrust / pull)),
-            wanted=_wanted(tree, leaves, jnp.asarray(times)),
+            initial_command=jnp.asarray(_invert_curve(p, thrust / gain)),
+            setpoint=_sample_setpoints(tree, leaves, jnp.asarray(times)),
             mass=jnp.asarray(masses),
             rotor_scale=jnp.asarray(scales),
-            wind=jnp.asarray(air),
+            wind=jnp.asarray(winds),
         )
 
 
 def _parameters(airframe: Airframe) -> dict[str, np.ndarray]:
-    """Parameters of the plant: those of the System, and what is structure there."""
+    """Parameters of the plant: those of the System, and those that are constants of the System."""
     system, curve = rigid_multirotor(airframe, "rotor_command"), airframe.thrust_curve
     assert curve is not None
     p = parameter_values(system)
     delay, imu = airframe.get("command_delay"), airframe.get("imu_position")
-    more = {
+    defaults = {
         "motor_time_constant_down": p["motor_time_constant"],
         "rotor_drag": 0.0,
         "drag_area": 0.0,
@@ -236,13 +237,13 @@ def _parameters(airframe: Airframe) -> dict[str, np.ndarray]:
         "voltage": curve.voltage if math.isfinite(curve.voltage) else 1.0,
         "voltage_exponent": curve.voltage_exponent,
     }
-    return {name: np.asarray(value, float) for name, value in {**more, **p}.items()}
+    return {name: np.asarray(value, float) for name, value in {**defaults, **p}.items()}
 
 
 def _hover_state(
     airframe: Airframe, p: dict[str, np.ndarray], setpoints: Setpoints
 ) -> tuple[Float64[np.ndarray, " states"], Float64[np.ndarray, " rotors"]]:
-    """The state in which it hovers level at the start, and the thrusts of the rotors in N."""
+    """The state in a level hover at the start, and the thrusts of the rotors, N."""
     G = np.asarray(allocation(airframe.rotors, float(p["torque_ratio"]), tuple(p["centre_of_mass"])))
     thrust = level_thrusts(G) * (float(p["mass"]) * GRAVITY)
     half = 0.5 * float(np.asarray(setpoints.yaw))
@@ -251,10 +252,10 @@ def _hover_state(
     return np.concatenate([q, np.asarray(setpoints.start, float) + c, np.zeros(6), thrust]), thrust
 
 
-def _inverse(
+def _invert_curve(
     p: dict[str, np.ndarray], thrust: Float64[np.ndarray, " rotors"]
 ) -> Float64[np.ndarray, " rotors"]:
-    """Commands at which the curve gives a thrust (N), by bisection."""
+    """Rotor commands for thrusts (N) by the thrust curve, by bisection."""
     zero, full = p["dead_zone"]
     low, high = bisect(
         lambda c: np.polynomial.polynomial.polyval(c, p["thrust_curve"]) < thrust,
@@ -266,13 +267,13 @@ def _inverse(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _wanted(structure: Any, leaves: list[Any], times: Array) -> Setpoint:
+def _sample_setpoints(structure: Any, leaves: list[Any], times: Array) -> Setpoint:
     return jax.tree.unflatten(structure, leaves).at(times)
 
 
-def _rows(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The values of a profile. Raises SettingError where they are not one row a time, or not finite."""
+def _profile_rows(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The values of a profile. Raises SettingError if they do not have the shape or are not finite."""
     rows = np.asarray(values, float)
     if rows.shape != shape or not np.isfinite(rows).all():
-        raise SettingError(f"{name}: its profile must give finite numbers of shape {shape} at as many times")
+        raise SettingError(f"{name}: the function must return finite values of shape {shape}")
     return rows

@@ -1,19 +1,19 @@
-"""Manoeuvres that tell about a multirotor, all of one length, from rest to rest at one place: what a plan is made of.
+"""Manoeuvres of a flight plan. All have the same duration, and start and end at rest at one position.
 
-    multisine   eight harmonics on roll, pitch, yaw, thrust or on all of them at once, each with frequencies of its own
-    chirp       from low to high frequency, on one of these
-    doublet     there and back, twice, on one of these
-    step        to a place and back: legs, climbs, sinks
-    circle      about the place, or a figure of eight
-    turn        once round in yaw
+    multisine   eight harmonics on roll, pitch, yaw, thrust, or on several of them with different frequencies
+    chirp       from a low to a high frequency on one axis
+    doublet     two doublets on one axis
+    step        to a position and back: legs, climbs, descents
+    circle      a circle about the position, or a figure of eight
+    turn        a full yaw rotation
 
-A manoeuvre has one size, 1 where its limits would be reached by set points alone; `rehearsal` finds the size that the vehicle
-flies within its limits. Set points of all manoeuvres have the same structure, most of it of size 0, so that one compiled
-program maps over them.
+At size 1 the set points of a manoeuvre reach a limit of the flight; `manoeuvre_simulation` finds the size at which the
+simulated vehicle stays within all limits. The set points of all manoeuvres have the same structure (most parts have
+amplitude 0), so that one compiled program simulates all of them.
 
 References: E. A. Morelli, Multiple input design for real-time parameter estimation in the frequency domain, IFAC SYSID 2003,
-for multisines with harmonics apart; E. van der Ouderaa, J. Schoukens, J. Renneboog, Peak factor minimization using a
-time-frequency domain swapping algorithm, IEEE Trans. Instrum. Meas. 37 (1988), for their phases.
+for multisines with different harmonics on each axis; E. van der Ouderaa, J. Schoukens, J. Renneboog, Peak factor minimization
+using a time-frequency domain swapping algorithm, IEEE Trans. Instrum. Meas. 37 (1988), for their phases.
 """
 
 from __future__ import annotations
@@ -33,27 +33,32 @@ from rotorid.errors import SettingError
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 
 SLOT: Final = 6.0
-"""Length of a manoeuvre, s, with the rest at its end."""
+"""Duration of a manoeuvre with the rest at its end, s."""
 
 REST: Final = 2.0
-"""Hover before the first manoeuvre, s, and at least after the last."""
+"""Duration of the hover before the first manoeuvre, and the minimum after the last, s."""
 
 ACTIVE: Final = 4.8
-"""The part of it in which something moves, s."""
+"""Duration of the motion in a manoeuvre, s."""
 
 CHANNELS: Final = ("roll", "pitch", "rate_z", "thrust")
-"""What excitations act on: set points that autopilots take."""
+"""Channels of excitations: set points that autopilots accept."""
 
-_SPOKEN: Final = {"roll": "roll", "pitch": "pitch", "rate_z": "yaw", "thrust": "thrust"}
+_CHANNEL_NAMES: Final = {"roll": "roll", "pitch": "pitch", "rate_z": "yaw", "thrust": "thrust"}
 _TONES: Final = 8  # of a multisine
-_THRUST: Final = 0.4  # of the weight
-_LOOPS: Final = 0.01  # s that control loops take besides the motors
+_MAX_THRUST: Final = 0.4  # excitation, of the weight
+_CONTROLLER_LAG: Final = 0.01  # s, in addition to the lag of the motors
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a flight must not leave. speed: m/s. tilt: rad. box: whole size along x, y and z, m, in whose middle it begins.
-    rate: of turning about any axis, rad/s. command: least and greatest of a rotor. Raises SettingError where they cannot be."""
+    """Limits of a flight.
+
+    speed: m/s. tilt: rad. box: size along x, y and z, m; the flight starts at its centre. rate: body rate about any axis,
+    rad/s. command: minimum and maximum rotor command.
+
+    Raises SettingError for invalid limits.
+    """
 
     speed: float = 3.0
     tilt: float = math.radians(30.0)
@@ -65,81 +70,90 @@ class Limits:
         if min(self.speed, self.tilt, self.rate, *self.box) <= 0:
             raise SettingError("limits: speed, tilt, rate and the sides of the box must be above 0")
         if not self.tilt <= math.radians(45.0):
-            raise SettingError(f"limits: tilt {math.degrees(self.tilt):.0f}deg; plans tilt by 45deg at most")
+            raise SettingError(f"limits: tilt {math.degrees(self.tilt):.0f}deg; it must be at most 45deg")
         if not 0.0 <= self.command[0] < self.command[1] <= 0.92:
             raise SettingError(
-                "limits: command needs the least and the greatest command of a rotor, from 0 to 0.92"
+                "limits: command must be the minimum and the maximum rotor command, from 0 to 0.92"
             )
 
 
 @dataclasses.dataclass(frozen=True)
 class Manoeuvre:
-    """name: in words. kind: as in the module's list. setpoints: at size 1, about the place (0, 0, 0). size: by which all is
-    multiplied but whole turns."""
+    """A manoeuvre.
+
+    name: as shown to users. kind: as in the module's list. setpoints: at size 1, about the origin. size: factor on all
+    amplitudes except full yaw rotations.
+    """
 
     name: str
     kind: str
     setpoints: Setpoints
     size: float = 1.0
 
-    def sized(self) -> Setpoints:
-        """The set points at that size."""
+    def scaled_setpoints(self) -> Setpoints:
+        """The set points at the manoeuvre's size."""
         s, k = self.setpoints, self.size
-        moves = tuple(_sized(m, k) for m in s.moves)
-        added = tuple(dataclasses.replace(e, amplitude=k * e.amplitude) for e in s.excitations)
-        return dataclasses.replace(s, moves=moves, excitations=added)
+        moves = tuple(_scale(m, k) for m in s.moves)
+        excitations = tuple(dataclasses.replace(e, amplitude=k * e.amplitude) for e in s.excitations)
+        return dataclasses.replace(s, moves=moves, excitations=excitations)
 
 
-def _sized(move: Move | Lissajous, k: float) -> Move | Lissajous:
+def _scale(move: Move | Lissajous, k: float) -> Move | Lissajous:
     if isinstance(move, Move):
-        return dataclasses.replace(move, by=_times(k, move.by))
+        return dataclasses.replace(move, by=_multiply(k, move.by))
     return dataclasses.replace(
-        move, amplitude=_times(k, move.amplitude), yaw_amplitude=k * move.yaw_amplitude
+        move, amplitude=_multiply(k, move.amplitude), yaw_amplitude=k * move.yaw_amplitude
     )
 
 
-def _times(k: float, v: Any) -> tuple[float, float, float]:
+def _multiply(k: float, v: Any) -> tuple[float, float, float]:
     return (k * v[0], k * v[1], k * v[2])
 
 
 def manoeuvres(airframe: Airframe, limits: Limits) -> tuple[Manoeuvre, ...]:
-    """All manoeuvres that a plan may choose from, at size 1. Their frequencies go by how quick the airframe's motors are."""
+    """All manoeuvres that a plan can select, at size 1. Their frequencies depend on the motor lag of the airframe."""
     lag = airframe.number("motor_time_constant", MOTOR_LAG)
-    corner = 1.0 / (8.0 * math.pi * (lag + _LOOPS))  # Hz
-    full = {"roll": limits.tilt, "pitch": limits.tilt, "rate_z": limits.rate, "thrust": _THRUST}
+    corner = 1.0 / (8.0 * math.pi * (lag + _CONTROLLER_LAG))  # Hz
+    full = {"roll": limits.tilt, "pitch": limits.tilt, "rate_z": limits.rate, "thrust": _MAX_THRUST}
     bands = {
         "slow": (0.25, corner),
-        "middling": (0.5 * corner, 2.5 * corner),
-        "quick": (corner, 5.0 * corner),
+        "medium": (0.5 * corner, 2.5 * corner),
+        "fast": (corner, 5.0 * corner),
     }
     found = []
     for pace, (low, high) in bands.items():
-        apart = _harmonics(low, high, len(CHANNELS) * _TONES)
+        all_tones = _harmonics(low, high, len(CHANNELS) * _TONES)
         for channel in CHANNELS:
             tones = _harmonics(low, high, _TONES)
             found.append(
                 _multisine(
-                    f"{pace} multisine of {_SPOKEN[channel]}", "multisine", {channel: (full[channel], tones)}
+                    f"{pace} multisine of {_CHANNEL_NAMES[channel]}",
+                    "multisine",
+                    {channel: (full[channel], tones)},
                 )
             )
             width = 0.5 / math.sqrt(low * high)
             found.append(
-                _doublets(f"{pace} doublets of {_SPOKEN[channel]}", channel, full[channel], min(width, 1.0))
-            )
-            if pace == "quick":
-                found.append(
-                    _chirp(f"chirp of {_SPOKEN[channel]}", channel, full[channel], bands["slow"][0], high)
+                _doublets(
+                    f"{pace} doublets of {_CHANNEL_NAMES[channel]}", channel, full[channel], min(width, 1.0)
                 )
-        every = {c: (0.6 * full[c], apart[i :: len(CHANNELS)]) for i, c in enumerate(CHANNELS)}
-        found.append(_multisine(f"{pace} multisines of all axes", "multisine", every))
+            )
+            if pace == "fast":
+                found.append(
+                    _chirp(
+                        f"chirp of {_CHANNEL_NAMES[channel]}", channel, full[channel], bands["slow"][0], high
+                    )
+                )
+        excitations = {c: (0.6 * full[c], all_tones[i :: len(CHANNELS)]) for i, c in enumerate(CHANNELS)}
+        found.append(_multisine(f"{pace} multisines of all axes", "multisine", excitations))
         found.append(
             _multisine(
-                f"{pace} multisines of roll and pitch", "multisine", {c: every[c] for c in CHANNELS[:2]}
+                f"{pace} multisines of roll and pitch", "multisine", {c: excitations[c] for c in CHANNELS[:2]}
             )
         )
         found.append(
             _multisine(
-                f"{pace} multisines of yaw and thrust", "multisine", {c: every[c] for c in CHANNELS[2:]}
+                f"{pace} multisines of yaw and thrust", "multisine", {c: excitations[c] for c in CHANNELS[2:]}
             )
         )
     return (*found, *_steps(limits), *_circles(limits), *_turns())  # fmt: skip
@@ -147,19 +161,19 @@ def manoeuvres(airframe: Airframe, limits: Limits) -> tuple[Manoeuvre, ...]:
 
 def _steps(limits: Limits) -> list[Manoeuvre]:
     x, y, z = (0.48 * side for side in limits.box)
-    places = {
+    positions = {
         "legs along x": (x, 0.0, 0.0),
         "legs along y": (0.0, y, 0.0),
-        "slanting legs": (x, y, 0.5 * z),
+        "diagonal legs": (x, y, 0.5 * z),
         "climb": (0.0, 0.0, z),
-        "sink": (0.0, 0.0, -z),
+        "descent": (0.0, 0.0, -z),
     }
     found = []
-    for name, place in places.items():
-        for pace, span in (("steady", 0.5 * ACTIVE), ("quick", 0.3 * ACTIVE)):
-            length = math.dist(place, (0.0, 0.0, 0.0))
+    for name, position in positions.items():
+        for pace, span in (("slow", 0.5 * ACTIVE), ("fast", 0.3 * ACTIVE)):
+            length = math.dist(position, (0.0, 0.0, 0.0))
             share = min(1.0, limits.speed * span / (1.875 * length))
-            by = (share * place[0], share * place[1], share * place[2])
+            by = (share * position[0], share * position[1], share * position[2])
             back = (-by[0], -by[1], -by[2])
             start = 0.5 * ACTIVE
             found.append(
@@ -176,13 +190,13 @@ def _circles(limits: Limits) -> list[Manoeuvre]:
     found = []
     x, y, z = (0.48 * side for side in limits.box)
     for period in (2.4, 4.8):
-        most = limits.speed * period / (2.0 * math.pi)
-        rx, ry = min(x, most), min(y, most)
+        max_radius = limits.speed * period / (2.0 * math.pi)
+        rx, ry = min(x, max_radius), min(y, max_radius)
         quarter = 0.5 * math.pi
         for name, amplitude, periods, phase, yaw in (
             ("circle", (rx, ry, 0.0), (period, period, period), (0.0, quarter, 0.0), 0.0),
             (
-                "rising circle, looking about",
+                "ascending circle with yaw oscillation",
                 (rx, ry, 0.5 * z),
                 (period, period, 0.5 * period),
                 (0.0, quarter, 0.0),
@@ -199,10 +213,10 @@ def _circles(limits: Limits) -> list[Manoeuvre]:
 
 def _turns() -> list[Manoeuvre]:
     none = (0.0, 0.0, 0.0)
-    whole = {"left": 2.0 * math.pi, "right": -2.0 * math.pi}
+    angles = {"left": 2.0 * math.pi, "right": -2.0 * math.pi}
     return [
         _manoeuvre(f"turn to the {side}", "turn", (Move(0.0, ACTIVE, none, turn=turn), _NO_MOVE))
-        for side, turn in whole.items()
+        for side, turn in angles.items()
     ]
 
 
@@ -218,27 +232,27 @@ def _manoeuvre(
     excitations: dict[str, tuple[Multisine | None, Chirp | None, tuple[Doublet, Doublet] | None]]
     | None = None,
 ) -> Manoeuvre:
-    """A manoeuvre with the structure that all have."""
-    added = []
+    """A manoeuvre with the common structure; missing parts have amplitude 0."""
+    parts = []
     tones = tuple(float(k + 1) for k in range(_TONES))
     for channel in CHANNELS:
         sines, chirp, doublets = (excitations or {}).get(channel, (None, None, None))
         idle = Doublet(channel, 0.0, 0.0, 1.0)
-        added += [
+        parts += [
             sines or Multisine(channel, 0.0, 0.0, ACTIVE, tones, tones),
             chirp or Chirp(channel, 0.0, 0.0, ACTIVE, 1.0, 2.0),
             *(doublets or (idle, idle)),
         ]
-    return Manoeuvre(name, kind, Setpoints((0.0, 0.0, 0.0), (*moves, around), tuple(added)))
+    return Manoeuvre(name, kind, Setpoints((0.0, 0.0, 0.0), (*moves, around), tuple(parts)))
 
 
 def _multisine(name: str, kind: str, tones: dict[str, tuple[float, tuple[float, ...]]]) -> Manoeuvre:
-    added = {}
+    excitations = {}
     for channel, (amplitude, frequencies) in tones.items():
         phases, crest = minimise_crest_factor(frequencies)
         size = amplitude * math.sqrt(2.0) / crest
-        added[channel] = (Multisine(channel, size, 0.0, ACTIVE, frequencies, phases), None, None)
-    return _manoeuvre(name, kind, excitations=added)
+        excitations[channel] = (Multisine(channel, size, 0.0, ACTIVE, frequencies, phases), None, None)
+    return _manoeuvre(name, kind, excitations=excitations)
 
 
 def _chirp(name: str, channel: str, amplitude: float, low: float, high: float) -> Manoeuvre:
@@ -250,14 +264,14 @@ def _chirp(name: str, channel: str, amplitude: float, low: float, high: float) -
 
 
 def _doublets(name: str, channel: str, amplitude: float, width: float) -> Manoeuvre:
-    """There and back, and later the other way round."""
+    """A doublet, and later one of the opposite sign."""
     first = Doublet(channel, amplitude, 0.0, width)
     second = Doublet(channel, -amplitude, 0.5 * ACTIVE, width)
     return _manoeuvre(name, "doublet", excitations={channel: (None, None, (first, second))})
 
 
 def _harmonics(low: float, high: float, count: int) -> tuple[float, ...]:
-    """So many different harmonics of the active part from low to about high, Hz."""
+    """Different harmonics of 1 / `ACTIVE` from about low to about high, Hz. count: number."""
     first = max(1, round(low * ACTIVE))
     last = max(first + count - 1, round(high * ACTIVE))
     numbers = np.unique(np.round(np.linspace(first, last, count)).astype(int))
@@ -266,28 +280,29 @@ def _harmonics(low: float, high: float, count: int) -> tuple[float, ...]:
 
 @functools.cache
 def minimise_crest_factor(frequencies: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Phases in rad at which sinusoids of one amplitude with these harmonics stay low together; and their crest factor there.
+    """Phases (rad) of sinusoids of equal amplitude with a small crest factor, and this crest factor.
 
-    From Schroeder's phases on: the signal is clipped a little, and the phases of its spectrum taken, many times.
+    Starting from Schroeder's phases, the signal is clipped slightly and the phases of its spectrum are used in the next
+    iteration.
     """
     numbers = np.round(np.array(frequencies) * ACTIVE).astype(int)
     count = 16 * int(numbers.max())
     phases = np.array(schroeder(frequencies))
-    best, least = phases, np.inf
+    best, lowest = phases, np.inf
     for _ in range(300):
         spectrum = np.zeros(count // 2 + 1, complex)
         spectrum[numbers] = np.exp(1j * (phases - 0.5 * np.pi))
         x = np.fft.irfft(spectrum, count)
         crest = float(np.abs(x).max() / np.sqrt(np.mean(x * x)))
-        if crest < least:
-            best, least = phases, crest
+        if crest < lowest:
+            best, lowest = phases, crest
         top = 0.9 * np.abs(x).max()
         phases = np.angle(np.fft.rfft(np.clip(x, -top, top))[numbers]) + 0.5 * np.pi
-    return tuple(float(v) for v in np.mod(best, 2.0 * np.pi)), least
+    return tuple(float(v) for v in np.mod(best, 2.0 * np.pi)), lowest
 
 
 def stack_setpoints(setpoints: Sequence[Setpoints]) -> Setpoints:
-    """Set points of one structure, as one whose leaves have a first axis."""
+    """Stack set points of the same structure along a new first axis."""
 
     def stack(*leaves: float) -> Float[np.ndarray, " count"]:
         return np.array(leaves, float)

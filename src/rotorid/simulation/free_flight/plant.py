@@ -1,10 +1,10 @@
-"""Any multirotor in free flight as a plant: one program for all airframes with the same rotors.
+"""Plant of a free flight: any multirotor, with one compiled program for all airframes with the same rotor geometry.
 
     x' = f(x, T, p),   T_i' = (T_c,i - T_i) / tau,   T_c,i = s s_i curve(u_i(t - delay)) (V / V_0)^e
 
-f is the rigid multirotor (see `RigidMultirotor`) whose rotor thrusts T are states that follow their commands; tau is another
-one where a rotor slows down. Fourth-order Runge-Kutta steps of 2 ms at most; a command is held for a row, and one that begins
-to act within a step acts there for its share of it. The cascade (`control.cascade`) closes the loop in the same scan.
+f is the rigid multirotor (see `RigidMultirotor`). The rotor thrusts T are states that follow the commands; tau has another
+value if a rotor slows down. The integration uses fourth-order Runge-Kutta steps of at most 2 ms. A command is held for a row;
+if it starts to act within a step, the step uses the time-weighted mean. The cascade (`control.cascade`) runs in the same scan.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from rotorid.models.system import GRAVITY, Values
 from rotorid.numerics import integrators
 
 STEP = 0.002
-"""Longest step of the plant, s."""
+"""Maximum step of the plant, s."""
 
 
 class FlightConditions(NamedTuple):
-    """All numbers of a flight; every leaf is an array, those with n rows one a row.
+    """Parameters and inputs of a flight; each leaf is an array, time-varying ones with a row per time step.
 
-    p: parameters of the plant by name. controller: what flies it. battery: full (V), fall (V/s), sag (V). start: state of the
-    vehicle at rest, packed. given: commands before the flight. mass: kg. rotor_scale: of each rotor, on top of the airframe's.
-    wind: m/s, world.
+    p: parameters of the plant by name. controller: of the vehicle. battery: initial voltage (V), its decrease (V/s), and sag
+    in hover (V). start: state of the vehicle at rest, packed. initial_command: rotor commands before the flight. setpoint:
+    of the controller. mass: kg. rotor_scale: of each rotor, in addition to the airframe's. wind: m/s, world.
     """
 
     p: dict[str, Array]
     controller: CascadeController
     battery: Float[Array, " 3"]
     start: Float[Array, " states"]
-    given: Float[Array, " rotors"]
-    wanted: Setpoint
+    initial_command: Float[Array, " rotors"]
+    setpoint: Setpoint
     mass: Float[Array, " n"]
     rotor_scale: Float[Array, "n rotors"]
     wind: Float[Array, "n 3"]
 
 
 class FreeFlightTruth(NamedTuple):
-    """The truth of a flight, a row every dt.
+    """The truth of a flight, one row per time step.
 
-    attitude, position (m), velocity (m/s): of the origin of the body frame, world. body_rate: rad/s. specific_force: m/s^2
-    where the IMU is, body. rotor_thrust: N. rotor_command: from the row on. voltage: V.
+    attitude, position (m), velocity (m/s): of the origin of the body frame, world. body_rate: rad/s. specific_force: at the
+    IMU, body, m/s^2. rotor_thrust: N. rotor_command: from the row on. voltage: V.
     """
 
     attitude: Float[Array, "*n 4"]
@@ -71,8 +71,11 @@ class FreeFlightTruth(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class FlightStructure:
-    """What a program is compiled for. rotors: their geometry. rate: rows per second. delay_rows: how many commands may be on
-    their way."""
+    """Static properties of a flight, for which a program is compiled.
+
+    rotors: their geometry. coefficients: number of coefficients of the thrust curve. rate: rows per second, Hz. delay_rows:
+    number of stored commands, for the command delay.
+    """
 
     rotors: tuple[Rotor, ...]
     coefficients: int
@@ -80,65 +83,69 @@ class FlightStructure:
     delay_rows: int
 
 
-def flight_truth(structure: FlightStructure, under: FlightConditions) -> FreeFlightTruth:
-    """The truth of one flight, in float64. Pure: it may be mapped, compiled and differentiated with other programs."""
+def flight_truth(structure: FlightStructure, conditions: FlightConditions) -> FreeFlightTruth:
+    """The truth of one flight. A pure function: it can be mapped, compiled and differentiated."""
     n, dt = len(structure.rotors), 1.0 / structure.rate
     steps = math.ceil(dt / STEP - 1e-9)
     body = RigidMultirotor((), structure.rotors, "rotor_thrust", 1.0)
     space = Space((*body.states.blocks, ("rotor_thrust", Vector(n, "N"))))
-    p, hovering = under.p, jnp.sum(under.start[space.stored["rotor_thrust"]] ** 1.5)
-    late = p["command_delay"] * structure.rate  # rows
+    p, hover_power = conditions.p, jnp.sum(conditions.start[space.stored["rotor_thrust"]] ** 1.5)
+    delay = p["command_delay"] * structure.rate  # rows
 
-    def row(carry: Any, at: Any) -> Any:
-        x, memory, given = carry
-        t, wanted, mass, scale, wind = at
-        here = p | {"mass": mass}
-        rate = _rate(body, space, here, scale, wind)
+    def row(carry: Any, inputs: Any) -> Any:
+        x, integrals, commands = carry
+        t, setpoint, mass, scale, wind = inputs
+        row_parameters = p | {"mass": mass}
+        rate = _rate(body, space, row_parameters, scale, wind)
         state = space.unpack(x)
-        power = jnp.sum(jnp.maximum(state["rotor_thrust"], 0.0) ** 1.5) / hovering
-        voltage = under.battery[0] - under.battery[1] * t - under.battery[2] * power
-        pull = (voltage / p["voltage"]) ** p["voltage_exponent"]
-        seen = _measured(body, space, rate, state, x, here)
-        memory, u = rotor_commands(
-            under.controller,
-            memory,
-            wanted,
-            seen["attitude"],
-            seen["position"],
-            seen["velocity"],
-            seen["body_rate"],
-            pull,
+        power = jnp.sum(jnp.maximum(state["rotor_thrust"], 0.0) ** 1.5) / hover_power
+        voltage = conditions.battery[0] - conditions.battery[1] * t - conditions.battery[2] * power
+        voltage_factor = (voltage / p["voltage"]) ** p["voltage_exponent"]
+        measured = _measured(body, space, rate, state, x, row_parameters)
+        integrals, u = rotor_commands(
+            conditions.controller,
+            integrals,
+            setpoint,
+            measured["attitude"],
+            measured["position"],
+            measured["velocity"],
+            measured["body_rate"],
+            voltage_factor,
             dt,
         )
-        given = jnp.concatenate([u[None], given[:-1]])
+        commands = jnp.concatenate([u[None], commands[:-1]])
 
         def step(k: Array, x: Array) -> Array:
-            asked = gain * pull * _curve(p, _delayed(given, late, k / steps, 1.0 / steps))
-            return integrators.step(space, lambda x: rate(x, asked), x, dt / steps)
+            commanded = gain * voltage_factor * _curve(p, _delayed(commands, delay, k / steps, 1.0 / steps))
+            return integrators.step(space, lambda x: rate(x, commanded), x, dt / steps)
 
         gain = scale * p["rotor_scale"] * p["thrust_scale"]
         x = jax.lax.fori_loop(0, steps, step, x)
-        out = FreeFlightTruth(**seen, rotor_thrust=state["rotor_thrust"], rotor_command=u, voltage=voltage)
-        return (x, memory, given), out
+        out = FreeFlightTruth(
+            **measured, rotor_thrust=state["rotor_thrust"], rotor_command=u, voltage=voltage
+        )
+        return (x, integrals, commands), out
 
-    times = jnp.arange(under.mass.shape[0]) * dt
-    before = jnp.broadcast_to(under.given, (structure.delay_rows, n))
-    rows = (times, under.wanted, under.mass, under.rotor_scale, under.wind)
-    return jax.lax.scan(row, (under.start, initial_integrals(), before), rows)[1]
+    times = jnp.arange(conditions.mass.shape[0]) * dt
+    commands = jnp.broadcast_to(conditions.initial_command, (structure.delay_rows, n))
+    rows = (times, conditions.setpoint, conditions.mass, conditions.rotor_scale, conditions.wind)
+    return jax.lax.scan(row, (conditions.start, initial_integrals(), commands), rows)[1]
 
 
-def simulate_truth(structure: FlightStructure, under: FlightConditions) -> FreeFlightTruth:
-    """`flight_truth`, compiled once for a structure and a length."""
+def simulate_truth(structure: FlightStructure, conditions: FlightConditions) -> FreeFlightTruth:
+    """The truth of one flight in float64. It is compiled once for each structure and number of rows."""
     with jax.enable_x64(True):
-        return jax.tree.map(np.asarray, _program(structure)(under))
+        return jax.tree.map(np.asarray, _program(structure)(conditions))
 
 
-def simulate_truths(structure: FlightStructure, under: Sequence[FlightConditions]) -> list[FreeFlightTruth]:
-    """Several flights of one structure and length, side by side."""
+def simulate_truths(
+    structure: FlightStructure, conditions: Sequence[FlightConditions]
+) -> list[FreeFlightTruth]:
+    """The truth of several flights of one structure and number of rows, in parallel."""
     with jax.enable_x64(True):
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *under)
-        made = jax.tree.map(np.asarray, _programs(structure)(stacked))
-    return [jax.tree.map(lambda leaf, i=i: leaf[i], made) for i in range(len(under))]
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *conditions)
+        truths = jax.tree.map(np.asarray, _programs(structure)(stacked))
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], truths) for i in range(len(conditions))]
 
 
 @functools.cache
@@ -154,28 +161,30 @@ def _programs(structure: FlightStructure) -> Callable[[FlightConditions], FreeFl
 def _rate(
     body: RigidMultirotor, space: Space, p: Values, scale: Float[Array, " rotors"], wind: Float[Array, " 3"]
 ) -> Callable[[Float[Array, " size"], Float[Array, " rotors"]], Float[Array, " dim"]]:
-    """(x, thrust that the rotors are asked for in N) -> x'."""
-    known = {**p, "thrust_scale": jnp.ones(()), "rotor_scale": jnp.ones_like(scale)}
+    """(x, commanded thrust of the rotors in N) -> x'."""
+    parameters = {**p, "thrust_scale": jnp.ones(()), "rotor_scale": jnp.ones_like(scale)}
 
-    def rate(x: Float[Array, " size"], asked: Float[Array, " rotors"]) -> Float[Array, " dim"]:
+    def rate(x: Float[Array, " size"], commanded: Float[Array, " rotors"]) -> Float[Array, " dim"]:
         state = space.unpack(x)
-        through = {**state, "velocity": state["velocity"] - wind}
-        moving = body.dynamics(through, {"rotor_thrust": state["rotor_thrust"]}, known)
-        missing = asked - state["rotor_thrust"]
+        relative = {**state, "velocity": state["velocity"] - wind}
+        derivatives = body.dynamics(relative, {"rotor_thrust": state["rotor_thrust"]}, parameters)
+        missing = commanded - state["rotor_thrust"]
         tau = jnp.where(missing < 0, p["motor_time_constant_down"], p["motor_time_constant"])
-        return space.pack_tangent({**moving, "position": state["velocity"], "rotor_thrust": missing / tau})
+        return space.pack_tangent(
+            {**derivatives, "position": state["velocity"], "rotor_thrust": missing / tau}
+        )
 
     return rate
 
 
 def _measured(body: RigidMultirotor, space: Space, rate: Any, state: Values, x: Array, p: Values) -> Values:
-    """Outputs of the body, at the origin of its frame, and the specific force where the IMU is."""
-    moving = rate(x, state["rotor_thrust"])
-    turning = moving[space.tangent["body_rate"]]
-    acceleration = moving[space.tangent["velocity"]] + jnp.array([0.0, 0.0, GRAVITY])
+    """Outputs of the body at the origin of its frame, and the specific force at the IMU."""
+    derivatives = rate(x, state["rotor_thrust"])
+    angular_acceleration = derivatives[space.tangent["body_rate"]]
+    acceleration = derivatives[space.tangent["velocity"]] + jnp.array([0.0, 0.0, GRAVITY])
     q, omega, c = state["attitude"], state["body_rate"], p["centre_of_mass"]
     r = p["imu_position"] - c
-    lever = rotations.cross(turning, r) + rotations.cross(omega, rotations.cross(omega, r))
+    lever = rotations.cross(angular_acceleration, r) + rotations.cross(omega, rotations.cross(omega, r))
     return {
         "attitude": q,
         "position": state["position"] - rotations.rotate(q, c),
@@ -186,18 +195,24 @@ def _measured(body: RigidMultirotor, space: Space, rate: Any, state: Values, x: 
 
 
 def _delayed(
-    given: Float[Array, "history rotors"], late: Float[Array, ""], begin: Float[Array, ""], width: float
+    commands: Float[Array, "history rotors"], delay: Float[Array, ""], begin: Float[Array, ""], width: float
 ) -> Float[Array, " rotors"]:
-    """Mean of the commands that act from `begin` for `width` (rows, from the latest command on), each held for a row and late
-    by so many rows."""
-    end = (
-        late - begin
-    )  # how many rows ago the step begins to be commanded; a command is held from 0 rows ago to -1
-    first = jnp.ceil(end).astype(int)
-    fresh = jnp.clip(width - (end - (first - 1.0)), 0.0, width) / width
-    older = jax.lax.dynamic_index_in_dim(given, first, keepdims=False)
-    newer = jax.lax.dynamic_index_in_dim(given, jnp.maximum(first - 1, 0), keepdims=False)
-    return older + fresh * (newer - older)
+    """Mean command that acts during a step.
+
+    Args:
+        commands: latest first, each held for a row.
+        delay: of the commands, rows.
+        begin: of the step, rows after the latest command.
+        width: of the step, rows.
+    """
+    age = delay - begin  # of the command that acts at the beginning of the step, rows
+    first = jnp.ceil(age).astype(int)
+    fraction = (
+        jnp.clip(width - (age - (first - 1.0)), 0.0, width) / width
+    )  # of the step in which the next command acts
+    older = jax.lax.dynamic_index_in_dim(commands, first, keepdims=False)
+    newer = jax.lax.dynamic_index_in_dim(commands, jnp.maximum(first - 1, 0), keepdims=False)
+    return older + fraction * (newer - older)
 
 
 def _curve(p: Values, command: Float[Array, " rotors"]) -> Float[Array, " rotors"]:

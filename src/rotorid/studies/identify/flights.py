@@ -47,7 +47,7 @@ FREE: Final = (
 """What is identified in every flight."""
 
 _STREAM = 400  # of random numbers, apart from those of set points and instruments
-_LATE = INSTRUMENTS["rough"].of["body_rate"].delay  # s, of the IMU
+_LATE = INSTRUMENTS["rough"].by_signal["body_rate"].delay  # s, of the IMU
 _PRIOR = """
 name = "drawn"
 
@@ -180,7 +180,7 @@ def truth_of(airframe: Airframe) -> dict[str, float]:
 def flight_of(task: Task, airframe: Airframe) -> Flight:
     """The log of a task's flight."""
     rough = INSTRUMENTS["rough"]
-    numbers, of = airframe_numbers(airframe), dict(rough.of)
+    numbers, of = airframe_numbers(airframe), dict(rough.by_signal)
     for name, late in (
         ("attitude", "attitude_delay"),
         ("velocity", "velocity_delay"),

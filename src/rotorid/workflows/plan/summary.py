@@ -259,7 +259,7 @@ def stops(plan: Plan) -> list[Stop]:
     """Waypoints of the set-point manoeuvres of a plan (steps, circles, turns), for a mission."""
     height, waypoints = plan.settings.height, []
     for scheduled in plan.schedule:
-        setpoints = scheduled.manoeuvre.sized()
+        setpoints = scheduled.manoeuvre.scaled_setpoints()
         for move in setpoints.moves:
             if isinstance(move, Move) and move.turn:
                 waypoints.append(Stop(0.0, 0.0, height, 0.0, float(move.turn)))
