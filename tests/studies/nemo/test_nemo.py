@@ -1,4 +1,4 @@
-"""The study of the external wrench, on few short flights: its numbers are those of the parts, and it goes on where it was."""
+"""The study of the external wrench on few short flights: its numbers, its page, and its resumption."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rotorid.studies.nemo import models as nemo_models
 from rotorid.studies.nemo import study as nemo
 from rotorid.studies.nemo.models import ERRORS, Plan, wrong_physics
 from rotorid.studies.nemo.page import headline, nemo_page, ranking
-from rotorid.studies.nemo.wrench import SETTLED
+from rotorid.studies.nemo.wrench import SETTLING_TIME
 from rotorid.studies.page_parts import Numbers
 from rotorid.studies.study_files import PARTS
 from rotorid.workflows.track.track import prepare_samples
@@ -61,7 +61,7 @@ def study(patched, tmp_path_factory: pytest.TempPathFactory):
     return nemo.nemo(folder, size=SIZE), folder
 
 
-def test_wrong_physics_is_that_of_table_1() -> None:
+def test_wrong_parameters_are_those_of_table_1() -> None:
     g, mgd = wrong_physics(SYSTEM, "G"), wrong_physics(SYSTEM, "MGD")
     assert g == pytest.approx(
         {
@@ -106,13 +106,13 @@ def test_errors_are_those_of_an_observer_of_each_flight(study) -> None:
         )
         t = np.asarray(samples.t)
         truth = np.hstack([truth_at(flight, name, t) for name in ("true_force", "true_torque")])
-        error = math.sqrt(np.mean(np.sum((value - truth)[t > SETTLED] ** 2, axis=1)))
+        error = math.sqrt(np.mean(np.sum((value - truth)[t > SETTLING_TIME] ** 2, axis=1)))
         assert n.get("exact", "mo", "rms error", scenario, setting="MG-1").value == pytest.approx(
             error, rel=1e-3
         )
 
 
-def test_identified_physics_is_as_good_as_the_true_one(study) -> None:
+def test_identified_parameters_are_as_good_as_the_true_ones(study) -> None:
     n = Numbers(study[0].rows)
     for kind in ("MG-1", "MGD"):
         for scenario in ("hover-wrench", "free-flight-wrench"):
@@ -124,7 +124,7 @@ def test_identified_physics_is_as_good_as_the_true_one(study) -> None:
         assert ranking(n, "exact", kind) == ["identified", "identify-first", "mo"]
 
 
-def test_it_goes_on_where_it_was(study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_study_is_resumed(study, monkeypatch: pytest.MonkeyPatch) -> None:
     found, folder = study
     with monkeypatch.context() as patch:
         patch.setattr(nemo, "training_flights", None)  # nothing is flown again
@@ -135,7 +135,7 @@ def test_it_goes_on_where_it_was(study, monkeypatch: pytest.MonkeyPatch) -> None
     shutil.rmtree(folder / PARTS)
     with monkeypatch.context() as patch:
         patch.setattr(nemo_models, "learn_residual", None)  # nothing is trained again
-        patch.setattr(nemo, "identify", lambda system, flights, physics, told: (physics, {}))
+        patch.setattr(nemo, "identify", lambda system, flights, physics, stage: (physics, {}))
         once_more = nemo.nemo(folder, size=SIZE)
     rows = {
         tuple(
@@ -148,7 +148,7 @@ def test_it_goes_on_where_it_was(study, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(rows) == 1
 
 
-def test_the_page_shows_it(study) -> None:
+def test_page(study) -> None:
     rows, curves, flights = study[0]
     page = nemo_page(rows, curves, flights, 0)
     for text in (
@@ -157,7 +157,7 @@ def test_the_page_shows_it(study) -> None:
         "Figure 5: free flight",
         "0.454",
         "hovering + wrench",
-        "MO, identified physics",
+        "MO, identified parameters",
     ):
         assert text in page, text
     assert len(headline(rows)) == 2

@@ -1,4 +1,5 @@
-"""Wrong physics of the study of seed 001 (Table I), and what is learned to make up for it (section V-C)."""
+"""Wrong parameters of the study of seed 001 (Table I), and residual and identified models that correct them (section
+V-C)."""
 
 from __future__ import annotations
 
@@ -33,32 +34,36 @@ ERRORS: Final[Mapping[str, Mapping[str, float]]] = {
 }
 """Relative errors of the parameters, by residual type: Table I."""
 
-_D = 0.1
-"""d_1 in N s/m and N m s, and d_2. Table I has the physics of MGD believe in a drag and a friction of the rotors that the
-vehicle does not have; eq. 28 leaves their sign open. Here they slow down, as they do in nature: -d_1 v and -d_2 G gamma."""
+_DRAG = 0.1
+"""d_1 in N s/m and N m s, and d_2. According to Table I, the model of MGD has a drag and a rotor friction that the
+vehicle does not have; eq. 28 does not specify their sign. Here they dissipate energy: -d_1 v and -d_2 G gamma."""
 
-UNSURE: Final[Mapping[str, float | None]] = {
+PRIOR_STD: Final[Mapping[str, float | None]] = {
     "mass": 0.025, "inertia": 0.035, "thrust_coefficient": 0.4, "torque_ratio": 0.4, "arm_scale": 0.05, "tilt_scale": 0.1,
     "drag": None, "angular_drag": None,
 }  # fmt: skip
-"""Parameters that are identified, and how sure they are before: as far as Table I has them wrong, of their value."""
+"""Identified parameters, and their prior standard deviations relative to their values, from the errors of Table I."""
 
 
 def wrong_physics(system: RigidMultirotor, kind: str) -> dict[str, float | tuple[float, ...]]:
-    """The parameters that a residual type's physics has."""
-    found: dict[str, float | tuple[float, ...]] = {}
+    """The wrong parameters of a residual type."""
+    parameters: dict[str, float | tuple[float, ...]] = {}
     for name, error in ERRORS[kind].items():
         true = system.parameter(name)
         values = tuple(v * (1.0 + error) for v in true.values)
-        found[name] = values if isinstance(true.value, tuple) else values[0]
+        parameters[name] = values if isinstance(true.value, tuple) else values[0]
     if kind == "MGD":
-        found |= {"drag": _D, "angular_drag": _D, "thrust_scale": 1.0 - _D}
-    return found
+        parameters |= {"drag": _DRAG, "angular_drag": _DRAG, "thrust_scale": 1.0 - _DRAG}
+    return parameters
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """One training: of which heads, over how many steps, from which other's weights. epochs: at most."""
+    """A training.
+
+    architecture: of the heads. horizon: length of predictions, rows. epochs: largest number. start: name of the
+    training whose weights are the initial ones. physics: "wrong" or "identified".
+    """
 
     name: str
     architecture: str
@@ -69,13 +74,13 @@ class Plan:
 
     @property
     def stride(self) -> int:
-        """Rows between windows: half of one."""
+        """Rows between the starts of windows: half the horizon."""
         return max(1, self.horizon // 2)
 
 
 @dataclasses.dataclass(frozen=True)
-class Trained:
-    """Residuals of each type of one plan. seconds: of training, for each of them."""
+class TrainedModels:
+    """Residuals and losses by residual type. epochs: number of epochs. seconds: training time per residual."""
 
     residuals: Mapping[str, Residual]
     losses: Mapping[str, float]
@@ -90,56 +95,70 @@ def train(
     airframe: Airframe,
     flights: Sequence[Samples],
     physics: Mapping[str, Parameters],
-    started: Trained | None,
+    initial: TrainedModels | None,
     seed: int,
     stage: str,
     progress: Progress,
-) -> Trained:
-    """Train a plan for every type at once, or read what stands in the folder. A training that was broken off goes on."""
+) -> TrainedModels:
+    """Train the residuals of all types at once, or read them from the folder. An interrupted training is resumed.
+
+    Args:
+        folder: of the study.
+        plan: the training.
+        system, airframe: of the vehicle.
+        flights: training flights.
+        physics: parameters by residual type.
+        initial: models with the initial weights, None for random ones.
+        seed: of the random numbers.
+        stage: text for the progress.
+        progress: called after each epoch.
+    """
     data = training_windows(system, flights, plan.horizon, stride=plan.stride)
     training = Training(epochs=plan.epochs, seeds=(seed,))
     heads = multirotor_heads(plan.architecture)
-    start = None if started is None else [started.residuals[kind] for kind in physics]
+    start = None if initial is None else [initial.residuals[kind] for kind in physics]
     digest = digest_of(
         [plan, training, heads, dict(physics), [r.digest for r in start or ()]], [data.x, data.u, data.dt]
     )
-    place = folder / "models"
-    found = {kind: _kept(place / f"{plan.name}-{kind}", digest) for kind in physics}
-    if all(found.values()):
-        models = {kind: m for kind, m in found.items() if m is not None}
-        return Trained(
+    models_folder = folder / "models"
+    stored = {kind: _read_model(models_folder / f"{plan.name}-{kind}", digest) for kind in physics}
+    models = {kind: m for kind, m in stored.items() if m is not None}
+    if len(models) == len(stored):
+        _, epochs, seconds = next(iter(models.values())).notes
+        return TrainedModels(
             {kind: m.residual for kind, m in models.items() if m.residual is not None},
             {kind: m.loss for kind, m in models.items()},
-            int(next(iter(models.values())).notes[1]),
-            float(next(iter(models.values())).notes[2]),
+            int(epochs),
+            float(seconds),
         )
-    place.mkdir(parents=True, exist_ok=True)
-    checkpoint = Checkpoint(place / f"{plan.name}.safetensors", digest)
-    begun = time.monotonic()
+    models_folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = Checkpoint(models_folder / f"{plan.name}.safetensors", digest)
+    start_time = time.monotonic()
 
-    def each(state: TrainingState) -> None:
+    def save_and_report(state: TrainingState) -> None:
         checkpoint.save(state)
         progress(stage, state.epoch, plan.epochs)
 
     learned = learn_residual(
         system, data, heads, training,
-        members=list(physics.values()), start=start, resume=checkpoint.resume, on_epoch=each,
+        members=list(physics.values()), start=start, resume=checkpoint.resume, on_epoch=save_and_report,
     )  # fmt: skip
-    seconds = (time.monotonic() - begun) / len(physics)
-    for kind, one in zip(physics, learned, strict=True):
-        notes = (digest, str(one.epochs), f"{seconds:.3f}")
-        model = LearnedModel(airframe, one.residual, one.horizon, one.loss, notes=notes)
-        write_folder(place / f"{plan.name}-{kind}", model_files(model))
+    seconds = (time.monotonic() - start_time) / len(physics)
+    for kind, trained in zip(physics, learned, strict=True):
+        notes = (digest, str(trained.epochs), f"{seconds:.3f}")
+        model = LearnedModel(airframe, trained.residual, trained.horizon, trained.loss, notes=notes)
+        write_folder(models_folder / f"{plan.name}-{kind}", model_files(model))
     checkpoint.remove()
-    return Trained(
-        dict(zip(physics, (one.residual for one in learned), strict=True)),
-        dict(zip(physics, (one.loss for one in learned), strict=True)),
+    return TrainedModels(
+        dict(zip(physics, (trained.residual for trained in learned), strict=True)),
+        dict(zip(physics, (trained.loss for trained in learned), strict=True)),
         learned[0].epochs,
         seconds,
     )
 
 
-def _kept(folder: Path, digest: str) -> LearnedModel | None:
+def _read_model(folder: Path, digest: str) -> LearnedModel | None:
+    """The model in a folder; None if there is none with this digest."""
     try:
         model = load_model(folder)
     except LogFormatError:
@@ -153,24 +172,27 @@ def identify(
     physics: Mapping[str, Parameters],
     progress: Stage,
 ) -> tuple[dict[str, Parameters], dict[str, float]]:
-    """The parameters that explain the training flights best, by type, and the seconds that each took."""
-    found: dict[str, Parameters] = {}
+    """Estimate the parameters from the training flights, by residual type. Returns them, and the computation times in s."""
+    identified: dict[str, Parameters] = {}
     seconds: dict[str, float] = {}
     for kind, wrong in physics.items():
-        begun = time.monotonic()
+        start_time = time.monotonic()
         fit = fit_grey_box(system, flights, _priors(system, wrong), values=dict(wrong))
-        found[kind] = dict(wrong) | dict(fit.parameters)
-        seconds[kind] = time.monotonic() - begun
+        identified[kind] = dict(wrong) | dict(fit.parameters)
+        seconds[kind] = time.monotonic() - start_time
         progress.advance()
-    return found, seconds
+    return identified, seconds
 
 
 def _priors(system: RigidMultirotor, physics: Parameters) -> dict[str, float | tuple[float, ...] | None]:
-    found: dict[str, float | tuple[float, ...] | None] = {}
-    for name, relative in UNSURE.items():
+    """Prior standard deviations; None for parameters without a prior."""
+    priors: dict[str, float | tuple[float, ...] | None] = {}
+    for name, relative in PRIOR_STD.items():
         value = physics.get(name, system.parameter(name).value)
         if relative is None:
-            found[name] = None
+            priors[name] = None
         else:
-            found[name] = tuple(relative * v for v in value) if isinstance(value, tuple) else relative * value
-    return found
+            priors[name] = (
+                tuple(relative * v for v in value) if isinstance(value, tuple) else relative * value
+            )
+    return priors

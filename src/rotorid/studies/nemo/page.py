@@ -1,4 +1,4 @@
-"""The page of the study of seed 001: Table II and Figures 5 to 8, published numbers beside ours, and further results."""
+"""The page of the study of seed 001: Table II and Figures 5 to 8 with published and own numbers, and further results."""
 
 # ruff: noqa: RUF001
 
@@ -19,11 +19,11 @@ LABELS: Final = {
     "nemo-25": "NeMO, α = 25",
     "nemo-50": "NeMO, α = 50",
     "nemo-body": "NeMO, body frame",
-    "identified": "MO, identified physics",
-    "identify-first": "identified, then learned",
-    "oracle": "MO, true physics",
+    "identified": "MO, identified parameters",
+    "identify-first": "NeMO, identified parameters",
+    "oracle": "MO, true parameters",
 }
-"""Methods as the page names them."""
+"""Names of the methods on the page."""
 
 KINDS: Final = ("G", "MG-1", "MG-2", "MGD")
 SCENARIOS: Final = {
@@ -33,61 +33,63 @@ SCENARIOS: Final = {
     "free-flight-wrench": "free flight + wrench",
     "all": "all",
 }
-_PUSHED: Final = ("hover-wrench", "free-flight-wrench")
+_WITH_WRENCH: Final = ("hover-wrench", "free-flight-wrench")
 _COLOURS: Final = {"mo": "@ukf", "nemo-1": "@swls", "nemo-50": "@swls", "identify-first": "@ekf"}
-_SEED: Final = ("mo", "nemo-1", "nemo-25", "nemo-50")
+_PUBLISHED_METHODS: Final = ("mo", "nemo-1", "nemo-25", "nemo-50")
 
 _DIFFERENCES: Final = (
-    "The document sums RMS errors over flights whose number it does not tell, and mixes N with N m. Ours are means over the "
-    "flights "
-    "of a scenario, of the same mixture; so only ratios can be compared. Errors count from 1 s on.",
-    "It gives no arm length, no size or speed of its lemniscates, no size of the pushes, no gain of the observer and no "
-    "bounds of "
-    "the rotors: 0.39 m, 0.75 to 2.5 m, 1.5 to 5 N and 0.15 to 0.5 N m for 1.5 to 3 s, 10 per s, and a quarter to twice the "
-    "thrust of hovering are ours.",
-    "The lag of the observer stands in every number with an external wrench: that is what the one with true physics has left.",
-    "A longer horizon is trained from the weights of the shorter one, on windows that overlap by half, which a laptop can do.",
-    "The document splits the network into translation and rotation, in the world frame. In the body frame, beside a linear "
-    "map, "
-    "all four types are linear: wrong thrust, geometry, mass, inertia and drag.",
-    "Errors of mass and thrust cannot be separated in free flight, where only their ratio acts; the identified wrench is "
-    "as wrong as the mass was taken to be sure. The document's errors of the mass, 2.5 %, are taken as that.",
-    "MGD is understood as physics that believes in a drag and a friction which the vehicle does not have: the flights are "
-    "the same "
-    "for all types, as the document says.",
+    "The document gives sums of RMS errors over an unknown number of flights, and adds N and N m. Our errors are means "
+    "over the flights of a scenario, with the same sum of units, so only ratios can be compared. Errors are evaluated from "
+    "1 s on.",
+    "The document does not give the arm length, size and speed of the lemniscates, size of the external wrenches, gain of "
+    "the observer, and limits of the rotors. Ours are 0.39 m; 0.75 to 2.5 m; 1.5 to 5 N and 0.15 to 0.5 N m for 1.5 to 3 "
+    "s; 10 1/s; and 0.25 to 2 times the hover thrust.",
+    "All errors with an external wrench include the lag of the observer; it is the only error of the observer with true "
+    "parameters.",
+    "The training for a longer horizon starts from the weights for a shorter one, with windows that overlap by half. This "
+    "reduces the computation time.",
+    "The network of the document is split into translation and rotation, in the world frame. In the body frame, with a linear "
+    "part, errors of all four types are linear: thrust, geometry, mass, inertia and drag.",
+    "In free flight only the ratio of mass and thrust acts, so their errors cannot be separated. The error of the identified "
+    "wrench therefore depends on the prior standard deviation of the mass: 2.5 %, the error of the mass in the document.",
+    "For MGD the model has a drag and a rotor friction that the vehicle does not have. The flights of all types are the same, "
+    "as in the document.",
 )
 
 
 def headline(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The study in two lines."""
+    """The main results in two lines."""
     n = Numbers(rows)
     nemo = ", ".join(
-        f"{kind} {_of_mo(n, 'exact', 'nemo-50', kind):.3f} ({_published(n, kind):.3f})" for kind in KINDS
+        f"{kind} {_relative_to_mo(n, 'exact', 'nemo-50', kind):.3f} ({_published(n, kind):.3f})"
+        for kind in KINDS
     )
-    worst = max(_of_oracle(n, "exact", "identify-first", kind, s) for kind in KINDS for s in _PUSHED)
-    body = max(_of_oracle(n, "exact", "nemo-50", kind, s) for kind in KINDS for s in _PUSHED)
+    with_identified, with_wrong = (
+        max(_relative_to_oracle(n, "exact", method, kind, s) for kind in KINDS for s in _WITH_WRENCH)
+        for method in ("identify-first", "nemo-50")
+    )
     return (
-        f"Error of NeMO (α = 50) over that of MO, in brackets as published: {nemo}.",
-        f"Physics identified first, then learned: at most {worst:.2f} times the error of an observer with true physics where "
-        f"something pushes; NeMO (α = 50): at most {body:.2f} times.",
+        f"Error of NeMO (α = 50) relative to MO, in brackets the published ratio: {nemo}.",
+        "Largest error with an external wrench, relative to the observer with true parameters: NeMO with identified parameters "
+        f"{with_identified:.2f}, NeMO (α = 50) {with_wrong:.2f}.",
     )
 
 
 def nemo_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, seed: int) -> str:
     """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.nemo.study`."""
     n = Numbers(rows)
-    page = Page("The external wrench with wrong physics")
-    about = "9 training flights", f"{flights} flights a scenario", f"seed {seed}"
+    page = Page("External wrench with model errors")
+    about = "9 training flights", f"{flights} flights per scenario", f"seed {seed}"
     add_study_header(page, "nemo", about, *reversed(headline(rows)))
     _cards(page, n)
     _errors(page, n, "exact", "Table II", "Exact logs, as in the document.")
-    _beyond(page, n, "exact")
-    _boxes(page, n)
+    _oracle_ratios(page, n, "exact")
+    _quantiles(page, n)
     _series(page, curves)
     _late(page, n)
-    _honesty(page, n)
+    _calibration(page, n)
     _trainings(page, n)
-    page.section("What differs from the document, and why")
+    page.section("Differences from the document")
     page.add(notes_list(_DIFFERENCES))
     return page.as_html()
 
@@ -96,11 +98,11 @@ def _error(n: Numbers, part: str, method: str, kind: str, scenario: str = "all")
     return n.get(part, method, "rms error", scenario, setting=kind)
 
 
-def _of_mo(n: Numbers, part: str, method: str, kind: str) -> float:
+def _relative_to_mo(n: Numbers, part: str, method: str, kind: str) -> float:
     return _error(n, part, method, kind).value / _error(n, part, "mo", kind).value
 
 
-def _of_oracle(n: Numbers, part: str, method: str, kind: str, scenario: str) -> float:
+def _relative_to_oracle(n: Numbers, part: str, method: str, kind: str, scenario: str) -> float:
     return _error(n, part, method, kind, scenario).value / _error(n, part, "oracle", kind, scenario).value
 
 
@@ -116,7 +118,7 @@ def _cards(page: Page, n: Numbers) -> None:
     cards = [
         card(
             f"NeMO / MO, {kind}",
-            f"{_of_mo(n, 'exact', 'nemo-50', kind):.3f}",
+            f"{_relative_to_mo(n, 'exact', 'nemo-50', kind):.3f}",
             note=f"published {_published(n, kind):.3f}",
         )
         for kind in KINDS
@@ -127,58 +129,63 @@ def _cards(page: Page, n: Numbers) -> None:
 def _errors(page: Page, n: Numbers, part: str, heading: str, caption: str) -> None:
     page.section(
         heading,
-        f"{caption} RMS error of force and torque (N, N m), mean over the flights ± its standard error; in the last columns "
-        "all "
-        "scenarios together over MO, ours and as published.",
+        f"{caption} RMS error of force and torque (N, N m), mean over the flights ± its standard error. Last columns: error "
+        "over all scenarios relative to MO, and the published ratio.",
     )
-    head = ["type", "method", *SCENARIOS.values(), "of MO", "published"]
+    head = ["type", "method", *SCENARIOS.values(), "relative to MO", "published"]
     body = []
     for kind in KINDS:
         for method, label in LABELS.items():
             texts = [row_text(_error(n, part, method, kind, s), error=True) for s in SCENARIOS]
             published = _published(n, kind, method) if part == "exact" else math.nan
             body.append(
-                [kind, label, *texts, _ratio(_of_mo(n, part, method, kind), 3), number_text(published)]
+                [
+                    kind,
+                    label,
+                    *texts,
+                    _ratio(_relative_to_mo(n, part, method, kind), 3),
+                    number_text(published),
+                ]
             )
     page.add(table(head, body, dict.fromkeys(head[2:], "number") | {"type": "word", "method": "word"}))
     if part != "exact":
         return
-    page.add('<p class="caption between">The document\'s own Table II, sums over its flights:</p>')
+    page.add('<p class="caption between">Table II of the document, sums over its flights:</p>')
     body = [
         [kind, LABELS[m], *(number_text(_error(n, part, m, kind, s).published) for s in SCENARIOS)]
         for kind in KINDS
-        for m in _SEED
+        for m in _PUBLISHED_METHODS
     ]
     head = ["type", "method", *SCENARIOS.values()]
     page.add(table(head, body, dict.fromkeys(head[2:], "number") | {"type": "word", "method": "word"}))
 
 
-def _beyond(page: Page, n: Numbers, part: str) -> None:
+def _oracle_ratios(page: Page, n: Numbers, part: str) -> None:
     page.section(
-        "Against an observer with true physics",
-        "Error over that of MO with the vehicle's true parameters, where something pushes. Its own error is the lag of the "
+        "Errors relative to an observer with true parameters",
+        "Error with an external wrench, relative to that of MO with the true parameters, whose error is the lag of the "
         "observer.",
     )
     methods = [m for m in LABELS if m != "oracle"]
     head = ["type", "scenario", *(LABELS[m] for m in methods)]
     body = [
-        [kind, SCENARIOS[s], *(_ratio(_of_oracle(n, part, m, kind, s), 2) for m in methods)]
+        [kind, SCENARIOS[s], *(_ratio(_relative_to_oracle(n, part, m, kind, s), 2) for m in methods)]
         for kind in KINDS
-        for s in _PUSHED
+        for s in _WITH_WRENCH
     ]
     page.add(table(head, body, dict.fromkeys(head[2:], "number") | {"type": "word", "scenario": "word"}))
 
 
-_BOXED: Final = ("mo", "nemo-50", "identify-first")
+_BOX_METHODS: Final = ("mo", "nemo-50", "identify-first")
 
 
-def _boxes(page: Page, n: Numbers) -> None:
+def _quantiles(page: Page, n: Numbers) -> None:
     page.section(
-        "Figures 7 and 8: where the errors lie",
-        "Boxes hold the middle half of all errors, whiskers 90 %. Over all flights of a scenario, of a type, and over all, "
-        "by axis.",
+        "Figures 7 and 8: distribution of the errors",
+        "Boxes contain the middle half of all errors, whiskers 90 %: for the flights of a scenario, for a residual type, "
+        "and for all flights by axis.",
     )
-    page.add(legend([(LABELS[m], _COLOURS[m]) for m in _BOXED]))
+    page.add(legend([(LABELS[m], _COLOURS[m]) for m in _BOX_METHODS]))
     by_scenario = [(SCENARIOS[s], s, "all") for s in SCENARIOS if s != "all"]
     by_kind = [(kind, "all", kind) for kind in KINDS]
     panels = []
@@ -202,9 +209,9 @@ def _boxes(page: Page, n: Numbers) -> None:
 
 
 def _box(n: Numbers, groups: Sequence[tuple[str, str, str, str]], unit: str) -> Figure:
-    """groups: name, quantity, scenario, residual type."""
+    """Boxes of all methods. groups: name, quantity, scenario and residual type of each."""
     traces: list[Trace] = []
-    for method in _BOXED:
+    for method in _BOX_METHODS:
 
         def quantile(q: int, method: str = method) -> list[float]:
             return [
@@ -224,40 +231,40 @@ def _box(n: Numbers, groups: Sequence[tuple[str, str, str, str]], unit: str) -> 
             "fillcolor": f"{_COLOURS[method]}:0.25",
         }
         traces.append(box)
-    drawn = layout(unit, x_title="")
-    drawn["boxmode"] = "group"
-    drawn["xaxis"] |= {"type": "category"}
-    return Figure(tuple(traces), drawn, height=240, has_time_axis=False)
+    figure = layout(unit, x_title="")
+    figure["boxmode"] = "group"
+    figure["xaxis"] |= {"type": "category"}
+    return Figure(tuple(traces), figure, height=240, has_time_axis=False)
 
 
 def _series(page: Page, curves: Sequence[Curve]) -> None:
     captions = {
         "figure 5": (
-            "Figure 5: free flight, nothing pushes",
-            "Residual type MG-1. What is not zero is wrong.",
+            "Figure 5: free flight without external wrench",
+            "Residual type MG-1. The true wrench is zero.",
         ),
-        "figure 6": ("Figure 6: hovering under pushes", "Residual type MG-2."),
+        "figure 6": ("Figure 6: hovering with external wrench", "Residual type MG-2."),
     }
     for part, (heading, caption) in captions.items():
-        some = [c for c in curves if c.part == part]
-        if not some:
+        part_curves = [c for c in curves if c.part == part]
+        if not part_curves:
             continue
         page.section(heading, caption)
-        methods = list(dict.fromkeys(c.method for c in some))
+        methods = list(dict.fromkeys(c.method for c in part_curves))
         page.add(legend([*((LABELS[m], _COLOURS[m]) for m in methods), ("truth", "@ink")]))
         panels = []
-        for quantity in dict.fromkeys(c.quantity for c in some):
-            of = [c for c in some if c.quantity == quantity]
-            traces = [line(c.t, c.value, LABELS[c.method], _COLOURS[c.method], width=1.3) for c in of]
-            traces.append(line(of[0].t, of[0].truth, "truth", "@ink", width=1.0, dash="dot"))
-            figure = Figure(tuple(traces), layout(of[0].unit), height=180, has_time_axis=False)
+        for quantity in dict.fromkeys(c.quantity for c in part_curves):
+            group = [c for c in part_curves if c.quantity == quantity]
+            traces = [line(c.t, c.value, LABELS[c.method], _COLOURS[c.method], width=1.3) for c in group]
+            traces.append(line(group[0].t, group[0].truth, "truth", "@ink", width=1.0, dash="dot"))
+            figure = Figure(tuple(traces), layout(group[0].unit), height=180, has_time_axis=False)
             what, axis = quantity.split("_")
             panels.append(page.panel(figure, f"{what.capitalize()} {axis}"))
         page.add(f'<div class="pairs">{"".join(panels)}</div>')
 
 
 def ranking(n: Numbers, part: str, kind: str) -> list[str]:
-    """The methods of the seed and ours, the one with the least error over all scenarios first."""
+    """Methods by increasing error over all scenarios."""
     errors = {m: _error(n, part, m, kind).value for m in ("mo", "nemo-50", "identified", "identify-first")}
     return sorted((m for m, error in errors.items() if math.isfinite(error)), key=errors.__getitem__)
 
@@ -267,24 +274,22 @@ def _late(page: Page, n: Numbers) -> None:
         page,
         n,
         "late",
-        "With noise, and 20 ms late",
-        "White noise on all that is logged (2 mm, 0.02 m/s, 0.3°, 0.01 rad/s, rotor speeds 0.3 %), and states 20 ms behind "
-        "the rotor "
-        "speeds, in training and in use.",
+        "With noise and a delay of 20 ms",
+        "White noise on all signals (2 mm, 0.02 m/s, 0.3°, 0.01 rad/s, rotor speeds 0.3 %), and states delayed by 20 ms "
+        "relative to the rotor speeds, in training and evaluation.",
     )
     lines = []
     for kind in KINDS:
         exact, late = ([m for m in ranking(n, part, kind) if m != "identified"] for part in ("exact", "late"))
         order = " < ".join(LABELS[m] for m in late)
-        lines.append(f"{kind}: the ranking {'holds' if exact == late else 'changes'}: {order}.")
+        lines.append(f"{kind}: the ranking {'is the same' if exact == late else 'changes'}: {order}.")
     page.add(notes_list(lines))
 
 
-def _honesty(page: Page, n: Numbers) -> None:
+def _calibration(page: Page, n: Numbers) -> None:
     page.section(
-        "What the bands are worth",
-        "Share of the time in which a component lies in its 95 % band, and in which the observer calls itself healthy, over "
-        "all "
+        "Coverage of the 95 % bands",
+        "Share of the time in which a component is in its 95 % band, and in which the health of the observer is good, for all "
         "types and scenarios.",
     )
     body = []
@@ -302,9 +307,9 @@ def _honesty(page: Page, n: Numbers) -> None:
 def _trainings(page: Page, n: Numbers) -> None:
     page.section(
         "Training and identification",
-        "Loss on what was held out, 1 being physics alone; seconds for one model, four being trained at once.",
+        "Loss on held-out data, 1 without residual. Training time of one model; four models are trained at the same time.",
     )
-    head = ["method", "logs", "epochs", "seconds a model", *(f"loss, {kind}" for kind in KINDS)]
+    head = ["method", "logs", "epochs", "time (s)", *(f"loss, {kind}" for kind in KINDS)]
     body = []
     for method, label in LABELS.items():
         for part in ("exact", "late"):

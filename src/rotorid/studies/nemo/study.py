@@ -1,10 +1,10 @@
-"""The study of seed 001: the external wrench by an observer with wrong physics, with a learned residual, and beyond.
+"""The study of seed 001: estimates of the external wrench with wrong, corrected and identified models.
 
-flights       9 training flights without external wrench, and some in each of four scenarios    section V-B
-trainings     residuals of four types of wrong physics, by horizon                              III, V-C, Table I
-identified    the parameters found in the training flights, and what is left, learned           beyond the seed
-wrench        every observer on every flight                                                    V-D, Table II, Figures 5 to 8
-late          the same from logs with noise that are 20 ms late                                 left for the future there
+flights       9 training flights without external wrench, evaluation flights in four scenarios    section V-B
+trainings     residuals for four types of wrong parameters, by horizon                            III, V-C, Table I
+identified    parameters identified from the training flights, then a residual                    not in the seed
+wrench        all observers on all flights                                                        V-D, Table II, Figures 5 to 8
+late          the same for logs with noise and a delay of 20 ms                                   future work of the seed
 """
 
 from __future__ import annotations
@@ -26,8 +26,16 @@ from rotorid.progress import Progress, Stage, no_progress
 from rotorid.signals.samples import Samples
 from rotorid.simulation.datasets.generation import make_folder
 from rotorid.simulation.wrench.flights import LogNoise, evaluation_flights, training_flights
-from rotorid.studies.nemo.models import ERRORS, Plan, Trained, identify, train, wrong_physics
-from rotorid.studies.nemo.wrench import QUANTILES, UNIT, Errors, Model, Pushed, errors_of, pushed
+from rotorid.studies.nemo.models import ERRORS, Plan, TrainedModels, identify, train, wrong_physics
+from rotorid.studies.nemo.wrench import (
+    QUANTILES,
+    UNIT,
+    Errors,
+    EvaluationFlight,
+    ObserverModel,
+    evaluation_flight,
+    observer_errors,
+)
 from rotorid.studies.parts import whole
 from rotorid.studies.study_files import Curve, Part, Row, kept
 from rotorid.workflows.learn.learn import MIN_EXPLAINED
@@ -35,10 +43,10 @@ from rotorid.workflows.track.track import prepare_samples
 
 AIRFRAME: Final = "fully-actuated-hexarotor"
 SETS: Final = ("exact", "late")
-"""The logs: with the true states, as in the seed, and noisy ones whose states come late."""
+"""Sets of logs: with the true states, as in the seed; and with noisy and delayed states."""
 
 DELAY: Final = 0.02
-"""s, of the states in the late logs; rotor speeds are not."""
+"""Delay of the states in the late logs, s; the rotor speeds have no delay."""
 
 SCENARIOS: Final = ("hover", "free-flight", "hover-wrench", "free-flight-wrench")
 ALL: Final = "all"
@@ -74,9 +82,12 @@ PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
 
 
 class Size(NamedTuple):
-    """flights: in each scenario. training: flights to learn from. epochs: at most, of the first horizon, of the longer ones,
-    and of the heads in the body frame. identified: training flights, the last ones, from which parameters are identified.
-    plans: the trainings, by name."""
+    """Size of the study.
+
+    flights: in each scenario. training: number of training flights. epochs: largest number of epochs, for the first
+    horizon, the longer ones, and the heads in the body frame. identified: number of training flights, from the last
+    one, from which parameters are identified. plans: names of the trainings.
+    """
 
     flights: int
     training: int
@@ -90,7 +101,7 @@ QUICK = Size(1, 4, (15, 2, 4), 3, ("nemo-1", "nemo-50"))
 
 
 class Study(NamedTuple):
-    """All that was found. flights: how many in each scenario."""
+    """The results. flights: number of flights in each scenario."""
 
     rows: tuple[Row, ...]
     curves: tuple[Curve, ...]
@@ -104,7 +115,7 @@ def nemo(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Study:
-    """Make the study in a folder, or go on with it there."""
+    """Run the study in a folder; finished parts are read from there."""
     make_folder(folder)
     airframe = load_airframe(AIRFRAME)
     system = rigid_multirotor(airframe, "rotor_speed")
@@ -114,47 +125,47 @@ def nemo(
         settings = {} if name == "exact" else {"noise": LogNoise(), "delay": DELAY}
 
         @cache
-        def learning(name=name, settings=settings) -> list[Samples]:
+        def training_samples(name=name, settings=settings) -> list[Samples]:
             progress(f"training flights, {name}", 0, 1)
             flights = training_flights(airframe, seed, size.training, **settings)
             return [prepare_samples(flight, system, whole=True) for flight in flights]
 
         @cache
-        def judging(name=name, settings=settings) -> list[Pushed]:
+        def evaluation(name=name, settings=settings) -> list[EvaluationFlight]:
             progress(f"flights, {name}", 0, 1)
-            flights = evaluation_flights(airframe, seed, size.flights, **settings)
+            flights_by_scenario = evaluation_flights(airframe, seed, size.flights, **settings)
             return [
-                pushed(flight, scenario, prepare_samples(flight, system, whole=True))
-                for scenario, some in flights.items()
-                for flight in some
+                evaluation_flight(flight, scenario, prepare_samples(flight, system, whole=True))
+                for scenario, flights in flights_by_scenario.items()
+                for flight in flights
             ]
 
-        def make(name=name, learning=learning, judging=judging) -> Part:
-            models, rows = _models(
-                folder / name, name, system, airframe, learning(), wrong, size, seed, progress
+        def make(name=name, training_samples=training_samples, evaluation=evaluation) -> Part:
+            models, training_rows = _models(
+                folder / name, name, system, airframe, training_samples(), wrong, size, seed, progress
             )
-            more, curves = _judged(name, system, models, judging(), progress)
-            return Part((*rows, *more), curves)
+            rows, curves = _evaluate(name, system, models, evaluation(), progress)
+            return Part((*training_rows, *rows), curves)
 
-        asked = {"size": size, "seed": seed, "set": name, "delay": DELAY}
-        parts.append(kept(folder, name, asked, make))
-    every = whole(parts)
-    return Study(every.rows, every.curves, size.flights)
+        settings_of_part = {"size": size, "seed": seed, "set": name, "delay": DELAY}
+        parts.append(kept(folder, name, settings_of_part, make))
+    results = whole(parts)
+    return Study(results.rows, results.curves, size.flights)
 
 
 def plans(size: Size) -> tuple[Plan, ...]:
-    """The trainings: the seed's heads for each horizon, a longer one from the weights of the shorter, and heads in the body
-    frame for the wrong physics and for the identified one."""
+    """The trainings: heads of the seed for each horizon, a longer one from the weights of a shorter one; and heads in
+    the body frame for the wrong and for the identified parameters."""
     first, longer, body = size.epochs
-    before = "nemo-25" if "nemo-25" in size.plans else "nemo-1"
-    every = (
+    start = "nemo-25" if "nemo-25" in size.plans else "nemo-1"
+    trainings = (
         Plan("nemo-1", "split", 1, first),
         Plan("nemo-25", "split", 25, longer, start="nemo-1"),
-        Plan("nemo-50", "split", 50, longer, start=before),
+        Plan("nemo-50", "split", 50, longer, start=start),
         Plan("nemo-body", "body", 25, body),
         Plan("identify-first", "body", 25, body, physics="identified"),
     )
-    return tuple(plan for plan in every if plan.name in size.plans)
+    return tuple(plan for plan in trainings if plan.name in size.plans)
 
 
 def _models(
@@ -167,57 +178,63 @@ def _models(
     size: Size,
     seed: int,
     progress: Progress,
-) -> tuple[list[Model], list[Row]]:
-    """What every method believes, for every type; and how its training went."""
+) -> tuple[list[ObserverModel], list[Row]]:
+    """The models of all methods for all residual types, and the numbers of their training."""
     stage = Stage(progress, f"identification, {name}", len(wrong))
-    identified, took = identify(system, flights[-size.identified :], wrong, stage)
-    rows = [_row(name, "identified", "seconds", kind, s, "s") for kind, s in took.items()]
-    models = [Model("oracle", kind, {}) for kind in wrong]
-    models += [Model("mo", kind, physics) for kind, physics in wrong.items()]
-    models += [Model("identified", kind, physics) for kind, physics in identified.items()]
-    trained: dict[str, Trained] = {}
+    identified, seconds = identify(system, flights[-size.identified :], wrong, stage)
+    rows = [_row(name, "identified", "seconds", kind, s, "s") for kind, s in seconds.items()]
+    models = [ObserverModel("oracle", kind, {}) for kind in wrong]
+    models += [ObserverModel("mo", kind, physics) for kind, physics in wrong.items()]
+    models += [ObserverModel("identified", kind, physics) for kind, physics in identified.items()]
+    trained: dict[str, TrainedModels] = {}
     for plan in plans(size):
         physics = wrong if plan.physics == "wrong" else identified
-        found = trained[plan.name] = train(
+        result = trained[plan.name] = train(
             folder, plan, system, airframe, flights, physics,
             trained[plan.start] if plan.start else None, seed,
             f"training {plan.name}, {name}", progress,
         )  # fmt: skip
-        for kind, residual in found.residuals.items():
-            used: Residual | None = residual
-            if plan.physics == "identified" and found.losses[kind] > 1.0 - MIN_EXPLAINED:
-                used = None
-            models.append(Model(plan.name, kind, physics[kind], used))
-            rows.append(_row(name, plan.name, "loss", kind, found.losses[kind], ""))
-            rows.append(_row(name, plan.name, "seconds", kind, found.seconds, "s"))
-            rows.append(_row(name, plan.name, "epochs", kind, float(found.epochs), ""))
-    if "identify-first" not in trained:  # nothing is left to learn beside identified physics
-        models += [Model("identify-first", kind, physics) for kind, physics in identified.items()]
+        for kind, residual in result.residuals.items():
+            model_residual: Residual | None = residual
+            if plan.physics == "identified" and result.losses[kind] > 1.0 - MIN_EXPLAINED:
+                model_residual = None
+            models.append(ObserverModel(plan.name, kind, physics[kind], model_residual))
+            rows.append(_row(name, plan.name, "loss", kind, result.losses[kind], ""))
+            rows.append(_row(name, plan.name, "seconds", kind, result.seconds, "s"))
+            rows.append(_row(name, plan.name, "epochs", kind, float(result.epochs), ""))
+    if "identify-first" not in trained:  # without this training the method has no residual
+        models += [ObserverModel("identify-first", kind, physics) for kind, physics in identified.items()]
     return models, rows
 
 
-def _judged(
-    name: str, system: RigidMultirotor, models: list[Model], flights: list[Pushed], progress: Progress
+def _evaluate(
+    name: str,
+    system: RigidMultirotor,
+    models: list[ObserverModel],
+    flights: list[EvaluationFlight],
+    progress: Progress,
 ) -> tuple[list[Row], tuple[Curve, ...]]:
-    """Errors of every model, and the time series of Figures 5 and 6."""
+    """Errors of all models, and the time series of Figures 5 and 6."""
     rows, curves = [], []
     by_method: dict[str, dict[str, list[Errors]]] = {}
     stage = Stage(progress, f"wrench, {name}", len(models))
-    for found, said, seconds in errors_of(system, models, flights):
-        rows += _rows(name, found, seconds)
-        by_method.setdefault(found[0].model.method, {})[found[0].model.kind] = found
+    for errors, wrenches, seconds in observer_errors(system, models, flights):
+        model = errors[0].model
+        rows += _error_rows(name, errors, seconds)
+        by_method.setdefault(model.method, {})[model.kind] = errors
         if name == "exact":
-            curves += _curves(found[0].model, flights, said)
+            curves += _curves(model, flights, wrenches)
         stage.advance()
-    for method, kinds in by_method.items():
-        rows += _boxes(name, method, kinds)
+    for method, by_kind in by_method.items():
+        rows += _quantile_rows(name, method, by_kind)
     return rows, tuple(curves)
 
 
-def _rows(name: str, found: list[Errors], seconds: float) -> list[Row]:
-    model = found[0].model
+def _error_rows(name: str, by_scenario: list[Errors], seconds: float) -> list[Row]:
+    """Errors, coverage and health of a model in each scenario, and in all."""
+    model = by_scenario[0].model
     rows = []
-    for k, e in enumerate(found):
+    for k, e in enumerate(by_scenario):
         n = len(e.flights)
         published = PUBLISHED[model.kind].get(model.method) if name == "exact" else None
         rows.append(
@@ -229,32 +246,31 @@ def _rows(name: str, found: list[Errors], seconds: float) -> list[Row]:
         )  # fmt: skip
         rows.append(_row(name, model.method, "covered", model.kind, e.covered, "", e.scenario, flights=n))
         rows.append(_row(name, model.method, "healthy", model.kind, e.healthy, "", e.scenario, flights=n))
-    total = sum(float(e.flights.mean()) for e in found)
+    total = sum(float(e.flights.mean()) for e in by_scenario)
     published = PUBLISHED[model.kind].get(model.method) if name == "exact" else None
     rows.append(
         _row(
             name, model.method, "rms error", model.kind, total, UNIT, ALL,
-            flights=sum(len(e.flights) for e in found), published=sum(published) if published else math.nan,
+            flights=sum(len(e.flights) for e in by_scenario), published=sum(published) if published else math.nan,
         )
     )  # fmt: skip
-    rows.append(_row(name, model.method, "seconds a flight", model.kind, seconds, "s"))
+    rows.append(_row(name, model.method, "seconds per flight", model.kind, seconds, "s"))
     return rows
 
 
-def _boxes(name: str, method: str, found: Mapping[str, list[Errors]]) -> list[Row]:
-    """Quantiles of errors as Figures 7 and 8 show them. found: one method's, by residual type.
+def _quantile_rows(name: str, method: str, by_kind: Mapping[str, list[Errors]]) -> list[Row]:
+    """Quantiles of the errors for Figures 7 and 8. by_kind: errors of a method, by residual type.
 
-    Of force and torque together over their axes, by scenario and by type; and of each axis over all.
+    Those of force and torque include all axes, by scenario and by type; those of each axis include all flights.
     """
-    every = [e for some in found.values() for e in some]
-    groups: list[tuple[str, str, list[Errors]]] = [(ALL, ALL, every)]
-    groups += [
-        (s, ALL, [e for e in every if e.scenario == s]) for s in dict.fromkeys(e.scenario for e in every)
-    ]
-    groups += [(ALL, kind, some) for kind, some in found.items()]
+    all_errors = [e for errors in by_kind.values() for e in errors]
+    scenarios = dict.fromkeys(e.scenario for e in all_errors)
+    groups: list[tuple[str, str, list[Errors]]] = [(ALL, ALL, all_errors)]
+    groups += [(s, ALL, [e for e in all_errors if e.scenario == s]) for s in scenarios]
+    groups += [(ALL, kind, errors) for kind, errors in by_kind.items()]
     rows = []
-    for scenario, kind, some in groups:
-        errors = np.concatenate([e.all for e in some])
+    for scenario, kind, group in groups:
+        errors = np.concatenate([e.all for e in group])
         columns = {"force": errors[:, :3], "torque": errors[:, 3:]}
         if scenario == kind == ALL:
             columns |= {axis: errors[:, k] for k, axis in enumerate(COMPONENTS)}
@@ -273,23 +289,22 @@ _FIGURES: Final = {
 }
 
 
-def _curves(model: Model, flights: list[Pushed], said: list[np.ndarray]) -> list[Curve]:
-    found = []
+def _curves(model: ObserverModel, flights: list[EvaluationFlight], wrenches: list[np.ndarray]) -> list[Curve]:
+    """Time series of the figures that show this model. wrenches: estimates, by flight."""
+    curves = []
     for figure, (scenario, kind, methods) in _FIGURES.items():
         if model.kind != kind or model.method not in methods:
             continue
-        which = next(i for i, f in enumerate(flights) if f.scenario == scenario)
-        t = np.asarray(flights[which].samples.t)
-        every = slice(None, None, 5)
-        nothing = np.full(len(t[every]), math.nan)
+        index = next(i for i, f in enumerate(flights) if f.scenario == scenario)
+        rows = slice(None, None, 5)
+        t = np.asarray(flights[index].samples.t)[rows]
+        no_std = np.full(len(t), math.nan)
         for k, axis in enumerate(COMPONENTS):
-            value, truth = said[which][every, k], flights[which].wrench[every, k]
-            found.append(
-                Curve(
-                    figure, model.method, scenario, kind, t[every], value, nothing, truth, axis, _unit(axis)
-                )
+            value, truth = wrenches[index][rows, k], flights[index].wrench[rows, k]
+            curves.append(
+                Curve(figure, model.method, scenario, kind, t, value, no_std, truth, axis, _unit(axis))
             )
-    return found
+    return curves
 
 
 def _unit(axis: str) -> str:
@@ -308,5 +323,5 @@ def _row(
     flights: int = 0,
     published: float = math.nan,
 ) -> Row:
-    """A number of the set `name`, residual type as its setting, scenario as its trajectory."""
+    """A number of the set `name`. The residual type is its setting, the scenario its trajectory."""
     return Row(name, method, quantity, value, unit, scenario, "", kind, standard_error, flights, published)

@@ -22,17 +22,17 @@ from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import truth_at
 from rotorid.signals.series import measured_noise
 
-SETTLED = 1.0
-"""s after which errors count: an observer begins at 0 with a vehicle that may already be pushed by wrong physics."""
+SETTLING_TIME = 1.0
+"""Time after which errors are evaluated, s. The observer starts with a wrench of 0, which model errors may contradict."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 UNIT = "N, N m"
-"""Of an error over all six components, as in Table II."""
+"""Unit of an error over all six components, as in Table II."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Pushed:
-    """A flight as observers eat it, with its true wrench: force (world, N), torque (body, N m)."""
+class EvaluationFlight:
+    """Samples of a flight, with its true wrench: force (N, world frame), torque (N m, body frame)."""
 
     scenario: str
     samples: Samples
@@ -40,8 +40,8 @@ class Pushed:
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
-    """What an observer believes: a method's physics for one residual type, and its residual."""
+class ObserverModel:
+    """The model of an observer. kind: residual type. physics: parameters of the method. residual: None for none."""
 
     method: str
     kind: str
@@ -51,13 +51,14 @@ class Model:
 
 @dataclasses.dataclass(frozen=True)
 class Errors:
-    """Of one model in one scenario: each flight's errors after `SETTLED`, and how often the band held them.
+    """Errors of one model in one scenario, after `SETTLING_TIME`.
 
-    flights: root mean square over all six components. all: rows of errors of all flights, one after the other. covered: share
-    of rows in which a component lies within 1.96 standard deviations, mean over components.
+    flights: root mean square over all six components, by flight. all: errors of all rows of all flights. covered: share
+    of rows in which a component is within 1.96 standard deviations, mean over components. healthy: share of rows with
+    good health.
     """
 
-    model: Model
+    model: ObserverModel
     scenario: str
     flights: Float[np.ndarray, " flights"]
     all: Float[np.ndarray, "n 6"]
@@ -65,55 +66,57 @@ class Errors:
     healthy: float
 
 
-def pushed(flight: Flight, scenario: str, samples: Samples) -> Pushed:
-    """A flight with its truth on the rows of its samples."""
+def evaluation_flight(flight: Flight, scenario: str, samples: Samples) -> EvaluationFlight:
+    """A flight with its true wrench at the times of its samples."""
     t = np.asarray(samples.t)
     parts = [truth_at(flight, name, t) for name in ("true_force", "true_torque")]
     assert all(part is not None for part in parts)
-    return Pushed(scenario, samples, np.column_stack([p for p in parts if p is not None]))
+    return EvaluationFlight(scenario, samples, np.column_stack([p for p in parts if p is not None]))
 
 
-def errors_of(
-    system: RigidMultirotor, models: Sequence[Model], flights: Sequence[Pushed], gain: float = GAIN
+def observer_errors(
+    system: RigidMultirotor,
+    models: Sequence[ObserverModel],
+    flights: Sequence[EvaluationFlight],
+    gain: float = GAIN,
 ) -> Iterable[tuple[list[Errors], list[Float[np.ndarray, "n 6"]], float]]:
-    """For each model: errors by scenario, what the observer said of each flight, and seconds that it took a flight."""
+    """For each model: errors by scenario, estimates of each flight, and computation time per flight in s."""
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *(f.samples for f in flights))
     noise = measured_noise(flights[0].samples, system.outputs)
     scenarios = list(dict.fromkeys(f.scenario for f in flights))
-    bearers: dict[tuple[Head, ...], System] = {
-        (): system
-    }  # residuals of the same heads share a compiled observer
+    # models with the same heads share a compiled observer
+    systems: dict[tuple[Head, ...], System] = {(): system}
     for model in models:
         priors = {name: system.parameter(name).with_prior(value) for name, value in model.physics.items()}
         heads: tuple[Head, ...] = ()
         if model.residual is not None:
             heads = model.residual.heads
-            bearers.setdefault(heads, with_residual(system, model.residual))
+            systems.setdefault(heads, with_residual(system, model.residual))
             priors |= residual_parameters(model.residual)
-        bearer = bearers[heads]
-        assert isinstance(bearer, RigidMultirotor)
-        observer = momentum_observer(bearer, gain=gain, measurement_noise=noise, priors=priors)
-        begun = time.monotonic()
-        found = jax.tree.map(np.asarray, run_many(observer, stacked))
-        seconds = (time.monotonic() - begun) / len(flights)
-        said = [found.value[i] for i in range(len(flights))]
+        observed_system = systems[heads]
+        assert isinstance(observed_system, RigidMultirotor)
+        observer = momentum_observer(observed_system, gain=gain, measurement_noise=noise, priors=priors)
+        start = time.monotonic()
+        estimates = jax.tree.map(np.asarray, run_many(observer, stacked))
+        seconds = (time.monotonic() - start) / len(flights)
+        wrenches = [estimates.value[i] for i in range(len(flights))]
         by_scenario = []
         for scenario in scenarios:
-            which = [i for i, f in enumerate(flights) if f.scenario == scenario]
-            late = [np.asarray(flights[i].samples.t) > SETTLED for i in which]
-            off = [(said[i] - flights[i].wrench)[rows] for i, rows in zip(which, late, strict=True)]
-            std = [found.std[i][rows] for i, rows in zip(which, late, strict=True)]
-            health = np.concatenate([found.health[i][rows] for i, rows in zip(which, late, strict=True)])
-            inside = np.abs(np.concatenate(off)) <= 1.96 * np.concatenate(std)
-            each = np.array([np.sqrt(np.mean(np.sum(e * e, axis=1))) for e in off])
+            indices = [i for i, f in enumerate(flights) if f.scenario == scenario]
+            evaluated = [(i, np.asarray(flights[i].samples.t) > SETTLING_TIME) for i in indices]
+            errors = [(wrenches[i] - flights[i].wrench)[rows] for i, rows in evaluated]
+            std = [estimates.std[i][rows] for i, rows in evaluated]
+            health = np.concatenate([estimates.health[i][rows] for i, rows in evaluated])
+            is_covered = np.abs(np.concatenate(errors)) <= 1.96 * np.concatenate(std)
+            rms = np.array([np.sqrt(np.mean(np.sum(e * e, axis=1))) for e in errors])
             by_scenario.append(
                 Errors(
                     model,
                     scenario,
-                    each,
-                    np.concatenate(off),
-                    float(inside.mean()),
+                    rms,
+                    np.concatenate(errors),
+                    float(is_covered.mean()),
                     float(np.mean(health == 0)),
                 )
             )
-        yield by_scenario, said, seconds
+        yield by_scenario, wrenches, seconds
