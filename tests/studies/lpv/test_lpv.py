@@ -14,8 +14,8 @@ from rotorid.studies.lpv import particles as lpv_particles
 from rotorid.studies.lpv import standard as lpv_standard
 from rotorid.studies.lpv import study as lpv
 from rotorid.studies.lpv.control import Row as Flown
-from rotorid.studies.lpv.likelihood import Estimated, Length, Varying
-from rotorid.studies.lpv.page import best_of_the_document, headline, lpv_study_page
+from rotorid.studies.lpv.likelihood import MaximumLikelihoodFit, QuadrotorFits, VaryingFits
+from rotorid.studies.lpv.page import best_published_setting, headline, lpv_study_page
 from rotorid.studies.lpv.particles import (
     ALPHA,
     FORMS,
@@ -24,7 +24,7 @@ from rotorid.studies.lpv.particles import (
     V,
     W,
     exact_posterior,
-    simulated,
+    simulate,
 )
 from rotorid.studies.page_parts import Numbers
 from rotorid.studies.study_files import Part, Row
@@ -32,16 +32,16 @@ from rotorid.studies.study_files import Part, Row
 SIZE = lpv.Size((200,), (2, 2, 2, 1), (50,), ("measured",), 100, 30, ("helix",), ("none",))
 
 
-def estimated(seed: int, names: dict[str, float]) -> Estimated:
+def estimated(seed: int, names: dict[str, float]) -> MaximumLikelihoodFit:
     values = {name: (1.0 + 0.1 * seed) * value for name, value in names.items()}
-    return Estimated(
+    return MaximumLikelihoodFit(
         seed, values, dict.fromkeys(names, 0.05), dict.fromkeys(names, 0.1 * seed), -1.0, 1, True
     )
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory):
-    """The whole study; what other tests hold is in its place of a few numbers."""
+    """The study, with short replacements for the parts that other tests contain."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             lpv_standard, "third_order_rows", lambda *a: (Row("standard: third order", "subspace", "a", 1.0),)
@@ -54,20 +54,20 @@ def study(tmp_path_factory: pytest.TempPathFactory):
         )
         patch.setattr(
             lpv_likelihood,
-            "mle_of_the_seed",
+            "first_test",
             lambda seeds: [estimated(s, lpv_likelihood.TRUE) for s in seeds],
         )
         varying = {"x1": 0.75} | lpv_likelihood.VARYING
         patch.setattr(
             lpv_likelihood,
-            "varying",
-            lambda seeds: [Varying(estimated(s, varying), estimated(s, varying), 10.0) for s in seeds],
+            "varying_test",
+            lambda seeds: [VaryingFits(estimated(s, varying), estimated(s, varying), 10.0) for s in seeds],
         )
         patch.setattr(
             lpv_likelihood,
             "data_length",
             lambda lengths, seeds, unknown, inputs: [
-                Length(n, unknown, inputs, (0.1, 0.3), (0.2, 0.2), 0) for n in lengths
+                QuadrotorFits(n, unknown, inputs, (0.1, 0.3), (0.2, 0.2), 0) for n in lengths
             ],
         )
         flown = [
@@ -82,45 +82,45 @@ def study(tmp_path_factory: pytest.TempPathFactory):
         patch.setattr(lpv_particles, "SPREADS", {"uniform": (0.4,)})
         patch.setattr(lpv_particles, "BETAS", (0.1,))
         patch.setattr(lpv_particles, "DRIFTS", (0.0,))
-        patch.setattr(lpv_particles, "_KNOWN", {"Liu and West": "sampled"})
+        patch.setattr(lpv_particles, "_STATES", {"Liu and West": "sampled"})
         folder = tmp_path_factory.mktemp("study") / "lpv"
         first = lpv.lpv(folder, size=SIZE)
         patch.setattr(lpv_particles, "constant_part", lambda *a: Part(()))
         return first, lpv.lpv(folder, size=SIZE)
 
 
-def test_it_goes_on_where_it_was(study) -> None:
+def test_an_interrupted_study_is_resumed(study) -> None:
     first, again = study
     assert [str(row) for row in first.rows] == [str(row) for row in again.rows]
     assert len(first.curves) == len(again.curves)
 
 
-def test_the_exact_posterior_holds_the_truth_and_narrows() -> None:
-    short, long = (exact_posterior(simulated(np.full(n, ALPHA), 3)) for n in (50, 400))
+def test_the_exact_posterior_contains_the_truth_and_narrows() -> None:
+    short, long = (exact_posterior(simulate(np.full(n, ALPHA), 3)) for n in (50, 400))
     true = np.array(list(PARAMETERS.values()))
     assert np.all(np.abs(long.mean - true) < 3.0 * long.std)
     assert np.all(long.std < short.std)
 
 
 def test_simulated_data_have_the_variances_of_the_model() -> None:
-    y = np.asarray(simulated(np.full(40_000, ALPHA), 0).y)[:, 0]
+    y = np.asarray(simulate(np.full(40_000, ALPHA), 0).y)[:, 0]
     variance, lag = W / (1.0 - ALPHA**2) + V, ALPHA * W / (1.0 - ALPHA**2)
     assert np.var(y) == pytest.approx(variance, rel=0.05)
     assert np.mean(y[1:] * y[:-1]) == pytest.approx(lag, rel=0.06)
 
 
-def test_what_expects_changes_follows_them(study) -> None:
+def test_changepoints_reduce_the_error(study) -> None:
     n = Numbers(study[0].rows)
     for form in FORMS:
-        followed, lost = (
+        with_changes, without_changes = (
             n.get("changes", m, "relative error, mean", form).value for m in ("ours", "no changes")
         )
-        assert followed < 0.5 * lost
-        assert n.get("changes", "adaptive", "relative error, mean", form).value < lost
-    assert best_of_the_document(n) == "uniform, 10 %"
+        assert with_changes < 0.5 * without_changes
+        assert n.get("changes", "adaptive", "relative error, mean", form).value < without_changes
+    assert best_published_setting(n) == "uniform, 10 %"
 
 
-def test_the_page_says_it_all(study) -> None:
+def test_page(study) -> None:
     found = study[0]
     page = lpv_study_page(found.rows, found.curves, 0)
     for line in headline(found.rows):
@@ -128,7 +128,7 @@ def test_the_page_says_it_all(study) -> None:
     for words in (
         "Figures 4.1 and 4.2",
         "Figure 4.7",
-        "The study of priors",
+        "Priors of a changed parameter",
         "crashed",
         "0.269",
         "on 2 of 2 flights",

@@ -34,7 +34,7 @@ def test_the_third_order_example() -> None:
     for method in ("subspace", "prediction error"):
         assert _value(rows, method, "largest error of an entry", "noise=0") < 1e-8
         assert _value(rows, method, "largest relative error of a coefficient", "noise=0.01") < 2e-3
-    assert _value(rows, "prediction error", "95 % intervals that hold the truth", "noise=0.01") > 0.8
+    assert _value(rows, "prediction error", "coverage of the 95 % intervals", "noise=0.01") > 0.8
     assert _value(rows, "prediction error", "fit of x3", "noise=0.01") == pytest.approx(99.0, abs=0.1)
 
 
@@ -50,8 +50,8 @@ def test_a_parameter_that_varies() -> None:
     rows = varying_rows(2000, 2)
     found = _value(rows, "prediction error", "A[3,3]")
     assert -5.98 < found < -5.8  # the seed's: -5.871
-    assert found == pytest.approx(_value(rows, "prediction error", "A[3,3] as weighed by x3^2"), abs=0.05)
-    assert _value(rows, "prediction error", "runs whose errors of x3 are not white") == 1.0
+    assert found == pytest.approx(_value(rows, "prediction error", "A[3,3], mean weighted by x3^2"), abs=0.05)
+    assert _value(rows, "prediction error", "runs with residuals of x3 that are not white") == 1.0
 
 
 def test_the_linear_quadrotor_is_the_slope_of_the_nonlinear_one_at_hover() -> None:

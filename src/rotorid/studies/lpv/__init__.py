@@ -1,11 +1,11 @@
 """Identification and control of linear parameter-varying models.
 
-control.py         gain-scheduled control
+control.py         gain-scheduled control compared with an LQR
 likelihood.py      maximum likelihood of dynamic linear models
 page.py            the page
 particles.py       particle filters with changepoints
 standard.py        subspace and prediction-error methods
 standard_hover.py  the same for a hovering quadrotor
 study.py           parts of the study
-tracking.py        tracking of the mass
+tracking.py        design of a controller from a tracked mass
 """

@@ -1,16 +1,16 @@
-"""The control that seed 002 names as its next step: gain-scheduled LPV control of the quadrotor against one LQR.
+"""Gain-scheduled LPV control of the quadrotor compared with an LQR, the future work of seed 002.
 
-Designs with the same weights, the same integral action and the same measurements (position, velocity, attitude, rates): gain
-schedules over a box of the parameters (`control.lpv`), from ranges of tilt, yaw rate, specific thrust, rotor momentum and
-mass; the LQR in hover at the nominal mass; and the same LQR with a thrust by the tracked mass and the tilt, which tells how
-much is due to these alone. All fly the nonlinear quadrotor, by default with the exact angles, which the model of the design
-approximates, along the same courses with and without payload:
+All designs have the same weights, integral action and measurements (position, velocity, attitude, rates): gain
+schedules over a box of the parameters (`control.gain_scheduling`), from ranges of tilt, yaw rate, specific thrust,
+rotor momentum and mass; the LQR in hover at the nominal mass; and the same LQR with thrusts computed from the tracked
+mass and the tilt. The plant is the nonlinear quadrotor, by default with the exact angle rates, which the model of the
+design approximates. Trajectories, with and without payload:
 
-    hover     stays where it is            helix    a circle that climbs       spin     the helix with a turning heading
-    steps     quick moves of 2 m to 3 m      fast     the helix at a tilt of 23 degrees
+    hover     constant position              helix    climbing circle              spin    helix with a rotating heading
+    steps     moves of 2 m to 3 m in 1.6 s   fast     helix at a tilt of 23 degrees
 
-The schedule is given the mass by an estimator that follows it with a lag and with noise; its range, the mean +- 3 standard
-deviations along the track, is the range of the design (`tracked_range`).
+The mass for the schedule is the true one with a lag and noise, as from an estimator. Its range along the track,
+estimate +- 3 standard deviations, is the range of the design (`tracked_range`).
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ COURSES: Final[tuple[Course, ...]] = ("hover", "helix", "spin", "steps", "fast")
 TILT: Final = 0.6  # rad, roll and pitch each
 YAW_RATE: Final = 1.5  # rad/s
 SPECIFIC_THRUST: Final = (6.5, 15.0)  # m/s^2
-WIDE: Final = (2.0, 30.0)  # m/s^2, for a controller that does not know the mass
+WIDE_SPECIFIC_THRUST: Final = (2.0, 30.0)  # m/s^2, for a controller without the mass
 ROTOR_SPEED: Final = (100.0, 500.0)  # rad/s, the seed's range
 MASSES: Final = (0.7, 1.6)  # kg
-_AHEAD: Final = np.array(0.0)  # rad
+_ZERO: Final = np.array(0.0)  # yaw in rad, yaw rate in rad/s
 CLIMB: Final = 0.25  # m/s
 STEPS: Final = ((0.0, 0.0, 0.0), (2.0, 0.0, 0.0), (2.0, 2.0, 1.0), (0.0, 0.0, 2.0), (0.0, 0.0, 0.0))  # m
-LEG: Final = 4.0  # s, from step to step
-MOVE: Final = 1.6  # s, in which each is made
-STEP: Final = 0.01  # s, of control and of integration
-CRASHED: Final = 1.5  # rad of roll or pitch
+STEP_INTERVAL: Final = 4.0  # s, between the starts of position steps
+STEP_DURATION: Final = 1.6  # s, of a position step
+STEP: Final = 0.01  # s, of control and integration
+CRASH_ANGLE: Final = 1.5  # rad of roll or pitch
 TRACKED_STD: Final = 0.01  # kg, of the tracked mass
 PAYLOADS: Final = ("none", "light", "heavy", "taken", "sprayed")
 DURATION: Final = 16.0  # s
@@ -68,78 +68,89 @@ DURATION: Final = 16.0  # s
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One flight. rms, largest: distance from the wanted position, m; rms_height: of height alone; rms_yaw: rad. outside:
-    share of the time in which the schedule's parameters were outside of the box. lost: whether it crashed."""
+    """Numbers of a flight.
+
+    rms, max_error: of the position error, m. rms_height: of the height error, m. rms_yaw: rad. outside: share of the
+    time with the parameters of the schedule outside the box.
+    """
 
     course: str
     payload: str
     plant: str
     controller: str
     rms: float
-    largest: float
+    max_error: float
     rms_height: float
     rms_yaw: float
     outside: float
-    lost: bool
+    is_crashed: bool
 
 
 @dataclasses.dataclass(frozen=True)
-class Flown:
-    """Flights over time, side by side: states, wanted positions and yaw, rotor speeds, true and tracked mass (kg), and whether
-    rho was in the box of the design. What comes after a crash is not a number."""
+class Trajectories:
+    """Simulated flights; NaN after a crash.
+
+    t: s. x: states. reference: position (m) and yaw (rad) set points. speeds: of the rotors, rad/s. mass, tracked: true and
+    tracked mass, kg. inside: whether rho is in the box of the design.
+    """
 
     t: Float[np.ndarray, " n"]
     x: Float[np.ndarray, "n flights 12"]
-    wanted: Float[np.ndarray, "n flights 4"]
+    reference: Float[np.ndarray, "n flights 4"]
     speeds: Float[np.ndarray, "n flights rotors"]
     mass: Float[np.ndarray, "n flights"]
     tracked: Float[np.ndarray, "n flights"]
     inside: Bool[np.ndarray, "n flights"]
 
 
-def wanted(course: Course, t: float) -> TrajectoryPoint:
-    """Where to be at t s, and how to move."""
+def setpoint_at(course: Course, t: float) -> TrajectoryPoint:
+    """The set point of a trajectory at t s."""
     if course == "hover":
-        return TrajectoryPoint(np.zeros(3), np.zeros(3), np.zeros(3), _AHEAD, _AHEAD)
+        return TrajectoryPoint(np.zeros(3), np.zeros(3), np.zeros(3), _ZERO, _ZERO)
     if course == "steps":
-        leg = min(int(t / LEG), len(STEPS) - 2)
-        s, (a, b) = min((t - LEG * leg) / MOVE, 1.0), (np.array(STEPS[leg + k]) for k in (0, 1))
-        shape = (
-            s**3 * (10 - 15 * s + 6 * s * s),
-            30 * s * s * (1 - s) ** 2 / MOVE,
-            60 * s * (1 - s) * (1 - 2 * s) / MOVE**2,
-        )
-        position, velocity, acceleration = (k * (b - a) for k in shape)
-        return TrajectoryPoint(a + position, velocity, acceleration, _AHEAD, _AHEAD)
+        return _steps_at(t)
     radius, rate = (2.5, 1.3) if course == "fast" else (2.0, 0.9)
-    turn = 0.8 * YAW_RATE if course == "spin" else 0.0
-    # the circle begins at rest and comes up to its rate within some seconds
+    yaw_rate = 0.8 * YAW_RATE if course == "spin" else 0.0
+    # the circle starts at rest; its rate increases with a time constant of 1 s
     fade = math.exp(-t)
-    angle, speed, quicker = rate * (t - 1.0 + fade), rate * (1.0 - fade), rate * fade
+    angle, angle_rate, angle_acceleration = rate * (t - 1.0 + fade), rate * (1.0 - fade), rate * fade
     c, s = math.cos(angle), math.sin(angle)
     climb = CLIMB / rate
+    tangent = np.array([radius * c, radius * s, climb])
     position = np.array([radius * s, radius * (1.0 - c), climb * angle])
-    velocity = speed * np.array([radius * c, radius * s, climb])
-    acceleration = quicker * np.array([radius * c, radius * s, climb]) + radius * speed**2 * np.array(
-        [-s, c, 0.0]
+    velocity = angle_rate * tangent
+    acceleration = angle_acceleration * tangent + radius * angle_rate**2 * np.array([-s, c, 0.0])
+    yaw = np.array(yaw_rate * (t - 1.0 + fade))
+    return TrajectoryPoint(position, velocity, acceleration, yaw, np.array(yaw_rate * (1.0 - fade)))
+
+
+def _steps_at(t: float) -> TrajectoryPoint:
+    """The set point of position steps with minimum jerk."""
+    number = min(int(t / STEP_INTERVAL), len(STEPS) - 2)
+    s = min((t - STEP_INTERVAL * number) / STEP_DURATION, 1.0)
+    start, end = (np.array(STEPS[number + k]) for k in (0, 1))
+    factors = (
+        s**3 * (10 - 15 * s + 6 * s * s),
+        30 * s * s * (1 - s) ** 2 / STEP_DURATION,
+        60 * s * (1 - s) * (1 - 2 * s) / STEP_DURATION**2,
     )
-    return TrajectoryPoint(
-        position, velocity, acceleration, np.array(turn * (t - 1.0 + fade)), np.array(turn * (1.0 - fade))
-    )
+    position, velocity, acceleration = (factor * (end - start) for factor in factors)
+    return TrajectoryPoint(start + position, velocity, acceleration, _ZERO, _ZERO)
 
 
 def payload(kind: str, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Mass in kg over time: "none" (1 kg), "light", "heavy", "taken" (1.5 kg from 4 s to 11 s), "sprayed" (1.5 down to 0.8)."""
+    """Mass in kg over time: "none" (1 kg), "light", "heavy", "taken" (1.5 kg from 4 s to 11 s), "sprayed" (1.5 down to
+    0.8)."""
     if kind in ("none", "light", "heavy"):
         return np.full_like(t, {"none": 1.0, "light": 0.75, "heavy": 1.5}[kind])
     if kind == "taken":
         return np.where((t >= 4.0) & (t < 11.0), 1.5, 1.0)
     if kind == "sprayed":
         return np.interp(t, [1.0, 15.0], [1.5, 0.8])
-    raise SettingError(f"no payload {kind!r}; there are none, light, heavy, taken, sprayed")
+    raise SettingError(f"no payload {kind!r}; choose from none, light, heavy, taken, sprayed")
 
 
-def tracked(
+def tracked_mass(
     mass: Float[np.ndarray, " n"],
     step: float = STEP,
     *,
@@ -147,15 +158,16 @@ def tracked(
     std: float = TRACKED_STD,
     seed: int = 0,
 ) -> Float[np.ndarray, " n"]:
-    """The mass as an estimator tells it: behind a lag in s, with errors of std kg that last as long."""
-    keep = math.exp(-step / lag)
-    noise = np.random.default_rng(seed).normal(size=len(mass)) * std * math.sqrt(1.0 - keep**2)
-    found, error = np.empty_like(mass), 0.0
-    follows = mass[0]
+    """A model of an estimated mass: with a lag in s, and errors of standard deviation std in kg with the same
+    correlation time."""
+    decay = math.exp(-step / lag)
+    noise = np.random.default_rng(seed).normal(size=len(mass)) * std * math.sqrt(1.0 - decay**2)
+    tracked, error = np.empty_like(mass), 0.0
+    delayed = mass[0]
     for k, m in enumerate(mass):
-        follows, error = m + keep * (follows - m), keep * error + noise[k]
-        found[k] = follows + error
-    return found
+        delayed, error = m + decay * (delayed - m), decay * error + noise[k]
+        tracked[k] = delayed + error
+    return tracked
 
 
 def design(
@@ -173,7 +185,7 @@ def design(
 
 
 def _momentum(vehicle: Quadrotor) -> tuple[float, float]:
-    """Of rotors whose speeds differ by a fifth of the range at most."""
+    """Range of the angular momentum of rotors whose speeds differ by at most a fifth of their range."""
     low, high = momentum_range(vehicle, (0.0, 0.2 * (ROTOR_SPEED[1] - ROTOR_SPEED[0])))
     return low, high
 
@@ -181,36 +193,36 @@ def _momentum(vehicle: Quadrotor) -> tuple[float, float]:
 def controllers(
     vehicle: Quadrotor, masses: tuple[float, float] = MASSES, names: Sequence[Controller] = CONTROLLERS
 ) -> dict[str, HeadingController]:
-    """The controllers that are compared, by name. masses: range in kg of the designs."""
+    """The compared controllers, by name. masses: range of the designs, kg."""
     K = hover_lqr(vehicle)
-    found = {}
+    by_name = {}
     for name in names:
         if name in ("LQR", "LQR with known mass"):
-            # without knowing the mass, the same newtons mean another thrust per true mass
-            knows = name != "LQR"
-            limits = SPECIFIC_THRUST if knows else WIDE
-            found[name] = HeadingController(
-                vehicle, K, knows_lift=knows, rotor_speed=ROTOR_SPEED, specific_thrust=limits
+            # without the true mass, limits of the specific thrust must allow for the error of the mass
+            knows_lift = name != "LQR"
+            limits = SPECIFIC_THRUST if knows_lift else WIDE_SPECIFIC_THRUST
+            by_name[name] = HeadingController(
+                vehicle, K, knows_lift=knows_lift, rotor_speed=ROTOR_SPEED, specific_thrust=limits
             )
         else:
             schedule = design(vehicle, masses, "cost" if name == "LPV" else "local")
-            found[name] = HeadingController(
+            by_name[name] = HeadingController(
                 vehicle, schedule, rotor_speed=ROTOR_SPEED, specific_thrust=SPECIFIC_THRUST
             )
-    return found
+    return by_name
 
 
 @functools.cache
 def _plant(system: Quadrotor):
-    """(x, speeds, mass) -> x after a step, of many flights, compiled."""
+    """A compiled function of several flights: (x, speeds, mass) -> x after a step."""
 
-    def after(x, u, mass):
+    def step(x, u, mass):
         p = {**parameter_values(system), "mass": mass}
         space = system.states
         rate = lambda x: space.pack_tangent(system.dynamics(space.unpack(x), {"rotor_speed": u}, p))  # noqa: E731
         return integrators.step(space, rate, x, STEP)
 
-    return jax.jit(jax.vmap(after))
+    return jax.jit(jax.vmap(step))
 
 
 def fly(
@@ -220,51 +232,59 @@ def fly(
     *,
     duration: float = DURATION,
     seed: int = 0,
-    known: Float[np.ndarray, "n flights"] | None = None,
-) -> Flown:
-    """Fly courses with payloads, each from rest at its start. plant: what flies, with the true mass in place of its own. known:
-    the mass that controllers receive, kg; default: `tracked`."""
+    mass_estimate: Float[np.ndarray, "n flights"] | None = None,
+) -> Trajectories:
+    """Simulate flights along trajectories with payloads, each from rest.
+
+    Args:
+        controller: of all flights.
+        plant: the simulated vehicle; its mass is replaced by that of the payload.
+        flights: trajectory and payload of each.
+        duration: s.
+        seed: of the errors of the tracked mass.
+        mass_estimate: mass for the controller, kg; None: `tracked_mass`.
+    """
     t = np.arange(0.0, duration, STEP)
     mass = np.stack([payload(kind, t) for _, kind in flights], axis=1)
-    if known is None:
-        known = np.stack([tracked(m, seed=seed) for m in mass.T], axis=1)
-    aims: dict[Course, list[TrajectoryPoint]] = {}
+    if mass_estimate is None:
+        mass_estimate = np.stack([tracked_mass(m, seed=seed) for m in mass.T], axis=1)
+    points: dict[Course, list[TrajectoryPoint]] = {}
     for course, _ in flights:
-        aims[course] = aims.get(course) or [wanted(course, float(now)) for now in t]
+        points[course] = points.get(course) or [setpoint_at(course, float(now)) for now in t]
 
-    def along(name: str) -> np.ndarray:
+    def values_of(name: str) -> np.ndarray:
         return np.stack(
-            [[np.asarray(getattr(aim, name)) for aim in aims[course]] for course, _ in flights], axis=1
+            [[np.asarray(getattr(point, name)) for point in points[course]] for course, _ in flights], axis=1
         )
 
-    aim = {f.name: along(f.name) for f in dataclasses.fields(TrajectoryPoint)}
+    setpoints = {f.name: values_of(f.name) for f in dataclasses.fields(TrajectoryPoint)}
     count, rotors = len(flights), len(plant.levers)
     x = np.zeros((count, 12))
-    x[:, 6:12:2] = aim["position"][0]
+    x[:, 6:12:2] = setpoints["position"][0]
     hover = plant.inputs.initial()[0] * np.sqrt(mass[0] / controller.mass)
-    memory = ControllerState(np.zeros((count, 3)), np.zeros(count), np.tile(hover[:, None], (1, rotors)))
+    state = ControllerState(np.zeros((count, 3)), np.zeros(count), np.tile(hover[:, None], (1, rotors)))
     states, speeds = np.full((len(t), count, 12), np.nan), np.full((len(t), count, rotors), np.nan)
     inside = np.ones((len(t), count), bool)
     box = controller.control.box if isinstance(controller.control, GainSchedule) else None
     with jax.enable_x64(True):
-        after = _plant(plant)
+        step = _plant(plant)
         for k in range(len(t)):
-            u, memory = controller.command(
-                x, TrajectoryPoint(**{n: v[k] for n, v in aim.items()}), memory, STEP, known[k]
-            )
+            setpoint = TrajectoryPoint(**{name: values[k] for name, values in setpoints.items()})
+            u, state = controller.command(x, setpoint, state, STEP, mass_estimate[k])
             states[k], speeds[k] = x, u
             if box is not None:
-                inside[k] = box.contains(controller.rho(x, known[k], memory))
-            x = np.array(after(x, u, mass[k]))
-            x[~(np.max(np.abs(x[:, [0, 2]]), axis=1) < CRASHED)] = np.nan
-    places = np.concatenate([aim["position"], aim["yaw"][..., None]], axis=-1)
-    return Flown(t, states, places, speeds, mass, known, inside)
+                inside[k] = box.contains(controller.rho(x, mass_estimate[k], state))
+            x = np.array(step(x, u, mass[k]))
+            x[~(np.max(np.abs(x[:, [0, 2]]), axis=1) < CRASH_ANGLE)] = np.nan
+    reference = np.concatenate([setpoints["position"], setpoints["yaw"][..., None]], axis=-1)
+    return Trajectories(t, states, reference, speeds, mass, mass_estimate, inside)
 
 
-def as_flight(flown: Flown, k: int, vehicle: Quadrotor) -> Flight:
-    """Flight k of a vehicle as a log without noise: position, velocity, attitude, body_rate, rotor_speed, thrust,
-    specific_force and true_mass."""
-    x, speeds, mass = flown.x[:, k], flown.speeds[:, k], flown.mass[:, k, None]
+def as_flight(trajectories: Trajectories, k: int, vehicle: Quadrotor) -> Flight:
+    """Flight k as a log without noise: position, velocity, attitude, body_rate, rotor_speed, thrust, specific_force and
+    true_mass."""
+    x, speeds = trajectories.x[:, k], trajectories.speeds[:, k]
+    mass = trajectories.mass[:, k, None]
     thrust = (speeds**2 @ rotor_allocation(vehicle)[0])[:, None]
     attitude = Rotation.from_euler("ZYX", x[:, [4, 2, 0]]).as_quat(scalar_first=True)
     values = {
@@ -278,20 +298,21 @@ def as_flight(flown: Flown, k: int, vehicle: Quadrotor) -> Flight:
         "true_mass": mass,
     }
     signals = {
-        name: Signal(name, flown.t, np.ascontiguousarray(v), "simulated") for name, v in values.items()
+        name: Signal(name, trajectories.t, np.ascontiguousarray(v), "simulated") for name, v in values.items()
     }
     return Flight(signals, Path(f"flight-{k}"), "simulation")
 
 
-def row(flown: Flown, k: int, course: str, kind: str, plant: str, controller: str) -> Row:
+def row(trajectories: Trajectories, k: int, course: str, kind: str, plant: str, controller: str) -> Row:
     """The numbers of flight k."""
-    if not np.isfinite(flown.x[-1, k]).all():
+    x, reference = trajectories.x[:, k], trajectories.reference[:, k]
+    if not np.isfinite(x[-1]).all():
         return Row(course, kind, plant, controller, math.inf, math.inf, math.inf, math.inf, math.nan, True)
-    off = flown.x[:, k, 6:12:2] - flown.wanted[:, k, :3]
-    distance = np.linalg.norm(off, axis=1)
-    yaw = np.angle(np.exp(1j * (flown.x[:, k, 4] - flown.wanted[:, k, 3])))
+    position_error = x[:, 6:12:2] - reference[:, :3]
+    distance = np.linalg.norm(position_error, axis=1)
+    yaw_error = np.angle(np.exp(1j * (x[:, 4] - reference[:, 3])))
     rms = lambda v: float(np.sqrt(np.mean(v**2)))  # noqa: E731
-    outside = float(np.mean(~flown.inside[:, k]))
+    outside = float(np.mean(~trajectories.inside[:, k]))
     return Row(
         course,
         kind,
@@ -299,8 +320,8 @@ def row(flown: Flown, k: int, course: str, kind: str, plant: str, controller: st
         controller,
         rms(distance),
         float(distance.max()),
-        rms(off[:, 2]),
-        rms(yaw),
+        rms(position_error[:, 2]),
+        rms(yaw_error),
         outside,
         False,
     )
@@ -315,15 +336,17 @@ def compare(
     duration: float = DURATION,
     seed: int = 0,
 ) -> list[Row]:
-    """Every controller on every course with every payload. exact: whether the plant's angles turn as the rigid body's."""
+    """All controllers on all trajectories with all payloads. exact: whether the plant has the exact angle rates."""
     vehicle = quadrotor()
     plant = dataclasses.replace(vehicle, exact=exact)
     flights: list[tuple[Course, str]] = [(c, kind) for c in courses for kind in payloads]
     t = np.arange(0.0, duration, STEP)
-    known = np.concatenate([tracked(payload(kind, t), seed=seed) for kind in payloads])
+    masses = np.concatenate([tracked_mass(payload(kind, t), seed=seed) for kind in payloads])
+    plant_name = "exact" if exact else "small angles"
     rows = []
-    for name, controller in controllers(vehicle, tracked_range(known, TRACKED_STD), names).items():
-        flown = fly(controller, plant, flights, duration=duration, seed=seed)
-        what = "exact" if exact else "small angles"
-        rows += [row(flown, k, course, kind, what, name) for k, (course, kind) in enumerate(flights)]
+    for name, controller in controllers(vehicle, tracked_range(masses, TRACKED_STD), names).items():
+        trajectories = fly(controller, plant, flights, duration=duration, seed=seed)
+        rows += [
+            row(trajectories, k, course, kind, plant_name, name) for k, (course, kind) in enumerate(flights)
+        ]
     return rows

@@ -1,4 +1,4 @@
-"""The page of the study of seed 002: Figures 4.1 to 4.12, published numbers beside ours, and further results."""
+"""The page of the study of seed 002: Figures 4.1 to 4.12 with published and own numbers, and further results."""
 
 # ruff: noqa: RUF001
 
@@ -14,11 +14,11 @@ from rotorid.studies.page_parts import Numbers, number_text, row_text
 from rotorid.studies.study_files import Curve, Row
 
 MEAN_ERROR: Final = "relative error, mean"
-PEAK: Final = "relative error, greatest after 10 rows"
-DELAY: Final = "rows after a jump until it is followed"
+PEAK: Final = "relative error, largest after 10 rows"
+DELAY: Final = "rows from a jump to an error below 5 %"
 FORMS: Final = ("ramp", "sine", "square")
 OURS: Final = ("ours", "learned")
-_OWN: Final = {
+_FIGURES: Final = {
     "no changes": "4.5",
     "normal, 5 %": "4.8, 4.9",
     "normal, 10 %": "4.10",
@@ -35,39 +35,40 @@ _LABELS: Final = {
 _COLOURS: Final = ("@ekf", "@ukf", "@swls", "@mo")
 
 _DIFFERENCES: Final = (
-    "The document shows its results as pictures without data; it prints numbers for the first test of maximum likelihood and "
-    "for the third-order example alone. Those stand beside ours.",
-    "It prints neither alpha nor its forms. Under 1 the data say little about alpha, and no filter could follow it as the "
-    "pictures do: so alpha changes above 1 here, where the state grows.",
-    "Its listings draw kernels with a variance for a deviation, and move the state with the old parameter. Here both are as "
-    "in the papers that it follows (Liu and West 2001, Nemeth and others 2012).",
-    "500 rows of a stationary process do not tell its parameters to 2 %: the exact posterior, by Kalman likelihoods on a "
-    "grid, is as far from the truth as the filter.",
-    "Where the state grows without bound the measurements become exact beside it, and a cloud of particles is narrower than "
-    "its own error: the bands of particle filters do not hold the truth there, those of the adaptive estimator mostly do.",
+    "The document shows its results as figures without data. It gives numbers only for the first test of maximum "
+    "likelihood and for the third-order example; these are shown with ours.",
+    "The document does not give alpha. For alpha below 1 the data contain little information on it, and no filter can "
+    "follow it as in the figures. Here alpha changes above 1, where the state grows.",
+    "The listings of the document use a variance instead of a standard deviation in the kernels, and propagate the state with "
+    "the old parameter. Here both are as in the papers that it cites (Liu and West 2001, Nemeth and others 2012).",
+    "500 rows of a stationary process do not determine its parameters to 2 %: the error of the exact posterior, from Kalman "
+    "likelihoods on a grid, is as large as that of the filter.",
+    "If the state grows without bound, the measurements become exact relative to it, and the spread of the particles "
+    "becomes smaller than their error. The bands of the particle filters then do not contain the truth; those of the "
+    "adaptive estimator mostly do.",
 )
 
 
 def headline(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The study in three lines."""
+    """The main results in three lines."""
     n = Numbers(rows)
-    said = ", ".join(
+    estimates = ", ".join(
         f"{name} {n.get('first test', 'maximum likelihood', 'value', name).value:.3f} "
         f"({n.get('first test', 'maximum likelihood', 'value', name).published:.3f})"
         for name in ("x1", "x2", "x3")
     )
-    ours, best = (_over_forms(n, m) for m in ("ours", best_of_the_document(n)))
+    ours, best, adaptive = (100 * _mean_error(n, m) for m in ("ours", best_published_setting(n), "adaptive"))
     return (
-        f"Changing parameters by particles: mean relative error {100 * ours:.2f} %, and {100 * best:.2f} % by the "
-        f"document's best setting; by the adaptive estimator {100 * _over_forms(n, 'adaptive'):.2f} %.",
-        f"Maximum likelihood, in brackets as published: {said}.",
+        f"Changing parameter, mean relative error: particle filter {ours:.2f} %, with the best setting of the document "
+        f"{best:.2f} %; adaptive estimator {adaptive:.2f} %.",
+        f"Maximum likelihood, in brackets the published values: {estimates}.",
         _control_line(n),
     )
 
 
-def best_of_the_document(n: Numbers) -> str:
-    """Its setting with the least mean error over the forms."""
-    return min(_OWN, key=lambda method: _over_forms(n, method))
+def best_published_setting(n: Numbers) -> str:
+    """The setting of the document with the smallest mean error over all forms."""
+    return min(_FIGURES, key=lambda method: _mean_error(n, method))
 
 
 def lpv_study_page(rows: Sequence[Row], curves: Sequence[Curve], seed: int) -> str:
@@ -79,17 +80,17 @@ def lpv_study_page(rows: Sequence[Row], curves: Sequence[Curve], seed: int) -> s
     _changes(page, n, curves)
     _priors(page, n)
     _constant(page, n, curves)
-    _still(page, n, curves)
+    _unchanged(page, n, curves)
     _likelihood(page, n)
     _lengths(page, n)
     _standard(page, n)
     _control(page, n)
-    page.section("What differs from the document, and why")
+    page.section("Differences from the document")
     page.add(notes_list(_DIFFERENCES))
     return page.as_html()
 
 
-def _over_forms(n: Numbers, method: str) -> float:
+def _mean_error(n: Numbers, method: str) -> float:
     return sum(n.get("changes", method, MEAN_ERROR, form).value for form in FORMS) / len(FORMS)
 
 
@@ -108,66 +109,69 @@ def _methods(n: Numbers, part: str, quantity: str = MEAN_ERROR) -> list[str]:
 def _cards(page: Page, n: Numbers) -> None:
     cards = []
     for form in FORMS:
-        row, best = (n.get("changes", m, MEAN_ERROR, form) for m in ("ours", best_of_the_document(n)))
-        cards.append(
-            card(f"error, {form}", f"{100 * row.value:.2f}", "%", f"document's best {100 * best.value:.2f} %")
-        )
+        row, best = (n.get("changes", m, MEAN_ERROR, form) for m in ("ours", best_published_setting(n)))
+        note = f"best setting of the document {100 * best.value:.2f} %"
+        cards.append(card(f"Error, {form}", f"{100 * row.value:.2f}", "%", note))
     delay = n.get("changes", "ours", DELAY, "square")
-    cards.append(card("after a jump", row_text(delay, error=True), "rows", "until within 5 %"))
+    cards.append(card("Delay after a jump", row_text(delay, error=True), "rows", "to an error below 5 %"))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
-def _words(head: Sequence[str], words: int) -> dict[str, str]:
-    """Kinds of columns: some of words, then numbers."""
+def _column_kinds(head: Sequence[str], words: int) -> dict[str, str]:
+    """Kinds of columns: the first ones are words, the others numbers."""
     return dict.fromkeys(head[:words], "word") | dict.fromkeys(head[words:], "number")
 
 
 def _changes(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
         "Figures 4.5 and 4.8 to 4.12: a parameter that drifts and jumps",
-        "Relative error of alpha in %, mean over all rows ± its standard error, and its greatest after 10 rows; how many rows "
-        "pass after a jump until the error is below 5 %; and how much of the time the truth lies in the 95 % band.",
+        "Relative error of alpha in %: mean over all rows ± its standard error, and largest after 10 rows. Number of rows "
+        "from a jump to an error below 5 %. Coverage: share of the rows with the truth in the 95 % band, in %.",
     )
     head = [
         "setting",
         "figure",
         *FORMS,
-        *(f"greatest, {form}" for form in FORMS),
+        *(f"largest, {form}" for form in FORMS),
         "rows after a jump",
-        "in the band",
+        "coverage",
     ]
     body = []
     for method in _methods(n, "changes"):
         means = [_percent(n.get("changes", method, MEAN_ERROR, form)) for form in FORMS]
         peaks = [number_text(100.0 * n.get("changes", method, PEAK, form).value) for form in FORMS]
-        inside = sum(n.get("changes", method, "covered", form).value for form in FORMS) / len(FORMS)
+        coverage = sum(n.get("changes", method, "covered", form).value for form in FORMS) / len(FORMS)
         delay = row_text(n.get("changes", method, DELAY, "square"), error=True)
         body.append(
-            [_label(method), _OWN.get(method, "–"), *means, *peaks, delay, number_text(100.0 * inside)]
+            [_label(method), _FIGURES.get(method, "–"), *means, *peaks, delay, number_text(100.0 * coverage)]
         )
-    page.add(table(head, body, _words(head, 2)))
-    shown = ("no changes", best_of_the_document(n), "ours", "adaptive")
-    page.add(legend([*((_label(m), c) for m, c in zip(shown, _COLOURS, strict=True)), ("truth", "@ink")]))
+    page.add(table(head, body, _column_kinds(head, 2)))
+    methods = ("no changes", best_published_setting(n), "ours", "adaptive")
+    colours = dict(zip(methods, _COLOURS, strict=True))
+    page.add(legend([*((_label(m), c) for m, c in colours.items()), ("truth", "@ink")]))
     panels = []
     for form in FORMS:
-        of = [
-            c for m in shown for c in curves if c.part == "changes" and c.method == m and c.trajectory == form
+        group = [
+            c
+            for m in methods
+            for c in curves
+            if c.part == "changes" and c.method == m and c.trajectory == form
         ]
-        panels.append(page.panel(_figure(of, dict(zip(shown, _COLOURS, strict=True))), title(form)))
+        panels.append(page.panel(_figure(group, colours), title(form)))
     page.add(grid(panels))
 
 
-def _figure(of: Sequence[Curve], colours: Mapping[str, str], *, banded: bool = False) -> Figure:
+def _figure(curves: Sequence[Curve], colours: Mapping[str, str], *, has_bands: bool = False) -> Figure:
     traces: list[Trace] = []
-    for c in of:
-        if banded:
+    for c in curves:
+        if has_bands:
             traces.append(
                 band(c.t, c.value - 1.96 * c.std, c.value + 1.96 * c.std, f"{colours[c.method]}:0.16")
             )
         traces.append(
             line(c.t, c.value, _label(c.method), colours[c.method], width=1.3, max_gap=2.0, std=c.std)
         )
-    traces.append(line(of[0].t, of[0].truth, "truth", "@ink", width=1.0, dash="dot", max_gap=2.0))
+    traces.append(line(curves[0].t, curves[0].truth, "truth", "@ink", width=1.0, dash="dot", max_gap=2.0))
     return Figure(tuple(traces), layout("", x_title="row"), height=220, has_time_axis=False)
 
 
@@ -176,92 +180,103 @@ def _priors(page: Page, n: Numbers) -> None:
     if not rows:
         return
     page.section(
-        "The study of priors that the document asks for",
-        "Mean relative error in % over all forms, by what a changed parameter is drawn from, its spread (in standard "
-        "deviations of the posterior, in alpha, as a share of the mean), and the probability of a change in a row. With a "
-        "drift of 0.02 a row between changes and without it.",
+        "Priors of a changed parameter (future work of the document)",
+        "Mean relative error in % over all forms, by prior of the changed parameter, its width (posterior: in standard "
+        "deviations of the posterior; normal: in alpha; uniform: relative to the mean), and probability of a change per "
+        "row. With a drift of 0.02 per row between changes, and without drift.",
     )
     settings = [dict(part.split("=") for part in r.setting.split(", ")) for r in rows]
     betas = list(dict.fromkeys(s["beta"] for s in settings))
-    found = {(r.method, s["spread"], s["drift"], s["beta"]): r for r, s in zip(rows, settings, strict=True)}
+    by_setting = {
+        (r.method, s["spread"], s["drift"], s["beta"]): r for r, s in zip(rows, settings, strict=True)
+    }
     head = [
-        "drawn from",
-        "spread",
+        "prior",
+        "width",
         "drift",
         *(b if b == "learned" else f"{100 * float(b):g} %" for b in betas),
     ]
     body = []
-    for method, spread, drift in dict.fromkeys(key[:3] for key in found):
-        cells = [found.get((method, spread, drift, beta)) for beta in betas]
+    for method, spread, drift in dict.fromkeys(key[:3] for key in by_setting):
+        cells = [by_setting.get((method, spread, drift, beta)) for beta in betas]
         values = [number_text(100.0 * r.value) if r else "–" for r in cells]
         body.append([method, spread if float(spread) else "–", drift, *values])
-    page.add(table(head, body, _words(head, 1)))
+    page.add(table(head, body, _column_kinds(head, 1)))
 
 
 def _constant(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
         "Figures 4.3 and 4.4: constant parameters",
-        "Error after all rows in % of the truth: of the mean over all data sets, and of each. Beside it what the exact "
-        "posterior of the same data errs by, and how far the filter's mean is from the exact one.",
+        "Relative error after all rows in %: of the mean over all data sets, and of each data set. The same for the exact "
+        "posterior of these data; difference of filter and exact posterior, in %; ratio of their standard deviations.",
     )
     head = [
-        "figure", "particles hold", "parameter", "mean of all", "each", "std", "in the band",
-        "exact: mean of all", "exact: each", "filter beside exact", "std over exact",
+        "figure", "particles contain", "parameter", "mean of all", "each", "std", "coverage",
+        "exact: mean of all", "exact: each", "filter minus exact", "std over exact",
     ]  # fmt: skip
     body = []
     for part in ("figure 4.3", "figure 4.4"):
         for r in n.some(part, "relative error, each"):
-            of = lambda what, r=r: n.get(r.part, r.method, what, r.trajectory)  # noqa: E731
+            get = lambda quantity, r=r: n.get(r.part, r.method, quantity, r.trajectory)  # noqa: E731
             exact = "of the exact posterior: relative error, "
             body.append(
                 [
                     part.split()[1], "a Kalman filter" if "Kalman" in r.method else "a state", r.trajectory,
-                    _percent(of("relative error, mean of all")), _percent(r), _percent(of("std over value")),
-                    _percent(of("covered")), _percent(of(exact + "mean of all")), _percent(of(exact + "each")),
-                    _percent(of("mean beside the exact posterior's")),
-                    row_text(of("std over the exact posterior's"), error=True),
+                    _percent(get("relative error, mean of all")), _percent(r), _percent(get("std over value")),
+                    _percent(get("covered")), _percent(get(exact + "mean of all")), _percent(get(exact + "each")),
+                    _percent(get("difference from the exact mean")),
+                    row_text(get("std over the exact std"), error=True),
                 ]
             )  # fmt: skip
-    page.add(table(head, body, _words(head, 3)))
+    page.add(table(head, body, _column_kinds(head, 3)))
     methods = {"Liu and West": _COLOURS[0], "Liu and West, Kalman": _COLOURS[1]}
     page.add(legend([*methods.items(), ("truth", "@ink")]))
     panels = []
     for name in ("alpha", "V", "W"):
-        of = [c for c in curves if c.part == "figure 4.4" and c.quantity == name]
-        if of:
-            panels.append(page.panel(_figure(of, methods, banded=True), f"Figure 4.4: {name}"))
+        group = [c for c in curves if c.part == "figure 4.4" and c.quantity == name]
+        if group:
+            panels.append(page.panel(_figure(group, methods, has_bands=True), f"Figure 4.4: {name}"))
     page.add(grid(panels))
 
 
-def _still(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
+def _unchanged(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
-        "Figure 4.7: changepoints where nothing changes",
-        "Relative error of a constant alpha below 1 in the second half of the data, in %: what it costs to expect changes.",
+        "Figure 4.7: changepoints with a constant parameter",
+        "Relative error of a constant alpha below 1 in the second half of the data, in %.",
     )
-    head = ["setting", "mean", "greatest"]
+    head = ["setting", "mean", "largest"]
     body = [
         [
             _label(m),
-            *(_percent(n.get("figure 4.7", m, q, "alpha")) for q in (MEAN_ERROR, "relative error, greatest")),
+            *(_percent(n.get("figure 4.7", m, q, "alpha")) for q in (MEAN_ERROR, "relative error, largest")),
         ]
         for m in _methods(n, "figure 4.7")
     ]
-    page.add(table(head, body, _words(head, 1)))
+    page.add(table(head, body, _column_kinds(head, 1)))
     methods = ("no changes", "normal, 5 %", "ours", "adaptive")
-    shown: dict[str, str] = dict(zip(methods, _COLOURS, strict=True))
-    of = [c for m in shown for c in curves if c.part == "figure 4.7" and c.method == m]
-    if of:
-        page.add(legend([*((_label(m), c) for m, c in shown.items()), ("truth", "@ink")]))
-        page.add(page.panel(_figure(of, shown), "alpha"))
+    colours: dict[str, str] = dict(zip(methods, _COLOURS, strict=True))
+    group = [c for m in methods for c in curves if c.part == "figure 4.7" and c.method == m]
+    if group:
+        page.add(legend([*((_label(m), c) for m, c in colours.items()), ("truth", "@ink")]))
+        page.add(page.panel(_figure(group, colours), "alpha"))
 
 
 def _likelihood(page: Page, n: Numbers) -> None:
     page.section(
         "Maximum likelihood: the first test",
-        "Mean over the data sets ± its standard error; the standard deviation that a fit tells of itself, and the scatter of "
-        "fits; how many of their 95 % intervals hold the truth.",
+        "Mean over the data sets ± its standard error; estimated standard deviation, and standard deviation over the data "
+        "sets; coverage of the 95 % intervals, in %.",
     )
-    head = ["model", "parameter", "true", "found", "published", "its own std", "scatter", "in the interval"]
+    head = [
+        "model",
+        "parameter",
+        "true",
+        "estimate",
+        "published",
+        "estimated std",
+        "std over data sets",
+        "coverage",
+    ]
     body = []
     for part, method in (
         ("first test", "maximum likelihood"),
@@ -269,26 +284,27 @@ def _likelihood(page: Page, n: Numbers) -> None:
         ("varying x1", "constant x1"),
     ):
         for r in [r for r in n.some(part, "value") if r.method == method]:
-            of = lambda what, r=r: n.get(r.part, r.method, what, r.trajectory)  # noqa: E731
-            label = method if part == "varying x1" else "constant, as the document's"
+            get = lambda quantity, r=r: n.get(r.part, r.method, quantity, r.trajectory)  # noqa: E731
+            label = method if part == "varying x1" else "constant, as in the document"
             body.append(
                 [
-                    label, r.trajectory, number_text(of("true").value), row_text(r, error=True), number_text(r.published),
-                    number_text(of("its own std").value), number_text(of("scatter").value), _percent(of("covered")),
+                    label, r.trajectory, number_text(get("true").value), row_text(r, error=True), number_text(r.published),
+                    number_text(get("estimated std").value), number_text(get("std over data sets").value),
+                    _percent(get("covered")),
                 ]
             )  # fmt: skip
-    page.add(table(head, body, _words(head, 2)))
+    page.add(table(head, body, _column_kinds(head, 2)))
     gain = n.get("varying x1", "x1c + x1t t", "gain of log-likelihood", "x1t")
     page.add(
-        f'<p class="detail">Where x1 changes, a model that says so gains {escape(row_text(gain, error=True))} in '
-        "log-likelihood over one that does not.</p>"
+        '<p class="detail">For data with a varying x1, the log-likelihood of the varying model is higher than that of the '
+        f"constant one by {escape(row_text(gain, error=True))}.</p>"
     )
 
 
 def _lengths(page: Page, n: Numbers) -> None:
     page.section(
-        "Figures 4.1 and 4.2: how many data the quadrotor needs",
-        "Relative error of its inertias in %, median over the data sets, by the number of rows, 0.02 s apart.",
+        "Figures 4.1 and 4.2: amount of data for the quadrotor",
+        "Relative error of the moments of inertia in %, median over the data sets, by number of rows (50 Hz).",
     )
     for part, unknown in (("figure 4.1", "one unknown"), ("figure 4.2", "two unknown")):
         rows = n.some(part, "relative error, median")
@@ -296,17 +312,17 @@ def _lengths(page: Page, n: Numbers) -> None:
         head = [unknown, "", *(s.removeprefix("rows=") for s in settings)]
         body = []
         for method in dict.fromkeys(r.method for r in rows):
-            for quantity, what in (
+            for quantity, label in (
                 ("relative error, median", "error"),
-                ("its own std, median", "its own std"),
-                ("failed", "fits that failed"),
+                ("estimated std, median", "estimated std"),
+                ("failed", "failed fits"),
             ):
                 scale = 1.0 if quantity == "failed" else 100.0
                 cells = [
                     number_text(scale * n.get(part, method, quantity, setting=s).value) for s in settings
                 ]
-                body.append([method, what, *cells])
-        page.add(table(head, body, _words(head, 2)))
+                body.append([method, label, *cells])
+        page.add(table(head, body, _column_kinds(head, 2)))
 
 
 def _standard(page: Page, n: Numbers) -> None:
@@ -314,17 +330,17 @@ def _standard(page: Page, n: Numbers) -> None:
         (
             "standard: third order",
             "Standard methods: the third-order example",
-            "Subspace identification, and prediction errors from there.",
+            "Subspace identification, and prediction-error identification with its result as the initial value.",
         ),
         (
             "standard: time-varying",
-            "Standard methods: a coefficient that varies",
-            "-6 + sin(t): a constant model finds one number; its residuals tell that something is wrong.",
+            "Standard methods: a varying coefficient",
+            "The coefficient is -6 + sin(t). The residuals of a constant model are not white.",
         ),
         (
             "standard: quadrotor",
-            "Standard methods: why the quadrotor defeats them",
-            "Forms of free entries beside the physical parameters on the same flights.",
+            "Standard methods: the quadrotor",
+            "Forms with free entries and the grey box with physical parameters, on the same flights.",
         ),
     ):
         rows = [r for r in n.rows if r.part == part]
@@ -337,7 +353,7 @@ def _standard(page: Page, n: Numbers) -> None:
             ]
             for r in rows
         ]  # fmt: skip
-        kinds = _words(head, 3) | {"unit": "word"}
+        kinds = _column_kinds(head, 3) | {"unit": "word"}
         page.add(table(head, body, kinds))
 
 
@@ -347,28 +363,28 @@ def _flights(n: Numbers) -> list[tuple[str, str]]:
 
 def _control_line(n: Numbers) -> str:
     cells = _flights(n)
-    ours, fixed = ([n.get("control", m, "rms error", *cell).value for cell in cells] for m in ("LPV", "LQR"))
-    better = sum(a < b or (a == a and b != b) for a, b in zip(ours, fixed, strict=True))
-    return (
-        f"Gain-scheduled LPV control: closer to its course than the LQR on {better} of {len(cells)} flights."
+    scheduled, fixed = (
+        [n.get("control", m, "rms error", *cell).value for cell in cells] for m in ("LPV", "LQR")
     )
+    better = sum(a < b or (a == a and b != b) for a, b in zip(scheduled, fixed, strict=True))
+    return f"Gain-scheduled LPV control: smaller position error than the LQR on {better} of {len(cells)} flights."
 
 
 def _control(page: Page, n: Numbers) -> None:
     page.section(
         "LPV control of the nonlinear quadrotor",
-        "Rms distance from the wanted position in m, by course and payload. All have the same weights and integral action.",
+        "RMS position error in m, by trajectory and payload. All controllers have the same weights and integral action.",
     )
     methods = _methods(n, "control", "rms error")
-    head = ["course", "payload", *methods, "LPV: largest", "LQR: largest"]
+    head = ["trajectory", "payload", *methods, "LPV: largest", "LQR: largest"]
     body = []
     for cell in _flights(n):
-        errors = [_or_lost(n, m, "rms error", cell) for m in methods]
-        body.append([*cell, *errors, *(_or_lost(n, m, "largest error", cell) for m in ("LPV", "LQR"))])
-    page.add(table(head, body, _words(head, 2)))
+        errors = [_error_text(n, m, "rms error", cell) for m in methods]
+        body.append([*cell, *errors, *(_error_text(n, m, "largest error", cell) for m in ("LPV", "LQR"))])
+    page.add(table(head, body, _column_kinds(head, 2)))
 
 
-def _or_lost(n: Numbers, method: str, quantity: str, cell: tuple[str, str]) -> str:
-    lost = n.get("control", method, "lost", *cell).value
-    value = n.get("control", method, quantity, *cell).value
-    return "crashed" if lost == 1.0 else number_text(value)
+def _error_text(n: Numbers, method: str, quantity: str, cell: tuple[str, str]) -> str:
+    """An error, or "crashed"."""
+    is_crashed = n.get("control", method, "crashed", *cell).value == 1.0
+    return "crashed" if is_crashed else number_text(n.get("control", method, quantity, *cell).value)

@@ -1,12 +1,12 @@
-"""The quadrotor near hover: why it defeats canonical and free forms, and what its parameters say from the same flights.
+"""The quadrotor near hover: canonical and free forms compared with a grey box of its physical parameters.
 
     phi'' = 2 l b W (u_4 - u_2) / Ixx          theta'' = 2 l b W (u_3 - u_1) / Iyy
     psi'' = 2 d W (-u_1 + u_2 - u_3 + u_4) / Izz        z'' = 2 b W (u_1 + u_2 + u_3 + u_4) / m
 
-Four double integrators, unstable alone, so it flies under a PD law with binary dither on each axis (seed 002, section 2.2.2,
-with the parameters of Bresciani's thesis). All eight poles lie at 0. A form of free entries has 104 numbers and does not know
-that they do: most of its entries are 0 in truth, and have standard deviations as large as their values. The grey box has four
-parameters, and knows the rest; where all eight are free, it says which ratios the flight tells.
+The plant consists of four double integrators, so the flights use a PD controller with binary dither on each axis (seed
+002, section 2.2.2, with the parameters of Bresciani's thesis). All eight poles are at 0. A form with free entries has
+104 parameters. Most true entries are 0, and the standard deviations of their estimates are as large as the values. The
+grey box has four unknown parameters; with all eight unknown, it gives the identifiable ratios.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ from rotorid.studies.study_files import Row
 
 
 class Hover(NamedTuple):
-    """A flight near hover. run: eight states and four rotor speeds, less those of hover (of 12 states: less their means).
-    speed: of a rotor in hover, rad/s. model: the plant to first order there."""
+    """A flight near hover.
+
+    run: eight states and four rotor speeds, relative to hover (nonlinear plant: relative to their means). speed: of a
+    rotor in hover, rad/s. model: the linearised plant.
+    """
 
     run: Experiment
     speed: float
@@ -51,11 +54,12 @@ class Hover(NamedTuple):
 def hover_flight(
     rows: int = 3000, noise: float = NOISE, seed: int = 0, dither: float = 0.3, *, linear: bool = True
 ) -> Hover:
-    """The quadrotor under a PD law, rows 0.02 s apart.
+    """Simulate the quadrotor with a PD controller, with a step of 0.02 s.
 
-    noise: of each measured state, over its standard deviation without noise; the law sees it too. dither: acceleration asked of
-    roll, pitch, yaw (rad/s^2) and z (m/s^2) beside the law's, binary, held for 0.1 s, each its own: as much as keeps the
-    quadratic terms below the noise. linear: fly the plant to first order, else the one of 12 states.
+    noise: of each measured state, relative to its standard deviation without noise; the controller uses the noisy
+    states. dither: added accelerations of roll, pitch, yaw (rad/s^2) and z (m/s^2), binary, constant for 0.1 s,
+    independent. The default keeps quadratic terms below the noise. linear: whether to simulate the linearised plant
+    instead of the one with 12 states.
     """
     plant, dt = quadrotor(), 0.02
     speed = hover_speed(plant)
@@ -65,26 +69,26 @@ def hover_flight(
     )
     physical = {"mass": mass, "arm": plant.levers[0][0], "thrust_coefficient": b, "torque_coefficient": d}
     physical |= dict(zip(("inertia_x", "inertia_y", "inertia_z"), inertia, strict=True))
-    around = linear_hover(physical, speed)
-    A, B = np.asarray(around.A, dtype=float), np.asarray(around.B, dtype=float)
+    matrices = linear_hover(physical, speed)
+    A, B = np.asarray(matrices.A, dtype=float), np.asarray(matrices.B, dtype=float)
     model = LinearModel(A, B, np.eye(8), np.zeros((8, 4)), np.zeros((8, 8)), 0.0, np.eye(8))
     rng = np.random.default_rng(seed)
     mix = np.linalg.inv(B[1::2])
-    push = dither * np.sign(rng.normal(size=(-(-rows // 5), 4))).repeat(5, axis=0)[:rows] @ mix.T
+    dither_speeds = dither * np.sign(rng.normal(size=(-(-rows // 5), 4))).repeat(5, axis=0)[:rows] @ mix.T
     gain = np.zeros((4, 8))
     for k, (stiff, damp) in enumerate(((9.0, 6.0), (9.0, 6.0), (1.0, 2.0), (1.0, 2.0))):
         gain[:, 2 * k : 2 * k + 2] = np.outer(mix[:, k], (stiff, damp))
-    drawn = rng.normal(size=(rows, 8))
-    sampled = model.to_discrete(dt)
+    unit_noise = rng.normal(size=(rows, 8))
+    discrete = model.to_discrete(dt)
     with jax.enable_x64(True):
 
         def fly(noise: np.ndarray) -> tuple[np.ndarray, ...]:
             if linear:
-                return _flown_linear(sampled, gain, push, noise)
-            return tuple(np.asarray(v) for v in _flown(plant, gain, speed, dt, push, noise))
+                return _fly_linear(discrete, gain, dither_speeds, noise)
+            return tuple(np.asarray(v) for v in _fly_nonlinear(plant, gain, speed, dt, dither_speeds, noise))
 
-        quiet, _ = fly(np.zeros((rows, 8)))
-        y, u = fly(noise * quiet.std(axis=0) * drawn)
+        noise_free, _ = fly(np.zeros((rows, 8)))
+        y, u = fly(noise * noise_free.std(axis=0) * unit_noise)
     if not linear:
         y, u = y - y.mean(axis=0), u - u.mean(axis=0)
     names = tuple(f"rotor_speed_{k}" for k in range(4))
@@ -92,10 +96,10 @@ def hover_flight(
 
 
 def linear_hover(p: Mapping[str, Any], speed: float) -> Matrices:
-    """The eight states of the quadrotor around hover, the rotor speeds less that of hover (`speed`, rad/s) its inputs.
+    """The eight states of the quadrotor near hover, with rotor speeds relative to that of hover (`speed`, rad/s) as inputs.
 
     phi'' = 2 l b W (u_4 - u_2) / Ixx, theta'' = 2 l b W (u_3 - u_1) / Iyy, psi'' = 2 d W (-u_1 + u_2 - u_3 + u_4) / Izz,
-    z'' = 2 b W (u_1 + u_2 + u_3 + u_4) / m. The gyroscopic terms are of second order there.
+    z'' = 2 b W (u_1 + u_2 + u_3 + u_4) / m. The gyroscopic terms are of second order.
     """
     A = np.zeros((8, 8))
     A[[0, 2, 4, 6], [1, 3, 5, 7]] = 1.0
@@ -123,10 +127,10 @@ PHYSICAL: tuple[tuple[str, float, str], ...] = (
     ("torque_coefficient", 1.1e-6, "N m s^2"),
     ("rotor_inertia", 104e-6, "kg m^2"),
 )
-"""Of Bresciani's quadrotor."""
+"""Parameters of Bresciani's quadrotor."""
 
 KNOWN = ("mass", "arm", "inertia_z", "rotor_inertia")
-"""What the grey box takes as weighed and measured. Without any of them, hover tells ratios alone."""
+"""Parameters of the grey box that are held fixed. Without any of them, only ratios are identifiable in hover."""
 
 _WINDOW = 25  # rows
 
@@ -142,7 +146,8 @@ _RATIOS: tuple[tuple[str, Callable[[Mapping[str, Any]], Any], str], ...] = (
 
 
 def hover_structure(speed: float, known: tuple[str, ...] = KNOWN, start: float = 1.3) -> Structure:
-    """The grey box of `linear_hover`: what is not known starts at `start` times its value, and is free above 0."""
+    """The grey box of `linear_hover`. Unknown parameters are positive, with `start` times the true value as the initial
+    value."""
     parameters = [
         Parameter(
             name, value * (1.0 if name in known else start), std=0.0 if name in known else value * start, unit=unit,
@@ -150,81 +155,81 @@ def hover_structure(speed: float, known: tuple[str, ...] = KNOWN, start: float =
         )
         for name, value, unit in PHYSICAL
     ]  # fmt: skip
-    return grey_box_structure(_around(speed), parameters)
+    return grey_box_structure(_matrices_at(speed), parameters)
 
 
 @functools.cache
-def _around(speed: float) -> Callable[[Mapping[str, Any]], Matrices]:
+def _matrices_at(speed: float) -> Callable[[Mapping[str, Any]], Matrices]:
     return functools.partial(linear_hover, speed=speed)
 
 
 def quadrotor_rows(
     rows: int = 3000, seeds: int = 3, plants: tuple[str, ...] = ("first order", "12 states")
 ) -> tuple[Row, ...]:
-    """The canonical and the free form beside the grey box on the same flights, of the plant to first order and of 12 states.
+    """Canonical form, free form and grey box with the same flights, for the linearised plant and for that with 12 states.
 
-    The latter drifts off the model over a minute, so it is cut into windows of half a second, each with its own first state.
-    Rows are means over the seeds.
+    The nonlinear plant deviates from the model within a minute, so its data are split into windows of half a second
+    with separate initial states. Rows are means over the seeds.
     """
-    found: list[list[Row]] = []
+    by_seed: list[list[Row]] = []
     for seed in range(seeds):
-        rows_of: list[Row] = []
+        rows_of_seed: list[Row] = []
         if "first order" in plants:
-            rows_of += _of_linear(hover_flight(rows, seed=seed), hover_flight(rows, seed=1000 + seed))
+            rows_of_seed += _linear_rows(hover_flight(rows, seed=seed), hover_flight(rows, seed=1000 + seed))
         if "12 states" in plants:
-            rows_of += _of_full(hover_flight(rows, seed=seed, linear=False))
-        found.append(rows_of)
-    merged = []
-    for same in zip(*found, strict=True):
-        values = np.array([r.value for r in same])
-        several = seeds > 1 and bool(np.isfinite(values).all())
-        spread = float(values.std(ddof=1) / math.sqrt(seeds)) if several else math.nan
-        merged.append(
-            dataclasses.replace(same[0], value=float(np.mean(values)), standard_error=spread, flights=seeds)
+            rows_of_seed += _nonlinear_rows(hover_flight(rows, seed=seed, linear=False))
+        by_seed.append(rows_of_seed)
+    means = []
+    for group in zip(*by_seed, strict=True):
+        values = np.array([r.value for r in group])
+        has_error = seeds > 1 and bool(np.isfinite(values).all())
+        error = float(values.std(ddof=1) / math.sqrt(seeds)) if has_error else math.nan
+        means.append(
+            dataclasses.replace(group[0], value=float(np.mean(values)), standard_error=error, flights=seeds)
         )
-    return tuple(merged)
+    return tuple(means)
 
 
-def _flown_linear(
-    model: LinearModel, gain: np.ndarray, push: np.ndarray, noise: np.ndarray
+def _fly_linear(
+    model: LinearModel, gain: np.ndarray, dither: np.ndarray, noise: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Eight states as measured, and the rotor speeds less that of hover."""
-    x, seen, u = np.zeros(8), np.empty((len(push), 8)), np.empty((len(push), 4))
-    for k in range(len(push)):
-        seen[k] = x + noise[k]
-        u[k] = push[k] - gain @ seen[k]
+    """Eight measured states, and the rotor speeds relative to hover."""
+    x, y, u = np.zeros(8), np.empty((len(dither), 8)), np.empty((len(dither), 4))
+    for k in range(len(dither)):
+        y[k] = x + noise[k]
+        u[k] = dither[k] - gain @ y[k]
         x = model.A @ x + model.B @ u[k]
-    return seen, u
+    return y, u
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _flown(plant: Quadrotor, gain, speed, dt, push, noise):
-    """Eight states as measured, and the rotor speeds less `speed`."""
+def _fly_nonlinear(plant: Quadrotor, gain, speed, dt, dither, noise):
+    """Eight measured states, and the rotor speeds relative to `speed`."""
     p, names = parameter_values(plant), tuple(name for name, _ in plant.states.blocks)
-    places = jnp.array([names.index(name) for name in EIGHT])
+    indices = jnp.array([names.index(name) for name in EIGHT])
 
     def slope(x, u):
         rate = plant.dynamics(dict(zip(names, x, strict=True)), {"rotor_speed": speed + u}, p)
         return jnp.stack([rate[name] for name in names])
 
     def step(x, row):
-        push, noise = row
-        seen = x[places] + noise
-        u = push - gain @ seen
+        dither, noise = row
+        y = x[indices] + noise
+        u = dither - gain @ y
         a = slope(x, u)
         b = slope(x + 0.5 * dt * a, u)
         c = slope(x + 0.5 * dt * b, u)
         d = slope(x + dt * c, u)
-        return x + dt / 6.0 * (a + 2.0 * b + 2.0 * c + d), (seen, u)
+        return x + dt / 6.0 * (a + 2.0 * b + 2.0 * c + d), (y, u)
 
-    return jax.lax.scan(step, jnp.zeros(len(names)), (push, noise))[1]
+    return jax.lax.scan(step, jnp.zeros(len(names)), (dither, noise))[1]
 
 
 class _Rows:
-    """Rows about one plant."""
+    """Collects the rows of one plant."""
 
     def __init__(self, plant: str) -> None:
-        self.found: list[Row] = []
+        self.rows: list[Row] = []
         self.setting = f"plant={plant}"
 
     def add(
@@ -239,10 +244,10 @@ class _Rows:
             setting=self.setting,
             published=published,
         )
-        self.found.append(row)
+        self.rows.append(row)
 
 
-def _of_linear(hover: Hover, new: Hover) -> list[Row]:
+def _linear_rows(hover: Hover, new: Hover) -> list[Row]:
     rows, run = _Rows("first order"), hover.run
     for k, value in enumerate(hover.model.hankel_singular_values(run.dt, 50)):
         rows.add("plant", f"Hankel singular value {k + 1}, 1 s", value)
@@ -252,26 +257,26 @@ def _of_linear(hover: Hover, new: Hover) -> list[Row]:
     canonical = fit_prediction_error(run, canonical_structure(_continuous(start.model)))
     free = fit_state_space(run, 8, form="free", disturbance=False)
     grey = fit_prediction_error(run, hover_structure(hover.speed))
-    _of_entries(rows, canonical, hover)
+    _add_entries(rows, canonical, hover)
     for method, fit in (("canonical", canonical), ("free", free)):
-        _of_form(rows, method, fit)
-    _of_parameters(rows, grey)
+        _add_form(rows, method, fit)
+    _add_parameters(rows, grey)
     for method, fit in (("canonical", canonical), ("free", free), ("grey box", grey)):
         simulated = compare_model(fit.model, new.run)
         for name in EIGHT[::2]:
-            rows.add(method, f"fit of {name} on a new flight, simulated", simulated.fit[name], "%")
-    every = fit_prediction_error(run, hover_structure(hover.speed, ()))
-    rows.add("grey box, all free", "parameters without a value", len(every.unidentified))
-    rows.add("grey box, all free", "unidentifiable directions", len(every.unidentifiable_directions))
+            rows.add(method, f"fit of {name}, simulation of a new flight", simulated.fit[name], "%")
+    all_free = fit_prediction_error(run, hover_structure(hover.speed, ()))
+    rows.add("grey box, all free", "parameters without a value", len(all_free.unidentified))
+    rows.add("grey box, all free", "unidentifiable directions", len(all_free.unidentifiable_directions))
     true = {name: value for name, value, _ in PHYSICAL}
     for name, ratio, unit in _RATIOS:
-        value, std = every.derived_quantity(ratio)
+        value, std = all_free.derived_quantity(ratio)
         rows.add("grey box, all free", name, value, unit, published=float(ratio(true)))
         rows.add("grey box, all free", f"std of {name}", std, unit)
-    return rows.found
+    return rows.rows
 
 
-def _of_full(hover: Hover) -> list[Row]:
+def _nonlinear_rows(hover: Hover) -> list[Row]:
     rows, run = _Rows("12 states"), hover.run
     cut = [
         dataclasses.replace(run, y=run.y[k : k + _WINDOW], u=run.u[k : k + _WINDOW])
@@ -280,56 +285,56 @@ def _of_full(hover: Hover) -> list[Row]:
     start = fit_subspace(run, 8)
     rows.add("subspace", "suggested order", start.suggested_order)
     canonical = fit_prediction_error(cut, canonical_structure(_continuous(start.model)))
-    _of_entries(rows, canonical, hover)
-    _of_form(rows, "canonical", canonical)
-    _of_parameters(rows, fit_prediction_error(cut, hover_structure(hover.speed)))
-    return rows.found
+    _add_entries(rows, canonical, hover)
+    _add_form(rows, "canonical", canonical)
+    _add_parameters(rows, fit_prediction_error(cut, hover_structure(hover.speed)))
+    return rows.rows
 
 
 def _continuous(model: LinearModel) -> LinearModel:
-    """In continuous time, without a gain."""
+    """The model in continuous time, without a Kalman gain."""
     return dataclasses.replace(model.to_continuous(), K=np.zeros_like(model.K))
 
 
-def _of_entries(rows: _Rows, fit: LinearFit, hover: Hover) -> None:
-    """Of the canonical form, whose entries are those of the plant, as the outputs are the state."""
+def _add_entries(rows: _Rows, fit: LinearFit, hover: Hover) -> None:
+    """Entries of the canonical form, which are those of the plant because the outputs are the state."""
     A, B, std = fit.model.A, fit.model.B, fit.matrix_std
     true_A, true_B = hover.model.A, hover.model.B
-    inside = np.concatenate(
+    is_covered = np.concatenate(
         [
             np.abs(M - true).ravel() <= 1.959964 * std[name].ravel()
             for name, M, true in (("A", A, true_A), ("B", B, true_B))
         ]
     )
-    gone = true_B == 0
+    is_zero = true_B == 0
     for quantity, value in (
         ("entries of A and B", A.size + B.size),
         ("entries of A with a std above their value", np.sum(std["A"] > np.abs(A))),
         ("entries of B with a std above their value", np.sum(std["B"] > np.abs(B))),
-        ("median std over value, A where it is 0", np.median((std["A"] / np.abs(A))[true_A == 0])),
-        ("median std over value, B where it is not 0", np.median((std["B"] / np.abs(B))[~gone])),
+        ("median std over value, entries of A that are 0", np.median((std["A"] / np.abs(A))[true_A == 0])),
+        ("median std over value, nonzero entries of B", np.median((std["B"] / np.abs(B))[~is_zero])),
         (
-            "largest relative error of B where it is not 0",
-            np.max((np.abs(B - true_B)[~gone]) / np.abs(true_B[~gone])),
+            "largest relative error of nonzero entries of B",
+            np.max((np.abs(B - true_B)[~is_zero]) / np.abs(true_B[~is_zero])),
         ),
-        ("95 % intervals that hold the truth", np.mean(inside)),
+        ("coverage of the 95 % intervals", np.mean(is_covered)),
     ):
         rows.add("canonical", quantity, float(value))
 
 
-def _of_form(rows: _Rows, method: str, fit: LinearFit) -> None:
+def _add_form(rows: _Rows, method: str, fit: LinearFit) -> None:
     values = fit.model.hankel_singular_values(0.02, 50)
     poles = fit.model.poles
-    rows.add(method, "numbers estimated", fit.quality.estimated_count)
+    rows.add(method, "estimated parameters", fit.quality.estimated_count)
     rows.add(method, "converged", float(fit.search.converged))
     rows.add(method, "condition of the information", fit.search.condition)
-    rows.add(method, "least Hankel singular value over the largest, 1 s", float(values[-1] / values[0]))
-    rows.add(method, "largest pole, absolute (0 in truth)", float(np.abs(poles).max()), "1/s")
-    rows.add(method, "largest real part of a pole (0 in truth)", float(np.real(poles).max()), "1/s")
+    rows.add(method, "smallest over largest Hankel singular value, 1 s", float(values[-1] / values[0]))
+    rows.add(method, "largest magnitude of a pole (0 expected)", float(np.abs(poles).max()), "1/s")
+    rows.add(method, "largest real part of a pole (0 expected)", float(np.real(poles).max()), "1/s")
     rows.add(method, "largest std of a pole", float(fit.poles_std.max()), "1/s")
 
 
-def _of_parameters(rows: _Rows, fit: LinearFit) -> None:
+def _add_parameters(rows: _Rows, fit: LinearFit) -> None:
     for name, value, unit in PHYSICAL:
         if name in KNOWN:
             continue

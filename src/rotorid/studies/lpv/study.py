@@ -1,12 +1,12 @@
-"""The study of seed 002: standard identification, likelihood, particles, and the control that it names as its next step.
+"""The study of seed 002: standard identification, likelihood, particle filters, and LPV control.
 
-standard      third-order example, its time-varying version, and the quadrotor, which defeats them    chapter 2
-likelihood    the first test of maximum likelihood, its varying form, and the length of data          4.1, Figures 4.1 and 4.2
-constant      Liu and West's filter on constant parameters                                            4.2, Figures 4.3 and 4.4
-still         with changepoints, on a constant parameter                                              Figure 4.7
-changes       parameters that drift and jump, by every setting of the seed and by ours                Figures 4.5 to 4.12
-priors        priors of changed parameters, their spread and probability                              its future work, 5.2
-control       gain-scheduled LPV control of the quadrotor against an LQR                              its future work, 5.2
+standard      third-order example, constant and time-varying, and the quadrotor                 chapter 2
+likelihood    first test of maximum likelihood, its varying form, and the amount of data        4.1, Figures 4.1 and 4.2
+constant      filter of Liu and West with constant parameters                                   4.2, Figures 4.3 and 4.4
+unchanged     with changepoints, for a constant parameter                                       Figure 4.7
+changes       drifting and jumping parameters, with all settings of the seed and ours           Figures 4.5 to 4.12
+priors        priors of changed parameters, their width and probability                         future work, 5.2
+control       gain-scheduled LPV control of the quadrotor compared with an LQR                  future work, 5.2
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ from rotorid.studies.study_files import Curve, Part, Row, kept
 
 
 class Size(NamedTuple):
-    """rows: of the third-order example, of each size. seeds: draws of the standard methods' data, of the likelihood's, of the
-    particles', of the priors'; 0: that part is left out. lengths, inputs: of the quadrotor's data, and whether its rotor speeds
-    are measured. particles: how many. steps: rows of constant parameters. courses, payloads: of the control."""
+    """Size of the study.
+
+    rows: sizes of the data of the third-order example. seeds: number of data sets for standard methods, likelihood,
+    particles and priors; 0: without that part. lengths: numbers of rows of the quadrotor. inputs: whether its rotor
+    speeds are "measured" or "hidden". particles: number. steps: rows with constant parameters. courses, payloads: of
+    the control.
+    """
 
     rows: tuple[int, ...]
     seeds: tuple[int, int, int, int]
@@ -52,7 +56,7 @@ QUICK = Size((2000,), (3, 3, 2, 0), (50, 200, 800), ("measured",), 1000, 200, ("
 
 
 class Study(NamedTuple):
-    """All that was found."""
+    """The results."""
 
     rows: tuple[Row, ...]
     curves: tuple[Curve, ...]
@@ -65,39 +69,39 @@ def lpv(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Study:
-    """Make the study in a folder, or go on with it there."""
+    """Run the study in a folder; finished parts are read from there."""
     make_folder(folder)
     standard, likelihood, draws, priors = (range(seed, seed + n) for n in size.seeds)
-    makes: dict[str, Callable[[], Part]] = {
+    functions: dict[str, Callable[[], Part]] = {
         "third order": lambda: Part(lpv_standard.third_order_rows(size.rows, len(standard))),
         "time-varying": lambda: Part(lpv_standard.varying_rows(size.rows[-1], len(standard))),
         "quadrotor": lambda: Part(quadrotor_rows(seeds=max(1, len(standard) // 6))),
         "first test": lambda: _first_test(likelihood),
         "length of data": lambda: _lengths(size, likelihood),
         "constant": lambda: lpv_particles.constant_part(size.steps, size.particles, draws),
-        "still": lambda: lpv_particles.still_part(size.steps, size.particles, draws),
+        "unchanged": lambda: lpv_particles.unchanged_part(size.steps, size.particles, draws),
         "changes": lambda: lpv_particles.changing_part(size.particles, draws),
         "priors": lambda: lpv_particles.priors_part(size.particles // 2, priors) if priors else Part(()),
         "control": lambda: _control(size, seed),
     }
     parts = []
-    for name, make in makes.items():
+    for name, make in functions.items():
         progress(name, 0, 1)
         parts.append(kept(folder, name.replace(" ", "-"), {"size": size, "seed": seed}, make))
         progress(name, 1, 1)
-    every = whole(parts)
-    return Study(every.rows, every.curves)
+    results = whole(parts)
+    return Study(results.rows, results.curves)
 
 
 def _first_test(seeds: range) -> Part:
-    """Estimates of the first test, and of x1 that changes."""
+    """Estimates of the first test, and of its form with a varying x1."""
     rows: list[Row] = []
-    first = lpv_likelihood.mle_of_the_seed(seeds)
+    first = lpv_likelihood.first_test(seeds)
     for name, true in lpv_likelihood.TRUE.items():
         rows += _estimates(
-            "first test", "maximum likelihood", name, true, first, lpv_likelihood.SEEDS_OWN[name]
+            "first test", "maximum likelihood", name, true, first, lpv_likelihood.PUBLISHED[name]
         )
-    changing = lpv_likelihood.varying(seeds)
+    changing = lpv_likelihood.varying_test(seeds)
     for name, true in lpv_likelihood.VARYING.items():
         rows += _estimates("varying x1", "x1c + x1t t", name, true, [v.varying for v in changing])
     rows += _estimates(
@@ -112,14 +116,14 @@ def _first_test(seeds: range) -> Part:
 def _estimates(
     part: str, method: str, name: str, true: float, fits: list[Any], published: float = math.nan
 ) -> list[Row]:
-    values, std = (np.array([getattr(fit, of)[name] for fit in fits]) for of in ("values", "std"))
-    inside = np.abs(values - true) < 1.96 * std
+    values, std = (np.array([getattr(fit, field)[name] for fit in fits]) for field in ("values", "std"))
+    is_covered = np.abs(values - true) < 1.96 * std
     return [
         _row(part, method, "value", values, name, published=published),
         _row(part, method, "true", np.array([true]), name),
-        _row(part, method, "its own std", std, name),
-        _row(part, method, "scatter", np.array([values.std(ddof=1)]), name),
-        _row(part, method, "covered", inside.astype(float), name),
+        _row(part, method, "estimated std", std, name),
+        _row(part, method, "std over data sets", np.array([values.std(ddof=1)]), name),
+        _row(part, method, "covered", is_covered.astype(float), name),
     ]
 
 
@@ -127,33 +131,40 @@ def _lengths(size: Size, seeds: range) -> Part:
     rows: list[Row] = []
     for unknown in (1, 2):
         for inputs in size.inputs:
-            for found in lpv_likelihood.data_length(size.lengths, seeds, unknown, inputs):
-                what = f"figure 4.{unknown}", f"inputs {inputs}"
-                setting = f"rows={found.rows}"
-                add = {"relative error, median": found.median, "relative error, greatest": found.greatest}
-                add |= {
-                    "its own std, median": float(np.median(found.predicted)),
-                    "failed": float(found.failed),
+            for fits in lpv_likelihood.data_length(size.lengths, seeds, unknown, inputs):
+                numbers = {
+                    "relative error, median": fits.median,
+                    "relative error, largest": fits.largest,
+                    "estimated std, median": float(np.median(fits.predicted)),
+                    "failed": float(fits.failed),
                 }
-                rows += [Row(*what, q, v, setting=setting, flights=len(seeds)) for q, v in add.items()]
+                rows += [
+                    Row(
+                        f"figure 4.{unknown}", f"inputs {inputs}", quantity, value,
+                        setting=f"rows={fits.rows}", flights=len(seeds),
+                    )
+                    for quantity, value in numbers.items()
+                ]  # fmt: skip
     return Part(tuple(rows))
 
 
 def _control(size: Size, seed: int) -> Part:
     rows: list[Row] = []
-    for flown in lpv_control.compare(size.courses, size.payloads, seed=seed):
-        what = "control", flown.controller
-        cell = flown.course, flown.payload
+    for flight in lpv_control.compare(size.courses, size.payloads, seed=seed):
+        numbers = (
+            ("rms error", flight.rms, "m"),
+            ("largest error", flight.max_error, "m"),
+            ("rms error of height", flight.rms_height, "m"),
+            ("outside the box", flight.outside, ""),
+            ("crashed", float(flight.is_crashed), ""),
+        )
         rows += [
-            Row(*what, quantity, value if math.isfinite(value) else math.nan, unit, *cell)
-            for quantity, value, unit in (
-                ("rms error", flown.rms, "m"),
-                ("largest error", flown.largest, "m"),
-                ("rms error of height", flown.rms_height, "m"),
-                ("outside of the box", flown.outside, ""),
-                ("lost", float(flown.lost), ""),
+            Row(
+                "control", flight.controller, quantity, value if math.isfinite(value) else math.nan, unit,
+                flight.course, flight.payload,
             )
-        ]
+            for quantity, value, unit in numbers
+        ]  # fmt: skip
     return Part(tuple(rows))
 
 
@@ -166,7 +177,7 @@ def _row(
     unit: str = "",
     published: float = math.nan,
 ) -> Row:
-    """Mean and its standard error."""
+    """The mean of some values, with its standard error."""
     n = len(values)
     error = float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
     return Row(part, method, quantity, float(values.mean()), unit, name, "", "", error, n, published)

@@ -1,8 +1,9 @@
-"""The whole way of seed 002, section 5.2: fly, track the mass, bound it, design the controller for these bounds, and fly it.
+"""Design of a controller from a tracked mass (seed 002, section 5.2).
 
-The LQR flies a course while the mass changes; an estimator tracks the mass from the noisy log of that flight; its values
-+- 3 standard deviations become the range of a gain schedule (`results.lpv.schedule_for_track`), which then flies the same
-course with the mass that was tracked.
+1. A flight with a changing mass is simulated with the LQR.
+2. An estimator tracks the mass from the noisy log of that flight.
+3. Its values +- 3 standard deviations are the range of a gain schedule (`workflows.lpv.schedule_for_track`).
+4. The same flight is simulated with this schedule and the tracked mass.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ NOISE: Final = {
     "specific_force": 0.2,
     "thrust": 0.1,
 }
-"""Standard deviations of the log's noise: of the quaternion's numbers, in m/s, rad/s, m/s^2 and N."""
+"""Standard deviations of the noise of the log: of the components of the quaternion, in m/s, rad/s, m/s^2 and N."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TrackedDesign:
-    """error: RMS of the tracked mass less the true one over the true one, past 3 s. masses: the range that was designed for,
-    kg. decay: that is certified, 1/s. lqr, lpv: both flights."""
+    """error: rms of the relative error of the tracked mass, after 3 s. masses: range of the design, kg. decay:
+    certified decay rate, 1/s. lqr, lpv: the two flights."""
 
     estimator: str
     error: float
@@ -64,7 +65,7 @@ def design_from_track(
     duration: float = DURATION,
     seed: int = 0,
 ) -> TrackedDesign:
-    """Fly, track, bound, design and fly again. kind: of payload."""
+    """Simulate, track, design and simulate again. kind: of payload."""
     vehicle, plant = quadrotor(), quadrotor(exact=True)
     first = fly(controllers(vehicle, names=("LQR",))["LQR"], plant, [(course, kind)], duration=duration)
     log = as_flight(first, 0, vehicle)
@@ -78,18 +79,18 @@ def design_from_track(
         )
         for name, std in NOISE.items()
     ]
-    found = track(log.with_signals(*noisy), load_airframe(PLUS), estimator)
-    mass = found.quantities["mass"]
-    true = np.interp(found.t, first.t, first.mass[:, 0])
-    late = found.t > 3.0
-    error = float(np.sqrt(np.mean((mass.value[late] / true[late] - 1.0) ** 2)))
-    rest = {
+    result = track(log.with_signals(*noisy), load_airframe(PLUS), estimator)
+    mass = result.quantities["mass"]
+    true = np.interp(result.t, first.t, first.mass[:, 0])
+    is_settled = result.t > 3.0
+    error = float(np.sqrt(np.mean((mass.value[is_settled] / true[is_settled] - 1.0) ** 2)))
+    ranges = {
         "roll": (-TILT, TILT),
         "pitch": (-TILT, TILT),
         "yaw_rate": (-YAW_RATE, YAW_RATE),
         "rotor_momentum": (-0.01, 0.01),
     }
-    schedule = schedule_for_track(found, vehicle, rest, SPECIFIC_THRUST)
+    schedule = schedule_for_track(result, vehicle, ranges, SPECIFIC_THRUST)
     lift = schedule.model.names.index("lift")
     masses = (
         float(1.0 / schedule.box.upper[lift]),
@@ -98,7 +99,7 @@ def design_from_track(
     controller = HeadingController(
         vehicle, schedule, rotor_speed=ROTOR_SPEED, specific_thrust=SPECIFIC_THRUST
     )
-    known = np.interp(first.t, found.t, mass.value)[:, None]
-    second = fly(controller, plant, [(course, kind)], duration=duration, known=known)
-    rows = [row(f, 0, course, kind, "exact", name) for f, name in ((first, "LQR"), (second, "LPV"))]
-    return TrackedDesign(estimator, error, masses, schedule.certificate.decay, rows[0], rows[1])
+    estimate = np.interp(first.t, result.t, mass.value)[:, None]
+    second = fly(controller, plant, [(course, kind)], duration=duration, mass_estimate=estimate)
+    lqr, lpv = (row(f, 0, course, kind, "exact", name) for f, name in ((first, "LQR"), (second, "LPV")))
+    return TrackedDesign(estimator, error, masses, schedule.certificate.decay, lqr, lpv)
