@@ -1,18 +1,18 @@
-"""Flights of a fully actuated multirotor that something pushes and twists: the simulation of seed 001, section V.
+"""Flights of a fully actuated multirotor under an external wrench: the simulation of seed 001, section V.
 
-A reference (hovering, or a lemniscate in space) is flown by NMPC on rotor thrust rates, which knows the vehicle's own
-parameters and no external wrench. The plant is the rigid multirotor under the wrench, integrated by fourth-order Runge-Kutta
-steps of 4 ms at most. A flight is a pure function of airframe, scenario, seed and settings, in float64 whatever JAX is set
-to, and the same to the last bit.
+NMPC on rotor thrust rates flies a reference (hover, or a lemniscate in space). It uses the true parameters of the
+vehicle and assumes no external wrench. The plant is the rigid multirotor under the wrench, integrated by fourth-order
+Runge-Kutta steps of at most 4 ms. A flight is a pure function of airframe, scenario, seed and settings. It is computed
+in float64 regardless of the settings of JAX, and is bitwise reproducible.
 
-Control is at 125 Hz, or the nearest rate that takes whole rows. The rotors' thrusts may be from a quarter to twice what each
-pulls in hover, and change by ten times that in a second; the seed does not say, and this is our choice. Rotor speeds are held
-over a row, where they give the mean of the thrust that is planned for it. The vehicle starts a little off its reference.
+Control is at 125 Hz, or the nearest rate with a whole number of rows. The thrust of a rotor is limited to 0.25 to 2
+times its mean in hover, and its rate to ten times this mean per second; the paper does not give these limits. Rotor
+speeds are constant over a row and produce the mean of the thrust that is planned for it. The vehicle starts with a
+small random deviation from its reference.
 
-In the row at t_k, states are those at t_k; rotor speed, true force and true torque are those from t_k until the next row.
-The specific force is that up to t_k, under the speeds and the wrench of the row before, since an accelerometer measures the
-past. Noise and delay are in the log alone: the controller flies by the true state, so that a seed gives the same flight
-whatever its log is like.
+The states in the row at t_k are those at t_k; rotor speed, true force and true torque are those from t_k until the next
+row. The specific force is measured up to t_k, under the speeds and the wrench of the row before. Noise and delay affect
+the log only: the controller uses the true state, so that the flight of a seed does not depend on its log.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rotorid.simulation.wrench.plant import (
     plant_parameters,
 )
 from rotorid.simulation.wrench.poses import (
-    LONGEST,
+    MAX_DURATION,
     PoseReference,
     Poses,
     hover_reference,
@@ -54,27 +54,35 @@ from rotorid.simulation.wrench.poses import (
 from rotorid.simulation.wrench.pulses import draw_pulses, sum_pulses
 
 SCENARIOS = ("hover", "free-flight", "hover-wrench", "free-flight-wrench")
-"""Flying scenarios of seed 001, section V-A, in its order."""
+"""Scenarios of seed 001, section V-A."""
 
 THRUST_BOUNDS = (0.25, 2.0)
-"""Least and greatest thrust of a rotor, in units of the mean of its hover thrust."""
+"""Range of the thrust of a rotor, relative to the mean hover thrust."""
 
 THRUST_RATE = 10.0
-"""Greatest rate of a rotor's thrust, in the same unit per second."""
+"""Maximum rate of the thrust of a rotor, relative to the mean hover thrust, 1/s."""
 
 CONTROL_RATE = 125.0
-"""Plans per second, Hz."""
+"""Rate of the controller, Hz."""
 
-_LONGEST_STEP = 0.004  # s, of the plant
-_FIRST_ITERATIONS = 10
+_MAX_STEP = 0.004  # s, of the plant
+_FIRST_ITERATIONS = 10  # of the first plan
 _TRAINING, _EVALUATION = 1, 2  # groups of seeds
-_START = {"attitude": 0.03, "position": 0.1, "velocity": 0.1, "body_rate": 0.1}  # std off the reference
+_START = {
+    "attitude": 0.03,
+    "position": 0.1,
+    "velocity": 0.1,
+    "body_rate": 0.1,
+}  # std of the initial deviation
 
 
 @dataclasses.dataclass(frozen=True)
 class LogNoise:
-    """Standard deviations of the white noise in a log: m, m/s, rad (about each body axis), rad/s, m/s^2, and of rotor speeds
-    as a part of each."""
+    """Standard deviations of the white noise in a log.
+
+    position: m. velocity: m/s. attitude: about each body axis, rad. body_rate: rad/s. specific_force: m/s^2. rotor_speed:
+    relative.
+    """
 
     position: float = 0.002
     velocity: float = 0.02
@@ -85,16 +93,16 @@ class LogNoise:
 
     def __post_init__(self) -> None:
         if min(dataclasses.astuple(self)) < 0:
-            raise SettingError("noise of a log: a standard deviation is negative; it must be 0 or more")
+            raise SettingError("noise of a log: standard deviations must be 0 or more")
 
 
 @dataclasses.dataclass(frozen=True)
 class WrenchFlightTruth:
     """The truth of a flight, one row every 1 / rate s.
 
-    states: packed as those of the rigid multirotor. thrust: what the rotors are commanded to pull from the row on, N. speed:
-    what they turn at, rad/s. wrench: force (world, N) and torque (body, N m), from the row on. wanted: the
-    reference. outputs: packed as the rigid multirotor's. failures: plans that were not solved. solve_seconds: of each plan.
+    states, outputs: packed as those of the rigid multirotor. thrust: commanded to the rotors from the row on, N. speed: of
+    the rotors, rad/s. wrench: force (world, N) and torque (body, N m), from the row on. reference: of the controller.
+    failures: number of plans without a solution. solve_seconds: solver time of each plan, s.
     """
 
     times: Float64[np.ndarray, " n"]
@@ -103,7 +111,7 @@ class WrenchFlightTruth:
     thrust: Float64[np.ndarray, "n rotors"]
     speed: Float64[np.ndarray, "n rotors"]
     wrench: Float64[np.ndarray, "n 6"]
-    wanted: Poses
+    reference: Poses
     failures: int
     solve_seconds: Float64[np.ndarray, " plans"]
 
@@ -124,14 +132,16 @@ def simulate_wrench_flight(
     """Simulate a flight of a fully actuated multirotor under an external wrench, and write its log.
 
     Args:
-        airframe: true parameters, which the controller assumes too.
+        airframe: true parameters, which the controller also uses.
         scenario: one of `SCENARIOS`; the wrench is three pulses, see `rotorid.simulation.wrench.pulses`.
         seed: of the reference, the start, the pulses and the noise.
-        duration, rate: s, and rows per second (50 to 1000 Hz).
-        noise: of the log; None: the log is exact.
-        delay: s, whole rows: attitude, position, velocity, body rate and specific force are logged this late.
-        pulse_shape, motor_time_constant: "rectangular" or "smooth"; and lag of the thrusts, s, 0: none.
-        parameters: of the plant alone, by name, where they differ from the airframe's (drag in N s/m).
+        duration: s.
+        rate: rows per second, 50 to 1000 Hz.
+        noise: of the log; None: no noise.
+        delay: of attitude, position, velocity, body rate and specific force in the log, s, a whole number of rows.
+        pulse_shape: "rectangular" or "smooth".
+        motor_time_constant: lag of the thrusts, s; 0: no lag.
+        parameters: of the plant by name, if they differ from those of the airframe, in the units of the System.
     Returns:
         A flight with position, velocity, attitude, body_rate, specific_force, rotor_speed, true_mass,
         true_force (world, N) and true_torque (body, N m). Rotor speeds are those after the lag.
@@ -140,14 +150,14 @@ def simulate_wrench_flight(
         AirframeError: the airframe lacks a quantity, or is not fully actuated.
     Source: seed 001, section V-B.
     """
-    late = round(delay * rate)
-    if delay < 0 or abs(late - delay * rate) > 1e-6:
+    delay_rows = round(delay * rate)
+    if delay < 0 or abs(delay_rows - delay * rate) > 1e-6:
         raise SettingError(
             f"a delay of {delay:g} s with rows every {1 / rate:g} s: it must be a whole number of rows, 0 or more"
         )
-    if late > round(duration * rate):
+    if delay_rows > round(duration * rate):
         raise SettingError(f"a delay of {delay:g} s in a flight of {duration:g} s: it must be shorter")
-    flown = wrench_flight_truth(
+    truth = wrench_flight_truth(
         airframe,
         scenario,
         seed,
@@ -159,9 +169,15 @@ def simulate_wrench_flight(
     )
     plant = rigid_multirotor(airframe, "rotor_speed")
     mass = float(plant_parameters(plant, parameters or {})[parameter_slices(plant)["mass"]][0])
-    exact = LogNoise(*([0.0] * len(dataclasses.fields(LogNoise))))
+    no_noise = LogNoise(*([0.0] * len(dataclasses.fields(LogNoise))))
     return _to_log(
-        flown, plant, mass, noise or exact, late, _streams(scenario, seed)[3], name=f"{scenario}-{seed}"
+        truth,
+        plant,
+        mass,
+        noise or no_noise,
+        delay_rows,
+        _streams(scenario, seed)[3],
+        name=f"{scenario}-{seed}",
     )
 
 
@@ -176,16 +192,16 @@ def wrench_flight_truth(
     motor_time_constant: float = 0.0,
     parameters: Mapping[str, float | tuple[float, ...]] | None = None,
 ) -> WrenchFlightTruth:
-    """The truth of such a flight; arguments as in `simulate_wrench_flight`."""
+    """The truth of a flight; arguments as of `simulate_wrench_flight`."""
     if scenario not in SCENARIOS:
-        raise SettingError(f"no scenario {scenario!r} (there are {', '.join(SCENARIOS)})")
-    if not 0 < duration <= LONGEST or seed < 0:
+        raise SettingError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
+    if not 0 < duration <= MAX_DURATION or seed < 0:
         raise SettingError(
             f"a flight of {duration:g} s with seed {seed}: "
-            f"it must be longer than 0, {LONGEST:g} s at most, and the seed 0 or more"
+            f"the duration must be above 0 s and at most {MAX_DURATION:g} s, and the seed 0 or more"
         )
     if not 50 <= rate <= 1000:
-        raise SettingError(f"{rate:g} rows per second: take 50 to 1000")
+        raise SettingError(f"a rate of {rate:g} Hz: it must be 50 to 1000 Hz")
     if motor_time_constant < 0:
         raise SettingError(f"a motor_time_constant of {motor_time_constant:g} s: it must be 0 or more")
     vehicle, plant = rigid_multirotor(airframe, "rotor_thrust"), rigid_multirotor(airframe, "rotor_speed")
@@ -196,23 +212,26 @@ def wrench_flight_truth(
     make = hover_reference if scenario.startswith("hover") else lemniscate_reference
     reference = make(vehicle, bounds, reference_stream)
     times = np.arange(round(duration * rate) + 1) / rate
-    drawn = draw_pulses(duration, pulse_stream) if scenario.endswith("wrench") else []
-    flight = _Conditions(
-        wanted=reference,
-        wrench=sum_pulses(drawn, times, pulse_shape),
+    pulses = draw_pulses(duration, pulse_stream) if scenario.endswith("wrench") else []
+    conditions = _Conditions(
+        reference=reference,
+        wrench=sum_pulses(pulses, times, pulse_shape),
         start=np.repeat(list(_START.values()), 3) * start_stream.standard_normal(12),
         parameters=numbers,
         lag=math.exp(-1.0 / (rate * motor_time_constant)) if motor_time_constant else 0.0,
     )
-    return _simulate(vehicle, plant, bounds, THRUST_RATE * hover, times, rate, flight)
+    return _simulate(vehicle, plant, bounds, THRUST_RATE * hover, times, rate, conditions)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Conditions:
-    """What a flight is flown under. start: off the reference, tangent. parameters: of the plant. lag: part of a thrust's error
-    that is left after a row."""
+    """Conditions of a flight.
 
-    wanted: PoseReference
+    start: deviation from the reference at the start, tangent. parameters: of the plant, packed. lag: share of a thrust error
+    that remains after a row.
+    """
+
+    reference: PoseReference
     wrench: Float64[np.ndarray, "n 6"]
     start: Float64[np.ndarray, " 12"]
     parameters: Float64[np.ndarray, " numbers"]
@@ -226,21 +245,21 @@ def _simulate(
     thrust_rate: float,
     times: Float64[np.ndarray, " n"],
     rate: float,
-    under: _Conditions,
+    conditions: _Conditions,
 ) -> WrenchFlightTruth:
-    """Plan, turn the rotors, and move on by a row."""
+    """Simulate a flight, row by row. bounds: of the thrust of a rotor, N. thrust_rate: its maximum rate, N/s."""
     every = max(1, round(rate / CONTROL_RATE))
-    steps = math.ceil(1.0 / (rate * _LONGEST_STEP) - 1e-9)
+    steps = math.ceil(1.0 / (rate * _MAX_STEP) - 1e-9)
     c_f = plant.parameter("thrust_coefficient").values[0]
     controller = thrust_rate_controller(vehicle, bounds, thrust_rate)
     dynamics, observe = interval_function(plant, 1.0 / (rate * steps), steps), output_function(plant)
-    targets, target_rates = _targets(vehicle, under.wanted, times[::every])
+    targets, target_rates = _targets(vehicle, conditions.reference, times[::every])
 
     plan: Plan | None = None
     thrust, speed, states, seconds, failures = [], [], [], [], 0
-    x = np.asarray(_plus(plant.states)(targets[0, 0, : plant.states.size], under.start)).ravel()
+    x = np.asarray(_plus(plant.states)(targets[0, 0, : plant.states.size], conditions.start)).ravel()
     planned = delivered = targets[0, 0, plant.states.size :]
-    for k, wrench in enumerate(under.wrench):
+    for k, wrench in enumerate(conditions.wrench):
         if k % every == 0:
             plan = controller.solve(
                 np.concatenate([x, planned]),
@@ -255,16 +274,19 @@ def _simulate(
         assert plan is not None
         following = np.clip(planned + plan.inputs[0] / rate, *bounds)
         thrust.append(0.5 * (planned + following))
-        delivered = thrust[-1] + under.lag * (delivered - thrust[-1])
+        delivered = thrust[-1] + conditions.lag * (delivered - thrust[-1])
         speed.append(np.sqrt(delivered / c_f))
         states.append(x)
-        x = np.asarray(dynamics(x, speed[-1], wrench, under.parameters)).ravel()
+        x = np.asarray(dynamics(x, speed[-1], wrench, conditions.parameters)).ravel()
         planned = following
 
-    before = np.maximum(np.arange(len(times)) - 1, 0)
+    previous = np.maximum(np.arange(len(times)) - 1, 0)
     X, Omega = np.array(states), np.array(speed)
     outputs = observe.map(len(times))(
-        X.T, Omega[before].T, under.wrench[before].T, np.tile(under.parameters[:, None], len(times))
+        X.T,
+        Omega[previous].T,
+        conditions.wrench[previous].T,
+        np.tile(conditions.parameters[:, None], len(times)),
     )
     return WrenchFlightTruth(
         times=times,
@@ -272,19 +294,19 @@ def _simulate(
         outputs=np.asarray(outputs).T,
         thrust=np.array(thrust),
         speed=Omega,
-        wrench=under.wrench,
-        wanted=under.wanted(times),
+        wrench=conditions.wrench,
+        reference=conditions.reference(times),
         failures=failures,
         solve_seconds=np.array(seconds),
     )
 
 
 def _targets(
-    vehicle: RigidMultirotor, wanted: PoseReference, at: Float64[np.ndarray, " plans"]
+    vehicle: RigidMultirotor, reference: PoseReference, times: Float64[np.ndarray, " plans"]
 ) -> tuple[Float64[np.ndarray, "plans knots states"], Float64[np.ndarray, "plans N rotors"]]:
-    """What each plan wants in each of its knots, as `ThrustRates` has its states, and of the thrusts' rates between them."""
-    t = at[:, None] + STEP * np.arange(HORIZON + 1)
-    poses = wanted(t.ravel())
+    """Reference of each plan: the states of `ThrustRates` at its knots, and the thrust rates between them."""
+    t = times[:, None] + STEP * np.arange(HORIZON + 1)
+    poses = reference(t.ravel())
     thrust = rotor_thrusts(vehicle, poses)
     blocks = [poses.attitude, poses.position, poses.velocity, poses.body_rate, thrust]
     states = np.hstack(blocks).reshape(*t.shape, -1)
@@ -292,34 +314,34 @@ def _targets(
 
 
 def _to_log(
-    flown: WrenchFlightTruth,
+    truth: WrenchFlightTruth,
     plant: RigidMultirotor,
     mass: float,
     noise: LogNoise,
-    late: int,
+    delay_rows: int,
     rng: np.random.Generator,
     name: str,
 ) -> Flight:
-    """What is logged of a flight. late: rows."""
-    n, space = len(flown.times), plant.outputs
+    """The log of a flight. delay_rows: delay of the outputs, rows."""
+    n, space = len(truth.times), plant.outputs
     std = np.concatenate([np.full(space[b].dim, getattr(noise, b)) for b in space])
-    y = flown.outputs
+    y = truth.outputs
     if std.any():
         plus = _plus(space).map(n)
         y = np.asarray(plus(y.T, (std * rng.standard_normal((n, space.dim))).T)).T
-    speed = flown.speed * (1.0 + noise.rotor_speed * rng.standard_normal(flown.speed.shape))
-    rows = {block: y[: n - late, place] for block, place in space.stored.items()}
+    speed = truth.speed * (1.0 + noise.rotor_speed * rng.standard_normal(truth.speed.shape))
+    rows = {block: y[: n - delay_rows, place] for block, place in space.stored.items()}
     signals = {
-        block: Signal(block, flown.times[late:], values, "simulated") for block, values in rows.items()
+        block: Signal(block, truth.times[delay_rows:], values, "simulated") for block, values in rows.items()
     }
     logged_values = {
         "rotor_speed": (speed, "simulated"),
-        "true_force": (flown.wrench[:, :3], "simulated truth"),
-        "true_torque": (flown.wrench[:, 3:], "simulated truth"),
+        "true_force": (truth.wrench[:, :3], "simulated truth"),
+        "true_torque": (truth.wrench[:, 3:], "simulated truth"),
         "true_mass": (np.full((n, 1), mass), "simulated truth"),
     }
-    signals |= {signal: Signal(signal, flown.times, *what) for signal, what in logged_values.items()}
-    notes = (f"the controller kept its last plan {flown.failures} times",) if flown.failures else ()
+    signals |= {signal: Signal(signal, truth.times, *content) for signal, content in logged_values.items()}
+    notes = (f"the controller kept its last plan {truth.failures} times",) if truth.failures else ()
     return Flight(
         signals,
         source=Path(name),
@@ -344,9 +366,9 @@ def training_flights(airframe: Airframe, seed: int = 0, flights: int = 9, **sett
     Source: seed 001, section V-B.
     """
     if not 2 <= flights <= 9:
-        raise SettingError(f"{flights} training flights: take 2 to 9")
-    hover_reference = 2 if flights == 9 else 1
-    numbers = [*range(hover_reference), *range(2, 2 + flights - hover_reference)]
+        raise SettingError(f"{flights} training flights: there must be 2 to 9")
+    hover_flights = 2 if flights == 9 else 1
+    numbers = [*range(hover_flights), *range(2, 2 + flights - hover_flights)]
     return [
         simulate_wrench_flight(
             airframe, "hover" if k < 2 else "free-flight", _seed(seed, _TRAINING, k), **settings
@@ -358,7 +380,7 @@ def training_flights(airframe: Airframe, seed: int = 0, flights: int = 9, **sett
 def evaluation_flights(
     airframe: Airframe, seed: int = 0, flights: int = 5, **settings: Any
 ) -> dict[str, list[Flight]]:
-    """Simulate flights in each of the four scenarios, none of which is in a training set.
+    """Simulate evaluation flights in each of the four scenarios. None of them is in a training set.
 
     Args:
         airframe: see `simulate_wrench_flight`.
@@ -371,7 +393,7 @@ def evaluation_flights(
         SettingError, AirframeError: see `simulate_wrench_flight`.
     """
     if flights < 1:
-        raise SettingError(f"{flights} flights a scenario: take 1 or more")
+        raise SettingError(f"{flights} flights per scenario: there must be 1 or more")
     return {
         scenario: [
             simulate_wrench_flight(airframe, scenario, _seed(seed, _EVALUATION, number), **settings)
@@ -382,14 +404,14 @@ def evaluation_flights(
 
 
 def _seed(seed: int, group: int, number: int) -> int:
-    """A seed of 64 bits for one flight of a set."""
+    """The 64-bit seed of one flight of a set."""
     if seed < 0:
         raise SettingError(f"seed {seed}: it must be 0 or more")
     return int(np.random.SeedSequence([seed, group, number]).generate_state(1, np.uint64)[0])
 
 
 def _streams(scenario: str, seed: int) -> list[np.random.Generator]:
-    """Random numbers of reference, start, pulses and noise: each its own."""
+    """Separate random numbers for reference, start, pulses and noise."""
     return [np.random.default_rng([seed, SCENARIOS.index(scenario), part]) for part in range(4)]
 
 

@@ -1,9 +1,9 @@
-"""The rigid multirotor as a plant: what it does within a row, under held rotor speeds and a held external wrench.
+"""The rigid multirotor as a plant: its motion within a row, with constant rotor speeds and a constant external wrench.
 
     x_{k+1} = RK4(x_k, Omega_k, w_k),    y_{k+1} = h(x_{k+1}, Omega_k, w_k)
 
-the same `RigidMultirotor` that the estimators use, traced to CasADi and compiled to C, where there is a compiler. All its
-parameters are inputs, so that one compiled function serves every vehicle with the same rotors.
+The System is the `RigidMultirotor` that the estimators use, traced to CasADi and compiled to C if there is a compiler. All
+parameters are inputs, so that one compiled function serves all vehicles with the same rotors.
 """
 
 from __future__ import annotations
@@ -24,15 +24,19 @@ from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 
 WRENCH = ("force", "torque")
-"""Parameters of the System that the wrench of a row replaces."""
+"""Parameters of the System that are replaced by the wrench of a row."""
 
 
 def plant_parameters(
     system: RigidMultirotor, override: Mapping[str, float | tuple[float, ...]]
 ) -> Float64[np.ndarray, " numbers"]:
-    """The System's prior means, some of them replaced, as the plant's functions take them.
+    """The parameters of the plant, packed: the prior means of the System, with some replaced.
 
-    Raises SettingError where a name is unknown or a shape wrong, or where it is the wrench.
+    Args:
+        system: rigid multirotor.
+        override: values by name.
+    Raises:
+        SettingError: an unknown name, a wrong shape, a value that is not finite, or the wrench.
     """
     for name, value in override.items():
         expected = np.shape(system.parameter(name).value)
@@ -53,7 +57,7 @@ def plant_parameters(
 
 @functools.cache
 def interval_function(system: RigidMultirotor, step: float, steps: int) -> ca.Function:
-    """(x, u, wrench, parameters) -> x after that many Runge-Kutta steps of `step` s, with u and wrench held."""
+    """(x, u, wrench, parameters) -> x after `steps` Runge-Kutta steps of `step` s, with constant u and wrench."""
     space = system.states
 
     def after(x, u, wrench, numbers):
@@ -80,19 +84,19 @@ def output_function(system: RigidMultirotor) -> ca.Function:
 
 
 def parameter_slices(system: RigidMultirotor) -> dict[str, slice]:
-    """Where each parameter but the wrench lies among the numbers."""
-    found, start = {}, 0
+    """Slice of each parameter, except the wrench, in the packed parameters."""
+    slices, start = {}, 0
     for parameter in system.parameters:
         if parameter.name not in WRENCH:
-            found[parameter.name] = slice(start, start + len(parameter.values))
+            slices[parameter.name] = slice(start, start + len(parameter.values))
             start += len(parameter.values)
-    return found
+    return slices
 
 
 def _parameters_by_name(
     system: RigidMultirotor, numbers: Float[Array, " numbers"], wrench: Float[Array, " 6"]
 ) -> dict[str, Float[Array, " ..."]]:
-    """Parameters by name, of the numbers and the wrench."""
+    """Parameters by name, from the packed parameters and the wrench."""
     p = {"force": wrench[:3], "torque": wrench[3:]}
     for name, place in parameter_slices(system).items():
         p[name] = numbers[place] if isinstance(system.parameter(name).value, tuple) else numbers[place.start]

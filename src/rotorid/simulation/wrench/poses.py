@@ -1,15 +1,15 @@
-"""References of position and attitude for a vehicle that pushes in all directions: hovering, and lemniscates in space.
+"""References of position and attitude for a fully actuated vehicle: hover, and lemniscates in space.
 
-    p(t) = c + R (a sin s, a/2 sin 2s, 0)                    R: any rotation in space, drawn
-    s(t) = w (tau + m sin(W tau) / W),   tau' from 0 to 1    speed: risen smoothly, then swaying by the part m
-    attitude: yaw, pitch and roll, each constant or a slow sine, whatever the path does
+    p(t) = c + R (a sin s, a/2 sin 2s, 0)                    R: a random rotation
+    s(t) = w (tau + m sin(W tau) / W),   tau' from 0 to 1    speed: increased smoothly, then oscillating by the share m
+    attitude: yaw, pitch and roll, each constant or a slow sinusoid, independent of the path
 
-A fully actuated vehicle tracks position and attitude at once. What its rotors do then follows from inverse dynamics,
+A fully actuated vehicle tracks position and attitude simultaneously. The rotor thrusts gamma follow from inverse dynamics,
 
-    G gamma = (R^T (m a + m g z + k v),  J omega' + omega x J omega + k_omega omega),
+    G gamma = (R^T (m a + m g z + k v),  J omega' + omega x J omega + k_omega omega).
 
-and the speed w of the lemniscate is the one at which the thrusts come to a drawn part of the way from hovering to their
-bounds. Seed 001, section V-B: "3D lemniscate trajectories (8 shape), with different rotations in 3D space, and with
+The speed w of the lemniscate is the largest one at which the thrusts stay within a random share of the range between hover and
+their bounds. Seed 001, section V-B: "3D lemniscate trajectories (8 shape), with different rotations in 3D space, and with
 different velocity profiles".
 """
 
@@ -30,97 +30,110 @@ from rotorid.models.multirotor.rigid import RigidMultirotor, inertia_matrix
 from rotorid.models.system import GRAVITY, parameter_values
 
 HEIGHT = 5.0
-"""Of the middle of a flight, m."""
+"""Height of the centre of a flight, m."""
 
-LONGEST = 120.0
-"""Of a flight, s: so long are the thrusts known to stay within their bounds."""
+MAX_DURATION = 120.0
+"""Maximum duration of a flight, s, for which the thrusts are checked against their bounds."""
 
 _HOVER = 1.0  # s at rest at the start
 _RAMP = 3.0  # s until the lemniscate is at full speed
-_TILT = np.radians(6.0)  # at most, each of roll and pitch
-_YAW_SWAY = np.radians(25.0)
-_STATIC = 0.4  # part of the drawn effort that the attitude alone may take
+_MAX_TILT = np.radians(6.0)  # of roll and of pitch
+_YAW_AMPLITUDE = np.radians(25.0)
+_STATIC_SHARE = 0.4  # of the effort, for the attitude alone
 _BISECTIONS = 16
 
 
 @dataclasses.dataclass(frozen=True)
 class Poses:
-    """What is wanted at some times, of the centre of mass: position (m), velocity (m/s) and acceleration (m/s^2), world;
-    attitude (body to world); body_rate (rad/s) and turning, its rate (rad/s^2), body."""
+    """Reference at some times.
+
+    position (m), velocity (m/s), acceleration (m/s^2): of the centre of mass, world. attitude: body to world. body_rate:
+    rad/s, body. angular_acceleration: rad/s^2, body.
+    """
 
     position: Float64[np.ndarray, "n 3"]
     velocity: Float64[np.ndarray, "n 3"]
     acceleration: Float64[np.ndarray, "n 3"]
     attitude: Float64[np.ndarray, "n 4"]
     body_rate: Float64[np.ndarray, "n 3"]
-    turning: Float64[np.ndarray, "n 3"]
+    angular_acceleration: Float64[np.ndarray, "n 3"]
 
 
 PoseReference = Callable[[Float64[np.ndarray, " n"]], Poses]
-"""What is wanted at the times asked for, in s."""
+"""Times in s -> reference."""
 
 
 def hover_reference(
     vehicle: RigidMultirotor, bounds: tuple[float, float], rng: np.random.Generator
 ) -> PoseReference:
-    """Rest at a place, with any yaw and a small constant tilt. bounds: thrust of a rotor, N."""
-    place, effort = _random_position(rng), rng.uniform(0.1, 0.4)
-    euler = _Euler(rng, sways=False)
+    """Hover at a random position with a random yaw and a small constant tilt. bounds: of the thrust of a rotor, N."""
+    position, effort = _random_position(rng), rng.uniform(0.1, 0.4)
+    euler = _EulerAngles(rng, is_varying=False)
     return _scale_to_bounds(
-        vehicle, bounds, effort, lambda tilt, _: _poses(place, 0.0, np.eye(3), _rest, euler, tilt)
+        vehicle, bounds, effort, lambda tilt, _: _poses(position, 0.0, np.eye(3), _rest, euler, tilt)
     )
 
 
 def lemniscate_reference(
     vehicle: RigidMultirotor, bounds: tuple[float, float], rng: np.random.Generator
 ) -> PoseReference:
-    """A lemniscate in space, half as long as 0.75 to 2.5 m, with a constant attitude or a slowly varying one.
+    """A random lemniscate with a half length of 0.75 to 2.5 m, and a constant or slowly varying attitude.
 
-    It begins with a second at rest. bounds: thrust of a rotor, N; its thrusts come to 0.4 to 0.85 of the way there.
-    Raises AirframeError where the rotors cannot push in all directions.
+    It begins with a hover of 1 s. The thrusts use 0.4 to 0.85 of the range between hover and the bounds.
+
+    Args:
+        vehicle: fully actuated.
+        bounds: of the thrust of a rotor, N.
+        rng: random numbers.
+    Raises:
+        AirframeError: the vehicle is not fully actuated.
     """
-    place, size, effort = _random_position(rng), rng.uniform(0.75, 2.5), rng.uniform(0.4, 0.85)
+    position, size, effort = _random_position(rng), rng.uniform(0.75, 2.5), rng.uniform(0.4, 0.85)
     R = _random_rotation(rng)
-    euler = _Euler(rng, sways=rng.random() < 0.5)
-    part, slow, side = rng.uniform(0.0, 0.4), rng.uniform(0.5, 1.0), rng.choice([-1.0, 1.0])
+    euler = _EulerAngles(rng, is_varying=rng.random() < 0.5)
+    variation, slow, side = rng.uniform(0.0, 0.4), rng.uniform(0.5, 1.0), rng.choice([-1.0, 1.0])
 
     def make(tilt: float, rate: float) -> PoseReference:
-        return _poses(place, size, R, _Phase(side * rate, part, slow), euler, tilt)
+        return _poses(position, size, R, _Phase(side * rate, variation, slow), euler, tilt)
 
     return _scale_to_bounds(vehicle, bounds, effort, make)
 
 
 def rotor_thrusts(vehicle: RigidMultirotor, poses: Poses) -> Float64[np.ndarray, "n rotors"]:
-    """Least thrust of each rotor in N that flies the poses, with the System's priors and no external wrench.
+    """Minimum-norm rotor thrusts in N that fly a reference, with the prior means of the System and without a wrench.
 
-    Raises AirframeError where the rotors cannot push in all directions.
+    Raises AirframeError if the vehicle is not fully actuated.
     """
-    known, omega = _inverse_dynamics(vehicle), poses.body_rate
-    force = known.mass * (poses.acceleration + np.array([0.0, 0.0, GRAVITY])) + known.drag * poses.velocity
+    inverse, omega = _inverse_dynamics(vehicle), poses.body_rate
+    force = (
+        inverse.mass * (poses.acceleration + np.array([0.0, 0.0, GRAVITY])) + inverse.drag * poses.velocity
+    )
     torque = (
-        poses.turning @ known.inertia + np.cross(omega, omega @ known.inertia) + known.angular_drag * omega
+        poses.angular_acceleration @ inverse.inertia
+        + np.cross(omega, omega @ inverse.inertia)
+        + inverse.angular_drag * omega
     )
     wrench = np.hstack(
         [rotation_rows.rotate(poses.attitude * np.array([1.0, -1.0, -1.0, -1.0]), force), torque]
     )
-    return wrench @ known.inverse.T
+    return wrench @ inverse.allocation.T
 
 
 def hover_thrusts(vehicle: RigidMultirotor) -> Float64[np.ndarray, " rotors"]:
-    """Thrust of each rotor in N at rest, level. Raises AirframeError where the rotors cannot push in all directions."""
+    """Rotor thrusts in a level hover, N. Raises AirframeError if the vehicle is not fully actuated."""
     none = np.zeros((1, 3))
     return rotor_thrusts(vehicle, Poses(none, none, none, np.array([[1.0, 0.0, 0.0, 0.0]]), none, none))[0]
 
 
 @dataclasses.dataclass(frozen=True)
 class _InverseDynamics:
-    """What inverse dynamics takes. inverse: rotor thrusts per wrench (body), the least ones."""
+    """Parameters of the inverse dynamics. allocation: minimum-norm rotor thrusts of a unit wrench (body)."""
 
     mass: float
     drag: float
     angular_drag: float
     inertia: Float64[np.ndarray, "3 3"]
-    inverse: Float64[np.ndarray, "rotors 6"]
+    allocation: Float64[np.ndarray, "rotors 6"]
 
 
 @functools.cache
@@ -136,7 +149,7 @@ def _inverse_dynamics(vehicle: RigidMultirotor) -> _InverseDynamics:
         inertia = np.array(inertia_matrix(p))
     if np.linalg.matrix_rank(G) < 6:
         raise AirframeError(
-            f"{len(vehicle.rotors)} rotors that cannot push in all directions; take a fully actuated airframe"
+            f"the airframe is not fully actuated: its {len(vehicle.rotors)} rotors cannot produce every wrench"
         )
     return _InverseDynamics(mass, drag, angular_drag, inertia, np.linalg.pinv(G))
 
@@ -147,32 +160,35 @@ def _scale_to_bounds(
     effort: float,
     make: Callable[[float, float], PoseReference],
 ) -> PoseReference:
-    """The reference with the largest part of its tilt, then the fastest, whose thrusts stay within a part of the bounds."""
-    t, hover = np.arange(0.0, LONGEST, 0.1), hover_thrusts(vehicle)
+    """The reference with the largest tilt, then the highest speed, whose thrusts stay within a share of their range.
+
+    effort: largest share of the range between hover and the bounds. make: makes the reference of a tilt and a speed.
+    """
+    t, hover = np.arange(0.0, MAX_DURATION, 0.1), hover_thrusts(vehicle)
     below, above = hover - bounds[0], bounds[1] - hover
 
-    def used(tilt: float, rate: float) -> float:
-        off = rotor_thrusts(vehicle, make(tilt, rate)(t)) - hover
-        return float(np.max(np.maximum(-off / below, off / above)))
+    def usage(tilt: float, rate: float) -> float:
+        deviation = rotor_thrusts(vehicle, make(tilt, rate)(t)) - hover
+        return float(np.max(np.maximum(-deviation / below, deviation / above)))
 
-    tilt = _largest(lambda tilt: used(tilt, 0.0) <= _STATIC * effort, 1.0)
-    rate = _largest(lambda rate: used(tilt, rate) <= effort, 3.0)
+    tilt = _largest(lambda tilt: usage(tilt, 0.0) <= _STATIC_SHARE * effort, 1.0)
+    rate = _largest(lambda rate: usage(tilt, rate) <= effort, 3.0)
     return make(tilt, rate)
 
 
-def _largest(holds: Callable[[float], bool], most: float) -> float:
-    """The largest number from 0 to `most` up to which it holds, by bisection."""
-    if holds(most):
-        return most
-    low, high = 0.0, most
+def _largest(condition: Callable[[float], bool], maximum: float) -> float:
+    """The largest number from 0 to `maximum` that satisfies a condition, by bisection."""
+    if condition(maximum):
+        return maximum
+    low, high = 0.0, maximum
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle, high) if condition(middle) else (low, middle)
     return low
 
 
 Motion = tuple[Float64[np.ndarray, " n"], Float64[np.ndarray, " n"], Float64[np.ndarray, " n"]]
-"""A number of time with its first and second derivative."""
+"""A function of time with its first and second derivative."""
 
 
 def _rest(t: Float64[np.ndarray, " n"]) -> Motion:
@@ -181,71 +197,71 @@ def _rest(t: Float64[np.ndarray, " n"]) -> Motion:
 
 @dataclasses.dataclass(frozen=True)
 class _Phase:
-    """s(t) with its derivatives. rate: w, rad/s. part: m. slow: W, rad/s."""
+    """s(t) with its derivatives. rate: w, rad/s. variation: m. slow: W, rad/s."""
 
     rate: float
-    part: float
+    variation: float
     slow: float
 
     def __call__(self, t: Float64[np.ndarray, " n"]) -> Motion:
         u = np.clip((t - _HOVER) / _RAMP, 0.0, 1.0)
-        late = np.maximum(t - _HOVER - _RAMP, 0.0)
-        tau = _RAMP * (0.5 * u - np.sin(np.pi * u) / (2.0 * np.pi)) + late
+        after = np.maximum(t - _HOVER - _RAMP, 0.0)
+        tau = _RAMP * (0.5 * u - np.sin(np.pi * u) / (2.0 * np.pi)) + after
         first = 0.5 * (1.0 - np.cos(np.pi * u))
         second = np.where((u > 0.0) & (u < 1.0), 0.5 * np.pi / _RAMP * np.sin(np.pi * u), 0.0)
-        sway = 1.0 + self.part * np.cos(self.slow * tau)
-        swayed = -self.part * self.slow * np.sin(self.slow * tau)
+        factor = 1.0 + self.variation * np.cos(self.slow * tau)
+        factor_rate = -self.variation * self.slow * np.sin(self.slow * tau)
         return (
-            self.rate * (tau + self.part / self.slow * np.sin(self.slow * tau)),
-            self.rate * sway * first,
-            self.rate * (swayed * first * first + sway * second),
+            self.rate * (tau + self.variation / self.slow * np.sin(self.slow * tau)),
+            self.rate * factor * first,
+            self.rate * (factor_rate * first * first + factor * second),
         )
 
 
-class _Euler:
-    """Roll, pitch and yaw of time, drawn."""
+class _EulerAngles:
+    """Roll, pitch and yaw over time, drawn at random."""
 
-    def __init__(self, rng: np.random.Generator, *, sways: bool) -> None:
-        self.mean = np.append(rng.uniform(-1.0, 1.0, 2) * _TILT, rng.uniform(-np.pi, np.pi))
-        sway = np.append(rng.uniform(0.3, 1.0, 2) * _TILT, rng.uniform(0.3, 1.0) * _YAW_SWAY)
-        self.mean[:2] *= 0.0 if sways else 1.0
-        self.sway = sway * sways
+    def __init__(self, rng: np.random.Generator, *, is_varying: bool) -> None:
+        self.mean = np.append(rng.uniform(-1.0, 1.0, 2) * _MAX_TILT, rng.uniform(-np.pi, np.pi))
+        amplitude = np.append(rng.uniform(0.3, 1.0, 2) * _MAX_TILT, rng.uniform(0.3, 1.0) * _YAW_AMPLITUDE)
+        self.mean[:2] *= 0.0 if is_varying else 1.0
+        self.amplitude = amplitude * is_varying
         self.rate = 2.0 * np.pi / rng.uniform(4.0, 9.0, 3)
         self.start = rng.uniform(-np.pi, np.pi, 3)
 
     def __call__(self, t: Float64[np.ndarray, " n"], tilt: float) -> list[Motion]:
-        found = []
+        motions = []
         for axis in range(3):
             share, rate = (tilt if axis < 2 else 1.0), self.rate[axis]
             angle = rate * t + self.start[axis]
-            size = share * self.sway[axis]
+            size = share * self.amplitude[axis]
             value = share * self.mean[axis] + size * np.sin(angle)
-            found.append((value, size * rate * np.cos(angle), -size * rate * rate * np.sin(angle)))
-        return found
+            motions.append((value, size * rate * np.cos(angle), -size * rate * rate * np.sin(angle)))
+        return motions
 
 
 def _poses(
-    place: Float64[np.ndarray, " 3"],
+    position: Float64[np.ndarray, " 3"],
     size: float,
     R: Float64[np.ndarray, "3 3"],
     phase: Callable[[Float64[np.ndarray, " n"]], Motion],
-    euler: _Euler,
+    euler: _EulerAngles,
     tilt: float,
 ) -> PoseReference:
     def at(t: Float64[np.ndarray, " n"]) -> Poses:
         s, ds, dds = phase(t)
-        flat = np.zeros_like(t)
-        along = np.stack([np.sin(s), 0.5 * np.sin(2.0 * s), flat], axis=1)
-        slope = np.stack([np.cos(s), np.cos(2.0 * s), flat], axis=1)
-        bend = np.stack([-np.sin(s), -2.0 * np.sin(2.0 * s), flat], axis=1)
-        attitude, omega, turning = _attitude_kinematics(*euler(t, tilt))
+        zero = np.zeros_like(t)
+        along = np.stack([np.sin(s), 0.5 * np.sin(2.0 * s), zero], axis=1)
+        slope = np.stack([np.cos(s), np.cos(2.0 * s), zero], axis=1)
+        bend = np.stack([-np.sin(s), -2.0 * np.sin(2.0 * s), zero], axis=1)
+        attitude, omega, angular_acceleration = _attitude_kinematics(*euler(t, tilt))
         return Poses(
-            position=place + size * along @ R.T,
+            position=position + size * along @ R.T,
             velocity=size * (slope * ds[:, None]) @ R.T,
             acceleration=size * (bend * ds[:, None] ** 2 + slope * dds[:, None]) @ R.T,
             attitude=attitude,
             body_rate=omega,
-            turning=turning,
+            angular_acceleration=angular_acceleration,
         )
 
     return at
@@ -254,11 +270,11 @@ def _poses(
 def _attitude_kinematics(
     roll: Motion, pitch: Motion, yaw: Motion
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Attitude, body rate and its rate of Euler angles (intrinsic z-y-x) with their derivatives."""
+    """Attitude, body rate and angular acceleration from Euler angles (intrinsic z-y-x) and their derivatives."""
     (a, da, dda), (b, db, ddb), (c, dc, ddc) = roll, pitch, yaw
     ca, sa, cb, sb = np.cos(a), np.sin(a), np.cos(b), np.sin(b)
     omega = [da - dc * sb, db * ca + dc * cb * sa, -db * sa + dc * cb * ca]
-    turning = [
+    angular_acceleration = [
         dda - ddc * sb - dc * db * cb,
         ddb * ca - db * da * sa + ddc * cb * sa - dc * db * sb * sa + dc * da * cb * ca,
         -ddb * sa - db * da * ca + ddc * cb * ca - dc * db * sb * ca - dc * da * cb * sa,
@@ -270,7 +286,7 @@ def _attitude_kinematics(
         cc * sb * ca + sc * cb * sa,
         sc * cb * ca - cc * sb * sa,
     ]
-    return np.stack(attitude, axis=1), np.stack(omega, axis=1), np.stack(turning, axis=1)
+    return np.stack(attitude, axis=1), np.stack(omega, axis=1), np.stack(angular_acceleration, axis=1)
 
 
 def _random_position(rng: np.random.Generator) -> Float64[np.ndarray, " 3"]:
@@ -278,6 +294,6 @@ def _random_position(rng: np.random.Generator) -> Float64[np.ndarray, " 3"]:
 
 
 def _random_rotation(rng: np.random.Generator) -> Float64[np.ndarray, "3 3"]:
-    """Uniform over all rotations."""
+    """A random rotation, uniform over all rotations."""
     q = rng.standard_normal(4)
     return rotation_rows.rotate(np.tile(q / np.linalg.norm(q), (3, 1)), np.eye(3)).T
