@@ -192,7 +192,7 @@ export class Events {
   add(events) {
     if (!events.length) return;
     for (const [t, source, severity, text] of events) {
-      const parts = [createElement("time", { textContent: t === null ? "" : clock(t, 1) }), createElement("b", { textContent: label(source) }), createElement("span", { textContent: text })];
+      const parts = [createElement("time", { textContent: t === null ? "" : clock(t, 0, true) }), createElement("b", { textContent: label(source) }), createElement("span", { textContent: text })];
       this.list.prepend(createElement("li", { className: severity }, ...parts));
     }
     while (this.list.childElementCount > MAX_EVENTS) this.list.lastElementChild.remove();
