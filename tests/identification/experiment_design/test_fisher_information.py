@@ -222,9 +222,9 @@ def test_what_can_be_asked_for(airframe: Airframe) -> None:
     assert "drag_area" in found.names, "what the airframe gives is found beside"
     for asked, known, said in (
         (["speed"], ["mass"], "no parameter 'speed'"),
-        ([], ["mass"], "no parameter is asked for"),
-        (["mass"], ["mass"], "asked for and known"),
-        (["inertia"], ["drag"], "one of mass and thrust_curve must be known"),
+        ([], ["mass"], "no target parameter"),
+        (["mass"], ["mass"], "both a target and held fixed"),
+        (["inertia"], ["drag"], "mass or thrust_curve must be held fixed"),
     ):
         with pytest.raises(SettingError, match=said):
             target_quantities(airframe, asked, known)

@@ -338,9 +338,9 @@ def test_tests_of_residuals_fail_as_often_as_they_say() -> None:
 
 def test_bad_input_is_said() -> None:
     run = _run(THREE, 0)
-    with pytest.raises(ExcitationError, match="cannot tell 15 numbers"):
+    with pytest.raises(ExcitationError, match="too few for 15 unknowns"):
         fit_prediction_error(Experiment(run.y[:5], run.u[:5], DT), companion_structure(THREE))
-    with pytest.raises(SettingError, match=r"0.1 s apart and the data of 0.2 s"):
+    with pytest.raises(SettingError, match=r"0.1 s in the structure and 0.2 s in the data"):
         fit_prediction_error(run, companion_structure(THREE.to_discrete(0.1)))
     with pytest.raises(SettingError, match="sum to the order 3"):
         canonical_structure(THREE, indices=(2, 2, 0))
@@ -351,7 +351,7 @@ def test_bad_input_is_said() -> None:
             run, companion_structure(dataclasses.replace(THREE, A=THREE.A + 300.0 * np.eye(3)))
         )
     two = dataclasses.replace(THREE, B=np.eye(3)[:, :2], D=np.zeros((3, 2)))
-    with pytest.raises(SettingError, match="one of a single input, not of 2"):
+    with pytest.raises(SettingError, match="needs one input; the model has 2"):
         companion_structure(two)
     with pytest.raises(SettingError, match="the same name"):
         grey_box_structure(_oscillator, [Parameter("mass", 1.0, std=1.0)] * 2)

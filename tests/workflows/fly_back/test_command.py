@@ -68,7 +68,7 @@ def test_the_comparison_with_another_model(folder: Path) -> None:
     [
         (("-o", "out.txt"), "flight.parquet", "an airframe file ends in .toml"),
         (("--between", "9"), "flight.parquet", "--between 9: give start and end in s, as 24:60"),
-        (("--between", "1:1.5"), "flight.parquet", "2 predictions of 0.1 s fit into its time in the air"),
+        (("--between", "1:1.5"), "flight.parquet", "2 predictions of 0.1 s fit into the airborne parts"),
         (("--against", "none.toml"), "flight.parquet", "none.toml"),
         ((), "none.parquet", "none.parquet"),
         ((), "broken.parquet", "broken.parquet"),

@@ -1,4 +1,4 @@
-"""What a flight is planned for: quantities that are asked for, and those that have to be found beside them."""
+"""Target quantities of a plan, and the quantities that are estimated with them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ DEFAULT_PARAMETERS: Final = (
     "inertia", "products_of_inertia", "centre_of_mass", "imu_position", "torque_ratio", "motor_time_constant", "command_delay",
     "thrust_curve", "drag", "angular_drag", "velocity_delay", "attitude_delay",
 )  # fmt: skip
-"""What no one knows of a vehicle well enough to leave out."""
+"""Parameters that are estimated in every plan, since they are not known accurately enough."""
 
 DEFAULT_FIXED: Final = ("mass",)
-"""What is taken as known: forces show only beside each other."""
+"""Parameters that are held fixed by default: only ratios of forces and masses can be identified."""
 
 _IF_GIVEN = ("motor_time_constant_down", "rotor_drag", "drag_area")
 _OTHER = ("mass", "thrust_scale", "rotor_scale")
 PLANNABLE: Final = (*DEFAULT_PARAMETERS, *_IF_GIVEN, *_OTHER)
-"""All parameters that manoeuvres can tell something about."""
+"""Parameters that a flight can be planned for."""
 
 _UNITS = {"mass": "kg", **BODY, **ROTORS}
 
 
 @dataclasses.dataclass(frozen=True)
 class TargetQuantities:
-    """names: in order. values, prior_std: in units. unit: of each. asked: how many of them are asked for; these come first."""
+    """Quantities of a plan. values, prior_std: in `unit`. target_count: number of targets, which come first."""
 
     names: tuple[str, ...]
     values: tuple[float, ...]
@@ -42,43 +42,48 @@ class TargetQuantities:
 def target_quantities(
     airframe: Airframe, targets: Sequence[str], fixed: Sequence[str] = DEFAULT_FIXED
 ) -> TargetQuantities:
-    """The quantities of the parameters asked for, then those that are found beside them.
+    """The quantities of the target parameters, and then those that are estimated with them.
 
-    known: parameters that keep their values; mass or thrust_curve (with thrust_scale) must be among them. Prior standard
-    deviations are the airframe's, or wide ones of the usual size. Raises SettingError for names that cannot be.
+    Args:
+        airframe: values and prior standard deviations; without one, a parameter gets the default prior.
+        targets: parameters to identify.
+        fixed: parameters held fixed; mass or thrust_curve must be among them.
+    Raises:
+        SettingError: an unknown parameter, no target, a target that is held fixed, or neither mass nor thrust_curve held fixed.
     """
     for name in (*targets, *fixed):
         if name not in PLANNABLE:
-            raise SettingError(f"no parameter {name!r} to plan for; there are {', '.join(PLANNABLE)}")
+            raise SettingError(f"cannot plan for {name!r}; choose from {', '.join(PLANNABLE)}")
     both = [name for name in targets if name in fixed]
     if not targets or both:
-        what = f"{both[0]} is asked for and known; it can be one" if both else "no parameter is asked for"
-        raise SettingError(f"{what}; name what is to be found with --for")
+        reason = f"{both[0]} is both a target and held fixed" if both else "no target parameter"
+        raise SettingError(f"{reason}; name the parameters to identify with --for")
     if not {"mass", "thrust_curve"} & set(fixed):
         raise SettingError(
-            "one of mass and thrust_curve must be known, since forces show only beside each other; give --known mass"
+            "mass or thrust_curve must be held fixed, since only ratios of forces and masses can be identified; "
+            "give --known mass"
         )
-    beside = [name for name in DEFAULT_PARAMETERS if name not in fixed]
-    beside += [name for name in _IF_GIVEN if airframe.get(name) is not None and name not in fixed]
+    others = [name for name in DEFAULT_PARAMETERS if name not in fixed]
+    others += [name for name in _IF_GIVEN if airframe.get(name) is not None and name not in fixed]
     if "mass" not in fixed:
-        beside.append("mass")
+        others.append("mass")
     if "thrust_scale" in targets:
-        beside = [name for name in beside if name != "thrust_curve"]
+        others = [name for name in others if name != "thrust_curve"]
     names, values, std, unit = [], [], [], []
-    wanted = tuple(dict.fromkeys((*targets, *beside)))
+    parameters = tuple(dict.fromkeys((*targets, *others)))
     count = 0
-    for i, parameter in enumerate(wanted):
-        for name, value, spread in _of(airframe, parameter):
+    for i, parameter in enumerate(parameters):
+        for name, value, prior in _components(airframe, parameter):
             names.append(name)
             values.append(value)
-            std.append(spread)
+            std.append(prior)
             unit.append(_UNITS[parameter])
         if i < len(targets):
             count = len(names)
     return TargetQuantities(tuple(names), tuple(values), tuple(std), tuple(unit), count)
 
 
-def _of(airframe: Airframe, parameter: str) -> list[tuple[str, float, float]]:
-    """Name, value and prior standard deviation of each number of a parameter."""
+def _components(airframe: Airframe, parameter: str) -> list[tuple[str, float, float]]:
+    """Name, value and prior standard deviation of each component of a parameter."""
     values, stds = prior_value(airframe, parameter), prior_std(airframe, parameter)
     return list(zip(quantity_names(parameter, len(values)), values, stds, strict=True))

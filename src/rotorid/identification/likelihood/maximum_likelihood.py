@@ -2,9 +2,9 @@
 
     psi^ = argmax l(psi)         Cov psi^ = H^-1,      H = -d2l/dpsi2 at psi^
 
-The likelihood can have several local maxima: the search begins at several points, and tells all that it found. Where H is
-singular, the data do not tell some combination of the parameters: it is said which, and those parameters have no finite
-standard deviation. R's dlmMLE gives neither.
+The likelihood can have several local maxima: the search starts at several points, and all maxima are returned. If H is
+singular, the data do not identify some combination of the parameters: its direction is returned, and the standard
+deviations of these parameters are infinite. R's dlmMLE returns neither.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from rotorid.models.dlm.model import Dlm, Numbers
 from rotorid.models.system import Parameter
 
 Build = Callable[[dict[str, Array]], Dlm]
-"""A model from the parameters by name: R's build function."""
+"""A function from the parameters by name to a model, as the build function of R's dlm."""
 
 SIGMAS: Final = 1.959963984540054
-"""Half the width of a 95 % interval, in standard deviations."""
+"""Half-width of a 95 % interval, in standard deviations."""
 
 _SAME: Final = (1e-4, 1e-2)
-"""Maxima whose log-likelihoods, and whose coordinates, differ by less are one."""
+"""Largest differences of the log-likelihoods and of the coordinates of equal maxima."""
 
 _FLAT: Final = (1e-6, 1e-9)
-"""Curvature of l along a direction, per size squared and as a share of the greatest, below which it is not identifiable."""
+"""Curvature of l below which a direction is not identifiable: per squared size, and relative to the largest curvature."""
 
-_TAKES_PART: Final = 0.003  # of the largest component of a direction
+_SMALLEST_COMPONENT: Final = 0.003  # of a direction, relative to its largest component
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,16 +157,16 @@ def fit_dlm(
     if starts < 1 or iterations < 1:
         raise SettingError(f"starts and iterations must be 1 or more, not {starts} and {iterations}")
     rows = np.asarray(y, float)
-    measured = int(np.isfinite(rows).sum())
-    if not measured:
+    measurement_count = int(np.isfinite(rows).sum())
+    if not measurement_count:
         raise ExcitationError("y has no measurement: every cell is missing")
     search = LikelihoodSearch(_likelihood_of(build), parameters, jnp.asarray(rows))
     ends = [search.maximise(z, iterations) for z in search.starts(starts, seed)]
-    found = sorted((f for f in ends if f is not None), key=lambda f: (-f.log_likelihood, not f.converged))
-    if not found:
-        raise ExcitationError("the likelihood is not finite at any start; begin at other values")
-    best = found[0]
-    cov, flat, settled = _covariance(best)
+    maxima = sorted((f for f in ends if f is not None), key=lambda f: (-f.log_likelihood, not f.converged))
+    if not maxima:
+        raise ExcitationError("the likelihood is not finite at any start: give other start values")
+    best = maxima[0]
+    cov, flat, is_maximum = _covariance(best)
     std = np.sqrt(np.diag(cov))
     is_identified = np.isfinite(std)
     return DlmFit(
@@ -174,10 +174,10 @@ def fit_dlm(
         covariance=np.where(is_identified[:, None] & is_identified, cov, np.nan),
         model=build(_parameters_by_name(parameters, best.psi)),
         log_likelihood=best.log_likelihood,
-        measurement_count=measured,
+        measurement_count=measurement_count,
         unidentifiable_directions=tuple(_flat_direction(search, best, v) for v in flat),
-        converged=best.converged and settled,
-        optima=_distinct_optima(search, found, bool(flat)),
+        converged=best.converged and is_maximum,
+        optima=_distinct_optima(search, maxima, bool(flat)),
     )
 
 
@@ -185,7 +185,7 @@ _LIKELIHOODS: dict[Build, Callable] = {}
 
 
 def _likelihood_of(build: Build) -> Callable[[dict[str, Array], Array], Array]:
-    """The same function for the same build, so that it is compiled once."""
+    """The log-likelihood of a build function; the same object for the same function, so that it is compiled once."""
     if build not in _LIKELIHOODS:
         if len(_LIKELIHOODS) > 32:
             _LIKELIHOODS.clear()
@@ -200,15 +200,15 @@ def _parameters(start: Sequence[Parameter] | Mapping[str, float]) -> tuple[Param
     if len(set(names)) < len(names):
         raise SettingError(f"two parameters have the name {next(n for n in names if names.count(n) > 1)!r}")
     if not any(p.tracked for p in start):
-        raise SettingError("no parameter is free: give at least one a std above 0")
+        raise SettingError("no parameter is free: give at least one parameter a std above 0")
     return tuple(start)
 
 
 def _parameters_by_name(parameters: Sequence[Parameter], psi: Float[np.ndarray, " k"]) -> dict[str, Array]:
-    named, at = {}, 0
+    named, start = {}, 0
     for p in parameters:
-        part = psi[at : at + len(p.values)] if p.tracked else np.array(p.values)
-        at += len(p.values) if p.tracked else 0
+        part = psi[start : start + len(p.values)] if p.tracked else np.array(p.values)
+        start += len(p.values) if p.tracked else 0
         named[p.name] = jnp.asarray(part if isinstance(p.value, tuple) else part[0])
     return named
 
@@ -216,32 +216,34 @@ def _parameters_by_name(parameters: Sequence[Parameter], psi: Float[np.ndarray, 
 def _covariance(
     best: LikelihoodMaximum,
 ) -> tuple[Float[np.ndarray, "k k"], list[Float[np.ndarray, " k"]], bool]:
-    """The covariance, infinite where l is flat and NaN at a bound; the flat directions; and whether l falls in all others.
+    """The covariance of the estimates.
 
-    Directions are those of psi / sizes, so that a parameter which has come near to its bound along a flat one takes part in it.
+    Returns:
+        The covariance, infinite for unidentifiable parameters and NaN for those at a bound; the flat directions; whether l
+        decreases in all other directions. Directions are in psi / sizes, so that they include parameters near a bound.
     """
     k, free = len(best.z), np.flatnonzero(~best.is_at_bound)
     cov, sizes = np.full((k, k), np.nan), best.sizes[free]
     if not len(free):
         return cov, [], True
     values, vectors = np.linalg.eigh(sizes[:, None] * best.hessian[np.ix_(free, free)] * sizes)
-    least = max(_FLAT[0], _FLAT[1] * float(values.max()))
-    flat = np.abs(values) < least
-    inside = sizes[:, None] * vectors[:, ~flat]
-    cov[np.ix_(free, free)] = (inside / values[~flat]) @ inside.T
+    limit = max(_FLAT[0], _FLAT[1] * float(values.max()))
+    is_flat = np.abs(values) < limit
+    inside = sizes[:, None] * vectors[:, ~is_flat]
+    cov[np.ix_(free, free)] = (inside / values[~is_flat]) @ inside.T
     directions = []
-    for column in _reduced_basis(vectors[:, flat]).T:
-        taking = np.abs(column) > _TAKES_PART * np.abs(column).max()
+    for column in _reduced_basis(vectors[:, is_flat]).T:
+        involved = np.abs(column) > _SMALLEST_COMPONENT * np.abs(column).max()
         whole = np.zeros(k)
-        whole[free[taking]] = (sizes * column)[taking]
-        cov[free[taking], free[taking]] = np.inf
+        whole[free[involved]] = (sizes * column)[involved]
+        cov[free[involved], free[involved]] = np.inf
         directions.append(whole)
-    settled = bool(values.min() > -least)
-    return cov if settled else np.full((k, k), np.nan), directions, settled
+    is_maximum = bool(values.min() > -limit)
+    return cov if is_maximum else np.full((k, k), np.nan), directions, is_maximum
 
 
 def _reduced_basis(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
-    """A basis of the same space, each vector of which has an entry that the others have not."""
+    """A basis of the same space in which each vector has an entry that is 0 in the others."""
     if not basis.shape[1]:
         return basis
     factors = list(scipy.linalg.qr(basis.T, pivoting=True))
@@ -250,12 +252,12 @@ def _reduced_basis(basis: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
 
 
 def _flat_direction(
-    search: LikelihoodSearch, best: LikelihoodMaximum, moved: Float[np.ndarray, " k"]
+    search: LikelihoodSearch, best: LikelihoodMaximum, direction: Float[np.ndarray, " k"]
 ) -> FlatDirection:
-    taking = np.flatnonzero(moved)
-    first = taking[0]
-    steps = moved * (0.01 * max(abs(best.psi[first]), best.sizes[first]) / moved[first])
-    return FlatDirection(tuple(search.names[i] for i in taking), tuple(float(steps[i]) for i in taking))
+    involved = np.flatnonzero(direction)
+    first = involved[0]
+    steps = direction * (0.01 * max(abs(best.psi[first]), best.sizes[first]) / direction[first])
+    return FlatDirection(tuple(search.names[i] for i in involved), tuple(float(steps[i]) for i in involved))
 
 
 def _estimates(
@@ -278,19 +280,20 @@ def _estimates(
 
 
 def _distinct_optima(
-    search: LikelihoodSearch, found: list[LikelihoodMaximum], flat: bool
+    search: LikelihoodSearch, maxima: list[LikelihoodMaximum], has_flat_direction: bool
 ) -> tuple[Optimum, ...]:
-    """The maxima, the best first; along a flat direction all are one."""
+    """The distinct maxima, the best first. With a flat direction, maxima of equal likelihood count as one."""
     groups: list[list[LikelihoodMaximum]] = []
-    for f in found:
+    for one in maxima:
         for group in groups:
-            g = group[0]
-            near = flat or float(np.max(np.abs(f.z - g.z) * ~(f.is_at_bound & g.is_at_bound))) < _SAME[1]
-            if abs(f.log_likelihood - g.log_likelihood) < _SAME[0] and near:
-                group.append(f)
+            other = group[0]
+            distance = np.abs(one.z - other.z) * ~(one.is_at_bound & other.is_at_bound)
+            is_near = has_flat_direction or float(np.max(distance)) < _SAME[1]
+            if abs(one.log_likelihood - other.log_likelihood) < _SAME[0] and is_near:
+                group.append(one)
                 break
         else:
-            groups.append([f])
+            groups.append([one])
     return tuple(
         Optimum(
             dict(zip(search.names, map(float, g[0].psi), strict=True)),

@@ -1,10 +1,11 @@
-"""The search for the maximum of a log-likelihood, from several starts, by Newton steps within a trust region.
+"""Maximisation of a log-likelihood by Newton steps within a trust region, from several starts.
 
     z -> psi(z) = to_value(c + s z)      l(z) = l(psi(z))      dl/dz = l' psi'      d2l/dz2 = psi' l'' psi' + diag(l' psi'')
 
-The coordinates are those of estimation (`models.joint`): the logarithm of a positive parameter, the logit of one between two
-bounds, the parameter itself, in units of its std, without bounds. l' and l'' are exact, by JAX. A likelihood that grows all the
-way to a bound (a variance that is best 0) has its maximum there: the parameter is held at its bound, and the others are found.
+The coordinates are those of estimation (`rotorid.models.joint`): the logarithm of a positive parameter, the logit of a
+parameter with two bounds, and a parameter without bounds in units of its std. l' and l'' are exact, by JAX. If the
+likelihood increases up to a bound (such as a variance of 0), the parameter is held at the bound, and the others are
+estimated.
 """
 
 from __future__ import annotations
@@ -28,28 +29,30 @@ LogLikelihood = Callable[[dict[str, Array], Any], Array]
 """A log-likelihood of the parameters by name, and of data."""
 
 _GRADIENT: Final = (1e-3, 1e-6)
-"""Of l per coordinate: at which it is asked whether a bound is better, and at which a search ends."""
+"""Gradient of l per coordinate at which bounds are tested, and at which a search ends."""
 
-_LEFT: Final = 1e-5
-"""What the last Newton step would still gain, in l, where a search has converged."""
+_REMAINING: Final = 1e-5
+"""Largest increase of l by a further Newton step for which a search has converged."""
 
 _SPREAD: Final = (0.3, 2.0)
-"""Least and most that a start is drawn away, in standard deviations, in coordinates with bounds."""
+"""Limits of the standard deviation of random starts, in coordinates with bounds."""
 
 _AT_BOUND: Final = (1e-6, 1e-3)
-"""How much l may fall on the way to a bound that is best, and by how much at least it falls, at its slope there, from the bound
-to where the search began."""
+"""Criteria for a maximum at a bound: largest decrease of l from the end of the search to the bound, and smallest
+decrease, by the slope at the bound, from there to the start of the search."""
 
 _FORWARD: Final = 4
-"""Parameters up to which derivatives are taken forwards: that compiles in half the time."""
+"""Number of parameters up to which derivatives are taken in forward mode, which compiles in half the time."""
 
-_WIDEST: Final = 5.0  # a step in coordinates
+_LARGEST_STEP: Final = 5.0  # in coordinates
 
 
 @dataclasses.dataclass(frozen=True)
 class LikelihoodMaximum:
-    """Where a search ended. z: coordinates. psi: parameters. held: those that are best at a bound, where l falls inwards.
-    gradient, hessian: of l and of -l in psi. sizes: by how much each psi must move to matter. slopes: d psi / d z.
+    """The end of a search.
+
+    z: coordinates. psi: parameters. is_at_bound: whether l is largest at a bound of the parameter. gradient, hessian: of l and
+    of -l by psi. sizes: of significant changes of psi. slopes: d psi / d z.
     """
 
     z: Float[np.ndarray, " k"]
@@ -64,25 +67,25 @@ class LikelihoodMaximum:
 
 
 class _Derivatives(NamedTuple):
-    """l, its derivatives in psi, psi, and its derivatives in z."""
+    """l, its gradient g and Hessian H by psi; psi, and its first and second derivatives by z."""
 
     value: np.ndarray
     g: np.ndarray
     H: np.ndarray
     psi: np.ndarray
     slopes: np.ndarray
-    curved: np.ndarray
+    curvatures: np.ndarray
 
     def in_z(self) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian in z."""
-        bent = np.diag(self.g * self.curved)
-        return self.g * self.slopes, self.slopes[:, None] * self.H * self.slopes + bent
+        """Gradient and Hessian of l by z."""
+        curvature = np.diag(self.g * self.curvatures)
+        return self.g * self.slopes, self.slopes[:, None] * self.H * self.slopes + curvature
 
 
 class LikelihoodSearch:
     """The search over the free parameters (std above 0) of a log-likelihood.
 
-    log_likelihood: hashed by identity, compiled once for the same function and parameters. data: what it is given.
+    log_likelihood: compiled once for the same function object and parameters. data: its second argument.
     """
 
     def __init__(self, log_likelihood: LogLikelihood, parameters: Sequence[Parameter], data: Any) -> None:
@@ -95,59 +98,60 @@ class LikelihoodSearch:
         self._centre = np.array([to_coordinate(p, v) for p, v in each])
         self._scale = np.array([1.0 if _bounded(p) else p.std for p, _ in each])
         self._slopes = self._scale * np.array([_slope(p, v) for p, v in each])
-        away = np.array([p.std for p, _ in each]) / self._slopes
-        self._spread = np.where([_bounded(p) for p, _ in each], np.clip(away, *_SPREAD), away)
+        std = np.array([p.std for p, _ in each]) / self._slopes
+        self._spread = np.where([_bounded(p) for p, _ in each], np.clip(std, *_SPREAD), std)
 
     def starts(self, count: int, seed: int) -> Float[np.ndarray, "count k"]:
-        """The parameters' own values, and coordinates drawn about them."""
-        drawn = np.random.default_rng(seed).normal(size=(count, len(self.start))) * self._spread
-        drawn[0] = 0.0
-        return drawn
+        """Coordinates of the start values, and random coordinates around them."""
+        coordinates = np.random.default_rng(seed).normal(size=(count, len(self.start))) * self._spread
+        coordinates[0] = 0.0
+        return coordinates
 
     def values(self, z: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-        """Parameters in their units."""
+        """Parameters in their units at the coordinates z."""
         coordinates = self._centre + self._scale * z
         return np.array(
             [float(to_value(p, jnp.asarray(c))) for p, c in zip(self.owners, coordinates, strict=True)]
         )
 
     def maximise(self, z: Float[np.ndarray, " k"], iterations: int) -> LikelihoodMaximum | None:
-        """The maximum that a search from z finds; None where the likelihood is not finite at z."""
+        """Search from the coordinates z; None if the likelihood is not finite there."""
         held = np.zeros(len(z), bool)
-        rest = np.zeros(len(z))
-        found = self._climb(z, held, rest, iterations, _GRADIENT[0])
-        final = False
-        while found is not None and not final:
-            bounds = self._find_bounds(found, held, rest)
+        held_values = np.zeros(len(z))
+        maximum = self._climb(z, held, held_values, iterations, _GRADIENT[0])
+        is_final = False
+        while maximum is not None and not is_final:
+            bounds = self._find_bounds(maximum, held, held_values)
             for i, bound in bounds:
-                held[i], rest[i] = True, bound
-            final = not bounds
-            found = self._climb(found.z, held, rest, iterations, _GRADIENT[final]) or found
-        return found
+                held[i], held_values[i] = True, bound
+            is_final = not bounds
+            maximum = self._climb(maximum.z, held, held_values, iterations, _GRADIENT[is_final]) or maximum
+        return maximum
 
-    def _evaluate(self, z: np.ndarray, held: np.ndarray, rest: np.ndarray) -> _Derivatives:
-        point = self._centre + self._scale * z, self._scale, held, rest
+    def _evaluate(self, z: np.ndarray, held: np.ndarray, held_values: np.ndarray) -> _Derivatives:
+        point = self._centre + self._scale * z, self._scale, held, held_values
         return _Derivatives(
             *map(np.asarray, _derivatives(self._function, self._parameters, *point, self._data))
         )
 
     def _climb(
-        self, z: np.ndarray, held: np.ndarray, rest: np.ndarray, iterations: int, least: float
+        self, z: np.ndarray, held: np.ndarray, held_values: np.ndarray, iterations: int, tolerance: float
     ) -> LikelihoodMaximum | None:
+        """Maximise over the parameters that are not held, down to a gradient of `tolerance`; None if l is not finite at z."""
         free, held = np.flatnonzero(~held), held.copy()
-        seen: dict[bytes, tuple[np.ndarray, float, np.ndarray, np.ndarray]] = {}
+        latest: dict[bytes, tuple[np.ndarray, float, np.ndarray, np.ndarray]] = {}
 
         def at(part: np.ndarray) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
             key = part.tobytes()
-            if key not in seen:
+            if key not in latest:
                 whole = z.copy()
                 whole[free] = part
-                at_z = self._evaluate(whole, held, rest)
+                at_z = self._evaluate(whole, held, held_values)
                 gradient, hessian = at_z.in_z()
-                good = all(np.all(np.isfinite(x)) for x in (at_z.value, gradient, hessian))
-                seen.clear()
-                seen[key] = (whole, float(at_z.value) if good else -math.inf, gradient, hessian)
-            return seen[key]
+                is_finite = all(np.all(np.isfinite(x)) for x in (at_z.value, gradient, hessian))
+                latest.clear()
+                latest[key] = (whole, float(at_z.value) if is_finite else -math.inf, gradient, hessian)
+            return latest[key]
 
         if not math.isfinite(at(z[free])[1]):
             return None
@@ -158,37 +162,38 @@ class LikelihoodSearch:
                 jac=lambda part: -at(part)[2][free],
                 hess=lambda part: -at(part)[3][np.ix_(free, free)],
                 method="trust-exact",
-                options={"gtol": least, "maxiter": iterations, "max_trust_radius": _WIDEST},
+                options={"gtol": tolerance, "maxiter": iterations, "max_trust_radius": _LARGEST_STEP},
             )
             z = at(np.asarray(end.x))[0]
-        at_z = self._evaluate(z, held, rest)
+        at_z = self._evaluate(z, held, held_values)
         gradient, hessian = at_z.in_z()
-        settled = _is_converged(-hessian[np.ix_(free, free)], gradient[free])
-        best = held & (np.abs(at_z.g * (self.start - rest)) >= _AT_BOUND[1])
+        converged = _is_converged(-hessian[np.ix_(free, free)], gradient[free])
+        is_at_bound = held & (np.abs(at_z.g * (self.start - held_values)) >= _AT_BOUND[1])
         sizes = np.maximum(at_z.slopes, 0.1 * self._slopes)
         return LikelihoodMaximum(
-            z, at_z.psi, best, float(at_z.value), at_z.g, -at_z.H, sizes, at_z.slopes, settled
+            z, at_z.psi, is_at_bound, float(at_z.value), at_z.g, -at_z.H, sizes, at_z.slopes, converged
         )
 
     def _find_bounds(
-        self, found: LikelihoodMaximum, held: np.ndarray, rest: np.ndarray
+        self, maximum: LikelihoodMaximum, held: np.ndarray, held_values: np.ndarray
     ) -> list[tuple[int, float]]:
-        """Numbers that are not held and are best at a bound, and which."""
-        named = []
+        """Index and bound of each free parameter for which l is largest at the bound."""
+        at_bound = []
         for i in np.flatnonzero(~held):
-            slope, bounds = found.gradient[i], self.owners[i].bounds
+            slope, bounds = maximum.gradient[i], self.owners[i].bounds
             bound = bounds[1] if slope > 0 else bounds[0]
             if not math.isfinite(bound) or abs(slope * (self.start[i] - bound)) < _AT_BOUND[1]:
                 continue
-            also, there = held.copy(), rest.copy()
-            also[i], there[i] = True, bound
-            if float(self._evaluate(found.z, also, there).value) >= found.log_likelihood - _AT_BOUND[0]:
-                named.append((int(i), bound))
-        return named
+            also_held, values = held.copy(), held_values.copy()
+            also_held[i], values[i] = True, bound
+            likelihood = float(self._evaluate(maximum.z, also_held, values).value)
+            if likelihood >= maximum.log_likelihood - _AT_BOUND[0]:
+                at_bound.append((int(i), bound))
+        return at_bound
 
 
 def component_names(p: Parameter) -> tuple[str, ...]:
-    """Names of a parameter's numbers: "drag", or "drag_1", "drag_2", ..."""
+    """Names of the components of a parameter: "drag", or "drag_1", "drag_2", ..."""
     if not isinstance(p.value, tuple):
         return (p.name,)
     return tuple(f"{p.name}_{k + 1}" for k in range(len(p.value)))
@@ -204,17 +209,17 @@ def _slope(p: Parameter, value: float) -> float:
 
 
 def _is_converged(hessian: Float[np.ndarray, "k k"], gradient: Float[np.ndarray, " k"]) -> bool:
-    """Whether a Newton step would gain next to nothing, and no direction leads up."""
+    """Whether a Newton step would not increase l significantly, and l increases in no direction."""
     if not len(gradient):
         return True
     values, vectors = np.linalg.eigh(hessian)
-    most = max(float(np.abs(values).max()), 1.0)
-    curved = values > 1e-9 * most
-    along = vectors.T @ gradient
+    largest = max(float(np.abs(values).max()), 1.0)
+    is_curved = values > 1e-9 * largest
+    projected = vectors.T @ gradient
     return bool(
-        values.min() > -1e-6 * most
-        and np.sum(along[curved] ** 2 / values[curved]) < _LEFT
-        and np.all(np.abs(along[~curved]) < 1e-3)
+        values.min() > -1e-6 * largest
+        and np.sum(projected[is_curved] ** 2 / values[is_curved]) < _REMAINING
+        and np.all(np.abs(projected[~is_curved]) < 1e-3)
     )
 
 
@@ -225,28 +230,28 @@ def _derivatives(
     coordinates: Float[Array, " k"],
     scale: Float[Array, " k"],
     held: Bool[Array, " k"],
-    rest: Float[Array, " k"],
+    held_values: Float[Array, " k"],
     data: Any,
 ) -> tuple[Array, ...]:
-    """What `_Told` holds."""
+    """The fields of `_Derivatives`."""
 
     def values(c):
-        parts, at = [], 0
+        parts, start = [], 0
         for p in parameters:
             if p.tracked:
-                parts.append(to_value(p, c[at : at + len(p.values)]))
-                at += len(p.values)
-        return jnp.where(held, rest, jnp.concatenate(parts))
+                parts.append(to_value(p, c[start : start + len(p.values)]))
+                start += len(p.values)
+        return jnp.where(held, held_values, jnp.concatenate(parts))
 
     def first(c):
         return jax.jvp(values, (c,), (scale,))[1]
 
     def likelihood(psi):
-        named, at = {}, 0
+        named, start = {}, 0
         for p in parameters:
             if p.tracked:
-                part = psi[at : at + len(p.values)]
-                at += len(p.values)
+                part = psi[start : start + len(p.values)]
+                start += len(p.values)
             else:
                 part = jnp.asarray(p.values, psi.dtype)
             named[p.name] = part if isinstance(p.value, tuple) else part[0]
@@ -260,6 +265,6 @@ def _derivatives(
         return slope, (value, slope)
 
     psi, slopes = values(coordinates), first(coordinates)
-    curved = jax.jvp(first, (coordinates,), (scale,))[1]
+    curvatures = jax.jvp(first, (coordinates,), (scale,))[1]
     H, (value, g) = jax.jacfwd(gradient, has_aux=True)(psi)
-    return value, g, H, psi, slopes, curved
+    return value, g, H, psi, slopes, curvatures

@@ -1,13 +1,13 @@
-"""Linear models of constant coefficients in innovation form, in discrete or continuous time, and the data that they explain.
+"""Linear time-invariant models in innovation form, in discrete or continuous time, and experiments.
 
     discrete      x_{k+1} = A x_k + B u_k + K e_k,    y_k = C x_k + D u_k + e_k
     continuous    x' = A x + B u,                     y_k = C x(t_k) + D u_k + e_k
 
-The input is held over a sampling interval (zero-order hold), so that the two are the same at the samples where
+With a zero-order hold of the input, both are equal at the samples if
 
     exp([A B; 0 0] dt) = [A_d B_d; 0 I]
 
-The gain K belongs to the samples: it is that of the discrete model in both.
+K is the gain of the discrete model in both cases.
 
 References: L. Ljung, System Identification: Theory for the User, 2nd ed., Prentice Hall (1999), chapters 4 and 13;
 C. Van Loan, Computing integrals involving the matrix exponential, IEEE Trans. Autom. Control 23 (1978).
@@ -25,15 +25,16 @@ from jaxtyping import Float
 
 from rotorid.errors import ExcitationError, SettingError
 
-_ROUND_TRIP = 1e-6  # relative: a discrete model that its continuous one gives back worse has none
+_ROUND_TRIP = 1e-6  # largest relative error of a conversion to continuous time and back
+_RANK = 1e-9  # relative singular value below which inputs lack excitation
 
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """Inputs and outputs of one run on a regular grid: row k of u acts from the time of row k of y on, for dt.
+    """Inputs and outputs of one run on a regular grid. Row k of u acts from the time of row k of y on, for dt.
 
-    y: outputs; NaN where not measured. u: inputs, in any unit. dt: s between rows. outputs, inputs: their names, `y1`, ... and
-    `u1`, ... where none are given.
+    y: outputs; NaN where not measured. u: inputs, in any unit. dt: sampling interval, s. outputs, inputs: their names; default:
+    `y1`, ... and `u1`, ...
     """
 
     y: Float[np.ndarray, "_ l"]
@@ -45,25 +46,26 @@ class Experiment:
     def __post_init__(self) -> None:
         if self.y.ndim != 2 or self.u.ndim != 2 or len(self.y) != len(self.u):
             raise SettingError(
-                f"outputs {self.y.shape} and inputs {self.u.shape} must be two tables of as many rows: one row a sample"
+                f"outputs {self.y.shape} and inputs {self.u.shape} must be tables with the same number of rows"
             )
         if not self.dt > 0 or not math.isfinite(self.dt):
             raise SettingError(f"the sampling interval must be a positive number of seconds, not {self.dt}")
         if not np.isfinite(self.u).all():
-            raise SettingError("an input has values that are not numbers: fill or cut them")
+            raise SettingError("an input has values that are not finite: fill them, or cut these rows")
         if np.isinf(self.y).any():
-            raise SettingError("an output has infinite values: set what was not measured to NaN")
+            raise SettingError("an output has infinite values: set missing measurements to NaN")
         for kind, table, letter in (("outputs", self.y, "y"), ("inputs", self.u, "u")):
             names = getattr(self, kind) or tuple(f"{letter}{k + 1}" for k in range(table.shape[1]))
             if len(names) != table.shape[1]:
-                raise SettingError(f"{len(names)} names for {table.shape[1]} {kind}: give one each")
+                raise SettingError(f"{len(names)} names for {table.shape[1]} {kind}: give one name for each")
             object.__setattr__(self, kind, tuple(names))
 
 
 def as_experiments(data: Experiment | Sequence[Experiment]) -> tuple[Experiment, ...]:
-    """One or several runs of the same plant.
+    """One or several runs of the same plant as a tuple.
 
-    Raises SettingError where they do not fit together.
+    Raises:
+        SettingError: there is none, or they differ in their signals or sampling intervals.
     """
     runs = (data,) if isinstance(data, Experiment) else tuple(data)
     if not runs:
@@ -71,7 +73,9 @@ def as_experiments(data: Experiment | Sequence[Experiment]) -> tuple[Experiment,
     first = runs[0]
     for run in runs[1:]:
         if (run.outputs, run.inputs) != (first.outputs, first.inputs):
-            raise SettingError("the experiments have different outputs or inputs: give the same in all")
+            raise SettingError(
+                "the experiments have different outputs or inputs: they must be the same in all"
+            )
         if abs(run.dt - first.dt) > 1e-9 * first.dt:
             raise SettingError(
                 f"the experiments are sampled every {first.dt} and every {run.dt} s: resample them to one interval"
@@ -81,8 +85,10 @@ def as_experiments(data: Experiment | Sequence[Experiment]) -> tuple[Experiment,
 
 @dataclasses.dataclass(frozen=True)
 class LinearModel:
-    """A linear model. dt: s between samples; 0: continuous time. K: gain of the innovations at the samples, zeros where they
-    do not reach the state. innovation: covariance of e."""
+    """A linear model.
+
+    dt: sampling interval, s; 0: continuous time. K: gain of the innovations at the samples. innovation: covariance of e.
+    """
 
     A: Float[np.ndarray, "s s"]
     B: Float[np.ndarray, "s m"]
@@ -98,58 +104,59 @@ class LinearModel:
 
     @property
     def poles(self) -> np.ndarray:
-        """Eigenvalues of A, by their real part, then their imaginary one: in 1/s in continuous time."""
+        """Eigenvalues of A, sorted by real and then by imaginary part; in 1/s in continuous time."""
         poles = np.linalg.eigvals(self.A).astype(complex)
         return poles[np.lexsort((np.imag(poles), np.round(np.real(poles), 12)))]
 
     @property
     def is_stable(self) -> bool:
-        """Whether no pole is outside the region of stability."""
+        """Whether all poles are in the region of stability."""
         return bool(np.all(np.abs(self.poles) < 1.0)) if self.dt else bool(np.all(np.real(self.poles) < 0.0))
 
     def to_discrete(self, dt: float) -> LinearModel:
-        """The model at samples dt (s) apart, the input held between them."""
+        """The discrete model for the sampling interval dt, s, with a zero-order hold of the input."""
         if self.dt:
             if abs(self.dt - dt) > 1e-9 * dt:
                 raise SettingError(
-                    f"the model is of samples {self.dt} s apart, not {dt} s: make it continuous first"
+                    f"the sampling interval of the model is {self.dt} s, not {dt} s: convert it to continuous time first"
                 )
             return self
         s, m = self.B.shape
         block = np.zeros((s + m, s + m))
         block[:s] = dt * np.hstack([self.A, self.B])
-        found = scipy.linalg.expm(block)
-        return dataclasses.replace(self, A=found[:s, :s], B=found[:s, s:], dt=dt)
+        exponential = scipy.linalg.expm(block)
+        return dataclasses.replace(self, A=exponential[:s, :s], B=exponential[:s, s:], dt=dt)
 
     @property
-    def _discrete_only(self) -> list[float]:
-        """Poles of a discrete model at 0 or on the negative real axis."""
+    def _poles_without_logarithm(self) -> list[float]:
+        """Poles of a discrete model at 0 or on the negative real axis, which no continuous model has."""
         poles = self.poles if self.dt else ()
         return [float(p.real) for p in poles if p.real <= 1e-12 and abs(p.imag) < 1e-9 * max(abs(p), 1e-3)]
 
     @property
     def has_continuous(self) -> bool:
-        """Whether a model in continuous time can have these samples, as far as the poles tell."""
-        return not self._discrete_only
+        """Whether the poles allow a conversion to continuous time."""
+        return not self._poles_without_logarithm
 
     def to_continuous(self) -> LinearModel:
-        """The model in continuous time whose samples are those of this one.
+        """The model in continuous time that is equal to this one at the samples.
 
-        Raises SettingError where there is none: a pole at 0 or on the negative real axis, as of noise and of delays.
+        Raises:
+            SettingError: there is none, because of a pole at 0 or on the negative real axis, as noise and delays cause them.
         """
         if not self.dt:
             return self
         s, m = self.B.shape
         if not self.has_continuous:
-            pole = min(self._discrete_only, key=abs)
+            pole = min(self._poles_without_logarithm, key=abs)
             raise SettingError(
-                f"the discrete model has a pole at {pole:.3g}, which no system in continuous time has at its samples: "
-                "take a lower order, sample faster, or keep the model discrete"
+                f"the discrete model has a pole at {pole:.3g}, which no continuous model corresponds to: "
+                "use a lower order, sample faster, or keep the model discrete"
             )
         block = np.eye(s + m)
         block[:s] = np.hstack([self.A, self.B])
-        found = np.real(np.asarray(scipy.linalg.logm(block))) / self.dt
-        model = dataclasses.replace(self, A=found[:s, :s], B=found[:s, s:], dt=0.0)
+        logarithm = np.real(np.asarray(scipy.linalg.logm(block))) / self.dt
+        model = dataclasses.replace(self, A=logarithm[:s, :s], B=logarithm[:s, s:], dt=0.0)
         again = model.to_discrete(self.dt)
         size = max(float(np.abs(block).max()), 1.0)
         if (
@@ -157,12 +164,12 @@ class LinearModel:
             > _ROUND_TRIP * size
         ):
             raise SettingError(
-                "the discrete model has no continuous one that gives it back: take a lower order, or keep it discrete"
+                "the conversion to continuous time is not accurate: use a lower order, or keep the model discrete"
             )
         return model
 
     def transform(self, T: Float[np.ndarray, "s s"]) -> LinearModel:
-        """The same model in the coordinates T x."""
+        """The same model in the state coordinates T x."""
         B, K = T @ self.B, T @ self.K
         A, C = np.linalg.solve(T.T, (T @ self.A).T).T, np.linalg.solve(T.T, self.C.T).T
         return dataclasses.replace(self, A=A, B=B, C=C, K=K)
@@ -174,28 +181,37 @@ class LinearModel:
         x0: Float[np.ndarray, " s"] | None = None,
         e: Float[np.ndarray, "n l"] | None = None,
     ) -> Float[np.ndarray, "n l"]:
-        """Outputs to inputs u, dt (s) apart, from the state x0 (0). e: innovations (none)."""
+        """Simulate the outputs.
+
+        Args:
+            u: inputs.
+            dt: sampling interval, s.
+            x0: first state; None: 0.
+            e: innovations; None: 0.
+        """
         d = self.to_discrete(dt)
-        drive = u @ d.B.T
+        forcing = u @ d.B.T
         if e is not None:
-            drive = drive + e @ d.K.T
-        x = simulate_states(d.A, drive, np.zeros(self.order) if x0 is None else x0)
+            forcing = forcing + e @ d.K.T
+        x = simulate_states(d.A, forcing, np.zeros(self.order) if x0 is None else x0)
         y = x @ d.C.T + u @ d.D.T
         return y if e is None else y + e
 
     def markov_parameters(self, dt: float, count: int) -> Float[np.ndarray, "count l m"]:
-        """D, C B, C A B, ...: the response at `count` samples dt (s) apart to a unit input held over the first."""
+        """D, C B, C A B, ...: the response to a unit input over the first sample. dt: sampling interval, s."""
         d = self.to_discrete(dt)
-        found, X = [d.D], d.B
+        parameters, X = [d.D], d.B
         for _ in range(count - 1):
-            found.append(d.C @ X)
+            parameters.append(d.C @ X)
             X = d.A @ X
-        return np.stack(found)
+        return np.stack(parameters)
 
     def hankel_singular_values(self, dt: float, rows: int | None = None) -> Float[np.ndarray, " s"]:
-        """How much each direction of the state carries from past inputs to future outputs, the largest first.
+        """Hankel singular values, the largest first.
 
-        rows: samples of past and of future that count; None: all of them, by the Gramians, infinite in unstable models.
+        Args:
+            dt: sampling interval, s.
+            rows: number of past and of future samples; None: all, from the Gramians (infinite for unstable models).
         """
         d = self.to_discrete(dt)
         if rows is None:
@@ -204,23 +220,25 @@ class LinearModel:
             P = scipy.linalg.solve_discrete_lyapunov(d.A, d.B @ d.B.T)
             Q = scipy.linalg.solve_discrete_lyapunov(d.A.T, d.C.T @ d.C)
             return np.sqrt(np.maximum(np.sort(np.real(np.linalg.eigvals(P @ Q)))[::-1], 0.0))
-        R, S = d._past_and_future(rows)
-        found = np.zeros(self.order)
+        R, S = d._reachability_and_observability(rows)
+        padded = np.zeros(self.order)
         values = np.linalg.svd(S @ R.T, compute_uv=False)
-        found[: len(values)] = values[: self.order]
-        return found
+        padded[: len(values)] = values[: self.order]
+        return padded
 
     def balance(self, dt: float, rows: int = 100) -> LinearModel:
-        """The model in coordinates that reach and show alike over `rows` samples dt (s) apart: those in which rounding and the
-        curvature of a fit are least. The model itself where a direction of its state is not reached or does not show."""
-        R, S = self.to_discrete(dt)._past_and_future(rows)
+        """The model in balanced coordinates over `rows` samples, in which a fit is best conditioned.
+
+        A model that is not minimal is returned unchanged. dt: sampling interval, s.
+        """
+        R, S = self.to_discrete(dt)._reachability_and_observability(rows)
         U, s, _ = np.linalg.svd(S @ R.T)
         if min(R.shape[0], S.shape[0]) < self.order or s[self.order - 1] < 1e-12 * s[0]:
             return self
         return self.transform((U / np.sqrt(s)).T @ S)
 
-    def _past_and_future(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Triangles of what `rows` past inputs do to the state, transposed, and of what the state does to as many outputs."""
+    def _reachability_and_observability(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Triangular factors of the transposed reachability matrix and of the observability matrix over `rows` samples."""
         past, future = [self.B], [self.C]
         for _ in range(rows - 1):
             past.append(self.A @ past[-1])
@@ -229,24 +247,24 @@ class LinearModel:
 
 
 def simulate_states(
-    A: Float[np.ndarray, "s s"], drive: Float[np.ndarray, "n s"], x0: Float[np.ndarray, " s"]
+    A: Float[np.ndarray, "s s"], forcing: Float[np.ndarray, "n s"], x0: Float[np.ndarray, " s"]
 ) -> Float[np.ndarray, "n s"]:
-    """x_{k+1} = A x_k + drive_k from x_0 on, as many as there are rows of drive."""
-    x = np.empty((len(drive), len(A)))
-    if not len(drive):
+    """The states x_0 to x_{n-1} of x_{k+1} = A x_k + forcing_k."""
+    x = np.empty((len(forcing), len(A)))
+    if not len(forcing):
         return x
     x[0] = x0
     with np.errstate(over="ignore", invalid="ignore"):
-        for k in range(len(drive) - 1):
-            x[k + 1] = A @ x[k] + drive[k]
+        for k in range(len(forcing) - 1):
+            x[k + 1] = A @ x[k] + forcing[k]
     return x
 
 
 def check_excitation(runs: Sequence[Experiment], rows: int) -> None:
-    """Whether the inputs are rich enough for models of `rows` lags.
+    """Check that the inputs are persistently exciting for models of `rows` lags.
 
-    Raises ExcitationError with the input, or the combination of inputs, that is not: it stands still, several move as one, or
-    it is a sum of too few sines.
+    Raises:
+        ExcitationError: an input is zero, several are linearly dependent, or one is a sum of too few sines.
     """
     names, m = runs[0].inputs, runs[0].u.shape[1]
     if m == 0:
@@ -256,13 +274,13 @@ def check_excitation(runs: Sequence[Experiment], rows: int) -> None:
     for name, s in zip(names, size, strict=True):
         if s == 0:
             raise ExcitationError(
-                f"input {name} is zero all along: its effect is not in the data; move it or leave it out"
+                f"input {name} is always zero, so that its effect cannot be identified: excite it or leave it out"
             )
     _, values, vt = np.linalg.svd(u / size, full_matrices=False)
     if values[-1] < _RANK * values[0]:
         raise ExcitationError(
-            f"the inputs move as one: {_combination(vt[-1] / size, names)} is zero all along, so that the data do not tell "
-            "their effects apart; move them independently"
+            f"the inputs are linearly dependent: {_combination(vt[-1] / size, names)} is always zero, so that their effects "
+            "cannot be separated; excite them independently"
         )
     for j, name in enumerate(names):
         columns = [hankel_rows(run.u[:, j : j + 1], rows) for run in runs if len(run.u) >= rows]
@@ -272,11 +290,8 @@ def check_excitation(runs: Sequence[Experiment], rows: int) -> None:
         if rank < rows:
             raise ExcitationError(
                 f"input {name} excites {rank} of the {rows} lags that the model needs (a constant excites 1, a sine 2): "
-                "use an input of more frequencies, or a lower order and horizon"
+                "use an input with more frequencies, or a lower order and horizon"
             )
-
-
-_RANK = 1e-9
 
 
 def _combination(weights: Float[np.ndarray, " m"], names: Sequence[str]) -> str:
@@ -286,11 +301,11 @@ def _combination(weights: Float[np.ndarray, " m"], names: Sequence[str]) -> str:
 
 
 def hankel_rows(v: Float[np.ndarray, "n k"], rows: int) -> Float[np.ndarray, "columns width"]:
-    """Row i holds v_i, v_{i+1}, ..., v_{i+rows-1}: the transposed block Hankel matrix."""
+    """The transposed block Hankel matrix: row i holds v_i, v_{i+1}, ..., v_{i+rows-1}."""
     windows = np.lib.stride_tricks.sliding_window_view(v, rows, axis=0)
     return np.moveaxis(windows, 2, 1).reshape(len(windows), -1)
 
 
 def triangular_factor(v: np.ndarray) -> np.ndarray:
-    """R of v = Q R."""
+    """R of the factorisation v = Q R."""
     return np.asarray(np.linalg.qr(v, mode="r"))

@@ -1,13 +1,13 @@
-"""Prediction-error identification: the model of a structure whose one-step errors are least, and how sure it is.
+"""Prediction-error identification: the parameters of a structure that minimise its one-step errors, and their covariance.
 
     V(theta) = 1/2 N log det Lambda(theta),    Lambda = 1/N sum_k e_k e_k^T
     cov(theta) = (sum_k psi_k Lambda^-1 psi_k^T)^-1,    psi_k = d e_k / d theta
     AIC = log det Lambda + 2 d / N,    FPE = det Lambda (1 + d/N) / (1 - d/N),    fit = 100 (1 - |y - y^| / |y - mean y|)
 
-the maximum of the likelihood of normal innovations. Steps are those of Gauss and Newton, damped where they overshoot, with
-exact derivatives; the first states, in which e is linear, are eliminated. Directions that only change the coordinates of the
-state are left out of each step. With K = 0 the errors are those of simulation (output error). The covariance holds where the
-innovations are white, which `residual_tests` tells. The robust one is cov S cov, S the covariance of sum_k psi_k Lambda^-1 e_k.
+V is the negative log-likelihood of normally distributed innovations. It is minimised by damped Gauss-Newton steps with exact
+derivatives. The first states, in which e is linear, are eliminated. Each step excludes directions that only change the state
+coordinates. With K = 0 the errors are those of a simulation (output error). The covariance is valid for white innovations (see
+`residual_tests`). The robust covariance is cov S cov, where S is the covariance of sum_k psi_k Lambda^-1 e_k.
 
 References: L. Ljung, System Identification: Theory for the User (1999), chapters 7, 9, 10 and 16; T. McKelvey, A. Helmersson,
 T. Ribarits, Automatica 40 (2004); Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973). Seed 002, section 2.1, has MATLAB's
@@ -48,13 +48,13 @@ from rotorid.models.joint import to_coordinate
 
 Form = Literal["canonical", "companion", "free"]
 
-_FLOOR = 1e-11  # of the outputs: residuals below it are rounding
-_RANK = 1e-11  # of the largest singular value of the scaled derivatives: below it is rounding
-_DAMPING = 1e-9  # the first, where one is needed; derivatives are scaled to length 1
-_STARTS = 3  # times that the first states are fitted alone, each with the covariance of the time before
-_MOST_DAMPING = 1e12
-_ROUNDING = 1e-10
-_LEAST_STEP = 1e-13  # of a parameter: below it is rounding
+_FLOOR = 1e-11  # rounding error of residuals over the size of the outputs
+_RANK = 1e-11  # rounding error of singular values over the largest one
+_DAMPING = 1e-9  # smallest damping, for derivatives of unit length
+_STARTS = 3  # number of iterations for the first states alone
+_LARGEST_DAMPING = 1e12
+_ROUNDING = 1e-10  # relative increase of the cost that is accepted
+_SMALLEST_STEP = 1e-13  # relative change of a parameter below which the search ends
 
 
 def fit_state_space(
@@ -88,23 +88,23 @@ def fit_state_space(
     Source: Ljung (1999), chapters 7, 9 and 10; seed 002, section 2.1.
     """
     if form not in get_args(Form):
-        raise SettingError(f"there is no form {form!r}; there are {', '.join(get_args(Form))}")
+        raise SettingError(f"no form {form!r}; choose from {', '.join(get_args(Form))}")
     start = fit_subspace(data, order, method=method, feedthrough=feedthrough).model
     if not disturbance:
         start = dataclasses.replace(start, K=np.zeros_like(start.K))
     dt = as_experiments(data)[0].dt
 
-    def freely(model: LinearModel) -> LinearFit:
+    def fit_free_structure(model: LinearModel) -> LinearFit:
         structure = free_structure(model, dt, feedthrough=feedthrough, disturbance=disturbance)
         return fit_prediction_error(data, structure, max_iterations=max_iterations, robust=robust)
 
     if continuous and not start.has_continuous:
-        start = freely(start).model
-    found = freely(start.to_continuous() if continuous else start)
+        start = fit_free_structure(start).model
+    free = fit_free_structure(start.to_continuous() if continuous else start)
     if form == "free":
-        return found
+        return free
     builder = canonical_structure if form == "canonical" else companion_structure
-    structure = builder(found.model, feedthrough=feedthrough, disturbance=disturbance)
+    structure = builder(free.model, feedthrough=feedthrough, disturbance=disturbance)
     return fit_prediction_error(data, structure, max_iterations=max_iterations, robust=robust)
 
 
@@ -143,8 +143,8 @@ def fit_prediction_error(
     runs = as_experiments(data)
     if structure.dt and abs(structure.dt - runs[0].dt) > 1e-9 * structure.dt:
         raise SettingError(
-            f"the structure is of samples {structure.dt} s apart and the data of {runs[0].dt} s: resample the data, or take a "
-            "structure in continuous time"
+            f"the sampling interval is {structure.dt} s in the structure and {runs[0].dt} s in the data: resample the data, or "
+            "use a structure in continuous time"
         )
     with jax.enable_x64(True), blas_threads().limit(limits=1, user_api="blas"):
         search = _Search(structure, runs, experiment_table(runs), start == "estimate")
@@ -153,18 +153,21 @@ def fit_prediction_error(
 
 @dataclasses.dataclass
 class _Linearisation:
-    """Whitened residuals r and derivatives J by the coordinates, the first states eliminated. back: of each experiment, what
-    gives its first state from a step. cost: V. cov: Lambda."""
+    """The problem linearised at the coordinates, with the first states eliminated.
+
+    r, J: whitened residuals and their derivatives by the coordinates. elimination: for each experiment, the arrays from which
+    the change of its first state follows, see `_Search.first_state_step`. cost: V. cov: Lambda.
+    """
 
     r: np.ndarray
     J: np.ndarray
-    back: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    elimination: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
     cost: float
     cov: np.ndarray
 
 
 def _whitening(cov: np.ndarray) -> tuple[np.ndarray, float]:
-    """W with W W^T = cov^-1, and log det cov; errors that move as one to rounding are taken to differ by it."""
+    """W with W W^T = cov^-1, and log det cov. Eigenvalues of the correlation matrix are at least at rounding level."""
     size = np.sqrt(np.diag(cov))
     values, V = np.linalg.eigh(cov / np.outer(size, size))
     values = np.maximum(values, 1e-14 * values[-1])
@@ -172,6 +175,8 @@ def _whitening(cov: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 class _Search:
+    """The search for the minimum of V from the start values of a structure."""
+
     def __init__(
         self, structure: Structure, runs: tuple[Experiment, ...], rows: ExperimentTable, free_start: bool
     ) -> None:
@@ -191,25 +196,26 @@ class _Search:
         unknowns = len(z) + free_start * self.x0.size
         if self.count * l <= unknowns:
             raise ExcitationError(
-                f"{self.count} measured rows of {l} outputs cannot tell {unknowns} numbers: give more rows or fix parameters"
+                f"{self.count} measured rows of {l} outputs are too few for {unknowns} unknowns: give more rows, or "
+                "fix parameters"
             )
         mean = rows.y[rows.is_measured].mean(axis=0)
         size = np.sqrt(np.mean((rows.y[rows.is_measured] - mean) ** 2, axis=0))
         self.floor = _FLOOR * np.where(size > 0, size, 1.0)
 
-    def run(self, most: int, settled: float, robust: bool) -> LinearFit:
+    def run(self, max_iterations: int, tolerance: float, robust: bool) -> LinearFit:
         damping, steps, converged = 0.0, 0, False
         linear = self.linear(self.z, self.x0)
         if not np.isfinite(linear.cost) or not np.isfinite(linear.J).all():
             raise SettingError(
-                "the model's errors are not finite with these start values: start nearer to the plant, or with a gain K "
-                "that keeps its predictor stable"
+                "the errors of the model are not finite at the start values: give better start values, or a gain K with a "
+                "stable predictor"
             )
         for _ in range(_STARTS if self.free_start else 0):
-            self.x0 = self.x0 + self.back(linear, np.zeros_like(self.z))
+            self.x0 = self.x0 + self.first_state_step(linear, np.zeros_like(self.z))
             linear = self.linear(self.z, self.x0)
-        while steps < most:
-            step = self.step(linear, damping, settled)
+        while steps < max_iterations:
+            step = self.step(linear, damping, tolerance)
             if step is None:
                 converged = True
                 break
@@ -217,21 +223,25 @@ class _Search:
             z, x0, cost, damping = step
             if not np.isfinite(cost):
                 break
-            small = bool(np.all(np.abs(z - self.z) < _LEAST_STEP * np.maximum(np.abs(self.z), 1e-3)))
-            gained = linear.cost - cost
+            is_small = bool(np.all(np.abs(z - self.z) < _SMALLEST_STEP * np.maximum(np.abs(self.z), 1e-3)))
+            improvement = linear.cost - cost
             self.z, self.x0 = z, x0
             linear = self.linear(z, x0)
-            if small or (damping == 0.0 and gained < 0.5 * settled**2):
+            if is_small or (damping == 0.0 and improvement < 0.5 * tolerance**2):
                 converged = True
                 break
             damping = 0.0 if damping <= _DAMPING else 0.1 * damping
         return self.result(linear, steps, converged, robust)
 
     def step(
-        self, linear: _Linearisation, damping: float, settled: float
+        self, linear: _Linearisation, damping: float, tolerance: float
     ) -> tuple[np.ndarray, np.ndarray, float, float] | None:
-        """Where a step goes that does not make the cost greater, its cost, and the damping that it took: an infinite cost where
-        there is none. None where the undamped step would be shorter than `settled` standard deviations."""
+        """A step that does not increase the cost.
+
+        Returns:
+            New coordinates, new first states, the cost (infinite if no step was found) and the damping; None if the undamped
+            step is shorter than `tolerance` standard deviations.
+        """
         basis = self.basis()
         J = linear.J @ basis
         size = np.linalg.norm(J, axis=0)
@@ -239,12 +249,12 @@ class _Search:
         U, s, Vt = np.linalg.svd(J / size, full_matrices=False)
         kept = s > _RANK * s[0]
         U, s, Vt = U[:, kept], s[kept], Vt[kept]
-        along = U.T @ linear.r
-        if np.linalg.norm(along) < settled:
+        projected = U.T @ linear.r
+        if np.linalg.norm(projected) < tolerance:
             return None
-        while damping <= _MOST_DAMPING:
-            dz = -basis @ ((Vt.T @ (s / (s**2 + damping) * along)) / size)
-            z, x0 = self.z + dz, self.x0 + self.back(linear, dz)
+        while damping <= _LARGEST_DAMPING:
+            dz = -basis @ ((Vt.T @ (s / (s**2 + damping) * projected)) / size)
+            z, x0 = self.z + dz, self.x0 + self.first_state_step(linear, dz)
             cost = self.cost(z, x0)
             if np.isfinite(cost) and cost < linear.cost + _ROUNDING * max(abs(linear.cost), 1.0):
                 return z, x0, cost, damping
@@ -252,7 +262,7 @@ class _Search:
         return self.z, self.x0, float("inf"), damping
 
     def basis(self) -> np.ndarray:
-        """Directions in which the model changes, as columns."""
+        """Basis of the directions in which the model changes, as columns."""
         if self.structure.gauge is None:
             return np.eye(len(self.z))
         tangent = self.structure.gauge(self.z)
@@ -260,20 +270,23 @@ class _Search:
         return U[:, int(np.sum(s > 1e-12 * s[0])) :]
 
     def covariance(self, e: np.ndarray) -> np.ndarray:
-        left = e[self.rows.is_measured]
-        return left.T @ left / self.count + np.diag(self.floor**2)
+        """Lambda of the innovations e."""
+        measured = e[self.rows.is_measured]
+        return measured.T @ measured / self.count + np.diag(self.floor**2)
 
     def discrete(self, z: np.ndarray) -> tuple[DiscreteMatrices, DiscreteMatrices, np.ndarray, np.ndarray]:
-        """The matrices at the samples, their derivatives by z, the structure's first state, and its derivatives."""
+        """The discrete matrices and their derivatives by z, the first state of the structure and its derivatives."""
         M, by, *_ = matrices_and_slopes(self.structure, z)
         return *discretise(M[:5], by[:5], self.dt, self.structure.dt == 0), M[5], by[5]
 
     def errors(self, z: np.ndarray, x0: np.ndarray) -> np.ndarray:
+        """The innovations."""
         M, _, first, _ = self.discrete(z)
         with np.errstate(all="ignore"):
             return innovations(M, self.rows, x0 + first)
 
     def cost(self, z: np.ndarray, x0: np.ndarray) -> float:
+        """V; infinite if the innovations are not finite."""
         with np.errstate(all="ignore"):
             cov = self.covariance(self.errors(z, x0))
         if not np.isfinite(cov).all():
@@ -281,6 +294,7 @@ class _Search:
         return 0.5 * self.count * _whitening(cov)[1]
 
     def linear(self, z: np.ndarray, x0: np.ndarray) -> _Linearisation:
+        """Linearise the problem."""
         M, by, first, by_first = self.discrete(z)
         with np.errstate(all="ignore"):
             e = innovations(M, self.rows, x0 + first)
@@ -290,51 +304,52 @@ class _Search:
         if not np.isfinite(cov).all():
             return _Linearisation(np.full(1, np.nan), np.full((1, len(z)), np.nan), [], float("nan"), cov)
         W, log_det = _whitening(cov)
-        r, J, back = [], [], []
+        r, J, elimination = [], [], []
         for k in range(len(self.runs)):
-            seen = self.rows.is_measured[k]
-            rk = (e[k][seen] @ W).ravel()
-            Jk = np.einsum("nlp,lw->nwp", by_z[k][seen], W).reshape(len(rk), -1)
+            is_measured = self.rows.is_measured[k]
+            rk = (e[k][is_measured] @ W).ravel()
+            Jk = np.einsum("nlp,lw->nwp", by_z[k][is_measured], W).reshape(len(rk), -1)
             if self.free_start:
-                Xk = np.einsum("nlp,lw->nwp", by_x[k][seen], W).reshape(len(rk), -1)
+                Xk = np.einsum("nlp,lw->nwp", by_x[k][is_measured], W).reshape(len(rk), -1)
                 size = np.linalg.norm(Xk, axis=0)
                 size = np.where(size > 0, size, 1.0)
                 U, s, Vt = np.linalg.svd(Xk / size, full_matrices=False)
                 kept = s > _RANK * s[0]
                 U, s, Vt = U[:, kept], s[kept], Vt[kept]
                 solve = (Vt.T / s) / size[:, None]
-                back.append((solve, U.T @ rk, U.T @ Jk))
+                elimination.append((solve, U.T @ rk, U.T @ Jk))
                 rk, Jk = rk - U @ (U.T @ rk), Jk - U @ (U.T @ Jk)
             r.append(rk)
             J.append(Jk)
         cost = 0.5 * self.count * log_det
-        return _Linearisation(np.concatenate(r), np.concatenate(J), back, cost, cov)
+        return _Linearisation(np.concatenate(r), np.concatenate(J), elimination, cost, cov)
 
-    def back(self, linear: _Linearisation, dz: np.ndarray) -> np.ndarray:
-        """How the first states move with dz."""
+    def first_state_step(self, linear: _Linearisation, dz: np.ndarray) -> np.ndarray:
+        """Change of the first states that minimises the errors, for a change dz of the coordinates."""
         if not self.free_start:
             return np.zeros_like(self.x0)
-        return np.stack([-solve @ (r + J @ dz) for solve, r, J in linear.back])
+        return np.stack([-solve @ (r + J @ dz) for solve, r, J in linear.elimination])
 
     def score_root(self, scores: np.ndarray) -> np.ndarray:
-        """R with R R^T the long-run covariance of the sum of the scores, psi_k Lambda^-1 e_k, with Bartlett's weights."""
-        l, at, total = self.rows.y.shape[2], 0, 0.0  # noqa: E741
-        for seen in self.rows.is_measured:
-            count = int(seen.sum())
-            g = scores[at * l : (at + count) * l].reshape(count, l, -1).sum(axis=1)
-            at += count
-            most = int(np.sqrt(count))
+        """R with R R^T the long-run covariance of the sum of the scores, psi_k Lambda^-1 e_k, with Bartlett weights."""
+        l, start, total = self.rows.y.shape[2], 0, 0.0  # noqa: E741
+        for is_measured in self.rows.is_measured:
+            count = int(is_measured.sum())
+            g = scores[start * l : (start + count) * l].reshape(count, l, -1).sum(axis=1)
+            start += count
+            lags = int(np.sqrt(count))
             total = total + g.T @ g
-            for lag in range(1, most + 1):
-                both = g[lag:].T @ g[:-lag]
-                total = total + (1.0 - lag / (most + 1)) * (both + both.T)
+            for lag in range(1, lags + 1):
+                product = g[lag:].T @ g[:-lag]
+                total = total + (1.0 - lag / (lags + 1)) * (product + product.T)
         values, V = np.linalg.eigh(total)
         return V * np.sqrt(np.maximum(values, 0.0))
 
     def result(self, linear: _Linearisation, steps: int, converged: bool, robust: bool) -> LinearFit:
+        """The fit at the current coordinates."""
         basis, l = self.basis(), self.rows.y.shape[2]  # noqa: E741
-        numbers = basis.shape[1] + self.free_start * self.x0.size
-        freedom = self.count / max(self.count - numbers / l, 1.0)
+        estimated = basis.shape[1] + self.free_start * self.x0.size
+        freedom = self.count / max(self.count - estimated / l, 1.0)
         slopes = matrices_and_slopes(self.structure, self.z)[3]
         size = self.scale / np.abs(slopes)
         directions = np.diag(size) if self.structure.gauge is None else basis
@@ -363,7 +378,7 @@ class _Search:
             quality=FitQuality(
                 fit=dict(zip(self.runs[0].outputs, nrmse(y, y - e), strict=True)),
                 log_loss=2.0 * linear.cost / self.count,
-                estimated_count=numbers,
+                estimated_count=estimated,
                 row_count=self.count,
             ),
             search=FitSearch(float((s[0] / max(s[-1], least)) ** 2), steps, converged),

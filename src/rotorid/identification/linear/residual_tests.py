@@ -1,9 +1,11 @@
-"""What a linear model is worth on data that it was not fitted to: its predictions beside them, and tests of what they leave.
+"""Validation of a linear model: comparison of its predictions with data, and tests of its residuals.
 
-    y^_{k|k-j} = C x^_{k|k-j} + D u_k    from the outputs before row k - j + 1; simulation: from none of them
+    y^_{k|k-j} = C x^_{k|k-j} + D u_k    from the outputs before row k - j + 1; in simulation from the inputs alone
     r_e(i) = 1/N sum e_k e_{k+i} / r_0,    r_eu(i) = 1/N sum e_{k+i} u_k / sqrt(var e var u)
-    white        N (N + 2) sum_{i=1..M} r_e(i)^2 / (N - i)  is chi-square, M less the parameters of its output (Ljung and Box)
-    independent  N r^T P^-1 r  is chi-square, r = r_eu(0..M), P the correlations of u (Ljung 1999, eq. 16.66)
+    white        N (N + 2) sum_{i=1..M} r_e(i)^2 / (N - i)  has a chi-square distribution, with M minus the number of parameters
+                 of the output degrees of freedom (Ljung and Box)
+    independent  N r^T P^-1 r  has a chi-square distribution, r = r_eu(0..M), P: see `_correlation_covariance` (Ljung 1999,
+                 eq. 16.66)
 
 References: L. Ljung, System Identification: Theory for the User (1999), chapter 16; G. Ljung, G. Box, Biometrika 65 (1978).
 MATLAB's `compare` and `resid`.
@@ -27,12 +29,12 @@ from rotorid.identification.linear.innovations import DiscreteMatrices, experime
 from rotorid.identification.linear.model import Experiment, LinearModel, simulate_states
 
 LEVEL = 0.99
-"""Of the bands and tests."""
+"""Confidence level of the bands and tests."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Predictions beside data. fit: 100 (1 - |y - y^| / |y - mean y|) of each output. x0: state at the first row, estimated."""
+    """Predictions of data. fit: 100 (1 - |y - y^| / |y - mean y|) of each output. x0: estimated state at the first row."""
 
     predicted: Float[np.ndarray, "n l"]
     fit: Mapping[str, float]
@@ -41,9 +43,10 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True)
 class Correlation:
-    """Correlations over lags, the band of what is none, and the probability of as much by chance.
+    """Correlations of the residuals of an output with those of earlier rows, or with an input.
 
-    outputs, input: which; input is "" of an output with itself. over: lags outside the band.
+    output, input: names; input is "" for the autocorrelation. lags, value: in rows, and the correlation there. band: half-width
+    of the confidence band of zero. probability: p-value of the test.
     """
 
     output: str
@@ -55,17 +58,21 @@ class Correlation:
 
     @property
     def is_passed(self) -> bool:
+        """Whether the correlations are not significant."""
         return self.probability > 1.0 - LEVEL
 
     @property
     def lags_outside_band(self) -> Float[np.ndarray, " lags_outside_band"]:
+        """Lags whose correlation is outside the band."""
         return self.lags[(np.abs(self.value) > self.band) & ((self.lags > 0) | (self.input != ""))]
 
 
 @dataclasses.dataclass(frozen=True)
 class ResidualTests:
-    """Whether one-step errors are white and independent of past inputs. white: by output. independent: by output and input.
-    errors: the residuals."""
+    """Tests of the one-step errors.
+
+    white: by output. independent: of past inputs, by output and input. errors: the residuals.
+    """
 
     white: tuple[Correlation, ...]
     independent: tuple[Correlation, ...]
@@ -73,6 +80,7 @@ class ResidualTests:
 
     @property
     def is_passed(self) -> bool:
+        """Whether all tests are passed."""
         return all(c.is_passed for c in (*self.white, *self.independent))
 
     @property
@@ -105,7 +113,7 @@ def compare_model(model: LinearModel, data: Experiment, steps: int | None = None
     Source: Ljung (1999), chapter 16.
     """
     if steps is not None and steps < 1:
-        raise SettingError(f"predictions go 1 row ahead or more, not {steps}; None simulates")
+        raise SettingError(f"the prediction horizon must be 1 row or more, not {steps}; None simulates")
     d = model.to_discrete(data.dt)
     if steps is None:
         d = dataclasses.replace(d, K=np.zeros_like(d.K))
@@ -115,7 +123,9 @@ def compare_model(model: LinearModel, data: Experiment, steps: int | None = None
         _predict_one_step(d, data, x0, e) if steps in (None, 1) else _predict_ahead(d, data, x0, e, steps)
     )
     if not np.isfinite(predicted).all():
-        raise SettingError("the model's predictions are not finite: it is unstable; compare over fewer steps")
+        raise SettingError(
+            "the predictions are not finite, since the model is unstable: compare over fewer steps"
+        )
     return Comparison(predicted, dict(zip(data.outputs, nrmse(data.y, predicted), strict=True)), x0)
 
 
@@ -138,29 +148,29 @@ def residual_tests(
     """
     n = len(data.y)
     if n < 4 * lags:
-        raise SettingError(f"{n} rows are too few for {lags} lags: give {4 * lags} or take fewer lags")
+        raise SettingError(f"{n} rows are too few for {lags} lags: give {4 * lags} rows, or use fewer lags")
     if np.isnan(data.y).any():
-        raise SettingError("an output has rows that were not measured: test a piece without gaps")
+        raise SettingError("an output has missing rows: test a part without gaps")
     d = model.to_discrete(data.dt)
     e = _one_step_errors(d, data, initial_state(d, data))
     return ResidualTests(
         tuple(_whiteness(e[:, i], name, lags, parameters) for i, name in enumerate(data.outputs)),
         tuple(
-            _independence(e[:, i], data.u[:, j], output, given, lags)
+            _independence(e[:, i], data.u[:, j], output, name, lags)
             for i, output in enumerate(data.outputs)
-            for j, given in enumerate(data.inputs)
+            for j, name in enumerate(data.inputs)
         ),
         e,
     )
 
 
 def initial_state(model: LinearModel, data: Experiment) -> Float[np.ndarray, " s"]:
-    """The state at the first row whose one-step errors are least, weighed by the model's covariance of them."""
+    """The state at the first row that minimises the one-step errors, weighted by their covariance in the model."""
     d = model.to_discrete(data.dt)
     s, l = d.order, len(d.C)  # noqa: E741
     e = _one_step_errors(d, data, np.zeros(s)).ravel()
-    still = Experiment(np.where(np.isfinite(data.y), 0.0, np.nan), np.zeros_like(data.u), data.dt)
-    by = np.stack([-_one_step_errors(d, still, x).ravel() for x in np.eye(s)], axis=1)
+    without_motion = Experiment(np.where(np.isfinite(data.y), 0.0, np.nan), np.zeros_like(data.u), data.dt)
+    by = np.stack([-_one_step_errors(d, without_motion, x).ravel() for x in np.eye(s)], axis=1)
     weight = (
         1.0 / np.sqrt(np.maximum(np.diag(d.innovation), 1e-300))
         if np.diag(d.innovation).all()
@@ -169,7 +179,7 @@ def initial_state(model: LinearModel, data: Experiment) -> Float[np.ndarray, " s
     weight = np.tile(weight / weight.max(), len(data.y))
     if not (np.isfinite(by).all() and np.isfinite(e).all()):
         raise SettingError(
-            "the model's predictor is not finite over these data: it is unstable; give it a gain K"
+            "the predictor of the model is not finite over these data, since it is unstable: give the model a gain K"
         )
     size = np.linalg.norm(by * weight[:, None], axis=0)
     size = np.where(size > 0, size, 1.0)
@@ -177,7 +187,7 @@ def initial_state(model: LinearModel, data: Experiment) -> Float[np.ndarray, " s
 
 
 def _one_step_errors(d: LinearModel, data: Experiment, x0: np.ndarray) -> np.ndarray:
-    """One-step errors, 0 where not measured."""
+    """One-step errors; 0 in rows that were not measured."""
     with np.errstate(all="ignore"):
         return innovations(DiscreteMatrices(d.A, d.B, d.C, d.D, d.K), experiment_table([data]), x0[None])[0]
 
@@ -210,7 +220,7 @@ def _whiteness(e: np.ndarray, name: str, lags: int, parameters: int) -> Correlat
     return Correlation(name, "", np.arange(lags + 1.0), r, float(band), p)
 
 
-def _independence(e: np.ndarray, u: np.ndarray, output: str, given: str, lags: int) -> Correlation:
+def _independence(e: np.ndarray, u: np.ndarray, output: str, name: str, lags: int) -> Correlation:
     n = len(e)
     e, u = e - e.mean(), u - u.mean()
     size = math.sqrt(max(float((e @ e) * (u @ u)), 1e-300))
@@ -222,13 +232,15 @@ def _independence(e: np.ndarray, u: np.ndarray, output: str, given: str, lags: i
     kept = values > 1e-8 * values[-1]
     q = n * float(np.sum((V[:, kept].T @ r) ** 2 / values[kept]))
     return Correlation(
-        output, given, np.arange(lags + 1.0), r, float(band), float(scipy.stats.chi2.sf(q, int(kept.sum())))
+        output, name, np.arange(lags + 1.0), r, float(band), float(scipy.stats.chi2.sf(q, int(kept.sum())))
     )
 
 
 def _correlation_covariance(re: np.ndarray, ru: np.ndarray, lags: int) -> np.ndarray:
-    """N cov(r(i), r(i+j)) = sum_k r_e(k) r_u(k + j), the errors taken for as coloured as they are seen to be."""
-    both_e = np.concatenate([re[:0:-1], re])
-    both_u = np.concatenate([np.zeros(lags), ru[:0:-1], ru, np.zeros(lags)])
+    """N cov(r(i), r(i+j)) = sum_k r_e(k) r_u(k + j), with the measured autocorrelation of the errors."""
+    two_sided_e = np.concatenate([re[:0:-1], re])
+    two_sided_u = np.concatenate([np.zeros(lags), ru[:0:-1], ru, np.zeros(lags)])
     middle = 2 * lags
-    return np.array([both_e @ both_u[middle - lags + j : middle + lags + 1 + j] for j in range(lags + 1)])
+    return np.array(
+        [two_sided_e @ two_sided_u[middle - lags + j : middle + lags + 1 + j] for j in range(lags + 1)]
+    )

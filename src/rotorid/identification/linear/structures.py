@@ -1,12 +1,13 @@
-"""Structures of linear models: which entries of A, B, C, D, K and of the first state are known, which follow from parameters.
+"""Structures of linear models: the entries of A, B, C, D, K and of the first state that are known, and the parameters.
 
-    canonical    observability form: C_i = (0 .. 1 .. 0); A has ones above the diagonal inside the block of each output, and a
-                 free row at its end; B is free. The states are outputs and what follows them, as many each as its index
+    canonical    observability form: C_i = (0 .. 1 .. 0); A has ones above the diagonal within the block of each output, and a
+                 free last row of the block; B is free. The states are the outputs and their derivatives (next samples in
+                 discrete time), for each output as many as its index
     companion    one input: A has ones above the diagonal and a free last row, B = (0 .. 0 1), C is free (seed 002, eq. 2.1)
-    free         every entry; which state coordinates they are in does not matter, and is left out of each step
+    free         all entries; directions that only change the state coordinates are excluded from each step
     grey box     a function of physical parameters
 
-D and K are zero or free. K is the gain at the samples, whatever the model's time is; see `linear_model`.
+D and K are zero or free. K is the gain of the discrete model also in continuous time, see `model`.
 
 References: L. Ljung, System Identification (1999), appendix 4A; T. McKelvey, A. Helmersson, T. Ribarits, Data driven local
 coordinates for multivariable linear systems and their application to system identification, Automatica 40 (2004).
@@ -25,11 +26,11 @@ from rotorid.errors import SettingError
 from rotorid.identification.linear.model import LinearModel
 from rotorid.models.system import Parameter
 
-_SINGULAR = 1e10
+_SINGULAR = 1e10  # condition number
 
 
 class Matrices(NamedTuple):
-    """A, B, C, D, the gain K at the samples, and the state at the first row; None: it is estimated, or zero."""
+    """A, B, C, D, the gain K of the discrete model, and the state at the first row; None: 0, or estimated."""
 
     A: Any
     B: Any
@@ -43,12 +44,15 @@ class Matrices(NamedTuple):
 class Structure:
     """A family of linear models.
 
-    parameters: scalars with start value, unit and bounds; std is the size at which a standard deviation says that the data do
-    not tell the parameter. Those of std 0 are known. matrices: from the values of all parameters by name, in JAX. dt: s between
-    samples, 0 in continuous time. gauge: from the numbers of the free parameters the directions in which only the coordinates
-    of the state change, as columns; None where there are none. layout: structures that share it and the names of their
-    parameters share their `matrices`. entries: where the parameters are entries of A, B, C, D, K, those matrices and the places
-    of the free entries, in the order of the parameters.
+    parameters: scalars with start value, unit and bounds. Their std is the size of the parameter: a larger standard deviation
+    means that the data do not identify it. Parameters with std 0 are known.
+    matrices: function in JAX of the values of all parameters by name.
+    dt: sampling interval, s; 0: continuous time.
+    gauge: function of the values of the free parameters; its columns are the directions in which only the state coordinates
+    change; None if there are none.
+    layout: key of compiled functions; structures with the same key and the same parameter names have the same `matrices`.
+    entries: if the parameters are entries of A, B, C, D, K: these matrices, and the indices of the free entries, in the
+    order of the parameters.
     """
 
     parameters: tuple[Parameter, ...]
@@ -60,7 +64,7 @@ class Structure:
 
     @property
     def _kind(self) -> Hashable:
-        """What its programs depend on: not the values to start from."""
+        """Key of compiled functions, which do not depend on the start values."""
         kinds = tuple(
             (p.name, p.bounds, p.soft, p.value if p.std == 0 or p.soft else None, p.std > 0)
             for p in self.parameters
@@ -78,16 +82,18 @@ class Structure:
         for p in self.parameters:
             if len(p.values) != 1:
                 raise SettingError(
-                    f"parameter {p.name!r} has {len(p.values)} numbers: give one parameter for each"
+                    f"parameter {p.name!r} has {len(p.values)} values: give one parameter for each"
                 )
         if len(set(names)) < len(names):
-            raise SettingError("two parameters have the same name: give each its own")
+            raise SettingError("two parameters have the same name: names must be unique")
         if not self.free:
-            raise SettingError("every parameter is known (std 0): give those to be found a positive std")
+            raise SettingError(
+                "all parameters are known (std 0): give a positive std to those to be estimated"
+            )
 
     @property
     def free(self) -> tuple[Parameter, ...]:
-        """Those that are estimated."""
+        """The parameters that are estimated."""
         return tuple(p for p in self.parameters if p.std > 0)
 
 
@@ -113,8 +119,8 @@ def grey_box_structure(
     """
     if not disturbance:
         return Structure(tuple(parameters), matrices, dt)
-    numbers = {p.name: np.asarray(p.value, dtype=float) for p in parameters}
-    A, _, C, *_ = matrices(numbers)
+    values = {p.name: np.asarray(p.value, dtype=float) for p in parameters}
+    A, _, C, *_ = matrices(values)
     n, l = len(np.asarray(A)), len(np.asarray(C))  # noqa: E741
     gains = [Parameter(f"K[{i + 1},{j + 1}]", 0.0, std=1.0) for i in range(n) for j in range(l)]
 
@@ -144,18 +150,18 @@ def free_structure(
 
     def gauge(theta: np.ndarray) -> np.ndarray:
         """dA = T A - A T, dB = T B, dC = -C T, dK = T K, for each entry of T."""
-        M, at = {name: np.zeros_like(getattr(model, name)) for name in "DK"}, 0
+        M, start = {name: np.zeros_like(getattr(model, name)) for name in "DK"}, 0
         for name in shapes:
             shape = getattr(model, name).shape
-            M[name] = theta[at : at + shape[0] * shape[1]].reshape(shape)
-            at += shape[0] * shape[1]
+            M[name] = theta[start : start + shape[0] * shape[1]].reshape(shape)
+            start += shape[0] * shape[1]
         columns = []
         for k in range(n * n):
             T = np.zeros((n, n))
             T.flat[k] = 1.0
-            moved = {"A": T @ M["A"] - M["A"] @ T, "B": T @ M["B"], "C": -M["C"] @ T}
-            moved |= {"D": np.zeros_like(M["D"]), "K": T @ M["K"]}
-            columns.append(np.concatenate([moved[name].ravel() for name in shapes]))
+            change = {"A": T @ M["A"] - M["A"] @ T, "B": T @ M["B"], "C": -M["C"] @ T}
+            change |= {"D": np.zeros_like(M["D"]), "K": T @ M["K"]}
+            columns.append(np.concatenate([change[name].ravel() for name in shapes]))
         return np.stack(columns, axis=1)
 
     return _structure_of_entries(model, free, gauge)
@@ -198,7 +204,7 @@ def canonical_structure(
     size = np.linalg.norm(T, axis=1)
     if not size.all() or np.linalg.cond(T / size[:, None]) > _SINGULAR:
         raise SettingError(
-            f"the outputs do not make a state with the indices {tuple(indices)}: take other indices"
+            f"the outputs do not form a state with the indices {tuple(indices)}: use other indices"
         )
     start = model.transform(T)
     free = _all_entries(start, feedthrough, disturbance)
@@ -238,24 +244,24 @@ def companion_structure(
     n = model.order
     if model.B.shape[1] != 1:
         raise SettingError(
-            f"the companion form is one of a single input, not of {model.B.shape[1]}: take the canonical one"
+            f"the companion form needs one input; the model has {model.B.shape[1]}: use the canonical form"
         )
-    reached = [model.B[:, 0]]
+    columns = [model.B[:, 0]]
     for _ in range(n - 1):
-        reached.append(model.A @ reached[-1])
-    R = np.stack(reached, axis=1)
+        columns.append(model.A @ columns[-1])
+    R = np.stack(columns, axis=1)
     size = np.linalg.norm(R, axis=0)
     if not size.all() or np.linalg.cond(R / size) > _SINGULAR:
-        raise SettingError("the input does not reach every state of the model: take a lower order")
+        raise SettingError("the input does not reach every state of the model: use a lower order")
     a = np.poly(model.A)[::-1]
     A = np.diag(np.ones(n - 1), 1)
     A[-1] = -a[:-1].real
     B = np.zeros((n, 1))
     B[-1] = 1.0
-    wanted = [B[:, 0]]
+    columns = [B[:, 0]]
     for _ in range(n - 1):
-        wanted.append(A @ wanted[-1])
-    start = model.transform(np.linalg.solve(R.T, np.stack(wanted, axis=1).T).T)
+        columns.append(A @ columns[-1])
+    start = model.transform(np.linalg.solve(R.T, np.stack(columns, axis=1).T).T)
     free = _all_entries(start, feedthrough, disturbance)
     last = np.zeros((n, n), bool)
     last[-1] = True
@@ -274,22 +280,22 @@ def _structure_of_entries(
     free: Mapping[str, np.ndarray],
     gauge: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Structure:
-    """The structure whose free entries are these, the others being those of the model (D and K zero)."""
+    """A structure with these free entries. The other entries are those of the model; without free entries, D and K are 0."""
     parameters: list[Parameter] = []
     fixed = {name: np.asarray(getattr(model, name), dtype=float) for name in "ABCDK"}
     fixed |= {name: np.zeros_like(fixed[name]) for name in "DK" if name not in free}
     places: dict[str, tuple[np.ndarray, ...]] = {}
     for name, where in free.items():
         places[name] = np.nonzero(where)
-        usual = np.sqrt(np.mean(fixed[name][where] ** 2)) if where.any() else 0.0
+        rms = np.sqrt(np.mean(fixed[name][where] ** 2)) if where.any() else 0.0
         for i, j in zip(*places[name], strict=True):
             value = float(fixed[name][i, j])
-            size = max(abs(value), usual) if usual > 0 else 1.0
+            size = max(abs(value), rms) if rms > 0 else 1.0
             unit = "1/s" if name == "A" and not model.dt else "1"
             parameters.append(Parameter(f"{name}[{i + 1},{j + 1}]", value, std=float(size), unit=unit))
 
     def matrices(values: Mapping[str, Any]) -> Matrices:
-        found = {}
+        named = {}
         for name in "ABCDK":
             M = jnp.asarray(fixed[name])
             if name in places and len(places[name][0]):
@@ -297,7 +303,7 @@ def _structure_of_entries(
                 M = M.at[i, j].set(
                     jnp.stack([values[f"{name}[{a + 1},{b + 1}]"] for a, b in zip(i, j, strict=True)])
                 )
-            found[name] = M
-        return Matrices(**found)
+            named[name] = M
+        return Matrices(**named)
 
     return Structure(tuple(parameters), matrices, model.dt, gauge, entries=(fixed, places))

@@ -1,13 +1,13 @@
-"""Subspace identification: a linear model of any number of inputs and outputs from data, without iteration or start values.
+"""Subspace identification of linear models with several inputs and outputs, without iterations or start values.
 
     z_k = (u_k, y_k),    p rows before k are its past, f rows from k on its future
-    x_k = G^T (z_{k-p}, ..., z_{k-1})                                  states: what of the past tells of the future
+    x_k = G^T (z_{k-p}, ..., z_{k-1})                                  states: the part of the past that predicts the future
     W_2 L W_1 = U S V^T,    G = L W_1 V S^(-1/2)                       L: from past to free response, by least squares
     y_k = C x_k + D u_k + e_k,    x_{k+1} = A x_k + B u_k + K e_k      then A, B, C, D, K by least squares
 
-The methods differ in L and in the weights. "n4sid", "moesp" and "cva" take out of the future what its own inputs did by
-projecting; they are consistent where the inputs do not depend on the outputs. "ssarx" takes it out with an autoregressive model
-of p lags, and is consistent in closed loop too. Rows of several experiments are stacked. All is done on one QR factor.
+The methods differ in L and in the weights. "n4sid", "moesp" and "cva" remove the effect of future inputs by a projection; they
+are consistent if the inputs do not depend on the outputs. "ssarx" removes it with an autoregressive model of p lags, and is
+consistent also in closed loop. Rows of several experiments are stacked. All computations use one QR factor.
 
 References: P. Van Overschee, B. De Moor, Subspace Identification for Linear Systems, Kluwer (1996); M. Verhaegen,
 Identification of the deterministic part of MIMO state space models, Automatica 30 (1994); W. Larimore, Canonical variate
@@ -37,17 +37,19 @@ from rotorid.identification.linear.model import (
 
 Method = Literal["ssarx", "cva", "moesp", "n4sid"]
 
-_MOST_LAGS = 40
-_ROWS_PER_LAG = 4  # of data, at least, for each number that the autoregressive model has
-_FLOOR = 1e-10  # relative: what is smaller is rounding
-_NOISE_FREE = 1e-9  # residuals over outputs
+_MAX_LAGS = 40
+_ROWS_PER_LAG = 4  # smallest number of rows for each coefficient of the autoregressive model
+_FLOOR = 1e-10  # relative rounding error
+_NOISE_FREE = 1e-9  # residuals over outputs of data without noise
 
 
 @dataclasses.dataclass(frozen=True)
 class SubspaceFit:
-    """A model from data. singular_values: of the weighted map from past to future. correlations: canonical ones between them,
-    1 where the future follows from the past. suggested_order: of least BIC of the one-step errors. horizon: rows of past
-    and of future. rows: stacked.
+    """A model from data.
+
+    singular_values: of the weighted map from past to future. correlations: canonical correlations of past and future; 1 if the
+    future follows from the past. suggested_order: with the smallest BIC of the one-step errors. horizon: number of past and of
+    future rows. rows: number of stacked windows.
     """
 
     model: LinearModel
@@ -88,17 +90,15 @@ def fit_subspace(
     """
     runs = as_experiments(data)
     if method not in get_args(Method):
-        raise SettingError(f"there is no subspace method {method!r}; there are {', '.join(get_args(Method))}")
+        raise SettingError(f"no subspace method {method!r}; choose from {', '.join(get_args(Method))}")
     if any(np.isnan(run.y).any() for run in runs):
-        raise SettingError(
-            "an output has rows that were not measured: give the pieces between them as experiments"
-        )
+        raise SettingError("an output has missing rows: give the parts between them as experiments")
     m, l = runs[0].u.shape[1], runs[0].y.shape[1]  # noqa: E741
     if order is not None and order < 1:
         raise SettingError(f"the order must be 1 or more, not {order}")
     with blas_threads().limit(limits=1, user_api="blas"):
-        found = _fit(runs, order, method, horizon, feedthrough, m, l)
-    return dataclasses.replace(found, model=found.model.to_continuous()) if continuous else found
+        fit = _fit(runs, order, method, horizon, feedthrough, m, l)
+    return dataclasses.replace(fit, model=fit.model.to_continuous()) if continuous else fit
 
 
 def _fit(
@@ -122,7 +122,7 @@ def _fit(
     n = suggested if order is None else order
     if s[n - 1] <= 1e-13 * s[0]:
         raise ExcitationError(
-            f"the data show fewer than {n} states: take a lower order (suggested: {suggested})"
+            f"the data have fewer than {n} observable states: use a lower order (suggested: {suggested})"
         )
     model = _system_matrices(z, G[:, :n] / np.sqrt(s[:n]), m, horizon, feedthrough, runs[0].dt)
     model = dataclasses.replace(
@@ -153,7 +153,7 @@ def _check(
         raise SettingError(f"the horizon must be 2 rows or more, not {horizon}")
     if order is not None and order > horizon * l:
         raise SettingError(
-            f"{order} states do not show in {horizon} rows of {l} outputs: take a longer horizon"
+            f"{order} states are not observable in {horizon} rows of {l} outputs: use a longer horizon"
         )
     columns = sum(max(len(v) - 2 * horizon + 1, 0) for v in z)
     unknowns = horizon * (2 * m + 2 * l)
@@ -161,44 +161,48 @@ def _check(
         longest = max(len(run.y) for run in runs)
         raise ExcitationError(
             f"too few rows: a horizon of {horizon} needs {unknowns} windows of {2 * horizon} rows without a gap, and there are "
-            f"{columns} (the longest experiment has {longest} rows): fly longer or take a shorter horizon"
+            f"{columns} (the longest experiment has {longest} rows): fly longer, or use a shorter horizon"
         )
 
 
 def _arx_lags(z: Sequence[np.ndarray], m: int) -> int:
-    """Lags of the autoregressive model of least AIC, from the QR factor of the longest."""
+    """Number of lags of the autoregressive model with the smallest AIC, from the QR factor of the longest model."""
     width = z[0].shape[1]
     l = width - m  # noqa: E741
     total = sum(len(v) for v in z)
-    most = min(_MOST_LAGS, max(min(len(v) for v in z) // 3, 1), max(total // (_ROWS_PER_LAG * width) - 1, 1))
+    max_lags = min(
+        _MAX_LAGS, max(min(len(v) for v in z) // 3, 1), max(total // (_ROWS_PER_LAG * width) - 1, 1)
+    )
     rows = []
     for v in z:
         past = (
-            hankel_rows(v[:-1], most).reshape(len(v) - most, most, width)[:, ::-1].reshape(len(v) - most, -1)
+            hankel_rows(v[:-1], max_lags)
+            .reshape(len(v) - max_lags, max_lags, width)[:, ::-1]
+            .reshape(len(v) - max_lags, -1)
         )
-        rows.append(np.hstack([v[most:, :m], past, v[most:, m:]]))
+        rows.append(np.hstack([v[max_lags:, :m], past, v[max_lags:, m:]]))
     table = np.vstack(rows)
     R = triangular_factor(table)
     n = len(table)
     best, least = 1, np.inf
-    for p in range(1, most + 1):
-        left = R[m + p * width :, -l:]
-        aic = n * _log_det(left, n) + 2.0 * l * (p * width + m)
+    for p in range(1, max_lags + 1):
+        residual = R[m + p * width :, -l:]
+        aic = n * _log_det(residual, n) + 2.0 * l * (p * width + m)
         if aic < least:
             best, least = p, aic
     return best
 
 
-def _log_det(left: np.ndarray, n: int) -> float:
-    """log det of the covariance of n residuals of unit outputs, whose triangle is `left`."""
-    s = np.linalg.svd(left, compute_uv=False)
+def _log_det(factor: np.ndarray, n: int) -> float:
+    """log det of the covariance of n residuals of unit outputs. factor: their triangular factor."""
+    s = np.linalg.svd(factor, compute_uv=False)
     return float(np.sum(np.log(s**2 / n + _FLOOR**2)))
 
 
 def _past_to_future(
     z: Sequence[np.ndarray], m: int, horizon: int, method: Method
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """S, L W_1 V, the canonical correlations, and how many windows there were."""
+    """S, L W_1 V, the canonical correlations, and the number of windows."""
     width = z[0].shape[1]
     p = f = horizon
     tables = []
@@ -218,49 +222,51 @@ def _past_to_future(
         past = R[:, nu : nu + nz]
         future = _remove_future_inputs(R, _autoregression(z, m, p), m, f, nz)
         L = _least_squares(past, future)
-        factor, seen = past, past @ L
+        factor, predicted = past, past @ L
     else:
-        past, seen = R[nu : nu + nz, nu : nu + nz], R[nu : nu + nz, nu + nz :]
+        past, predicted = R[nu : nu + nz, nu : nu + nz], R[nu : nu + nz, nu + nz :]
         future = R[nu:, nu + nz :]
-        L = _least_squares(past, seen)
+        L = _least_squares(past, predicted)
         factor = R[: nu + nz, nu : nu + nz] if method == "n4sid" else past
     whiten = _whitening(future)
-    correlations = np.clip(np.linalg.svd(seen @ whiten, compute_uv=False), 0.0, 1.0)
-    noise_free = np.linalg.norm(future - _pad(seen, len(future))) < _NOISE_FREE * np.linalg.norm(future)
-    W1 = whiten if method in ("ssarx", "cva") and not noise_free else np.eye(future.shape[1])
+    correlations = np.clip(np.linalg.svd(predicted @ whiten, compute_uv=False), 0.0, 1.0)
+    is_noise_free = np.linalg.norm(future - _pad(predicted, len(future))) < _NOISE_FREE * np.linalg.norm(
+        future
+    )
+    W1 = whiten if method in ("ssarx", "cva") and not is_noise_free else np.eye(future.shape[1])
     _, s, Vt = np.linalg.svd(factor @ L @ W1, full_matrices=False)
     return s, L @ W1 @ Vt.T, correlations, len(table)
 
 
 def _autoregression(z: Sequence[np.ndarray], m: int, p: int) -> Float[np.ndarray, "lags l"]:
-    """y_k on (z_{k-p}, ..., z_{k-1}, u_k)."""
+    """Coefficients of the regression of y_k on (z_{k-p}, ..., z_{k-1}, u_k)."""
     regressors = np.vstack([np.hstack([hankel_rows(v[:-1], p), v[p:, :m]]) for v in z if len(v) > p])
-    wanted = np.vstack([v[p:, m:] for v in z if len(v) > p])
-    return _least_squares(regressors, wanted)
+    outputs = np.vstack([v[p:, m:] for v in z if len(v) > p])
+    return _least_squares(regressors, outputs)
 
 
 def _remove_future_inputs(
     R: np.ndarray, h: Float[np.ndarray, "lags l"], m: int, f: int, nz: int
 ) -> Float[np.ndarray, "rows width"]:
-    """The future without what its own inputs and outputs did to it, by the autoregressive model h."""
+    """The future outputs without the effect of future inputs and outputs, by the autoregressive model h."""
     l = h.shape[1]  # noqa: E741
     width = m + l
     p = (len(h) - m) // width
     nu = f * m
     future = R[:, nu + nz :].copy()
     for i in range(f):
-        here = slice(i * l, (i + 1) * l)
-        future[:, here] -= R[:, i * m : (i + 1) * m] @ h[p * width :]
+        block = slice(i * l, (i + 1) * l)
+        future[:, block] -= R[:, i * m : (i + 1) * m] @ h[p * width :]
         for j in range(1, i + 1):
             lag = h[(p - j) * width : (p - j + 1) * width]
             k = i - j
-            future[:, here] -= R[:, k * m : (k + 1) * m] @ lag[:m]
-            future[:, here] -= R[:, nu + nz + k * l : nu + nz + (k + 1) * l] @ lag[m:]
+            future[:, block] -= R[:, k * m : (k + 1) * m] @ lag[:m]
+            future[:, block] -= R[:, nu + nz + k * l : nu + nz + (k + 1) * l] @ lag[m:]
     return future
 
 
 def _least_squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Least squares, of least norm where noise-free data leave it open."""
+    """The least-squares solution of least norm."""
     return np.linalg.lstsq(a, b, rcond=1e-13)[0]
 
 
@@ -269,21 +275,21 @@ def _pad(v: np.ndarray, rows: int) -> np.ndarray:
 
 
 def _whitening(v: np.ndarray) -> np.ndarray:
-    """(v^T v)^(-1/2), with a floor below which there is rounding only."""
+    """(v^T v)^(-1/2), with singular values at least at rounding level."""
     _, s, Vt = np.linalg.svd(v, full_matrices=False)
     return (Vt.T / np.sqrt(s**2 + (_FLOOR * s[0]) ** 2)) @ Vt
 
 
 def _suggest_order(z: Sequence[np.ndarray], G: np.ndarray, m: int, p: int) -> int:
-    """The order n of least  N log det cov(e) + n (2 l + m) log N,  e what n states leave of the outputs; at least 1."""
+    """The order n >= 1 with the smallest  N log det cov(e) + n (2 l + m) log N,  e: residuals with n states."""
     v = np.vstack([w[p:] for w in z if len(w) > p])
     x = np.vstack([hankel_rows(w[:-1], p) @ G for w in z if len(w) > p])
     l = v.shape[1] - m  # noqa: E741
     R = triangular_factor(np.hstack([v[:, :m], x, v[:, m:]]))
     best, least = 1, np.inf
     for n in range(1, x.shape[1] + 1):
-        left = R[m + n :, -l:]
-        cost = len(v) * _log_det(left, len(v)) + n * (2 * l + m) * np.log(len(v))
+        residual = R[m + n :, -l:]
+        cost = len(v) * _log_det(residual, len(v)) + n * (2 * l + m) * np.log(len(v))
         if cost < least:
             best, least = n, cost
     return best
@@ -298,12 +304,14 @@ def _system_matrices(
     v = np.vstack([v[p:] for v in z if len(v) > p])
     now, after = np.vstack([w[:-1] for w in x]), np.vstack([w[1:] for w in x])
     u, y = v[:, :m], v[:, m:]
-    seen = _least_squares(np.hstack([now, u]) if feedthrough else now, y).T
-    C, D = seen[:, :n], seen[:, n:] if feedthrough else np.zeros((y.shape[1], m))
+    output_map = _least_squares(np.hstack([now, u]) if feedthrough else now, y).T
+    C, D = output_map[:, :n], output_map[:, n:] if feedthrough else np.zeros((y.shape[1], m))
     e = y - now @ C.T - u @ D.T
-    noisy = np.sqrt(np.mean(e**2, axis=0)) > _NOISE_FREE
+    is_noisy = np.sqrt(np.mean(e**2, axis=0)) > _NOISE_FREE
     K = np.zeros((n, y.shape[1]))
-    moved = _least_squares(np.hstack([now, u, e[:, noisy]]), after).T
-    K[:, noisy] = moved[:, n + m :]
-    free = len(e) - n - (m if feedthrough else 0)
-    return LinearModel(moved[:, :n], moved[:, n : n + m], C, D, K, dt, e.T @ e / max(free, 1))
+    state_map = _least_squares(np.hstack([now, u, e[:, is_noisy]]), after).T
+    K[:, is_noisy] = state_map[:, n + m :]
+    degrees_of_freedom = len(e) - n - (m if feedthrough else 0)
+    return LinearModel(
+        state_map[:, :n], state_map[:, n : n + m], C, D, K, dt, e.T @ e / max(degrees_of_freedom, 1)
+    )

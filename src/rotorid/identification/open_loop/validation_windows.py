@@ -1,8 +1,7 @@
-"""A flight held out, as open-loop prediction sees it: what was measured at any time, and from where predictions start.
+"""A validation flight on one grid: measured values at each time, and the rows from which predictions start.
 
-Everything is looked at on one grid of 120 Hz. A measured vector is the mean of what was logged within 8 ms before and after, so
-that neither noise nor a delay comes in by half a sample; an attitude likewise, made a unit quaternion again. What has not been
-logged for longer than three of its periods and 0.05 s is not known.
+The grid has 120 Hz. A measured vector is the mean over 8 ms before and after each time, which reduces noise without a
+delay. The mean of an attitude is normalised. A signal is missing in gaps longer than three of its periods and 0.05 s.
 """
 
 from __future__ import annotations
@@ -20,40 +19,43 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.signals.airborne import airborne_intervals
 
 STEP = 1.0 / 120.0
-"""Of the grid, s."""
+"""Step of the grid, s."""
 
 POSE_SIGNALS = ("position", "velocity", "attitude", "body_rate")
-"""Signals that are predicted where the attitude and one of velocity and position are logged."""
+"""Signals that are predicted if the attitude and one of velocity and position are logged."""
 
 RATE_SIGNALS = ("body_rate", "specific_force")
-"""Signals that are predicted where they are not."""
+"""Signals that are predicted otherwise."""
 
 MIN_COMMAND_RATE = 50.0
-"""Hz, of rotor commands that tell how a vehicle turns."""
+"""Smallest rate of rotor commands from which rotations can be predicted, Hz."""
 
 Spans = Sequence[tuple[float, float]]
 """Parts of a flight: start and end, s."""
 
 Masses = Sequence[tuple[float, float]]
-"""What a vehicle weighs: from which time on, s, and how much, kg; in order of time."""
+"""Start of each part of a flight, s, and the mass in it, kg; in order of time."""
 
-_CHANGING = 0.3  # s before and after a change of mass
-_HALF = 0.008  # s, on either side
-_SETTLED = 0.5  # s of commands before a start, from which the rotors' thrusts follow
-_PERIODS = 3.0
-_DROPOUT = 0.05  # s
-_SLOPE = 0.1  # s, of positions on either side whose slope stands for the velocity, where that is not logged
-_LEAST = 8
-_TELLING = 20.0  # Hz, of attitudes that tell a gyroscope's bias
+_MASS_CHANGE = 0.3  # s before and after a change of mass that are not used
+_HALF_WIDTH = 0.008  # s, of the mean
+_SETTLING = 0.5  # s of commands before a start, after which the thrusts of the rotors are known
+_LONGEST_GAP_PERIODS, _LONGEST_GAP = 3.0, 0.05  # in periods of the signal, and s
+_DIFFERENCE = (
+    0.1  # s before and after, of the position difference that replaces a velocity that is not logged
+)
+_FEWEST_STARTS = 8
+_BIAS_RATE = 20.0  # Hz, smallest rate of attitudes from which the gyroscope bias is estimated
 
 
 @dataclasses.dataclass(frozen=True)
 class ValidationFlight:
-    """A flight on its grid. t: s. starts: rows from which predictions start. last: row up to which each of them could go on.
-    placed: whether attitude and velocity are known. ahead: rows to the horizons. within: for each start and horizon, whether
-    the flight is known that long. bias: of the gyroscope, rad/s, by which its integral leaves the attitude; it is taken off.
-    spans, masses: as
-    asked for."""
+    """A flight on its grid.
+
+    t: s. starts: rows from which predictions start. last_rows: last row of the gap-free part after each start.
+    has_pose: whether attitude and velocity are known. horizon_rows: rows from a start to the horizons. is_within: for
+    each start and horizon, whether the horizon is in the gap-free part. gyroscope_bias: rad/s; it is subtracted from
+    the body rate. spans, masses: see `make_validation_flight`.
+    """
 
     flight: Flight
     t: Float[np.ndarray, " n"]
@@ -68,7 +70,7 @@ class ValidationFlight:
 
     @property
     def mass(self) -> Float[np.ndarray, " m"] | None:
-        """What the vehicle weighed at each start, kg, where that is known."""
+        """Mass at each start, kg, if it is known."""
         if self.masses is None:
             return None
         since, kg = (np.array(column) for column in zip(*self.masses, strict=True))
@@ -76,12 +78,12 @@ class ValidationFlight:
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """Name of the file."""
         return Path(self.flight.source).name
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """What is predicted."""
+        """Signals that are predicted."""
         names = POSE_SIGNALS if self.has_pose else RATE_SIGNALS
         return tuple(
             n
@@ -91,27 +93,29 @@ class ValidationFlight:
 
     @property
     def torques_observable(self) -> bool:
-        """Whether turning is predicted: slow commands do not tell it, so attitude and body rate are then as measured."""
+        """Whether rotations are predicted. With slow commands they are not: attitude and body rate are then the
+        measured ones."""
         return rotor_command_signal(self.flight).rate >= MIN_COMMAND_RATE
 
-    def measured(self, name: str, late: float = 0.0) -> Float[np.ndarray, "n k"]:
-        """What a signal measured at the grid's times. late: s by which its log is late."""
-        values = _measured(self.flight[name], self.t + late)
+    def measured(self, name: str, delay: float = 0.0) -> Float[np.ndarray, "n k"]:
+        """Measured values of a signal on the grid. delay: of its log, s."""
+        values = _measured(self.flight[name], self.t + delay)
         return values - self.gyroscope_bias if name == "body_rate" else values
 
     @property
     def targets(self) -> Int[np.ndarray, "m h"]:
-        """Rows that are predicted; the last one where a horizon leaves the flight."""
+        """Rows that are predicted; the last row for horizons after the end of the flight."""
         return np.minimum(self.starts[:, None] + self.horizon_rows, len(self.t) - 1)
 
-    def velocity(self, late: float = 0.0) -> Float[np.ndarray, "n 3"]:
-        """As logged, or the slope of the position."""
+    def velocity(self, delay: float = 0.0) -> Float[np.ndarray, "n 3"]:
+        """The logged velocity, or the difference quotient of the position, m/s. delay: of the log, s."""
         if "velocity" in self.flight:
-            return self.measured("velocity", late)
+            return self.measured("velocity", delay)
         signal = self.flight["position"]
         return (
-            _window_mean(signal, self.t + late + _SLOPE) - _window_mean(signal, self.t + late - _SLOPE)
-        ) / (2.0 * _SLOPE)
+            _window_mean(signal, self.t + delay + _DIFFERENCE)
+            - _window_mean(signal, self.t + delay - _DIFFERENCE)
+        ) / (2.0 * _DIFFERENCE)
 
 
 def make_validation_flight(
@@ -121,64 +125,69 @@ def make_validation_flight(
     interval: float = 0.25,
     masses: Masses | None = None,
 ) -> ValidationFlight:
-    """The airborne part of a flight with a start every so many seconds. spans: parts of it,
-    other than all. masses: what it weighed, where that is known; predictions that a change goes through are left out.
+    """Prepare the airborne part of a flight for predictions.
 
-    Raises SignalError where the log lacks rotor commands or body rate, ExcitationError where it is too short to predict.
+    Args:
+        flight: the log.
+        horizons: of the predictions, s.
+        spans: parts of the flight, s; None: all of it.
+        interval: between starts, s.
+        masses: start and mass of each part of the flight, if known; windows with a change of mass are not used.
+    Raises:
+        SignalError: the log lacks rotor commands or the body rate.
+        ExcitationError: the airborne part is too short.
     """
     if "body_rate" not in flight:
         has = ", ".join(sorted(flight.signals)) or "nothing"
-        raise SignalError(
-            f"{flight.source}: no body_rate in this log, without which nothing can be predicted (it has {has})"
-        )
-    placed = "attitude" in flight and ("velocity" in flight or "position" in flight)
-    signals = [flight[n] for n in (POSE_SIGNALS if placed else RATE_SIGNALS) if n in flight]
+        raise SignalError(f"{flight.source}: no body_rate in this log, which predictions need (it has {has})")
+    has_pose = "attitude" in flight and ("velocity" in flight or "position" in flight)
+    signals = [flight[n] for n in (POSE_SIGNALS if has_pose else RATE_SIGNALS) if n in flight]
     begin, end = max(s.times[0] for s in signals), min(s.times[-1] for s in signals)
     commands = rotor_command_signal(flight)
     begin, end = max(begin, commands.times[0]), min(end, commands.times[-1])
     t = begin + STEP * np.arange(max(int((end - begin) / STEP), 0) + 1)
-    air = _is_within(t, airborne_intervals(flight))
+    usable = _is_within(t, airborne_intervals(flight))
     if spans is not None:
-        air &= _is_within(t, spans)
+        usable &= _is_within(t, spans)
     for since, _ in masses or ():
-        air &= np.abs(t - since) > _CHANGING
+        usable &= np.abs(t - since) > _MASS_CHANGE
     for signal in (*signals, commands):
-        air &= _has_samples(signal, t)
-    ahead = np.array([max(round(h / STEP), 1) for h in horizons])
-    until = _run_ends(air)
-    settled = np.flatnonzero(air & (t - _run_starts(_has_samples(commands, t), t) >= _SETTLED))
-    starts = settled[until[settled] - settled >= ahead[0]]
+        usable &= _has_samples(signal, t)
+    horizon_rows = np.array([max(round(h / STEP), 1) for h in horizons])
+    last_rows = _run_ends(usable)
+    settled = np.flatnonzero(usable & (t - _run_starts(_has_samples(commands, t), t) >= _SETTLING))
+    starts = settled[last_rows[settled] - settled >= horizon_rows[0]]
     starts = _thin_out(starts, max(round(interval / STEP), 1))
-    within = starts[:, None] + ahead <= until[starts, None]
-    if len(starts) < _LEAST:
+    is_within = starts[:, None] + horizon_rows <= last_rows[starts, None]
+    if len(starts) < _FEWEST_STARTS:
         raise ExcitationError(
-            f"{flight.source}: only {len(starts)} predictions of {horizons[0]:g} s fit into its time in the air, "
-            "all signals logged without gaps; fly longer"
+            f"{flight.source}: only {len(starts)} predictions of {horizons[0]:g} s fit into the airborne parts without gaps; "
+            "fly longer"
         )
     return ValidationFlight(
         flight,
         t,
         starts,
-        until[starts],
-        placed,
-        ahead,
-        within,
-        _gyroscope_bias(flight, t, air),
+        last_rows[starts],
+        has_pose,
+        horizon_rows,
+        is_within,
+        _gyroscope_bias(flight, t, usable),
         spans,
         masses,
     )
 
 
 def _gyroscope_bias(
-    flight: Flight, t: Float[np.ndarray, " n"], air: Bool[np.ndarray, " n"]
+    flight: Flight, t: Float[np.ndarray, " n"], usable: Bool[np.ndarray, " n"]
 ) -> Float[np.ndarray, " 3"]:
-    """Of the gyroscope: the mean rate that it tells, less that at which the attitude turns; 0 without attitudes or with few."""
-    if "attitude" not in flight or flight["attitude"].rate < _TELLING:
+    """Bias of the gyroscope, rad/s: mean body rate minus mean rate of the attitude; 0 if attitudes are missing or slow."""
+    if "attitude" not in flight or flight["attitude"].rate < _BIAS_RATE:
         return np.zeros(3)
     q, omega = _measured(flight["attitude"], t), _measured(flight["body_rate"], t)
-    turned = rotation_vectors(q[:-1], q[1:]) / STEP
-    both = air[1:] & air[:-1]
-    return np.mean(0.5 * (omega[1:] + omega[:-1])[both] - turned[both], axis=0)
+    attitude_rate = rotation_vectors(q[:-1], q[1:]) / STEP
+    both = usable[1:] & usable[:-1]
+    return np.mean(0.5 * (omega[1:] + omega[:-1])[both] - attitude_rate[both], axis=0)
 
 
 def rotation_vectors(p: Float[np.ndarray, "*n 4"], q: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n 3"]:
@@ -195,33 +204,33 @@ def _is_within(t: Float[np.ndarray, " n"], spans: Spans) -> Bool[np.ndarray, " n
 
 
 def _has_samples(signal: Signal, t: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
-    """Whether each time lies between samples that are not too far apart."""
+    """Whether each time is outside the gaps of a signal."""
     after = np.clip(np.searchsorted(signal.times, t), 1, len(signal.times) - 1)
     gap = signal.times[after] - signal.times[after - 1]
-    return gap <= max(_PERIODS / max(signal.rate, 1e-9), _DROPOUT)
+    return gap <= max(_LONGEST_GAP_PERIODS / max(signal.rate, 1e-9), _LONGEST_GAP)
 
 
 def _run_starts(mask: Bool[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """When the run of True began that holds at each row."""
+    """Start time of the run of True that contains each row."""
     first = np.where(mask & ~np.concatenate([[False], mask[:-1]]), np.arange(len(t)), 0)
     return t[np.maximum.accumulate(first)]
 
 
 def _run_ends(mask: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-    """Last row of the run of True that each row lies in; the row itself where it is False."""
+    """Last row of the run of True that contains each row; the row itself where the mask is False."""
     n = len(mask)
     last = np.where(mask & ~np.concatenate([mask[1:], [False]]), np.arange(n), n)
     return np.where(mask, np.minimum.accumulate(last[::-1])[::-1], np.arange(n))
 
 
-def _thin_out(rows: Int[np.ndarray, " n"], least: int) -> Int[np.ndarray, " m"]:
-    """Some of the rows, at least so many apart."""
-    found, last = [], -least
+def _thin_out(rows: Int[np.ndarray, " n"], distance: int) -> Int[np.ndarray, " m"]:
+    """A selection of the rows with at least this distance."""
+    selected, last = [], -distance
     for row in rows:
-        if row - last >= least:
-            found.append(row)
+        if row - last >= distance:
+            selected.append(row)
             last = row
-    return np.array(found, dtype=int)
+    return np.array(selected, dtype=int)
 
 
 def _measured(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
@@ -232,10 +241,10 @@ def _measured(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "
 
 
 def _window_mean(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
-    """Mean within 8 ms of each time, of the signal as straight lines between its samples."""
+    """Mean of the linearly interpolated signal over 8 ms before and after each time."""
     values = _continuous(signal.values) if signal.name == "attitude" else signal.values
     times = signal.times
-    whole = np.concatenate(
+    cumulative = np.concatenate(
         [
             np.zeros((1, values.shape[1])),
             np.cumsum(0.5 * np.diff(times)[:, None] * (values[1:] + values[:-1]), axis=0),
@@ -247,16 +256,16 @@ def _window_mean(signal: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray
         k = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
         part = (at - times[k])[:, None]
         slope = (values[k + 1] - values[k]) / (times[k + 1] - times[k])[:, None]
-        return whole[k] + part * values[k] + 0.5 * part**2 * slope
+        return cumulative[k] + part * values[k] + 0.5 * part**2 * slope
 
-    low, high = np.clip(t - _HALF, times[0], times[-1]), np.clip(t + _HALF, times[0], times[-1])
+    low, high = np.clip(t - _HALF_WIDTH, times[0], times[-1]), np.clip(t + _HALF_WIDTH, times[0], times[-1])
     width = np.maximum(high - low, 1e-9)[:, None]
     direct = np.stack([np.interp(t, times, column) for column in values.T], axis=1)
-    return np.where(width > _HALF, (integral(high) - integral(low)) / width, direct)
+    return np.where(width > _HALF_WIDTH, (integral(high) - integral(low)) / width, direct)
 
 
 def _continuous(q: Float[np.ndarray, "n 4"]) -> Float[np.ndarray, "n 4"]:
-    """Quaternions whose sign does not jump."""
-    turned = np.sum(q[1:] * q[:-1], axis=1) < 0
-    sign = np.where(np.cumsum(np.concatenate([[False], turned])) % 2 == 1, -1.0, 1.0)
+    """Quaternions with continuous sign."""
+    changes = np.sum(q[1:] * q[:-1], axis=1) < 0
+    sign = np.where(np.cumsum(np.concatenate([[False], changes])) % 2 == 1, -1.0, 1.0)
     return q * sign[:, None]

@@ -1,30 +1,31 @@
-"""Steps and drifts in a history of estimates: which direction, how large, from which flight on.
+"""Detection of steps and drifts in a history of estimates: direction, size and flight of each change.
 
-Estimates y_k of d quantities from flights k = 1..n, with covariance R_k of the flight's own, scatter about a mean that is
-constant between changes:
+Estimates y_k of d quantities from flights k = 1..n, with the covariance R_k of each flight, scatter about a mean that
+is constant between changes:
 
     y_k = mu_segment + e_k,        e_k ~ N(0, R_k + Q),        Q = diag(q_1^2 .. q_d^2).
 
-q_j is what flights differ by beyond R_k (load, weather, a battery put in elsewhere), by Huber's proposal 2 on successive
-differences, of which a step moves one only. It is at least half of their scatter, lest a flight outweigh others that errs in
-R_k. A flight that is far from the median of its neighbours weighs less.
+q_j is the scatter between flights in addition to R_k (load, weather, position of the battery). It is estimated by Huber's
+proposal 2 from successive differences, of which a step changes only one. Its variance is at least half of the observed scatter,
+so that a flight with too small an R_k does not get too large a weight. Flights far from the median of their neighbours get a
+smaller weight.
 
-A change between flights k - 1 and k moves the mean along one of a few directions a, each of which a cause is known for. With
-the weighted means m_1 before and m_2 after, the covariance C of D = m_2 - m_1 and the size s = a' C^-1 D / a' C^-1 a,
+A change between flights k - 1 and k is along one of a few directions a with known causes. With the weighted means m_1
+before and m_2 after, the covariance C of D = m_2 - m_1 and the size s = a' C^-1 D / a' C^-1 a,
 
     z_a(k) = s sqrt(a' C^-1 a),
 
-and the best of all directions and flights must exceed the Student quantile of alpha over the number of both (Bonferroni);
-the degrees of freedom are those with which q is known. Intervals to look in are those of seeded binary segmentation, and the
-narrowest with a change is taken first (narrowest over threshold). Then changes move to where they fit best between their
-neighbours, and the weakest are dropped while they do not reach the quantile, for which their z is divided by the root of
-(1 + r) / (1 - r)^2, with the correlation r of neighbouring flights that is left: it makes means of flights less certain, and
-differences of neighbours smaller, from which q is; and by that of the weighted mean square of what is left, over what it should
-be, where that is more than 1. A straight drift over all flights is taken in place of steps where it
-explains the history with fewer numbers (by BIC).
+and the largest over all directions and flights must exceed the Student quantile of alpha over the number of both
+(Bonferroni), with the degrees of freedom of q. The search intervals are those of seeded binary segmentation, and the
+narrowest interval with a change is selected first (narrowest over threshold). Then each change is moved to its best
+position between its neighbours, and the weakest changes are removed until all exceed the quantile. For this test, z is
+divided by the square roots of two factors: (1 + r) / (1 - r)^2 with the residual autocorrelation r, which increases the
+uncertainty of means and reduces the differences from which q is estimated; and the ratio of the weighted mean square of
+the residuals to its expectation, if it is larger than 1. A linear drift over all flights replaces the steps if it has a
+smaller BIC.
 
-A change is put down to the one or two directions that explain D best, a second one only where it lowers chi^2 by more than
-any would by chance in one of a hundred.
+A change is attributed to the one or two directions that explain D best; a second one must reduce chi^2 by more than the 1 %
+quantile of chance.
 
 References: S. Kovacs, P. Buehlmann, H. Li, A. Munk, Seeded binary segmentation, Biometrika 110, 2023; R. Baranowski, Y. Chen,
 P. Fryzlewicz, Narrowest-over-threshold detection of multiple change points and change-point-like features, JRSS B 81, 2019;
@@ -47,22 +48,22 @@ ALPHA: Final = 0.01
 """Share of unchanged histories in which a change is reported."""
 
 MIN_FLIGHTS: Final = 5
-"""Flights below which a history tells no change."""
+"""Smallest number of flights for a detection."""
 
 _HUBER: Final = 2.0
 _HUBER_MEAN: Final = 0.92054  # mean of min(x^2, 4) of a standard normal x
 _EFFICIENCY: Final = 0.6  # degrees of freedom of q for each flight: successive differences share flights
-_FAR: Final = 3.0
+_OUTLIER: Final = 3.0  # standard deviations
 _SHORTEST: Final = 2  # flights in a segment
-_SMALLEST, _LARGEST = 1e-4, 1e6  # variances over typical ones
-_CLOSE: Final = 6.0  # of chi^2, within which another cause explains a change as well
-_MOST_CAUSES: Final = 2
+_SMALLEST, _LARGEST = 1e-4, 1e6  # limits of variances over typical ones
+_EQUIVALENT: Final = 6.0  # largest difference of chi^2 between equivalent causes
+_MAX_CAUSES: Final = 2
 _CHANCE: Final = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """One cause of a change: its direction's name, and by how much, in the direction's unit."""
+    """One cause of a change: the name of its direction, and its size in the unit of the direction."""
 
     direction: str
     size: float
@@ -73,9 +74,9 @@ class Cause:
 class MeanChange:
     """A change of a history's mean.
 
-    first: index of the first flight with the new mean; of a drift, of the first flight. earliest, latest: 95 % range of it.
-    parts: what changed; of a drift, by how much over the whole history. z: how clear it is, in standard deviations. others:
-    names of directions each of which would explain it alone as well as the parts do.
+    first: index of the first flight with the new mean; for a drift, of the first flight. earliest, latest: its 95 % interval.
+    causes: what changed; for a drift, over the whole history. z: significance, in standard deviations. alternatives: names of
+    directions each of which would explain the change as well as the causes.
     """
 
     kind: Literal["step", "drift"]
@@ -89,7 +90,7 @@ class MeanChange:
 
 @dataclasses.dataclass(frozen=True)
 class ChangeReport:
-    """scatter: q of each quantity. threshold: z that a change must exceed, infinite of too few flights. steps: by time."""
+    """scatter: q of each quantity. threshold: of z; infinite for too few flights. changes: in the order of the flights."""
 
     scatter: Float[np.ndarray, " d"]
     threshold: float
@@ -102,10 +103,13 @@ def detect_changes(
     directions: Mapping[str, Float[np.ndarray, " d"]],
     alpha: float = ALPHA,
 ) -> ChangeReport:
-    """The changes in a history of estimates y with covariances R, in the order of the flights.
+    """Detect the changes in a history.
 
-    directions: of d numbers each, by name; a size of 1 along one moves the mean by these. alpha: share of unchanged histories
-    in which one is reported.
+    Args:
+        y: estimates of d quantities from n flights.
+        R: their covariances.
+        directions: change of the mean for size 1 in each direction, by name.
+        alpha: share of unchanged histories in which a change is reported.
     """
     n, d = y.shape
     if n < MIN_FLIGHTS:
@@ -119,13 +123,13 @@ def detect_changes(
     along = {name: np.asarray(a, dtype=float) / unit for name, a in directions.items()}
     record = _Record(y / unit, _limit_covariances(S / np.outer(unit, unit)), along, price)
     threshold = float(stats.t.isf(alpha / (2.0 * len(directions) * (n - 1)), freedom))
-    found = _eliminate(record, _refine(record, _candidates(record, threshold)), threshold)
-    return ChangeReport(q, threshold, _steps_or_drift(record, found, threshold))
+    breaks = _eliminate(record, _refine(record, _candidates(record, threshold)), threshold)
+    return ChangeReport(q, threshold, _steps_or_drift(record, breaks, threshold))
 
 
 def _scatter(y: Float[np.ndarray, "n d"], R: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, " d"]:
-    """q_j such that the mean of psi^2 of the standardised successive differences is that of a normal. At least half of the
-    scatter that there is, which no flight's own small R shall outweigh."""
+    """q_j for which the mean of psi^2 of the standardised successive differences is that of a normal distribution; its
+    variance is at least half of the observed scatter."""
     own = np.diagonal(R, axis1=1, axis2=2)
     return np.array(
         [
@@ -136,49 +140,49 @@ def _scatter(y: Float[np.ndarray, "n d"], R: Float[np.ndarray, "n d d"]) -> Floa
 
 
 def _excess_std(y: Float[np.ndarray, " n"], own: Float[np.ndarray, " n"]) -> float:
-    """q of one quantity beside known variances; 0 where these say it all."""
+    """q of one quantity in addition to known variances; 0 if these explain the scatter."""
     known, squared = own[1:] + own[:-1], np.diff(y) ** 2
 
-    def beyond(q2: float) -> bool:
+    def exceeds(q2: float) -> bool:
         standardised = squared / np.maximum(known + 2.0 * q2, 1e-300)
         return float(np.mean(np.minimum(standardised, _HUBER**2))) > _HUBER_MEAN
 
-    if not beyond(0.0):
+    if not exceeds(0.0):
         return 0.0
     low, high = 0.0, float(np.max(squared))
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if beyond(middle) else (low, middle)
+        low, high = (middle, high) if exceeds(middle) else (low, middle)
     return math.sqrt(high)
 
 
 def _inflate_outliers(
     y: Float[np.ndarray, "n d"], S: Float[np.ndarray, "n d d"]
 ) -> Float[np.ndarray, "n d d"]:
-    """Covariances of which those of flights far from the median of five neighbours are larger."""
+    """Covariances, increased for flights far from the median of five neighbours."""
     n = len(y)
     start = np.clip(np.arange(n) - 2, 0, max(n - 5, 0))
     middle = np.stack([np.median(y[a : a + 5], axis=0) for a in start])
-    off = np.max(np.abs(y - middle) / np.sqrt(np.diagonal(S, axis1=1, axis2=2) + 1e-300), axis=1)
-    return S * np.maximum(off / _FAR, 1.0)[:, None, None] ** 4
+    deviation = np.max(np.abs(y - middle) / np.sqrt(np.diagonal(S, axis1=1, axis2=2) + 1e-300), axis=1)
+    return S * np.maximum(deviation / _OUTLIER, 1.0)[:, None, None] ** 4
 
 
 def _limit_covariances(S: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, "n d d"]:
-    """Covariances in typical units, none so small or so large that sums of their inverses lose digits."""
+    """Covariances in typical units, limited so that sums of their inverses keep their accuracy."""
     S = S + _SMALLEST * np.eye(S.shape[1])
-    less = np.sqrt(np.minimum(1.0, _LARGEST / np.diagonal(S, axis1=1, axis2=2)))
-    return S * less[:, :, None] * less[:, None, :]
+    scale = np.sqrt(np.minimum(1.0, _LARGEST / np.diagonal(S, axis1=1, axis2=2)))
+    return S * scale[:, :, None] * scale[:, None, :]
 
 
 def _degrees_of_freedom(n: int, q: Float[np.ndarray, " d"], R: Float[np.ndarray, "n d d"]) -> float:
-    """Degrees of freedom of the scatter: those of q alone or, where R is the larger part, more (Satterthwaite)."""
+    """Degrees of freedom of the scatter: those of q, or more if R is the larger part (Satterthwaite)."""
     own = np.median(np.diagonal(R, axis1=1, axis2=2), axis=0)
-    more = (1.0 + np.min(own / (q**2 + 0.5 * own + 1e-300))) ** 2
-    return _EFFICIENCY * (n - 1) * float(more)
+    factor = (1.0 + np.min(own / (q**2 + 0.5 * own + 1e-300))) ** 2
+    return _EFFICIENCY * (n - 1) * float(factor)
 
 
 class _Record:
-    """A history with running sums of its precisions, from which the mean of any segment follows."""
+    """A history with cumulative sums of its precisions, from which the mean of any segment follows."""
 
     def __init__(
         self,
@@ -187,7 +191,7 @@ class _Record:
         directions: Mapping[str, Float[np.ndarray, " d"]],
         price: float,
     ) -> None:
-        """price: chi^2 by which a second cause must explain a change better."""
+        """price: smallest reduction of chi^2 by a second cause."""
         self.n, self.d = y.shape
         self.price = price
         self.y, self.names = y, tuple(directions)
@@ -200,7 +204,7 @@ class _Record:
     def difference(
         self, a: int, k: np.ndarray, b: int
     ) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, "m d d"]]:
-        """Mean of flights k..b-1 less that of a..k-1, and the inverse of its covariance, for several k."""
+        """Mean of flights k..b-1 minus that of a..k-1, and the inverse of its covariance, for several k."""
         before, after = self.sum_W[k] - self.sum_W[a], self.sum_W[b] - self.sum_W[k]
         m1 = np.linalg.solve(before, (self.sum_Wy[k] - self.sum_Wy[a])[..., None])[..., 0]
         m2 = np.linalg.solve(after, (self.sum_Wy[b] - self.sum_Wy[k])[..., None])[..., 0]
@@ -214,25 +218,25 @@ class _Record:
         return np.max(along**2 / np.einsum("dj,mdj->mj", self.A, PA), axis=1)
 
     def best(self, a: int, b: int) -> tuple[int, float]:
-        """Where flights a..b-1 change most, and z there."""
+        """The flight at which flights a..b-1 change most, and z there."""
         k = np.arange(a + _SHORTEST, b - _SHORTEST + 1)
         if not len(k):
             return a, 0.0
-        found = self.z2(a, k, b)
-        at = int(np.argmax(found))
-        return int(k[at]), math.sqrt(float(found[at]))
+        z2 = self.z2(a, k, b)
+        best = int(np.argmax(z2))
+        return int(k[best]), math.sqrt(float(z2[best]))
 
     def means(self, edges: Sequence[int]) -> Float[np.ndarray, "n d"]:
         """The mean of each flight's segment."""
-        found = np.empty_like(self.y)
+        means = np.empty_like(self.y)
         for a, b in itertools.pairwise(edges):
-            found[a:b] = np.linalg.solve(self.sum_W[b] - self.sum_W[a], self.sum_Wy[b] - self.sum_Wy[a])
-        return found
+            means[a:b] = np.linalg.solve(self.sum_W[b] - self.sum_W[a], self.sum_Wy[b] - self.sum_Wy[a])
+        return means
 
     def misfit(self, mean: Float[np.ndarray, "n d"]) -> float:
         """chi^2 of the flights about a mean."""
-        left = self.y - mean
-        return float(np.einsum("ki,kij,kj->", left, self.W, left))
+        residual = self.y - mean
+        return float(np.einsum("ki,kij,kj->", residual, self.W, residual))
 
 
 def _candidates(record: _Record, threshold: float) -> list[int]:
@@ -244,33 +248,33 @@ def _candidates(record: _Record, threshold: float) -> list[int]:
         for start in np.linspace(0, record.n - width, max(count, 1)):
             intervals.add((int(start), int(start) + width))
         length /= math.sqrt(2.0)
-    seen = [(b - a, a, b, *record.best(a, b)) for a, b in intervals]
-    left = sorted((w, -z, a, b, k) for w, a, b, k, z in seen if z > threshold)
-    found: list[int] = []
-    while left:
-        *_, k = left[0]
-        found.append(k)
-        left = [entry for entry in left if not entry[2] < k < entry[3]]
-    return sorted(found)
+    tested = [(b - a, a, b, *record.best(a, b)) for a, b in intervals]
+    remaining = sorted((w, -z, a, b, k) for w, a, b, k, z in tested if z > threshold)
+    changes: list[int] = []
+    while remaining:
+        *_, k = remaining[0]
+        changes.append(k)
+        remaining = [entry for entry in remaining if not entry[2] < k < entry[3]]
+    return sorted(changes)
 
 
-def _refine(record: _Record, found: Sequence[int]) -> list[int]:
-    """Each change where it fits best between its neighbours."""
-    moved = list(found)
+def _refine(record: _Record, candidates: Sequence[int]) -> list[int]:
+    """The changes at their best positions between their neighbours."""
+    changes = list(candidates)
     for _ in range(3):
-        before = list(moved)
-        for i in range(len(moved)):
-            edges = [0, *moved, record.n]
-            moved[i] = record.best(edges[i], edges[i + 2])[0]
-        moved = sorted(set(moved))
-        if moved == before:
+        before = list(changes)
+        for i in range(len(changes)):
+            edges = [0, *changes, record.n]
+            changes[i] = record.best(edges[i], edges[i + 2])[0]
+        changes = sorted(set(changes))
+        if changes == before:
             break
-    return moved
+    return changes
 
 
-def _eliminate(record: _Record, found: Sequence[int], threshold: float) -> list[int]:
-    """The changes that stay above the threshold beside each other, with what neighbouring flights have in common."""
-    kept = [k for k in found if 0 < k < record.n]
+def _eliminate(record: _Record, candidates: Sequence[int], threshold: float) -> list[int]:
+    """The changes that exceed the threshold together, with allowance for autocorrelation."""
+    kept = [k for k in candidates if 0 < k < record.n]
     while kept:
         edges = [0, *kept, record.n]
         z = [
@@ -287,24 +291,28 @@ def _eliminate(record: _Record, found: Sequence[int], threshold: float) -> list[
 
 
 def _inflation(record: _Record, mean: Float[np.ndarray, "n d"], breaks: Sequence[int]) -> float:
-    """By how much standard deviations are too small: what neighbouring flights have in common, and weighty ones have wrong."""
+    """Factor on standard deviations for autocorrelation, and for residuals that are larger than expected."""
     if record.n < 12:
         return 1.0
     weight = np.diagonal(record.W, axis1=1, axis2=2)
-    left = np.clip((record.y - mean) * np.sqrt(weight), -3.0, 3.0)
+    residual = np.clip((record.y - mean) * np.sqrt(weight), -3.0, 3.0)
     inside = np.ones(record.n - 1, bool)
     inside[[k - 1 for k in breaks]] = False
-    r = (left[1:] * left[:-1])[inside].sum(axis=0) / np.maximum((left**2).sum(axis=0), 1e-300)
-    r = r + (1.0 + 3.0 * np.maximum(r, 0.0)) * (len(breaks) + 1) / record.n  # what the means have taken
-    beyond = float(np.clip(np.max(r) - 1.0 / math.sqrt(record.n), 0.0, 0.8))
-    squared = np.sum(weight * np.minimum(left**2, _HUBER**2), axis=0) / np.sum(weight, axis=0) / _HUBER_MEAN
-    return math.sqrt((1.0 + beyond) * max(float(np.max(squared)), 1.0)) / (1.0 - beyond)
+    r = (residual[1:] * residual[:-1])[inside].sum(axis=0) / np.maximum((residual**2).sum(axis=0), 1e-300)
+    r = r + (1.0 + 3.0 * np.maximum(r, 0.0)) * (len(breaks) + 1) / record.n  # bias by the estimated means
+    excess = float(np.clip(np.max(r) - 1.0 / math.sqrt(record.n), 0.0, 0.8))
+    squared = (
+        np.sum(weight * np.minimum(residual**2, _HUBER**2), axis=0) / np.sum(weight, axis=0) / _HUBER_MEAN
+    )
+    return math.sqrt((1.0 + excess) * max(float(np.max(squared)), 1.0)) / (1.0 - excess)
 
 
-def _steps_or_drift(record: _Record, found: Sequence[int], threshold: float) -> tuple[MeanChange, ...]:
-    edges = [0, *found, record.n]
-    inflation = _inflation(record, record.means(edges), found)
-    steps = tuple(_step(record, a, k, b, inflation) for a, k, b in zip(edges, found, edges[2:], strict=False))
+def _steps_or_drift(record: _Record, breaks: Sequence[int], threshold: float) -> tuple[MeanChange, ...]:
+    edges = [0, *breaks, record.n]
+    inflation = _inflation(record, record.means(edges), breaks)
+    steps = tuple(
+        _step(record, a, k, b, inflation) for a, k, b in zip(edges, breaks, edges[2:], strict=False)
+    )
     drift, misfit = _drift(record, threshold)
     if drift is None:
         return steps
@@ -317,44 +325,48 @@ def _step(record: _Record, a: int, k: int, b: int, inflation: float) -> MeanChan
     """The change at flight k, of the flights from a to b - 1."""
     D, P = (part[0] for part in record.difference(a, np.array([k]), b))
     P = P / inflation**2
-    parts, others = _causes(record, D, P)
+    causes, alternatives = _causes(record, D, P)
     around = np.arange(a + 1, b)
     z2 = record.z2(a, around, b) / inflation**2
     chance = np.exp(0.5 * (z2 - np.max(z2)))
     below = np.cumsum(chance) / np.sum(chance)
     earliest, latest = (int(around[min(np.searchsorted(below, p), len(around) - 1)]) for p in (0.025, 0.975))
     z = math.sqrt(float(record.z2(a, np.array([k]), b)[0])) / inflation
-    return MeanChange("step", k, min(earliest, k), max(latest, k), parts, z, others)
+    return MeanChange("step", k, min(earliest, k), max(latest, k), causes, z, alternatives)
 
 
 def _causes(
     record: _Record, D: Float[np.ndarray, " d"], P: Float[np.ndarray, "d d"]
 ) -> tuple[tuple[Cause, ...], tuple[str, ...]]:
-    """The one or two directions that explain a difference D best; and, beside a single one, which else could."""
+    """The one or two directions that explain a difference D best, and the alternatives to a single one."""
     fits: list[tuple[float, tuple[int, ...], np.ndarray, np.ndarray]] = []
-    for count in range(1, min(_MOST_CAUSES, record.d) + 1):
+    for count in range(1, min(_MAX_CAUSES, record.d) + 1):
         for chosen in itertools.combinations(range(len(record.names)), count):
             A = record.A[:, chosen]
             M = A.T @ P @ A
             if np.linalg.cond(M) > 1e10:
                 continue
             size = np.linalg.solve(M, A.T @ P @ D)
-            left = D - A @ size
-            fits.append((float(left @ P @ left) + record.price * count, chosen, size, np.linalg.inv(M)))
+            residual = D - A @ size
+            fits.append(
+                (float(residual @ P @ residual) + record.price * count, chosen, size, np.linalg.inv(M))
+            )
     cost, chosen, size, covariance = min(fits, key=lambda fit: fit[0])
-    parts = tuple(
+    causes = tuple(
         Cause(record.names[j], float(s), math.sqrt(float(v)))
         for j, s, v in zip(chosen, size, np.diag(covariance), strict=True)
     )
-    alike = (
-        f[1][0] for f in fits if len(f[1]) == len(chosen) == 1 and f[1] != chosen and f[0] < cost + _CLOSE
+    equivalent = (
+        f[1][0]
+        for f in fits
+        if len(f[1]) == len(chosen) == 1 and f[1] != chosen and f[0] < cost + _EQUIVALENT
     )
-    others = (record.names[j] for j in alike)
-    return parts, tuple(others)
+    alternatives = (record.names[j] for j in equivalent)
+    return causes, tuple(alternatives)
 
 
 def _drift(record: _Record, threshold: float) -> tuple[MeanChange | None, float]:
-    """The straight drift along one direction that explains the history best, and its chi^2; None where none is clear."""
+    """The linear drift along one direction that explains the history best, and its chi^2; None if none is significant."""
     ramp = np.linspace(-0.5, 0.5, record.n)
     best: tuple[float, MeanChange] | None = None
     for j, name in enumerate(record.names):
@@ -370,6 +382,6 @@ def _drift(record: _Record, threshold: float) -> tuple[MeanChange | None, float]
         misfit = record.misfit(mean)
         z = abs(float(solution[-1])) / std
         if z > threshold and (best is None or misfit < best[0]):
-            part = Cause(name, float(solution[-1]), std)
-            best = misfit, MeanChange("drift", 0, 0, record.n - 1, (part,), z)
+            cause = Cause(name, float(solution[-1]), std)
+            best = misfit, MeanChange("drift", 0, 0, record.n - 1, (cause,), z)
     return (None, math.inf) if best is None else (best[1], best[0])

@@ -1,14 +1,14 @@
-"""Drag, vibration, hover command and voltage of a flight: numbers that a fleet watches beside its trims.
+"""Drag, vibration, hover command and voltage of a flight, for the monitoring of a fleet.
 
-The mean specific force f along body x and y, over windows of `WIDTH`, is that of linear drag k against the air,
+The mean specific force f along body x and y, over windows of `WIDTH`, follows from linear drag k,
 
     m f_xy = -k [R' (v - w)]_xy + m b,
 
-linear in k, in k w of a steady wind w (world x and y) and in a bias b of the accelerometer. The last two have normal priors of
-mean 0, so that a flight which neither turns nor moves leaves k as unknown as it is. Least squares, with the covariance of
-`trim.robust_mean` for what is left: rows near in time have something in common.
+and is linear in k, in k w of a steady wind w (world x and y) and in the bias b of the accelerometer. k w and b have
+normal priors of mean 0, so that k remains unknown without motion. It is estimated by least squares; the covariance of
+the residuals is that of `trim.robust_mean`, which allows for autocorrelation.
 
-Vibration is the root mean square of the specific force beyond its mean over 0.1 s, all axes together.
+Vibration is the root mean square of the specific force minus its mean over 0.1 s, over all axes.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from rotorid.identification.trends.trim import WIDTH, robust_mean, window_means
 from rotorid.logs.flight import Flight
 from rotorid.signals.series import Intervals, smooth, window_starts
 
-_WIND: Final = 3.0  # m/s^2, of the wind's force over the mass
-_BIAS: Final = 0.15  # m/s^2
+_WIND: Final = 3.0  # m/s^2, prior standard deviation of k w / m
+_BIAS: Final = 0.15  # m/s^2, of b
 _FEWEST: Final = 8  # windows
-_SHAKES: Final = 50.0  # Hz, below which an accelerometer's log does not show vibration
-_SLOWER: Final = 0.1  # s
+_VIBRATION_RATE: Final = 50.0  # Hz, smallest rate of an accelerometer that shows vibration
+_MEAN_WIDTH: Final = 0.1  # s
 
 
 @dataclasses.dataclass(frozen=True)
 class FlightMean:
-    """A number of a flight with its standard deviation, in `unit`."""
+    """A quantity of a flight and its standard deviation, in `unit`."""
 
     name: str
     value: float
@@ -42,14 +42,19 @@ class FlightMean:
 
 
 def steady_means(flight: Flight, flying: Intervals) -> tuple[FlightMean, ...]:
-    """Commands of each rotor and of all, battery voltage and vibration, of those the flight has. flying: when in the air, s."""
-    found = []
+    """Mean commands of each rotor and of all rotors, battery voltage and vibration, as far as they are logged.
+
+    Args:
+        flight: the log.
+        flying: start and end of each airborne interval, s.
+    """
+    means = []
     if "rotor_command" in flight:
         starts = window_starts([flight["rotor_command"].times], flying, WIDTH, WIDTH)
         if len(starts) >= _FEWEST:
             mean, covariance = robust_mean(window_means(flight["rotor_command"], starts))
             each = zip(mean, np.sqrt(np.diag(covariance)), strict=True)
-            found = [
+            means = [
                 FlightMean(f"rotor_command_{i}", float(m), float(s), "1") for i, (m, s) in enumerate(each)
             ]
     for name, signal, unit in (
@@ -60,23 +65,31 @@ def steady_means(flight: Flight, flying: Intervals) -> tuple[FlightMean, ...]:
             starts = window_starts([flight[signal].times], flying, WIDTH, WIDTH)
             if len(starts) >= _FEWEST:
                 mean, covariance = robust_mean(window_means(flight[signal], starts).mean(axis=1)[:, None])
-                found.append(FlightMean(name, float(mean[0]), float(np.sqrt(covariance[0, 0])), unit))
-    if "specific_force" in flight and flight["specific_force"].rate >= _SHAKES:
+                means.append(FlightMean(name, float(mean[0]), float(np.sqrt(covariance[0, 0])), unit))
+    if "specific_force" in flight and flight["specific_force"].rate >= _VIBRATION_RATE:
         force = flight["specific_force"]
-        fast = force.values - smooth(force.values, max(3, round(_SLOWER * force.rate)))
+        fast = force.values - smooth(force.values, max(3, round(_MEAN_WIDTH * force.rate)))
         starts = window_starts([force.times], flying, WIDTH, WIDTH)
         if len(starts) >= _FEWEST:
             power = dataclasses.replace(force, values=np.sum(fast**2, axis=1, keepdims=True))
             mean, covariance = robust_mean(window_means(power, starts))
             root = float(np.sqrt(max(mean[0], 1e-12)))
-            found.append(
+            means.append(
                 FlightMean("vibration", root, float(np.sqrt(covariance[0, 0])) / (2.0 * root), "m/s^2")
             )
-    return tuple(found)
+    return tuple(means)
 
 
 def estimate_linear_drag(flight: Flight, mass: float, flying: Intervals) -> FlightMean | None:
-    """k in N s/m of a vehicle of that mass, kg; None where the flight lacks velocity, attitude or specific force."""
+    """Linear drag k of a vehicle, N s/m.
+
+    Args:
+        flight: the log.
+        mass: of the vehicle, kg.
+        flying: start and end of each airborne interval, s.
+    Returns:
+        k; None if velocity, attitude or specific force are not logged, or there are too few windows.
+    """
     if not all(n in flight for n in ("velocity", "attitude", "specific_force")):
         return None
     velocity, attitude, force = (flight[n] for n in ("velocity", "attitude", "specific_force"))
@@ -86,19 +99,21 @@ def estimate_linear_drag(flight: Flight, mass: float, flying: Intervals) -> Flig
     q = window_means(attitude, starts)
     rows = _horizontal_axes(q / np.linalg.norm(q, axis=1, keepdims=True))
     v, f = window_means(velocity, starts), window_means(force, starts)[:, :2]
-    moved = np.einsum("nij,nj->ni", rows, v)
-    X = np.concatenate([-moved[:, :, None], rows[:, :, :2], np.tile(np.eye(2), (len(starts), 1, 1))], axis=2)
+    body_velocity = np.einsum("nij,nj->ni", rows, v)
+    X = np.concatenate(
+        [-body_velocity[:, :, None], rows[:, :, :2], np.tile(np.eye(2), (len(starts), 1, 1))], axis=2
+    )
     prior = np.diag([0.0, *2 * [_WIND**-2], *2 * [_BIAS**-2]])
     X_, f_ = X.reshape(-1, 5), f.reshape(-1)
-    noise, solution, left = 0.1, np.zeros(5), f
+    noise, solution, residual = 0.1, np.zeros(5), f
     for _ in range(3):
         M = X_.T @ X_ / noise**2 + prior + 1e-12 * np.eye(5)
         solution = np.linalg.solve(M, X_.T @ f_ / noise**2)
-        left = f - np.einsum("nij,j->ni", X, solution)
-        noise = max(float(np.sqrt(np.mean(left**2))), 1e-4)
-    _, covariance = robust_mean(left)
-    longer = float(np.max(np.diag(covariance))) * len(starts) / noise**2
-    M = X_.T @ X_ / (noise**2 * max(longer, 1.0)) + prior + 1e-12 * np.eye(5)
+        residual = f - np.einsum("nij,j->ni", X, solution)
+        noise = max(float(np.sqrt(np.mean(residual**2))), 1e-4)
+    _, covariance = robust_mean(residual)
+    inflation = float(np.max(np.diag(covariance))) * len(starts) / noise**2
+    M = X_.T @ X_ / (noise**2 * max(inflation, 1.0)) + prior + 1e-12 * np.eye(5)
     return FlightMean(
         "drag", mass * float(solution[0]), mass * float(np.sqrt(np.linalg.inv(M)[0, 0])), "N s/m"
     )

@@ -1,7 +1,7 @@
-"""What the mean commands of a flight tell of its vehicle: mass, centre of mass, and the balance of its rotors.
+"""Trim of a flight: mass, centre of mass and yaw trim of a vehicle from its mean commands.
 
-With T_i the thrust that the airframe gives rotor i for its command (later by the motor's lag), G the allocation about the
-airframe's own centre of mass, f the specific force along body z and omega the body rate, the means over windows of `WIDTH`
+With the thrust T_i of rotor i from its command by the airframe (delayed by the motor lag), the allocation G about the centre of
+mass of the airframe, the specific force f along body z and the body rate omega, the means over windows of `WIDTH`
 
     F = sum_i G_zi T_i,        M = sum_i G_tau,i T_i - (J omega' + omega x J omega)
 
@@ -9,21 +9,22 @@ give four trims of a steady flight, each the mean over the windows:
 
     m = F / f,      c_x = -M_y / F,      c_y = M_x / F,      n = M_z / F:
 
-the mass that the commands carry (kg), where the centre of mass must be beside the airframe's for them to balance (m), and the
-yaw torque that they balance per newton (m). A weak rotor shows in all four: its command alone rises. With s_i its thrust over
-that of the airframe, the commands of n rotors at the mass m_0, centre of mass and yaw trim of the airframe obey
+the mass that the commands carry (kg), the offset of the centre of mass from the airframe's at which they balance (m),
+and the yaw torque that they balance per newton (m). A weak rotor changes all four, since only its own command rises.
+With s_i, the thrust of rotor i over that of the airframe, the commands of n rotors at the mass m_0, centre of mass and
+yaw trim of the airframe satisfy
 
     G_4 (s o t) = m_0 (1, 0, 0, 0)',        G_4 t = m (1, c_y, -c_x, n)',
 
-so that four rotors have four scales s_i = m_0 (G_4^-1 e_1)_i / t_i, and with more rotors no single one can be
-identified. Either reading explains the four numbers of one flight; a change between flights tells them apart, for
-each cause moves the trims along a direction of its own (`causes`).
+so that four rotors have four scales s_i = m_0 (G_4^-1 e_1)_i / t_i; with more rotors, the scales cannot be identified.
+Trims and scales explain the four numbers of one flight equally well. A change between flights separates them, since
+each cause changes the trims in a different direction (`cause_directions`).
 
 Without a torque ratio in the airframe there is no yaw trim, and no scales.
 
-Windows are left out where a rotor is at its limit, where thrust is below a third of the weight, and, where enough others are
-left, in fast flight, in which torque of the air would be taken for a trim. The mean is Huber's; its covariance
-is that of the windows, times (1 + r) / (1 - r) with their correlation r in time.
+Windows are not used if a rotor is at its limit or the thrust is below a third of the weight and, if enough others
+remain, in fast flight, where an aerodynamic torque would be taken for a trim. The mean is Huber's; its covariance is
+that of the windows, times (1 + r) / (1 - r) with their autocorrelation r.
 """
 
 from __future__ import annotations
@@ -52,18 +53,19 @@ UNITS: Final = ("kg", "m", "m", "m")
 _FEWEST: Final = 6  # windows
 _SLOW: Final = 3.0  # m/s
 _SATURATED: Final = 0.99
-_FREE: Final = 0.98  # of a window, in which no rotor is at its limit
+_UNSATURATED: Final = 0.98  # smallest share of a window without a rotor at its limit
 _HUBER: Final = 3.0
-_EDGE: Final = 0.05  # s, over which the body rate is averaged at either end of a window
+_EDGE: Final = 0.05  # s, of the mean of the body rate at each end of a window
 
 
 @dataclasses.dataclass(frozen=True)
 class Trim:
     """Means of a flight with their covariance.
 
-    names, units: the first of `TRIMS`, as many as log and airframe could tell. windows: how many it rests on. scales: thrust of
-    each rotor over the airframe's curve, were the vehicle's mass and centre of mass the airframe's, with their covariance; None
-    but of four rotors. shares: of each rotor in the thrust; None where the log has no rotors.
+    names, units: the first of `TRIMS`, as many as can be identified. window_count: number of windows used.
+    rotor_scales: thrust of each rotor over the airframe's curve if mass and centre of mass are those of the airframe,
+    with their covariance; for four rotors, else None. rotor_shares: of each rotor in the thrust; None if the log has no
+    rotors.
     """
 
     names: tuple[str, ...]
@@ -76,36 +78,42 @@ class Trim:
 
 
 def estimate_trim(flight: Flight, airframe: Airframe, flying: Intervals) -> Trim:
-    """The trims of a flight. flying: when it was in the air, s.
+    """Estimate the trim of a flight.
 
-    Raises SignalError where the log lacks signals, ExcitationError where too little of it can be used, AirframeError where the
-    airframe has too little for the log's signals.
+    Args:
+        flight: the log.
+        airframe: of its vehicle.
+        flying: start and end of each airborne interval, s.
+    Raises:
+        SignalError: the log lacks signals.
+        ExcitationError: too few windows can be used.
+        AirframeError: the airframe lacks a property that the signals of the log need.
     """
     flight = with_commanded_thrusts(flight, airframe)
-    thrusts, free = rotor_thrusts(flight, airframe)
-    together = thrusts is None
-    pull = flight["thrust"] if thrusts is None else thrusts
-    needed = [pull, *(flight[n] for n in _force_signals(flight))]
-    if not together:
+    thrusts, is_unsaturated = rotor_thrusts(flight, airframe)
+    is_collective = thrusts is None
+    thrust = flight["thrust"] if thrusts is None else thrusts
+    needed = [thrust, *(flight[n] for n in _force_signals(flight))]
+    if not is_collective:
         needed.append(flight["body_rate"])
     if not flying:
         raise ExcitationError(no_flight_message(flight))
     starts = window_starts([s.times for s in needed], flying, WIDTH, WIDTH)
-    T = window_means(pull, starts)
+    T = window_means(thrust, starts)
     f = _specific_force(flight, starts)
     G = np.ones((1, 1)) if thrusts is None else _allocation(airframe, T.shape[1])
     demand = T @ G[0]
-    unbound = window_means(free, starts)[:, 0]
-    used = (f > GRAVITY / 3.0) & (demand > 0.0) & (unbound > _FREE)
+    unsaturated = window_means(is_unsaturated, starts)[:, 0]
+    used = (f > GRAVITY / 3.0) & (demand > 0.0) & (unsaturated > _UNSATURATED)
     used = _in_slow_flight(flight, starts, used)
     if used.sum() < _FEWEST:
-        bound = int((unbound < _FREE).sum())
-        why = f", {bound} of {len(starts)} have a rotor at its limit" if bound else "; fly longer"
+        saturated = int((unsaturated < _UNSATURATED).sum())
+        reason = f", {saturated} of {len(starts)} have a rotor at its limit" if saturated else "; fly longer"
         raise ExcitationError(
-            f"{flight.source}: {used.sum()} windows of {WIDTH:g} s in steady flight, {_FEWEST} are needed{why}"
+            f"{flight.source}: {used.sum()} windows of {WIDTH:g} s in steady flight, {_FEWEST} are needed{reason}"
         )
     rows = [np.log(demand[used] / f[used])]
-    if not together:
+    if not is_collective:
         M = T @ G[1:].T - _inertial_torque(flight, airframe, starts)
         M = M[used] / demand[used, None]
         rows += [-M[:, 1], M[:, 0], *([M[:, 2]] if _has_torque_ratio(airframe) else [])]
@@ -115,7 +123,7 @@ def estimate_trim(flight: Flight, airframe: Airframe, flying: Intervals) -> Trim
     covariance = covariance * np.outer(scale, scale)
     offset = airframe.get("centre_of_mass")
     found = Trim(TRIMS[: len(mean)], UNITS[: len(mean)], mean, covariance, int(used.sum()))
-    if together:
+    if is_collective:
         return found
     shares = np.mean(T[used] * G[0], axis=0) / np.mean(demand[used])
     scales = _rotor_scales(airframe, mean, covariance, G) if len(mean) == T.shape[1] == 4 else None
@@ -126,10 +134,13 @@ def estimate_trim(flight: Flight, airframe: Airframe, flying: Intervals) -> Trim
 def cause_directions(
     airframe: Airframe, shares: Float[np.ndarray, " rotors"] | None
 ) -> dict[str, Float[np.ndarray, " k"]]:
-    """How each cause moves (log mass, c_x, c_y, n): by name, for a size of 1 in the cause's unit.
+    """Change of (log mass, c_x, c_y, n) by each cause of size 1 in its unit, by name.
 
-    The causes are the trims themselves (the mass by its share), and a change of one rotor's thrust by its share. shares: as of
-    `Trim`; without them the mass alone.
+    The causes are relative changes of the mass, changes of the other trims, and relative changes of the thrust of one rotor.
+
+    Args:
+        airframe: the vehicle.
+        shares: of each rotor in the thrust; None: the mass is the only cause.
     """
     if shares is None:
         return {"mass": np.ones(1)}
@@ -141,9 +152,9 @@ def cause_directions(
 
 
 def rotor_thrusts(flight: Flight, airframe: Airframe) -> tuple[Signal | None, Signal]:
-    """The thrust of each rotor in N by the airframe, None where the log knows the sum only; and 1 while none is at its limit.
+    """The thrust of each rotor, N, and whether no rotor is at its limit (0 or 1).
 
-    Times of commands are those at which the motors have followed them.
+    The thrusts are None if only their sum is logged. Commands are delayed by the motor lag.
     """
     if "rotor_command" in flight and airframe.thrust_curve is not None:
         signal, curve = flight["rotor_command"], airframe.thrust_curve
@@ -157,11 +168,11 @@ def rotor_thrusts(flight: Flight, airframe: Airframe) -> tuple[Signal | None, Si
             battery = flight["battery_voltage"]
             voltage = interpolate_linear(signal.times, battery.times, battery.values)
             thrust = thrust * (voltage / curve.voltage) ** curve.voltage_exponent
-        late = sum(q.number for n in ("motor_time_constant", "command_delay") if (q := airframe.get(n)))
+        delay = sum(q.number for n in ("motor_time_constant", "command_delay") if (q := airframe.get(n)))
         free = signal.values.max(axis=1) < curve.zero + _SATURATED * (curve.full - curve.zero)
-        return _scale_thrust(airframe, dataclasses.replace(signal, times=signal.times + late), thrust), _flag(
-            signal, free
-        )
+        return _scale_thrust(
+            airframe, dataclasses.replace(signal, times=signal.times + delay), thrust
+        ), _flag(signal, free)
     if "rotor_thrust" in flight and len(airframe.rotors) == flight["rotor_thrust"].values.shape[1]:
         signal = flight["rotor_thrust"]
         return _scale_thrust(airframe, signal, signal.values), _flag(signal, np.ones(len(signal.times), bool))
@@ -180,22 +191,22 @@ def rotor_thrusts(flight: Flight, airframe: Airframe) -> tuple[Signal | None, Si
 
 
 def robust_mean(z: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
-    """Huber's mean of evenly spaced rows, and its covariance, in which rows near in time have something in common."""
+    """Huber's mean of evenly spaced rows, and its covariance, with allowance for autocorrelation."""
     n = len(z)
     centre = np.median(z, axis=0)
     spread = 1.4826 * np.median(np.abs(z - centre), axis=0) + 1e-12
     weight = np.ones(n)
     for _ in range(20):
-        far = np.max(np.abs(z - centre) / spread, axis=1)
-        weight = np.minimum(1.0, _HUBER / np.maximum(far, 1e-12))
+        deviation = np.max(np.abs(z - centre) / spread, axis=1)
+        weight = np.minimum(1.0, _HUBER / np.maximum(deviation, 1e-12))
         centre = weight @ z / weight.sum()
-    left = weight[:, None] * (z - centre)
-    variance = np.mean(left**2, axis=0) + 1e-300
-    r = np.mean(left[1:] * left[:-1], axis=0) / variance
+    residual = weight[:, None] * (z - centre)
+    variance = np.mean(residual**2, axis=0) + 1e-300
+    r = np.mean(residual[1:] * residual[:-1], axis=0) / variance
     r = np.clip((n * r + 1.0) / max(n - 4.0, 1.0), -0.6, 0.9)
-    longer = np.sqrt((1.0 + r) / (1.0 - r))
-    covariance = left.T @ left / (weight.sum() ** 2) * n / (n - 1.0)
-    return centre, covariance * np.outer(longer, longer)
+    inflation = np.sqrt((1.0 + r) / (1.0 - r))
+    covariance = residual.T @ residual / (weight.sum() ** 2) * n / (n - 1.0)
+    return centre, covariance * np.outer(inflation, inflation)
 
 
 def _scale_thrust(airframe: Airframe, signal: Signal, thrust: Float[np.ndarray, "n rotors"]) -> Signal:
@@ -206,12 +217,13 @@ def _scale_thrust(airframe: Airframe, signal: Signal, thrust: Float[np.ndarray, 
     )
 
 
-def _flag(signal: Signal, good: Bool[np.ndarray, " n"]) -> Signal:
-    return dataclasses.replace(signal, name="airborne", values=good.astype(float)[:, None])
+def _flag(signal: Signal, mask: Bool[np.ndarray, " n"]) -> Signal:
+    """A signal of 0 and 1 with the times of another signal."""
+    return dataclasses.replace(signal, name="airborne", values=mask.astype(float)[:, None])
 
 
 def _force_signals(flight: Flight) -> tuple[str, ...]:
-    """The signals that tell the specific force."""
+    """The signals that give the specific force."""
     if "specific_force" in flight:
         return ("specific_force",)
     if "velocity" in flight and "attitude" in flight:
@@ -224,13 +236,13 @@ def _force_signals(flight: Flight) -> tuple[str, ...]:
 def window_means(
     signal: Signal, starts: Float[np.ndarray, " w"], width: float = WIDTH
 ) -> Float[np.ndarray, "w k"]:
-    """Means over windows of that width, s."""
-    both = integral(np.concatenate([starts, starts + width]), signal.times, signal.values)
-    return (both[len(starts) :] - both[: len(starts)]) / width
+    """Means of a signal over windows. starts, width: s."""
+    integrals = integral(np.concatenate([starts, starts + width]), signal.times, signal.values)
+    return (integrals[len(starts) :] - integrals[: len(starts)]) / width
 
 
 def _specific_force(flight: Flight, starts: Float[np.ndarray, " w"]) -> Float[np.ndarray, " w"]:
-    """Mean specific force along body z in the windows, m/s^2; from velocity and attitude where there is no accelerometer."""
+    """Mean specific force along body z in the windows, m/s^2; from velocity and attitude if there is no accelerometer."""
     if "specific_force" in flight:
         return window_means(flight["specific_force"], starts)[:, 2]
     velocity, attitude = flight["velocity"], flight["attitude"]
@@ -246,23 +258,23 @@ def _specific_force(flight: Flight, starts: Float[np.ndarray, " w"]) -> Float[np
 def _inertial_torque(
     flight: Flight, airframe: Airframe, starts: Float[np.ndarray, " w"]
 ) -> Float[np.ndarray, "w 3"]:
-    """Mean of J omega' + omega x J omega + the air's damping in the windows, N m; without what the airframe does not give."""
+    """Mean of J omega' + omega x J omega + k_omega omega in the windows, N m. Missing parameters of the airframe count as 0."""
     rate = flight["body_rate"]
     at_start, at_end = (window_means(rate, edge - 0.5 * _EDGE, _EDGE) for edge in (starts, starts + WIDTH))
-    found = np.zeros((len(starts), 3))
+    torque = np.zeros((len(starts), 3))
     if (damping := airframe.get("angular_drag")) is not None:
-        found += damping.number * window_means(rate, starts)
+        torque += damping.number * window_means(rate, starts)
     if (inertia := airframe.get("inertia")) is not None:
         J = np.array(inertia.value)
         gyroscopic = dataclasses.replace(rate, values=np.cross(rate.values, J * rate.values))
-        found += J * (at_end - at_start) / WIDTH + window_means(gyroscopic, starts)
-    return found
+        torque += J * (at_end - at_start) / WIDTH + window_means(gyroscopic, starts)
+    return torque
 
 
 def _in_slow_flight(
     flight: Flight, starts: Float[np.ndarray, " w"], used: Bool[np.ndarray, " w"]
 ) -> Bool[np.ndarray, " w"]:
-    """The windows in slow flight, where enough of them are."""
+    """The windows in slow flight, if there are enough."""
     if "velocity" not in flight or len(flight["velocity"].times) < 2:
         return used
     slow = used & (np.linalg.norm(window_means(flight["velocity"], starts), axis=1) < _SLOW)
@@ -280,7 +292,7 @@ def _allocation(airframe: Airframe, rotors: int) -> Float[np.ndarray, "4 rotors"
 
 
 def _has_torque_ratio(airframe: Airframe) -> bool:
-    """Whether the airframe says what torque its rotors give about their axes."""
+    """Whether the airframe has the torque of its rotors about their axes."""
     return bool(
         airframe.get("torque_ratio")
         or (airframe.get("torque_coefficient") and airframe.get("thrust_coefficient"))
@@ -293,14 +305,14 @@ def _rotor_scales(
     covariance: Float[np.ndarray, "4 4"],
     G: Float[np.ndarray, "4 4"],
 ) -> tuple[Float[np.ndarray, " 4"], Float[np.ndarray, "4 4"]] | None:
-    """s_i with their covariance, to first order; None where the rotors give no torque about each axis."""
+    """s_i with their covariance, to first order; None if the rotors have no torque about one of the axes."""
     if np.linalg.cond(G / np.abs(G).max(axis=1, keepdims=True)) > 1e6:
         return None
     inverse = np.linalg.inv(G)
     m, c_x, c_y, n = mean
-    asked = m * inverse @ np.array([1.0, c_y, -c_x, n])
+    thrusts = m * inverse @ np.array([1.0, c_y, -c_x, n])
     each = np.array([rotor.thrust_scale for rotor in airframe.rotors])
-    scales = each * airframe.mass.number * inverse[:, 0] / asked
-    moves = np.stack([asked / m, -m * inverse[:, 2], m * inverse[:, 1], m * inverse[:, 3]], axis=1)
-    J = -(scales / asked)[:, None] * moves
+    scales = each * airframe.mass.number * inverse[:, 0] / thrusts
+    derivatives = np.stack([thrusts / m, -m * inverse[:, 2], m * inverse[:, 1], m * inverse[:, 3]], axis=1)
+    J = -(scales / thrusts)[:, None] * derivatives
     return scales, J @ covariance @ J.T

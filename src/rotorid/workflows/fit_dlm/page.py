@@ -10,7 +10,7 @@ import numpy as np
 
 from rotorid.report.charts import Figure, band, encode_array, layout, line
 from rotorid.report.page import MODEL_TONES, Page, add_header, card, grid, notes_list, table
-from rotorid.results.text import label, number_text, std_text, title, unit_text, value_text
+from rotorid.results.text import label, number_text, std_text, unit_text, value_text
 from rotorid.workflows.fit_dlm.fit import FILTERED, SIGNAL, SMOOTHED, DlmResult, DlmSettings
 from rotorid.workflows.fit_dlm.summary import DlmParameter, DlmSummary
 from rotorid.workflows.track.figures import SIGMAS, quantity_with_unit
@@ -55,6 +55,10 @@ def quantity_text(name: str, settings: DlmSettings) -> str:
     return f"coefficient of {name}" if name in settings.regress else label(name)
 
 
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def terms_text(summary: DlmSummary) -> str:
     """Description of the model: "trend of order 2, season of 12 rows"."""
     s = summary.settings
@@ -73,7 +77,7 @@ def _cards(page: Page, summary: DlmSummary) -> None:
             value = value_text(state.final, state.final_std)
             cards.append(
                 card(
-                    title(name),
+                    _capitalised(quantity_text(name, summary.settings)),
                     value,
                     unit_text(state.unit),
                     f"± {std_text(state.final, state.final_std)}, at the last row",
@@ -153,7 +157,8 @@ def _states(page: Page, result: DlmResult) -> None:
         figure = layout(unit_text(q.unit), x_title="time")
         panels.append(
             page.panel(
-                Figure(tuple(_curves(result, name)), figure, height=210, has_time_axis=False), title(name)
+                Figure(tuple(_curves(result, name)), figure, height=210, has_time_axis=False),
+                _capitalised(quantity_text(name, result.settings)),
             )
         )
     page.add(grid(panels))
@@ -207,11 +212,14 @@ def _parameters(page: Page, summary: DlmSummary) -> None:
             ]
             for k, m in enumerate(summary.maxima)
         ]
-        page.add(table(head, rows, dict.fromkeys(head, "number"), "All local maxima result by the searches"))
+        page.add(table(head, rows, dict.fromkeys(head, "number"), "All local maxima that the searches found"))
 
 
 def _edge(value: float, p: DlmParameter) -> str:
-    return number_text(value) if p.is_identifiable else "–"
+    """An end of an interval, with the decimals of the standard deviation."""
+    if not p.is_identifiable:
+        return "–"
+    return value_text(value, p.std) if math.isfinite(value) and p.std > 0.0 else number_text(value)
 
 
 def _settings(page: Page, summary: DlmSummary) -> None:

@@ -1,11 +1,10 @@
 """`rotorid plan`: experiment design, simulated validation, files to fly.
 
-command.py                   `rotorid plan`
-page.py                      The page of a plan
-plan.py                      Design of an identification flight within limits, verified in simulation
-simulated_identification.py  The simulated flight of a plan as a log, and its identification
-summary.py                   The numbers of a plan for `summary.json`, the page and the terminal, and the files
-                             for the autopilot
-terminal.py                  Terminal output of `rotorid plan`
-text.py                      The sentences of `rotorid plan`
+command.py                   the command line
+page.py                      the page
+plan.py                      design of an identification flight within limits, verified in simulation
+simulated_identification.py  the simulated flight as a log, and its identification
+summary.py                   the numbers of a plan, and the files for the autopilot
+terminal.py                  the terminal output
+text.py                      the sentences
 """

@@ -19,10 +19,11 @@ from rotorid.report.charts import (
     space_layout,
 )
 from rotorid.report.page import Page, add_header, card, escape, grid, legend, notes_list, table
-from rotorid.results.text import Tone, decimals, duration_text, label, percent, unit_text
+from rotorid.results.text import Tone, duration_text, label, number_text, percent, unit_text, value_text
 from rotorid.simulation.free_flight.manoeuvre_simulation import RATE
 from rotorid.workflows.plan.plan import Plan
 from rotorid.workflows.plan.summary import PlanSummary, QuantityRow
+from rotorid.workflows.plan.text import std_cell
 
 PLAN_TONES: dict[Tone, str] = {
     "good": "Targets identifiable",
@@ -53,24 +54,6 @@ def plan_page(plan: Plan, summary: PlanSummary) -> str:
     _checklist(page, summary)
     _settings(page, summary)
     return page.as_html()
-
-
-def value_text(value: float, std: float) -> str:
-    """A value with as many digits as its standard deviation supports; small ones in scientific notation."""
-    if not math.isfinite(value):
-        return "–"
-    if value and abs(value) < 1e-3:
-        digits = max(0, math.floor(math.log10(abs(value))) + decimals(std)) if std > 0 else 2
-        mantissa, exponent = f"{value:.{min(digits, 6)}e}".split("e")
-        return f"{mantissa}e{int(exponent)}".replace("-", "−")
-    return f"{value:.{min(decimals(std), 8)}f}".replace("-", "−")
-
-
-def std_text(std: float | None) -> str:
-    """A standard deviation with two digits."""
-    if std is None or not math.isfinite(std):
-        return "–"
-    return f"{std:.2g}".replace("-", "−")
 
 
 def _ratio(before: float, after: float) -> str:
@@ -148,15 +131,15 @@ def _row(row: QuantityRow, has_estimates: bool) -> list[str]:
     if has_estimates:
         is_missing = row.estimate is None or row.estimate_std is None
         estimate = "–" if is_missing else value_text(row.estimate or 0.0, row.estimate_std or 0.0)
-        estimates = [estimate, std_text(row.estimate_std), std_text(row.hover_estimate_std)]
+        estimates = [estimate, std_cell(row.estimate_std), std_cell(row.hover_estimate_std)]
     return [
-        value_text(row.value, row.std),
+        number_text(row.value),
         unit_text(row.unit) or "–",
-        std_text(row.prior_std),
-        std_text(row.hover_std),
-        std_text(row.std),
+        std_cell(row.prior_std),
+        std_cell(row.hover_std),
+        std_cell(row.std),
         _ratio(row.hover_std, row.std),
-        std_text(row.real_flight_std),
+        std_cell(row.real_flight_std),
         *estimates,
     ]
 

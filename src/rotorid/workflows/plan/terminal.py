@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotorid.results.text import label, percent, unit_text
+from rotorid.results.text import label, number_text, percent, unit_text
 from rotorid.terminal.console import empty_table, print_footer, print_verdict
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def show(summary: PlanSummary, folder: Path, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from rotorid.workflows.plan.page import std_text, value_text
+    from rotorid.workflows.plan.text import std_cell
 
     print_verdict(summary.verdict, console)
     has_estimates = any(row.estimate_std is not None for row in summary.quantities.values())
@@ -36,8 +36,8 @@ def show(summary: PlanSummary, folder: Path, console: Console) -> None:
             stds = (row.estimate_std, row.hover_estimate_std) if has_estimates else (row.hover_std,)
             table.add_row(
                 label(name),
-                value_text(row.value, row.std),
-                *map(std_text, (row.prior_std, row.std, *stds)),
+                number_text(row.value),
+                *map(std_cell, (row.prior_std, row.std, *stds)),
                 unit_text(row.unit),
             )
     console.print(Padding(table, (0, 1)))

@@ -1,4 +1,6 @@
-"""The sentences of `rotorid plan`: its findings, its checklist."""
+"""The sentences of `rotorid plan`: findings and checklist."""
+
+# ruff: noqa: RUF001
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from rotorid.export.autopilot.set_points import LOGGING
 from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.system import by_vectors
-from rotorid.results.text import join_words, label
+from rotorid.results.text import join_words, label, std_text
 from rotorid.workflows.plan.plan import Plan
 
 
@@ -22,6 +24,11 @@ def finding_text(finding: Finding) -> str:
 def quantity_list(names: Sequence[str]) -> str:
     """Names of quantities in a sentence; components of one vector are named by the vector."""
     return join_words([label(name) for name in by_vectors(names)])
+
+
+def std_cell(std: float | None) -> str:
+    """A standard deviation in a table; a dash for none."""
+    return "–" if std is None or not math.isfinite(std) else std_text(std, std)
 
 
 def _identifiable(v: Mapping[str, Any]) -> str:
