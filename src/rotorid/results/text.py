@@ -101,6 +101,15 @@ def number_text(value: float | None) -> str:
     return f"{value + 0.0:.4g}".replace("-", "−")
 
 
+def rounded_text(value: float, digits: int = 2) -> str:
+    """A number with this many significant digits, a small one with its power of ten: "0.0075", "12·10⁻⁶"; a dash for none."""
+    if not math.isfinite(value):
+        return "–"
+    exponent = _exponent(value, 0.0)
+    mantissa = float(f"{value * 10.0**-exponent:.{digits}g}")
+    return f"{mantissa + 0.0:g}".replace("-", "−") + _power(exponent)
+
+
 def percent(share: float) -> str:
     """A share of 1 in percent. A share below 1 is never rounded to 100 %: 0.9996 is "99.9 %"."""
     if not math.isfinite(share):

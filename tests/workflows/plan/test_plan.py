@@ -26,7 +26,7 @@ from rotorid.workflows.plan.summary import (
     summarise_plan,
 )
 
-CHOICE = ("quick multisines of all axes", "quick legs along x")
+CHOICE = ("fast multisines of all axes", "fast legs along x")
 SETTINGS = PlanSettings(("inertia",), duration=10.0, limits=Limits(tilt=math.radians(25.0)))
 
 
@@ -52,7 +52,7 @@ def test_it_stays_within_its_limits(plan: Plan) -> None:
 
 
 def test_it_identifies_the_inertia_five_times_as_precisely_as_a_hover(plan: Plan) -> None:
-    assert plan.schedule[0].manoeuvre.name == "quick multisines of all axes", "which tells more than legs"
+    assert plan.schedule[0].manoeuvre.name == "fast multisines of all axes"
     for name in plan.targets:
         assert plan.prediction.std[name] < 0.2 * plan.hover_prediction.std[name]
         assert plan.hover_prediction.std[name] == pytest.approx(
@@ -118,7 +118,7 @@ def test_its_files_and_its_page(plan: Plan) -> None:
     page = plan_page(plan, summary)
     for text in (
         "Predicted standard deviations",
-        "quick multisines of all axes",
+        "fast multisines of all axes",
         "SDLOG_PROFILE",
         "real flight std",
     ):

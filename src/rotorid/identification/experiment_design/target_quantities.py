@@ -53,7 +53,7 @@ def target_quantities(
     """
     for name in (*targets, *fixed):
         if name not in PLANNABLE:
-            raise SettingError(f"cannot plan for {name!r}; choose from {', '.join(PLANNABLE)}")
+            raise SettingError(f"no parameter {name!r} to plan for; choose from {', '.join(PLANNABLE)}")
     both = [name for name in targets if name in fixed]
     if not targets or both:
         reason = f"{both[0]} is both a target and held fixed" if both else "no target parameter"

@@ -10,7 +10,7 @@ import numpy as np
 
 from rotorid.report.charts import Figure, band, encode_array, layout, line
 from rotorid.report.page import MODEL_TONES, Page, add_header, card, grid, notes_list, table
-from rotorid.results.text import label, number_text, std_text, unit_text, value_text
+from rotorid.results.text import label, number_text, rounded_text, std_text, unit_text, value_text
 from rotorid.workflows.fit_dlm.fit import FILTERED, SIGNAL, SMOOTHED, DlmResult, DlmSettings
 from rotorid.workflows.fit_dlm.summary import DlmParameter, DlmSummary
 from rotorid.workflows.track.figures import SIGMAS, quantity_with_unit
@@ -216,10 +216,7 @@ def _parameters(page: Page, summary: DlmSummary) -> None:
 
 
 def _edge(value: float, p: DlmParameter) -> str:
-    """An end of an interval, with the decimals of the standard deviation."""
-    if not p.is_identifiable:
-        return "–"
-    return value_text(value, p.std) if math.isfinite(value) and p.std > 0.0 else number_text(value)
+    return rounded_text(value, 3) if p.is_identifiable else "–"
 
 
 def _settings(page: Page, summary: DlmSummary) -> None:

@@ -115,7 +115,8 @@ def _predictions(page: Page, summary: PlanSummary) -> None:
     rows = [[label(name), *_row(row, has_estimates)] for name, row in _ordered(summary)]
     kinds = dict.fromkeys(head, "number") | {"quantity": "word", "unit": "word"}
     targets = sum(row.is_target for row in summary.quantities.values())
-    below = f"The first {targets} are targets; the others are estimated with them."
+    first = "quantity is the target" if targets == 1 else f"{targets} are targets"
+    below = f"The first {first}; the others are estimated with them."
     if has_estimates:
         below += " Estimates: from identifying the simulated flight and the simulated hover from their logs."
     page.add('<div class="stack">', table(head, rows, kinds, below=below))

@@ -12,7 +12,7 @@ from rotorid.export.autopilot.set_points import LOGGING
 from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.system import by_vectors
-from rotorid.results.text import join_words, label, std_text
+from rotorid.results.text import join_words, label, rounded_text
 from rotorid.workflows.plan.plan import Plan
 
 
@@ -28,7 +28,7 @@ def quantity_list(names: Sequence[str]) -> str:
 
 def std_cell(std: float | None) -> str:
     """A standard deviation in a table; a dash for none."""
-    return "–" if std is None or not math.isfinite(std) else std_text(std, std)
+    return "–" if std is None else rounded_text(std)
 
 
 def _identifiable(v: Mapping[str, Any]) -> str:
