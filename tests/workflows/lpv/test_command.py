@@ -88,8 +88,8 @@ def test_terminal_output(run) -> None:
     assert max(len(line.rstrip()) for line in run.stdout.splitlines()) <= 80
     said = " ".join(run.stdout.split())
     for words in (
-        "12 states, 15 parameters",
-        "the controller is stable",
+        "12 states and 15 parameters",
+        "The controller is stable",
         "pull x pitch",
         "Certificate:",
         "rad/s",

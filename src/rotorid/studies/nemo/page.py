@@ -79,7 +79,7 @@ def nemo_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, seed: 
     """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.nemo.study`."""
     n = Numbers(rows)
     page = Page("External wrench with model errors")
-    about = "9 training flights", f"{flights} flights per scenario", f"seed {seed}"
+    about = f"{flights} flight{'s' if flights > 1 else ''} per scenario", f"seed {seed}"
     add_study_header(page, "nemo", about, *reversed(headline(rows)))
     _cards(page, n)
     _errors(page, n, "exact", "Table II", "Exact logs, as in the document.")
@@ -104,6 +104,11 @@ def _relative_to_mo(n: Numbers, part: str, method: str, kind: str) -> float:
 
 def _relative_to_oracle(n: Numbers, part: str, method: str, kind: str, scenario: str) -> float:
     return _error(n, part, method, kind, scenario).value / _error(n, part, "oracle", kind, scenario).value
+
+
+def _methods(n: Numbers, part: str) -> list[str]:
+    """The methods with results."""
+    return [m for m in LABELS if any(math.isfinite(_error(n, part, m, kind).value) for kind in KINDS)]
 
 
 def _ratio(value: float, places: int) -> str:
@@ -135,13 +140,13 @@ def _errors(page: Page, n: Numbers, part: str, heading: str, caption: str) -> No
     head = ["type", "method", *SCENARIOS.values(), "relative to MO", "published"]
     body = []
     for kind in KINDS:
-        for method, label in LABELS.items():
+        for method in _methods(n, part):
             texts = [row_text(_error(n, part, method, kind, s), error=True) for s in SCENARIOS]
             published = _published(n, kind, method) if part == "exact" else math.nan
             body.append(
                 [
                     kind,
-                    label,
+                    LABELS[method],
                     *texts,
                     _ratio(_relative_to_mo(n, part, method, kind), 3),
                     number_text(published),
@@ -155,6 +160,7 @@ def _errors(page: Page, n: Numbers, part: str, heading: str, caption: str) -> No
         [kind, LABELS[m], *(number_text(_error(n, part, m, kind, s).published) for s in SCENARIOS)]
         for kind in KINDS
         for m in _PUBLISHED_METHODS
+        if m in _methods(n, part)
     ]
     head = ["type", "method", *SCENARIOS.values()]
     page.add(table(head, body, dict.fromkeys(head[2:], "number") | {"type": "word", "method": "word"}))
@@ -166,7 +172,7 @@ def _oracle_ratios(page: Page, n: Numbers, part: str) -> None:
         "Error with an external wrench, relative to that of MO with the true parameters, whose error is the lag of the "
         "observer.",
     )
-    methods = [m for m in LABELS if m != "oracle"]
+    methods = [m for m in _methods(n, part) if m != "oracle"]
     head = ["type", "scenario", *(LABELS[m] for m in methods)]
     body = [
         [kind, SCENARIOS[s], *(_ratio(_relative_to_oracle(n, part, m, kind, s), 2) for m in methods)]
@@ -293,8 +299,8 @@ def _calibration(page: Page, n: Numbers) -> None:
         "types and scenarios.",
     )
     body = []
-    for method, label in LABELS.items():
-        texts = [label]
+    for method in _methods(n, "exact"):
+        texts = [LABELS[method]]
         for part in ("exact", "late"):
             for quantity in ("covered", "healthy"):
                 values = [r.value for r in n.some(part, quantity) if r.method == method]

@@ -71,7 +71,6 @@ def _cards(page: Page, summary: LearnSummary) -> None:
             heading = f"Explained {EFFECTS[block]} error"
             value = explained_text(share).removesuffix(" %")
             cards.append(card(heading, value, "%", note, muted=is_omitted))
-    cards.append(card("Flights", str(len(summary.flights)), note="parts with contact excluded"))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
@@ -122,14 +121,14 @@ def _parameters(page: Page, summary: LearnSummary) -> None:
 def _acceleration_errors(page: Page, summary: LearnSummary) -> None:
     page.section(
         "Acceleration errors",
-        "Root mean square of measured minus predicted acceleration on held-out data, each averaged over "
+        "Root mean square of measured minus predicted acceleration on held-out data, both averaged over "
         f"{AVERAGED_ROWS} rows. All values include measurement noise.",
     )
     panels = []
     for first, name, unit in ((0, "Acceleration", "m/s²"), (3, "Angular acceleration", "rad/s²")):
         figure = _bars(summary, AXES[first : first + 3], unit)
         panels.append(page.panel(figure, name, "body axes: forward, left, up"))
-    head = ["rate", *(_MODELS[m] for m in summary.acceleration_errors), "unit"]
+    head = ["component", *(_MODELS[m] for m in summary.acceleration_errors), "unit"]
     rows = [
         [
             f"{'acceleration' if k < 3 else 'angular acceleration'} {name[-1]}",
@@ -138,7 +137,7 @@ def _acceleration_errors(page: Page, summary: LearnSummary) -> None:
         ]
         for k, name in enumerate(AXES)
     ]
-    kinds = dict.fromkeys(head, "number") | {"rate": "word", "unit": "word"}
+    kinds = dict.fromkeys(head, "number") | {"component": "word", "unit": "word"}
     page.add('<div class="stack">', grid(panels, "split"), table(head, rows, kinds), "</div>")
 
 
@@ -167,11 +166,12 @@ def _training(page: Page, result: LearningResult, summary: LearnSummary) -> None
     residual, training = summary.residual, result.residual
     if residual is None or training is None:
         return
+    rows = "1 row" if residual.horizon == 1 else f"{residual.horizon} rows"
     page.section(
         "Training of the residual",
-        f"Squared error over {residual.horizon} rows by epoch, relative to the model without residual. The weights with the "
-        "smallest error on held-out data are used. The model includes the residual of the force, or of the torque, if it "
-        f"explains at least {percent(MIN_EXPLAINED)} of the squared error.",
+        f"Squared error over {rows} by epoch, relative to the model without residual. The weights with the smallest error on "
+        "held-out data are used. The model includes the residual of the force, or of the torque, if it explains at least "
+        f"{percent(MIN_EXPLAINED)} of the squared error.",
     )
     page.add(page.panel(_losses(training.losses)))
 
@@ -215,7 +215,7 @@ def _settings(page: Page, summary: LearnSummary) -> None:
         ["airframe", summary.airframe],
         ["parameters", "estimated" if s.identify else "of the airframe"],
         ["architecture", s.architecture],
-        ["horizon", f"{s.horizon} rows"],
+        ["horizon (rows)", str(s.horizon)],
         ["epochs", f"at most {s.epochs}; stops after {s.patience} without improvement"],
         ["seed", str(s.seed)],
         ["estimated", join_words([label(n) for n in summary.parameters]) or "none"],

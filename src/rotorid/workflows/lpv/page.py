@@ -67,8 +67,9 @@ def _cards(page: Page, summary: LpvSummary) -> None:
 def _parameters(page: Page, result: LpvResult, summary: LpvSummary) -> None:
     page.section(
         "Parameters",
-        "x' = A(ρ) x + B(ρ) u + c with matrices affine in ρ. Entries: number of entries of A, B and c that depend on the "
-        "parameter. Flight: range along the flights.",
+        "x' = A(ρ) x + B(ρ) u + c with matrices affine in ρ. Lift: rotor speed times cos(roll) cos(pitch) over mass. "
+        "Pull: horizontal acceleration per angle. Flight: range along the flights. Entries: number of entries of A, B and c "
+        "that depend on the parameter.",
     )
     head = ["parameter", "lower", "upper", "flight lower", "flight upper", "unit", "entries"]
     rows = [

@@ -16,17 +16,18 @@ def finding_text(finding: Finding) -> str:
 
 _TEXTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "model_exact": lambda v: (
-        f"{v['states']} states, {v['parameters']} parameters, 2^{v['parameters']} vertices: equal to the nonlinear model."
+        f"The model with {v['states']} states, {v['parameters']} parameters and 2^{v['parameters']} vertices is equal to the "
+        "nonlinear model."
     ),
     "controller_certified": lambda v: (
-        f"{v['states']} states, {v['parameters']} parameters; the controller is stable for all parameters in the bounds, with "
-        f"a decay rate of at least {v['decay']:.2g} 1/s."
+        "The controller is stable for all parameters in the bounds, with a decay rate of at least "
+        f"{v['decay']:.2g} 1/s. The model has {v['states']} states and {v['parameters']} parameters."
     ),
     "model_inexact": lambda v: (
         f"The model differs from the nonlinear model: the relative error of the state derivatives is {v['difference']:.1g}."
     ),
     "flight_outside_bounds": lambda v: (
-        f"{v['flight']} is inside the bounds for {percent(v['inside'])} of its time; widen the ranges if it is typical."
+        f"{v['flight']} is inside the bounds for {percent(v['inside'])} of its time; use wider ranges if it is typical."
     ),
     "angle_rates_differ": lambda v: (
         "The model equates angle rates with body rates; the difference in "
