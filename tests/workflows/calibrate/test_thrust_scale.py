@@ -8,34 +8,34 @@ import pytest
 
 from rotorid.errors import SettingError
 from rotorid.models.airframe.airframe import airframe_toml, load_airframe, parse_airframe, shipped_airframes
-from rotorid.workflows.calibrate.thrust_scale import FlightScale, calibrate, pool, with_thrust_scale
+from rotorid.workflows.calibrate.thrust_scale import FlightScale, calibrate, pool_scales, with_thrust_scale
 
 
 def test_one_flight_is_as_sure_as_it_is() -> None:
-    found = pool([FlightScale("a", 1.05, 0.02)], 0.03)
+    found = pool_scales([FlightScale("a", 1.05, 0.02)], 0.03)
     assert (found.value, found.std, found.scatter) == (1.05, pytest.approx(0.02), 0.0)
 
 
 def test_flights_that_agree_weigh_by_their_information() -> None:
-    found = pool([FlightScale("a", 1.0, 0.01), FlightScale("b", 1.3, 0.1)], 1.0)
+    found = pool_scales([FlightScale("a", 1.0, 0.01), FlightScale("b", 1.3, 0.1)], 1.0)
     assert found.value == pytest.approx((1.0 * 1e4 + 1.3 * 1e2) / (1e4 + 1e2))
 
 
 def test_scatter_counts() -> None:
     scales = [FlightScale(n, v, 0.01) for n, v in (("a", 1.0), ("b", 1.1), ("c", 1.2))]
-    found = pool(scales, 1.0)
+    found = pool_scales(scales, 1.0)
     assert found.scatter == pytest.approx(0.1)
     assert found.std == pytest.approx(math.sqrt(0.01**2 + 4 / 3 * 0.1**2))
 
 
 def test_more_flights_do_not_hide_what_they_share() -> None:
-    few, many = (pool([FlightScale("a", 1.0, 0.02)] * n, 1.0).std for n in (1, 50))
+    few, many = (pool_scales([FlightScale("a", 1.0, 0.02)] * n, 1.0).std for n in (1, 50))
     assert many == pytest.approx(few)
 
 
 def test_the_airframe_gets_scale_std_and_source() -> None:
     airframe = load_airframe("crazyflie-crazyswarm2")
-    found = pool([FlightScale("log1", 1.0712345, 0.0187654)], 0.032)
+    found = pool_scales([FlightScale("log1", 1.0712345, 0.0187654)], 0.032)
     text = airframe_toml(with_thrust_scale(airframe, found))
     again = parse_airframe(text, "written")
     scale = again.get("thrust_scale")

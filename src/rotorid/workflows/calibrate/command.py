@@ -52,31 +52,33 @@ def calibrate(
         from rotorid.logs.read import read
         from rotorid.logs.write import write_whole
         from rotorid.models.airframe.airframe import airframe_toml, load_airframe
-        from rotorid.workflows.calibrate.thrust_scale import pool, scale_of, with_thrust_scale
+        from rotorid.workflows.calibrate.thrust_scale import estimate_scale, pool_scales, with_thrust_scale
 
         vehicle = load_airframe(airframe)
-    scales = [scale_of(read(log, mapping), vehicle, mass) for log in count_items(logs, "Tracking", len(logs))]
-    found = pool(scales, mass)
-    write_whole(output, airframe_toml(with_thrust_scale(vehicle, found)).encode())
-    _show(found, output, out())
+    scales = [
+        estimate_scale(read(log, mapping), vehicle, mass) for log in count_items(logs, "Tracking", len(logs))
+    ]
+    calibration = pool_scales(scales, mass)
+    write_whole(output, airframe_toml(with_thrust_scale(vehicle, calibration)).encode())
+    _show(calibration, output, out())
 
 
-def _show(found: Calibration, output: Path, console: Console) -> None:
+def _show(calibration: Calibration, output: Path, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
     from rotorid.results.text import plus_minus
 
-    more = 100.0 * (found.value - 1.0)
+    difference = 100.0 * (calibration.value - 1.0)
     console.print()
     headline = (
-        f"Thrust scale {plus_minus(found.value, found.std)}: the thrust is {abs(more):.0f} % "
-        f"{'larger' if more >= 0 else 'smaller'} than in the airframe file."
+        f"Thrust scale {plus_minus(calibration.value, calibration.std)}: the thrust is {abs(difference):.0f} % "
+        f"{'larger' if difference >= 0 else 'smaller'} than in the airframe file."
     )
     console.print(Padding(Text(headline, style="bold"), (0, 2)))
     console.print()
-    width = max(len(f.flight) for f in found.flights)
-    for flight in found.flights:
+    width = max(len(f.flight) for f in calibration.flights)
+    for flight in calibration.flights:
         console.print(
             Padding(Text(f"{flight.flight:<{width}}  {plus_minus(flight.value, flight.std)}"), (0, 2))
         )

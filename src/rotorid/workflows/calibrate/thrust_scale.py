@@ -1,13 +1,13 @@
 """The thrust scale of a vehicle, from flights of known mass.
 
-The scale s_i of flight i is the mean of the tracked thrust scale after the first quarter of the flight, weighted
-by the inverse variance. Its standard deviation sigma_i is the median of the filter's. The n flights are pooled with
+The scale s_i of flight i is the mean of the tracked thrust scale after the first quarter of the flight, weighted by the inverse
+variance. Its standard deviation sigma_i is the median of that of the filter. The n flights are pooled with
 
     s = sum_i w_i s_i / sum_i w_i,   w_i = 1 / sigma_i^2,   std^2 = mean_i sigma_i^2 + (1 + 1/n) scatter^2,
 
-where scatter^2 is the sample variance of the s_i. std is the standard deviation of the scale of one further flight.
-The term in sigma_i does not decrease with n, since its causes (drag, tilt, vibration, load) are common to all
-flights. std is added to the standard deviation of every mass that is tracked with the scale.
+where scatter^2 is the sample variance of the s_i. std is the standard deviation of the scale of one further flight. Its term in
+sigma_i does not decrease with n, since its causes (drag, tilt, vibration, load) are common to all flights. std is added to the
+standard deviation of every mass that is tracked with the scale.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rotorid.workflows.track.track import track
 
 @dataclasses.dataclass(frozen=True)
 class FlightScale:
-    """The thrust scale of one flight: true thrust over that of the airframe. flight: name of its file."""
+    """The thrust scale of one flight: the ratio of the true thrust to that of the airframe. flight: name of the file."""
 
     flight: str
     value: float
@@ -37,8 +37,10 @@ class FlightScale:
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """The pooled thrust scale, its standard deviation for a further flight, and the scatter. mass: kg,
-    known."""
+    """The pooled thrust scale.
+
+    std: for one further flight. scatter: standard deviation between the flights. mass: known mass, kg.
+    """
 
     value: float
     std: float
@@ -71,10 +73,12 @@ def calibrate(
     """
     if not flights:
         raise SettingError("name at least one flight to calibrate on")
-    return pool([scale_of(flight, airframe, known_mass, estimator) for flight in flights], known_mass)
+    return pool_scales(
+        [estimate_scale(flight, airframe, known_mass, estimator) for flight in flights], known_mass
+    )
 
 
-def scale_of(
+def estimate_scale(
     flight: Flight, airframe: Airframe, known_mass: float, estimator: EstimatorName = "ekf"
 ) -> FlightScale:
     """Estimate the thrust scale of one flight. known_mass: kg.
@@ -83,10 +87,10 @@ def scale_of(
     """
     if not np.isfinite(known_mass) or known_mass <= 0:
         raise SettingError(f"the known mass {known_mass:g} kg must be positive")
-    found = track(flight, airframe, estimator, known_mass=known_mass)
-    quantity = found.quantities["thrust_scale"]
-    rows = settled_rows(found, "thrust_scale", settling=np.inf)
-    if not rows.any() or not quantity.informed[-1] or found.health[-1] == Health.DIVERGED:
+    result = track(flight, airframe, estimator, known_mass=known_mass)
+    quantity = result.quantities["thrust_scale"]
+    rows = settled_rows(result, "thrust_scale", settling=np.inf)
+    if not rows.any() or not quantity.informed[-1] or result.health[-1] == Health.DIVERGED:
         raise ExcitationError(
             f"{flight.source}: the thrust scale cannot be identified from this flight; leave it out"
         )
@@ -95,8 +99,8 @@ def scale_of(
     return FlightScale(flight.source.name, mean, float(np.median(std)))
 
 
-def pool(scales: Sequence[FlightScale], mass: float) -> Calibration:
-    """Pool the scales of several flights. mass: known, kg."""
+def pool_scales(scales: Sequence[FlightScale], mass: float) -> Calibration:
+    """Pool the scales of several flights. mass: known mass, kg."""
     value = np.array([s.value for s in scales])
     variance = np.array([s.std for s in scales]) ** 2
     n = len(value)

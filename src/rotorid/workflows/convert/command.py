@@ -15,7 +15,7 @@ def convert(
     output: Annotated[
         Path,
         typer.Argument(
-            metavar="OUT", help="The table to write: .csv, .parquet or .mcap.", show_default=False
+            metavar="OUT", help="File of the flight table: .csv, .parquet or .mcap.", show_default=False
         ),
     ],
     mapping: Mapping = None,
@@ -40,7 +40,7 @@ def convert(
     with status(f"Writing {output.name}"):
         write_table(flight, output)
         columns = table_columns(flight)
-    absent = [n for n in KINDS if n not in flight and not n.startswith("true_")]
+    missing = [n for n in KINDS if n not in flight and not n.startswith("true_")]
     console = out()
     console.print(
         f"{output}: {len(columns['t'])} rows, {len(columns)} columns, {flight.duration:.1f} s",
@@ -48,7 +48,7 @@ def convert(
         markup=False,
     )
     console.print("Signals: " + ", ".join(flight.signals), markup=False)
-    if absent:
-        console.print("Not in this log: " + ", ".join(absent), markup=False)
+    if missing:
+        console.print("Not in this log: " + ", ".join(missing), markup=False)
     for note in flight.notes:
         console.print(f"Note: {note}", markup=False)

@@ -17,7 +17,7 @@ def simulate(
             "--output",
             "-o",
             metavar="OUT",
-            help="The table to write: .csv, .parquet or .mcap.",
+            help="File of the flight table: .csv, .parquet or .mcap.",
             show_default=False,
         ),
     ],
@@ -60,9 +60,9 @@ def simulate(
 ) -> None:
     """Simulate a flight of a vehicle whose mass changes, or of any airframe.
 
-    By default a predictive controller that uses the nominal mass flies the vehicle; the table has noisy position, velocity,
-    attitude and body rate, the commanded thrust, and the true mass. With --airframe a cascaded controller flies the vehicle;
-    the table has rotor commands and specific force instead of the thrust. The same seed gives the same file. An invalid NAME
+    By default a predictive controller that uses the nominal mass flies the vehicle. The table has position, velocity, attitude
+    and body rate with noise, the commanded thrust, and the true mass. With --airframe a cascaded controller flies the vehicle.
+    The table has rotor commands and specific force instead of the thrust. The same seed gives the same file. An invalid NAME
     prints the valid names.
     """
     from rotorid.errors import OutputError, SettingError
@@ -79,17 +79,17 @@ def simulate(
         from rotorid.logs.write import write_table
 
         if airframe is None:
-            from rotorid.simulation.flight import simulate as fly_plain
+            from rotorid.simulation.flight import simulate as simulate_flight
 
-            what = f"{trajectory or 'loop'} with {mass_profile or 'steps'}"
-            flight = fly_plain(trajectory or "loop", mass_profile or "steps", seed, duration=duration)
+            subject = f"{trajectory or 'loop'} with {mass_profile or 'steps'}"
+            flight = simulate_flight(trajectory or "loop", mass_profile or "steps", seed, duration=duration)
         else:
             from rotorid.models.airframe.airframe import load_airframe
             from rotorid.simulation.free_flight.flight import fly
             from rotorid.simulation.free_flight.random_setpoints import draw_setpoints
 
             vehicle = load_airframe(airframe)
-            what = vehicle.name
+            subject = vehicle.name
             flight = fly(
                 vehicle,
                 draw_setpoints(seed, duration),
@@ -98,4 +98,4 @@ def simulate(
                 sensors=sensors or "px4",
             )
         write_table(flight, output)
-    out().print(f"{flight.duration:.0f} s of {what}, seed {seed}: {output}", markup=False)
+    out().print(f"{flight.duration:.0f} s of {subject}, seed {seed}: {output}", markup=False)
