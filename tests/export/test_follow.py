@@ -23,12 +23,12 @@ from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
-from tests.export.vehicles import proved, skewed, with_quantities
+from tests.export.vehicles import accepted, skewed, with_quantities
 
 mujoco = pytest.importorskip("mujoco")
 
 DT, STEPS, TOLERANCE = 0.004, 1250, 1e-3
-AIRFRAME = proved(with_quantities(skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m")))
+AIRFRAME = accepted(with_quantities(skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m")))
 
 
 def loaded(path: Path) -> types.ModuleType:
@@ -181,7 +181,7 @@ def test_the_example_hovers(tmp_path):
 def test_mujoco_loads_the_urdf():
     """With the body's links kept apart, it has the airframe's mass, inertia and places."""
     vehicle = vehicle_properties(skewed())
-    text = urdf_files(proved(skewed()))["model.urdf"].decode()
+    text = urdf_files(accepted(skewed()))["model.urdf"].decode()
     kept = '  <mujoco><compiler fusestatic="false"/></mujoco>\n  <link name="base_link">'
     model = mujoco.MjModel.from_xml_string(text.replace('  <link name="base_link">', kept, 1))
     body = model.body("base_link")

@@ -10,14 +10,14 @@ import pytest
 
 from rotorid.errors import SettingError
 from rotorid.export.targets import TARGETS, vehicle_files
-from tests.export.vehicles import proved, skewed
+from tests.export.vehicles import accepted, skewed
 
 PAGE = Path(__file__).parents[2] / "docs" / "export-airframe.md"
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_target_writes_the_files_that_it_registers(name):
-    files = vehicle_files(name, proved(skewed()))
+    files = vehicle_files(name, accepted(skewed()))
     assert sorted(files) == sorted(file.replace("NAME", "skewed") for file in TARGETS[name].files)
 
 
@@ -31,7 +31,7 @@ def test_a_target_has_its_row_and_its_section_in_the_docs(name):
 
 def test_an_unknown_target_raises():
     with pytest.raises(SettingError, match="no target 'betaflight'"):
-        vehicle_files("betaflight", proved(skewed()))
+        vehicle_files("betaflight", accepted(skewed()))
 
 
 def test_the_registry_imports_no_numerical_library():

@@ -10,7 +10,7 @@ from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.airframe.validation import FlyBack
 
 
-def proved(airframe: Airframe) -> Airframe:
+def accepted(airframe: Airframe) -> Airframe:
     """As accepted by fly-back."""
     record = FlyBack(True, ("It beats the prior.",), ("dev.ulg",), "prior", 10, (1.0,))
     record = dataclasses.replace(record, fingerprint=fingerprint_of(airframe))

@@ -20,7 +20,7 @@ from rotorid.models.multirotor.properties import (
     largest_difference,
     vehicle_properties,
 )
-from tests.export.vehicles import proved, skewed, with_quantities
+from tests.export.vehicles import accepted, skewed, with_quantities
 
 
 def read_back(airframe: Airframe, folder) -> Airframe:
@@ -99,7 +99,7 @@ def test_errors_are_within_the_stated_limits(tmp_path):
 
 
 def test_every_parameter_has_its_unit_and_standard_deviation():
-    lines = px4_files(proved(skewed()))["vehicle.params"].decode().splitlines()
+    lines = px4_files(accepted(skewed()))["vehicle.params"].decode().splitlines()
     for before, line in itertools.pairwise(lines):
         if line.startswith("1\t1\t"):
             _, _, name, value, kind = line.split("\t")

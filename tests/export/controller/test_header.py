@@ -13,7 +13,7 @@ from rotorid.errors import AirframeError
 from rotorid.export.controller.header import header_files
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.properties import vehicle_properties
-from tests.export.vehicles import proved, skewed
+from tests.export.vehicles import accepted, skewed
 
 _PROGRAM = """
 #include <stdio.h>
@@ -32,7 +32,7 @@ int main(void) {
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler here")
 def test_it_compiles_and_says_the_numbers(tmp_path):
-    (tmp_path / "skewed.h").write_bytes(header_files(proved(skewed()))["skewed.h"])
+    (tmp_path / "skewed.h").write_bytes(header_files(accepted(skewed()))["skewed.h"])
     (tmp_path / "main.c").write_text(_PROGRAM)
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     subprocess.run(["gcc", *flags, "main.c", "-o", "main"], cwd=tmp_path, check=True)
@@ -50,7 +50,7 @@ def test_it_compiles_and_says_the_numbers(tmp_path):
 
 
 def test_standard_deviations_are_comments():
-    text = header_files(proved(skewed()))["skewed.h"].decode()
+    text = header_files(accepted(skewed()))["skewed.h"].decode()
     assert "/* mass, kg; std 0.3 kg */\n#define SKEWED_MASS 1.0\n" in text
     assert "xx, yy, zz, kg m^2; std 0.001 kg m^2; std 0.002 kg m^2; std 0.003 kg m^2 */" in text
 

@@ -16,12 +16,12 @@ from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
 from tests.export.test_follow import loaded, written
-from tests.export.vehicles import proved, skewed
+from tests.export.vehicles import accepted, skewed
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return written(control_files(proved(skewed())), tmp_path_factory.mktemp("control"))
+    return written(control_files(accepted(skewed())), tmp_path_factory.mktemp("control"))
 
 
 def test_control_loads_it_and_its_slopes_are_those_of_differences(folder):

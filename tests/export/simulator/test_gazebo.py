@@ -15,7 +15,7 @@ from rotorid.export.text import limitation_text
 from rotorid.models.airframe.airframe import Quantity
 from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
-from tests.export.vehicles import proved, skewed, with_quantities
+from tests.export.vehicles import accepted, skewed, with_quantities
 
 AIRFRAME = with_quantities(skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m"))
 
@@ -37,7 +37,7 @@ def rotation(angles) -> np.ndarray:
 
 @pytest.fixture(scope="module", params=["model.sdf", "classic.sdf"])
 def model(request):
-    files = gazebo_files(proved(AIRFRAME))
+    files = gazebo_files(accepted(AIRFRAME))
     root = ElementTree.fromstring(files[request.param])
     versions = {"model.sdf": "1.9", "classic.sdf": "1.6"}
     assert (root.tag, root.get("version")) == ("sdf", versions[request.param])
@@ -103,7 +103,7 @@ def test_rotors_pull_turn_and_drag_as_the_airframe(model, vehicle):
 
 
 def test_the_body_has_the_drag_of_the_airframe():
-    root = ElementTree.fromstring(gazebo_files(proved(AIRFRAME))["model.sdf"])
+    root = ElementTree.fromstring(gazebo_files(accepted(AIRFRAME))["model.sdf"])
     (drag,) = [p for p in root.iter("plugin") if p.get("name") == "gz::sim::systems::Hydrodynamics"]
     found = {e.tag: float(e.text) for e in drag if e.tag[0] in "xyzkmn" and e.text}
     area = 0.5 * AIR_DENSITY * 0.05
@@ -149,7 +149,7 @@ def test_drake_reads_it(tmp_path, name, vehicle):
     from pydrake.multibody.parsing import Parser  # pyright: ignore[reportMissingImports]
     from pydrake.multibody.plant import MultibodyPlant  # pyright: ignore[reportMissingImports]
 
-    (tmp_path / name).write_bytes(gazebo_files(proved(AIRFRAME))[name])
+    (tmp_path / name).write_bytes(gazebo_files(accepted(AIRFRAME))[name])
     plant = MultibodyPlant(0.001)
     (model,) = Parser(plant).AddModels(str(tmp_path / name))
     plant.Finalize()
@@ -167,7 +167,7 @@ def test_drake_reads_it(tmp_path, name, vehicle):
 
 @pytest.mark.skipif(shutil.which("gz") is None, reason="no Gazebo here")
 def test_gazebo_takes_it(tmp_path):
-    for name, content in gazebo_files(proved(AIRFRAME)).items():
+    for name, content in gazebo_files(accepted(AIRFRAME)).items():
         (tmp_path / name).write_bytes(content)
     for name in ("model.sdf", "classic.sdf"):
         done = subprocess.run(["gz", "sdf", "--check", str(tmp_path / name)], capture_output=True, text=True)

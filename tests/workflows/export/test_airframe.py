@@ -8,11 +8,11 @@ from rotorid.errors import AirframeError, SettingError
 from rotorid.export.autopilot.px4_reader import read_px4_parameters
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.workflows.export.airframe import export_airframe
-from tests.export.vehicles import proved
+from tests.export.vehicles import accepted
 
 
 def test_a_folder_that_is_read_back(tmp_path):
-    folder = export_airframe(proved(load_airframe("px4-sih-quad")), "px4", tmp_path / "px4")
+    folder = export_airframe(accepted(load_airframe("px4-sih-quad")), "px4", tmp_path / "px4")
     assert [p.name for p in folder.iterdir()] == ["vehicle.params"]
     assert read_px4_parameters(folder / "vehicle.params").mass.number == 1.0
 

@@ -8,7 +8,7 @@ import functools
 import pytest
 
 from rotorid.models.airframe.airframe import airframe_toml, load_airframe
-from tests.export.vehicles import proved
+from tests.export.vehicles import accepted
 from tests.running import here
 
 rotorid = functools.partial(here, "export")
@@ -27,7 +27,7 @@ def test_only_what_was_accepted_is_handed_on(tmp_path):
     forced = rotorid("px4", "-a", model, "-o", out, "--force")
     assert forced.exit_code == 0, forced.output
     assert "NOT VALIDATED" in (out / "vehicle.params").read_text()
-    model.write_text(airframe_toml(proved(airframe)))
+    model.write_text(airframe_toml(accepted(airframe)))
     done = rotorid("px4", "-a", model, "-o", out)
     assert done.exit_code == 0, done.output
     assert "Accepted by fly-back on dev.ulg" in (out / "vehicle.params").read_text()

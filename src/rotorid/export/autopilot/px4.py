@@ -108,14 +108,14 @@ def px4_values(airframe: Airframe) -> Mapping[str, float]:
 
 def _missing_names(airframe: Airframe) -> set[str]:
     """Parameters whose properties are not in the airframe: the vehicle keeps its values."""
-    found = set()
+    missing = set()
     if not any(airframe.get(name) for name in DRAG_QUANTITIES):
-        found |= {"EKF2_BCOEF_X", "EKF2_BCOEF_Y", "EKF2_MCOEF", "SIH_KDV"}
+        missing |= {"EKF2_BCOEF_X", "EKF2_BCOEF_Y", "EKF2_MCOEF", "SIH_KDV"}
     if airframe.get("angular_drag") is None:
-        found.add("SIH_KDW")
+        missing.add("SIH_KDW")
     if airframe.get("motor_time_constant") is None:
-        found.add("SIH_T_TAU")
-    return found
+        missing.add("SIH_T_TAU")
+    return missing
 
 
 def px4_files(airframe: Airframe) -> dict[str, bytes]:

@@ -63,7 +63,7 @@ def _constants(vehicle: VehicleProperties) -> list[tuple[str, str, str, str, Seq
     body, rotors, drag = vehicle.body, vehicle.rotors, vehicle.drag
     positions = rotors.positions + body.centre_of_mass
     J, hover, curve = body.inertia, hover_trim(vehicle), rotors.thrust_curve
-    found: list[tuple[str, str, str, str, Sequence[float]]] = [
+    constants: list[tuple[str, str, str, str, Sequence[float]]] = [
         ("MASS", "number", "kg", "mass", [body.mass]),
         ("INERTIA", "array", "kg m^2", "moments of inertia xx, yy, zz", [J[0, 0], J[1, 1], J[2, 2]]),
         (
@@ -92,11 +92,13 @@ def _constants(vehicle: VehicleProperties) -> list[tuple[str, str, str, str, Seq
         ("HOVER_THRUST", "array", "N", "of each rotor in hover", list(hover.thrust)),
     ]  # fmt: skip
     if not rotors.has_thrust_curve:
-        found = [
-            c for c in found if c[0] not in ("THRUST_CURVE", "COMMAND_ZERO", "COMMAND_FULL", "HOVER_COMMAND")
+        constants = [
+            c
+            for c in constants
+            if c[0] not in ("THRUST_CURVE", "COMMAND_ZERO", "COMMAND_FULL", "HOVER_COMMAND")
         ]
     if math.isfinite(rotors.torque_ratio):
-        found.append(
+        constants.append(
             (
                 "TORQUE_RATIO",
                 "number",
@@ -106,7 +108,7 @@ def _constants(vehicle: VehicleProperties) -> list[tuple[str, str, str, str, Seq
             )
         )
     if math.isfinite(curve.voltage):
-        found += [
+        constants += [
             ("CURVE_VOLTAGE", "number", "V", "voltage of the thrust curve", [curve.voltage]),
             (
                 "VOLTAGE_EXPONENT",
@@ -116,7 +118,7 @@ def _constants(vehicle: VehicleProperties) -> list[tuple[str, str, str, str, Seq
                 [curve.voltage_exponent],
             ),
         ]
-    return found
+    return constants
 
 
 def _stds_text(stds: Sequence[StandardDeviation], unit: str) -> str:

@@ -66,7 +66,7 @@ if __name__ == "__main__":
 
 @dataclasses.dataclass(frozen=True)
 class HoverModel:
-    """The matrices by name, and the operating point as stored numbers: states x0, inputs u0, outputs y0."""
+    """The matrices by name, and the operating point: states x0, inputs u0, outputs y0."""
 
     system: RigidMultirotor
     matrices: Mapping[str, Float[np.ndarray, ...]]
@@ -90,7 +90,7 @@ def hover_model(airframe: Airframe) -> HoverModel:
     if "battery_voltage" in system.inputs:
         u0[system.inputs.stored["battery_voltage"]] = vehicle.rotors.thrust_curve.voltage
     p = {q.name: np.array(q.value) for q in system.parameters}
-    *jacobians, y0 = _slopes(_without_numbers(system))(x0, u0, *jax.tree.leaves(p))
+    *jacobians, y0 = _slopes(_without_values(system))(x0, u0, *jax.tree.leaves(p))
     matrices = {name: m.full() for name, m in zip(MATRICES, jacobians, strict=True)}
     return HoverModel(system, matrices, x0, u0, y0.full()[:, 0])
 
@@ -130,7 +130,7 @@ def control_files(airframe: Airframe) -> dict[str, bytes]:
 
 def coordinates(space: Space) -> list[dict[str, str]]:
     """Name, unit and frame of every tangent coordinate."""
-    found = []
+    names = []
     for name, block in space.blocks:
         count = 3 if block.rotation else block.size
         axes: tuple[str, ...] = tuple(f"_{k}" for k in range(count))
@@ -139,8 +139,8 @@ def coordinates(space: Space) -> list[dict[str, str]]:
         elif count == 3 and not name.startswith("rotor_"):
             axes = ("_x", "_y", "_z")
         unit, frame = ("rad", "body") if block.rotation else (block.unit, block.frame)
-        found += [{"name": name + axis, "unit": unit, "frame": frame} for axis in axes]
-    return found
+        names += [{"name": name + axis, "unit": unit, "frame": frame} for axis in axes]
+    return names
 
 
 def _entries(airframe: Airframe) -> Mapping[str, float]:
@@ -151,8 +151,8 @@ def _entries(airframe: Airframe) -> Mapping[str, float]:
     }
 
 
-def _without_numbers(system: RigidMultirotor) -> RigidMultirotor:
-    """The system less what its parameters say, so that one trace serves all their values."""
+def _without_values(system: RigidMultirotor) -> RigidMultirotor:
+    """The system without the values of its parameters, so that one traced function serves all values."""
     parameters = tuple(
         q.with_prior((0.0,) * len(q.value) if isinstance(q.value, tuple) else 0.0, std=0.0)
         for q in system.parameters
@@ -167,17 +167,17 @@ def _slopes(system: RigidMultirotor) -> ca.Function:
     states, inputs, outputs = system.states, system.inputs, system.outputs
     p = {q.name: np.array(q.value) for q in system.parameters}
 
-    def near(x0: Any, d: Any, u: Any, p: Values) -> Any:
-        # at hover the body does not turn: to first order, the rate of the tangent is that of the state
+    def rates_and_outputs(x0: Any, d: Any, u: Any, p: Values) -> Any:
+        # at hover the body does not rotate: to first order, the rate of the tangent is that of the state
         x, u = states.unpack(states.plus(x0, d)), inputs.unpack(u)
         return states.pack_tangent(system.dynamics(x, u, p)), outputs.pack(system.observe(x, u, p))
 
-    def seen(y0: Any, e: Any) -> Any:
+    def perturbed_output(y0: Any, e: Any) -> Any:
         return outputs.plus(y0, e)
 
     size, dim = states.size, states.dim
-    rate = to_casadi(near, np.zeros(size), np.zeros(dim), np.zeros(inputs.size), p)
-    put = to_casadi(seen, np.zeros(outputs.size), np.zeros(outputs.dim))
+    rate = to_casadi(rates_and_outputs, np.zeros(size), np.zeros(dim), np.zeros(inputs.size), p)
+    output_plus = to_casadi(perturbed_output, np.zeros(outputs.size), np.zeros(outputs.dim))
     x0, u = ca.SX.sym("x0", size), ca.SX.sym("u", inputs.size)
     d, e, y0 = ca.SX.sym("d", dim), ca.SX.sym("e", outputs.dim), ca.SX.sym("y0", outputs.size)
     values = [ca.SX.sym(f"p{k}", max(1, leaf.size)) for k, leaf in enumerate(jax.tree.leaves(p))]
@@ -190,7 +190,7 @@ def _slopes(system: RigidMultirotor) -> ca.Function:
     )
     A, B, Y, Z, y = at(x0, u, *values, zero)
     # dy = (d plus(y0, e) / de)^+ d output: of a unit quaternion the columns are orthogonal
-    E = ca.substitute(ca.jacobian(put(y0, e), e), e, ca.DM.zeros(outputs.dim))
+    E = ca.substitute(ca.jacobian(output_plus(y0, e), e), e, ca.DM.zeros(outputs.dim))
     E = ca.substitute(E, y0, y)
     pseudo = ca.solve(E.T @ E, E.T)
     return ca.Function("slopes", [x0, u, *values], [A, B, pseudo @ Y, pseudo @ Z, y])

@@ -67,14 +67,14 @@ def system_functions(
     states, inputs, outputs = system.states, system.inputs, system.outputs
 
     def named(p: Any) -> Values:
-        found, start = {}, 0
+        by_name, start = {}, 0
         for parameter in system.parameters:
             values = jnp.asarray(parameter.values, float)
             if parameter in free:
                 values = p[start : start + len(parameter.values)]
                 start += len(parameter.values)
-            found[parameter.name] = values if isinstance(parameter.value, tuple) else values[0]
-        return found
+            by_name[parameter.name] = values if isinstance(parameter.value, tuple) else values[0]
+        return by_name
 
     def rate(x: Any, u: Any, p: Any) -> Any:
         return states.pack_tangent(system.dynamics(states.unpack(x), inputs.unpack(u), named(p)))
@@ -89,14 +89,14 @@ def system_functions(
         return integrators.step(states, lambda now: rate(now, u, p), x, dt, method)
 
     sizes = {"x": states.size, "u": inputs.size, "p": sum(len(q.values) for q in free)}
-    found: dict[str, ca.Function] = {}
+    functions: dict[str, ca.Function] = {}
     for name, function, result in (
         ("dynamics", dynamics, "rate"),
         ("observe", observe, "y"),
         ("step", step, "next"),
     ):
-        found |= _with_jacobian(name, function, sizes | ({"dt": 1} if name == "step" else {}), result)
-    return found
+        functions |= _with_jacobian(name, function, sizes | ({"dt": 1} if name == "step" else {}), result)
+    return functions
 
 
 def system_files(
