@@ -49,7 +49,7 @@ def _one(system: RigidMultirotor, data: Windows, epochs: int, peer: bool) -> lis
     stamps: list[float] = []
     learn_residual(
         system, data, multirotor_heads("split"), training,
-        members=[physics], each_epoch=lambda progress: stamps.append(time.perf_counter()),
+        members=[physics], on_epoch=lambda _: stamps.append(time.perf_counter()),
     )  # fmt: skip
     ours = float(np.median(np.diff(stamps)))
     theirs = _torch_epoch(system, data, batch, physics, epochs) if peer else None
