@@ -99,16 +99,19 @@ class Sampler:
             y: list[float] = []
             mask: list[bool] = []
             for name, block in self._outputs.items():
-                found = self._measurements[name].pop(k, None)
-                if not found:
+                measurements = self._measurements[name].pop(k, None)
+                if not measurements:
                     y += block.initial_value
                 elif block.rotation:
-                    y += min(found, key=lambda m: abs(m[0] - t))[1]
-                elif len(found) == 1:
-                    y += found[0][1]
+                    y += min(measurements, key=lambda m: abs(m[0] - t))[1]
+                elif len(measurements) == 1:
+                    y += measurements[0][1]
                 else:
-                    y += [sum(column) / len(found) for column in zip(*(v for _, v in found), strict=True)]
-                mask += [bool(found)] * block.dim
+                    y += [
+                        sum(column) / len(measurements)
+                        for column in zip(*(v for _, v in measurements), strict=True)
+                    ]
+                mask += [bool(measurements)] * block.dim
             self._advance(k + 1)
             yield SampleRow(t, u, y, mask)
 

@@ -29,7 +29,7 @@ class FollowedVehicle:
         system_id: MAVLink system id to follow; None for the first multirotor.
         rotors: number of rotors of the airframe.
 
-    system, component: its MAVLink ids, 0 before it was found. description: e.g. "PX4 quadrotor, system 1". properties:
+    system, component: its MAVLink ids, 0 before it is detected. description: e.g. "PX4 quadrotor, system 1". properties:
     from its messages. is_armed: from its latest heartbeat. losses: lost frames. duplicates: frames received twice. ignored:
     why other systems are not followed, by system id.
     """

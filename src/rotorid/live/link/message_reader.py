@@ -120,8 +120,8 @@ class MessageReader:
     def _split(self, data: bytes) -> tuple[bytes, Sequence[Frame]]:
         """The frames of these bytes, and the buffer that they refer to."""
         if self._buffer is None:
-            found = walk(data, complete=True)
-            buffer, frames, invalid = data, found.frames, self.invalid_bytes + found.skipped
+            scan = walk(data, complete=True)
+            buffer, frames, invalid = data, scan.frames, self.invalid_bytes + scan.skipped
         else:
             buffer, frames = self._buffer.push(data)
             invalid = self._buffer.skipped

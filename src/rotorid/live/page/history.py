@@ -149,11 +149,11 @@ class History:
     def _move_to_old(self) -> None:
         """Move the older half of the new rows to the old rows."""
         half = self._capacity // 2
-        moved = self._new.select(slice(0, half)).decimate(self._factor)
-        while len(self._old) + len(moved) > self._capacity:
-            self._old, moved = self._old.decimate(2), moved.decimate(2)
+        older = self._new.select(slice(0, half)).decimate(self._factor)
+        while len(self._old) + len(older) > self._capacity:
+            self._old, older = self._old.decimate(2), older.decimate(2)
             self._factor *= 2
-        self._old = self._old.append(moved)
+        self._old = self._old.append(older)
         self._size -= half
         for array in self._new.arrays():
             array[: self._size] = array[half:].copy()

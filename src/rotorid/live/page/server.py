@@ -192,6 +192,6 @@ class _Handler(BaseHTTPRequestHandler):
 def _files() -> Mapping[str, tuple[str, bytes]]:
     """The page's files and the style sheet of the reports, by name."""
     folder = resources.files("rotorid.live.page") / "web"
-    found = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.rpartition(".")[2] in _TYPES}
-    found["report.css"] = style_sheet().encode()
-    return {name: (_TYPES[name.rpartition(".")[2]], body) for name, body in found.items()}
+    files = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.rpartition(".")[2] in _TYPES}
+    files["report.css"] = style_sheet().encode()
+    return {name: (_TYPES[name.rpartition(".")[2]], body) for name, body in files.items()}

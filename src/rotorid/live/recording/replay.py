@@ -91,15 +91,15 @@ class StreamReplay(Replay):
 def tlog_packets(path: Path) -> Iterator[tuple[int, bytes]]:
     """Arrival time (ns since 1970) and bytes of each frame of a .tlog, in order. Raises LogError, LogFormatError."""
     buffer = read_bytes(path)
-    found = walk(buffer, stamped=True, complete=True) if is_tlog(buffer) else None
-    if found is None or not found.frames:
+    scan = walk(buffer, stamped=True, complete=True) if is_tlog(buffer) else None
+    if scan is None or not scan.frames:
         raise LogFormatError(
             f"{path}: contains no MAVLink messages; a .tlog file of a ground station is expected"
         )
 
     def packets() -> Iterator[tuple[int, bytes]]:
-        ends = [f.start for f in found.frames[1:]] + [len(buffer)]
-        for frame, end in zip(found.frames, ends, strict=True):
+        ends = [f.start for f in scan.frames[1:]] + [len(buffer)]
+        for frame, end in zip(scan.frames, ends, strict=True):
             yield frame.arrival * 1000, buffer[frame.start + STAMP_BYTES : end]
 
     return packets()

@@ -34,7 +34,7 @@ export class Attitude {
   constructor(canvas) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
-    this.shown = null;
+    this.current = null;
     this.resize();
   }
 

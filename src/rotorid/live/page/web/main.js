@@ -57,7 +57,7 @@ function onMessage(message) {
   events.add(message.events);
   if (message.attitude) {
     targetAttitude = message.attitude;
-    attitude.shown ??= targetAttitude;
+    attitude.current ??= targetAttitude;
   }
 }
 
@@ -144,11 +144,11 @@ function turnAttitude(now) {
   const passed = Math.min(100, now - lastFrame);
   lastFrame = now;
   if (!targetAttitude || panels.isHeld) return;
-  const far = Math.max(...targetAttitude.map((v, k) => Math.abs(v - attitude.shown[k])));
-  if (far < 1e-4 && attitude.drawn === theme) return;
-  attitude.shown = reducedMotion.matches ? targetAttitude : interpolate(attitude.shown, targetAttitude, 1 - Math.exp(-passed / 60));
-  attitude.drawn = theme;
-  attitude.draw(attitude.shown, theme);
+  const far = Math.max(...targetAttitude.map((v, k) => Math.abs(v - attitude.current[k])));
+  if (far < 1e-4 && attitude.drawnTheme === theme) return;
+  attitude.current = reducedMotion.matches ? targetAttitude : interpolate(attitude.current, targetAttitude, 1 - Math.exp(-passed / 60));
+  attitude.drawnTheme = theme;
+  attitude.draw(attitude.current, theme);
 }
 
 byId("spans").addEventListener("change", (event) => {
@@ -168,7 +168,7 @@ panels.onCursor = () => {
 };
 new ResizeObserver(() => {
   attitude.resize();
-  attitude.drawn = null;
+  attitude.drawnTheme = null;
 }).observe(byId("attitude"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readTheme);
 

@@ -55,11 +55,11 @@ class Panel {
   }
 
   write(cursor) {
-    const shown = cursor === null || !this.chart.buckets ? this.names.map((name) => this.store.latest(name)) : this.chart.around(cursor);
+    const readings = cursor === null || !this.chart.buckets ? this.names.map((name) => this.store.latest(name)) : this.chart.around(cursor);
     const single = this.names.length === 1;
-    const texts = shown.map(({ value, std }) => plusMinus(value, std, !single));
+    const texts = readings.map(({ value, std }) => plusMinus(value, std, !single));
     texts.forEach((text, k) => {
-      const whole = single && Number.isFinite(shown[k].std) ? `${text} ${this.unit}` : text;
+      const whole = single && Number.isFinite(readings[k].std) ? `${text} ${this.unit}` : text;
       if (this.values[k].textContent !== whole) this.values[k].textContent = whole;
     });
     const at = cursor === null ? this.aside : [this.aside, `at ${clock(cursor, 1)}`].filter(Boolean).join(", ");
