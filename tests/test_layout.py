@@ -139,6 +139,12 @@ def test_every_error_is_raised_somewhere() -> None:
 def test_house_rules(path: Path) -> None:
     text = path.read_text()
     tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(d) for d in node.decorator_list):
+            fields = [child for child in node.body if isinstance(child, ast.AnnAssign)]
+            assert len(fields) <= 12, (
+                f"{path}:{node.lineno}: {node.name} has {len(fields)} fields; group them"
+            )
     assert len(text.splitlines()) <= 500, "past 500 lines, split"
     assert path.name == "__init__.py" or ast.get_docstring(tree), "a module begins with what it is"
     for node in ast.walk(tree):

@@ -54,7 +54,7 @@ def test_its_numbers_are_those_of_a_comparison(study, flights):
     assert len(list(group_flights(every))) == 1
     for cell, merits in {("", ""): want.estimators, **want.cells}.items():
         for quantity in ("rmspe", "rmspe_late", "coverage", "healthy"):
-            mean = getattr(merits["ekf"], quantity)
+            mean = getattr(merits["ekf"].metrics, quantity)
             found = the(rows, "methods", "ekf", quantity, *cell)
             assert (found.value, found.flights) == (mean.value, mean.flights)
 

@@ -71,10 +71,10 @@ def test_a_data_set(place: Path, tmp_path: Path) -> None:
     assert [f["code"] for f in numbers["findings"]] == ["score_definitions", "standard_errors"]
     for name, merit in numbers["estimators"].items():
         cells = table.filter(pl.col("estimator") == name)
-        assert merit["rmspe"]["value"] == pytest.approx(cells["rmspe"].mean())
-        assert merit["rmspe"]["standard_error"] > 0
+        assert merit["metrics"]["rmspe"]["value"] == pytest.approx(cells["rmspe"].mean())
+        assert merit["metrics"]["rmspe"]["standard_error"] > 0
         assert 0 < merit["seconds_per_update"] < 1e-2
-        in_json = [numbers["cells"][f"loop/{m}"][name]["rmspe"]["value"] for m in ("sine", "step")]
+        in_json = [numbers["cells"][f"loop/{m}"][name]["metrics"]["rmspe"]["value"] for m in ("sine", "step")]
         assert sorted(cells["rmspe"]) == sorted(in_json)
 
 
@@ -91,7 +91,7 @@ def test_a_wrong_prior_costs_most_at_the_start(place: Path) -> None:
         assert float(start.std[0]) == pytest.approx(0.3 * 0.7 * true)
         (score,) = BatchEvaluator(["ekf"], -0.3).score_stack([one])
         (better,) = BatchEvaluator(["ekf"], 0.0).score_stack([one])
-        assert score.rmspe > better.rmspe
+        assert score.metrics.rmspe > better.metrics.rmspe
 
 
 def test_stacked_flights_are_tracked_as_single_ones(place: Path) -> None:
@@ -106,11 +106,11 @@ def test_stacked_flights_are_tracked_as_single_ones(place: Path) -> None:
     for flight, score in zip(flights, together, strict=True):
         alone = track(flight, airframe, "ekf", "multirotor-bare")
         mass = alone.quantities["mass"]
-        assert score.final == pytest.approx(float(mass.value[-1]), rel=1e-9)
-        assert score.final_std == pytest.approx(float(mass.std[-1]), rel=1e-9)
+        assert score.metrics.final == pytest.approx(float(mass.value[-1]), rel=1e-9)
+        assert score.metrics.final_std == pytest.approx(float(mass.std[-1]), rel=1e-9)
         errors = mass.value / alone.truth["mass"] - 1.0
-        assert score.rmspe == pytest.approx(100.0 * math.sqrt(np.mean(errors**2)), rel=1e-9)
-        assert score.healthy == pytest.approx(alone.health_share(Health.OK))
+        assert score.metrics.rmspe == pytest.approx(100.0 * math.sqrt(np.mean(errors**2)), rel=1e-9)
+        assert score.metrics.healthy == pytest.approx(alone.health_share(Health.OK))
 
 
 def test_a_broken_flight_is_named_skipped_and_counted(place: Path, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_broken_flight_is_named_skipped_and_counted(place: Path, tmp_path: Pat
     assert (finding["code"], finding["values"]["flights"]) == ("flights_skipped", 1)
     assert finding["values"]["reasons"] == list(numbers["skipped"].values())
     assert numbers["cells"]["loop/sine"]["ekf"]["flights"] == 1
-    assert numbers["cells"]["loop/sine"]["ekf"]["rmspe"]["standard_error"] is None
+    assert numbers["cells"]["loop/sine"]["ekf"]["metrics"]["rmspe"]["standard_error"] is None
 
 
 def test_the_first_flights_of_each_cell(place: Path) -> None:
@@ -172,8 +172,8 @@ def test_a_log_without_truth_says_so(place: Path, tmp_path: Path) -> None:
     numbers = json.loads((tmp_path / "o" / "comparison.json").read_text())
     assert numbers["has_truth"] is False
     assert [f["code"] for f in numbers["findings"]] == ["true_mass_unknown"]
-    assert numbers["estimators"]["ekf"]["rmspe"]["value"] is None
-    assert numbers["estimators"]["ekf"]["median_deviation"]["value"] >= 0
+    assert numbers["estimators"]["ekf"]["metrics"]["rmspe"]["value"] is None
+    assert numbers["estimators"]["ekf"]["metrics"]["median_deviation"]["value"] >= 0
 
 
 def test_truth_from_a_table(place: Path) -> None:

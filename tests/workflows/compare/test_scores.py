@@ -48,40 +48,40 @@ def one_step(at=4.0, before=1.0, after=0.7, t=T):
 def test_a_constant_relative_error(share: float) -> None:
     truth = 1.0 + 0.3 * np.sin(T)
     s = score((1.0 + share) * truth, truth)
-    assert s.rmspe == pytest.approx(100 * abs(share))
-    assert s.rmspe_late == pytest.approx(100 * abs(share))
-    assert s.bias == pytest.approx(100 * share)
+    assert s.metrics.rmspe == pytest.approx(100 * abs(share))
+    assert s.metrics.rmspe_late == pytest.approx(100 * abs(share))
+    assert s.metrics.bias == pytest.approx(100 * share)
 
 
 def test_errors_that_cancel_have_no_bias() -> None:
     truth = np.full(len(T), 2.0)
     s = score(truth * (1.0 + 0.03 * (-1.0) ** np.arange(len(T))), truth)
-    assert s.rmspe == pytest.approx(3.0)
-    assert s.bias == pytest.approx(0.0, abs=1e-9)
+    assert s.metrics.rmspe == pytest.approx(3.0)
+    assert s.metrics.bias == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_prior_counts_in_the_first_second_only() -> None:
     t = T + 7.0
     s = score(np.where(t < 8.0, 1.3, 1.0), np.ones(len(t)), t=t)
-    assert s.rmspe == pytest.approx(30.0 * math.sqrt(0.1))
-    assert s.rmspe_late == 0.0
-    assert s.bias == 0.0
+    assert s.metrics.rmspe == pytest.approx(30.0 * math.sqrt(0.1))
+    assert s.metrics.rmspe_late == 0.0
+    assert s.metrics.bias == 0.0
 
 
 def test_nees_and_band_begin_after_two_seconds() -> None:
     truth = np.ones(len(T))
     value = np.where(T < 2.0, 9.0, np.where(T < 6.0, 1.01, 1.03))
     s = score(value, truth, std=0.01)
-    assert s.nees == pytest.approx(0.5 * (1.0 + 9.0))
-    assert s.coverage == pytest.approx(0.5)
+    assert s.metrics.nees == pytest.approx(0.5 * (1.0 + 9.0))
+    assert s.metrics.coverage == pytest.approx(0.5)
 
 
 def test_nees_of_a_consistent_estimator_is_one() -> None:
     rng = np.random.default_rng(0)
     truth = np.ones(len(T))
     s = score(truth + 0.05 * rng.standard_normal(len(T)), truth, std=0.05)
-    assert s.nees == pytest.approx(1.0, abs=4 * math.sqrt(2.0 / 800))
-    assert s.coverage == pytest.approx(0.95, abs=0.03)
+    assert s.metrics.nees == pytest.approx(1.0, abs=4 * math.sqrt(2.0 / 800))
+    assert s.metrics.coverage == pytest.approx(0.95, abs=0.03)
 
 
 @pytest.mark.parametrize("late", [0.0, 0.25, 1.4])
@@ -151,12 +151,12 @@ def test_scores_of_several_flights() -> None:
     assert (ekf.steps, ekf.missed) == (3, 1)
     assert ekf.delay == pytest.approx(0.9, abs=0.011)
     assert ukf.delay == 0.0
-    assert ukf.bias.value == pytest.approx(0.75)
-    assert ukf.bias.standard_error == pytest.approx(0.25)
+    assert ukf.metrics.bias.value == pytest.approx(0.75)
+    assert ukf.metrics.bias.standard_error == pytest.approx(0.25)
     flat = c.cells[("loop", "flat")]["ekf"]
-    assert flat.rmspe.value == pytest.approx(2.0)
-    assert flat.rmspe.flights == 1
-    assert math.isnan(flat.rmspe.standard_error)
+    assert flat.metrics.rmspe.value == pytest.approx(2.0)
+    assert flat.metrics.rmspe.flights == 1
+    assert math.isnan(flat.metrics.rmspe.standard_error)
     assert math.isnan(flat.delay)
 
 
@@ -178,35 +178,38 @@ def test_without_truth() -> None:
     three = {"ekf": estimate(1.0, health=rows), "ukf": estimate(1.02), "swls": estimate(0.99, seconds=3e-5)}
     c = compare_scores(score_flight(three, None))
     assert (c.has_truth, c.flights, dict(c.cells)) == (False, 1, {})
-    assert [m.median_deviation.value for m in c.estimators.values()] == pytest.approx([0.0, 2.0, 1.0])
-    assert c.estimators["ekf"].healthy.value == 0.5
-    assert c.estimators["ekf"].consistency.value == 2.0
+    assert [m.metrics.median_deviation.value for m in c.estimators.values()] == pytest.approx([0.0, 2.0, 1.0])
+    assert c.estimators["ekf"].metrics.healthy.value == 0.5
+    assert c.estimators["ekf"].metrics.consistency.value == 2.0
     assert c.estimators["swls"].seconds_per_update == 3e-5
-    assert c.estimators["ekf"].final.value == 1.0
+    assert c.estimators["ekf"].metrics.final.value == 1.0
     for m in c.estimators.values():
-        assert m.rmspe.flights == m.bias.flights == m.nees.flights == m.coverage.flights == m.steps == 0
+        assert [getattr(m.metrics, n).flights for n in ("rmspe", "bias", "nees", "coverage")] == [0] * 4
+        assert m.steps == 0
 
 
 def test_a_single_estimator_has_no_deviation_from_the_median() -> None:
-    assert math.isnan(score(1.0, None).median_deviation)
+    assert math.isnan(score(1.0, None).metrics.median_deviation)
 
 
 def test_a_flight_too_short_to_judge() -> None:
     t = T[T < 0.5]
     s = score(1.01, np.ones(len(t)), t=t)
-    assert s.rmspe == pytest.approx(1.0)
-    assert all(math.isnan(x) for x in (s.rmspe_late, s.bias, s.nees, s.coverage))
+    assert s.metrics.rmspe == pytest.approx(1.0)
+    assert all(
+        math.isnan(x) for x in (s.metrics.rmspe_late, s.metrics.bias, s.metrics.nees, s.metrics.coverage)
+    )
 
 
 def test_an_estimate_that_is_no_number_is_left_out_and_seen() -> None:
     ones = np.ones(len(T))
     c = compare_scores([score(np.where(T < 5.0, 1.01, math.nan), ones), score(1.01, ones)])
     average = c.estimators["ekf"]
-    assert (average.flights, average.rmspe.flights) == (2, 1)
-    assert average.rmspe.value == pytest.approx(1.0)
+    assert (average.flights, average.metrics.rmspe.flights) == (2, 1)
+    assert average.metrics.rmspe.value == pytest.approx(1.0)
     alone = compare_scores([score(np.full(len(T), math.nan), ones)])
     assert alone.has_truth
-    assert alone.estimators["ekf"].rmspe.flights == 0
+    assert alone.estimators["ekf"].metrics.rmspe.flights == 0
     codes = [(f.code, dict(f.values)) for f in comparison_findings(alone, {"loop/step/3": "damaged"})]
     assert codes[1:] == [
         ("error_not_finite", {"estimator": "ekf", "flights": 1}),

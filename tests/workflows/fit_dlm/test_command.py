@@ -67,7 +67,7 @@ def test_a_fit_of_a_table(table: Path) -> None:
     for name, true in (("observation_variance", 0.25), ("level_variance", 0.04)):
         assert found[name]["lower"] < true < found[name]["upper"]
         assert 0.0 < found[name]["std"] < true
-    assert summary["measured"] == 110
+    assert summary["statistics"]["measured"] == 110
     assert abs(summary["states"]["x"]["final"] - 1.5) < 4.0 * summary["states"]["x"]["final_std"] < 0.4
     rows = parquet.read_table(table.parent / "table-dlm" / "estimates.parquet").to_pydict()
     assert set(rows["estimator"]) == {"filtered", "smoothed"}

@@ -111,7 +111,7 @@ def test_files(run, place: Path) -> None:
     assert [f["code"] for f in summary["findings"]] == codes
     assert [i["name"] for i in summary["inputs"]] == ["spin.parquet"]
     assert summary["flights"][0]["inside"] == 1.0
-    for p in summary["parameters"].values():
+    for p in summary["scheduling"]["parameters"].values():
         assert p["lower"] <= p["flight_lower"] <= p["flight_upper"] <= p["upper"]
     report = (folder / "report.html").read_text()
     assert 'src="http' not in report.replace(get_plotlyjs(), "")
@@ -150,9 +150,9 @@ def test_bounds_of_ranges_and_the_same_bytes_twice(monkeypatch, place: Path) -> 
     for file in (place / "once").iterdir():
         assert file.read_bytes() == (place / "twice" / file.name).read_bytes(), file.name
     summary = json.loads((place / "once" / "summary.json").read_text())
-    assert summary["parameters"]["rotor_speed_1"]["lower"] == 150.0
-    assert summary["parameters"]["rotor_speed_2"]["lower"] == 140.0
-    lift = summary["parameters"]["lift_0"]
+    assert summary["scheduling"]["parameters"]["rotor_speed_1"]["lower"] == 150.0
+    assert summary["scheduling"]["parameters"]["rotor_speed_2"]["lower"] == 140.0
+    lift = summary["scheduling"]["parameters"]["lift_0"]
     assert lift["lower"] == pytest.approx(np.cos(0.5) ** 2 * 150.0 / 1.5)
     assert lift["upper"] == pytest.approx(320.0 / 0.9)
     assert summary["control"] is None

@@ -136,7 +136,7 @@ def merit_rows(
     for cell, merits in {("", ""): comparison.estimators, **comparison.cells}.items():
         for name, merit in merits.items():
             rows += [
-                mean_row(part, name, what, _UNITS.get(what, "1"), getattr(merit, what), cell, setting)
+                mean_row(part, name, what, _UNITS.get(what, "1"), getattr(merit.metrics, what), cell, setting)
                 for what in only
             ]
             if only is _MEANS:

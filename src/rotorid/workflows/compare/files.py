@@ -8,7 +8,6 @@ findings, the settings, versions and inputs, and the skipped flights with the re
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -19,8 +18,8 @@ from rotorid.findings import Finding
 from rotorid.results.files import to_json, to_plain, write_folder
 from rotorid.results.text import to_statements
 from rotorid.workflows.compare.scores import (
-    AVERAGED_SCORES,
     LATE_START,
+    METRICS,
     SETTLED_START,
     STEP_THRESHOLD,
     STEP_TIMEOUT,
@@ -102,7 +101,7 @@ def comparison_parquet(comparison: Comparison) -> bytes:
         for (trajectory, profile), averages in cells.items()
         for name, average in averages.items()
     ]
-    averaged = [column for score in AVERAGED_SCORES for column in (score, f"{score}_se")]
+    averaged = [column for score in METRICS for column in (score, f"{score}_se")]
     types = {
         **dict.fromkeys(("trajectory", "mass_profile", "estimator"), pa.string()),
         "flights": pa.int64(),
@@ -122,10 +121,9 @@ def comparison_parquet(comparison: Comparison) -> bytes:
 
 def _row(average: AverageScore) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for field in dataclasses.fields(average):
-        value = getattr(average, field.name)
-        if isinstance(value, Mean):
-            row[field.name], row[f"{field.name}_se"] = to_plain(value.value), to_plain(value.standard_error)
-        else:
-            row[field.name] = to_plain(value)
+    for name in METRICS:
+        mean: Mean = getattr(average.metrics, name)
+        row[name], row[f"{name}_se"] = to_plain(mean.value), to_plain(mean.standard_error)
+    for name in ("flights", "delay", "steps", "missed", "seconds_per_update"):
+        row[name] = to_plain(getattr(average, name))
     return row

@@ -25,7 +25,7 @@ def comparison_findings(comparison: Comparison, skipped: Mapping[str, str]) -> l
         findings.append(Finding("standard_errors", Severity.NOTE, {"flights": comparison.flights}))
     if comparison.has_truth:
         for name, average in comparison.estimators.items():
-            excluded = average.flights - average.rmspe.flights
+            excluded = average.flights - average.metrics.rmspe.flights
             if excluded:
                 values = {"estimator": name, "flights": excluded}
                 findings.append(Finding("error_not_finite", Severity.WARNING, values))

@@ -27,6 +27,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -49,14 +50,36 @@ STEP_TIMEOUT = 2.0
 _STEP_TOLERANCE = 0.1  # of the size of the step
 _MASS_TOLERANCE = 0.03  # of the true mass
 
-AVERAGED_SCORES = (
-    "rmspe", "rmspe_late", "bias", "nees", "coverage", "consistency", "healthy", "undetected_errors", "median_deviation",
-    "final", "final_std",
-)  # fmt: skip
-"""Scores that are averaged over flights."""
-
 Cell = tuple[str, str]
 """Trajectory and mass profile."""
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Metrics(Generic[T]):
+    """The metrics of an estimator: of one flight, or their means over flights.
+
+    rmspe, rmspe_late, bias: of the mass, %; `rmspe_late` from `LATE_START` on. nees, coverage: of the mass. consistency: NIS
+    divided by its dimension. healthy: share of rows with health OK. undetected_errors: share of settled rows outside the 95 %
+    band with health OK. median_deviation: RMSPE relative to the median of the estimators from `LATE_START` on, %, NaN for a
+    single estimator. final, final_std: kg.
+    """
+
+    rmspe: T
+    rmspe_late: T
+    bias: T
+    nees: T
+    coverage: T
+    consistency: T
+    healthy: T
+    undetected_errors: T
+    median_deviation: T
+    final: T
+    final_std: T
+
+
+METRICS = tuple(field.name for field in dataclasses.fields(Metrics))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,29 +87,15 @@ class FlightScore:
     """One estimator on one flight.
 
     cell: of a data set, None for a single log. has_truth: whether the true mass is known; otherwise the errors are NaN and
-    `delays` is empty. rmspe, rmspe_late, bias: %; `rmspe_late` from `LATE_START` on. delays: of each step, s, infinite for a
-    missed step. nees, coverage: of the mass. consistency: NIS divided by its dimension. healthy: share of rows with health OK.
-    undetected_errors: share of settled rows outside the 95 % band with health OK. median_deviation: RMSPE relative to the
-    median of the estimators from `LATE_START` on, %, NaN for a single estimator. final, final_std: kg. seconds_per_update: of
-    one core.
+    `delays` is empty. delays: of each step, s, infinite for a missed step. seconds_per_update: of one core.
     """
 
     estimator: str
     cell: Cell | None
     has_truth: bool
     rows: int
-    rmspe: float
-    rmspe_late: float
-    bias: float
+    metrics: Metrics[float]
     delays: tuple[float, ...]
-    nees: float
-    coverage: float
-    consistency: float
-    healthy: float
-    undetected_errors: float
-    median_deviation: float
-    final: float
-    final_std: float
     seconds_per_update: float
 
 
@@ -101,27 +110,17 @@ class Mean:
 
 @dataclasses.dataclass(frozen=True)
 class AverageScore:
-    """Average scores of one estimator over several flights, as in `FlightScore`.
+    """Average scores of one estimator over several flights.
 
     delay: median over the steps, s, infinite if half of them or more were missed, NaN without steps. steps, missed: numbers of
     steps. flights: number.
     """
 
     flights: int
-    rmspe: Mean
-    rmspe_late: Mean
-    bias: Mean
+    metrics: Metrics[Mean]
     delay: float
     steps: int
     missed: int
-    nees: Mean
-    coverage: Mean
-    consistency: Mean
-    healthy: Mean
-    undetected_errors: Mean
-    median_deviation: Mean
-    final: Mean
-    final_std: Mean
     seconds_per_update: float
 
 
@@ -188,18 +187,20 @@ def _score(
         cell=cell,
         has_truth=truth is not None,
         rows=len(e.t),
-        rmspe=nan if truth is None else rmspe(e.value, truth),
-        rmspe_late=late_error,
-        bias=bias,
+        metrics=Metrics(
+            rmspe=nan if truth is None else rmspe(e.value, truth),
+            rmspe_late=late_error,
+            bias=bias,
+            nees=mean_nees,
+            coverage=covered,
+            consistency=consistency(e.nis, e.nis_dof),
+            healthy=float(np.mean(e.health == Health.OK)),
+            undetected_errors=undetected,
+            median_deviation=nan if median is None or not late.any() else rmspe(e.value[late], median[late]),
+            final=float(e.value[-1]),
+            final_std=float(e.std[-1]),
+        ),
         delays=() if truth is None else step_delays(e.t, e.value, truth),
-        nees=mean_nees,
-        coverage=covered,
-        consistency=consistency(e.nis, e.nis_dof),
-        healthy=float(np.mean(e.health == Health.OK)),
-        undetected_errors=undetected,
-        median_deviation=nan if median is None or not late.any() else rmspe(e.value[late], median[late]),
-        final=float(e.value[-1]),
-        final_std=float(e.std[-1]),
         seconds_per_update=e.seconds_per_update,
     )
 
@@ -266,8 +267,8 @@ def compare_scores(scores: Sequence[FlightScore]) -> Comparison:
 def _average(scores: Sequence[FlightScore]) -> AverageScore:
     delays = [delay for s in scores for delay in s.delays]
     return AverageScore(
-        **{name: mean_over([getattr(s, name) for s in scores]) for name in AVERAGED_SCORES},
         flights=len(scores),
+        metrics=Metrics(**{name: mean_over([getattr(s.metrics, name) for s in scores]) for name in METRICS}),
         delay=_median(delays),
         steps=len(delays),
         missed=sum(math.isinf(delay) for delay in delays),

@@ -68,25 +68,25 @@ Row = tuple[str, Callable[[AverageScore], str]]
 """Heading of a row, and the text of its cells."""
 
 _COMMON_ROWS: tuple[Row, ...] = (
-    ("healthy", lambda a: percent(a.healthy.value)),
+    ("healthy", lambda a: percent(a.metrics.healthy.value)),
     ("µs / update", lambda a: _number_text(1e6 * a.seconds_per_update)),
 )
 _ROWS_WITH_TRUTH: tuple[Row, ...] = (
-    ("RMSPE, %", lambda a: _mean_text(a.rmspe)),
-    (f"  from {LATE_START:g} s", lambda a: _mean_text(a.rmspe_late)),
-    ("bias, %", lambda a: _mean_text(a.bias)),
+    ("RMSPE, %", lambda a: _mean_text(a.metrics.rmspe)),
+    (f"  from {LATE_START:g} s", lambda a: _mean_text(a.metrics.rmspe_late)),
+    ("bias, %", lambda a: _mean_text(a.metrics.bias)),
     ("delay", _delay_text),
     ("missed steps", lambda a: f"{a.missed} of {a.steps}" if a.steps else "–"),
-    ("NEES", lambda a: _mean_text(a.nees)),
-    ("95 % band", lambda a: percent(a.coverage.value)),
-    ("undetected", lambda a: percent(a.undetected_errors.value)),
+    ("NEES", lambda a: _mean_text(a.metrics.nees)),
+    ("95 % band", lambda a: percent(a.metrics.coverage.value)),
+    ("undetected", lambda a: percent(a.metrics.undetected_errors.value)),
     *_COMMON_ROWS,
 )
 _ROWS_WITHOUT_TRUTH: tuple[Row, ...] = (
-    ("mass, kg", lambda a: value_text(a.final.value, a.final_std.value)),
-    ("  ± std", lambda a: f"{a.final_std.value:.{decimals(a.final_std.value)}f}"),
-    ("deviation, %", lambda a: _mean_text(a.median_deviation)),
-    ("NIS / dim.", lambda a: _mean_text(a.consistency)),
+    ("mass, kg", lambda a: value_text(a.metrics.final.value, a.metrics.final_std.value)),
+    ("  ± std", lambda a: f"{a.metrics.final_std.value:.{decimals(a.metrics.final_std.value)}f}"),
+    ("deviation, %", lambda a: _mean_text(a.metrics.median_deviation)),
+    ("NIS / dim.", lambda a: _mean_text(a.metrics.consistency)),
     *_COMMON_ROWS,
 )
 
@@ -115,6 +115,8 @@ def _cell_table(comparison: Comparison) -> Table:
     """Table of the error of each cell; without truth, of the deviation from the median."""
     table = _empty_table("RMSPE, %" if comparison.has_truth else "deviation, %", comparison.estimators)
     for (trajectory, profile), averages in comparison.cells.items():
-        means = [a.rmspe if comparison.has_truth else a.median_deviation for a in averages.values()]
+        means = [
+            a.metrics.rmspe if comparison.has_truth else a.metrics.median_deviation for a in averages.values()
+        ]
         table.add_row(f"{trajectory}, {profile}", *(_number_text(mean.value) for mean in means))
     return table

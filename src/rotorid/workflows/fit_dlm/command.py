@@ -136,7 +136,8 @@ def _show(summary: DlmSummary, folder: Path, console: Console) -> None:
     console.print()
     console.print(Padding(_states(summary), (0, 1)))
     console.print()
-    text = f"Log-likelihood {summary.log_likelihood:.3f}, AIC {summary.aic:.1f}, BIC {summary.bic:.1f}"
+    s = summary.statistics
+    text = f"Log-likelihood {s.log_likelihood:.3f}, AIC {s.aic:.1f}, BIC {s.bic:.1f}"
     console.print(Padding(Text(text, style="dim"), (0, 2)))
     print_footer(summary.notes, folder, console)
 

@@ -45,8 +45,12 @@ def std_cell(p: DlmParameter) -> str:
 
 
 def _header(page: Page, summary: DlmSummary) -> None:
-    missing = summary.rows - summary.measured
-    about = [f"{summary.rows} rows", f"{missing} missing" if missing else "none missing", terms_text(summary)]
+    missing = summary.statistics.rows - summary.statistics.measured
+    about = [
+        f"{summary.statistics.rows} rows",
+        f"{missing} missing" if missing else "none missing",
+        terms_text(summary),
+    ]
     add_header(page, summary.settings.column, about, summary.verdict, MODEL_TONES)
 
 
@@ -70,8 +74,20 @@ def terms_text(summary: DlmSummary) -> str:
 
 
 def _cards(page: Page, summary: DlmSummary) -> None:
-    cards = [card("Log-likelihood", f"{summary.log_likelihood:.2f}".replace("-", "−"), note="at its maximum")]
-    cards.append(card("AIC", f"{summary.aic:.1f}", note=f"BIC {summary.bic:.1f}; smaller is better"))
+    cards = [
+        card(
+            "Log-likelihood",
+            f"{summary.statistics.log_likelihood:.2f}".replace("-", "−"),
+            note="at its maximum",
+        )
+    ]
+    cards.append(
+        card(
+            "AIC",
+            f"{summary.statistics.aic:.1f}",
+            note=f"BIC {summary.statistics.bic:.1f}; smaller is better",
+        )
+    )
     for name, state in summary.states.items():
         if name != SIGNAL and len(cards) < 4:
             value = value_text(state.final, state.final_std)
@@ -165,7 +181,11 @@ def _states(page: Page, result: DlmResult) -> None:
 
 
 def _innovations(page: Page, result: DlmResult, summary: DlmSummary) -> None:
-    white = f" Ljung-Box test: p = {summary.whiteness:.2g}." if math.isfinite(summary.whiteness) else ""
+    white = (
+        f" Ljung-Box test: p = {summary.statistics.whiteness:.2g}."
+        if math.isfinite(summary.statistics.whiteness)
+        else ""
+    )
     page.section(
         "Innovations",
         "Measurement minus prediction, over the predicted standard deviation. For a correct model they are independent, and "

@@ -54,20 +54,27 @@ class DlmMaximum:
 
 
 @dataclasses.dataclass(frozen=True)
-class DlmSummary:
-    """All numbers of a fit. rows: of the table; measured: those with a number. whiteness: p-value of the Ljung-Box test.
-    unidentifiable_directions: sentences on parameters, or combinations of parameters, that the data do not identify."""
+class DlmStatistics:
+    """Statistics of a fit. rows: of the table; measured: those with a number. whiteness: p-value of the Ljung-Box test."""
 
-    verdict: Verdict
-    settings: DlmSettings
-    inputs: tuple[Input, ...]
-    versions: Mapping[str, str]
     rows: int
     measured: int
     log_likelihood: float
     aic: float
     bic: float
     whiteness: float
+
+
+@dataclasses.dataclass(frozen=True)
+class DlmSummary:
+    """All numbers of a fit.
+    unidentifiable_directions: sentences on parameters, or combinations of parameters, that the data do not identify."""
+
+    verdict: Verdict
+    settings: DlmSettings
+    inputs: tuple[Input, ...]
+    versions: Mapping[str, str]
+    statistics: DlmStatistics
     parameters: Mapping[str, DlmParameter]
     states: Mapping[str, DlmState]
     maxima: tuple[DlmMaximum, ...]
@@ -87,12 +94,9 @@ def summarise_dlm(result: DlmResult, inputs: Sequence[Input] = (), notes: Sequen
         settings=result.settings,
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
-        rows=rows,
-        measured=fit.measurement_count,
-        log_likelihood=fit.log_likelihood,
-        aic=fit.aic,
-        bic=fit.bic,
-        whiteness=result.whiteness,
+        statistics=DlmStatistics(
+            rows, fit.measurement_count, fit.log_likelihood, fit.aic, fit.bic, result.whiteness
+        ),
         parameters=_parameters(result),
         states=_states(result, rows),
         maxima=tuple(DlmMaximum(o.log_likelihood, o.starts, o.converged, o.values) for o in fit.optima),

@@ -53,8 +53,8 @@ class Series:
 class Change:
     """A change in the history of a vehicle.
 
-    kind: "step" or "drift". number, flight, utc: the first flight after the change; numbers start at 1. earliest, latest: 95 %
-    range of the number. parameter: that changed. size, std: in unit; of a drift, over the whole history. relative_size: size
+    kind: "step" or "drift". number, flight, utc: the first flight after the change; numbers start at 1. number_range: its 95 %
+    interval. parameter: that changed. size, std: in unit; of a drift, over the whole history. relative_size: size
     divided by the value before, NaN if this ratio has no meaning. z: size in standard deviations. alternatives: other causes
     that explain the change equally well.
     """
@@ -63,8 +63,7 @@ class Change:
     number: int
     flight: str
     utc: float
-    earliest: int
-    latest: int
+    number_range: tuple[int, int]
     parameter: str
     size: float
     std: float
@@ -273,8 +272,7 @@ def _change(
         number=rows[mean_change.first] + 1,
         flight=record["flight"],
         utc=math.nan if utc is None else float(utc),
-        earliest=rows[mean_change.earliest] + 1,
-        latest=rows[mean_change.latest] + 1,
+        number_range=(rows[mean_change.earliest] + 1, rows[mean_change.latest] + 1),
         parameter=name,
         size=size,
         std=cause.std * abs(unit_size),

@@ -89,7 +89,7 @@ def _changes(page: Page, fleet: Fleet) -> None:
         [
             _short(v.name),
             str(c.number) if c.kind == "step" else "all",
-            f"{c.earliest} to {c.latest}" if c.kind == "step" else "drift",
+            " to ".join(map(str, c.number_range)) if c.kind == "step" else "drift",
             _date(c.utc),
             label(c.parameter),
             change_size_text(c, signed=True),

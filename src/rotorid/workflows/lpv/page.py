@@ -39,7 +39,7 @@ def _header(page: Page, summary: LpvSummary) -> None:
     about = [
         f"{summary.model.rotors} rotors",
         "attitude and altitude" if summary.settings.subsystem == "attitude-altitude" else "all states",
-        f"bounds from {'ranges' if summary.ranges else 'flights'}",
+        f"bounds from {'ranges' if summary.scheduling.ranges else 'flights'}",
         f"{count} flight{'s' if count != 1 else ''}" if count else "",
     ]
     add_header(page, summary.airframe, about, summary.verdict, MODEL_TONES)
@@ -47,7 +47,11 @@ def _header(page: Page, summary: LpvSummary) -> None:
 
 def _cards(page: Page, summary: LpvSummary) -> None:
     cards = [
-        card("Parameters", str(len(summary.parameters)), note=f"2^{len(summary.parameters)} vertices"),
+        card(
+            "Parameters",
+            str(len(summary.scheduling.parameters)),
+            note=f"2^{len(summary.scheduling.parameters)} vertices",
+        ),
         card("Difference", f"{summary.model.difference:.1g}", note="relative, from the nonlinear model"),
     ]
     if summary.flights:
@@ -82,7 +86,7 @@ def _parameters(page: Page, result: LpvResult, summary: LpvSummary) -> None:
             unit_text(p.unit) or "–",
             str(p.entries),
         ]
-        for name, p in summary.parameters.items()
+        for name, p in summary.scheduling.parameters.items()
     ]
     kinds = dict.fromkeys(head, "number") | {"parameter": "word", "unit": "word"}
     page.add('<div class="stack">', table(head, rows, kinds))
@@ -148,7 +152,7 @@ def _flights(page: Page, result: LpvResult, summary: LpvSummary) -> None:
     t, rho = result.flights[0].t, result.rho[0]
     panels = [
         page.panel(_curve(t, rho[:, k], result.box.lower[k], result.box.upper[k], p.unit), label(name))
-        for k, (name, p) in enumerate(summary.parameters.items())
+        for k, (name, p) in enumerate(summary.scheduling.parameters.items())
     ]
     page.add(grid(panels))
 
@@ -246,7 +250,7 @@ def _settings(page: Page, summary: LpvSummary) -> None:
         ["margin", percent(s.margin)],
         *[
             [f"range of {label(n)}", f"{number_text(a)} to {number_text(b)}"]
-            for n, (a, b) in summary.ranges.items()
+            for n, (a, b) in summary.scheduling.ranges.items()
         ],
         *[[name, version] for name, version in summary.versions.items()],
         *[[f"{i.role}: {i.name}", f"sha256 {i.sha256}"] for i in summary.inputs],

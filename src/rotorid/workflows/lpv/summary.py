@@ -104,6 +104,14 @@ class ModelRow:
 
 
 @dataclasses.dataclass(frozen=True)
+class Scheduling:
+    """ranges: of the flight variables. parameters: the scheduling parameters, with their bounds."""
+
+    ranges: Mapping[str, tuple[float, float]]
+    parameters: Mapping[str, ParameterRow]
+
+
+@dataclasses.dataclass(frozen=True)
 class LpvSummary:
     """All numbers of an LPV model. findings: accuracy, flights, reduction and certificate."""
 
@@ -114,8 +122,7 @@ class LpvSummary:
     inputs: tuple[Input, ...]
     versions: Mapping[str, str]
     model: ModelRow
-    ranges: Mapping[str, tuple[float, float]]
-    parameters: Mapping[str, ParameterRow]
+    scheduling: Scheduling
     flights: tuple[FlightRow, ...]
     reduction: ReductionRow | None
     control: ControlRow | None
@@ -155,8 +162,7 @@ def summarise_lpv(result: LpvResult, inputs: Sequence[Input] = (), notes: Sequen
             vertices=2 ** len(result.model.names),
             difference=result.difference,
         ),
-        ranges=result.ranges,
-        parameters=_parameters(result),
+        scheduling=Scheduling(result.ranges, _parameters(result)),
         flights=flights,
         reduction=reduction,
         control=control,

@@ -25,7 +25,7 @@ def show(summary: LpvSummary, folder: Path, console: Console) -> None:
     for heading in ("lower", "upper", *(("flight\nlower", "flight\nupper") if summary.flights else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for name, p in summary.parameters.items():
+    for name, p in summary.scheduling.parameters.items():
         bounds = [p.lower, p.upper, *((p.flight_lower, p.flight_upper) if summary.flights else ())]
         table.add_row(label(name), *map(number_text, bounds), unit_text(p.unit))
     console.print(Padding(table, (0, 1)))
