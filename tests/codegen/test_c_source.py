@@ -79,7 +79,7 @@ def test_every_operation(name, lanes):
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
-def test_numbers_that_are_none_spread_as_in_jax(lanes):
+def test_nan_propagates_as_in_jax(lanes):
     def function(x):
         a, b = x[0], x[1]
         chosen = [jnp.where(a > 0, b, 1.0), jnp.where(jnp.isfinite(a), 2.0, 3.0), a > b, a != a]
@@ -95,7 +95,7 @@ def test_numbers_that_are_none_spread_as_in_jax(lanes):
             )
 
 
-def test_code_of_many_chunks_hands_numbers_and_truths_on():
+def test_chunks_exchange_numbers_and_masks():
     def function(x):
         early, flag = x[0] * x[1], x[0] > x[1]
         for k in range(CHUNK):
@@ -109,7 +109,7 @@ def test_code_of_many_chunks_hands_numbers_and_truths_on():
     np.testing.assert_array_equal(in_c(function, columns)[:, 3], in_c(function, columns[:, 3:4])[:, 0])
 
 
-def test_equal_work_is_done_once():
+def test_equal_operations_are_shared():
     def function(x):
         return jnp.stack([jnp.sin(x[0]) + 1.0, jnp.sin(x[0]) + 1.0, 1.0 + jnp.sin(x[0])])
 
@@ -123,7 +123,7 @@ def test_a_result_may_be_an_argument_or_a_constant():
     np.testing.assert_array_equal(got[:, 0], [7.0, 2.0, 5.0])
 
 
-def test_what_the_compiler_says_is_told():
+def test_compiler_message_is_in_the_error():
     with pytest.raises(BuildError, match="expected"):
         build("wrong", lambda: ["int f( {"], {"LANES": 1})
 
@@ -182,7 +182,7 @@ def choosing(x):
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
-def test_choices_between_large_arrays_are_loops(lanes):
+def test_selections_between_large_arrays_are_loops(lanes):
     columns = RNG.normal(size=(322, max(lanes, 4)))
     columns[:2, :4] = [[1.0, -1.0, 1.0, -1.0], [0.0, 0.0, 6.0, 0.0]]
     columns[30, 0], columns[40, 3] = np.nan, np.inf
@@ -194,7 +194,7 @@ def test_choices_between_large_arrays_are_loops(lanes):
     assert text.count("SELECT(") < 340  # 320 to compare each number with 0
 
 
-def test_arguments_lie_one_after_the_other():
+def test_arguments_are_contiguous():
     def function(x):
         matrix, flag, tensor = x[:6].reshape(2, 3), x[6:8] > 0, x[8:].reshape(2, 4, 2)
         chosen = jnp.where(flag, matrix.T, matrix[:, ::-1].T)
@@ -204,7 +204,7 @@ def test_arguments_lie_one_after_the_other():
     np.testing.assert_allclose(in_c(function, column[:, None])[:, 0], function(column), rtol=1e-14)
 
 
-def test_a_fingerprint_tells_functions_apart_by_what_they_compute():
+def test_fingerprints_differ_if_the_computation_differs():
     def of(function, *arguments):
         return fingerprint(jax.make_jaxpr(function)(*arguments))
 

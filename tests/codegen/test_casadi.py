@@ -273,7 +273,7 @@ def test_a_whole_filter_step(make):
         np.testing.assert_allclose(np.array(g).reshape(w.shape), np.asarray(w, float), rtol=1e-9, atol=1e-9)
 
 
-def test_arguments_are_named_by_their_place():
+def test_arguments_are_named_by_position():
     traced = to_casadi(
         lambda x, p: (x * p["mass"], p["wind"]), np.zeros(2), {"mass": 1.0, "wind": np.zeros((2, 3))}
     )
@@ -281,7 +281,7 @@ def test_arguments_are_named_by_their_place():
     assert [traced.size_out(i) for i in range(2)] == [(2, 1), (2, 3)]
 
 
-def test_float64_whatever_jax_is_set_to():
+def test_float64_independent_of_the_setting_of_jax():
     with jax.enable_x64(False):
         traced = to_casadi(lambda x: jnp.sin(x) / 3.0 + jnp.asarray(0.1), np.zeros(2))
     assert float(traced([0.3, 0.0])[0]) == pytest.approx(np.sin(0.3) / 3.0 + 0.1, abs=1e-15)
@@ -293,7 +293,7 @@ def test_an_unknown_primitive_is_named():
     assert issubclass(UnsupportedPrimitiveError, RotoridError)
 
 
-def test_what_cannot_be_traced_is_refused():
+def test_functions_that_cannot_be_traced_raise():
     with pytest.raises(UnsupportedPrimitiveError, match="while"):
         to_casadi(lambda x: jax.lax.while_loop(lambda c: c < 3.0, lambda c: c + 1.0, x), 0.0)
     with pytest.raises(UnsupportedPrimitiveError, match="index that depends on an input"):

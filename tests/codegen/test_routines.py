@@ -8,8 +8,8 @@ import pytest
 from rotorid.codegen.native import compiler
 from rotorid.codegen.program import c_program
 from rotorid.models.residual import times
-from rotorid.numerics.cholesky import tria, whiten_and_measure
-from rotorid.numerics.compact import compact, each
+from rotorid.numerics.cholesky import tria, whiten_with_log_det
+from rotorid.numerics.compact import compact, map_rows
 from rotorid.numerics.products import product
 from tests.codegen.test_c_source import in_c
 
@@ -22,9 +22,9 @@ def routines(x):
     F = jnp.eye(10).at[:5, 5:].set(A[:5, 5:])
     L = tria(jnp.concatenate([product(F, A), B], axis=1))
     S = jnp.diag(1.0 + x[:10] ** 2) + product(A, A.T)
-    logdet, (solved, more) = whiten_and_measure(S, B, x[:10])
+    logdet, (solved, more) = whiten_with_log_det(S, B, x[:10])
     layer = jnp.tanh(times(jnp.asarray(np.random.default_rng(1).normal(size=(80, 10))), L[0]))
-    rows = each(lambda row: jnp.tanh(row) * L[0] / jnp.sqrt(1.0 + row @ row), jnp.concatenate([A, B]))
+    rows = map_rows(lambda row: jnp.tanh(row) * L[0] / jnp.sqrt(1.0 + row @ row), jnp.concatenate([A, B]))
     return jnp.concatenate([part.ravel() for part in (L, logdet, solved, more, rows, layer)])
 
 

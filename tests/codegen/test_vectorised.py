@@ -8,7 +8,7 @@ import pytest
 
 from rotorid.codegen import vectorised as module
 from rotorid.codegen.native import BuildError, compiler
-from rotorid.codegen.vectorised import LANES, side_by_side
+from rotorid.codegen.vectorised import LANES, compile_over_rows
 
 a, b, c = ca.SX.sym("a", 3), ca.SX.sym("b", 2, 2), ca.SX.sym("c")
 FUNCTION = ca.Function(
@@ -20,8 +20,8 @@ FUNCTION = ca.Function(
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler")
 @pytest.mark.parametrize("n", [1, LANES - 1, 3 * LANES + 2])
-def test_it_is_the_function_of_each_row(n: int) -> None:
-    quick = side_by_side(FUNCTION)
+def test_it_equals_the_function_of_each_row(n: int) -> None:
+    quick = compile_over_rows(FUNCTION)
     assert quick is not None
     rng = np.random.default_rng(n)
     x, shared, y = rng.normal(size=(n, 3)), rng.normal(size=4), rng.normal(size=n)
@@ -31,9 +31,9 @@ def test_it_is_the_function_of_each_row(n: int) -> None:
     np.testing.assert_array_equal(found[n // 2 :], quick(x[n // 2 :], shared, y[n // 2 :]))
 
 
-def test_it_says_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_none_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> None:
         raise BuildError("no C compiler found")
 
     monkeypatch.setattr(module, "build", none)
-    assert side_by_side(FUNCTION) is None
+    assert compile_over_rows(FUNCTION) is None

@@ -100,7 +100,7 @@ def test_a_jump_is_found_and_timed(hovering):
     assert np.all(np.asarray(found.health)[100:] == Health.OK)
 
 
-def test_what_is_known_later_is_better(hovering):
+def test_lagged_estimates_are_more_accurate(hovering):
     samples, mass = hovering
     found = run(adaptive(SYSTEMS["bare"], lag=0.25), samples)
     late = np.arange(100, 1175)
@@ -125,7 +125,7 @@ def test_an_outlier_is_no_change(hovering):
     assert float(a.since_change[450]) > 1.0
 
 
-def test_a_gap_and_invalid_numbers_are_survived(hovering):
+def test_recovery_after_a_gap_and_invalid_numbers(hovering):
     samples, mass = hovering
     filter_ = adaptive(SYSTEMS["bare"])
     gap = run(filter_, eqx.tree_at(lambda s: s.dt, samples, samples.dt.at[300].set(5.0)))
@@ -137,14 +137,14 @@ def test_a_gap_and_invalid_numbers_are_survived(hovering):
     assert abs(float(broken.value[500, 0]) / mass[500] - 1.0) < 0.05
 
 
-def test_what_cannot_change_is_named():
+def test_errors_name_parameters_that_cannot_change():
     with pytest.raises(SettingError, match=r"'weight' is not tracked, so it cannot change \(tracked: push\)"):
         adaptive(Cart(), changing="weight")
     with pytest.raises(SettingError, match="0 branches are too few"):
         adaptive(Cart(), branches=0)
 
 
-def test_an_announced_change_is_known_at_once(hovering):
+def test_a_known_changepoint_is_followed_at_once(hovering):
     samples, mass = hovering
     told = with_change_input(samples, [float(samples.t[600])])
     assert np.flatnonzero(np.asarray(told.u[:, -1])).tolist() == [600]
@@ -160,7 +160,7 @@ def test_an_announced_change_is_known_at_once(hovering):
     np.testing.assert_array_equal(np.asarray(also.value)[:600], np.asarray(plain.value)[:600])
 
 
-def test_who_hears_of_every_change_knows_of_no_others(hovering):
+def test_with_known_changepoints_no_other_changes_are_detected(hovering):
     """Nothing announced: the filter with rates alone, slow to follow the jump."""
     samples, mass = hovering
     found = run(adaptive(KnownChangepoints(SYSTEMS["bare"]), branches=0), with_change_input(samples, []))

@@ -92,7 +92,7 @@ def test_tunings_share_the_compiled_code(monkeypatch):
     run(ekf(Pendulum(), gate=4.0), samples, engine="c")
 
 
-def test_a_stream_says_what_computes_and_keeps_its_state():
+def test_a_stream_reports_its_engine_and_keeps_its_state():
     filter_ = ekf(Pendulum())
     samples, _ = matched(filter_, seed=2, steps=30)
     streams = {engine: Stream(filter_, engine=engine) for engine in ("auto", "c", "jax")}
@@ -135,7 +135,7 @@ def _single(leaf):
         (lambda f, s: (jax.tree.map(_single, f), jax.tree.map(_single, s)), "it is not in float64"),
     ],
 )
-def test_jax_computes_what_c_cannot(change, why):
+def test_jax_computes_without_a_c_form(change, why):
     filter_ = ekf(Pendulum())
     filter_, samples = change(filter_, matched(filter_, seed=2, steps=30)[0])
     assert_same(run(filter_, samples), run(filter_, samples, engine="jax"))
@@ -150,7 +150,7 @@ def _nothing_known(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("_nothing_known")
-def test_a_step_too_large_for_straight_line_code_is_left_to_jax(monkeypatch):
+def test_a_step_too_large_for_straight_line_code_runs_in_jax(monkeypatch):
     monkeypatch.setattr(compiled, "MOST_OPERATIONS", 100)
     filter_ = ekf(SYSTEMS["cart"], method="rk4")
     samples, _ = matched(filter_, seed=2, steps=20)
@@ -188,7 +188,7 @@ def test_without_a_compiler_jax_computes(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("_nothing_known")
-def test_a_compiler_that_fails_is_said_and_jax_computes(monkeypatch):
+def test_a_failing_compiler_warns_and_jax_computes(monkeypatch):
     monkeypatch.setenv("CC", "false")
     filter_ = ekf(Pendulum())
     samples, _ = matched(filter_, seed=2, steps=20)
@@ -198,7 +198,7 @@ def test_a_compiler_that_fails_is_said_and_jax_computes(monkeypatch):
 
 
 @pytest.mark.usefixtures("_nothing_known")
-def test_what_was_compiled_is_kept_between_runs(monkeypatch, tmp_path):
+def test_compiled_code_is_kept_between_runs(monkeypatch, tmp_path):
     filter_ = ekf(Pendulum())
     samples, _ = matched(filter_, seed=2, steps=20)
     before = run(filter_, samples, engine="c")

@@ -96,7 +96,7 @@ def both(model: Dlm, y: jax.Array) -> tuple[Filtered, Smoothed]:
 
 @pytest.mark.parametrize("name", list(models()))
 @pytest.mark.parametrize("gaps", [False, True], ids=["whole", "gaps"])
-def test_as_statsmodels(name: str, gaps: bool) -> None:
+def test_agrees_with_statsmodels(name: str, gaps: bool) -> None:
     y = data(models()[name], gaps=gaps)
     model = same_shape(models()[name])
     theirs, (filtered, smoothed) = peer(model, y), both(model, jnp.asarray(y))
@@ -139,7 +139,7 @@ def joint(model: Dlm, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 
 
 @pytest.mark.parametrize("singular", [False, True], ids=["regular", "singular"])
-def test_as_the_joint_normal_density_says(singular: bool) -> None:
+def test_likelihood_equals_the_joint_normal_density(singular: bool) -> None:
     """All matrices change; singular: G, W and V are, and a cell is missing."""
     n, p, m = 6, 3, 2
     rng = np.random.default_rng(5)
@@ -168,7 +168,7 @@ def test_as_the_joint_normal_density_says(singular: bool) -> None:
         np.testing.assert_allclose(smoothed.S[t], S[block, block], rtol=1e-6, atol=1e-8)
 
 
-def test_nothing_is_lost_after_a_diffuse_start() -> None:
+def test_no_digits_are_lost_after_a_diffuse_prior() -> None:
     """C0 = 1e7: a line through the data is that of least squares; a level's variance is the same at both ends."""
     t = np.arange(1.0, 21.0)
     A = np.stack([np.ones(20), t - 20.0], axis=1)
@@ -208,7 +208,7 @@ def test_laws_of_the_filter() -> None:
     assert float(density(copied, y)) == -np.inf
 
 
-def test_many_outputs_are_as_few() -> None:
+def test_outputs_at_once_equal_outputs_one_by_one() -> None:
     """Eight outputs go through a loop, the same eight one model each do not."""
     y = np.random.default_rng(3).normal(size=(12, 8))
     single = [trend(1, dV=1.0 + k, dW=[0.3], C0=10.0) for k in range(8)]
@@ -262,7 +262,7 @@ def test_many_at_once_and_the_innovations_are_white() -> None:
     np.testing.assert_allclose(found.log_likelihood, densities, rtol=1e-12, atol=1e-12)
 
 
-def test_what_does_not_go_together() -> None:
+def test_inconsistent_arguments_raise() -> None:
     model = regression(np.ones((5, 1)))
     with pytest.raises(SettingError, match="y is 5 x 2; this model measures 1 a row"):
         dlm_filter(model, np.zeros((5, 2)))

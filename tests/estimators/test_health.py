@@ -21,7 +21,7 @@ def hovering(make, seed=1, steps=800):
 
 
 @MAKERS
-def test_an_outlier_is_rejected_and_said(make):
+def test_an_outlier_is_rejected_and_reported(make):
     filter_, samples, _ = hovering(make)
     velocity = filter_.joint.system.outputs.stored["velocity"]
     y = samples.y.at[500, velocity].add(20.0)
@@ -32,7 +32,7 @@ def test_an_outlier_is_rejected_and_said(make):
 
 
 @MAKERS
-def test_a_gap_loses_the_states_and_keeps_the_mass(make):
+def test_a_gap_resets_the_states_and_keeps_the_mass(make):
     filter_, samples, mass = hovering(make)
     dt = samples.dt.at[500].set(5.0)
     space = filter_.joint.system.outputs
@@ -49,7 +49,7 @@ def test_a_gap_loses_the_states_and_keeps_the_mass(make):
 
 
 @MAKERS
-def test_a_load_let_go_is_found_within_half_a_second(make):
+def test_a_dropped_load_is_detected_within_half_a_second(make):
     """A third of the mass is gone at 5 s: the same data, with twice the thrust asked for then, as of a heavier vehicle."""
     filter_, samples, mass = hovering(make, steps=1000)
     u = samples.u.at[500:, 0].multiply(1.5)
@@ -60,7 +60,7 @@ def test_a_load_let_go_is_found_within_half_a_second(make):
 
 
 @MAKERS
-def test_invalid_numbers_bring_back_the_prior(make):
+def test_invalid_numbers_restore_the_prior(make):
     filter_, samples, mass = hovering(make)
     broken = eqx.tree_at(lambda s: s.u, samples, samples.u.at[400].set(jnp.nan))
     found = run(filter_, broken)
@@ -70,7 +70,7 @@ def test_invalid_numbers_bring_back_the_prior(make):
 
 
 @MAKERS
-def test_what_is_not_measured_is_masked_not_read(make):
+def test_missing_measurements_are_not_read(make):
     filter_, samples, _ = hovering(make, steps=100)
     mask = samples.mask.at[50].set(False)
     masked = eqx.tree_at(lambda s: s.mask, samples, mask)
@@ -79,7 +79,7 @@ def test_what_is_not_measured_is_masked_not_read(make):
 
 
 @MAKERS
-def test_data_that_say_nothing_are_said_to(make):
+def test_data_without_information_are_reported(make):
     """In free fall without thrust the mass cannot be told."""
     filter_, samples, _ = hovering(make, steps=300)
     t = jnp.cumsum(samples.dt)

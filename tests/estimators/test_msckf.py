@@ -87,21 +87,21 @@ def test_on_a_linear_system_a_measurement_counts_by_the_shares_used_so_far(share
 
 
 LAWS = [
-    test_health.test_an_outlier_is_rejected_and_said,
-    test_health.test_a_gap_loses_the_states_and_keeps_the_mass,
-    test_health.test_a_load_let_go_is_found_within_half_a_second,
-    test_health.test_invalid_numbers_bring_back_the_prior,
-    test_health.test_what_is_not_measured_is_masked_not_read,
-    test_health.test_data_that_say_nothing_are_said_to,
+    test_health.test_an_outlier_is_rejected_and_reported,
+    test_health.test_a_gap_resets_the_states_and_keeps_the_mass,
+    test_health.test_a_dropped_load_is_detected_within_half_a_second,
+    test_health.test_invalid_numbers_restore_the_prior,
+    test_health.test_missing_measurements_are_not_read,
+    test_health.test_data_without_information_are_reported,
 ]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_what_holds_for_filters_holds_for_it(law):
+def test_laws_of_filters(law):
     law(msckf)
 
 
-def test_a_rejected_block_is_not_used_later_either():
+def test_a_rejected_block_is_not_used_later():
     filter_ = msckf(SYSTEMS["bare"], bias_gate=1e6)
     samples, _ = matched(filter_, seed=1, steps=100)
     velocity = filter_.joint.system.outputs.stored["velocity"]
@@ -121,12 +121,12 @@ def test_a_rejected_block_is_not_used_later_either():
         ({"shares": ()}, "must be positive"),
     ],
 )
-def test_a_window_that_cannot_be_is_refused(settings, why):
+def test_invalid_windows_raise(settings, why):
     with pytest.raises(SettingError, match=why):
         msckf(Cart(), **settings)
 
 
-def test_the_shares_sum_to_one_by_default_and_tell_the_window():
+def test_default_shares_sum_to_one_and_give_the_window():
     for window in (1, 2, 7):
         shares = np.asarray(msckf(Cart(), window=window).shares)
         assert shares.shape == (window,)

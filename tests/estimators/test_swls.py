@@ -15,7 +15,7 @@ from rotorid.estimators.run import run
 from rotorid.estimators.swls import swls
 from rotorid.models.joint import Joint
 from rotorid.models.multirotor.bare import BareMultirotor
-from rotorid.numerics.tridiagonal import Link, minimum
+from rotorid.numerics.tridiagonal import Link, solve_chain
 from rotorid.signals.samples import Samples
 from tests.estimators.test_msckf import LAWS, stepped
 from tests.systems import SYSTEMS, Cart, matched
@@ -66,7 +66,7 @@ def test_on_a_linear_system_it_is_the_smoother(window, steps):
     np.testing.assert_allclose(last.x[-nodes:], found[measured[-nodes:]], rtol=1e-10, atol=1e-10)
 
 
-def test_a_chain_is_solved_as_its_normal_equations_are():
+def test_a_chain_has_the_solution_of_its_normal_equations():
     rng = np.random.default_rng(3)
     blocks, n, m = 6, 4, 3
 
@@ -97,16 +97,16 @@ def test_a_chain_is_solved_as_its_normal_equations_are():
     normal = A.T @ weight @ A
     d = np.linalg.solve(normal, A.T @ weight @ b).reshape(blocks + 1, n)
     rows = jax.tree.map(lambda *x: np.stack(x), *links)
-    found = jax.jit(lambda *chain: minimum(*chain))(prior, P, rows)
+    found = jax.jit(lambda *chain: solve_chain(*chain))(prior, P, rows)
     np.testing.assert_allclose(found.d, d[1:], rtol=1e-9)
     np.testing.assert_allclose(found.last, np.linalg.inv(normal)[-n:, -n:], rtol=1e-9)
 
 
-def test_a_block_that_is_known_and_does_not_move_is_nothing_special():
+def test_a_constant_block_without_variance_is_solved():
     steps, F = 5, np.array([[1.0, 0.1], [0.0, 1.0]])
     rows = Link(F, np.zeros(2), np.zeros((2, 2)), np.array([[1.0, 0.0]]), np.ones(1), np.ones(1))
     rows = jax.tree.map(lambda leaf: np.stack([leaf] * steps), rows)
-    found = jax.jit(lambda *chain: minimum(*chain))(np.zeros(2), np.diag([1.0, 0.0]), rows)
+    found = jax.jit(lambda *chain: solve_chain(*chain))(np.zeros(2), np.diag([1.0, 0.0]), rows)
     np.testing.assert_allclose(found.d, np.outer(np.full(steps, steps / (steps + 1)), [1.0, 0.0]), rtol=1e-12)
 
 
@@ -125,9 +125,9 @@ def _integrated(way, rows, dts, start):
     values, keep = jnp.asarray(way.joint.values()), jnp.ones(way.joint.space.dim)
 
     def extend(interval, row):
-        return way.extended(interval, row[0], values, row[1], keep, 0.01 * keep)[0], None
+        return way.extend(interval, row[0], values, row[1], keep, 0.01 * keep)[0], None
 
-    return jax.lax.scan(extend, way.opened(start), (rows, dts))[0]
+    return jax.lax.scan(extend, way.empty_interval(start), (rows, dts))[0]
 
 
 @partial(jax.jit, static_argnums=0)
@@ -193,7 +193,7 @@ def test_pre_integration_has_the_order_of_the_integrator(method, order):
     assert np.all(np.abs(slopes - order) < 0.35), slopes
 
 
-def test_both_ways_agree_to_second_order_in_the_distance_from_the_start():
+def test_both_methods_agree_to_second_order_in_the_distance_from_the_start():
     joint, start, u = flying()
     ways = ThrustAndRate(joint), Linearised(joint)
     exact, linear = (integrated(way, np.repeat(u, 10, axis=0), 0.002, start) for way in ways)
@@ -209,12 +209,12 @@ def test_both_ways_agree_to_second_order_in_the_distance_from_the_start():
     assert errors[3] < 1e-9
 
 
-def test_what_is_forgotten_no_longer_depends_on_the_start():
+def test_reset_states_do_not_depend_on_the_start():
     joint, start, u = flying()
     way = preintegration(joint)
     interval = integrated(way, u, 0.02, start)
     keep = np.where(np.arange(10) < 9, 0.0, 1.0)
-    interval, _ = jax.jit(way.extended)(interval, u[2], np.ones(1), 0.02, keep, np.zeros(10))
+    interval, _ = jax.jit(way.extend)(interval, u[2], np.ones(1), 0.02, keep, np.zeros(10))
     there, F = flow(way, interval, plus(joint, start, np.full(10, 0.1)))
     np.testing.assert_allclose(F[:9], 0.0)
     np.testing.assert_allclose(there[:10], interval.end[:10], rtol=1e-12)
@@ -232,7 +232,7 @@ def _fitted(loss, y, **settings):
 
 
 @pytest.mark.parametrize("loss", ["huber", "cauchy"])
-def test_a_wild_block_is_weighed_down(loss):
+def test_a_robust_loss_reduces_the_weight_of_an_outlier(loss):
     y = 0.1 * np.random.default_rng(0).normal(size=15)
     spoilt = y.copy()
     spoilt[12] += 5.0
@@ -244,7 +244,7 @@ def test_a_wild_block_is_weighed_down(loss):
 
 
 @pytest.mark.parametrize("loss", ["huber", "cauchy"])
-def test_within_the_threshold_a_robust_loss_is_squares(loss):
+def test_within_the_threshold_a_robust_loss_equals_squares(loss):
     y = 0.01 * np.random.default_rng(0).normal(size=15)
     robust, squares = _fitted(loss, y, threshold=1e3), _fitted("squares", y)
     np.testing.assert_allclose(robust, squares, rtol=1e-6, atol=1e-9)
@@ -312,7 +312,7 @@ def least(filter_, window, x):
 
 
 @pytest.mark.parametrize("case", HARD)
-def test_from_far_away_it_comes_to_the_minimum_of_its_residuals(case):
+def test_convergence_to_the_minimum_from_a_distant_start(case):
     """One step a sample ends near it, and further ones at it, with the standard deviations that the residuals give."""
     filter_, samples, truth = hard(case, seed=5)
     window = jax.tree.map(jnp.asarray, stepped(filter_, samples)[-1].uncertainty)
@@ -354,11 +354,11 @@ def test_the_residuals_are_those_of_prior_model_and_measurements():
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_what_holds_for_filters_holds_for_it(law):
+def test_laws_of_filters(law):
     law(swls)
 
 
-def test_rows_of_padding_change_nothing():
+def test_padding_leaves_the_estimate_unchanged():
     filter_ = swls(SYSTEMS["bare"])
     samples, _ = matched(filter_, seed=1, steps=100)
     past = jnp.arange(100) >= 30
@@ -384,6 +384,6 @@ def test_a_system_without_a_closed_form_is_linearised():
         ({"threshold": 0.0}, "must be above 0"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings, why):
+def test_invalid_settings_raise(settings, why):
     with pytest.raises(SettingError, match=why):
         inspect.unwrap(swls)(Cart(), **settings)

@@ -33,7 +33,7 @@ def _float64():
         ("plus", (Q, V)),
     ],
 )
-def test_the_twins_agree(name: str, arguments: tuple[np.ndarray, ...]) -> None:
+def test_numpy_and_jax_agree(name: str, arguments: tuple[np.ndarray, ...]) -> None:
     found = getattr(rotation_rows, name)(*arguments)
     np.testing.assert_allclose(found, getattr(rotations, name)(*map(jnp.asarray, arguments)), atol=1e-14)
 

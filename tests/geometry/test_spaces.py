@@ -58,13 +58,13 @@ def test_batches_agree_with_one_by_one(space):
 
 
 @EACH
-def test_derivatives_at_no_difference(space):
+def test_derivatives_at_zero_difference(space):
     x = point(space, 0)
     J = jax.jit(jax.jacfwd(lambda d: minus(space, plus(space, x, d), x)))(jnp.zeros(space.dim))
     np.testing.assert_allclose(J, np.eye(space.dim), atol=1e-14)
 
 
-def test_second_derivative_at_no_difference():
+def test_second_derivative_at_zero_difference():
     space = SPACES["rotation"]
     x = point(space, 0)
     H = jax.jit(jax.hessian(lambda d: jnp.sum(minus(space, plus(space, x, d), x) ** 2)))(jnp.zeros(3))

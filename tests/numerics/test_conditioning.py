@@ -24,7 +24,7 @@ def exact(P: np.ndarray, h: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("dtype", "digits"), [(np.float32, 2e-5), (np.float64, 1e-13)])
 @pytest.mark.parametrize(("scale", "lever"), [(1.0, 0.0), (-100.0, 0.0), (1.0, 0.1)])
-def test_no_digits_are_lost_where_a_measurement_says_nearly_all(dtype, digits, scale, lever):
+def test_no_digits_are_lost_with_a_dominant_measurement(dtype, digits, scale, lever):
     P = np.asarray((ROOT @ ROOT.T) * 1e3, dtype)
     h = np.asarray(scale * np.eye(6)[1:4] + lever * np.eye(6)[[0, 4, 5]], dtype)
     r = np.asarray(scale**2 * np.array([1e-3, 1e-2, 1e-3]), dtype)
@@ -45,7 +45,7 @@ def test_no_digits_are_lost_where_a_measurement_says_nearly_all(dtype, digits, s
     assert everywhere.max() < 30 * np.finfo(dtype).eps
 
 
-def test_what_is_not_measured_by_itself_stays():
+def test_states_not_measured_directly_are_unchanged():
     P = jnp.asarray(ROOT @ ROOT.T)
     h, r = jnp.asarray(RNG.normal(size=(2, 6))), jnp.ones(2)
     np.testing.assert_array_equal(joseph_update(P, h, r, jnp.ones((6, 2)), None), P)

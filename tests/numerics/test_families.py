@@ -36,7 +36,7 @@ def test_mean_deviation_and_support(family, mean, std, bounds):
     assert float(drawn.max()) < bounds[1]
 
 
-def test_no_deviation_is_the_mean():
+def test_zero_deviation_gives_the_mean():
     e = normals(jax.random.key(0), (4,))
     for family, mean, _, bounds in CASES[:4]:
         drawn = families.draw(family, jax.random.key(1), e, jnp.full(4, mean), jnp.zeros(4), bounds)

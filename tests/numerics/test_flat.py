@@ -15,7 +15,7 @@ class Three(eqx.Module):
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_record_is_read_as_written_and_copies_stay(nested):
+def test_a_record_is_read_as_written_and_copies_are_unchanged(nested):
     rng = np.random.default_rng(0)
     written = Three(rng.normal(size=(2, 3)), np.array(7), np.array([True, False, True]))
     tree = {"one": written, "two": [np.array(0.5)]} if nested else written

@@ -50,7 +50,7 @@ def test_copies_are_right_in_the_mean(name):
     assert np.all(found[:, [0, 10, N - 1]] == 0)
 
 
-def test_systematic_copies_are_whole_parts_or_one_more():
+def test_systematic_counts_are_the_floor_or_one_more():
     expected = N * np.asarray(resampling.normalise(log_weights()).weights)
     found = copies("systematic")
     assert np.all(found >= np.floor(expected - 1e-9))
@@ -58,7 +58,7 @@ def test_systematic_copies_are_whole_parts_or_one_more():
     assert np.all(copies("residual") >= np.floor(expected - 1e-9))
 
 
-def test_schemes_are_as_noisy_as_theory_says():
+def test_variances_of_schemes_agree_with_theory():
     """Multinomial copies are binomial; the others are less noisy (Douc, Cappé, Moulines 2005)."""
     weights = np.asarray(resampling.normalise(log_weights()).weights)
     value = np.sin(np.arange(N))
@@ -69,14 +69,14 @@ def test_schemes_are_as_noisy_as_theory_says():
     assert variance["residual"] < binomial
 
 
-def test_fewer_are_drawn_than_there_are():
+def test_fewer_ancestors_than_particles():
     weights = np.asarray(resampling.normalise(log_weights()).weights)
     found = copies("systematic", 20)
     assert np.all(np.abs(found.mean(0) - 20 * weights) <= 4.5 * np.sqrt(20 * weights / RUNS) + 1e-12)
 
 
 @pytest.mark.parametrize("name", resampling.SCHEMES)
-def test_no_weight_left_is_said_and_all_are_kept_alike(name):
+def test_without_weight_all_particles_are_kept(name):
     found, alive = drawn(name, jnp.full(N, -jnp.inf))
     assert not bool(alive)
     if name in ("systematic", "stratified", "residual"):
@@ -89,7 +89,7 @@ def test_no_weight_left_is_said_and_all_are_kept_alike(name):
 
 
 @pytest.mark.parametrize("name", resampling.SCHEMES)
-def test_one_particle_with_all_the_weight_is_always_taken(name):
+def test_one_particle_with_all_weight_is_the_only_ancestor(name):
     single = jnp.full(N, -jnp.inf).at[40].set(-1e5)
     found, alive = drawn(name, single)
     assert bool(alive)
@@ -109,7 +109,7 @@ def test_prefix_sum(n):
     np.testing.assert_allclose(resampling.prefix_sum(x), np.cumsum(x), rtol=1e-13)
 
 
-def test_normals_and_uniforms_are_what_they_should_be():
+def test_distributions_of_normals_and_uniforms():
     """Distribution, and no correlation of neighbours, of draws by successive keys, or of two halves."""
     keys = jax.random.split(jax.random.key(5), 40)
     z = np.asarray(jax.vmap(lambda k: draws.normals(k, (2, 2500)))(keys))

@@ -3,15 +3,15 @@
 c_source.py     C source of a CasADi function on scalars
 casadi.py       JAX to CasADi
 emit.py         A program as C files, its arrays packed into one memory m
-fingerprint.py  What a traced function computes, as a short text
+fingerprint.py  Fingerprints of traced functions
 ir.py           Intermediate representation of a program in C
 memory.py       Memory allocation
-native.py       C source to functions in this process
+native.py       Compile C source and load it into this process
 primitives.py   JAX primitives on arrays of CasADi scalars
 program.py      A traced function as a C program
-routines.py     Matrix routines as loops in C, for what `rotorid.numerics.compact` keeps as calls
+routines.py     Matrix routines as loops in C, for the calls that `rotorid.numerics.compact` keeps
 scalars.py      Arithmetic on numbers and CasADi scalars, mixed
 standalone.py   C programs as the text of one C99 file
 unrolled.py     Small dense linear algebra, unrolled on arrays of scalars
-vectorised.py   A function over many rows, several of them side by side in the lanes of the processor
+vectorised.py   A function over many rows, several of them at once in the lanes of the processor
 """

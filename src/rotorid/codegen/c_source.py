@@ -1,8 +1,8 @@
 """C source of a CasADi function on scalars: straight-line code over lanes, one filter in each lane.
 
-The instructions become single assignments. Equal ones are shared, truth values stay masks instead of numbers, and what
-chooses between two values is one selection. The code is cut into functions of `CHUNK` assignments, so that a C compiler's
-time grows no faster than the code; values that outlive a chunk wait in memory.
+The instructions become single assignments. Equal ones are shared, truth values stay masks instead of numbers, and a choice
+between two values is one selection. The code is cut into functions of `CHUNK` assignments, so that a C compiler's time grows
+no faster than the code; values that are used in later chunks are stored in memory.
 
 The arithmetic is on the type `num` of "num.h": a double, or a vector of several. One program thus steps one filter, or
 several side by side with the same result to the last bit.
@@ -39,10 +39,10 @@ _ARITHMETIC = {
         ca.OP_FMOD: "fmod",
     }.items()},
 }
-_COMPARED = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
+_COMPARISONS = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
 _LOGICAL = {ca.OP_AND: "{0} & {1}", ca.OP_OR: "{0} | {1}"}
-_OF_TRUTHS = _LOGICAL | {ca.OP_EQ: "~({0} ^ {1})", ca.OP_NE: "{0} ^ {1}"}
-_COMMUTES = {ca.OP_ADD, ca.OP_MUL, ca.OP_AND, ca.OP_OR, ca.OP_EQ, ca.OP_NE}
+_MASK_OPERATIONS = _LOGICAL | {ca.OP_EQ: "~({0} ^ {1})", ca.OP_NE: "{0} ^ {1}"}
+_COMMUTATIVE = {ca.OP_ADD, ca.OP_MUL, ca.OP_AND, ca.OP_OR, ca.OP_EQ, ca.OP_NE}
 # fmt: on
 
 
@@ -63,8 +63,8 @@ class _Values:
         self.addresses: dict[int, Address] = {}
         self._numbers: dict[_Value, int] = {}
         self._opposites: dict[int, int] = {}
-        self._chosen: dict[int, tuple[int, int]] = {}
-        """Mask and number of the values that are a number or else zero."""
+        self._masked: dict[int, tuple[int, int]] = {}
+        """Mask and number of the values that are selections between a number and zero."""
 
     def add(self, formula: str, *operands: int, truth: bool = False) -> int:
         value = _Value(formula, operands, truth)
@@ -97,20 +97,20 @@ class _Values:
             return self._not(self.truth(operands[0]))
         if op == ca.OP_IF_ELSE_ZERO:
             mask, number = self.truth(operands[0]), self.number(operands[1])
-            chosen = self.add("SELECT({0}, {1}, ZERO)", mask, number)
-            self._chosen[chosen] = mask, number
-            return chosen
-        if op == ca.OP_ADD and all(o in self._chosen for o in operands):
-            (mask, yes), (other, no) = (self._chosen[o] for o in operands)
+            selection = self.add("SELECT({0}, {1}, ZERO)", mask, number)
+            self._masked[selection] = mask, number
+            return selection
+        if op == ca.OP_ADD and all(o in self._masked for o in operands):
+            (mask, if_true), (other, if_false) = (self._masked[o] for o in operands)
             if self._opposites.get(mask) == other:
-                return self.add("SELECT({0}, {1}, {2})", mask, yes, no)
-        if op in _COMMUTES:
+                return self.add("SELECT({0}, {1}, {2})", mask, if_true, if_false)
+        if op in _COMMUTATIVE:
             operands = sorted(operands)
-        if op in _LOGICAL or (op in _OF_TRUTHS and all(self.all[o].truth for o in operands)):
-            return self.add(_OF_TRUTHS[op], *map(self.truth, operands), truth=True)
+        if op in _LOGICAL or (op in _MASK_OPERATIONS and all(self.all[o].truth for o in operands)):
+            return self.add(_MASK_OPERATIONS[op], *map(self.truth, operands), truth=True)
         numbers = [self.number(o) for o in operands]
-        if op in _COMPARED:
-            return self.add(f"MASK({{0}} {_COMPARED[op]} {{1}})", *numbers, truth=True)
+        if op in _COMPARISONS:
+            return self.add(f"MASK({{0}} {_COMPARISONS[op]} {{1}})", *numbers, truth=True)
         if op not in _ARITHMETIC:
             raise SettingError(f"CasADi's operation {op} has no C form in rotorid")
         return self.add(_ARITHMETIC[op], *numbers)
@@ -141,60 +141,60 @@ def c_source(
         function: of one column, with one column as result.
         name: of the C function.
         reads, writes: addresses of its arguments and results; no address is both.
-        free: gives an index in m from which on so many numbers are free.
+        free: returns the index in m of a free range of the given size.
     Returns:
         The files, which include "num.h" (in the folder `c`).
     Raises:
         SettingError: an operation has no C form.
     """
-    values, results = _assigned(function, reads)
-    order = _needed(values, results)
+    values, results = _assignments(function, reads)
+    order = _dependencies(values, results)
     chunks = [order[i : i + CHUNK] for i in range(0, len(order), CHUNK)]
-    home = {value: k for k, chunk in enumerate(chunks) for value in chunk}
-    slots, waiting = _slots(values, chunks, home)
+    chunk_of = {value: k for k, chunk in enumerate(chunks) for value in chunk}
+    slots, slot_count = _slots(values, chunks, chunk_of)
 
     parts = []
     for k, chunk in enumerate(chunks):
-        written = [(writes[place].element, v) for place, v in enumerate(results) if home.get(v) == k]
-        parts.append(_part(f"{name}_{k}", values, chunk, written, slots))
-    copied = [
+        outputs = [(writes[place].element, v) for place, v in enumerate(results) if chunk_of.get(v) == k]
+        parts.append(_chunk_function(f"{name}_{k}", values, chunk, outputs, slots))
+    copies = [
         (writes[place], values.addresses.get(v, values.all[v].formula))
         for place, v in enumerate(results)
-        if v not in home
+        if v not in chunk_of
     ]
-    lines = _copies(copied)
+    lines = _copies(copies)
     for start in range(0, len(lines), CHUNK):
         body = "\n  ".join(lines[start : start + CHUNK])
         parts.append(f"{_signature(f'{name}_{len(parts)}')} {{\n  {body}\n}}\n")
-    declared = "\n".join(f"{_signature(f'{name}_{k}')};" for k in range(len(parts)))
+    declarations = "\n".join(f"{_signature(f'{name}_{k}')};" for k in range(len(parts)))
     calls = "\n".join(f"  {name}_{k}(x, y, m, w);" for k in range(len(parts)))
-    whole = (
-        f"{declared}\n\nvoid {name}(const num *x, num *y, num *m) {{\n"
-        f"  num *w = &m[{free(waiting)}];\n{calls}\n}}\n"
+    entry = (
+        f"{declarations}\n\nvoid {name}(const num *x, num *y, num *m) {{\n"
+        f"  num *w = &m[{free(slot_count)}];\n{calls}\n}}\n"
     )
-    return [f'#include "num.h"\n\n{text}' for text in [whole, *parts]]
+    return [f'#include "num.h"\n\n{text}' for text in [entry, *parts]]
 
 
 def _slots(
-    values: _Values, chunks: Sequence[Sequence[int]], home: Mapping[int, int]
+    values: _Values, chunks: Sequence[Sequence[int]], chunk_of: Mapping[int, int]
 ) -> tuple[dict[int, int], int]:
-    """Where each value that outlives its chunk waits, and for how many there must be room; home: the chunk of each value."""
-    last: dict[int, int] = {}
+    """The slot of each value that is used in a later chunk, and the number of slots. chunk_of: the chunk of each value."""
+    last_use: dict[int, int] = {}
     for k, chunk in enumerate(chunks):
         for value in chunk:
-            last |= {o: k for o in values.all[value].operands if home.get(o, k) != k}
+            last_use |= {o: k for o in values.all[value].operands if chunk_of.get(o, k) != k}
     slots: dict[int, int] = {}
     free: list[int] = []
-    room = 0
+    count = 0
     for k, chunk in enumerate(chunks):
         for value in chunk:
-            if value in last:
-                slots[value] = heapq.heappop(free) if free else room
-                room = max(room, slots[value] + 1)
+            if value in last_use:
+                slots[value] = heapq.heappop(free) if free else count
+                count = max(count, slots[value] + 1)
         for value, slot in slots.items():
-            if last[value] == k:
+            if last_use[value] == k:
                 heapq.heappush(free, slot)
-    return slots, room
+    return slots, count
 
 
 def _copies(pairs: Sequence[tuple[Address, Address | str]]) -> list[str]:
@@ -202,7 +202,7 @@ def _copies(pairs: Sequence[tuple[Address, Address | str]]) -> list[str]:
     lines, start = [], 0
     while start < len(pairs):
         (target, source), end = pairs[start], start + 1
-        while end < len(pairs) and pairs[end] == (target.offset(end - start), _after(source, end - start)):
+        while end < len(pairs) and pairs[end] == (target.offset(end - start), _offset(source, end - start)):
             end += 1
         text = source if isinstance(source, str) else source.element
         if end - start == 1:
@@ -214,37 +214,37 @@ def _copies(pairs: Sequence[tuple[Address, Address | str]]) -> list[str]:
     return lines
 
 
-def _after(source: Address | str, steps: int) -> Address | str:
+def _offset(source: Address | str, steps: int) -> Address | str:
     return source if isinstance(source, str) else source.offset(steps)
 
 
-def _assigned(function: ca.Function, reads: Sequence[Address]) -> tuple[_Values, list[int]]:
+def _assignments(function: ca.Function, reads: Sequence[Address]) -> tuple[_Values, list[int]]:
     """The function's instructions as single assignments, and the values that are its results."""
     values = _Values()
     work: dict[int, int] = {}
     results: dict[int, int] = {}
     for k in range(function.n_instructions()):
-        op, into = function.instruction_id(k), function.instruction_output(k)
+        op, target = function.instruction_id(k), function.instruction_output(k)
         if op == ca.OP_OUTPUT:
-            results[into[1]] = values.number(work[function.instruction_input(k)[0]])
+            results[target[1]] = values.number(work[function.instruction_input(k)[0]])
         elif op == ca.OP_INPUT:
-            work[into[0]] = values.argument(reads[function.instruction_input(k)[1]])
+            work[target[0]] = values.argument(reads[function.instruction_input(k)[1]])
         elif op == ca.OP_CONST:
-            work[into[0]] = values.constant(function.instruction_constant(k))
+            work[target[0]] = values.constant(function.instruction_constant(k))
         else:
-            work[into[0]] = values.operation(op, [work[i] for i in function.instruction_input(k)])
+            work[target[0]] = values.operation(op, [work[i] for i in function.instruction_input(k)])
     return values, [results[place] for place in sorted(results)]
 
 
-def _needed(values: _Values, results: Iterable[int]) -> list[int]:
+def _dependencies(values: _Values, results: Iterable[int]) -> list[int]:
     """The values that the results depend on, in their order, without constants and arguments."""
-    needed, waiting = set(), list(results)
-    while waiting:
-        value = waiting.pop()
-        if value not in needed and values.all[value].operands:
-            needed.add(value)
-            waiting += values.all[value].operands
-    return sorted(needed)
+    dependencies, pending = set(), list(results)
+    while pending:
+        value = pending.pop()
+        if value not in dependencies and values.all[value].operands:
+            dependencies.add(value)
+            pending += values.all[value].operands
+    return sorted(dependencies)
 
 
 def _signature(name: str) -> str:
@@ -252,21 +252,21 @@ def _signature(name: str) -> str:
 
 
 @no_type_check
-def _part(
+def _chunk_function(
     name: str,
     values: _Values,
     chunk: Sequence[int],
-    written: Sequence[tuple[str, int]],
+    outputs: Sequence[tuple[str, int]],
     slots: dict[int, int],
 ) -> str:
-    """A C function that computes a chunk of the values; what crosses chunks has a slot in w."""
-    lines, known = [], set()
+    """A C function that computes a chunk of the values; values used in other chunks have a slot in w."""
+    lines, loaded = [], set()
 
-    def named(value: int) -> str:
+    def reference(value: int) -> str:
         if not values.all[value].operands:
             return values.all[value].formula
-        if value not in known:
-            known.add(value)
+        if value not in loaded:
+            loaded.add(value)
             slot = slots[value]
             lines.append(
                 f"const mask t{value} = GET_MASK(w[{slot}]);"
@@ -277,10 +277,10 @@ def _part(
 
     for value in chunk:
         v = values.all[value]
-        formula = v.formula.format(*map(named, v.operands))
-        known.add(value)
+        formula = v.formula.format(*map(reference, v.operands))
+        loaded.add(value)
         lines.append(f"const {'mask' if v.truth else 'num'} t{value} = {formula};")
         if value in slots:
             lines.append(f"w[{slots[value]}] = {f'PUT_MASK(t{value})' if v.truth else f't{value}'};")
-    lines += [f"{place} = {named(value)};" for place, value in written]
+    lines += [f"{place} = {reference(value)};" for place, value in outputs]
     return f"{_signature(name)} {{\n  " + "\n  ".join(lines) + "\n}\n"

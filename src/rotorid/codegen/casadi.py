@@ -48,29 +48,29 @@ def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> 
     return ca.Function(name, symbols, outputs, names, [f"out{i}" for i in range(len(outputs))])
 
 
-def scalar_operations(traced: Any) -> int:
-    """About how many operations on scalars a jaxpr or an equation takes with its loops unrolled, found without unrolling."""
-    if hasattr(traced, "eqns"):
-        return sum(map(scalar_operations, traced.eqns))
-    inner = inner_jaxprs(traced)
+def scalar_operations(part: Any) -> int:
+    """The approximate number of scalar operations of a jaxpr or an equation with its loops unrolled."""
+    if hasattr(part, "eqns"):
+        return sum(map(scalar_operations, part.eqns))
+    inner = inner_jaxprs(part)
     if inner:
-        return traced.params.get("length", 1) * sum(map(scalar_operations, inner))
-    size = sum(math.prod(v.aval.shape) for v in traced.outvars)
-    if traced.primitive.name == "dot_general":
-        (contracted, _), _ = traced.params["dimension_numbers"]
-        size *= math.prod(traced.invars[0].aval.shape[axis] for axis in contracted)
+        return part.params.get("length", 1) * sum(map(scalar_operations, inner))
+    size = sum(math.prod(v.aval.shape) for v in part.outvars)
+    if part.primitive.name == "dot_general":
+        (contracted, _), _ = part.params["dimension_numbers"]
+        size *= math.prod(part.invars[0].aval.shape[axis] for axis in contracted)
     return size
 
 
 def inner_jaxprs(equation: Any, *, closed: bool = False) -> list[Any]:
-    """The jaxprs among an equation's parameters, or those of them that come with their constants."""
-    found = [
+    """The jaxprs among an equation's parameters. closed: with their constants."""
+    jaxprs = [
         item
         for value in equation.params.values()
         for item in (value if isinstance(value, tuple | list) else (value,))
         if isinstance(item, _JAXPRS)
     ]
-    return [j if closed else getattr(j, "jaxpr", j) for j in found]
+    return [j if closed else getattr(j, "jaxpr", j) for j in jaxprs]
 
 
 _JAXPRS = (jax.extend.core.Jaxpr, jax.extend.core.ClosedJaxpr)
@@ -78,30 +78,30 @@ _JAXPRS = (jax.extend.core.Jaxpr, jax.extend.core.ClosedJaxpr)
 
 def _run(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
     """Evaluate a jaxpr on traced values."""
-    known: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
-    known |= zip(jaxpr.invars, arguments, strict=True)
+    environment: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
+    environment |= zip(jaxpr.invars, arguments, strict=True)
     for equation in jaxpr.eqns:
-        outputs = evaluate(equation, [value_of(atom, known) for atom in equation.invars])
-        known |= zip(equation.outvars, outputs, strict=True)
-    return [value_of(atom, known) for atom in jaxpr.outvars]
+        outputs = evaluate(equation, [value_of(atom, environment) for atom in equation.invars])
+        environment |= zip(equation.outvars, outputs, strict=True)
+    return [value_of(atom, environment) for atom in jaxpr.outvars]
 
 
-def value_of(atom: Any, known: dict[Any, Value]) -> Value:
+def value_of(atom: Any, environment: dict[Any, Value]) -> Value:
     """The value of a variable or of a literal."""
-    return np.asarray(atom.val) if isinstance(atom, jax.extend.core.Literal) else known[atom]
+    return np.asarray(atom.val) if isinstance(atom, jax.extend.core.Literal) else environment[atom]
 
 
 def evaluate(equation: Any, inputs: Sequence[Value]) -> list[Value]:
     """The outputs of one equation of a jaxpr on traced values."""
     rule = RULES.get(equation.primitive.name)
-    traced = any(map(is_traced, inputs))
-    if rule is not None and (traced or rule.always):
+    is_symbolic = any(map(is_traced, inputs))
+    if rule is not None and (is_symbolic or rule.always):
         outputs = rule.apply(_run, equation, *inputs)
-    elif not traced and equation.primitive.name in IN_NUMPY:
+    elif not is_symbolic and equation.primitive.name in IN_NUMPY:
         outputs = IN_NUMPY[equation.primitive.name](*inputs)
-    elif not traced and equation.primitive.name == "convert_element_type":
+    elif not is_symbolic and equation.primitive.name == "convert_element_type":
         outputs = inputs[0].astype(equation.params["new_dtype"])
-    elif not traced:
+    elif not is_symbolic:
         outputs = equation.primitive.bind(*inputs, **equation.params)
     else:
         raise UnsupportedPrimitiveError(
@@ -121,9 +121,9 @@ def _fold(value: Any, aval: Any) -> Value:
 
 
 def _example(leaf: Any) -> np.ndarray:
-    """In float64, unless it is an array of truth values or of integers."""
-    keep = hasattr(leaf, "dtype") and np.dtype(leaf.dtype).kind in "biu"
-    return np.asarray(leaf) if keep or isinstance(leaf, bool) else np.asarray(leaf, dtype=np.float64)
+    """An argument in float64, or unchanged if it is an array of truth values or integers."""
+    is_discrete = hasattr(leaf, "dtype") and np.dtype(leaf.dtype).kind in "biu"
+    return np.asarray(leaf) if is_discrete or isinstance(leaf, bool) else np.asarray(leaf, dtype=np.float64)
 
 
 def _input_name(path: tuple[Any, ...]) -> str:

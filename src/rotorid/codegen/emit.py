@@ -34,37 +34,41 @@ def emit(
         SettingError: an operation has no C form.
     """
     lines, loops = _flattened(statements)
-    used = [
-        {spans.of(address.position) for address in line.addresses() if address.array == "m"}
+    spans_of_lines = [
+        {spans.span_at(address.position) for address in line.addresses() if address.array == "m"}
         if not isinstance(line, str)
         else set()
         for line in lines
     ]
-    packed = Packed(spans.sizes, live_ranges(used, loops, len(spans.sizes)))
+    packed = Packed(spans.sizes, live_ranges(spans_of_lines, loops, len(spans.sizes)))
 
     def place(address: Address) -> Address:
         if address.array != "m":
             return address
-        span = spans.of(address.position)
-        return Address("m", int(packed.places[span]) + address.position - spans.starts[span])
+        span = spans.span_at(address.position)
+        return Address("m", int(packed.addresses[span]) + address.position - spans.starts[span])
 
     head, body, units = list(declarations), [], []
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if isinstance(line, str):
             body.append(line)
         elif isinstance(line, Statement):
             body.append(line.c_text(place))
         else:
             part = f"{name}_{len(head)}"
-            reads, writes = ([place(address) for address in of] for of in (line.reads, line.writes))
+            reads, writes = (
+                [place(address) for address in addresses] for addresses in (line.reads, line.writes)
+            )
             units += c_source(
-                line.function, part, reads, writes, lambda size, at=at: packed.fit(size, (at, at))
+                line.function, part, reads, writes, lambda size, index=index: packed.fit(size, (index, index))
             )
             head.append(f"void {part}(const num *x, num *y, num *m);")
             body.append(f"{part}(x, y, m);")
-    declared, text = "\n".join(head), "\n".join(body)
-    whole = f"void {name}(const num *x, num *y, num *m) {{\n{text}\n}}\n"
-    return CProgram([f'#include "num.h"\n#include <string.h>\n\n{declared}\n\n{whole}', *units], packed.total)
+    head_text, text = "\n".join(head), "\n".join(body)
+    function = f"void {name}(const num *x, num *y, num *m) {{\n{text}\n}}\n"
+    return CProgram(
+        [f'#include "num.h"\n#include <string.h>\n\n{head_text}\n\n{function}', *units], packed.total
+    )
 
 
 def _flattened(statements: Sequence[AnyStatement]) -> tuple[list[Compute | Statement | str], list[LiveRange]]:
@@ -77,7 +81,7 @@ def _flattened(statements: Sequence[AnyStatement]) -> tuple[list[Compute | State
             lines.append(statement)
             return
         first, k = len(lines), statement.counter
-        lines.append(f"for (int {k} = 0; {k} < {statement.turns}; {k}++) {{")
+        lines.append(f"for (int {k} = 0; {k} < {statement.iterations}; {k}++) {{")
         for inner in statement.body:
             append(inner)
         loops.append((first, len(lines)))

@@ -32,7 +32,7 @@ class Address(NamedTuple):
 
     @property
     def pointer(self) -> str:
-        """Where the number lies, in C."""
+        """A pointer to the number, in C."""
         return f"{self.array} + {self.position}"
 
 
@@ -73,10 +73,10 @@ class Compute:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """A loop over `turns`. counter: the name of its index in C."""
+    """A loop. counter: the name of its index in C."""
 
     counter: str
-    turns: int
+    iterations: int
     body: Sequence[AnyStatement]
 
 

@@ -34,16 +34,18 @@ class Spans:
             self._end += size + 1
         return start
 
-    def of(self, place: int) -> int:
+    def span_at(self, place: int) -> int:
         """The number of the span that contains an address."""
         return bisect.bisect_right(self.starts, place) - 1
 
 
-def live_ranges(used: Sequence[Collection[int]], loops: Sequence[LiveRange], count: int) -> list[LiveRange]:
+def live_ranges(
+    spans_of_lines: Sequence[Collection[int]], loops: Sequence[LiveRange], count: int
+) -> list[LiveRange]:
     """The live ranges of `count` spans.
 
-    A span that is used inside and outside of a loop is live in all of its turns. A span that is used inside only is written in
-    each turn before it is read.
+    A span that is used inside and outside of a loop is live in all of its iterations. A span that is used inside only is
+    written in each iteration before it is read.
 
     Args:
         used: the spans that each line reads or writes.
@@ -52,43 +54,43 @@ def live_ranges(used: Sequence[Collection[int]], loops: Sequence[LiveRange], cou
     Returns:
         First and last line at which each span is live, (0, -1) for a span that is not used.
     """
-    found = [(0, -1)] * count
-    for line, spans in enumerate(used):
+    ranges = [(0, -1)] * count
+    for line, spans in enumerate(spans_of_lines):
         for span in spans:
-            first, last = found[span]
-            found[span] = (line, line) if last < first else (first, line)
+            first, last = ranges[span]
+            ranges[span] = (line, line) if last < first else (first, line)
     for first, last in loops:
-        for span, (start, end) in enumerate(found):
+        for span, (start, end) in enumerate(ranges):
             if start < first <= end <= last:
-                found[span] = start, last
+                ranges[span] = start, last
             elif first <= start <= last < end:
-                found[span] = first, end
-    return found
+                ranges[span] = first, end
+    return ranges
 
 
 class Packed:
-    """Final addresses of spans (`places`), and the size of the memory (`total`)."""
+    """Final addresses of spans (`addresses`), and the size of the memory (`total`)."""
 
     def __init__(self, sizes: Sequence[int], ranges: Sequence[LiveRange]) -> None:
         self.total = 0
-        self._taken = np.zeros((0, 4), int)
-        self.places = np.zeros(len(sizes), int)
+        self._allocations = np.zeros((0, 4), int)
+        self.addresses = np.zeros(len(sizes), int)
         for span in sorted(range(len(sizes)), key=lambda k: (-sizes[k], ranges[k])):
-            self.places[span] = self.fit(sizes[span], ranges[span], keep=True)
+            self.addresses[span] = self.fit(sizes[span], ranges[span], reserve=True)
 
-    def fit(self, size: int, live: LiveRange, *, keep: bool = False) -> int:
-        """The lowest address at which `size` numbers are free over a live range. keep: whether to reserve them."""
-        first, last = live
+    def fit(self, size: int, live_range: LiveRange, *, reserve: bool = False) -> int:
+        """The lowest address at which `size` numbers are free over a live range. reserve: whether to allocate them."""
+        first, last = live_range
         if last < first:
             return 0
-        others: Int[np.ndarray, "spans 4"] = self._taken
-        busy = others[(others[:, 0] <= last) & (others[:, 1] >= first)]
+        allocations: Int[np.ndarray, "spans 4"] = self._allocations
+        overlapping = allocations[(allocations[:, 0] <= last) & (allocations[:, 1] >= first)]
         place = 0
-        for start, end in busy[np.argsort(busy[:, 2]), 2:].tolist():
+        for start, end in overlapping[np.argsort(overlapping[:, 2]), 2:].tolist():
             if start - place >= size:
                 break
             place = max(place, end)
         self.total = max(self.total, place + size)
-        if keep:
-            self._taken = np.concatenate([others, [[first, last, place, place + size]]])
+        if reserve:
+            self._allocations = np.concatenate([allocations, [[first, last, place, place + size]]])
         return place

@@ -1,4 +1,4 @@
-"""C source to functions in this process: compiled once, kept in the user's cache, loaded with ctypes."""
+"""Compile C source and load it with ctypes; the libraries are kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _FLAGS = (
 )
 
 _LEAST = 60_000
-"""Characters that a run of the compiler is given at least: about what it compiles in the time that it takes to start."""
+"""Least number of characters for one run of the compiler: about as many as it compiles in its start-up time."""
 
 
 class BuildError(Exception):
-    """The C compiler did not do it. Its message is the compiler's."""
+    """The C compiler failed. The message is that of the compiler."""
 
 
 def compiler() -> list[str] | None:
@@ -56,11 +56,11 @@ def build(
     defines: Mapping[str, int | str],
     flags: Sequence[str] = (),
 ) -> ctypes.CDLL:
-    """The shared library of C units (see `FOLDER` for what they may include); one built before is loaded.
+    """The shared library of C units, which may include the files of `FOLDER`; a library in the cache is loaded.
 
-    Neighbours are compiled as one file, so no two may define the same name. key: what the units depend on, beside rotorid
-    itself. flags: for the compiler, beside ours. Flags of $CFLAGS come last, so they win. Raises BuildError where there
-    is no compiler, or where it fails.
+    Neighbouring units are compiled as one file, so no two may define the same name. key: identifies the content of the
+    units; the version of rotorid is added. flags: further compiler flags. $CFLAGS come last and override them. Raises
+    BuildError without a compiler, or if it fails.
     """
     command = compiler()
     if command is None:
@@ -82,7 +82,7 @@ def build(
 
 
 def compiled(function: ca.Function) -> ca.Function:
-    """The same function as machine code, where a C compiler is at hand: the same numbers to the last bit, sooner."""
+    """The function as machine code if there is a C compiler: faster, with the same numbers to the last bit."""
     generator = ca.CodeGenerator(f"{function.name()}.c")
     generator.add(function)
     source = generator.dump()
@@ -107,9 +107,9 @@ def _compile(command: list[str], options: list[str], units: Sequence[str], libra
 
         with ThreadPoolExecutor(cores) as pool:
             objects = list(pool.map(one, range(len(files))))
-        linked = folder / "linked.so"
-        _call([*command, "-shared", "-o", str(linked), *map(str, objects), "-lm"])
-        os.replace(linked, library)
+        shared = folder / "linked.so"
+        _call([*command, "-shared", "-o", str(shared), *map(str, objects), "-lm"])
+        os.replace(shared, library)
 
 
 def _files(units: Sequence[str], size: int) -> list[str]:
@@ -123,14 +123,16 @@ def _files(units: Sequence[str], size: int) -> list[str]:
 
 
 def _call(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-        raise BuildError(f"{command[0]}: {errors[0] if errors else f'exit {done.returncode}'}")
+    process = subprocess.run(command, capture_output=True, text=True)
+    if process.returncode:
+        errors = [
+            line for line in process.stderr.splitlines() if "error" in line
+        ] or process.stderr.splitlines()
+        raise BuildError(f"{command[0]}: {errors[0] if errors else f'exit {process.returncode}'}")
 
 
 def _library_folder() -> Path:
-    """In the user's cache; in a folder of this process alone where that cannot be written."""
+    """A folder in the user's cache, or a temporary folder of this process if the cache is not writable."""
     folder = cache_folder() / "native"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -148,7 +150,7 @@ def _own_folder() -> tempfile.TemporaryDirectory[str]:
 
 @functools.cache
 def _machine() -> str:
-    """What `-march=native` depends on: a cache may be shared by several machines."""
+    """The processor that `-march=native` compiles for: several machines may share a cache."""
     try:
         flags = next(
             line
@@ -162,6 +164,6 @@ def _machine() -> str:
 
 @functools.cache
 def _generator() -> str:
-    """A digest of what turns a function into C, so that a library of another version is not taken for ours."""
+    """A digest of the code generator, so that a library of another version is not loaded."""
     files = sorted(p for p in FOLDER.parent.rglob("*") if p.suffix in (".py", ".c", ".h"))
     return hashlib.sha256(b"".join(p.read_bytes() for p in files) + version("casadi").encode()).hexdigest()

@@ -41,7 +41,7 @@ class Rule:
     """How one primitive is run.
 
     apply(run, equation, *inputs) gives the output, or the outputs of a primitive that has several. always: whether
-    it is due even where every input is known: inner jaxprs are run, elements are moved without asking XLA."""
+    it applies even if every input is known: inner jaxprs are run, elements are moved without XLA."""
 
     apply: Callable[..., Any]
     always: bool = False
@@ -56,8 +56,8 @@ def is_traced(value: Value) -> bool:
 
 
 def _by_index(*data: int) -> Callable[..., Value]:
-    """Runs the primitive itself on the indices of the elements of its data arguments; the others must be
-    known."""
+    """Runs the primitive itself on the indices of the elements of its data arguments; the other arguments must
+    be known."""
 
     def rule(run: Run, equation: Any, *inputs: Value) -> Value:
         if any(is_traced(v) for i, v in enumerate(inputs) if i not in data):
@@ -97,15 +97,15 @@ def _slice(run: Run, equation: Any, x: Value) -> Value:
 
 def _broadcast(run: Run, equation: Any, x: Value) -> Value:
     shape, dimensions = equation.params["shape"], equation.params["broadcast_dimensions"]
-    widened = [x.shape[dimensions.index(i)] if i in dimensions else 1 for i in range(len(shape))]
-    return np.broadcast_to(x.reshape(widened), shape)
+    expanded = [x.shape[dimensions.index(i)] if i in dimensions else 1 for i in range(len(shape))]
+    return np.broadcast_to(x.reshape(expanded), shape)
 
 
 def _iota(run: Run, equation: Any) -> Value:
     p = equation.params
     shape = [-1 if i == p["dimension"] else 1 for i in range(len(p["shape"]))]
-    counted = np.arange(p["shape"][p["dimension"]], dtype=p["dtype"]).reshape(shape)
-    return np.broadcast_to(counted, p["shape"])
+    indices = np.arange(p["shape"][p["dimension"]], dtype=p["dtype"]).reshape(shape)
+    return np.broadcast_to(indices, p["shape"])
 
 
 def _split(run: Run, equation: Any, x: Value) -> list[Value]:
@@ -120,21 +120,21 @@ def _unstack(run: Run, equation: Any, x: Value) -> list[Value]:
     )
 
 
-def _keep(run: Run, equation: Any, x: Value) -> Value:
+def _identity(run: Run, equation: Any, x: Value) -> Value:
     return x  # _run gives it the shape of the output
 
 
 def _of_parameters(function: Callable[..., Value], **names: str) -> Callable[..., Value]:
     return lambda run, equation, x: function(
-        x, **{ours: equation.params[theirs] for ours, theirs in names.items()}
+        x, **{argument: equation.params[parameter] for argument, parameter in names.items()}
     )
 
 
 _STRUCTURAL: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
-        ("reshape", "squeeze", "expand_dims", "copy", "copy_p", "stop_gradient", "device_put"), _keep
+        ("reshape", "squeeze", "expand_dims", "copy", "copy_p", "stop_gradient", "device_put"), _identity
     ),
-    **dict.fromkeys(("reduce_precision", "optimization_barrier", "sharding_constraint"), _keep),
+    **dict.fromkeys(("reduce_precision", "optimization_barrier", "sharding_constraint"), _identity),
     "slice": _slice,
     "broadcast_in_dim": _broadcast,
     "split": _split,
@@ -180,27 +180,27 @@ def _power(base: Any, exponent: int) -> Any:
 
 
 @no_type_check  # called for every scalar
-def _choose(which: Any, *cases: Any) -> Any:
-    if not isinstance(which, ca.SX):
-        return cases[int(which)]
+def _choose(selector: Any, *cases: Any) -> Any:
+    if not isinstance(selector, ca.SX):
+        return cases[int(selector)]
     result = cases[-1]
     for i in reversed(range(len(cases) - 1)):
-        result = ca.if_else(which == i, cases[i], result)
+        result = ca.if_else(selector == i, cases[i], result)
     return result
 
 
 @no_type_check  # called for every scalar
 def _equal(x: Any, y: Any) -> Any:
-    """x == y. Of one and the same, CasADi would say yes without asking whether it is a number."""
-    same = isinstance(x, ca.SX) and isinstance(y, ca.SX) and ca.is_equal(x, y)
-    return ca.fabs(x) <= math.inf if same else x == y
+    """x == y. CasADi folds a comparison of a scalar with itself to true, which is wrong for NaN."""
+    is_identical = isinstance(x, ca.SX) and isinstance(y, ca.SX) and ca.is_equal(x, y)
+    return ca.fabs(x) <= math.inf if is_identical else x == y
 
 
 def _convert(run: Run, equation: Any, x: Value) -> Value:
-    new, old = np.dtype(equation.params["new_dtype"]), np.dtype(equation.invars[0].aval.dtype)
-    if new.kind == "b" and old.kind != "b":
+    target, source = np.dtype(equation.params["new_dtype"]), np.dtype(equation.invars[0].aval.dtype)
+    if target.kind == "b" and source.kind != "b":
         return _map(lambda e: e != 0, x)
-    if new.kind in "iu" and old.kind == "f":
+    if target.kind in "iu" and source.kind == "f":
         return _map(lambda e: ca.sign(e) * ca.floor(ca.fabs(e)), x)
     return x
 
@@ -215,8 +215,8 @@ def _logical(function: Callable[..., Any]) -> Callable[..., Value]:
 
 
 def _divide(run: Run, equation: Any, a: Value, b: Value) -> Value:
-    whole = equation.outvars[0].aval.dtype.kind in "iu"
-    return _map((lambda x, y: ca.sign(x / y) * ca.floor(ca.fabs(x / y))) if whole else over, a, b)
+    is_integer = equation.outvars[0].aval.dtype.kind in "iu"
+    return _map((lambda x, y: ca.sign(x / y) * ca.floor(ca.fabs(x / y))) if is_integer else over, a, b)
 
 
 _FORMULAS: dict[str, Callable[..., Any]] = {
@@ -251,8 +251,8 @@ _ELEMENTWISE: dict[str, Callable[..., Any]] = {
 def _reduce(function: Callable[[Any, Any], Any]) -> Callable[..., Value]:
     def rule(run: Run, equation: Any, x: Value) -> Value:
         axes = equation.params["axes"]
-        kept = [i for i in range(x.ndim) if i not in axes]
-        rows = x.transpose(*kept, *axes).reshape(int(np.prod([x.shape[i] for i in kept])), -1)
+        remaining = [i for i in range(x.ndim) if i not in axes]
+        rows = x.transpose(*remaining, *axes).reshape(int(np.prod([x.shape[i] for i in remaining])), -1)
         flat = np.empty(len(rows), dtype=object)
         for i, row in enumerate(rows):
             flat[i] = functools.reduce(function, row.tolist())
@@ -288,10 +288,10 @@ def _dot_general(run: Run, equation: Any, a: Value, b: Value) -> Value:
         for row in rows
         for column in matrix
     ]
-    found = np.empty(len(flat), dtype=object)
+    result = np.empty(len(flat), dtype=object)
     for i, element in enumerate(flat):
-        found[i] = element
-    return found  # batch, left free, right free: as JAX orders them
+        result[i] = element
+    return result  # batch, left free, right free: as JAX orders them
 
 
 _ALGEBRA: dict[str, Callable[..., Any]] = {
@@ -320,13 +320,13 @@ def _call(run: Run, equation: Any, *inputs: Value) -> list[Value]:
     return run(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), inputs)
 
 
-def _cond(run: Run, equation: Any, which: Value, *inputs: Value) -> list[Value]:
+def _cond(run: Run, equation: Any, selector: Value, *inputs: Value) -> list[Value]:
     branches = equation.params["branches"]
-    if not is_traced(which):
-        branches = [branches[int(np.clip(which, 0, len(branches) - 1))]]
-        which = np.asarray(0)
+    if not is_traced(selector):
+        branches = [branches[int(np.clip(selector, 0, len(branches) - 1))]]
+        selector = np.asarray(0)
     results = [run(b.jaxpr, b.consts, inputs) for b in branches]
-    return [_map(_choose, which, *cases) for cases in zip(*results, strict=True)]
+    return [_map(_choose, selector, *cases) for cases in zip(*results, strict=True)]
 
 
 def _scan(run: Run, equation: Any, *inputs: Value) -> list[Value]:
@@ -350,12 +350,12 @@ def _while(run: Run, equation: Any, *inputs: Value) -> list[Value]:
     n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     condition, body, carry = p["cond_jaxpr"], p["body_jaxpr"], list(inputs[m:])
     while True:
-        (going,) = run(condition.jaxpr, condition.consts, [*inputs[:n], *carry])
-        if is_traced(going):
+        (is_true,) = run(condition.jaxpr, condition.consts, [*inputs[:n], *carry])
+        if is_traced(is_true):
             raise UnsupportedPrimitiveError(
                 "a `while` loop whose length depends on an input cannot be unrolled"
             )
-        if not going:
+        if not is_true:
             return carry
         carry = run(body.jaxpr, body.consts, [*inputs[n:m], *carry])
 
@@ -376,4 +376,4 @@ IN_NUMPY: dict[str, Callable[..., Value]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert,
 }  # fmt: skip
-"""What is often done to known values, and is not worth XLA's compilation for every shape."""
+"""Frequent operations on known values, in NumPy: XLA would compile them for every shape."""

@@ -2,10 +2,10 @@
 
     x ──> part 0 ──> m ──> for k: [ slice of m ──> body ──> carry in m ] ──> part 1 ──> y
 
-Values that a loop reads, and values that are used after a loop, are stored in the memory m before the loop and read back as
-if they were arguments. The body of a loop is a program in turn. Short loops are unrolled, so that constants of single turns
-are folded. Elementwise operations on large arrays (see `_ELEMENTWISE`) are loops, too. Nothing in m outlives a call: a program
-writes an address before it reads it.
+Values that a loop reads, and values that are used after a loop, are stored in the memory m before the loop and read back like
+arguments. The body of a loop is a program in turn. Short loops are unrolled, so that constants of single iterations are folded.
+Elementwise operations on large arrays (see `_ELEMENTWISE`) are loops, too. A program writes an address in m before it reads it,
+so m keeps nothing between calls.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from rotorid.codegen.primitives import Value, is_traced
 from rotorid.codegen.routines import is_routine, kind_of, overwrites
 
 LOOPED = 4_000
-"""A scan with more scalar operations in all turns stays a loop."""
+"""A scan with more scalar operations in all iterations stays a loop."""
 
 LARGE = 200
-"""Size of an array from which on an operation of `_ELEMENTWISE` is a loop."""
+"""Least size of an array for which an operation of `_ELEMENTWISE` is a loop."""
 
 _ELEMENTWISE = {
     "select_n": "SELECT(MASK({0} != ZERO), {2}, {1})",
@@ -70,14 +70,14 @@ class _Frame:
     """A jaxpr that is being traced: its values so far, and the index of the present equation."""
 
     jaxpr: Any
-    known: dict[Any, Value]
-    at: int = 0
+    environment: dict[Any, Value]
+    index: int = 0
 
-    def live(self) -> list[Any]:
+    def live_variables(self) -> list[Any]:
         """Variables that are used after the present equation."""
-        later = [a for equation in self.jaxpr.eqns[self.at + 1 :] for a in equation.invars]
-        atoms = [a for a in [*later, *self.jaxpr.outvars] if not isinstance(a, jax.extend.core.Literal)]
-        return [v for v in dict.fromkeys(atoms) if v in self.known]
+        later_atoms = [a for equation in self.jaxpr.eqns[self.index + 1 :] for a in equation.invars]
+        atoms = [a for a in [*later_atoms, *self.jaxpr.outvars] if not isinstance(a, jax.extend.core.Literal)]
+        return [v for v in dict.fromkeys(atoms) if v in self.environment]
 
 
 def c_program(closed: jax.extend.core.ClosedJaxpr, name: str, *, looped: int = LOOPED) -> CProgram:
@@ -87,14 +87,14 @@ def c_program(closed: jax.extend.core.ClosedJaxpr, name: str, *, looped: int = L
         closed: a jaxpr that was traced in float64. Arguments of extended types (random keys) must be unused.
         name: of the C function, which takes one column of all arguments, in order and each in C order, and gives one of all
             results.
-        looped: number of scalar operations from which on a scan is a loop.
+        looped: number of scalar operations above which a scan is a loop.
     Returns:
         The C files and the size of the memory.
     Raises:
         UnsupportedPrimitiveError: a primitive has no rule.
     """
     with jax.enable_x64(True):
-        return _Writer(name, looped).whole(closed)
+        return _Writer(name, looped).write(closed)
 
 
 def straight_operations(jaxpr: Any) -> int:
@@ -127,7 +127,7 @@ class _Writer:
         self._addresses: dict[int, tuple[Address, ca.SX]] = {}
         """Addresses of the symbols, by the identity of their nodes, which the symbols keep alive."""
 
-    def whole(self, closed: Any) -> CProgram:
+    def write(self, closed: Any) -> CProgram:
         arguments, start = [], 0
         for variable in closed.jaxpr.invars:
             shape = variable.aval.shape
@@ -143,11 +143,11 @@ class _Writer:
 
     def _block(self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
         """The results of a jaxpr, as expressions; statements are written where a loop needs values in memory."""
-        known: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
-        frame = _Frame(jaxpr, known | dict(zip(jaxpr.invars, arguments, strict=True)))
+        environment: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
+        frame = _Frame(jaxpr, environment | dict(zip(jaxpr.invars, arguments, strict=True)))
         self._frames.append(frame)
-        for frame.at, equation in enumerate(jaxpr.eqns):
-            inputs = [value_of(atom, frame.known) for atom in equation.invars]
+        for frame.index, equation in enumerate(jaxpr.eqns):
+            inputs = [value_of(atom, frame.environment) for atom in equation.invars]
             if _is_loop(equation, self._looped) and any(map(is_traced, inputs)):
                 outputs = self._loop(equation, inputs)
             elif is_routine(equation) and any(map(is_traced, inputs)):
@@ -159,57 +159,65 @@ class _Writer:
                 outputs = self._block(inner.jaxpr, inner.consts, inputs)
             else:
                 outputs = evaluate(equation, inputs)
-            frame.known |= zip(equation.outvars, outputs, strict=True)
+            frame.environment |= zip(equation.outvars, outputs, strict=True)
         self._frames.pop()
-        return [value_of(atom, frame.known) for atom in jaxpr.outvars]
+        return [value_of(atom, frame.environment) for atom in jaxpr.outvars]
 
     def _loop(self, equation: Any, inputs: list[Value]) -> list[Value]:
         p = equation.params
-        n, m, turns, body = p["num_consts"], p["num_consts"] + p["num_carry"], p["length"], p["jaxpr"]
+        n, m, iterations, body = p["num_consts"], p["num_consts"] + p["num_carry"], p["length"], p["jaxpr"]
         carry, xs = inputs[n:m], inputs[m:]
-        row = sum(x.size // turns for x in xs)
-        carry_at, xs_at = self._reserve(sum(c.size for c in carry)), self._reserve(turns * row)
-        rows = [x.reshape(turns, -1).astype(object) for x in xs]
+        row_size = sum(x.size // iterations for x in xs)
+        carry_at, xs_at = self._reserve(sum(c.size for c in carry)), self._reserve(iterations * row_size)
+        rows = [x.reshape(iterations, -1).astype(object) for x in xs]
         constants = self._materialise(inputs[:n])
         self._compute([e for c in carry for e in c.ravel().tolist()], carry_at)
-        self._compute([e for k in range(turns) for r in rows for e in r[k].tolist()], xs_at)
+        self._compute([e for k in range(iterations) for r in rows for e in r[k].tolist()], xs_at)
 
-        outer, self._frames, before, self._statements = self._frames, [], self._statements, []
-        slot = self._reserve(row)
+        outer_frames, self._frames, outer_statements, self._statements = (
+            self._frames,
+            [],
+            self._statements,
+            [],
+        )
+        slot = self._reserve(row_size)
         parts, start = [], slot
         for x in xs:
             parts.append(self._symbols(start, x.shape[1:]))
-            start = start.offset(x.size // turns)
-        carried, start = [], carry_at
+            start = start.offset(x.size // iterations)
+        carry_symbols, start = [], carry_at
         for c in carry:
-            carried.append(self._symbols(start, c.shape))
+            carry_symbols.append(self._symbols(start, c.shape))
             start = start.offset(c.size)
-        results = self._block(body.jaxpr, body.consts, [*constants, *carried, *parts])
-        new, made = results[: p["num_carry"]], results[p["num_carry"] :]
-        made_row = sum(y.size for y in made)
-        new_at, made_at, all_at = (
-            self._reserve(size) for size in (sum(c.size for c in new), made_row, turns * made_row)
+        results = self._block(body.jaxpr, body.consts, [*constants, *carry_symbols, *parts])
+        next_carry, outputs = results[: p["num_carry"]], results[p["num_carry"] :]
+        output_size = sum(y.size for y in outputs)
+        next_at, output_at, stack_at = (
+            self._reserve(size)
+            for size in (sum(c.size for c in next_carry), output_size, iterations * output_size)
         )
-        self._compute([e for value in new for e in value.ravel().tolist()], new_at)
-        self._compute([e for value in made for e in value.ravel().tolist()], made_at)
-        inside, self._frames, self._statements = self._statements, outer, before
+        self._compute([e for value in next_carry for e in value.ravel().tolist()], next_at)
+        self._compute([e for value in outputs for e in value.ravel().tolist()], output_at)
+        body_statements, self._frames, self._statements = self._statements, outer_frames, outer_statements
 
         counter = f"turn{self._loops}"
         self._loops += 1
-        index = f"({turns - 1} - {counter})" if p["reverse"] else counter
+        index = f"({iterations - 1} - {counter})" if p["reverse"] else counter
         copies = (
-            Copy(slot, xs_at, row, source_step=f"{index} * {row}"),
-            Copy(carry_at, new_at, sum(c.size for c in new)),
-            Copy(all_at, made_at, made_row, target_step=f"{index} * {made_row}"),
+            Copy(slot, xs_at, row_size, source_step=f"{index} * {row_size}"),
+            Copy(carry_at, next_at, sum(c.size for c in next_carry)),
+            Copy(stack_at, output_at, output_size, target_step=f"{index} * {output_size}"),
         )
-        fetch, *store = ([copy] if copy.size else [] for copy in copies)
-        self._statements.append(Loop(counter, turns, [*fetch, *inside, *itertools.chain(*store)]))
-        table = self._symbols(all_at, (turns, made_row))
-        stacked, column = [], 0
-        for y in made:
-            stacked.append(table[:, column : column + y.size].reshape(turns, *y.shape))
+        load, *store = ([copy] if copy.size else [] for copy in copies)
+        self._statements.append(
+            Loop(counter, iterations, [*load, *body_statements, *itertools.chain(*store)])
+        )
+        table = self._symbols(stack_at, (iterations, output_size))
+        stacks, column = [], 0
+        for y in outputs:
+            stacks.append(table[:, column : column + y.size].reshape(iterations, *y.shape))
             column += y.size
-        return [*carried, *stacked]
+        return [*carry_symbols, *stacks]
 
     def _routine(self, equation: Any, inputs: list[Value]) -> list[Value]:
         """A matrix routine on arrays in memory."""
@@ -223,16 +231,16 @@ class _Writer:
             if contiguous(addresses) and not overwrites(equation):
                 operands.append(addresses[0])
                 continue
-            at = self._reserve(value.size)
-            self._compute(elements, at)
-            operands.append(at)
+            address = self._reserve(value.size)
+            self._compute(elements, address)
+            operands.append(address)
         shapes = [v.aval.shape for v in equation.outvars]
         results = [self._reserve(math.prod(shape)) for shape in shapes]
         arguments = [v.aval.shape for v in equation.invars]
         self._statements.append(Routine(kind_of(equation), arguments, operands, results))
         return [
-            self._mark_materialised(self._symbols(at, shape))
-            for at, shape in zip(results, shapes, strict=True)
+            self._mark_materialised(self._symbols(address, shape))
+            for address, shape in zip(results, shapes, strict=True)
         ]
 
     def _table(self, elements: Sequence[float]) -> str:
@@ -246,9 +254,9 @@ class _Writer:
         """A loop over the numbers of arrays."""
         shape, formula = equation.outvars[0].aval.shape, _ELEMENTWISE[equation.primitive.name]
         operands = [self._operand(value) for value in self._materialise(inputs)]
-        size, at = max(value.size for value in inputs), self._reserve(math.prod(shape))
-        self._statements.append(Elementwise(formula, operands, size, at, is_reduction=not shape))
-        return self._mark_materialised(self._symbols(at, shape))
+        size, start = max(value.size for value in inputs), self._reserve(math.prod(shape))
+        self._statements.append(Elementwise(formula, operands, size, start, is_reduction=not shape))
+        return self._mark_materialised(self._symbols(start, shape))
 
     def _operand(self, value: Value) -> Operand:
         """A settled array as an operand; it is copied where it is not contiguous."""
@@ -258,24 +266,28 @@ class _Writer:
             return Operand(sources[0], is_array=False)
         if contiguous([s if isinstance(s, Address) else None for s in sources]):
             return Operand(sources[0], is_array=True)
-        at = self._reserve(len(elements))
-        self._compute(elements, at)
-        return Operand(at, is_array=True)
+        address = self._reserve(len(elements))
+        self._compute(elements, address)
+        return Operand(address, is_array=True)
 
     def _materialise(self, values: list[Value]) -> list[Value]:
         """Store all expressions that are used later, and return the values as symbols of their addresses."""
-        live = [(frame, v) for frame in self._frames for v in frame.live()]
+        variables = [(frame, v) for frame in self._frames for v in frame.live_variables()]
         stored: dict[int, ca.SX] = {}
         computed: list[ca.SX] = []
-        for value in [*values, *(frame.known[v] for frame, v in live)]:
-            new = {
+        for value in [*values, *(frame.environment[v] for frame, v in variables)]:
+            expressions = {
                 e.element_hash(): e
                 for e in (() if self._is_materialised(value) else value.ravel().tolist())
                 if isinstance(e, ca.SX) and not e.is_symbolic() and not e.is_constant()
             }
-            new = {key: e for key, e in new.items() if key not in stored}
-            stored |= zip(new, self._symbols(self._reserve(len(new)), (len(new),)).tolist(), strict=True)
-            computed += new.values()
+            expressions = {key: e for key, e in expressions.items() if key not in stored}
+            stored |= zip(
+                expressions,
+                self._symbols(self._reserve(len(expressions)), (len(expressions),)).tolist(),
+                strict=True,
+            )
+            computed += expressions.values()
         self._compute_to(computed, [self._addresses[e.element_hash()][0] for e in stored.values()])
 
         def read_back(value: Value) -> Value:
@@ -286,8 +298,8 @@ class _Writer:
                 flat[i] = stored.get(e.element_hash(), e) if isinstance(e, ca.SX) else e
             return self._mark_materialised(flat.reshape(value.shape))
 
-        for frame, v in live:
-            frame.known[v] = read_back(frame.known[v])
+        for frame, v in variables:
+            frame.environment[v] = read_back(frame.environment[v])
         return [read_back(value) for value in values]
 
     def _is_materialised(self, value: Value) -> bool:
@@ -298,9 +310,9 @@ class _Writer:
         self._materialised[id(value)] = value
         return value
 
-    def _compute(self, elements: list[Any], at: Address) -> None:
+    def _compute(self, elements: list[Any], address: Address) -> None:
         """Straight-line code that writes elements to contiguous addresses."""
-        self._compute_to(elements, [at.offset(k) for k in range(len(elements))])
+        self._compute_to(elements, [address.offset(k) for k in range(len(elements))])
 
     def _compute_to(self, elements: list[Any], addresses: Sequence[Address]) -> None:
         """Straight-line code that writes elements to addresses."""
@@ -314,11 +326,11 @@ class _Writer:
         reads = [self._addresses[s.element_hash()][0] for s in symbols]
         self._statements.append(Compute(function, reads, addresses))
 
-    def _symbols(self, at: Address, shape: Sequence[int]) -> Value:
-        """Scalars that stand for the numbers from an address on."""
+    def _symbols(self, start: Address, shape: Sequence[int]) -> Value:
+        """Scalars that stand for consecutive numbers from an address on."""
         flat = np.empty(math.prod(shape), dtype=object)
         for k in range(flat.size):
-            address = at.offset(k)
+            address = start.offset(k)
             flat[k] = symbol = ca.SX.sym(address.element)
             self._addresses[symbol.element_hash()] = address, symbol
         return flat.reshape(shape)
@@ -339,12 +351,16 @@ def _is_loop(equation: Any, looped: int = LOOPED) -> bool:
 
 def _is_elementwise(equation: Any) -> bool:
     """Whether an equation becomes a loop over the numbers of an array; selections are between two arrays."""
-    name, into, out = equation.primitive.name, equation.invars, equation.outvars[0].aval
-    if name not in _ELEMENTWISE or into[-1].aval.size < LARGE:
+    name, inputs, output = equation.primitive.name, equation.invars, equation.outvars[0].aval
+    if name not in _ELEMENTWISE or inputs[-1].aval.size < LARGE:
         return False
     if name == "select_n":
-        return len(into) == 3 and into[0].aval.shape in ((), out.shape) and into[0].aval.dtype == np.bool_
-    return name != "reduce_and" or not out.shape
+        return (
+            len(inputs) == 3
+            and inputs[0].aval.shape in ((), output.shape)
+            and inputs[0].aval.dtype == np.bool_
+        )
+    return name != "reduce_and" or not output.shape
 
 
 def _contains_loop(equation: Any, looped: int) -> bool:

@@ -1,11 +1,11 @@
-"""Matrix routines as loops in C, for what `rotorid.numerics.compact` keeps as calls. Matrices lie row after row.
+"""Matrix routines as loops in C, for the calls that `rotorid.numerics.compact` keeps. Matrices are stored by rows.
 
     product(A, B)       A B, as a sum of outer products
     times(A, v)         A v
     tria(A)             L with L L^T = A A^T, by modified Gram-Schmidt on the rows of A
-    eliminated(S, B)    L^-1 B and the squares of L's diagonal, where L L^T = S
+    forward_eliminate(S, B)    L^-1 B and the squares of L's diagonal, where L L^T = S
 
-They compute as the functions of the same names in `rotorid.numerics` do, in the same order but for the sums of tria.
+The order of operations is that of the functions of the same names in `rotorid.numerics`, except in the sums of tria.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEAST = 700
 
 
 def is_routine(equation: Any) -> bool:
-    """Whether an equation of a jaxpr is a call of one that is worth a loop."""
+    """Whether an equation of a jaxpr calls a routine that is large enough for a loop."""
     name = equation.params.get("name", "")
     if not isinstance(name, str) or name.removeprefix(ROUTINE) not in _WORK or not name.startswith(ROUTINE):
         return False
@@ -123,6 +123,6 @@ _WORK = {
     "product": lambda a, b: a[0] * a[1] * b[1],
     "times": lambda a, _: 5 * math.prod(a),  # its matrix is mostly a table of constants
     "tria": lambda a: a[0] * a[0] * a[1],
-    "eliminated": lambda s, b: s[0] * s[0] * (s[0] // 3 + b[1]),
+    "forward_eliminate": lambda s, b: s[0] * s[0] * (s[0] // 3 + b[1]),
 }
-_LINES = {"product": _product, "times": _times, "tria": _tria, "eliminated": _eliminated}
+_LINES = {"product": _product, "times": _times, "tria": _tria, "forward_eliminate": _eliminated}

@@ -1,6 +1,6 @@
 """Arithmetic on numbers and CasADi scalars, mixed.
 
-CasADi's own operators ask first what their operands could be made into, which takes ten times as long as the operation.
+CasADi's own operators first test the types of their operands, which takes ten times as long as the operation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """C programs as the text of one C99 file: static functions on `num`, a real number, that need nothing but libm.
 
-What the chunks of a program hand on to each other lies in its memory, so that a call takes a few kilobytes of the stack
-however large the program is. Functions are kept apart: one that is called once would else be put into its caller, and a
-compiler's time grows faster than a function.
+The chunks of a program exchange values through its memory, so that a call takes a few kilobytes of stack for a program of any
+size. Functions are not inlined: a compiler's time grows faster than the length of a function.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _CHOICES = {
     "min": "static num num_min(num a, num b) { return a <= b || a != a ? a : b; }",
     "sign": "static num num_sign(num a) { return a > ZERO ? ONE : a < ZERO ? -ONE : a; }",
 }
-"""As in JAX, the first two are not a number if one of them is not."""
+"""As in JAX, max and min of a NaN are NaN."""
 
 _FUNCTION = re.compile(r"^void (\w+)\(([^)]*)\)( \{|;)$", re.MULTILINE)
 
@@ -63,13 +62,13 @@ def standalone(programs: Mapping[str, CProgram], *, single: bool) -> Standalone:
 
 def _library_calls(body: str, single: bool) -> str:
     """Definitions of the functions on numbers that the code calls."""
-    used = sorted(set(re.findall(r"\bnum_(\w+)\(", body)))
-    lines = [_CHOICES.get(name, f"#define num_{name} {name}{'f' if single else ''}") for name in used]
+    names = sorted(set(re.findall(r"\bnum_(\w+)\(", body)))
+    lines = [_CHOICES.get(name, f"#define num_{name} {name}{'f' if single else ''}") for name in names]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _every_parameter_used(unit: str) -> str:
-    """Marks parameters that a function has no use for."""
+    """Mark the unused parameters of functions."""
 
     def marked(match: re.Match[str]) -> str:
         signature, parameters, body = match.groups()

@@ -1,7 +1,7 @@
 """Small dense linear algebra, unrolled on arrays of scalars: Cholesky, triangular solves and QR without a
 branch.
 
-What LAPACK does by loops on numbers happens here once, while tracing, on CasADi scalars (dtype object).
+The loops of LAPACK run here once, while tracing, on CasADi scalars (dtype object).
 Matrices may carry batch axes in front.
 """
 
@@ -41,9 +41,9 @@ def triangular_solve(
         x = b.astype(object)
         n = len(a)
         for i in range(n) if is_lower else reversed(range(n)):
-            known = slice(i) if is_lower else slice(i + 1, n)
+            previous = slice(i) if is_lower else slice(i + 1, n)
             for column in range(b.shape[1]):
-                value = minus(x[i, column], dot(a[i, known], x[known, column]))
+                value = minus(x[i, column], dot(a[i, previous], x[previous, column]))
                 x[i, column] = value if unit_diagonal else over(value, a[i, i])
         return x if left_side else x.T
 
@@ -76,11 +76,11 @@ def _householder(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     reflections: list[tuple[int, list[Any], Any]] = []
     for k in range(min(m - 1, n)):
         x = R[k:, k].tolist()
-        tail = dot(x[1:], x[1:])
-        length = ca.sqrt(x[0] * x[0] + tail)
+        tail_square = dot(x[1:], x[1:])
+        length = ca.sqrt(x[0] * x[0] + tail_square)
         sign = _where(x[0] >= 0, 1.0, -1.0)
-        v = [_where(tail == 0, 0.0, x[0] + sign * length), *x[1:]]
-        square = v[0] * v[0] + tail
+        v = [_where(tail_square == 0, 0.0, x[0] + sign * length), *x[1:]]
+        square = v[0] * v[0] + tail_square
         factor = _where(square == 0, 0.0, 2.0 / _where(square == 0, 1.0, square))
         reflections.append((k, v, factor))
         _reflect(R, k, v, factor, range(k, n))
@@ -98,10 +98,10 @@ def _reflect(matrix: np.ndarray, k: int, v: list[Any], factor: Any, columns: ran
             matrix[k + i, j] = minus(matrix[k + i, j], times(e, projection))
 
 
-def _where(condition: Any, yes: Any, no: Any) -> Any:
+def _where(condition: Any, if_true: Any, if_false: Any) -> Any:
     if isinstance(condition, ca.SX):
-        return ca.if_else(condition, yes, no)
-    return yes if condition else no
+        return ca.if_else(condition, if_true, if_false)
+    return if_true if condition else if_false
 
 
 def _batched(function: Any, *arrays: np.ndarray) -> np.ndarray:

@@ -59,7 +59,7 @@ from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.known_changepoints import CHANGE
 from rotorid.models.system import System
-from rotorid.numerics.cholesky import whiten, whiten_and_measure
+from rotorid.numerics.cholesky import whiten, whiten_with_log_det
 from rotorid.numerics.conditioning import joseph_updates
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
@@ -67,11 +67,11 @@ from rotorid.signals.samples import Samples
 
 
 class AdaptiveState(eqx.Module):
-    """hypotheses: see `Hypotheses`. since: s since the newest hypothesis. health: without
-    NO_INFORMATION, which the estimate adds. The rest is for monitoring."""
+    """hypotheses: see `Hypotheses`. since_branch: s since the newest hypothesis. health: without
+    NO_INFORMATION, which the estimate adds. The other fields are for monitoring."""
 
     hypotheses: Hypotheses
-    since: Float[Array, ""]
+    since_branch: Float[Array, ""]
     blocks: BlockStatus
     reset: PendingReset
     consistency: Consistency
@@ -118,14 +118,14 @@ class Adaptive(AbstractEstimator):
 
     def init(self, sample: Samples, key: PRNGKeyArray | None = None) -> AdaptiveState:
         tuning, outputs = self.tuning, self.joint.system.outputs
-        blocks, measured, dtype = len(outputs), outputs.dim, tuning.initial.dtype
+        blocks, output_dim, dtype = len(outputs), outputs.dim, tuning.initial.dtype
         return AdaptiveState(
             hypotheses=self._prior(),
-            since=jnp.zeros((), dtype),
+            since_branch=jnp.zeros((), dtype),
             blocks=BlockStatus(jnp.zeros(blocks, dtype), jnp.ones(blocks, bool)),
             reset=PendingReset(jnp.zeros(self.joint.states_dim, bool), jnp.zeros((), bool)),
             consistency=Consistency(jnp.ones((), dtype), jnp.zeros((), dtype)),
-            innovation=Innovation.none(measured, dtype),
+            innovation=Innovation.none(output_dim, dtype),
             health=jnp.asarray(Health.NO_INFORMATION, int),
         )
 
@@ -135,11 +135,11 @@ class Adaptive(AbstractEstimator):
         tuning, changes = self.tuning, self.changes
         gap = dt > tuning.thresholds.max_gap
         reset = state.reset.states | gap
-        since = state.since + dt
-        due = since + EARLY * dt >= changes.period
+        since_branch = state.since_branch + dt
+        is_due = since_branch + EARLY * dt >= changes.period
         h = state.hypotheses
         if self.branches:
-            h = jax.tree.map(lambda new, old: jnp.where(due, new, old), self._branch(h), h)
+            h = jax.tree.map(lambda new, old: jnp.where(is_due, new, old), self._branch(h), h)
         if CHANGE in self.joint.system.inputs:
             is_change = self.joint.system.inputs.unpack(u)[CHANGE] > 0.5
             h = with_change(self.joint, h, self._jump_std(), is_change)
@@ -148,23 +148,31 @@ class Adaptive(AbstractEstimator):
         drift = tuning.drift * jnp.sqrt(dt + jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0))
         rates = self.joint.space.dim - self.joint.states_dim - drift.shape[0]
         noise = jnp.concatenate([process_std, drift, jnp.full(rates, changes.rate_noise * jnp.sqrt(dt))])
-        keep = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones(drift.shape[0] + rates)])
+        retention = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones(drift.shape[0] + rates)])
         step = jnp.minimum(dt, tuning.thresholds.max_gap)
 
         def propagate(hypothesis):
             z, P = hypothesis
             z, F = self.joint.transition(z, u, tuning.values, step)
-            F = keep[:, None] * F
+            F = retention[:, None] * F
             return z, product(product(F, P), F.T) + jnp.diag(noise * noise)
 
         z, P = jax.lax.map(propagate, (h.z, h.P))
         recovery = jnp.where(gap, RECOVERY, jnp.maximum(state.consistency.recovery_time - dt, 0.0))
         return eqx.tree_at(
-            lambda s: (s.hypotheses, s.since, s.blocks.is_awaited, s.reset, s.consistency.recovery_time),
+            lambda s: (
+                s.hypotheses,
+                s.since_branch,
+                s.blocks.is_awaited,
+                s.reset,
+                s.consistency.recovery_time,
+            ),
             state,
             (
-                Hypotheses(z, P, h.weight, jnp.minimum(h.age + dt, NEVER), h.before, h.before_std),
-                jnp.where(due, 0.0, since),
+                Hypotheses(
+                    z, P, h.weight, jnp.minimum(h.age + dt, NEVER), h.before_change, h.before_change_std
+                ),
+                jnp.where(is_due, 0.0, since_branch),
                 state.blocks.is_awaited | gap,
                 PendingReset(jnp.zeros_like(reset), jnp.zeros_like(state.reset.parameters)),
                 recovery,
@@ -172,25 +180,25 @@ class Adaptive(AbstractEstimator):
         )
 
     def update(self, state: AdaptiveState, sample: Samples) -> AdaptiveState:
-        outputs, h, awaited = self.joint.system.outputs, state.hypotheses, state.blocks.is_awaited
-        complete = complete_blocks(outputs, sample.mask)
-        z = jax.vmap(lambda point: self.joint.take_measured(point, awaited & complete, sample.y))(h.z)
+        outputs, h, is_awaited = self.joint.system.outputs, state.hypotheses, state.blocks.is_awaited
+        is_complete = complete_blocks(outputs, sample.mask)
+        z = jax.vmap(lambda point: self.joint.take_measured(point, is_awaited & is_complete, sample.y))(h.z)
         h = eqx.tree_at(lambda rows: rows.z, h, z)
         predicted = jax.lax.map(lambda row: self._predict_measurements(row[0], row[1], sample), (h.z, h.P))
-        accepted = awaited | self._gate(predicted)
+        accepted = is_awaited | self._gate(predicted)
         used = sample.mask & per_dimension(outputs, accepted)
         h, nis = self._measurement_update(h, predicted, used)
 
-        best = most_probable(h.weight)
-        nis, dof = best @ nis, jnp.sum(used)
+        selector = most_probable(h.weight)
+        nis, dof = selector @ nis, jnp.sum(used)
         is_measured = measured_blocks(outputs, sample.mask)
         rejection_time = rejection_times(state.blocks.rejection_time, is_measured, accepted, sample.dt)
-        overdue = rejection_time > self.tuning.thresholds.patience
+        is_overdue = rejection_time > self.tuning.thresholds.patience
         nis_ratio = mean_nis_ratio(state.consistency.nis_ratio, nis, dof, sample.dt)
         is_invalid = ~(
             jnp.all(jnp.isfinite(h.z)) & jnp.all(jnp.isfinite(h.P)) & jnp.all(jnp.isfinite(h.weight))
         )
-        is_inconsistent = jnp.any(overdue)
+        is_inconsistent = jnp.any(is_overdue)
         recovery = jnp.where(is_inconsistent, RECOVERY, state.consistency.recovery_time)
         health = health_of(
             jnp.asarray(Health.OK, int),
@@ -199,17 +207,21 @@ class Adaptive(AbstractEstimator):
             nis_ratio=nis_ratio,
             is_recovering=recovery > 0,
         )
-        std = jnp.sqrt(best @ jax.vmap(jnp.diag)(predicted.S))
+        std = jnp.sqrt(selector @ jax.vmap(jnp.diag)(predicted.S))
         return AdaptiveState(
-            hypotheses=jax.tree.map(lambda prior, now: jnp.where(is_invalid, prior, now), self._prior(), h),
-            since=state.since,
-            blocks=BlockStatus(
-                rejection_time=jnp.where(overdue | is_invalid, 0.0, rejection_time),
-                is_awaited=(awaited & ~is_measured) | overdue | is_invalid,
+            hypotheses=jax.tree.map(
+                lambda prior, updated: jnp.where(is_invalid, prior, updated), self._prior(), h
             ),
-            reset=PendingReset(self.joint.states_measured(overdue), is_inconsistent),
+            since_branch=state.since_branch,
+            blocks=BlockStatus(
+                rejection_time=jnp.where(is_overdue | is_invalid, 0.0, rejection_time),
+                is_awaited=(is_awaited & ~is_measured) | is_overdue | is_invalid,
+            ),
+            reset=PendingReset(self.joint.states_measured(is_overdue), is_inconsistent),
             consistency=Consistency(jnp.where(is_inconsistent | is_invalid, 1.0, nis_ratio), recovery),
-            innovation=Innovation(best @ predicted.innovation, jnp.where(sample.mask, std, 0.0), nis, dof),
+            innovation=Innovation(
+                selector @ predicted.innovation, jnp.where(sample.mask, std, 0.0), nis, dof
+            ),
             health=jnp.where(is_invalid, int(Health.DIVERGED), health),
         )
 
@@ -236,46 +248,46 @@ class Adaptive(AbstractEstimator):
     def _measurement_update(
         self, h: Hypotheses, predicted: Predicted, used: Bool[Array, " measured"]
     ) -> tuple[Hypotheses, Float[Array, " h"]]:
-        """All hypotheses after the used measurements, weighted by their likelihoods; and the NIS of each."""
+        """Update all hypotheses with the used measurements; weights by their likelihoods, and the NIS of each."""
         noise, direct = self.tuning.measurement_noise, directly_measured_states(self.joint)
         eye = jnp.eye(used.shape[0], dtype=predicted.S.dtype)
 
-        def updated(row):
+        def update_one(row):
             z, P, H, HP, S, innovation = row
-            logdet, (w, A, inverse) = whiten_and_measure(
+            logdet, (w, A, inverse) = whiten_with_log_det(
                 jnp.where(used[:, None] & used, S, eye),
                 jnp.where(used, innovation, 0.0),
                 jnp.where(used[:, None], HP, 0.0),
                 eye,
             )
             H, R = jnp.where(used[:, None], H, 0.0), jnp.where(used, noise**2, 1.0)
-            after = joseph_updates(P, H, R, A, inverse, direct)
-            return self.joint.space.plus(z, w @ A), after, w @ w, logdet
+            P_updated = joseph_updates(P, H, R, A, inverse, direct)
+            return self.joint.space.plus(z, w @ A), P_updated, w @ w, logdet
 
         rows = h.z, h.P, predicted.H, predicted.HP, predicted.S, predicted.innovation
-        z, P, nis, logdet = jax.lax.map(updated, rows)
+        z, P, nis, logdet = jax.lax.map(update_one, rows)
         weight = h.weight - 0.5 * (nis + logdet)
         weight = jnp.maximum(weight - jax.nn.logsumexp(weight), UNLIKELY)
-        return Hypotheses(z, P, weight, h.age, h.before, h.before_std), nis
+        return Hypotheses(z, P, weight, h.age, h.before_change, h.before_change_std), nis
 
     def estimate(self, state: AdaptiveState) -> AdaptiveEstimate:
         joint, h, lag = self.joint, state.hypotheses, self.changes.lag
         n, size, count = joint.states_dim, joint.system.states.size, len(joint.quantities)
         w = jnp.exp(h.weight)
-        best = most_probable(h.weight)
-        centre = best @ h.z
-        away = jax.vmap(lambda z: joint.space.minus(z, centre))(h.z)
-        mean = w @ away
-        away = away - mean
-        P = jnp.sum(w[:, None, None] * (h.P + away[:, :, None] * away[:, None, :]), axis=0)
+        selector = most_probable(h.weight)
+        centre = selector @ h.z
+        deviation = jax.vmap(lambda z: joint.space.minus(z, centre))(h.z)
+        mean = w @ deviation
+        deviation = deviation - mean
+        P = jnp.sum(w[:, None, None] * (h.P + deviation[:, :, None] * deviation[:, None, :]), axis=0)
         z, std = joint.space.plus(centre, mean), jnp.sqrt(jnp.diag(P))
         value, scale = self.joint.values_and_slopes(z[size : size + count])
 
-        back, back_var = jax.vmap(lambda one: self._before(one, lag))(h)
-        lagged_coordinate = w @ back
+        lagged_z, lagged_var = jax.vmap(lambda hypothesis: self._lagged_parameters(hypothesis, lag))(h)
+        lagged_coordinate = w @ lagged_z
         lagged, lagged_scale = self.joint.values_and_slopes(lagged_coordinate)
         informed = std[n : n + count] < INFORMED * self.tuning.coordinate_std
-        unknown = (state.health == int(Health.OK)) & ~(informed[0] if count else jnp.ones((), bool))
+        lacks_information = (state.health == int(Health.OK)) & ~(informed[0] if count else jnp.ones((), bool))
         return AdaptiveEstimate(
             state=z[:size],
             state_std=std[:n],
@@ -287,35 +299,37 @@ class Adaptive(AbstractEstimator):
             nis=state.innovation.nis,
             nis_dof=state.innovation.nis_dof,
             informed=informed,
-            health=jnp.where(unknown, int(Health.NO_INFORMATION), state.health),
-            since_change=best @ h.age,
+            health=jnp.where(lacks_information, int(Health.NO_INFORMATION), state.health),
+            since_change=selector @ h.age,
             change_probability=1.0 - w[0],
             lagged=lagged,
-            lagged_std=lagged_scale * jnp.sqrt(w @ (back_var + (back - lagged_coordinate) ** 2)),
+            lagged_std=lagged_scale * jnp.sqrt(w @ (lagged_var + (lagged_z - lagged_coordinate) ** 2)),
         )
 
-    def _before(
+    def _lagged_parameters(
         self, h: Hypotheses, lag: Float[Array, ""]
     ) -> tuple[Float[Array, " parameters"], Float[Array, " parameters"]]:
         """The tracked parameters (coordinates) of one hypothesis `lag` s ago, and their variances."""
         joint, size, count = self.joint, self.joint.system.states.size, len(self.joint.quantities)
-        now = slice(joint.states_dim, joint.states_dim + count)
-        moving = jnp.zeros((count, joint.space.dim), h.P.dtype)
+        columns = slice(joint.states_dim, joint.states_dim + count)
+        rate_map = jnp.zeros((count, joint.space.dim), h.P.dtype)
         for name in joint.rates:
-            at = (
+            indices = (
                 jnp.arange(joint.space.tangent[name].start, joint.space.tangent[name].stop) - joint.states_dim
             )
-            moving = moving.at[at, joint.space.tangent[f"{name} rate"].start + jnp.arange(at.size)].set(1.0)
-        ago = jnp.eye(joint.space.dim, dtype=h.P.dtype)[now] - lag * moving
-        rates = moving[:, joint.states_dim :] @ h.z[size:]
-        old = h.age >= lag
+            rate_map = rate_map.at[
+                indices, joint.space.tangent[f"{name} rate"].start + jnp.arange(indices.size)
+            ].set(1.0)
+        J = jnp.eye(joint.space.dim, dtype=h.P.dtype)[columns] - lag * rate_map
+        rates = rate_map[:, joint.states_dim :] @ h.z[size:]
+        is_older = h.age >= lag
         return (
-            jnp.where(old, h.z[size : size + count] - lag * rates, h.before),
-            jnp.where(old, jnp.sum((ago @ h.P) * ago, axis=1), h.before_std**2),
+            jnp.where(is_older, h.z[size : size + count] - lag * rates, h.before_change),
+            jnp.where(is_older, jnp.sum((J @ h.P) * J, axis=1), h.before_change_std**2),
         )
 
     def _branch(self, h: Hypotheses) -> Hypotheses:
-        """The hypotheses with a new one, a change of the most probable one now, in place of the oldest one."""
+        """Replace the oldest hypothesis by a new one: the most probable one, with a change at this time."""
         log_probability = jnp.log(self.changes.hazard * self.changes.period)
         return branch(self.joint, h, self._jump_std(), log_probability)
 
@@ -333,7 +347,7 @@ class Adaptive(AbstractEstimator):
         none = jnp.zeros(rates, tuning.initial.dtype)
         std = jnp.concatenate([tuning.initial_std, tuning.coordinate_std, none + self.changes.rate_std])
         z = jnp.concatenate([tuning.initial, tuning.coordinate, none])
-        one = Hypotheses(
+        hypothesis = Hypotheses(
             z,
             jnp.diag(std * std),
             jnp.zeros(()),
@@ -341,9 +355,11 @@ class Adaptive(AbstractEstimator):
             tuning.coordinate,
             tuning.coordinate_std,
         )
-        all_ = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rows, *leaf.shape)).astype(z.dtype), one)
+        hypotheses = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (rows, *leaf.shape)).astype(z.dtype), hypothesis
+        )
         return eqx.tree_at(
-            lambda h: h.weight, all_, jnp.where(jnp.arange(rows) > 0, UNLIKELY, 0.0).astype(z.dtype)
+            lambda h: h.weight, hypotheses, jnp.where(jnp.arange(rows) > 0, UNLIKELY, 0.0).astype(z.dtype)
         )
 
 
@@ -377,22 +393,22 @@ def adaptive(
     Raises:
         SettingError: where a parameter is not tracked, or there are too few branches.
     """
-    plain = Joint(system, method)
-    drifting = [p.name for p in plain.tracked if p.drift > 0]
+    base_joint = Joint(system, method)
+    drifting = [p.name for p in base_joint.tracked if p.drift > 0]
     names = (changing,) if isinstance(changing, str) else changing
     names = tuple(drifting[:1]) if names is None else names
     for name in names:
-        if name not in [p.name for p in plain.tracked]:
+        if name not in [p.name for p in base_joint.tracked]:
             raise SettingError(
-                f"{name!r} is not tracked, so it cannot change (tracked: {', '.join(p.name for p in plain.tracked)})"
+                f"{name!r} is not tracked, so it cannot change (tracked: {', '.join(p.name for p in base_joint.tracked)})"
             )
     if branches < (0 if CHANGE in system.inputs else 1):
         raise SettingError(f"{branches} branches are too few; give 1 or more (0 with known changepoints)")
     joint = Joint(system, method, names)
-    base = Tuning.of(joint, **tuning)
-    kept = [steady if p.name in names else 1.0 for p in joint.tracked for _ in p.values]
-    base = eqx.tree_at(lambda t: t.drift, base, base.drift * jnp.asarray(kept))
+    base_tuning = Tuning.of(joint, **tuning)
+    drift_shares = [steady if p.name in names else 1.0 for p in joint.tracked for _ in p.values]
+    base_tuning = eqx.tree_at(lambda t: t.drift, base_tuning, base_tuning.drift * jnp.asarray(drift_shares))
     settings = ChangeTuning(
         *(jnp.asarray(v, float) for v in (rate_std, rate_noise, jump, hazard, period, lag))
     )
-    return Adaptive(joint, branches, base, settings)
+    return Adaptive(joint, branches, base_tuning, settings)

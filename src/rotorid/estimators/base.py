@@ -20,11 +20,11 @@ from rotorid.models.joint import Joint
 from rotorid.signals.samples import Samples
 
 State = Any
-"""The pytree that an estimator carries from sample to sample: fixed shapes, and its own business."""
+"""The pytree that an estimator carries from sample to sample, of fixed shapes; its content is internal."""
 
 
 class Health(enum.IntEnum):
-    """What an estimate is worth. The worst that applies is reported."""
+    """Health of an estimate. The worst state that applies is reported."""
 
     OK = 0
     NO_INFORMATION = 1
@@ -53,7 +53,7 @@ class Estimate(eqx.Module):
     state: the System's states, packed; state_std: standard deviation per tangent dimension. value, std: the tracked parameters,
     in their units. covariance: of the tracked parameters, in their units. innovation, innovation_std: measured minus
     predicted, per tangent dimension of the outputs, 0 where not measured, and its predicted standard deviation. nis:
-    normalised innovation squared of what was accepted, over `nis_dof` dimensions. informed: whether the data carried
+    normalised innovation squared of the accepted blocks, over `nis_dof` dimensions. informed: whether the data carried
     information about each tracked parameter. health: a `Health`.
     """
 
@@ -71,10 +71,10 @@ class Estimate(eqx.Module):
 
 
 class AbstractEstimator(eqx.Module):
-    """Turns Samples into Estimates over a System, that of its `joint`.
+    """Estimator over the System of its `joint`.
 
-    takes_varying_noise: whether it honours the System's `process_noise` and `measurement_noise`; one that does not refuses a
-    System that has any by SettingError.
+    takes_varying_noise: whether it uses the System's `process_noise` and `measurement_noise`. If not, a System with varying
+    noise raises SettingError.
     """
 
     joint: eqx.AbstractVar[Joint]
@@ -83,8 +83,8 @@ class AbstractEstimator(eqx.Module):
     def __check_init__(self) -> None:
         if not self.takes_varying_noise and self.joint.varying_noise:
             raise SettingError(
-                f"{type(self).__name__} takes noise as constant, but that of {', '.join(self.joint.varying_noise)} varies with "
-                "states or parameters; use a particle filter"
+                f"{type(self).__name__} needs constant noise, but the noise of {', '.join(self.joint.varying_noise)} varies "
+                "with states or parameters; use a particle filter"
             )
 
     @abstractmethod
@@ -107,9 +107,9 @@ class AbstractEstimator(eqx.Module):
 def prior(estimator: AbstractEstimator) -> Estimate:
     """The estimate before any sample."""
     system = estimator.joint.system
-    now, u, y = jnp.zeros(()), jnp.zeros(system.inputs.size), jnp.zeros(system.outputs.size)
-    none = Samples(now, now, u, y, jnp.zeros(system.outputs.dim, bool))
-    return estimator.estimate(estimator.init(none, jax.random.key(0)))
+    zero, u, y = jnp.zeros(()), jnp.zeros(system.inputs.size), jnp.zeros(system.outputs.size)
+    sample = Samples(zero, zero, u, y, jnp.zeros(system.outputs.dim, bool))
+    return estimator.estimate(estimator.init(sample, jax.random.key(0)))
 
 
 def step(estimator: AbstractEstimator, state: State, sample: Samples) -> tuple[State, Estimate]:

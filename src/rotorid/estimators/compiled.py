@@ -1,8 +1,8 @@
 """An estimator as C: traced once, compiled, and run over flights or sample by sample without JAX.
 
-The step is traced to straight-line scalar code (`rotorid.export`), compiled for this machine and kept by content in the
-user's cache. What it computes is what JAX computes, to rounding (1e-10 relative in the tests). A single flight runs in one
-lane, many run `LANES` side by side on every core, and the numbers are the same to the last bit either way.
+The step is traced to straight-line scalar code (`rotorid.codegen`), compiled for this machine and kept by content in the
+user's cache. The results equal those of JAX to rounding (1e-10 relative in the tests). One flight runs in one lane, several
+run in `LANES` lanes on every core; the numbers are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from rotorid.numerics.flat import Layout, Record
 from rotorid.signals.samples import Samples
 
 Engine = Literal["auto", "c", "jax"]
-"""What computes: C where it can, JAX elsewhere ("auto"); or one of the two."""
+"""Engine of the computation: C if possible, else JAX ("auto"), or one of the two."""
 
 LANES = 8
 MOST_OPERATIONS = 400_000
-"""A step of more scalar operations is left to JAX: as straight-line code it would take minutes to compile."""
+"""A step of more scalar operations runs in JAX: as straight-line code it would take minutes to compile."""
 
 _KINDS = {"f": 0, "i": 1, "b": 2}
 
 
 class NotCompiledError(Exception):
-    """Why an estimator has no C form here."""
+    """An estimator has no C form on this machine. The message gives the reason."""
 
 
 class _Leaf(ctypes.Structure):
-    """As in runner.c: numbers of every flight and step, strides in elements."""
+    """A leaf as in runner.c: numbers of every flight and step, strides in elements."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -70,23 +70,25 @@ class CompiledEstimator:
             return step(eqx.combine(arrays, static), state, sample)
 
         with jax.enable_x64(True):
-            first, state = jax.make_jaxpr(init, return_shape=True)(arrays, sample, jax.random.key(0))
-            if _uses(first.jaxpr, first.jaxpr.invars[-1]):
+            init_program, state = jax.make_jaxpr(init, return_shape=True)(arrays, sample, jax.random.key(0))
+            if _uses(init_program.jaxpr, init_program.jaxpr.invars[-1]):
                 raise NotCompiledError("it draws random numbers")
-            self.fixed, self.sample, self.state = (_layout(tree) for tree in (arrays, sample, state))
-            following, (_, self.shown) = jax.make_jaxpr(advance, return_shape=True)(arrays, sample, state)
-        self.estimate = _layout(self.shown)
-        if max(map(straight_operations, (first.jaxpr, following.jaxpr))) > MOST_OPERATIONS:
+            self.arrays, self.sample, self.state = (_layout(tree) for tree in (arrays, sample, state))
+            step_program, (_, self.estimate_shapes) = jax.make_jaxpr(advance, return_shape=True)(
+                arrays, sample, state
+            )
+        self.estimate = _layout(self.estimate_shapes)
+        if max(map(straight_operations, (init_program.jaxpr, step_program.jaxpr))) > MOST_OPERATIONS:
             raise NotCompiledError("its step is too large")
-        self.state_at = self.fixed.size + self.sample.size
-        self.x_size = self.state_at + self.state.size
-        self._programs = {"init": first, "step": following}
+        self.state_offset = self.arrays.size + self.sample.size
+        self.x_size = self.state_offset + self.state.size
+        self._programs = {"init": init_program, "step": step_program}
         self._key = "".join(map(fingerprint, self._programs.values()))
         self._libraries: dict[int, ctypes.CDLL] = {}
         self._lock = threading.Lock()
 
     def library(self, lanes: int) -> ctypes.CDLL:
-        """The compiled code for so many flights side by side. Raises NotCompiledError and BuildError."""
+        """The compiled code for this number of flights in parallel. Raises NotCompiledError and BuildError."""
         with self._lock:
             if lanes not in self._libraries:
                 self._libraries[lanes] = build(self._key, self._units, {"LANES": lanes})
@@ -108,20 +110,22 @@ class CompiledEstimator:
         return [runner, *(unit for program in programs for unit in program.units)]
 
     def run(self, estimator: AbstractEstimator, samples: Samples, *, tunings: bool, workers: int) -> Estimate:
-        """Estimates of flights stacked along a first axis, as numpy arrays; tunings: the estimator's leaves bear it too."""
+        """Estimates of flights stacked along a first axis, as numpy arrays. tunings: the estimator's leaves have it too."""
         flights, steps = samples.t.shape
-        fixed = _contiguous(eqx.filter(estimator, _is_array))
+        arrays = _contiguous(eqx.filter(estimator, _is_array))
         rows = _contiguous(samples)
-        found = jax.tree.map(lambda leaf: np.empty((flights, steps, *leaf.shape), leaf.dtype), self.shown)
-        estimates = jax.tree.leaves(found)
+        estimate = jax.tree.map(
+            lambda leaf: np.empty((flights, steps, *leaf.shape), leaf.dtype), self.estimate_shapes
+        )
+        leaves = jax.tree.leaves(estimate)
         library = self.library(1 if flights == 1 else LANES)
 
         def part(first: int, last: int) -> None:
             done = library.run_flights(
                 *map(ctypes.c_int64, (last - first, steps)),
-                *_table(fixed, first if tunings else None, 1 if tunings else 0),
+                *_table(arrays, first if tunings else None, 1 if tunings else 0),
                 *_table(rows, first, 2),
-                *_table(estimates, first, 2),
+                *_table(leaves, first, 2),
             )
             if not done:
                 raise MemoryError
@@ -131,7 +135,7 @@ class CompiledEstimator:
         with ThreadPoolExecutor(len(spans)) as pool:
             for done in [pool.submit(part, *span) for span in spans]:
                 done.result()
-        return found
+        return estimate
 
 
 def _table(leaves: Sequence[np.ndarray], first: int | None, leading: int) -> tuple[ctypes.c_int64, Any]:
@@ -148,21 +152,26 @@ def _table(leaves: Sequence[np.ndarray], first: int | None, leading: int) -> tup
 
 
 class CompiledStream:
-    """A `CompiledEstimator` fed sample by sample. C reads and writes arrays that stay where they are; an estimate is a copy."""
+    """A `CompiledEstimator` fed sample by sample. C reads and writes arrays at fixed addresses; an estimate is a copy."""
 
     def __init__(self, compiled: CompiledEstimator, estimator: AbstractEstimator) -> None:
         self._compiled = compiled
         self._library = compiled.library(1)
         self._x = np.zeros(compiled.x_size)
-        fixed, sample = self._x[: compiled.fixed.size], self._x[compiled.fixed.size : compiled.state_at]
+        arrays, sample = (
+            self._x[: compiled.arrays.size],
+            self._x[compiled.arrays.size : compiled.state_offset],
+        )
         self._parts = compiled.sample.parts_of(sample)
         for part, leaf in zip(
-            compiled.fixed.parts_of(fixed), jax.tree.leaves(eqx.filter(estimator, _is_array)), strict=True
+            compiled.arrays.parts_of(arrays), jax.tree.leaves(eqx.filter(estimator, _is_array)), strict=True
         ):
             part[...] = leaf
         self._memory = np.zeros(ctypes.c_long.in_dll(self._library, "memory_size").value)
-        self._record = Record(compiled.shown)
-        self._at, self._memory_at = (ctypes.c_void_p(a.ctypes.data) for a in (self._x, self._memory))
+        self._record = Record(compiled.estimate_shapes)
+        self._x_pointer, self._memory_pointer = (
+            ctypes.c_void_p(a.ctypes.data) for a in (self._x, self._memory)
+        )
         self._table = _table(self._record.leaves, None, 0)
         self._advance = self._library.advance
         self._advance.restype = None
@@ -170,14 +179,14 @@ class CompiledStream:
     def start(self, sample: Samples) -> None:
         """The state before a first sample."""
         self._fill(sample)
-        self._library.start(self._at, self._memory_at)
+        self._library.start(self._x_pointer, self._memory_pointer)
 
     def state(self) -> Any:
-        return self._compiled.state.unpack(self._x[self._compiled.state_at :].copy())
+        return self._compiled.state.unpack(self._x[self._compiled.state_offset :].copy())
 
     def step(self, sample: Samples) -> Estimate:
         self._fill(sample)
-        self._advance(self._at, self._memory_at, *self._table)
+        self._advance(self._x_pointer, self._memory_pointer, *self._table)
         return self._record.read()
 
     def _fill(self, sample: Samples) -> None:
@@ -185,31 +194,31 @@ class CompiledStream:
         t[...], dt[...], u[...], y[...], mask[...] = sample.t, sample.dt, sample.u, sample.y, sample.mask
 
 
-_known: dict[Any, CompiledEstimator | str] = {}
+_forms: dict[Any, CompiledEstimator | str] = {}
 _lock = threading.Lock()
 
 
 def compiled_form(
     estimator: AbstractEstimator, sample: Samples, lanes: int, engine: Engine
 ) -> CompiledEstimator | None:
-    """The C form of an estimator for samples like this one, None where JAX is to do it.
+    """The C form of an estimator for samples of this shape, None if JAX computes.
 
-    lanes: flights side by side that it will be asked for. Raises SettingError where engine is "c" and there is none.
+    lanes: number of flights in parallel. Raises SettingError if engine is "c" and there is no C form.
     """
     if engine == "jax":
         return None
     if engine not in ("auto", "c"):
         raise SettingError(f"no engine {engine!r}; there are auto, c, jax")
-    found = _form(estimator, sample, lanes)
-    if isinstance(found, CompiledEstimator):
-        return found
+    form = _form(estimator, sample, lanes)
+    if isinstance(form, CompiledEstimator):
+        return form
     if engine == "c":
-        raise SettingError(f"this estimator has no C form here: {found}; use engine='auto'")
+        raise SettingError(f"this estimator has no C form here: {form}; use engine='auto'")
     return None
 
 
 def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> CompiledEstimator | str:
-    """The C form, or why there is none."""
+    """The C form, or the reason why there is none."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((estimator, sample))):
         return "JAX is tracing it"
     if jax.default_backend() != "cpu":
@@ -221,31 +230,31 @@ def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> Compiled
     key = jax.tree.structure(arrays), jax.tree.structure(static), tuple(jax.tree.leaves(static)), shapes
     with _lock:
         try:
-            if key not in _known:
-                _known[key] = CompiledEstimator(estimator, sample)
-            found = _known[key]
-            if isinstance(found, CompiledEstimator):
-                found.library(lanes)
+            if key not in _forms:
+                _forms[key] = CompiledEstimator(estimator, sample)
+            form = _forms[key]
+            if isinstance(form, CompiledEstimator):
+                form.library(lanes)
         except NotCompiledError as reason:
-            found = _known[key] = str(reason)
+            form = _forms[key] = str(reason)
         except BuildError as error:
             warnings.warn(
-                f"C is compiled no more, JAX computes instead: {error}", RuntimeWarning, stacklevel=4
+                f"The C code was not compiled, so JAX computes: {error}", RuntimeWarning, stacklevel=4
             )
-            found = _known[key] = str(error)
-    return found
+            form = _forms[key] = str(error)
+    return form
 
 
 def _layout(tree: Any) -> Layout:
     layout = Layout(tree, np.float64, integers=True)
-    if layout.others:
+    if layout.excluded:
         raise NotCompiledError("its state is not made of numbers")
     return layout
 
 
 def _uses(jaxpr: Any, variable: Any) -> bool:
-    used = [v for equation in jaxpr.eqns for v in equation.invars]
-    return any(v is variable for v in (*used, *jaxpr.outvars))
+    variables = [v for equation in jaxpr.eqns for v in equation.invars]
+    return any(v is variable for v in (*variables, *jaxpr.outvars))
 
 
 def _is_array(leaf: Any) -> bool:

@@ -1,8 +1,8 @@
 """The Kalman filter, smoother, likelihood and forecast of a dynamic linear model (seed 002, sections 3.2 and 3.3.1).
 
-    a_t = G_t m_{t-1}      R_t = G_t C_{t-1} G_t' + W_t            what row t is expected to find
+    a_t = G_t m_{t-1}      R_t = G_t C_{t-1} G_t' + W_t            prediction
     f_t = F_t a_t          Q_t = F_t R_t F_t' + V_t
-    m_t = a_t + K_t (Y_t - f_t)      K_t = R_t F_t' Q_t^-1         what is known after it
+    m_t = a_t + K_t (Y_t - f_t)      K_t = R_t F_t' Q_t^-1         measurement update
     C_t = (I - K_t F_t) R_t (I - K_t F_t)' + K_t V_t K_t'
 
     l = -1/2 sum_t (log |Q_t| + (Y_t - f_t)' Q_t^-1 (Y_t - f_t) + k_t log 2 pi)                              (3.6)
@@ -38,12 +38,12 @@ from rotorid.errors import SettingError
 from rotorid.models.dlm.model import Dlm, Numbers
 from rotorid.numerics.semidefinite import divide, eliminate, reciprocals, root, triangle
 
-_AGREES: Final = 1e-6
-"""How far a measurement that is exactly predicted may be off, relative to its own size."""
+_EXACT_TOLERANCE: Final = 1e-6
+"""Largest relative difference between a measurement without noise and its prediction."""
 
 
 class Filtered(NamedTuple):
-    """What the filter found, row by row. a, R: predicted state. f, Q: predicted measurement. m, C: state after the row.
+    """Estimates of the filter, row by row. a, R: predicted state. f, Q: predicted measurement. m, C: state after the row.
 
     standardised: innovations divided by their Cholesky factor, independent and of variance 1 where the model is right; NaN
     where nothing was measured. log_likelihood: of each row, given those before.
@@ -67,7 +67,7 @@ class Smoothed(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """Rows to come. a, R: their states. f, Q: their measurements."""
+    """Prediction of further rows. a, R: their states. f, Q: their measurements."""
 
     a: Float[Array, "h p"]
     R: Float[Array, "h p p"]
@@ -93,7 +93,7 @@ def dlm_filter(model: Dlm, y: Numbers) -> Filtered:
 
 
 @jax.jit
-def _filter(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -> Filtered:
+def _filter(model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n m"]) -> Filtered:
     def step(carry, row):
         (m, C), (F, V, G, W, value, mask) = carry, row
         a, R = _predict(m, C, G, W)
@@ -102,7 +102,7 @@ def _filter(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -
         return (m, C), Filtered(a, R, F @ a, _symmetric(F @ R @ F.T + V), m, C, z, density)
 
     start = (model.m0, model.C0)
-    return jax.lax.scan(step, start, (*_rows(model, len(values)), values, seen))[1]
+    return jax.lax.scan(step, start, (*_rows(model, len(values)), values, is_observed))[1]
 
 
 def dlm_log_likelihood(model: Dlm, y: Numbers) -> Float[Array, ""]:
@@ -123,7 +123,9 @@ def dlm_log_likelihood(model: Dlm, y: Numbers) -> Float[Array, ""]:
 
 
 @jax.jit
-def _log_likelihood(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -> Float[Array, ""]:
+def _log_likelihood(
+    model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n m"]
+) -> Float[Array, ""]:
     def step(carry, row):
         m, C, total = carry
         F, V, G, W, value, mask = row
@@ -132,7 +134,7 @@ def _log_likelihood(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "
         return (m, C, total + density), None
 
     start = (model.m0, model.C0, jnp.zeros((), values.dtype))
-    return jax.lax.scan(step, start, (*_rows(model, len(values)), values, seen))[0][2]
+    return jax.lax.scan(step, start, (*_rows(model, len(values)), values, is_observed))[0][2]
 
 
 def dlm_smooth(model: Dlm, y: Numbers) -> Smoothed:
@@ -153,43 +155,43 @@ def dlm_smooth(model: Dlm, y: Numbers) -> Smoothed:
 
 
 @jax.jit
-def _smooth(model: Dlm, values: Float[Array, "n m"], seen: Bool[Array, "n m"]) -> Smoothed:
+def _smooth(model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n m"]) -> Smoothed:
     F, V, G, W = _rows(model, len(values), roots=True)
     p = model.m0.shape[0]
 
-    def forth(carry, row):
+    def forward(carry, row):
         m, C = carry
         F, V, G, W, value, mask = row
         a = G @ m
-        both = triangle(jnp.block([[G @ C, W], [C, jnp.zeros_like(C)]]))
-        R, across, left = both[:p, :p], both[p:, :p], both[p:, p:]
+        prediction = triangle(jnp.block([[G @ C, W], [C, jnp.zeros_like(C)]]))
+        R, cross, D = prediction[:p, :p], prediction[p:, :p], prediction[p:, p:]
         F, V = jnp.where(mask[:, None], F, 0.0), jnp.where(mask[:, None], V, 0.0)
-        after = triangle(jnp.block([[F @ R, V], [R, jnp.zeros((p, V.shape[1]), V.dtype)]]))
+        update = triangle(jnp.block([[F @ R, V], [R, jnp.zeros((p, V.shape[1]), V.dtype)]]))
         size = len(mask)
-        K = divide(after[size:, :size], after[:size, :size])
-        m, C = a + K @ jnp.where(mask, value - F @ a, 0.0), after[size:, size:]
-        return (m, C), (a, m, C, divide(across, R), left)
+        K = divide(update[size:, :size], update[:size, :size])
+        m, C = a + K @ jnp.where(mask, value - F @ a, 0.0), update[size:, size:]
+        return (m, C), (a, m, C, divide(cross, R), D)
 
     start = (model.m0, root(model.C0))
-    _, (a, m, C, J, left) = jax.lax.scan(forth, start, (F, V, G, W, values, seen))
+    _, (a, m, C, J, D) = jax.lax.scan(forward, start, (F, V, G, W, values, is_observed))
 
-    def back(carry, row):
+    def backward(carry, row):
         s, S = carry
-        m, a, J, left = row
-        s, S = m + J @ (s - a), triangle(jnp.concatenate([left, J @ S], axis=1))
+        m, a, J, D = row
+        s, S = m + J @ (s - a), triangle(jnp.concatenate([D, J @ S], axis=1))
         return (s, S), (s, S)
 
     last = m[-1], C[-1]
-    _, (s, S) = jax.lax.scan(back, last, (m[:-1], a[1:], J[1:], left[1:]), reverse=True)
+    _, (s, S) = jax.lax.scan(backward, last, (m[:-1], a[1:], J[1:], D[1:]), reverse=True)
     s, S = (jnp.concatenate([x, end[None]]) for x, end in zip((s, S), last, strict=True))
     return Smoothed(s, S @ jnp.swapaxes(S, 1, 2))
 
 
 @partial(jax.jit, static_argnames="steps")
 def dlm_forecast(model: Dlm, m: Float[Array, " p"], C: Float[Array, "p p"], steps: int) -> Forecast:
-    """The next rows, from the state m, C after the last one: `found.m[-1], found.C[-1]`.
+    """Predict the next rows from the state m, C after the last row: `filtered.m[-1], filtered.C[-1]`.
 
-    model: where its matrices change, they must be those of the rows to come, `steps` of them.
+    model: varying matrices must be those of the predicted rows, `steps` of them.
     """
 
     def step(carry, row):
@@ -204,20 +206,20 @@ def dlm_forecast(model: Dlm, m: Float[Array, " p"], C: Float[Array, "p p"], step
 def dlm_simulate(model: Dlm, n: int, key: PRNGKeyArray) -> tuple[Float[Array, "n p"], Float[Array, "n m"]]:
     """States and measurements drawn from the model, n rows."""
     p, m = model.m0.shape[0], model.outputs
-    first, *later = jax.random.split(key, 3)
+    first, *keys = jax.random.split(key, 3)
     theta = model.m0 + root(model.C0) @ jax.random.normal(first, (p,))
-    drives, noises = jax.random.normal(later[0], (n, p)), jax.random.normal(later[1], (n, m))
+    state_noise, output_noise = jax.random.normal(keys[0], (n, p)), jax.random.normal(keys[1], (n, m))
 
     def step(theta, row):
         F, V, G, W, w, v = row
         theta = G @ theta + root(W) @ w
         return theta, (theta, F @ theta + root(V) @ v)
 
-    return jax.lax.scan(step, theta, (*_rows(model, n), drives, noises))[1]
+    return jax.lax.scan(step, theta, (*_rows(model, n), state_noise, output_noise))[1]
 
 
 def _measured(model: Dlm, y: Numbers) -> tuple[Float[Array, "n m"], Bool[Array, "n m"]]:
-    """Measurements, 0 where there is none, and where there is one."""
+    """Measurements, 0 where missing, and the mask of those that are present."""
     values = jnp.asarray(y, model.m0.dtype)
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or values.shape[1] != model.outputs:
@@ -225,23 +227,23 @@ def _measured(model: Dlm, y: Numbers) -> tuple[Float[Array, "n m"], Bool[Array, 
             f"y is {' x '.join(map(str, values.shape))}; this model measures {model.outputs} a row, so it must be rows x "
             f"{model.outputs}"
         )
-    seen = ~jnp.isnan(values)
-    return jnp.where(seen, values, 0.0), seen
+    is_observed = ~jnp.isnan(values)
+    return jnp.where(is_observed, values, 0.0), is_observed
 
 
 def _rows(model: Dlm, n: int, *, roots: bool = False) -> tuple[Float[Array, "n _ _"], ...]:
-    """F, V, G and W of every row; roots: those of V and W in their place."""
+    """F, V, G and W of every row; roots: with the roots of V and W."""
     if model.length not in (None, n):
         raise SettingError(
             f"the model's matrices change over {model.length} rows of time, and there are {n} of data"
         )
 
-    def each(matrix, spread=False):
+    def expand(matrix, spread=False):
         if spread and roots:
             matrix = jax.vmap(root)(matrix) if matrix.ndim == 3 else root(matrix)
         return matrix if matrix.ndim == 3 else jnp.broadcast_to(matrix, (n, *matrix.shape))
 
-    return each(model.F), each(model.V, True), each(model.G), each(model.W, True)
+    return expand(model.F), expand(model.V, True), expand(model.G), expand(model.W, True)
 
 
 def _predict(
@@ -260,25 +262,31 @@ def _update(
 ) -> tuple[Float[Array, " p"], Float[Array, "p p"], Float[Array, " m"], Float[Array, ""]]:
     """State after a row, its standardised innovation, and the logarithm of its density.
 
-    What was not measured has a row of zeros in F and a noise of its own, so that it has no effect.
+    A missing measurement has a row of zeros in F and an independent noise, so that it has no effect.
     """
     size, p = F.shape
     F = jnp.where(mask[:, None], F, 0.0)
     V = jnp.where(mask[:, None] & mask, V, 0.0) + jnp.diag(jnp.where(mask, 0.0, 1.0).astype(V.dtype))
     e = jnp.where(mask, value - F @ a, 0.0)
-    sees = F @ R
-    Q = _symmetric(sees @ F.T + V)
-    pivots, used, columns = eliminate(Q, jnp.concatenate([e[:, None], jnp.eye(size, dtype=Q.dtype)], axis=1))
-    left, lower = columns[:, 0], columns[:, 1:]  # L^-1 e and L^-1 of Q = L D L'
-    weights = reciprocals(pivots, used)
-    K = sees.T @ (lower.T @ (weights[:, None] * lower))
-    keeps = jnp.eye(p, dtype=R.dtype) - K @ F
-    C = _symmetric(keeps @ R @ keeps.T + K @ V @ K.T)
-    contradicts = ~used & (jnp.abs(left) > _AGREES * (jnp.abs(value) + jnp.abs(F @ a)))
-    logs = jnp.log(jnp.where(used, pivots, 1.0)) + jnp.where(mask & used, math.log(2.0 * math.pi), 0.0)
-    total = -0.5 * jnp.sum(logs + weights * left * left)
-    total = jnp.where(jnp.any(contradicts), -jnp.inf, total)
-    standardised = left * used / jnp.sqrt(jnp.where(used, pivots, 1.0))
+    FR = F @ R
+    Q = _symmetric(FR @ F.T + V)
+    pivots, is_significant, columns = eliminate(
+        Q, jnp.concatenate([e[:, None], jnp.eye(size, dtype=Q.dtype)], axis=1)
+    )
+    whitened, lower = columns[:, 0], columns[:, 1:]  # L^-1 e and L^-1 of Q = L D L'
+    weights = reciprocals(pivots, is_significant)
+    K = FR.T @ (lower.T @ (weights[:, None] * lower))
+    residual_map = jnp.eye(p, dtype=R.dtype) - K @ F
+    C = _symmetric(residual_map @ R @ residual_map.T + K @ V @ K.T)
+    is_contradicted = ~is_significant & (
+        jnp.abs(whitened) > _EXACT_TOLERANCE * (jnp.abs(value) + jnp.abs(F @ a))
+    )
+    logs = jnp.log(jnp.where(is_significant, pivots, 1.0)) + jnp.where(
+        mask & is_significant, math.log(2.0 * math.pi), 0.0
+    )
+    total = -0.5 * jnp.sum(logs + weights * whitened * whitened)
+    total = jnp.where(jnp.any(is_contradicted), -jnp.inf, total)
+    standardised = whitened * is_significant / jnp.sqrt(jnp.where(is_significant, pivots, 1.0))
     return a + K @ e, C, standardised, total
 
 

@@ -47,12 +47,12 @@ class EKF(AbstractGaussianFilter):
         uncertainty: Float[Array, "dim dim"],
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
-        keep: Float[Array, " dim"],
+        retention: Float[Array, " dim"],
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
-        after, F = self.joint.transition(z, u, self.tuning.values, dt)
-        F = keep[:, None] * F
-        return after, product(product(F, uncertainty), F.T) + jnp.diag(noise * noise)
+        z_next, F = self.joint.transition(z, u, self.tuning.values, dt)
+        F = retention[:, None] * F
+        return z_next, product(product(F, uncertainty), F.T) + jnp.diag(noise * noise)
 
     def _measurement_update(
         self,
@@ -61,7 +61,8 @@ class EKF(AbstractGaussianFilter):
         sample: Samples,
         trusted: Bool[Array, " blocks"],
     ) -> MeasurementUpdate:
-        """Blocks one after the other: with independent noise this equals all at once, and gates each given the ones before."""
+        """Update by one block after the other. With independent noise this equals a joint update; each gate includes the
+        blocks before."""
         outputs, R, m = self.joint.system.outputs, self.tuning.measurement_noise**2, sample.mask
         expected, H = self.joint.sensitivity(z, sample.u, self.tuning.values)
         H = jnp.where(m[:, None], H, 0.0)
@@ -81,12 +82,14 @@ class EKF(AbstractGaussianFilter):
             S = product(hP, h.T) + jnp.diag(r)
             w, A, inverse = whiten(S, innovation[slot] - h @ correction, hP, jnp.eye(len(r), dtype=r.dtype))
             distance = w @ w
-            accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.thresholds.gate, h.shape[0]))
-            less = joseph_update(P - product(A.T, A), h, r, product(A.T, inverse), direct)
-            P = jnp.where(accept, less, P)
-            correction = jnp.where(accept, correction + w @ A, correction)
-            nis = jnp.where(accept, nis + distance, nis)
-            accepted.append(accept)
+            is_accepted = trusted[i] | (
+                distance <= chi_square_quantile(self.tuning.thresholds.gate, h.shape[0])
+            )
+            P_updated = joseph_update(P - product(A.T, A), h, r, product(A.T, inverse), direct)
+            P = jnp.where(is_accepted, P_updated, P)
+            correction = jnp.where(is_accepted, correction + w @ A, correction)
+            nis = jnp.where(is_accepted, nis + distance, nis)
+            accepted.append(is_accepted)
         return MeasurementUpdate(correction, P, jnp.stack(accepted), innovation, innovation_std, nis)
 
 

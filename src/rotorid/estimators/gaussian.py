@@ -1,7 +1,7 @@
 """Base of the Gaussian filters over a System: gates, gaps, resets and health. A filter adds prediction and measurement update.
 
-The estimate is the joint point z (see `Joint`) with its uncertainty: a covariance, a lower root of it, or a pytree that holds
-one beside what else the filter keeps.
+The estimate is the joint point z (see `Joint`) with its uncertainty: a covariance, a lower root of it, or a pytree that
+contains one of them and further states of the filter.
 
 1. Initialisation. Every output block is awaited: its first measurement sets the state of the same name, without a gate.
 2. Gates. Each block has a chi-square gate of its own, so that a wrong velocity does not reject the accelerometer.
@@ -111,7 +111,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         uncertainty: Uncertainty,
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
-        keep: Float[Array, " dim"],
+        retention: Float[Array, " dim"],
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Uncertainty]:
         """Mean and uncertainty dt later.
@@ -120,7 +120,7 @@ class AbstractGaussianFilter(AbstractEstimator):
             z, uncertainty: before.
             u: inputs that acted meanwhile.
             dt: s.
-            keep: 0 for a tangent dimension that is reset, else 1.
+            retention: 0 for a tangent dimension that is reset, else 1.
             noise: standard deviation that is added.
         """
 
@@ -136,16 +136,16 @@ class AbstractGaussianFilter(AbstractEstimator):
 
     def init(self, sample: Samples, key: PRNGKeyArray | None = None) -> FilterState:
         joint, tuning = self.joint, self.tuning
-        blocks, measured = len(joint.system.outputs), joint.system.outputs.dim
+        blocks, output_dim = len(joint.system.outputs), joint.system.outputs.dim
         dtype = tuning.initial.dtype
         return FilterState(
             z=jnp.concatenate([tuning.initial, tuning.coordinate]),
             uncertainty=self._uncertainty_of(self._prior_std()),
             blocks=BlockStatus(jnp.zeros(blocks, dtype), jnp.ones(blocks, bool)),
-            bias=InnovationBias(jnp.zeros(measured, dtype), jnp.zeros(measured, dtype)),
+            bias=InnovationBias(jnp.zeros(output_dim, dtype), jnp.zeros(output_dim, dtype)),
             reset=PendingReset(jnp.zeros(joint.states_dim, bool), jnp.zeros((), bool)),
             consistency=Consistency(jnp.ones((), dtype), jnp.zeros((), dtype)),
-            innovation=Innovation.none(measured, dtype),
+            innovation=Innovation.none(output_dim, dtype),
             health=jnp.asarray(Health.NO_INFORMATION, int),
         )
 
@@ -155,13 +155,13 @@ class AbstractGaussianFilter(AbstractEstimator):
         reset = state.reset.states | gap
         process_std = process_std_over(self.joint, tuning, u, dt, reset)
         drift = tuning.drift * jnp.sqrt(dt + jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0))
-        keep = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones_like(drift)])
+        retention = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones_like(drift)])
         z, uncertainty = self._propagate(
             state.z,
             state.uncertainty,
             u,
             jnp.minimum(dt, tuning.thresholds.max_gap),
-            keep,
+            retention,
             jnp.concatenate([process_std, drift]),
         )
         recovery = jnp.where(gap, RECOVERY, jnp.maximum(state.consistency.recovery_time - dt, 0.0))
@@ -178,18 +178,18 @@ class AbstractGaussianFilter(AbstractEstimator):
         )
 
     def update(self, state: FilterState, sample: Samples) -> FilterState:
-        outputs, tuning, awaited = self.joint.system.outputs, self.tuning, state.blocks.is_awaited
-        z = self.joint.take_measured(state.z, awaited & complete_blocks(outputs, sample.mask), sample.y)
+        outputs, tuning, is_awaited = self.joint.system.outputs, self.tuning, state.blocks.is_awaited
+        z = self.joint.take_measured(state.z, is_awaited & complete_blocks(outputs, sample.mask), sample.y)
 
-        step = self._measurement_update(z, state.uncertainty, sample, awaited)
+        step = self._measurement_update(z, state.uncertainty, sample, is_awaited)
         z, uncertainty, accepted = self.joint.space.plus(z, step.correction), step.uncertainty, step.accepted
         dof = jnp.sum(sample.mask & per_dimension(outputs, accepted))
 
         is_measured = measured_blocks(outputs, sample.mask)
         rejection_time = rejection_times(state.blocks.rejection_time, is_measured, accepted, sample.dt)
-        overdue = rejection_time > tuning.thresholds.patience
+        is_overdue = rejection_time > tuning.thresholds.patience
         bias = self._updated_bias(state.bias, step, sample)
-        is_inconsistent = jnp.any(overdue) | self._is_biased(bias, state.consistency)
+        is_inconsistent = jnp.any(is_overdue) | self._is_biased(bias, state.consistency)
         nis_ratio = mean_nis_ratio(state.consistency.nis_ratio, step.nis, dof, sample.dt)
 
         is_invalid = ~jnp.all(
@@ -211,11 +211,11 @@ class AbstractGaussianFilter(AbstractEstimator):
             z=z,
             uncertainty=uncertainty,
             blocks=BlockStatus(
-                rejection_time=jnp.where(overdue | is_invalid, 0.0, rejection_time),
-                is_awaited=(awaited & ~is_measured) | overdue | is_invalid,
+                rejection_time=jnp.where(is_overdue | is_invalid, 0.0, rejection_time),
+                is_awaited=(is_awaited & ~is_measured) | is_overdue | is_invalid,
             ),
             bias=jax.tree.map(lambda leaf: jnp.where(is_restarted, 0.0, leaf), bias),
-            reset=PendingReset(self.joint.states_measured(overdue), is_inconsistent),
+            reset=PendingReset(self.joint.states_measured(is_overdue), is_inconsistent),
             consistency=Consistency(jnp.where(is_restarted, 1.0, nis_ratio), recovery),
             innovation=Innovation(step.innovation, step.innovation_std, step.nis, dof),
             health=jnp.where(is_invalid, int(Health.DIVERGED), health),
@@ -241,17 +241,15 @@ class AbstractGaussianFilter(AbstractEstimator):
             health=state.health,
         )
 
-    def _updated_bias(
-        self, before: InnovationBias, step: MeasurementUpdate, sample: Samples
-    ) -> InnovationBias:
-        """The running means after a sample; an innovation counts for `_LARGEST_INNOVATION` at most, so that one outlier is no
+    def _updated_bias(self, bias: InnovationBias, step: MeasurementUpdate, sample: Samples) -> InnovationBias:
+        """The running means after a sample; an innovation is limited to `_LARGEST_INNOVATION`, so that one outlier is no
         bias."""
         memory, limit = self.tuning.thresholds.bias_memory, _LARGEST_INNOVATION
         share = jnp.where(sample.mask, sample.dt / (sample.dt + memory), 0.0)
         w = jnp.clip(step.innovation / jnp.where(sample.mask, step.innovation_std, 1.0), -limit, limit)
         return InnovationBias(
-            mean=before.mean + share * (w - before.mean),
-            variance=(1.0 - share) ** 2 * before.variance + share**2,
+            mean=bias.mean + share * (w - bias.mean),
+            variance=(1.0 - share) ** 2 * bias.variance + share**2,
         )
 
     def _is_biased(self, bias: InnovationBias, consistency: Consistency) -> Bool[Array, ""]:
@@ -284,11 +282,11 @@ def process_std_over(
 
 
 def directly_measured_states(joint: Joint) -> tuple[tuple[slice, slice | None], ...]:
-    """Of each output block its tangent dimensions, and those of the state of its name and size, None without one."""
+    """Tangent dimensions of each output block, and of the state of the same name and size, None without such a state."""
     states, outputs = joint.system.states, joint.system.outputs
-    found = []
+    pairs = []
     for name, block in outputs.blocks:
         place = states.tangent.get(name)
         is_same = place is not None and place.stop - place.start == block.dim
-        found.append((outputs.tangent[name], place if is_same else None))
-    return tuple(found)
+        pairs.append((outputs.tangent[name], place if is_same else None))
+    return tuple(pairs)

@@ -57,8 +57,8 @@ class Hypotheses(eqx.Module):
     P: Float[Array, "*h dim dim"]
     weight: Float[Array, "*h"]
     age: Float[Array, "*h"]
-    before: Float[Array, "*h parameters"]
-    before_std: Float[Array, "*h parameters"]
+    before_change: Float[Array, "*h parameters"]
+    before_change_std: Float[Array, "*h parameters"]
 
 
 def most_probable(weight: Float[Array, " h"]) -> Float[Array, " h"]:
@@ -70,7 +70,7 @@ def most_probable(weight: Float[Array, " h"]) -> Float[Array, " h"]:
 def branch(
     joint: Joint, h: Hypotheses, jump_std: Float[Array, " dim"], log_probability: Float[Array, ""]
 ) -> Hypotheses:
-    """The hypotheses with a new one, the most probable one with a change now; the oldest one is merged into the first.
+    """Add a hypothesis: the most probable one with a change at this time. The oldest one is merged into the first.
 
     Args:
         joint: of states and parameters.
@@ -78,9 +78,11 @@ def branch(
         jump_std: standard deviation of a jump, by tangent dimension.
         log_probability: of a change in the time between two new hypotheses, its logarithm.
     """
-    first, oldest, others = (jax.tree.map(lambda leaf, at=at: leaf[at], h) for at in (0, -1, slice(1, -1)))
-    best = most_probable(h.weight)
-    most_likely = jax.tree.map(lambda leaf: jnp.tensordot(best, leaf, 1), h)
+    first, oldest, others = (
+        jax.tree.map(lambda leaf, rows=rows: leaf[rows], h) for rows in (0, -1, slice(1, -1))
+    )
+    selector = most_probable(h.weight)
+    most_likely = jax.tree.map(lambda leaf: jnp.tensordot(selector, leaf, 1), h)
     n, size, count = joint.states_dim, joint.system.states.size, len(joint.quantities)
     new = Hypotheses(
         most_likely.z,
@@ -97,7 +99,7 @@ def branch(
 def with_change(
     joint: Joint, h: Hypotheses, jump_std: Float[Array, " dim"], is_change: Bool[Array, ""]
 ) -> Hypotheses:
-    """All hypotheses with a change now, where is_change; else as they are."""
+    """Add a change at this time to all hypotheses if is_change; else return them unchanged."""
     n, size, count = joint.states_dim, joint.system.states.size, len(joint.quantities)
     variance = jnp.diagonal(h.P, axis1=1, axis2=2)[:, n : n + count]
     changed = Hypotheses(
@@ -114,15 +116,15 @@ def with_change(
 def merge(joint: Joint, a: Hypotheses, b: Hypotheses) -> Hypotheses:
     """One hypothesis with the first two moments of two; its last change is that of the more probable one."""
     share = jax.nn.sigmoid(b.weight - a.weight)
-    away = joint.space.minus(b.z, a.z)
+    difference = joint.space.minus(b.z, a.z)
     more_likely = jax.tree.map(lambda x, y: jnp.where(share > 0.5, y, x), a, b)
     return Hypotheses(
-        joint.space.plus(a.z, share * away),
-        a.P + share * (b.P - a.P) + share * (1.0 - share) * away[:, None] * away,
+        joint.space.plus(a.z, share * difference),
+        a.P + share * (b.P - a.P) + share * (1.0 - share) * difference[:, None] * difference,
         jnp.logaddexp(a.weight, b.weight),
         more_likely.age,
-        more_likely.before,
-        more_likely.before_std,
+        more_likely.before_change,
+        more_likely.before_change_std,
     )
 
 
@@ -138,16 +140,16 @@ def change_times(
         Change times in s, ascending: those on which the estimates agreed for at least 0.1 s.
     """
     t, since_change = np.asarray(t), np.asarray(since_change)
-    when = t - since_change
-    starts = np.flatnonzero(np.abs(np.diff(when, prepend=np.inf)) > _SAME_TIME)
+    change_t = t - since_change
+    starts = np.flatnonzero(np.abs(np.diff(change_t, prepend=np.inf)) > _SAME_TIME)
     ends = np.append(starts[1:], len(t)) - 1
-    held = [
-        float(when[b])
+    candidates = [
+        float(change_t[b])
         for a, b in zip(starts, ends, strict=True)
         if t[b] - t[a] >= _LEAST_DURATION and since_change[b] < NEVER / 2
     ]
-    found: list[float] = []
-    for time in sorted(held):
-        if not found or time - found[-1] > 2 * _SAME_TIME:
-            found.append(time)
-    return tuple(found)
+    times: list[float] = []
+    for time in sorted(candidates):
+        if not times or time - times[-1] > 2 * _SAME_TIME:
+            times.append(time)
+    return tuple(times)

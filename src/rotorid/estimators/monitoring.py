@@ -1,4 +1,4 @@
-"""What an estimator monitors of itself: rejected measurements, the consistency of its innovations, its health."""
+"""Monitoring of an estimator: rejected measurements, consistency of the innovations, health."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rotorid.estimators.base import Health
 from rotorid.geometry.spaces import Space
 
 RECOVERY = 0.5
-"""s for which an estimate says RECOVERING after a reset."""
+"""s for which the health of an estimate is RECOVERING after a reset."""
 
 CONSISTENCY_MEMORY = 0.5
 """s over which the normalised innovations squared are averaged."""
 
 INCONSISTENT = 3.0
-"""Mean NIS over its dimension above which an estimate says INCONSISTENT."""
+"""Mean NIS over its dimension above which the health of an estimate is INCONSISTENT."""
 
 INFORMED = 0.7
 """A parameter is informed while its standard deviation is below this share of that of its prior."""
@@ -25,8 +25,8 @@ INFORMED = 0.7
 class BlockStatus(eqx.Module):
     """The state of the gate of each output block.
 
-    rejection_time: s for which the block has been rejected without a break. is_awaited: whether its next measurement is taken
-    without a gate, and sets the state of the same name.
+    rejection_time: s for which the block has been rejected without interruption. is_awaited: whether its next measurement
+    bypasses the gate and sets the state of the same name.
     """
 
     rejection_time: Float[Array, " blocks"]
@@ -34,7 +34,7 @@ class BlockStatus(eqx.Module):
 
 
 class PendingReset(eqx.Module):
-    """What the next prediction resets: states (by tangent dimension) go back to their prior, the covariance of the parameters
+    """Resets of the next prediction: states (by tangent dimension) return to their prior, the covariance of the parameters
     is inflated."""
 
     states: Bool[Array, " tangent"]
@@ -58,28 +58,28 @@ class Innovation(eqx.Module):
     nis_dof: Int[Array, ""]
 
     @classmethod
-    def none(cls, measured: int, dtype: jnp.dtype) -> Innovation:
+    def none(cls, dim: int, dtype: jnp.dtype) -> Innovation:
         """Before any measurement."""
-        zeros = jnp.zeros(measured, dtype)
+        zeros = jnp.zeros(dim, dtype)
         return cls(zeros, zeros, jnp.zeros((), dtype), jnp.zeros((), int))
 
 
 def rejection_times(
-    before: Float[Array, " blocks"],
+    previous: Float[Array, " blocks"],
     is_measured: Bool[Array, " blocks"],
     is_accepted: Bool[Array, " blocks"],
     dt: Float[Array, ""],
 ) -> Float[Array, " blocks"]:
     """Rejection times (s) after a sample, dt (s) after the one before; a block that was not measured keeps its own."""
-    return jnp.where(is_measured, jnp.where(is_accepted, 0.0, before + dt), before)
+    return jnp.where(is_measured, jnp.where(is_accepted, 0.0, previous + dt), previous)
 
 
 def mean_nis_ratio(
-    before: Float[Array, ""], nis: Float[Array, ""], dof: Int[Array, ""], dt: Float[Array, ""]
+    previous: Float[Array, ""], nis: Float[Array, ""], dof: Int[Array, ""], dt: Float[Array, ""]
 ) -> Float[Array, ""]:
     """Running mean of NIS over its dimension, after a sample with this NIS over dof dimensions."""
     share = jnp.where(dof > 0, dt / (dt + CONSISTENCY_MEMORY), 0.0)
-    return before + share * (nis / jnp.maximum(dof, 1) - before)
+    return previous + share * (nis / jnp.maximum(dof, 1) - previous)
 
 
 def health_of(
@@ -90,10 +90,10 @@ def health_of(
     nis_ratio: Float[Array, ""],
     is_recovering: Bool[Array, ""],
 ) -> Int[Array, ""]:
-    """The worst of what applies, from a health to begin with.
+    """The worst health that applies.
 
     Args:
-        health: OK or NO_INFORMATION.
+        health: health without monitoring, OK or NO_INFORMATION.
         is_rejected: whether a measurement was rejected.
         is_outside: whether the model does not hold (see `System.holds`).
         nis_ratio: of `Consistency`.

@@ -5,15 +5,15 @@
     P <- (I; dx_C/dx) P (I; dx_C/dx)^T                 augment: a clone is a copy of the head's states
     H, S = H P H^T + R,   x <- x [+] K (y [-] h(x))    update, with the measurements of the whole window
 
-Every measurement is used N times, as long as its clone is in the window. Used in full each time it would count N times, and
-its covariance would be too small. So its information is split over its uses: the a-th use has the noise R / s_a, and
-the shares s_0 .. s_(N-1) sum to one. On a linear System an update with R / s multiplies the density of the window's states
+Every measurement is used N times, as long as its clone is in the window. N uses with full weight would make the covariance too
+small. Its information is therefore split over its uses: the a-th use has the noise R / s_a, and the shares s_0 .. s_(N-1) sum
+to one. On a linear System an update with R / s multiplies the density of the window's states
 by the s-th power of the measurement's likelihood, so uses up to the a-th count as one with R / (s_0 + .. + s_a): clones and
 head are those of the smoother and of the Kalman filter to whose measurement of age a this noise is given, and a measurement
 whose clone has left the window has counted once. A later use is linearised again, around a clone that later
 measurements have corrected.
 
-A clone is taken where something was measured. An output that depends on parameters is taken to see their present values.
+A sample with a measurement adds a clone. An output that depends on parameters is evaluated at their present values.
 
 Reference: A. Mourikis, S. Roumeliotis, A multi-state constraint Kalman filter for vision-aided inertial navigation, ICRA
 2007.
@@ -47,9 +47,9 @@ WINDOW = 3
 
 
 class Clones(eqx.Module):
-    """The covariance P of head and clones (the newest first), and the clones with what was measured at them.
+    """The covariance P of head and clones (the newest first), and the clones with their measurements.
 
-    x: states. u, y: inputs and measurements. used: what was measured and passed the gate.
+    x: states. u, y: inputs and measurements. used: dimensions that were measured and passed the gate.
     """
 
     P: Float[Array, "all all"]
@@ -71,9 +71,9 @@ class MSCKF(AbstractGaussianFilter):
 
     def _uncertainty_of(self, std: Float[Array, " dim"]) -> Clones:
         system, clones = self.joint.system, self.shares.shape[0] - 1
-        nothing = jnp.zeros(clones * self.joint.states_dim, std.dtype)
+        clone_variance = jnp.zeros(clones * self.joint.states_dim, std.dtype)
         return Clones(
-            P=jnp.diag(jnp.concatenate([std * std, nothing])),
+            P=jnp.diag(jnp.concatenate([std * std, clone_variance])),
             x=jnp.tile(self.tuning.initial, (clones, 1)),
             u=jnp.zeros((clones, system.inputs.size), std.dtype),
             y=jnp.tile(jnp.asarray(system.outputs.initial(), std.dtype), (clones, 1)),
@@ -90,17 +90,17 @@ class MSCKF(AbstractGaussianFilter):
         uncertainty: Clones,
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
-        keep: Float[Array, " dim"],
+        retention: Float[Array, " dim"],
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Clones]:
         dim = self.joint.space.dim
-        after, F = self.joint.transition(z, u, self.tuning.values, dt)
-        F = keep[:, None] * F
+        z_next, F = self.joint.transition(z, u, self.tuning.values, dt)
+        F = retention[:, None] * F
         top = product(F, uncertainty.P[:dim])
         P_II = product(top[:, :dim], F.T) + jnp.diag(noise * noise)
         P_IC, P_CC = top[:, dim:], uncertainty.P[dim:, dim:]
         P = jnp.concatenate([jnp.concatenate([P_II, P_IC], axis=1), jnp.concatenate([P_IC.T, P_CC], axis=1)])
-        return after, eqx.tree_at(lambda s: s.P, uncertainty, P)
+        return z_next, eqx.tree_at(lambda s: s.P, uncertainty, P)
 
     def _measurement_update(
         self,
@@ -109,21 +109,21 @@ class MSCKF(AbstractGaussianFilter):
         sample: Samples,
         trusted: Bool[Array, " blocks"],
     ) -> MeasurementUpdate:
-        """The clones' measurements once more, then the newest ones, gated; then a clone is taken of the head.
+        """Update by the measurements of the clones, then by the newest ones, gated; then clone the head.
 
-        A sample that measures nothing takes no clone and uses no share.
+        A sample without measurements adds no clone and uses no share.
         """
-        measured = jnp.any(sample.mask)
-        again = eqx.tree_at(lambda s: s.used, uncertainty, uncertainty.used & measured)
+        is_measured = jnp.any(sample.mask)
+        clones = eqx.tree_at(lambda s: s.used, uncertainty, uncertainty.used & is_measured)
         correction, P = self._update_with_clones(
-            z, again, jnp.zeros(uncertainty.P.shape[0], uncertainty.P.dtype)
+            z, clones, jnp.zeros(uncertainty.P.shape[0], uncertainty.P.dtype)
         )
-        seen, correction, P = self._update_with_newest(z, P, correction, sample, trusted)
-        used = sample.mask & per_dimension(self.joint.system.outputs, seen.accepted)
-        window = self._corrected(eqx.tree_at(lambda s: s.P, uncertainty, P), correction)
+        update, correction, P = self._update_with_newest(z, P, correction, sample, trusted)
+        used = sample.mask & per_dimension(self.joint.system.outputs, update.accepted)
+        window = self._correct_clones(eqx.tree_at(lambda s: s.P, uncertainty, P), correction)
         cloned = self._clone(window, z, correction, sample, used)
-        window = jax.tree.map(lambda new, old: jnp.where(measured, new, old), cloned, window)
-        return eqx.tree_at(lambda s: s.uncertainty, seen, window)
+        window = jax.tree.map(lambda new, old: jnp.where(is_measured, new, old), cloned, window)
+        return eqx.tree_at(lambda s: s.uncertainty, update, window)
 
     def _update_with_clones(
         self, z: Float[Array, " size"], uncertainty: Clones, correction: Float[Array, " all"]
@@ -135,12 +135,12 @@ class MSCKF(AbstractGaussianFilter):
         outputs, n, dim = joint.system.outputs, joint.states_dim, joint.space.dim
         parameters = z[joint.system.states.size :]
 
-        def turned(a):
-            """With the first clone behind the last."""
+        def rotated(a):
+            """Move the first clone behind the last."""
             return jnp.concatenate([a[:dim], a[dim + n :], a[dim : dim + n]])
 
-        def one(carried, row):
-            correction, P = carried
+        def use_clone(carry, row):
+            correction, P = carry
             x, u, y, used, share = row
             expected, H = joint.sensitivity(jnp.concatenate([x, parameters]), u, self.tuning.values)
             H = jnp.where(used[:, None], H, 0.0)
@@ -151,11 +151,11 @@ class MSCKF(AbstractGaussianFilter):
             residual = jnp.where(used, outputs.minus(y, expected), 0.0)
             residual = residual - H_x @ correction[dim : dim + n] - H_p @ correction[n:dim]
             w, A = whiten(S, residual, HP)
-            P = turned(turned(P - product(A.T, A)).T)
-            return (turned(correction + w @ A), P), None
+            P = rotated(rotated(P - product(A.T, A)).T)
+            return (rotated(correction + w @ A), P), None
 
         rows = uncertainty.x, uncertainty.u, uncertainty.y, uncertainty.used, self.shares[1:]
-        return jax.lax.scan(one, (correction, uncertainty.P), rows)[0]
+        return jax.lax.scan(use_clone, (correction, uncertainty.P), rows)[0]
 
     def _update_with_newest(
         self,
@@ -178,21 +178,23 @@ class MSCKF(AbstractGaussianFilter):
             h = H[slot]
             hP = product(h, P[:dim])
             hPh, residual = product(hP[:, :dim], h.T), innovation[slot] - h @ change[:dim]
-            (distant,) = whiten(hPh + jnp.diag(jnp.where(m[slot], R[slot], 1.0)), residual)
+            (whitened,) = whiten(hPh + jnp.diag(jnp.where(m[slot], R[slot], 1.0)), residual)
             r = jnp.where(m[slot], R[slot] / self.shares[0], 1.0)
             w, A, inverse = whiten(hPh + jnp.diag(r), residual, hP, jnp.eye(len(r), dtype=r.dtype))
-            distance = distant @ distant
-            accept = trusted[i] | (distance <= chi_square_quantile(self.tuning.thresholds.gate, h.shape[0]))
-            less = joseph_update(P - product(A.T, A), h, r, product(A[:, :dim].T, inverse), direct)
-            P = jnp.where(accept, less, P)
-            change = jnp.where(accept, change + w @ A, change)
-            nis = jnp.where(accept, nis + distance, nis)
-            accepted.append(accept)
+            distance = whitened @ whitened
+            is_accepted = trusted[i] | (
+                distance <= chi_square_quantile(self.tuning.thresholds.gate, h.shape[0])
+            )
+            P_updated = joseph_update(P - product(A.T, A), h, r, product(A[:, :dim].T, inverse), direct)
+            P = jnp.where(is_accepted, P_updated, P)
+            change = jnp.where(is_accepted, change + w @ A, change)
+            nis = jnp.where(is_accepted, nis + distance, nis)
+            accepted.append(is_accepted)
         correction = correction + change
         head = correction[:dim]
         return MeasurementUpdate(head, P, jnp.stack(accepted), innovation, innovation_std, nis), correction, P
 
-    def _corrected(self, uncertainty: Clones, correction: Float[Array, " all"]) -> Clones:
+    def _correct_clones(self, uncertainty: Clones, correction: Float[Array, " all"]) -> Clones:
         n = self.joint.states_dim
         changes = correction[self.joint.space.dim :].reshape(-1, n)
         return eqx.tree_at(
@@ -213,18 +215,18 @@ class MSCKF(AbstractGaussianFilter):
             return uncertainty
         x = states.plus(z[: states.size], correction[:n])
 
-        def augmented(a):
+        def augment(a):
             return jnp.concatenate([a[:dim], a[:n], a[dim:-n]])
 
-        def shifted(new, old):
+        def shift(new, old):
             return jnp.concatenate([new[None], old[:-1]])
 
         return Clones(
-            P=augmented(augmented(uncertainty.P).T),
-            x=shifted(x, uncertainty.x),
-            u=shifted(sample.u, uncertainty.u),
-            y=shifted(sample.y, uncertainty.y),
-            used=shifted(used, uncertainty.used),
+            P=augment(augment(uncertainty.P).T),
+            x=shift(x, uncertainty.x),
+            u=shift(sample.u, uncertainty.u),
+            y=shift(sample.y, uncertainty.y),
+            used=shift(used, uncertainty.used),
         )
 
 

@@ -1,8 +1,8 @@
-"""Pre-integration: what the inputs between two measurements do to a state, integrated once (seed 000, eqs. 19-20, 51-54).
+"""Pre-integration: the effect of the inputs between two measurements on a state, integrated once (seed 000, eqs. 19-20, 51-54).
 
-An interval maps the joint point at its start to the one at its end, together with the Jacobian F, and bears the covariance Q of
-what the process noise adds (eq. 20, Q <- F Q F^T + noise). It is extended by every sample's inputs, and asked again and again
-by the iterations of a least-squares problem, at whatever point these are, without integrating again. Two ways:
+An interval maps the joint point at its start to the one at its end, with the Jacobian F and the covariance Q of the process
+noise (eq. 20, Q <- F Q F^T + noise). The inputs of every sample extend it. The iterations of a least-squares problem evaluate
+it at any point without a new integration. There are two methods:
 
 `Linearised`, over any System: the flow is integrated from one start z0 to z1 = f(z0), and is z1 [+] F (z [-] z0) elsewhere.
 
@@ -40,16 +40,16 @@ from rotorid.numerics.products import product
 
 
 class Interval(eqx.Module):
-    """What happened between two points, from `start` to `end`, and what a way of pre-integration adds.
+    """An interval between two points, from `start` to `end`, with the integrals of a method of pre-integration.
 
-    F, Q: see above. intact: whether nothing was forgotten and nothing set on the way.
+    F, Q: see above. is_exact: whether no state was reset or set in between.
     """
 
     start: Float[Array, "*n size"]
     end: Float[Array, "*n size"]
     F: Float[Array, "*n dim dim"]
     Q: Float[Array, "*n dim dim"]
-    intact: Bool[Array, "*n"]
+    is_exact: Bool[Array, "*n"]
     integrals: Any
 
 
@@ -64,58 +64,56 @@ class Integrals(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class AbstractPreintegration(ABC):
-    """A way of pre-integration over a joint model."""
+    """A method of pre-integration over a joint model."""
 
     joint: Joint
 
-    def opened(self, z: Float[Array, " size"]) -> Interval:
-        """An interval of no length that starts at z."""
+    def empty_interval(self, z: Float[Array, " size"]) -> Interval:
+        """An interval of zero length that starts at z."""
         dim = self.joint.space.dim
         zero = jnp.zeros((dim, dim), z.dtype)
         return Interval(
             z, z, jnp.eye(dim, dtype=z.dtype), zero, jnp.ones((), bool), self._no_integrals(z.dtype)
         )
 
-    def extended(
+    def extend(
         self,
         interval: Interval,
         u: Float[Array, " inputs"],
         values: Float[Array, " all"],
         dt: Float[Array, ""] | float,
-        keep: Float[Array, " dim"],
+        retention: Float[Array, " dim"],
         noise: Float[Array, " dim"],
     ) -> tuple[Interval, Float[Array, "dim dim"]]:
-        """The interval, dt longer, and F of what was added.
+        """The interval extended by dt, and F of the extension.
 
-        Dimensions with keep 0 are forgotten: their value at the end no longer depends on the start. noise (standard
+        Dimensions with retention 0 are reset: their value at the end no longer depends on the start. noise (standard
         deviation) is added.
         """
         end, F = self.joint.transition(interval.end, u, values, dt)
-        F = keep[:, None] * F
-        longer = Interval(
+        F = retention[:, None] * F
+        extended = Interval(
             start=interval.start,
             end=end,
             F=product(F, interval.F),
             Q=product(product(F, interval.Q), F.T) + jnp.diag(noise * noise),
-            intact=interval.intact & jnp.all(keep > 0.0),
-            integrals=self._integrated(interval.integrals, u, dt),
+            is_exact=interval.is_exact & jnp.all(retention > 0.0),
+            integrals=self._integrate(interval.integrals, u, dt),
         )
-        exact, _ = self.flow(longer, interval.start, values)
-        return eqx.tree_at(lambda i: i.end, longer, exact), F
+        exact_end, _ = self.flow(extended, interval.start, values)
+        return eqx.tree_at(lambda i: i.end, extended, exact_end), F
 
     @abstractmethod
     def flow(
         self, interval: Interval, z: Float[Array, " size"], values: Float[Array, " all"]
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
-        """Where the interval takes a point z at its start, and the Jacobian of that."""
+        """The point at the end for a point z at the start, and its Jacobian."""
 
     @abstractmethod
     def _no_integrals(self, dtype: Any) -> Any: ...
 
     @abstractmethod
-    def _integrated(
-        self, integrals: Any, u: Float[Array, " inputs"], dt: Float[Array, ""] | float
-    ) -> Any: ...
+    def _integrate(self, integrals: Any, u: Float[Array, " inputs"], dt: Float[Array, ""] | float) -> Any: ...
 
     def _linear(
         self, interval: Interval, z: Float[Array, " size"]
@@ -136,36 +134,38 @@ class Linearised(AbstractPreintegration):
     def _no_integrals(self, dtype: Any) -> None:
         return None
 
-    def _integrated(self, integrals: None, u: Float[Array, " inputs"], dt: Float[Array, ""] | float) -> None:
+    def _integrate(self, integrals: None, u: Float[Array, " inputs"], dt: Float[Array, ""] | float) -> None:
         return None
 
 
 @dataclasses.dataclass(frozen=True)
 class ThrustAndRate(AbstractPreintegration):
-    """Pre-integration of `BareMultirotor`, exact at every state and mass; linearised where something was forgotten or set."""
+    """Pre-integration of `BareMultirotor`, exact at every state and mass; linearised if a state was reset or set."""
 
     def flow(
         self, interval: Interval, z: Float[Array, " size"], values: Float[Array, " all"]
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         space = self.joint.space
 
-        def moved(delta):
+        def differential(delta):
             return jax.jvp(
-                lambda point: self._moved(interval.integrals, point, values), (z,), (space.lift(z, delta),)
+                lambda point: self._propagate(interval.integrals, point, values),
+                (z,),
+                (space.lift(z, delta),),
             )
 
-        after, changes = jax.vmap(moved, out_axes=(None, 0))(jnp.eye(space.dim, dtype=z.dtype))
-        F = jax.vmap(space.drop, in_axes=(None, 0), out_axes=1)(after, changes)
+        end, changes = jax.vmap(differential, out_axes=(None, 0))(jnp.eye(space.dim, dtype=z.dtype))
+        F = jax.vmap(space.project, in_axes=(None, 0), out_axes=1)(end, changes)
         z_linear, F_linear = self._linear(interval, z)
-        return jnp.where(interval.intact, after, z_linear), jnp.where(interval.intact, F, F_linear)
+        return jnp.where(interval.is_exact, end, z_linear), jnp.where(interval.is_exact, F, F_linear)
 
-    def _moved(
+    def _propagate(
         self, integrals: Integrals, z: Float[Array, " size"], values: Float[Array, " all"]
     ) -> Float[Array, " size"]:
         x = self.joint.system.states.unpack(z[: self.joint.system.states.size])
         t, q, m = integrals.t, x["attitude"], self.joint.parameters(z, values)["mass"]
         g = jnp.array([0.0, 0.0, -GRAVITY], dtype=z.dtype)
-        after = {
+        states = {
             "attitude": rotations.normalize(rotations.multiply(q, integrals.gamma)),
             "position": x["position"]
             + x["velocity"] * t
@@ -173,19 +173,19 @@ class ThrustAndRate(AbstractPreintegration):
             + rotations.rotate(q, integrals.alpha) / m,
             "velocity": x["velocity"] + t * g + rotations.rotate(q, integrals.beta) / m,
         }
-        return jnp.concatenate([self.joint.system.states.pack(after), z[self.joint.system.states.size :]])
+        return jnp.concatenate([self.joint.system.states.pack(states), z[self.joint.system.states.size :]])
 
     def _no_integrals(self, dtype: Any) -> Integrals:
         zero = jnp.zeros(3, dtype)
         return Integrals(jnp.zeros((), dtype), zero, zero, jnp.array([1.0, 0.0, 0.0, 0.0], dtype))
 
-    def _integrated(
+    def _integrate(
         self, integrals: Integrals, u: Float[Array, " inputs"], dt: Float[Array, ""] | float
     ) -> Integrals:
-        held = self.joint.system.inputs.unpack(u)
-        phi = held["body_rate"] * dt
+        inputs = self.joint.system.inputs.unpack(u)
+        phi = inputs["body_rate"] * dt
         a, b, c = coefficients(phi @ phi)
-        T = held["thrust"] * jnp.array([0.0, 0.0, 1.0], dtype=u.dtype)
+        T = inputs["thrust"] * jnp.array([0.0, 0.0, 1.0], dtype=u.dtype)
         first = rotations.cross(phi, T)
         second = rotations.cross(phi, first)
         beta = rotations.rotate(integrals.gamma, dt * (T + a * first + b * second))
@@ -199,7 +199,7 @@ class ThrustAndRate(AbstractPreintegration):
 
 
 def preintegration(joint: Joint) -> AbstractPreintegration:
-    """The way that suits a System: `ThrustAndRate` of the bare multirotor, else `Linearised`."""
+    """The method for a System: `ThrustAndRate` for the bare multirotor, else `Linearised`."""
     return ThrustAndRate(joint) if isinstance(joint.system, BareMultirotor) else Linearised(joint)
 
 
@@ -207,15 +207,15 @@ def coefficients(
     square: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """a, b and c of an angle (rad), from its square."""
-    small = square < 1e-2
-    s = jnp.where(small, 1.0, square)
-    angle, x = jnp.sqrt(s), jnp.where(small, square, 0.0)
+    is_small = square < 1e-2
+    s = jnp.where(is_small, 1.0, square)
+    angle, x = jnp.sqrt(s), jnp.where(is_small, square, 0.0)
     sin, cos = jnp.sin(angle), jnp.cos(angle)
     a = 1 / 2 - x * (1 / 24 - x * (1 / 720 - x / 40320))
     b = 1 / 6 - x * (1 / 120 - x * (1 / 5040 - x / 362880))
     c = 1 / 24 - x * (1 / 720 - x * (1 / 40320 - x / 3628800))
     return (
-        jnp.where(small, a, (1.0 - cos) / s),
-        jnp.where(small, b, (angle - sin) / (s * angle)),
-        jnp.where(small, c, (0.5 * s - 1.0 + cos) / (s * s)),
+        jnp.where(is_small, a, (1.0 - cos) / s),
+        jnp.where(is_small, b, (angle - sin) / (s * angle)),
+        jnp.where(is_small, c, (0.5 * s - 1.0 + cos) / (s * s)),
     )

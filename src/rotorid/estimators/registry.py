@@ -135,10 +135,10 @@ ALL_ESTIMATORS: Final = MappingProxyType({**ESTIMATORS, **WRENCH_OBSERVERS})
 """Both tables; the colours and labels of everything that a page may show."""
 
 
-def check_estimator(name: str, known: Collection[str] = ESTIMATORS) -> None:
+def check_estimator(name: str, table: Collection[str] = ESTIMATORS) -> None:
     """Raise SettingError for a name that is not in a table."""
-    if name not in known:
-        raise SettingError(f"no estimator {name!r}; there are {', '.join(known)}")
+    if name not in table:
+        raise SettingError(f"no estimator {name!r}; there are {', '.join(table)}")
 
 
 def check_observer(name: str) -> None:
@@ -159,6 +159,6 @@ def estimator_label(name: str) -> str:
     return name if entry is None else entry.label
 
 
-def help_text(known: Mapping[str, EstimatorEntry] = ESTIMATORS) -> str:
+def help_text(table: Mapping[str, EstimatorEntry] = ESTIMATORS) -> str:
     """Names with their descriptions, for help texts: "ekf (extended Kalman filter), ..."."""
-    return ", ".join(f"{entry.name} ({entry.description})" for entry in known.values())
+    return ", ".join(f"{entry.name} ({entry.description})" for entry in table.values())

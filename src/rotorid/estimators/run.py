@@ -1,9 +1,9 @@
-"""Run an estimator: over a log, over many, or sample by sample. All three give the same numbers.
+"""Run an estimator: over a log, over many logs, or sample by sample. All three give the same numbers.
 
-Where a C compiler is at hand, the estimator's step is compiled to C (see `rotorid.estimators.compiled`); JAX computes
-elsewhere: under its own transformations (`jit`, `grad`, `vmap`), on other devices, in float32, and for those that C cannot
-express. Of a particle filter, C does what is done to every particle, inside of JAX's program, from 2,000 particles on (see
-`rotorid.estimators.particle.engine`). `engine` asks for one of the two.
+With a C compiler, the estimator's step is compiled to C (see `rotorid.estimators.compiled`). JAX computes in all other cases:
+under its own transformations (`jit`, `grad`, `vmap`), on other devices, in float32, and for estimators that have no C form. In
+a particle filter of 2,000 particles or more, the operations on particles run in C inside of JAX's program (see
+`rotorid.estimators.particle.engine`). `engine` selects one of the two.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def run(
     compiled = compiled_form(estimator, _row(samples, 0), 1, engine)
     if compiled is None:
         return _run(estimator, samples, key)
-    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], samples)
-    found = compiled.run(estimator, one, tunings=False, workers=1)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), found)
+    batch = jax.tree.map(lambda leaf: np.asarray(leaf)[None], samples)
+    estimate = compiled.run(estimator, batch, tunings=False, workers=1)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), estimate)
 
 
 def run_many(
@@ -83,18 +83,18 @@ def run_many(
         SettingError: as in `run`.
     """
     count = samples.t.shape[0]
-    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((estimator, samples, keys)))
+    is_traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((estimator, samples, keys)))
     if workers is None:
         workers = min(_cores(), count // LANES) if jax.default_backend() == "cpu" else 1
-    workers = 1 if traced else max(workers, 1)
+    workers = 1 if is_traced else max(workers, 1)
     if keys is None:
         keys = jax.random.split(jax.random.key(0), count)
     if isinstance(estimator, AbstractParticleFilter):
         return run_on_engine(
             lambda e: _in_threads(e, samples, keys, tunings, workers), estimator, engine, (samples, keys)
         )
-    one = _row(estimator, 0) if tunings else estimator
-    compiled = compiled_form(one, _row(_row(samples, 0), 0), 1 if count == 1 else LANES, engine)
+    example = _row(estimator, 0) if tunings else estimator
+    compiled = compiled_form(example, _row(_row(samples, 0), 0), 1 if count == 1 else LANES, engine)
     if compiled is not None:
         return jax.tree.map(jnp.asarray, compiled.run(estimator, samples, tunings=tunings, workers=workers))
     return _in_threads(estimator, samples, keys, tunings, workers)
@@ -103,26 +103,28 @@ def run_many(
 def _in_threads(
     estimator: AbstractEstimator, samples: Samples, keys: Key[Array, " flights"], tunings: bool, workers: int
 ) -> Estimate:
-    """`_run_many` by so many threads."""
+    """`_run_many` in this number of threads."""
     if workers == 1:
         return _run_many(estimator, samples, keys, tunings)
     count = samples.t.shape[0]
     size = -(-count // workers)
-    wide = jax.dtypes.canonicalize_dtype(float) == np.float64  # how JAX is set is a matter of each thread
+    has_64_bits = (
+        jax.dtypes.canonicalize_dtype(float) == np.float64
+    )  # how JAX is set is a matter of each thread
 
     def part(first: int) -> Estimate:
-        def cut(tree):
+        def part_of(tree):
             return jax.tree.map(lambda leaf: leaf[first : first + size] if eqx.is_array(leaf) else leaf, tree)
 
-        with jax.enable_x64(bool(wide)):
-            share = cut(estimator) if tunings else estimator
-            return jax.block_until_ready(_run_many(share, cut(samples), cut(keys), tunings))
+        with jax.enable_x64(bool(has_64_bits)):
+            share = part_of(estimator) if tunings else estimator
+            return jax.block_until_ready(_run_many(share, part_of(samples), part_of(keys), tunings))
 
     firsts = [min(k, count - size) for k in range(0, count, size)]  # equal parts share one compiled program
     with ThreadPoolExecutor(len(firsts)) as pool:
         parts = list(pool.map(part, firsts))
-    twice = len(firsts) * size - count
-    parts[-1] = jax.tree.map(lambda leaf: leaf[twice:], parts[-1])
+    overlap = len(firsts) * size - count
+    parts[-1] = jax.tree.map(lambda leaf: leaf[overlap:], parts[-1])
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
 
@@ -176,13 +178,15 @@ def stack(flights: Sequence[Samples]) -> Samples:
     longest = max(f.t.shape[0] for f in flights)
 
     def padded(flight: Samples) -> Samples:
-        missing = longest - flight.t.shape[0]
+        padding = longest - flight.t.shape[0]
         rows = jax.tree.map(
-            lambda leaf: jnp.concatenate([leaf, jnp.repeat(leaf[-1:], missing, axis=0)]), flight
+            lambda leaf: jnp.concatenate([leaf, jnp.repeat(leaf[-1:], padding, axis=0)]), flight
         )
-        past = jnp.arange(longest) >= flight.t.shape[0]
+        is_padding = jnp.arange(longest) >= flight.t.shape[0]
         return eqx.tree_at(
-            lambda s: (s.dt, s.mask), rows, (jnp.where(past, 0.0, rows.dt), rows.mask & ~past[:, None])
+            lambda s: (s.dt, s.mask),
+            rows,
+            (jnp.where(is_padding, 0.0, rows.dt), rows.mask & ~is_padding[:, None]),
         )
 
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(padded, flights))
@@ -217,15 +221,15 @@ class Stream:
     ) -> None:
         self.estimator = estimator
         self._key = jax.random.key(0) if key is None else key
-        self._asked: Engine = engine
+        self._requested_engine: Engine = engine
         self._program: CompiledStream | _JaxStream | None = None
         self._started = False
 
     @property
     def engine(self) -> Engine:
-        """What computes: "c" or "jax"; before the first sample, what was asked for."""
+        """The engine in use, "c" or "jax"; before the first sample, the requested one."""
         if self._program is None:
-            return self._asked
+            return self._requested_engine
         return "c" if isinstance(self._program, CompiledStream) else self._program.place
 
     @property
@@ -249,9 +253,12 @@ class Stream:
     def _compile(self, sample: Samples) -> CompiledStream | _JaxStream:
         if isinstance(self.estimator, AbstractParticleFilter):
             return run_on_engine(
-                lambda e: _JaxStream(e, sample, self._key), self.estimator, self._asked, (sample, self._key)
+                lambda e: _JaxStream(e, sample, self._key),
+                self.estimator,
+                self._requested_engine,
+                (sample, self._key),
             )
-        compiled = compiled_form(self.estimator, jax.tree.map(np.asarray, sample), 1, self._asked)
+        compiled = compiled_form(self.estimator, jax.tree.map(np.asarray, sample), 1, self._requested_engine)
         if compiled is None:
             return _JaxStream(self.estimator, sample, self._key)
         return CompiledStream(compiled, self.estimator)
@@ -260,7 +267,7 @@ class Stream:
 class _JaxStream:
     """The step compiled by JAX, from flat vector to flat vector.
 
-    What is carried is the state followed by the last estimate, as one vector, so that a step takes two arrays and
+    The carry is the state followed by the last estimate, as one vector, so that a step takes two arrays and
     gives one.
     """
 
@@ -282,29 +289,31 @@ class _JaxStream:
         self._flat = np.zeros(self._sample.size, dtype)
         self._parts = self._sample.parts_of(self._flat)
 
-        def advance(carried, flat):
-            before, others = carried
+        def advance(carry, flat):
+            numbers, excluded = carry
             state, estimate = step(
-                estimator, self._state.unpack(before[: self._state.size], others), self._sample.unpack(flat)
+                estimator,
+                self._state.unpack(numbers[: self._state.size], excluded),
+                self._sample.unpack(flat),
             )
-            after, others = self._state.pack(state)
-            return jnp.concatenate([after, self._estimate.pack(estimate)[0]]), others
+            next_numbers, excluded = self._state.pack(state)
+            return jnp.concatenate([next_numbers, self._estimate.pack(estimate)[0]]), excluded
 
         self._advance = jax.jit(advance)
 
     def start(self, sample: Samples) -> None:
-        first, others = self._state.pack(self._init(jax.tree.map(jnp.asarray, sample)))
-        self._carried = jnp.concatenate([first, jnp.zeros(self._estimate.size, first.dtype)]), others
+        numbers, excluded = self._state.pack(self._init(jax.tree.map(jnp.asarray, sample)))
+        self._carry = jnp.concatenate([numbers, jnp.zeros(self._estimate.size, numbers.dtype)]), excluded
 
     def state(self) -> State:
-        flat, others = self._carried
-        return self._state.unpack(np.asarray(flat)[: self._state.size], others)
+        flat, excluded = self._carry
+        return self._state.unpack(np.asarray(flat)[: self._state.size], excluded)
 
     def step(self, sample: Samples) -> Estimate:
         for part, leaf in zip(
             self._parts, (sample.t, sample.dt, sample.u, sample.y, sample.mask), strict=True
         ):
             part[...] = leaf
-        self._carried = self._advance(self._carried, self._flat)
+        self._carry = self._advance(self._carry, self._flat)
         # Waiting for the numbers here also makes it safe to fill self._flat again.
-        return self._estimate.unpack(np.asarray(self._carried[0])[self._state.size :])
+        return self._estimate.unpack(np.asarray(self._carry[0])[self._state.size :])

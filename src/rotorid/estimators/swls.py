@@ -5,12 +5,12 @@ something. Each sample's arrival moves the window by one and takes a fixed numbe
 
     |r_prior|^2 + sum_k rho(|y_k [-] h(x_k)|^2_R) + sum_k |x_(k+1) [-] f_k(x_k)|^2_(Q_k)
 
-f_k is the pre-integrated interval between neighbours (see `preintegration`): integrated once, when it has passed. What
-leaves the window stays as the prior of what was its neighbour (marginalisation), linearised where it was last; on a linear
-System the newest state is therefore that of the Kalman filter, and the window that of the smoother, whatever n is. rho is
-a robust loss, applied to each block of measurements as a weight from its residual in the step before (iteratively reweighted
-least squares); a block that has just come counts in full in its first step, since it had no part yet in what its residual
-is measured from. The equations of a step are block-tridiagonal (see `numerics.tridiagonal`).
+f_k is the pre-integrated interval between neighbours (see `preintegration`), integrated once at the end of the interval. A node
+that leaves the window becomes the prior of its neighbour (marginalisation), linearised at its last estimate; on a linear System
+the newest state is therefore that of the Kalman filter, and the window that of the smoother, for any n. rho is a robust loss,
+applied to each block of measurements as a weight from its residual in the step before (iteratively reweighted least squares); a
+new block has weight 1 in its first step, since its residual is still a prediction error. The equations of a step are
+block-tridiagonal (see `numerics.tridiagonal`).
 
 The steps are not damped: each sample adds one point to a window that was solved before. 180 simulated flights of 21 samples
 began with the attitude 1 to 2 rad and the mass 30 to 60 % off, 160 of them without a measured attitude. Two steps a sample led
@@ -45,7 +45,7 @@ from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
-from rotorid.numerics.tridiagonal import Link, minimum
+from rotorid.numerics.tridiagonal import Link, solve_chain
 from rotorid.signals.samples import Samples
 
 Loss = Literal["huber", "cauchy", "squares"]
@@ -55,9 +55,9 @@ Loss = Literal["huber", "cauchy", "squares"]
 class Window(eqx.Module):
     """The window, oldest first; a node that is not valid yet is a placeholder.
 
-    x: joint points. u, y, used: inputs, measurements, and which of them count. interval: that leads to each node.
-    prior, prior_covariance: of the oldest valid node, from all that has left; next_prior, next_covariance: what will be so
-    of the second. ahead: the interval since the newest node. P: covariance of the present joint point.
+    x: joint points. u, y, used: inputs, measurements, and the mask of those used. interval: the one before each node. prior,
+    prior_covariance: of the oldest valid node, from all nodes that left the window; next_prior, next_covariance: the same of
+    the second node. ahead: the interval since the newest node. P: covariance of the present joint point.
     """
 
     x: Float[Array, "nodes size"]
@@ -92,19 +92,19 @@ class SWLS(AbstractGaussianFilter):
     def _uncertainty_of(self, std: Float[Array, " dim"]) -> Window:
         system, nodes, P = self.joint.system, self.nodes, jnp.diag(std * std)
         z = jnp.concatenate([self.tuning.initial, self.tuning.coordinate])
-        empty = self.preintegration.opened(z)
+        interval = self.preintegration.empty_interval(z)
         return Window(
             x=jnp.tile(z, (nodes, 1)),
             u=jnp.zeros((nodes, system.inputs.size), z.dtype),
             y=jnp.tile(jnp.asarray(system.outputs.initial(), z.dtype), (nodes, 1)),
             used=jnp.zeros((nodes, system.outputs.dim), bool),
             valid=jnp.zeros(nodes, bool),
-            interval=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (nodes, *leaf.shape)), empty),
+            interval=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (nodes, *leaf.shape)), interval),
             prior=z,
             prior_covariance=P,
             next_prior=z,
             next_covariance=P,
-            ahead=empty,
+            ahead=interval,
             P=P,
         )
 
@@ -117,10 +117,10 @@ class SWLS(AbstractGaussianFilter):
         uncertainty: Window,
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
-        keep: Float[Array, " dim"],
+        retention: Float[Array, " dim"],
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Window]:
-        ahead, F = self.preintegration.extended(uncertainty.ahead, u, self.tuning.values, dt, keep, noise)
+        ahead, F = self.preintegration.extend(uncertainty.ahead, u, self.tuning.values, dt, retention, noise)
         P = product(product(F, uncertainty.P), F.T) + jnp.diag(noise * noise)
         return ahead.end, eqx.tree_at(lambda s: (s.ahead, s.P), uncertainty, (ahead, P))
 
@@ -131,106 +131,114 @@ class SWLS(AbstractGaussianFilter):
         sample: Samples,
         trusted: Bool[Array, " blocks"],
     ) -> MeasurementUpdate:
-        """The gate is the EKF's. z may differ from where the interval ended: a lost state was set to what was measured."""
-        seen = EKF(self.joint, self.tuning)._measurement_update(z, uncertainty.P, sample, trusted)
-        used = sample.mask & per_dimension(self.joint.system.outputs, seen.accepted)
-        moved = self._solved(self._moved(z, uncertainty, sample, used))
-        measured = jnp.any(sample.mask)
-        window = jax.tree.map(lambda new, old: jnp.where(measured, new, old), moved, uncertainty)
-        correction = jnp.where(measured, self.joint.space.minus(moved.x[-1], z), 0.0)
-        return eqx.tree_at(lambda s: (s.correction, s.uncertainty), seen, (correction, window))
+        """The gate is the EKF's. z may differ from the end of the interval if a state was set to its measurement."""
+        update = EKF(self.joint, self.tuning)._measurement_update(z, uncertainty.P, sample, trusted)
+        used = sample.mask & per_dimension(self.joint.system.outputs, update.accepted)
+        solution = self._solve(self._shift(z, uncertainty, sample, used))
+        is_measured = jnp.any(sample.mask)
+        window = jax.tree.map(lambda new, old: jnp.where(is_measured, new, old), solution, uncertainty)
+        correction = jnp.where(is_measured, self.joint.space.minus(solution.x[-1], z), 0.0)
+        return eqx.tree_at(lambda s: (s.correction, s.uncertainty), update, (correction, window))
 
     def residuals(self, window: Window, d: Float[Array, "nodes dim"]) -> Float[Array, " rows"]:
-        """What the squares are of, at x [+] d: of the prior, of the intervals, of the measurements (by `loss` "squares"), each
-        divided by its noise. Those of what a window does not hold (yet), or knows for sure, are zero."""
+        """Normalised residuals at x [+] d of the prior, the intervals and the measurements (for `loss` "squares").
+
+        Residuals of missing nodes, and of dimensions without variance, are zero."""
         space, outputs = self.joint.space, self.joint.system.outputs
         x = jax.vmap(space.plus)(window.x, d)
-        tied = jnp.concatenate([jnp.zeros(1, bool), window.valid[:-1]])
-        first = jnp.sum(jnp.where((window.valid & ~tied)[:, None], x, 0.0), axis=0)
+        is_linked = jnp.concatenate([jnp.zeros(1, bool), window.valid[:-1]])
+        first = jnp.sum(jnp.where((window.valid & ~is_linked)[:, None], x, 0.0), axis=0)
 
-        def one(x_before, x, interval, u, y):
+        def node_errors(x_before, x, interval, u, y):
             end, _ = self.preintegration.flow(interval, x_before, self.tuning.values)
             return space.minus(x, end), outputs.minus(y, self.joint.observe(x, u, self.tuning.values))
 
         def whitened(P, e):
-            known = jnp.diag(P) <= 0.0
-            return whiten(P + jnp.diag(jnp.where(known, 1.0, 0.0)), jnp.where(known, 0.0, e))[0]
+            is_certain = jnp.diag(P) <= 0.0
+            return whiten(P + jnp.diag(jnp.where(is_certain, 1.0, 0.0)), jnp.where(is_certain, 0.0, e))[0]
 
         rows = jnp.concatenate([x[:1], x[:-1]]), x, window.interval, window.u, window.y
-        moved, seen = jax.vmap(one)(*rows)
-        e = jnp.concatenate([space.minus(first, window.prior)[None], moved])
-        Q = jnp.where(tied[:, None, None], window.interval.Q, 0.0)
-        held = jax.vmap(whitened)(jnp.concatenate([window.prior_covariance[None], Q]), e)
+        interval_errors, output_errors = jax.vmap(node_errors)(*rows)
+        e = jnp.concatenate([space.minus(first, window.prior)[None], interval_errors])
+        Q = jnp.where(is_linked[:, None, None], window.interval.Q, 0.0)
+        state_residuals = jax.vmap(whitened)(jnp.concatenate([window.prior_covariance[None], Q]), e)
         return jnp.concatenate(
-            [held.ravel(), jnp.where(window.used, seen / self.tuning.measurement_noise, 0.0).ravel()]
+            [
+                state_residuals.ravel(),
+                jnp.where(window.used, output_errors / self.tuning.measurement_noise, 0.0).ravel(),
+            ]
         )
 
-    def _moved(
+    def _shift(
         self, z: Float[Array, " size"], window: Window, sample: Samples, used: Bool[Array, " measured"]
     ) -> Window:
-        """The window with a node for the present, without its oldest one."""
-        ahead, empty, full = window.ahead, ~window.valid[-1], window.valid[0]
-        arrived = eqx.tree_at(lambda i: (i.end, i.intact), ahead, (z, ahead.intact & jnp.all(z == ahead.end)))
+        """Add a node for the present, and remove the oldest one."""
+        ahead, is_empty, is_full = window.ahead, ~window.valid[-1], window.valid[0]
+        interval = eqx.tree_at(
+            lambda i: (i.end, i.is_exact), ahead, (z, ahead.is_exact & jnp.all(z == ahead.end))
+        )
 
-        def shifted(old, new):
+        def append(old, new):
             return jax.tree.map(lambda a, b: jnp.concatenate([a[1:], b[None]]), old, new)
 
-        left = (
-            jnp.where(full, window.next_prior, window.prior),
-            jnp.where(full, window.next_covariance, window.prior_covariance),
+        marginal = (
+            jnp.where(is_full, window.next_prior, window.prior),
+            jnp.where(is_full, window.next_covariance, window.prior_covariance),
         )
         return Window(
-            x=shifted(window.x, z),
-            u=shifted(window.u, sample.u),
-            y=shifted(window.y, sample.y),
-            used=shifted(window.used, used),
-            valid=shifted(window.valid, jnp.ones((), bool)),
-            interval=shifted(window.interval, arrived),
-            prior=jnp.where(empty, z, left[0]),
-            prior_covariance=jnp.where(empty, window.P, left[1]),
+            x=append(window.x, z),
+            u=append(window.u, sample.u),
+            y=append(window.y, sample.y),
+            used=append(window.used, used),
+            valid=append(window.valid, jnp.ones((), bool)),
+            interval=append(window.interval, interval),
+            prior=jnp.where(is_empty, z, marginal[0]),
+            prior_covariance=jnp.where(is_empty, window.P, marginal[1]),
             next_prior=window.next_prior,
             next_covariance=window.next_covariance,
             ahead=ahead,
             P=window.P,
         )
 
-    def _solved(self, window: Window) -> Window:
-        """After the Gauss-Newton steps."""
+    def _solve(self, window: Window) -> Window:
+        """Take the Gauss-Newton steps."""
         space, nodes = self.joint.space, self.nodes
         direct = directly_measured_states(self.joint)
-        before = jnp.concatenate([jnp.zeros(1, bool), window.valid[:-1]])
-        first, newest = window.valid & ~before, jnp.arange(nodes) == nodes - 1
+        is_linked = jnp.concatenate([jnp.zeros(1, bool), window.valid[:-1]])
+        is_first, is_newest = window.valid & ~is_linked, jnp.arange(nodes) == nodes - 1
 
-        def improved(x, in_full):
-            mean = space.minus(window.prior, jnp.sum(jnp.where(first[:, None], x, 0.0), axis=0))
+        def gauss_newton_step(x, is_unweighted):
+            mean = space.minus(window.prior, jnp.sum(jnp.where(is_first[:, None], x, 0.0), axis=0))
             rows = (
                 jnp.concatenate([x[:1], x[:-1]]),
                 x,
                 window.interval,
-                before,
+                is_linked,
                 window.u,
                 window.y,
                 window.used,
-                in_full,
+                is_unweighted,
             )
             J = _right_jacobian(space, mean)
-            chain = minimum(mean, product(product(J, window.prior_covariance), J.T), rows, self._link, direct)
-            second = space.plus(x[1], chain.mean[1]), chain.covariance[1]
-            return jax.vmap(space.plus)(x, chain.d), second, chain.last
+            chain = solve_chain(
+                mean, product(product(J, window.prior_covariance), J.T), rows, self._link, direct
+            )
+            second_point = space.plus(x[1], chain.mean[1]), chain.covariance[1]
+            return jax.vmap(space.plus)(x, chain.d), second_point, chain.last
 
-        x, left, P = window.x, (window.next_prior, window.next_covariance), window.P
+        x, second, P = window.x, (window.next_prior, window.next_covariance), window.P
         for step in range(self.iterations):
-            x, left, P = improved(x, newest & (step == 0))
+            x, second, P = gauss_newton_step(x, is_newest & (step == 0))
         x = jnp.where(window.valid[:, None], x, window.x)
         return eqx.tree_at(
             lambda w: (w.x, w.next_prior, w.next_covariance, w.P, w.ahead),
             window,
-            (x, *left, P, self.preintegration.opened(x[-1])),
+            (x, *second, P, self.preintegration.empty_interval(x[-1])),
         )
 
     def _link(self, row: Any) -> Link:
-        """A node's equations, around the present points."""
-        x_before, x, interval, tied, u, y, used, in_full = row
+        """The equations of a node, linearised at the present points."""
+        x_before, x, interval, is_linked, u, y, used, is_unweighted = row
         joint, outputs = self.joint, self.joint.system.outputs
         end, F = self.preintegration.flow(interval, x_before, self.tuning.values)
         expected, H = joint.sensitivity(x, u, self.tuning.values)
@@ -240,11 +248,11 @@ class SWLS(AbstractGaussianFilter):
         for slot in outputs.tangent.values():
             square = jnp.sum(r[slot] ** 2 / R[slot])
             weight = self._weight(square, chi_square_quantile(self.threshold, slot.stop - slot.start))
-            weights.append(jnp.broadcast_to(jnp.where(in_full, 1.0, weight), (slot.stop - slot.start,)))
+            weights.append(jnp.broadcast_to(jnp.where(is_unweighted, 1.0, weight), (slot.stop - slot.start,)))
         return Link(
-            F=jnp.where(tied, F, jnp.eye(joint.space.dim, dtype=x.dtype)),
-            c=jnp.where(tied, joint.space.minus(end, x), 0.0),
-            Q=jnp.where(tied, interval.Q, 0.0),
+            F=jnp.where(is_linked, F, jnp.eye(joint.space.dim, dtype=x.dtype)),
+            c=jnp.where(is_linked, joint.space.minus(end, x), 0.0),
+            Q=jnp.where(is_linked, interval.Q, 0.0),
             H=jnp.where(used[:, None], H, 0.0),
             r=r,
             R=jnp.where(used, R / jnp.concatenate(weights), 1.0),
@@ -268,9 +276,9 @@ def _right_jacobian(space: Space, e: Float[Array, " dim"]) -> Float[Array, "dim 
     for name, block in space.blocks:
         if block.rotation:
             slot = space.tangent[name]
-            turn = rotations.skew(e[slot])
+            E = rotations.skew(e[slot])
             a, b, _ = coefficients(e[slot] @ e[slot])
-            J = J.at[slot, slot].add(a * turn + b * product(turn, turn))
+            J = J.at[slot, slot].add(a * E + b * product(E, E))
     return J
 
 

@@ -70,10 +70,10 @@ class Tuning(eqx.Module):
         bias_memory: float = 0.06,
         max_gap: float = 0.5,
     ) -> Tuning:
-        """The defaults of a System, some of them replaced.
+        """The default tuning of a System, with replacements.
 
-        Estimators that differ in their tunings only share one compiled program, and `stack_tunings` runs them at once; a System
-        that is built with another prior is compiled again.
+        Estimators that differ only in their tunings share one compiled program, and `stack_tunings` runs them at once. A System
+        built with another prior is compiled again.
 
         Args:
             joint: of the System.
@@ -104,11 +104,9 @@ class Tuning(eqx.Module):
         return cls(*(jnp.asarray(a, dtype=float) for a in numbers), thresholds=thresholds)
 
 
-def _with_noise(space: Space, noise: dict[str, float | tuple[float, ...]] | None, what: str) -> Space:
+def _with_noise(space: Space, noise: dict[str, float | tuple[float, ...]] | None, space_name: str) -> Space:
     for name in noise or {}:
         if name not in space:
-            raise SettingError(f"no {what} {name!r} to set the noise of (there are {', '.join(space)})")
-    replaced = tuple(
-        (n, dataclasses.replace(b, noise=(noise or {}).get(n, b.noise))) for n, b in space.blocks
-    )
-    return Space(replaced)
+            raise SettingError(f"no {space_name} {name!r} to set the noise of (there are {', '.join(space)})")
+    blocks = tuple((n, dataclasses.replace(b, noise=(noise or {}).get(n, b.noise))) for n, b in space.blocks)
+    return Space(blocks)

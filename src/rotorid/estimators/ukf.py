@@ -30,7 +30,7 @@ from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import tria, whiten
-from rotorid.numerics.compact import each
+from rotorid.numerics.compact import map_rows
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
@@ -56,13 +56,15 @@ class UKF(AbstractGaussianFilter):
         uncertainty: Float[Array, "dim dim"],
         u: Float[Array, " inputs"],
         dt: Float[Array, ""],
-        keep: Float[Array, " dim"],
+        retention: Float[Array, " dim"],
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         space, values = self.joint.space, self.tuning.values
-        points = each(lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, uncertainty))
+        points = map_rows(
+            lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, uncertainty)
+        )
         mean, deviations = self._moments(space, points)
-        return mean, tria(jnp.concatenate([keep[:, None] * deviations.T, jnp.diag(noise)], axis=1))
+        return mean, tria(jnp.concatenate([retention[:, None] * deviations.T, jnp.diag(noise)], axis=1))
 
     def _measurement_update(
         self,
@@ -74,8 +76,8 @@ class UKF(AbstractGaussianFilter):
         outputs, noise, mask = self.joint.system.outputs, self.tuning.measurement_noise, sample.mask
         n, gamma, weights = self._weights()
         points = self._sigma_points(z, uncertainty)
-        seen = each(lambda point: self.joint.observe(point, sample.u, self.tuning.values), points)
-        expected, Y = self._moments(outputs, seen)
+        predictions = map_rows(lambda point: self.joint.observe(point, sample.u, self.tuning.values), points)
+        expected, Y = self._moments(outputs, predictions)
         Y = jnp.where(mask, Y, 0.0)
         innovation = jnp.where(mask, outputs.minus(sample.y, expected), 0.0)
         S = Y.T @ Y + jnp.diag(jnp.where(mask, noise * noise, 1.0))
@@ -85,19 +87,19 @@ class UKF(AbstractGaussianFilter):
         eye = jnp.eye(S.shape[0], dtype=S.dtype)
         Y = jnp.where(used, Y, 0.0).T
         X = uncertainty * (gamma * math.sqrt(weights[1]))
-        ahead, behind = Y[:, 1 : n + 1], Y[:, n + 1 :]
+        Y_plus, Y_minus = Y[:, 1 : n + 1], Y[:, n + 1 :]
         whitened, A, inverse = whiten(
             jnp.where(used[:, None] & used, S, eye),
             jnp.where(used, innovation, 0.0),
-            product(ahead - behind, X.T),
+            product(Y_plus - Y_minus, X.T),
             eye,
         )
         K = product(A.T, inverse)
-        rest = jnp.concatenate([Y[:, :1], jnp.diag(jnp.where(used, noise, 0.0))], axis=1)
+        others = jnp.concatenate([Y[:, :1], jnp.diag(jnp.where(used, noise, 0.0))], axis=1)
         return MeasurementUpdate(
             correction=A.T @ whitened,
             uncertainty=tria(
-                jnp.concatenate([X - product(K, ahead), X + product(K, behind), product(K, rest)], axis=1)
+                jnp.concatenate([X - product(K, Y_plus), X + product(K, Y_minus), product(K, others)], axis=1)
             ),
             accepted=accepted,
             innovation=innovation,
@@ -124,7 +126,7 @@ class UKF(AbstractGaussianFilter):
     ) -> Float[Array, "points size"]:
         _, gamma, _ = self._weights()
         steps = gamma * uncertainty.T
-        plus = each(lambda delta: self.joint.space.plus(z, delta), jnp.concatenate([steps, -steps]))
+        plus = map_rows(lambda delta: self.joint.space.plus(z, delta), jnp.concatenate([steps, -steps]))
         return jnp.concatenate([z[None], plus])
 
     def _moments(
@@ -132,10 +134,10 @@ class UKF(AbstractGaussianFilter):
     ) -> tuple[Float[Array, " stored"], Float[Array, "points tangent"]]:
         """Mean on the manifold (one Gauss-Newton step from the middle point) and weighted deviations, one row a point."""
         _, _, weights = self._weights()
-        away = each(lambda point: space.minus(point, points[0]), points)
-        mean = space.plus(points[0], jnp.asarray(weights, points.dtype) @ away)
-        rest = each(lambda point: space.minus(point, mean), points)
-        return mean, jnp.asarray(np.sqrt(weights)[:, None], points.dtype) * rest
+        from_middle = map_rows(lambda point: space.minus(point, points[0]), points)
+        mean = space.plus(points[0], jnp.asarray(weights, points.dtype) @ from_middle)
+        deviations = map_rows(lambda point: space.minus(point, mean), points)
+        return mean, jnp.asarray(np.sqrt(weights)[:, None], points.dtype) * deviations
 
 
 def ukf(system: System, *, method: Method = "midpoint", **tuning: Any) -> UKF:

@@ -83,8 +83,8 @@ def interpolate(
     """
     flips = np.concatenate([[1.0], np.cumprod(np.where((q[1:] * q[:-1]).sum(axis=1) < 0.0, -1.0, 1.0))])
     q = q * flips[:, None]
-    mixed = np.stack([np.interp(at, times, column) for column in q.T], axis=1)
-    return mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12)
+    blend = np.stack([np.interp(at, times, column) for column in q.T], axis=1)
+    return blend / np.maximum(np.linalg.norm(blend, axis=1, keepdims=True), 1e-12)
 
 
 def from_euler(angles: Vectors) -> Quaternions:

@@ -218,7 +218,7 @@ class Space(Mapping[str, Block]):
             lambda b, s, t: rotations.multiply(x[s], _pure(0.5 * delta[t])) if b.rotation else delta[t]
         )
 
-    def drop(self, x: Float[Array, " size"], change: Float[Array, " size"]) -> Float[Array, " dim"]:
+    def project(self, x: Float[Array, " size"], change: Float[Array, " size"]) -> Float[Array, " dim"]:
         """(x + change) [-] x, to first order: the inverse of `lift`."""
         return self._apply(
             lambda b, s, t: (
@@ -226,14 +226,14 @@ class Space(Mapping[str, Block]):
             )
         )
 
-    def turning(self, rate: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
-        """What the frame's own turning adds to the Jacobian of an error's rate: -[omega]x in every rotation's block."""
-        found = jnp.zeros((self.dim, self.dim), rate.dtype)
+    def frame_rotation_jacobian(self, rate: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
+        """Contribution of the rotating frame to the Jacobian of an error's rate: -[omega]x in the block of a rotation."""
+        jacobian = jnp.zeros((self.dim, self.dim), rate.dtype)
         for name, block in self.blocks:
             if block.rotation:
                 s = self.tangent[name]
-                found = found.at[s, s].set(-rotations.skew(rate[s]))
-        return found
+                jacobian = jacobian.at[s, s].set(-rotations.skew(rate[s]))
+        return jacobian
 
     def chart_rate(self, delta: Float[Array, " dim"], rate: Float[Array, " dim"]) -> Float[Array, " dim"]:
         """Rate of delta where x [+] delta moves with this tangent rate."""
@@ -275,8 +275,8 @@ def _pure(v: Float[Array, " 3"]) -> Float[Array, " 4"]:
 
 
 def _slices(sizes: Iterator[tuple[str, int]]) -> dict[str, slice]:
-    found, start = {}, 0
+    slices, start = {}, 0
     for name, size in sizes:
-        found[name] = slice(start, start + size)
+        slices[name] = slice(start, start + size)
         start += size
-    return found
+    return slices

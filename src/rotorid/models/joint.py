@@ -156,7 +156,7 @@ class Joint:
             return jax.jvp(lambda p: self.rate(p, u, values), (middle,), (self.space.lift(middle, delta),))
 
         now, columns = jax.vmap(rate, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
-        J = (columns + self.space.turning(now)) * dt
+        J = (columns + self.space.frame_rotation_jacobian(now)) * dt
         term = J
         F = jnp.eye(self.space.dim, dtype=z.dtype) + J
         for k in range(2, {"euler": 1, "midpoint": 2, "rk4": 4}[self.method] + 1):
@@ -220,7 +220,7 @@ class Joint:
 
         def seen(delta):
             y, change = jax.jvp(lambda p: self.observe(p, u, values), (z,), (self.space.lift(z, delta),))
-            return y, outputs.drop(y, change)
+            return y, outputs.project(y, change)
 
         return jax.vmap(seen, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
 

@@ -21,40 +21,40 @@ def whiten(S: Float[Array, "n n"], *rows: Float[Array, "n ..."]) -> tuple[Float[
 
     Cholesky's elimination on S with all B beside it, a row at a time.
     """
-    return whiten_and_measure(S, *rows)[1]
+    return whiten_with_log_det(S, *rows)[1]
 
 
-def whiten_and_measure(
+def whiten_with_log_det(
     S: Float[Array, "n n"], *rows: Float[Array, "n ..."]
 ) -> tuple[Float[Array, ""], tuple[Float[Array, "n ..."], ...]]:
-    """The logarithm of det S, and what `whiten` gives."""
+    """The logarithm of det S, and L^-1 B of each B (see `whiten`)."""
     n = S.shape[0]
-    solved, pivots = eliminated(S, jnp.concatenate([b.reshape(n, -1) for b in rows], axis=1))
+    whitened, pivots = forward_eliminate(S, jnp.concatenate([b.reshape(n, -1) for b in rows], axis=1))
     start, parts = 0, []
     for b in rows:
         width = b.size // n
-        parts.append(solved[:, start : start + width].reshape(b.shape))
+        parts.append(whitened[:, start : start + width].reshape(b.shape))
         start += width
     return jnp.sum(jnp.log(pivots)), tuple(parts)
 
 
 @routine
-def eliminated(
+def forward_eliminate(
     S: Float[Array, "n n"], B: Float[Array, "n m"]
 ) -> tuple[Float[Array, "n m"], Float[Array, " n"]]:
     """L^-1 B, and the squares of L's diagonal, where L L^T = S."""
     n = S.shape[0]
-    left, right, found, pivots = S, B, [], []
+    complement, remainder, rows, pivots = S, B, [], []
     for i in range(n):
-        pivots.append(left[0, 0])
-        scale = jax.lax.rsqrt(left[0, 0])
-        row = right[0] * scale
-        found.append(row)
+        pivots.append(complement[0, 0])
+        scale = jax.lax.rsqrt(complement[0, 0])
+        row = remainder[0] * scale
+        rows.append(row)
         if i + 1 < n:
-            column = left[1:, 0] * scale
-            right = right[1:] - column[:, None] * row
-            left = left[1:, 1:] - column[:, None] * column
-    return jnp.stack(found), jnp.stack(pivots)
+            column = complement[1:, 0] * scale
+            remainder = remainder[1:] - column[:, None] * row
+            complement = complement[1:, 1:] - column[:, None] * column
+    return jnp.stack(rows), jnp.stack(pivots)
 
 
 @routine

@@ -1,8 +1,9 @@
-"""Tracing for small code: what is done over and over stays a loop, and matrix routines stay calls.
+"""Tracing for small code: repeated operations stay loops, and matrix routines stay calls.
 
-JAX is quickest with formulas written out and batched. C for a small computer is to be small: within `compact()`, `each` is a
-loop, and what `routine` decorates is a call of that name in the jaxpr, which `rotorid.codegen.program` writes as loops over
-memory. The numbers are the same to rounding. JAX remembers how it traced a function: give it a new one within the block.
+JAX is fastest with formulas that are written out and batched. C for a small computer must be short: within `compact()`,
+`map_rows` is a loop, and a function decorated with `routine` is a call of that name in the jaxpr, which
+`rotorid.codegen.program` writes as loops over memory. The numbers are the same to rounding. JAX caches the trace of a
+function: pass a new function within the block.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _COMPACT: ContextVar[bool] = ContextVar("compact", default=False)
 
 ROUTINE = "rotorid_"
-"""What the names of such calls begin with."""
+"""Prefix of the names of such calls."""
 
 
 @contextlib.contextmanager
@@ -33,8 +34,8 @@ def compact() -> Iterator[None]:
         _COMPACT.reset(token)
 
 
-def each(function: Callable[[Any], Any], rows: Any) -> Any:
-    """A function of every row of an array (or of a pytree of arrays), stacked."""
+def map_rows(function: Callable[[Any], Any], rows: Any) -> Any:
+    """Apply a function to every row of an array (or of a pytree of arrays), and stack the results."""
     return jax.lax.map(function, rows) if _COMPACT.get() else jax.vmap(function)(rows)
 
 
@@ -42,14 +43,14 @@ def routine(function: _F) -> _F:
     """Mark a function of arrays as one that may stay a call."""
 
     @functools.wraps(function)
-    def called(*arrays: Any) -> Any:
+    def prefixed(*arrays: Any) -> Any:
         return function(*arrays)
 
-    called.__name__ = f"{ROUTINE}{function.__name__}"
-    kept = jax.jit(called)
+    prefixed.__name__ = f"{ROUTINE}{function.__name__}"
+    as_call = jax.jit(prefixed)
 
     @functools.wraps(function)
-    def either(*arrays: Any) -> Any:
-        return kept(*arrays) if _COMPACT.get() else function(*arrays)
+    def dispatch(*arrays: Any) -> Any:
+        return as_call(*arrays) if _COMPACT.get() else function(*arrays)
 
-    return either  # pyright: ignore[reportReturnType]
+    return dispatch  # pyright: ignore[reportReturnType]

@@ -24,7 +24,7 @@ from rotorid.numerics.products import product
 
 
 def joseph_update(
-    less: Float[Array, "all all"],
+    difference: Float[Array, "all all"],
     h: Float[Array, "m n"],
     r: Float[Array, " m"],
     K: Float[Array, "n m"],
@@ -33,18 +33,18 @@ def joseph_update(
     """The covariance after a measurement, as accurate as Joseph's form.
 
     Args:
-        less: P - A^T A, symmetric to the last bit; so is the result.
+        difference: P - A^T A, symmetric to the last bit; so is the result.
         h: measurement matrix of the first n states; the others are not measured.
         r: variances of the measurement noise.
         K: gain of the first n states.
-        direct: the m states that are measured directly; None for none, which leaves `less` as it is.
+        direct: the m states that are measured directly; None for none, which leaves `difference` as it is.
     """
     if direct is None:
-        return less
+        return difference
     n = h.shape[1]
-    D = product(h, product(less[:n, :n], h.T) - K * r)
-    lost = product(product(K[direct], D), K[direct].T)
-    return less.at[direct, direct].add(-0.5 * (lost + lost.T))
+    D = product(h, product(difference[:n, :n], h.T) - K * r)
+    error = product(product(K[direct], D), K[direct].T)
+    return difference.at[direct, direct].add(-0.5 * (error + error.T))
 
 
 def joseph_updates(
@@ -63,7 +63,7 @@ def joseph_updates(
         A: L^-1 H P. inverse: L^-1 (see `rotorid.numerics.cholesky.whiten`).
         direct: of each block, the rows of H, and the states that they measure directly.
     """
-    less = P - product(A.T, A)
+    covariance = P - product(A.T, A)
     for rows, place in direct:
-        less = joseph_update(less, H[rows], R[rows], product(A.T, inverse[:, rows]), place)
-    return less
+        covariance = joseph_update(covariance, H[rows], R[rows], product(A.T, inverse[:, rows]), place)
+    return covariance

@@ -80,8 +80,8 @@ def draw(
     """One number of each mean and standard deviation. e: standard normal numbers, not used by gamma and beta, which draw
     from the source.
 
-    A beta whose variance would reach that of its two-point limit gets `MOST_OF_BETA` of it, a uniform that would leave the
-    bounds is narrowed: then the variance is less than asked for, the mean is kept.
+    A beta distribution gets at most `MOST_OF_BETA` of the variance of its two-point limit, and a uniform distribution is
+    narrowed to the bounds: the variance is then smaller than requested, the mean is unchanged.
     """
     lower, upper = bounds
     tiny = jnp.finfo(mean.dtype).tiny
@@ -92,21 +92,21 @@ def draw(
         return mean + reach * jax.lax.erf(e * math.sqrt(0.5))
     sign = -1.0 if math.isinf(lower) else 1.0
     edge = upper if math.isinf(lower) else lower
-    away = jnp.maximum(sign * (mean - edge), tiny)
+    distance = jnp.maximum(sign * (mean - edge), tiny)
     if family == "log-normal":
-        s2 = jnp.log1p((std / away) ** 2)
-        return edge + sign * away * jnp.exp(jnp.sqrt(s2) * e - 0.5 * s2)
+        s2 = jnp.log1p((std / distance) ** 2)
+        return edge + sign * distance * jnp.exp(jnp.sqrt(s2) * e - 0.5 * s2)
     if family == "gamma":
         spread = jnp.where(std > 0, std, 1.0)
-        shape = (away / spread) ** 2
+        shape = (distance / spread) ** 2
         return edge + sign * jnp.where(
-            std > 0, jax.random.gamma(jax_key(source), shape) * spread * (spread / away), away
+            std > 0, jax.random.gamma(jax_key(source), shape) * spread * (spread / distance), distance
         )
     width = upper - lower
     m = jnp.clip((mean - lower) / width, 1e-12, 1.0 - 1e-12)
     v = jnp.minimum((std / width) ** 2, MOST_OF_BETA * m * (1.0 - m))
     nu = m * (1.0 - m) / jnp.where(v > 0, v, 1.0) - 1.0
-    drawn = jax.random.beta(
+    samples = jax.random.beta(
         jax_key(source), jnp.where(v > 0, m * nu, 1.0), jnp.where(v > 0, (1.0 - m) * nu, 1.0)
     )
-    return lower + width * jnp.clip(jnp.where(v > 0, drawn, m), 1e-12, 1.0 - 1e-12)
+    return lower + width * jnp.clip(jnp.where(v > 0, samples, m), 1e-12, 1.0 - 1e-12)

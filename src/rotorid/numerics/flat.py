@@ -30,36 +30,38 @@ class Layout:
         leaves, self._structure = jax.tree.flatten(example)
         kinds = "fbiu" if integers else "fb"
         self.dtype = np.dtype(dtype)
-        self._inside = [
+        self._is_included = [
             jnp.issubdtype(leaf.dtype, np.generic) and leaf.dtype.kind in kinds for leaf in leaves
         ]
         self.size = 0
         self._parts: list[tuple[slice, tuple[int, ...], np.dtype]] = []
-        for leaf, inside in zip(leaves, self._inside, strict=True):
-            if inside:
+        for leaf, is_included in zip(leaves, self._is_included, strict=True):
+            if is_included:
                 part = slice(self.size, self.size + math.prod(leaf.shape))
                 self._parts.append((part, leaf.shape, np.dtype(leaf.dtype)))
                 self.size = part.stop
-        self.others = len(leaves) - len(self._parts)
+        self.excluded = len(leaves) - len(self._parts)
 
     def pack(self, tree: PyTree) -> tuple[Float[Array, " size"], list[Any]]:
         """The vector, and the leaves that did not go into it. For use while tracing."""
         leaves = jax.tree.leaves(tree)
-        inside = [jnp.ravel(x).astype(self.dtype) for x, i in zip(leaves, self._inside, strict=True) if i]
-        others = [x for x, i in zip(leaves, self._inside, strict=True) if not i]
-        return jnp.concatenate([jnp.zeros(0, self.dtype), *inside]), others
+        included = [
+            jnp.ravel(x).astype(self.dtype) for x, i in zip(leaves, self._is_included, strict=True) if i
+        ]
+        excluded = [x for x, i in zip(leaves, self._is_included, strict=True) if not i]
+        return jnp.concatenate([jnp.zeros(0, self.dtype), *included]), excluded
 
-    def unpack(self, flat: Any, others: Sequence[Any] = ()) -> PyTree:
-        """The pytree again. Of a numpy vector it is made of views wherever the dtypes agree."""
-        rest = iter(others)
+    def unpack(self, flat: Any, excluded: Sequence[Any] = ()) -> PyTree:
+        """The pytree of a vector. Leaves of a numpy vector are views where the dtypes agree."""
+        remaining = iter(excluded)
         leaves, parts = [], iter(self._parts)
-        for inside in self._inside:
-            if inside:
+        for is_included in self._is_included:
+            if is_included:
                 part, shape, dtype = next(parts)
                 leaf = flat[part].reshape(shape)
                 leaves.append(leaf if dtype == self.dtype else leaf.astype(dtype))
             else:
-                leaves.append(next(rest))
+                leaves.append(next(remaining))
         return jax.tree.unflatten(self._structure, leaves)
 
     def parts_of(self, flat: np.ndarray) -> list[np.ndarray]:
@@ -90,9 +92,9 @@ class Record:
         if self._module is None:
             return jax.tree.unflatten(self._structure, self._views(memory))
         record: Any = np.ndarray((), self._dtype, memory)
-        made = object.__new__(self._module)
-        object.__setattr__(made, "__dict__", {name: record[field] for name, field in self._names})
-        return made
+        module = object.__new__(self._module)
+        object.__setattr__(module, "__dict__", {name: record[field] for name, field in self._names})
+        return module
 
     def _views(self, memory: np.ndarray) -> list[np.ndarray]:
         record: Any = np.ndarray((), self._dtype, memory)

@@ -23,5 +23,5 @@ def lag_response(y: Any, command: Any, h: Any, lag: tuple[Any, Any], xp: Any = j
         y(h), and the integral of y from 0 to h.
     """
     tau = xp.where(command > y, *lag)
-    left = xp.exp(-h / tau)
-    return command + (y - command) * left, command * h + (y - command) * tau * (1.0 - left)
+    decay = xp.exp(-h / tau)
+    return command + (y - command) * decay, command * h + (y - command) * tau * (1.0 - decay)

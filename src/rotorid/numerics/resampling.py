@@ -38,29 +38,29 @@ class Normalised(NamedTuple):
 
     weights: Float[Array, " n"]
     log_sum: Float[Array, ""]
-    alive: Bool[Array, ""]
+    has_weight: Bool[Array, ""]
 
 
 class Resampled(NamedTuple):
     """Index of the ancestor of each new particle, in order, and whether there was any weight (else all are copied alike)."""
 
     ancestors: Int32[Array, " m"]
-    alive: Bool[Array, ""]
+    has_weight: Bool[Array, ""]
 
 
 def normalise(log_weights: Float[Array, " n"]) -> Normalised:
     """Weights from their logarithms. A logarithm that is no number, or infinite, is weight 0."""
     l = jnp.where(jnp.isfinite(log_weights), log_weights, -jnp.inf)  # noqa: E741
     top = jnp.max(l)
-    alive = top > -jnp.inf
-    w = jnp.exp(l - jnp.where(alive, top, 0.0))
+    has_weight = top > -jnp.inf
+    w = jnp.exp(l - jnp.where(has_weight, top, 0.0))
     total = jnp.sum(w)
-    weights = jnp.where(alive, w / jnp.where(alive, total, 1.0), 1.0 / l.shape[0])
-    return Normalised(weights, jnp.where(alive, top + jnp.log(total), -jnp.inf), alive)
+    weights = jnp.where(has_weight, w / jnp.where(has_weight, total, 1.0), 1.0 / l.shape[0])
+    return Normalised(weights, jnp.where(has_weight, top + jnp.log(total), -jnp.inf), has_weight)
 
 
 def effective_sample_size(log_weights: Float[Array, " n"]) -> Float[Array, ""]:
-    """1 / sum W_i^2: how many equal weights tell as much (Kong, Liu, Wong 1994). n where there is no weight at all."""
+    """1 / sum W_i^2: the number of equal weights of the same variance (Kong, Liu, Wong 1994); n if all weights are 0."""
     return 1.0 / jnp.sum(normalise(log_weights).weights ** 2)
 
 
@@ -74,8 +74,8 @@ def prefix_sum(x: Float[Array, " n"]) -> Float[Array, " n"]:
     within = jnp.matmul(
         blocks, jnp.triu(jnp.ones((_BLOCK, _BLOCK), x.dtype)), precision=jax.lax.Precision.HIGHEST
     )
-    before = jnp.concatenate([jnp.zeros(1, x.dtype), prefix_sum(within[:, -1])[:-1]])
-    return (within + before[:, None]).reshape(-1)[:n]
+    offsets = jnp.concatenate([jnp.zeros(1, x.dtype), prefix_sum(within[:, -1])[:-1]])
+    return (within + offsets[:, None]).reshape(-1)[:n]
 
 
 def systematic(key: PRNGKeyArray, log_weights: Float[Array, " n"], count: int | None = None) -> Resampled:
@@ -107,19 +107,19 @@ def ancestors(scheme: Scheme, key: Stream, weights: Float[Array, " n"], m: int) 
     if scheme == "stratified":
         u = uniforms(key, (m,)).astype(dtype)
         place = m * _cumulative(weights)
-        whole = jnp.floor(place)
-        stratum = jnp.minimum(whole.astype(jnp.int32), m - 1)
-        return _from_counts(whole + (u[stratum] < place - whole), m)
+        copies = jnp.floor(place)
+        stratum = jnp.minimum(copies.astype(jnp.int32), m - 1)
+        return _from_counts(copies + (u[stratum] < place - copies), m)
     if scheme == "multinomial":
         spaces = prefix_sum(-jnp.log(uniforms(key, (m + 1,)).astype(dtype)))
-        found = jnp.searchsorted(_cumulative(weights), spaces[:-1] / spaces[-1], side="right")
-        return jnp.minimum(found, n - 1).astype(jnp.int32)
-    whole = jnp.floor(m * weights * (1.0 + 4.0 * jnp.finfo(dtype).eps))
-    rest = jnp.maximum(m * weights - whole, 0.0)
-    places = _cumulative(rest / jnp.maximum(jnp.sum(rest), jnp.finfo(dtype).tiny))
-    drawn = jnp.searchsorted(places, uniforms(key, (m,)).astype(dtype), side="right")
-    more = (jnp.arange(m) < m - jnp.sum(whole)).astype(dtype)
-    return _from_counts(prefix_sum(whole.at[jnp.minimum(drawn, n - 1)].add(more)), m)
+        indices = jnp.searchsorted(_cumulative(weights), spaces[:-1] / spaces[-1], side="right")
+        return jnp.minimum(indices, n - 1).astype(jnp.int32)
+    copies = jnp.floor(m * weights * (1.0 + 4.0 * jnp.finfo(dtype).eps))
+    fractions = jnp.maximum(m * weights - copies, 0.0)
+    places = _cumulative(fractions / jnp.maximum(jnp.sum(fractions), jnp.finfo(dtype).tiny))
+    indices_ = jnp.searchsorted(places, uniforms(key, (m,)).astype(dtype), side="right")
+    is_drawn = (jnp.arange(m) < m - jnp.sum(copies)).astype(dtype)
+    return _from_counts(prefix_sum(copies.at[jnp.minimum(indices_, n - 1)].add(is_drawn)), m)
 
 
 SCHEMES: dict[str, Callable[..., Resampled]] = {
@@ -133,8 +133,8 @@ SCHEMES: dict[str, Callable[..., Resampled]] = {
 def _resampled(
     scheme: Scheme, key: PRNGKeyArray, log_weights: Float[Array, " n"], count: int | None
 ) -> Resampled:
-    weights, _, alive = normalise(log_weights)
-    return Resampled(ancestors(scheme, key, weights, count or weights.shape[0]), alive)
+    weights, _, has_weight = normalise(log_weights)
+    return Resampled(ancestors(scheme, key, weights, count or weights.shape[0]), has_weight)
 
 
 def _cumulative(weights: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -144,8 +144,8 @@ def _cumulative(weights: Float[Array, " n"]) -> Float[Array, " n"]:
     return jnp.where(total <= C, 1.0, jnp.minimum(C, 1.0))
 
 
-def _from_counts(under: Float[Array, " n"], m: int) -> Int32[Array, " m"]:
-    """Ancestors from how many of the m points lie under each C_i."""
-    K = jnp.clip(under, 0, m).astype(jnp.int32)
+def _from_counts(counts: Float[Array, " n"], m: int) -> Int32[Array, " m"]:
+    """Ancestors from the counts K_i of the points below each C_i."""
+    K = jnp.clip(counts, 0, m).astype(jnp.int32)
     steps = jnp.zeros(m, jnp.int32).at[K].add(1, mode="drop", indices_are_sorted=True)
-    return jnp.minimum(prefix_sum(steps.astype(under.dtype)).astype(jnp.int32), under.shape[0] - 1)
+    return jnp.minimum(prefix_sum(steps.astype(counts.dtype)).astype(jnp.int32), counts.shape[0] - 1)

@@ -127,7 +127,7 @@ def test_in_single_precision(swings, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_numbers_that_are_baked_in_are_told(folder):
+def test_readme_lists_the_constants(folder):
     table = json.loads((folder / "export.json").read_text())
     assert table["tuning"]["tuning.measurement_noise"] == [0.02]
     page = (folder / "README.md").read_text()
@@ -141,7 +141,7 @@ def test_the_same_estimator_gives_the_same_files(folder, swings):
     assert again == {name: (folder / name).read_bytes() for name in again}
 
 
-def test_what_has_no_form_in_c_is_named(swings, tmp_path):
+def test_estimators_without_a_form_in_c_raise(swings, tmp_path):
     filter_, samples = swings
     with pytest.raises(SettingError, match="draws random numbers"):
         onboard(bootstrap_filter(Pendulum(), 10))

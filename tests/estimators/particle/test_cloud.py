@@ -64,7 +64,7 @@ def test_resampling(scheme):
     assert set(c[0][3]) == {7}
 
 
-def test_weighing():
+def test_weight_update():
     """With a weight of 0, a density that is no number, and no weight at all."""
     rng = np.random.default_rng(7)
     w = rng.uniform(size=(3, N))
@@ -102,7 +102,9 @@ def test_a_function_of_each_particle():
         def one(e, x, z):
             return jnp.outer(u, x) + z, jnp.sin(z) * e[1] + jnp.array([1.0, 2.0]) @ x, z > 0, x[0] + e
 
-        return place.each(one, z, copied=(x,), ancestors=ancestors, drawn=(source, 3), where=where)
+        return place.map_particles(
+            one, z, inherited=(x,), ancestors=ancestors, draws_=(source, 3), condition=where
+        )
 
     ours, c = both(calculated, x, z, u, ancestors, sources, where)
     for a, b in zip(ours, c, strict=True):
@@ -116,7 +118,7 @@ def test_calls_are_named_by_their_code():
     """JAX keeps programs by their text for later processes, in which the functions may come in another order."""
 
     def name(factor):
-        program = jax.jit(lambda a: PLACES["c"].each(lambda x: (factor * x,), a)).lower(np.ones(3))
+        program = jax.jit(lambda a: PLACES["c"].map_particles(lambda x: (factor * x,), a)).lower(np.ones(3))
         return re.findall(r"rotorid_cloud_[0-9a-f]{32}", program.as_text())[0]
 
     assert name(2.0) == name(2.0) != name(3.0)
@@ -133,7 +135,7 @@ def test_quick_functions_are_those_of_numpy():
         ]
     )
     functions = jnp.sin, jnp.cos, jnp.exp, jnp.log
-    found = jax.jit(lambda a: PLACES["c"].each(lambda x: tuple(f(x) for f in functions), a))(a)
+    found = jax.jit(lambda a: PLACES["c"].map_particles(lambda x: tuple(f(x) for f in functions), a))(a)
     with np.errstate(all="ignore"):
         for c, f in zip(found, (np.sin, np.cos, np.exp, np.log), strict=True):
             expected = f(a)
@@ -194,7 +196,7 @@ class _Odd(Autoregression):
         return {"y": x["theta"] + 0.0 * jnp.linalg.eigh(jnp.eye(2) * x["theta"])[0][0]}
 
 
-def test_what_c_cannot_do_is_left_to_jax(samples):
+def test_filters_without_a_c_form_run_in_jax(samples):
     filter_ = bootstrap_filter(_Odd(), 2500, method="euler")
     samples = jax.tree.map(lambda leaf: leaf[:2], samples)
     assert np.all(np.isfinite(run(filter_, samples).state))

@@ -164,7 +164,7 @@ def test_liu_west_equals_the_exact_posterior_of_alpha_and_the_variances(learned)
     assert np.sqrt(np.mean(np.square(apart))) < 0.45
 
 
-def test_what_is_known_of_variances_is_correlated(learned):
+def test_posterior_of_the_variances_is_correlated(learned):
     """More noise of the state is less noise of the measurement: kernels keep that."""
     covariance = np.asarray(learned[1].covariance[:, -1])
     correlation = covariance[:, 1, 2] / np.sqrt(covariance[:, 1, 1] * covariance[:, 2, 2])
@@ -187,9 +187,9 @@ FORMS = {
 def follow(ours: bool):
     """What is found of each form, two flights of each, and relative errors: by form, flight, row."""
     law = (
-        changes("alpha", hazard=0.1, after="normal", spread=0.2, learned=True)
+        changes("alpha", hazard=0.1, distribution="normal", spread=0.2, learn_hazard=True)
         if ours
-        else changes("alpha", hazard=hazard_of(0.05, 1.0), after="posterior")
+        else changes("alpha", hazard=hazard_of(0.05, 1.0), distribution="posterior")
     )
     system = Autoregression(("alpha",), 0.02 if ours else 0.0, 2.0)
     filter_ = liu_west(system, 1000, changes=law, kernels=NORMAL, priors_as=FLAT, method="euler")
@@ -201,7 +201,7 @@ def follow(ours: bool):
 
 
 @pytest.mark.parametrize("form", ["ramp", "sine", "square"])
-def test_changepoints_follow_a_form(form):
+def test_distributions_of_changed_parameters(form):
     ours, seed = follow(True)[1][form], follow(False)[1][form]
     assert np.mean(ours) < 0.05
     assert np.mean(ours) < 0.5 * np.mean(seed)
@@ -224,7 +224,7 @@ def test_the_hazard_is_learned():
     assert np.mean(probability["constant"]) < 0.1
 
 
-def test_all_weights_zero_is_said_and_recovered_from():
+def test_recovery_after_all_weights_vanish():
     good = SAMPLES()
     bad = eqx.tree_at(lambda s: s.y, good, good.y.at[30].set(1e200))
     m, P, _ = kalman(good, np.float64(ALPHA))
@@ -264,7 +264,7 @@ def test_memory_does_not_grow_with_steps():
     assert needed(4000) - needed(40) < 100_000
 
 
-def test_a_quadrotor_is_followed_from_its_first_measurement():
+def test_a_quadrotor_is_tracked_from_its_first_measurement():
     system = SYSTEMS["bare"]
     noise = {"attitude": 0.05, "position": 0.1, "velocity": 0.2}
     wander = {
@@ -283,7 +283,7 @@ def test_a_quadrotor_is_followed_from_its_first_measurement():
     assert np.sqrt(np.mean(off[20:, 3:6] ** 2)) < 0.1
 
 
-def test_noise_that_varies_is_refused_where_it_is_taken_as_constant():
+def test_varying_noise_raises_in_filters_with_constant_noise():
     for build in (ekf, ukf):
         with pytest.raises(SettingError, match="takes noise as constant, but that of theta, y varies"):
             build(Autoregression(("alpha",)))
@@ -298,7 +298,7 @@ def test_noise_that_varies_is_refused_where_it_is_taken_as_constant():
         ("needs one finite bound", lambda: liu_west(Autoregression(("alpha",)), kernels={"alpha": "gamma"})),
         ("no beta distribution", lambda: liu_west(_Broad())),
         ("leaves the bounds", lambda: liu_west(_Broad(), priors_as=FLAT)),
-        ("'mass' is not tracked", lambda: liu_west(Autoregression(("alpha",)), changes=changes("mass", after="prior"))),
+        ("'mass' is not tracked", lambda: liu_west(Autoregression(("alpha",)), changes=changes("mass", distribution="prior"))),
         ("need its spread", lambda: changes("alpha")),
         ("between 0 and 1", lambda: hazard_of(1.5, 1.0)),
         ("a shrinkage of 1.0", lambda: liu_west(Autoregression(("alpha",)), shrinkage=1.0)),
@@ -306,7 +306,7 @@ def test_noise_that_varies_is_refused_where_it_is_taken_as_constant():
         ("no noise", lambda: bootstrap_filter(_Still())),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_said(words, change):
+def test_invalid_settings_raise(words, change):
     with pytest.raises(SettingError, match=words):
         change()
 

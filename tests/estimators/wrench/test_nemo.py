@@ -59,7 +59,7 @@ def pushed() -> Samples:
 
 
 @pytest.mark.parametrize("observer", [momentum_observer, acceleration_observer])
-def test_a_residual_makes_up_for_wrong_physics(observer, residual: Residual) -> None:
+def test_a_residual_compensates_wrong_physics(observer, residual: Residual) -> None:
     """What is left is what free flight cannot tell: the force is as wrong as the mass, 2.5 %."""
     samples = pushed()
     alone = np.asarray(run(observer(SYSTEM, priors=priors(**WRONG)), samples).value)
@@ -71,7 +71,7 @@ def test_a_residual_makes_up_for_wrong_physics(observer, residual: Residual) -> 
     np.testing.assert_allclose(value[-1], PUSH * np.repeat([0.975, 1.0], 3), atol=2e-3)
 
 
-def test_far_from_its_training_it_says_so_and_its_band_widens(residual: Residual) -> None:
+def test_far_from_the_training_data_health_and_band_show_it(residual: Residual) -> None:
     hybrid = with_residual(SYSTEM, residual)
     observer = momentum_observer(hybrid, priors=priors(**WRONG))
     inside = run(observer, flown(SYSTEM, np.zeros((300, 6)), sway=0.3))

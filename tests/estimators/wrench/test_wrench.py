@@ -70,7 +70,7 @@ def calm():
 
 
 @pytest.mark.parametrize("dt", [0.004, 0.02, 0.1])
-def test_momentum_observer_answers_a_step_as_a_first_order_lag_for_any_dt(dt):
+def test_step_response_of_the_momentum_observer_is_a_first_order_lag_for_any_dt(dt):
     samples = flown(HEXAROTOR, STEP, dt)
     found = run(momentum_observer(HEXAROTOR, gain=GAINS), samples)
     t = dt * (np.arange(1, STEPS + 1) - 50)[:, None]
@@ -87,14 +87,14 @@ def test_momentum_observer_reaches_63_percent_after_its_time_constant(step):
 
 
 @MAKERS
-def test_nothing_is_found_where_there_is_nothing(make):
+def test_no_wrench_is_estimated_at_rest(make):
     samples = flown(HEXAROTOR, NOTHING)
     assert np.abs(run(make(HEXAROTOR), samples).value).max() < 1e-12
 
 
 @MAKERS
 @pytest.mark.parametrize("parameters", [{}, LOPSIDED], ids=["plain", "lopsided"])
-def test_a_true_model_leaves_nothing_in_flight_and_the_wrench_is_found(make, parameters):
+def test_with_the_true_model_the_wrench_is_estimated_in_flight(make, parameters):
     samples = flown(HEXAROTOR, STEP, sway=1.5, **parameters)
     priors = {n: HEXAROTOR.parameter(n).with_prior(v) for n, v in parameters.items()}
     found = run(make(HEXAROTOR, priors=priors), samples)
@@ -102,7 +102,7 @@ def test_a_true_model_leaves_nothing_in_flight_and_the_wrench_is_found(make, par
     np.testing.assert_allclose(found.value[-1], WRENCH, atol=2e-4)
 
 
-def test_a_rotor_may_stand_still(step):
+def test_a_stopped_rotor_is_accepted(step):
     still = eqx.tree_at(lambda s: s.u, step, step.u.at[:, 0].set(0.0))
     found = run(momentum_observer(HEXAROTOR), still)
     assert bool(jnp.all(jnp.isfinite(found.value)))
@@ -111,7 +111,7 @@ def test_a_rotor_may_stand_still(step):
 
 @MAKERS
 @pytest.mark.parametrize("holes", [False, True])
-def test_covariance_is_that_of_many_flights(make, holes, calm):
+def test_covariance_agrees_with_many_flights(make, holes, calm):
     k = np.arange(200)
     samples = (
         seen_only(calm, velocity=k % 3 == 0, attitude=k % 2 == 0, body_rate=k % 5 > 0) if holes else calm
@@ -127,7 +127,7 @@ def test_covariance_is_that_of_many_flights(make, holes, calm):
     np.testing.assert_allclose(nis, 1.0, atol=0.04)
 
 
-def test_observers_and_the_kalman_filter_agree_on_a_slow_wrench_and_know_how_well():
+def test_observers_and_the_kalman_filter_agree_on_a_slow_wrench():
     truth = WRENCH * np.sin(2.0 * 0.02 * np.arange(STEPS))[:, None]
     samples = noisy(flown(HEXAROTOR, truth, 0.02, sway=0.5), HEXAROTOR, jax.random.key(3))
     values, stds = [], []
@@ -161,7 +161,7 @@ def test_run_run_many_stream_and_c_are_the_same(make, step):
             np.testing.assert_allclose(getattr(in_c, name), a, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
-def test_a_missing_velocity_is_waited_for(step):
+def test_a_missing_velocity_defers_the_update(step):
     samples = step
     every = run(momentum_observer(HEXAROTOR, gain=GAINS), samples)
     kept = np.arange(STEPS) % 5 == 4
@@ -172,7 +172,7 @@ def test_a_missing_velocity_is_waited_for(step):
 
 
 @MAKERS
-def test_without_its_measurement_an_observer_knows_no_more_than_before(make, step):
+def test_without_its_measurement_an_observer_keeps_its_estimate(make, step):
     never = np.zeros(STEPS, bool)
     for name in ("attitude", "velocity" if make is momentum_observer else "specific_force"):
         found = run(make(HEXAROTOR), seen_only(step, **{name: never}))
@@ -182,7 +182,7 @@ def test_without_its_measurement_an_observer_knows_no_more_than_before(make, ste
 
 
 @MAKERS
-def test_a_gap_begins_anew_and_numbers_that_are_none_are_recovered_from(make, step):
+def test_a_gap_and_invalid_numbers_restore_the_prior(make, step):
     observer, samples = make(HEXAROTOR), step
     gap = run(observer, eqx.tree_at(lambda s: s.dt, samples, samples.dt.at[100].set(2.0)))
     np.testing.assert_array_equal(gap.value[100], 0.0)
@@ -215,7 +215,7 @@ def vertical(command):
     return system, Samples(*map(jnp.asarray, (dt * np.arange(1, n + 1), spans, u, np.array(y), mask)))
 
 
-def test_lagging_rotors_leave_nothing_and_full_throttle_teaches_nothing():
+def test_motor_lag_is_modelled_and_saturated_rotors_give_no_update():
     command = 0.57 + 0.2 * np.sign(np.sin(0.09 * np.arange(STEPS)))
     system, samples = vertical(command)
     observer = momentum_observer(system)
@@ -230,7 +230,7 @@ def test_lagging_rotors_leave_nothing_and_full_throttle_teaches_nothing():
 
 
 @MAKERS
-def test_what_an_observer_cannot_do_is_refused(make):
+def test_unsupported_systems_and_gains_raise(make):
     for gain in (0.0, (1.0, 2.0), (1.0,) * 5 + (float("nan"),)):
         with pytest.raises(SettingError, match="one positive gain in 1/s, or six"):
             make(HEXAROTOR, gain=gain)
@@ -257,7 +257,7 @@ GLITCHES = {
 
 @MAKERS
 @pytest.mark.parametrize("name", GLITCHES)
-def test_a_glitch_is_left_out_as_if_it_had_not_been_measured(make, name, calm):
+def test_a_glitch_has_the_effect_of_a_missing_measurement(make, name, calm):
     observer, kept = make(HEXAROTOR), np.arange(STEPS) != 120
     glitch = run(observer, with_glitch(calm, 120, **{name: GLITCHES[name]}))
     missing = run(observer, seen_only(calm, **{name: kept}))
@@ -266,7 +266,7 @@ def test_a_glitch_is_left_out_as_if_it_had_not_been_measured(make, name, calm):
     assert np.flatnonzero(np.asarray(glitch.health) == Health.OUTLIER).tolist() == [120]
 
 
-def test_a_hit_is_no_glitch_and_its_impulse_is_found():
+def test_an_impact_is_accepted_and_its_impulse_estimated():
     """600 N for 0.02 s: two rows of 214 m/s^2, which no wrench is expected to make.
 
     Taken over four rows at once it is (1 - d^4) / (4 - 4 d) of itself, d = exp(-K dt), as eq. 14 has it.
@@ -287,5 +287,5 @@ def test_a_hit_is_no_glitch_and_its_impulse_is_found():
 
 
 @MAKERS
-def test_a_push_that_the_prior_allows_is_never_rejected(make, step):
+def test_a_force_within_the_prior_is_never_rejected(make, step):
     assert Health.OUTLIER not in set(np.asarray(run(make(HEXAROTOR), step).health).tolist())

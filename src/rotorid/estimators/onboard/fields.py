@@ -59,14 +59,14 @@ class Place:
 
 def identifier(name: str) -> str:
     """A valid C identifier for a name."""
-    clean = re.sub(r"\W", "_", name)
-    return f"{clean}_" if clean in _KEYWORDS or clean[:1].isdigit() else clean
+    valid = re.sub(r"\W", "_", name)
+    return f"{valid}_" if valid in _KEYWORDS or valid[:1].isdigit() else valid
 
 
-def places(fields: Sequence[Field], before: str = "") -> Iterator[Place]:
+def places(fields: Sequence[Field], prefix: str = "") -> Iterator[Place]:
     """Every number of some members, in order."""
     for field in fields:
-        path = f"{before}{field.name}"
+        path = f"{prefix}{field.name}"
         if field.members:
             yield from places(field.members, f"{path}.")
             continue
@@ -79,7 +79,7 @@ def places(fields: Sequence[Field], before: str = "") -> Iterator[Place]:
 
 def input_fields(joint: Joint) -> tuple[Field, ...]:
     """Members of the inputs."""
-    return _stored(joint.system.inputs)
+    return _block_fields(joint.system.inputs)
 
 
 def measured_fields(joint: Joint) -> tuple[Field, ...]:
@@ -95,27 +95,30 @@ def measured_fields(joint: Joint) -> tuple[Field, ...]:
         )
         for name, block in outputs.blocks
     )
-    return _stored(outputs) + flags
+    return _block_fields(outputs) + flags
 
 
-def estimate_fields(estimator: AbstractEstimator, shown: Estimate) -> tuple[Field, ...]:
-    """Members of the estimate, in the order of its leaves. shown: its shapes and dtypes."""
+def estimate_fields(estimator: AbstractEstimator, shapes: Estimate) -> tuple[Field, ...]:
+    """Members of the estimate, in the order of its leaves. shapes: its shapes and dtypes."""
     joint = estimator.joint
     states, outputs = joint.system.states, joint.system.outputs
     count = len(joint.quantities)
-    known = {
-        "state": ("", _stored(states)),
-        "state_std": ("standard deviations of state", _tangent(states)),
-        "value": ("", _parameters(joint)),
-        "std": ("standard deviations of value", _parameters(joint)),
+    descriptions = {
+        "state": ("", _block_fields(states)),
+        "state_std": ("standard deviations of state", _tangent_fields(states)),
+        "value": ("", _parameter_fields(joint)),
+        "std": ("standard deviations of value", _parameter_fields(joint)),
         "covariance": (f"of value, in its order: {', '.join(joint.quantities)}", None),
-        "innovation": ("measured minus predicted, 0 where not measured", _tangent(outputs)),
-        "innovation_std": ("its predicted standard deviations, 0 where not measured", _tangent(outputs)),
+        "innovation": ("measured minus predicted, 0 where not measured", _tangent_fields(outputs)),
+        "innovation_std": (
+            "its predicted standard deviations, 0 where not measured",
+            _tangent_fields(outputs),
+        ),
         "nis": ("normalised innovation squared of what was accepted", None),
         "nis_dof": ("over so many dimensions", None),
         "informed": (
             "whether the data carried information about each of value",
-            _parameters(joint, "bool"),
+            _parameter_fields(joint, "bool"),
         ),
         "health": ("see NAME_health", None),
         "since_change": ("s since the last change that it is convinced of", None),
@@ -123,34 +126,34 @@ def estimate_fields(estimator: AbstractEstimator, shown: Estimate) -> tuple[Fiel
         "lagged": ("value some time ago, in its order", None),
         "lagged_std": ("standard deviations of lagged", None),
     }
-    found = []
-    for item in dataclasses.fields(shown):
-        leaf = getattr(shown, item.name)
-        comment, members = known.get(item.name, ("", None))
+    fields = []
+    for item in dataclasses.fields(shapes):
+        leaf = getattr(shapes, item.name)
+        comment, members = descriptions.get(item.name, ("", None))
         kind: Kind = {"f": "real", "i": "int", "b": "bool"}[leaf.dtype.kind]  # pyright: ignore[reportAssignmentType]
         if 0 in leaf.shape:
             continue
         if members is not None:
-            found.append(Field(item.name, comment, members=members))
+            fields.append(Field(item.name, comment, members=members))
         else:
             axes = joint.quantities if leaf.shape == (count,) else ()
-            found.append(Field(item.name, comment, leaf.shape, kind, axes=axes))
-    assert sum(f.size for f in found) == sum(leaf.size for leaf in jax.tree.leaves(shown))
-    return tuple(found)
+            fields.append(Field(item.name, comment, leaf.shape, kind, axes=axes))
+    assert sum(f.size for f in fields) == sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    return tuple(fields)
 
 
-def _stored(space: Space) -> tuple[Field, ...]:
+def _block_fields(space: Space) -> tuple[Field, ...]:
     return tuple(
-        Field(identifier(name), _words(block), block.shape, axes=_block_axes(name, block))
+        Field(identifier(name), _comment(block), block.shape, axes=_block_axes(name, block))
         for name, block in space.blocks
     )
 
 
-def _tangent(space: Space) -> tuple[Field, ...]:
+def _tangent_fields(space: Space) -> tuple[Field, ...]:
     return tuple(
         Field(
             identifier(name),
-            "rad, body axes" if block.rotation else _words(block),
+            "rad, body axes" if block.rotation else _comment(block),
             (block.dim,) if block.shape else (),
             axes=_axes(block.dim) if block.rotation else _block_axes(name, block),
         )
@@ -158,24 +161,24 @@ def _tangent(space: Space) -> tuple[Field, ...]:
     )
 
 
-def _parameters(joint: Joint, kind: Kind = "real") -> tuple[Field, ...]:
-    found = []
+def _parameter_fields(joint: Joint, kind: Kind = "real") -> tuple[Field, ...]:
+    fields = []
     for p in joint.tracked:
         shape = (len(p.values),) if isinstance(p.value, tuple) else ()
-        words = ", ".join(part for part in (p.unit, p.frame) if part not in ("-", ""))
-        found.append(
+        comment = ", ".join(part for part in (p.unit, p.frame) if part not in ("-", ""))
+        fields.append(
             Field(
                 identifier(p.name),
-                "" if kind == "bool" else words,
+                "" if kind == "bool" else comment,
                 shape,
                 kind,
                 axes=_axes(len(p.values)) if shape else (),
             )
         )
-    return tuple(found)
+    return tuple(fields)
 
 
-def _words(block: Block) -> str:
+def _comment(block: Block) -> str:
     if block.rotation:
         return "unit quaternion w x y z, body to world"
     return ", ".join(part for part in (block.unit, block.frame) if part != "-")

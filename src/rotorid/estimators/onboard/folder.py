@@ -16,7 +16,7 @@ from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate
 from rotorid.estimators.onboard.build_files import cmake, makefile
 from rotorid.estimators.onboard.fields import identifier
-from rotorid.estimators.onboard.programs import check_program, replay_program, wanted
+from rotorid.estimators.onboard.programs import check_program, estimate_places, replay_program
 from rotorid.estimators.onboard.readme import readme
 from rotorid.estimators.onboard.source import Precision, header_and_source
 from rotorid.estimators.onboard.trace import Onboard, onboard
@@ -29,16 +29,16 @@ GOLDEN_ROWS = 200
 TOLERANCE = {"double": 1e-10, "float": 0.01}
 """Tolerance of the golden test, relative to the number or its scale."""
 
-_DIFFERENT = {"double": 0.0, "float": 0.05}
+_DIFFERENT_SHARE = {"double": 0.0, "float": 0.05}
 # fmt: off
-_TAKEN = frozenset((
+_RESERVED = frozenset((
     "assert", "check", "complex", "ctype", "errno", "f", "fenv", "inttypes", "iso646", "limits", "locale", "main", "math",
     "num", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string", "tgmath", "time", "wchar",
     "wctype",
 ))
 # fmt: on
 _PROBABILITIES = ("change_probability",)
-_LISTED = 64  # numbers of an array that are listed
+_MAX_LISTED = 64  # size of the largest array whose numbers are listed
 
 
 def onboard_files(
@@ -76,7 +76,7 @@ def onboard_files(
         f"{name}.h": header,
         f"{name}.c": source,
         "main.c": replay_program(traced, name),
-        "check.c": check_program(traced, name, TOLERANCE[precision], _DIFFERENT[precision]),
+        "check.c": check_program(traced, name, TOLERANCE[precision], _DIFFERENT_SHARE[precision]),
         "golden.csv": golden(traced, rows, expected),
         "CMakeLists.txt": cmake(name),
         "Makefile": makefile(name),
@@ -90,7 +90,7 @@ def check_name(name: str) -> None:
     """Raise SettingError for a name that is not valid for files and functions in C."""
     if identifier(name) != name or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise SettingError(f"{name!r} cannot be a name in C; take letters, digits and _, a letter first")
-    if name.lower() in _TAKEN:
+    if name.lower() in _RESERVED:
         raise SettingError(
             f"the name {name!r} is taken in C or by another file of the folder; take another with --name"
         )
@@ -98,7 +98,7 @@ def check_name(name: str) -> None:
 
 def tunings(estimator: AbstractEstimator) -> dict[str, Any]:
     """The constants by name; for a large array (network weights) its shape only."""
-    found = {}
+    constants = {}
     for item in dataclasses.fields(estimator):
         value = getattr(estimator, item.name)
         parts = {item.name: value}
@@ -106,33 +106,37 @@ def tunings(estimator: AbstractEstimator) -> dict[str, Any]:
             parts = {f"{item.name}.{f.name}": getattr(value, f.name) for f in dataclasses.fields(value)}
         for name, part in parts.items():
             if isinstance(part, jax.Array | np.ndarray):
-                found[name] = part.tolist() if part.size <= _LISTED else f"{part.size} numbers"
+                constants[name] = part.tolist() if part.size <= _MAX_LISTED else f"{part.size} numbers"
             elif isinstance(part, bool | int | float | str):
-                found[name] = part
-    return found
+                constants[name] = part
+    return constants
 
 
 def golden(traced: Onboard, samples: Samples, expected: Estimate) -> str:
     """Samples and expected estimates as CSV: names, scales, rows. The scale of a number is the typical magnitude of
     its block, 1 for a probability."""
-    places = wanted(traced)
+    places = estimate_places(traced)
     columns = [np.asarray(leaf, float).reshape(len(samples.t), -1) for leaf in jax.tree.leaves(expected)]
-    want = np.concatenate(columns, axis=1)
+    expected_rows = np.concatenate(columns, axis=1)
     blocks = np.array([p.block for p in places])
     scales = np.ones(len(places))
     for block in dict.fromkeys(blocks):
-        here = blocks == block
-        size = 1.0 if block in _PROBABILITIES else np.quantile(np.abs(want[:, here]), 0.9)
-        scales[here] = size if size > 0.0 else max(float(np.max(np.abs(want[:, here]))), 1e-12)
-    given = [
+        is_block = blocks == block
+        size = 1.0 if block in _PROBABILITIES else np.quantile(np.abs(expected_rows[:, is_block]), 0.9)
+        scales[is_block] = (
+            size if size > 0.0 else max(float(np.max(np.abs(expected_rows[:, is_block]))), 1e-12)
+        )
+    inputs = [
         np.asarray(leaf, float).reshape(len(samples.t), -1)
         for leaf in (samples.dt, samples.u, samples.y, samples.mask)
     ]
-    names = ["dt", *("given",) * (sum(g.shape[1] for g in given) - 1), *(p.name for p in places)]
+    names = ["dt", *("given",) * (sum(g.shape[1] for g in inputs) - 1), *(p.name for p in places)]
     lines = [",".join(names), ",".join(map(repr, scales.tolist()))]
-    lines += [",".join(map(_short, row)) for row in np.concatenate([*given, want], axis=1).tolist()]
+    lines += [
+        ",".join(map(_number_text, row)) for row in np.concatenate([*inputs, expected_rows], axis=1).tolist()
+    ]
     return "\n".join(lines) + "\n"
 
 
-def _short(value: float) -> str:
+def _number_text(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e6 else repr(value)

@@ -38,13 +38,13 @@ def drawn(
         jnp.concatenate([tuning.initial, tuning.coordinate]),
         jnp.asarray(0.3 * prior * rng.normal(size=joint.space.dim)),
     )
-    wander = np.concatenate([tuning.process_noise, tuning.drift]) * np.sqrt(dt)
+    process_std = np.concatenate([tuning.process_noise, tuning.drift]) * np.sqrt(dt)
     noise = np.asarray(tuning.measurement_noise) * rng.normal(size=(rows, outputs.dim))
     noise[round(_OUTLIER * rows)] *= 100.0
-    disturbance = wander * rng.normal(size=(rows, joint.space.dim))
+    disturbance = process_std * rng.normal(size=(rows, joint.space.dim))
     dts = np.full(rows, dt)
     dts[0] = 0.0
-    y = _flown(joint, tuning.values, z, (jnp.asarray(u), jnp.asarray(dts), disturbance, noise))
+    y = _simulate(joint, tuning.values, z, (jnp.asarray(u), jnp.asarray(dts), disturbance, noise))
     mask = np.concatenate(
         [np.tile(rng.random((rows, 1)) > _MISSING, (1, b.dim)) for _, b in outputs.blocks], axis=1
     )
@@ -55,12 +55,12 @@ def drawn(
 
 
 @partial(eqx.filter_jit)
-def _flown(
+def _simulate(
     joint: Joint, values: Float[Array, " all"], z: Float[Array, " size"], rows
 ) -> Float[Array, "n outputs"]:
-    def one(z, row):
+    def step(z, row):
         u, dt, w, v = row
         z = joint.space.plus(joint.step(z, u, values, dt), w)
         return z, joint.system.outputs.plus(joint.observe(z, u, values), v)
 
-    return jax.lax.scan(one, z, rows)[1]
+    return jax.lax.scan(step, z, rows)[1]

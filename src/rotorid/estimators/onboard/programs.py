@@ -30,19 +30,19 @@ def replay_program(traced: Onboard, name: str) -> str:
     measured, flags = _measured_and_flags(measured_fields(joint))
     blocks, first = [], 0
     for field, flag in zip(measured, flags, strict=True):
-        at = f"&measured.{flag.name}" + ("[0]" if flag.shape else "")
-        blocks.append(f"{{{first}, {field.size}, {at}, {flag.size}}}")
+        flag_pointer = f"&measured.{flag.name}" + ("[0]" if flag.shape else "")
+        blocks.append(f"{{{first}, {field.size}, {flag_pointer}, {flag.size}}}")
         first += field.size
-    estimate = {f.name: f for f in estimate_fields(traced.estimator, traced.shown)}
-    shown = [
-        f'{{"{p.name}{ending}", &estimate.{member}.{p.path}}}'
+    estimate = {f.name: f for f in estimate_fields(traced.estimator, traced.estimate_shapes)}
+    columns = [
+        f'{{"{p.name}{suffix}", &estimate.{member}.{p.path}}}'
         for pairs in zip(
             *(places(estimate[m].members) for m in ("value", "std") if m in estimate), strict=True
         )
-        for p, member, ending in zip(pairs, ("value", "std"), ("", "_std"), strict=True)
+        for p, member, suffix in zip(pairs, ("value", "std"), ("", "_std"), strict=True)
     ]
-    if not shown:
-        shown = [f'{{"{p.name}", &estimate.state.{p.path}}}' for p in places(estimate["state"].members)]
+    if not columns:
+        columns = [f'{{"{p.name}", &estimate.state.{p.path}}}' for p in places(estimate["state"].members)]
     tables = [
         "static const struct {\n  const char *name;\n  real *to;\n  bool until_next;\n} INPUTS[] = "
         + _table(inputs),
@@ -50,34 +50,34 @@ def replay_program(traced: Onboard, name: str) -> str:
         + _table(f'{{"{p.name}", &measured.{p.path}}}' for p in places(measured)),
         "static const struct {\n  int first, count;\n  bool *measured;\n  int flags;\n} MEASURED_BLOCKS[] = "
         + _table(blocks),
-        "static const struct {\n  const char *name;\n  const real *from;\n} SHOWN[] = " + _table(shown),
+        "static const struct {\n  const char *name;\n  const real *from;\n} SHOWN[] = " + _table(columns),
         "static const char *const HEALTH[] = " + _table(f'"{h.name.lower()}"' for h in Health),
     ]
     return _program(name, tables, "replay.c")
 
 
-def check_program(traced: Onboard, name: str, tolerance: float, different: float) -> str:
-    """The text of check.c. tolerance: relative to a number's scale; different: allowed share of rows with another
+def check_program(traced: Onboard, name: str, tolerance: float, different_share: float) -> str:
+    """The text of check.c. tolerance: relative to a number's scale; different_share: allowed share of rows with another
     integer or flag."""
     joint = traced.estimator.joint
     measured, flags = _measured_and_flags(measured_fields(joint))
-    given = [f"&inputs.{p.path}" for p in places(input_fields(joint))]
-    given += [f"&measured.{p.path}" for p in places(measured)]
+    inputs = [f"&inputs.{p.path}" for p in places(input_fields(joint))]
+    inputs += [f"&measured.{p.path}" for p in places(measured)]
     kinds = {"real": "REAL", "int": "INTEGER", "bool": "TRUTH"}
     tables = [
-        f"#define TOLERANCE {tolerance!r}\n#define DIFFERENT {different!r}",
+        f"#define TOLERANCE {tolerance!r}\n#define DIFFERENT {different_share!r}",
         "enum kind { REAL, INTEGER, TRUTH };",
-        "static real *const GIVEN[] = " + _table(given),
+        "static real *const GIVEN[] = " + _table(inputs),
         "static bool *const FLAGS[] = " + _table(f"&measured.{p.path}" for p in places(flags)),
         "static const struct {\n  const char *name;\n  const void *at;\n  enum kind kind;\n} WANTED[] = "
-        + _table(f'{{"{p.name}", &estimate.{p.path}, {kinds[p.kind]}}}' for p in wanted(traced)),
+        + _table(f'{{"{p.name}", &estimate.{p.path}, {kinds[p.kind]}}}' for p in estimate_places(traced)),
     ]
     return _program(name, tables, "check.c")
 
 
-def wanted(traced: Onboard) -> list[Place]:
+def estimate_places(traced: Onboard) -> list[Place]:
     """Every number of an estimate, in order."""
-    return list(places(estimate_fields(traced.estimator, traced.shown)))
+    return list(places(estimate_fields(traced.estimator, traced.estimate_shapes)))
 
 
 def _measured_and_flags(fields: Sequence[Field]) -> tuple[Sequence[Field], Sequence[Field]]:
@@ -86,7 +86,7 @@ def _measured_and_flags(fields: Sequence[Field]) -> tuple[Sequence[Field], Seque
 
 def _program(name: str, tables: Sequence[str], file: str) -> str:
     about, code = (FOLDER / file).read_text().split("*/\n", 1)
-    declared = "\n\n".join(tables)
+    declarations = "\n\n".join(tables)
     return f"""{about}*/
 #include "{name}.h"
 
@@ -101,7 +101,7 @@ static {name}_estimate estimate;
 #define INIT() {name}_init(&filter, &scratch)
 #define STEP(dt) {name}_step(&filter, &scratch, dt, &inputs, &measured, &estimate)
 
-{declared}
+{declarations}
 
 {code}"""
 

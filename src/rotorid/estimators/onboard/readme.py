@@ -63,8 +63,8 @@ def _priors(traced: Onboard) -> Iterator[str]:
         fixed = np.asarray(tuning.values)[start : start + count]
         start += count
         if not p.tracked:
-            shown = ", ".join(f"{v:.6g}" for v in fixed[:6]) + (", ..." if count > 6 else "")
-            yield f"| {p.name} | {shown} {p.unit} | fixed | 0 |"
+            numbers = ", ".join(f"{v:.6g}" for v in fixed[:6]) + (", ..." if count > 6 else "")
+            yield f"| {p.name} | {numbers} {p.unit} | fixed | 0 |"
 
 
 def _noises(traced: Onboard) -> Iterator[str]:
@@ -75,8 +75,8 @@ def _noises(traced: Onboard) -> Iterator[str]:
     yield from _noise(system.outputs, np.asarray(tuning.measurement_noise), "measured ", "")
 
 
-def _noise(space: Space, std: np.ndarray, what: str, per: str) -> Iterator[str]:
+def _noise(space: Space, std: np.ndarray, prefix: str, suffix: str) -> Iterator[str]:
     for name, block in space.blocks:
         numbers = std[space.tangent[name]]
-        shown = f"{numbers[0]:.4g}" if np.ptp(numbers) == 0 else ", ".join(f"{v:.4g}" for v in numbers)
-        yield f"| {what}{name} | {shown} {'rad' if block.rotation else block.unit}{per} |"
+        text = f"{numbers[0]:.4g}" if np.ptp(numbers) == 0 else ", ".join(f"{v:.4g}" for v in numbers)
+        yield f"| {prefix}{name} | {text} {'rad' if block.rotation else block.unit}{suffix} |"

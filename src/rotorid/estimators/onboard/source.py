@@ -73,7 +73,7 @@ enum {name}_health {{
 }};
 
 /* What is known. */
-{_struct(f"{name}_estimate", estimate_fields(traced.estimator, traced.shown), name)}
+{_struct(f"{name}_estimate", estimate_fields(traced.estimator, traced.estimate_shapes), name)}
 
 /* Before the first sample, and whenever all is to be forgotten. */
 void {name}_init({name}_state *filter, {name}_scratch *scratch);
@@ -102,12 +102,12 @@ void {name}_step({name}_state *filter, {name}_scratch *scratch, {name}_real dt, 
 
 def _source(traced: Onboard, name: str, functions: str) -> str:
     joint = traced.estimator.joint
-    inputs = "\n".join(_moved(input_fields(joint), "inputs", "filter->x", 2, into=True))
+    inputs = "\n".join(_copies(input_fields(joint), "inputs", "filter->x", 2, is_input=True))
     measured = "\n".join(
-        _moved(measured_fields(joint), "measured", "filter->x", 2 + joint.system.inputs.size, into=True)
+        _copies(measured_fields(joint), "measured", "filter->x", 2 + joint.system.inputs.size, is_input=True)
     )
-    shown = estimate_fields(traced.estimator, traced.shown)
-    estimate = "\n".join(_moved(shown, "estimate", "scratch->y", 0, into=False))
+    estimate_members = estimate_fields(traced.estimator, traced.estimate_shapes)
+    estimate = "\n".join(_copies(estimate_members, "estimate", "scratch->y", 0, is_input=False))
     return f"""/* Written by rotorid: the functions of {name}.h. */
 #include "{name}.h"
 
@@ -176,28 +176,30 @@ def _health(upper: str) -> str:
     return "\n".join(f"  {upper}_{h.name} = {h.value}, /* {h.meaning} */" for h in Health)
 
 
-def _moved(fields: Sequence[Field], struct: str, column: str, at: int, *, into: bool) -> Iterator[str]:
-    """Statements that copy members to (into) or from a column of numbers."""
+def _copies(
+    fields: Sequence[Field], struct: str, column: str, offset: int, *, is_input: bool
+) -> Iterator[str]:
+    """Statements that copy members to (is_input) or from a column of numbers."""
 
-    def one(path: str, field: Field, index: str, place: str) -> str:
+    def copy(path: str, field: Field, index: str, place: str) -> str:
         member, number = f"{path}{field.name}{index}", f"{column}[{place}]"
-        if into:
+        if is_input:
             return f"{number} = {member} ? ONE : ZERO;" if field.kind == "bool" else f"{number} = {member};"
         return f"{member} = {({'real': '', 'int': '(int)', 'bool': 'ZERO != '})[field.kind]}{number};"
 
-    def walk(fields: Sequence[Field], path: str) -> Iterator[str]:
-        nonlocal at
+    def statements(fields: Sequence[Field], path: str) -> Iterator[str]:
+        nonlocal offset
         for field in fields:
             if field.members:
-                yield from walk(field.members, f"{path}{field.name}.")
+                yield from statements(field.members, f"{path}{field.name}.")
             elif not field.shape:
-                yield f"  {one(path, field, '', str(at))}"
-                at += 1
+                yield f"  {copy(path, field, '', str(offset))}"
+                offset += 1
             else:
                 rows = field.shape[:-1]
                 for row in np.ndindex(*rows):
                     index = "".join(f"[{i}]" for i in row) + "[i]"
-                    yield f"  for (int i = 0; i < {field.shape[-1]}; i++) {one(path, field, index, f'{at} + i')}"
-                    at += field.shape[-1]
+                    yield f"  for (int i = 0; i < {field.shape[-1]}; i++) {copy(path, field, index, f'{offset} + i')}"
+                    offset += field.shape[-1]
 
-    yield from walk(fields, f"{struct}->")
+    yield from statements(fields, f"{struct}->")

@@ -29,7 +29,7 @@ from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
 
 LOOPED = 1_500
-"""A scan with more scalar operations in all turns stays a loop; lower than for host code, to keep the code small."""
+"""A scan with more scalar operations in all iterations stays a loop; lower than for host code, to keep the code small."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Onboard:
     sample: int
     state: int
     estimate: int
-    shown: Estimate
+    estimate_shapes: Estimate
 
 
 def onboard(estimator: AbstractEstimator) -> Onboard:
@@ -52,8 +52,8 @@ def onboard(estimator: AbstractEstimator) -> Onboard:
     """
     system = estimator.joint.system
     size = system.inputs.size, system.outputs.size, system.outputs.dim
-    now, u, y, mask = jnp.zeros(()), jnp.zeros(size[0]), jnp.zeros(size[1]), jnp.zeros(size[2], bool)
-    sample = Samples(now, now, u, y, mask)
+    zero, u, y, mask = jnp.zeros(()), jnp.zeros(size[0]), jnp.zeros(size[1]), jnp.zeros(size[2], bool)
+    sample = Samples(zero, zero, u, y, mask)
     name = type(estimator).__name__
     if any(leaf.dtype == np.float32 for leaf in jax.tree.leaves(estimator) if hasattr(leaf, "dtype")):
         raise SettingError(f"the numbers of this {name} are in float32; make it with jax_enable_x64 on")
@@ -71,32 +71,32 @@ def onboard(estimator: AbstractEstimator) -> Onboard:
         return estimator.estimate(state)
 
     with jax.enable_x64(True), compact():
-        first, state = jax.make_jaxpr(init, return_shape=True)(sample, jax.random.key(0))
-        *row, key = first.jaxpr.invars
-        if _used(first, [key]):
+        init_program, state = jax.make_jaxpr(init, return_shape=True)(sample, jax.random.key(0))
+        *row, key = init_program.jaxpr.invars
+        if _uses(init_program, [key]):
             raise SettingError(f"{name} draws random numbers, which has no form in C")
-        if _used(first, row):
+        if _uses(init_program, row):
             raise SettingError(f"{name} starts from its first sample, which has no form in C")
         traced = {
             "f_predict": jax.make_jaxpr(predict)(sample, state),
             "f_update": jax.make_jaxpr(update)(sample, state),
         }
-        read, shown = jax.make_jaxpr(estimate, return_shape=True)(sample, state)
-        if any(_used(closed, closed.jaxpr.invars[:1]) for closed in traced.values()):
+        estimate_program, estimate_shapes = jax.make_jaxpr(estimate, return_shape=True)(sample, state)
+        if any(_uses(closed, closed.jaxpr.invars[:1]) for closed in traced.values()):
             raise SettingError(
                 f"{name} uses the time since the start of the flight, which is not available in C"
             )
-        traced = {"f_init": first, **traced, "f_estimate": read}
+        traced = {"f_init": init_program, **traced, "f_estimate": estimate_program}
     if max(straight_operations(closed.jaxpr) for closed in traced.values()) > MOST_OPERATIONS:
         raise SettingError(f"a step of {name} is too large for C; take a smaller window")
-    layouts = [Layout(tree, np.float64, integers=True) for tree in (sample, state, shown)]
-    if any(layout.others for layout in layouts):
+    layouts = [Layout(tree, np.float64, integers=True) for tree in (sample, state, estimate_shapes)]
+    if any(layout.excluded for layout in layouts):
         raise SettingError(f"the state of {name} is not made of numbers, which has no form in C")
     programs = {program: c_program(closed, program, looped=LOOPED) for program, closed in traced.items()}
-    of_sample, of_state, of_estimate = (layout.size for layout in layouts)
-    return Onboard(estimator, programs, of_sample, of_state, of_estimate, shown)
+    sample_size, state_size, estimate_size = (layout.size for layout in layouts)
+    return Onboard(estimator, programs, sample_size, state_size, estimate_size, estimate_shapes)
 
 
-def _used(closed: Any, variables: list[Any]) -> bool:
-    found = [v for equation in closed.jaxpr.eqns for v in equation.invars] + list(closed.jaxpr.outvars)
-    return any(v is variable for v in found for variable in variables)
+def _uses(closed: Any, variables: list[Any]) -> bool:
+    used = [v for equation in closed.jaxpr.eqns for v in equation.invars] + list(closed.jaxpr.outvars)
+    return any(v is variable for v in used for variable in variables)

@@ -6,7 +6,7 @@ guided.py             base of the guided filters: prediction, selection, propaga
 auxiliary.py          auxiliary filter of Pitt and Shephard
 liu_west.py           filter of Liu and West, with parameters
 parameter_kernels.py  kernels of the parameters, records of the stages
-changepoints.py       changes of parameters: how often, and to what
+changepoints.py       changes of parameters: hazard and distribution
 state_kernels.py      states of a particle as a point or as mean and covariance
 cloud.py              operations on all particles, in JAX
 cloud_in_c.py         the same in C

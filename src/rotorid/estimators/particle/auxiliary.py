@@ -33,7 +33,7 @@ class AuxiliaryFilter(AbstractGuidedFilter):
     count: int = eqx.field(static=True)
     scheme: Scheme = eqx.field(static=True)
     start: Start = eqx.field(static=True)
-    gated: bool = eqx.field(static=True)
+    is_gated: bool = eqx.field(static=True)
     place: Place = eqx.field(static=True)
     kernels: tuple[Family, ...] = eqx.field(static=True)
     priors: tuple[Family, ...] = eqx.field(static=True)
@@ -83,20 +83,20 @@ def auxiliary_filter(
     Source: M. Pitt and N. Shephard, JASA 94 (1999) 590-599; seed 002, eqs. 3.14-3.15.
     """
     joint = Joint(system, method)
-    made = particle_tuning(joint, count, **tuning)
-    gated = bool(jnp.isfinite(made.thresholds.gate))
-    kernels, first = (
-        parameter_families(joint, made, None),
-        parameter_families(joint, made, priors_as, prior=True),
+    tuning_ = particle_tuning(joint, count, **tuning)
+    is_gated = bool(jnp.isfinite(tuning_.thresholds.gate))
+    kernels, priors = (
+        parameter_families(joint, tuning_, None),
+        parameter_families(joint, tuning_, priors_as, prior=True),
     )
     return AuxiliaryFilter(
         joint=joint,
         count=count,
         scheme=scheme,
         start=start,
-        gated=gated,
+        is_gated=is_gated,
         place="jax",
         kernels=kernels,
-        priors=first,
-        tuning=made,
+        priors=priors,
+        tuning=tuning_,
     )

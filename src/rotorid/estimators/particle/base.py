@@ -1,15 +1,15 @@
-"""Parts that the particle filters share: motion and weight of a particle, moments of the cloud, monitoring, likelihood.
+"""Common parts of the particle filters: motion and weight of a particle, moments of the cloud, monitoring, likelihood.
 
 A particle is a point x of the System's states and the values psi of its tracked parameters; N of them are columns. The noise is
 that of the tuning, or that of the System's `process_noise` and `measurement_noise`:
 
     x' = f(x, u, psi) over dt [+] N(0, Q dt),    l = log N(y [-] h(x, u, psi); 0, R)    of what was measured
 
-Where all weights vanish, the particles keep theirs, the estimate says RECOVERING, and the next step resets them: every other
-one is drawn from the prior, the others around their prediction. A block of measurements further than `gate` standard deviations
-from every particle is rejected, and after `patience` the particles are reset as well. The default gate is infinite, so that a
-filter is by default the plain Bayesian one. `start="measured"` takes states that are outputs of the same name from the first
-sample, where the prior is too wide for the particles to cover it.
+If all weights vanish, the particles keep their weights, the health is RECOVERING, and the next step resets them: every other
+particle is drawn from the prior, the others around their prediction. A block of measurements further than `gate` standard
+deviations from every particle is rejected, and after `patience` the particles are reset as well. The default gate is infinite,
+so that a filter is by default the plain Bayesian one. `start="measured"` takes states that are outputs of the same name from
+the first sample, where the prior is too wide for the particles to cover it.
 
 References: N. Gordon, D. Salmond, A. Smith, IEE Proc. F 140 (1993) 107-113; seed 002, eqs. 3.8-3.15.
 """
@@ -58,7 +58,7 @@ Start = Literal["prior", "measured"]
 
 
 def per_particle(function: Callable) -> Callable:
-    """A function of one particle over many, one a column."""
+    """Vectorise a function of one particle over many, one a column."""
     return jax.vmap(function, in_axes=-1, out_axes=-1)
 
 
@@ -75,7 +75,7 @@ class ParticleEstimate(Estimate):
 
 
 class ParticleMonitor(eqx.Module):
-    """What a particle filter monitors (see `rotorid.estimators.monitoring`).
+    """Monitoring of a particle filter (see `rotorid.estimators.monitoring`).
 
     is_reset_due: whether the next step resets the particles. blocks: is_awaited of an output block means that its next
     measurement gives the states of its name. health: without NO_INFORMATION, which the estimate adds.
@@ -119,7 +119,7 @@ def propagate(
 
 
 def retract(joint: Joint, x: Float[Array, " states"], d: Float[Array, " tangent"]) -> Float[Array, " states"]:
-    """x [+] d, quickly."""
+    """x [+] d by `QuickSpace`."""
     return QuickSpace(joint.system.states.blocks).plus(x, d)
 
 
@@ -130,11 +130,11 @@ def process_std(
     system = joint.system
     std = tuning.process_noise
     if joint.varying_noise:
-        given = system.process_noise(system.states.unpack(x), system.inputs.unpack(u), p)
-        std = _replaced(system.states, std, given)
-    if isinstance(held := system.holds(system.inputs.unpack(u)), bool):
-        return std if held else PROCESS_NOISE_INFLATION * std
-    return std * jnp.where(held, 1.0, PROCESS_NOISE_INFLATION)
+        varying = system.process_noise(system.states.unpack(x), system.inputs.unpack(u), p)
+        std = _with_replacements(system.states, std, varying)
+    if isinstance(holds := system.holds(system.inputs.unpack(u)), bool):
+        return std if holds else PROCESS_NOISE_INFLATION * std
+    return std * jnp.where(holds, 1.0, PROCESS_NOISE_INFLATION)
 
 
 def measurement_std(
@@ -144,8 +144,8 @@ def measurement_std(
     system = joint.system
     if not joint.varying_noise:
         return tuning.measurement_noise
-    given = system.measurement_noise(system.states.unpack(x), system.inputs.unpack(u), p)
-    return _replaced(system.outputs, tuning.measurement_noise, given)
+    varying = system.measurement_noise(system.states.unpack(x), system.inputs.unpack(u), p)
+    return _with_replacements(system.outputs, tuning.measurement_noise, varying)
 
 
 def residual(
@@ -157,16 +157,16 @@ def residual(
 ) -> Float[Array, " measured"]:
     """y [-] h(x, u, p)."""
     system = joint.system
-    seen = system.observe(system.states.unpack(x), system.inputs.unpack(u), p)
-    return system.outputs.minus(y, system.outputs.pack(seen).astype(y.dtype))
+    outputs = system.observe(system.states.unpack(x), system.inputs.unpack(u), p)
+    return system.outputs.minus(y, system.outputs.pack(outputs).astype(y.dtype))
 
 
 def log_density(
     r: Float[Array, " measured"], std: Float[Array, " measured"], used: Bool[Array, " measured"]
 ) -> Float[Array, ""]:
     """log N(r; 0, diag(std^2)) of the used dimensions."""
-    each = -0.5 * (r / std) ** 2 - jnp.log(std) - 0.5 * math.log(2.0 * math.pi)
-    return jnp.sum(jnp.where(used, each, 0.0))
+    terms = -0.5 * (r / std) ** 2 - jnp.log(std) - 0.5 * math.log(2.0 * math.pi)
+    return jnp.sum(jnp.where(used, terms, 0.0))
 
 
 def prior_points(joint: Joint, tuning: Tuning, e: Float[Array, "tangent n"]) -> Float[Array, "states n"]:
@@ -177,8 +177,8 @@ def prior_points(joint: Joint, tuning: Tuning, e: Float[Array, "tangent n"]) -> 
 def initialised_blocks(joint: Joint, monitor: ParticleMonitor, sample: Samples) -> Bool[Array, " blocks"]:
     """Output blocks whose measurement gives the states of the same name and shape: complete ones that are awaited."""
     states, outputs = joint.system.states, joint.system.outputs
-    same = [n in states and states[n].shape == outputs[n].shape for n in outputs]
-    return monitor.blocks.is_awaited & complete_blocks(outputs, sample.mask) & jnp.asarray(same)
+    has_state = [n in states and states[n].shape == outputs[n].shape for n in outputs]
+    return monitor.blocks.is_awaited & complete_blocks(outputs, sample.mask) & jnp.asarray(has_state)
 
 
 def initialiser(
@@ -187,11 +187,11 @@ def initialiser(
     """A function that draws the states of the given output blocks' names around their measurements; its arguments are standard
     normal numbers and a particle."""
 
-    def drawn(e: Float[Array, " measured"], point: Float[Array, " states"]) -> Float[Array, " states"]:
+    def draw(e: Float[Array, " measured"], point: Float[Array, " states"]) -> Float[Array, " states"]:
         y = joint.system.outputs.plus(sample.y, tuning.measurement_noise * e)
         return joint.take_measured(point, blocks, y)
 
-    return drawn
+    return draw
 
 
 def accepted_blocks(
@@ -202,14 +202,14 @@ def accepted_blocks(
     mask: Bool[Array, " measured"],
 ) -> Bool[Array, " blocks"]:
     """Blocks within `gate` of some particle."""
-    scaled = r / (std if std.ndim == 2 else std[:, None])
-    square = jnp.where(mask[:, None], scaled * scaled, 0.0)
-    found = [
+    normalised = r / (std if std.ndim == 2 else std[:, None])
+    square = jnp.where(mask[:, None], normalised * normalised, 0.0)
+    is_accepted = [
         jnp.nanmin(jnp.sum(square[s], axis=0))
         <= chi_square_quantile(tuning.thresholds.gate, s.stop - s.start)
         for s in joint.system.outputs.tangent.values()
     ]
-    return jnp.stack(found)
+    return jnp.stack(is_accepted)
 
 
 def cloud_moments(
@@ -226,15 +226,15 @@ def cloud_moments(
             aligned = weights * jnp.where(x[s].T @ x[s, 0] < 0.0, -1.0, 1.0)
             q = x[s] @ aligned
             centre = centre.at[s].set(q / jnp.sqrt(q @ q))
-    (away,) = cloud.each(lambda point: (space.minus(point, centre),), x)
-    off, covariance = cloud.moments(away, weights)
-    return space.plus(centre, off), jnp.sqrt(jnp.diag(covariance))
+    (deviations,) = cloud.map_particles(lambda point: (space.minus(point, centre),), x)
+    offset, covariance = cloud.moments(deviations, weights)
+    return space.plus(centre, offset), jnp.sqrt(jnp.diag(covariance))
 
 
 def mean_variance(
     std: Float[Array, "measured n"] | Float[Array, " measured"], weights: Float[Array, " n"]
 ) -> Float[Array, " measured"]:
-    """Of measurement noise: of each particle, or of all."""
+    """Mean variance of the measurement noise, given for each particle or for all."""
     return std * std if std.ndim == 1 else (std * std) @ weights
 
 
@@ -249,30 +249,30 @@ def updated_monitor(
     variance: Float[Array, " measured"],
     accepted: Bool[Array, " blocks"],
     used: Bool[Array, " measured"],
-    alive: Bool[Array, ""],
-    gained: Float[Array, ""],
+    has_weight: Bool[Array, ""],
+    log_likelihood_gain: Float[Array, ""],
     effective_size: Float[Array, ""],
 ) -> ParticleMonitor:
     """The monitor after a sample.
 
     joint, tuning, start: of the filter. monitor: before. sample: the measurements. r: moments of the residuals of the predicted
     particles. variance: mean of the measurement variances. accepted: blocks that passed the gate. used: dimensions that the
-    weights use. alive: whether any weight was left. gained: log-likelihood of the sample. effective_size: of the particles.
+    weights use. has_weight: whether any weight is not 0. log_likelihood_gain: of the sample. effective_size: of the particles.
     """
     outputs, m = joint.system.outputs, sample.mask
     e, S = r.mean, r.covariance + jnp.diag(variance)
     dof = jnp.sum(used)
-    safe = jnp.where(used[:, None] & used, S, jnp.eye(m.shape[0], dtype=S.dtype))
-    (w,) = whiten(safe, jnp.where(used, e, 0.0))
+    S_used = jnp.where(used[:, None] & used, S, jnp.eye(m.shape[0], dtype=S.dtype))
+    (w,) = whiten(S_used, jnp.where(used, e, 0.0))
     nis = w @ w
     nis = jnp.where(jnp.isfinite(nis), nis, jnp.finfo(nis.dtype).max)
 
     is_measured = measured_blocks(outputs, m)
     rejection_time = rejection_times(monitor.blocks.rejection_time, is_measured, accepted, sample.dt)
-    is_reset_due = jnp.any(rejection_time > tuning.thresholds.patience) | ~alive
+    is_reset_due = jnp.any(rejection_time > tuning.thresholds.patience) | ~has_weight
     nis_ratio = mean_nis_ratio(monitor.consistency.nis_ratio, nis, dof, sample.dt)
-    elapsed = jnp.maximum(monitor.consistency.recovery_time - sample.dt, 0.0)
-    recovery = jnp.where(is_reset_due, RECOVERY, elapsed)
+    remaining = jnp.maximum(monitor.consistency.recovery_time - sample.dt, 0.0)
+    recovery = jnp.where(is_reset_due, RECOVERY, remaining)
     health = health_of(
         jnp.asarray(Health.OK, int),
         is_rejected=jnp.any(is_measured & ~accepted),
@@ -287,7 +287,7 @@ def updated_monitor(
         consistency=Consistency(jnp.where(is_reset_due, 1.0, nis_ratio), recovery),
         innovation=Innovation(jnp.where(m, e, 0.0), jnp.where(m, jnp.sqrt(jnp.diag(S)), 0.0), nis, dof),
         health=health,
-        log_likelihood=monitor.log_likelihood + jnp.where(alive, gained, 0.0),
+        log_likelihood=monitor.log_likelihood + jnp.where(has_weight, log_likelihood_gain, 0.0),
         effective_size=effective_size,
     )
 
@@ -305,7 +305,9 @@ def estimate_fields(
     std = jnp.sqrt(jnp.diag(covariance))
     _, scale = joint.values_and_slopes(tuning.coordinate)
     informed = std < INFORMED * scale * tuning.coordinate_std
-    unknown = (monitor.health == int(Health.OK)) & ~(informed[0] if informed.shape[0] else jnp.ones((), bool))
+    lacks_information = (monitor.health == int(Health.OK)) & ~(
+        informed[0] if informed.shape[0] else jnp.ones((), bool)
+    )
     return {
         "state": mean,
         "state_std": state_std,
@@ -317,7 +319,7 @@ def estimate_fields(
         "nis": monitor.innovation.nis,
         "nis_dof": monitor.innovation.nis_dof,
         "informed": informed,
-        "health": jnp.where(unknown, int(Health.NO_INFORMATION), monitor.health),
+        "health": jnp.where(lacks_information, int(Health.NO_INFORMATION), monitor.health),
         "log_likelihood": monitor.log_likelihood,
         "effective_size": monitor.effective_size,
     }
@@ -330,19 +332,19 @@ def particle_tuning(joint: Joint, count: int, **tuning: Any) -> Tuning:
         raise SettingError(f"{count} particles are too few; give 2 or more, better 1000")
     tuning.setdefault("gate", math.inf)
     tuning.setdefault("max_gap", math.inf)
-    made = Tuning.of(joint, **tuning)
+    result = Tuning.of(joint, **tuning)
     system = joint.system
     for (name, block), slot in zip(system.states.blocks, system.states.tangent.values(), strict=True):
-        if not np.all(np.isfinite(np.asarray(made.initial_std)[slot])):
+        if not np.all(np.isfinite(np.asarray(result.initial_std)[slot])):
             raise SettingError(
                 f"state {name!r}: its prior is improper (std {block.std}); particles are drawn from it, so give a finite std"
             )
     for name, slot in system.outputs.tangent.items():
-        if name not in joint.varying_noise and not np.all(np.asarray(made.measurement_noise)[slot] > 0):
+        if name not in joint.varying_noise and not np.all(np.asarray(result.measurement_noise)[slot] > 0):
             raise SettingError(
-                f"output {name!r} has no noise, so no particle would ever fit it; give a noise above 0"
+                f"output {name!r} has no noise, so all weights would be 0; give a noise above 0"
             )
-    return made
+    return result
 
 
 def final_state(
@@ -392,9 +394,9 @@ def particle_log_likelihood(
     return state.monitor.log_likelihood
 
 
-def _replaced(space: Space, std: Float[Array, " dim"], given: Values) -> Float[Array, " dim"]:
+def _with_replacements(space: Space, std: Float[Array, " dim"], replacements: Values) -> Float[Array, " dim"]:
     parts = [
-        jnp.broadcast_to(given[name], (space[name].dim,)) if name in given else std[slot]
+        jnp.broadcast_to(replacements[name], (space[name].dim,)) if name in replacements else std[slot]
         for name, slot in space.tangent.items()
     ]
     return jnp.concatenate(parts).astype(std.dtype)

@@ -71,17 +71,17 @@ class BootstrapFilter(AbstractParticleFilter):
     count: int = eqx.field(static=True)
     scheme: Scheme = eqx.field(static=True)
     start: Start = eqx.field(static=True)
-    gated: bool = eqx.field(static=True)
+    is_gated: bool = eqx.field(static=True)
     place: Place = eqx.field(static=True)
     tuning: Tuning
     threshold: Float[Array, ""]
 
     def init(self, sample: Samples, key: PRNGKeyArray | None = None) -> BootstrapState:
         tuning, joint, n = self.tuning, self.joint, self.count
-        source, of_x, of_c = fork(stream(jax.random.key(0) if key is None else key), 2)
-        e = normals(of_c, (len(joint.quantities), n))
+        source, x_stream, c_stream = fork(stream(jax.random.key(0) if key is None else key), 2)
+        e = normals(c_stream, (len(joint.quantities), n))
         return BootstrapState(
-            x=prior_points(joint, tuning, normals(of_x, (joint.states_dim, n))),
+            x=prior_points(joint, tuning, normals(x_stream, (joint.states_dim, n))),
             c=tuning.coordinate[:, None] + tuning.coordinate_std[:, None] * e,
             weights=jnp.full(n, 1.0 / n, tuning.initial.dtype),
             log_weights=jnp.full(n, -jnp.log(float(n)), tuning.initial.dtype),
@@ -93,9 +93,11 @@ class BootstrapFilter(AbstractParticleFilter):
         self, state: BootstrapState, u: Float[Array, " inputs"], dt: Float[Array, ""]
     ) -> BootstrapState:
         tuning, joint, n, monitor = self.tuning, self.joint, self.count, state.monitor
-        source, of_ancestors, of_noise = fork(state.source, 2)
-        few = monitor.is_reset_due | (monitor.effective_size < self.threshold * n)
-        after = self.cloud.resample(few, self.scheme, of_ancestors, state.weights, state.log_weights)
+        source, ancestor_stream, noise_stream = fork(state.source, 2)
+        is_due = monitor.is_reset_due | (monitor.effective_size < self.threshold * n)
+        resampled = self.cloud.resample(
+            is_due, self.scheme, ancestor_stream, state.weights, state.log_weights
+        )
         gap = dt > tuning.thresholds.max_gap
         is_reset, dt, k = (
             monitor.is_reset_due | gap,
@@ -103,7 +105,7 @@ class BootstrapFilter(AbstractParticleFilter):
             joint.states_dim,
         )
         drift = tuning.drift * jnp.sqrt(dt)
-        everywhere = self.start == "measured"
+        is_always_reset = self.start == "measured"
 
         def advance(e, point, coordinates, every_other, log_weight):
             p = joint.with_tracked(joint.values_and_slopes(coordinates)[0], tuning.values)
@@ -112,53 +114,56 @@ class BootstrapFilter(AbstractParticleFilter):
                 * jnp.sqrt(dt)
                 * jnp.where(is_reset, PROCESS_NOISE_INFLATION, 1.0)
             )
-            prior, fresh = (
-                is_reset & ((every_other > 0) | everywhere),
+            from_prior, from_parameter_prior = (
+                is_reset & ((every_other > 0) | is_always_reset),
                 monitor.is_reset_due & (every_other > 0),
             )
-            point = jnp.where(prior, tuning.initial, propagate(joint, point, u, p, dt))
-            point = retract(joint, point, jnp.where(prior, tuning.initial_std, std) * e[:k])
-            coordinates = jnp.where(fresh, tuning.coordinate, coordinates)
-            coordinates = coordinates + jnp.where(fresh, tuning.coordinate_std, drift) * e[k:]
-            finite = jnp.isfinite(jnp.sum(point))
+            point = jnp.where(from_prior, tuning.initial, propagate(joint, point, u, p, dt))
+            point = retract(joint, point, jnp.where(from_prior, tuning.initial_std, std) * e[:k])
+            coordinates = jnp.where(from_parameter_prior, tuning.coordinate, coordinates)
+            coordinates = coordinates + jnp.where(from_parameter_prior, tuning.coordinate_std, drift) * e[k:]
+            is_finite = jnp.isfinite(jnp.sum(point))
             return (
-                jnp.where(finite, point, tuning.initial),
+                jnp.where(is_finite, point, tuning.initial),
                 coordinates,
-                jnp.where(finite, log_weight, -jnp.inf),
+                jnp.where(is_finite, log_weight, -jnp.inf),
             )
 
-        x, c, log_weights = self.cloud.each(
+        x, c, log_weights = self.cloud.map_particles(
             advance,
             jnp.asarray(np.arange(n) % 2 == 0, float),
-            after.log_weights,
-            copied=(state.x, state.c),
-            ancestors=after.ancestors,
-            drawn=(of_noise, k + state.c.shape[0]),
+            resampled.log_weights,
+            inherited=(state.x, state.c),
+            ancestors=resampled.ancestors,
+            draws_=(noise_stream, k + state.c.shape[0]),
         )
-        is_awaited = monitor.blocks.is_awaited | (gap & everywhere)
+        is_awaited = monitor.blocks.is_awaited | (gap & is_always_reset)
         monitor = eqx.tree_at(lambda m: m.blocks.is_awaited, monitor, is_awaited)
-        return BootstrapState(x, c, after.weights, log_weights, monitor, source)
+        return BootstrapState(x, c, resampled.weights, log_weights, monitor, source)
 
     def update(self, state: BootstrapState, sample: Samples) -> BootstrapState:
         tuning, joint, monitor, outputs = self.tuning, self.joint, state.monitor, self.joint.system.outputs
-        source, given = state.source, jnp.zeros(len(outputs), bool)
-        drawn, initialise = None, None
+        source, is_initialised = state.source, jnp.zeros(len(outputs), bool)
+        draws, initialise = None, None
         if self.start == "measured":
-            source, of_start = fork(source, 1)
-            given = initialised_blocks(joint, monitor, sample)
-            drawn, initialise = (of_start, outputs.dim), initialiser(joint, tuning, sample, given)
-        used = sample.mask & per_dimension(outputs, ~given)
+            source, start_stream = fork(source, 1)
+            is_initialised = initialised_blocks(joint, monitor, sample)
+            draws, initialise = (
+                (start_stream, outputs.dim),
+                initialiser(joint, tuning, sample, is_initialised),
+            )
+        used = sample.mask & per_dimension(outputs, ~is_initialised)
 
-        def weighed(r, std, used, unknown):
+        def residual_and_density(r, std, used, replacement):
             density = log_density(r, std, used)
             density = jnp.where(jnp.isfinite(density), density, -jnp.inf)
-            return jnp.where(jnp.isfinite(r), r, unknown), density
+            return jnp.where(jnp.isfinite(r), r, replacement), density
 
         def predict_residual(point, coordinates):
             p = joint.with_tracked(joint.values_and_slopes(coordinates)[0], tuning.values)
             std = measurement_std(joint, tuning, point, sample.u, p)
             r = residual(joint, point, sample.u, p, sample.y)
-            return *weighed(r, std, used, jnp.inf if self.gated else 0.0), *(
+            return *residual_and_density(r, std, used, jnp.inf if self.is_gated else 0.0), *(
                 (std,) if joint.varying_noise else ()
             )
 
@@ -166,30 +171,34 @@ class BootstrapFilter(AbstractParticleFilter):
             point = initialise(e, point) if initialise else point
             return point, *predict_residual(point, coordinates)
 
-        if drawn is None:
-            x, (r, density, *varying) = state.x, self.cloud.each(predict_residual, state.x, state.c)
+        if draws is None:
+            x, (r, density, *varying) = state.x, self.cloud.map_particles(predict_residual, state.x, state.c)
         else:
-            x, r, density, *varying = self.cloud.each(
-                initialise_and_predict, state.x, state.c, drawn=drawn, where=jnp.any(given)
+            x, r, density, *varying = self.cloud.map_particles(
+                initialise_and_predict, state.x, state.c, draws_=draws, condition=jnp.any(is_initialised)
             )
         std, accepted = varying[0] if varying else tuning.measurement_noise, jnp.ones(len(outputs), bool)
-        if self.gated:
-            accepted = accepted_blocks(joint, tuning, r, std, sample.mask) | given
+        if self.is_gated:
+            accepted = accepted_blocks(joint, tuning, r, std, sample.mask) | is_initialised
             used = used & per_dimension(outputs, accepted)
-            r, density = self.cloud.each(
-                lambda r, *of: weighed(r, of[0] if of else std, used, 0.0), r, *varying
+            r, density = self.cloud.map_particles(
+                lambda r, *particle_std: residual_and_density(
+                    r, particle_std[0] if particle_std else std, used, 0.0
+                ),
+                r,
+                *varying,
             )
-        new = self.cloud.weigh(state.weights, state.log_weights, density)
+        weighted = self.cloud.weigh(state.weights, state.log_weights, density)
         monitor = updated_monitor(
             joint, tuning, monitor, sample, self.start, r=self.cloud.moments(r, state.weights),
-            variance=mean_variance(std, state.weights), accepted=accepted, used=used, alive=new.alive,
-            gained=new.gained, effective_size=new.effective_size,
+            variance=mean_variance(std, state.weights), accepted=accepted, used=used, has_weight=weighted.has_weight,
+            log_likelihood_gain=weighted.log_likelihood_gain, effective_size=weighted.effective_size,
         )  # fmt: skip
-        return BootstrapState(x, state.c, new.weights, new.log_weights, monitor, source)
+        return BootstrapState(x, state.c, weighted.weights, weighted.log_weights, monitor, source)
 
     def estimate(self, state: BootstrapState) -> ParticleEstimate:
         mean, std = cloud_moments(self.cloud, self.joint.system.states, state.x, state.weights)
-        (psi,) = self.cloud.each(lambda c: (self.joint.values_and_slopes(c)[0],), state.c)
+        (psi,) = self.cloud.map_particles(lambda c: (self.joint.values_and_slopes(c)[0],), state.c)
         psi = self.cloud.moments(psi, state.weights)
         return ParticleEstimate(**estimate_fields(self.joint, self.tuning, state.monitor, mean, std, psi))
 
@@ -223,15 +232,15 @@ def bootstrap_filter(
     Source: N. Gordon, D. Salmond and A. Smith, IEE Proc. F 140 (1993) 107-113.
     """
     joint = Joint(system, method)
-    made = particle_tuning(joint, count, **tuning)
-    gated = bool(jnp.isfinite(made.thresholds.gate))
+    tuning_ = particle_tuning(joint, count, **tuning)
+    is_gated = bool(jnp.isfinite(tuning_.thresholds.gate))
     return BootstrapFilter(
         joint=joint,
         count=count,
         scheme=scheme,
         start=start,
-        gated=gated,
+        is_gated=is_gated,
         place="jax",
-        tuning=made,
+        tuning=tuning_,
         threshold=jnp.asarray(float(threshold)),
     )

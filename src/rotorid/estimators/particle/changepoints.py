@@ -1,4 +1,4 @@
-"""Changes of parameters in a particle filter: how often, and what they may become (seed 002, eqs. 3.41-3.43).
+"""Changes of parameters in a particle filter: their hazard and their distribution (seed 002, eqs. 3.41-3.43).
 
 In dt seconds a particle's parameters change with probability
 
@@ -33,19 +33,18 @@ from jaxtyping import Array, Float
 from rotorid.errors import SettingError
 from rotorid.models.joint import Joint
 
-After = Literal["normal", "posterior", "uniform", "prior"]
+ChangeDistribution = Literal["normal", "posterior", "uniform", "prior"]
 
 
 class Changes(eqx.Module):
-    """How parameters change. names: of those that do. after: what they change to. learned: whether the hazard is learned.
-
-    hazard: changes per second, or its prior mean where it is learned. spread: as `after` says. certainty: how many changes
-    that prior mean is worth. memory: s after which counts are forgotten.
+    """How parameters change. names: of those that change. distribution: of a changed parameter. is_hazard_learned: whether the
+    hazard is estimated. hazard: changes per second, or its prior mean. spread: of the distribution. certainty: number of
+    changes that the prior mean counts for. memory: time constant in s with which counts are forgotten.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
-    after: After = eqx.field(static=True)
-    learned: bool = eqx.field(static=True)
+    distribution: ChangeDistribution = eqx.field(static=True)
+    is_hazard_learned: bool = eqx.field(static=True)
     hazard: Float[Array, ""]
     spread: Float[Array, ""]
     certainty: Float[Array, ""]
@@ -54,15 +53,15 @@ class Changes(eqx.Module):
     def probability(
         self, counts: Float[Array, " n"], exposure: Float[Array, ""], dt: Float[Array, ""]
     ) -> Float[Array, " n"]:
-        """Of a change within dt, for each particle."""
-        if not self.learned:
+        """Probability of a change within dt, for each particle."""
+        if not self.is_hazard_learned:
             return jnp.broadcast_to(-jnp.expm1(-self.hazard * dt), counts.shape)
         b = self.certainty / self.hazard + exposure
         return -jnp.expm1((self.certainty + counts) * (jnp.log(b) - jnp.log(b + dt)))
 
     def rate(self, counts: Float[Array, " n"], exposure: Float[Array, ""]) -> Float[Array, " n"]:
         """Mean hazard of each particle, per second."""
-        if not self.learned:
+        if not self.is_hazard_learned:
             return jnp.broadcast_to(self.hazard, counts.shape)
         return (self.certainty + counts) / (self.certainty / self.hazard + exposure)
 
@@ -70,9 +69,9 @@ class Changes(eqx.Module):
 def changes(
     *names: str,
     hazard: float = 0.05,
-    after: After = "normal",
+    distribution: ChangeDistribution = "normal",
     spread: float | None = None,
-    learned: bool = False,
+    learn_hazard: bool = False,
     certainty: float = 1.0,
     memory: float = math.inf,
 ) -> Changes:
@@ -81,30 +80,32 @@ def changes(
     Args:
         names: of the tracked parameters that change; none for all.
         hazard: changes per s, or the prior mean of that where it is learned; finite and above 0.
-        after: distribution of a changed parameter: "normal", "posterior", "uniform" or "prior" (see the
+        distribution: of a changed parameter: "normal", "posterior", "uniform" or "prior" (see the
             module).
         spread: for "normal" the standard deviation in the parameter's unit, which must be given; for
             "posterior" a factor of its standard deviation, sqrt(3) by default; for "uniform" a relative
             half-width, 0.2 by default.
-        learned: whether each particle learns the hazard from its own changes.
+        learn_hazard: whether each particle learns the hazard from its own changes.
         certainty: number of changes that the prior mean of a learned hazard counts for.
         memory: s after which a particle's changes are forgotten.
     Returns:
         The description.
     Raises:
-        SettingError: `after` is unknown, a normal distribution has no spread, or the hazard is not finite and
+        SettingError: `distribution` is unknown, a normal distribution has no spread, or the hazard is not finite and
             positive.
     Source: seed 002, eqs. 3.41-3.43; C. Nemeth, P. Fearnhead, L. Mihaylova and D. Vorley, DF&TT 2012.
     """
-    if after not in After.__args__:
-        raise SettingError(f"no prior {after!r} of changed parameters; there are {', '.join(After.__args__)}")
-    if spread is None and after == "normal":
+    if distribution not in ChangeDistribution.__args__:
+        raise SettingError(
+            f"no prior {distribution!r} of changed parameters; there are {', '.join(ChangeDistribution.__args__)}"
+        )
+    if spread is None and distribution == "normal":
         raise SettingError("changes to a normal distribution need its spread, in the parameter's unit")
     if not hazard > 0 or not math.isfinite(hazard):
         raise SettingError(f"a hazard of {hazard} changes per s cannot be; give a finite number above 0")
-    default = {"posterior": math.sqrt(3.0), "uniform": 0.2}.get(after, 0.0)
-    numbers = (hazard, default if spread is None else spread, certainty, memory)
-    return Changes(names, after, learned, *(jnp.asarray(float(v)) for v in numbers))
+    default_spread = {"posterior": math.sqrt(3.0), "uniform": 0.2}.get(distribution, 0.0)
+    numbers = (hazard, default_spread if spread is None else spread, certainty, memory)
+    return Changes(names, distribution, learn_hazard, *(jnp.asarray(float(v)) for v in numbers))
 
 
 def hazard_of(beta: float, dt: float) -> float:
@@ -126,9 +127,9 @@ def hazard_of(beta: float, dt: float) -> float:
 
 def check_names(joint: Joint, names: tuple[str, ...]) -> None:
     """Raise SettingError where a parameter is not tracked."""
-    tracked = [p.name for p in joint.tracked]
+    tracked_names = [p.name for p in joint.tracked]
     for name in names:
-        if name not in tracked:
+        if name not in tracked_names:
             raise SettingError(
-                f"{name!r} is not tracked, so it cannot change (tracked: {', '.join(tracked)})"
+                f"{name!r} is not tracked, so it cannot change (tracked: {', '.join(tracked_names)})"
             )

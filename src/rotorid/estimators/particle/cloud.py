@@ -1,4 +1,4 @@
-"""What is done to every particle of a cloud. In JAX here, in C in `estimators.particle.cloud_in_c`; equal to rounding."""
+"""Operations on all particles of a cloud, in JAX. Those in C (`estimators.particle.cloud_in_c`) are equal to rounding."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rotorid.numerics.resampling import Scheme
 
 
 class Moments(NamedTuple):
-    """Of numbers that a particle has."""
+    """Moments of numbers of the particles."""
 
     mean: Float[Array, " k"]
     covariance: Float[Array, "k k"]
 
 
 class ResamplingStep(NamedTuple):
-    """Where the ancestor of each particle is, and the particles' weights and their logarithms."""
+    """Index of the ancestor of each particle, and the particles' weights and their logarithms."""
 
     ancestors: Int32[Array, " n"]
     weights: Float[Array, " n"]
@@ -31,55 +31,57 @@ class ResamplingStep(NamedTuple):
 
 
 class WeightUpdate(NamedTuple):
-    """Weights of sum 1, their logarithms, the logarithm of their sum before (-inf where there was no weight, which `alive`
-    tells: then they are as they were), and 1 / sum W^2."""
+    """Weights of sum 1, their logarithms, the logarithm of their sum before normalisation, and 1 / sum W^2.
+
+    has_weight: whether any weight is not 0; otherwise the weights are unchanged, and the logarithm of the sum is -inf.
+    """
 
     weights: Float[Array, " n"]
     log_weights: Float[Array, " n"]
-    gained: Float[Array, ""]
-    alive: Bool[Array, ""]
+    log_likelihood_gain: Float[Array, ""]
+    has_weight: Bool[Array, ""]
     effective_size: Float[Array, ""]
 
 
 class AbstractCloud(ABC):
-    """Where and how what is done to particles is computed. An array has a particle a column."""
+    """Operations on particles by one engine. An array has a particle a column."""
 
     @abstractmethod
     def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
-        """Independent standard normal numbers, the same ones everywhere."""
+        """Independent standard normal numbers, the same with every engine."""
 
     @abstractmethod
     def resample(
         self,
-        where: Bool[Array, ""],
+        condition: Bool[Array, ""],
         scheme: Scheme,
         source: Stream,
         weights: Float[Array, " n"],
         log_weights: Float[Array, " n"],
     ) -> ResamplingStep:
-        """By weights of sum 1 where so, after which they are equal; else each particle stays."""
+        """Resample by weights of sum 1 if condition holds, with equal weights afterwards; else keep each particle."""
 
     @abstractmethod
-    def each(
+    def map_particles(
         self,
         function: Callable[..., tuple[Array, ...]],
         *columns: Float[Array, " ..."],
-        copied: tuple[Float[Array, " ..."], ...] = (),
+        inherited: tuple[Float[Array, " ..."], ...] = (),
         ancestors: Int32[Array, " n"] | None = None,
-        drawn: tuple[Stream, int] | None = None,
-        where: Bool[Array, ""] | bool = True,
+        draws_: tuple[Stream, int] | None = None,
+        condition: Bool[Array, ""] | bool = True,
     ) -> tuple[Array, ...]:
-        """Results of `function([e,] *copied, *columns)` for each particle.
+        """Results of `function([e,] *inherited, *columns)` for each particle.
 
-        copied: of which each takes its ancestor's column. drawn: a stream, and how many standard normal numbers e each gets.
-        where: whether they are drawn, or 0.
+        inherited: arrays of which each particle takes its ancestor's column. draws: a stream, and the number of standard normal
+        numbers e of each particle. condition: whether they are drawn, or 0.
         """
 
     @abstractmethod
     def weigh(
         self, weights: Float[Array, " n"], log_weights: Float[Array, " n"], density: Float[Array, " n"]
     ) -> WeightUpdate:
-        """Weights, and their logarithms, times densities of which the logarithm is given."""
+        """Multiply weights, and their logarithms, by densities given as logarithms."""
 
     @abstractmethod
     def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
@@ -87,14 +89,14 @@ class AbstractCloud(ABC):
 
 
 class JaxCloud(AbstractCloud):
-    """By JAX."""
+    """Operations on particles in JAX."""
 
     def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
         return draws.normals(source, shape)
 
     def resample(
         self,
-        where: Bool[Array, ""],
+        condition: Bool[Array, ""],
         scheme: Scheme,
         source: Stream,
         weights: Float[Array, " n"],
@@ -102,44 +104,44 @@ class JaxCloud(AbstractCloud):
     ) -> ResamplingStep:
         n = weights.shape[0]
         ancestors = jax.lax.cond(
-            where,
+            condition,
             lambda: resampling.ancestors(scheme, source, weights, n),
             lambda: jnp.arange(n, dtype=jnp.int32),
         )
-        log_weights = jnp.where(where, -jnp.log(float(n)), log_weights)
-        return ResamplingStep(ancestors, jnp.where(where, 1.0 / n, weights), log_weights)
+        log_weights = jnp.where(condition, -jnp.log(float(n)), log_weights)
+        return ResamplingStep(ancestors, jnp.where(condition, 1.0 / n, weights), log_weights)
 
-    def each(
+    def map_particles(
         self,
         function: Callable[..., tuple[Array, ...]],
         *columns: Float[Array, " ..."],
-        copied: tuple[Float[Array, " ..."], ...] = (),
+        inherited: tuple[Float[Array, " ..."], ...] = (),
         ancestors: Int32[Array, " n"] | None = None,
-        drawn: tuple[Stream, int] | None = None,
-        where: Bool[Array, ""] | bool = True,
+        draws_: tuple[Stream, int] | None = None,
+        condition: Bool[Array, ""] | bool = True,
     ) -> tuple[Array, ...]:
         if ancestors is not None:
-            copied = tuple(value[..., ancestors] for value in copied)
-        arguments = (*copied, *columns)
-        if drawn is not None:
-            source, count = drawn
+            inherited = tuple(value[..., ancestors] for value in inherited)
+        arguments = (*inherited, *columns)
+        if draws_ is not None:
+            source, count = draws_
             shape = (count, arguments[0].shape[-1])
-            e = jax.lax.cond(where, lambda: self.normals(source, shape), lambda: jnp.zeros(shape))
+            e = jax.lax.cond(condition, lambda: self.normals(source, shape), lambda: jnp.zeros(shape))
             arguments = (e, *arguments)
         return jax.vmap(function, in_axes=-1, out_axes=-1)(*arguments)
 
     def weigh(
         self, weights: Float[Array, " n"], log_weights: Float[Array, " n"], density: Float[Array, " n"]
     ) -> WeightUpdate:
-        new, gained, alive = resampling.normalise(log_weights + density)
-        weights = jnp.where(alive, new, weights)
-        log_weights = jnp.where(alive, log_weights + density - gained, log_weights)
-        return WeightUpdate(weights, log_weights, gained, alive, 1.0 / jnp.sum(weights * weights))
+        normalised, log_sum, has_weight = resampling.normalise(log_weights + density)
+        weights = jnp.where(has_weight, normalised, weights)
+        log_weights = jnp.where(has_weight, log_weights + density - log_sum, log_weights)
+        return WeightUpdate(weights, log_weights, log_sum, has_weight, 1.0 / jnp.sum(weights * weights))
 
     def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
         mean = x @ weights
-        away = x - mean[:, None]
-        return Moments(mean, (away * weights) @ away.T)
+        deviations = x - mean[:, None]
+        return Moments(mean, (deviations * weights) @ deviations.T)
 
 
 JAX = JaxCloud()

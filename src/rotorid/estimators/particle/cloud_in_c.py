@@ -1,10 +1,10 @@
-"""What is done to every particle of a cloud, in C: custom calls inside of XLA's program.
+"""Operations on all particles of a cloud in C: custom calls inside of XLA's program.
 
-    function of one particle ── rotorid.export ──> C for 8 at a time ── cloud.c ──> all of them
+    function of one particle ── rotorid.codegen ──> C for 8 at a time ── cloud.c ──> all particles
 
-Their normal numbers are drawn and their ancestors fetched on the way, so that a step reads and writes the particles once. A
-filter's `scan`, `jit` and `vmap` stay as they are: a call is for all filters of a `vmap`, and none takes both sides of a
-choice. It needs float64, a CPU and a C compiler, and has no derivatives.
+The same pass draws the normal numbers and copies the ancestors, so that a step reads and writes the particles once. `scan`,
+`jit` and `vmap` of a filter are unchanged: a call is for all filters of a `vmap`, and only one branch of a condition is
+computed. It needs float64, a CPU and a C compiler, and has no derivatives.
 """
 
 from __future__ import annotations
@@ -34,67 +34,67 @@ from rotorid.numerics.draws import Stream
 from rotorid.numerics.resampling import Scheme
 
 MOST_OPERATIONS = 50_000
-"""A function of more scalar operations is left to JAX."""
+"""A function of more scalar operations runs in JAX."""
 
 _LANES = 8
 _FLAGS = "-O3", "-ffp-contract=fast", f"-I{jax.ffi.include_dir()}"
 
 
 class CompiledCloud(AbstractCloud):
-    """By custom calls."""
+    """Operations on particles by custom calls of C code."""
 
     def normals(self, source: Stream, shape: tuple[int, ...]) -> Float[Array, " ..."]:
         size = int(np.prod(shape))
-        return _call(_common("draw"), _floats(size))(draws.stream(source)).reshape(shape)
+        return _call(_common_target("draw"), _floats(size))(draws.stream(source)).reshape(shape)
 
     def resample(
         self,
-        where: Bool[Array, ""],
+        condition: Bool[Array, ""],
         scheme: Scheme,
         source: Stream,
         weights: Float[Array, " n"],
         log_weights: Float[Array, " n"],
     ) -> ResamplingStep:
         if scheme != "systematic":
-            return JAX.resample(where, scheme, source, weights, log_weights)
+            return JAX.resample(condition, scheme, source, weights, log_weights)
         n = weights.shape[0]
         results = [jax.ShapeDtypeStruct((n,), jnp.int32), _floats(n), _floats(n)]
         u = draws.uniforms(source, ())
-        return ResamplingStep(*_call(_common("resample"), results)(where, u, weights, log_weights))
+        return ResamplingStep(*_call(_common_target("resample"), results)(condition, u, weights, log_weights))
 
-    def each(
+    def map_particles(
         self,
         function: Callable[..., tuple[Array, ...]],
         *columns: Float[Array, " ..."],
-        copied: tuple[Float[Array, " ..."], ...] = (),
+        inherited: tuple[Float[Array, " ..."], ...] = (),
         ancestors: Int32[Array, " n"] | None = None,
-        drawn: tuple[Stream, int] | None = None,
-        where: Bool[Array, ""] | bool = True,
+        draws_: tuple[Stream, int] | None = None,
+        condition: Bool[Array, ""] | bool = True,
     ) -> tuple[Array, ...]:
         if ancestors is None:
-            columns, copied = (*copied, *columns), ()
-        arguments: list[Array] = [*copied, *columns]
+            columns, inherited = (*inherited, *columns), ()
+        arguments: list[Array] = [*inherited, *columns]
         n = arguments[0].shape[-1]
-        one = [jax.ShapeDtypeStruct(value.shape[:-1], value.dtype) for value in arguments]
-        count = 0 if drawn is None else drawn[1]
-        if drawn is not None:
-            one.insert(0, jax.ShapeDtypeStruct((count,), jnp.float64))
-        closed, shapes = jax.make_jaxpr(function, return_shape=True)(*one)
+        particle_shapes = [jax.ShapeDtypeStruct(value.shape[:-1], value.dtype) for value in arguments]
+        count = 0 if draws_ is None else draws_[1]
+        if draws_ is not None:
+            particle_shapes.insert(0, jax.ShapeDtypeStruct((count,), jnp.float64))
+        closed, shapes = jax.make_jaxpr(function, return_shape=True)(*particle_shapes)
         shared, closed = _split(closed)
-        fetched = sum(value.size > 0 for value in copied)
-        outs = [_floats(int(np.prod(s.shape)), n) for s in shapes if np.prod(s.shape)]
-        if not outs:
+        inherited_count = sum(value.size > 0 for value in inherited)
+        output_types = [_floats(int(np.prod(s.shape)), n) for s in shapes if np.prod(s.shape)]
+        if not output_types:
             return tuple(jnp.zeros((*s.shape, n), s.dtype) for s in shapes)
-        name = _target(closed, sum(s.size for s in shared), count, fetched)
+        name = _target(closed, sum(s.size for s in shared), count, inherited_count)
         operands: list[Array] = [_flat(shared)]
-        if fetched and ancestors is not None:
+        if inherited_count and ancestors is not None:
             operands.append(ancestors)
-        if drawn is not None:
-            operands += [draws.stream(drawn[0]), jnp.asarray(where)]
+        if draws_ is not None:
+            operands += [draws.stream(draws_[0]), jnp.asarray(condition)]
         operands += [value.astype(float).reshape(-1, n) for value in arguments if value.size]
-        found = iter(_call(name, outs)(*operands))
+        results = iter(_call(name, output_types)(*operands))
         return tuple(
-            (next(found) if np.prod(s.shape) else jnp.zeros((0, n))).reshape(*s.shape, n).astype(s.dtype)
+            (next(results) if np.prod(s.shape) else jnp.zeros((0, n))).reshape(*s.shape, n).astype(s.dtype)
             for s in shapes
         )
 
@@ -103,13 +103,13 @@ class CompiledCloud(AbstractCloud):
     ) -> WeightUpdate:
         n = weights.shape[0]
         results = [_floats(n), _floats(n), _floats(), jax.ShapeDtypeStruct((), jnp.bool_), _floats()]
-        return WeightUpdate(*_call(_common("weigh"), results)(log_weights, density, weights))
+        return WeightUpdate(*_call(_common_target("weigh"), results)(log_weights, density, weights))
 
     def moments(self, x: Float[Array, "k n"], weights: Float[Array, " n"]) -> Moments:
         k = x.shape[0]
         if not k:
             return JAX.moments(x, weights)
-        return Moments(*_call(_common("moments"), [_floats(k), _floats(k, k)])(x, weights))
+        return Moments(*_call(_common_target("moments"), [_floats(k), _floats(k, k)])(x, weights))
 
 
 def _floats(*shape: int) -> jax.ShapeDtypeStruct:
@@ -126,44 +126,48 @@ def _flat(values: Sequence[Array]) -> Float[Array, " all"]:
 
 
 def _split(closed: Any) -> tuple[list[Any], Any]:
-    """What the particles share, and the jaxpr with that as its first arguments. They share what the jaxpr takes from the trace
-    around it, and what follows from that alone, which is computed there, once."""
-    outside = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    traced = {v for v, value in outside.items() if isinstance(value, Tracer)}
+    """Separate the values that all particles share; they become the first arguments of the jaxpr. These are the values from
+    the surrounding trace, and the results that depend on them alone, which are computed there once."""
+    outer_values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    traced = {v for v, value in outer_values.items() if isinstance(value, Tracer)}
     equations = []
     for equation in closed.jaxpr.eqns:
         variables = [a for a in equation.invars if not isinstance(a, jax.extend.core.Literal)]
-        if any(v in traced for v in variables) and all(v in outside for v in variables):
-            alone = closed.jaxpr.replace(
+        if any(v in traced for v in variables) and all(v in outer_values for v in variables):
+            single = closed.jaxpr.replace(
                 constvars=[], invars=variables, outvars=equation.outvars, eqns=[equation], debug_info=None
             )
-            found = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(alone, []))
-            outside |= zip(equation.outvars, found(*(outside[v] for v in variables)), strict=True)
+            evaluate = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(single, []))
+            outer_values |= zip(
+                equation.outvars, evaluate(*(outer_values[v] for v in variables)), strict=True
+            )
             traced |= set(equation.outvars)
         else:
             equations.append(equation)
-    used = [a for e in equations for a in e.invars] + list(closed.jaxpr.outvars)
-    needed = dict.fromkeys(a for a in used if not isinstance(a, jax.extend.core.Literal) and a in outside)
-    shared, constants = [v for v in needed if v in traced], [v for v in needed if v not in traced]
+    atoms = [a for e in equations for a in e.invars] + list(closed.jaxpr.outvars)
+    required = dict.fromkeys(
+        a for a in atoms if not isinstance(a, jax.extend.core.Literal) and a in outer_values
+    )
+    shared, constants = [v for v in required if v in traced], [v for v in required if v not in traced]
     jaxpr = closed.jaxpr.replace(
         constvars=constants, invars=[*shared, *closed.jaxpr.invars], eqns=equations, debug_info=None
     )
-    inner = jax.extend.core.ClosedJaxpr(jaxpr, [outside[v] for v in constants])
-    return [outside[v] for v in shared], inner
+    inner = jax.extend.core.ClosedJaxpr(jaxpr, [outer_values[v] for v in constants])
+    return [outer_values[v] for v in shared], inner
 
 
-_known: dict[tuple[str, int, int, int], str] = {}
-_loaded: list[ctypes.CDLL] = []
+_targets: dict[tuple[str, int, int, int], str] = {}
+_libraries: list[ctypes.CDLL] = []
 _lock = threading.Lock()
 
 
-def _target(closed: Any, shared: int, drawn: int, copied: int) -> str:
+def _target(closed: Any, shared: int, drawn: int, inherited: int) -> str:
     """The name of the custom call that computes a jaxpr for every particle. Raises NotCompiledError, BuildError."""
     if straight_operations(closed.jaxpr) > MOST_OPERATIONS:
-        raise NotCompiledError("what it does to each particle is too large")
-    key = fingerprint(closed), shared, drawn, copied
+        raise NotCompiledError("its function of a particle is too large")
+    key = fingerprint(closed), shared, drawn, inherited
     with _lock:
-        if key not in _known:
+        if key not in _targets:
             outputs = sum(int(np.prod(v.aval.shape)) for v in closed.jaxpr.outvars)
             inputs = sum(int(np.prod(v.aval.shape)) for v in closed.jaxpr.invars)
 
@@ -177,29 +181,29 @@ def _target(closed: Any, shared: int, drawn: int, copied: int) -> str:
                 text = "".join(f"#define {name} {size}\n" for name, size in sizes.items())
                 return [text + (FOLDER / "cloud.c").read_text(), *program.units]
 
-            sizes = {"SHARED": shared, "DRAWN": drawn, "COPIED": copied, "FUNCTION": "particle"}
-            library = _built(f"cloud {key}", units, sizes)
-            _known[key] = _registered(library, "cloud")
-        return _known[key]
+            sizes = {"SHARED": shared, "DRAWN": drawn, "COPIED": inherited, "FUNCTION": "particle"}
+            library = _build(f"cloud {key}", units, sizes)
+            _targets[key] = _register(library, "cloud")
+        return _targets[key]
 
 
 @functools.cache
-def _common(name: str) -> str:
-    """The name of a custom call that every filter needs."""
-    return _registered(_built("particles", lambda: [(FOLDER / "particles.c").read_text()], {}), name)
+def _common_target(name: str) -> str:
+    """The name of a custom call that all filters share."""
+    return _register(_build("particles", lambda: [(FOLDER / "particles.c").read_text()], {}), name)
 
 
-def _built(key: str, units: Callable[[], Sequence[str]], defines: dict[str, Any]) -> ctypes.CDLL:
+def _build(key: str, units: Callable[[], Sequence[str]], defines: dict[str, Any]) -> ctypes.CDLL:
     table = np.ascontiguousarray(draws.table())
-    about = {"TABLE_LINES": len(table), "TABLE_SHIFT": draws.SHIFT, "TABLE_LEAST": int(draws.LEAST)}
-    library = build(key, units, {"LANES": _LANES, "QUICK": 1, **about, **defines}, _FLAGS)
+    table_defines = {"TABLE_LINES": len(table), "TABLE_SHIFT": draws.SHIFT, "TABLE_LEAST": int(draws.LEAST)}
+    library = build(key, units, {"LANES": _LANES, "QUICK": 1, **table_defines, **defines}, _FLAGS)
     library.load_table(ctypes.c_void_p(table.ctypes.data))
-    _loaded.append(library)
+    _libraries.append(library)
     return library
 
 
-def _registered(library: ctypes.CDLL, function: str) -> str:
-    """The name by which XLA knows a function. It tells the code, since XLA's programs outlive the process in its cache."""
+def _register(library: ctypes.CDLL, function: str) -> str:
+    """Register a function with XLA. The name identifies the code, since XLA caches programs beyond the process."""
     name = f"rotorid_{function}_{Path(library._name).stem}"
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, function)), platform="cpu")
     return name

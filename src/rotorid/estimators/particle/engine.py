@@ -1,4 +1,4 @@
-"""Particle filters, and where they are computed: in C where that can be and pays, in JAX elsewhere."""
+"""Choice of the engine of a particle filter: C if it is possible and faster, else JAX."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from rotorid.estimators.particle.cloud import JAX, AbstractCloud
 from rotorid.estimators.particle.cloud_in_c import CompiledCloud
 
 Place = Literal["jax", "c"]
-"""Where what is done to particles is computed."""
+"""Engine of the operations on particles."""
 
-FEWEST_PARTICLES = 2000
-"""Particles from which on C pays for its compilation."""
+MIN_PARTICLES_FOR_C = 2000
+"""Least number of particles for which C is worth its compilation."""
 
 PLACES: dict[Place, AbstractCloud] = {"jax": JAX, "c": CompiledCloud()}
 
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 
 class AbstractParticleFilter(AbstractEstimator):
-    """count: particles. place: where what is done to them is computed."""
+    """Base of the particle filters. count: number of particles. place: engine of the operations on them."""
 
     count: eqx.AbstractVar[int]
     place: eqx.AbstractVar[Place]
@@ -49,13 +49,13 @@ def run_on_engine(
     engine: Engine,
     data: Any,
 ) -> _T:
-    """What a function makes of a filter, which is put where `engine` says. data: what it runs on.
+    """Apply a function to a filter on an engine. data: the data of the run.
 
-    "auto" is C where that can be and pays, "c" C in any case. Raises SettingError where "c" was asked for and cannot be had.
+    "auto" is C if it is possible and faster, "c" always C. Raises SettingError if "c" is requested and not available.
     """
     if engine not in ("auto", "c", "jax"):
         raise SettingError(f"no engine {engine!r}; there are auto, c, jax")
-    reason = None if engine == "jax" else _why_not(filter_, data, engine == "c")
+    reason = None if engine == "jax" else _jax_reason(filter_, data, engine == "c")
     if engine == "jax" or reason is not None:
         if engine == "c":
             raise SettingError(f"this estimator has no C form here: {reason}; use engine='auto'")
@@ -67,26 +67,26 @@ def run_on_engine(
             raise SettingError(f"this estimator has no C form here: {error}; use engine='auto'") from error
         if isinstance(error, BuildError):
             warnings.warn(
-                f"C is compiled no more, JAX computes instead: {error}", RuntimeWarning, stacklevel=3
+                f"The C code was not compiled, so JAX computes: {error}", RuntimeWarning, stacklevel=3
             )
-        _left_to_jax[jax.tree.structure(filter_)] = str(error)
+        _jax_only[jax.tree.structure(filter_)] = str(error)
         return function(filter_)
 
 
 def one_at_a_time(function: Callable[..., _T], filter_: AbstractEstimator, *data: Any) -> _T:
-    """What a function makes of an estimator and data. Under `vmap`, those in C go one after the other, each as long as its
-    particles are in the processor's cache; the others go all at once."""
+    """Apply a function to an estimator and data. Under `vmap`, filters in C run one after the other, so that the particles of
+    each stay in the processor's cache; other estimators run all at once."""
     if not (isinstance(filter_, AbstractParticleFilter) and filter_.place == "c"):
         return function(filter_, *data)
     arrays, static = eqx.partition((filter_, *data), eqx.is_array)
     return jax.custom_batching.sequential_vmap(lambda a: function(*eqx.combine(a, static)))(arrays)
 
 
-_left_to_jax: dict[Any, str] = {}
+_jax_only: dict[Any, str] = {}
 
 
-def _why_not(filter_: AbstractParticleFilter, data: Any, asked: bool) -> str | None:
-    """Why a filter is left to JAX, None where C can take it."""
+def _jax_reason(filter_: AbstractParticleFilter, data: Any, is_requested: bool) -> str | None:
+    """The reason why a filter runs in JAX, None if C can run it."""
     if jax.default_backend() != "cpu":
         return f"JAX runs on {jax.default_backend()}"
     leaves = jax.tree.leaves((filter_, data))
@@ -96,10 +96,10 @@ def _why_not(filter_: AbstractParticleFilter, data: Any, asked: bool) -> str | N
         return "it is not in float64"
     if compiler() is None:
         return "no C compiler was found ($CC, cc, gcc, clang)"
-    if asked:
+    if is_requested:
         return None
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         return "JAX is tracing it"
-    if filter_.count < FEWEST_PARTICLES:
-        return f"it has fewer than {FEWEST_PARTICLES} particles"
-    return _left_to_jax.get(jax.tree.structure(filter_))
+    if filter_.count < MIN_PARTICLES_FOR_C:
+        return f"it has fewer than {MIN_PARTICLES_FOR_C} particles"
+    return _jax_only.get(jax.tree.structure(filter_))

@@ -64,8 +64,8 @@ class GuidedState(eqx.Module):
     """State of a guided filter.
 
     states: of every particle (see `state_kernels`). psi: tracked parameters in their units. u, dt: inputs and time since the
-    last sample. counts, exposure: changes of each particle and their time span in s, where the hazard is learned. changed:
-    probability of a change at the last sample. source: of random numbers.
+    last sample. counts, exposure: changes of each particle and their time span in s, if the hazard is learned.
+    change_probability: of a change at the last sample. source: of random numbers.
     """
 
     states: Any
@@ -76,7 +76,7 @@ class GuidedState(eqx.Module):
     dt: Float[Array, ""]
     counts: Float[Array, " counted"]
     exposure: Float[Array, ""]
-    changed: Float[Array, ""]
+    change_probability: Float[Array, ""]
     monitor: ParticleMonitor
     source: Stream
 
@@ -90,7 +90,7 @@ class AbstractGuidedFilter(AbstractParticleFilter):
     count: eqx.AbstractVar[int]
     scheme: eqx.AbstractVar[Scheme]
     start: eqx.AbstractVar[Start]
-    gated: eqx.AbstractVar[bool]
+    is_gated: eqx.AbstractVar[bool]
     kernels: eqx.AbstractVar[tuple[Family, ...]]
     priors: eqx.AbstractVar[tuple[Family, ...]]
     tuning: eqx.AbstractVar[Tuning]
@@ -112,18 +112,18 @@ class AbstractGuidedFilter(AbstractParticleFilter):
 
     def init(self, sample: Samples, key: PRNGKeyArray | None = None) -> GuidedState:
         tuning, joint, n = self.tuning, self.joint, self.count
-        source, of_x, of_psi = fork(stream(jax.random.key(0) if key is None else key), 2)
+        source, x_stream, psi_stream = fork(stream(jax.random.key(0) if key is None else key), 2)
         dtype = tuning.initial.dtype
         return GuidedState(
-            states=self._state_representation.prior(of_x, n),
-            psi=self._from_prior(of_psi),
+            states=self._state_representation.prior(x_stream, n),
+            psi=self._from_prior(psi_stream),
             weights=jnp.full(n, 1.0 / n, dtype),
             log_weights=jnp.full(n, -jnp.log(float(n)), dtype),
             u=jnp.zeros_like(sample.u),
             dt=jnp.zeros((), dtype),
-            counts=jnp.zeros(n if self._learned else 0, dtype),
+            counts=jnp.zeros(n if self._is_hazard_learned else 0, dtype),
             exposure=jnp.zeros((), dtype),
-            changed=jnp.zeros((), dtype),
+            change_probability=jnp.zeros((), dtype),
             monitor=ParticleMonitor.at_start(joint, tuning, n, self.start),
             source=source,
         )
@@ -133,50 +133,54 @@ class AbstractGuidedFilter(AbstractParticleFilter):
 
     def update(self, state: GuidedState, sample: Samples) -> GuidedState:
         n, particles = self.count, self._state_representation
-        source, of_ancestors, of_kernel, of_noise, of_redrawn, of_start = fork(state.source, 5)
+        source, ancestor_stream, kernel_stream, noise_stream, redraw_stream, start_stream = fork(
+            state.source, 5
+        )
         max_gap = self.tuning.thresholds.max_gap
         gap, dt = state.dt > max_gap, jnp.minimum(state.dt, max_gap)
         is_measured = jnp.any(sample.mask)
-        states, psi = self._after_reset(of_start, state, gap)
-        monitor, given = self._given_blocks(state.monitor, sample, gap)
+        states, psi = self._after_reset(start_stream, state, gap)
+        monitor, is_initialised = self._initialised_blocks(state.monitor, sample, gap)
         kernel = self._kernel(psi, state.weights, is_measured, dt)
-        first = self._first_stage(of_redrawn, state, states, kernel, sample, given, dt)
+        first = self._first_stage(redraw_stream, state, states, kernel, sample, is_initialised, dt)
 
-        weights, gained, alive = normalise(first.log_weights)
-        chosen = self.cloud.resample(
-            is_measured, self.scheme, of_ancestors, weights, first.log_weights
+        weights, log_sum, has_weight = normalise(first.log_weights)
+        ancestors = self.cloud.resample(
+            is_measured, self.scheme, ancestor_stream, weights, first.log_weights
         ).ancestors
-        selected = self._select(of_kernel, state, states, kernel, first, chosen, dt)
-        after = particles.predict(selected.states, selected.psi, state.u, dt, sample, of_noise)
-        states = particles.measurement_update(after, first.used)
-        log_likelihood = _or_none(particles.log_likelihood(after, first.used))
+        selected = self._select(kernel_stream, state, states, kernel, first, ancestors, dt)
+        prediction = particles.predict(selected.states, selected.psi, state.u, dt, sample, noise_stream)
+        states = particles.measurement_update(prediction, first.used)
+        log_likelihood = _finite_or_zero_density(particles.log_likelihood(prediction, first.used))
         if self.start == "measured":
-            states = particles.initialise(of_start, states, sample, given)
+            states = particles.initialise(start_stream, states, sample, is_initialised)
 
         is_finite = particles.is_finite(states)
         ratio = jnp.where(is_measured, log_likelihood - selected.log_likelihood, state.log_weights)
-        second = jnp.where(is_finite, ratio, -jnp.inf)
-        new, more, kept = normalise(second)
-        alive = alive & kept
-        equal = jnp.full(n, 1.0 / n, new.dtype)
-        new = jnp.where(alive, new, equal)
-        r = particles.residual_samples(first.prediction, kernel.m, state.u, dt, sample, of_noise)
+        log_ratio = jnp.where(is_finite, ratio, -jnp.inf)
+        weights_after, ratio_log_sum, has_ratio = normalise(log_ratio)
+        has_weight = has_weight & has_ratio
+        uniform = jnp.full(n, 1.0 / n, weights_after.dtype)
+        weights_after = jnp.where(has_weight, weights_after, uniform)
+        r = particles.residual_samples(first.prediction, kernel.m, state.u, dt, sample, noise_stream)
         monitor = updated_monitor(
             self.joint, self.tuning, monitor, sample, self.start, r=self.cloud.moments(r, state.weights),
             variance=mean_variance(first.prediction.std, state.weights), accepted=first.accepted, used=first.used,
-            alive=alive, gained=jnp.where(is_measured, gained + more - jnp.log(float(n)), 0.0),
-            effective_size=1.0 / jnp.sum(new * new),
+            has_weight=has_weight, log_likelihood_gain=jnp.where(is_measured, log_sum + ratio_log_sum - jnp.log(float(n)), 0.0),
+            effective_size=1.0 / jnp.sum(weights_after * weights_after),
         )  # fmt: skip
         return GuidedState(
-            states=jax.tree.map(lambda now, old: jnp.where(is_finite, now, old), states, selected.states),
+            states=jax.tree.map(
+                lambda updated, previous: jnp.where(is_finite, updated, previous), states, selected.states
+            ),
             psi=selected.psi,
-            weights=new,
-            log_weights=jnp.where(alive, second - more, jnp.log(equal)),
+            weights=weights_after,
+            log_weights=jnp.where(has_weight, log_ratio - ratio_log_sum, jnp.log(uniform)),
             u=state.u,
             dt=jnp.zeros_like(dt),
             counts=selected.counts,
             exposure=selected.exposure,
-            changed=new @ selected.changed.astype(new.dtype),
+            change_probability=weights_after @ selected.changed.astype(weights_after.dtype),
             monitor=monitor,
             source=source,
         )
@@ -192,7 +196,7 @@ class AbstractGuidedFilter(AbstractParticleFilter):
             lambda: (state.states, state.psi),
         )
 
-    def _given_blocks(
+    def _initialised_blocks(
         self, monitor: ParticleMonitor, sample: Samples, gap: Bool[Array, ""]
     ) -> tuple[ParticleMonitor, Bool[Array, " blocks"]]:
         """The monitor, and the output blocks whose measurements give the states of their names."""
@@ -225,30 +229,39 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         states: Any,
         kernel: Kernel,
         sample: Samples,
-        given: Bool[Array, " blocks"],
+        is_initialised: Bool[Array, " blocks"],
         dt: Float[Array, ""],
     ) -> FirstStage:
         """Weights by the likelihoods of predictions without process noise, with and without a change."""
         outputs, particles = self.joint.system.outputs, self._state_representation
         prediction = particles.predict(states, kernel.m, state.u, dt, sample, None)
         accepted = jnp.ones(len(outputs), bool)
-        if self.gated:
+        if self.is_gated:
             r, std = prediction.r, prediction.std
-            accepted = accepted_blocks(self.joint, self.tuning, r, std, sample.mask) | given
-        used = sample.mask & per_dimension(outputs, accepted & ~given)
-        likelihood = _or_none(particles.log_likelihood(prediction, used))
+            accepted = accepted_blocks(self.joint, self.tuning, r, std, sample.mask) | is_initialised
+        used = sample.mask & per_dimension(outputs, accepted & ~is_initialised)
+        likelihood = _finite_or_zero_density(particles.log_likelihood(prediction, used))
         weights = state.log_weights + likelihood
         if self._changes is None:
             return FirstStage(prediction, accepted, used, likelihood, weights, kernel.m, likelihood, None)
         redrawn = self._redraw(source, kernel)
-        counts = state.counts if self._learned else jnp.zeros(self.count, kernel.m.dtype)
+        counts = state.counts if self._is_hazard_learned else jnp.zeros(self.count, kernel.m.dtype)
         p = self._changes.probability(counts, state.exposure, dt)
-        other = particles.predict(states, redrawn, state.u, dt, sample, None)
-        changed_likelihood = _or_none(particles.log_likelihood(other, used))
-        stay = jnp.log1p(-p) + weights
-        weights = jnp.logaddexp(stay, jnp.log(p) + state.log_weights + changed_likelihood)
-        stays = jnp.exp(stay - jnp.where(jnp.isfinite(weights), weights, 0.0))
-        return FirstStage(prediction, accepted, used, likelihood, weights, redrawn, changed_likelihood, stays)
+        changed = particles.predict(states, redrawn, state.u, dt, sample, None)
+        changed_likelihood = _finite_or_zero_density(particles.log_likelihood(changed, used))
+        log_no_change = jnp.log1p(-p) + weights
+        weights = jnp.logaddexp(log_no_change, jnp.log(p) + state.log_weights + changed_likelihood)
+        no_change_probability = jnp.exp(log_no_change - jnp.where(jnp.isfinite(weights), weights, 0.0))
+        return FirstStage(
+            prediction,
+            accepted,
+            used,
+            likelihood,
+            weights,
+            redrawn,
+            changed_likelihood,
+            no_change_probability,
+        )
 
     def _select(
         self,
@@ -257,33 +270,33 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         states: Any,
         kernel: Kernel,
         first: FirstStage,
-        chosen: Int32[Array, " n"],
+        ancestors: Int32[Array, " n"],
         dt: Float[Array, ""],
     ) -> Selection:
-        """The chosen particles with parameters from their kernels, or from a change."""
+        """The selected particles with parameters from their kernels, or from a change."""
         n, k = self.count, kernel.m.shape[0]
-        m, s, likelihood = kernel.m[:, chosen], kernel.s[:, chosen], first.log_likelihood[chosen]
-        changed, counts, exposure = jnp.zeros(n, bool), state.counts, state.exposure
-        of_chance, of_normals, of_others = fork(source, 2)
-        if self._changes is not None and first.stays is not None:
-            changed = uniforms(of_chance, (n,)) > first.stays[chosen]
-            jumps = changed & self._changing[:, None]
-            m, s = jnp.where(jumps, first.redrawn[:, chosen], m), jnp.where(jumps, 0.0, s)
-            likelihood = jnp.where(changed, first.redrawn_likelihood[chosen], likelihood)
-            if self._learned:
-                keep = jnp.exp(-dt / self._changes.memory)
-                counts = keep * state.counts[chosen] + changed
-                exposure = keep * (state.exposure + dt)
-        z = correlated(kernel.covariance, self.cloud.normals(of_normals, (k, n)))
-        psi = self._draw(self.kernels, of_others, z, m, s)
-        before = jax.tree.map(lambda leaf: leaf[..., chosen], states)
-        return Selection(before, psi, likelihood, changed, counts, exposure)
+        m, s, likelihood = kernel.m[:, ancestors], kernel.s[:, ancestors], first.log_likelihood[ancestors]
+        is_changed, counts, exposure = jnp.zeros(n, bool), state.counts, state.exposure
+        change_stream, normal_stream, family_stream = fork(source, 2)
+        if self._changes is not None and first.no_change_probability is not None:
+            is_changed = uniforms(change_stream, (n,)) > first.no_change_probability[ancestors]
+            is_jump = is_changed & self._changing_mask[:, None]
+            m, s = jnp.where(is_jump, first.redrawn[:, ancestors], m), jnp.where(is_jump, 0.0, s)
+            likelihood = jnp.where(is_changed, first.redrawn_likelihood[ancestors], likelihood)
+            if self._is_hazard_learned:
+                memory_factor = jnp.exp(-dt / self._changes.memory)
+                counts = memory_factor * state.counts[ancestors] + is_changed
+                exposure = memory_factor * (state.exposure + dt)
+        z = correlated(kernel.covariance, self.cloud.normals(normal_stream, (k, n)))
+        psi = self._draw(self.kernels, family_stream, z, m, s)
+        selected = jax.tree.map(lambda leaf: leaf[..., ancestors], states)
+        return Selection(selected, psi, likelihood, is_changed, counts, exposure)
 
     def estimate(self, state: GuidedState) -> GuidedEstimate:
         mean, std = self._state_representation.moments(state.states, state.weights)
-        hazard = jnp.zeros_like(state.changed)
+        hazard = jnp.zeros_like(state.change_probability)
         if self._changes is not None:
-            counts = state.counts if self._learned else jnp.zeros_like(state.weights)
+            counts = state.counts if self._is_hazard_learned else jnp.zeros_like(state.weights)
             hazard = self._changes.rate(counts, state.exposure) @ state.weights
         return GuidedEstimate(
             **estimate_fields(
@@ -294,17 +307,17 @@ class AbstractGuidedFilter(AbstractParticleFilter):
                 std,
                 self.cloud.moments(state.psi, state.weights),
             ),
-            change_probability=state.changed,
+            change_probability=state.change_probability,
             hazard=hazard,
         )
 
     @property
-    def _learned(self) -> bool:
-        return self._changes is not None and self._changes.learned
+    def _is_hazard_learned(self) -> bool:
+        return self._changes is not None and self._changes.is_hazard_learned
 
     @property
-    def _changing(self) -> Bool[np.ndarray, " parameters"]:
-        """Which numbers change."""
+    def _changing_mask(self) -> Bool[np.ndarray, " parameters"]:
+        """Mask of the numbers that change."""
         assert self._changes is not None
         names = self._changes.names
         return np.array([not names or p.name in names for p in self.joint.tracked for _ in p.values], bool)
@@ -313,30 +326,32 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         return [p.bounds for p in self.joint.tracked for _ in p.values]
 
     def _slopes(self, psi: Float[Array, "parameters n"]) -> Float[Array, "parameters n"]:
-        """How the parameters grow with their estimation coordinates, in which drift is given."""
+        """Derivative of the parameters by their estimation coordinates, the unit of drift."""
         return jnp.ones_like(psi) * self.joint.values_and_slopes(self.tuning.coordinate)[1][:, None]
 
     def _from_prior(self, source: Stream) -> Float[Array, "parameters n"]:
         value, slope = self.joint.values_and_slopes(self.tuning.coordinate)
-        wide = jnp.ones((value.shape[0], self.count), value.dtype)
-        of_normals, of_others = fork(source, 1)
+        ones = jnp.ones((value.shape[0], self.count), value.dtype)
+        normal_stream, family_stream = fork(source, 1)
         std = slope * self.tuning.coordinate_std
         return self._draw(
             self.priors,
-            of_others,
-            normals(of_normals, wide.shape),
-            value[:, None] * wide,
-            std[:, None] * wide,
+            family_stream,
+            normals(normal_stream, ones.shape),
+            value[:, None] * ones,
+            std[:, None] * ones,
         )
 
-    def _draw(self, chosen: tuple[Family, ...], source: Stream, e, mean, std) -> Float[Array, "parameters n"]:
+    def _draw(
+        self, row_families: tuple[Family, ...], source: Stream, e, mean, std
+    ) -> Float[Array, "parameters n"]:
         """Numbers with these means and standard deviations, row by row from the given families."""
-        if not chosen:
+        if not row_families:
             return mean
-        streams = fork(source, len(chosen))[1:]
+        streams = fork(source, len(row_families))[1:]
         rows = [
             families.draw(family, streams[i], e[i], mean[i], std[i], bounds)
-            for i, (family, bounds) in enumerate(zip(chosen, self._bounds(), strict=True))
+            for i, (family, bounds) in enumerate(zip(row_families, self._bounds(), strict=True))
         ]
         return jnp.stack(rows)
 
@@ -344,34 +359,36 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         """Parameters after a change; those that do not change are the kernel means."""
         changes, m, mean, sd = self._changes, kernel.m, kernel.mean, kernel.std
         assert changes is not None
-        n, of_normals, of_others = m.shape[1], *fork(source, 1)
-        e = normals(of_normals, m.shape)
+        n, normal_stream, family_stream = m.shape[1], *fork(source, 1)
+        e = normals(normal_stream, m.shape)
         centre = jnp.broadcast_to(mean[:, None], m.shape)
-        if changes.after == "prior":
+        if changes.distribution == "prior":
             redrawn = self._from_prior(source)
-        elif changes.after == "uniform":
+        elif changes.distribution == "uniform":
             std = changes.spread * jnp.abs(mean) / jnp.sqrt(3.0)
             redrawn = self._draw(
-                ("uniform",) * m.shape[0], of_others, e, centre, jnp.broadcast_to(std[:, None], m.shape)
+                ("uniform",) * m.shape[0], family_stream, e, centre, jnp.broadcast_to(std[:, None], m.shape)
             )
         else:
-            std = changes.spread * (sd if changes.after == "posterior" else jnp.ones_like(sd))
+            std = changes.spread * (sd if changes.distribution == "posterior" else jnp.ones_like(sd))
             redrawn = self._draw(
-                self.kernels, of_others, e, centre, jnp.broadcast_to(std[:, None], (len(mean), n))
+                self.kernels, family_stream, e, centre, jnp.broadcast_to(std[:, None], (len(mean), n))
             )
-        return jnp.where(self._changing[:, None], redrawn, m)
+        return jnp.where(self._changing_mask[:, None], redrawn, m)
 
     def _reset(self, source: Stream, states, psi, is_due):
         """Every other particle from the prior, the others inflated; their parameters only where a reset is due."""
-        of_prior, of_inflation, of_psi = fork(source, 2)
-        other = jnp.arange(self.count) % 2 == 0
-        prior = self._state_representation.prior(of_prior, self.count)
-        inflated = self._state_representation.inflate(of_inflation, states)
-        everywhere = self.start == "measured"
-        states = jax.tree.map(lambda new, old: jnp.where(other | everywhere, new, old), prior, inflated)
-        return states, jnp.where(other & is_due, self._from_prior(of_psi), psi)
+        prior_stream, inflation_stream, psi_stream = fork(source, 2)
+        is_even = jnp.arange(self.count) % 2 == 0
+        prior = self._state_representation.prior(prior_stream, self.count)
+        inflated = self._state_representation.inflate(inflation_stream, states)
+        is_always_reset = self.start == "measured"
+        states = jax.tree.map(
+            lambda new, old: jnp.where(is_even | is_always_reset, new, old), prior, inflated
+        )
+        return states, jnp.where(is_even & is_due, self._from_prior(psi_stream), psi)
 
 
-def _or_none(log_density: Float[Array, " n"]) -> Float[Array, " n"]:
+def _finite_or_zero_density(log_density: Float[Array, " n"]) -> Float[Array, " n"]:
     """A log density, -inf where it is not finite."""
     return jnp.where(jnp.isfinite(log_density), log_density, -jnp.inf)

@@ -42,7 +42,7 @@ class LiuWest(AbstractGuidedFilter):
     count: int = eqx.field(static=True)
     scheme: Scheme = eqx.field(static=True)
     start: Start = eqx.field(static=True)
-    gated: bool = eqx.field(static=True)
+    is_gated: bool = eqx.field(static=True)
     place: Place = eqx.field(static=True)
     kernels: tuple[Family, ...] = eqx.field(static=True)
     priors: tuple[Family, ...] = eqx.field(static=True)
@@ -116,13 +116,13 @@ def liu_west(
         )
     if changes is not None:
         check_names(joint, changes.names)
-    made = particle_tuning(joint, count, **tuning)
-    gated = bool(jnp.isfinite(made.thresholds.gate))
-    chosen, first = (
-        parameter_families(joint, made, kernels),
-        parameter_families(joint, made, priors_as, prior=True),
+    tuning_ = particle_tuning(joint, count, **tuning)
+    is_gated = bool(jnp.isfinite(tuning_.thresholds.gate))
+    families, priors = (
+        parameter_families(joint, tuning_, kernels),
+        parameter_families(joint, tuning_, priors_as, prior=True),
     )
     return LiuWest(
-        joint=joint, count=count, scheme=scheme, start=start, gated=gated, place="jax", kernels=chosen,
-        priors=first, states=states, tuning=made, shrinkage=jnp.asarray(shrinkage), changes=changes,
+        joint=joint, count=count, scheme=scheme, start=start, is_gated=is_gated, place="jax", kernels=families,
+        priors=priors, states=states, tuning=tuning_, shrinkage=jnp.asarray(shrinkage), changes=changes,
     )  # fmt: skip

@@ -30,8 +30,8 @@ class FirstStage(NamedTuple):
     """Predictions without process noise, and the weights of the first stage.
 
     prediction: with the kernel means. accepted: blocks. used: dimensions. log_likelihood: of the prediction. log_weights:
-    log of w_1 + w_2. redrawn: parameters after a change. redrawn_likelihood: with them. stays: probability of no change;
-    None without changes.
+    log of w_1 + w_2. redrawn: parameters after a change. redrawn_likelihood: with them. no_change_probability: None without
+    changes.
     """
 
     prediction: Prediction
@@ -41,7 +41,7 @@ class FirstStage(NamedTuple):
     log_weights: Float[Array, " n"]
     redrawn: Float[Array, "parameters n"]
     redrawn_likelihood: Float[Array, " n"]
-    stays: Float[Array, " n"] | None
+    no_change_probability: Float[Array, " n"] | None
 
 
 class Selection(NamedTuple):
@@ -56,20 +56,20 @@ class Selection(NamedTuple):
 
 
 def parameter_families(
-    joint: Joint, tuning: Tuning, given: dict[str, Family] | None, *, prior: bool = False
+    joint: Joint, tuning: Tuning, requested: dict[str, Family] | None, *, prior: bool = False
 ) -> tuple[Family, ...]:
-    """A family for each tracked number, those given by parameter. Raises SettingError where one does not fit."""
-    for name in given or {}:
+    """The family of each tracked number. requested: by parameter. Raises SettingError if a family does not fit."""
+    for name in requested or {}:
         check_names(joint, (name,))
     value, slope = (np.asarray(v, float) for v in joint.values_and_slopes(tuning.coordinate))
     std = slope * np.asarray(tuning.coordinate_std, float)
     numbers = [(p, p.bounds) for p in joint.tracked for _ in p.values]
-    found = []
+    result = []
     for i, (p, bounds) in enumerate(numbers):
-        family = (given or {}).get(p.name, families.family_for(bounds))
+        family = (requested or {}).get(p.name, families.family_for(bounds))
         families.check(p.name, family, float(value[i]), float(std[i]) if prior else 0.0, bounds)
-        found.append(family)
-    return tuple(found)
+        result.append(family)
+    return tuple(result)
 
 
 def correlated(covariance: Float[Array, "k k"], e: Float[Array, "k n"]) -> Float[Array, "k n"]:
@@ -79,7 +79,7 @@ def correlated(covariance: Float[Array, "k k"], e: Float[Array, "k n"]) -> Float
         return e
     sd = jnp.sqrt(jnp.diag(covariance))
     sd = jnp.where(sd > 0, sd, 1.0)
-    shrunk = (1.0 - 1e-9) * covariance / (sd[:, None] * sd)
-    correlation = jnp.where(jnp.eye(k, dtype=bool), 1.0, shrunk)
+    normalised = (1.0 - 1e-9) * covariance / (sd[:, None] * sd)
+    correlation = jnp.where(jnp.eye(k, dtype=bool), 1.0, normalised)
     root = jnp.linalg.cholesky(correlation)
     return jnp.where(jnp.all(jnp.isfinite(root)), root, jnp.eye(k, dtype=e.dtype)) @ e

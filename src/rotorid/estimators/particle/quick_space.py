@@ -29,10 +29,10 @@ class QuickSpace(Space):
 
     def plus(self, x: Float[Array, " size"], delta: Float[Array, " dim"]) -> Float[Array, " size"]:
         """x [+] delta."""
-        return self._apply(lambda b, s, t: _turned(x[s], delta[t]) if b.rotation else x[s] + delta[t])
+        return self._apply(lambda b, s, t: _plus(x[s], delta[t]) if b.rotation else x[s] + delta[t])
 
 
-def _turned(q: Float[Array, " 4"], d: Float[Array, " 3"]) -> Float[Array, " 4"]:
+def _plus(q: Float[Array, " 4"], d: Float[Array, " 3"]) -> Float[Array, " 4"]:
     square = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2]) / 256.0
     cos, sinc = jnp.full_like(square, _COS[-1]), jnp.full_like(square, _SINC[-1])
     for a, b in zip(_COS[-2::-1], _SINC[-2::-1], strict=True):

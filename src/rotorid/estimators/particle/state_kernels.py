@@ -32,7 +32,7 @@ from rotorid.estimators.particle.cloud import AbstractCloud
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.numerics import integrators
-from rotorid.numerics.cholesky import whiten_and_measure
+from rotorid.numerics.cholesky import whiten_with_log_det
 from rotorid.numerics.draws import Stream, normals
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
@@ -44,13 +44,13 @@ class Prediction(NamedTuple):
     """Predicted particles and measurements.
 
     states: as a cloud. r: residuals of the measurement. std: their standard deviations, of each particle or (sampled, with
-    constant noise) of all. more: H P and S of the Kalman filters.
+    constant noise) of all. innovation_terms: H P and S of the Kalman filters.
     """
 
     states: Any
     r: Float[Array, "measured n"]
     std: Float[Array, "measured n"] | Float[Array, " measured"]
-    more: Any = None
+    innovation_terms: Any = None
 
 
 class SampledStates(NamedTuple):
@@ -75,20 +75,26 @@ class SampledStates(NamedTuple):
         """Particles dt later and their residuals; noise: the stream of the process noise, None for the mean."""
         joint, tuning = self.joint, self.tuning
 
-        def one(d, point, values):
+        def predict_particle(d, point, values):
             p = joint.with_tracked(values, tuning.values)
-            after = propagate(joint, point, u, p, dt)
+            x_next = propagate(joint, point, u, p, dt)
             if d is not None:
-                after = retract(joint, after, process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * d)
-            r = residual(joint, after, sample.u, p, sample.y)
-            varying = (measurement_std(joint, tuning, after, sample.u, p),) if joint.varying_noise else ()
-            return after, r, *varying
+                x_next = retract(joint, x_next, process_std(joint, tuning, point, u, p) * jnp.sqrt(dt) * d)
+            r = residual(joint, x_next, sample.u, p, sample.y)
+            particle_std = (
+                (measurement_std(joint, tuning, x_next, sample.u, p),) if joint.varying_noise else ()
+            )
+            return x_next, r, *particle_std
 
         if noise is None:
-            after, r, *std = self.cloud.each(lambda *of: one(None, *of), x, psi)
+            x_next, r, *std = self.cloud.map_particles(
+                lambda *arguments: predict_particle(None, *arguments), x, psi
+            )
         else:
-            after, r, *std = self.cloud.each(one, x, psi, drawn=(noise, joint.states_dim))
-        return Prediction(after, r, *(std or [tuning.measurement_noise]))
+            x_next, r, *std = self.cloud.map_particles(
+                predict_particle, x, psi, draws_=(noise, joint.states_dim)
+            )
+        return Prediction(x_next, r, *(std or [tuning.measurement_noise]))
 
     def residual_samples(
         self,
@@ -102,18 +108,22 @@ class SampledStates(NamedTuple):
         """Residuals of particles that were predicted without noise, with process noise added."""
         joint, tuning = self.joint, self.tuning
 
-        def one(d, point, values):
+        def residual_of(d, point, values):
             p = joint.with_tracked(values, tuning.values)
             std = process_std(joint, tuning, point, u, p) * jnp.sqrt(dt)
             r = residual(joint, retract(joint, point, std * d), sample.u, p, sample.y)
             return (jnp.where(jnp.isfinite(r), r, 0.0),)
 
-        return self.cloud.each(one, expected.states, psi, drawn=(noise, joint.states_dim))[0]
+        return self.cloud.map_particles(residual_of, expected.states, psi, draws_=(noise, joint.states_dim))[
+            0
+        ]
 
     def log_likelihood(self, expected: Prediction, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
         if expected.std.ndim == 2:
-            return self.cloud.each(lambda r, std: (log_density(r, std, used),), expected.r, expected.std)[0]
-        return self.cloud.each(lambda r: (log_density(r, expected.std, used),), expected.r)[0]
+            return self.cloud.map_particles(
+                lambda r, std: (log_density(r, std, used),), expected.r, expected.std
+            )[0]
+        return self.cloud.map_particles(lambda r: (log_density(r, expected.std, used),), expected.r)[0]
 
     def measurement_update(
         self, expected: Prediction, used: Bool[Array, " measured"]
@@ -123,9 +133,11 @@ class SampledStates(NamedTuple):
     def initialise(
         self, source: Stream, x: Float[Array, "states n"], sample: Samples, blocks: Bool[Array, " blocks"]
     ) -> Float[Array, "states n"]:
-        drawn = initialiser(self.joint, self.tuning, sample, blocks)
+        draw = initialiser(self.joint, self.tuning, sample, blocks)
         e = source, self.joint.system.outputs.dim
-        return self.cloud.each(lambda *of: (drawn(*of),), x, drawn=e, where=jnp.any(blocks))[0]
+        return self.cloud.map_particles(
+            lambda *arguments: (draw(*arguments),), x, draws_=e, condition=jnp.any(blocks)
+        )[0]
 
     def inflate(self, source: Stream, x: Float[Array, "states n"]) -> Float[Array, "states n"]:
         """Particles with `PROCESS_NOISE_INFLATION` times the process noise of one second added."""
@@ -177,24 +189,26 @@ class KalmanStates(NamedTuple):
         joint, tuning = self.joint, self.tuning
         space = joint.system.states
 
-        def one(x, P, values):
+        def propagate_moments(x, P, values):
             p = joint.with_tracked(values, tuning.values)
             std = process_std(joint, tuning, x, u, p)
-            after, F = _transition(joint, x, u, p, dt)
-            return after, product(product(F, P), F.T) + dt * jnp.diag(std * std)
+            x_next, F = _transition(joint, x, u, p, dt)
+            return x_next, product(product(F, P), F.T) + dt * jnp.diag(std * std)
 
-        def seen(x, P, values):
+        def predict_outputs(x, P, values):
             p = joint.with_tracked(values, tuning.values)
             eye = jnp.eye(space.dim, dtype=x.dtype)
             outputs = joint.system.outputs
 
             def column(d):
-                def of(point):
-                    got = joint.system.observe(space.unpack(point), joint.system.inputs.unpack(sample.u), p)
-                    return outputs.pack(got).astype(x.dtype)
+                def observe(point):
+                    outputs_at = joint.system.observe(
+                        space.unpack(point), joint.system.inputs.unpack(sample.u), p
+                    )
+                    return outputs.pack(outputs_at).astype(x.dtype)
 
-                y, change = jax.jvp(of, (x,), (space.lift(x, d),))
-                return y, outputs.drop(y, change)
+                y, change = jax.jvp(observe, (x,), (space.lift(x, d),))
+                return y, outputs.project(y, change)
 
             y, H = jax.vmap(column, out_axes=(None, -1))(eye)
             R = measurement_std(joint, tuning, x, sample.u, p) ** 2
@@ -202,11 +216,11 @@ class KalmanStates(NamedTuple):
             S = product(HP, H.T) + jnp.diag(R)
             return outputs.minus(sample.y, y), jnp.sqrt(jnp.diag(S)), HP, S
 
-        def both(x, P, values):
-            after = one(x, P, values)
-            return *after, *seen(*after, values)
+        def predict_particle(x, P, values):
+            x_next = propagate_moments(x, P, values)
+            return *x_next, *predict_outputs(*x_next, values)
 
-        x, P, r, std, HP, S = self.cloud.each(both, *states, psi)
+        x, P, r, std, HP, S = self.cloud.map_particles(predict_particle, *states, psi)
         return Prediction(GaussianStates(x, P), r, std, (HP, S))
 
     def residual_samples(
@@ -222,21 +236,27 @@ class KalmanStates(NamedTuple):
         return jnp.where(jnp.isfinite(expected.r), expected.r, 0.0)
 
     def log_likelihood(self, expected: Prediction, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
-        return self.cloud.each(
-            lambda r, *more: (self._kalman_update(r, more, used)[0],), expected.r, *expected.more
+        return self.cloud.map_particles(
+            lambda r, *innovation_terms: (self._kalman_update(r, innovation_terms, used)[0],),
+            expected.r,
+            *expected.innovation_terms,
         )[0]
 
     def measurement_update(self, expected: Prediction, used: Bool[Array, " measured"]) -> GaussianStates:
-        def one(x, P, r, *more):
-            _, w, A = self._kalman_update(r, more, used)
+        def update_particle(x, P, r, *innovation_terms):
+            _, w, A = self._kalman_update(r, innovation_terms, used)
             return self.joint.system.states.plus(x, w @ A), P - product(A.T, A)
 
-        return GaussianStates(*self.cloud.each(one, *expected.states, expected.r, *expected.more))
+        return GaussianStates(
+            *self.cloud.map_particles(
+                update_particle, *expected.states, expected.r, *expected.innovation_terms
+            )
+        )
 
-    def _kalman_update(self, r, more, used):
-        HP, S = more
+    def _kalman_update(self, r, innovation_terms, used):
+        HP, S = innovation_terms
         eye = jnp.eye(used.shape[0], dtype=S.dtype)
-        logdet, (w, A) = whiten_and_measure(
+        logdet, (w, A) = whiten_with_log_det(
             jnp.where(used[:, None] & used, S, eye),
             jnp.where(used, r, 0.0),
             jnp.where(used[:, None], HP, 0.0),
@@ -249,14 +269,14 @@ class KalmanStates(NamedTuple):
     ) -> GaussianStates:
         """The states of the given blocks' names set to their measurement, with the variance of the measurement."""
         joint, tuning, outputs = self.joint, self.tuning, self.joint.system.outputs
-        taken = joint.states_measured(blocks)
+        is_measured = joint.states_measured(blocks)
         R = jnp.zeros_like(tuning.initial_std)
         for name, slot in outputs.tangent.items():
             if name in joint.system.states and joint.system.states[name].dim == outputs[name].dim:
                 R = R.at[joint.system.states.tangent[name]].set(tuning.measurement_noise[slot] ** 2)
         x = per_particle(lambda point: joint.take_measured(point, blocks, sample.y))(states.x)
-        apart = taken[:, None] | taken
-        P = jnp.where(apart[..., None], jnp.diag(jnp.where(taken, R, 0.0))[..., None], states.P)
+        is_cleared = is_measured[:, None] | is_measured
+        P = jnp.where(is_cleared[..., None], jnp.diag(jnp.where(is_measured, R, 0.0))[..., None], states.P)
         return GaussianStates(x, P)
 
     def inflate(self, source: Stream, states: GaussianStates) -> GaussianStates:
@@ -281,18 +301,18 @@ STATE_REPRESENTATIONS = {"sampled": SampledStates, "kalman": KalmanStates}
 
 
 def _transition(joint: Joint, x, u, p, dt):
-    """States dt later and the Jacobian of that, both in tangents."""
+    """States dt later, and their Jacobian in tangents."""
     system, states = joint.system, joint.system.states
     inputs = system.inputs.unpack(u)
 
-    def after(point):
-        def rate(at):
-            return states.pack_tangent(system.dynamics(states.unpack(at), inputs, p)).astype(x.dtype)
+    def flow(point):
+        def rate(x_at):
+            return states.pack_tangent(system.dynamics(states.unpack(x_at), inputs, p)).astype(x.dtype)
 
         return integrators.step(states, rate, point, dt, joint.method)
 
     def column(d):
-        found, change = jax.jvp(after, (x,), (states.lift(x, d),))
-        return found, states.drop(found, change)
+        x_next, change = jax.jvp(flow, (x,), (states.lift(x, d),))
+        return x_next, states.project(x_next, change)
 
     return jax.vmap(column, out_axes=(None, -1))(jnp.eye(states.dim, dtype=x.dtype))

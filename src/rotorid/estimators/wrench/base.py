@@ -47,7 +47,7 @@ from rotorid.models.system import Values
 from rotorid.signals.samples import Samples
 
 LARGEST_EXTRAPOLATION = 1.0
-"""Distance from the training data of a learned residual beyond which the estimate says OUT_OF_RANGE (see `beyond`)."""
+"""Distance from the training data of a learned residual beyond which the health is OUT_OF_RANGE (see `beyond`)."""
 
 _Tree = TypeVar("_Tree")
 
@@ -60,9 +60,9 @@ class AbstractWrenchObserver(AbstractEstimator):
 
     @abstractmethod
     def _force(
-        self, state: WrenchState, sample: Samples, x: Values, p: Values, at: dict[str, Bool[Array, ""]]
+        self, state: WrenchState, sample: Samples, x: Values, p: Values, is_used: dict[str, Bool[Array, ""]]
     ) -> tuple[WrenchUpdate, str]:
-        """Update of the force by a sample, and the output whose innovation it has.
+        """Update of the force by a sample, and the name of the output of its innovation.
 
         Args:
             state: before.
@@ -77,7 +77,7 @@ class AbstractWrenchObserver(AbstractEstimator):
     def _initial(self) -> WrenchState:
         """The prior."""
         tuning, system = self.tuning, self._system
-        dtype, measured = tuning.initial.dtype, system.outputs.dim
+        dtype, output_dim = tuning.initial.dtype, system.outputs.dim
         place = system.states.tangent
         std, initial = tuning.coordinate_std, tuning.initial_std
         zero = jnp.zeros((), dtype)
@@ -90,8 +90,8 @@ class AbstractWrenchObserver(AbstractEstimator):
             ),
             has_attitude=jnp.zeros((), bool),
             errors=WrenchErrors(
-                force=error_covariance.at_start(std[:3], initial[place["attitude"]]),
-                torque=error_covariance.at_start(std[3:], initial[place["body_rate"]]),
+                force=error_covariance.initial_errors(std[:3], initial[place["attitude"]]),
+                torque=error_covariance.initial_errors(std[3:], initial[place["body_rate"]]),
                 position_std=initial[place["position"]],
                 velocity_std=initial[place["velocity"]],
             ),
@@ -100,7 +100,7 @@ class AbstractWrenchObserver(AbstractEstimator):
                 jnp.zeros(len(wrench_gate.GATED), dtype),
             ),
             consistency=Consistency(jnp.ones((), dtype), zero),
-            innovation=Innovation.none(measured, dtype),
+            innovation=Innovation.none(output_dim, dtype),
             health=jnp.asarray(Health.NO_INFORMATION, int),
         )
 
@@ -114,18 +114,18 @@ class AbstractWrenchObserver(AbstractEstimator):
         before = system.states.unpack(state.x)
         if system.lags:
             before["rotor_thrust"] = jnp.where(gap, system.known_thrust(inputs, p), before["rotor_thrust"])
-        after = self._after(before, state, u, inputs, p, dt)
+        after = self._propagate(before, state, u, inputs, p, dt)
 
-        head = modelled_wrench.head(system, before, inputs, p, dt)
-        tail = modelled_wrench.tail(system, after, before["body_rate"], inputs, p, dt)
+        start_part = modelled_wrench.start_part(system, before, inputs, p, dt)
+        end_part = modelled_wrench.end_part(system, after, before["body_rate"], inputs, p, dt)
         momentum = MomentumBalance(
-            defect=state.momentum.defect - head - tail,
-            tail=tail,
+            defect=state.momentum.defect - start_part - end_part,
+            end_part=end_part,
             elapsed=state.momentum.elapsed + dt,
             is_anchored=state.momentum.is_anchored & self.joint.holds(u),
         )
         return eqx.tree_at(
-            lambda s: (s.x, s.step, s.momentum, s.consistency.recovery_time, s.errors, s.gate.since),
+            lambda s: (s.x, s.step, s.momentum, s.consistency.recovery_time, s.errors, s.gate.since_accepted),
             state,
             (
                 system.states.pack(after),
@@ -133,7 +133,7 @@ class AbstractWrenchObserver(AbstractEstimator):
                 momentum,
                 recovery,
                 self._predicted_errors(state.errors, before, after, inputs, p, dt),
-                state.gate.since + dt,
+                state.gate.since_accepted + dt,
             ),
         )
 
@@ -155,10 +155,10 @@ class AbstractWrenchObserver(AbstractEstimator):
         zero = jnp.zeros((3, 3), drift.dtype)
         force_std = jnp.sqrt(jnp.diag(errors.force)[:3])
         return WrenchErrors(
-            force=error_covariance.predicted(
+            force=error_covariance.propagate_errors(
                 errors.force, 0.5 * dt * by_attitude, zero, drift[:3], dt * noise
             ),
-            torque=error_covariance.predicted(
+            torque=error_covariance.propagate_errors(
                 errors.torque,
                 0.5 * dt * by_rate,
                 dt * modelled_wrench.inverse_inertia(p),
@@ -171,44 +171,44 @@ class AbstractWrenchObserver(AbstractEstimator):
 
     def update(self, state: WrenchState, sample: Samples) -> WrenchState:
         system, p = self._system, self._parameters(state.wrench)
-        at = {n: jnp.all(sample.mask[s]) for n, s in system.outputs.tangent.items()}
-        measured = jnp.stack([at[name] for name in wrench_gate.GATED])
-        used = self._accepted(state, sample, p, measured)
-        at |= {name: used[k] for k, name in enumerate(wrench_gate.GATED)}
-        x = self._measured_states(state, sample, p, at)
+        is_used = {n: jnp.all(sample.mask[s]) for n, s in system.outputs.tangent.items()}
+        is_available = jnp.stack([is_used[name] for name in wrench_gate.GATED])
+        used = self._accepted(state, sample, p, is_available)
+        is_used |= {name: used[k] for k, name in enumerate(wrench_gate.GATED)}
+        x = self._measured_states(state, sample, p, is_used)
         inputs = system.inputs.unpack(state.step.u)
-        state = self._with_measured_end(state, x, inputs, p, at)
+        state = self._with_measured_end(state, x, inputs, p, is_used)
 
-        force, output = self._force(state, sample, x, p, at)
-        torque = self._torque(state, x, p, at["body_rate"])
+        force, output = self._force(state, sample, x, p, is_used)
+        torque = self._torque(state, x, p, is_used["body_rate"])
         innovation = self._innovation({output: force, "body_rate": torque})
         ratio = mean_nis_ratio(state.consistency.nis_ratio, innovation.nis, innovation.nis_dof, sample.dt)
         is_measured = jnp.stack([force.is_measured, torque.is_measured])
-        found = WrenchState(
+        updated = WrenchState(
             wrench=jnp.concatenate([force.value, torque.value]),
             x=system.states.pack(x),
             step=LastStep(state.step.rate_before, state.step.u, jnp.zeros_like(state.step.dt)),
             momentum=MomentumBalance(
                 defect=jnp.concatenate([force.defect, torque.defect]),
-                tail=jnp.zeros_like(state.momentum.tail),
+                end_part=jnp.zeros_like(state.momentum.end_part),
                 elapsed=jnp.where(is_measured, 0.0, state.momentum.elapsed),
                 is_anchored=state.momentum.is_anchored | is_measured,
             ),
             has_attitude=state.has_attitude,
-            errors=self._updated_errors(state.errors, force, torque, at),
+            errors=self._updated_errors(state.errors, force, torque, is_used),
             gate=GateStatus(
-                since=jnp.where(used, 0.0, state.gate.since),
-                rejected=jnp.where(used, 0.0, state.gate.rejected + jnp.where(measured, 1.0, 0.0)),
+                since_accepted=jnp.where(used, 0.0, state.gate.since_accepted),
+                rejected=jnp.where(used, 0.0, state.gate.rejected + jnp.where(is_available, 1.0, 0.0)),
             ),
             consistency=Consistency(ratio, state.consistency.recovery_time),
             innovation=innovation,
             health=state.health,
         )
-        floats = [leaf for leaf in jax.tree.leaves(found) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+        floats = [leaf for leaf in jax.tree.leaves(updated) if jnp.issubdtype(leaf.dtype, jnp.floating)]
         is_invalid = ~jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in floats]))
-        found = _choose(is_invalid, self._initial(), found)
-        health = self._health(found, jnp.any(measured & ~used), self._holds(sample, x, inputs, p))
-        return eqx.tree_at(lambda s: s.health, found, jnp.where(is_invalid, int(Health.DIVERGED), health))
+        updated = _choose(is_invalid, self._initial(), updated)
+        health = self._health(updated, jnp.any(is_available & ~used), self._model_holds(sample, x, inputs, p))
+        return eqx.tree_at(lambda s: s.health, updated, jnp.where(is_invalid, int(Health.DIVERGED), health))
 
     def _with_measured_end(
         self,
@@ -216,14 +216,17 @@ class AbstractWrenchObserver(AbstractEstimator):
         x: Values,
         inputs: Values,
         p: Values,
-        at: dict[str, Bool[Array, ""]],
+        is_used: dict[str, Bool[Array, ""]],
     ) -> WrenchState:
         """The state with the end of the last step at the measured states x in place of the predicted ones."""
-        tail = modelled_wrench.tail(self._system, x, state.step.rate_before, inputs, p, state.step.dt)
+        end_part = modelled_wrench.end_part(self._system, x, state.step.rate_before, inputs, p, state.step.dt)
         return eqx.tree_at(
             lambda s: (s.momentum.defect, s.has_attitude),
             state,
-            (state.momentum.defect + state.momentum.tail - tail, state.has_attitude | at["attitude"]),
+            (
+                state.momentum.defect + state.momentum.end_part - end_part,
+                state.has_attitude | is_used["attitude"],
+            ),
         )
 
     def _innovation(self, updates: dict[str, WrenchUpdate]) -> Innovation:
@@ -242,18 +245,18 @@ class AbstractWrenchObserver(AbstractEstimator):
         errors: WrenchErrors,
         force: WrenchUpdate,
         torque: WrenchUpdate,
-        at: dict[str, Bool[Array, ""]],
+        is_used: dict[str, Bool[Array, ""]],
     ) -> WrenchErrors:
         """The uncertainty after a sample."""
         noise, place = self.tuning.measurement_noise, self._system.outputs.tangent
         return WrenchErrors(
             force=force.errors,
             torque=torque.errors,
-            position_std=jnp.where(at["position"], noise[place["position"]], errors.position_std),
-            velocity_std=jnp.where(at["velocity"], noise[place["velocity"]], errors.velocity_std),
+            position_std=jnp.where(is_used["position"], noise[place["position"]], errors.position_std),
+            velocity_std=jnp.where(is_used["velocity"], noise[place["velocity"]], errors.velocity_std),
         )
 
-    def _holds(self, sample: Samples, x: Values, inputs: Values, p: Values) -> Bool[Array, ""]:
+    def _model_holds(self, sample: Samples, x: Values, inputs: Values, p: Values) -> Bool[Array, ""]:
         """Whether the model holds, and a learned residual is not extrapolated too far."""
         system, holds = self._system, self.joint.holds(sample.u)
         if system.heads:
@@ -277,7 +280,7 @@ class AbstractWrenchObserver(AbstractEstimator):
     def estimate(self, state: WrenchState) -> Estimate:
         zero = jnp.zeros((3, 3), state.wrench.dtype)
         force, torque = state.errors.force, state.errors.torque
-        of_force, of_torque = force[:3, :3], torque[:3, :3]
+        force_covariance, torque_covariance = force[:3, :3], torque[:3, :3]
         system = self._system
         if system.heads:
             p, x, u = (
@@ -286,9 +289,12 @@ class AbstractWrenchObserver(AbstractEstimator):
                 system.inputs.unpack(state.step.u),
             )
             thrust = modelled_wrench.rotor_thrust(system, x, u, p)
-            by_force, by_torque, _ = system.residual_covariance(x, thrust, p)
-            of_force, of_torque = of_force + by_force, of_torque + by_torque
-        covariance = jnp.block([[of_force, zero], [zero, of_torque]])
+            residual_force, residual_torque, _ = system.residual_covariance(x, thrust, p)
+            force_covariance, torque_covariance = (
+                force_covariance + residual_force,
+                torque_covariance + residual_torque,
+            )
+        covariance = jnp.block([[force_covariance, zero], [zero, torque_covariance]])
         std = jnp.sqrt(jnp.diag(covariance))
         parts = [
             jnp.sqrt(jnp.diag(force)[6:]),
@@ -328,7 +334,7 @@ class AbstractWrenchObserver(AbstractEstimator):
         system, tuning = self._system, self.tuning
         outputs, x = system.outputs, system.states.unpack(state.x)
         expected = outputs.pack(system.observe(x, system.inputs.unpack(state.step.u), p))
-        apart = outputs.minus(sample.y, expected)
+        difference_all = outputs.minus(sample.y, expected)
         errors = state.errors
         variance = jnp.concatenate([jnp.diag(errors.force)[:3], jnp.diag(errors.torque)[:3]])
         std = wrench_gate.stds(
@@ -338,12 +344,12 @@ class AbstractWrenchObserver(AbstractEstimator):
             tuning.coordinate_std,
             p["mass"],
             p["inertia"],
-            state.gate.since,
+            state.gate.since_accepted,
         )
-        difference = {name: apart[outputs.tangent[name]] for name in wrench_gate.GATED}
-        return wrench_gate.accepted(difference, std, measured, state.gate.rejected, tuning.thresholds.gate)
+        difference = {name: difference_all[outputs.tangent[name]] for name in wrench_gate.GATED}
+        return wrench_gate.is_accepted(difference, std, measured, state.gate.rejected, tuning.thresholds.gate)
 
-    def _after(
+    def _propagate(
         self,
         before: Values,
         state: WrenchState,
@@ -358,21 +364,21 @@ class AbstractWrenchObserver(AbstractEstimator):
         x = system.states.unpack(self.joint.step(z, u, self.tuning.values, dt)[: system.states.size])
         if system.lags:
             target, thrust = system.known_thrust(inputs, p), before["rotor_thrust"]
-            reached = target + (thrust - target) * jnp.exp(-dt / p["motor_time_constant"])
-            x["rotor_thrust"] = jnp.where(system.holds(inputs), reached, thrust)
+            lagged = target + (thrust - target) * jnp.exp(-dt / p["motor_time_constant"])
+            x["rotor_thrust"] = jnp.where(system.holds(inputs), lagged, thrust)
         return x
 
     def _measured_states(
-        self, state: WrenchState, sample: Samples, p: Values, at: dict[str, Bool[Array, ""]]
+        self, state: WrenchState, sample: Samples, p: Values, is_used: dict[str, Bool[Array, ""]]
     ) -> dict[str, Float[Array, " ..."]]:
         """The states, measured ones in place of predicted ones, at the centre of mass."""
         system, c = self._system, p["centre_of_mass"]
         x, y = system.states.unpack(state.x), system.outputs.unpack(sample.y)
-        q = x["attitude"] = jnp.where(at["attitude"], y["attitude"], x["attitude"])
-        omega = x["body_rate"] = jnp.where(at["body_rate"], y["body_rate"], x["body_rate"])
+        q = x["attitude"] = jnp.where(is_used["attitude"], y["attitude"], x["attitude"])
+        omega = x["body_rate"] = jnp.where(is_used["body_rate"], y["body_rate"], x["body_rate"])
         lever_velocity = rotations.rotate(q, rotations.cross(omega, c))
-        x["velocity"] = jnp.where(at["velocity"], y["velocity"] + lever_velocity, x["velocity"])
-        x["position"] = jnp.where(at["position"], y["position"] + rotations.rotate(q, c), x["position"])
+        x["velocity"] = jnp.where(is_used["velocity"], y["velocity"] + lever_velocity, x["velocity"])
+        x["position"] = jnp.where(is_used["position"], y["position"] + rotations.rotate(q, c), x["position"])
         return x
 
     def _torque(self, state: WrenchState, x: Values, p: Values, measured: Bool[Array, ""]) -> WrenchUpdate:

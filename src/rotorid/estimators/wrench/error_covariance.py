@@ -1,13 +1,13 @@
-"""How errors of the measurements become errors of an observed wrench: linear, and exact for white noise.
+"""Propagation of measurement errors to an observed wrench: linear, and exact for white noise.
 
-For the force, and likewise for the torque, three errors of three numbers are followed together:
+For the force, and likewise for the torque, the joint covariance of three errors of three numbers is propagated:
 
     e = w^ - w        of the wrench
     r                 of the momentum defect, -rho(last measured) - integral of the known wrench since
-    s                 of what the known wrench turns on: the attitude (rad, body) for the force, the body rate for the torque
+    s                 of the state that the known wrench depends on: attitude (rad, body) for the force, rate for the torque
 
-A measured momentum enters twice, when it comes and as what the next one is compared with, so that white noise of the
-momentum is not white noise of its increments; e and r are correlated by just that.
+A measured momentum enters twice, at its own sample and as the reference of the next one. White noise of the momentum is
+therefore not white noise of its increments, and e and r are correlated.
 """
 
 from __future__ import annotations
@@ -22,76 +22,80 @@ Errors = Float[Array, "9 9"]
 """Covariance of (e, r, s)."""
 
 
-def at_start(std: Float[Array, " 3"], s_std: Float[Array, " 3"]) -> Errors:
-    """Errors before anything was measured."""
+def initial_errors(std: Float[Array, " 3"], s_std: Float[Array, " 3"]) -> Errors:
+    """Errors before the first measurement."""
     return jnp.diag(jnp.concatenate([std, jnp.zeros(3, std.dtype), s_std]) ** 2)
 
 
-def predicted(
+def propagate_errors(
     errors: Errors,
-    known_by_s: Matrix,
+    wrench_by_s: Matrix,
     s_by_wrench: Matrix,
     drift: Float[Array, " 3"],
     s_growth: Float[Array, " 3"],
 ) -> Errors:
-    """Errors a step later. known_by_s: integral of the known wrench over s. s_by_wrench: what an error of the wrench adds to s.
+    """Errors a step later. wrench_by_s: integral of d(known wrench) / ds. s_by_wrench: ds / d(wrench) over the step.
 
-    drift, s_growth: standard deviations that w and s get meanwhile.
+    drift, s_growth: standard deviations added to w and s.
     """
     I, O = jnp.eye(3, dtype=errors.dtype), jnp.zeros((3, 3), errors.dtype)  # noqa: E741
-    F = jnp.block([[I, O, O], [O, I, -known_by_s], [s_by_wrench, O, I]])
+    F = jnp.block([[I, O, O], [O, I, -wrench_by_s], [s_by_wrench, O, I]])
     noise = jnp.concatenate([drift, jnp.zeros(3, errors.dtype), s_growth]) ** 2
-    return _moved(errors, F) + jnp.diag(noise)
+    return _propagate(errors, F) + jnp.diag(noise)
 
 
 def with_measured_s(
-    errors: Errors, seen: Bool[Array, ""], known_by_s: Matrix, std: Float[Array, " 3"]
+    errors: Errors, is_measured: Bool[Array, ""], wrench_by_s: Matrix, std: Float[Array, " 3"]
 ) -> tuple[Errors, Float[Array, "9 3"]]:
-    """Errors without the noise of a fresh s, and what that noise (standard deviation std) adds, as a factor of one.
+    """Errors after a measurement of s, without its noise, and the factor of that noise (standard deviation std).
 
-    known_by_s: integral of the known wrench over the end's s, which is now taken with the measured one.
+    wrench_by_s: integral of d(known wrench) / ds at the end of the step, which now uses the measured s.
     """
     I, O = jnp.eye(3, dtype=errors.dtype), jnp.zeros((3, 3), errors.dtype)  # noqa: E741
-    share = jnp.where(seen, 1.0, 0.0)
-    F = jnp.block([[I, O, O], [O, I, share * known_by_s], [O, O, (1.0 - share) * I]])
-    G = jnp.concatenate([O, -share * known_by_s, share * I])
-    return _moved(errors, F), G * std
+    share = jnp.where(is_measured, 1.0, 0.0)
+    F = jnp.block([[I, O, O], [O, I, share * wrench_by_s], [O, O, (1.0 - share) * I]])
+    G = jnp.concatenate([O, -share * wrench_by_s, share * I])
+    return _propagate(errors, F), G * std
 
 
-def observed(
+def update_errors(
     errors: Errors,
     factors: Float[Array, "9 noises"],
-    of_momentum: Float[Array, "3 noises"],
-    seen: Bool[Array, ""],
+    momentum_noise: Float[Array, "3 noises"],
+    is_measured: Bool[Array, ""],
     decay: Float[Array, " 3"],
     gain: Float[Array, " 3"],
     by_s: Matrix,
 ) -> Errors:
-    """Errors after w^ <- decay w^ + gain (rho + defect) + by_s s, where seen; the balance then restarts from rho.
+    """Errors after w^ <- decay w^ + gain (rho + defect) + by_s s, where measured; the balance then restarts from rho.
 
-    factors, of_momentum: what unit white noises add to (e, r, s) and to rho. decay is 1 and gain and by_s 0 where the wrench
-    is not to learn from this momentum.
+    factors, momentum_noise: factors of unit white noises in (e, r, s) and in rho. Where the wrench is not updated, decay is 1,
+    gain and by_s are 0.
     """
     O = jnp.zeros((3, 3), errors.dtype)  # noqa: E741
-    kept = jnp.where(seen, 0.0, 1.0) * jnp.eye(3, dtype=errors.dtype)
-    F = jnp.block([[jnp.diag(decay), jnp.diag(gain), by_s], [O, kept, O], [O, O, jnp.eye(3)]])
+    retention = jnp.where(is_measured, 0.0, 1.0) * jnp.eye(3, dtype=errors.dtype)
+    F = jnp.block([[jnp.diag(decay), jnp.diag(gain), by_s], [O, retention, O], [O, O, jnp.eye(3)]])
     direct = jnp.concatenate(
-        [gain[:, None] * of_momentum, jnp.where(seen, -of_momentum, 0.0), jnp.zeros_like(of_momentum)]
+        [
+            gain[:, None] * momentum_noise,
+            jnp.where(is_measured, -momentum_noise, 0.0),
+            jnp.zeros_like(momentum_noise),
+        ]
     )
     G = product(F, factors) + direct
-    return _moved(errors, F) + product(G, G.T)
+    return _propagate(errors, F) + product(G, G.T)
 
 
-def of_innovation(
+def innovation_covariance(
     errors: Errors,
     factors: Float[Array, "9 noises"],
-    of_momentum: Float[Array, "3 noises"],
+    momentum_noise: Float[Array, "3 noises"],
     H: Float[Array, "3 9"],
 ) -> Matrix:
     """Covariance of H (e, r, s) + the noise of rho."""
-    G = product(H, factors) + of_momentum
+    G = product(H, factors) + momentum_noise
     return product(product(H, errors), H.T) + product(G, G.T)
 
 
-def _moved(P: Errors, F: Float[Array, "9 9"]) -> Errors:
+def _propagate(P: Errors, F: Float[Array, "9 9"]) -> Errors:
     return product(product(F, P), F.T)

@@ -33,7 +33,7 @@ Flags = Bool[Array, " gated"]
 Blocks = dict[str, Float[Array, " 3"]]
 
 
-def accepted(
+def is_accepted(
     difference: Blocks,
     std: Blocks,
     measured: Flags,
@@ -53,19 +53,19 @@ def stds(
     prior_std: Float[Array, " 6"],
     mass: Float[Array, ""],
     inertia: Float[Array, " 3"],
-    since: Float[Array, " gated"],
+    since_accepted: Float[Array, " gated"],
 ) -> Blocks:
     """Standard deviation of measured less expected, by output.
 
-    wrench_std, prior_std: of force (N) and torque (N m). since: s since each output was last accepted.
+    wrench_std, prior_std: of force (N) and torque (N m). since_accepted: s since each output was last accepted.
     """
     linear = jnp.hypot(wrench_std[:3], JUMP * prior_std[:3]) / mass
     angular = jnp.hypot(wrench_std[3:], JUMP * prior_std[3:]) / inertia
     rate = noise[outputs.tangent["body_rate"]]
     reach = {
-        "attitude": since[0] * (rate + 0.5 * since[2] * angular),
-        "velocity": since[1] * linear,
-        "body_rate": since[2] * angular,
+        "attitude": since_accepted[0] * (rate + 0.5 * since_accepted[2] * angular),
+        "velocity": since_accepted[1] * linear,
+        "body_rate": since_accepted[2] * angular,
         "specific_force": JUMP * linear,
     }
     return {name: jnp.hypot(jnp.sqrt(2.0) * noise[outputs.tangent[name]], reach[name]) for name in GATED}

@@ -7,8 +7,8 @@ From w and w' at both ends of a step of h seconds, by Hermite's rule, whose erro
 
     integral = h/2 (w_0 + w_1) + h^2/12 (w_0' - w_1')
 
-so that each end adds a part of its own, and the last one can be replaced when it is measured. For the gyroscopic torque the
-rule is that of a body rate which changes linearly, and is exact for it.
+so that each end adds one part, and the part of the end can be replaced once the end is measured. For the gyroscopic torque the
+rule assumes that the body rate changes linearly, and is exact for it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from rotorid.models.multirotor.rigid import (
 from rotorid.models.system import GRAVITY, Values
 
 
-def head(
+def start_part(
     system: RigidMultirotor, x: Values, u: Values, p: Values, dt: Float[Array, ""]
 ) -> Float[Array, " 6"]:
-    """What the start of a step adds to the integral of force (world, N s) and torque (body, N m s)."""
-    wrench, rate = _at(system, x, u, p)
+    """Part of the start of a step in the integral of force (world, N s) and torque (body, N m s)."""
+    wrench, rate = _wrench_and_rate(system, x, u, p)
     return 0.5 * dt * wrench + dt * dt / 12.0 * rate
 
 
-def tail(
+def end_part(
     system: RigidMultirotor,
     x: Values,
     rate_before: Float[Array, " 3"],
@@ -43,11 +43,11 @@ def tail(
     p: Values,
     dt: Float[Array, ""],
 ) -> Float[Array, " 6"]:
-    """What the end of a step adds; rate_before is the body rate at its start, rad/s."""
-    wrench, rate = _at(system, x, u, p)
-    bent = gyroscopic(x["body_rate"] - rate_before, p) / 6.0
-    curved = jnp.concatenate([jnp.zeros_like(bent), dt * bent])
-    return 0.5 * dt * wrench - dt * dt / 12.0 * rate + curved
+    """Part of the end of a step in the integral; rate_before is the body rate at the start, rad/s."""
+    wrench, rate = _wrench_and_rate(system, x, u, p)
+    gyroscopic_change = gyroscopic(x["body_rate"] - rate_before, p) / 6.0
+    gyroscopic_part = jnp.concatenate([jnp.zeros_like(gyroscopic_change), dt * gyroscopic_change])
+    return 0.5 * dt * wrench - dt * dt / 12.0 * rate + gyroscopic_part
 
 
 def rotor_thrust(system: RigidMultirotor, x: Values, u: Values, p: Values) -> Float[Array, " rotors"]:
@@ -58,18 +58,18 @@ def rotor_thrust(system: RigidMultirotor, x: Values, u: Values, p: Values) -> Fl
 def force_by_attitude(system: RigidMultirotor, x: Values, u: Values, p: Values) -> Float[Array, "3 3"]:
     """d(R f_a) / d attitude error (body), N/rad: -R [f_a]x."""
     force, _ = system.rotor_wrench(rotor_thrust(system, x, u, p), p)
-    return turned_by_attitude(x["attitude"], force)
+    return rotation_by_attitude(x["attitude"], force)
 
 
-def turned_by_attitude(q: Float[Array, " 4"], v: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+def rotation_by_attitude(q: Float[Array, " 4"], v: Float[Array, " 3"]) -> Float[Array, "3 3"]:
     """d(R v) / d attitude error (body): -R [v]x."""
     return -rotations.rotate(q, rotations.skew(v).T).T
 
 
 def torque_by_rate(omega: Float[Array, " 3"], p: Values) -> Float[Array, "3 3"]:
     """d(-omega x J omega - k_omega omega) / d omega, N m s: [J omega]x - [omega]x J - k_omega I."""
-    bent = rotations.skew(angular_momentum(omega, p)) - rotations.skew(omega) @ inertia_matrix(p)
-    return bent - p["angular_drag"] * jnp.eye(3)
+    gyroscopic_slope = rotations.skew(angular_momentum(omega, p)) - rotations.skew(omega) @ inertia_matrix(p)
+    return gyroscopic_slope - p["angular_drag"] * jnp.eye(3)
 
 
 def inverse_inertia(p: Values) -> Float[Array, "3 3"]:
@@ -77,18 +77,18 @@ def inverse_inertia(p: Values) -> Float[Array, "3 3"]:
     return jnp.stack([divided_by_inertia(e, p) for e in jnp.eye(3)], axis=1)
 
 
-def _at(
+def _wrench_and_rate(
     system: RigidMultirotor, x: Values, u: Values, p: Values
 ) -> tuple[Float[Array, " 6"], Float[Array, " 6"]]:
-    """The known wrench and its rate per second; of drag, the gyroscopic torque and the residual no rate."""
+    """The known wrench and its rate per second; the rates of drag, gyroscopic torque and residual are neglected."""
     q, omega, thrust = x["attitude"], x["body_rate"], rotor_thrust(system, x, u, p)
     force, _ = system.rotor_wrench(thrust, p)
-    outer, torque = system.known_wrench(x, thrust, p)
-    growing, torque_growing = jnp.zeros(3), jnp.zeros(3)
+    external, torque = system.known_wrench(x, thrust, p)
+    force_rate, torque_rate = jnp.zeros(3), jnp.zeros(3)
     if system.lags:
         lag = (system.known_thrust(u, p) - thrust) / p["motor_time_constant"]
-        growing, torque_growing = system.rotor_wrench(jnp.where(system.holds(u), lag, 0.0), p)
+        force_rate, torque_rate = system.rotor_wrench(jnp.where(system.holds(u), lag, 0.0), p)
     weight = p["mass"] * jnp.array([0.0, 0.0, GRAVITY])
-    turning = rotations.rotate(q, rotations.cross(omega, force) + growing)
-    wrench = jnp.concatenate([outer - weight, torque])
-    return wrench, jnp.concatenate([turning, torque_growing])
+    force_rate_world = rotations.rotate(q, rotations.cross(omega, force) + force_rate)
+    wrench = jnp.concatenate([external - weight, torque])
+    return wrench, jnp.concatenate([force_rate_world, torque_rate])

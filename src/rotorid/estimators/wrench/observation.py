@@ -54,27 +54,27 @@ def momentum_update(
         rho: momentum now.
         defect: of the momentum balance.
         errors: covariance of (e, r, s), and factors of unit white noises in it and in rho (see `error_covariance`).
-        is_measured: whether rho was measured. is_updated: whether the wrench is to follow it.
+        is_measured: whether rho was measured. is_updated: whether the wrench is updated by it.
         elapsed: s since the last measured momentum.
         gain: K, 1/s.
         unit: matrix from a momentum to the measured output.
     Source: seed 001, eq. 14.
     """
-    P, factors, of_momentum = errors
+    P, factors, momentum_noise = errors
     decay = jnp.where(is_updated, jnp.exp(-gain * elapsed), 1.0)
-    follow = jnp.where(is_updated, share_per_second(gain, elapsed), 0.0)
+    share = jnp.where(is_updated, share_per_second(gain, elapsed), 0.0)
     external = rho + defect
     I = jnp.eye(3, dtype=P.dtype)  # noqa: E741
     H = jnp.concatenate([-elapsed * I, I, jnp.zeros_like(I)], axis=1)
-    S = error_covariance.of_innovation(P, factors, of_momentum, H)
+    S = error_covariance.innovation_covariance(P, factors, momentum_noise, H)
     innovation, std, nis = normalised_innovation(external - wrench * elapsed, S, is_updated, unit)
     return WrenchUpdate(
-        value=decay * wrench + follow * external,
+        value=decay * wrench + share * external,
         defect=jnp.where(is_measured, -rho, defect),
         is_measured=is_measured,
         is_updated=is_updated,
-        errors=error_covariance.observed(
-            P, factors, of_momentum, is_measured, decay, follow, jnp.zeros_like(I)
+        errors=error_covariance.update_errors(
+            P, factors, momentum_noise, is_measured, decay, share, jnp.zeros_like(I)
         ),
         innovation=innovation,
         innovation_std=std,

@@ -63,28 +63,28 @@ class MomentumObserver(AbstractWrenchObserver):
     gain: Float[Array, " 6"]
 
     def _force(
-        self, state: WrenchState, sample: Samples, x: Values, p: Values, at: dict[str, Bool[Array, ""]]
+        self, state: WrenchState, sample: Samples, x: Values, p: Values, is_used: dict[str, Bool[Array, ""]]
     ) -> tuple[WrenchUpdate, str]:
         system, noise = self._system, self.tuning.measurement_noise
         place, u = system.outputs.tangent, system.inputs.unpack(state.step.u)
         by_attitude = 0.5 * state.step.dt * modelled_wrench.force_by_attitude(system, x, u, p)
         errors, factors = error_covariance.with_measured_s(
-            state.errors.force, at["attitude"], by_attitude, noise[place["attitude"]]
+            state.errors.force, is_used["attitude"], by_attitude, noise[place["attitude"]]
         )
-        is_measured = at["velocity"] & state.has_attitude
-        of_momentum = p["mass"] * jnp.diag(noise[place["velocity"]])
-        found = momentum_update(
+        is_measured = is_used["velocity"] & state.has_attitude
+        momentum_noise = p["mass"] * jnp.diag(noise[place["velocity"]])
+        update = momentum_update(
             state.wrench[:3],
             p["mass"] * x["velocity"],
             state.momentum.defect[:3],
-            _with_independent_noise(errors, factors, of_momentum),
+            _with_independent_noise(errors, factors, momentum_noise),
             is_measured,
             is_measured & state.momentum.is_anchored[0],
             state.momentum.elapsed[0],
             self.gain[:3],
             jnp.eye(3) / p["mass"],
         )
-        return found, "velocity"
+        return update, "velocity"
 
 
 class AccelerationObserver(AbstractWrenchObserver):
@@ -98,48 +98,50 @@ class AccelerationObserver(AbstractWrenchObserver):
     gain: Float[Array, " 6"]
 
     def _force(
-        self, state: WrenchState, sample: Samples, x: Values, p: Values, at: dict[str, Bool[Array, ""]]
+        self, state: WrenchState, sample: Samples, x: Values, p: Values, is_used: dict[str, Bool[Array, ""]]
     ) -> tuple[WrenchUpdate, str]:
         system, noise = self._system, self.tuning.measurement_noise
         place, u, q = system.outputs.tangent, system.inputs.unpack(state.step.u), x["attitude"]
         thrust = modelled_wrench.rotor_thrust(system, x, u, p)
         force, torque = system.known_wrench(x, thrust, p)
         omega, c = x["body_rate"], p["centre_of_mass"]
-        turning = divided_by_inertia(torque + state.wrench[3:], p)
-        lever = rotations.cross(turning, c) + rotations.cross(omega, rotations.cross(omega, c))
+        angular_acceleration = divided_by_inertia(torque + state.wrench[3:], p)
+        lever = rotations.cross(angular_acceleration, c) + rotations.cross(omega, rotations.cross(omega, c))
         a = system.outputs.unpack(sample.y)["specific_force"] + lever
-        instant = rotations.rotate(q, p["mass"] * a) - force
+        measured_force = rotations.rotate(q, p["mass"] * a) - force
 
-        none = jnp.zeros((3, 3), force.dtype)
+        zero = jnp.zeros((3, 3), force.dtype)
         errors, factors = error_covariance.with_measured_s(
-            _without_defect(state.errors.force), at["attitude"], none, noise[place["attitude"]]
+            _without_defect(state.errors.force), is_used["attitude"], zero, noise[place["attitude"]]
         )
-        is_measured = at["specific_force"] & state.has_attitude
+        is_measured = is_used["specific_force"] & state.has_attitude
         is_updated = is_measured & state.momentum.is_anchored[0]
         decay = jnp.where(is_updated, jnp.exp(-self.gain[:3] * state.momentum.elapsed[0]), 1.0)
         share = 1.0 - decay
-        turned = modelled_wrench.turned_by_attitude(q, p["mass"] * a - system.rotor_wrench(thrust, p)[0])
-        to_world = rotations.rotate(q, jnp.eye(3)).T
-        of_force = p["mass"] * to_world * noise[place["specific_force"]]
-        P, factors, of_force = _with_independent_noise(errors, factors, of_force)
-        H = jnp.concatenate([-jnp.eye(3), none, turned], axis=1)
-        S = error_covariance.of_innovation(P, factors, of_force, H)
-        innovation, std, nis = normalised_innovation(
-            instant - state.wrench[:3], S, is_updated, to_world.T / p["mass"]
+        force_by_s = modelled_wrench.rotation_by_attitude(
+            q, p["mass"] * a - system.rotor_wrench(thrust, p)[0]
         )
-        found = WrenchUpdate(
-            value=decay * state.wrench[:3] + share * instant,
+        to_world = rotations.rotate(q, jnp.eye(3)).T
+        force_noise = p["mass"] * to_world * noise[place["specific_force"]]
+        P, factors, force_noise = _with_independent_noise(errors, factors, force_noise)
+        H = jnp.concatenate([-jnp.eye(3), zero, force_by_s], axis=1)
+        S = error_covariance.innovation_covariance(P, factors, force_noise, H)
+        innovation, std, nis = normalised_innovation(
+            measured_force - state.wrench[:3], S, is_updated, to_world.T / p["mass"]
+        )
+        update = WrenchUpdate(
+            value=decay * state.wrench[:3] + share * measured_force,
             defect=jnp.zeros(3),
             is_measured=is_measured,
             is_updated=is_updated,
-            errors=error_covariance.observed(
-                P, factors, of_force, is_measured, decay, share, share[:, None] * turned
+            errors=error_covariance.update_errors(
+                P, factors, force_noise, is_measured, decay, share, share[:, None] * force_by_s
             ),
             innovation=innovation,
             innovation_std=std,
             nis=nis,
         )
-        return found, "specific_force"
+        return update, "specific_force"
 
 
 def momentum_observer(
@@ -210,17 +212,17 @@ def _gains(gain: float | tuple[float, ...]) -> Float[Array, " 6"]:
 
 
 def _with_independent_noise(
-    errors: Float[Array, "9 9"], factors: Float[Array, "9 3"], of_momentum: Float[Array, "3 3"]
+    errors: Float[Array, "9 9"], factors: Float[Array, "9 3"], momentum_noise: Float[Array, "3 3"]
 ) -> tuple[Float[Array, "9 9"], Float[Array, "9 6"], Float[Array, "3 6"]]:
     """Errors with the noise of s and that of the momentum, which are independent."""
-    none = jnp.zeros((3, 3), errors.dtype)
+    zero = jnp.zeros((3, 3), errors.dtype)
     return (
         errors,
         jnp.concatenate([factors, jnp.zeros_like(factors)], axis=1),
-        jnp.concatenate([none, of_momentum], axis=1),
+        jnp.concatenate([zero, momentum_noise], axis=1),
     )
 
 
 def _without_defect(errors: Float[Array, "9 9"]) -> Float[Array, "9 9"]:
-    keep = jnp.array([1.0, 0.0, 1.0]).repeat(3)
-    return errors * keep[:, None] * keep
+    mask = jnp.array([1.0, 0.0, 1.0]).repeat(3)
+    return errors * mask[:, None] * mask

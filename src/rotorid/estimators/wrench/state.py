@@ -19,12 +19,12 @@ class LastStep(eqx.Module):
 class MomentumBalance(eqx.Module):
     """The momentum balance since the last measured momentum, of force and torque.
 
-    defect: minus the last measured momentum rho minus the integral of the modelled wrench since then. tail: part of that
+    defect: minus the last measured momentum rho minus the integral of the modelled wrench since then. end_part: part of that
     integral from the end of the last step. elapsed: s since. is_anchored: whether a momentum was measured before.
     """
 
     defect: Float[Array, " 6"]
-    tail: Float[Array, " 6"]
+    end_part: Float[Array, " 6"]
     elapsed: Float[Array, " 2"]
     is_anchored: Bool[Array, " 2"]
 
@@ -39,9 +39,10 @@ class WrenchErrors(eqx.Module):
 
 
 class GateStatus(eqx.Module):
-    """Of each gated output. since: s since it was last accepted. rejected: rows for which it has been rejected."""
+    """State of the gate of each gated output. since_accepted: s since it was last accepted. rejected: consecutive rejected
+    rows."""
 
-    since: Float[Array, " gated"]
+    since_accepted: Float[Array, " gated"]
     rejected: Float[Array, " gated"]
 
 

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from rotorid.codegen.casadi import UnsupportedPrimitiveError, scalar_operations, to_casadi
 from rotorid.codegen.native import compiled
-from rotorid.codegen.vectorised import side_by_side
+from rotorid.codegen.vectorised import compile_over_rows
 from rotorid.models.system import System, Values
 from rotorid.numerics import integrators
 
@@ -206,7 +206,7 @@ def _jacobian(function: ca.Function, rows: StepModel, inputs: int, name: str) ->
 
 def _vectorise_in_c(function: ca.Function) -> Callable[..., Float[np.ndarray, "n size"]]:
     """A function over rows in C, several rows at once; by CasADi without a compiler."""
-    return side_by_side(function) or vectorise(function)
+    return compile_over_rows(function) or vectorise(function)
 
 
 def _simulator(step: ca.Function) -> Callable[..., Float[np.ndarray, "w rows states"]]:

@@ -23,7 +23,7 @@ from jaxtyping import Float
 
 from rotorid.estimators.adaptive import adaptive
 from rotorid.estimators.base import AbstractEstimator, Estimate
-from rotorid.estimators.particle.changepoints import After, Changes, changes, hazard_of
+from rotorid.estimators.particle.changepoints import ChangeDistribution, Changes, changes, hazard_of
 from rotorid.estimators.particle.liu_west import liu_west
 from rotorid.estimators.particle.state_kernels import StateRepresentation
 from rotorid.estimators.run import run_many, stack
@@ -121,7 +121,7 @@ class ChangeModel(NamedTuple):
     between changes, 1/sqrt(s). learned: whether beta is estimated.
     """
 
-    after: After
+    after: ChangeDistribution
     beta: float
     spread: float | None = None
     drift: float = 0.0
@@ -130,7 +130,9 @@ class ChangeModel(NamedTuple):
     def changes(self) -> Changes:
         """The changes for the filter."""
         hazard = hazard_of(self.beta, 1.0)
-        return changes("alpha", hazard=hazard, after=self.after, spread=self.spread, learned=self.learned)
+        return changes(
+            "alpha", hazard=hazard, distribution=self.after, spread=self.spread, learn_hazard=self.learned
+        )
 
 
 SETTINGS: Final[Mapping[str, ChangeModel | None]] = {
@@ -147,7 +149,7 @@ the same with an estimated probability, initially 5 %."""
 
 OURS: Final = ("ours", "learned")
 ADAPTIVE: Final = "adaptive"
-SPREADS: Final[Mapping[After, tuple[float, ...]]] = {
+SPREADS: Final[Mapping[ChangeDistribution, tuple[float, ...]]] = {
     "posterior": (1.0, math.sqrt(3.0), 3.0, 6.0),
     "normal": (0.05, 0.1, 0.2, 0.4),
     "uniform": (0.1, 0.2, 0.4),
