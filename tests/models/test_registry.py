@@ -51,7 +51,7 @@ def test_commands_are_preferred_where_the_airframe_has_a_curve() -> None:
         system_for(log(rotor_command=(4, 50.0)), dataclasses.replace(WITH_CURVE, thrust_curve=None))
 
 
-def test_what_drives_the_rigid_multirotor() -> None:
+def test_rotor_inputs_of_the_rigid_multirotor() -> None:
     every = log(rotor_thrust=(4, 50.0), rotor_speed=(4, 50.0), rotor_command=(4, 50.0))
     assert rotor_input_for(every, WITH_CURVE, "rigid-multirotor") == "rotor_thrust"
     two = log(rotor_speed=(4, 50.0), rotor_command=(4, 50.0))

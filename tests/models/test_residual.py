@@ -57,7 +57,7 @@ def any_state(seed: int) -> tuple[dict, dict]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_residual_in_the_body_frame_turns_with_the_world(seed: int) -> None:
+def test_a_residual_in_the_body_frame_is_invariant_under_rotations_of_the_world(seed: int) -> None:
     residual = any_residual()
     x, u = any_state(seed)
     turn = rotations.exp(jnp.array([0.3, -0.7, 1.1]) * (seed + 1))
@@ -73,7 +73,7 @@ def test_a_residual_in_the_body_frame_turns_with_the_world(seed: int) -> None:
     np.testing.assert_allclose(here["body_rate"], there["body_rate"], atol=1e-12)
 
 
-def test_the_system_moves_by_its_residual_besides() -> None:
+def test_rates_are_physics_plus_residual() -> None:
     residual = any_residual()
     x, u = any_state(1)
     hybrid = with_residual(HEXAROTOR, residual)
@@ -86,7 +86,7 @@ def test_the_system_moves_by_its_residual_besides() -> None:
     np.testing.assert_array_equal(with_phi["position"], without["position"])
 
 
-def test_any_system_takes_one() -> None:
+def test_a_residual_on_any_system() -> None:
     heads = (Head("velocity", ("velocity", "thrust"), hidden=4),)
     rng = np.random.default_rng(0)
     w = {name: np.asarray(v) for name, v in initial_weights(heads[0], 4, 3, jax.random.key(0)).items()}
@@ -122,7 +122,7 @@ def test_weights_go_through_the_parameters() -> None:
     )
 
 
-def test_equal_where_all_numbers_are() -> None:
+def test_equality_compares_all_numbers() -> None:
     one, same, other = any_residual(), any_residual(), any_residual(seed=1)
     assert one == same
     assert hash(one) == hash(same)
@@ -134,7 +134,7 @@ def test_equal_where_all_numbers_are() -> None:
     assert one != 3
 
 
-def test_it_knows_where_it_was_trained() -> None:
+def test_extrapolation_is_zero_inside_the_training_data() -> None:
     """Inside the cloud of training inputs nothing is added to its error; outside, as much as was learned, in proportion."""
     rng = np.random.default_rng(0)
     head = Head("velocity", ("velocity",), hidden=4)
@@ -167,7 +167,7 @@ def test_before_training_it_is_zero() -> None:
     assert not np.any(found["body_rate"])
 
 
-def test_inputs_that_never_move_are_not_scaled_away() -> None:
+def test_constant_inputs_have_a_finite_scale() -> None:
     inputs = np.column_stack([np.full(50, 3.0), np.linspace(-1, 1, 50)])
     found = scaled_to(inputs, np.ones(1))
     assert found["scale"][0] == 1.0

@@ -53,7 +53,7 @@ def only_interval(flight: Flight) -> tuple[float, float]:
     ],
     ids=" ".join,
 )
-def test_take_off_and_landing_are_found_whatever_is_missing(leave_out: tuple[str, ...]) -> None:
+def test_take_off_and_landing_are_detected_with_missing_signals(leave_out: tuple[str, ...]) -> None:
     start, end = only_interval(make_flight(leave_out=leave_out))
     assert LIFT_OFF < start < LIFT_OFF + 2.0
     assert TOUCH_DOWN - 2.0 < end < TOUCH_DOWN + 0.3
@@ -61,9 +61,7 @@ def test_take_off_and_landing_are_found_whatever_is_missing(leave_out: tuple[str
 
 @pytest.mark.parametrize("leave_out", [(), ("position",)], ids=["position", "velocity"])
 @pytest.mark.parametrize("gap", [(0.0, LIFT_OFF + 1.0), (2.0, LIFT_OFF - 0.1), (40.0, END)])
-def test_the_height_may_be_unknown_on_the_ground(
-    gap: tuple[float, float], leave_out: tuple[str, ...]
-) -> None:
+def test_height_missing_on_the_ground(gap: tuple[float, float], leave_out: tuple[str, ...]) -> None:
     flight = without(make_flight(leave_out=leave_out), *gap, "velocity" if leave_out else "position")
     start, end = only_interval(flight)
     assert LIFT_OFF < start < LIFT_OFF + 2.0
@@ -135,7 +133,7 @@ def test_two_hops_are_two_flights() -> None:
     assert len(found) == 2
 
 
-def test_the_landed_flag_takes_away() -> None:
+def test_the_landed_flag_shortens_the_flight() -> None:
     flag = Signal("airborne", np.array([0.0, 8.0, 40.0]), np.array([[0.0], [1.0], [0.0]]), "made")
     start, end = only_interval(make_flight().with_signals(flag))
     assert 8.0 <= start < 8.5

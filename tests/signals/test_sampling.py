@@ -72,7 +72,7 @@ def test_fast_measurements_are_averaged_on_a_slow_grid():
     assert grid_rate(flight(velocity=fast), INPUTS, OUTPUTS) == MAX_RATE
 
 
-def test_rows_without_inputs_are_left_out_and_leave_a_long_dt():
+def test_rows_without_inputs_are_left_out_and_extend_dt():
     t = np.arange(0.0, 4.0, 0.01)
     t = t[(t < 1.0) | (t > 2.5)]
     s = sample(flight(thrust=signal("thrust", t, np.full(len(t), 10.0))), INPUTS, OUTPUTS)
@@ -91,7 +91,7 @@ def test_spans_limit_the_rows():
         sample(flight(), INPUTS, OUTPUTS, spans=[])
 
 
-def test_what_is_missing_is_named():
+def test_errors_name_missing_entries():
     with pytest.raises(SignalError, match=r"made\.csv: no thrust in this log"):
         sample(flight(thrust=None), INPUTS, OUTPUTS)
     with pytest.raises(SignalError, match="none of attitude, velocity"):
@@ -114,7 +114,7 @@ def test_slow_motors_follow_a_fast_collective():
     assert with_reconstructed_commands(alone) is alone
 
 
-def test_motors_that_do_not_follow_the_collective_are_left_alone():
+def test_motors_that_do_not_follow_the_collective_are_unchanged():
     t = np.arange(0.0, 20.0, 0.02)
     rng = np.random.default_rng(0)
     made = flight(
@@ -124,7 +124,7 @@ def test_motors_that_do_not_follow_the_collective_are_left_alone():
     assert with_reconstructed_commands(made) is made
 
 
-def test_truth_holds_until_the_next_row():
+def test_truth_is_held_until_the_next_row():
     made = flight(true_mass=signal("true_mass", [0.0, 2.0], [1.0, 0.8]))
     np.testing.assert_array_equal(
         truth_at(made, "true_mass", np.array([1.0, 1.999, 2.0, 3.0]))[:, 0], [1.0, 1.0, 0.8, 0.8]
@@ -132,7 +132,7 @@ def test_truth_holds_until_the_next_row():
     assert truth_at(made, "true_force", np.array([1.0])) is None
 
 
-def test_white_noise_is_found_under_motion_steps_and_outliers():
+def test_white_noise_with_motion_steps_and_outliers():
     rng = np.random.default_rng(1)
     t = np.arange(4000) * 0.01
     y = np.sin(2.0 * t) + (t > 20.0) + rng.normal(0.0, 0.05, len(t))
@@ -140,7 +140,7 @@ def test_white_noise_is_found_under_motion_steps_and_outliers():
     np.testing.assert_allclose(white_noise(y[:, None]), [0.05], rtol=0.1)
 
 
-def test_noise_is_raised_never_lowered():
+def test_noise_is_never_lowered():
     rng = np.random.default_rng(2)
     t = np.arange(0.0, 4.0, 0.01)
     for std, expected in ((0.5, 0.5), (0.001, 0.1)):
@@ -150,7 +150,7 @@ def test_noise_is_raised_never_lowered():
         assert "attitude" not in found
 
 
-def test_white_noise_of_samples_that_are_not_evenly_apart_is_no_motion():
+def test_white_noise_of_unevenly_spaced_samples_excludes_motion():
     """Pairs of rows 80 and 120 ms apart: as if evenly apart, a line would look like noise."""
     rng = np.random.default_rng(1)
     t = np.cumsum(np.tile([0.08, 0.12], 1000))
@@ -178,7 +178,7 @@ def two_clocks(rate: float, other: float) -> Flight:
 MEASURED = Space.of(body_rate=Vector(3, "rad/s"), velocity=Vector(3, "m/s"))
 
 
-def test_nothing_is_moved_in_time() -> None:
+def test_samples_keep_their_time_stamps() -> None:
     t, y, mask = sample_at_clock(two_clocks(250.0, 50.0), "body_rate", MEASURED, [(0.5, 1.5)])
     assert t[0] >= 0.5
     assert t[-1] <= 1.5
@@ -196,7 +196,7 @@ def test_fast_signals_are_averaged_over_a_row() -> None:
     assert mask[2:-2].all()
 
 
-def test_nothing_is_taken_across_a_gap() -> None:
+def test_no_interpolation_across_a_gap() -> None:
     whole = two_clocks(250.0, 50.0)
     v = whole["velocity"]
     kept = (v.times < 0.8) | (v.times > 1.2)
@@ -221,7 +221,7 @@ def attitude_and_velocity(phase: float) -> Flight:
     return Flight(signals, Path("x"), "simulation")
 
 
-def test_the_faster_goes_to_the_slower_but_not_over_gaps() -> None:
+def test_the_faster_signal_is_interpolated_to_the_slower_except_in_gaps() -> None:
     found = interpolate_to_slowest(attitude_and_velocity(0.005), ("attitude", "velocity"), ROWS)
     attitude = found["attitude"]
     assert set(attitude.times) < set(found["velocity"].times)
@@ -234,14 +234,14 @@ def test_the_faster_goes_to_the_slower_but_not_over_gaps() -> None:
     assert "slower" in found.notes[-1]
 
 
-def test_near_each_other_is_not_on_one_row() -> None:
+def test_neighbouring_samples_are_not_on_one_row() -> None:
     """Samples 1.5 ms apart, of which each but one is nearest to a row of its own."""
     flight, names = attitude_and_velocity(0.0015), ("attitude", "velocity")
     assert interpolate_to_slowest(flight, names, ROWS) is flight
     assert interpolate_to_slowest(flight, names, ROWS + 0.0027) is not flight
 
 
-def test_what_meets_stays_as_it_is() -> None:
+def test_signals_on_common_rows_are_unchanged() -> None:
     for flight, names in (
         (attitude_and_velocity(0.0), ("attitude", "velocity")),
         (attitude_and_velocity(0.005), ("attitude", "position")),
@@ -253,7 +253,7 @@ def held(t: np.ndarray, u: np.ndarray, at: np.ndarray) -> np.ndarray:
     return u[np.searchsorted(t, at, side="right") - 1]
 
 
-def test_the_mean_over_any_row_is_that_of_a_straight_line() -> None:
+def test_mean_command_over_a_row_is_that_of_a_straight_line() -> None:
     t = np.array([0.0, 0.1, 0.21, 0.3])
     fine, u = interpolate_commands(t, np.column_stack([3.0 * t, 1.0 - t]))
     steps = np.diff(fine)
@@ -265,7 +265,7 @@ def test_the_mean_over_any_row_is_that_of_a_straight_line() -> None:
         np.testing.assert_allclose(mean, [3.0 * middle, 1.0 - middle], atol=1e-12)
 
 
-def test_what_was_given_is_followed_where_it_was_not_logged() -> None:
+def test_unlogged_commands_are_interpolated() -> None:
     """Held, a slow wave is late by half a period of the log: by some 0.05 s here."""
     t, at = np.arange(0.0, 6.0, 0.1), np.arange(0.1, 5.8, 0.0101)
     wave = np.sin(2.0 * t)[:, None]
@@ -274,7 +274,7 @@ def test_what_was_given_is_followed_where_it_was_not_logged() -> None:
     assert np.sqrt(np.mean(left[0] ** 2)) < 0.1 * np.sqrt(np.mean(left[1] ** 2))
 
 
-def test_nothing_is_known_across_a_gap_and_of_two_rows() -> None:
+def test_commands_are_held_across_a_gap_and_in_two_rows() -> None:
     t, u = np.array([0.0, 0.1, 0.2, 1.2, 1.3]), np.array([[0.0], [0.0], [0.0], [1.0], [1.0]])
     fine, filled = interpolate_commands(t, u)
     assert not filled[fine < 1.2 - 1e-9].any()

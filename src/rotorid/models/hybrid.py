@@ -30,9 +30,9 @@ class Hybrid(WrappedSystem):
         return (*self.system.parameters, *self.weights)
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
-        found = dict(self.system.dynamics(x, u, p))
+        physics = dict(self.system.dynamics(x, u, p))
         phi = rates(self.heads, weights_in(self.heads, p), self.system.regressors(x, u, p))
-        return found | {name: found[name] + phi[name] for name in phi}
+        return physics | {name: physics[name] + phi[name] for name in phi}
 
 
 def with_residual(system: System, residual: Residual) -> System:

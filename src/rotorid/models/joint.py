@@ -1,8 +1,8 @@
 """A System and its tracked parameters as one state, as filters see it (seed 000, eqs. 42-43).
 
 The joint point is the state followed by the tracked parameters in estimation coordinates: the logarithm of a positive
-parameter, the logit of one between two finite bounds, the parameter itself otherwise. Parameters stay where they are
-(p' = 0) but for the random walk that a filter gives them.
+parameter, the logit of one between two finite bounds, the parameter itself otherwise. Parameters are constant (p' = 0) except
+for the random walk that a filter adds.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ class Joint:
             p = parameter_values(system)
             return system.process_noise(x, u, p), system.measurement_noise(x, u, p)
 
-        of_states, of_outputs = jax.eval_shape(noises)
-        for names, space, what in (
-            (of_states, system.states, "state"),
-            (of_outputs, system.outputs, "output"),
+        state_names, output_names = jax.eval_shape(noises)
+        for names, space, kind in (
+            (state_names, system.states, "state"),
+            (output_names, system.outputs, "output"),
         ):
             for name in names:
                 if name not in space:
                     raise SettingError(
-                        f"{type(system).__name__} gives noise of {name!r}, which is no {what} (there are {', '.join(space)})"
+                        f"{type(system).__name__} gives noise of {name!r}, which is no {kind} (there are {', '.join(space)})"
                     )
-        return (*of_states, *of_outputs)
+        return (*state_names, *output_names)
 
     @cached_property
     def states_dim(self) -> int:
@@ -95,14 +95,16 @@ class Joint:
         self, tracked: Float[Array, " parameters"], values: Float[Array, " all"]
     ) -> dict[str, Float[Array, " ..."]]:
         """All parameters by name, in their units: the tracked ones given in their units, the others from values."""
-        found, start, at = {}, 0, 0
+        parameters, start, tracked_start = {}, 0, 0
         for p in self.system.parameters:
             count = len(p.values)
-            part = tracked[at : at + count] if p.tracked else values[start : start + count]
-            found[p.name] = part if isinstance(p.value, tuple) else part[0]
+            part = (
+                tracked[tracked_start : tracked_start + count] if p.tracked else values[start : start + count]
+            )
+            parameters[p.name] = part if isinstance(p.value, tuple) else part[0]
             start += count
-            at += count if p.tracked else 0
-        return found
+            tracked_start += count if p.tracked else 0
+        return parameters
 
     def values(self) -> Float[np.ndarray, " all"]:
         """Prior means of all parameters, flat, in their units."""
@@ -115,17 +117,17 @@ class Joint:
         system = self.system
         x = system.states.unpack(z[: system.states.size])
         rate = system.dynamics(x, system.inputs.unpack(u), self.parameters(z, values))
-        moving = system.states.pack_tangent(rate).astype(z.dtype)
+        state_rate = system.states.pack_tangent(rate).astype(z.dtype)
         if not self.rates:
-            return jnp.concatenate([moving, jnp.zeros(len(self.quantities), z.dtype)])
+            return jnp.concatenate([state_rate, jnp.zeros(len(self.quantities), z.dtype)])
         parts = [
             z[self.space.stored[f"{p.name} rate"]]
             if p.name in self.rates
             else jnp.zeros(len(p.values), z.dtype)
             for p in self.tracked
         ]
-        still = jnp.zeros(self.space.dim - self.states_dim - len(self.quantities), z.dtype)
-        return jnp.concatenate([moving, *parts, still])
+        zeros = jnp.zeros(self.space.dim - self.states_dim - len(self.quantities), z.dtype)
+        return jnp.concatenate([state_rate, *parts, zeros])
 
     def step(
         self,
@@ -144,30 +146,30 @@ class Joint:
         values: Float[Array, " all"],
         dt: Float[Array, ""] | float,
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
-        """The point dt later and how an error grows until then: F = exp(J dt), to the order of the integrator.
+        """The point dt later and the transition matrix of its error: F = exp(J dt), to the order of the integrator.
 
         J is the Jacobian of the error's rate (seed 000, eqs. 4-5) in the middle of the step (with "euler", at its
         start). On a linear system F is the integrator's own matrix.
         """
-        after = self.step(z, u, values, dt)
+        z_next = self.step(z, u, values, dt)
         middle = z if self.method == "euler" else self.space.plus(z, 0.5 * dt * self.rate(z, u, values))
 
         def rate(delta):
             return jax.jvp(lambda p: self.rate(p, u, values), (middle,), (self.space.lift(middle, delta),))
 
-        now, columns = jax.vmap(rate, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
-        J = (columns + self.space.frame_rotation_jacobian(now)) * dt
+        rate_at_middle, columns = jax.vmap(rate, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
+        J = (columns + self.space.frame_rotation_jacobian(rate_at_middle)) * dt
         term = J
         F = jnp.eye(self.space.dim, dtype=z.dtype) + J
         for k in range(2, {"euler": 1, "midpoint": 2, "rk4": 4}[self.method] + 1):
             term = product(J, term) / k
             F = F + term
-        return after, F
+        return z_next, F
 
     def values_and_slopes(
         self, coordinates: Float[Array, " parameters"]
     ) -> tuple[Float[Array, " parameters"], Float[Array, " parameters"]]:
-        """The tracked parameters in their units, and how they grow with their coordinates."""
+        """The tracked parameters in their units, and their derivatives by their coordinates."""
         values, slopes, start = [], [], 0
         for p in self.tracked:
             value = to_value(p, coordinates[start : start + len(p.values)])
@@ -179,18 +181,18 @@ class Joint:
         return jnp.concatenate(values), jnp.concatenate(slopes)
 
     def take_measured(
-        self, z: Float[Array, " size"], take: Bool[Array, " blocks"], y: Float[Array, " outputs"]
+        self, z: Float[Array, " size"], is_taken: Bool[Array, " blocks"], y: Float[Array, " outputs"]
     ) -> Float[Array, " size"]:
-        """The point with the states of some output blocks' names replaced by what was measured."""
+        """The point with the states that have the names of some output blocks replaced by their measurements."""
         states, outputs = self.system.states, self.system.outputs
         for i, (name, slot) in enumerate(outputs.stored.items()):
             if name in states and states[name].shape == outputs[name].shape:
                 target = states.stored[name]
-                z = z.at[target].set(jnp.where(take[i], y[slot], z[target]))
+                z = z.at[target].set(jnp.where(is_taken[i], y[slot], z[target]))
         return z
 
     def states_measured(self, blocks: Bool[Array, " blocks"]) -> Bool[Array, " tangent"]:
-        """Tangent dimensions of the states that bear the names of some output blocks."""
+        """Tangent dimensions of the states that have the names of some output blocks."""
         outputs = list(self.system.outputs)
         return jnp.concatenate(
             [
@@ -209,8 +211,8 @@ class Joint:
         """The outputs, packed."""
         system = self.system
         x = system.states.unpack(z[: system.states.size])
-        seen = system.observe(x, system.inputs.unpack(u), self.parameters(z, values))
-        return system.outputs.pack(seen).astype(z.dtype)
+        outputs = system.observe(x, system.inputs.unpack(u), self.parameters(z, values))
+        return system.outputs.pack(outputs).astype(z.dtype)
 
     def sensitivity(
         self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
@@ -218,11 +220,11 @@ class Joint:
         """The outputs and H, their tangent Jacobian with respect to an error of z."""
         outputs = self.system.outputs
 
-        def seen(delta):
+        def column(delta):
             y, change = jax.jvp(lambda p: self.observe(p, u, values), (z,), (self.space.lift(z, delta),))
             return y, outputs.project(y, change)
 
-        return jax.vmap(seen, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
+        return jax.vmap(column, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
 
 
 def to_value(p: Parameter, coordinate: Float[Array, " ..."]) -> Float[Array, " ..."]:

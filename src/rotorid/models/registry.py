@@ -66,15 +66,15 @@ class SystemEntry:
             AirframeError: where the airframe lacks what the System needs.
         """
         if rotor_input not in self.rotor_inputs:
-            there = ", ".join(self.rotor_inputs)
-            raise SettingError(f"{self.name} is not driven by {rotor_input!r}; there are {there}")
+            choices = ", ".join(self.rotor_inputs)
+            raise SettingError(f"{self.name} is not driven by {rotor_input!r}; there are {choices}")
         if known_mass is not None and not self.takes_known_mass:
             raise SettingError(f"the system {self.name} takes no known mass")
-        chosen = (rotor_input,) if len(self.rotor_inputs) > 1 else ()
+        arguments = (rotor_input,) if len(self.rotor_inputs) > 1 else ()
         numbers = {"rotors": rotors, "known_mass": known_mass}
         module, _, function = self.builder.partition(":")
         builder = getattr(import_module(module), function)
-        return builder(airframe, *chosen, **{k: v for k, v in numbers.items() if v is not None})
+        return builder(airframe, *arguments, **{k: v for k, v in numbers.items() if v is not None})
 
 
 def _table(*entries: SystemEntry) -> Mapping[str, SystemEntry]:
@@ -117,10 +117,10 @@ WRENCH_SYSTEM: Final = "rigid-multirotor"
 """The System that wrench observers run over."""
 
 
-def check_system(name: str, known: Collection[str] = SYSTEMS) -> None:
+def check_system(name: str, table: Collection[str] = SYSTEMS) -> None:
     """Raise SettingError for a name that is not in a table."""
-    if name not in known:
-        raise SettingError(f"no system {name!r}; there are {', '.join(known)}")
+    if name not in table:
+        raise SettingError(f"no system {name!r}; there are {', '.join(table)}")
 
 
 def system_for(
@@ -165,9 +165,9 @@ def rotor_input_for(flight: Flight, airframe: Airframe, system: SystemName) -> s
         return inputs[0]
     logged = [name for name in inputs if name in flight]
     if not logged:
-        has = ", ".join(sorted(flight.signals))
+        available = ", ".join(sorted(flight.signals))
         raise SignalError(
-            f"{flight.source}: none of {', '.join(inputs)} in this log, one of which {system} needs (it has {has})"
+            f"{flight.source}: none of {', '.join(inputs)} in this log, one of which {system} needs (it has {available})"
         )
     usable = [name for name in logged if _is_convertible(name, airframe)]
     if "rotor_speed" in usable and "rotor_command" in flight:
@@ -193,6 +193,6 @@ def _is_convertible(rotor_input: str, airframe: Airframe) -> bool:
     return rotor_input != "rotor_speed" or airframe.get("thrust_coefficient") is not None
 
 
-def help_text(known: Mapping[str, SystemEntry] = TRACKED_SYSTEMS) -> str:
+def help_text(table: Mapping[str, SystemEntry] = TRACKED_SYSTEMS) -> str:
     """Names with their descriptions, for help texts: "multirotor (with drag, wind and motor lag), ..."."""
-    return ", ".join(f"{entry.name} ({entry.description})" for entry in known.values())
+    return ", ".join(f"{entry.name} ({entry.description})" for entry in table.values())

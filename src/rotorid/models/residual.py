@@ -70,11 +70,11 @@ def rate(head: Head, weights: Weights, values: Values) -> Float[Array, " output"
     z = (inputs_of(head, values) - weights["mean"]) / weights["scale"]
     h = times(weights["W_1"], z) + weights["b_1"]
     h = jnp.tanh(h) if head.activation == "tanh" else jnp.maximum(h, 0.0)
-    out = times(weights["W_2"], h) + weights["b_2"]
+    output = times(weights["W_2"], h) + weights["b_2"]
     if head.linear:
-        out = out + times(weights["L"], z)
-    out = weights["unit"] * out
-    return rotations.rotate(values[head.attitude], out) if head.output in head.turned else out
+        output = output + times(weights["L"], z)
+    output = weights["unit"] * output
+    return rotations.rotate(values[head.attitude], output) if head.output in head.turned else output
 
 
 def beyond(head: Head, weights: Weights, values: Values) -> Float[Array, ""]:
@@ -95,17 +95,17 @@ def rates(
 def spread(
     heads: Sequence[Head], weights: Sequence[Weights], values: Values
 ) -> tuple[dict[str, Float[Array, " ..."]], Float[Array, ""]]:
-    """Standard deviation of phi of each block, and how far outside its training the residual is asked (see `beyond`).
+    """Standard deviation of phi of each block, and the extrapolation of the residual (see `beyond`).
 
     The deviations are in the block's unit per second and in the frame in which the head works (body for a turned output): the
     error on flights held out, and beyond the training's edge as much as was learned.
     """
-    outside = [beyond(head, w, values) for head, w in zip(heads, weights, strict=True)]
+    distances = [beyond(head, w, values) for head, w in zip(heads, weights, strict=True)]
     std = {
-        head.output: jnp.sqrt(w["error"] ** 2 + (far * w["typical"]) ** 2)
-        for head, w, far in zip(heads, weights, outside, strict=True)
+        head.output: jnp.sqrt(w["error"] ** 2 + (distance * w["typical"]) ** 2)
+        for head, w, distance in zip(heads, weights, distances, strict=True)
     }
-    return std, jnp.max(jnp.stack(outside))
+    return std, jnp.max(jnp.stack(distances))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -123,13 +123,13 @@ class Residual:
     @cached_property
     def digest(self) -> str:
         """Of all its numbers."""
-        found = hashlib.sha256(repr(self.heads).encode())
+        hash_ = hashlib.sha256(repr(self.heads).encode())
         for weights in self.weights:
             for name in sorted(weights):
                 value = np.ascontiguousarray(weights[name])
-                found.update(f"{name}{value.dtype}{value.shape}".encode())
-                found.update(value.tobytes())
-        return found.hexdigest()
+                hash_.update(f"{name}{value.dtype}{value.shape}".encode())
+                hash_.update(value.tobytes())
+        return hash_.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Residual) and self.digest == other.digest
@@ -149,14 +149,14 @@ def residual_parameters(residual: Residual) -> dict[str, Parameter]:
 
 def weights_in(heads: Sequence[Head], p: Values) -> list[dict[str, Float[Array, " ..."]]]:
     """The weights of heads among the parameters of a System."""
-    found = []
+    weights = []
     for head in heads:
         names = [name for name in _SHAPES if name != "L" or head.linear]
         w = {name: p[_name(head, name)] for name in names}
         inputs = w["mean"].shape[-1]
         sizes = {"hidden": head.hidden, "inputs": inputs, "outputs": w["b_2"].shape[-1]}
-        found.append({n: w[n].reshape([sizes[s] for s in _SHAPES[n]]) for n in names})
-    return found
+        weights.append({n: w[n].reshape([sizes[s] for s in _SHAPES[n]]) for n in names})
+    return weights
 
 
 _SHAPES: Mapping[str, tuple[str, ...]] = {
@@ -172,13 +172,13 @@ def _name(head: Head, weight: str) -> str:
 
 def initial_weights(head: Head, inputs: int, outputs: int, key: jax.Array) -> dict[str, Float[Array, " ..."]]:
     """The learned weights before training: He's for the hidden layer, and 0 after it, so that phi is 0."""
-    found = {
+    weights = {
         "W_1": jnp.sqrt(2.0 / inputs) * jax.random.normal(key, (head.hidden, inputs)),
         "b_1": jnp.zeros(head.hidden),
         "W_2": jnp.zeros((outputs, head.hidden)),
         "b_2": jnp.zeros(outputs),
     }
-    return found | ({"L": jnp.zeros((outputs, inputs))} if head.linear else {})
+    return weights | ({"L": jnp.zeros((outputs, inputs))} if head.linear else {})
 
 
 def scaled_to(

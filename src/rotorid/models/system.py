@@ -72,7 +72,7 @@ class Parameter:
 
     @property
     def tracked(self) -> bool:
-        """Whether an estimator finds it, rather than taking it as given."""
+        """Whether an estimator estimates it; otherwise it is constant."""
         return self.std > 0
 
     @property
@@ -155,8 +155,8 @@ class System(ABC):
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
-        known = ", ".join(p.name for p in self.parameters)
-        raise SettingError(f"{type(self).__name__} has no parameter {name!r} (it has {known})")
+        names = ", ".join(p.name for p in self.parameters)
+        raise SettingError(f"{type(self).__name__} has no parameter {name!r} (it has {names})")
 
 
 def parameter_values(
@@ -196,9 +196,9 @@ def quantity_names(name: str, count: int) -> tuple[str, ...]:
 
 def by_vectors(names: Sequence[str]) -> tuple[str, ...]:
     """The same names, with the name of a vector in place of those of all its axes."""
-    found = []
+    result = []
     for name in names:
         vector, _, end = name.rpartition("_")
         axes = quantity_names(vector, 3)
-        found.append(vector if end.isalpha() and name in axes and set(axes) <= set(names) else name)
-    return tuple(dict.fromkeys(found))
+        result.append(vector if end.isalpha() and name in axes and set(axes) <= set(names) else name)
+    return tuple(dict.fromkeys(result))

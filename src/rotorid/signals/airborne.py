@@ -1,19 +1,21 @@
-"""When a vehicle flies free of the ground.
+"""The time in the air.
 
-On the ground the ground carries it: a filter that takes the thrust for the whole force reads nonsense there.
-The time in the air is found from what the log has, in this order:
+On the ground a part of the weight is carried by the ground, so that a model without ground contact is wrong there.
 
-1. *Powered*: the rotors pull at least 40 % of what they pull in flight. Pauses of up to 1 s (a dive, a flip),
-   and any pause well above the ground, belong to the flight.
-2. *Lifted*: within each powered stretch, from the first moment at which the height has grown since the start,
-   until the last at which it is above where the vehicle ended up. Without a height: while the rotors pull at
-   least 88 % of what they pull in flight.
-3. *Not landed*, where the autopilot logged its own opinion. It is late at landing, so it only takes away.
-4. *No contact*: the end moves before the first shock of the accelerometer in the last seconds.
+The time in the air is detected from the signals of the log, in this order:
 
-`MARGIN` is taken off at a take-off or landing, for the rotors' ground effect and the sway of the touchdown,
-but not where the log begins or ends in flight: there the rotors carry the vehicle, or it is on the way (faster than
-0.5 m/s, or weightless by 15 % or more, as nothing is that stands on the ground), however little they pull.
+1. *Powered*: the rotor activity is at least 40 % of that in hover. Pauses of up to 1 s (a dive, a flip), and any
+   pause well above the ground, belong to the flight.
+2. *Lifted*: within each powered interval, from the time at which the height rises above that at the start to the
+   last time at which it is above that at the end. Without a height: while the rotor activity is at least 88 % of
+   that in hover.
+3. *Not landed*, if the autopilot logged its landing detection. It is late at landing, so it only shortens the
+   interval.
+4. *No contact*: the end is moved before the first shock of the accelerometer in the last seconds.
+
+`MARGIN` is removed at a take-off or landing, for the ground effect of the rotors and the motion at touch-down. It is not
+removed if the log begins or ends in flight: there the rotors carry the vehicle, or it moves (faster than 0.5 m/s, or with a
+specific force below 85 % of gravity), at any rotor activity.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.signals.series import Intervals, Series, grid, hold, interpolate_linear, smooth, true_runs
 
 MARGIN: Final = 0.3
-"""Taken off after a take-off and before a landing, s."""
+"""Margin after a take-off and before a landing, s."""
 
 SHORTEST: Final = 1.0
-"""A shorter hop is no flight, s."""
+"""Least duration of a flight, s."""
 
 
 _STEP: Final = 0.02
@@ -49,26 +51,26 @@ _MOVING: Final = 0.5  # m/s
 _WEIGHTLESS: Final = 0.85  # of gravity
 
 
-def no_flight_message(flight: Flight, why: str = "the vehicle is never in the air in this log") -> str:
+def no_flight_message(flight: Flight, reason: str = "the vehicle is never in the air in this log") -> str:
     """The message of an error about a log without usable flight; it says whether the file is complete."""
     remedy = f", and {flight.cut}: copy it again, or use another log" if flight.cut else "; use another log"
-    return f"{flight.source}: {why}{remedy}"
+    return f"{flight.source}: {reason}{remedy}"
 
 
 @dataclasses.dataclass(frozen=True)
 class _Evidence:
-    """What tells flight from ground, on one grid of times t in s; None where the log does not tell.
+    """Signals that distinguish flight from ground, on one grid of times t in s; None if the log has none.
 
-    pull: rotor activity, 1 in hover. height: m above an arbitrary level. speed: m/s. force: magnitude of the specific
-    force, m/s^2.
+    activity: of the rotors, 1 in hover. height: m above an arbitrary level. speed: m/s. force: magnitude of the specific
+    force, m/s^2. is_airborne: by the autopilot's landing detection.
     """
 
     t: Series
-    pull: Float64[np.ndarray, " n"] | None
+    activity: Float64[np.ndarray, " n"] | None
     height: Float64[np.ndarray, " n"] | None
     speed: Float64[np.ndarray, " n"] | None
     force: Float64[np.ndarray, " n"] | None
-    aloft: np.ndarray | None
+    is_airborne: np.ndarray | None
 
     def slice_between(self, start: float, end: float) -> slice:
         first, last = np.searchsorted(self.t, [start, end + 1e-9])
@@ -76,7 +78,7 @@ class _Evidence:
 
 
 def airborne_intervals(flight: Flight) -> Intervals:
-    """Detect when the vehicle flies free of the ground.
+    """Detect the intervals in the air.
 
     Where the log has no rotor activity, height, speed or landed flag, the whole log counts as flight.
 
@@ -86,17 +88,19 @@ def airborne_intervals(flight: Flight) -> Intervals:
         Start and end of each interval, s; empty where the log shows no flight.
     """
     evidence = _evidence(flight)
-    if evidence.pull is None and evidence.height is None:
-        found = (
-            [(flight.start, flight.end)] if evidence.aloft is None else _stretches(evidence, evidence.aloft)
+    if evidence.activity is None and evidence.height is None:
+        intervals = (
+            [(flight.start, flight.end)]
+            if evidence.is_airborne is None
+            else _mask_intervals(evidence, evidence.is_airborne)
         )
-        if evidence.aloft is not None:
-            found = [_trim(evidence, start, end, start, end) for start, end in found]
+        if evidence.is_airborne is not None:
+            intervals = [_trim(evidence, start, end, start, end) for start, end in intervals]
     else:
-        found = [_lifted(evidence, start, end) for start, end in _powered(evidence)]
+        intervals = [_lifted_interval(evidence, start, end) for start, end in _powered_intervals(evidence)]
     edge = flight.end - _STEP
-    found = [(start, flight.end if end > edge else end) for start, end in found]
-    return [(start, end) for start, end in found if end - start >= SHORTEST]
+    intervals = [(start, flight.end if end > edge else end) for start, end in intervals]
+    return [(start, end) for start, end in intervals if end - start >= SHORTEST]
 
 
 def _evidence(flight: Flight) -> _Evidence:
@@ -105,15 +109,17 @@ def _evidence(flight: Flight) -> _Evidence:
     if "specific_force" in flight:
         s = flight["specific_force"]
         force = hold(t, s.times, np.linalg.norm(s.values, axis=1))
-    aloft = None
+    is_airborne = None
     if "airborne" in flight:
         s = flight["airborne"]
-        aloft = hold(t, s.times, s.values[:, 0]) > 0.5
-    return _Evidence(t, _pull(flight, t, force), _height(flight, t), _speed(flight, t), force, aloft)
+        is_airborne = hold(t, s.times, s.values[:, 0]) > 0.5
+    return _Evidence(
+        t, _relative_activity(flight, t, force), _height(flight, t), _speed(flight, t), force, is_airborne
+    )
 
 
 def rotor_activity(flight: Flight) -> tuple[str, Series, Float64[np.ndarray, " n"]] | None:
-    """The best measure of how strongly the rotors pull: the signal's name, times in s, and the measure."""
+    """The best available measure of the rotor activity: the signal's name, times in s, and the measure."""
     for name in ("thrust", "rotor_thrust", "rotor_speed", "rotor_command", "collective_command"):
         if name in flight and len(flight[name].times) > 1:
             s = flight[name]
@@ -126,22 +132,24 @@ def rotor_activity(flight: Flight) -> tuple[str, Series, Float64[np.ndarray, " n
     return None
 
 
-def _pull(flight: Flight, t: Series, force: np.ndarray | None) -> Float64[np.ndarray, " n"] | None:
+def _relative_activity(
+    flight: Flight, t: Series, force: np.ndarray | None
+) -> Float64[np.ndarray, " n"] | None:
     """Rotor activity over that of hover."""
     activity = rotor_activity(flight)
     if activity is None:
         return None
     name, times, values = activity
-    pull = np.where((t < times[0]) | (t > times[-1] + 0.5), 0.0, hold(t, times, values))
+    activity_ratio = np.where((t < times[0]) | (t > times[-1] + 0.5), 0.0, hold(t, times, values))
     high = float(np.percentile(values, 95))
-    smallest = 0.03 if name.endswith("command") else 0.0
-    if high <= smallest:
+    least_activity = 0.03 if name.endswith("command") else 0.0
+    if high <= least_activity:
         return np.zeros_like(t)
-    typical = pull > 0.4 * high
+    is_hover = activity_ratio > 0.4 * high
     if force is not None:
-        carried = typical & (np.abs(smooth(force, 10) / GRAVITY - 1.0) < 0.05)
-        typical = carried if carried.sum() > 50 else typical
-    return pull / float(np.median(pull[typical]))
+        is_level = is_hover & (np.abs(smooth(force, 10) / GRAVITY - 1.0) < 0.05)
+        is_hover = is_level if is_level.sum() > 50 else is_hover
+    return activity_ratio / float(np.median(activity_ratio[is_hover]))
 
 
 def _height(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
@@ -153,7 +161,7 @@ def _height(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
     height = np.interp(t, s.times, s.values[:, 2])
     if name == "velocity":
         height = np.cumsum(height) * _STEP
-    return np.where(_known(s, t), height, np.nan)
+    return np.where(_is_valid(s, t), height, np.nan)
 
 
 def _speed(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
@@ -165,46 +173,46 @@ def _speed(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
     velocity = interpolate_linear(t, s.times, s.values)
     if name == "position":
         velocity = np.gradient(smooth(velocity, 10), t, axis=0) if len(t) > 1 else np.zeros_like(velocity)
-    return np.where(_known(s, t), np.linalg.norm(velocity, axis=1), np.nan)
+    return np.where(_is_valid(s, t), np.linalg.norm(velocity, axis=1), np.nan)
 
 
-def _known(s: Signal, t: Series) -> np.ndarray:
+def _is_valid(s: Signal, t: Series) -> np.ndarray:
     index = np.clip(np.searchsorted(s.times, t), 1, len(s.times) - 1)
     nearest = np.minimum(np.abs(t - s.times[index - 1]), np.abs(t - s.times[index]))
     return nearest < max(0.5, 3.0 / s.rate)
 
 
-def _stretches(evidence: _Evidence, mask: np.ndarray) -> Intervals:
+def _mask_intervals(evidence: _Evidence, mask: np.ndarray) -> Intervals:
     return [(float(evidence.t[a]), float(evidence.t[b])) for a, b in true_runs(mask)]
 
 
-def _powered(evidence: _Evidence) -> Intervals:
-    """Stretches with the rotors pulling, pauses in the air included."""
-    if evidence.pull is None:
+def _powered_intervals(evidence: _Evidence) -> Intervals:
+    """Intervals with powered rotors, including pauses in the air."""
+    if evidence.activity is None:
         return [(float(evidence.t[0]), float(evidence.t[-1]))]
-    powered = smooth(evidence.pull, 5) > _POWERED
-    starts_and_ends = true_runs(powered)
+    is_powered = smooth(evidence.activity, 5) > _POWERED
+    starts_and_ends = true_runs(is_powered)
     for (_, end), (start, _) in itertools.pairwise(starts_and_ends):
         pause = slice(end, start + 1)
-        high = False
+        is_high = False
         if evidence.height is not None:
             lowest = np.nanmin(evidence.height)
-            high = bool(np.all(evidence.height[pause] > lowest + 2.0))
-        if high or (start - end) * _STEP < _PAUSE:
-            powered[pause] = True
-    for pause in _pauses_at_the_ends(starts_and_ends, len(powered)):
-        if (pause.stop - pause.start) * _STEP < _PAUSE and _falls(evidence, pause):
-            powered[pause] = True
-    return _stretches(evidence, powered)
+            is_high = bool(np.all(evidence.height[pause] > lowest + 2.0))
+        if is_high or (start - end) * _STEP < _PAUSE:
+            is_powered[pause] = True
+    for pause in _pauses_at_the_ends(starts_and_ends, len(is_powered)):
+        if (pause.stop - pause.start) * _STEP < _PAUSE and _is_falling(evidence, pause):
+            is_powered[pause] = True
+    return _mask_intervals(evidence, is_powered)
 
 
 def _pauses_at_the_ends(powered: list[tuple[int, int]], n: int) -> list[slice]:
-    """The rows before the rotors first pull, and after they last do."""
+    """The rows before the first and after the last interval with powered rotors."""
     return [slice(0, powered[0][0]), slice(powered[-1][1] + 1, n)] if powered else []
 
 
-def _falls(evidence: _Evidence, rows: slice) -> bool:
-    """Whether the vehicle is on the way with idle rotors, throughout some rows: as in a flip or a dive."""
+def _is_falling(evidence: _Evidence, rows: slice) -> bool:
+    """Whether the vehicle falls or moves with idle rotors in all rows, as in a flip or a dive."""
     if rows.stop <= rows.start:
         return False
     if evidence.force is not None:
@@ -212,95 +220,95 @@ def _falls(evidence: _Evidence, rows: slice) -> bool:
     return evidence.speed is not None and bool(np.all(evidence.speed[rows] > _MOVING))
 
 
-def _on_the_way(evidence: _Evidence, rows: slice) -> bool:
-    """Whether the vehicle moves or is weightless, as nothing is that stands on the ground."""
+def _is_moving(evidence: _Evidence, rows: slice) -> bool:
+    """Whether the vehicle moves or is weightless, which excludes that it stands on the ground."""
     if evidence.force is not None and np.median(evidence.force[rows]) < _WEIGHTLESS * GRAVITY:
         return True
     return evidence.speed is not None and bool(np.median(evidence.speed[rows]) > _MOVING)
 
 
-def _lifted(evidence: _Evidence, start: float, end: float) -> tuple[float, float]:
-    """The part of a powered stretch in which the vehicle is off the ground, margins taken off."""
+def _lifted_interval(evidence: _Evidence, start: float, end: float) -> tuple[float, float]:
+    """The part of a powered interval in which the vehicle is off the ground, without margins."""
     part = evidence.slice_between(start, end)
     t, n = evidence.t[part], part.stop - part.start
-    up = np.ones(n, bool)
-    if evidence.pull is not None:
-        pull = smooth(evidence.pull[part], 10)
-        up &= pull > (_LIFTING if evidence.height is not None else _LIFTING_BLIND)
-    if evidence.aloft is not None:
-        up &= evidence.aloft[part]
-    flying_at_start, flying_at_end = (
-        _flying_at(evidence, part.start, start),
-        _flying_at(evidence, part.stop - 1, end),
+    is_lifted = np.ones(n, bool)
+    if evidence.activity is not None:
+        activity = smooth(evidence.activity[part], 10)
+        is_lifted &= activity > (_LIFTING if evidence.height is not None else _LIFTING_BLIND)
+    if evidence.is_airborne is not None:
+        is_lifted &= evidence.is_airborne[part]
+    starts_in_flight, ends_in_flight = (
+        _is_flying_at(evidence, part.start, start),
+        _is_flying_at(evidence, part.stop - 1, end),
     )
-    if not up.any():
+    if not is_lifted.any():
         return start, start
-    first, last = int(np.argmax(up)), n - 1 - int(np.argmax(up[::-1]))
+    first, last = int(np.argmax(is_lifted)), n - 1 - int(np.argmax(is_lifted[::-1]))
     if evidence.height is not None:
         height = evidence.height[part]
-        if not flying_at_start:
+        if not starts_in_flight:
             ground = evidence.height[evidence.slice_between(start - 1.0, start)]
-            first = max(first, _lift_off(height, ground))
-        if not flying_at_end:
+            first = max(first, _lift_off_index(height, ground))
+        if not ends_in_flight:
             ground = evidence.height[evidence.slice_between(end, end + 1.0)]
-            last = min(last, n - 1 - _lift_off(height[::-1], ground))
+            last = min(last, n - 1 - _lift_off_index(height[::-1], ground))
     if first >= last:
         return start, start
-    begin = start if flying_at_start else float(t[first])
-    finish = end if flying_at_end else float(t[last])
-    return _trim(evidence, begin, finish, start, end)
+    lift_off = start if starts_in_flight else float(t[first])
+    touch_down = end if ends_in_flight else float(t[last])
+    return _trim(evidence, lift_off, touch_down, start, end)
 
 
-def _lift_off(height: np.ndarray, ground: np.ndarray) -> int:
-    """Index at which heights leave the ground for good: 5 s at most before they are half a metre above it.
+def _lift_off_index(height: np.ndarray, ground: np.ndarray) -> int:
+    """Index at which the height leaves the ground: 5 s at most before it is half a metre above it.
 
-    An estimated height drifts by some 0.1 m while a vehicle waits with its rotors turning, so that the level
-    is taken from the last seconds before the climb. height: m, NaN in gaps. ground: m, from before the rotors
-    pulled.
+    An estimated height drifts by some 0.1 m while a vehicle stands with its rotors turning, so that the level
+    is that of the last seconds before the climb. height: m, NaN in gaps. ground: m, before the rotors are
+    powered.
     """
-    known = np.isfinite(height)
-    if not known.any():
+    is_valid = np.isfinite(height)
+    if not is_valid.any():
         return 0
-    waited = bool(np.isfinite(ground).any())
-    level = float(np.nanmedian(ground)) if waited else float(height[known][0])
+    has_ground = bool(np.isfinite(ground).any())
+    level = float(np.nanmedian(ground)) if has_ground else float(height[is_valid][0])
     highest = float(np.nanmax(height)) - level
-    noise = float(np.nanstd(ground)) if waited else 0.0
-    clear = float(np.clip(max(4.0 * noise, 0.1 * min(highest, 2.0)), 0.03, 0.5))
-    above = known & (height > level + max(clear, min(0.5 * highest, 0.5)))
-    if highest <= clear or not above.any():
+    noise = float(np.nanstd(ground)) if has_ground else 0.0
+    clearance = float(np.clip(max(4.0 * noise, 0.1 * min(highest, 2.0)), 0.03, 0.5))
+    is_above = is_valid & (height > level + max(clearance, min(0.5 * highest, 0.5)))
+    if highest <= clearance or not is_above.any():
         return len(height) - 1
-    high = int(np.argmax(above))
-    window = slice(max(high - round(5.0 / _STEP), 0), high + 1)
-    low = known[window] & (height[window] <= np.nanmin(height[window]) + clear)
-    return window.start + int(np.flatnonzero(low)[-1])
+    first_above = int(np.argmax(is_above))
+    window = slice(max(first_above - round(5.0 / _STEP), 0), first_above + 1)
+    is_low = is_valid[window] & (height[window] <= np.nanmin(height[window]) + clearance)
+    return window.start + int(np.flatnonzero(is_low)[-1])
 
 
-def _flying_at(evidence: _Evidence, index: int, time: float) -> bool:
+def _is_flying_at(evidence: _Evidence, index: int, time: float) -> bool:
     """Whether the log begins or ends at this index, with the vehicle in the air."""
-    edge = min(time - evidence.t[0], evidence.t[-1] - time) < _EDGE
-    if not edge or (evidence.aloft is not None and not evidence.aloft[index]):
+    is_edge = min(time - evidence.t[0], evidence.t[-1] - time) < _EDGE
+    if not is_edge or (evidence.is_airborne is not None and not evidence.is_airborne[index]):
         return False
-    near = evidence.slice_between(time - _NEAR, time + _NEAR)
-    return _carries(evidence, near) or _on_the_way(evidence, near)
+    rows = evidence.slice_between(time - _NEAR, time + _NEAR)
+    return _is_carried(evidence, rows) or _is_moving(evidence, rows)
 
 
-def _carries(evidence: _Evidence, rows: slice) -> bool:
-    """Whether the rotors carry the vehicle; where the log does not tell, whether the autopilot thought so."""
-    if evidence.pull is None:
-        return evidence.aloft is not None
-    return bool(np.median(evidence.pull[rows]) > _CARRYING)
+def _is_carried(evidence: _Evidence, rows: slice) -> bool:
+    """Whether the rotors carry the vehicle; without rotor signals, whether there is a landing detection."""
+    if evidence.activity is None:
+        return evidence.is_airborne is not None
+    return bool(np.median(evidence.activity[rows]) > _CARRYING)
 
 
 def _trim(evidence: _Evidence, first: float, last: float, start: float, end: float) -> tuple[float, float]:
-    """Take off the shock of a landing and the margins; `start` and `end` are those of the powered stretch."""
-    ends_in_flight = last >= end and _flying_at(evidence, len(evidence.t) - 1, end)
-    carried = ends_in_flight and _carries(evidence, evidence.slice_between(end - _NEAR, end + _NEAR))
-    if evidence.force is not None and not carried:
-        tail = evidence.slice_between(max(last - _CONTACT_SEARCH, first), last)
-        calm = evidence.slice_between(first, max(last - _CONTACT_SEARCH, first))
-        shock = max(2.0 * GRAVITY, 1.3 * float(np.max(evidence.force[calm])))
-        hits = np.flatnonzero(evidence.force[tail] > shock)
-        if len(hits):
-            last, ends_in_flight = float(evidence.t[tail][hits[0]]), False
-    begins_in_flight = first <= start and _flying_at(evidence, 0, start)
+    """Remove the shock of a landing and the margins; `start` and `end` are those of the powered interval."""
+    ends_in_flight = last >= end and _is_flying_at(evidence, len(evidence.t) - 1, end)
+    is_carried = ends_in_flight and _is_carried(evidence, evidence.slice_between(end - _NEAR, end + _NEAR))
+    if evidence.force is not None and not is_carried:
+        last_rows = evidence.slice_between(max(last - _CONTACT_SEARCH, first), last)
+        earlier_rows = evidence.slice_between(first, max(last - _CONTACT_SEARCH, first))
+        threshold = max(2.0 * GRAVITY, 1.3 * float(np.max(evidence.force[earlier_rows])))
+        shocks = np.flatnonzero(evidence.force[last_rows] > threshold)
+        if len(shocks):
+            last, ends_in_flight = float(evidence.t[last_rows][shocks[0]]), False
+    begins_in_flight = first <= start and _is_flying_at(evidence, 0, start)
     return first + (0.0 if begins_in_flight else MARGIN), last - (0.0 if ends_in_flight else MARGIN)

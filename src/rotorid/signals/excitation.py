@@ -1,8 +1,7 @@
-"""How much a flight moves, in the ways that tell one parameter from another.
+"""Excitation of a flight: the motions that make the parameters identifiable.
 
-A parameter can be found only where its effect varied: thrust where the collective varies, drag where the
-speed does, wind apart from drag where the direction of flight does, inertia where the body is turned against
-its moments.
+A parameter can be identified only if its effect varies: thrust by variation of the collective, drag by variation of
+the speed, wind separately from drag by variation of the direction of flight, inertia by angular acceleration.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from rotorid.signals.series import Intervals, grid, hold, is_inside, smooth, tot
 
 @dataclasses.dataclass(frozen=True)
 class Excitation:
-    """What the flight did in the air; None where the log does not tell.
+    """Measures of the motion in the air; None if the log has no signal for one.
 
     duration: s in the air. collective_range: spread of the collective command (5th to 95th percentile) over
     its median. collective_variation: standard deviation of its part faster than a second, over its median.
@@ -40,48 +39,48 @@ class Excitation:
     sag: float | None = None
 
 
-def excitation(flight: Flight, flying: Intervals) -> Excitation:
-    """Measure the excitation of a flight while it is in the air. flying: start and end of each stretch, s."""
-    found: dict[str, object] = {}
+def excitation(flight: Flight, airborne: Intervals) -> Excitation:
+    """Measure the excitation of a flight in the air. airborne: start and end of each interval, s."""
+    measures: dict[str, object] = {}
     activity = rotor_activity(flight)
     if activity is not None:
         _, times, values = activity
-        air = is_inside(times, flying)
-        if air.sum() > 20 and (median := float(np.median(values[air]))) > 0.0:
-            low, high = np.percentile(values[air], [5, 95])
+        is_airborne = is_inside(times, airborne)
+        if is_airborne.sum() > 20 and (median := float(np.median(values[is_airborne]))) > 0.0:
+            low, high = np.percentile(values[is_airborne], [5, 95])
             fast = values - smooth(values, round(1.0 / max(float(np.median(np.diff(times))), 1e-4)))
-            found["collective_range"] = float(high - low) / median
-            found["collective_variation"] = float(np.std(fast[air])) / median
-    if (v := _in_air(flight, "velocity", flying)) is not None:
-        found["speed"] = float(np.percentile(np.hypot(v[:, 0], v[:, 1]), 95))
-        found["vertical_speed"] = float(np.percentile(np.abs(v[:, 2]), 95))
-        found["crossing"] = float(np.sqrt(max(np.linalg.eigvalsh(np.cov(v[:, :2].T))[0], 0.0)))
-    if "body_rate" in flight and total_length(flying) > 1.0:
-        found["angular_acceleration"] = _angular_acceleration(flight["body_rate"], flying)
-    if (c := _in_air(flight, "rotor_command", flying)) is not None:
-        found["differential_command"] = float(
+            measures["collective_range"] = float(high - low) / median
+            measures["collective_variation"] = float(np.std(fast[is_airborne])) / median
+    if (v := _in_air(flight, "velocity", airborne)) is not None:
+        measures["speed"] = float(np.percentile(np.hypot(v[:, 0], v[:, 1]), 95))
+        measures["vertical_speed"] = float(np.percentile(np.abs(v[:, 2]), 95))
+        measures["crossing"] = float(np.sqrt(max(np.linalg.eigvalsh(np.cov(v[:, :2].T))[0], 0.0)))
+    if "body_rate" in flight and total_length(airborne) > 1.0:
+        measures["angular_acceleration"] = _angular_acceleration(flight["body_rate"], airborne)
+    if (c := _in_air(flight, "rotor_command", airborne)) is not None:
+        measures["differential_command"] = float(
             np.std(c - c.mean(axis=1, keepdims=True) - np.mean(c - c.mean(axis=1, keepdims=True), axis=0))
         )
-    if (b := _in_air(flight, "battery_voltage", flying)) is not None and b[0, 0] > 0.0:
-        found["sag"] = float(
+    if (b := _in_air(flight, "battery_voltage", airborne)) is not None and b[0, 0] > 0.0:
+        measures["sag"] = float(
             1.0 - np.median(b[-max(len(b) // 10, 1) :]) / np.median(b[: max(len(b) // 10, 1)])
         )
-    return Excitation(total_length(flying), **found)  # type: ignore[arg-type]
+    return Excitation(total_length(airborne), **measures)  # type: ignore[arg-type]
 
 
-def _in_air(flight: Flight, name: str, flying: Intervals) -> np.ndarray | None:
+def _in_air(flight: Flight, name: str, airborne: Intervals) -> np.ndarray | None:
     if name not in flight:
         return None
-    values = flight[name].values[is_inside(flight[name].times, flying)]
+    values = flight[name].values[is_inside(flight[name].times, airborne)]
     return values if len(values) > 20 else None
 
 
-def _angular_acceleration(rate: Signal, flying: Intervals) -> tuple[float, float, float] | None:
+def _angular_acceleration(rate: Signal, airborne: Intervals) -> tuple[float, float, float] | None:
     """Standard deviation of the derivative of the body rate, smoothed over 0.05 s, rad/s^2."""
     step = max(0.01, 1.0 / max(rate.rate, 1.0))
-    t = grid(flying[0][0], flying[-1][1], step)
+    t = grid(airborne[0][0], airborne[-1][1], step)
     values = smooth(hold(t, rate.times, rate.values), max(round(0.05 / step), 1))
-    slope = np.gradient(values, step, axis=0)[is_inside(t, flying)] if len(t) > 3 else np.empty((0, 3))
+    slope = np.gradient(values, step, axis=0)[is_inside(t, airborne)] if len(t) > 3 else np.empty((0, 3))
     if not len(slope):
         return None
     x, y, z = (float(s) for s in np.std(slope, axis=0))

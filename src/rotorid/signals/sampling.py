@@ -101,9 +101,9 @@ def sample(
     """
     missing = [n for n in inputs if n not in flight]
     if missing:
-        has = ", ".join(sorted(flight.signals))
+        available = ", ".join(sorted(flight.signals))
         raise SignalError(
-            f"{flight.source}: no {' and no '.join(missing)} in this log, which the model needs (it has {has})"
+            f"{flight.source}: no {' and no '.join(missing)} in this log, which the model needs (it has {available})"
         )
     measured = [n for n in outputs if n in flight]
     if not measured:
@@ -115,26 +115,28 @@ def sample(
         raise SignalError(f"{flight.source}: its signals have too few samples to estimate anything")
     h = 1.0 / rate
     t = grid_times(flight, inputs, rate)
-    inside = _inside(t, spans)
+    is_sampled = _is_in_spans(t, spans)
 
-    u, known = zip(*(_held(flight[n], t, h) for n in inputs), strict=True)
-    inside &= np.all(known, axis=0)
-    y, mask = zip(*(_measured(flight.signals.get(n), outputs, n, t, h) for n in outputs), strict=True)
-    if inside.sum() < 2:
+    u, is_known = zip(*(_averaged_input(flight[n], t, h) for n in inputs), strict=True)
+    is_sampled &= np.all(is_known, axis=0)
+    y, mask = zip(
+        *(_nearest_measurements(flight.signals.get(n), outputs, n, t, h) for n in outputs), strict=True
+    )
+    if is_sampled.sum() < 2:
         raise ExcitationError(
             no_flight_message(flight, f"the vehicle is never in the air with valid {' and '.join(inputs)}")
         )
-    t = t[inside]
+    t = t[is_sampled]
     return Samples(
         jnp.asarray(t),
         jnp.asarray(np.diff(t, prepend=t[0])),
-        jnp.asarray(np.concatenate(u, axis=1)[inside]),
-        jnp.asarray(np.concatenate(y, axis=1)[inside]),
-        jnp.asarray(np.concatenate(mask, axis=1)[inside]),
+        jnp.asarray(np.concatenate(u, axis=1)[is_sampled]),
+        jnp.asarray(np.concatenate(y, axis=1)[is_sampled]),
+        jnp.asarray(np.concatenate(mask, axis=1)[is_sampled]),
     )
 
 
-def _inside(
+def _is_in_spans(
     t: Float[np.ndarray, " n"], spans: Sequence[tuple[float, float]] | None
 ) -> Bool[np.ndarray, " n"]:
     if spans is None:
@@ -142,8 +144,8 @@ def _inside(
     return np.any([(a <= t) & (t <= b) for a, b in spans] or [np.zeros(len(t), bool)], axis=0)
 
 
-def _held(signal: Signal, t: Float[np.ndarray, " n"], h: float) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of a held signal over (t - h, t], and whether it is fresh enough to be known."""
+def _averaged_input(signal: Signal, t: Float[np.ndarray, " n"], h: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of a held signal over (t - h, t], and whether its last sample is recent enough."""
     times, values = signal.times, signal.values
     if signal.name == "body_rate":
         knots = np.concatenate([[times[0] - 1.0], times])
@@ -154,18 +156,18 @@ def _held(signal: Signal, t: Float[np.ndarray, " n"], h: float) -> tuple[np.ndar
     integral = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(steps, axis=0)])
     edges = np.concatenate([[t[0] - h], t])
 
-    def at(times_):
+    def integral_at(times_):
         return np.stack([np.interp(times_, knots, column) for column in integral.T], axis=1)
 
-    mean = (at(t) - at(t - h)) / h
+    mean = (integral_at(t) - integral_at(t - h)) / h
     period = np.median(np.diff(times)) if len(times) > 1 else 0.0
-    stale = max(_STALE_FLOOR, _STALE_PERIODS * period)
-    before = np.clip(np.searchsorted(times, edges[1:], side="right") - 1, 0, None)
-    known = t - times[before] <= stale
-    return mean, known
+    max_age = max(_STALE_FLOOR, _STALE_PERIODS * period)
+    previous = np.clip(np.searchsorted(times, edges[1:], side="right") - 1, 0, None)
+    is_known = t - times[previous] <= max_age
+    return mean, is_known
 
 
-def _measured(
+def _nearest_measurements(
     signal: Signal | None, outputs: Space, name: str, t: Float[np.ndarray, " n"], h: float
 ) -> tuple[np.ndarray, np.ndarray]:
     block = outputs[name]
@@ -174,16 +176,16 @@ def _measured(
     if signal is None:
         return y, mask
     row = np.rint((signal.times - t[0]) / h).astype(int)
-    good = (row >= 0) & (row < len(t))
-    row, values, times = row[good], signal.values[good], signal.times[good]
+    is_on_grid = (row >= 0) & (row < len(t))
+    row, values, times = row[is_on_grid], signal.values[is_on_grid], signal.times[is_on_grid]
     if block.rotation:
         order = np.argsort(-np.abs(times - t[row]), kind="stable")
         y[row[order]] = values[order]
     else:
         count = np.bincount(row, minlength=len(t))
-        seen = count > 0
+        has_sample = count > 0
         for j in range(values.shape[1]):
-            y[seen, j] = np.bincount(row, values[:, j], len(t))[seen] / count[seen]
+            y[has_sample, j] = np.bincount(row, values[:, j], len(t))[has_sample] / count[has_sample]
     mask[row] = True
     return y, mask
 
@@ -191,8 +193,8 @@ def _measured(
 def with_reconstructed_commands(flight: Flight) -> Flight:
     """A flight whose rotor commands follow a collective command that was logged faster than they were.
 
-    Autopilots often log the motors at 10 Hz and the collective thrust set point at 50 Hz or more. Between two motor rows the
-    rotors are moved together by what the collective has changed since, scaled by the ratio of the two where both are known.
+    Autopilots often log the motors at 10 Hz and the collective thrust set point at 50 Hz or more. Between two motor rows all
+    rotor commands change by the change of the collective, scaled by the ratio of the two in the common rows.
     """
     if "rotor_command" not in flight or "collective_command" not in flight:
         return flight
@@ -209,11 +211,11 @@ def with_reconstructed_commands(flight: Flight) -> Flight:
         [np.interp(collective.times, rotors.times, c) for c in (rotors.values - mean[:, None]).T], axis=1
     )
     fast = ratio * collective.values + offset + shape
-    inside = (collective.times >= rotors.times[0]) & (collective.times <= rotors.times[-1])
+    is_inside_ = (collective.times >= rotors.times[0]) & (collective.times <= rotors.times[-1])
     signal = dataclasses.replace(
         rotors,
-        times=collective.times[inside],
-        values=np.clip(fast[inside], 0.0, 1.0),
+        times=collective.times[is_inside_],
+        values=np.clip(fast[is_inside_], 0.0, 1.0),
         source=f"{rotors.source}, between its rows by {collective.source}",
     )
     note = f"rotor commands at {rotors.rate:.0f} Hz follow the collective command at {collective.rate:.0f} Hz between rows"
@@ -244,7 +246,9 @@ def sample_at_clock(
     """
     t = row_times(flight[clock])
     count = len(t)
-    inside = np.any([(start <= t) & (t <= end) for start, end in spans] or [np.zeros(count, bool)], axis=0)
+    is_sampled = np.any(
+        [(start <= t) & (t <= end) for start, end in spans] or [np.zeros(count, bool)], axis=0
+    )
     values, masks = [], []
     for name, block in outputs.items():
         initial = np.tile(np.asarray(block.initial_value, dtype=float), (count, 1))
@@ -254,7 +258,11 @@ def sample_at_clock(
             y, mask = _values_at_rows(flight[name], t, initial)
         values.append(y)
         masks.append(np.repeat(mask[:, None], block.dim, axis=1))
-    return t[inside], np.concatenate(values, axis=1)[inside], np.concatenate(masks, axis=1)[inside]
+    return (
+        t[is_sampled],
+        np.concatenate(values, axis=1)[is_sampled],
+        np.concatenate(masks, axis=1)[is_sampled],
+    )
 
 
 def row_times(clock: Signal) -> Float[np.ndarray, " n"]:
@@ -266,8 +274,8 @@ def row_times(clock: Signal) -> Float[np.ndarray, " n"]:
 
 def nearest_index(times: Float[np.ndarray, " n"], at: Float[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
     """Index of the element of `times` that is nearest to each element of `at`."""
-    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
-    return np.where(at - times[after - 1] < times[after] - at, after - 1, after)
+    following = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    return np.where(at - times[following - 1] < times[following] - at, following - 1, following)
 
 
 def interpolate_signal(
@@ -282,14 +290,14 @@ def interpolate_signal(
         Values, and whether each time lies between two neighbours without a gap.
     """
     times, values = signal.times, signal.values
-    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
-    a, b, gap = values[after - 1], values[after], times[after] - times[after - 1]
+    following = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    a, b, gap = values[following - 1], values[following], times[following] - times[following - 1]
     if signal.name == "attitude":
         b = np.where(np.sum(a * b, axis=1, keepdims=True) < 0.0, -b, b)
-    found = a + ((at - times[after - 1]) / gap)[:, None] * (b - a)
+    interpolated = a + ((at - times[following - 1]) / gap)[:, None] * (b - a)
     if signal.name == "attitude":
-        found = found / np.linalg.norm(found, axis=1, keepdims=True)
-    return found, (at >= times[0]) & (at <= times[-1]) & (gap <= _GAP / signal.rate)
+        interpolated = interpolated / np.linalg.norm(interpolated, axis=1, keepdims=True)
+    return interpolated, (at >= times[0]) & (at <= times[-1]) & (gap <= _GAP / signal.rate)
 
 
 def _values_at_rows(
@@ -301,18 +309,18 @@ def _values_at_rows(
         return initial, np.zeros(len(t), bool)
     step = float(np.median(np.diff(t)))
     row = nearest_index(t, times)
-    near = np.abs(t[row] - times) <= 0.75 * step
+    is_near = np.abs(t[row] - times) <= 0.75 * step
     y, mask = initial.copy(), np.zeros(len(t), bool)
     if signal.rate * step > _AVERAGING_RATIO and signal.name != "attitude":
-        rows = row[near]
-        seen = np.bincount(rows, minlength=len(t))
-        mask = seen > 0
+        rows = row[is_near]
+        counts = np.bincount(rows, minlength=len(t))
+        mask = counts > 0
         for j in range(values.shape[1]):
-            y[mask, j] = np.bincount(rows, values[near, j], len(t))[mask] / seen[mask]
+            y[mask, j] = np.bincount(rows, values[is_near, j], len(t))[mask] / counts[mask]
         return y, mask
-    rows = np.unique(row[near])
-    found, good = interpolate_signal(signal, t[rows])
-    y[rows[good]], mask[rows[good]] = found[good], True
+    rows = np.unique(row[is_near])
+    interpolated, is_valid = interpolate_signal(signal, t[rows])
+    y[rows[is_valid]], mask[rows[is_valid]] = interpolated[is_valid], True
     return y, mask
 
 
@@ -343,10 +351,10 @@ def interpolate_to_slowest(flight: Flight, names: Sequence[str], rows: Float[np.
 
 def _interpolated_signal(signal: Signal, at: Float[np.ndarray, " m"]) -> Signal:
     """A signal at other times; across gaps only at its own samples."""
-    found, near = interpolate_signal(signal, at)
-    near |= np.isin(at, signal.times[1:])
+    values, is_valid = interpolate_signal(signal, at)
+    is_valid |= np.isin(at, signal.times[1:])
     return dataclasses.replace(
-        signal, times=at[near], values=found[near], source=f"{signal.source}, interpolated"
+        signal, times=at[is_valid], values=values[is_valid], source=f"{signal.source}, interpolated"
     )
 
 
@@ -381,15 +389,15 @@ def interpolate_commands(
     period = np.diff(t)
     if len(t) < 3:
         return t, u
-    usual = float(np.median(period))
-    steps = min(max(math.ceil(usual / _COMMAND_STEP - 1e-6), 1), _MAX_COMMAND_STEPS)
-    near = period <= _GAP * usual
+    median_period = float(np.median(period))
+    steps = min(max(math.ceil(median_period / _COMMAND_STEP - 1e-6), 1), _MAX_COMMAND_STEPS)
+    is_continuous = period <= _GAP * median_period
     share = np.arange(steps) / steps
     start = t[:-1, None] + period[:, None] * share
-    middle = interpolate_linear((start + 0.5 * period[:, None] / steps).ravel(), t, u)
+    interpolated = interpolate_linear((start + 0.5 * period[:, None] / steps).ravel(), t, u)
     held = np.repeat(u[:-1], steps, axis=0)
-    fine = np.where(np.repeat(near, steps)[:, None], middle, held)
-    return np.append(start.ravel(), t[-1]), np.concatenate([fine, u[-1:]])
+    commands = np.where(np.repeat(is_continuous, steps)[:, None], interpolated, held)
+    return np.append(start.ravel(), t[-1]), np.concatenate([commands, u[-1:]])
 
 
 def check_finite(flight: Flight, names: Iterable[str]) -> None:
@@ -398,10 +406,10 @@ def check_finite(flight: Flight, names: Iterable[str]) -> None:
         if name not in flight:
             continue
         signal = flight[name]
-        wrong = ~np.isfinite(signal.values).all(axis=1)
-        if wrong.any():
+        is_invalid = ~np.isfinite(signal.values).all(axis=1)
+        if is_invalid.any():
             raise SignalError(
-                f"{flight.source}: {name} is not finite (NaN or infinite) at t = {signal.times[np.argmax(wrong)]:.3f} s; "
+                f"{flight.source}: {name} is not finite (NaN or infinite) at t = {signal.times[np.argmax(is_invalid)]:.3f} s; "
                 "remove those rows, or leave their cells empty"
             )
 
@@ -409,9 +417,9 @@ def check_finite(flight: Flight, names: Iterable[str]) -> None:
 def check_rotors_run(flight: Flight, rotors: str) -> None:
     """Raise SignalError for a rotor that never turns. rotors: the signal of its commands, speed or thrust."""
     values = flight[rotors].values
-    still = np.flatnonzero(~values.any(axis=0))
-    if len(still):
-        which = "no rotor turns" if len(still) == values.shape[1] else f"rotor {still[0]} never turns"
+    stopped = np.flatnonzero(~values.any(axis=0))
+    if len(stopped):
+        subject = "no rotor turns" if len(stopped) == values.shape[1] else f"rotor {stopped[0]} never turns"
         raise SignalError(
-            f"{flight.source}: {which} ({rotors} is 0 throughout); give flights in which all do"
+            f"{flight.source}: {subject} ({rotors} is 0 in all rows); give flights with all rotors turning"
         )

@@ -47,14 +47,14 @@ def interpolate_linear(
 def smooth(values: Shaped[np.ndarray, "n ..."], width: int) -> np.ndarray:
     """Centred moving average over `width` samples, shorter at the ends; a row stays a row."""
     width = max(1, min(int(width), len(values)))
-    total = np.concatenate(
+    cumulative = np.concatenate(
         [np.zeros_like(values[:1], np.float64), np.cumsum(values, axis=0, dtype=np.float64)]
     )
     index = np.arange(len(values))
     low = np.maximum(index - width // 2, 0)
     high = np.minimum(index + (width + 1) // 2, len(values))
     count = (high - low).reshape(-1, *[1] * (values.ndim - 1))
-    return (total[high] - total[low]) / count
+    return (cumulative[high] - cumulative[low]) / count
 
 
 def true_runs(mask: Bool[np.ndarray, " n"]) -> list[tuple[int, int]]:
@@ -80,14 +80,14 @@ def integral(
     at: Series, times: Float64[np.ndarray, " m"], values: Float64[np.ndarray, "m k"]
 ) -> Float64[np.ndarray, "n k"]:
     """Integral of values from their first time to each time `at`, by trapezoids."""
-    pieces = 0.5 * (values[1:] + values[:-1]) * np.diff(times)[:, None]
-    total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(pieces, axis=0)])
+    areas = 0.5 * (values[1:] + values[:-1]) * np.diff(times)[:, None]
+    cumulative = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(areas, axis=0)])
     index = np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(len(times) - 2, 0))
     if len(times) < 2:
         return np.zeros((len(at), values.shape[1]))
-    rest = np.clip(at - times[index], 0.0, times[index + 1] - times[index])[:, None]
+    remainder = np.clip(at - times[index], 0.0, times[index + 1] - times[index])[:, None]
     slope = (values[index + 1] - values[index]) / (times[index + 1] - times[index])[:, None]
-    return total[index] + rest * (values[index] + 0.5 * slope * rest)
+    return cumulative[index] + remainder * (values[index] + 0.5 * slope * remainder)
 
 
 def window_starts(
@@ -102,16 +102,16 @@ def window_starts(
         for start, end in intervals
         if end - start > width
     ]
-    found = np.concatenate(starts) if starts else np.empty(0)
+    result = np.concatenate(starts) if starts else np.empty(0)
     for times in clocks:
         if len(times) < 2:
             return np.empty(0)
         steps = np.diff(times)
         limit = max(width / 3.0, 3.5 * float(np.median(steps)))
         for i in np.flatnonzero(steps > limit):
-            found = found[(found + width <= times[i]) | (found >= times[i + 1])]
-        found = found[(found >= times[0]) & (found + width <= times[-1])]
-    return found
+            result = result[(result + width <= times[i]) | (result >= times[i + 1])]
+        result = result[(result >= times[0]) & (result + width <= times[-1])]
+    return result
 
 
 _MIN_ROWS = 50
@@ -123,11 +123,11 @@ def white_noise(
 ) -> Float[np.ndarray, " k"]:
     """Standard deviation of the white part of columns, in their unit. t: of the rows, s; None: they are evenly sampled."""
     if t is None or len(t) <= _DIFFERENCE_ORDER:
-        third = np.diff(y, n=_DIFFERENCE_ORDER, axis=0)
-        return 1.4826 * np.median(np.abs(third), axis=0) / np.sqrt(20.0)
-    near = np.lib.stride_tricks.sliding_window_view(t, _DIFFERENCE_ORDER + 1)
-    near = near / (near[:, -1:] - near[:, :1])
-    w = 1.0 / np.prod(near[:, :, None] - near[:, None, :] + np.eye(_DIFFERENCE_ORDER + 1), axis=2)
+        differences = np.diff(y, n=_DIFFERENCE_ORDER, axis=0)
+        return 1.4826 * np.median(np.abs(differences), axis=0) / np.sqrt(20.0)
+    t_windows = np.lib.stride_tricks.sliding_window_view(t, _DIFFERENCE_ORDER + 1)
+    t_windows = t_windows / (t_windows[:, -1:] - t_windows[:, :1])
+    w = 1.0 / np.prod(t_windows[:, :, None] - t_windows[:, None, :] + np.eye(_DIFFERENCE_ORDER + 1), axis=2)
     w = w / np.linalg.norm(w, axis=1, keepdims=True)
     rows = np.lib.stride_tricks.sliding_window_view(y, _DIFFERENCE_ORDER + 1, axis=0)
     return 1.4826 * np.median(np.abs(np.einsum("nki,ni->nk", rows, w)), axis=0)
@@ -144,14 +144,14 @@ def measured_noise(samples: Samples, outputs: Space) -> dict[str, tuple[float, .
         assumed one. Rotations, and outputs with fewer than 50 measurements, are left out.
     """
     y, mask = np.asarray(samples.y), np.asarray(samples.mask)
-    found = {}
+    noise = {}
     for name, block in outputs.items():
         rows = mask[:, outputs.tangent[name]].all(axis=1)
         if block.rotation or rows.sum() < _MIN_ROWS:
             continue
-        shown = white_noise(y[rows][:, outputs.stored[name]])
-        found[name] = tuple(float(v) for v in np.maximum(shown, block.noise_vector))
-    return found
+        estimate = white_noise(y[rows][:, outputs.stored[name]])
+        noise[name] = tuple(float(v) for v in np.maximum(estimate, block.noise_vector))
+    return noise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +172,7 @@ class AxisFit:
 def fit_axes(
     kinematic: Float64[np.ndarray, "n 3"],
     measured: Float64[np.ndarray, "n 3"],
-    smallest: float,
+    threshold: float,
     overlap: float = 1.0,
 ) -> tuple[list[AxisFit], Float64[np.ndarray, "3 3"]]:
     """Fit one measurement of three axes to another: sign, scale and order of the axes.
@@ -182,36 +182,39 @@ def fit_axes(
 
     Args:
         kinematic, measured: increments over windows, in the same unit.
-        smallest: standard deviation of the increments from which on an axis is excited.
+        threshold: standard deviation of the increments from which on an axis is excited.
         overlap: number of windows that share the same data.
     Returns:
         The fits, and the correlation of each kinematic axis with each measured axis.
     """
-    fits = [_fit_axis(k, m, smallest, overlap) for k, m in zip(kinematic.T, measured.T, strict=True)]
+    fits = [_fit_axis(k, m, threshold, overlap) for k, m in zip(kinematic.T, measured.T, strict=True)]
     return fits, _correlations(kinematic, measured)
 
 
 def _fit_axis(
-    kinematic: Float64[np.ndarray, " n"], measured: Float64[np.ndarray, " n"], smallest: float, overlap: float
+    kinematic: Float64[np.ndarray, " n"],
+    measured: Float64[np.ndarray, " n"],
+    threshold: float,
+    overlap: float,
 ) -> AxisFit:
     scale, kinematic_scale = float(np.std(measured)), float(np.std(kinematic))
-    if len(measured) < 20 or min(scale, kinematic_scale) < 1e-12 or max(scale, kinematic_scale) < smallest:
+    if len(measured) < 20 or min(scale, kinematic_scale) < 1e-12 or max(scale, kinematic_scale) < threshold:
         return AxisFit(0.0, 0.0, 0.0, excited=False)
-    used = np.ones(len(measured), bool)
+    is_used = np.ones(len(measured), bool)
     slope, residual = 0.0, kinematic
     for _ in range(3):
-        m, k = measured[used] - measured[used].mean(), kinematic[used] - kinematic[used].mean()
+        m, k = measured[is_used] - measured[is_used].mean(), kinematic[is_used] - kinematic[is_used].mean()
         slope = float(m @ k / max(float(m @ m), 1e-300))
-        residual = (kinematic - kinematic[used].mean()) - slope * (measured - measured[used].mean())
-        inside = np.abs(residual) <= 5.0 * 1.4826 * float(np.median(np.abs(residual))) + 1e-12
-        if inside.sum() < 20:
+        residual = (kinematic - kinematic[is_used].mean()) - slope * (measured - measured[is_used].mean())
+        is_inlier = np.abs(residual) <= 5.0 * 1.4826 * float(np.median(np.abs(residual))) + 1e-12
+        if is_inlier.sum() < 20:
             break
-        used = inside
-    m, k = measured[used] - measured[used].mean(), kinematic[used] - kinematic[used].mean()
+        is_used = is_inlier
+    m, k = measured[is_used] - measured[is_used].mean(), kinematic[is_used] - kinematic[is_used].mean()
     correlation = float(m @ k / max(np.sqrt(float(m @ m) * float(k @ k)), 1e-300))
-    independent = max(used.sum() / overlap, 3.0)
-    error = float(np.std(residual[used]) / (np.std(m) * np.sqrt(independent) + 1e-300))
-    is_strong = min(scale, kinematic_scale) > 4.0 * smallest
+    independent = max(is_used.sum() / overlap, 3.0)
+    error = float(np.std(residual[is_used]) / (np.std(m) * np.sqrt(independent) + 1e-300))
+    is_strong = min(scale, kinematic_scale) > 4.0 * threshold
     return AxisFit(slope, error, correlation, excited=True, strong=is_strong)
 
 

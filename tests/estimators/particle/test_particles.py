@@ -285,7 +285,7 @@ def test_a_quadrotor_is_tracked_from_its_first_measurement():
 
 def test_varying_noise_raises_in_filters_with_constant_noise():
     for build in (ekf, ukf):
-        with pytest.raises(SettingError, match="takes noise as constant, but that of theta, y varies"):
+        with pytest.raises(SettingError, match="needs constant noise, but the noise of theta, y varies"):
             build(Autoregression(("alpha",)))
 
 

@@ -89,7 +89,9 @@ def test_errors_are_within_the_stated_limits(tmp_path):
     assert limitations["products_of_inertia"]["share"] == pytest.approx(0.0025 / 0.022)
     assert g.drag.area == pytest.approx(vehicle.drag.area, rel=1e-6)
     # the linear drag, as of the rotors at hover
-    assert g.drag.of_rotors_at(hover_trim(vehicle).thrust) == pytest.approx(vehicle.drag.linear, rel=1e-6)
+    assert g.drag.rotor_coefficient(hover_trim(vehicle).thrust) == pytest.approx(
+        vehicle.drag.linear, rel=1e-6
+    )
     damping = limitations["single_damping"]
     assert damping["rates"] == pytest.approx(vehicle.drag.angular / np.diag(vehicle.body.inertia))
     assert g.drag.angular * np.mean(1.0 / np.diag(g.body.inertia)) == pytest.approx(damping["rate"])
@@ -178,7 +180,9 @@ def test_the_simulator_pulls_turns_and_drags_as_the_airframe():
             [1, -1, -1] * torque, vehicle.rotors.allocation[3:, k] * hover.thrust[k], atol=1e-6
         )
     momentum = values["mdrag_coef"] * math.sqrt(AIR_DENSITY * values["disc_area"] / vehicle.rotors.count)
-    assert (momentum * np.sqrt(hover.thrust)).sum() == pytest.approx(vehicle.drag.of_rotors_at(hover.thrust))
+    assert (momentum * np.sqrt(hover.thrust)).sum() == pytest.approx(
+        vehicle.drag.rotor_coefficient(hover.thrust)
+    )
 
 
 def test_the_firmware_knows_every_parameter_and_flew_by_these_values(flights):

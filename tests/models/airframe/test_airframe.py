@@ -27,7 +27,7 @@ RATIOS = '[torque_ratio]\nvalue = 0.02\nunit = "m"\n[torque_coefficient]\nvalue 
 
 
 @pytest.mark.parametrize("name", shipped_airframes())
-def test_shipped_airframes_load_and_say_where_their_numbers_are_from(name):
+def test_shipped_airframes_load_and_name_their_sources(name):
     airframe = load_airframe(name)
     assert airframe.name == name
     assert airframe.description
@@ -36,7 +36,7 @@ def test_shipped_airframes_load_and_say_where_their_numbers_are_from(name):
 
 
 @pytest.mark.parametrize("name", shipped_airframes())
-def test_what_is_written_is_read_back_the_same(name):
+def test_write_and_read_round_trip(name):
     airframe = load_airframe(name)
     assert parse_airframe(airframe_toml(airframe), airframe.source) == airframe
 
@@ -77,7 +77,7 @@ def test_a_file_is_read(tmp_path):
         ("[mass]", "mass", r"not valid TOML"),
         ("[thrust_curve]", f"{PRODUCTS}\n[thrust_curve]", r"\[products_of_inertia\] without \[inertia\]"),
         ("[thrust_curve]", f"{INERTIA}{PRODUCTS}\n[thrust_curve]", r"not positive definite"),
-        ("[thrust_curve]", f"{RATIOS}\n[thrust_curve]", r"say the same; give one"),
+        ("[thrust_curve]", f"{RATIOS}\n[thrust_curve]", r"define the same quantity; give one"),
     ],
 )
 def test_a_wrong_entry_is_named(old, new, message):
@@ -87,7 +87,7 @@ def test_a_wrong_entry_is_named(old, new, message):
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_missing_is_named(tmp_path):
+def test_errors_name_missing_entries(tmp_path):
     with pytest.raises(AirframeError, match="no \\[mass\\]"):
         parse_airframe('name = "x"', "x.toml")
     with pytest.raises(AirframeError, match=r"no airframe 'dragonfly'.*px4-sih-quad"):
@@ -113,7 +113,7 @@ def test_a_wrong_rotor_is_named(rotor, message):
         parse_airframe(f"{GOOD}\n[[rotor]]\n{rotor}\n", "mine.toml")
 
 
-def test_everything_that_an_airframe_can_say_is_written_and_read_back():
+def test_all_entries_are_written_and_read_back():
     text = GOOD.replace(
         "[0.0, 1.0, 4.0]",
         "[0.0, 1.0, 4.0]\nstd = [0.1, 0.2, 0.3]\nvoltage = 12.0\nvoltage_exponent = 1.5\n"

@@ -35,7 +35,7 @@ def test_numbers_have_the_names_of_the_field(name: str, count: int, ends: list[s
     assert quantity_names(name, count) == tuple(name + end for end in ends)
 
 
-def test_what_is_planned_for_is_found_and_written_by_the_same_name() -> None:
+def test_plans_and_fits_use_the_same_names() -> None:
     airframe = load_airframe("px4-sih-quad")
     missing = [name for name in QUANTITIES if name in PLANNABLE and airframe.get(name) is None]
     more = {name: Quantity(prior_value(airframe, name), QUANTITIES[name][0]) for name in missing}
@@ -53,7 +53,7 @@ def test_what_is_planned_for_is_found_and_written_by_the_same_name() -> None:
     assert {n: v for n, (v, _) in moved.items()} == {n: v + 0.5 for n, (v, _) in written.items()}
 
 
-def test_a_vector_that_is_there_as_a_whole_goes_by_its_own_name() -> None:
+def test_a_complete_vector_has_its_own_name() -> None:
     inertia, products = quantity_names("inertia", 3), quantity_names("products_of_inertia", 3)
     assert by_vectors(["mass", *inertia, *products[:2]]) == ("mass", "inertia", *products[:2])
     assert by_vectors(products) == ("products_of_inertia",)

@@ -40,7 +40,7 @@ PROVEN = dataclasses.replace(AIRFRAME, fly_back=PROOF)
 
 
 @pytest.mark.parametrize("proof", [PROOF, dataclasses.replace(PROOF, signals=(), gains=(), nmpc=None)])
-def test_what_is_written_is_read_back_the_same(proof):
+def test_write_and_read_round_trip(proof):
     airframe = dataclasses.replace(AIRFRAME, fly_back=proof)
     text = airframe_toml(airframe)
     assert parse_airframe(text, AIRFRAME.source) == airframe
@@ -71,7 +71,7 @@ def test_a_wrong_entry_is_named(old, new, message):
         parse_airframe(text.replace(old, new, 1), "mine.toml")
 
 
-def test_a_model_is_trusted_while_its_numbers_are_those_that_flew():
+def test_a_model_is_accepted_while_its_numbers_are_unchanged():
     assert rejection_reason(PROVEN) is None
     assert "was not validated by fly-back" in (rejection_reason(AIRFRAME) or "")
     refused = dataclasses.replace(PROVEN, fly_back=dataclasses.replace(PROOF, accepted=False))

@@ -60,7 +60,7 @@ def test_a_period_that_is_no_whole_number() -> None:
         trigonometric(7.5, 4)
 
 
-def test_a_sum_puts_the_states_after_each_other() -> None:
+def test_a_sum_concatenates_the_states() -> None:
     X = np.arange(6.0).reshape(3, 2)
     model = trend(2, dV=3.0) + seasonal(3, dV=0.0) + regression(X, intercept=False, dV=0.0)
     assert model.states == ("level", "slope", "season_1", "season_2", "coefficient_1", "coefficient_2")
@@ -76,7 +76,7 @@ def test_a_sum_puts_the_states_after_each_other() -> None:
     assert pair.F.tolist() == [[1, 0, 0], [0, 1, 0]]
 
 
-def test_the_long_run_covariance_stays() -> None:
+def test_the_stationary_covariance_is_invariant() -> None:
     model = arma([0.5, 0.2], [0.4], 2.0, stationary=True)
     np.testing.assert_allclose(model.G @ model.C0 @ model.G.T + model.W, model.C0, rtol=1e-12)
     np.testing.assert_allclose(arma([0.8], (), 2.0, stationary=True).C0, [[2.0 / (1.0 - 0.64)]], rtol=1e-12)
@@ -112,14 +112,14 @@ def test_a_model_is_made_inside_of_jax() -> None:
     ],
     ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
 )
-def test_what_cannot_be_is_one_line(change: dict, words: str) -> None:
+def test_errors_are_one_line(change: dict, words: str) -> None:
     with pytest.raises(SettingError) as error:
         dlm(**(PAIR | change))
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_terms_that_cannot_be() -> None:
+def test_invalid_terms_raise() -> None:
     for make, words in (
         (lambda: trend(0), "order must be a whole number of at least 1"),
         (lambda: seasonal(1), "frequency must be a whole number of at least 2"),

@@ -20,11 +20,11 @@ from rotorid.models.lpv.bounds import (
     Box,
     box_around,
     parameter_box,
-    reduced,
+    reduce_parameters,
     tracked_range,
     without_constants,
 )
-from rotorid.models.lpv.files import as_mat, as_plain, to_control
+from rotorid.models.lpv.files import as_json, as_mat, to_control
 from rotorid.models.lpv.intervals import Interval, cos, magnitude, sin, sinc
 from rotorid.models.lpv.model import Lpv, Term, lpv
 from rotorid.models.quadrotor.lpv import quadrotor_lpv
@@ -122,7 +122,7 @@ def test_equal_for_a_vehicle_with_drag_and_eight_rotors():
         np.testing.assert_allclose(model.rate(x, u, mass=mass), rate(x, u, mass), rtol=1e-12, atol=1e-10)
 
 
-def test_the_eight_state_model_is_the_seeds_list_mended(seed_quadrotor):
+def test_the_eight_state_model_is_the_corrected_list_of_the_seed(seed_quadrotor):
     """Equation 1.45 written out, with the slips mended."""
     model = seed_quadrotor[2]["attitude-altitude"]
     x = np.array([0.3, 0.1, -0.4, 0.2, 0.7, -0.3, 5.0, 1.0])
@@ -154,7 +154,7 @@ def test_bounds_of_the_seeds_ranges(seed_quadrotor):
     np.testing.assert_allclose([low["lift_1"], high["lift_1"]], [25.0, 500.0], rtol=1e-12)
 
 
-def test_bounds_hold_flights_and_random_states_and_are_reached(seed_quadrotor, flown):
+def test_bounds_contain_flights_and_random_states_and_are_tight(seed_quadrotor, flown):
     model = seed_quadrotor[2]["full"]
     ranges = {**RANGES, "mass": (0.8, 1.6)}
     box = parameter_box(model, ranges)
@@ -185,7 +185,7 @@ def test_bounds_hold_flights_and_random_states_and_are_reached(seed_quadrotor, f
 @pytest.mark.parametrize(
     "function", [sin, cos, sinc, magnitude, lambda x: x**2, lambda x: 2.0 - x * 3.0, lambda x: x**3]
 )
-def test_intervals_hold_the_function_and_are_tight(function):
+def test_intervals_contain_the_function_and_are_tight(function):
     rng = np.random.default_rng(3)
     for _ in range(200):
         a, b = np.sort(rng.uniform(-8.0, 8.0, 2))
@@ -269,7 +269,7 @@ def test_any_system_in_a_few_lines():
         (lambda: tracked_range([1.0, math.nan], 0.1), "not finite"),
     ],
 )
-def test_what_cannot_be_is_said(make, message):
+def test_invalid_arguments_raise(make, message):
     with pytest.raises(SettingError, match=message):
         make()
 
@@ -307,7 +307,7 @@ def test_too_many_vertices_are_refused():
         Box(tuple(f"a{i}" for i in range(24)), np.zeros(24), np.ones(24)).vertices()
 
 
-def test_parameters_that_do_not_move_become_numbers(seed_quadrotor):
+def test_constant_parameters_become_numbers(seed_quadrotor):
     model = seed_quadrotor[2]["attitude-altitude"]
     box = parameter_box(
         model, {**RANGES, "yaw_rate": (0.2, 0.2), "rotor_speed_3": (220.0, 220.0), "roll": (0.0, 0.0)}
@@ -319,16 +319,16 @@ def test_parameters_that_do_not_move_become_numbers(seed_quadrotor):
     np.testing.assert_allclose(small.rate(x, u), model.rate(x, u), rtol=1e-12)
 
 
-def test_all_principal_components_are_the_model_and_few_say_what_they_miss(seed_quadrotor, flown):
+def test_all_principal_components_equal_the_model_and_few_report_their_error(seed_quadrotor, flown):
     model = seed_quadrotor[2]["full"]
     x, u = flown
     rho = model.scheduling(x, u, mass=1.2)
-    whole = reduced(model, rho, len(model.names))
+    whole = reduce_parameters(model, rho, len(model.names))
     np.testing.assert_allclose(
         whole.model.rate(x[70], u[70], mass=1.2), model.rate(x[70], u[70], mass=1.2), rtol=1e-9
     )
     assert whole.share == pytest.approx(1.0)
-    few = reduced(model, rho, 5)
+    few = reduce_parameters(model, rho, 5)
     assert 0.8 < few.share < 1.0
     assert few.box.contains(few.model.scheduling(x, u, mass=1.2)).all()
     # the reconstruction of a sample from its components, by hand
@@ -341,7 +341,7 @@ def test_all_principal_components_are_the_model_and_few_say_what_they_miss(seed_
     np.testing.assert_allclose(few.model.at(np.zeros(5))[1], model.at(mean)[1])
     assert np.all(np.diff(few.shares) <= 0)
     with pytest.raises(SettingError, match="components of 15"):
-        reduced(model, rho, 16)
+        reduce_parameters(model, rho, 16)
 
 
 def test_the_mass_of_a_track_becomes_a_range():
@@ -349,7 +349,7 @@ def test_the_mass_of_a_track_becomes_a_range():
     assert (low, high) == pytest.approx((0.8, 1.6))
 
 
-def test_files_hold_the_model(seed_quadrotor):
+def test_files_contain_the_model(seed_quadrotor):
     model = seed_quadrotor[2]["attitude-altitude"]
     box = parameter_box(model, RANGES)
     content = as_mat(model, box, {"K": np.eye(2)})
@@ -362,12 +362,12 @@ def test_files_hold_the_model(seed_quadrotor):
     np.testing.assert_allclose(read["c0"][:, 0] + read["c"] @ rho, c)
     assert [str(s[0]) for s in read["states"].ravel()] == list(model.states)
     assert read["vertices"].shape == (2**11, 11)
-    plain = json.loads(json.dumps(as_plain(model, box)))
+    plain = json.loads(json.dumps(as_json(model, box)))
     np.testing.assert_array_equal(np.tensordot(rho, plain["A"], 1) + plain["A0"], A)
     assert plain["parameters"] == list(model.names)
 
 
-def test_python_control_flies_the_vertices(seed_quadrotor):
+def test_models_of_python_control_at_the_vertices(seed_quadrotor):
     model = seed_quadrotor[2]["attitude-altitude"]
     box = parameter_box(model, RANGES)
     points = box.vertices()[[0, 1000, 2047]]
@@ -379,7 +379,7 @@ def test_python_control_flies_the_vertices(seed_quadrotor):
     assert found[1].input_labels == [*model.inputs, "1"]
 
 
-def test_without_python_control_the_install_line_is_said(seed_quadrotor, monkeypatch):
+def test_without_python_control_the_error_has_the_install_line(seed_quadrotor, monkeypatch):
     import sys
 
     model: Lpv = seed_quadrotor[2]["attitude-altitude"]

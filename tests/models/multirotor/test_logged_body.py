@@ -15,7 +15,7 @@ from rotorid.numerics import integrators
 
 
 @pytest.mark.parametrize(("delay", "off"), [(0.01, 2e-4), (0.04, 3e-3)])
-def test_what_comes_late_is_what_was(delay: float, off: float) -> None:
+def test_delayed_measurements_are_past_values(delay: float, off: float) -> None:
     """off: m/s, what drag and a turn that gets slower add: a fifth of what v - d v' leaves out."""
     with jax.enable_x64(True):
         body = make_logged_body(load_airframe("px4-sih-quad"), (), has_pose=True, torques_observable=True)

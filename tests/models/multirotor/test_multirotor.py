@@ -110,7 +110,7 @@ def test_commanded_thrust_of_a_flight():
     ],
     ids=lambda p: p.name,
 )
-def test_coordinates_go_there_and_back_and_know_their_slope(p):
+def test_coordinates_round_trip_and_slopes(p):
     value = float(p.values[0])
     coordinate = jnp.asarray(to_coordinate(p, value))
     np.testing.assert_allclose(to_value(p, coordinate), value, rtol=1e-12)
@@ -129,7 +129,7 @@ def test_coordinates_go_there_and_back_and_know_their_slope(p):
         ({"value": 1.0, "soft": True}, "needs a lower bound"),
     ],
 )
-def test_an_impossible_parameter_is_refused(wrong, message):
+def test_an_invalid_parameter_raises(wrong, message):
     with pytest.raises(SettingError, match=message):
         Parameter("p", **wrong)
 

@@ -15,7 +15,7 @@ ARDUPILOT = load_airframe("ardupilot-sitl-x")
 CURVE = tuple(f"thrust_curve_{k}" for k in range(3))
 
 
-def test_ardupilots_simulator_hovers_as_its_frame_says() -> None:
+def test_hover_of_ardupilots_simulator_agrees_with_its_frame() -> None:
     """hoverThrOut 0.39 at 9.80665 m/s^2, propExpo 0.65."""
     found = hover_quantities(ARDUPILOT, ("mass",), np.array([[0.03**2]]))
     assert found["hover_thrust"].value == pytest.approx(0.39 * 9.81 / 9.80665, rel=1e-4)
@@ -25,7 +25,7 @@ def test_ardupilots_simulator_hovers_as_its_frame_says() -> None:
     assert "thrust_expo" not in found
 
 
-def test_its_standard_deviation_is_that_of_samples() -> None:
+def test_its_standard_deviation_agrees_with_samples() -> None:
     P = np.array([[0.02, -0.05, 0.03], [-0.05, 0.2, -0.14], [0.03, -0.14, 0.11]]) * 0.01
     found = hover_quantities(ARDUPILOT, CURVE, P, mass_std=0.02)
     assert found["thrust_expo"].value == pytest.approx(0.65, abs=1e-4)

@@ -108,7 +108,7 @@ def test_allocation_equals_the_rotors_one_by_one():
     assert found[5, -1] < 0  # turning counter-clockwise seen from above, it drags the body clockwise
 
 
-def test_the_hexarotor_is_the_seeds_and_fully_actuated():
+def test_the_hexarotor_of_the_seed_is_fully_actuated():
     for k, rotor in enumerate(HEXAROTOR.rotors):
         tilt = math.radians(20.0 if rotor.direction == "ccw" else -20.0)
         np.testing.assert_allclose(rotor.axis, thrust_axis(k * math.pi / 3, tilt), atol=1e-10)
@@ -194,7 +194,7 @@ def test_a_tumbling_body_keeps_energy_and_momentum():
     np.testing.assert_allclose(in_the_world(after), in_the_world(x), rtol=1e-8)
 
 
-def test_speeds_square_with_their_sign_and_a_rotor_may_stand_still():
+def test_thrust_is_the_signed_square_of_the_speed_also_at_rest():
     speed = jnp.asarray([60.0, 0.0, -30.0])
     np.testing.assert_allclose(thrust_of_speed(speed, 1e-3), [3.6, 0.0, -0.9], rtol=1e-12)
     slope = jax.vmap(jax.grad(lambda w: thrust_of_speed(w[None], 1e-3)[0]))(speed)
@@ -243,12 +243,12 @@ def without(airframe: Airframe, name: str) -> Airframe:
         (load_airframe("px4-sih-quad"), "rotor_speed", r"no \[thrust_coefficient\]"),
     ],
 )
-def test_what_the_airframe_lacks_is_named(airframe, rotor_input, message):
+def test_errors_name_what_the_airframe_lacks(airframe, rotor_input, message):
     with pytest.raises(AirframeError, match=message):
         rigid_multirotor(airframe, rotor_input)
 
 
-def test_other_bad_input_is_named():
+def test_errors_name_other_invalid_input():
     with pytest.raises(AirframeError, match="no rotors to allocate"):
         allocation((), 0.02)
     only_mass = dataclasses.replace(QUADROTOR, quantities={"mass": QUADROTOR.mass})
@@ -261,7 +261,7 @@ def test_other_bad_input_is_named():
         sample(flight, system.inputs, system.outputs)
 
 
-def test_the_air_brakes_by_speed_by_its_square_and_by_the_rotors_across_their_axes():
+def test_linear_quadratic_and_rotor_drag():
     airframe = with_quantities(QUADROTOR, drag=(0.3,), rotor_drag=(0.05,), drag_area=(0.02,))
     rotors = tuple(
         dataclasses.replace(r, thrust_scale=s)

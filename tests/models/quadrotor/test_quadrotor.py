@@ -87,7 +87,7 @@ def test_accelerations_equal_those_of_the_rigid_multirotor(name):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_exact_angles_turn_as_the_rotation_matrix_does(seed):
+def test_exact_angle_rates_agree_with_the_rotation_matrix(seed):
     system = quadrotor(exact=True)
     x, u = draw(seed, system)
     rate = system.dynamics(x, u, parameter_values(system))
@@ -132,7 +132,7 @@ def test_hover_is_an_equilibrium():
         ({"drop": "torque_coefficient"}, r"no \[torque_ratio\]"),
     ],
 )
-def test_an_airframe_that_lacks_something_is_refused(change, message):
+def test_an_incomplete_airframe_raises(change, message):
     kept = {k: v for k, v in AIRFRAME.quantities.items() if k != change.get("drop")}
     wrong = dataclasses.replace(AIRFRAME, quantities=kept, rotors=change.get("rotors", AIRFRAME.rotors))
     with pytest.raises(AirframeError, match=message):

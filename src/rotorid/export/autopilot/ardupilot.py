@@ -60,7 +60,8 @@ def parameter_values(airframe: Airframe) -> Mapping[str, float]:
     return values | {
         "EK3_DRAG_BCOEF_X": bluff,
         "EK3_DRAG_BCOEF_Y": bluff,
-        "EK3_DRAG_MCOEF": (vehicle.drag.linear + vehicle.drag.of_rotors_at(hover.thrust)) / vehicle.body.mass,
+        "EK3_DRAG_MCOEF": (vehicle.drag.linear + vehicle.drag.rotor_coefficient(hover.thrust))
+        / vehicle.body.mass,
     }
 
 

@@ -99,7 +99,9 @@ def px4_values(airframe: Airframe) -> Mapping[str, float]:
     values["MPC_THR_HOVER"] = float(expo_fraction(factor, signal))
     for axis in "XY":
         values[f"EKF2_BCOEF_{axis}"] = vehicle.body.mass / vehicle.drag.area if vehicle.drag.area else 0.0
-    values["EKF2_MCOEF"] = (vehicle.drag.linear + vehicle.drag.of_rotors_at(hover.thrust)) / vehicle.body.mass
+    values["EKF2_MCOEF"] = (
+        vehicle.drag.linear + vehicle.drag.rotor_coefficient(hover.thrust)
+    ) / vehicle.body.mass
     shape = sih_shape(vehicle)
     if shape is not None:
         values |= _simulator(vehicle, shape, signal, hover.thrust)
@@ -209,7 +211,7 @@ def _simulator(
     J = FRD[:, None] * vehicle.body.inertia * FRD
     linear = (
         vehicle.drag.linear
-        + vehicle.drag.of_rotors_at(thrust)
+        + vehicle.drag.rotor_coefficient(thrust)
         + 0.5 * AIR_DENSITY * vehicle.drag.area * DRAG_SPEED
     )
     return {

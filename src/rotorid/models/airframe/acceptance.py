@@ -23,14 +23,17 @@ def fingerprint_of(airframe: Airframe) -> str:
 
 
 def rejection_reason(airframe: Airframe) -> str | None:
-    """Why an airframe is not an accepted model, in one sentence that ends in what to do; None for an accepted one."""
-    found, fly = airframe.fly_back, "run `rotorid fly-back LOG... --airframe MODEL --prior PRIOR -o MODEL`"
-    where = airframe.source or airframe.name
-    if found is None:
-        return f"{where}: was not validated by fly-back on held-out flights; {fly}"
-    if found.fingerprint != fingerprint_of(airframe):
-        return f"{where}: its numbers were changed after the validation; {fly} again"
-    if not found.accepted:
-        first = found.reasons[0] if found.reasons else ""
-        return f"{where}: rejected by fly-back: {first} Identify it again, from flights with more excitation"
+    """The reason why an airframe is not an accepted model, with the remedy, in one sentence; None if it is accepted."""
+    record, command = (
+        airframe.fly_back,
+        "run `rotorid fly-back LOG... --airframe MODEL --prior PRIOR -o MODEL`",
+    )
+    label = airframe.source or airframe.name
+    if record is None:
+        return f"{label}: was not validated by fly-back on held-out flights; {command}"
+    if record.fingerprint != fingerprint_of(airframe):
+        return f"{label}: its numbers were changed after the validation; {command} again"
+    if not record.accepted:
+        first = record.reasons[0] if record.reasons else ""
+        return f"{label}: rejected by fly-back: {first} Identify it again, from flights with more excitation"
     return None

@@ -15,8 +15,8 @@
     source = "thrust stand"
 
 Every table is a quantity: value, unit, and where known std (of the value, in unit) and source. A quantity that is left
-out takes the default of the model that needs it. A file is checked whole: an unknown table, a wrong unit or an impossible
-number is named in one line.
+out takes the default of the model that needs it. The whole file is checked: the error names an unknown table, a wrong unit or
+an impossible number in one line.
 
 The same airframe gives the same text. Its numbers have names one by one: "mass", "inertia_x", "thrust_curve_2",
 "rotor_scale_0". An airframe with some of them replaced, such as a draw from a covariance, is an airframe again.
@@ -89,14 +89,14 @@ class Airframe:
         return self.quantities.get(name)
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """The number of a quantity, or what stands for it where the file does not give it."""
-        found = self.get(name)
-        return found.number if found else default
+        """The number of a quantity, or the default if the file does not give it."""
+        quantity = self.get(name)
+        return quantity.number if quantity else default
 
     def vector(self, name: str) -> tuple[float, ...]:
-        """The numbers of a quantity of three, zeros where the file does not give it."""
-        found = self.get(name)
-        return found.value if found else (0.0, 0.0, 0.0)
+        """The three numbers of a quantity, zeros if the file does not give it."""
+        quantity = self.get(name)
+        return quantity.value if quantity else (0.0, 0.0, 0.0)
 
 
 QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
@@ -149,18 +149,18 @@ def shipped_airframes() -> tuple[str, ...]:
 
 
 def with_mass(airframe: Airframe, mass: tuple[float, float] | None) -> Airframe:
-    """An airframe whose mass is a given one, kg, with its standard deviation; None: as it is."""
+    """An airframe with another mass and its standard deviation, kg; None: unchanged."""
     if mass is None:
         return airframe
     value, std = mass
-    given = Quantity((value,), "kg", (std,) if std > 0.0 else None, "given as known")
-    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": given})
+    quantity = Quantity((value,), "kg", (std,) if std > 0.0 else None, "given as known")
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": quantity})
 
 
 def with_exact_mass(airframe: Airframe) -> Airframe:
-    """An airframe whose mass is known without a standard deviation."""
-    exact = dataclasses.replace(airframe.mass, std=None)
-    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": exact})
+    """An airframe whose mass has no standard deviation."""
+    quantity = dataclasses.replace(airframe.mass, std=None)
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": quantity})
 
 
 def load_airframe(name: str | Path) -> Airframe:
@@ -185,12 +185,12 @@ def load_airframe(name: str | Path) -> Airframe:
     return parse_airframe(text_of(path, "an airframe is a TOML file"), str(path))
 
 
-def text_of(path: Path, wanted: str) -> str:
-    """The text of a file. wanted: what it should be, for the error. Raises AirframeError where it cannot be read."""
+def text_of(path: Path, expected: str) -> str:
+    """The text of a file. expected: the kind of file, for the error. Raises AirframeError if it cannot be read."""
     try:
         return path.read_text()
     except UnicodeDecodeError:
-        raise AirframeError(f"{path}: not a text file; {wanted}") from None
+        raise AirframeError(f"{path}: not a text file; {expected}") from None
     except OSError as error:
         raise AirframeError(f"{path}: cannot be read ({error.strerror})") from None
 
@@ -207,9 +207,9 @@ def parse_airframe(text: str, source: str) -> Airframe:
         if key not in _TABLES:
             raise AirframeError(f"{source}: unknown entry [{key}]; an airframe has {', '.join(_TABLES)}")
     if "mass" not in table:
-        raise AirframeError(f"{source}: no [mass]; give its value in kg, and std if it is to be found")
+        raise AirframeError(f"{source}: no [mass]; give its value in kg, and std if it is to be estimated")
     quantities = {k: _quantity(source, k, table[k]) for k in QUANTITIES if k in table}
-    _agree(source, quantities)
+    _check_consistency(source, quantities)
     return Airframe(
         name=name,
         description=description,
@@ -221,8 +221,8 @@ def parse_airframe(text: str, source: str) -> Airframe:
     )
 
 
-def _agree(source: str, quantities: Mapping[str, Quantity]) -> None:
-    """Raises AirframeError where quantities contradict each other."""
+def _check_consistency(source: str, quantities: Mapping[str, Quantity]) -> None:
+    """Raise AirframeError if quantities contradict each other."""
     if "products_of_inertia" in quantities:
         if "inertia" not in quantities:
             raise AirframeError(f"{source}: [products_of_inertia] without [inertia]; give both")
@@ -235,26 +235,26 @@ def _agree(source: str, quantities: Mapping[str, Quantity]) -> None:
             )
     if {"torque_ratio", "torque_coefficient"} <= set(quantities):
         raise AirframeError(
-            f"{source}: [torque_ratio] and [torque_coefficient] say the same; give one of them"
+            f"{source}: [torque_ratio] and [torque_coefficient] define the same quantity; give one of them"
         )
 
 
-def _numbers(source: str, where: str, value: Any) -> tuple[float, ...]:
+def _numbers(source: str, label: str, value: Any) -> tuple[float, ...]:
     items = value if isinstance(value, list) else [value]
     if not items or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in items):
-        raise AirframeError(f"{source}: {where} must be a number or a list of numbers, not {value!r}")
+        raise AirframeError(f"{source}: {label} must be a number or a list of numbers, not {value!r}")
     if not all(math.isfinite(v) for v in items):
-        raise AirframeError(f"{source}: {where} must be finite, not {value!r}")
+        raise AirframeError(f"{source}: {label} must be finite, not {value!r}")
     return tuple(float(v) for v in items)
 
 
-def _table(source: str, key: str, table: Any, known: set[str]) -> dict[str, Any]:
+def _table(source: str, key: str, table: Any, entries: set[str]) -> dict[str, Any]:
     if not isinstance(table, dict) or "value" not in table or "unit" not in table:
         raise AirframeError(f"{source}: [{key}] needs at least value and unit")
     for entry in table:
-        if entry not in known:
+        if entry not in entries:
             raise AirframeError(
-                f"{source}: [{key}] has an unknown entry {entry!r} (known: {', '.join(sorted(known))})"
+                f"{source}: [{key}] has an unknown entry {entry!r} (known: {', '.join(sorted(entries))})"
             )
     return table
 
@@ -314,54 +314,54 @@ def _thrust_curve(source: str, raw: Any) -> ThrustCurve:
 
 
 def _rotor(source: str, index: int, raw: Any) -> Rotor:
-    where = f"[[rotor]] {index}"
+    label = f"[[rotor]] {index}"
     if not isinstance(raw, dict) or set(raw) - _ROTOR_ENTRIES or "position" not in raw:
         raise AirframeError(
-            f'{source}: {where} needs position = [x, y, z] in m and direction = "cw" or "ccw"'
+            f'{source}: {label} needs position = [x, y, z] in m and direction = "cw" or "ccw"'
         )
-    position = _numbers(source, f"{where} position", raw["position"])
-    axis = _numbers(source, f"{where} axis", raw.get("axis", [0.0, 0.0, 1.0]))
+    position = _numbers(source, f"{label} position", raw["position"])
+    axis = _numbers(source, f"{label} axis", raw.get("axis", [0.0, 0.0, 1.0]))
     if len(position) != 3 or len(axis) != 3:
-        raise AirframeError(f"{source}: {where} position and axis need three numbers")
+        raise AirframeError(f"{source}: {label} position and axis need three numbers")
     if raw.get("direction") not in ("cw", "ccw"):
-        raise AirframeError(f'{source}: {where} direction must be "cw" or "ccw" as seen from above')
+        raise AirframeError(f'{source}: {label} direction must be "cw" or "ccw" as seen from above')
     length = math.sqrt(sum(a * a for a in axis))
     if length == 0:
-        raise AirframeError(f"{source}: {where} axis has no length")
+        raise AirframeError(f"{source}: {label} axis has no length")
     if abs(length - 1.0) < _UNIT:
-        length = 1.0  # so that what was written with all its digits is read back to the last
+        length = 1.0  # so that an axis that was written with all digits is read back unchanged
     unit_axis = (axis[0] / length, axis[1] / length, axis[2] / length)
     scale, std = (
-        _numbers(source, f"{where} {entry}", raw.get(entry, default))[0]
+        _numbers(source, f"{label} {entry}", raw.get(entry, default))[0]
         for entry, default in (("thrust_scale", 1.0), ("thrust_scale_std", 0.0))
     )
     if scale < 0 or std < 0:
-        raise AirframeError(f"{source}: {where} thrust_scale and thrust_scale_std must be 0 or more")
+        raise AirframeError(f"{source}: {label} thrust_scale and thrust_scale_std must be 0 or more")
     return Rotor((position[0], position[1], position[2]), raw["direction"], unit_axis, scale, std)
 
 
 def airframe_numbers(airframe: Airframe) -> dict[str, tuple[float, float]]:
     """Value and standard deviation (0 where unknown) of every number, in the units of the file."""
-    found: dict[str, tuple[float, float]] = {}
+    numbers: dict[str, tuple[float, float]] = {}
     for name, quantity in airframe.quantities.items():
         stds = quantity.std or (0.0,)
         stds = stds * len(quantity.value) if len(stds) == 1 else stds
         names = quantity_names(name, len(quantity.value))
-        found |= dict(zip(names, zip(quantity.value, stds, strict=True), strict=True))
+        numbers |= dict(zip(names, zip(quantity.value, stds, strict=True), strict=True))
     curve = airframe.thrust_curve
     if curve is not None:
         stds = curve.std or (0.0,) * len(curve.coefficients)
         names = quantity_names("thrust_curve", len(stds))
-        found |= dict(zip(names, zip(curve.coefficients, stds, strict=True), strict=True))
+        numbers |= dict(zip(names, zip(curve.coefficients, stds, strict=True), strict=True))
         if curve.voltage_exponent:
-            found["voltage_exponent"] = (curve.voltage_exponent, curve.voltage_exponent_std)
+            numbers["voltage_exponent"] = (curve.voltage_exponent, curve.voltage_exponent_std)
     names = quantity_names("rotor_scale", len(airframe.rotors))
     scales = [(rotor.thrust_scale, rotor.thrust_scale_std) for rotor in airframe.rotors]
-    return found | dict(zip(names, scales, strict=True))
+    return numbers | dict(zip(names, scales, strict=True))
 
 
 def with_numbers(airframe: Airframe, values: Mapping[str, float]) -> Airframe:
-    """An airframe with some of its numbers replaced. Those that it does not have are left out."""
+    """An airframe with some of its numbers replaced. Numbers that it does not have are ignored."""
     quantities = dict(airframe.quantities)
     for name, quantity in airframe.quantities.items():
         names = quantity_names(name, len(quantity.value))

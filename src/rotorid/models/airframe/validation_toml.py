@@ -42,13 +42,13 @@ _NESTED = {"signal": "signals", "gain": "gains", "nmpc": "nmpc"}
 _NOT_WRITTEN = ("findings",)
 
 
-def fly_back_tables(found: FlyBack) -> list[list[str]]:
+def fly_back_tables(record: FlyBack) -> list[list[str]]:
     """The tables' lines: [fly_back] first."""
-    tables = [["[fly_back]", *_entries(found)]]
-    tables += [["[[fly_back.signal]]", *_entries(signal)] for signal in found.signals]
-    tables += [["[[fly_back.gain]]", *_entries(gain)] for gain in found.gains]
-    if found.nmpc is not None:
-        tables.append(["[fly_back.nmpc]", *_entries(found.nmpc)])
+    tables = [["[fly_back]", *_entries(record)]]
+    tables += [["[[fly_back.signal]]", *_entries(signal)] for signal in record.signals]
+    tables += [["[[fly_back.gain]]", *_entries(gain)] for gain in record.gains]
+    if record.nmpc is not None:
+        tables.append(["[fly_back.nmpc]", *_entries(record.nmpc)])
     return tables
 
 
@@ -56,34 +56,34 @@ def parse_fly_back(source: str, raw: Any) -> FlyBack:
     """The record of a [fly_back] table; source names the file in errors. Raises AirframeError."""
     if not isinstance(raw, Mapping):
         raise AirframeError(f"{source}: [fly_back] must be a table")
-    plain = {k: v for k, v in raw.items() if k not in _NESTED}
+    entries = {k: v for k, v in raw.items() if k not in _NESTED}
     nested = {
         "signals": tuple(
-            _record(source, "[[fly_back.signal]]", SignalErrors, one)
-            for one in _tables(source, raw, "signal")
+            _record(source, "[[fly_back.signal]]", SignalErrors, table)
+            for table in _tables(source, raw, "signal")
         ),
         "gains": tuple(
-            _record(source, "[[fly_back.gain]]", Gain, one) for one in _tables(source, raw, "gain")
+            _record(source, "[[fly_back.gain]]", Gain, table) for table in _tables(source, raw, "gain")
         ),
         "nmpc": _record(source, "[fly_back.nmpc]", ReferenceFlight, raw["nmpc"]) if "nmpc" in raw else None,
     }
-    found = _record(source, "[fly_back]", FlyBack, plain, nested)
-    for signal in found.signals:
+    record = _record(source, "[fly_back]", FlyBack, entries, nested)
+    for signal in record.signals:
         for field in dataclasses.fields(signal):
             values = getattr(signal, field.name)
-            if isinstance(values, tuple) and len(values) != len(found.horizons):
+            if isinstance(values, tuple) and len(values) != len(record.horizons):
                 raise AirframeError(
                     f"{source}: [[fly_back.signal]] {signal.name}: {field.name} has {len(values)} numbers "
-                    f"where there are {len(found.horizons)} horizons"
+                    f"where there are {len(record.horizons)} horizons"
                 )
-    return found
+    return record
 
 
 def _tables(source: str, raw: Mapping[str, Any], key: str) -> list[Any]:
-    found = raw.get(key, [])
-    if not isinstance(found, list):
+    tables = raw.get(key, [])
+    if not isinstance(tables, list):
         raise AirframeError(f"{source}: [[fly_back.{key}]] must be a list of tables, in double brackets")
-    return found
+    return tables
 
 
 def _entries(record: Any) -> list[str]:
@@ -103,47 +103,47 @@ def _text(value: Any) -> str:
 
 
 def _record(
-    source: str, where: str, kind: type[_Record], raw: Any, further: Mapping[str, Any] | None = None
+    source: str, label: str, kind: type[_Record], raw: Any, nested: Mapping[str, Any] | None = None
 ) -> _Record:
-    """A record of a table whose entries are its fields, each of the kind that its annotation says."""
+    """A record of a table whose entries are its fields, each of the type of its annotation."""
     if not isinstance(raw, Mapping):
-        raise AirframeError(f"{source}: {where} must be a table")
-    given = dict(further or {})
+        raise AirframeError(f"{source}: {label} must be a table")
+    values = dict(nested or {})
     fields = {
         f.name: str(f.type)
         for f in dataclasses.fields(kind)  # pyright: ignore
-        if f.name not in (*given, *_NOT_WRITTEN)
+        if f.name not in (*values, *_NOT_WRITTEN)
     }
     for name in raw:
         if name not in fields:
             raise AirframeError(
-                f"{source}: {where} has an unknown entry {name!r} (known: {', '.join(fields)})"
+                f"{source}: {label} has an unknown entry {name!r} (known: {', '.join(fields)})"
             )
     for name, annotation in fields.items():
         if name not in raw:
-            raise AirframeError(f"{source}: {where} has no {name}; let `rotorid fly-back` write it again")
-        given[name] = _value(f"{source}: {where} {name}", annotation, raw[name])
-    return kind(**given)
+            raise AirframeError(f"{source}: {label} has no {name}; let `rotorid fly-back` write it again")
+        values[name] = _value(f"{source}: {label} {name}", annotation, raw[name])
+    return kind(**values)
 
 
-def _value(where: str, annotation: str, raw: Any) -> Any:
-    """A value as its annotation has it: "bool", "str", "int", "float", or "tuple[..., ...]" of one of them."""
+def _value(label: str, annotation: str, raw: Any) -> Any:
+    """A value of an annotated type: "bool", "str", "int", "float", or "tuple[..., ...]" of one of them."""
     if annotation.startswith("tuple["):
         if not isinstance(raw, list):
-            raise AirframeError(f"{where} must be a list")
-        return tuple(_value(where, annotation.removeprefix("tuple[").split(",")[0], v) for v in raw)
-    fits = {
+            raise AirframeError(f"{label} must be a list")
+        return tuple(_value(label, annotation.removeprefix("tuple[").split(",")[0], v) for v in raw)
+    is_valid = {
         "bool": isinstance(raw, bool),
         "str": isinstance(raw, str),
         "int": isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0,
         "float": isinstance(raw, (int, float)) and not isinstance(raw, bool) and not math.isnan(raw),
     }[annotation]
-    if not fits:
-        words = {
+    if not is_valid:
+        descriptions = {
             "bool": "true or false",
             "str": "a text",
             "int": "a whole number, 0 or more",
             "float": "a number",
         }
-        raise AirframeError(f"{where} must be {words[annotation]}, not {raw!r}")
+        raise AirframeError(f"{label} must be {descriptions[annotation]}, not {raw!r}")
     return float(raw) if annotation == "float" else raw

@@ -9,7 +9,7 @@ Springer 2009), which writes FF for F and GG for G. The first measurement comes 
 JGG, JW and X, a matrix that changes has a leading axis of time, one entry a row of data.
 
     dlm(m0=0, C0=10, F=1, V=1.4, G=1, W=0.2)       # eqs. 4.1-4.3 of the seed, R's dlm(m0, C0, FF, V, GG, W)
-    trend(2) + seasonal(12)                        # R's dlmModPoly(2) + dlmModSeas(12); see `models.dlm_terms`
+    trend(2) + seasonal(12)                        # R's dlmModPoly(2) + dlmModSeas(12); see `models.dlm.terms`
 
 A Dlm is a pytree of its six matrices: it goes through `jit`, `vmap` and `grad`, and may be made inside of them. Shapes are
 always checked, values (finite, symmetric, no negative variance) where they are known.
@@ -36,7 +36,7 @@ _ASYMMETRY: Final = 1e-8
 
 
 class Dlm(eqx.Module):
-    """A dynamic linear model. Make one by `dlm` or from terms; those check what they are given.
+    """A dynamic linear model. `dlm` and the terms make one and check their arguments.
 
     p states, m outputs. F, V, G and W may each have a leading axis of time. states: a name for each state.
     """
@@ -51,12 +51,12 @@ class Dlm(eqx.Module):
 
     @property
     def outputs(self) -> int:
-        """How many numbers are measured at a time."""
+        """Number of measurements in a row of data."""
         return self.F.shape[-2]
 
     @property
     def length(self) -> int | None:
-        """Rows of data that the matrices that change are for; None where none does."""
+        """Number of rows of the matrices that vary with time; None if none varies."""
         lengths = [matrix.shape[0] for matrix in (self.F, self.V, self.G, self.W) if matrix.ndim == 3]
         return lengths[0] if lengths else None
 
@@ -67,16 +67,16 @@ class Dlm(eqx.Module):
         """
         if self.outputs != other.outputs:
             raise SettingError(
-                f"models of {self.outputs} and {other.outputs} outputs cannot be added; `beside` puts them next to each other"
+                f"models of {self.outputs} and {other.outputs} outputs cannot be added; `block_diagonal` stacks them"
             )
         lengths = _common_length(self, other)
         return Dlm(
-            _joined(self.m0, other.m0),
-            _blocks(self.C0, other.C0),
-            _joined(*_as_long(self.F, other.F, lengths)),
+            _concatenate(self.m0, other.m0),
+            _block_diagonal(self.C0, other.C0),
+            _concatenate(*_with_common_length(self.F, other.F, lengths)),
             self.V + other.V,
-            _blocks(*_as_long(self.G, other.G, lengths)),
-            _blocks(*_as_long(self.W, other.W, lengths)),
+            _block_diagonal(*_with_common_length(self.G, other.G, lengths)),
+            _block_diagonal(*_with_common_length(self.W, other.W, lengths)),
             _unique(self.states + other.states),
         )
 
@@ -93,12 +93,12 @@ def block_diagonal(first: Dlm, second: Dlm) -> Dlm:
     """
     lengths = _common_length(first, second)
     return Dlm(
-        _joined(first.m0, second.m0),
-        _blocks(first.C0, second.C0),
-        _blocks(*_as_long(first.F, second.F, lengths)),
-        _blocks(*_as_long(first.V, second.V, lengths)),
-        _blocks(*_as_long(first.G, second.G, lengths)),
-        _blocks(*_as_long(first.W, second.W, lengths)),
+        _concatenate(first.m0, second.m0),
+        _block_diagonal(first.C0, second.C0),
+        _block_diagonal(*_with_common_length(first.F, second.F, lengths)),
+        _block_diagonal(*_with_common_length(first.V, second.V, lengths)),
+        _block_diagonal(*_with_common_length(first.G, second.G, lengths)),
+        _block_diagonal(*_with_common_length(first.W, second.W, lengths)),
         _unique(first.states + second.states),
     )
 
@@ -137,30 +137,32 @@ def dlm(
     if mean.ndim != 1 or mean.shape[0] == 0:
         raise SettingError(f"m0 is {_shape(mean)}; it must be one row of numbers, one a state")
     p = mean.shape[0]
-    sees = _array("F", F)
-    if sees.ndim < 2:
-        sees = sees.reshape(1, -1)
-    m = sees.shape[-2]
-    if sees.ndim > 3 or sees.shape[-1] != p or m == 0:
+    observation = _array("F", F)
+    if observation.ndim < 2:
+        observation = observation.reshape(1, -1)
+    m = observation.shape[-2]
+    if observation.ndim > 3 or observation.shape[-1] != p or m == 0:
         raise SettingError(
-            f"F is {_shape(sees)}; with {_count(p, 'state')} in m0 it must be outputs x {p}, or times x outputs x {p}"
+            f"F is {_shape(observation)}; with {_count(p, 'state')} in m0 it must be outputs x {p}, or times x outputs x {p}"
         )
     covariance = _square("C0", C0, p, "state", varying=False)
     noise = _square("V", V, m, "output")
-    moves = _square("G", G, p, "state")
-    drives = _square("W", W, p, "state")
-    for name, matrix in (("C0", covariance), ("V", noise), ("W", drives)):
+    transition = _square("G", G, p, "state")
+    state_noise = _square("W", W, p, "state")
+    for name, matrix in (("C0", covariance), ("V", noise), ("W", state_noise)):
         _check_covariance(name, matrix)
     lengths = {
-        n: x.shape[0] for n, x in {"F": sees, "V": noise, "G": moves, "W": drives}.items() if x.ndim == 3
+        n: x.shape[0]
+        for n, x in {"F": observation, "V": noise, "G": transition, "W": state_noise}.items()
+        if x.ndim == 3
     }
     if len(set(lengths.values())) > 1:
-        given = ", ".join(f"{name} {n}" for name, n in lengths.items())
-        raise SettingError(f"matrices that change must have as many rows of time as each other; here {given}")
+        rows = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise SettingError(f"matrices that change must have as many rows of time as each other; here {rows}")
     names = states if states is not None else tuple(f"theta_{i + 1}" for i in range(p))
     if len(names) != p:
         raise SettingError(f"{_count(len(names), 'name')} for {_count(p, 'state')}; give one a state")
-    return Dlm(mean, covariance, sees, noise, moves, drives, tuple(names))
+    return Dlm(mean, covariance, observation, noise, transition, state_noise, tuple(names))
 
 
 def _array(name: str, value: Numbers) -> Float[Array, " ..."]:
@@ -171,39 +173,39 @@ def _array(name: str, value: Numbers) -> Float[Array, " ..."]:
     except (TypeError, ValueError):
         raise SettingError(f"{name} must be numbers in rows of equal length, not {value!r}") from None
     if not np.isfinite(array).all():
-        raise SettingError(f"{name} holds a number that is not finite; what is unknown belongs into the data")
+        raise SettingError(f"{name} holds a number that is not finite; only data may have missing numbers")
     return jnp.asarray(array)
 
 
 def _square(
-    name: str, value: Numbers, size: int, of: str, *, varying: bool = True
+    name: str, value: Numbers, size: int, dimension: str, *, varying: bool = True
 ) -> Float[Array, "*times size size"]:
     array = _array(name, value)
     if array.ndim == 0 and size == 1:
         array = array.reshape(1, 1)
     if array.shape[-2:] != (size, size) or array.ndim > (3 if varying else 2):
-        also = f", or times x {size} x {size}" if varying else ""
+        alternative = f", or times x {size} x {size}" if varying else ""
         raise SettingError(
-            f"{name} is {_shape(array)}; with {_count(size, of)} it must be {size} x {size}{also}"
+            f"{name} is {_shape(array)}; with {_count(size, dimension)} it must be {size} x {size}{alternative}"
         )
     return array
 
 
 def _check_covariance(name: str, matrix: Float[Array, " ..."]) -> None:
-    if not _known(matrix) or matrix.size == 0:
+    if not _is_concrete(matrix) or matrix.size == 0:
         return
     C = np.asarray(matrix)
     scale = np.max(np.abs(C), initial=0.0)
     if np.max(np.abs(C - np.swapaxes(C, -1, -2))) > _ASYMMETRY * scale:
         raise SettingError(f"{name} is not symmetric, so it is no covariance; give ({name} + {name}') / 2")
-    least = float(np.linalg.eigvalsh(C).min())
-    if least < -_ASYMMETRY * scale:
+    smallest = float(np.linalg.eigvalsh(C).min())
+    if smallest < -_ASYMMETRY * scale:
         raise SettingError(
-            f"{name} is not positive semidefinite (least eigenvalue {least:.3g}), so it is no covariance"
+            f"{name} is not positive semidefinite (least eigenvalue {smallest:.3g}), so it is no covariance"
         )
 
 
-def _known(array: Array) -> bool:
+def _is_concrete(array: Array) -> bool:
     return not isinstance(array, Tracer)
 
 
@@ -211,23 +213,23 @@ def _shape(array: Array) -> str:
     return " x ".join(map(str, array.shape)) if array.ndim else "one number"
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _common_length(first: Dlm, second: Dlm) -> int | None:
     lengths = [n for n in (first.length, second.length) if n is not None]
     if len(set(lengths)) > 1:
         raise SettingError(
-            f"models that change over {lengths[0]} and {lengths[1]} rows of time do not go together"
+            f"models that change over {lengths[0]} and {lengths[1]} rows of time cannot be combined"
         )
     return lengths[0] if lengths else None
 
 
-def _as_long(
+def _with_common_length(
     a: Float[Array, " ..."], b: Float[Array, " ..."], length: int | None
 ) -> tuple[Float[Array, " ..."], Float[Array, " ..."]]:
-    """Both as they are, or both with an axis of time."""
+    """Both unchanged, or both with an axis of time."""
     if a.ndim == b.ndim or length is None:
         return a, b
     lib = _library(a, b)
@@ -235,12 +237,12 @@ def _as_long(
     return a, b
 
 
-def _joined(a: Float[Array, " ..."], b: Float[Array, " ..."]) -> Float[Array, " ..."]:
-    """a, and b after its last axis."""
+def _concatenate(a: Float[Array, " ..."], b: Float[Array, " ..."]) -> Float[Array, " ..."]:
+    """a and b, concatenated along the last axis."""
     return jnp.asarray(_library(a, b).concatenate([a, b], axis=-1))
 
 
-def _blocks(a: Float[Array, " ..."], b: Float[Array, " ..."]) -> Float[Array, " ..."]:
+def _block_diagonal(a: Float[Array, " ..."], b: Float[Array, " ..."]) -> Float[Array, " ..."]:
     """a and b on the diagonal."""
     (ra, ca), (rb, cb), times, lib = a.shape[-2:], b.shape[-2:], a.shape[:-2], _library(a, b)
     upper = lib.concatenate([a, np.zeros((*times, ra, cb), a.dtype)], axis=-1)
@@ -249,16 +251,16 @@ def _blocks(a: Float[Array, " ..."], b: Float[Array, " ..."]) -> Float[Array, " 
 
 
 def _library(*arrays: Array) -> Any:
-    """numpy for numbers that are known, which compiles nothing; jax.numpy for those that are being traced."""
-    return np if all(_known(a) for a in arrays) else jnp
+    """numpy for concrete numbers, which needs no compilation; jax.numpy for traced ones."""
+    return np if all(_is_concrete(a) for a in arrays) else jnp
 
 
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names with a number after what stood before: level, level_2."""
-    found: list[str] = []
+    """Names made unique by a number: level, level_2."""
+    unique: list[str] = []
     for name in names:
-        number, new = 2, name
-        while new in found:
-            new, number = f"{name}_{number}", number + 1
-        found.append(new)
-    return tuple(found)
+        number, candidate = 2, name
+        while candidate in unique:
+            candidate, number = f"{name}_{number}", number + 1
+        unique.append(candidate)
+    return tuple(unique)

@@ -9,7 +9,7 @@
 
 Arguments have R's names and defaults: dV, the variance of the measurement noise; dW, the variances of the states' own noise
 (the diagonal of W); m0 and C0, the mean (0) and the covariance (1e7 on the diagonal) of the states before the first row. C0 =
-1e7 says "nothing is known" for data of the order of 1; scale it with the square of yours. As in R, the V of a sum is the sum of
+1e7 is a diffuse prior for data of the order of 1; scale it with the square of your data. As in R, the V of a sum is the sum of
 the terms' dV: give it in one of them, and 0 in the others.
 
 Reference: G. Petris, S. Petrone, P. Campagnoli, Dynamic Linear Models with R, Springer 2009, chapter 3.
@@ -29,7 +29,7 @@ from rotorid.errors import SettingError
 from rotorid.models.dlm.model import Dlm, Numbers, dlm
 
 DIFFUSE: Final = 1e7
-"""The variance by which R's dlm says that nothing is known of a state."""
+"""Variance of the diffuse prior of a state in R's dlm."""
 
 _ORDERS: Final = ("level", "slope", "curvature")
 
@@ -54,7 +54,7 @@ def trend(
     Raises:
         SettingError: the order is no whole number of 1 or more, or there is not one variance a state.
     """
-    order = _whole("order", order, 1)
+    order = _whole_number("order", order, 1)
     names = tuple(_ORDERS[k] if k < len(_ORDERS) else f"derivative_{k}" for k in range(order))
     F, G = np.eye(1, order), np.eye(order) + np.eye(order, k=1)
     W = _diagonal("dW", [0.0] * (order - 1) + [1.0] if dW is None else dW, order)
@@ -82,7 +82,7 @@ def seasonal(
     Raises:
         SettingError: the frequency is no whole number of 2 or more, or there is not one variance a state.
     """
-    frequency = _whole("frequency", frequency, 2)
+    frequency = _whole_number("frequency", frequency, 2)
     p = frequency - 1
     F, G = np.eye(1, p), np.eye(p, k=-1)
     G[0] = -1.0
@@ -118,30 +118,30 @@ def trigonometric(
     """
     if not period > 1.0 or not math.isfinite(period):
         raise SettingError(f"the period of a trigonometric term must be more than 1 row, not {period!r}")
-    whole = float(period).is_integer()
-    most = int(period) // 2 if whole else math.ceil(period / 2.0) - 1
-    count = _whole("harmonics", (most if whole else 1) if harmonics is None else harmonics, 1)
-    if count > max(most, 1):
-        raise SettingError(f"a period of {period:g} rows has {max(most, 1)} harmonics, not {count}")
-    blocks, sees, names = [], [], []
+    is_whole = float(period).is_integer()
+    max_count = int(period) // 2 if is_whole else math.ceil(period / 2.0) - 1
+    count = _whole_number("harmonics", (max_count if is_whole else 1) if harmonics is None else harmonics, 1)
+    if count > max(max_count, 1):
+        raise SettingError(f"a period of {period:g} rows has {max(max_count, 1)} harmonics, not {count}")
+    blocks, observation, names = [], [], []
     for k in range(1, count + 1):
         if 2 * k == period:
             blocks.append(-np.eye(1))
-            sees += [1.0]
+            observation += [1.0]
             names += [f"cosine_{k}"]
             continue
         c, s = math.cos(2.0 * math.pi * k / period), math.sin(2.0 * math.pi * k / period)
         blocks.append(np.array([[c, s], [-s, c]]))
-        sees += [1.0, 0.0]
+        observation += [1.0, 0.0]
         names += [f"cosine_{k}", f"sine_{k}"]
-    p, start = len(sees), 0
+    p, start = len(observation), 0
     G = np.zeros((p, p))
     for block in blocks:
         stop = start + block.shape[0]
         G[start:stop, start:stop] = block
         start = stop
     W = _diagonal("dW", [dW] * p if np.ndim(dW) == 0 else dW, p)
-    return _term(np.array([sees]), dV, G, W, m0, C0, tuple(names))
+    return _term(np.array([observation]), dV, G, W, m0, C0, tuple(names))
 
 
 def regression(
@@ -168,12 +168,12 @@ def regression(
     Raises:
         SettingError: X is no table or has an empty cell, or the number of names or variances is wrong.
     """
-    known = not isinstance(X, Tracer)
-    columns = np.asarray(X, dtype=float) if known else X
+    is_concrete = not isinstance(X, Tracer)
+    columns = np.asarray(X, dtype=float) if is_concrete else X
     columns = columns[:, None] if columns.ndim == 1 else columns
     if columns.ndim != 2 or 0 in columns.shape:
         raise SettingError("X must be a table, one row a time and one column a regressor")
-    if known and not np.isfinite(columns).all():
+    if is_concrete and not np.isfinite(columns).all():
         raise SettingError(
             "X has an empty cell or a number that is not finite; a regressor must be known in every row"
         )
@@ -182,7 +182,7 @@ def regression(
     if len(names) != k:
         raise SettingError(f"{len(names)} names for {k} regressors; give one a column of X")
     if intercept:
-        columns = (np if known else jnp).concatenate([np.ones((columns.shape[0], 1)), columns], axis=1)
+        columns = (np if is_concrete else jnp).concatenate([np.ones((columns.shape[0], 1)), columns], axis=1)
         names = ("intercept", *names)
     p = columns.shape[1]
     W = _diagonal("dW", [0.0] * p if dW is None else dW, p)
@@ -223,8 +223,8 @@ def arma(
     R = jnp.concatenate([jnp.ones(1), psi, jnp.zeros(r - 1 - psi.shape[0])])
     W = jnp.asarray(sigma2, dtype=float) * jnp.outer(R, R)
     if stationary:
-        stays = jnp.linalg.solve(jnp.eye(r * r) - jnp.kron(G, G), W.ravel()).reshape(r, r)
-        C0 = 0.5 * (stays + stays.T)
+        stationary_covariance = jnp.linalg.solve(jnp.eye(r * r) - jnp.kron(G, G), W.ravel()).reshape(r, r)
+        C0 = 0.5 * (stationary_covariance + stationary_covariance.T)
     return _term(np.eye(1, r), dV, G, W, m0, C0, tuple(f"arma_{k + 1}" for k in range(r)))
 
 
@@ -244,14 +244,16 @@ def _term(
 
 
 def _diagonal(name: str, variances: Numbers, p: int) -> Numbers:
-    traced = any(isinstance(v, Tracer) for v in jax.tree.leaves(variances))
-    values = jnp.asarray(variances, dtype=float) if traced else np.asarray(variances, dtype=float)
+    is_traced = any(isinstance(v, Tracer) for v in jax.tree.leaves(variances))
+    values = jnp.asarray(variances, dtype=float) if is_traced else np.asarray(variances, dtype=float)
     if values.shape != (p,):
-        raise SettingError(f"{name} has {values.size} variances; this term has {p} states and wants one each")
+        raise SettingError(
+            f"{name} has {values.size} variances; this term has {p} states and needs one for each"
+        )
     return values[:, None] * np.eye(p)
 
 
-def _whole(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or int(value) != value or value < least:
-        raise SettingError(f"{name} must be a whole number of at least {least}, not {value!r}")
+def _whole_number(name: str, value: int, minimum: int) -> int:
+    if isinstance(value, bool) or int(value) != value or value < minimum:
+        raise SettingError(f"{name} must be a whole number of at least {minimum}, not {value!r}")
     return int(value)

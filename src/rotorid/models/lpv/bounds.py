@@ -1,4 +1,4 @@
-"""Where the parameters rho of an LPV model lie: boxes, their vertices, and models with fewer parameters.
+"""Bounds of the parameters rho of an LPV model: boxes, their vertices, and models with fewer parameters.
 
 A box of k parameters has 2^k vertices v, and every rho in it is a convex combination of them,
 
@@ -6,9 +6,9 @@ A box of k parameters has 2^k vertices v, and every rho in it is a convex combin
 
 so that A(rho) = sum_v alpha_v A(v): what holds at the vertices, and is convex, holds in the box.
 
-Reduction: parameters that do not move become numbers (`without_constants`, exact); and of those that move together along
-flights, the principal components replace them (`reduced`), rho ~ mean + S U phi, where U are the leading left singular
-vectors of the scaled samples: a tighter set with fewer vertices, no longer equal to the System but for all components.
+Reduction: constant parameters become numbers (`without_constants`, exact). Principal components replace parameters that are
+correlated along flights (`reduce_parameters`), rho ~ mean + S U phi, where U are the leading left singular vectors of the scaled
+samples: a tighter set with fewer vertices. It equals the System only with all components.
 
 Reference: A. Kwiatkowski, H. Werner, PCA-based parameter set mappings for LPV models with fewer parameters and less
 overbounding, IEEE Trans. Control Syst. Technol. 16 (2008) 781-788.
@@ -28,8 +28,8 @@ from rotorid.errors import SettingError
 from rotorid.models.lpv.intervals import Interval
 from rotorid.models.lpv.model import Function, Lpv
 
-MOST: Final = 16
-"""Parameters of a box whose vertices are listed: 2^16 of them."""
+MAX_PARAMETERS: Final = 16
+"""Largest number of parameters of a box with a list of vertices, 2^16."""
 
 _CELLS: Final = 200_000
 _WITHIN: Final = 1e-9
@@ -61,35 +61,35 @@ class Box:
         return 0.5 * (self.lower + self.upper)
 
     def vertices(self) -> Float[np.ndarray, "vertices k"]:
-        """All 2^k corners; the last parameter changes fastest. Raises SettingError for more than `MOST` parameters."""
-        if len(self.names) > MOST:
+        """All 2^k corners; the last parameter changes fastest. Raises SettingError for more than `MAX_PARAMETERS`."""
+        if len(self.names) > MAX_PARAMETERS:
             raise SettingError(
-                f"a box of {len(self.names)} parameters has 2^{len(self.names)} vertices; reduce it to {MOST} or fewer"
+                f"a box of {len(self.names)} parameters has 2^{len(self.names)} vertices; reduce it to {MAX_PARAMETERS}"
             )
         ends = list(zip(self.lower, self.upper, strict=True))
         return np.array(list(itertools.product(*ends))).reshape(2 ** len(ends), len(ends))
 
     def coordinates(self, rho: Float[np.ndarray, "*batch k"]) -> Float[np.ndarray, "*batch vertices"]:
-        """alpha: shares of the vertices in rho, of sum 1. What is outside of the box is taken at its edge."""
+        """alpha: shares of the vertices in rho, of sum 1. A point outside of the box is moved to its edge."""
         width = np.where(self.width > 0, self.width, 1.0)
         t = np.clip((np.asarray(rho) - self.lower) / width, 0.0, 1.0)
         alpha = np.ones((*t.shape[:-1], 1))
         for k in range(t.shape[-1]):
-            both = np.stack([1.0 - t[..., k], t[..., k]], axis=-1)
-            alpha = (alpha[..., :, None] * both[..., None, :]).reshape(*alpha.shape[:-1], -1)
+            pair = np.stack([1.0 - t[..., k], t[..., k]], axis=-1)
+            alpha = (alpha[..., :, None] * pair[..., None, :]).reshape(*alpha.shape[:-1], -1)
         return alpha
 
     def contains(self, rho: Float[np.ndarray, "*batch k"]) -> Bool[np.ndarray, "*batch"]:
-        """Whether rho lies in the box, rounding aside."""
-        room = _WITHIN * (1.0 + np.maximum(np.abs(self.lower), np.abs(self.upper)))
+        """Whether rho lies in the box, up to rounding."""
+        tolerance = _WITHIN * (1.0 + np.maximum(np.abs(self.lower), np.abs(self.upper)))
         rho = np.asarray(rho)
-        return np.asarray(np.all((rho >= self.lower - room) & (rho <= self.upper + room), axis=-1))
+        return np.asarray(np.all((rho >= self.lower - tolerance) & (rho <= self.upper + tolerance), axis=-1))
 
     def hull(self, other: Box) -> Box:
         """The smallest box that holds both."""
         return Box(self.names, np.minimum(self.lower, other.lower), np.maximum(self.upper, other.upper))
 
-    def widened(self, share: float) -> Box:
+    def widen(self, share: float) -> Box:
         """A box that is this share of its width larger on either side."""
         return Box(self.names, self.lower - share * self.width, self.upper + share * self.width)
 
@@ -110,7 +110,7 @@ def parameter_box(model: Lpv, ranges: Mapping[str, tuple[float, float]], *, piec
             scheduling function needs is missing, a range that holds 0 is divided by, or there are too many
             pieces.
     """
-    known: dict[str, Any] = dict(model.values)
+    values: dict[str, Any] = dict(model.values)
     names = {*model.states, *model.inputs, *model.values}
     for name, (low, high) in ranges.items():
         if name not in names:
@@ -119,47 +119,47 @@ def parameter_box(model: Lpv, ranges: Mapping[str, tuple[float, float]], *, piec
             raise SettingError(
                 f"the range of {name!r} is {low:g} to {high:g}; give two finite numbers, the lower first"
             )
-        known[name] = Interval(float(low), float(high))
-    whole = pieces == 1
-    found = (
-        model.evaluate(known)
-        if whole
-        else [_in_pieces(model, k, known, pieces) for k in range(len(model.names))]
+        values[name] = Interval(float(low), float(high))
+    is_whole = pieces == 1
+    functions = (
+        model.evaluate(values)
+        if is_whole
+        else [_in_pieces(model, k, values, pieces) for k in range(len(model.names))]
     )
     low, high = (
-        np.array([float(np.min(f.lower)) if isinstance(f, Interval) else float(f) for f in found]),
-        np.array([float(np.max(f.upper)) if isinstance(f, Interval) else float(f) for f in found]),
+        np.array([float(np.min(f.lower)) if isinstance(f, Interval) else float(f) for f in functions]),
+        np.array([float(np.max(f.upper)) if isinstance(f, Interval) else float(f) for f in functions]),
     )
     return Box(model.names, low, high)
 
 
-class _Seen(dict):
-    """Values that remember which were asked for."""
+class _RecordingValues(dict):
+    """Values that record the names that are read."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(values)
-        self.asked: dict[str, None] = {}
+        self.names_used: dict[str, None] = {}
 
     def __getitem__(self, name: str) -> Any:
-        self.asked[name] = None
+        self.names_used[name] = None
         return super().__getitem__(name)
 
 
-def _in_pieces(model: Lpv, k: int, known: Mapping[str, Any], pieces: int) -> Any:
-    one = model.with_parameters([k], np.zeros(len(model.names)))
-    seen = _Seen(known)
-    one.evaluate(seen)
-    cut = [name for name in seen.asked if isinstance(known[name], Interval)]
-    if pieces ** len(cut) > _CELLS:
+def _in_pieces(model: Lpv, k: int, values: Mapping[str, Any], pieces: int) -> Any:
+    single = model.with_parameters([k], np.zeros(len(model.names)))
+    recorder = _RecordingValues(values)
+    single.evaluate(recorder)
+    split = [name for name in recorder.names_used if isinstance(values[name], Interval)]
+    if pieces ** len(split) > _CELLS:
         raise SettingError(
-            f"{pieces} pieces of {len(cut)} ranges are too many for {model.names[k]!r}; take fewer"
+            f"{pieces} pieces of {len(split)} ranges are too many for {model.names[k]!r}; take fewer"
         )
-    edges = [np.linspace(known[name].lower, known[name].upper, pieces + 1) for name in cut]
+    edges = [np.linspace(values[name].lower, values[name].upper, pieces + 1) for name in split]
     grids = [
         np.meshgrid(*(e[side] for e in edges), indexing="ij") for side in (slice(None, -1), slice(1, None))
     ]
-    cells = {name: Interval(low.ravel(), high.ravel()) for name, low, high in zip(cut, *grids, strict=True)}
-    return one.evaluate({**known, **cells})[0]
+    cells = {name: Interval(low.ravel(), high.ravel()) for name, low, high in zip(split, *grids, strict=True)}
+    return single.evaluate({**values, **cells})[0]
 
 
 def box_around(model: Lpv, rho: Float[np.ndarray, "n k"]) -> Box:
@@ -168,11 +168,11 @@ def box_around(model: Lpv, rho: Float[np.ndarray, "n k"]) -> Box:
 
 
 def without_constants(model: Lpv, box: Box) -> tuple[Lpv, Box]:
-    """The model and box without the parameters that do not move or stand nowhere, equal to the model in the box."""
-    used = [bool(model.A[k].any() or model.B[k].any() or model.c[k].any()) for k in range(len(box.names))]
-    kept = [k for k in range(len(box.names)) if used[k] and box.width[k] > 0.0]
-    rest = model.with_parameters(kept, box.centre)
-    return rest, Box(rest.names, box.lower[kept], box.upper[kept])
+    """The model and box without constant and unused parameters, equal to the model in the box."""
+    is_used = [bool(model.A[k].any() or model.B[k].any() or model.c[k].any()) for k in range(len(box.names))]
+    indices = [k for k in range(len(box.names)) if is_used[k] and box.width[k] > 0.0]
+    remainder = model.with_parameters(indices, box.centre)
+    return remainder, Box(remainder.names, box.lower[indices], box.upper[indices])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Reduction:
     error: Float[np.ndarray, " k"]
 
 
-def reduced(model: Lpv, rho: Float[np.ndarray, "n k"], count: int) -> Reduction:
+def reduce_parameters(model: Lpv, rho: Float[np.ndarray, "n k"], count: int) -> Reduction:
     """The model with the leading `count` principal components of these samples of rho as its parameters.
 
     Raises SettingError where there are fewer samples or parameters than components.
@@ -201,40 +201,42 @@ def reduced(model: Lpv, rho: Float[np.ndarray, "n k"], count: int) -> Reduction:
     low, high = rho.min(axis=0), rho.max(axis=0)
     scale = np.where(high > low, high - low, 1.0)
     mean = rho.mean(axis=0)
-    scaled = (rho - mean) / scale
-    _, singular, rows = np.linalg.svd(scaled, full_matrices=False)
+    normalised = (rho - mean) / scale
+    _, singular, rows = np.linalg.svd(normalised, full_matrices=False)
     lead = rows[:count]
     U = lead.T * np.sign(lead[np.arange(count), np.argmax(np.abs(lead), axis=1)])
-    phi = scaled @ U
-    error = np.max(np.abs(scaled - phi @ U.T), axis=0)
+    phi = normalised @ U
+    error = np.max(np.abs(normalised - phi @ U.T), axis=0)
     A0, B0, c0 = model.at(mean)
-    mix = scale[:, None] * U
+    mixing = scale[:, None] * U
     names = tuple(f"component_{i}" for i in range(count))
-    small = dataclasses.replace(
+    reduced_model = dataclasses.replace(
         model,
         names=names,
         units=("1",) * count,
         A0=A0,
         B0=B0,
         c0=c0,
-        A=np.tensordot(mix.T, model.A, 1),
-        B=np.tensordot(mix.T, model.B, 1),
-        c=mix.T @ model.c,
+        A=np.tensordot(mixing.T, model.A, 1),
+        B=np.tensordot(mixing.T, model.B, 1),
+        c=mixing.T @ model.c,
         functions=tuple(
             _component(model, U[:, i] / scale, float(mean @ (U[:, i] / scale))) for i in range(count)
         ),
     )
     energy = singular**2
     shares = energy / energy.sum() if energy.sum() > 0 else energy
-    return Reduction(small, box_around(small, phi), float(shares[:count].sum()), shares, error)
+    return Reduction(
+        reduced_model, box_around(reduced_model, phi), float(shares[:count].sum()), shares, error
+    )
 
 
 def _component(model: Lpv, weights: Float[np.ndarray, " k"], offset: float) -> Function:
-    used = [k for k in range(len(weights)) if weights[k] != 0.0]
+    indices = [k for k in range(len(weights)) if weights[k] != 0.0]
 
     def component(values: Mapping[str, Any]) -> Any:
         total: Any = -offset
-        for k in used:
+        for k in indices:
             total = total + float(weights[k]) * model.functions[k](values)
         return total
 

@@ -43,22 +43,26 @@ def to_control(model: Lpv, rho: Float[np.ndarray, "points k"]) -> list[control.S
         import control
     except ImportError:
         raise SettingError("python-control is not installed: pip install 'rotorid[lpv]'") from None
-    whole = model.with_one() if model.c0.any() or model.c.any() else model
-    n, m = len(whole.states), len(whole.inputs)
-    labels = {"states": list(whole.states), "inputs": list(whole.inputs), "outputs": list(whole.states)}
-    found = []
+    complete = model.with_constant_input() if model.c0.any() or model.c.any() else model
+    n, m = len(complete.states), len(complete.inputs)
+    labels = {
+        "states": list(complete.states),
+        "inputs": list(complete.inputs),
+        "outputs": list(complete.states),
+    }
+    models = []
     for k, point in enumerate(rho):
-        A, B, _ = whole.at(point)
-        found.append(
+        A, B, _ = complete.at(point)
+        models.append(
             control.StateSpace(
                 A, B, np.eye(n), np.zeros((n, m)), remove_useless_states=False, name=f"at{k}", **labels
             )
         )
-    return found
+    return models
 
 
-def as_mat(model: Lpv, box: Box, more: Mapping[str, Any] | None = None) -> bytes:
-    """The model and its box as a MATLAB 5 file. more: further arrays by name."""
+def as_mat(model: Lpv, box: Box, extra: Mapping[str, Any] | None = None) -> bytes:
+    """The model and its box as a MATLAB 5 file. extra: further arrays by name."""
     import scipy.io
 
     texts = {k: np.array(v, dtype=object) for k, v in _labels(model).items()}
@@ -68,13 +72,13 @@ def as_mat(model: Lpv, box: Box, more: Mapping[str, Any] | None = None) -> bytes
     for name in ("c0", "lower", "upper"):
         numbers[name] = numbers[name][:, None]
     buffer = io.BytesIO()
-    scipy.io.savemat(buffer, {**texts, **numbers, **(more or {})}, do_compression=True, oned_as="column")
+    scipy.io.savemat(buffer, {**texts, **numbers, **(extra or {})}, do_compression=True, oned_as="column")
     head = b"MATLAB 5.0 MAT-file, LPV model by rotorid"
     return head.ljust(_HEADER) + buffer.getvalue()[_HEADER:]
 
 
-def as_plain(model: Lpv, box: Box) -> dict[str, Any]:
-    """The model and its box as JSON can say them."""
+def as_json(model: Lpv, box: Box) -> dict[str, Any]:
+    """The model and its box as values for JSON."""
     return {**_labels(model), **{name: value.tolist() for name, value in _numbers(model, box).items()}}
 
 
@@ -88,8 +92,8 @@ def _labels(model: Lpv) -> dict[str, list[str]]:
 
 
 def _numbers(model: Lpv, box: Box) -> dict[str, np.ndarray]:
-    found = {name: getattr(model, name) for name in ("A0", "A", "B0", "B", "c0", "c")}
-    found |= {"lower": box.lower, "upper": box.upper}
+    numbers = {name: getattr(model, name) for name in ("A0", "A", "B0", "B", "c0", "c")}
+    numbers |= {"lower": box.lower, "upper": box.upper}
     if len(box.names) <= _LISTED:
-        found["vertices"] = box.vertices()
-    return found
+        numbers["vertices"] = box.vertices()
+    return numbers

@@ -1,4 +1,4 @@
-"""Interval arithmetic: from ranges of variables to a range that surely holds the value of a formula.
+"""Interval arithmetic: from ranges of variables to a range that is guaranteed to contain the value of a formula.
 
     [a, b] + [c, d] = [a + c, b + d]        [a, b] [c, d] = [min of the four products, max of them]
 
@@ -79,7 +79,9 @@ def magnitude(x: Any) -> Any:
     """|x|."""
     if not isinstance(x, Interval):
         return abs(x)
-    nearest = np.where((np.asarray(x.lower) <= 0.0) & (np.asarray(x.upper) >= 0.0), 0.0, _smaller(x))
+    nearest = np.where(
+        (np.asarray(x.lower) <= 0.0) & (np.asarray(x.upper) >= 0.0), 0.0, _smaller_magnitude(x)
+    )
     return Interval(nearest, np.maximum(np.abs(x.lower), np.abs(x.upper)))
 
 
@@ -89,12 +91,13 @@ def cos(x: Any) -> Any:
         return _library(x).cos(x)
     a, b = np.cos(x.lower), np.cos(x.upper)
     # an even multiple of pi within the range is a maximum, an odd one a minimum
-    holds = lambda offset: (  # noqa: E731
+    has_multiple = lambda offset: (  # noqa: E731
         np.floor((np.asarray(x.upper) - offset) / (2 * math.pi))
         >= np.ceil((np.asarray(x.lower) - offset) / (2 * math.pi))
     )
     return Interval(
-        np.where(holds(math.pi), -1.0, np.minimum(a, b)), np.where(holds(0.0), 1.0, np.maximum(a, b))
+        np.where(has_multiple(math.pi), -1.0, np.minimum(a, b)),
+        np.where(has_multiple(0.0), 1.0, np.maximum(a, b)),
     )
 
 
@@ -108,14 +111,14 @@ def sinc(x: Any) -> Any:
     if not isinstance(x, Interval):
         return _library(x).sinc(x / math.pi)
     size = magnitude(x)
-    where, least = _LOWEST_SINC
-    near, far = np.sinc(size.lower / math.pi), np.sinc(size.upper / math.pi)
-    falls = size.upper <= where
-    beyond = np.where(size.lower <= where, np.maximum(near, _HIGHEST_AFTER), _HIGHEST_AFTER)
-    return Interval(np.where(falls, far, least), np.where(falls, near, beyond))
+    argmin, minimum = _LOWEST_SINC
+    at_lower, at_upper = np.sinc(size.lower / math.pi), np.sinc(size.upper / math.pi)
+    is_falling = size.upper <= argmin
+    upper = np.where(size.lower <= argmin, np.maximum(at_lower, _HIGHEST_AFTER), _HIGHEST_AFTER)
+    return Interval(np.where(is_falling, at_upper, minimum), np.where(is_falling, at_lower, upper))
 
 
-def _smaller(x: Interval) -> Any:
+def _smaller_magnitude(x: Interval) -> Any:
     return np.minimum(np.abs(x.lower), np.abs(x.upper))
 
 

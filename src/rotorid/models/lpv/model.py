@@ -2,13 +2,13 @@
 
     x' = A(rho) x + B(rho) u + c(rho),      A(rho) = A_0 + sum_i rho_i A_i,  B and c alike,      rho = sigma(x, u, p)
 
-Affine in rho, and equal to the System, not near it: where rho is what sigma says, both have the same x'. What is neither
-times a state nor times an input, gravity, is the offset c; `Lpv.with_one` makes it a column of B, for an input that is
-always 1.
+The model is affine in rho and equal to the System, not an approximation: with rho = sigma both have the same x'. Gravity, which
+multiplies neither a state nor an input, is the offset c; `Lpv.with_constant_input` makes it a column of B, for an input that
+is always 1.
 
-A System has many such forms: theta' psi' is rho x with rho = theta', or with rho = psi', or half of each. Which one, the
-`Term`s say: a scheduling function sigma_i and where in A, B or c it stands. `lpv` finds A_0, B_0, c_0 as what is left of
-the System without the terms, and refuses if that is not linear. Formulas of `rotorid.models.lpv.intervals` let the same
+A System has many such forms: theta' psi' is rho x with rho = theta', or with rho = psi', or half of each. `Term`s define the
+form: a scheduling function sigma_i and its places in A, B or c. `lpv` computes A_0, B_0, c_0 from the System without the terms,
+and raises an error if that is not linear. Formulas of `rotorid.models.lpv.intervals` let the same
 functions give bounds of rho from ranges of states, inputs and parameters.
 
 Reference: J. S. Shamma, An overview of LPV systems, in J. Mohammadpour, C. Scherer (eds.), Control of linear parameter
@@ -30,8 +30,8 @@ from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Block, Space
 from rotorid.models.system import System, parameter_values
 
-ONE: Final = "1"
-"""Column of a term that stands in the offset c, and the name of the input that is always 1."""
+CONSTANT_INPUT: Final = "1"
+"""Column of a term in the offset c, and the name of the input that is always 1."""
 
 Function = Callable[[Mapping[str, Any]], Any]
 """A scheduling function, of states, inputs and parameters by their scalar names; made of + - * /, powers and
@@ -39,13 +39,13 @@ Function = Callable[[Mapping[str, Any]], Any]
 
 _AXES: Final = "xyz"
 _TRIALS: Final = 8
-_EXACT: Final = 1e-9
-_NOTHING: Final = 1e-11
+_LINEARITY_TOLERANCE: Final = 1e-9
+_NEGLIGIBLE: Final = 1e-11
 
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """A scheduling parameter rho = function(values), and where it stands.
+    """A scheduling parameter rho = function(values), and its places.
 
     places: row (a state), column (a state, an input, or "1" for the offset) and coefficient.
     """
@@ -87,29 +87,29 @@ class Lpv:
 
         Raises SettingError where a function needs what is not given.
         """
-        known: dict[str, Any] = dict(self.values)
+        all_values: dict[str, Any] = dict(self.values)
         if x is not None:
-            known |= {name: np.asarray(x)[..., i] for i, name in enumerate(self.states)}
+            all_values |= {name: np.asarray(x)[..., i] for i, name in enumerate(self.states)}
         if u is not None:
-            known |= {name: np.asarray(u)[..., j] for j, name in enumerate(self.inputs)}
-        found = self.evaluate(known | values)
-        shape = np.broadcast_shapes(*(np.shape(f) for f in found), () if x is None else np.shape(x)[:-1])
-        rho = np.zeros((*shape, len(found)))
-        for k, value in enumerate(found):
+            all_values |= {name: np.asarray(u)[..., j] for j, name in enumerate(self.inputs)}
+        functions = self.evaluate(all_values | values)
+        shape = np.broadcast_shapes(*(np.shape(f) for f in functions), () if x is None else np.shape(x)[:-1])
+        rho = np.zeros((*shape, len(functions)))
+        for k, value in enumerate(functions):
             rho[..., k] = value
         return rho
 
     def evaluate(self, values: Mapping[str, Any]) -> list[Any]:
         """Every scheduling function of these values: numbers, arrays or Intervals."""
-        found = []
+        results = []
         for name, function in zip(self.names, self.functions, strict=True):
             try:
-                found.append(function(values))
+                results.append(function(values))
             except KeyError as error:
                 raise SettingError(
                     f"parameter {name!r} of the LPV model needs {error.args[0]!r}; give it"
                 ) from None
-        return found
+        return results
 
     def at(
         self, rho: Float[np.ndarray, " k"]
@@ -128,11 +128,11 @@ class Lpv:
         A, B, c = self.at(self.scheduling(x, u, **values))
         return A @ x + B @ u + c
 
-    def with_one(self) -> Lpv:
-        """The same with c as the last column of B, for an input "1" that is always 1."""
+    def with_constant_input(self) -> Lpv:
+        """The model with c as the last column of B, for an input "1" that is always 1."""
         return dataclasses.replace(
             self,
-            inputs=(*self.inputs, ONE),
+            inputs=(*self.inputs, CONSTANT_INPUT),
             B0=np.concatenate([self.B0, self.c0[:, None]], axis=1),
             B=np.concatenate([self.B, self.c[:, :, None]], axis=2),
             c0=np.zeros_like(self.c0),
@@ -155,18 +155,18 @@ class Lpv:
             c=self.c[:, i],
         )
 
-    def with_parameters(self, kept: Sequence[int], rho: Float[np.ndarray, " k"]) -> Lpv:
-        """The same with some parameters alone; the others stay at their values in rho."""
-        fixed = np.array(rho, dtype=float)
-        fixed[list(kept)] = 0.0
-        A0, B0, c0 = self.at(fixed)
-        pick = lambda items: tuple(items[k] for k in kept)  # noqa: E731
-        index = np.array(kept, dtype=int)
+    def with_parameters(self, indices: Sequence[int], rho: Float[np.ndarray, " k"]) -> Lpv:
+        """The model with some parameters only; the others are constant at their values in rho."""
+        constants = np.array(rho, dtype=float)
+        constants[list(indices)] = 0.0
+        A0, B0, c0 = self.at(constants)
+        select = lambda items: tuple(items[k] for k in indices)  # noqa: E731
+        index = np.array(indices, dtype=int)
         return dataclasses.replace(
             self,
-            names=pick(self.names),
-            units=pick(self.units),
-            functions=pick(self.functions),
+            names=select(self.names),
+            units=select(self.units),
+            functions=select(self.functions),
             A0=A0,
             B0=B0,
             c0=c0,
@@ -200,26 +200,28 @@ def lpv(
     Source: seed 002, eqs. 1.38, 1.39.
     """
     x_names, u_names = scalar_names(system.states), scalar_names(system.inputs)
-    kept = tuple(states) if states is not None else x_names
-    unknown = [name for name in kept if name not in x_names]
+    subsystem = tuple(states) if states is not None else x_names
+    unknown = [name for name in subsystem if name not in x_names]
     if unknown:
         raise SettingError(
             f"no state {unknown[0]!r} in {type(system).__name__} (it has {', '.join(x_names)})"
         )
-    A, B, c = (np.zeros((len(terms), len(kept), *extra)) for extra in ((len(x_names),), (len(u_names),), ()))
+    A, B, c = (
+        np.zeros((len(terms), len(subsystem), *extra)) for extra in ((len(x_names),), (len(u_names),), ())
+    )
     for k, term in enumerate(terms):
         for row, column, coefficient in term.places:
-            target, index = _place(term, row, column, kept, x_names, u_names)
+            target, index = _place(term, row, column, subsystem, x_names, u_names)
             {"A": A, "B": B, "c": c}[target][(k, *index)] += coefficient
-    rows = np.array([x_names.index(name) for name in kept])
+    rows = np.array([x_names.index(name) for name in subsystem])
     with jax.enable_x64(True):
-        A0, B0, c0 = _rest(system, terms, (A, B, c), rows, x_names, u_names, varying, seed)
-    outside = [i for i, name in enumerate(x_names) if name not in kept]
-    if A0[:, outside].any() or A[:, :, outside].any():
-        wrong = next(x_names[i] for i in outside if A0[:, i].any() or A[:, :, i].any())
-        raise SettingError(f"the subsystem depends on {wrong!r}, which is not among its states; add it")
+        A0, B0, c0 = _constant_part(system, terms, (A, B, c), rows, x_names, u_names, varying, seed)
+    others = [i for i, name in enumerate(x_names) if name not in subsystem]
+    if A0[:, others].any() or A[:, :, others].any():
+        dependency = next(x_names[i] for i in others if A0[:, i].any() or A[:, :, i].any())
+        raise SettingError(f"the subsystem depends on {dependency!r}, which is not among its states; add it")
     return Lpv(
-        kept,
+        subsystem,
         u_names,
         tuple(term.name for term in terms),
         tuple(term.unit for term in terms),
@@ -250,20 +252,20 @@ def _scalars(name: str, block: Block) -> tuple[str, ...]:
 
 
 def _place(
-    term: Term, row: str, column: str, kept: tuple[str, ...], x: tuple[str, ...], u: tuple[str, ...]
+    term: Term, row: str, column: str, subsystem: tuple[str, ...], x: tuple[str, ...], u: tuple[str, ...]
 ) -> tuple[str, tuple[int, ...]]:
-    if row not in kept:
-        raise SettingError(f"term {term.name!r}: no state {row!r} (there are {', '.join(kept)})")
-    if column == ONE:
-        return "c", (kept.index(row),)
+    if row not in subsystem:
+        raise SettingError(f"term {term.name!r}: no state {row!r} (there are {', '.join(subsystem)})")
+    if column == CONSTANT_INPUT:
+        return "c", (subsystem.index(row),)
     if column in x:
-        return "A", (kept.index(row), x.index(column))
+        return "A", (subsystem.index(row), x.index(column))
     if column in u:
-        return "B", (kept.index(row), u.index(column))
+        return "B", (subsystem.index(row), u.index(column))
     raise SettingError(f"term {term.name!r}: no state or input {column!r} (there are {', '.join((*x, *u))})")
 
 
-def _rest(
+def _constant_part(
     system: System,
     terms: Sequence[Term],
     matrices: tuple[np.ndarray, np.ndarray, np.ndarray],
@@ -273,19 +275,19 @@ def _rest(
     varying: Sequence[str],
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A_0, B_0, c_0: what the System is without its terms. Raises SettingError where that is not linear."""
+    """A_0, B_0, c_0 of the System without its terms. Raises SettingError if it is not linear."""
     A, B, c = matrices
     n = len(x_names)
 
-    # At the middle, one step of each number away on either side, and at random places with other parameters.
+    # At the centre, one step of each number away on either side, and at random points with other parameters.
     rng = np.random.default_rng(seed)
-    middle = np.array([*system.states.initial(), *system.inputs.initial()])
+    centre = np.array([*system.states.initial(), *system.inputs.initial()])
     width = np.array([*system.states.std(), *system.inputs.std()])
     width[width == 0.0] = 1.0
-    size = len(middle)
+    size = len(centre)
     steps = np.diag(width)
-    trials = middle + width * rng.normal(size=(_TRIALS, size))
-    w = np.concatenate([middle[None], middle + steps, middle - steps, trials])
+    trials = centre + width * rng.normal(size=(_TRIALS, size))
+    w = np.concatenate([centre[None], centre + steps, centre - steps, trials])
     p = {
         name: np.tile(value, (len(w), *([1] * np.ndim(value))))
         for name, value in parameter_values(system).items()
@@ -305,17 +307,17 @@ def _rest(
     for parameter in system.parameters:
         columns = p[parameter.name].reshape(len(w), -1).T
         values |= dict(zip(parameter.quantities, columns, strict=True))
-    rest = rate.copy()
+    remainder = rate.copy()
     for k, term in enumerate(terms):
-        rest -= np.reshape(term.function(values), (-1, 1)) * (x @ A[k].T + u @ B[k].T + c[k])
-    J = ((rest[1 : size + 1] - rest[size + 1 : 2 * size + 1]) / (2.0 * width[:, None])).T
+        remainder -= np.reshape(term.function(values), (-1, 1)) * (x @ A[k].T + u @ B[k].T + c[k])
+    J = ((remainder[1 : size + 1] - remainder[size + 1 : 2 * size + 1]) / (2.0 * width[:, None])).T
     scale = 1.0 + np.max(np.abs(rate), axis=0)
-    J[np.abs(J) * width < _NOTHING * scale[:, None]] = 0.0
-    c0 = rest[0] - J @ middle
-    c0[np.abs(c0) < _NOTHING * scale] = 0.0
-    off = np.abs(rest - w @ J.T - c0) > _EXACT * (1.0 + np.abs(rate))
-    if off.any():
-        name = x_names[rows[int(np.argmax(off.any(axis=0)))]]
+    J[np.abs(J) * width < _NEGLIGIBLE * scale[:, None]] = 0.0
+    c0 = remainder[0] - J @ centre
+    c0[np.abs(c0) < _NEGLIGIBLE * scale] = 0.0
+    is_nonlinear = np.abs(remainder - w @ J.T - c0) > _LINEARITY_TOLERANCE * (1.0 + np.abs(rate))
+    if is_nonlinear.any():
+        name = x_names[rows[int(np.argmax(is_nonlinear.any(axis=0)))]]
         raise SettingError(
             f"the rate of {name!r} is not linear without the terms: a product or function is missing among them"
         )

@@ -1,4 +1,4 @@
-"""What the air does to a multirotor that moves through it: force in the world frame, N.
+"""Drag of a multirotor: force in the world frame, N.
 
     f = -k v - 1/2 rho A |v| v - k_r sum_i sqrt(T_i) P_i v,    P_i = 1 - a_i a_i^T
 
@@ -45,7 +45,9 @@ def air_force(
         root = jnp.sqrt(jnp.maximum(thrust, 0.0) + _STILL)
         a = np.array([rotor.axis for rotor in rotors])
         projections = np.eye(3) - a[:, :, None] * a[:, None, :]
-        across = jnp.sum(root[:, None, None] * projections, axis=0)
-        inside = rotations.rotate(rotations.inverse(attitude), velocity)
-        force = force - p["rotor_drag"] * rotations.rotate(attitude, jnp.sum(across * inside, axis=1))
+        weighted_projections = jnp.sum(root[:, None, None] * projections, axis=0)
+        body_velocity = rotations.rotate(rotations.inverse(attitude), velocity)
+        force = force - p["rotor_drag"] * rotations.rotate(
+            attitude, jnp.sum(weighted_projections * body_velocity, axis=1)
+        )
     return force

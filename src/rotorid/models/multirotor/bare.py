@@ -21,7 +21,7 @@ MASS_SPREAD = 0.3
 """Standard deviation of a prior mass, as a share of it, by default."""
 
 MASS_DRIFT = 0.028
-"""How far a mass may wander in a second, as a share of it: fast enough for a sprayer and a load that comes or goes."""
+"""Drift of the mass per square root of s, as a share of it: fast enough for a sprayer and for loads attached or dropped."""
 
 MASS = Parameter("mass", 1.0, std=MASS_SPREAD, unit="kg", bounds=(0.0, math.inf), drift=MASS_DRIFT)
 """Prior of a mass of 1 kg."""

@@ -116,7 +116,7 @@ class LoggedBody(System):
             gravity = jnp.array([0.0, 0.0, GRAVITY])
             rate = {"attitude": omega, "velocity": self._force(x, u, u["mean_thrust"], p) - gravity}
         if self.torques_observable:
-            rate["body_rate"] = self._turning(x, omega, u["mean_thrust"], p)
+            rate["body_rate"] = self._angular_acceleration(x, omega, u["mean_thrust"], p)
         if self.has_unmodelled_torque:
             rate["unmodelled_torque"] = jnp.zeros(3)
         return rate
@@ -124,43 +124,49 @@ class LoggedBody(System):
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         omega = self._body_rate(x, u)
         acceleration = self._force(x, u, u["rotor_thrust"], p)
-        inside, seen = acceleration, {}
+        force, outputs = acceleration, {}
         if self.has_pose:
-            inside = rotations.rotate(rotations.inverse(x["attitude"]), acceleration)
-            still = acceleration - jnp.array([0.0, 0.0, GRAVITY])
-            late = p["velocity_delay"]
-            jerk = rotations.rotate(x["attitude"], rotations.cross(omega, inside))
-            seen = {
+            force = rotations.rotate(rotations.inverse(x["attitude"]), acceleration)
+            net_acceleration = acceleration - jnp.array([0.0, 0.0, GRAVITY])
+            delay = p["velocity_delay"]
+            jerk = rotations.rotate(x["attitude"], rotations.cross(omega, force))
+            outputs = {
                 "attitude": rotations.plus(x["attitude"], -p["attitude_delay"] * omega),
-                "velocity": x["velocity"] - late * (still - 0.5 * late * jerk),
+                "velocity": x["velocity"] - delay * (net_acceleration - 0.5 * delay * jerk),
             }
         if self.torques_observable:
             lever = p["imu_position"] - p["centre_of_mass"]
-            turning = self._turning(x, omega, u["rotor_thrust"], p)
-            inside = inside + rotations.cross(turning, lever)
-            inside = inside + rotations.cross(omega, rotations.cross(omega, lever))
-            seen["body_rate"] = omega + u["gyroscope_bias"]
-        return {**seen, "specific_force": inside + u["accelerometer_bias"]}
+            angular_acceleration = self._angular_acceleration(x, omega, u["rotor_thrust"], p)
+            force = force + rotations.cross(angular_acceleration, lever)
+            force = force + rotations.cross(omega, rotations.cross(omega, lever))
+            outputs["body_rate"] = omega + u["gyroscope_bias"]
+        return {**outputs, "specific_force": force + u["accelerometer_bias"]}
 
     def _body_rate(self, x: Values, u: Values) -> Float[Array, " 3"]:
         return x["body_rate"] if self.torques_observable else u["body_rate"] - u["gyroscope_bias"]
 
     def _force(self, x: Values, u: Values, thrust: Float[Array, " rotors"], p: Values) -> Float[Array, " 3"]:
         """Acceleration without gravity, m/s^2: world frame, or body frame without pose."""
-        pull = jnp.sum(self._allocation(p)[:3] * thrust, axis=1)
+        rotor_force = jnp.sum(self._allocation(p)[:3] * thrust, axis=1)
         if not self.has_pose:
-            return pull / u["mass"]
+            return rotor_force / u["mass"]
         wind = jnp.concatenate([u["wind"], jnp.zeros(1)])
         air = air_force(x["attitude"], x["velocity"] - wind, thrust, self.rotors, p)
-        return (rotations.rotate(x["attitude"], pull) + air) / u["mass"]
+        return (rotations.rotate(x["attitude"], rotor_force) + air) / u["mass"]
 
-    def _turning(
+    def _angular_acceleration(
         self, x: Values, omega: Float[Array, " 3"], thrust: Float[Array, " rotors"], p: Values
     ) -> Float[Array, " 3"]:
         """omega' in rad/s^2, body frame."""
         torque = jnp.sum(self._allocation(p)[3:] * thrust, axis=1)
-        turning = divided_by_inertia(torque - gyroscopic(omega, p) - p["angular_drag"] * omega, p)
-        return turning + x["unmodelled_torque"] if self.has_unmodelled_torque else turning
+        angular_acceleration = divided_by_inertia(
+            torque - gyroscopic(omega, p) - p["angular_drag"] * omega, p
+        )
+        return (
+            angular_acceleration + x["unmodelled_torque"]
+            if self.has_unmodelled_torque
+            else angular_acceleration
+        )
 
     def _allocation(self, p: Values) -> Float[Array, "6 rotors"]:
         return allocation(self.rotors, p["torque_ratio"], p["centre_of_mass"])

@@ -157,7 +157,7 @@ class DragCoefficients:
     area: float
     angular: float
 
-    def of_rotors_at(self, thrust: Float[np.ndarray, " rotors"]) -> float:
+    def rotor_coefficient(self, thrust: Float[np.ndarray, " rotors"]) -> float:
         """Drag force of all rotors per m/s across their axes at these thrusts (N), N s/m."""
         return self.rotor * float(np.sqrt(np.maximum(thrust, 0.0)).sum())
 
@@ -229,8 +229,8 @@ ThrustFraction = Callable[[Any], Any]
 
 def thrust_expo(fraction: ThrustFraction) -> float:
     """e of the nearest model, without limits."""
-    bend = _EXPO_SIGNALS**2 - _EXPO_SIGNALS
-    return float(np.dot(bend, fraction(_EXPO_SIGNALS) - _EXPO_SIGNALS) / np.dot(bend, bend))
+    basis = _EXPO_SIGNALS**2 - _EXPO_SIGNALS
+    return float(np.dot(basis, fraction(_EXPO_SIGNALS) - _EXPO_SIGNALS) / np.dot(basis, basis))
 
 
 def limited_thrust_expo(fraction: ThrustFraction) -> float:
@@ -296,10 +296,10 @@ def hover_trim(vehicle: VehicleProperties) -> HoverTrim:
             "the rotors cannot carry the weight without a torque; check their positions, axes and [centre_of_mass]"
         )
     with np.errstate(divide="ignore"):  # of a rotor without thrust
-        worst = float((thrust / rotors.full_thrusts).max())
-    if worst >= 1.0:
+        largest_fraction = float((thrust / rotors.full_thrusts).max())
+    if largest_fraction >= 1.0:
         raise AirframeError(
-            f"hover needs {100 * worst:.0f} % of the full thrust of a rotor; check [mass] and [thrust_curve]"
+            f"hover needs {100 * largest_fraction:.0f} % of the full thrust of a rotor; check [mass] and [thrust_curve]"
         )
     force = G[:3] @ thrust / weight
     axis = np.cross(force, [0.0, 0.0, 1.0])
@@ -331,24 +331,24 @@ def hover_quantities(
     has_expo = "thrust_curve_1" in names
     values = {name: value for name, (value, _) in airframe_numbers(airframe).items()}
     stds = dict(zip(names, np.sqrt(np.diag(covariance)), strict=True))
-    middle = _quantities(airframe, has_expo)
+    nominal = _quantities(airframe, has_expo)
 
     def slope(name: str, std: float) -> Float[np.ndarray, " quantities"]:
         step = _DIFFERENCE_STEP * std
         if name not in values or step == 0.0:
-            return np.zeros(len(middle))
+            return np.zeros(len(nominal))
         high, low = (
             _quantities(with_numbers(airframe, {name: values[name] + d}), has_expo) for d in (step, -step)
         )
-        return np.array([high[n] - low[n] for n in middle]) / (2.0 * step)
+        return np.array([high[n] - low[n] for n in nominal]) / (2.0 * step)
 
-    J = np.array([slope(name, float(std)) for name, std in stds.items()]).reshape(len(names), len(middle))
+    J = np.array([slope(name, float(std)) for name, std in stds.items()]).reshape(len(names), len(nominal))
     variance = np.sum((covariance @ J) * J, axis=0)
     if "mass" not in stds:
         variance = variance + (slope("mass", mass_std) * mass_std) ** 2
     std = np.sqrt(np.maximum(variance, 0.0))
     return {
-        name: HoverQuantity(value, float(s)) for (name, value), s in zip(middle.items(), std, strict=True)
+        name: HoverQuantity(value, float(s)) for (name, value), s in zip(nominal.items(), std, strict=True)
     }
 
 

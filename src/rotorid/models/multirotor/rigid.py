@@ -8,9 +8,9 @@ One convention throughout: forces of the equation of motion in the world frame, 
 seed has them; G is in the body frame (see `rotors`). p and v are those of the centre of mass, and every torque is about
 it. Where the centre of mass is c away from the origin of the body frame, position, velocity and specific force are
 measured at the origin, p - R c. k v and k_omega omega are linear drag, which the seed leaves out in eq. 5 (both 0); drag of the
-rotors and of the body (see `multirotor_air`) comes to it where the airframe has them. gamma is a scale times what the rotors
-are known to pull, or c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor lag,
-which may be another one where a rotor slows down. A learned residual phi adds m phi_v to the force and J phi_omega to the
+rotors and of the body (see `air`) is added if the airframe has it. gamma is a scale times the known thrusts of the rotors, or
+c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor lag, which may differ for a
+rotor that slows down. A learned residual phi adds m phi_v to the force and J phi_omega to the
 torque (eq. 11).
 
 The external wrench (f_e, tau_e) are two parameters that wander. An EKF or UKF over this System is therefore the
@@ -140,25 +140,25 @@ class RigidMultirotor(System):
         return {**x, "rotor_thrust": x["rotor_thrust"] if self.lags else self.known_thrust(u, p)}
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
-        thrust, acceleration, turning = self._accelerations(x, u, p)
+        thrust, acceleration, angular_acceleration = self._accelerations(x, u, p)
         rate = {
             "attitude": x["body_rate"],
             "position": x["velocity"],
             "velocity": acceleration - jnp.array([0.0, 0.0, GRAVITY]),
-            "body_rate": turning,
+            "body_rate": angular_acceleration,
         }
         if self.lags:
-            missing = self.known_thrust(u, p) - thrust
+            thrust_error = self.known_thrust(u, p) - thrust
             tau = p["motor_time_constant"]
             if "motor_time_constant_down" in p:
-                tau = jnp.where(missing < 0, p["motor_time_constant_down"], tau)
-            rate["rotor_thrust"] = jnp.where(self.holds(u), missing / tau, 0.0)
+                tau = jnp.where(thrust_error < 0, p["motor_time_constant_down"], tau)
+            rate["rotor_thrust"] = jnp.where(self.holds(u), thrust_error / tau, 0.0)
         return rate
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         q, omega, c = x["attitude"], x["body_rate"], p["centre_of_mass"]
-        _, acceleration, turning = self._accelerations(x, u, p)
-        lever = rotations.cross(turning, c) + rotations.cross(omega, rotations.cross(omega, c))
+        _, acceleration, angular_acceleration = self._accelerations(x, u, p)
+        lever = rotations.cross(angular_acceleration, c) + rotations.cross(omega, rotations.cross(omega, c))
         return {
             "attitude": q,
             "position": x["position"] - rotations.rotate(q, c),
@@ -178,34 +178,34 @@ class RigidMultirotor(System):
     def known_wrench(
         self, x: Values, thrust: Float[Array, " rotors"], p: Values
     ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
-        """What the model knows to act at these rotor thrusts (N), but for weight: force in N (world), torque in N m (body).
+        """The modelled wrench without weight at these rotor thrusts (N): force in N (world), torque in N m (body).
 
         Rotors, drag, gyroscopic torque -omega x J omega, and the learned residual.
         """
         force, torque = self.rotor_wrench(thrust, p)
         omega = x["body_rate"]
-        outer = rotations.rotate(x["attitude"], force) + air_force(
+        net_force = rotations.rotate(x["attitude"], force) + air_force(
             x["attitude"], x["velocity"], thrust, self.rotors, p
         )
-        turning = torque - gyroscopic(omega, p) - p["angular_drag"] * omega
+        net_torque = torque - gyroscopic(omega, p) - p["angular_drag"] * omega
         phi = rates(self.heads, weights_in(self.heads, p), {**x, "rotor_thrust": thrust})
         if "velocity" in phi:
-            outer = outer + p["mass"] * phi["velocity"]
+            net_force = net_force + p["mass"] * phi["velocity"]
         if "body_rate" in phi:
-            turning = turning + angular_momentum(phi["body_rate"], p)
-        return outer, turning
+            net_torque = net_torque + angular_momentum(phi["body_rate"], p)
+        return net_force, net_torque
 
     def residual_covariance(
         self, x: Values, thrust: Float[Array, " rotors"], p: Values
     ) -> tuple[Float[Array, "3 3"], Float[Array, "3 3"], Float[Array, ""]]:
-        """What the learned residual may be wrong by at these rotor thrusts (N): covariance of its force (N^2, world) and of its
-        torque (N^2 m^2, body); and how far outside its training it is asked: 0 inside, 1 at twice the distance of the edge."""
+        """Uncertainty of the learned residual at these rotor thrusts (N): covariance of its force (N^2, world) and of its
+        torque (N^2 m^2, body); and its extrapolation: 0 inside the training data, 1 at twice the distance of the edge."""
         std, beyond = spread(self.heads, weights_in(self.heads, p), {**x, "rotor_thrust": thrust})
         force, torque = p["mass"] * std["velocity"], inertia_matrix(p) * std["body_rate"]
-        turned = rotations.rotate(x["attitude"], jnp.diag(force)).T
+        force_world = rotations.rotate(x["attitude"], jnp.diag(force)).T
         if not any(head.output in head.turned for head in self.heads):
-            turned = jnp.diag(force)
-        return product(turned, turned.T), product(torque, torque.T), beyond
+            force_world = jnp.diag(force)
+        return product(force_world, force_world.T), product(torque, torque.T), beyond
 
 
 def angular_momentum(omega: Float[Array, " 3"], p: Values) -> Float[Array, " 3"]:
@@ -236,7 +236,7 @@ def inertia_matrix(p: Values) -> Float[Array, "3 3"]:
 
 
 def _off_diagonal(v: Float[Array, " 3"], off: Float[Array, " 3"]) -> Float[Array, " 3"]:
-    """What the off-diagonal elements (xy, xz, yz) of a symmetric matrix make of v."""
+    """Product of the off-diagonal elements (xy, xz, yz) of a symmetric matrix and v."""
     xy, xz, yz = off
     return jnp.stack([xy * v[1] + xz * v[2], xy * v[0] + yz * v[2], xz * v[0] + yz * v[1]])
 
@@ -263,12 +263,12 @@ def rigid_multirotor(
         raise SettingError(f"no rotor input {rotor_input!r}; there are {', '.join(_UNITS)}")
     if not airframe.rotors:
         raise AirframeError(
-            f"{airframe.source}: no [[rotor]], whose places the wrench follows from; add one for each rotor"
+            f"{airframe.source}: no [[rotor]], which the wrench is computed from; add one for each rotor"
         )
     inertia, coefficient = airframe.get("inertia"), airframe.get("thrust_coefficient")
     if inertia is None:
         raise AirframeError(
-            f"{airframe.source}: no [inertia], which the torque follows from; give it in kg m^2"
+            f"{airframe.source}: no [inertia], which the torque is computed from; give it in kg m^2"
         )
     if rotor_input == "rotor_speed" and coefficient is None:
         raise AirframeError(f"{airframe.source}: no [thrust_coefficient] for rotor speeds; give it in N s^2")
@@ -281,12 +281,17 @@ def rigid_multirotor(
         )
 
     mass = airframe.mass.number
-    turning = float(np.mean(inertia.value))
-    none = (0.0, 0.0, 0.0)
+    mean_inertia = float(np.mean(inertia.value))
+    zero = (0.0, 0.0, 0.0)
     parameters = (
-        Parameter("force", none, _FORCE_PER_MASS * mass, "N", drift=_FORCE_DRIFT * mass, frame="world"),
+        Parameter("force", zero, _FORCE_PER_MASS * mass, "N", drift=_FORCE_DRIFT * mass, frame="world"),
         Parameter(
-            "torque", none, _TORQUE_PER_INERTIA * turning, "N m", drift=_TORQUE_DRIFT * turning, frame="body"
+            "torque",
+            zero,
+            _TORQUE_PER_INERTIA * mean_inertia,
+            "N m",
+            drift=_TORQUE_DRIFT * mean_inertia,
+            frame="body",
         ),
         Parameter("mass", mass, unit="kg", bounds=(0.0, math.inf)),
         Parameter("inertia", inertia.value, unit="kg m^2", frame="body"),

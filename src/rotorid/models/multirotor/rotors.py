@@ -1,4 +1,4 @@
-"""Rotors anywhere on a body: from their thrusts to one force and one torque, and control allocation, the way back.
+"""Rotors at any places of a body: from their thrusts to force and torque, and control allocation, the inverse.
 
     gamma_i = c_f |Omega_i| Omega_i                    thrust of a rotor, N
     w = G gamma,    G_i = (a_i,  (r_i - c) x a_i + k_i c_d a_i)                        seed 001, eqs. 1-3
@@ -8,8 +8,8 @@ the rotor's torque per newton of thrust (m); k_i is -1 for a rotor that turns co
 drags the body the other way, and +1 for one that turns clockwise. For a frame whose geometry is not known well, all arms
 may be longer, and all tilt angles larger, than the airframe has them: r_i <- s_r r_i, and a_i from s_t times its angles.
 
-Equation 3 of the seed has the forces in the world frame and the torques in the body frame. Here G is in the body frame as
-a whole, and constant; whoever needs the force in the world rotates it.
+Equation 3 of the seed has the forces in the world frame and the torques in the body frame. Here the whole G is in the body
+frame, and constant; the caller rotates the force to the world frame.
 
 Control allocation, from the commanded thrust and torque of a controller to the thrusts of the rotors:
 
@@ -62,7 +62,7 @@ def allocation(
         raise AirframeError(
             "no rotors to allocate: add one [[rotor]] a rotor to the airframe, with its position"
         )
-    axes = _tilted(rotors, tilt_scale)
+    axes = _tilted_axes(rotors, tilt_scale)
     r = jnp.asarray(arm_scale) * np.array([rotor.position for rotor in rotors]).T
     lever = r - jnp.asarray(centre_of_mass, dtype=float)[:, None]
     arms = jnp.stack(
@@ -72,22 +72,22 @@ def allocation(
             lever[0] * axes[1] - lever[1] * axes[0],
         ]
     )
-    turning = np.array([-spin(rotor) for rotor in rotors])
-    return jnp.concatenate([axes, arms + torque_ratio * (turning * axes)])
+    yaw_signs = np.array([-spin(rotor) for rotor in rotors])
+    return jnp.concatenate([axes, arms + torque_ratio * (yaw_signs * axes)])
 
 
-def _tilted(rotors: Sequence[Rotor], scale: Float[Array, ""] | float) -> Float[Array, "3 rotors"]:
-    """The axes with all tilt angles multiplied by the scale: the inverse of `thrust_axis` for the angles, then itself."""
-    upright = np.array([math.copysign(1.0, rotor.axis[2]) for rotor in rotors])
+def _tilted_axes(rotors: Sequence[Rotor], scale: Float[Array, ""] | float) -> Float[Array, "3 rotors"]:
+    """The axes with all tilt angles multiplied by the scale: the angles by the inverse of `thrust_axis`, then the axes."""
+    signs = np.array([math.copysign(1.0, rotor.axis[2]) for rotor in rotors])
     azimuth = np.array([math.atan2(rotor.position[1], rotor.position[0]) for rotor in rotors])
     c, s = np.cos(azimuth), np.sin(azimuth)
-    x, y, z = upright * np.array([rotor.axis for rotor in rotors]).T
+    x, y, z = signs * np.array([rotor.axis for rotor in rotors]).T
     about_arm = jnp.asarray(scale) * np.arctan2(s * x - c * y, z)
     across_arm = jnp.asarray(scale) * np.arcsin(np.clip(c * x + s * y, -1.0, 1.0))
     along = jnp.sin(across_arm)
     side = -jnp.sin(about_arm) * jnp.cos(across_arm)
     up = jnp.cos(about_arm) * jnp.cos(across_arm)
-    return jnp.asarray(upright) * jnp.stack([c * along - s * side, s * along + c * side, up])
+    return jnp.asarray(signs) * jnp.stack([c * along - s * side, s * along + c * side, up])
 
 
 def spin(rotor: Rotor) -> int:
@@ -95,8 +95,8 @@ def spin(rotor: Rotor) -> int:
 
     Its `direction` is as seen from above: a rotor that pulls downwards turns the other way about its axis.
     """
-    seen_from_above = 1 if rotor.direction == "ccw" else -1
-    return -seen_from_above if rotor.axis[2] < 0 else seen_from_above
+    sign = 1 if rotor.direction == "ccw" else -1
+    return -sign if rotor.axis[2] < 0 else sign
 
 
 def thrust_axis(azimuth: float, about_arm: float, across_arm: float = 0.0) -> tuple[float, float, float]:
@@ -133,7 +133,7 @@ def torque_ratio_of(airframe: Airframe) -> float:
     torque, thrust = airframe.get("torque_coefficient"), airframe.get("thrust_coefficient")
     if torque is None or thrust is None:
         raise AirframeError(
-            f"{airframe.source}: no [torque_ratio], which the torque of the rotors follows from; give it in m"
+            f"{airframe.source}: no [torque_ratio], which the torque of the rotors is computed from; give it in m"
         )
     return torque.number / thrust.number
 
@@ -160,8 +160,8 @@ def with_commanded_thrusts(flight: Flight, airframe: Airframe, *, lagged: bool =
         AirframeError: where the airframe's rotors cannot give a torque about each axis.
     Source: seed 001, eqs. 1-3.
     """
-    known = any(n in flight for n in ("rotor_thrust", "rotor_speed", "rotor_command"))
-    if known or "thrust" not in flight or "control_torque" not in flight or not airframe.rotors:
+    has_rotor_signal = any(n in flight for n in ("rotor_thrust", "rotor_speed", "rotor_command"))
+    if has_rotor_signal or "thrust" not in flight or "control_torque" not in flight or not airframe.rotors:
         return flight
     G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[list(_ROWS)]
     sizes = np.linalg.svd(G, compute_uv=False)
@@ -170,19 +170,19 @@ def with_commanded_thrusts(flight: Flight, airframe: Airframe, *, lagged: bool =
             f"{airframe.source}: its rotors give no torque about each axis; check [[rotor]] positions and directions"
         )
     thrust, torque = flight["thrust"], flight["control_torque"]
-    at = np.stack([np.interp(thrust.times, torque.times, column) for column in torque.values.T], axis=1)
-    commanded = np.concatenate([thrust.values, at], axis=1) @ np.linalg.pinv(G).T
+    torques = np.stack([np.interp(thrust.times, torque.times, column) for column in torque.values.T], axis=1)
+    commanded = np.concatenate([thrust.values, torques], axis=1) @ np.linalg.pinv(G).T
     lag = airframe.get("motor_time_constant")
-    values = commanded if lag is None or not lagged else _lagged(thrust.times, commanded, lag.number)
+    values = commanded if lag is None or not lagged else _lagged_thrusts(thrust.times, commanded, lag.number)
     source = f"{thrust.source}, and {torque.source}, by the rotors of {airframe.source}"
     return flight.with_signals(Signal("rotor_thrust", thrust.times, values, source))
 
 
-def _lagged(times: np.ndarray, commanded: np.ndarray, lag: float) -> np.ndarray:
+def _lagged_thrusts(times: np.ndarray, commanded: np.ndarray, lag: float) -> np.ndarray:
     """Mean thrust over the time for which each row acts, after a first-order lag (s) that starts in steady state."""
     step = np.diff(times, append=times[-1] + (times[-1] - times[-2] if len(times) > 1 else 0.0))
-    thrust, found = commanded[0], np.empty_like(commanded)
+    thrust, means = commanded[0], np.empty_like(commanded)
     for k, (target, h) in enumerate(zip(commanded, step, strict=True)):
-        thrust, whole = lag_response(thrust, target, h, (lag, lag), np)
-        found[k] = whole / h if h > 0 else thrust
-    return found
+        thrust, impulse = lag_response(thrust, target, h, (lag, lag), np)
+        means[k] = impulse / h if h > 0 else thrust
+    return means

@@ -46,7 +46,7 @@ class ThrustCurve:
 
 
 def with_commanded_thrust(flight: Flight, curve: ThrustCurve | None, source: str) -> Flight:
-    """A flight with the thrust in N that its rotor commands ask for; as it is where it has a thrust.
+    """A flight with the thrust in N of its rotor commands; unchanged if it has a thrust.
 
     source: of the curve, for messages. Raises AirframeError without a curve, SignalError without rotor commands.
     """
@@ -60,8 +60,8 @@ def with_commanded_thrust(flight: Flight, curve: ThrustCurve | None, source: str
     voltage = None
     if curve.voltage_exponent:
         battery = flight["battery_voltage"]
-        latest = np.clip(np.searchsorted(battery.times, rotors.times, side="right") - 1, 0, None)
-        voltage = jnp.asarray(battery.values[latest, 0])
+        index = np.clip(np.searchsorted(battery.times, rotors.times, side="right") - 1, 0, None)
+        voltage = jnp.asarray(battery.values[index, 0])
     thrust = np.asarray(curve.collective(jnp.asarray(rotors.values), voltage), dtype=float)
     return flight.with_signals(
         Signal("thrust", rotors.times, thrust[:, None], f"{rotors.source}, by the thrust curve of {source}")

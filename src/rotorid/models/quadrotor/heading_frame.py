@@ -56,14 +56,14 @@ class HeadingQuadrotor(System):
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         angles = {name: Scalar("rad", std=0.3) for name in ANGLES}
         rates = {name: Scalar("rad/s") for name in RATES}
-        ways = {
+        translation_blocks = {
             f"{kind}_{axis}": Scalar(unit, frame="heading")
             for axis in ("forward", "left", "z")
             for kind, unit in (("position", "m"), ("velocity", "m/s"))
         }
         integrals = {name: Scalar("rad s" if name.endswith("yaw") else "m s") for name in INTEGRALS}
-        turning = {n: b for pair in zip(angles.items(), rates.items(), strict=True) for n, b in pair}
-        return Space.of(**turning, **ways, **integrals)
+        rotation_blocks = {n: b for pair in zip(angles.items(), rates.items(), strict=True) for n, b in pair}
+        return Space.of(**rotation_blocks, **translation_blocks, **integrals)
 
     @property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -79,14 +79,14 @@ class HeadingQuadrotor(System):
         wx, wy, wz = (x[name] for name in RATES)
         ix, iy, iz = p["inertia"]
         h, slowing = p["rotor_momentum"], p["angular_drag"]
-        rate = {name: x[of] for name, of in zip(ANGLES, RATES, strict=True)}
+        rate = {name: x[rate_name] for name, rate_name in zip(ANGLES, RATES, strict=True)}
         rate["roll_rate"] = ((iy - iz) * wy * wz + u["torque_roll"] - wy * h - slowing * wx) / ix
         rate["pitch_rate"] = ((iz - ix) * wz * wx + u["torque_pitch"] + wx * h - slowing * wy) / iy
         rate["yaw_rate"] = ((ix - iy) * wx * wy + u["torque_yaw"] - slowing * wz) / iz
         (sf, cf), (st, ct) = ((jnp.sin(x[a]), jnp.cos(x[a])) for a in ("roll", "pitch"))
-        pull = {"forward": cf * st, "left": -sf, "z": cf * ct}
+        specific_thrust = {"forward": cf * st, "left": -sf, "z": cf * ct}
         gravity = {"forward": 0.0, "left": 0.0, "z": GRAVITY}
-        for axis, along in pull.items():
+        for axis, along in specific_thrust.items():
             velocity = x[f"velocity_{axis}"]
             rate[f"position_{axis}"] = velocity
             rate[f"velocity_{axis}"] = (along * u["thrust"] - p["drag"] * velocity) / p["mass"] - gravity[
@@ -137,8 +137,8 @@ def heading_lpv(vehicle: Quadrotor) -> Lpv:
         ),
         Term("yaw_rate", lambda v: v[r], ((p, q, (iy - iz) / ix), (q, p, (iz - ix) / iy), *around), "rad/s"),
     ]
-    spinning = vehicle.parameter("rotor_inertia").values[0] > 0
-    if spinning:
+    has_rotor_inertia = vehicle.parameter("rotor_inertia").values[0] > 0
+    if has_rotor_inertia:
         terms.append(
             Term(
                 "rotor_momentum",
@@ -150,9 +150,9 @@ def heading_lpv(vehicle: Quadrotor) -> Lpv:
     if ix != iy:
         terms.append(Term("roll_rate", lambda v: v[p], ((r, q, (ix - iy) / iz),), "rad/s"))
     if k > 0:
-        slowed = tuple((f"velocity_{a}", f"velocity_{a}", -k) for a in ("forward", "left", "z"))
-        terms.append(Term("inverse_mass", lambda v: 1.0 / v["mass"], slowed, "1/kg"))
-    return lpv(system, terms, varying=("mass", "rotor_momentum") if spinning else ("mass",))
+        drag_places = tuple((f"velocity_{a}", f"velocity_{a}", -k) for a in ("forward", "left", "z"))
+        terms.append(Term("inverse_mass", lambda v: 1.0 / v["mass"], drag_places, "1/kg"))
+    return lpv(system, terms, varying=("mass", "rotor_momentum") if has_rotor_inertia else ("mass",))
 
 
 def heading_box(
@@ -168,11 +168,13 @@ def heading_box(
             f"specific thrust from {specific_thrust[0]:g} to {specific_thrust[1]:g} m/s^2; give two positive "
             "numbers, the lower first"
         )
-    used = {name: ends for name, ends in ranges.items() if name in (*model.states, *model.values)}
-    box = parameter_box(model, {**used, "thrust": specific_thrust})
-    alone = parameter_box(model, {**used, "thrust": specific_thrust, "mass": (1.0, 1.0)})
-    pulls = np.array([name.startswith("pull") for name in box.names])
-    return Box(box.names, np.where(pulls, alone.lower, box.lower), np.where(pulls, alone.upper, box.upper))
+    used_ranges = {name: ends for name, ends in ranges.items() if name in (*model.states, *model.values)}
+    box = parameter_box(model, {**used_ranges, "thrust": specific_thrust})
+    alone = parameter_box(model, {**used_ranges, "thrust": specific_thrust, "mass": (1.0, 1.0)})
+    is_pull = np.array([name.startswith("pull") for name in box.names])
+    return Box(
+        box.names, np.where(is_pull, alone.lower, box.lower), np.where(is_pull, alone.upper, box.upper)
+    )
 
 
 def rotor_allocation(vehicle: Quadrotor) -> Float[np.ndarray, "4 rotors"]:

@@ -55,9 +55,14 @@ def quadrotor_lpv(system: Quadrotor, subsystem: Subsystem = "attitude-altitude")
         raise SettingError("the quadrotor with exact=True has no LPV form here; take the seed's, exact=False")
     if subsystem not in ("attitude-altitude", "full"):
         raise SettingError(f"no subsystem {subsystem!r}; there are attitude-altitude, full")
-    full = subsystem == "full"
-    terms = (*_turning(system), *_rotors(system), *(_sideways(system) if full else ()), *_drag(system, full))
-    return lpv(system, terms, states=None if full else EIGHT, varying=("mass",))
+    is_full = subsystem == "full"
+    terms = (
+        *_rotation_terms(system),
+        *_rotors(system),
+        *(_sideways(system) if is_full else ()),
+        *_drag(system, is_full),
+    )
+    return lpv(system, terms, states=None if is_full else EIGHT, varying=("mass",))
 
 
 def _value(system: Quadrotor, name: str) -> float:
@@ -68,11 +73,11 @@ def _speeds(system: Quadrotor) -> list[str]:
     return [f"rotor_speed_{j}" for j in range(len(system.levers))]
 
 
-def _of(name: str) -> Function:
+def _value_of(name: str) -> Function:
     return lambda v: v[name]
 
 
-def _turning(system: Quadrotor) -> list[Term]:
+def _rotation_terms(system: Quadrotor) -> list[Term]:
     ix, iy, iz = system.parameter("inertia").values
     J, W, spins = _value(system, "rotor_inertia"), _speeds(system), system.spins
     about_x, about_y, about_z = 0.5 * (iy - iz) / ix, 0.5 * (iz - ix) / iy, 0.5 * (ix - iy) / iz
@@ -80,9 +85,9 @@ def _turning(system: Quadrotor) -> list[Term]:
     rolls = [(q, w, J * s / iy) for w, s in zip(W, spins, strict=True)]
     pitches = [(p, w, -J * s / ix) for w, s in zip(W, spins, strict=True)]
     return [
-        Term(p, _of(p), ((q, r, about_y), (r, q, about_z), *rolls), "rad/s"),
-        Term(q, _of(q), ((p, r, about_x), (r, p, about_z), *pitches), "rad/s"),
-        Term(r, _of(r), ((p, q, about_x), (q, p, about_y)), "rad/s"),
+        Term(p, _value_of(p), ((q, r, about_y), (r, q, about_z), *rolls), "rad/s"),
+        Term(q, _value_of(q), ((p, r, about_x), (r, p, about_z), *pitches), "rad/s"),
+        Term(r, _value_of(r), ((p, q, about_x), (q, p, about_y)), "rad/s"),
     ]
 
 
@@ -151,9 +156,9 @@ def _sideways(system: Quadrotor) -> list[Term]:
     ]
 
 
-def _drag(system: Quadrotor, full: bool) -> list[Term]:
+def _drag(system: Quadrotor, is_full: bool) -> list[Term]:
     k = _value(system, "drag")
     if k == 0.0:
         return []
-    places = tuple((f"velocity_{a}", f"velocity_{a}", -k) for a in ("xyz" if full else "z"))
+    places = tuple((f"velocity_{a}", f"velocity_{a}", -k) for a in ("xyz" if is_full else "z"))
     return [Term("inverse_mass", lambda v: 1.0 / v["mass"], places, "1/kg")]

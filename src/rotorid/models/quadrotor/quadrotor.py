@@ -110,15 +110,15 @@ class Quadrotor(System):
         ix, iy, iz = p["inertia"]
         rate = dict(zip(ANGLES, (wx, wy, wz), strict=True))
         if self.exact:
-            off = euler_departure(roll, pitch, jnp.stack([wx, wy, wz]))
-            rate = {name: value + off[k] for k, (name, value) in enumerate(rate.items())}
+            departure = euler_departure(roll, pitch, jnp.stack([wx, wy, wz]))
+            rate = {name: value + departure[k] for k, (name, value) in enumerate(rate.items())}
         slowing = p["angular_drag"]
         rate["roll_rate"] = ((iy - iz) * wy * wz + torque[0] - wy * h - slowing * wx) / ix
         rate["pitch_rate"] = ((iz - ix) * wz * wx + torque[1] + wx * h - slowing * wy) / iy
         rate["yaw_rate"] = ((ix - iy) * wx * wy + torque[2] - slowing * wz) / iz
         (sf, cf), (st, ct), (ss, cs) = ((jnp.sin(a), jnp.cos(a)) for a in (roll, pitch, yaw))
-        pull = (cf * st * cs + sf * ss, cf * st * ss - sf * cs, cf * ct)
-        for axis, along, gravity in zip("xyz", pull, (0.0, 0.0, GRAVITY), strict=True):
+        thrust_direction = (cf * st * cs + sf * ss, cf * st * ss - sf * cs, cf * ct)
+        for axis, along, gravity in zip("xyz", thrust_direction, (0.0, 0.0, GRAVITY), strict=True):
             velocity = x[f"velocity_{axis}"]
             rate[f"position_{axis}"] = velocity
             rate[f"velocity_{axis}"] = (along * thrust - p["drag"] * velocity) / p["mass"] - gravity
@@ -134,8 +134,8 @@ def euler_departure(
     """Exact rates of roll, pitch and yaw less the body rates that the seed takes for them, rad/s. Angles in rad."""
     p, q, r = (body_rate[..., k] for k in range(3))
     s, c = jnp.sin(roll), jnp.cos(roll)
-    turning = q * s + r * c
-    exact = jnp.stack([p + jnp.tan(pitch) * turning, q * c - r * s, turning / jnp.cos(pitch)], axis=-1)
+    rate = q * s + r * c
+    exact = jnp.stack([p + jnp.tan(pitch) * rate, q * c - r * s, rate / jnp.cos(pitch)], axis=-1)
     return exact - body_rate
 
 

@@ -22,7 +22,7 @@ from rotorid.models.lpv.bounds import (
     Reduction,
     box_around,
     parameter_box,
-    reduced,
+    reduce_parameters,
     tracked_range,
     without_constants,
 )
@@ -139,7 +139,7 @@ def build_lpv(
         box = parameter_box(model, model_ranges)
     else:
         assert flight_box is not None
-        box = flight_box.widened(settings.margin)
+        box = flight_box.widen(settings.margin)
     # parameters that are constant in the box and along the flights become numbers
     model, varying_box = without_constants(model, box if flight_box is None else box.hull(flight_box))
     varying = [box.names.index(name) for name in varying_box.names]
@@ -151,7 +151,7 @@ def build_lpv(
     if settings.components:
         if not rho:
             raise SettingError("principal components need flights: give a LOG, or omit --components")
-        reduction = reduced(model, np.concatenate(rho), settings.components)
+        reduction = reduce_parameters(model, np.concatenate(rho), settings.components)
     controller = None
     if settings.control:
         controller = _design_controller(vehicle, all_ranges, ranges or {}, variables, settings)

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from rotorid.findings import Finding, Severity
-from rotorid.models.lpv.bounds import MOST
-from rotorid.models.lpv.files import as_mat, as_plain
+from rotorid.models.lpv.bounds import MAX_PARAMETERS
+from rotorid.models.lpv.files import as_json, as_mat
 from rotorid.results.files import Input, to_json
 from rotorid.results.text import Statement, Tone, Verdict, to_statements, to_verdict
 from rotorid.workflows.lpv.lpv import LpvResult, LpvSettings
@@ -262,7 +262,7 @@ def _verdict(result: LpvResult, flights: Sequence[FlightRow]) -> Verdict:
     if fastest is not None and fastest.rate_error > _MAX_RATE_ERROR:
         values = {"flight": fastest.name, "rate_error": fastest.rate_error}
         findings.append(Finding("angle_rates_differ", Severity.WARNING, values))
-    if count > MOST:
+    if count > MAX_PARAMETERS:
         findings.append(Finding("vertices_not_listed", Severity.NOTE, {"parameters": count}))
     tones: dict[Severity, Tone] = {Severity.ERROR: "bad", Severity.WARNING: "caution"}
     tone = tones.get(max(finding.severity for finding in findings), "good")
@@ -271,16 +271,16 @@ def _verdict(result: LpvResult, flights: Sequence[FlightRow]) -> Verdict:
 
 def lpv_files(result: LpvResult) -> dict[str, bytes]:
     """The files of the model and of the controller, if there is one, by name."""
-    model: dict[str, Any] = as_plain(result.model, result.box)
+    model: dict[str, Any] = as_json(result.model, result.box)
     if result.reduction is not None:
-        model["reduced"] = as_plain(result.reduction.model, result.reduction.box)
+        model["reduced"] = as_json(result.reduction.model, result.reduction.box)
     files = {MODEL_JSON: to_json(model).encode(), MODEL_MAT: as_mat(result.model, result.box)}
     if result.controller is not None:
         schedule = result.controller.schedule
         c = schedule.certificate
         gains = schedule.vertex_gains()
         numbers = {"margin": c.margin, "decay": c.decay, "slack": c.slack, "pairs": c.pairs}
-        controller = as_plain(schedule.model, schedule.box) | {
+        controller = as_json(schedule.model, schedule.box) | {
             "gains": gains.tolist(),
             "method": schedule.method,
             "ranges": dict(result.controller.ranges),
