@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rotorid.estimators.base import AbstractEstimator, step
-from rotorid.estimators.onboard.programs import wanted
+from rotorid.estimators.onboard.programs import estimate_places
 from rotorid.estimators.onboard.source import Precision, header_and_source
 from rotorid.estimators.onboard.trace import Onboard, onboard
 from rotorid.numerics.flat import Layout
@@ -119,7 +119,7 @@ class Comparison:
         traced = onboard(estimator)
         self._estimator = estimator
         self._in_c = {p: InC(traced, p, folder) for p in ("double", "float")}
-        self._names = [place.name for place in wanted(traced)]
+        self._names = [place.name for place in estimate_places(traced)]
         kinds = [(leaf.dtype.kind, leaf.size) for leaf in jax.tree.leaves(traced.shown)]
         self._decided = np.array([kind != "f" for kind, size in kinds for _ in range(size)])
         self.step = {p: Differences() for p in self._in_c}

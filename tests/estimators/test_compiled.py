@@ -145,7 +145,7 @@ def test_jax_computes_without_a_c_form(change, why):
 
 @pytest.fixture
 def _nothing_known(monkeypatch, tmp_path):
-    monkeypatch.setattr(compiled, "_known", {})
+    monkeypatch.setattr(compiled, "_forms", {})
     monkeypatch.setenv("ROTORID_CACHE", str(tmp_path))
 
 
@@ -203,7 +203,7 @@ def test_compiled_code_is_kept_between_runs(monkeypatch, tmp_path):
     samples, _ = matched(filter_, seed=2, steps=20)
     before = run(filter_, samples, engine="c")
     (library,) = (tmp_path / "native").iterdir()
-    monkeypatch.setattr(compiled, "_known", {})
+    monkeypatch.setattr(compiled, "_forms", {})
     monkeypatch.setattr(subprocess, "run", None)
     monkeypatch.setattr(compiled, "c_program", None)
     assert_same(run(filter_, samples, engine="c"), before)

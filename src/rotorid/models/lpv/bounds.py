@@ -7,8 +7,8 @@ A box of k parameters has 2^k vertices v, and every rho in it is a convex combin
 so that A(rho) = sum_v alpha_v A(v): what holds at the vertices, and is convex, holds in the box.
 
 Reduction: constant parameters become numbers (`without_constants`, exact). Principal components replace parameters that are
-correlated along flights (`reduce_parameters`), rho ~ mean + S U phi, where U are the leading left singular vectors of the scaled
-samples: a tighter set with fewer vertices. It equals the System only with all components.
+correlated along flights (`reduce_parameters`), rho ~ mean + S U phi, where U are the leading left singular vectors of the
+scaled samples: a tighter set with fewer vertices. It equals the System only with all components.
 
 Reference: A. Kwiatkowski, H. Werner, PCA-based parameter set mappings for LPV models with fewer parameters and less
 overbounding, IEEE Trans. Control Syst. Technol. 16 (2008) 781-788.
