@@ -1,7 +1,7 @@
 """Estimators exported as C: time of a step, size of code, state, scratch and stack, and how far they are from JAX.
 
 Compiled by this machine's C compiler with -O2, as the exported Makefile does; stack: of the deepest calls together, by
--fstack-usage. What they are given is drawn from their models, with missing measurements, outliers and a gap.
+-fstack-usage. What they are given is draw_samples from their models, with missing measurements, outliers and a gap.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.metrics import Metric
 from rotorid import adaptive, ekf, load_airframe, msckf, swls, ukf
 from rotorid.estimators.base import AbstractEstimator
 from rotorid.estimators.onboard.folder import GOLDEN_ROWS, onboard_files
-from rotorid.estimators.onboard.golden_samples import drawn
+from rotorid.estimators.onboard.golden_samples import draw_samples
 from rotorid.estimators.wrench import acceleration_observer, momentum_observer
 from rotorid.learning.model_files import LearnedModel
 from rotorid.models.multirotor import multirotor, rigid_multirotor
@@ -67,7 +67,7 @@ def benchmark(names: Sequence[str], rounds: int) -> list[Metric]:
     for name in names:
         estimator = MAKERS[name]()
         system = estimator.joint.system
-        samples = drawn(estimator, hover_inputs(system, GOLDEN_ROWS))  # pyright: ignore[reportArgumentType]
+        samples = draw_samples(estimator, hover_inputs(system, GOLDEN_ROWS))  # pyright: ignore[reportArgumentType]
         for precision in ("double", "float"):
             files = onboard_files(estimator, samples, name="filter", precision=precision)
             with tempfile.TemporaryDirectory() as folder:

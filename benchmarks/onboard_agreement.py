@@ -23,7 +23,7 @@ import numpy as np
 from rotorid.logs.flight import Flight
 from rotorid.signals.samples import Samples
 
-ROWS = 200  # of a drawn flight: 2 s
+ROWS = 200  # of a draw_samples flight: 2 s
 NANOBENCH = Path(__file__).parents[1] / "examples" / "nanobench.toml"
 
 
@@ -67,7 +67,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.onboard_agreement", description=__doc__)
     parser.add_argument("only", nargs="*", help="estimators (names of the table's first column); all without")
     parser.add_argument(
-        "--rows", type=int, default=100_000, help="for each estimator: so many drawn, or flown at most"
+        "--rows", type=int, default=100_000, help="for each estimator: so many draw_samples, or flown at most"
     )
     parser.add_argument(
         "--flights",
@@ -112,17 +112,17 @@ def _flights() -> Path | None:
 
 def _cases(only: Sequence[str], rows: int, folder: Path | None) -> Iterator[tuple[str, Any]]:
     from benchmarks import onboard
-    from rotorid.estimators.onboard.golden_samples import drawn
+    from rotorid.estimators.onboard.golden_samples import draw_samples
     from rotorid.workflows.export.onboard import hover_inputs
 
     for name, maker in onboard.MAKERS.items():
-        label = f"{name}, drawn"
+        label = f"{name}, draw_samples"
 
         def of_drawn(maker: Any = maker) -> tuple[Any, Iterator[Samples]]:
             estimator = maker()
             system = estimator.joint.system
             return estimator, (
-                drawn(estimator, hover_inputs(system, ROWS, seed), seed=seed)
+                draw_samples(estimator, hover_inputs(system, ROWS, seed), seed=seed)
                 for seed in range(-(-rows // ROWS))
             )
 

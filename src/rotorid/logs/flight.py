@@ -115,8 +115,8 @@ class Flight:
 
     def __getitem__(self, name: str) -> Signal:
         if name not in self.signals:
-            has = ", ".join(sorted(self.signals)) or "nothing"
-            raise SignalError(f"{self.source}: no signal {name!r} in this log (it has {has})")
+            available = ", ".join(sorted(self.signals)) or "nothing"
+            raise SignalError(f"{self.source}: no signal {name!r} in this log (it has {available})")
         return self.signals[name]
 
     @property
@@ -142,8 +142,8 @@ class Flight:
     @property
     def rotors(self) -> int:
         """Number of rotors in the log, 0 without rotor signals."""
-        seen = (self.signals.get(n) for n in ("rotor_command", "rotor_speed", "rotor_thrust"))
-        return next((s.values.shape[1] for s in seen if s is not None), 0)
+        signals = (self.signals.get(n) for n in ("rotor_command", "rotor_speed", "rotor_thrust"))
+        return next((s.values.shape[1] for s in signals if s is not None), 0)
 
     def with_signals(self, *signals: Signal, notes: tuple[str, ...] = ()) -> Flight:
         """A copy with these signals added or replaced."""

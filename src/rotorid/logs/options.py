@@ -54,8 +54,8 @@ def read_options(path: Path, tables: tuple[str, ...]) -> Options:
     content = load_toml(path)
     for name, entry in content.items():
         if name not in tables:
-            known = ", ".join(f"[{t}]" for t in tables)
-            raise SignalError(f"{path}: [{name}] does not apply to this log format, which takes {known}")
+            names = ", ".join(f"[{t}]" for t in tables)
+            raise SignalError(f"{path}: [{name}] does not apply to this log format, which takes {names}")
         if not isinstance(entry, dict):
             raise SignalError(
                 f"{path}: [{name}] must be a table, with keys like {', '.join(_KEYS[name][:3])}"

@@ -141,9 +141,9 @@ class Collector:
         """The flight; t = 0 is the first sample of motion, or `clock` where `shift` is off. boot: Unix time in s at which the
         log's own clock reads 0; that clock may itself be one of Unix time."""
         if not self.signals:
-            why = "; ".join(self.notes) or "it has none of the topics that are read"
+            reason = "; ".join(self.notes) or "it has none of the topics that are read"
             raise LogFormatError(
-                f"{self.path}: no signal that rotorid knows could be read from this log ({why})"
+                f"{self.path}: no signal that rotorid knows could be read from this log ({reason})"
             )
         firsts = [s.times[0] for n, s in self.signals.items() if n in MOTION]
         origin = float(min(firsts or [s.times[0] for s in self.signals.values()])) if shift else 0.0
@@ -152,62 +152,64 @@ class Collector:
             signal = _from_origin(self.signals[name], origin) if shift else self.signals[name]
             if len(signal.times):
                 signals[name] = signal
-        started = self.clock + origin
+        start_clock = self.clock + origin
         return Flight(
             signals=signals,
             source=self.path,
             format=self.format,
-            time_origin=started,
+            time_origin=start_clock,
             vehicle=vehicle,
             notes=(*self.notes, *self._gap_notes()),
             parameters=dict(parameters or {}),
             identity=identity.strip("0") and identity,
-            utc=_utc(started, boot),
+            utc=_utc(start_clock, boot),
         )
 
     def _whole_rows(self, name: str, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        whole = np.isfinite(times) & np.isfinite(values).all(axis=1)
-        if len(whole) and not whole.any():
-            self.note(f"{name}: not read, none of its {len(whole)} rows is valid")
-        elif not whole.all():
-            self.note(f"{name}: {_of(~whole)} rows without a valid value left out")
-        return times[whole], values[whole]
+        is_finite = np.isfinite(times) & np.isfinite(values).all(axis=1)
+        if len(is_finite) and not is_finite.any():
+            self.note(f"{name}: not read, none of its {len(is_finite)} rows is valid")
+        elif not is_finite.all():
+            self.note(f"{name}: {_of(~is_finite)} rows without a valid value left out")
+        return times[is_finite], values[is_finite]
 
     def _forward_in_time(
         self, name: str, times: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         if not len(times):
             return times, values
-        sane = np.abs(times - np.median(times)) < _DAY
-        if not sane.all():
-            self.note(f"{name}: {_of(~sane)} rows left out, their time is more than a day from the others")
-            times, values = times[sane], values[sane]
+        is_plausible = np.abs(times - np.median(times)) < _DAY
+        if not is_plausible.all():
+            self.note(
+                f"{name}: {_of(~is_plausible)} rows left out, their time is more than a day from the others"
+            )
+            times, values = times[is_plausible], values[is_plausible]
         forward = _longest_forward(times)
         if not forward.all():
             self.note(f"{name}: {_of(~forward)} rows left out, their time runs backwards")
             times, values = times[forward], values[forward]
-        later = np.diff(times, prepend=-np.inf) > 0
-        if not later.all():
-            self.note(f"{name}: {_of(~later)} rows left out, they repeat a time stamp")
-            times, values = times[later], values[later]
+        is_later = np.diff(times, prepend=-np.inf) > 0
+        if not is_later.all():
+            self.note(f"{name}: {_of(~is_later)} rows left out, they repeat a time stamp")
+            times, values = times[is_later], values[is_later]
         return times, values
 
     def _rotations(self, times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Unit quaternions without sign flips."""
         with np.errstate(over="ignore"):
             norm = np.sqrt((q**2).sum(axis=1))
-        usable = (norm > 0.5) & (norm < 2.0)
-        if not usable.all():
+        is_usable = (norm > 0.5) & (norm < 2.0)
+        if not is_usable.all():
             self.note(
-                f"attitude: {_of(~usable)} rows left out, their quaternion is no rotation (norm far from 1)"
+                f"attitude: {_of(~is_usable)} rows left out, their quaternion is no rotation (norm far from 1)"
             )
-            times, q, norm = times[usable], q[usable], norm[usable]
-        off = np.abs(norm - 1.0)
-        if (off > 0.01).any():
+            times, q, norm = times[is_usable], q[is_usable], norm[is_usable]
+        deviation = np.abs(norm - 1.0)
+        if (deviation > 0.01).any():
             self.note(
-                f"attitude: {_of(off > 0.01)} quaternions were normalised, their norm was off by over 1 %"
+                f"attitude: {_of(deviation > 0.01)} quaternions were normalised, their norm was off by over 1 %"
             )
-        q = np.where(off[:, None] > 1e-9, q / norm[:, None], q)
+        q = np.where(deviation[:, None] > 1e-9, q / norm[:, None], q)
         flips = (q[1:] * q[:-1]).sum(axis=1) < 0
         signs = np.concatenate([[1.0], np.cumprod(np.where(flips, -1.0, 1.0))]) if len(q) else np.empty(0)
         return times, q * signs[:, None]
@@ -217,8 +219,8 @@ class Collector:
             return
         steps = np.diff(times)
         for gap in np.flatnonzero(steps > max(0.5, 10.0 * float(np.median(steps)))):
-            where = round(self.clock + float(times[gap]), 1), round(float(steps[gap]), 1)
-            self.gaps.setdefault(where, []).append(name)
+            gap_entry = round(self.clock + float(times[gap]), 1), round(float(steps[gap]), 1)
+            self.gaps.setdefault(gap_entry, []).append(name)
 
     def _gap_notes(self) -> list[str]:
         longest = sorted(self.gaps.items(), key=lambda gap: -gap[0][1])
@@ -229,11 +231,11 @@ class Collector:
         return notes + ([f"{len(longest) - 3} shorter gaps"] if len(longest) > 3 else [])
 
 
-def _utc(started: float, boot: float) -> float:
-    """Unix time of a flight that began when the log's own clock read `started`, s."""
+def _utc(start_clock: float, boot: float) -> float:
+    """Unix time of a flight that began when the log's own clock read `start_clock`, s."""
     if math.isfinite(boot):
-        return boot + started
-    return started if _UNIX[0] < started < _UNIX[1] else math.nan
+        return boot + start_clock
+    return start_clock if _UNIX[0] < start_clock < _UNIX[1] else math.nan
 
 
 def _of(mask: Bool[np.ndarray, " n"]) -> str:
@@ -256,18 +258,18 @@ def _longest_forward(times: Float64[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]
         return np.ones(len(times), bool)
     tails: list[float] = []
     rows: list[int] = []
-    before = np.full(len(times), -1)
+    previous = np.full(len(times), -1)
     for row, time in enumerate(times.tolist()):
         length = bisect_right(tails, time)
-        before[row] = rows[length - 1] if length else -1
+        previous[row] = rows[length - 1] if length else -1
         if length == len(tails):
             tails.append(time)
             rows.append(row)
         else:
             tails[length], rows[length] = time, row
-    keep = np.zeros(len(times), bool)
+    is_selected = np.zeros(len(times), bool)
     row = rows[-1]
     while row >= 0:
-        keep[row] = True
-        row = before[row]
-    return keep
+        is_selected[row] = True
+        row = previous[row]
+    return is_selected

@@ -18,7 +18,7 @@ def gather(buffer: bytes, starts: Sequence[int], dtype: np.dtype) -> np.ndarray:
 
 def columns(records: np.ndarray, *names: str) -> np.ndarray:
     """Fields of structured records side by side, as float64: one row a record."""
-    out = np.empty((len(records), len(names)))
+    table = np.empty((len(records), len(names)))
     for k, name in enumerate(names):
-        out[:, k] = records[name]
-    return out
+        table[:, k] = records[name]
+    return table

@@ -68,13 +68,13 @@ def attach_truth(flight: Flight, path: str | Path) -> Flight:
     names = read_header(buffer).names
     time = next((n for n in _TIMES if n in names), None)
     options = {s: [c for c in columns if set(c) <= set(names)] for s, columns in _SIGNALS.items()}
-    found = {s: columns[0] for s, columns in options.items() if columns}
-    if time is None or not found:
+    truth_columns = {s: columns[0] for s, columns in options.items() if columns}
+    if time is None or not truth_columns:
         raise SignalError(
             f"{path}: no truth table: it needs t_log_s or t and mass_kg or mass; it has "
             f"{', '.join(names)[:120]}"
         )
-    cells = read_cells(path, buffer, {time, *(c for cs in found.values() for c in cs)})
+    cells = read_cells(path, buffer, {time, *(c for cs in truth_columns.values() for c in cs)})
     clock = cells.columns[time] - flight.time_origin
     if not len(clock) or not np.isfinite(clock).all() or (np.diff(clock) < 0).any():
         raise SignalError(
@@ -88,7 +88,7 @@ def attach_truth(flight: Flight, path: str | Path) -> Flight:
             f"{ends[2]:.1f} to {ends[3]:.1f} s: they do not overlap"
         )
     signals = []
-    for name, columns in found.items():
+    for name, columns in truth_columns.items():
         values = np.stack([cells.columns[c] for c in columns], axis=1)
         if not np.isfinite(values).all():
             raise SignalError(f"{path}: {', '.join(columns)} must have a number in each row")
@@ -102,11 +102,11 @@ def _steps(
     clock: Float64[np.ndarray, " n"], values: Float64[np.ndarray, "n k"], start: float, end: float
 ) -> tuple[Float64[np.ndarray, " m"], Float64[np.ndarray, "m k"]]:
     """The rows of a step function over a flight, with a corner before each step and a row at both ends."""
-    changed = np.flatnonzero((np.diff(values, axis=0) != 0).any(axis=1)) + 1
-    times = np.concatenate([clock, clock[changed] - _CORNER, [start, end]])
+    changes = np.flatnonzero((np.diff(values, axis=0) != 0).any(axis=1)) + 1
+    times = np.concatenate([clock, clock[changes] - _CORNER, [start, end]])
     rows = np.concatenate(
-        [np.arange(len(clock)), changed - 1, np.searchsorted(clock, [start, end], "right") - 1]
+        [np.arange(len(clock)), changes - 1, np.searchsorted(clock, [start, end], "right") - 1]
     )
     times, first = np.unique(times, return_index=True)
-    inside = (times >= start) & (times <= end)
-    return times[inside], values[np.maximum(rows[first], 0)][inside]
+    is_inside = (times >= start) & (times <= end)
+    return times[is_inside], values[np.maximum(rows[first], 0)][is_inside]

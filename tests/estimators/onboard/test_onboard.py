@@ -19,7 +19,7 @@ from rotorid.errors import OutputError, RotoridError, SettingError
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.onboard.fields import identifier
 from rotorid.estimators.onboard.folder import onboard_files
-from rotorid.estimators.onboard.golden_samples import drawn
+from rotorid.estimators.onboard.golden_samples import draw_samples
 from rotorid.estimators.onboard.trace import onboard
 from rotorid.estimators.particle.bootstrap import bootstrap_filter
 from rotorid.estimators.run import run
@@ -36,7 +36,7 @@ def swings():
     """A filter, and samples of it with all that goes wrong in a flight."""
     with jax.enable_x64(True):
         filter_ = ekf(Pendulum())
-        return filter_, drawn(filter_, 0.3 * np.sin(0.1 * np.arange(120.0))[:, None])
+        return filter_, draw_samples(filter_, 0.3 * np.sin(0.1 * np.arange(120.0))[:, None])
 
 
 @pytest.fixture(scope="module")

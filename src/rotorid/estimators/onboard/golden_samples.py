@@ -24,7 +24,7 @@ _GAP = 0.7  # of the rows, where it lies
 _OUTLIER = 0.35
 
 
-def drawn(
+def draw_samples(
     estimator: AbstractEstimator, u: Float[np.ndarray, "n inputs"], dt: float = 0.01, seed: int = 0
 ) -> Samples:
     """One row of samples for each row of inputs, dt seconds apart."""

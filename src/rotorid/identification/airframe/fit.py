@@ -147,92 +147,118 @@ def fit_airframe(
     Source: Jategaonkar (2015), ch. 4 and 5.
     """
     with jax.enable_x64(True), blas_threads().limit(limits=1, user_api="blas"):
-        used = compared_outputs(body, ("specific_force",))
-        data = cut_windows(body, [f.samples for f in flights], horizon, used)
-        noise = estimate_white_noise(body, [f.samples for f in flights], used)
+        outputs = compared_outputs(body, ("specific_force",))
+        data = cut_windows(body, [f.samples for f in flights], horizon, outputs)
+        noise = estimate_white_noise(body, [f.samples for f in flights], outputs)
         parts = {name: Segmentation.one_per_flight(len(flights)) for name in LOCAL}
-        kept, begin, given = data, None, np.zeros(len(noise), bool)
-        disturbed, followed, known, settled, passes = LARGE_PROCESS_NOISE, None, False, False, 0
+        current_data, initial, is_noise_fixed = data, None, np.zeros(len(noise), bool)
+        process_noise, corrected_fit, is_noise_known, has_converged, passes = (
+            LARGE_PROCESS_NOISE,
+            None,
+            False,
+            False,
+            0,
+        )
         while True:
-            progress(f"Fitting {len(kept.start)} windows, pass {passes + 1}", passes, 0)
+            progress(f"Fitting {len(current_data.start)} windows, pass {passes + 1}", passes, 0)
             problem, priors = _estimation_problem(
-                airframe, flights, free, body, has_motor_lag, used, kept, parts
+                airframe, flights, free, body, has_motor_lag, outputs, current_data, parts
             )
-            z = np.zeros(problem.free_size) if begin is None else _carry_over(*begin, problem)
-            if disturbed != ProcessNoise():
-                problem = dataclasses.replace(problem, K=predictor_gain(problem, kept, noise, disturbed))
-            last = (settled and known) or passes == _PASSES
-            if begin is None:
-                solved = _first_estimation(problem, priors, noise, given, loss)
+            z = np.zeros(problem.free_size) if initial is None else _carry_over(*initial, problem)
+            if process_noise != ProcessNoise():
+                problem = dataclasses.replace(
+                    problem, K=predictor_gain(problem, current_data, noise, process_noise)
+                )
+            last = (has_converged and is_noise_known) or passes == _PASSES
+            if initial is None:
+                estimation = _first_estimation(problem, priors, noise, is_noise_fixed, loss)
             else:
-                how = TOLERANCE if last else _ROUGH
-                solved = estimate_parameters(problem, priors, noise, given, loss, _ITERATIONS, z, how)
+                tolerance = TOLERANCE if last else _ROUGH
+                estimation = estimate_parameters(
+                    problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, tolerance
+                )
             if last:
-                return AirframeFit(solved, dict(parts), kept, disturbed)
-            if followed is None:
-                followed, disturbed = (problem, solved, parts), ProcessNoise()
-            elif not known:
-                known = True
-                shown = states_with_process_noise(problem, solved.sigma, followed[1].sigma)
-                if shown:
-                    problem, solved, parts = followed
-                    disturbed = estimate_process_noise(problem, solved.z, noise, shown)
-                if "body_rate" in shown:
+                return AirframeFit(estimation, dict(parts), current_data, process_noise)
+            if corrected_fit is None:
+                corrected_fit, process_noise = (problem, estimation, parts), ProcessNoise()
+            elif not is_noise_known:
+                is_noise_known = True
+                disturbed_states = states_with_process_noise(
+                    problem, estimation.sigma, corrected_fit[1].sigma
+                )
+                if disturbed_states:
+                    problem, estimation, parts = corrected_fit
+                    process_noise = estimate_process_noise(problem, estimation.z, noise, disturbed_states)
+                if "body_rate" in disturbed_states:
                     body = dataclasses.replace(body, has_unmodelled_torque=True)
-                    data = cut_windows(body, [f.samples for f in flights], horizon, used)
-                    few = data.subsample(_FEW)
-                    pushed, priors = _estimation_problem(
-                        airframe, flights, free, body, has_motor_lag, used, few, parts
+                    data = cut_windows(body, [f.samples for f in flights], horizon, outputs)
+                    subset = data.subsample(_FEW)
+                    disturbed, priors = _estimation_problem(
+                        airframe, flights, free, body, has_motor_lag, outputs, subset, parts
                     )
-                    disturbed = dataclasses.replace(disturbed, torque_drift_rate=FAST_DRIFT)
-                    pushed = dataclasses.replace(pushed, K=predictor_gain(pushed, few, noise, disturbed))
-                    quick = estimate_parameters(
-                        pushed, priors, noise, given, loss, _ITERATIONS, solved.z, _ROUGH
+                    process_noise = dataclasses.replace(process_noise, torque_drift_rate=FAST_DRIFT)
+                    disturbed = dataclasses.replace(
+                        disturbed, K=predictor_gain(disturbed, subset, noise, process_noise)
                     )
-                    disturbed = estimate_torque_drift_rate(pushed, quick.x, quick.z, noise, disturbed)
+                    subset_fit = estimate_parameters(
+                        disturbed,
+                        priors,
+                        noise,
+                        is_noise_fixed,
+                        loss,
+                        _ITERATIONS,
+                        estimation.z,
+                        _ROUGH,
+                    )
+                    process_noise = estimate_torque_drift_rate(
+                        disturbed, subset_fit.x, subset_fit.z, noise, process_noise
+                    )
             cut = dict(parts)
             if "mass" in free:
-                cut["mass"] = segment_mass(solved, problem.data, parts["mass"])
+                cut["mass"] = segment_mass(estimation, problem.data, parts["mass"])
             if body.has_pose:
-                cut["wind"] = segment_wind(solved, problem.data, parts["wind"])
-            settled = all(_is_same_segmentation(cut[name], parts[name]) for name in ("mass", "wind"))
+                cut["wind"] = segment_wind(estimation, problem.data, parts["wind"])
+            has_converged = all(_is_same_segmentation(cut[name], parts[name]) for name in ("mass", "wind"))
             parts = cut
-            through = _near_boundary(data, parts["mass"]) | _near_boundary(data, parts["wind"])
-            kept = data.take(np.flatnonzero(~through))
-            begin, passes = (problem, solved.z), passes + 1
+            is_near_boundary = _near_boundary(data, parts["mass"]) | _near_boundary(data, parts["wind"])
+            current_data = data.take(np.flatnonzero(~is_near_boundary))
+            initial, passes = (problem, estimation.z), passes + 1
 
 
 def _first_estimation(
     problem: EstimationProblem,
     priors: tuple[Prior, ...],
     noise: Float[np.ndarray, " compared"],
-    given: Bool[np.ndarray, " compared"],
+    is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
 ) -> Estimation:
     """The most likely of fits that start at several time constants of the motors; from a wrong one, a fit may not converge."""
     place = problem.coordinates.slices.get(TIME_CONSTANT)
     z = np.zeros(problem.free_size)
     if place is not None:
-        few = problem.data.subsample(_FEW)
-        problem_of_few = dataclasses.replace(problem, data=few)
+        subset = problem.data.subsample(_FEW)
+        problem_of_few = dataclasses.replace(problem, data=subset)
         starts = [z.copy() for _ in _LAGS]
         for start, lag in zip(starts, _LAGS, strict=True):
             start[place] = (np.log(lag) - problem.centre[place]) / problem.scale[place]
-        found = [
-            estimate_parameters(problem_of_few, priors, noise, given, loss, _ITERATIONS, s, _ROUGH)
+        candidates = [
+            estimate_parameters(problem_of_few, priors, noise, is_noise_fixed, loss, _ITERATIONS, s, _ROUGH)
             for s in starts
         ]
-        best = min(found, key=lambda solved: float(np.sum(np.log(solved.sigma)) + _prior_cost(solved)))
-        if len(few.start) == len(problem.data.start):
+        best = min(
+            candidates,
+            key=lambda estimation: float(np.sum(np.log(estimation.sigma)) + _prior_cost(estimation)),
+        )
+        if len(subset.start) == len(problem.data.start):
             return best
         z, noise = best.z, best.sigma
-    return estimate_parameters(problem, priors, noise, given, loss, _ITERATIONS, z, _ROUGH)
+    return estimate_parameters(problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH)
 
 
-def _prior_cost(solved: Estimation) -> float:
+def _prior_cost(estimation: Estimation) -> float:
     """The prior's contribution to the mean over rows of the negative log-likelihood."""
-    rows = max(float(np.sum(solved.problem.data.mask)) / max(len(solved.sigma), 1), 1.0)
-    return 0.5 * float(solved.z @ solved.z) / rows
+    rows = max(float(np.sum(estimation.problem.data.mask)) / max(len(estimation.sigma), 1), 1.0)
+    return 0.5 * float(estimation.z @ estimation.z) / rows
 
 
 def _estimation_problem(
@@ -241,14 +267,14 @@ def _estimation_problem(
     free: Sequence[str],
     body: LoggedBody,
     lags: bool,
-    used: tuple[str, ...],
+    outputs: tuple[str, ...],
     data: WindowData,
     parts: Mapping[str, Segmentation],
 ):
-    here = [n for n in LOCAL if _is_estimated(n, free, body)]
+    local_names = [n for n in LOCAL if _is_estimated(n, free, body)]
     priors = (
         *airframe_priors(airframe, [n for n in free if n != "mass"]),
-        *(local_input_prior(airframe, name, len(parts[name].start)) for name in here),
+        *(local_input_prior(airframe, name, len(parts[name].start)) for name in local_names),
     )
     coordinates, centre, scale = coordinates_from_priors(priors)
     of_body = tuple(p.name for p in coordinates.parameters if p.name in BODY)
@@ -266,7 +292,7 @@ def _estimation_problem(
         of_body,
     )
     numbers = np.concatenate([np.ravel(p.value).astype(float) for p in body.parameters])
-    shooting = ShootingSetup(body, used, of_body, (), has_input_model=True)
+    shooting = ShootingSetup(body, outputs, of_body, (), has_input_model=True)
     return EstimationProblem(shooting, coordinates, data, numbers, centre, scale, drive), priors
 
 
@@ -276,20 +302,20 @@ def _is_estimated(name: str, free: Sequence[str], body: LoggedBody) -> bool:
 
 
 def _carry_over(
-    old: EstimationProblem, z: Float[np.ndarray, " old"], problem: EstimationProblem
+    previous: EstimationProblem, z: Float[np.ndarray, " old"], problem: EstimationProblem
 ) -> Float[np.ndarray, " free"]:
     """Coordinates of an earlier problem in this one; new segments start at the mean of the earlier ones."""
-    found = np.zeros(problem.free_size)
+    z_new = np.zeros(problem.free_size)
     for name, place in problem.coordinates.slices.items():
-        then = old.coordinates.slices[name]
-        if then.stop - then.start == place.stop - place.start:
-            found[place] = z[then]
+        old_slice = previous.coordinates.slices[name]
+        if old_slice.stop - old_slice.start == place.stop - place.start:
+            z_new[place] = z[old_slice]
         else:
             width = local_width(name)
-            found[place] = np.tile(
-                z[then].reshape(-1, width).mean(axis=0), (place.stop - place.start) // width
+            z_new[place] = np.tile(
+                z[old_slice].reshape(-1, width).mean(axis=0), (place.stop - place.start) // width
             )
-    return found
+    return z_new
 
 
 def _is_same_segmentation(a: Segmentation, b: Segmentation) -> bool:
@@ -298,9 +324,9 @@ def _is_same_segmentation(a: Segmentation, b: Segmentation) -> bool:
 
 def _near_boundary(data: WindowData, parts: Segmentation) -> Bool[np.ndarray, " w"]:
     """Windows near the beginning of a segment that is not a flight's first."""
-    found = np.zeros(len(data.start), bool)
+    is_near_any = np.zeros(len(data.start), bool)
     for flight, start in zip(parts.flight, parts.start, strict=True):
         length = data.end - data.start
-        near = (data.start < start + 0.5 * length) & (data.end > start - 0.5 * length)
-        found |= (data.flight == flight) & near & (start > 0)
-    return found
+        is_near = (data.start < start + 0.5 * length) & (data.end > start - 0.5 * length)
+        is_near_any |= (data.flight == flight) & is_near & (start > 0)
+    return is_near_any

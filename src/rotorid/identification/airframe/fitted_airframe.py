@@ -34,10 +34,10 @@ def airframe_from_fit(airframe: Airframe, fit: Fit, source: str = "fit to free f
     Raises:
         SettingError: the fit has a parameter that no airframe has.
     """
-    found = dict(airframe.quantities)
-    if (_COEFFICIENT in fit.parameters or _RATIO in fit.parameters) and found.pop(_TORQUE, None):
+    estimated = dict(airframe.quantities)
+    if (_COEFFICIENT in fit.parameters or _RATIO in fit.parameters) and estimated.pop(_TORQUE, None):
         ratio = torque_ratio_of(airframe)
-        found[_RATIO] = Quantity((ratio,), QUANTITIES[_RATIO][0], source="torque over thrust coefficient")
+        estimated[_RATIO] = Quantity((ratio,), QUANTITIES[_RATIO][0], source="torque over thrust coefficient")
     for name, value in fit.parameters.items():
         if name in _SCALES:
             continue
@@ -48,12 +48,12 @@ def airframe_from_fit(airframe: Airframe, fit: Fit, source: str = "fit to free f
         unit, _, positive = QUANTITIES[name]
         numbers = value if isinstance(value, tuple) else (value,)
         if positive and min(numbers) <= 0:
-            found.pop(name, None)
+            estimated.pop(name, None)
             continue
         quantities = quantity_names(name, len(numbers))
         std = tuple(fit.std[q] for q in quantities)
-        found[name] = Quantity(numbers, unit, std, _source(fit, quantities, source))
-    ordered = {name: found[name] for name in QUANTITIES if name in found}
+        estimated[name] = Quantity(numbers, unit, std, _source(fit, quantities, source))
+    ordered = {name: estimated[name] for name in QUANTITIES if name in estimated}
     rotors = _scaled(airframe.rotors, *(fit.values.get(name, 1.0) for name in _SCALES))
     return dataclasses.replace(airframe, quantities=ordered, rotors=rotors)
 

@@ -68,12 +68,12 @@ class MultirotorRules:
         """Raise SignalError where a rotor never turns."""
         if not len(u):
             return
-        still = np.flatnonzero(~self._rotors(u).any(axis=0))
-        if len(still):
-            which = "no rotor" if len(still) == len(self.system.rotors) else f"rotor {still[0]} never"
+        stopped = np.flatnonzero(~self._rotors(u).any(axis=0))
+        if len(stopped):
+            subject = "no rotor" if len(stopped) == len(self.system.rotors) else f"rotor {stopped[0]} never"
             raise SignalError(
-                f"flight {flight}: {which} turns ({self.system.rotor_input} is 0 in all rows): leave out a flight that did not "
-                "fly, or complete its log"
+                f"flight {flight}: {subject} turns ({self.system.rotor_input} is 0 in all rows): leave out a flight that did "
+                "not fly, or complete its log"
             )
 
     def usable_rows(self, u: Float[np.ndarray, "n inputs"]) -> Bool[np.ndarray, " n"]:

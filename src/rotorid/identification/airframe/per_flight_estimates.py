@@ -44,29 +44,29 @@ class BlockScores(NamedTuple):
     prior: Float[np.ndarray, "rows free"]
 
 
-def block_scores(solved: Estimation) -> BlockScores:
+def block_scores(estimation: Estimation) -> BlockScores:
     """Contributions of the blocks of a fit, at its optimum."""
-    problem = solved.problem
-    hessians, gradients = block_information(problem, solved.triangle, solved.weight)
-    rests = solved.z <= problem.coordinates.lower_bounds(problem.centre, problem.scale)
-    hessians[:, rests], gradients[:, rests] = 0.0, 0.0
-    hessians[:, :, rests] = 0.0
+    problem = estimation.problem
+    hessians, gradients = block_information(problem, estimation.triangle, estimation.weight)
+    is_at_bound = estimation.z <= problem.coordinates.lower_bounds(problem.centre, problem.scale)
+    hessians[:, is_at_bound], gradients[:, is_at_bound] = 0.0, 0.0
+    hessians[:, :, is_at_bound] = 0.0
     flight = block_keys(problem.data)[0][:, 0].astype(int)
-    return BlockScores(flight, hessians, gradients, problem.prior_jacobian(solved.z))
+    return BlockScores(flight, hessians, gradients, problem.prior_jacobian(estimation.z))
 
 
 def per_flight_estimate(
-    solved: Estimation, scores: BlockScores, flights: Bool[np.ndarray, " flights"]
+    estimation: Estimation, scores: BlockScores, flights: Bool[np.ndarray, " flights"]
 ) -> PerFlightEstimate | None:
     """The estimate of these flights by themselves; None where they have too few blocks."""
-    use = flights[scores.flight]
-    if use.sum() < _MIN_BLOCKS:
+    is_used = flights[scores.flight]
+    if is_used.sum() < _MIN_BLOCKS:
         return None
     P, p = scores.prior.T @ scores.prior, -scores.gradients.sum(axis=0)
-    H, g = scores.hessians[use], scores.gradients[use]
+    H, g = scores.hessians[is_used], scores.gradients[is_used]
     inverse = np.linalg.inv(H.sum(axis=0) + P)
     step = -inverse @ (g.sum(axis=0) + p)
-    left = (g + H @ step) * student_t_factor(int(use.sum()))
-    slopes = solved.problem.quantity_jacobian(solved.z)
-    root = slopes @ inverse @ np.concatenate([left, scores.prior]).T
-    return PerFlightEstimate(solved.problem.quantities(solved.z) + slopes @ step, root)
+    leave_one_out = (g + H @ step) * student_t_factor(int(is_used.sum()))
+    slopes = estimation.problem.quantity_jacobian(estimation.z)
+    root = slopes @ inverse @ np.concatenate([leave_one_out, scores.prior]).T
+    return PerFlightEstimate(estimation.problem.quantities(estimation.z) + slopes @ step, root)

@@ -89,9 +89,9 @@ def prior_value(airframe: Airframe, name: str) -> tuple[float, ...]:
         return (0.0, coefficient.number) if coefficient else (0.0, 1.0)
     if name == "voltage_exponent":
         return (curve.voltage_exponent if curve else 0.0,)
-    found = airframe.get(name)
-    if found is not None:
-        return found.value
+    quantity = airframe.get(name)
+    if quantity is not None:
+        return quantity.value
     if name == INERTIA:
         raise AirframeError(
             f"{airframe.source}: no [inertia]; give a guess in kg m^2, with std as far as it may be off"
@@ -143,9 +143,9 @@ def default_std(
 
 def stated_std(airframe: Airframe, name: str) -> tuple[float, ...] | None:
     """The standard deviation of a parameter in the airframe file, in its unit; None where it has none above 0."""
-    found, curve = airframe.get(name), airframe.thrust_curve
-    if found is not None and found.std is not None and min(found.std) > 0:
-        return tuple(float(v) for v in np.broadcast_to(found.std, len(found.value)))
+    quantity, curve = airframe.get(name), airframe.thrust_curve
+    if quantity is not None and quantity.std is not None and min(quantity.std) > 0:
+        return tuple(float(v) for v in np.broadcast_to(quantity.std, len(quantity.value)))
     if name == "thrust_curve" and curve is not None and curve.std and min(curve.std) > 0:
         return curve.std
     if name == "voltage_exponent" and curve is not None and curve.voltage_exponent_std > 0:
@@ -179,13 +179,13 @@ def airframe_priors(airframe: Airframe, free: Sequence[str]) -> tuple[Prior, ...
     Raises:
         SettingError: a name is unknown, or products of inertia are free without the inertia.
     """
-    known = (*BODY, *ROTORS)
+    names = (*BODY, *ROTORS)
     for name in free:
-        if name not in (*known, "mass"):
-            raise SettingError(f"no parameter {name!r} to identify; there are mass, {', '.join(known)}")
+        if name not in (*names, "mass"):
+            raise SettingError(f"no parameter {name!r} to identify; there are mass, {', '.join(names)}")
     if PRODUCTS in free and INERTIA not in free:
         raise SettingError(f"{PRODUCTS} free and {INERTIA} not: free both, or neither")
-    return tuple(_prior(airframe, name, free) for name in known if name in free)
+    return tuple(_prior(airframe, name, free) for name in names if name in free)
 
 
 def _prior(airframe: Airframe, name: str, free: Sequence[str]) -> Prior:
@@ -233,8 +233,8 @@ class InertiaCoordinates:
     ) -> dict[str, Float[np.ndarray, " 3"]]:
         """The least z of each number; a body is not quite flat."""
         size, diagonal, _ = self._second_moments({name: jnp.asarray(c) for name, c in centre.items()})
-        thinnest = math.sqrt(_THINNEST) if self.has_products else _THINNEST
-        return {INERTIA: thinnest - np.asarray(diagonal) / float(size)}
+        least_ratio = math.sqrt(_THINNEST) if self.has_products else _THINNEST
+        return {INERTIA: least_ratio - np.asarray(diagonal) / float(size)}
 
     def _moments(
         self, z: Mapping[str, Float[Array, " k"]], centre: Mapping[str, Float[Array, " k"]]

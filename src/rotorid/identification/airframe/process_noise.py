@@ -82,11 +82,11 @@ def states_with_process_noise(
         free, following: standard deviation of the residuals of either.
     """
     shooting = problem.shooting
-    where = output_slices(shooting.system, shooting.compared)
+    slices = output_slices(shooting.system, shooting.compared)
     return tuple(
         name
         for name in CANDIDATES
-        if name in where and np.median(free[where[name]] / following[where[name]]) > _DISTURBED
+        if name in slices and np.median(free[slices[name]] / following[slices[name]]) > _DISTURBED
     )
 
 
@@ -104,16 +104,16 @@ def estimate_process_noise(
         noise: white noise of the compared outputs, in their units.
         states: names of the states; others have none.
     """
-    few = dataclasses.replace(problem, data=problem.data.subsample(_WINDOWS))
-    found = ProcessNoise()
+    subset = dataclasses.replace(problem, data=problem.data.subsample(_WINDOWS))
+    best = ProcessNoise()
     for _ in range(_ROUNDS):
-        before = found
+        previous = best
         for name in states:
-            tried = [dataclasses.replace(found, **{name: float(s)}) for s in CANDIDATES[name]]
-            found = _best(few, few.data.x, z, noise, tried)
-        if found == before:
+            candidates = [dataclasses.replace(best, **{name: float(s)}) for s in CANDIDATES[name]]
+            best = _best(subset, subset.data.x, z, noise, candidates)
+        if best == previous:
             break
-    return found
+    return best
 
 
 def estimate_torque_drift_rate(
@@ -135,8 +135,8 @@ def estimate_torque_drift_rate(
         noise: white noise of the compared outputs, in their units.
         process_noise: of the states.
     """
-    tried = [dataclasses.replace(process_noise, torque_drift_rate=float(a)) for a in _DRIFT_RATES]
-    return _best(problem, x, z, noise, tried, _SOON)
+    candidates = [dataclasses.replace(process_noise, torque_drift_rate=float(a)) for a in _DRIFT_RATES]
+    return _best(problem, x, z, noise, candidates, _SOON)
 
 
 def _best(
@@ -144,38 +144,48 @@ def _best(
     x: Float[np.ndarray, "w states"],
     z: Float[np.ndarray, " free"],
     noise: Float[np.ndarray, " compared"],
-    tried: Sequence[ProcessNoise],
+    candidates: Sequence[ProcessNoise],
     ahead: float = _AHEAD,
 ) -> ProcessNoise:
     """The candidate with which windows are predicted best `ahead` seconds ahead."""
     data, p = problem.data, problem.all_values(z)
     if problem.input_model is not None:
         data = dataclasses.replace(data, u=problem.input_model.inputs(data, problem.quantities(z)))
-    costs = [_cost(problem, data, x, p, predictor_gain(problem, data, noise, one), ahead) for one in tried]
-    return tried[int(np.argmin(costs))]
+    costs = [
+        _cost(problem, data, x, p, predictor_gain(problem, data, noise, candidate), ahead)
+        for candidate in candidates
+    ]
+    return candidates[int(np.argmin(costs))]
 
 
 def predictor_gain(
-    problem: EstimationProblem, data: WindowData, noise: Float[np.ndarray, " compared"], of: ProcessNoise
+    problem: EstimationProblem,
+    data: WindowData,
+    noise: Float[np.ndarray, " compared"],
+    process_noise: ProcessNoise,
 ) -> Float[np.ndarray, "tangent compared"]:
     """K, the gain by which each row's error corrects the state."""
     shooting = problem.shooting
-    states, where = shooting.system.states, output_slices(shooting.system, shooting.compared)
+    states, slices = shooting.system.states, output_slices(shooting.system, shooting.compared)
     steps = data.dt[:, 1:]
     dt = float(np.median(steps[steps > 0]))
     K = np.zeros((states.dim, len(noise)))
-    for name, size in (("body_rate", of.body_rate), ("velocity", of.velocity)):
+    for name, size in (("body_rate", process_noise.body_rate), ("velocity", process_noise.velocity)):
         if name in states and size > 0:
-            seen = np.arange(where[name].start, where[name].stop)
+            columns = np.arange(slices[name].start, slices[name].stop)
             has_torque = name == "body_rate" and "unmodelled_torque" in states
             both = [
-                steady_state_gains(size**2 * dt / r**2, of.torque_drift_rate * dt if has_torque else 0.0)
-                for r in noise[seen]
+                steady_state_gains(
+                    size**2 * dt / r**2, process_noise.torque_drift_rate * dt if has_torque else 0.0
+                )
+                for r in noise[columns]
             ]
-            K[np.arange(states.tangent[name].start, states.tangent[name].stop), seen] = [k for k, _ in both]
+            K[np.arange(states.tangent[name].start, states.tangent[name].stop), columns] = [
+                k for k, _ in both
+            ]
             if has_torque:
                 place = states.tangent["unmodelled_torque"]
-                K[np.arange(place.start, place.stop), seen] = [k / dt for _, k in both]
+                K[np.arange(place.start, place.stop), columns] = [k / dt for _, k in both]
     return K
 
 
@@ -210,21 +220,21 @@ def _cost(
     state."""
     shooting = problem.shooting
     weight = 1.0 * data.mask[..., shooting.step_model.compared_indices]
-    _, after = shooting.step_functions.simulate_corrected(x, data.u, data.y, weight, data.dt, K, p)
+    _, corrected = shooting.step_functions.simulate_corrected(x, data.u, data.y, weight, data.dt, K, p)
     w, rows = data.dt.shape
     m = min(max(1, round(ahead / float(np.median(data.dt[:, 1:])))), rows - 1)
     start = np.arange(0, rows - m, _STRIDE)
     along = start[:, None] + np.arange(m + 1)
-    begin = after[:, start].reshape(w * len(start), -1)
+    x_start = corrected[:, start].reshape(w * len(start), -1)
     u, dt = (v[:, along].reshape(w * len(start), m + 1, *v.shape[2:]) for v in (data.u, data.dt))
-    path = shooting.step_functions.simulate(begin, u, dt, p)[:, -1]
+    path = shooting.step_functions.simulate(x_start, u, dt, p)[:, -1]
     y = data.y[:, start + m].reshape(w * len(start), -1)
     error = shooting.step_functions.error(path, u[:, -1], y, p)
-    seen = weight[:, start + m].reshape(w * len(start), -1) > 0
+    is_measured = weight[:, start + m].reshape(w * len(start), -1) > 0
     total = 0.0
     for name, place in output_slices(shooting.system, shooting.compared).items():
         if name in shooting.system.states:
-            squares = np.where(seen, error, 0.0)[:, place] ** 2
-            mean = np.sum(squares, axis=0) / np.maximum(seen[:, place].sum(axis=0), 1)
+            squares = np.where(is_measured, error, 0.0)[:, place] ** 2
+            mean = np.sum(squares, axis=0) / np.maximum(is_measured[:, place].sum(axis=0), 1)
             total += float(np.sum(np.log(np.maximum(mean, 1e-30))))
     return total if np.isfinite(total) else np.inf

@@ -82,11 +82,11 @@ class RotorChain:
             "command_delay": 1,
             "rotor_scale": self.rotors,
         }
-        found, start = {}, 0
+        indices, start = {}, 0
         for name, size in sizes.items():
-            found[name] = np.arange(start, start + size)
+            indices[name] = np.arange(start, start + size)
             start += size
-        return found
+        return indices
 
     @property
     def size(self) -> int:
@@ -104,10 +104,10 @@ def commanded_thrusts(p: Mapping[str, Any], u: Any, voltage: Any) -> Any:
         p: `RotorChain.by_name`.
         u, voltage: of `RotorCommands`. All arrays are NumPy's, or all are JAX's.
     """
-    asked = 0.0 * u
+    commanded = 0.0 * u
     for coefficient in p["thrust_curve"][::-1]:
-        asked = asked * u + coefficient
-    return p["thrust_scale"] * p["rotor_scale"] * asked * (voltage ** p["voltage_exponent"])[:, None]
+        commanded = commanded * u + coefficient
+    return p["thrust_scale"] * p["rotor_scale"] * commanded * (voltage ** p["voltage_exponent"])[:, None]
 
 
 def step_thrusts(
@@ -116,7 +116,7 @@ def step_thrusts(
     commands: RotorCommands,
     end: Float[np.ndarray, " rows"],
     dt: Float[np.ndarray, " rows"],
-    by: Sequence[int] = (),
+    parameters: Sequence[int] = (),
 ) -> tuple[Float[np.ndarray, "rows k"], Float[np.ndarray, "rows k by"]]:
     """Mean thrusts over steps and thrusts at their ends, N, side by side, and their derivatives.
 
@@ -126,7 +126,7 @@ def step_thrusts(
         commands: of one flight.
         end: end of each step, s.
         dt: length of each step, s; 0: the mean is the thrust at the end.
-        by: indices of the numbers to differentiate by.
+        parameters: indices of the numbers to differentiate by.
     Returns:
         Thrusts (means of all rotors, then thrusts at the end), and their derivatives.
     """
@@ -137,15 +137,15 @@ def step_thrusts(
     with jax.enable_x64(True):
         columns = tuple(map(jnp.asarray, (numbers, t, u, voltage, full_end, full_dt)))
         value = np.asarray(_thrusts(chain, last, *columns))[: len(end)]
-        if not by:
+        if not parameters:
             return value, np.zeros((*value.shape, 0))
-        return value, np.asarray(_slopes(chain, tuple(by), last, *columns))[: len(end)]
+        return value, np.asarray(_slopes(chain, tuple(parameters), last, *columns))[: len(end)]
 
 
 def _filled(v: np.ndarray) -> np.ndarray:
     """Pad with the last row up to a multiple of the bucket."""
-    short = -len(v) % _BUCKET
-    return np.concatenate([v, np.repeat(v[-1:], short, axis=0)])
+    missing = -len(v) % _BUCKET
+    return np.concatenate([v, np.repeat(v[-1:], missing, axis=0)])
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -160,12 +160,12 @@ def _thrusts(
     dt: Float[Array, " rows"],
 ) -> Float[Array, "rows k"]:
     p = chain.by_name(numbers)
-    asked = commanded_thrusts(p, u, voltage)
+    commanded = commanded_thrusts(p, u, voltage)
     if not chain.has_lag:
-        whole = jnp.concatenate(
-            [jnp.zeros((1, chain.rotors)), jnp.cumsum(asked[:-1] * jnp.diff(t)[:, None], axis=0)]
+        impulse = jnp.concatenate(
+            [jnp.zeros((1, chain.rotors)), jnp.cumsum(commanded[:-1] * jnp.diff(t)[:, None], axis=0)]
         )
-        begin, lag = asked, None
+        start_thrust, lag = commanded, None
     else:
         up, down = (
             jnp.maximum(p[n][0], LEAST_LAG) for n in ("motor_time_constant", "motor_time_constant_down")
@@ -175,35 +175,39 @@ def _thrusts(
         def follow(carry, row):
             T, total = carry
             c, step = row
-            after, more = lag_response(T, c, step, lag)
-            return (after, total + more), carry
+            next_thrust, impulse_part = lag_response(T, c, step, lag)
+            return (next_thrust, total + impulse_part), carry
 
         steps = jnp.diff(t, append=t[-1:])
-        _, (begin, whole) = jax.lax.scan(
-            follow, (asked[0], jnp.zeros(chain.rotors)), (asked, steps), unroll=4
+        _, (start_thrust, impulse) = jax.lax.scan(
+            follow, (commanded[0], jnp.zeros(chain.rotors)), (commanded, steps), unroll=4
         )
 
-    def at(s: Float[Array, " rows"]) -> tuple[Array, Array]:
+    def thrust_and_sum_at(s: Float[Array, " rows"]) -> tuple[Array, Array]:
         """T and its integral."""
         j = jnp.clip(jnp.searchsorted(t, s, side="right") - 1, 0, last)
-        since, c = (s - t[j])[:, None], asked[j]
+        elapsed, c = (s - t[j])[:, None], commanded[j]
         if lag is None:
-            return c, whole[j] + c * since
-        now, more = lag_response(begin[j], c, jnp.maximum(since, 0.0), lag)
-        return now, whole[j] + more + c * jnp.minimum(since, 0.0)
+            return c, impulse[j] + c * elapsed
+        end_thrust, impulse_part = lag_response(start_thrust[j], c, jnp.maximum(elapsed, 0.0), lag)
+        return end_thrust, impulse[j] + impulse_part + c * jnp.minimum(elapsed, 0.0)
 
-    late = end - p["command_delay"][0]
-    now, sum_now = at(late)
-    _, sum_before = at(late - dt)
-    long = (dt > 0)[:, None]
-    mean = jnp.where(long, (sum_now - sum_before) / jnp.where(long, dt[:, None], 1.0), now)
-    return jnp.concatenate([mean, now], axis=1)
+    delayed_end = end - p["command_delay"][0]
+    end_thrust, end_sum = thrust_and_sum_at(delayed_end)
+    _, sum_before = thrust_and_sum_at(delayed_end - dt)
+    has_duration = (dt > 0)[:, None]
+    mean = jnp.where(
+        has_duration, (end_sum - sum_before) / jnp.where(has_duration, dt[:, None], 1.0), end_thrust
+    )
+    return jnp.concatenate([mean, end_thrust], axis=1)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _slopes(chain: RotorChain, by: tuple[int, ...], last, numbers, *columns) -> Float[Array, "rows k by"]:
-    which = np.array(by)
-    return jax.jacfwd(lambda v: _thrusts(chain, last, numbers.at[which].set(v), *columns))(numbers[which])
+def _slopes(
+    chain: RotorChain, parameters: tuple[int, ...], last, numbers, *columns
+) -> Float[Array, "rows k by"]:
+    indices = np.array(parameters)
+    return jax.jacfwd(lambda v: _thrusts(chain, last, numbers.at[indices].set(v), *columns))(numbers[indices])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,11 +258,11 @@ class RotorModel:
         return commanded_thrusts(self.chain.by_name(self.numbers), command_steps.u, command_steps.voltage)[0]
 
     def follow(
-        self, thrust: Float[np.ndarray, " rotors"], asked: Float[np.ndarray, " rotors"], h: float
+        self, thrust: Float[np.ndarray, " rotors"], commanded: Float[np.ndarray, " rotors"], h: float
     ) -> tuple[Float[np.ndarray, " rotors"], Float[np.ndarray, " rotors"]]:
         """Mean thrust over the next h seconds, and thrust at their end, N."""
-        end, whole = lag_response(thrust, asked, h, self.lag, np)
-        return whole / h, end
+        end, impulse = lag_response(thrust, commanded, h, self.lag, np)
+        return impulse / h, end
 
 
 def as_logged(airframe: Airframe, signal: str) -> Airframe:
@@ -298,8 +302,8 @@ def rotor_thrusts(
         SignalError: no commands, or no battery voltage that the curve needs.
     """
     rotors, commands = _rotor_commands(airframe, flight)
-    found, _ = step_thrusts(rotors.chain, rotors.numbers, commands, t, np.full(len(t), t[1] - t[0]))
-    return found[:, : rotors.chain.rotors], found[:, rotors.chain.rotors :]
+    thrusts, _ = step_thrusts(rotors.chain, rotors.numbers, commands, t, np.full(len(t), t[1] - t[0]))
+    return thrusts[:, : rotors.chain.rotors], thrusts[:, rotors.chain.rotors :]
 
 
 def rotor_command_signal(flight: Flight) -> Signal:
@@ -313,10 +317,10 @@ def rotor_command_signal(flight: Flight) -> Signal:
             return flight[name]
     if "thrust" in flight and "control_torque" in flight:
         return flight["thrust"]
-    has = ", ".join(sorted(flight.signals)) or "nothing"
+    available = ", ".join(sorted(flight.signals)) or "nothing"
     raise SignalError(
         f"{flight.source}: no rotor_command in this log, and no rotor_thrust or thrust with control_torque in place of it; "
-        f"without one nothing can be predicted (it has {has})"
+        f"without one nothing can be predicted (it has {available})"
     )
 
 

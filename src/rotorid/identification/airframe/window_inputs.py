@@ -55,11 +55,13 @@ class Segmentation:
 
     def segment_at(self, flight: Int[np.ndarray, " w"], t: Float[np.ndarray, " w"]) -> Int[np.ndarray, " w"]:
         """Index of the segment at each of these times of flights."""
-        found = np.zeros(len(t), dtype=int)
+        indices = np.zeros(len(t), dtype=int)
         for f in np.unique(flight):
-            mine, here = np.flatnonzero(self.flight == f), flight == f
-            found[here] = mine[np.clip(np.searchsorted(self.start[mine], t[here], side="right") - 1, 0, None)]
-        return found
+            segments, rows = np.flatnonzero(self.flight == f), flight == f
+            indices[rows] = segments[
+                np.clip(np.searchsorted(self.start[segments], t[rows], side="right") - 1, 0, None)
+            ]
+        return indices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,13 +96,13 @@ class AirframeInputs:
     def _links(self) -> tuple[tuple[int, int], ...]:
         """Pairs (number of the chain, free number); the time constant of falling thrust follows that of rising thrust
         unless it is free."""
-        found = []
+        links = []
         for name, place in self.chain.indices.items():
             source = TIME_CONSTANT if name == TIME_CONSTANT_DOWN and self.has_one_time_constant else name
             if source in self._free:
                 start = self._free[source].start
-                found += [(int(i), start + k) for k, i in enumerate(place)]
-        return tuple(found)
+                links += [(int(i), start + k) for k, i in enumerate(place)]
+        return tuple(links)
 
     @property
     def has_one_time_constant(self) -> bool:
@@ -109,39 +111,39 @@ class AirframeInputs:
         return TIME_CONSTANT_DOWN not in self._free and bool(lag == down)
 
     def _chain(self, numbers: Float[np.ndarray, " free"]) -> Float[np.ndarray, " numbers"]:
-        found = self.base.copy()
+        chain_numbers = self.base.copy()
         for i, k in self._links:
-            found[i] = numbers[k]
-        return found
+            chain_numbers[i] = numbers[k]
+        return chain_numbers
 
     def _locals(self, data: WindowData) -> dict[str, tuple[slice, Int[np.ndarray, "w k"] | None]]:
         """Slice of each flight-dependent input, and the free numbers that each window takes for it."""
-        places, found = self.system.inputs.stored, {}
+        places, inputs = self.system.inputs.stored, {}
         for name in LOCAL:
-            which = None
+            indices = None
             if name in self._free:
                 width = local_width(name)
                 part = self.segmentations[name].segment_at(data.flight, data.start)
-                which = self._free[name].start + width * part[:, None] + np.arange(width)
-            found[name] = (places[name], which)
-        return found
+                indices = self._free[name].start + width * part[:, None] + np.arange(width)
+            inputs[name] = (places[name], indices)
+        return inputs
 
     def _thrusts(
-        self, data: WindowData, numbers: Float[np.ndarray, " free"], by: tuple[int, ...]
+        self, data: WindowData, numbers: Float[np.ndarray, " free"], parameters: tuple[int, ...]
     ) -> tuple[Float[np.ndarray, "w rows k"], Float[np.ndarray, "w rows k by"]]:
         """Thrusts, and their derivatives by some numbers of the chain."""
         first = np.zeros((len(data.dt), 1))
         end = data.start[:, None] + np.cumsum(np.concatenate([first, data.dt[:, 1:]], axis=1), axis=1)
         rows, n = data.dt.shape[1], 2 * self.chain.rotors
-        value, slope = np.zeros((len(end), rows, n)), np.zeros((len(end), rows, n, len(by)))
+        value, slope = np.zeros((len(end), rows, n)), np.zeros((len(end), rows, n, len(parameters)))
         chain = self._chain(numbers)
         for f in np.unique(data.flight):
             mine = data.flight == f
             v, s = step_thrusts(
-                self.chain, chain, self.commands[f], end[mine].ravel(), data.dt[mine].ravel(), by
+                self.chain, chain, self.commands[f], end[mine].ravel(), data.dt[mine].ravel(), parameters
             )
             value[mine] = v.reshape(-1, rows, n)
-            slope[mine] = s.reshape(len(v) // rows, rows, n, len(by))
+            slope[mine] = s.reshape(len(v) // rows, rows, n, len(parameters))
         return value, slope
 
     def inputs(
@@ -152,8 +154,8 @@ class AirframeInputs:
     def _inputs(self, data: WindowData, numbers, thrust) -> Float[np.ndarray, "w rows inputs"]:
         u = data.u.copy()
         u[..., : thrust.shape[2]] = thrust
-        for name, (place, which) in self._locals(data).items():
-            u[..., place] = self.fixed[name] if which is None else numbers[which][:, None, :]
+        for name, (place, indices) in self._locals(data).items():
+            u[..., place] = self.fixed[name] if indices is None else numbers[indices][:, None, :]
         return u
 
     def input_sensitivities(
@@ -162,12 +164,12 @@ class AirframeInputs:
         thrust, slope = self._thrusts(data, numbers, tuple(i for i, _ in self._links))
         body = [i for name in self.body for i in range(self._free[name].start, self._free[name].stop)]
         shared = np.array([*body, *(k for _, k in self._links)], dtype=int)
-        which, direct = [np.tile(shared, (len(data.start), 1))], []
-        for place, taken in self._locals(data).values():
-            if taken is not None:
-                which.append(taken)
+        indices, direct = [np.tile(shared, (len(data.start), 1))], []
+        for place, local_indices in self._locals(data).values():
+            if local_indices is not None:
+                indices.append(local_indices)
                 direct += range(place.start, place.stop)
-        spread = slopes[np.concatenate(which, axis=1)]
+        spread = slopes[np.concatenate(indices, axis=1)]
         return InputSensitivities(self._inputs(data, numbers, thrust), slope, tuple(direct), spread)
 
 
@@ -189,29 +191,29 @@ WIND = SegmentationRule(6, 0.5)
 """Changes of the wind, m/s. Errors of a drag model look like wind for some seconds."""
 
 
-def segment_mass(solved: Estimation, data: WindowData, parts: Segmentation) -> Segmentation:
+def segment_mass(estimation: Estimation, data: WindowData, parts: Segmentation) -> Segmentation:
     """Segments of constant mass.
 
     Args:
-        solved: a fit with the mass free in other segments.
+        estimation: a fit with the mass free in other segments.
         data: its windows.
         parts: its segments.
     """
-    return _segment(data, *_window_estimates(solved, data, parts, "mass"), MASS)
+    return _segment(data, *_window_estimates(estimation, data, parts, "mass"), MASS)
 
 
-def segment_wind(solved: Estimation, data: WindowData, parts: Segmentation) -> Segmentation:
+def segment_wind(estimation: Estimation, data: WindowData, parts: Segmentation) -> Segmentation:
     """Segments of constant wind; arguments as of `segment_mass`."""
-    return _segment(data, *_window_estimates(solved, data, parts, "wind"), WIND)
+    return _segment(data, *_window_estimates(estimation, data, parts, "wind"), WIND)
 
 
 def _window_estimates(
-    solved: Estimation, data: WindowData, parts: Segmentation, name: str
+    estimation: Estimation, data: WindowData, parts: Segmentation, name: str
 ) -> tuple[Float[np.ndarray, "w k"], Float[np.ndarray, "w k"]]:
     """Estimate of each window of a flight-dependent input (the logarithm of a mass), and the inverse of its variance."""
-    problem = solved.problem
+    problem = estimation.problem
     start, place = problem.start_size, problem.coordinates.slices[name]
-    triangle, k = solved.triangle, local_width(name)
+    triangle, k = estimation.triangle, local_width(name)
     columns = triangle[:, start:, start + place.start : start + place.stop]
     B = columns.reshape(*columns.shape[:2], -1, k).sum(axis=2)
     r = triangle[:, start:, -1]
@@ -219,7 +221,7 @@ def _window_estimates(
     information += (1e-12 * np.trace(information, axis1=1, axis2=2)[:, None, None] + 1e-300) * np.eye(k)
     inverse = np.linalg.inv(information)
     part = parts.segment_at(data.flight, data.start)
-    z = solved.z[place].reshape(-1, k)[part] - np.einsum("wij,wrj,wr->wi", inverse, B, r)
+    z = estimation.z[place].reshape(-1, k)[part] - np.einsum("wij,wrj,wr->wi", inverse, B, r)
     centre, scale = (v[place][:k] for v in (problem.centre, problem.scale))
     return centre + scale * z, 1.0 / (scale**2 * np.diagonal(inverse, axis1=1, axis2=2))
 
@@ -252,22 +254,22 @@ def find_changepoints(
     n, k = value.shape
     if n < 2 * rule.min_windows:
         return []
-    pulls = np.diff(value, axis=0) / np.sqrt(1.0 / weight[1:] + 1.0 / weight[:-1])
-    spread = np.maximum(1.4826 * np.median(np.abs(pulls), axis=0), 1e-12)
+    steps = np.diff(value, axis=0) / np.sqrt(1.0 / weight[1:] + 1.0 / weight[:-1])
+    spread = np.maximum(1.4826 * np.median(np.abs(steps), axis=0), 1e-12)
     w = np.minimum(weight / spread**2, 4.0 / rule.min_step**2)
     sums = [np.concatenate([np.zeros((1, k)), np.cumsum(w * value**power, axis=0)]) for power in range(3)]
     penalty = _PENALTY * np.log(n) * 0.5 * (1 + k)
-    best, before = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=int)
-    best[0] = -penalty
+    costs, predecessors = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=int)
+    costs[0] = -penalty
     for end in range(rule.min_windows, n + 1):
-        begin = np.arange(0, end - rule.min_windows + 1)
-        s0, s1, s2 = (s[end] - s[begin] for s in sums)
-        cost = best[begin] + np.sum(s2 - s1**2 / s0, axis=1) + penalty
-        before[end] = int(np.argmin(cost))
-        best[end] = cost[before[end]]
+        starts = np.arange(0, end - rule.min_windows + 1)
+        s0, s1, s2 = (s[end] - s[starts] for s in sums)
+        cost = costs[starts] + np.sum(s2 - s1**2 / s0, axis=1) + penalty
+        predecessors[end] = int(np.argmin(cost))
+        costs[end] = cost[predecessors[end]]
     cuts, end = [], n
-    while before[end] > 0:
-        end = before[end]
+    while predecessors[end] > 0:
+        end = predecessors[end]
         cuts.insert(0, int(end))
     return _significant_changepoints(cuts, value, weight, rule)
 
@@ -277,8 +279,8 @@ def _significant_changepoints(
 ) -> list[int]:
     """The changepoints with sufficient steps; segments with the smallest step are joined first."""
     while cuts:
-        begin = [0, *cuts]
-        mean = np.add.reduceat(weight * value, begin) / np.add.reduceat(weight, begin)
+        starts = [0, *cuts]
+        mean = np.add.reduceat(weight * value, starts) / np.add.reduceat(weight, starts)
         step = np.abs(np.diff(mean, axis=0)).max(axis=1)
         if step.min() >= rule.min_step:
             break

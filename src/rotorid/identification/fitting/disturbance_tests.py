@@ -58,8 +58,8 @@ def estimate_disturbances(
     D = triangle[:, start:, start + free : -1]
     r = triangle[:, start:, -1:]
     Q, R = np.linalg.qr(D)
-    least = 1e-12 * np.abs(R).max(axis=(1, 2), initial=1e-300)
-    inverse = np.linalg.inv(R + least[:, None, None] * np.eye(R.shape[-1]))
+    regularisation = 1e-12 * np.abs(R).max(axis=(1, 2), initial=1e-300)
+    inverse = np.linalg.inv(R + regularisation[:, None, None] * np.eye(R.shape[-1]))
     solve = inverse @ np.swapaxes(Q, 1, 2)
     return WindowDisturbances(
         -(solve @ r)[..., 0],
@@ -73,32 +73,36 @@ def normalised_excesses(
 ) -> Float[np.ndarray, " w"]:
     """Deviation of each window's disturbance from the median, in robust standard deviations; 0 with too few windows."""
     w, noise, parameter_std = disturbances
-    found = np.zeros(len(w))
+    result = np.zeros(len(w))
     if not len(parameters):
-        return found
+        return result
     floor = _FLOOR * np.array([p.std for p in parameters for _ in p.values])
     for length in _LENGTHS:
-        runs = _runs(data, found <= EXCESS, length)
+        runs = _runs(data, result <= EXCESS, length)
         if len(runs) < _MIN_WINDOWS:
             break
         mean = w[runs].mean(axis=1)
-        usual = np.median(mean, axis=0)
-        spread = 1.4826 * np.median(np.abs(mean - usual), axis=0)
-        own = np.sqrt(np.mean(noise[runs] ** 2, axis=1) / length + np.mean(parameter_std[runs] ** 2, axis=1))
-        far = np.max(np.abs(mean - usual) / np.maximum(np.maximum(spread, own), floor), axis=1)
+        median = np.median(mean, axis=0)
+        spread = 1.4826 * np.median(np.abs(mean - median), axis=0)
+        own_std = np.sqrt(
+            np.mean(noise[runs] ** 2, axis=1) / length + np.mean(parameter_std[runs] ** 2, axis=1)
+        )
+        distance = np.max(np.abs(mean - median) / np.maximum(np.maximum(spread, own_std), floor), axis=1)
         for k in range(length):
-            np.maximum.at(found, runs[:, k], far)
-    return found
+            np.maximum.at(result, runs[:, k], distance)
+    return result
 
 
-def _runs(data: WindowData, calm: Bool[np.ndarray, " w"], length: int) -> Int[np.ndarray, "runs length"]:
+def _runs(
+    data: WindowData, is_undisturbed: Bool[np.ndarray, " w"], length: int
+) -> Int[np.ndarray, "runs length"]:
     """Every sequence of `length` undisturbed windows of a flight without a gap."""
-    rows = np.arange(max(len(calm) - length + 1, 0))[:, None] + np.arange(length)
+    rows = np.arange(max(len(is_undisturbed) - length + 1, 0))[:, None] + np.arange(length)
     if not len(rows):
         return rows
-    near = data.start[1:] - data.end[:-1] < 0.5 * np.median(data.end - data.start)
-    follows = np.concatenate([[False], near & (data.flight[1:] == data.flight[:-1])])
-    return rows[calm[rows].all(axis=1) & follows[rows[:, 1:]].all(axis=1)]
+    is_adjacent = data.start[1:] - data.end[:-1] < 0.5 * np.median(data.end - data.start)
+    is_continued = np.concatenate([[False], is_adjacent & (data.flight[1:] == data.flight[:-1])])
+    return rows[is_undisturbed[rows].all(axis=1) & is_continued[rows[:, 1:]].all(axis=1)]
 
 
 def disturbed_spans(

@@ -140,36 +140,36 @@ def estimate_parameters(
             results: fewer
             windows are used first, output weights are not corrected for autocorrelation, and `rms_before` is NaN.
     """
-    data, spent, rough = problem.data, 0, tolerance >= _ROUGH_TOLERANCE
+    data, iterations_used, is_rough = problem.data, 0, tolerance >= _ROUGH_TOLERANCE
     z = np.zeros(problem.free_size) if z is None else z
-    few = _ROUGH_WINDOWS if rough else _COARSE_WINDOWS
-    if len(data.start) > 2 * few:
-        coarse = dataclasses.replace(problem, data=data.subsample(few))
-        first, sigma, spent = _iterate_noise(
+    max_windows = _ROUGH_WINDOWS if is_rough else _COARSE_WINDOWS
+    if len(data.start) > 2 * max_windows:
+        coarse = dataclasses.replace(problem, data=data.subsample(max_windows))
+        first, sigma, iterations_used = _iterate_noise(
             coarse, z, sigma, is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
         )
         z = first.z
-    before = dict.fromkeys(output_slices(problem.shooting.system, problem.shooting.compared), math.nan)
-    if not rough:
-        at = np.zeros(problem.free_size)
-        before = _rms(
+    rms_before = dict.fromkeys(output_slices(problem.shooting.system, problem.shooting.compared), math.nan)
+    if not is_rough:
+        z_start = np.zeros(problem.free_size)
+        rms_before = _rms(
             problem,
             sigma,
-            problem.predict(best_starts(problem, data.x, at, sigma), at, sigma).squared_residuals,
+            problem.predict(best_starts(problem, data.x, z_start, sigma), z_start, sigma).squared_residuals,
         )
-    found, sigma, more = _iterate_noise(
+    result, sigma, steps = _iterate_noise(
         problem, z, sigma, is_noise_fixed, loss, max_iterations, max(tolerance, _ROUGH_TOLERANCE)
     )
-    noise, spent = sigma, spent + more
-    if not rough:
+    noise, iterations_used = sigma, iterations_used + steps
+    if not is_rough:
         is_noise_fixed = is_noise_fixed | bool(
             problem.shooting.disturbances
         )  # autocorrelation there is a disturbance
-        found, sigma, more = _reweight_by_autocorrelation(
-            problem, found, sigma, is_noise_fixed, loss, max_iterations, tolerance
+        result, sigma, steps = _reweight_by_autocorrelation(
+            problem, result, sigma, is_noise_fixed, loss, max_iterations, tolerance
         )
-        spent += more
-    return _estimation(problem, priors, noise, sigma, before, found, spent)
+        iterations_used += steps
+    return _estimation(problem, priors, noise, sigma, rms_before, result, iterations_used)
 
 
 @functools.cache
@@ -182,52 +182,54 @@ def _iterate_noise(
     problem: EstimationProblem,
     z: Float[np.ndarray, " free"],
     sigma: Float[np.ndarray, " compared"],
-    given: Bool[np.ndarray, " compared"],
+    is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
     iterations: int,
-    settled: float,
+    tolerance: float,
 ) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"], int]:
     """Minimise until the noise agrees with the residuals: the minimum, the noise, and the number of steps."""
     x, floor, steps = problem.data.x, sigma, 0
     for _ in range(_MAX_REWEIGHTINGS):
-        found = gauss_newton(problem, z, x, sigma, loss, iterations, settled)
-        z, x, steps = found.z, found.x, steps + found.iterations
-        shown = np.maximum(_residual_noise(problem, found.squared_residuals, found.weight) * sigma, floor)
-        shown = np.where(given, sigma, shown)
-        if np.all(np.abs(shown / sigma - 1.0) < _NOISE_TOLERANCE):
-            return found, sigma, steps
-        sigma = shown
-    found = gauss_newton(problem, z, x, sigma, loss, iterations, settled)
-    return found, sigma, steps + found.iterations
+        result = gauss_newton(problem, z, x, sigma, loss, iterations, tolerance)
+        z, x, steps = result.z, result.x, steps + result.iterations
+        estimate = np.maximum(
+            _residual_noise(problem, result.squared_residuals, result.weight) * sigma, floor
+        )
+        estimate = np.where(is_noise_fixed, sigma, estimate)
+        if np.all(np.abs(estimate / sigma - 1.0) < _NOISE_TOLERANCE):
+            return result, sigma, steps
+        sigma = estimate
+    result = gauss_newton(problem, z, x, sigma, loss, iterations, tolerance)
+    return result, sigma, steps + result.iterations
 
 
 def _reweight_by_autocorrelation(
     problem: EstimationProblem,
-    found: GaussNewtonResult,
+    result: GaussNewtonResult,
     sigma: Float[np.ndarray, " compared"],
-    given: Bool[np.ndarray, " compared"],
+    is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
     iterations: int,
-    settled: float,
+    tolerance: float,
 ) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"], int]:
     """Minimise until the variance inflation of each output is constant: the minimum, the inflated noise, and the number
     of steps."""
     vectors = tuple(output_slices(problem.shooting.system, problem.shooting.compared).values())
     noise, steps = sigma, 0
-    for _ in range(0 if given.all() else _MAX_REWEIGHTINGS):
-        size = _residual_noise(problem, found.squared_residuals, found.weight)
-        inflation = variance_inflation(problem, found, sigma, vectors)
+    for _ in range(0 if is_noise_fixed.all() else _MAX_REWEIGHTINGS):
+        size = _residual_noise(problem, result.squared_residuals, result.weight)
+        inflation = variance_inflation(problem, result, sigma, vectors)
         # the noise is a lower bound for residuals
-        shown = np.where(
-            given, sigma, np.sqrt(inflation) * np.maximum(sigma, noise / np.maximum(size, 1e-300))
+        inflated = np.where(
+            is_noise_fixed, sigma, np.sqrt(inflation) * np.maximum(sigma, noise / np.maximum(size, 1e-300))
         )
-        if np.all(np.abs(shown / sigma - 1.0) < _NOISE_TOLERANCE):
+        if np.all(np.abs(inflated / sigma - 1.0) < _NOISE_TOLERANCE):
             break
-        sigma = shown
-        found = gauss_newton(problem, found.z, found.x, sigma, loss, iterations, _ROUGH_TOLERANCE)
-        steps += found.iterations
-    found = gauss_newton(problem, found.z, found.x, sigma, loss, iterations, settled)
-    return found, sigma, steps + found.iterations
+        sigma = inflated
+        result = gauss_newton(problem, result.z, result.x, sigma, loss, iterations, _ROUGH_TOLERANCE)
+        steps += result.iterations
+    result = gauss_newton(problem, result.z, result.x, sigma, loss, iterations, tolerance)
+    return result, sigma, steps + result.iterations
 
 
 def _residual_noise(
@@ -237,9 +239,9 @@ def _residual_noise(
     residuals."""
     counts = _measurement_counts(problem)
     total = counts.sum()
-    left = total / max(total - problem.start_size * len(counts), 0.1 * total)
+    correction = total / max(total - problem.start_size * len(counts), 0.1 * total)
     many = weight @ counts
-    return np.where(many > 0, np.sqrt(left * (weight @ squares) / np.maximum(many, 1e-300)), 1.0)
+    return np.where(many > 0, np.sqrt(correction * (weight @ squares) / np.maximum(many, 1e-300)), 1.0)
 
 
 def _estimation(
@@ -247,31 +249,33 @@ def _estimation(
     priors: tuple[Prior, ...],
     noise: Float[np.ndarray, " compared"],
     sigma: Float[np.ndarray, " compared"],
-    before: dict[str, float],
-    found: GaussNewtonResult,
+    rms_before: dict[str, float],
+    result: GaussNewtonResult,
     steps: int,
 ) -> Estimation:
-    free, system, used = problem.free_size, problem.shooting.system, problem.shooting.compared
-    coordinates, z = problem.coordinates, found.z
-    E, J = problem.prior_jacobian(z), jacobian_rows(problem, z, found.triangle, found.weight)
+    free, system, compared = problem.free_size, problem.shooting.system, problem.shooting.compared
+    coordinates, z = problem.coordinates, result.z
+    E, J = problem.prior_jacobian(z), jacobian_rows(problem, z, result.triangle, result.weight)
     R = np.asarray(np.linalg.qr(J, mode="r"))
-    within, scores = block_information(problem, found.triangle, found.weight)
+    within, scores = block_information(problem, result.triangle, result.weight)
     inverse = scipy.linalg.solve_triangular(R, np.eye(free))
     prior_share = E @ inverse
     if len(scores) < MIN_BLOCKS:
-        size = max(1.0, float(np.mean(_residual_noise(problem, found.squared_residuals, found.weight))))
+        size = max(1.0, float(np.mean(_residual_noise(problem, result.squared_residuals, result.weight))))
         by_flights = size * inverse @ (inverse.T @ J[:-free].T)
     else:
-        by_data = np.eye(free) - prior_share.T @ prior_share
-        by_flights = shrink_covariance(delete_block_steps(within, scores, R.T @ R), inverse, by_data)
-        by_flights *= student_t_factor(len(scores), float(np.trace(by_data)) / len(sigma))
+        data_share = np.eye(free) - prior_share.T @ prior_share
+        by_flights = shrink_covariance(delete_block_steps(within, scores, R.T @ R), inverse, data_share)
+        by_flights *= student_t_factor(len(scores), float(np.trace(data_share)) / len(sigma))
     slopes = problem.quantity_jacobian(z)
     root = slopes @ np.concatenate([by_flights, inverse @ prior_share.T], axis=1)
-    least = coordinates.lower_bounds(problem.centre, problem.scale)
-    moves = z > least  # an estimate at its bound does not vary between flights
-    each = slopes[:, moves] @ np.linalg.solve((J.T @ J)[np.ix_(moves, moves)], scores[:, moves].T)
+    lower = coordinates.lower_bounds(problem.centre, problem.scale)
+    is_free = z > lower  # an estimate at its bound does not vary between flights
+    contributions = slopes[:, is_free] @ np.linalg.solve(
+        (J.T @ J)[np.ix_(is_free, is_free)], scores[:, is_free].T
+    )
     flight = block_keys(problem.data)[0][:, 0].astype(int)
-    root[:, : -len(E)] *= between_flight_factor(each.T, flight)[:, None]
+    root[:, : -len(E)] *= between_flight_factor(contributions.T, flight)[:, None]
     names = tuple(q for p in coordinates.parameters for q in p.quantities)
     numbers, std = problem.quantities(z), np.sqrt(np.sum(root**2, axis=1))
     spread = tuple(s for p in priors for s in p.std)
@@ -292,27 +296,27 @@ def _estimation(
         covariance=root @ root.T,
         prior=by_name(tuple(v for p in priors for v in p.value)),
         prior_std=by_name(spread),
-        at_bound=tuple(name for name, at in zip(names, z <= least, strict=True) if at),
+        at_bound=tuple(name for name, is_at_bound in zip(names, z <= lower, strict=True) if is_at_bound),
         information_gain=by_name(1.0 - np.sqrt(np.minimum(np.diag(posterior), 1.0))),
         unidentifiable_directions=unidentifiable_directions(names, posterior, relative),
         residuals=ResidualStatistics(
-            rms_before=before,
-            rms=_rms(problem, sigma, found.squared_residuals),
+            rms_before=rms_before,
+            rms=_rms(problem, sigma, result.squared_residuals),
             noise={
                 name: tuple(float(v) for v in noise[place])
-                for name, place in output_slices(system, used).items()
+                for name, place in output_slices(system, compared).items()
             },
-            disturbed_spans=_disturbed_spans(problem, found.triangle, inverse),
+            disturbed_spans=_disturbed_spans(problem, result.triangle, inverse),
         ),
-        search=SearchRecord(len(problem.data.start), steps, found.converged),
+        search=SearchRecord(len(problem.data.start), steps, result.converged),
         parameters=values,
     )
-    return Estimation(fit, problem, z, sigma, inverse, found.x, found.triangle, found.weight)
+    return Estimation(fit, problem, z, sigma, inverse, result.x, result.triangle, result.weight)
 
 
-def output_slices(system: System, used: Sequence[str]) -> dict[str, slice]:
+def output_slices(system: System, compared: Sequence[str]) -> dict[str, slice]:
     """Tangent slice of each compared output among all of them."""
-    return Space(tuple((name, system.outputs[name]) for name in used)).tangent
+    return Space(tuple((name, system.outputs[name]) for name in compared)).tangent
 
 
 def _measurement_counts(problem: EstimationProblem) -> Float[np.ndarray, "w compared"]:
@@ -327,8 +331,8 @@ def _rms(
 ) -> dict[str, float]:
     """Root mean square of the residuals of each output block, the length of a vector's, in its unit."""
     total = sigma**2 * squares.sum(axis=0) / np.maximum(_measurement_counts(problem).sum(axis=0), 1)
-    where = output_slices(problem.shooting.system, problem.shooting.compared)
-    return {name: float(np.sqrt(total[place].sum())) for name, place in where.items()}
+    slices = output_slices(problem.shooting.system, problem.shooting.compared)
+    return {name: float(np.sqrt(total[place].sum())) for name, place in slices.items()}
 
 
 def _disturbed_spans(
@@ -340,9 +344,9 @@ def _disturbed_spans(
     if not shooting.disturbances:
         return ()
     parameters = [shooting.system.parameter(name) for name in shooting.disturbances]
-    pushes = estimate_disturbances(triangle, problem.start_size, root)
+    disturbances = estimate_disturbances(triangle, problem.start_size, root)
     return disturbed_spans(
-        problem.data, pushes.w, normalised_excesses(problem.data, pushes, parameters), parameters
+        problem.data, disturbances.w, normalised_excesses(problem.data, disturbances, parameters), parameters
     )
 
 
@@ -385,56 +389,58 @@ class Autocorrelation:
     share_outside: float
 
 
-def output_residuals(solved: Estimation) -> tuple[OutputResiduals, ...]:
+def output_residuals(estimation: Estimation) -> tuple[OutputResiduals, ...]:
     """Residuals of every compared output."""
-    problem = solved.problem
+    problem = estimation.problem
     with jax.enable_x64(True):
-        error, data = window_residuals(solved)
-    after = np.concatenate([np.zeros((len(data.dt), 1)), np.cumsum(data.dt[:, 1:], axis=1)], axis=1)
-    system, used = problem.shooting.system, problem.shooting.compared
-    seen = data.mask[..., problem.shooting.step_model.compared_indices]
-    found = []
-    for name, place in output_slices(system, used).items():
-        there = np.asarray(seen[..., place].all(axis=2))
-        found.append(
+        error, data = window_residuals(estimation)
+    elapsed = np.concatenate([np.zeros((len(data.dt), 1)), np.cumsum(data.dt[:, 1:], axis=1)], axis=1)
+    system, compared = problem.shooting.system, problem.shooting.compared
+    is_measured = data.mask[..., problem.shooting.step_model.compared_indices]
+    residuals = []
+    for name, place in output_slices(system, compared).items():
+        is_complete = np.asarray(is_measured[..., place].all(axis=2))
+        residuals.append(
             OutputResiduals(
                 name,
                 system.outputs[name].unit,
-                data.start[:, None] + after,
+                data.start[:, None] + elapsed,
                 data.flight,
-                np.where(there[..., None], data.y[..., system.outputs.stored[name]], np.nan),
-                np.where(seen[..., place], error[..., place], np.nan),
+                np.where(is_complete[..., None], data.y[..., system.outputs.stored[name]], np.nan),
+                np.where(is_measured[..., place], error[..., place], np.nan),
             )
         )
-    return tuple(found)
+    return tuple(residuals)
 
 
-def window_residuals(solved: Estimation):
+def window_residuals(estimation: Estimation):
     """Residuals of all windows in the outputs' units, and the windows."""
-    problem = solved.problem
-    r = problem.predict(solved.x, solved.z, solved.sigma).residuals
-    return r * solved.sigma, problem.data
+    problem = estimation.problem
+    r = problem.predict(estimation.x, estimation.z, estimation.sigma).residuals
+    return r * estimation.sigma, problem.data
 
 
-def autocorrelation(of: OutputResiduals) -> Autocorrelation:
+def autocorrelation(residuals: OutputResiduals) -> Autocorrelation:
     """Autocorrelation of the residuals of one output."""
-    e = of.error
+    e = residuals.error
     rows = e.shape[1]
-    there = np.isfinite(e)
-    e = np.where(there, e, 0.0)
+    is_known = np.isfinite(e)
+    e = np.where(is_known, e, 0.0)
     lags = np.arange(1, max(2, min(_MAX_LAG, rows // 2) + 1))
     value = np.full((len(lags), e.shape[2]), np.nan)
     band = value.copy()
     for k, lag in enumerate(lags[lags < rows]):
-        both = there[:, lag:] & there[:, :-lag]
-        before, after = np.where(both, e[:, :-lag], 0.0), np.where(both, e[:, lag:], 0.0)
+        both = is_known[:, lag:] & is_known[:, :-lag]
+        e_before, e_after = np.where(both, e[:, :-lag], 0.0), np.where(both, e[:, lag:], 0.0)
         pairs = both.sum(axis=(0, 1))
-        size = np.sqrt(np.sum(before**2, axis=(0, 1)) * np.sum(after**2, axis=(0, 1)))
-        enough = (pairs >= _MIN_PAIRS) & (size > 0)
-        product = np.sum(before * after, axis=(0, 1))
-        value[k] = np.where(enough, product / np.where(size > 0, size, 1.0), np.nan)
-        band[k] = np.where(enough, _BAND / np.sqrt(np.maximum(pairs, 1)), np.nan)
-    known = np.isfinite(value)
-    outside = float(np.mean(np.abs(value[known]) > band[known])) if known.any() else float("nan")
-    step = float(np.median(np.diff(of.t, axis=1))) if rows > 1 else 0.0
-    return Autocorrelation(of.name, lags * step, value, band, outside)
+        size = np.sqrt(np.sum(e_before**2, axis=(0, 1)) * np.sum(e_after**2, axis=(0, 1)))
+        has_pairs = (pairs >= _MIN_PAIRS) & (size > 0)
+        product = np.sum(e_before * e_after, axis=(0, 1))
+        value[k] = np.where(has_pairs, product / np.where(size > 0, size, 1.0), np.nan)
+        band[k] = np.where(has_pairs, _BAND / np.sqrt(np.maximum(pairs, 1)), np.nan)
+    has_value = np.isfinite(value)
+    share_outside = (
+        float(np.mean(np.abs(value[has_value]) > band[has_value])) if has_value.any() else float("nan")
+    )
+    step = float(np.median(np.diff(residuals.t, axis=1))) if rows > 1 else 0.0
+    return Autocorrelation(residuals.name, lags * step, value, band, share_outside)

@@ -84,11 +84,11 @@ class Coordinates:
     @cached_property
     def slices(self) -> dict[str, slice]:
         """Slice of the numbers of each parameter."""
-        found, start = {}, 0
+        slices, start = {}, 0
         for p in self.parameters:
-            found[p.name] = slice(start, start + len(p.values))
+            slices[p.name] = slice(start, start + len(p.values))
             start += len(p.values)
-        return found
+        return slices
 
     @cached_property
     def size(self) -> int:
@@ -139,18 +139,20 @@ class Coordinates:
         self, centre: Float[np.ndarray, " free"], scale: Float[np.ndarray, " free"]
     ) -> Float[np.ndarray, " free"]:
         """The least z that each number may have."""
-        found = np.full(self.size, -np.inf)
+        lower = np.full(self.size, -np.inf)
         for group in dict.fromkeys(group for _, group in self.groups):
             for name, bounds in group.lower_bounds(self._members(group, centre)).items():
-                found[self.slices[name]] = bounds
+                lower[self.slices[name]] = bounds
         for name in self.one_sided:
             place = self.slices[name]
-            found[place] = -centre[place] / scale[place]
-        return found
+            lower[place] = -centre[place] / scale[place]
+        return lower
 
     def _members(self, group: CoordinateGroup, numbers):
         """Numbers of a group's parameters, by name."""
-        return {name: numbers[self.slices[name]] for name, of in self.groups if of == group}
+        return {
+            name: numbers[self.slices[name]] for name, name_of_group in self.groups if name_of_group == group
+        }
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -175,9 +177,9 @@ def coordinates_from_priors(
     kinds, centre, scale = [], [], []
     for prior in priors:
         p = prior.parameter
-        blank = (0.0,) * len(p.values) if isinstance(p.value, tuple) else 0.0
+        zeros = (0.0,) * len(p.values) if isinstance(p.value, tuple) else 0.0
         bounds = (-math.inf, math.inf) if prior.is_one_sided else p.bounds
-        kind = Parameter(p.name, blank, bounds=bounds)
+        kind = Parameter(p.name, zeros, bounds=bounds)
         kinds.append(kind)
         for value, std in zip(prior.value, prior.std, strict=True):
             if prior.group is not None and prior.group.is_log(p.name):
@@ -293,14 +295,14 @@ def make_priors(
     """
     if isinstance(free, str):
         raise SettingError(f"free parameters {free!r}: give a list of names")
-    wanted = dict(free) if isinstance(free, Mapping) else dict.fromkeys(free)
-    if not wanted:
+    requested = dict(free) if isinstance(free, Mapping) else dict.fromkeys(free)
+    if not requested:
         raise SettingError("no free parameter: name at least one to estimate")
-    for name in (*wanted, *values):
+    for name in (*requested, *values):
         system.parameter(name)
     means = {p.name: _prior_numbers(p, "value", values.get(p.name, p.value)) for p in system.parameters}
-    rules.complete(wanted, means)
-    return tuple(_prior(p, wanted, means, rules) for p in system.parameters if p.name in wanted)
+    rules.complete(requested, means)
+    return tuple(_prior(p, requested, means, rules) for p in system.parameters if p.name in requested)
 
 
 def _prior(p: Parameter, free: Mapping[str, Numbers | None], means: Means, rules: SystemRules) -> Prior:
@@ -324,12 +326,12 @@ def _prior(p: Parameter, free: Mapping[str, Numbers | None], means: Means, rules
     return Prior(p, value, numbers, one_sided, rules.group(p.name, free))
 
 
-def _prior_numbers(p: Parameter, what: str, given: Numbers) -> tuple[float, ...]:
-    numbers = tuple(float(v) for v in np.ravel(given))
+def _prior_numbers(p: Parameter, kind: str, value: Numbers) -> tuple[float, ...]:
+    numbers = tuple(float(v) for v in np.ravel(value))
     if len(numbers) == 1:
-        numbers = numbers * (len(p.values) if what == "std" else 1)
+        numbers = numbers * (len(p.values) if kind == "std" else 1)
     if len(numbers) != len(p.values) or not all(math.isfinite(v) for v in numbers):
         raise SettingError(
-            f"{p.name}: {what} {given!r}; {len(p.values)} finite numbers are needed, in {p.unit}"
+            f"{p.name}: {kind} {value!r}; {len(p.values)} finite numbers are needed, in {p.unit}"
         )
     return numbers

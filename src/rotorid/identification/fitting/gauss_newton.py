@@ -97,7 +97,7 @@ class EstimationProblem:
         priors: tuple[Prior, ...],
         values: Mapping[str, Numbers],
         data: WindowData,
-        used: tuple[str, ...],
+        outputs: tuple[str, ...],
         rules: SystemRules = GENERIC,
     ) -> EstimationProblem:
         """The problem of these priors.
@@ -109,16 +109,21 @@ class EstimationProblem:
             priors: of the free parameters.
             values: prior means that replace the System's, by name.
             data: the windows.
-            used: output blocks that are compared.
+            outputs: output blocks that are compared.
         """
         coordinates, centre, scale = coordinates_from_priors(priors)
         free = tuple(p.name for p in coordinates.parameters)
-        pushing = tuple(p.name for p in system.parameters if p.drift > 0 and p.name not in free)
+        drifting = tuple(p.name for p in system.parameters if p.drift > 0 and p.name not in free)
         base = np.concatenate(
             [np.ravel(values.get(p.name, p.value)).astype(float) for p in system.parameters]
         )
         return cls(
-            ShootingSetup(system, used, free, pushing, rules=rules), coordinates, data, base, centre, scale
+            ShootingSetup(system, outputs, free, drifting, rules=rules),
+            coordinates,
+            data,
+            base,
+            centre,
+            scale,
         )
 
     @property
@@ -154,10 +159,10 @@ class EstimationProblem:
 
     def all_values(self, z: Float[np.ndarray, " free_size"]) -> Float[np.ndarray, " all"]:
         """Values of all parameters of the System, in their units."""
-        found, numbers = self.base_values.copy(), self.quantities(z)
+        values, numbers = self.base_values.copy(), self.quantities(z)
         for name in self.shooting.free:
-            found[self.shooting.parameter_indices[name]] = numbers[self.coordinates.slices[name]]
-        return found
+            values[self.shooting.parameter_indices[name]] = numbers[self.coordinates.slices[name]]
+        return values
 
     def predict(
         self,
@@ -173,14 +178,17 @@ class EstimationProblem:
         return predict_windows(self.shooting, data, x, self.all_values(z), sigma, self.K)
 
     def linearise(
-        self, ran: WindowPrediction, z: Float[np.ndarray, " free_size"], sigma: Float[np.ndarray, " compared"]
+        self,
+        prediction: WindowPrediction,
+        z: Float[np.ndarray, " free_size"],
+        sigma: Float[np.ndarray, " compared"],
     ) -> LinearisedWindows:
         """Linearise all windows at a prediction with the coordinates z."""
-        return linearise_windows(self.shooting, self.data, self._linearisation_point(ran, z, sigma))
+        return linearise_windows(self.shooting, self.data, self._linearisation_point(prediction, z, sigma))
 
     def output_information(
         self,
-        ran: WindowPrediction,
+        prediction: WindowPrediction,
         z: Float[np.ndarray, " free_size"],
         sigma: Float[np.ndarray, " compared"],
         weight: Float[np.ndarray, " w"],
@@ -189,26 +197,31 @@ class EstimationProblem:
         """Information of each output at a prediction with z.
 
         Args:
-            ran: the prediction.
+            prediction: the prediction.
             z: coordinates of the free parameters.
             sigma: noise of each compared output, in its unit.
             weight: of each window.
             root: see `multiple_shooting.output_information`.
         """
         return output_information(
-            self.shooting, self.data, self._linearisation_point(ran, z, sigma), weight, root
+            self.shooting, self.data, self._linearisation_point(prediction, z, sigma), weight, root
         )
 
     def _linearisation_point(
-        self, ran: WindowPrediction, z: Float[np.ndarray, " free_size"], sigma: Float[np.ndarray, " compared"]
+        self,
+        prediction: WindowPrediction,
+        z: Float[np.ndarray, " free_size"],
+        sigma: Float[np.ndarray, " compared"],
     ) -> WindowLinearisationPoint:
         slopes = self.quantity_jacobian(z)
-        driven = (
+        input_sensitivities = (
             None
             if self.input_model is None
             else self.input_model.input_sensitivities(self.data, self.quantities(z), slopes)
         )
-        return WindowLinearisationPoint(ran, self.all_values(z), slopes, sigma, driven, self.K)
+        return WindowLinearisationPoint(
+            prediction, self.all_values(z), slopes, sigma, input_sensitivities, self.K
+        )
 
     def shift_starts(
         self, x: Float[np.ndarray, "w states"], delta: Float[np.ndarray, "w tangent"]
@@ -267,11 +280,11 @@ def gauss_newton(
         SettingError: the model is not finite at the initial values.
     """
     n, free = problem.start_size, problem.free_size
-    least = problem.coordinates.lower_bounds(problem.centre, problem.scale)
-    measured = max(int(problem.data.mask[..., problem.shooting.step_model.compared_indices].sum()), 1)
-    damping, steps, ran = 0.0, 0, problem.predict(x, z, sigma)
+    lower = problem.coordinates.lower_bounds(problem.centre, problem.scale)
+    count = max(int(problem.data.mask[..., problem.shooting.step_model.compared_indices].sum()), 1)
+    damping, steps, prediction = 0.0, 0, problem.predict(x, z, sigma)
     while True:
-        linear, steps = problem.linearise(ran, z, sigma), steps + 1
+        linear, steps = problem.linearise(prediction, z, sigma), steps + 1
         if not np.isfinite(linear.triangle).all():
             raise SettingError(
                 "the model is not finite with these values of the parameters: give prior values near the vehicle's"
@@ -282,31 +295,39 @@ def gauss_newton(
         J = np.concatenate([rows[:, :, n : n + free].reshape(-1, free), E])
         r = np.concatenate([rows[:, :, -1].reshape(-1), e])
         R = np.asarray(np.linalg.qr(np.column_stack([J, r]), mode="r"))
-        held = (z <= least) & (J.T @ r > 0)
+        is_held = (z <= lower) & (J.T @ r > 0)
         spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
         cost = float(weight @ linear.squared_residuals.sum(axis=1) + e @ e)
-        usual = max(cost / measured, 1.0)
+        cost_per_number = max(cost / count, 1.0)
         while True:
-            trial_z = np.maximum(z + _levenberg_marquardt_step(R, held, damping), least)
+            trial_z = np.maximum(z + _levenberg_marquardt_step(R, is_held, damping), lower)
             dz = trial_z - z
             trial_x = problem.shift_starts(x, _start_steps(linear.triangle, n, dz))
             trial = problem.predict(trial_x, trial_z, sigma)
             e = problem.prior_errors(trial_z)
-            after = float(weight @ trial.squared_residuals.sum(axis=1) + e @ e)
-            if np.isfinite(after) and after <= cost * (1.0 + _ROUNDING) + _ROUNDING:
+            trial_cost = float(weight @ trial.squared_residuals.sum(axis=1) + e @ e)
+            if np.isfinite(trial_cost) and trial_cost <= cost * (1.0 + _ROUNDING) + _ROUNDING:
                 break
             damping = max(10.0 * damping, _DAMPING)
             if damping > _MOST_DAMPING:
                 return GaussNewtonResult(
                     z, x, linear.triangle, linear.squared_residuals, weight, steps, False
                 )
-        small = bool(np.all(np.abs(dz) < np.maximum(tolerance * spread, _LEAST_STEP)))
+        is_small = bool(np.all(np.abs(dz) < np.maximum(tolerance * spread, _LEAST_STEP)))
         # with damped steps, the minimum is where the cost falls by no more than rounding
-        done = (small and damping == 0.0) or (damping > 0.0 and cost - after < tolerance**2 * usual)
-        z, x, ran = trial_z, trial_x, trial
-        if done or steps == max_iterations:
+        has_converged = (is_small and damping == 0.0) or (
+            damping > 0.0 and cost - trial_cost < tolerance**2 * cost_per_number
+        )
+        z, x, prediction = trial_z, trial_x, trial
+        if has_converged or steps == max_iterations:
             return GaussNewtonResult(
-                z, x, _triangle_after_step(linear.triangle, n, dz), ran.squared_residuals, weight, steps, done
+                z,
+                x,
+                _triangle_after_step(linear.triangle, n, dz),
+                prediction.squared_residuals,
+                weight,
+                steps,
+                has_converged,
             )
         damping = 0.0 if damping <= _DAMPING else 0.1 * damping
 
@@ -331,37 +352,37 @@ def _huber_weights(
     reduced = linear.squared_residuals.sum(axis=1) - np.sum(linear.triangle[:, :n, -1] ** 2, axis=1)
     q = np.maximum(reduced, 0.0) / np.maximum(problem.data.mask.sum(axis=(1, 2)), 1)
     size = np.sqrt(q)
-    usual = np.median(size)
-    spread = max(1.4826 * float(np.median(np.abs(size - usual))), _LEAST_SPREAD * float(usual), 1e-300)
-    return np.minimum(1.0, _HUBER / np.maximum((size - usual) / spread, 1e-12))
+    median = np.median(size)
+    spread = max(1.4826 * float(np.median(np.abs(size - median))), _LEAST_SPREAD * float(median), 1e-300)
+    return np.minimum(1.0, _HUBER / np.maximum((size - median) / spread, 1e-12))
 
 
 def _levenberg_marquardt_step(
-    R: Float[np.ndarray, "rows columns"], held: np.ndarray, damping: float
+    R: Float[np.ndarray, "rows columns"], is_held: np.ndarray, damping: float
 ) -> Float[np.ndarray, " free"]:
-    """The damped step from the triangular factor of [J r]; coordinates in `held` do not move."""
-    free = len(held)
-    J, r = R[:free, :free][:, ~held], R[:free, -1]
+    """The damped step from the triangular factor of [J r]; coordinates in `is_held` do not move."""
+    free = len(is_held)
+    J, r = R[:free, :free][:, ~is_held], R[:free, -1]
     size = np.linalg.norm(J, axis=0)
-    found = np.zeros(free)
-    stacked = np.concatenate([J / size, np.sqrt(damping) * np.eye(J.shape[1])])
-    found[~held] = np.linalg.lstsq(stacked, -np.concatenate([r, np.zeros(J.shape[1])]), rcond=None)[0] / size
-    return found
+    step = np.zeros(free)
+    damped = np.concatenate([J / size, np.sqrt(damping) * np.eye(J.shape[1])])
+    step[~is_held] = np.linalg.lstsq(damped, -np.concatenate([r, np.zeros(J.shape[1])]), rcond=None)[0] / size
+    return step
 
 
 def _start_steps(
     triangle: Float[np.ndarray, "w rows columns"], n: int, dz: Float[np.ndarray, " free"]
 ) -> Float[np.ndarray, "w tangent"]:
     """Tangent steps of the initial states that belong to a step dz of the parameters."""
-    wanted = triangle[:, :n, -1] + triangle[:, :n, n : n + len(dz)] @ dz
-    return -np.linalg.solve(triangle[:, :n, :n], wanted[..., None])[..., 0]
+    rhs = triangle[:, :n, -1] + triangle[:, :n, n : n + len(dz)] @ dz
+    return -np.linalg.solve(triangle[:, :n, :n], rhs[..., None])[..., 0]
 
 
 def _triangle_after_step(
     triangle: Float[np.ndarray, "w rows columns"], n: int, dz: Float[np.ndarray, " free"]
 ) -> Float[np.ndarray, "w rows columns"]:
     """The triangular factors after a step dz and the initial states that belong to it, to first order."""
-    found = triangle.copy()
-    found[:, n:, -1] += triangle[:, n:, n : n + len(dz)] @ dz
-    found[:, :n, -1] = 0.0
-    return found
+    result = triangle.copy()
+    result[:, n:, -1] += triangle[:, n:, n : n + len(dz)] @ dz
+    result[:, :n, -1] = 0.0
+    return result

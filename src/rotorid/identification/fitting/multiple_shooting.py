@@ -64,7 +64,7 @@ class InputDerivatives(NamedTuple):
 
 def window_sensitivities(
     slopes: StepDerivatives,
-    moved: InputDerivatives | None,
+    input_derivatives: InputDerivatives | None,
     weight: Float[np.ndarray, "w rows measured"],
     sigma: Float[np.ndarray, " measured"],
     r: Float[np.ndarray, "w rows measured"],
@@ -74,7 +74,7 @@ def window_sensitivities(
 
     Args:
         slopes: derivatives of all rows of all windows.
-        moved: derivatives of the inputs, None where these do not depend on estimated numbers.
+        input_derivatives: derivatives of the inputs, None where these do not depend on estimated numbers.
         weight: 1 where there is a measurement, else 0.
         sigma: noise of each compared output, in its unit.
         r: residuals, in sigma.
@@ -82,32 +82,34 @@ def window_sensitivities(
     """
     w, rows, m = r.shape
     n = slopes.F.shape[1]
-    if moved is None:
-        moved = InputDerivatives(np.zeros((w, rows, 0, 0)), (), 0)
-    (first, by), direct = moved.derivatives.shape[2:], moved.direct_inputs
-    own = slopes.G.shape[2] - moved.input_count
-    c = n + own + by + len(direct)
+    if input_derivatives is None:
+        input_derivatives = InputDerivatives(np.zeros((w, rows, 0, 0)), (), 0)
+    (first, by_count), direct = input_derivatives.derivatives.shape[2:], input_derivatives.direct_inputs
+    own_count = slopes.G.shape[2] - input_derivatives.input_count
+    c = n + own_count + by_count + len(direct)
     library = _library()
     if library is None:
-        return _numpy_sensitivities(slopes, moved, weight, sigma, r, K).reshape(w, rows * m, c + 1)
-    found = np.empty((w, rows * m, c + 1))
-    given = []
-    for of in slopes:
-        rows_of = np.swapaxes(of, 1, 2)  # a row for each number, as CasADi has them
+        return _numpy_sensitivities(slopes, input_derivatives, weight, sigma, r, K).reshape(
+            w, rows * m, c + 1
+        )
+    result = np.empty((w, rows * m, c + 1))
+    arrays = []
+    for slope in slopes:
+        rows_of = np.swapaxes(slope, 1, 2)  # a row for each number, as CasADi has them
         if rows_of.strides[1:] != (8 * rows_of.shape[2], 8):
             rows_of = np.ascontiguousarray(rows_of)
-        given += [rows_of, rows_of.strides[0] // 8]
+        arrays += [rows_of, rows_of.strides[0] // 8]
     ahead, gain, there, size, left = (
         None if v is None else np.ascontiguousarray(v, dtype=float)
-        for v in (moved.derivatives, K, weight, sigma, r)
+        for v in (input_derivatives.derivatives, K, weight, sigma, r)
     )
     library.sensitivities(
-        *map(ctypes.c_int64, (w, rows, n, m, own, first, by, len(direct))),
+        *map(ctypes.c_int64, (w, rows, n, m, own_count, first, by_count, len(direct))),
         (ctypes.c_int64 * len(direct))(*direct),
-        *(ctypes.c_int64(v) if isinstance(v, int) else _pointer(v) for v in given),
-        *map(_pointer, (ahead, gain, there, size, left, found)),
+        *(ctypes.c_int64(v) if isinstance(v, int) else _pointer(v) for v in arrays),
+        *map(_pointer, (ahead, gain, there, size, left, result)),
     )
-    return found
+    return result
 
 
 def _pointer(v: np.ndarray | None) -> ctypes.c_void_p:
@@ -124,7 +126,7 @@ def _library() -> ctypes.CDLL | None:
 
 def _numpy_sensitivities(
     slopes: StepDerivatives,
-    moved: InputDerivatives,
+    by_inputs: InputDerivatives,
     weight: np.ndarray,
     sigma: np.ndarray,
     r: np.ndarray,
@@ -132,33 +134,37 @@ def _numpy_sensitivities(
 ) -> Float[np.ndarray, "w rows measured columns"]:
     w, rows, m = r.shape
     n = slopes.F.shape[1]
-    after = np.concatenate([moved.derivatives[:, 1:], moved.derivatives[:, -1:]], axis=1)
+    next_derivatives = np.concatenate([by_inputs.derivatives[:, 1:], by_inputs.derivatives[:, -1:]], axis=1)
     F, H = (v.reshape(w, rows, -1, n) for v in (slopes.F, slopes.H))
-    G, E = (_by_parameters(v, moved, s) for v, s in ((slopes.G, after), (slopes.E, moved.derivatives)))
-    whole = np.empty((w, rows, m, n + G.shape[-1] + 1))
+    G, E = (
+        _by_parameters(v, by_inputs, s)
+        for v, s in ((slopes.G, next_derivatives), (slopes.E, by_inputs.derivatives))
+    )
+    result = np.empty((w, rows, m, n + G.shape[-1] + 1))
     S = np.zeros((w, n, n + G.shape[-1]))
     S[..., :n] = np.eye(n)
     for k in range(rows):
         J = H[:, k] @ S
         J[..., n:] += E[:, k]
-        whole[:, k, :, :-1] = J
+        result[:, k, :, :-1] = J
         if k + 1 < rows:
             S = F[:, k] @ (S if K is None else S - (K * weight[:, k, None, :]) @ J)
             S[..., n:] += G[:, k]
-    whole[..., :-1] *= (weight / sigma)[..., None]
-    whole[..., -1] = r
-    return whole
+    result[..., :-1] *= (weight / sigma)[..., None]
+    result[..., -1] = r
+    return result
 
 
 def _by_parameters(
-    of: np.ndarray, moved: InputDerivatives, slopes: np.ndarray
+    by_inputs: np.ndarray, input_derivatives: InputDerivatives, slopes: np.ndarray
 ) -> Float[np.ndarray, "w rows k numbers"]:
     """Derivatives by the System's parameters and by the numbers of its inputs, from those by inputs."""
     w, rows, first = slopes.shape[:3]
-    of = of.reshape(w, rows, *of.shape[1:])
-    own, by_input = np.split(of, [of.shape[3] - moved.input_count], axis=3)
+    by_inputs = by_inputs.reshape(w, rows, *by_inputs.shape[1:])
+    own_part, input_part = np.split(by_inputs, [by_inputs.shape[3] - input_derivatives.input_count], axis=3)
     return np.concatenate(
-        [own, by_input[..., :first] @ slopes, by_input[..., list(moved.direct_inputs)]], axis=3
+        [own_part, input_part[..., :first] @ slopes, input_part[..., list(input_derivatives.direct_inputs)]],
+        axis=3,
     )
 
 
@@ -184,11 +190,11 @@ class ShootingSetup:
     @cached_property
     def parameter_indices(self) -> dict[str, np.ndarray]:
         """Indices of the numbers of each parameter among all numbers."""
-        found, start = {}, 0
+        indices, start = {}, 0
         for p in self.system.parameters:
-            found[p.name] = np.arange(start, start + len(p.values))
+            indices[p.name] = np.arange(start, start + len(p.values))
             start += len(p.values)
-        return found
+        return indices
 
     @cached_property
     def step_model(self) -> StepModel:
@@ -307,12 +313,12 @@ def predict_windows(
         sigma: noise of each compared output, in its unit.
         K: gain by which each row's error corrects the state; None: no correction (output error).
     """
-    engine, measured = shooting.step_functions, shooting.step_model.compared_indices
+    engine, indices = shooting.step_functions, shooting.step_model.compared_indices
 
     def one(part: slice) -> WindowPrediction:
         u, dt, y = data.u[part], data.dt[part], data.y[part]
         w, rows = dt.shape
-        weight = 1.0 * data.mask[part][..., measured]
+        weight = 1.0 * data.mask[part][..., indices]
         if K is None:
             path = corrected = engine.simulate(x[part], u, dt, p)
         else:
@@ -325,29 +331,33 @@ def predict_windows(
 
 
 def linearise_windows(
-    shooting: ShootingSetup, data: WindowData, around: WindowLinearisationPoint
+    shooting: ShootingSetup, data: WindowData, point: WindowLinearisationPoint
 ) -> LinearisedWindows:
     """Linearise all windows at a point."""
-    count, driven = shooting.system.states.dim, around.inputs
+    count, inputs_ = shooting.system.states.dim, point.inputs
 
     def one(part: slice) -> Float[np.ndarray, "w rows columns"]:
-        whole = _stacked_rows(shooting, data, around, part)
-        w = len(whole)
-        short = max(whole.shape[2] - whole.shape[1], 0)
-        whole = np.concatenate([whole, np.zeros((w, short, whole.shape[2]))], axis=1) if short else whole
-        return np.asarray(np.linalg.qr(whole, mode="r"))
+        stacked = _stacked_rows(shooting, data, point, part)
+        w = len(stacked)
+        missing_rows = max(stacked.shape[2] - stacked.shape[1], 0)
+        stacked = (
+            np.concatenate([stacked, np.zeros((w, missing_rows, stacked.shape[2]))], axis=1)
+            if missing_rows
+            else stacked
+        )
+        return np.asarray(np.linalg.qr(stacked, mode="r"))
 
     triangle = np.concatenate(map_windows(one, len(data.start)))
-    if driven is not None:
-        middle = triangle[..., count:-1] @ driven.coordinate_jacobian
+    if inputs_ is not None:
+        middle = triangle[..., count:-1] @ inputs_.coordinate_jacobian
         triangle = np.concatenate([triangle[..., :count], middle, triangle[..., -1:]], axis=-1)
-    return LinearisedWindows(triangle, around.prediction.squared_residuals)
+    return LinearisedWindows(triangle, point.prediction.squared_residuals)
 
 
 def output_information(
     shooting: ShootingSetup,
     data: WindowData,
-    around: WindowLinearisationPoint,
+    point: WindowLinearisationPoint,
     weight: Float[np.ndarray, " w"],
     root: Float[np.ndarray, "free some"],
 ) -> OutputInformation:
@@ -356,21 +366,21 @@ def output_information(
     Args:
         shooting: the static part of the problem.
         data: the windows.
-        around: the linearisation point.
+        point: the linearisation point.
         weight: of each window.
         root: derivatives of z by the coordinates in which the information is counted.
     """
-    n, driven = shooting.system.states.dim, around.inputs
-    compared, free = len(around.sigma), around.parameter_jacobian.shape[1]
+    n, inputs_ = shooting.system.states.dim, point.inputs
+    count, free = len(point.sigma), point.parameter_jacobian.shape[1]
 
     def one(part: slice) -> OutputInformation:
-        whole = _stacked_rows(shooting, data, around, part)
-        Q = np.linalg.qr(whole[..., :n])[0]
-        rest = whole[..., n:]
-        rest -= Q @ (np.swapaxes(Q, 1, 2) @ rest)
-        rest *= np.sqrt(weight[part])[:, None, None]
-        B = rest[..., :free] if driven is None else rest[..., :-1] @ driven.coordinate_jacobian[part]
-        B, r = (v.reshape(len(v), -1, compared, v.shape[2]) for v in (B, rest[..., -1:]))
+        stacked = _stacked_rows(shooting, data, point, part)
+        Q = np.linalg.qr(stacked[..., :n])[0]
+        B_r = stacked[..., n:]
+        B_r -= Q @ (np.swapaxes(Q, 1, 2) @ B_r)
+        B_r *= np.sqrt(weight[part])[:, None, None]
+        B = B_r[..., :free] if inputs_ is None else B_r[..., :-1] @ inputs_.coordinate_jacobian[part]
+        B, r = (v.reshape(len(v), -1, count, v.shape[2]) for v in (B, B_r[..., -1:]))
         return OutputInformation(np.sum((B @ root) ** 2, axis=(0, 1, 3)), np.sum(B * r, axis=1))
 
     information, gradients = zip(*map_windows(one, len(data.start)), strict=True)
@@ -378,22 +388,24 @@ def output_information(
 
 
 def _stacked_rows(
-    shooting: ShootingSetup, data: WindowData, around: WindowLinearisationPoint, part: slice
+    shooting: ShootingSetup, data: WindowData, point: WindowLinearisationPoint, part: slice
 ) -> Float[np.ndarray, "w lines columns"]:
     """[A B D r] of some windows, row by row; with an input model, derivatives by its numbers take the place of those by z."""
-    ran, p, slopes, sigma, driven, K = around
-    path, corrected, r, weight = (v[part] for v in ran)
+    prediction, p, slopes, sigma, inputs_, K = point
+    path, corrected, r, weight = (v[part] for v in prediction)
     w, rows = r.shape[:2]
-    free, inputs = len(slopes), (data.u if driven is None else driven.inputs)[part]
-    after, u, dt = (np.concatenate([v[:, 1:], v[:, -1:]], axis=1) for v in (path, inputs, data.dt[part]))
-    columns = (path, corrected, after, inputs, data.y[part], u, dt)
+    free, inputs = len(slopes), (data.u if inputs_ is None else inputs_.inputs)[part]
+    next_path, u, dt = (np.concatenate([v[:, 1:], v[:, -1:]], axis=1) for v in (path, inputs, data.dt[part]))
+    columns = (path, corrected, next_path, inputs, data.y[part], u, dt)
     F, G, H, E = shooting.step_functions.derivatives(*(v.reshape(w * rows, *v.shape[2:]) for v in columns), p)
-    moved = None
-    if driven is not None:
-        moved = InputDerivatives(driven.derivatives[part], driven.direct_inputs, driven.inputs.shape[2])
+    input_derivatives = None
+    if inputs_ is not None:
+        input_derivatives = InputDerivatives(
+            inputs_.derivatives[part], inputs_.direct_inputs, inputs_.inputs.shape[2]
+        )
     else:
         G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
-    return window_sensitivities(StepDerivatives(F, G, H, E), moved, weight, sigma, r, K)
+    return window_sensitivities(StepDerivatives(F, G, H, E), input_derivatives, weight, sigma, r, K)
 
 
 def map_windows(work: Callable[[slice], Part], windows: int) -> list[Part]:

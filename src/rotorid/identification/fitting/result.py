@@ -150,13 +150,13 @@ class Fit:
             findings.append(Finding("disturbed_span", Severity.WARNING, values))
         return tuple(findings)
 
-    def ratio(self, over: str, under: str) -> tuple[float, float]:
+    def ratio(self, numerator: str, denominator: str) -> tuple[float, float]:
         """Ratio of two quantities and its standard deviation.
 
         It can be well identified where the quantities are not.
         """
-        i, j = self.names.index(over), self.names.index(under)
-        a, b = self.values[over], self.values[under]
+        i, j = self.names.index(numerator), self.names.index(denominator)
+        a, b = self.values[numerator], self.values[denominator]
         gradient = np.array([1.0 / b, -a / (b * b)])
         P = self.covariance[np.ix_([i, j], [i, j])]
         return a / b, math.sqrt(max(float(gradient @ P @ gradient), 0.0))
@@ -191,10 +191,12 @@ def unidentifiable_directions(
         if np.linalg.cond(U[list(rows)]) > _SINGULAR:
             continue
         basis = (U @ np.linalg.inv(U[list(rows)])).T
-        found = tuple(_direction(names, v / np.linalg.norm(v), posterior, relative) for v in basis)
-        clumsy = sum(len(d.names) + len(names) * (len(d.names) > 1 and not d.is_common_scale) for d in found)
-        if clumsy < least:
-            best, least = found, clumsy
+        directions = tuple(_direction(names, v / np.linalg.norm(v), posterior, relative) for v in basis)
+        complexity = sum(
+            len(d.names) + len(names) * (len(d.names) > 1 and not d.is_common_scale) for d in directions
+        )
+        if complexity < least:
+            best, least = directions, complexity
     return best
 
 
@@ -205,12 +207,15 @@ def _direction(
     relative: Float[np.ndarray, " n"],
 ) -> Direction:
     positive, scaled = relative > 0, v * relative  # change of the logarithms
-    shown = np.abs(v) / np.abs(v).max()
-    grown = np.abs(scaled) / max(np.abs(scaled).max(), 1e-300)
-    part = np.where(positive & (shown > _NEGLIGIBLE), np.maximum(shown, grown), shown) > _TAKES_PART
+    share = np.abs(v) / np.abs(v).max()
+    scaled_share = np.abs(scaled) / max(np.abs(scaled).max(), 1e-300)
+    part = np.where(positive & (share > _NEGLIGIBLE), np.maximum(share, scaled_share), share) > _TAKES_PART
     change = scaled[part]
-    together = bool(np.all(positive[part]) and np.ptp(change) < _TAKES_PART * np.abs(change).max())
-    which = np.flatnonzero(part)
+    is_common = bool(np.all(positive[part]) and np.ptp(change) < _TAKES_PART * np.abs(change).max())
+    indices = np.flatnonzero(part)
     return Direction(
-        tuple(names[i] for i in which), tuple(float(v[i]) for i in which), float(v @ posterior @ v), together
+        tuple(names[i] for i in indices),
+        tuple(float(v[i]) for i in indices),
+        float(v @ posterior @ v),
+        is_common,
     )

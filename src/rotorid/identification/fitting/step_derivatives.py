@@ -69,14 +69,14 @@ class StepModel:
 
     def parameter_values(self, p: Float[Array, " all"]) -> Values:
         """The parameters by name, from all their numbers one after the other."""
-        found, start = {}, 0
+        values, start = {}, 0
         for parameter in self.system.parameters:
             count = len(parameter.values)
-            found[parameter.name] = (
+            values[parameter.name] = (
                 p[start : start + count] if isinstance(parameter.value, tuple) else p[start]
             )
             start += count
-        return found
+        return values
 
     def step(self, x: Array, u: Array, dt: Array, p: Array) -> Float[Array, " states"]:
         """The state after dt seconds."""
@@ -91,8 +91,8 @@ class StepModel:
     def error(self, x: Array, u: Array, y: Array, p: Array) -> Float[Array, " compared_indices"]:
         """e: predicted less measured output, in tangent coordinates."""
         system = self.system
-        seen = system.observe(system.states.unpack(x), system.inputs.unpack(u), self.parameter_values(p))
-        return system.outputs.minus(system.outputs.pack(seen), y)[self.compared_indices]
+        outputs = system.observe(system.states.unpack(x), system.inputs.unpack(u), self.parameter_values(p))
+        return system.outputs.minus(system.outputs.pack(outputs), y)[self.compared_indices]
 
     def correct(
         self, x: Array, u: Array, y: Array, weight: Array, K: Array, p: Array
@@ -103,11 +103,11 @@ class StepModel:
         return self.system.states.plus(x, -jnp.sum(gain * e, axis=1))
 
     def step_in_tangent(
-        self, d: Array, p: Array, x: Array, after: Array, u: Array, dt: Array
+        self, d: Array, p: Array, x: Array, x_next: Array, u: Array, dt: Array
     ) -> Float[Array, " tangent"]:
-        """The step from x [+] d, relative to `after`, the step from x."""
+        """The step from x [+] d, relative to `x_next`, the step from x."""
         space = self.system.states
-        return space.minus(self.step(space.plus(x, d), u, dt, p), after)
+        return space.minus(self.step(space.plus(x, d), u, dt, p), x_next)
 
     def error_in_tangent(
         self, d: Array, p: Array, x: Array, u: Array, y: Array
@@ -169,8 +169,8 @@ def casadi_step_functions(rows: StepModel) -> StepFunctions:
     step = compiled(to_casadi(rows.step, x, u, dt, p, name="step"))
 
     def one(x, u, y, weight, u_next, dt, K, p):
-        after = rows.correct(x, u, y, weight, K, p)
-        return rows.step(after, u_next, dt, p), after
+        x_next = rows.correct(x, u, y, weight, K, p)
+        return rows.step(x_next, u_next, dt, p), x_next
 
     @functools.cache
     def filtering():
@@ -184,8 +184,8 @@ def casadi_step_functions(rows: StepModel) -> StepFunctions:
         _jacobian(to_casadi(rows.error_in_tangent, d, p, x, u, y), rows, 3, "error_slope")
     )
 
-    def slopes(x, corrected, after, u, y, u_next, dt_next, p) -> StepDerivatives:
-        one = np.swapaxes(along(p, corrected, after, u_next, dt_next).reshape(-1, n + s, n), 1, 2)
+    def slopes(x, corrected, x_next, u, y, u_next, dt_next, p) -> StepDerivatives:
+        one = np.swapaxes(along(p, corrected, x_next, u_next, dt_next).reshape(-1, n + s, n), 1, 2)
         two = np.swapaxes(across(p, x, u, y).reshape(-1, n + s, m), 1, 2)
         return StepDerivatives(one[..., :n], one[..., n:], two[..., :n], two[..., n:])
 
@@ -242,15 +242,15 @@ def _correcting_simulator(
 
     def filtered(x, u, y, weight, dt, K, p):
         (w, rows), size = dt.shape, x.shape[1]
-        before, after = np.empty((w, rows, size)), np.empty((w, rows, size))
+        before, x_next = np.empty((w, rows, size)), np.empty((w, rows, size))
         before[:, 0] = x
         if rows > 1:
             h = rows - 1
             gains, numbers = np.tile(K.ravel(), h), np.tile(p, h)
             found = of(h)(x, u[:, :-1], y[:, :-1], weight[:, :-1], u[:, 1:], dt[:, 1:], gains, numbers)
-            before[:, 1:], after[:, :-1] = np.moveaxis(found.reshape(w, 2, h, size), 1, 0)
-        after[:, -1] = before[:, -1]
-        return before, after
+            before[:, 1:], x_next[:, :-1] = np.moveaxis(found.reshape(w, 2, h, size), 1, 0)
+        x_next[:, -1] = before[:, -1]
+        return before, x_next
 
     return filtered
 
@@ -288,23 +288,23 @@ def jax_step_functions(rows: StepModel) -> StepFunctions:
         return np.stack(found, axis=1)
 
     def filtered(x, u, y, weight, dt, K, p):
-        before, after = [np.asarray(x)], []
+        before, x_next = [np.asarray(x)], []
         for k in range(1, dt.shape[1]):
             columns = map(jnp.asarray, (before[-1], u[:, k - 1], y[:, k - 1], weight[:, k - 1], K, p))
-            after.append(np.asarray(_corrected(rows, *columns)))
-            before.append(np.asarray(_step(rows, *map(jnp.asarray, (after[-1], u[:, k], dt[:, k], p)))))
-        return np.stack(before, axis=1), np.stack([*after, before[-1]], axis=1)
+            x_next.append(np.asarray(_corrected(rows, *columns)))
+            before.append(np.asarray(_step(rows, *map(jnp.asarray, (x_next[-1], u[:, k], dt[:, k], p)))))
+        return np.stack(before, axis=1), np.stack([*x_next, before[-1]], axis=1)
 
     def error(x, u, y, p):
         return np.asarray(_error(rows, *map(jnp.asarray, (x, u, y, p))))
 
-    def slopes(x, corrected, after, u, y, u_next, dt_next, p) -> StepDerivatives:
+    def slopes(x, corrected, x_next, u, y, u_next, dt_next, p) -> StepDerivatives:
         count = len(x)
         parts = -(-count // _BATCH)
         which = np.minimum(np.arange(parts * _BATCH), count - 1).reshape(parts, _BATCH)
         found = _derivatives(
             rows,
-            tuple(jnp.asarray(v[which]) for v in (x, corrected, after, u, y, u_next, dt_next)),
+            tuple(jnp.asarray(v[which]) for v in (x, corrected, x_next, u, y, u_next, dt_next)),
             jnp.asarray(p),
         )
         return StepDerivatives(*(np.asarray(v).reshape(-1, *v.shape[2:])[:count] for v in found))
@@ -340,10 +340,10 @@ def _derivatives(rows: StepModel, many, p):
     which = np.array(rows.parameter_indices, dtype=int)
     zero = jnp.zeros(rows.system.states.dim)
 
-    def one(x, corrected, after, u, y, u_next, dt_next):
+    def one(x, corrected, x_next, u, y, u_next, dt_next):
         def both(d, numbers, more):
             q = p.at[which].set(numbers)
-            ahead = rows.step_in_tangent(d, q, corrected, after, u_next + more, dt_next)
+            ahead = rows.step_in_tangent(d, q, corrected, x_next, u_next + more, dt_next)
             return ahead, rows.error_in_tangent(d, q, x, u + more, y)
 
         by = (0, 1, 2) if rows.has_input_derivatives else (0, 1)

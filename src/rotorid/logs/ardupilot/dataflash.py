@@ -112,12 +112,14 @@ class _Walk:
             position = self._messages(position)
             if position >= end:
                 break
-            found = self._next_sound(position + 1)
-            if found == end and self._cut(position):
+            next_message = self._next_message(position + 1)
+            if next_message == end and self._cut(position):
                 self.truncated = True
-            elif self.buffer[position:found].strip(b"\x00\xff"):  # the rest of a page is filled with 00 or FF
-                self.skipped += found - position
-            position = found
+            elif self.buffer[position:next_message].strip(
+                b"\x00\xff"
+            ):  # the rest of a page is filled with 00 or FF
+                self.skipped += next_message - position
+            position = next_message
 
     def _messages(self, position: int) -> int:
         """Read messages from `position` on; the offset of the first that is not whole, or the end."""
@@ -150,19 +152,19 @@ class _Walk:
         self.lengths[kind] = length
         self.formats[kind] = (fmt["name"].decode("ascii", "replace"), dtype, factors)
 
-    def _sound(self, position: int) -> int:
+    def _message_end(self, position: int) -> int:
         """The end of the message at `position` if there is one, else 0."""
         if self.buffer[position : position + 2] != MAGIC or position + 3 > len(self.buffer):
             return 0
         stop = position + self.lengths.get(self.buffer[position + 2], len(self.buffer))
         return stop if stop <= len(self.buffer) else 0
 
-    def _next_sound(self, position: int) -> int:
+    def _next_message(self, position: int) -> int:
         """The next offset where two messages follow each other, the end where there is none."""
         end = len(self.buffer)
         while (position := self.buffer.find(MAGIC, position)) >= 0:
-            stop = self._sound(position)
-            if stop and (stop == end or self._sound(stop) or self._cut(stop)):
+            stop = self._message_end(position)
+            if stop and (stop == end or self._message_end(stop) or self._cut(stop)):
                 return position
             position += 1
         return end

@@ -141,10 +141,10 @@ def _add_inertial(collector: Collector, messages: dict[str, Messages]) -> None:
 
 
 def _add_collective(collector: Collector, messages: dict[str, Messages]) -> None:
-    found = [(n, c, messages[n]) for n, c in (("CTUN", "ThO"), ("RATE", "AOut")) if n in messages]
-    found = [(n, c, m) for n, c, m in found if c in m]
-    if found:
-        name, column, rows = max(found, key=lambda f: len(f[2]))
+    candidates = [(n, c, messages[n]) for n, c in (("CTUN", "ThO"), ("RATE", "AOut")) if n in messages]
+    candidates = [(n, c, m) for n, c, m in candidates if c in m]
+    if candidates:
+        name, column, rows = max(candidates, key=lambda f: len(f[2]))
         collector.add(
             "collective_command", rows.times(collector.clock), rows.values(column), f"{name}.{column}"
         )
@@ -169,11 +169,11 @@ def _add_airborne(collector: Collector, messages: dict[str, Messages]) -> None:
     events = events.where(np.isin(events.records["Id"], (_LAND_COMPLETE, _NOT_LANDED, _DISARMED)))
     if not len(events) or not (events.records["Id"] == _NOT_LANDED).any():
         return
-    flying = (events.records["Id"] == _NOT_LANDED).astype(np.float64)
+    is_airborne = (events.records["Id"] == _NOT_LANDED).astype(np.float64)
     first = min([events.times(collector.clock)[0] - 1e-6, *(s.times[0] for s in collector.signals.values())])
     clock = np.concatenate([[first], events.times(collector.clock)])
     source = "EV.Id 28 (not landed), 18 (landed), 11 (disarmed); holds until the next row"
-    collector.add("airborne", clock, np.concatenate([[1.0 - flying[0]], flying]), source)
+    collector.add("airborne", clock, np.concatenate([[1.0 - is_airborne[0]], is_airborne]), source)
 
 
 def _parameters(messages: Messages | None) -> dict[str, float]:
@@ -200,8 +200,8 @@ def _identity(messages: Messages | None) -> str:
     """The 96 bits of the autopilot's processor, which it logs behind its board's name."""
     if messages is None or "Message" not in messages:
         return ""
-    found = (_SERIAL.search(text) for text in messages.records["Message"].tolist())
-    return next((match[1].replace(b" ", b"").decode() for match in found if match), "")
+    matches = (_SERIAL.search(text) for text in messages.records["Message"].tolist())
+    return next((match[1].replace(b" ", b"").decode() for match in matches if match), "")
 
 
 def _boot(messages: Messages | None) -> float:

@@ -50,23 +50,23 @@ def motor_outputs(parameters: dict[str, float]) -> list[int]:
 def pwm_of_motors(parameters: dict[str, float]) -> tuple[float, float, str]:
     """PWM in us at command 0 and 1, and in words."""
     low, high = parameters.get("MOT_PWM_MIN", 0.0), parameters.get("MOT_PWM_MAX", 0.0)
-    words = "MOT_PWM_MIN to MOT_PWM_MAX"
+    description = "MOT_PWM_MIN to MOT_PWM_MAX"
     if not high > low:
         low, high = parameters.get("RC3_MIN", 1000.0), parameters.get("RC3_MAX", 2000.0)
-        words = "RC3_MIN to RC3_MAX, MOT_PWM_MIN and MOT_PWM_MAX are not set"
+        description = "RC3_MIN to RC3_MAX, MOT_PWM_MIN and MOT_PWM_MAX are not set"
     if not high > low:
-        low, high, words = 1000.0, 2000.0, "assumed, the log has no range"
-    return low, high, f"{low:g} to {high:g} us ({words})"
+        low, high, description = 1000.0, 2000.0, "assumed, the log has no range"
+    return low, high, f"{low:g} to {high:g} us ({description})"
 
 
 def _add_commands(
     collector: Collector, rows: Messages, channels: list[str], parameters: dict[str, float]
 ) -> None:
-    low, high, words = pwm_of_motors(parameters)
+    low, high, description = pwm_of_motors(parameters)
     pwm = rows.values(*channels)
     command = np.clip((pwm - low) / (high - low), 0.0, 1.0)
     command[(pwm <= 0.0).any(axis=1)] = np.nan  # no pulse
-    source = f"RCOU.{'/'.join(channels)}, PWM {words}"
+    source = f"RCOU.{'/'.join(channels)}, PWM {description}"
     collector.add("rotor_command", rows.times(collector.clock), command, source)
 
 
@@ -88,11 +88,11 @@ def _add_speeds(collector: Collector, rows: Messages, outputs: list[int]) -> Non
     ticks = np.unique(clock[number == escs[0]])
     table = np.full((len(ticks), len(escs)), np.nan)
     for i, esc in enumerate(escs):
-        own = np.flatnonzero(number == esc)
-        own = own[np.argsort(clock[own], kind="stable")]
-        latest = np.searchsorted(clock[own], ticks, side="right") - 1
-        fresh = (latest >= 0) & (ticks - clock[own[latest]] < 0.05)
-        table[fresh, i] = speed[own[latest[fresh]]]
+        reports = np.flatnonzero(number == esc)
+        reports = reports[np.argsort(clock[reports], kind="stable")]
+        latest = np.searchsorted(clock[reports], ticks, side="right") - 1
+        is_recent = (latest >= 0) & (ticks - clock[reports[latest]] < 0.05)
+        table[is_recent, i] = speed[reports[latest[is_recent]]]
     if not np.nanmax(table, initial=0.0) > 0.0:
         collector.note("ESC: not read, all its speeds are zero (no ESC telemetry)")
         return

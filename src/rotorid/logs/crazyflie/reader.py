@@ -61,17 +61,17 @@ def read_crazyflie(file: LogFile) -> Flight:
 
 def _densest(events: dict[str, np.ndarray], variables: tuple[str, ...]) -> np.ndarray | None:
     """The records of the event type that holds all of the variables most often."""
-    holding = [rows for rows in events.values() if set(variables) <= set(rows.dtype.names or ())]
-    return max(holding, key=len, default=None)
+    candidates = [rows for rows in events.values() if set(variables) <= set(rows.dtype.names or ())]
+    return max(candidates, key=len, default=None)
 
 
 def _note_damage(collector: Collector, contents: UsdContents) -> None:
-    if not contents.sound:
+    if not contents.is_intact:
         collector.note(
             "the checksum (CRC) at the end of the file is wrong: it is cut or damaged; what was whole is used"
         )
-    if contents.left > 3 + contents.sound:
-        collector.note(f"{contents.left} bytes at the end of the file are no whole event")
+    if contents.remaining > 3 + contents.is_intact:
+        collector.note(f"{contents.remaining} bytes at the end of the file are no whole event")
 
 
 def _scaled(factor: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -89,12 +89,12 @@ def _uncompressed(values: Float64[np.ndarray, "n 1"]) -> Float64[np.ndarray, "n 
     largest = packed >> 30
     q = np.zeros((len(packed), 4))
     for i in (3, 2, 1, 0):
-        stored = largest != i
+        is_stored = largest != i
         magnitude = (packed & 511) / 511.0 * np.sqrt(0.5)
-        q[stored, i] = np.where((packed >> 9) & 1, -magnitude, magnitude)[stored]
-        packed = np.where(stored, packed >> 10, packed)
-    rest = np.sqrt(np.maximum(0.0, 1.0 - (q**2).sum(axis=1)))
-    q[np.arange(len(q)), largest] = rest
+        q[is_stored, i] = np.where((packed >> 9) & 1, -magnitude, magnitude)[is_stored]
+        packed = np.where(is_stored, packed >> 10, packed)
+    largest_value = np.sqrt(np.maximum(0.0, 1.0 - (q**2).sum(axis=1)))
+    q[np.arange(len(q)), largest] = largest_value
     return q[:, [3, 0, 1, 2]]
 
 

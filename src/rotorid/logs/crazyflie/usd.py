@@ -42,8 +42,8 @@ class UsdContents:
 
     events: dict[str, np.ndarray]
     tick: float
-    sound: bool
-    left: int
+    is_intact: bool
+    remaining: int
 
 
 def read_usd(buffer: bytes) -> UsdContents | None:
@@ -57,10 +57,10 @@ def read_usd(buffer: bytes) -> UsdContents | None:
         identity: np.dtype([("_id", "<u2"), ("_time", stamp), *variables])
         for identity, (_, variables) in types.items()
     }
-    sound = zlib.crc32(buffer[:-4]) == int.from_bytes(buffer[-4:], "little")
-    rows, position = _events(buffer, position, {i: d.itemsize for i, d in dtypes.items()}, sound)
+    is_intact = zlib.crc32(buffer[:-4]) == int.from_bytes(buffer[-4:], "little")
+    rows, position = _events(buffer, position, {i: d.itemsize for i, d in dtypes.items()}, is_intact)
     events = {types[i][0]: gather(buffer, rows[i], dtypes[i]) for i in types}
-    return UsdContents(events, tick, sound, len(buffer) - 4 * sound - position)
+    return UsdContents(events, tick, is_intact, len(buffer) - 4 * is_intact - position)
 
 
 def _header(buffer: bytes) -> tuple[int, dict[int, tuple[str, list[tuple[str, str]]]], int]:
@@ -91,11 +91,11 @@ def _text(buffer: bytes, position: int) -> tuple[str, int]:
 
 
 def _events(
-    buffer: bytes, position: int, sizes: dict[int, int], sound: bool
+    buffer: bytes, position: int, sizes: dict[int, int], is_intact: bool
 ) -> tuple[dict[int, list[int]], int]:
     """Offsets of the whole events of each type, and where the last of them ends."""
     rows: dict[int, list[int]] = {identity: [] for identity in sizes}
-    end = len(buffer) - 4 * sound
+    end = len(buffer) - 4 * is_intact
     while position + 2 <= end:
         identity = buffer[position] | buffer[position + 1] << 8
         size = sizes.get(identity)

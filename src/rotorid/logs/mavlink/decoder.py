@@ -69,22 +69,22 @@ def convert(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehic
     """
     pieces = []
     for conversion in _CONVERSIONS.get(name, ()):
-        found = conversion(rows, times(name, rows, clock, vehicle), vehicle)
-        if found is not None:
-            signal, stamps, values, words = found
-            pieces.append(Piece(signal, name, stamps, values, f"{name}.{words}"))
+        converted = conversion(rows, times(name, rows, clock, vehicle), vehicle)
+        if converted is not None:
+            signal, stamps, values, description = converted
+            pieces.append(Piece(signal, name, stamps, values, f"{name}.{description}"))
     return pieces
 
 
 def choose(counts: Mapping[tuple[str, str], int]) -> dict[str, str]:
     """The message for each signal, from the number of valid samples of each (signal, message): the first of
     `SOURCES`, or a later one with over four times as many samples."""
-    chosen = {}
+    choice = {}
     for signal, messages in SOURCES.items():
-        there = {m: counts[signal, m] for m in messages if counts.get((signal, m), 0) > 0}
-        if there:
-            chosen[signal] = next(m for m in messages if 4 * there.get(m, 0) >= max(there.values()))
-    return chosen
+        available = {m: counts[signal, m] for m in messages if counts.get((signal, m), 0) > 0}
+        if available:
+            choice[signal] = next(m for m in messages if 4 * available.get(m, 0) >= max(available.values()))
+    return choice
 
 
 SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -107,8 +107,8 @@ _Found = tuple[str, np.ndarray, np.ndarray, str] | None
 _Conversion = Callable[[np.ndarray, np.ndarray, Vehicle], _Found]
 
 
-def _plain(signal: str, values: Callable[[np.ndarray], np.ndarray], words: str) -> _Conversion:
-    return lambda rows, stamps, vehicle: (signal, stamps, values(rows), words)
+def _direct(signal: str, values: Callable[[np.ndarray], np.ndarray], description: str) -> _Conversion:
+    return lambda rows, stamps, vehicle: (signal, stamps, values(rows), description)
 
 
 def _world(*names: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -143,22 +143,22 @@ def _odometry_velocity(rows: np.ndarray) -> np.ndarray:
     """In the world, or in the body and turned into the world by the attitude of the same message."""
     v, q = columns(rows, "vx", "vy", "vz"), rows["q"].astype(np.float64)
     pure = np.concatenate([np.zeros((len(v), 1)), v], axis=1)
-    turned = multiply(multiply(q, pure), q * np.array([1.0, -1.0, -1.0, -1.0]))[:, 1:]
+    rotated = multiply(multiply(q, pure), q * np.array([1.0, -1.0, -1.0, -1.0]))[:, 1:]
     in_body = np.isin(rows["child_frame_id"], _BODY_FRAMES)
-    known = (rows["frame_id"] == 1) & (in_body | (rows["child_frame_id"] == 1))
-    return _where(known, ned_to_enu(np.where(in_body[:, None], turned, v)))
+    is_known = (rows["frame_id"] == 1) & (in_body | (rows["child_frame_id"] == 1))
+    return _where(is_known, ned_to_enu(np.where(in_body[:, None], rotated, v)))
 
 
 def _global_position(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
     place = columns(rows, "lat", "lon") / 1e7
-    fixed = (place != 0.0).any(axis=1)
-    if vehicle.origin is None and not fixed.any():
+    has_fix = (place != 0.0).any(axis=1)
+    if vehicle.origin is None and not has_fix.any():
         return None
-    origin = vehicle.origin = place[fixed][0] if vehicle.origin is None else vehicle.origin
+    origin = vehicle.origin = place[has_fix][0] if vehicle.origin is None else vehicle.origin
     north, east = np.radians(place - origin).T * _EARTH_RADIUS
     up = rows["relative_alt"] / 1e3
     values = np.stack([east * np.cos(np.radians(origin[0])), north, up], axis=1)
-    return "position", stamps, _where(fixed, values), "lat/lon/relative_alt, from the first fix"
+    return "position", stamps, _where(has_fix, values), "lat/lon/relative_alt, from the first fix"
 
 
 def _global_velocity(rows: np.ndarray) -> np.ndarray:
@@ -170,8 +170,8 @@ def _highres(signal: str, bits: int, names: tuple[str, ...]) -> _Conversion:
 
     def found(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
         updated = rows["fields_updated"]
-        fresh = (updated == 0) | ((updated & bits) == bits)
-        return signal, stamps, _where(fresh, _body(*names)(rows)), "/".join(names) + ", FRD to FLU"
+        is_new = (updated == 0) | ((updated & bits) == bits)
+        return signal, stamps, _where(is_new, _body(*names)(rows)), "/".join(names) + ", FRD to FLU"
 
     return found
 
@@ -224,9 +224,9 @@ def _outputs(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
         vehicle.note(name, f"rotor_command: the recording has no PWM range, {motors.words[8:]} is taken")
     if "port" in (rows.dtype.names or ()):
         pwm = _where(rows["port"] == motors.port, pwm)
-    used = pwm[:, motors.columns]
-    command = np.clip((used - motors.low) / (motors.high - motors.low), 0.0, 1.0)
-    no_pulse = (used <= 0.0) | (used > 2500.0)
+    motor_pwm = pwm[:, motors.columns]
+    command = np.clip((motor_pwm - motors.low) / (motors.high - motors.low), 0.0, 1.0)
+    no_pulse = (motor_pwm <= 0.0) | (motor_pwm > 2500.0)
     command = np.where(no_pulse.any(axis=1, keepdims=True), np.nan, command)
     numbers = ", ".join(str(c + 1) for c in motors.columns.tolist())
     return "rotor_command", stamps, command, f"{field} {numbers}, PWM {motors.words}"
@@ -288,31 +288,31 @@ _RATES: Final = ("rollspeed", "pitchspeed", "yawspeed")
 _GYRO: Final = ("xgyro", "ygyro", "zgyro")
 _ACC: Final = ("xacc", "yacc", "zacc")
 _SCALED: Final = (
-    _plain("body_rate", _body(*_GYRO, scale=1e-3), "gyro, mrad/s" + _FRD),
-    _plain("specific_force", _body(*_ACC, scale=STANDARD_GRAVITY / 1e3), "acc, mg" + _FRD),
+    _direct("body_rate", _body(*_GYRO, scale=1e-3), "gyro, mrad/s" + _FRD),
+    _direct("specific_force", _body(*_ACC, scale=STANDARD_GRAVITY / 1e3), "acc, mg" + _FRD),
 )
 _CONVERSIONS: Final[Mapping[str, tuple[_Conversion, ...]]] = {
     "LOCAL_POSITION_NED": (
-        _plain("position", _world("x", "y", "z"), "x/y/z, NED to ENU"),
-        _plain("velocity", _world("vx", "vy", "vz"), "vx/vy/vz, NED to ENU"),
+        _direct("position", _world("x", "y", "z"), "x/y/z, NED to ENU"),
+        _direct("velocity", _world("vx", "vy", "vz"), "vx/vy/vz, NED to ENU"),
     ),
     "ODOMETRY": (
-        _plain("position", _odometry_position, "x/y/z, NED to ENU"),
-        _plain("velocity", _odometry_velocity, "vx/vy/vz, to ENU"),
-        _plain("attitude", _odometry_attitude, "q, FRD to NED made FLU to ENU"),
-        _plain("body_rate", _body(*_RATES), "/".join(_RATES) + _FRD),
+        _direct("position", _odometry_position, "x/y/z, NED to ENU"),
+        _direct("velocity", _odometry_velocity, "vx/vy/vz, to ENU"),
+        _direct("attitude", _odometry_attitude, "q, FRD to NED made FLU to ENU"),
+        _direct("body_rate", _body(*_RATES), "/".join(_RATES) + _FRD),
     ),
     "GLOBAL_POSITION_INT": (
         _global_position,
-        _plain("velocity", _global_velocity, "vx/vy/vz, cm/s, NED to ENU"),
+        _direct("velocity", _global_velocity, "vx/vy/vz, cm/s, NED to ENU"),
     ),
     "ATTITUDE_QUATERNION": (
-        _plain("attitude", _quaternion, "q1..q4, FRD to NED made FLU to ENU"),
-        _plain("body_rate", _body(*_RATES), "/".join(_RATES) + _FRD),
+        _direct("attitude", _quaternion, "q1..q4, FRD to NED made FLU to ENU"),
+        _direct("body_rate", _body(*_RATES), "/".join(_RATES) + _FRD),
     ),
     "ATTITUDE": (
-        _plain("attitude", _euler, "roll/pitch/yaw, FRD to NED made FLU to ENU"),
-        _plain("body_rate", _body(*_RATES), "/".join(_RATES) + _FRD),
+        _direct("attitude", _euler, "roll/pitch/yaw, FRD to NED made FLU to ENU"),
+        _direct("body_rate", _body(*_RATES), "/".join(_RATES) + _FRD),
     ),
     "HIGHRES_IMU": (
         _highres("body_rate", 0b111000, _GYRO),
@@ -322,14 +322,16 @@ _CONVERSIONS: Final[Mapping[str, tuple[_Conversion, ...]]] = {
     "SCALED_IMU2": _SCALED,
     "SCALED_IMU3": _SCALED,
     "RAW_IMU": (_raw_rate, _raw_force),
-    "ATTITUDE_TARGET": (_plain("collective_command", _collective, "thrust"),),
-    "VFR_HUD": (_plain("collective_command", lambda rows: columns(rows, "throttle") / 100.0, "throttle, %"),),
+    "ATTITUDE_TARGET": (_direct("collective_command", _collective, "thrust"),),
+    "VFR_HUD": (
+        _direct("collective_command", lambda rows: columns(rows, "throttle") / 100.0, "throttle, %"),
+    ),
     "HIL_ACTUATOR_CONTROLS": (_hil,),
     "ACTUATOR_OUTPUT_STATUS": (_outputs,),
     "SERVO_OUTPUT_RAW": (_outputs,),
     "ESC_STATUS": (_esc_status,),
     "ESC_TELEMETRY_1_TO_4": (_esc_telemetry,),
     "BATTERY_STATUS": (_battery,),
-    "SYS_STATUS": (_plain("battery_voltage", _system_battery, "voltage_battery, mV"),),
-    "EXTENDED_SYS_STATE": (_plain("airborne", _landed, "landed_state; holds until the next"),),
+    "SYS_STATUS": (_direct("battery_voltage", _system_battery, "voltage_battery, mV"),),
+    "EXTENDED_SYS_STATE": (_direct("airborne", _landed, "landed_state; holds until the next"),),
 }

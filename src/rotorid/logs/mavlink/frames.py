@@ -56,55 +56,55 @@ def walk(buffer: bytes, stamped: bool = False, complete: bool = False) -> Walk:
     that the end cuts is damage, too.
     """
     stamp = STAMP_BYTES if stamped else 0
-    mirrored = memoryview(buffer.translate(_REVERSED))
+    reversed_bits = memoryview(buffer.translate(_REVERSED))
     frames: list[Frame] = []
     position, skipped, end, crc_of, extras = 0, 0, len(buffer), binascii.crc_hqx, _EXTRA
     while position < end:
-        at = position + stamp
-        if at >= end:
+        start = position + stamp
+        if start >= end:
             break
-        magic = buffer[at]
+        magic = buffer[start]
         if magic == _V2:
-            if at + 12 > end:
+            if start + 12 > end:
                 break
-            head, signature = 10, 13 if buffer[at + 2] & _SIGNED else 0
-            sound = buffer[at + 2] <= _SIGNED
-            sequence, system, component = buffer[at + 4], buffer[at + 5], buffer[at + 6]
-            message = buffer[at + 7] | buffer[at + 8] << 8 | buffer[at + 9] << 16
+            head, signature = 10, 13 if buffer[start + 2] & _SIGNED else 0
+            is_plausible = buffer[start + 2] <= _SIGNED
+            sequence, system, component = buffer[start + 4], buffer[start + 5], buffer[start + 6]
+            message = buffer[start + 7] | buffer[start + 8] << 8 | buffer[start + 9] << 16
         elif magic == _V1:
-            if at + 8 > end:
+            if start + 8 > end:
                 break
-            head, signature, sound = 6, 0, True
+            head, signature, is_plausible = 6, 0, True
             sequence, system, component, message = (
-                buffer[at + 2],
-                buffer[at + 3],
-                buffer[at + 4],
-                buffer[at + 5],
+                buffer[start + 2],
+                buffer[start + 3],
+                buffer[start + 4],
+                buffer[start + 5],
             )
         else:
             position += 1
             skipped += 1
             continue
-        tail = at + head + buffer[at + 1]
+        tail = start + head + buffer[start + 1]
         after = tail + 2 + signature
-        if sound and after > end:
+        if is_plausible and after > end:
             inner = [] if complete else walk(buffer[position + 1 :], stamped, complete=True).frames
             if not complete and not any(f.message in extras for f in inner):
                 break
-            sound = False
-        if sound:
+            is_plausible = False
+        if is_plausible:
             if message in extras:
-                crc = crc_of(extras[message], crc_of(mirrored[at + 1 : tail], 0xFFFF))
-                sound = crc == mirrored[tail] << 8 | mirrored[tail + 1]
+                crc = crc_of(extras[message], crc_of(reversed_bits[start + 1 : tail], 0xFFFF))
+                is_plausible = crc == reversed_bits[tail] << 8 | reversed_bits[tail + 1]
             else:
-                sound = after == end or (after + stamp < end and buffer[after + stamp] in (_V1, _V2))
-        if not sound:
+                is_plausible = after == end or (after + stamp < end and buffer[after + stamp] in (_V1, _V2))
+        if not is_plausible:
             position += 1
             skipped += 1
             continue
-        arrival = int.from_bytes(buffer[position:at], "big") if stamp else 0
+        arrival = int.from_bytes(buffer[position:start], "big") if stamp else 0
         frames.append(
-            Frame(position, arrival, system, component, sequence, message, at + head, buffer[at + 1])
+            Frame(position, arrival, system, component, sequence, message, start + head, buffer[start + 1])
         )
         position = after
     return Walk(frames, skipped, min(position, end))
@@ -145,9 +145,9 @@ def records(
     """The records of one message, whose payloads begin at `starts`: what the sender cut off is zero."""
     size = message.dtype.itemsize
     raw = np.frombuffer(buffer, np.uint8)
-    out = np.zeros((len(starts), size), np.uint8)
+    payloads = np.zeros((len(starts), size), np.uint8)
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)
-        kept = min(int(length), size)
-        out[rows, :kept] = raw[starts[rows, None] + np.arange(kept)]
-    return out.view(message.dtype)[:, 0]
+        copied = min(int(length), size)
+        payloads[rows, :copied] = raw[starts[rows, None] + np.arange(copied)]
+    return payloads.view(message.dtype)[:, 0]

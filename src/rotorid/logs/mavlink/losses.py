@@ -41,14 +41,14 @@ class Losses:
         self._frames += 1
         self._since_last += 1
 
-    def stamped(self, t: float, sequence: int, until: float) -> None:
+    def stamped(self, t: float, sequence: int, deadline: float) -> None:
         """Add the stamp of a counted frame, s, and the time before which no frame is expected any more."""
         if not self._stamped:
             self._before_first = self._frames - 1
         self._stamped += 1
         self._since_last = 0
         heapq.heappush(self._waiting, (t, sequence))
-        while self._waiting and (self._waiting[0][0] <= until or len(self._waiting) > _MOST):
+        while self._waiting and (self._waiting[0][0] <= deadline or len(self._waiting) > _MOST):
             self._follow(heapq.heappop(self._waiting)[1])
 
     def end(self) -> None:
@@ -68,6 +68,6 @@ class Losses:
         """Number of lost frames, from the sequence numbers of received ones."""
         if self._first is None:
             return self._before
-        between = self._frames - self._before_first - self._since_last
-        still = len(self._waiting) * between / self._stamped
-        return self._before + max(round(self._highest - self._first + 1 - (between - still)), 0)
+        expected = self._frames - self._before_first - self._since_last
+        pending = len(self._waiting) * expected / self._stamped
+        return self._before + max(round(self._highest - self._first + 1 - (expected - pending)), 0)

@@ -47,9 +47,9 @@ def read_mavlink(
 def _read(
     path: Path, buffer: bytes, options: Options | None, format: str, stamped: bool, notes: Sequence[str] = ()
 ) -> Flight:
-    wanted = options.integer("mavlink", "system") if options is not None else None
-    walked = walk(buffer, stamped)
-    frames = np.array(walked.frames, np.int64).reshape(-1, 8)
+    system = options.integer("mavlink", "system") if options is not None else None
+    walk_ = walk(buffer, stamped)
+    frames = np.array(walk_.frames, np.int64).reshape(-1, 8)
     if not np.isin(frames[:, _MESSAGE], list(BY_NUMBER)).any():
         raise LogFormatError(
             f"{path}: a MAVLink recording (.tlog) without a whole message that rotorid knows; give the vehicle's own log"
@@ -57,16 +57,16 @@ def _read(
     collector = Collector(path, format)
     for note in notes:
         collector.note(note)
-    _note_damage(collector, walked, len(buffer))
-    who = _vehicle(collector, buffer, frames, wanted)
-    own = frames[(frames[:, _SYSTEM] == who[0]) & (frames[:, _COMPONENT] == who[1])]
+    _note_damage(collector, walk_, len(buffer))
+    address = _vehicle(collector, buffer, frames, system)
+    own_frames = frames[(frames[:, _SYSTEM] == address[0]) & (frames[:, _COMPONENT] == address[1])]
     vehicle = Vehicle()
     for name in sorted(LEARNED, key=lambda n: MESSAGES[n].number):
-        rows = own[own[:, _MESSAGE] == MESSAGES[name].number]
+        rows = own_frames[own_frames[:, _MESSAGE] == MESSAGES[name].number]
         if len(rows):
             vehicle.learn(name, records(buffer, MESSAGES[name], rows[:, _PAYLOAD], rows[:, _LENGTH]))
-    own, clock = _longest_boot(collector, buffer, own, vehicle)
-    chosen = _add(collector, _pieces(buffer, own, clock, vehicle))
+    own_frames, clock = _longest_boot(collector, buffer, own_frames, vehicle)
+    chosen = _add(collector, _pieces(buffer, own_frames, clock, vehicle))
     for message, note in vehicle.notes:
         if message in chosen.values() or "rotor_command" not in chosen:
             collector.note(note)
@@ -74,38 +74,39 @@ def _read(
         names = sorted(vehicle.changed)
         more = f" and {len(names) - 12} more" if len(names) > 12 else ""
         collector.note(f"parameters changed (first values are kept): {', '.join(names[:12])}{more}")
-    words = f"{vehicle.words()}, system {who[0]}".removeprefix(", ")
+    description = f"{vehicle.words()}, system {address[0]}".removeprefix(", ")
     return collector.flight(
-        vehicle=words, parameters=vehicle.parameters, identity=vehicle.identity, boot=vehicle.unix
+        vehicle=description, parameters=vehicle.parameters, identity=vehicle.identity, boot=vehicle.unix
     )
 
 
 def _vehicle(
-    collector: Collector, buffer: bytes, frames: Int64[np.ndarray, "n 8"], wanted: int | None
+    collector: Collector, buffer: bytes, frames: Int64[np.ndarray, "n 8"], system: int | None
 ) -> Who:
     """The autopilot of a multirotor that sent the most messages; notes name the others."""
     counts = Counter(map(tuple, frames[:, [_SYSTEM, _COMPONENT]].tolist()))
-    beats = frames[frames[:, _MESSAGE] == MESSAGES["HEARTBEAT"].number]
-    rows = records(buffer, MESSAGES["HEARTBEAT"], beats[:, _PAYLOAD], beats[:, _LENGTH])
+    heartbeats = frames[frames[:, _MESSAGE] == MESSAGES["HEARTBEAT"].number]
+    rows = records(buffer, MESSAGES["HEARTBEAT"], heartbeats[:, _PAYLOAD], heartbeats[:, _LENGTH])
     kinds: dict[Who, int] = {}
-    for who, row in zip(map(tuple, beats[:, [_SYSTEM, _COMPONENT]].tolist()), rows, strict=True):
+    for address, row in zip(map(tuple, heartbeats[:, [_SYSTEM, _COMPONENT]].tolist()), rows, strict=True):
         if row["autopilot"] != NO_AUTOPILOT:
-            kinds[who] = int(row["type"])
-    words = {
+            kinds[address] = int(row["type"])
+    descriptions = {
         w: f"system {w[0]} ({MULTIROTORS.get(k) or OTHERS.get(k, f'type {k}')})" for w, k in kinds.items()
     }
-    if wanted is not None:
-        found = [w for w in kinds if w[0] == wanted]
-        if not found:
-            has = ", ".join(words.values()) or "none"
+    if system is not None:
+        candidates = [w for w in kinds if w[0] == system]
+        if not candidates:
+            available = ", ".join(descriptions.values()) or "none"
             raise SignalError(
-                f"{collector.path}: no autopilot of system {wanted} in this recording (it has {has})"
+                f"{collector.path}: no autopilot of system {system} in this recording (it has {available})"
             )
-        return max(found, key=lambda w: counts[w])
+        return max(candidates, key=lambda w: counts[w])
     multirotors = [w for w, k in kinds.items() if k in MULTIROTORS]
     if not multirotors and kinds:
         raise LogFormatError(
-            f"{collector.path}: no multirotor in this recording, only {', '.join(words.values())}; rotorid is for multirotors"
+            f"{collector.path}: no multirotor in this recording, only {', '.join(descriptions.values())}; rotorid is for "
+            "multirotors"
         )
     if not multirotors:
         collector.note(
@@ -113,9 +114,9 @@ def _vehicle(
         )
         return max(counts, key=lambda w: counts[w])
     chosen = max(multirotors, key=lambda w: counts[w])
-    if others := [words[w] for w in kinds if w != chosen]:
+    if others := [descriptions[w] for w in kinds if w != chosen]:
         choose_words = "; choose with a mapping: [mavlink] system = N" if len(multirotors) > 1 else ""
-        collector.note(f"{words[chosen]} is read, not {', '.join(others)}{choose_words}")
+        collector.note(f"{descriptions[chosen]} is read, not {', '.join(others)}{choose_words}")
     return chosen
 
 
@@ -129,64 +130,64 @@ def _longest_boot(
         message = BY_NUMBER.get(number)
         if message is None or message.name == "SERVO_OUTPUT_RAW":  # which wrap around after 32 bits
             continue
-        at = np.flatnonzero(frames[:, _MESSAGE] == number)
-        rows = records(buffer, message, frames[at, _PAYLOAD], frames[at, _LENGTH])
-        own = own_times(message.name, rows, np.full(len(at), np.nan), vehicle)
-        if own is not None:
-            stamps[at] = own
+        rows_of = np.flatnonzero(frames[:, _MESSAGE] == number)
+        rows = records(buffer, message, frames[rows_of, _PAYLOAD], frames[rows_of, _LENGTH])
+        stamps_ = own_times(message.name, rows, np.full(len(rows_of), np.nan), vehicle)
+        if stamps_ is not None:
+            stamps[rows_of] = stamps_
     clock, boots = np.empty(len(frames)), np.empty(len(frames), int)
-    heard = Clock()
+    clock_ = Clock()
     for i, (stamp, sequence) in enumerate(zip(stamps.tolist(), frames[:, _SEQUENCE].tolist(), strict=True)):
-        clock[i], boots[i] = heard.latest, heard.boots
-        if stamp == stamp and heard.hear(stamp) == stamp and heard.boots != boots[i]:
-            clock[i], boots[i] = np.nan, heard.boots
+        clock[i], boots[i] = clock_.latest, clock_.boots
+        if stamp == stamp and clock_.hear(stamp) == stamp and clock_.boots != boots[i]:
+            clock[i], boots[i] = np.nan, clock_.boots
             losses.restart()
         losses.came()
         if stamp == stamp:
-            losses.stamped(stamp, sequence, heard.latest - LONGEST_LATE)
+            losses.stamped(stamp, sequence, clock_.latest - LONGEST_LATE)
     losses.end()
     if losses.lost:
         share = 100.0 * losses.lost / (losses.lost + losses.received)
         collector.note(f"{losses.lost} messages of the vehicle ({share:.2g} %) were lost on the way")
-    if heard.boots:
+    if clock_.boots:
         numbers, sizes = np.unique(boots, return_counts=True)
         longest = boots == numbers[sizes.argmax()]
         collector.note(
             f"the vehicle was started {len(numbers)} times in the recording, the longest part is read"
         )
         frames, clock = frames[longest], clock[longest]
-    known = np.isin(frames[:, _MESSAGE], list(BY_NUMBER))
-    return frames[known], clock[known]
+    is_known = np.isin(frames[:, _MESSAGE], list(BY_NUMBER))
+    return frames[is_known], clock[is_known]
 
 
 def _pieces(buffer: bytes, frames: np.ndarray, clock: np.ndarray, vehicle: Vehicle) -> list[Piece]:
     pieces = []
     for number in np.unique(frames[:, _MESSAGE]).tolist():
-        at = np.flatnonzero(frames[:, _MESSAGE] == number)
+        rows_of = np.flatnonzero(frames[:, _MESSAGE] == number)
         message = BY_NUMBER[number]
-        rows = records(buffer, message, frames[at, _PAYLOAD], frames[at, _LENGTH])
-        pieces += convert(message.name, rows, clock[at], vehicle)
+        rows = records(buffer, message, frames[rows_of, _PAYLOAD], frames[rows_of, _LENGTH])
+        pieces += convert(message.name, rows, clock[rows_of], vehicle)
     return pieces
 
 
 def _add(collector: Collector, pieces: list[Piece]) -> dict[str, str]:
     """Add the best message for each signal. Returns the message of each signal."""
-    useful: dict[tuple[str, str], Piece] = {}
+    candidates: dict[tuple[str, str], Piece] = {}
     for piece in pieces:
         if piece.signal == "rotor_speed" and not np.nanmax(piece.values, initial=0.0) > 0.0:
             collector.note(f"{piece.message}: not read, all its speeds are zero (no ESC telemetry)")
         else:
-            useful[piece.signal, piece.message] = piece
-    chosen = choose({k: int(np.isfinite(p.values).all(axis=1).sum()) for k, p in useful.items()})
-    for signal, message in chosen.items():
-        piece = useful[signal, message]
+            candidates[piece.signal, piece.message] = piece
+    choice = choose({k: int(np.isfinite(p.values).all(axis=1).sum()) for k, p in candidates.items()})
+    for signal, message in choice.items():
+        piece = candidates[signal, message]
         order = np.argsort(piece.times, kind="stable")  # the link may have changed their order
         collector.add(signal, piece.times[order], piece.values[order], piece.source)
-    return chosen
+    return choice
 
 
-def _note_damage(collector: Collector, walked: Walk, size: int) -> None:
-    if walked.rest < size:
+def _note_damage(collector: Collector, walk_: Walk, size: int) -> None:
+    if walk_.rest < size:
         collector.note("the file is cut at its end; what was whole is used")
-    if walked.skipped:
-        collector.note(f"{walked.skipped} damaged bytes were skipped")
+    if walk_.skipped:
+        collector.note(f"{walk_.skipped} damaged bytes were skipped")

@@ -120,10 +120,11 @@ class Vehicle:
             case "ESC_INFO":
                 self.escs = int(rows["count"][-1])
             case "SYSTEM_TIME":
-                known = rows[rows["time_unix_usec"] > 10**14]
-                if len(known):
+                rows_with_time = rows[rows["time_unix_usec"] > 10**14]
+                if len(rows_with_time):
                     self.unix = (
-                        float(known["time_unix_usec"][-1]) / 1e6 - float(known["time_boot_ms"][-1]) / 1e3
+                        float(rows_with_time["time_unix_usec"][-1]) / 1e6
+                        - float(rows_with_time["time_boot_ms"][-1]) / 1e3
                     )
 
     def _parameter(self, row: np.void) -> None:
@@ -143,9 +144,9 @@ class Vehicle:
 
     def motors(self, source: str) -> Motors | None:
         """The outputs that drive rotors; None, with a note, if they are unknown."""
-        known = (len(self.parameters), self.autopilot, self.kind, source)
-        if self._motors is None or self._motors[0] != known:
-            self._motors = known, self._find_motors(source)
+        key = (len(self.parameters), self.autopilot, self.kind, source)
+        if self._motors is None or self._motors[0] != key:
+            self._motors = key, self._find_motors(source)
         return self._motors[1]
 
     def _find_motors(self, source: str) -> Motors | None:
@@ -157,9 +158,9 @@ class Vehicle:
                     "have the ground station fetch the parameters",
                 )
                 return None
-            low, high, words = pwm_of_motors(self.parameters)
+            low, high, description = pwm_of_motors(self.parameters)
             size = len(outputs)
-            return Motors(np.array(outputs) - 1, 0, np.full(size, low), np.full(size, high), words)
+            return Motors(np.array(outputs) - 1, 0, np.full(size, low), np.full(size, high), description)
         prefix, outputs = self._px4_outputs()
         if not outputs and (outputs := list(range(1, self.rotors + 1))):
             self.note(
@@ -172,11 +173,11 @@ class Vehicle:
                 source, f"{source}: not read, vehicle type {self.kind} does not say which outputs are rotors"
             )
             return None
-        low, high, words = pwm_range(self.parameters, max(outputs), prefix)
+        low, high, description = pwm_range(self.parameters, max(outputs), prefix)
         if any(self.parameters.get(f"{prefix}_TIM{i}") in _DSHOT for i in range(8)):
-            words = ""
+            description = ""
         columns = np.array(outputs) - 1
-        return Motors(columns, int(prefix == "PWM_AUX"), low[columns], high[columns], words)
+        return Motors(columns, int(prefix == "PWM_AUX"), low[columns], high[columns], description)
 
     def _px4_outputs(self) -> tuple[str, list[int]]:
         """The group of parameters that names motors, and the outputs of them in the order of the rotors."""
@@ -192,5 +193,5 @@ class Vehicle:
 def unwrapped(stamps_us: np.ndarray, clock: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     """Times in s of 32-bit stamps in us, which wrap around every 71.6 minutes, nearest to the vehicle's clock."""
     times = stamps_us.astype(np.float64) / 1e6
-    near = np.where(np.isnan(clock), times, clock)
-    return times + _WRAP * np.round((near - times) / _WRAP)
+    reference = np.where(np.isnan(clock), times, clock)
+    return times + _WRAP * np.round((reference - times) / _WRAP)

@@ -55,10 +55,10 @@ class McapContents:
 
 
 def read_mcap(
-    buffer: bytes | memoryview, wanted: Callable[[Channel], bool] = lambda channel: True
+    buffer: bytes | memoryview, is_wanted: Callable[[Channel], bool] = lambda channel: True
 ) -> McapContents:
     """The contents of an MCAP file, with the messages of the wanted channels."""
-    walk = McapWalk(buffer, wanted)
+    walk = McapWalk(buffer, is_wanted)
     for channel, time, message in walk.messages():
         channel.times.append(time)
         channel.messages.append(message)
@@ -73,9 +73,9 @@ class McapWalk:
     """
 
     def __init__(
-        self, buffer: bytes | memoryview, wanted: Callable[[Channel], bool] = lambda channel: True
+        self, buffer: bytes | memoryview, is_wanted: Callable[[Channel], bool] = lambda channel: True
     ) -> None:
-        self._data, self._wanted = memoryview(buffer), wanted
+        self._data, self._is_wanted = memoryview(buffer), is_wanted
         self._schemas: dict[int, tuple[str, str, bytes]] = {}
         self._into: dict[int, Channel] = {}
         self.channels: dict[int, Channel] = {}
@@ -111,9 +111,9 @@ class McapWalk:
 
     def _chunk(self, data: memoryview) -> Iterator[tuple[Channel, int, bytes]]:
         size, crc = struct.unpack_from("<QI", data, 16)
-        compression, at = _text(data, 28)
-        (length,) = struct.unpack_from("<Q", data, at)
-        packed = data[at + 8 : at + 8 + length]
+        compression, position = _text(data, 28)
+        (length,) = struct.unpack_from("<Q", data, position)
+        packed = data[position + 8 : position + 8 + length]
         try:
             content = memoryview(_unpacked(compression, packed, size))
         except (OSError, ValueError, MemoryError):
@@ -134,27 +134,29 @@ class McapWalk:
     def _record(self, opcode: int, data: memoryview) -> None:
         if opcode == _SCHEMA:
             (number,) = struct.unpack_from("<H", data)
-            name, at = _text(data, 2)
-            encoding, at = _text(data, at)
-            (size,) = struct.unpack_from("<I", data, at)
-            self._schemas[number] = name, encoding, bytes(data[at + 4 : at + 4 + size])
+            name, position = _text(data, 2)
+            encoding, position = _text(data, position)
+            (size,) = struct.unpack_from("<I", data, position)
+            self._schemas[number] = name, encoding, bytes(data[position + 4 : position + 4 + size])
         elif opcode == _CHANNEL:
             number, schema = struct.unpack_from("<HH", data)
-            topic, at = _text(data, 4)
-            encoding, at = _text(data, at)
+            topic, position = _text(data, 4)
+            encoding, position = _text(data, position)
             if number not in self.channels:
-                channel = Channel(topic, encoding, *self._schemas.get(schema, ("", "", b"")), _map(data, at))
+                channel = Channel(
+                    topic, encoding, *self._schemas.get(schema, ("", "", b"")), _map(data, position)
+                )
                 self.channels[number] = channel
-                if self._wanted(channel):
+                if self._is_wanted(channel):
                     self._into[number] = channel
         elif opcode == _METADATA:
-            name, at = _text(data, 0)
-            self.metadata[name] = _map(data, at)
+            name, position = _text(data, 0)
+            self.metadata[name] = _map(data, position)
         elif opcode == _ATTACHMENT:
-            name, at = _text(data, 16)
-            _, at = _text(data, at)
-            (size,) = struct.unpack_from("<Q", data, at)
-            self.attachments[name] = bytes(data[at + 8 : at + 8 + size])
+            name, position = _text(data, 16)
+            _, position = _text(data, position)
+            (size,) = struct.unpack_from("<Q", data, position)
+            self.attachments[name] = bytes(data[position + 8 : position + 8 + size])
 
 
 def _records(data: memoryview, position: int) -> Iterator[tuple[int, int, int]]:
@@ -165,21 +167,21 @@ def _records(data: memoryview, position: int) -> Iterator[tuple[int, int, int]]:
         yield opcode, start, position
 
 
-def _text(data: memoryview, at: int) -> tuple[str, int]:
+def _text(data: memoryview, position: int) -> tuple[str, int]:
     """A text after its length, and where it ends."""
-    (size,) = struct.unpack_from("<I", data, at)
-    if at + 4 + size > len(data):
+    (size,) = struct.unpack_from("<I", data, position)
+    if position + 4 + size > len(data):
         raise IndexError
-    return bytes(data[at + 4 : at + 4 + size]).decode(), at + 4 + size
+    return bytes(data[position + 4 : position + 4 + size]).decode(), position + 4 + size
 
 
-def _map(data: memoryview, at: int) -> dict[str, str]:
-    (size,) = struct.unpack_from("<I", data, at)
-    at, end, out = at + 4, at + 4 + size, {}
-    while at < end:
-        key, at = _text(data, at)
-        out[key], at = _text(data, at)
-    return out
+def _map(data: memoryview, position: int) -> dict[str, str]:
+    (size,) = struct.unpack_from("<I", data, position)
+    position, end, entries = position + 4, position + 4 + size, {}
+    while position < end:
+        key, position = _text(data, position)
+        entries[key], position = _text(data, position)
+    return entries
 
 
 def _unpacked(compression: str, packed: memoryview, size: int) -> bytes | memoryview:

@@ -129,8 +129,8 @@ def _rows(path: Path, topic: str, messages: list[bytes]) -> list[dict[str, Any]]
 
 def _schema(signal: Signal) -> dict[str, Any]:
     kind, names = signal.kind, _names(signal.name)
-    each = {"type": "number", "description": f"{kind.unit}, {kind.frame}"}
-    parts = {"rotors": {"type": "array", "items": each}} if names is None else dict.fromkeys(names, each)
+    number = {"type": "number", "description": f"{kind.unit}, {kind.frame}"}
+    parts = {"rotors": {"type": "array", "items": number}} if names is None else dict.fromkeys(names, number)
     return {
         "type": "object",
         "description": f"{kind.meaning}, from {signal.source}",
@@ -156,5 +156,5 @@ def _write_poses(writer: McapWriter, flight: Flight) -> None:
         stamp = writer.stamp(t)
         orientation = {"x": qx, "y": qy, "z": qz, "w": qw}
         pose = {"position": {"x": x, "y": y, "z": z}, "orientation": orientation}
-        when = {"sec": stamp // 10**9, "nsec": stamp % 10**9}
-        writer.message(topic, t, {"timestamp": when, "frame_id": "world", "pose": pose})
+        time = {"sec": stamp // 10**9, "nsec": stamp % 10**9}
+        writer.message(topic, t, {"timestamp": time, "frame_id": "world", "pose": pose})

@@ -19,9 +19,9 @@ def read_mcap_log(file: LogFile) -> Flight:
     if is_flight(contents):
         file.options()
         return read_flight_mcap(file.path, contents)
-    if recorded := [m for c in contents.channels if c.encoding == "mavlink" for m in c.messages]:
+    if messages := [m for c in contents.channels if c.encoding == "mavlink" for m in c.messages]:
         options = file.options("mavlink")
-        return read_mavlink(file.path, b"".join(recorded), options, "mavlink-mcap", contents.notes)
+        return read_mavlink(file.path, b"".join(messages), options, "mavlink-mcap", contents.notes)
     topics = ", ".join(f"{c.topic} ({c.schema or c.encoding})" for c in contents.channels)
     raise LogFormatError(
         f"{file.path}: an MCAP file with nothing that rotorid reads; it has {topics[:200] or 'no channel'}"

@@ -67,9 +67,9 @@ def read_px4(file: LogFile) -> Flight:
     _note_damage(collector, contents)
     add_signals(collector, contents)
     _note_resets(collector, contents)
-    words = (contents.information.get("sys_name", "PX4"), contents.information.get("ver_hw", ""))
+    parts = (contents.information.get("sys_name", "PX4"), contents.information.get("ver_hw", ""))
     return collector.flight(
-        vehicle=" ".join(w for w in words if w),
+        vehicle=" ".join(w for w in parts if w),
         parameters=contents.parameters,
         identity=contents.information.get("sys_uuid", ""),
         boot=_boot(contents),
@@ -81,10 +81,12 @@ def _boot(contents: ULogContents) -> float:
     for topic in ("vehicle_gps_position", "sensor_gps"):
         rows = contents.topics.get((topic, 0))
         if rows is not None and "time_utc_usec" in (rows.dtype.names or ()):
-            known = rows[rows["time_utc_usec"] > 10**15]
-            if len(known):
-                late = known["time_utc_usec"].astype(np.int64) - known["timestamp"].astype(np.int64)
-                return float(np.median(late)) / 1e6
+            rows_with_time = rows[rows["time_utc_usec"] > 10**15]
+            if len(rows_with_time):
+                offsets = rows_with_time["time_utc_usec"].astype(np.int64) - rows_with_time[
+                    "timestamp"
+                ].astype(np.int64)
+                return float(np.median(offsets)) / 1e6
     return float("nan")
 
 
@@ -94,9 +96,9 @@ def add_signals(collector: Collector, contents: ULogContents, skip: frozenset[st
         if signal not in skip:
             _add_best(collector, contents, signal, candidates)
     rotors = {"rotor_command": ("actuator_motors", "actuator_outputs"), "rotor_speed": ("esc_status",)}
-    without = {topic for signal in skip for topic in rotors.get(signal, ())}
-    kept = {key: rows for key, rows in contents.topics.items() if key[0] not in without}
-    add_rotors(collector, dataclasses.replace(contents, topics=kept))
+    unused = {topic for signal in skip for topic in rotors.get(signal, ())}
+    topics = {key: rows for key, rows in contents.topics.items() if key[0] not in unused}
+    add_rotors(collector, dataclasses.replace(contents, topics=topics))
 
 
 def sample_times(
@@ -106,8 +108,8 @@ def sample_times(
     stamps = rows["timestamp"].astype(np.int64)
     if not command and "timestamp_sample" in (rows.dtype.names or ()):
         samples = rows["timestamp_sample"].astype(np.int64)
-        late = stamps - samples
-        if ((late >= 0) & (late < 1_000_000)).mean() > 0.9:
+        delays = stamps - samples
+        if ((delays >= 0) & (delays < 1_000_000)).mean() > 0.9:
             stamps = samples
         else:
             collector.note(f"{topic}: its timestamp_sample is not set, timestamp is used")
@@ -118,15 +120,15 @@ def _add_best(
     collector: Collector, contents: ULogContents, signal: str, candidates: tuple[_Candidate, ...]
 ) -> None:
     """Add the first candidate that the log has, or a later one where that is over four times as dense."""
-    found: list[tuple[_Candidate, np.ndarray]] = []
+    candidates_found: list[tuple[_Candidate, np.ndarray]] = []
     for candidate in candidates:
         rows = contents.topics.get((candidate.topic, 0))
         if rows is not None and len(rows) and set(candidate.fields) <= set(rows.dtype.names or ()):
-            found.append((candidate, rows))
-    if not found:
+            candidates_found.append((candidate, rows))
+    if not candidates_found:
         return
-    densest = max(len(rows) for _, rows in found)
-    candidate, rows = next((c, r) for c, r in found if 4 * len(r) >= densest)
+    densest = max(len(rows) for _, rows in candidates_found)
+    candidate, rows = next((c, r) for c, r in candidates_found if 4 * len(r) >= densest)
     instances = sum(name == candidate.topic and len(r) > 0 for (name, _), r in contents.topics.items())
     if instances > 1:
         collector.note(f"{candidate.topic}: {instances} instances in the log, instance 0 is read")
@@ -256,7 +258,7 @@ def _note_damage(collector: Collector, contents: ULogContents) -> None:
 
 def _note_resets(collector: Collector, contents: ULogContents) -> None:
     """Add a note when the autopilot's estimator reset its origin or attitude."""
-    for topic, counter, what in (
+    for topic, counter, description in (
         ("vehicle_local_position", "xy_reset_counter", "horizontal position"),
         ("vehicle_local_position", "z_reset_counter", "vertical position"),
         ("vehicle_local_position", "vxy_reset_counter", "horizontal velocity"),
@@ -271,5 +273,5 @@ def _note_resets(collector: Collector, contents: ULogContents) -> None:
             clock = ", ".join(f"{rows['timestamp'][j + 1] / 1e6:.2f}" for j in jumps[:4])
             more = ", ..." if len(jumps) > 4 else ""
             collector.note(
-                f"the autopilot reset its {what} at {clock}{more} s of the log's clock: the estimate jumps"
+                f"the autopilot reset its {description} at {clock}{more} s of the log's clock: the estimate jumps"
             )

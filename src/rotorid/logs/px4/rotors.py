@@ -37,15 +37,15 @@ def _times(collector: Collector, rows: np.ndarray) -> np.ndarray:
 def _add_motors(collector: Collector, rows: np.ndarray) -> None:
     control = rows["control"].astype(np.float64)
     set_rows = np.isfinite(control).sum(axis=0)
-    used = set_rows > 0.05 * max(1, set_rows.max())  # one damaged row does not make an unused motor used
-    running = np.isfinite(control[:, used]).all(axis=1)
-    if used.any() and running.any():
+    is_used = set_rows > 0.05 * max(1, set_rows.max())  # one damaged row does not make an unused motor used
+    running = np.isfinite(control[:, is_used]).all(axis=1)
+    if is_used.any() and running.any():
         if not running.all():
             collector.note(
                 f"rotor_command: {int((~running).sum())} of {len(rows)} rows with stopped motors left out"
             )
-        span = f"actuator_motors.control[{', '.join(str(i) for i in np.flatnonzero(used))}]"
-        collector.add("rotor_command", _times(collector, rows)[running], control[running][:, used], span)
+        span = f"actuator_motors.control[{', '.join(str(i) for i in np.flatnonzero(is_used))}]"
+        collector.add("rotor_command", _times(collector, rows)[running], control[running][:, is_used], span)
 
 
 def _add_outputs(collector: Collector, contents: ULogContents) -> None:
@@ -69,11 +69,11 @@ def _add_outputs(collector: Collector, contents: ULogContents) -> None:
     if np.nanmax(output, initial=0.0) > 2500.0 or np.nanmedian(output) < 500.0:
         collector.note("actuator_outputs: not read, its values are no PWM; log actuator_motors")
         return
-    low, high, words = pwm_range(contents.parameters, rotors)
-    if words.startswith("assumed"):
-        collector.note(f"rotor_command: the log has no PWM range, {words[8:]} is taken")
+    low, high, description = pwm_range(contents.parameters, rotors)
+    if description.startswith("assumed"):
+        collector.note(f"rotor_command: the log has no PWM range, {description[8:]} is taken")
     command = np.clip((output - low) / (high - low), 0.0, 1.0)
-    source = f"actuator_outputs.output[0..{rotors - 1}], PWM {words}"
+    source = f"actuator_outputs.output[0..{rotors - 1}], PWM {description}"
     collector.add("rotor_command", _times(collector, rows), command, source)
 
 
@@ -84,14 +84,18 @@ def pwm_range(
     bounds = []
     for end, fallback in (("MIN", 1000.0), ("MAX", 2000.0)):
         common = next((parameters[k] for k in (f"{prefix}_{end}", f"PWM_{end}") if k in parameters), None)
-        each = [parameters.get(f"{prefix}_{end}{i + 1}", -1.0) for i in range(outputs)]
-        bounds.append([e if e > 0.0 else common or fallback for e in each])
-        if common is None and min(each) <= 0.0:
+        pwm = [parameters.get(f"{prefix}_{end}{i + 1}", -1.0) for i in range(outputs)]
+        bounds.append([e if e > 0.0 else common or fallback for e in pwm])
+        if common is None and min(pwm) <= 0.0:
             return np.full(outputs, 1000.0), np.full(outputs, 2000.0), "assumed 1000 to 2000 us"
     low, high = np.array(bounds)
     high = np.where(high > low, high, low + 1000.0)
-    same = len(set(low)) == len(set(high)) == 1
-    return low, high, f"{low[0]:g} to {high[0]:g} us" if same else "range of each rotor from the parameters"
+    is_uniform = len(set(low)) == len(set(high)) == 1
+    return (
+        low,
+        high,
+        f"{low[0]:g} to {high[0]:g} us" if is_uniform else "range of each rotor from the parameters",
+    )
 
 
 def _add_speeds(collector: Collector, rows: np.ndarray) -> None:

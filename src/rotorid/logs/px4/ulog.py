@@ -73,8 +73,8 @@ def read_ulog(buffer: bytes, topics: frozenset[str]) -> ULogContents | None:
     return ULogContents(
         start=start,
         topics={
-            walk.subscriptions[i][0]: gather(buffer, at, walk.subscriptions[i][1])
-            for i, at in walk.rows.items()
+            walk.subscriptions[i][0]: gather(buffer, offsets, walk.subscriptions[i][1])
+            for i, offsets in walk.rows.items()
         },
         information=walk.information,
         parameters=walk.parameters,
@@ -105,26 +105,26 @@ class _Walk:
 
     def run(self) -> None:
         position, end = _HEADER_BYTES, len(self.buffer)
-        appended = self._appended()
+        appended_offsets = self._appended_offsets()
         while position < end:
-            limit = next((a for a in appended if a > position), end)
-            stopped = self._messages(position, limit)
-            if stopped >= limit:
+            limit = next((a for a in appended_offsets if a > position), end)
+            message_end = self._messages(position, limit)
+            if message_end >= limit:
                 position = limit
                 continue
-            found = self._next_sound(stopped + 1, limit)
-            if limit == end and found == end and self._cut(stopped):
+            next_message = self._next_message(message_end + 1, limit)
+            if limit == end and next_message == end and self._cut(message_end):
                 self.truncated = True
-            elif found < limit or limit == end:
-                self.skipped += found - stopped
-            position = found
+            elif next_message < limit or limit == end:
+                self.skipped += next_message - message_end
+            position = next_message
 
-    def _appended(self) -> list[int]:
+    def _appended_offsets(self) -> list[int]:
         """Offsets where data begin that were appended after a crash; the message before one may be cut."""
-        at = _HEADER_BYTES
-        if len(self.buffer) < at + 43 or self.buffer[at + 2] != 0x42:  # B
+        position = _HEADER_BYTES
+        if len(self.buffer) < position + 43 or self.buffer[position + 2] != 0x42:  # B
             return []
-        offsets = struct.unpack_from("<3Q", self.buffer, at + 19)
+        offsets = struct.unpack_from("<3Q", self.buffer, position + 19)
         return sorted(o for o in offsets if _HEADER_BYTES < o < len(self.buffer))
 
     def _messages(self, position: int, limit: int) -> int:
@@ -183,11 +183,11 @@ class _Walk:
         layout = self._layout(name, ())
         if layout is None or identity in self.sizes:
             return
-        whole = np.dtype(layout)
+        record_type = np.dtype(layout)
         if str(layout[-1][0]).startswith("_padding"):
             layout = layout[:-1]
         dtype = np.dtype(layout)
-        self.sizes[identity] = (dtype.itemsize + 2, whole.itemsize + 2)
+        self.sizes[identity] = (dtype.itemsize + 2, record_type.itemsize + 2)
         if name in self.wanted and "timestamp" in (dtype.names or ()):
             self.subscriptions[identity] = ((name, instance), dtype)
             self.rows[identity] = []
@@ -200,7 +200,7 @@ class _Walk:
                 return None
             kind, count, field = match.groups()
             scalar = _SCALARS.get(kind) or self._layout(kind, (*outer, name))
-            if scalar is None or int(count or 1) > 4096 or field in (known[0] for known in layout):
+            if scalar is None or int(count or 1) > 4096 or field in (entry[0] for entry in layout):
                 return None
             layout.append((field, scalar) if count is None else (field, scalar, (int(count),)))
         return layout or None
@@ -218,7 +218,7 @@ class _Walk:
             if self.parameters.setdefault(key, number) != number:
                 self.changed.add(key)
 
-    def _sound(self, position: int, limit: int) -> int:
+    def _message_end(self, position: int, limit: int) -> int:
         """The end of the message at `position` if it is one beyond doubt, else 0."""
         if position + 5 > limit:
             return 0
@@ -232,14 +232,14 @@ class _Walk:
             return stop if size in self.sizes.get(identity, ()) else 0
         return stop if _RECOGNISABLE[kind].match(self.buffer, position + 3, stop) else 0
 
-    def _next_sound(self, position: int, limit: int) -> int:
+    def _next_message(self, position: int, limit: int) -> int:
         """The next offset where two sound messages follow each other, `limit` where there is none."""
         raw = np.frombuffer(self.buffer, np.uint8)
         for block in range(position, limit, 65536):
             kinds = raw[block + 2 : min(block + 65538, limit)]
             for offset in np.flatnonzero(np.isin(kinds, list(_RECOGNISABLE))).tolist():
-                stop = self._sound(block + offset, limit)
-                if stop and (stop == limit or self._sound(stop, limit)):
+                stop = self._message_end(block + offset, limit)
+                if stop and (stop == limit or self._message_end(stop, limit)):
                     return block + offset
         return limit
 

@@ -58,15 +58,15 @@ def add_px4_topics(collector: Collector, topics: Topics) -> str:
             topic = topics.topic(f"px4_msgs/msg/{kind}", signal)
             if topic is not None:
                 rows[name, 0] = _records(collector, topics.messages(topic))
-    skip = frozenset(signal for signal in topics.wanted if _elsewhere(topics, signal))
-    add_signals(collector, ULogContents(0, rows, {}, {}, (), (), 0, False), skip)
+    skipped = frozenset(signal for signal in topics.mapping if _is_mapped_elsewhere(topics, signal))
+    add_signals(collector, ULogContents(0, rows, {}, {}, (), (), 0, False), skipped)
     _add_odometry(collector, topics)
     return "PX4" if rows else ""
 
 
-def _elsewhere(topics: Topics, signal: str) -> bool:
+def _is_mapped_elsewhere(topics: Topics, signal: str) -> bool:
     """Whether the user names another topic for the signal."""
-    return signal in topics.wanted and not any(
+    return signal in topics.mapping and not any(
         topics.topic(f"px4_msgs/msg/{kind}", signal)
         for name, kind in _TOPICS.items()
         if signal in _SIGNALS[name]
@@ -113,10 +113,10 @@ def _on_the_clock_of_the_bag(collector: Collector, rows: np.ndarray, messages: M
 def _add_odometry(collector: Collector, topics: Topics) -> None:
     """VehicleOdometry, for signals that are still missing."""
     for signal in ("position", "velocity", "attitude", "body_rate"):
-        if signal in collector and topics.wanted.get(signal) is None:
+        if signal in collector and topics.mapping.get(signal) is None:
             continue
         topic = topics.topic(_ODOMETRY, signal)
-        if topic is None or (signal in topics.wanted and topics.wanted[signal] != topic):
+        if topic is None or (signal in topics.mapping and topics.mapping[signal] != topic):
             continue
         rows = _records(collector, topics.messages(topic))
         names = rows.dtype.names or ()
@@ -141,6 +141,6 @@ def _odometry(rows: np.ndarray, signal: str) -> np.ndarray:
         return frd_to_flu(rows["angular_velocity"].astype(np.float64))
     v = rows["velocity"].astype(np.float64)
     pure = np.concatenate([np.zeros((len(v), 1)), v], axis=1)
-    turned = multiply(multiply(q, pure), q * np.array([1.0, -1.0, -1.0, -1.0]))[:, 1:]
+    rotated = multiply(multiply(q, pure), q * np.array([1.0, -1.0, -1.0, -1.0]))[:, 1:]
     frame = rows["velocity_frame"][:, None]
-    return np.where(frame == 1, ned_to_enu(v), np.where((frame == 3) & ned, ned_to_enu(turned), np.nan))
+    return np.where(frame == 1, ned_to_enu(v), np.where((frame == 3) & ned, ned_to_enu(rotated), np.nan))

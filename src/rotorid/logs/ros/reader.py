@@ -41,32 +41,32 @@ def read_ros(file: LogFile) -> Flight:
     path, format = file.path, format_of(file)
     options = file.options("ros", "topics")
     named = {k: options.text("topics", k) for k in KINDS} if options is not None else {}
-    wanted = {k: v for k, v in named.items() if v is not None}
+    mapping = {k: v for k, v in named.items() if v is not None}
     folder = options.text("ros", "definitions") if options is not None else None
     definitions = None if folder is None or options is None else options.path.parent / folder
     with open_bag(path, format, definitions) as bag:
-        return _flight(bag, path, format, wanted)
+        return _flight(bag, path, format, mapping)
 
 
-def _flight(bag: Bag, path: Path, format: str, wanted: dict[str, str]) -> Flight:
-    chosen = Topics(bag, path, wanted)
-    collector = Collector(path, format, clock=chosen.clock())
-    vehicle = add_px4_topics(collector, chosen)
+def _flight(bag: Bag, path: Path, format: str, mapping: dict[str, str]) -> Flight:
+    topics = Topics(bag, path, mapping)
+    collector = Collector(path, format, clock=topics.clock())
+    vehicle = add_px4_topics(collector, topics)
     for signal, sources in _SOURCES.items():
-        if signal in collector and signal not in wanted:
+        if signal in collector and signal not in mapping:
             continue
         for source in sources:
-            topic = chosen.topic(source.type, signal)
-            if topic is None or (signal in wanted and wanted[signal] != topic):
+            topic = topics.topic(source.type, signal)
+            if topic is None or (signal in mapping and mapping[signal] != topic):
                 continue
-            messages = chosen.messages(topic)
+            messages = topics.messages(topic)
             times = (_stamps(collector, messages) - round(collector.clock * 1e9)) / 1e9
             collector.add(signal, times, source.values(messages.content), f"{topic} {source.words}")
             if signal in collector:
                 break
-        if signal in wanted and signal not in collector:
-            kind = bag.topics[wanted[signal]]
-            raise SignalError(f"{path}: {wanted[signal]} ({kind}) does not give {signal}")
+        if signal in mapping and signal not in collector:
+            kind = bag.topics[mapping[signal]]
+            raise SignalError(f"{path}: {mapping[signal]} ({kind}) does not give {signal}")
     if bag.unknown:
         listed = ", ".join(f"{t} ({k})" for t, k in list(bag.unknown.items())[:3])
         collector.note(
@@ -74,10 +74,11 @@ def _flight(bag: Bag, path: Path, format: str, wanted: dict[str, str]) -> Flight
             'mapping: [ros] definitions = "px4_msgs/msg"'
         )
     if not collector.signals:
-        has = ", ".join(f"{t} ({k.replace('/msg/', '/')})" for t, k in bag.topics.items())
-        why = "; ".join(collector.notes)
+        topic_list = ", ".join(f"{t} ({k.replace('/msg/', '/')})" for t, k in bag.topics.items())
+        reason = "; ".join(collector.notes)
         raise LogFormatError(
-            f"{path}: a bag with nothing that rotorid reads; it has {has[:160] or 'no messages'}{f' ({why})' if why else ''}"
+            f"{path}: a bag without topics that rotorid reads; it has {topic_list[:160] or 'no messages'}"
+            f"{f' ({reason})' if reason else ''}"
         )
     return collector.flight(vehicle=vehicle)
 
@@ -90,14 +91,14 @@ def _stamps(collector: Collector, messages: Messages) -> Int64[np.ndarray, " n"]
     if not hasattr(messages.content[0], "header"):
         return received
     stamps = [m.header.stamp for m in messages.content]
-    own = np.array([s.sec * 10**9 + s.nanosec for s in stamps], np.int64)
-    if (own > 0).mean() > 0.9:
-        return own
+    header_stamps = np.array([s.sec * 10**9 + s.nanosec for s in stamps], np.int64)
+    if (header_stamps > 0).mean() > 0.9:
+        return header_stamps
     collector.note(f"{messages.topic}: its stamps are not set, the times of the bag are used")
     return received
 
 
-def _turned(q: Float64[np.ndarray, "n 4"], vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+def _rotate(q: Float64[np.ndarray, "n 4"], vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
     """Body vectors in the world frame, by products: `rotation_rows.rotate` differs in the last bit."""
     pure = np.concatenate([np.zeros((len(vector), 1)), vector], axis=1)
     return multiply(multiply(q, pure), inverse(q))[:, 1:]
@@ -119,17 +120,17 @@ def _frd(frame: str) -> bool:
     return frame.lower().endswith(("_frd", "/frd", "_ned")) or frame.lower() == "frd"
 
 
-def _position(of: Callable[[Any], Any]) -> Callable[[Sequence[Any]], np.ndarray]:
+def _position(position_of: Callable[[Any], Any]) -> Callable[[Sequence[Any]], np.ndarray]:
     def values(messages: Sequence[Any]) -> np.ndarray:
-        position = _xyz([of(m) for m in messages])
+        position = _xyz([position_of(m) for m in messages])
         return ned_to_enu(position) if _ned(messages[0].header.frame_id) else position
 
     return values
 
 
-def _attitude(of: Callable[[Any], Any]) -> Callable[[Sequence[Any]], np.ndarray]:
+def _attitude(attitude_of: Callable[[Any], Any]) -> Callable[[Sequence[Any]], np.ndarray]:
     def values(messages: Sequence[Any]) -> np.ndarray:
-        return _as_enu_flu(messages[0], _wxyz([of(m) for m in messages]))
+        return _as_enu_flu(messages[0], _wxyz([attitude_of(m) for m in messages]))
 
     return values
 
@@ -143,7 +144,7 @@ def _as_enu_flu(message: Any, q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarr
 def _odometry_velocity(messages: Sequence[Any]) -> np.ndarray:
     """Stated in the frame of the body, turned into the world."""
     q = _as_enu_flu(messages[0], _wxyz([m.pose.pose.orientation for m in messages]))
-    return _turned(q, _in_body(messages, [m.twist.twist.linear for m in messages]))
+    return _rotate(q, _in_body(messages, [m.twist.twist.linear for m in messages]))
 
 
 def _in_body(messages: Sequence[Any], vectors: Sequence[Any]) -> np.ndarray:
@@ -162,8 +163,8 @@ def _imu(name: str) -> Callable[[Sequence[Any]], np.ndarray]:
 def _imu_attitude(messages: Sequence[Any]) -> np.ndarray:
     """NaN where the driver has no attitude: the first entry of the covariance is -1 then."""
     q = _wxyz([m.orientation for m in messages])
-    known = np.array([m.orientation_covariance[0] != -1 for m in messages])
-    return np.where(known[:, None] & (q**2).any(axis=1, keepdims=True), q, np.nan)
+    has_attitude = np.array([m.orientation_covariance[0] != -1 for m in messages])
+    return np.where(has_attitude[:, None] & (q**2).any(axis=1, keepdims=True), q, np.nan)
 
 
 def _voltage(messages: Sequence[Any]) -> np.ndarray:
@@ -172,12 +173,12 @@ def _voltage(messages: Sequence[Any]) -> np.ndarray:
 
 
 def _speeds(
-    of: Callable[[Any], Sequence[float]], scale: float = 1.0
+    speeds_of: Callable[[Any], Sequence[float]], scale: float = 1.0
 ) -> Callable[[Sequence[Any]], np.ndarray]:
     """Speeds of the rotors in rad/s; messages with an unusual number of rotors are invalid."""
 
     def values(messages: Sequence[Any]) -> np.ndarray:
-        rows = [np.abs(np.asarray(of(m), np.float64)) * scale for m in messages]
+        rows = [np.abs(np.asarray(speeds_of(m), np.float64)) * scale for m in messages]
         sizes = np.array([len(r) for r in rows])
         size = int(np.bincount(sizes).argmax())
         return np.array([r if len(r) == size else np.full(size, np.nan) for r in rows]).reshape(

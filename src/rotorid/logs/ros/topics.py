@@ -13,22 +13,22 @@ from rotorid.logs.tables.table import close_matches
 class Topics:
     """wanted: signal -> topic, as the user named them. Each topic is read once. Raises SignalError where one is not there."""
 
-    def __init__(self, bag: Bag, path: Path, wanted: Mapping[str, str]):
-        for signal, topic in wanted.items():
+    def __init__(self, bag: Bag, path: Path, mapping: Mapping[str, str]):
+        for signal, topic in mapping.items():
             if topic not in bag.topics:
-                words = close_matches(topic, list(bag.topics)) or f" (it has {', '.join(bag.topics)[:120]})"
-                raise SignalError(f"{path}: no topic {topic!r} for {signal} in this bag{words}")
-        self.bag, self.path, self.wanted = bag, path, wanted
+                hint = close_matches(topic, list(bag.topics)) or f" (it has {', '.join(bag.topics)[:120]})"
+                raise SignalError(f"{path}: no topic {topic!r} for {signal} in this bag{hint}")
+        self.bag, self.path, self.mapping = bag, path, mapping
         self._read: dict[str, Messages] = {}
 
     def topic(self, kind: str, signal: str) -> str | None:
         """The topic of this type that gives the signal; None where the bag has none."""
         topics = [t for t, k in self.bag.topics.items() if k == kind]
-        named = self.wanted.get(signal)
-        if named is not None:
-            return named if named in topics else None
-        if len(topics) > 1 and (others := [t for t in topics if t in self.wanted.values()]):
-            topics = others
+        mapped = self.mapping.get(signal)
+        if mapped is not None:
+            return mapped if mapped in topics else None
+        if len(topics) > 1 and (mapped_topics := [t for t in topics if t in self.mapping.values()]):
+            topics = mapped_topics
         if len(topics) > 1:
             listed = ", ".join(sorted(topics)[:6])
             raise SignalError(

@@ -52,7 +52,7 @@ def read_header(buffer: bytes, delimiter: str = ",") -> Header:
 
 
 def read_cells(
-    path: Path, buffer: bytes, wanted: Collection[str] | None = None, delimiter: str = ","
+    path: Path, buffer: bytes, selected: Collection[str] | None = None, delimiter: str = ","
 ) -> Cells:
     """The named columns of a CSV (all where None)."""
     import pyarrow as pa
@@ -61,11 +61,11 @@ def read_cells(
     header = read_header(buffer, delimiter)
     names = header.names
     if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
+        duplicate = next(n for n in names if names.count(n) > 1)
         raise SignalError(
-            f"{path}: column {twice!r} stands twice in the header; give each column its own name"
+            f"{path}: column {duplicate!r} stands twice in the header; give each column its own name"
         )
-    wanted = [n for n in names if wanted is None or n in wanted]
+    selected = [n for n in names if selected is None or n in selected]
     notes: list[str] = []
     end = buffer.rfind(b"\n") + 1
     if end < len(buffer):
@@ -73,10 +73,10 @@ def read_cells(
     body = buffer[header.skip : end]
     if not body.strip():
         raise LogFormatError(f"{path}: has a header but no whole row; export the log again")
-    odd: list[Any] = []
+    ragged: list[Any] = []
 
     def note_odd_row(row: Any) -> str:
-        odd.append(row)
+        ragged.append(row)
         return "skip"
 
     try:
@@ -86,33 +86,33 @@ def read_cells(
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_odd_row),
             convert_options=arrow_csv.ConvertOptions(
                 column_types={n: pa.float64() for n in names},
-                include_columns=wanted,
+                include_columns=selected,
                 null_values=_EMPTY,
                 quoted_strings_can_be_null=True,
             ),
         )
     except pa.ArrowInvalid as error:
-        where = _first_bad_cell(body, header, wanted, delimiter)
-        raise LogFormatError(f"{path}: {where or str(error).splitlines()[0]}") from None
-    if odd:
-        first = odd[0]
+        place = _first_bad_cell(body, header, selected, delimiter)
+        raise LogFormatError(f"{path}: {place or str(error).splitlines()[0]}") from None
+    if ragged:
+        first = ragged[0]
         notes.append(
-            f"{len(odd)} lines left out, they do not have {first.expected_columns} cells "
+            f"{len(ragged)} lines left out, they do not have {first.expected_columns} cells "
             f"(the first has {first.actual_columns})"
         )
-    columns = {n: table[n].to_numpy(zero_copy_only=False).astype(np.float64) for n in wanted}
+    columns = {n: table[n].to_numpy(zero_copy_only=False).astype(np.float64) for n in selected}
     return Cells(columns, header.comments, notes)
 
 
-def _first_bad_cell(body: bytes, header: Header, wanted: list[str], delimiter: str) -> str:
+def _first_bad_cell(body: bytes, header: Header, selected: list[str], delimiter: str) -> str:
     """Where the first cell is that is no number, in words; "" where all are numbers."""
     rows = csv.reader(io.StringIO(body.decode("utf-8", "replace"), newline=""), delimiter=delimiter)
     try:
         for line, row in enumerate(rows, header.line):
             for name, cell in zip(header.names, row, strict=False):
-                if name in wanted and not _is_number(cell):
-                    where = f"line {line}, column {name!r}"
-                    return f"{where}: {cell[:40]!r} is not a number; leave a cell empty where missing"
+                if name in selected and not _is_number(cell):
+                    place = f"line {line}, column {name!r}"
+                    return f"{place}: {cell[:40]!r} is not a number; leave a cell empty where missing"
     except csv.Error as error:
         return f"no table that can be read: {error}"
     return ""

@@ -25,8 +25,8 @@ class Columns:
     notes: tuple[str, ...]
 
 
-def read_columns(path: str | Path, wanted: Sequence[str], also: Sequence[str] = ()) -> Columns:
-    """The wanted columns of a table, and those of `also` that it has.
+def read_columns(path: str | Path, required: Sequence[str], optional: Sequence[str] = ()) -> Columns:
+    """The wanted columns of a table, and those of `optional` that it has.
 
     Raises LogError where the file cannot be read or is no table, SignalError where a column is missing or not of numbers,
     LogFormatError where a cell is no number.
@@ -34,13 +34,13 @@ def read_columns(path: str | Path, wanted: Sequence[str], also: Sequence[str] = 
     path = Path(path)
     buffer = read_bytes(path)
     if buffer.startswith(PARQUET_MAGIC):
-        return _parquet(path, buffer, wanted, also)
+        return _parquet(path, buffer, required, optional)
     if b"\x00" in buffer[:65536]:
         raise LogFormatError(f"{path}: is no table; give CSV or Parquet")
     delimiter = max(",;\t", key=lambda d: len(read_header(buffer, d).names))
     names = read_header(buffer, delimiter).names
-    _require(path, wanted, names)
-    cells = read_cells(path, buffer, {*wanted, *also}, delimiter)
+    _require(path, required, names)
+    cells = read_cells(path, buffer, {*required, *optional}, delimiter)
     return Columns(cells.columns, tuple(names), tuple(cells.notes))
 
 
@@ -50,16 +50,16 @@ def unit_of(column: str) -> str:
     return KINDS[place[0]].unit if place is not None else "1"
 
 
-def _parquet(path: Path, buffer: bytes, wanted: Sequence[str], also: Sequence[str]) -> Columns:
+def _parquet(path: Path, buffer: bytes, required: Sequence[str], optional: Sequence[str]) -> Columns:
     table = parquet_table(path, buffer)
     names = tuple(table.column_names)
-    _require(path, wanted, names)
-    every = dict.fromkeys([*wanted, *(n for n in also if n in names)])
-    return Columns(numbers_of(path, table, tuple(every)), names, ())
+    _require(path, required, names)
+    selected = dict.fromkeys([*required, *(n for n in optional if n in names)])
+    return Columns(numbers_of(path, table, tuple(selected)), names, ())
 
 
-def _require(path: Path, wanted: Sequence[str], names: Sequence[str]) -> None:
-    for name in wanted:
+def _require(path: Path, required: Sequence[str], names: Sequence[str]) -> None:
+    for name in required:
         if name not in names:
-            words = close_matches(name, list(names)) or f" (it has {', '.join(names)[:120]})"
-            raise SignalError(f"{path}: no column {name!r}{words}")
+            hint = close_matches(name, list(names)) or f" (it has {', '.join(names)[:120]})"
+            raise SignalError(f"{path}: no column {name!r}{hint}")

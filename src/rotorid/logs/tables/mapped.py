@@ -69,9 +69,11 @@ def read_mapped(path: Path, buffer: bytes, mapping: Path) -> Flight:
         collector.note(note)
     for name, entry in entries.items():
         raw = np.stack([cells.columns[c] for c in columns[name]], axis=1)
-        measured = ~np.isnan(raw).all(axis=1)
-        values = _convert(mapping, name, entry, raw[measured])
-        collector.add(name, clock[measured] - first, values, f"{', '.join(columns[name])} by {mapping.name}")
+        is_measured = ~np.isnan(raw).all(axis=1)
+        values = _convert(mapping, name, entry, raw[is_measured])
+        collector.add(
+            name, clock[is_measured] - first, values, f"{', '.join(columns[name])} by {mapping.name}"
+        )
     return collector.flight(vehicle=str(log.get("vehicle", "")))
 
 
@@ -97,14 +99,14 @@ def _columns(mapping: Path, name: str, entry: Mapping[str, Any]) -> list[str]:
     return columns
 
 
-def _require(path: Path, buffer: bytes, mapping: Path, wanted: list[str], delimiter: str) -> None:
+def _require(path: Path, buffer: bytes, mapping: Path, required: list[str], delimiter: str) -> None:
     if len(delimiter) != 1:
         raise SignalError(f"{mapping}: [log] delimiter must be one character, not {delimiter!r}")
     names = read_header(buffer, delimiter).names
-    for column in wanted:
+    for column in required:
         if column not in names:
-            matches = close_matches(column, names) or f" (it has {', '.join(names)[:120]})"
-            raise SignalError(f"{path}: no column {column!r}, which {mapping.name} names{matches}")
+            hint = close_matches(column, names) or f" (it has {', '.join(names)[:120]})"
+            raise SignalError(f"{path}: no column {column!r}, which {mapping.name} names{hint}")
 
 
 def _factor(mapping: Path, name: str, unit: Any, units: Mapping[str, float]) -> float:

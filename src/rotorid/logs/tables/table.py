@@ -54,8 +54,8 @@ def read_table_parquet(file: LogFile) -> Flight:
 
 def close_matches(name: str, known: list[str]) -> str:
     """Known names that resemble a wrong one, in words."""
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    return f" (close: {', '.join(close)})" if close else ""
+    matches = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    return f" (close: {', '.join(matches)})" if matches else ""
 
 
 def known_columns() -> list[str]:
@@ -76,10 +76,10 @@ def _flight(
         if column == "t":
             continue
         if (place := split_column(column)) is None:
-            matches = close_matches(column, known_columns())
-            saved = "save the table as CSV and read that" if format == "table-parquet" else "read the file"
+            hint = close_matches(column, known_columns())
+            advice = "save the table as CSV and read that" if format == "table-parquet" else "read the file"
             raise SignalError(
-                f"{path}: unknown column {column!r}{matches}; rename it or {saved} with a mapping"
+                f"{path}: unknown column {column!r}{hint}; rename it or {advice} with a mapping"
             )
         parts.setdefault(place[0], {})[place[1]] = column
     origin = _time_origin(path, metadata)
@@ -90,13 +90,16 @@ def _flight(
         suffixes = KINDS[name].suffixes
         expected = len(suffixes) if suffixes is not None else max(places) + 1
         if len(places) < expected:
-            present = ", ".join(places.values())
-            collector.note(f"{name}: not read, of its {expected} columns only {present} is there")
+            columns_present = ", ".join(places.values())
+            collector.note(f"{name}: not read, of its {expected} columns only {columns_present} is there")
             continue
         values = np.stack([columns[places[i]] for i in range(expected)], axis=1)
-        measured = ~np.isnan(values).all(axis=1)
+        is_measured = ~np.isnan(values).all(axis=1)
         collector.add(
-            name, columns["t"][measured], values[measured], f"column {places[0]}" + " ..." * (expected > 1)
+            name,
+            columns["t"][is_measured],
+            values[is_measured],
+            f"column {places[0]}" + " ..." * (expected > 1),
         )
     return collector.flight(vehicle=metadata.get("vehicle", ""), shift=False)
 
@@ -120,9 +123,9 @@ def parquet_table(path: Path, buffer: bytes) -> pa.Table:
     try:
         return parquet.read_table(pa.BufferReader(buffer))
     except (pa.ArrowException, OSError, ValueError) as error:
-        why = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0]
         raise LogFormatError(
-            f"{path}: a Parquet file that is cut or damaged ({why}); write it again"
+            f"{path}: a Parquet file that is cut or damaged ({reason}); write it again"
         ) from None
 
 
@@ -130,14 +133,14 @@ def numbers_of(path: Path, table: pa.Table, names: Sequence[str]) -> dict[str, F
     """Columns of a table. Raises SignalError for one that stands twice or holds no numbers."""
     import pyarrow as pa
 
-    found, every = {}, table.column_names
+    result, all_names = {}, table.column_names
     for name in names:
-        if every.count(name) > 1:
+        if all_names.count(name) > 1:
             raise SignalError(f"{path}: column {name!r} stands twice; give each column its own name")
         kind = table.schema.field(name).type
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise SignalError(
                 f"{path}: column {name!r} holds {kind}, not numbers; leave it out or convert it"
             )
-        found[name] = table[name].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+        result[name] = table[name].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return result

@@ -44,9 +44,9 @@ def read_text_table(file: LogFile) -> Flight:
 def _header_names(file: LogFile) -> list[str]:
     """The column names of a table in text."""
     content, path = file.content, file.path
-    for magic, what in _OTHER_FILES.items():
+    for magic, description in _OTHER_FILES.items():
         if content.startswith(magic):
-            raise LogFormatError(f"{path}: is {what}; rotorid reads {format_list()}")
+            raise LogFormatError(f"{path}: is {description}; rotorid reads {format_list()}")
     head = content[:HEAD]
     if b"\x00" in head or _is_undecodable(head):
         raise LogFormatError(

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator
 from rotorid.estimators.onboard.folder import GOLDEN_ROWS, check_name, onboard_files
-from rotorid.estimators.onboard.golden_samples import drawn
+from rotorid.estimators.onboard.golden_samples import draw_samples
 from rotorid.estimators.onboard.source import Precision
 from rotorid.estimators.registry import ALL_ESTIMATORS, WRENCH_OBSERVERS, check_estimator, observer_builder
 from rotorid.estimators.wrench.observers import GAIN
@@ -169,7 +169,7 @@ def exported_estimator(
     system = exported_system(_system_of(estimator, settings, model), airframe, settings, flight, model)
     if flight is None:
         built = _estimator(estimator, system, settings, None)
-        return built, drawn(built, hover_inputs(system, GOLDEN_ROWS), _DT)
+        return built, draw_samples(built, hover_inputs(system, GOLDEN_ROWS), _DT)
     samples, noise = _samples_and_noise(flight, airframe, system)
     return _estimator(estimator, system, settings, noise), samples
 
