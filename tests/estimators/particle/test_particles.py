@@ -23,7 +23,7 @@ from rotorid.estimators.ukf import ukf
 from rotorid.geometry.spaces import Scalar, Space
 from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
-from rotorid.studies.lpv.particles import simulated
+from rotorid.studies.lpv.particles import simulate
 from tests.systems import SYSTEMS, matched
 
 ALPHA, V, W = 0.9, 2.0, 1.0
@@ -71,7 +71,7 @@ def observed(alpha, seed, w=W, missing=()) -> Samples:
     """Data of the model, one row a second. alpha: of every row."""
     mask = np.ones((len(alpha), 1), bool)
     mask[list(missing)] = False
-    whole = simulated(alpha, seed, w)
+    whole = simulate(alpha, seed, w)
     return dataclasses.replace(whole, y=jnp.where(mask, whole.y, 0.0), mask=jnp.asarray(mask))
 
 

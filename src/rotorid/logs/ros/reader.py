@@ -77,7 +77,7 @@ def _flight(bag: Bag, path: Path, format: str, mapping: dict[str, str]) -> Fligh
         topic_list = ", ".join(f"{t} ({k.replace('/msg/', '/')})" for t, k in bag.topics.items())
         reason = "; ".join(collector.notes)
         raise LogFormatError(
-            f"{path}: a bag without topics that rotorid reads; it has {topic_list[:160] or 'no messages'}"
+            f"{path}: a bag with nothing that rotorid reads; it has {topic_list[:160] or 'no messages'}"
             f"{f' ({reason})' if reason else ''}"
         )
     return collector.flight(vehicle=vehicle)
