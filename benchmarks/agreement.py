@@ -120,7 +120,7 @@ class Comparison:
         self._estimator = estimator
         self._in_c = {p: InC(traced, p, folder) for p in ("double", "float")}
         self._names = [place.name for place in estimate_places(traced)]
-        kinds = [(leaf.dtype.kind, leaf.size) for leaf in jax.tree.leaves(traced.shown)]
+        kinds = [(leaf.dtype.kind, leaf.size) for leaf in jax.tree.leaves(traced.estimate_shapes)]
         self._decided = np.array([kind != "f" for kind, size in kinds for _ in range(size)])
         self.step = {p: Differences() for p in self._in_c}
         self.run = {p: Differences() for p in self._in_c}

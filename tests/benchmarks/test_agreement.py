@@ -12,7 +12,7 @@ import pytest
 
 from rotorid.codegen.native import compiler
 from rotorid.estimators.ekf import EKF, ekf
-from rotorid.estimators.onboard.golden_samples import drawn
+from rotorid.estimators.onboard.golden_samples import draw_samples
 from tests.systems import Pendulum
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler on thi
 def test_rows_and_runs_are_alike_and_what_is_not_is_told(tmp_path: Path) -> None:
     with jax.enable_x64(True):
         filter_ = ekf(Pendulum())
-        samples = drawn(filter_, 0.3 * np.sin(0.1 * np.arange(120.0))[:, None])
+        samples = draw_samples(filter_, 0.3 * np.sin(0.1 * np.arange(120.0))[:, None])
         found = agreement.Comparison(filter_, tmp_path)
         found.fly(samples)
         assert found.rows == 120

@@ -192,7 +192,7 @@ def test_a_failing_compiler_warns_and_jax_computes(monkeypatch):
     monkeypatch.setenv("CC", "false")
     filter_ = ekf(Pendulum())
     samples, _ = matched(filter_, seed=2, steps=20)
-    with pytest.warns(RuntimeWarning, match="JAX computes instead: false: exit 1"):
+    with pytest.warns(RuntimeWarning, match="so JAX computes: false: exit 1"):
         found = run(filter_, samples)
     assert_same(found, run(filter_, samples, engine="jax"))
 

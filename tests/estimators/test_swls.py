@@ -294,7 +294,7 @@ def squares(filter_, window, x):
 
 @eqx.filter_jit
 def solved(filter_, window):
-    return filter_._solved(window)
+    return filter_._solve(window)
 
 
 def least(filter_, window, x):

@@ -46,20 +46,20 @@ def rejection_reasons(
     windows: int,
 ) -> list[Finding]:
     """The reasons for rejection by open-loop prediction. horizons: s. windows: number of predictions."""
-    found = [finding for gain in gains if (finding := _gain_reason(gain))]
+    reasons = [finding for gain in gains if (finding := _gain_reason(gain))]
     for signal in signals:
-        found += _worse_than(signal, horizons, "prior", signal.prior, signal.prior_z)
-        found += _worse_than(signal, horizons, "constant velocity", signal.constant, signal.constant_z)
-        found += _low_coverage(signal, horizons, windows)
+        reasons += _worse_than(signal, horizons, "prior", signal.prior, signal.prior_z)
+        reasons += _worse_than(signal, horizons, "constant velocity", signal.constant, signal.constant_z)
+        reasons += _low_coverage(signal, horizons, windows)
     if not any(d and z > _BETTER for s in signals for d, z in zip(s.decides, s.constant_z, strict=True)):
-        found.append(Finding("inconclusive", Severity.ERROR))
-    return found
+        reasons.append(Finding("inconclusive", Severity.ERROR))
+    return reasons
 
 
-def is_inconclusive(found: FlyBack) -> bool:
+def is_inconclusive(record: FlyBack) -> bool:
     """Whether a model is rejected only because the flights test too little of it."""
-    reasons = [f.code for f in found.findings if f.severity is Severity.ERROR]
-    return not found.accepted and bool(reasons) and all(code in _UNTESTED for code in reasons)
+    reasons = [f.code for f in record.findings if f.severity is Severity.ERROR]
+    return not record.accepted and bool(reasons) and all(code in _UNTESTED for code in reasons)
 
 
 def thrust_change_reasons(parts: Float[np.ndarray, " parts"]) -> list[Finding]:
@@ -72,9 +72,9 @@ def thrust_change_reasons(parts: Float[np.ndarray, " parts"]) -> list[Finding]:
 
 def rotational_changes(model: Airframe, prior: Airframe) -> tuple[str, ...]:
     """The rotational parameters of a model that differ from its prior's."""
-    found = [n for n in _ROTATIONAL if _value(model, n) != _value(prior, n)]
+    names = [n for n in _ROTATIONAL if _value(model, n) != _value(prior, n)]
     rotors = [[dataclasses.replace(r, thrust_scale_std=0.0) for r in a.rotors] for a in (model, prior)]
-    return (*found, *(["rotors"] if rotors[0] != rotors[1] else []))
+    return (*names, *(["rotors"] if rotors[0] != rotors[1] else []))
 
 
 def slow_command_reasons(rate: float, changes: Sequence[str], prior: str) -> list[Finding]:
@@ -147,22 +147,22 @@ def untested(
     signals: Sequence[SignalErrors], horizons: Sequence[float], gains: Sequence[Gain]
 ) -> list[Finding]:
     """What the flights did not test."""
-    found = []
+    names = []
     for signal in signals:
         drifting = tuple(
             h for h, d, e in zip(horizons, signal.decides, signal.model, strict=True) if not d and e
         )
         if drifting:
             values = {"signal": signal.name, "horizons": drifting}
-            found.append(Finding("horizons_not_assessed", Severity.NOTE, values, (signal.name,)))
+            names.append(Finding("horizons_not_assessed", Severity.NOTE, values, (signal.name,)))
         short = tuple(h for h, e in zip(horizons, signal.model, strict=True) if not e)
         if short:
             values = {"signal": signal.name, "horizons": short}
-            found.append(Finding("windows_too_short", Severity.NOTE, values, (signal.name,)))
+            names.append(Finding("windows_too_short", Severity.NOTE, values, (signal.name,)))
     for gain in gains:
         if gain.name not in _NEEDED and not is_certain(gain):
-            found.append(Finding("response_not_validated", Severity.NOTE, _values(gain)))
-    return found
+            names.append(Finding("response_not_validated", Severity.NOTE, _values(gain)))
+    return names
 
 
 def is_certain(gain: Gain) -> bool:
@@ -171,8 +171,8 @@ def is_certain(gain: Gain) -> bool:
 
 
 def _value(airframe: Airframe, name: str) -> tuple[float, ...] | None:
-    found = airframe.get(name)
-    return None if found is None else found.value
+    quantity = airframe.get(name)
+    return None if quantity is None else quantity.value
 
 
 def _values(gain: Gain) -> dict:
@@ -191,20 +191,20 @@ def _gain_reason(gain: Gain) -> Finding | None:
 def _worse_than(
     signal: SignalErrors, horizons: Sequence[float], other: str, errors: Sequence[float], z: Sequence[float]
 ) -> list[Finding]:
-    worse = [
+    indices = [
         k
         for k, decides in enumerate(signal.decides)
         if decides
         and z[k] < -_SIGNIFICANTLY
         and signal.model[k] > _TIE * errors[k] + _SLIGHT * signal.constant[k]
     ]
-    if not worse:
+    if not indices:
         return []
-    k = min(worse, key=lambda k: z[k])
+    k = min(indices, key=lambda k: z[k])
     values = {
         "signal": signal.name,
         "other": other,
-        "horizons": tuple(horizons[k] for k in worse),
+        "horizons": tuple(horizons[k] for k in indices),
         "horizon": horizons[k],
         "error": signal.model[k],
         "other_error": errors[k],
@@ -216,9 +216,9 @@ def _worse_than(
 def _low_coverage(signal: SignalErrors, horizons: Sequence[float], windows: int) -> list[Finding]:
     sampling_std = (_COVERAGE * (1.0 - _COVERAGE) / max(windows / _OVERLAP, 1.0)) ** 0.5
     allowed = _COVERAGE - _SIGMAS * sampling_std
-    low = [k for k, d in enumerate(signal.decides) if d and signal.coverage[k] < allowed]
-    if not low:
+    indices = [k for k, d in enumerate(signal.decides) if d and signal.coverage[k] < allowed]
+    if not indices:
         return []
-    k = min(low, key=lambda k: signal.coverage[k])
+    k = min(indices, key=lambda k: signal.coverage[k])
     values = {"signal": signal.name, "horizon": horizons[k], "coverage": signal.coverage[k]}
     return [Finding("low_coverage", Severity.ERROR, values, (signal.name,))]

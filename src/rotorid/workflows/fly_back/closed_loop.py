@@ -44,19 +44,23 @@ def simulate_closed_loop(
     recorded = most_dynamic_part(flights)
     path = recorded or _circle()
     voltage = _voltage(flights)
-    full = _RESERVE * model.mass.number * GRAVITY / max(len(model.rotors), 1)
-    flown = fly_path(_at(model, voltage, full), [_at(one, voltage, full) for one in vehicles], path)
-    wanted = path.position[: path.controls]
-    distances = [math.inf if x is None else np.linalg.norm(x - wanted, axis=1) for x in flown]
-    worst = [float(np.max(d)) for d in distances]
-    room = _ROOM + _DELAY * float(np.linalg.norm(path.velocity, axis=1).max())
+    full_thrust = _RESERVE * model.mass.number * GRAVITY / max(len(model.rotors), 1)
+    paths = fly_path(
+        _at_voltage(model, voltage, full_thrust),
+        [_at_voltage(v, voltage, full_thrust) for v in vehicles],
+        path,
+    )
+    path_position = path.position[: path.controls]
+    distances = [math.inf if x is None else np.linalg.norm(x - path_position, axis=1) for x in paths]
+    largest = [float(np.max(d)) for d in distances]
+    tolerance = _ROOM + _DELAY * float(np.linalg.norm(path.velocity, axis=1).max())
     return (
         ReferenceFlight(
             draws=len(vehicles),
-            flown=sum(w <= room for w in worst),
+            flown=sum(w <= tolerance for w in largest),
             duration=path.controls / RATE,
             position_rms=max(float(np.sqrt(np.mean(np.square(d)))) for d in distances),
-            position_worst=max(worst),
+            position_worst=max(largest),
         ),
         recorded is not None,
     )
@@ -65,32 +69,32 @@ def simulate_closed_loop(
 def most_dynamic_part(flights: Sequence[ValidationFlight]) -> FlightPath | None:
     """The 6 s with the largest mean square speed, and the controller's horizon; shorter where no flight has known positions
     that long, None where that is less than 2 s."""
-    best, found = (0, 0.0), None
-    for held in flights:
-        if not held.has_pose:
+    best, part = (0, 0.0), None
+    for flight in flights:
+        if not flight.has_pose:
             continue
-        velocity = held.velocity()
+        velocity = flight.velocity()
         energy = np.concatenate([[0.0], np.cumsum(np.sum(velocity**2, axis=1))])
-        for start, last in zip(held.starts, held.last_rows, strict=True):
+        for start, last in zip(flight.starts, flight.last_rows, strict=True):
             rows = min(int(last - start), round((_LONGEST + LOOK_AHEAD) / STEP))
             if rows * STEP < _SHORTEST + LOOK_AHEAD:
                 continue
             motion = (rows, float(energy[start + rows] - energy[start]))
             if motion > best:
-                best, found = motion, (held, int(start), rows)
-    return None if found is None else _path(*found)
+                best, part = motion, (flight, int(start), rows)
+    return None if part is None else _path(*part)
 
 
-def _path(held: ValidationFlight, start: int, rows: int) -> FlightPath:
-    at = start + np.arange(math.floor(rows * STEP * RATE)) / (RATE * STEP)
+def _path(flight: ValidationFlight, start: int, rows: int) -> FlightPath:
+    rows_at = start + np.arange(math.floor(rows * STEP * RATE)) / (RATE * STEP)
 
     def sampled(values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "m k"]:
-        return np.stack([np.interp(at, np.arange(len(values)), column) for column in values.T], axis=1)
+        return np.stack([np.interp(rows_at, np.arange(len(values)), column) for column in values.T], axis=1)
 
-    velocity = sampled(held.velocity())
-    known = "position" in held.signals
-    position = sampled(held.measured("position")) if known else np.cumsum(velocity, axis=0) / RATE
-    attitude = sampled(held.measured("attitude"))
+    velocity = sampled(flight.velocity())
+    has_position = "position" in flight.signals
+    position = sampled(flight.measured("position")) if has_position else np.cumsum(velocity, axis=0) / RATE
+    attitude = sampled(flight.measured("attitude"))
     return FlightPath(position, velocity, attitude / np.linalg.norm(attitude, axis=1, keepdims=True))
 
 
@@ -106,16 +110,16 @@ def _circle() -> FlightPath:
 
 def _voltage(flights: Sequence[ValidationFlight]) -> float | None:
     """The median battery voltage of the flights, V."""
-    found = [h.flight["battery_voltage"].values[:, 0] for h in flights if "battery_voltage" in h.flight]
-    return float(np.median(np.concatenate(found))) if found else None
+    voltages = [h.flight["battery_voltage"].values[:, 0] for h in flights if "battery_voltage" in h.flight]
+    return float(np.median(np.concatenate(voltages))) if voltages else None
 
 
-def _at(airframe: Airframe, voltage: float | None, full: float) -> Airframe:
-    """The airframe with a thrust curve that holds at this voltage. full: thrust of a rotor at full command (N) for a vehicle
+def _at_voltage(airframe: Airframe, voltage: float | None, full_thrust: float) -> Airframe:
+    """The airframe with a thrust curve for this voltage. full_thrust: thrust of a rotor at full command, N, for a vehicle
     that is commanded in newtons and has no curve."""
     curve = airframe.thrust_curve
     if curve is None:
-        return dataclasses.replace(airframe, thrust_curve=ThrustCurve((0.0, full)))
+        return dataclasses.replace(airframe, thrust_curve=ThrustCurve((0.0, full_thrust)))
     if not curve.voltage_exponent:
         return airframe
     factor = 1.0 if voltage is None else (voltage / curve.voltage) ** curve.voltage_exponent

@@ -92,16 +92,16 @@ def fly_back(
         from rotorid.workflows.fly_back.model_comparison import compare_models
         from rotorid.workflows.fly_back.validate import fly_back as validate
 
-        model, before = load_airframe(airframe), load_airframe(prior)
+        model, prior_airframe = load_airframe(airframe), load_airframe(prior)
         other = None if against is None else load_airframe(against)
     flights = [read(log, mapping) for log in count_items(logs, "Reading", len(logs))]
     with status("Validating the model"):
-        found = validate(model, before, flights, spans=spans, seed=seed)
+        record = validate(model, prior_airframe, flights, spans=spans, seed=seed)
         comparison = None
         if other is not None:
             comparison = compare_models(model, other, flights, spans=spans, seed=seed)
     if output is not None:
-        write_whole(output, airframe_toml(dataclasses.replace(model, fly_back=found)).encode())
+        write_whole(output, airframe_toml(dataclasses.replace(model, fly_back=record)).encode())
     if report is not None:
         with status("Writing the report"):
             from importlib.metadata import version
@@ -118,16 +118,16 @@ def fly_back(
                 "seed": str(seed),
                 "rotorid": version("rotorid"),
             }
-            write_whole(report, fly_back_page(model, found, settings, comparison).encode())
-    _show(found, out())
+            write_whole(report, fly_back_page(model, record, settings, comparison).encode())
+    _show(record, out())
     if comparison is not None:
         _show_comparison(comparison, out())
     from rich.text import Text
 
-    for what, path in (("Airframe", output), ("Report", report)):
+    for noun, path in (("Airframe", output), ("Report", report)):
         if path is not None:
-            out().print(Text.assemble(f"  {what}: ", (str(path), "bold")))
-    if not found.accepted:
+            out().print(Text.assemble(f"  {noun}: ", (str(path), "bold")))
+    if not record.accepted:
         raise typer.Exit(1)
 
 
@@ -147,7 +147,7 @@ def _spans(between: list[str] | None, logs: list[Path]) -> list[list[tuple[float
         return None
     if len(logs) > 1:
         raise SettingError(f"--between is for one LOG, but {len(logs)} are given")
-    found = []
+    spans = []
     for text in between:
         start, colon, end = text.partition(":")
         try:
@@ -156,11 +156,11 @@ def _spans(between: list[str] | None, logs: list[Path]) -> list[list[tuple[float
             span = (0.0, 0.0)
         if not colon or not 0 <= span[0] < span[1] < float("inf"):
             raise SettingError(f"--between {text}: give start and end in s, as 24:60")
-        found.append(span)
-    return [found]
+        spans.append(span)
+    return [spans]
 
 
-def _show(found: FlyBack, console: Console) -> None:
+def _show(record: FlyBack, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -168,26 +168,26 @@ def _show(found: FlyBack, console: Console) -> None:
     from rotorid.workflows.fly_back.page import error_rows
     from rotorid.workflows.fly_back.text import fly_back_verdict
 
-    print_verdict(fly_back_verdict(found), console)
+    print_verdict(fly_back_verdict(record), console)
     table = empty_table()
     table.add_column("error, rms", no_wrap=True)
     for head in ("model", "prior", "constant", "in band"):
         table.add_column(head, justify="right", no_wrap=True)
-    shown = ""
-    for signal, after, *values, unit, share, assessed in error_rows(found):
-        if signal != shown:
+    last_signal = ""
+    for signal, horizon, *values, unit, share, assessed in error_rows(record):
+        if signal != last_signal:
             table.add_row(f"{signal} ({unit})", style="bold")
-            shown = signal
-        table.add_row(f"  {after}", *values, share, style="" if assessed == "yes" else "dim")
+            last_signal = signal
+        table.add_row(f"  {horizon}", *values, share, style="" if assessed == "yes" else "dim")
     console.print(Padding(table, (0, 1)))
     console.print()
-    for reason in found.reasons[1:]:
+    for reason in record.reasons[1:]:
         console.print(Padding(Text(reason), (0, 2)))
-    if len(found.reasons) > 1:
+    if len(record.reasons) > 1:
         console.print()
 
 
-def _show_comparison(found: ModelComparison, console: Console) -> None:
+def _show_comparison(comparison: ModelComparison, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -195,18 +195,18 @@ def _show_comparison(found: ModelComparison, console: Console) -> None:
     from rotorid.workflows.fly_back.page import comparison_rows
 
     table = empty_table()
-    console.print(Padding(Text(f"Comparison with {found.other}", style="bold"), (0, 2)))
+    console.print(Padding(Text(f"Comparison with {comparison.other}", style="bold"), (0, 2)))
     table.add_column("error, rms", no_wrap=True)
     for head in ("model", "other", "difference", "95 % band", "model is"):
         table.add_column(head, justify="right", no_wrap=True)
-    shown = ""
-    for signal, after, *values, unit, outcome in comparison_rows(found):
-        if signal != shown:
+    last_signal = ""
+    for signal, horizon, *values, unit, outcome in comparison_rows(comparison):
+        if signal != last_signal:
             table.add_row(f"{signal} ({unit})", style="bold")
-            shown = signal
-        table.add_row(f"  {after}", *values, outcome)
+            last_signal = signal
+        table.add_row(f"  {horizon}", *values, outcome)
     console.print(Padding(table, (0, 0, 0, 1)))
     console.print()
-    for reason in found.reasons:
+    for reason in comparison.reasons:
         console.print(Padding(Text(reason), (0, 2)))
     console.print()

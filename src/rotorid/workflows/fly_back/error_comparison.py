@@ -44,16 +44,18 @@ def compare_errors(
 ) -> SignalErrors:
     """Compare the errors of one signal over all flights. variances: of the errors by noise, by flight."""
     squares = [
-        np.concatenate([np.sum(getattr(f, which)[name] ** 2, axis=-1) for f in flights])
-        for which in ("model", "prior", "constant")
+        np.concatenate([np.sum(getattr(f, prediction)[name] ** 2, axis=-1) for f in flights])
+        for prediction in ("model", "prior", "constant")
     ]
-    inside, hidden = _coverage(name, flights, variances)
-    means, samples, _ = block_bootstrap([*squares, inside], [f.held for f in flights], seed)
+    coverage, is_hidden_ = _coverage(name, flights, variances)
+    means, samples, _ = block_bootstrap([*squares, coverage], [f.held for f in flights], seed)
     rms, rms_samples = np.sqrt(means[:3]), np.sqrt(samples[:3])
     stds = rms_samples.std(axis=1)
-    own = _parameter_error(name, flights)
-    z = [_z_score(means[k] - means[0], (samples[k] - samples[0]).std(axis=0), own) for k in (1, 2)]
-    is_hidden = (rms[0] > rms[2]) & (rms[1] > rms[2]) & (hidden > _HIDDEN * rms[2])
+    parameter_error = _parameter_error(name, flights)
+    z = [
+        _z_score(means[k] - means[0], (samples[k] - samples[0]).std(axis=0), parameter_error) for k in (1, 2)
+    ]
+    is_hidden = (rms[0] > rms[2]) & (rms[1] > rms[2]) & (is_hidden_ > _HIDDEN * rms[2])
     decides = np.isfinite(rms[0]) & ~is_hidden
     return SignalErrors(
         name=name,
@@ -87,16 +89,16 @@ def _coverage(
 
 def _parameter_error(name: str, flights: Sequence[FlightErrors]) -> Float[np.ndarray, " h"]:
     """Mean square error by the uncertainty of the model's parameters."""
-    moved = [np.sum(f.perturbations[name] ** 2, axis=(0, 3)) for f in flights]
-    known = [np.where(f.held.is_within, m, np.nan) for f, m in zip(flights, moved, strict=True)]
+    squares = [np.sum(f.perturbations[name] ** 2, axis=(0, 3)) for f in flights]
+    known_squares = [np.where(f.held.is_within, m, np.nan) for f, m in zip(flights, squares, strict=True)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a horizon beyond all windows
-        return np.nan_to_num(np.nanmean(np.concatenate(known), axis=0))
+        return np.nan_to_num(np.nanmean(np.concatenate(known_squares), axis=0))
 
 
-def _blocks(held: ValidationFlight) -> np.ndarray:
+def _blocks(flight: ValidationFlight) -> np.ndarray:
     """Number of the block that each window belongs to."""
-    return ((held.t[held.starts] - held.t[0]) // _BLOCK).astype(int)
+    return ((flight.t[flight.starts] - flight.t[0]) // _BLOCK).astype(int)
 
 
 def block_bootstrap(
@@ -111,14 +113,14 @@ def block_bootstrap(
     Returns:
         The means; the means of the samples; the number of blocks.
     """
-    blocks = np.concatenate([_blocks(held) + 1000 * k for k, held in enumerate(flights)])
+    blocks = np.concatenate([_blocks(flight) + 1000 * k for k, flight in enumerate(flights)])
     values = np.stack(columns)
-    known = np.isfinite(values)
-    _, which = np.unique(blocks, return_inverse=True)
-    count = int(which.max()) + 1
+    is_known = np.isfinite(values)
+    _, block_index = np.unique(blocks, return_inverse=True)
+    count = int(block_index.max()) + 1
     sums, counts = np.zeros((2, count, *values.shape[::2]))
-    np.add.at(sums, which, np.moveaxis(np.where(known, values, 0.0), 1, 0))
-    np.add.at(counts, which, np.moveaxis(known, 1, 0).astype(float))
+    np.add.at(sums, block_index, np.moveaxis(np.where(is_known, values, 0.0), 1, 0))
+    np.add.at(counts, block_index, np.moveaxis(is_known, 1, 0).astype(float))
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1.0 / count), _DRAWS)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums.sum(axis=0) / counts.sum(axis=0)
@@ -126,10 +128,10 @@ def block_bootstrap(
     return means, np.where(np.isfinite(samples), samples, means[:, None]), count
 
 
-def _z_score(difference: np.ndarray, sampling: np.ndarray, own: np.ndarray) -> np.ndarray:
+def _z_score(difference: np.ndarray, sampling: np.ndarray, parameter_variance: np.ndarray) -> np.ndarray:
     """A difference over its standard deviation: the sampling error and, where the model is worse, its parameters'
     uncertainty. 0 where both are 0."""
-    std = np.where(difference < 0, np.hypot(sampling, own), sampling)
+    std = np.where(difference < 0, np.hypot(sampling, parameter_variance), sampling)
     return np.where(
         std > 0, difference / np.where(std > 0, std, 1.0), np.where(difference == 0, 0.0, math.inf)
     )

@@ -62,7 +62,7 @@ def fit_noise(flights: Sequence[ShortErrors]) -> NoiseModel:
     def series(name: str, axis: int) -> list[np.ndarray]:
         return [f.errors[name][:, 0, axis] for f in flights if name in f.errors]
 
-    found = {
+    processes = {
         name: tuple(_fit_process(series(name, axis), interval) for axis in range(3))
         for name in _CHAIN
         if series(name, 0)
@@ -72,7 +72,7 @@ def fit_noise(flights: Sequence[ShortErrors]) -> NoiseModel:
         for axis in range(3)
         if (s := series("specific_force", axis))
     )
-    return NoiseModel(found, force)
+    return NoiseModel(processes, force)
 
 
 def _autocovariance(series: Sequence[np.ndarray], lags: int) -> Float[np.ndarray, " lags"]:
@@ -80,17 +80,17 @@ def _autocovariance(series: Sequence[np.ndarray], lags: int) -> Float[np.ndarray
     total, count = np.zeros(lags + 1), np.zeros(lags + 1)
     for r in series:
         for j in range(min(lags, len(r) - 1) + 1):
-            both = r[: len(r) - j] * r[j:]
-            known = np.isfinite(both)
-            total[j] += float(both[known].sum())
-            count[j] += int(known.sum())
+            products = r[: len(r) - j] * r[j:]
+            is_known = np.isfinite(products)
+            total[j] += float(products[is_known].sum())
+            count[j] += int(is_known.sum())
     return total / np.maximum(count, 1)
 
 
 def _fit_process(series: Sequence[np.ndarray], D: float) -> ProcessNoise:
     C = _autocovariance(series, _LAGS)
     lags = np.arange(_LAGS + 1)
-    best, found = np.inf, ProcessNoise(float(np.sqrt(0.5 * C[0])), 0.0, 0.0, 1.0)
+    lowest_cost, process = np.inf, ProcessNoise(float(np.sqrt(0.5 * C[0])), 0.0, 0.0, 1.0)
     for T in _TIMES:
         A = np.stack(
             [
@@ -101,43 +101,43 @@ def _fit_process(series: Sequence[np.ndarray], D: float) -> ProcessNoise:
             axis=1,
         )
         scale = np.maximum(np.linalg.norm(A, axis=0), _EVENTUAL)
-        x, left = nnls(A / scale, C)
-        if left < best:
-            best, (s2, q, P) = left, x / scale
-            found = ProcessNoise(float(np.sqrt(s2)), float(q), float(P), T)
-    return found
+        x, cost = nnls(A / scale, C)
+        if cost < lowest_cost:
+            lowest_cost, (s2, q, P) = cost, x / scale
+            process = ProcessNoise(float(np.sqrt(s2)), float(q), float(P), T)
+    return process
 
 
 def noise_variances(
-    noise: NoiseModel, airframe: Airframe, held: ValidationFlight
+    noise: NoiseModel, airframe: Airframe, flight: ValidationFlight
 ) -> Mapping[str, Float[np.ndarray, "h k"]]:
     """Variance of the error of each signal by noise, at each horizon and axis."""
     inertia, damping = airframe.quantities["inertia"].value, airframe.get("angular_drag")
     drag = airframe.get("drag")
     b = (drag.number if drag else 0.0) / airframe.mass.number
-    found: dict[str, np.ndarray] = {}
+    variances: dict[str, np.ndarray] = {}
     if noise.specific_force:
-        found["specific_force"] = np.tile(np.square(noise.specific_force), (len(held.horizon_rows), 1))
+        variances["specific_force"] = np.tile(np.square(noise.specific_force), (len(flight.horizon_rows), 1))
     none = ProcessNoise(0.0, 0.0, 0.0, 1.0)
     chains = []
     for k in range(3):
         processes = [noise.processes[n][k] if n in noise.processes else none for n in _CHAIN]
         a = (damping.number if damping else 0.0) / inertia[k]
-        chains.append(_propagate(processes, (a, b, GRAVITY if k < 2 else 0.0), held))
+        chains.append(_propagate(processes, (a, b, GRAVITY if k < 2 else 0.0), flight))
     for place, name in enumerate(_CHAIN):
-        if name not in held.signals:
+        if name not in flight.signals:
             continue
         values = np.stack([chain[:, place] for chain in chains], axis=1)
         if name in ("velocity", "position"):
             values[:, :2] = values[:, :2].mean(
                 axis=1, keepdims=True
             )  # the world's axes, whatever the heading
-        found[name] = values
-    return found
+        variances[name] = values
+    return variances
 
 
 def _propagate(
-    processes: Sequence[ProcessNoise], model: tuple[float, float, float], held: ValidationFlight
+    processes: Sequence[ProcessNoise], model: tuple[float, float, float], flight: ValidationFlight
 ) -> Float[np.ndarray, "h 4"]:
     """Variances of the errors of body rate, attitude, velocity and position at the horizons, of one axis. model: a, b and g."""
     a, b, g = model
@@ -149,10 +149,10 @@ def _propagate(
     measured = np.array([d.measured**2 for d in processes])
     S = np.diag([*measured, *(d.correlated for d in processes)])
     F = expm(A * STEP)
-    found, last = np.empty((len(held.horizon_rows), 4)), 0
-    for k, ahead in enumerate(held.horizon_rows):
+    variances, last = np.empty((len(flight.horizon_rows), 4)), 0
+    for k, ahead in enumerate(flight.horizon_rows):
         for _ in range(last, ahead):
             S = F @ S @ F.T + Q * STEP
         last = ahead
-        found[k] = np.diag(S)[:4] + measured
-    return found
+        variances[k] = np.diag(S)[:4] + measured
+    return variances

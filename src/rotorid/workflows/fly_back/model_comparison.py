@@ -92,18 +92,18 @@ def compare_models(
     Raises:
         As `fly_back`.
     """
-    held, left_out = prediction_windows(flights, spans, masses, horizons)
-    found = [flight_errors(h, short_intervals(h), model, other, ()) for h in held]
+    validation_flights, left_out = prediction_windows(flights, spans, masses, horizons)
+    errors = [flight_errors(h, short_intervals(h), model, other, ()) for h in validation_flights]
     signals = []
     for name in UNITS:
-        use = [f for f in found if name in f.held.signals]
-        if not use:
+        used = [f for f in errors if name in f.held.signals]
+        if not used:
             continue
         squares = [
-            np.concatenate([np.sum(getattr(f, which)[name] ** 2, axis=-1) for f in use])
-            for which in ("model", "prior")
+            np.concatenate([np.sum(getattr(f, prediction)[name] ** 2, axis=-1) for f in used])
+            for prediction in ("model", "prior")
         ]
-        means, samples, blocks = block_bootstrap(squares, [f.held for f in use], seed)
+        means, samples, blocks = block_bootstrap(squares, [f.held for f in used], seed)
         rms, rms_samples = np.nan_to_num(np.sqrt(means)), np.nan_to_num(np.sqrt(samples))
         std = (rms_samples[1] - rms_samples[0]).std(axis=0) * np.sqrt(blocks / max(blocks - 1, 1))
         band = _BAND * (student_t_factor(blocks) if blocks > 1 else np.inf) * std
@@ -112,8 +112,8 @@ def compare_models(
     return ModelComparison(
         model.name,
         other.name,
-        tuple(h.name for h in held),
-        sum(len(h.starts) for h in held),
+        tuple(h.name for h in validation_flights),
+        sum(len(h.starts) for h in validation_flights),
         tuple(float(h) for h in horizons),
         tuple(signals),
         (*_findings(signals, horizons, other.name), *left_out),
@@ -126,10 +126,10 @@ def _findings(signals: Sequence[SignalComparison], horizons: Sequence[float], ot
     worse = [(s, k) for s, k in assessed if s.outcome(k) < 0]
     better = [(s, k) for s, k in assessed if s.outcome(k) > 0]
     values = {"other": other, "assessed": len(assessed), "better": len(better), "worse": len(worse)}
-    found = [Finding("comparison", Severity.WARNING if worse else Severity.OK, values)]
-    for which in (worse, better):
-        for name in dict.fromkeys(s.name for s, _ in which):
-            mine = [(s, k) for s, k in which if s.name == name]
+    findings = [Finding("comparison", Severity.WARNING if worse else Severity.OK, values)]
+    for group in (worse, better):
+        for name in dict.fromkeys(s.name for s, _ in group):
+            mine = [(s, k) for s, k in group if s.name == name]
             s, k = mine[-1]
             values = {
                 "signal": name,
@@ -138,5 +138,5 @@ def _findings(signals: Sequence[SignalComparison], horizons: Sequence[float], ot
                 "std": s.std[k],
                 "unit": s.unit,
             }
-            found.append(Finding("compared_signal", Severity.NOTE, values, (name,)))
-    return found
+            findings.append(Finding("compared_signal", Severity.NOTE, values, (name,)))
+    return findings

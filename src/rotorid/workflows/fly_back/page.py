@@ -30,13 +30,13 @@ _WIDEST: Final = 10.0  # times the error: limit of a band that is infinite with 
 
 
 def fly_back_page(
-    model: Airframe, found: FlyBack, settings: Mapping[str, str], comparison: ModelComparison | None = None
+    model: Airframe, record: FlyBack, settings: Mapping[str, str], comparison: ModelComparison | None = None
 ) -> str:
     """Make the report.
 
     Args:
         model: the airframe that was validated.
-        found: its record.
+        record: its record.
         settings: of the command, by name.
         comparison: of the model with another one.
     Returns:
@@ -46,12 +46,12 @@ def fly_back_page(
     add_header(
         page,
         model.name,
-        [f"validated on {', '.join(found.flights)}", f"{found.windows} predictions"],
-        fly_back_verdict(found),
+        [f"validated on {', '.join(record.flights)}", f"{record.windows} predictions"],
+        fly_back_verdict(record),
         MODEL_TONES,
     )
-    page.add(f'<div class="cards">{"".join(_cards(found))}</div>')
-    add_fly_back(page, found)
+    page.add(f'<div class="cards">{"".join(_cards(record))}</div>')
+    add_fly_back(page, record)
     if comparison is not None:
         _add_comparison(page, comparison)
     page.section("Settings")
@@ -63,17 +63,17 @@ def fly_back_page(
     return page.as_html()
 
 
-def add_fly_back(page: Page, found: FlyBack) -> None:
+def add_fly_back(page: Page, record: FlyBack) -> None:
     """Add the sections of a record to a page."""
     page.section(
         "Validation",
-        f"Open-loop predictions of {', '.join(found.flights)} from the logged rotor commands, from {found.windows} starts. "
+        f"Open-loop predictions of {', '.join(record.flights)} from the logged rotor commands, from {record.windows} starts. "
         "Root mean square error over the horizon with its standard deviation; constant velocity holds the initial values.",
     )
-    page.add(notes_list(found.reasons))
-    page.add(legend([(found.prior if name == "prior" else name, colour) for name, colour in PREDICTORS]))
+    page.add(notes_list(record.reasons))
+    page.add(legend([(record.prior if name == "prior" else name, colour) for name, colour in PREDICTORS]))
     panels = [
-        page.panel(errors_figure(found, s), title(s.name), _unassessed(found, s)) for s in found.signals
+        page.panel(errors_figure(record, s), title(s.name), _unassessed(record, s)) for s in record.signals
     ]
     page.add(grid(panels, "split"))
     page.section(
@@ -84,30 +84,30 @@ def add_fly_back(page: Page, found: FlyBack) -> None:
     page.add(
         grid(
             [
-                page.panel(gains_figure(found.gains), "Response gains", "1: correct model"),
-                page.panel(coverage_figure(found), "Coverage", "shaded: accepted range"),
+                page.panel(gains_figure(record.gains), "Response gains", "1: correct model"),
+                page.panel(coverage_figure(record), "Coverage", "shaded: accepted range"),
             ],
             "split",
         )
     )
-    _numbers(page, found)
+    _numbers(page, record)
 
 
-def _add_comparison(page: Page, found: ModelComparison) -> None:
+def _add_comparison(page: Page, comparison: ModelComparison) -> None:
     page.section(
-        f"Comparison with {found.other}",
-        f"Both models from the same {found.windows} starts. ± is one standard deviation of the difference of the root mean "
-        "square errors, by a bootstrap over blocks of 4 s.",
+        f"Comparison with {comparison.other}",
+        f"Both models from the same {comparison.windows} starts. ± is one standard deviation of the difference of the root "
+        "mean square errors, by a bootstrap over blocks of 4 s.",
     )
-    page.add(notes_list(found.reasons))
+    page.add(notes_list(comparison.reasons))
     head = ["signal", "horizon", "model", "other", "difference", "95 % band", "unit", "model is"]
     kinds = dict.fromkeys(head, "number") | {"signal": "word", "unit": "word", "model is": "word"}
-    page.add(table(head, comparison_rows(found), kinds))
+    page.add(table(head, comparison_rows(comparison), kinds))
     note = "above 0 the model is better; with 95 % bands"
-    page.add(page.panel(comparison_figure(found), f"Errors compared with {found.other}", note))
+    page.add(page.panel(comparison_figure(comparison), f"Errors compared with {comparison.other}", note))
 
 
-def comparison_rows(found: ModelComparison) -> Sequence[Sequence[str]]:
+def comparison_rows(comparison: ModelComparison) -> Sequence[Sequence[str]]:
     """A row a signal and horizon: errors of both, their difference and its band, unit, outcome."""
     outcomes = {1: "better", 0: "equal", -1: "worse"}
     return [
@@ -121,33 +121,33 @@ def comparison_rows(found: ModelComparison) -> Sequence[Sequence[str]]:
             unit_text(s.unit),
             outcomes[s.outcome(k)],
         ]
-        for s in found.signals
-        for k, h in enumerate(found.horizons)
+        for s in comparison.signals
+        for k, h in enumerate(comparison.horizons)
         if s.model[k] > 0
     ]
 
 
-def _unassessed(found: FlyBack, signal: SignalErrors) -> str:
-    left = [f"{h:g} s" for h, d in zip(found.horizons, signal.decides, strict=True) if not d]
-    return f"not assessed at {', '.join(left)}" if left else ""
+def _unassessed(record: FlyBack, signal: SignalErrors) -> str:
+    unassessed = [f"{h:g} s" for h, d in zip(record.horizons, signal.decides, strict=True) if not d]
+    return f"not assessed at {', '.join(unassessed)}" if unassessed else ""
 
 
-def _cards(found: FlyBack) -> list[str]:
+def _cards(record: FlyBack) -> list[str]:
     cards = []
-    for signal in found.signals:
+    for signal in record.signals:
         k = max((k for k, d in enumerate(signal.decides) if d), default=None)
         if k is not None:
-            name = f"{title(signal.name)} after {found.horizons[k]:g} s"
-            others = f"prior {signal.prior[k]:.2g}, constant velocity {signal.constant[k]:.2g}"
+            name = f"{title(signal.name)} after {record.horizons[k]:g} s"
+            other_errors = f"prior {signal.prior[k]:.2g}, constant velocity {signal.constant[k]:.2g}"
             error = plus_minus(signal.model[k], signal.model_std[k])
-            cards.append(card(name, error, unit_text(signal.unit), others))
-    for gain in found.gains:
+            cards.append(card(name, error, unit_text(signal.unit), other_errors))
+    for gain in record.gains:
         value = plus_minus(gain.value, gain.std)
         cards.append(
             card(title(response_name(gain.name)), value, "", "measured / model", muted=not is_certain(gain))
         )
-    if found.nmpc is not None:
-        n = found.nmpc
+    if record.nmpc is not None:
+        n = record.nmpc
         distance = f"{n.position_rms:.2g}" if math.isfinite(n.position_rms) else "lost"
         cards.append(
             card(
@@ -157,14 +157,14 @@ def _cards(found: FlyBack) -> list[str]:
     return cards
 
 
-def _numbers(page: Page, found: FlyBack) -> None:
+def _numbers(page: Page, record: FlyBack) -> None:
     page.section("All errors", "± is one standard deviation, over blocks of 4 s.")
     head = ["signal", "horizon", "model", "prior", "constant velocity", "unit", "in band", "assessed"]
     kinds = dict.fromkeys(head, "number") | {"signal": "word", "unit": "word", "assessed": "word"}
-    page.add(table(head, error_rows(found), kinds))
+    page.add(table(head, error_rows(record), kinds))
 
 
-def error_rows(found: FlyBack) -> Sequence[Sequence[str]]:
+def error_rows(record: FlyBack) -> Sequence[Sequence[str]]:
     """A row a signal and horizon: errors of the three predictions, unit, coverage, whether it is assessed."""
     return [
         [
@@ -182,13 +182,13 @@ def error_rows(found: FlyBack) -> Sequence[Sequence[str]]:
             percent(s.coverage[k]),
             "yes" if s.decides[k] else "no",
         ]
-        for s in found.signals
-        for k, h in enumerate(found.horizons)
+        for s in record.signals
+        for k, h in enumerate(record.horizons)
         if s.model[k] > 0
     ]
 
 
-def errors_figure(found: FlyBack, signal: SignalErrors) -> Figure:
+def errors_figure(record: FlyBack, signal: SignalErrors) -> Figure:
     """Root mean square error over the horizon, of model, prior and constant velocity, with standard deviations."""
     rows = (
         (signal.model, signal.model_std),
@@ -197,14 +197,16 @@ def errors_figure(found: FlyBack, signal: SignalErrors) -> Figure:
     )
     traces = []
     for (name, colour), (value, std) in zip(PREDICTORS, rows, strict=True):
-        known = [k for k, v in enumerate(value) if v > 0]
+        indices = [k for k, v in enumerate(value) if v > 0]
         traces.append(
-            _curve([found.horizons[k] for k in known], [value[k] for k in known], name, colour, "%{y:.3g}")
-            | {"error_y": {"type": "data", "array": [std[k] for k in known], "thickness": 1.2, "width": 3}}
+            _curve(
+                [record.horizons[k] for k in indices], [value[k] for k in indices], name, colour, "%{y:.3g}"
+            )
+            | {"error_y": {"type": "data", "array": [std[k] for k in indices], "thickness": 1.2, "width": 3}}
         )
     figure = layout(f"error ({unit_text(signal.unit)})", x_title="horizon (s)")
     figure["yaxis"] |= {"type": "log", "dtick": 1, "exponentformat": "none"}
-    figure["xaxis"] |= _horizons(found.horizons)
+    figure["xaxis"] |= _horizons(record.horizons)
     model, prior, constant = traces
     prior["line"] |= {"dash": "6px,6px"}
     return Figure(
@@ -212,21 +214,21 @@ def errors_figure(found: FlyBack, signal: SignalErrors) -> Figure:
     )  # both show where they are one
 
 
-def coverage_figure(found: FlyBack) -> Figure:
+def coverage_figure(record: FlyBack) -> Figure:
     """Share of errors inside the 95 % bands over the horizon, of each signal, and the accepted range."""
     traces = [
-        _curve(found.horizons, 100.0 * np.array(signal.coverage), title(signal.name), colour, "%{y:.0f} %")
+        _curve(record.horizons, 100.0 * np.array(signal.coverage), title(signal.name), colour, "%{y:.0f} %")
         | {"showlegend": True}
-        for signal, colour in zip(found.signals, _SIGNALS, strict=False)
+        for signal, colour in zip(record.signals, _SIGNALS, strict=False)
     ]
     figure = layout("errors in the 95 % band (%)", x_title="horizon (s)", legend=True)
-    figure["xaxis"] |= _horizons(found.horizons)
+    figure["xaxis"] |= _horizons(record.horizons)
     lowest = min(
         [
             80.0,
             *(
                 100.0 * c
-                for signal in found.signals
+                for signal in record.signals
                 for c, e in zip(signal.coverage, signal.model, strict=True)
                 if e
             ),
@@ -237,23 +239,27 @@ def coverage_figure(found: FlyBack) -> Figure:
     return Figure(tuple(traces), figure, height=280, has_time_axis=False)
 
 
-def comparison_figure(found: ModelComparison) -> Figure:
+def comparison_figure(comparison: ModelComparison) -> Figure:
     """Relative difference of the errors of two models over the horizon, of each signal, with 95 % bands."""
     traces = []
-    for k, (signal, colour) in enumerate(zip(found.signals, _SIGNALS, strict=False)):
-        known = [i for i, v in enumerate(signal.model) if v > 0]
-        share = [100.0 * signal.difference[i] / signal.other[i] for i in known]
-        band = [100.0 * min(signal.band[i] / signal.other[i], _WIDEST) for i in known]
-        factor = _APART ** (k - 0.5 * (len(found.signals) - 1))
+    for k, (signal, colour) in enumerate(zip(comparison.signals, _SIGNALS, strict=False)):
+        indices = [i for i, v in enumerate(signal.model) if v > 0]
+        share = [100.0 * signal.difference[i] / signal.other[i] for i in indices]
+        band = [100.0 * min(signal.band[i] / signal.other[i], _WIDEST) for i in indices]
+        factor = _APART ** (k - 0.5 * (len(comparison.signals) - 1))
         traces.append(
             _curve(
-                [factor * found.horizons[i] for i in known], share, title(signal.name), colour, "%{y:.0f} %"
+                [factor * comparison.horizons[i] for i in indices],
+                share,
+                title(signal.name),
+                colour,
+                "%{y:.0f} %",
             )
             | {"showlegend": True}
             | {"error_y": {"type": "data", "array": encode_array(band), "thickness": 1.2, "width": 3}}
         )
     figure = layout("reduction of the error (%)", x_title="horizon (s)", legend=True)
-    figure["xaxis"] |= _horizons(found.horizons)
+    figure["xaxis"] |= _horizons(comparison.horizons)
     figure["shapes"] = [_level(0.0)]
     return Figure(tuple(traces), figure, height=280, has_time_axis=False)
 
@@ -309,7 +315,7 @@ def _horizons(horizons: Sequence[float]) -> dict:
 
 def _across(y0: float, y1: float, x0: float | None = None, x1: float | None = None) -> dict:
     """A shaded range; from side to side without x0 and x1."""
-    whole = {"xref": "paper", "x0": 0, "x1": 1} if x0 is None else {"xref": "x", "x0": x0, "x1": x1}
+    extent = {"xref": "paper", "x0": 0, "x1": 1} if x0 is None else {"xref": "x", "x0": x0, "x1": x1}
     return {
         "type": "rect",
         "yref": "y",
@@ -318,7 +324,7 @@ def _across(y0: float, y1: float, x0: float | None = None, x1: float | None = No
         "fillcolor": _TOLERANCE,
         "line": {"width": 0},
         "layer": "below",
-        **whole,
+        **extent,
     }
 
 

@@ -36,11 +36,11 @@ class ParameterUncertainty:
         return [self._with(self.root @ draw) for draw in draws]
 
     def _with(self, change: Float[np.ndarray, " n"]) -> Airframe:
-        known = airframe_numbers(self.model)
+        numbers = airframe_numbers(self.model)
         values = {}
         for name, delta in zip(self.names, change, strict=True):
-            value = known[name][0] + float(delta)
-            values[name] = max(value, _LEAST * known[name][0]) if _positive(name) else value
+            value = numbers[name][0] + float(delta)
+            values[name] = max(value, _LEAST * numbers[name][0]) if _positive(name) else value
         return with_numbers(self.model, values)
 
 
@@ -54,14 +54,14 @@ def _positive(name: str) -> bool:
 def parameter_uncertainty(model: Airframe, covariance: Covariance | None) -> ParameterUncertainty:
     """The uncertainty by a covariance, without numbers that the airframe does not have; or by the standard deviations of its
     file."""
-    known = airframe_numbers(model)
+    numbers = airframe_numbers(model)
     if covariance is None:
-        names = tuple(name for name, (_, std) in known.items() if std > 0)
-        return ParameterUncertainty(model, names, np.diag([known[name][1] for name in names]))
-    kept = [k for k, name in enumerate(covariance[0]) if name in known]
-    names = tuple(covariance[0][k] for k in kept)
-    C = np.asarray(covariance[1], dtype=float)[np.ix_(kept, kept)]
+        names = tuple(name for name, (_, std) in numbers.items() if std > 0)
+        return ParameterUncertainty(model, names, np.diag([numbers[name][1] for name in names]))
+    indices = [k for k, name in enumerate(covariance[0]) if name in numbers]
+    names = tuple(covariance[0][k] for k in indices)
+    C = np.asarray(covariance[1], dtype=float)[np.ix_(indices, indices)]
     scale = np.sqrt(np.maximum(np.diag(C), 1e-300))
     values, vectors = np.linalg.eigh(C / np.outer(scale, scale))
-    used = values > _NEGLIGIBLE * max(float(values.max(initial=0.0)), 1e-300)
-    return ParameterUncertainty(model, names, scale[:, None] * vectors[:, used] * np.sqrt(values[used]))
+    is_used = values > _NEGLIGIBLE * max(float(values.max(initial=0.0)), 1e-300)
+    return ParameterUncertainty(model, names, scale[:, None] * vectors[:, is_used] * np.sqrt(values[is_used]))

@@ -86,31 +86,38 @@ def flight_errors(
     vehicles, conditions = [], []
     for airframe in (model, prior):
         acceleration = _constant_angular_acceleration(make_flight_model(airframe, short), short)
-        one = make_flight_model(airframe, held)
-        wind = estimate_winds(one.with_disturbances(steady_wind(0.0, 0.0), acceleration), held)
-        vehicles.append(one.with_disturbances(wind, acceleration))
+        vehicle = make_flight_model(airframe, held)
+        wind = estimate_winds(vehicle.with_disturbances(steady_wind(0.0, 0.0), acceleration), held)
+        vehicles.append(vehicle.with_disturbances(wind, acceleration))
         conditions.append((acceleration, wind))
     (acceleration, wind), _ = conditions
     mean = mean_angular_acceleration(vehicles[0], held)
     directions = []
     for airframe in perturbed:
-        one = make_flight_model(airframe, held)
-        one = dataclasses.replace(one, mass_factor=airframe.mass.number / model.mass.number)
+        vehicle = make_flight_model(airframe, held)
+        vehicle = dataclasses.replace(vehicle, mass_factor=airframe.mass.number / model.mass.number)
         directions.append(
-            one.with_disturbances(wind, acceleration + mean - mean_angular_acceleration(one, held))
+            vehicle.with_disturbances(wind, acceleration + mean - mean_angular_acceleration(vehicle, held))
         )
     predicted = predict([*vehicles, *directions], held)
-    found = [errors(held, {n: v[k] for n, v in predicted.items()}, one) for k, one in enumerate(vehicles)]
+    errors_of_vehicles = [
+        errors(held, {n: v[k] for n, v in predicted.items()}, vehicle) for k, vehicle in enumerate(vehicles)
+    ]
     changes: dict[str, np.ndarray] = {}
     for name, values in predicted.items():
         if name == "attitude":
             changes[name] = rotation_vectors(np.broadcast_to(values[0], values[2:].shape), values[2:])
         else:
             changes[name] = values[2:] - values[0]
-    one = make_flight_model(model, short).with_disturbances(wind, acceleration)
-    short_errors = errors(short, {n: v[0] for n, v in predict([one], short).items()}, one)
+    vehicle = make_flight_model(model, short).with_disturbances(wind, acceleration)
+    short_errors = errors(short, {n: v[0] for n, v in predict([vehicle], short).items()}, vehicle)
     return FlightErrors(
-        held, found[0], found[1], _constant(held), changes, ShortErrors(short, one, short_errors)
+        held,
+        errors_of_vehicles[0],
+        errors_of_vehicles[1],
+        _constant(held),
+        changes,
+        ShortErrors(short, vehicle, short_errors),
     )
 
 
@@ -124,65 +131,69 @@ def angular_acceleration_per_newton(airframe: Airframe) -> Float[np.ndarray, "3 
         return np.linalg.solve(inertia_matrix_of(airframe), np.asarray(G)[3:])
 
 
-def mean_angular_acceleration(of: FlightModel, held: ValidationFlight) -> Float[np.ndarray, " 3"]:
+def mean_angular_acceleration(model: FlightModel, held: ValidationFlight) -> Float[np.ndarray, " 3"]:
     """Mean angular acceleration by the rotors over a flight's starts, rad/s^2."""
-    return angular_acceleration_per_newton(of.airframe) @ of.mean_thrust[held.starts].mean(axis=0)
+    return angular_acceleration_per_newton(model.airframe) @ model.mean_thrust[held.starts].mean(axis=0)
 
 
-def _constant_angular_acceleration(of: FlightModel, short: ValidationFlight) -> Float[np.ndarray, " 3"]:
+def _constant_angular_acceleration(model: FlightModel, short: ValidationFlight) -> Float[np.ndarray, " 3"]:
     """Mean angular acceleration that a vehicle's predictions lack, rad/s^2; 0 where rotation is not predicted."""
     if not short.torques_observable:
         return np.zeros(3)
-    predicted = predict([of], short)["body_rate"][0, :, 0]
+    predicted = predict([model], short)["body_rate"][0, :, 0]
     error = short.measured("body_rate")[short.targets[:, 0]] - predicted
     return error.mean(axis=0) / (short.horizon_rows[0] * STEP)
 
 
 def errors(
-    held: ValidationFlight, predicted: Mapping[str, np.ndarray], of: FlightModel
+    held: ValidationFlight, predicted: Mapping[str, np.ndarray], model: FlightModel
 ) -> dict[str, np.ndarray]:
     """Errors of the predictions of one vehicle, measured minus predicted."""
-    found = {}
+    result = {}
     for name, values in predicted.items():
-        measured = held.measured(name, of.signal_delay(name))[held.targets]
+        measured = held.measured(name, model.signal_delay(name))[held.targets]
         error = rotation_vectors(values, measured) if name == "attitude" else measured - values
-        found[name] = np.where(held.is_within[..., None], error, np.nan)
-    if "specific_force" in found:
-        found["specific_force"][..., :2] -= np.nanmean(found["specific_force"][..., :2], axis=(0, 1))
-    return found
+        result[name] = np.where(held.is_within[..., None], error, np.nan)
+    if "specific_force" in result:
+        result["specific_force"][..., :2] -= np.nanmean(result["specific_force"][..., :2], axis=(0, 1))
+    return result
 
 
-def estimate_winds(of: FlightModel, held: ValidationFlight) -> WindProfile:
+def estimate_winds(model: FlightModel, held: ValidationFlight) -> WindProfile:
     """The winds that minimise a vehicle's velocity errors on a flight; zero where no velocity is logged."""
     if "velocity" not in held.signals:
         return steady_wind(0.0, 0.0)
     windy = [
-        dataclasses.replace(of, wind=wind)
+        dataclasses.replace(model, wind=wind)
         for wind in (steady_wind(0.0, 0.0), steady_wind(1.0, 0.0), steady_wind(0.0, 1.0))
     ]
-    still, east, north = predict(windy, held)["velocity"][..., :2]
+    without_wind, east, north = predict(windy, held)["velocity"][..., :2]
     times = held.horizon_rows * STEP
     use = (held.is_within & (times <= max(_SETTLING, times[0])))[..., None]
     error = np.where(
-        use, held.measured("velocity", of.signal_delay("velocity"))[held.targets][..., :2] - still, 0.0
+        use,
+        held.measured("velocity", model.signal_delay("velocity"))[held.targets][..., :2] - without_wind,
+        0.0,
     )
-    A = np.where(use[..., None], np.stack([east - still, north - still], axis=-1), 0.0)
+    A = np.where(use[..., None], np.stack([east - without_wind, north - without_wind], axis=-1), 0.0)
     N, b = np.einsum("whkp,whkq->wpq", A, A) / _NOISE**2, np.einsum("whkp,whk->wp", A, error) / _NOISE**2
     prior = np.eye(2) / _WINDY**2
     t = held.t[held.starts]
-    apart = np.flatnonzero(np.diff((t - t[0]) // _SETTLING, prepend=-1.0) > 0)  # windows with little overlap
-    each = N[apart] + prior
-    estimates = np.linalg.solve(each, b[apart][..., None])[..., 0]
-    weight = 1.0 / np.diagonal(np.linalg.inv(each), axis1=1, axis2=2)
-    first = [0, *(int(apart[k]) for k in find_changepoints(estimates, weight, _PARTS))]
-    found = np.linalg.solve(np.add.reduceat(N, first) + prior, np.add.reduceat(b, first)[..., None])[..., 0]
-    return WindProfile(t[first], found)
+    is_separate = np.flatnonzero(
+        np.diff((t - t[0]) // _SETTLING, prepend=-1.0) > 0
+    )  # windows with little overlap
+    normal_matrices = N[is_separate] + prior
+    estimates = np.linalg.solve(normal_matrices, b[is_separate][..., None])[..., 0]
+    weight = 1.0 / np.diagonal(np.linalg.inv(normal_matrices), axis1=1, axis2=2)
+    first = [0, *(int(is_separate[k]) for k in find_changepoints(estimates, weight, _PARTS))]
+    winds = np.linalg.solve(np.add.reduceat(N, first) + prior, np.add.reduceat(b, first)[..., None])[..., 0]
+    return WindProfile(t[first], winds)
 
 
 def _constant(held: ValidationFlight) -> dict[str, np.ndarray]:
     """Errors of the prediction by constant velocity."""
     times = (held.horizon_rows * STEP)[:, None]
-    found = {}
+    result = {}
     for name in held.signals:
         measured = held.measured(name)
         start, target = measured[held.starts][:, None], measured[held.targets]
@@ -194,5 +205,5 @@ def _constant(held: ValidationFlight) -> dict[str, np.ndarray]:
             error = target - start - held.velocity()[held.starts][:, None] * times
         else:
             error = target - start
-        found[name] = np.where(held.is_within[..., None], error, np.nan)
-    return found
+        result[name] = np.where(held.is_within[..., None], error, np.nan)
+    return result

@@ -47,12 +47,12 @@ def response_gains(flights: Sequence[ShortErrors]) -> tuple[Gain, ...]:
     """The response gains of a model, from its errors over short intervals of flights."""
     parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in TOLERANCES}
     for flight in flights:
-        held, one, error = flight.held, flight.vehicle, flight.errors
-        thrust = _mean_thrusts(held, one)
-        rotation = thrust @ angular_acceleration_per_newton(one.airframe).T * INTERVAL
+        held, vehicle, error = flight.held, flight.vehicle, flight.errors
+        thrust = _mean_thrusts(held, vehicle)
+        rotation = thrust @ angular_acceleration_per_newton(vehicle.airframe).T * INTERVAL
         for axis, name in enumerate(("turn_x", "turn_y", "turn_z") if held.torques_observable else ()):
             parts[name].append((rotation[:, axis], error["body_rate"][:, 0, axis]))
-        parts["thrust"].append(_thrust_errors(held, one, thrust, error))
+        parts["thrust"].append(_thrust_errors(held, vehicle, thrust, error))
     return tuple(
         Gain(name, *_gain(parts[name], has_constant=name != "thrust"), tolerance)
         for name, tolerance in TOLERANCES.items()
@@ -62,78 +62,80 @@ def response_gains(flights: Sequence[ShortErrors]) -> tuple[Gain, ...]:
 
 def thrust_gain_parts(flights: Sequence[ShortErrors]) -> Float[np.ndarray, " parts"]:
     """The response gain of the thrust in successive parts of 5 s."""
-    found = []
+    gains = []
     for flight in flights:
-        held, one, error = flight.held, flight.vehicle, flight.errors
-        x, e = _thrust_errors(held, one, _mean_thrusts(held, one), error)
+        held, vehicle, error = flight.held, flight.vehicle, flight.errors
+        x, e = _thrust_errors(held, vehicle, _mean_thrusts(held, vehicle), error)
         part = ((held.t[held.starts] - held.t[held.starts[0]]) // _PART).astype(int)
-        known = np.isfinite(e)
+        is_known = np.isfinite(e)
         for k in np.unique(part):
-            rows = known & (part == k)
+            rows = is_known & (part == k)
             if rows.sum() * INTERVAL > 0.5 * _PART:
-                found.append(1.0 + float(x[rows] @ e[rows]) / float(x[rows] @ x[rows]))
-    return np.array(found)
+                gains.append(1.0 + float(x[rows] @ e[rows]) / float(x[rows] @ x[rows]))
+    return np.array(gains)
 
 
-def _mean_thrusts(held: ValidationFlight, one: FlightModel) -> Float[np.ndarray, "m rotors"]:
+def _mean_thrusts(held: ValidationFlight, vehicle: FlightModel) -> Float[np.ndarray, "m rotors"]:
     """Mean thrust of each rotor over the interval from each start, N."""
-    whole = np.concatenate([np.zeros((1, one.mean_thrust.shape[1])), np.cumsum(one.mean_thrust, axis=0)])
-    return (whole[held.targets[:, 0] + 1] - whole[held.starts + 1]) / held.horizon_rows[0]
+    cumulative = np.concatenate(
+        [np.zeros((1, vehicle.mean_thrust.shape[1])), np.cumsum(vehicle.mean_thrust, axis=0)]
+    )
+    return (cumulative[held.targets[:, 0] + 1] - cumulative[held.starts + 1]) / held.horizon_rows[0]
 
 
 def _thrust_errors(
-    held: ValidationFlight, one: FlightModel, thrust: Float[np.ndarray, "m rotors"], error: Errors
+    held: ValidationFlight, vehicle: FlightModel, thrust: Float[np.ndarray, "m rotors"], error: Errors
 ) -> tuple[np.ndarray, np.ndarray]:
     """Modelled thrust over mass, and the error along it: of the velocity over an interval, or of the specific force at its
     end."""
-    axes = np.array([rotor.axis for rotor in one.airframe.rotors])
-    mass = one.masses_at(held)[:, None]
+    axes = np.array([rotor.axis for rotor in vehicle.airframe.rotors])
+    mass = vehicle.masses_at(held)[:, None]
     if "velocity" not in error:
-        pull = one.thrust[held.targets[:, 0]] @ axes / mass
-        size = np.linalg.norm(pull, axis=1)
-        return size, np.sum(pull * error["specific_force"][:, 0], axis=1) / np.maximum(size, 1e-9)
-    pull = thrust @ axes / mass
+        specific_thrust = vehicle.thrust[held.targets[:, 0]] @ axes / mass
+        size = np.linalg.norm(specific_thrust, axis=1)
+        return size, np.sum(specific_thrust * error["specific_force"][:, 0], axis=1) / np.maximum(size, 1e-9)
+    specific_thrust = thrust @ axes / mass
     q = held.measured("attitude")
     middle = q[held.starts] + q[held.targets[:, 0]]
     middle /= np.linalg.norm(middle, axis=1, keepdims=True)
-    outward = rotation_rows.rotate(middle, pull)
-    size = np.linalg.norm(pull, axis=1)
-    direction = outward / np.maximum(size, 1e-9)[:, None]
+    thrust_world = rotation_rows.rotate(middle, specific_thrust)
+    size = np.linalg.norm(specific_thrust, axis=1)
+    direction = thrust_world / np.maximum(size, 1e-9)[:, None]
     return size, np.sum(direction * error["velocity"][:, 0], axis=1) / INTERVAL
 
 
 def _gain(parts: Sequence[tuple[np.ndarray, np.ndarray]], has_constant: bool) -> tuple[float, float]:
     """g and its standard deviation. parts: x and e of each flight. has_constant: whether each flight has a c."""
-    rows, left = [], []
+    rows, errors = [], []
     for x, e in parts:
         shift = np.gradient(x) if len(x) > 1 else np.zeros_like(x)
         A = np.stack([x, shift], axis=1)
-        good = np.isfinite(e)
-        A, e = A[good], e[good]
+        is_known = np.isfinite(e)
+        A, e = A[is_known], e[is_known]
         if has_constant:
             A, e = A - A.mean(axis=0), e - e.mean()
         rows.append(A)
-        left.append(e)
-    rho, found = 0.0, np.zeros(2)
-    whitened = (rows, left)
+        errors.append(e)
+    rho, solution = 0.0, np.zeros(2)
+    whitened = (rows, errors)
     for _ in range(_PASSES):
-        whitened = ([_whiten(A, rho) for A in rows], [_whiten(e, rho) for e in left])
+        whitened = ([_whiten(A, rho) for A in rows], [_whiten(e, rho) for e in errors])
         A, e = np.concatenate(whitened[0]), np.concatenate(whitened[1])
-        found = np.linalg.lstsq(A, e, rcond=None)[0]
+        solution = np.linalg.lstsq(A, e, rcond=None)[0]
         if not has_constant:
             break
-        residuals = [b - a @ found for a, b in zip(rows, left, strict=True)]
+        residuals = [b - a @ solution for a, b in zip(rows, errors, strict=True)]
         num = sum(float(np.sum(r[1:] * r[:-1])) for r in residuals)
         rho = float(np.clip(num / max(sum(float(np.sum(r**2)) for r in residuals), 1e-300), -0.5, 0.98))
     A, e = np.concatenate(whitened[0]), np.concatenate(whitened[1])
     bread = np.linalg.pinv(A.T @ A)
     meat = np.zeros((2, 2))
     for a, b in zip(*whitened, strict=True):
-        score = a * (b - a @ found)[:, None]
+        score = a * (b - a @ solution)[:, None]
         blocks = np.add.reduceat(score, np.arange(0, len(score), _BLOCK), axis=0)
         meat += blocks.T @ blocks
     variance = float((bread @ meat @ bread)[0, 0])
-    gain = 1.0 + float(found[0])
+    gain = 1.0 + float(solution[0])
     if has_constant:
         variance += (0.5 * (_reverse_regression(A, e) - gain)) ** 2
     return gain, float(np.sqrt(variance))

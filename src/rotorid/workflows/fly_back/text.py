@@ -35,13 +35,13 @@ def to_text(finding: Finding) -> str:
     return _TEXTS[finding.code](finding.values)
 
 
-def fly_back_verdict(found: FlyBack) -> Verdict:
+def fly_back_verdict(record: FlyBack) -> Verdict:
     """The verdict of a record."""
-    if found.accepted:
+    if record.accepted:
         headline = "The model is accepted: it predicts flights that it was not fitted to."
-        return Verdict("good", headline, found.reasons[:1])
-    headline = "Validation is inconclusive." if is_inconclusive(found) else "The model failed validation."
-    return Verdict("bad", headline, found.reasons[:1])
+        return Verdict("good", headline, record.reasons[:1])
+    headline = "Validation is inconclusive." if is_inconclusive(record) else "The model failed validation."
+    return Verdict("bad", headline, record.reasons[:1])
 
 
 def response_name(gain: str) -> str:
@@ -113,8 +113,8 @@ def _coverage(v: Values) -> str:
 
 
 def _response_gains(v: Values) -> str:
-    each = [f"{plus_minus(*gain)} ({_RESPONSES[name]})" for name, gain in v["gains"].items()]
-    return f"The response gain (measured / model) is 1 within its tolerance: {join_words(each)}."
+    gains = [f"{plus_minus(*gain)} ({_RESPONSES[name]})" for name, gain in v["gains"].items()]
+    return f"The response gain (measured / model) is 1 within its tolerance: {join_words(gains)}."
 
 
 def _nmpc_kept_path(v: Values) -> str:
@@ -143,10 +143,10 @@ def _comparison(v: Values) -> str:
 
 
 def _compared_signal(v: Values) -> str:
-    which = "better" if v["difference"] > 0 else "worse"
-    at = f"at {v['horizons'][-1]:g} s " if len(v["horizons"]) > 1 else ""
-    by = plus_minus(abs(v["difference"]), v["std"], v["unit"])
-    return f"{title(v['signal'])} is predicted {which} at {_horizons(v['horizons'])}: {at}by {by}."
+    outcome = "better" if v["difference"] > 0 else "worse"
+    horizon = f"at {v['horizons'][-1]:g} s " if len(v["horizons"]) > 1 else ""
+    difference = plus_minus(abs(v["difference"]), v["std"], v["unit"])
+    return f"{title(v['signal'])} is predicted {outcome} at {_horizons(v['horizons'])}: {horizon}by {difference}."
 
 
 _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {

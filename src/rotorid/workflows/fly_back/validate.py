@@ -86,38 +86,44 @@ def fly_back(
         ExcitationError: no flight is long enough.
         SettingError: a setting is invalid.
     """
-    held, left_out = prediction_windows(flights, spans, masses, horizons)
+    validation_flights, left_out = prediction_windows(flights, spans, masses, horizons)
     uncertainty = parameter_uncertainty(model, covariance)
     perturbed = uncertainty.perturbed()
-    found = [flight_errors(h, short_intervals(h), model, prior, perturbed) for h in held]
-    short = [f.short for f in found]
+    errors = [flight_errors(h, short_intervals(h), model, prior, perturbed) for h in validation_flights]
+    short = [f.short for f in errors]
     noise = fit_noise(short)
-    variances = [noise_variances(noise, model, h) for h in held]
+    variances = [noise_variances(noise, model, h) for h in validation_flights]
     signals = []
     for name in UNITS:
-        use = [k for k, h in enumerate(held) if name in h.signals]
-        if use:
-            signals.append(compare_errors(name, [found[k] for k in use], [variances[k] for k in use], seed))
+        used = [k for k, h in enumerate(validation_flights) if name in h.signals]
+        if used:
+            signals.append(
+                compare_errors(name, [errors[k] for k in used], [variances[k] for k in used], seed)
+            )
     gains = response_gains(short)
-    windows = sum(len(h.starts) for h in held)
+    windows = sum(len(h.starts) for h in validation_flights)
     rejection, nmpc, is_recorded = thrust_change_reasons(thrust_gain_parts(short)), None, False
-    judged = [gain for gain in gains if not rejection or gain.name != "thrust"]
-    rejection += rejection_reasons(signals, horizons, judged, windows)
-    rate = max(rotor_command_signal(h.flight).rate for h in held)
-    limits = [] if any(h.torques_observable for h in held) else [slow_command_limit(rate, prior.name)]
+    assessed_gains = [gain for gain in gains if not rejection or gain.name != "thrust"]
+    rejection += rejection_reasons(signals, horizons, assessed_gains, windows)
+    rate = max(rotor_command_signal(h.flight).rate for h in validation_flights)
+    limits = (
+        []
+        if any(h.torques_observable for h in validation_flights)
+        else [slow_command_limit(rate, prior.name)]
+    )
     rejection += slow_command_reasons(rate, rotational_changes(model, prior), prior.name) if limits else []
     if not rejection:
-        nmpc, is_recorded = simulate_closed_loop(model, uncertainty.samples(_DRAWS, seed), held)
+        nmpc, is_recorded = simulate_closed_loop(model, uncertainty.samples(_DRAWS, seed), validation_flights)
         rejection = closed_loop_reasons(nmpc)
     if nmpc is None or rejection:
         findings = [*rejection, *untested(signals, horizons, gains), *left_out]
     else:
-        shown = acceptance_reasons(signals, horizons, gains, nmpc, prior.name, is_recorded)
-        findings = [*limits, *shown, *left_out]
+        reasons = acceptance_reasons(signals, horizons, gains, nmpc, prior.name, is_recorded)
+        findings = [*limits, *reasons, *left_out]
     return FlyBack(
         accepted=not rejection,
         reasons=tuple(to_text(finding) for finding in findings),
-        flights=tuple(h.name for h in held),
+        flights=tuple(h.name for h in validation_flights),
         prior=prior.name,
         windows=windows,
         horizons=tuple(float(h) for h in horizons),
@@ -144,18 +150,20 @@ def prediction_windows(
     if not horizons or min(horizons) <= 0 or list(horizons) != sorted(set(horizons)):
         raise SettingError(f"horizons {list(horizons)}: give positive numbers of s in rising order")
     none = [None] * len(flights)
-    found, left_out, last = [], [], None
+    flights_with_windows, left_out, last = [], [], None
     for flight, part, mass in zip(flights, spans or none, masses or none, strict=True):
         try:
-            found.append(make_validation_flight(flight, horizons, part, _EVERY, mass))
+            flights_with_windows.append(make_validation_flight(flight, horizons, part, _EVERY, mass))
         except ExcitationError as error:
             last = error
             values = {"flight": Path(flight.source).name}
             left_out.append(Finding("flight_too_short", Severity.WARNING, values))
-    if last is not None and not found:
+    if last is not None and not flights_with_windows:
         raise last
-    total = sum(len(h.starts) for h in found)
+    total = sum(len(h.starts) for h in flights_with_windows)
     if total <= _WINDOWS:
-        return found, left_out
-    every = _EVERY * total / _WINDOWS
-    return [make_validation_flight(h.flight, horizons, h.spans, every, h.masses) for h in found], left_out
+        return flights_with_windows, left_out
+    interval = _EVERY * total / _WINDOWS
+    return [
+        make_validation_flight(h.flight, horizons, h.spans, interval, h.masses) for h in flights_with_windows
+    ], left_out

@@ -101,10 +101,10 @@ def identify(
 
         check_folder(output)
         prior = with_mass(load_airframe(airframe), mass)
-    every = [*logs, *(held_out or [])]
-    flights = [read(log, mapping) for log in count_items(every, "Reading", len(every))]
+    all_logs = [*logs, *(held_out or [])]
+    flights = [read(log, mapping) for log in count_items(all_logs, "Reading", len(all_logs))]
     with progress_bar("Fitting") as progress:
-        found = identify_and_validate(
+        result = identify_and_validate(
             flights[: len(logs)],
             prior,
             names,
@@ -121,11 +121,11 @@ def identify(
         inputs = input_files(logs[0], airframe, mapping, None)
         inputs += [file_input("log", log) for log in logs[1:]]
         inputs += [file_input("held out", log) for log in held_out or []]
-        autocorrelations = tuple(autocorrelation(output) for output in found.model.predictions)
-        summary = summarise(found, autocorrelations, inputs, names, seed)
-        windows, curves = plot_windows(found.model), thrust_curves(found.model)
+        autocorrelations = tuple(autocorrelation(output) for output in result.model.predictions)
+        summary = summarise(result, autocorrelations, inputs, names, seed)
+        windows, curves = plot_windows(result.model), thrust_curves(result.model)
         files = {
-            "airframe.toml": airframe_toml(found.model.airframe).encode(),
+            "airframe.toml": airframe_toml(result.model.airframe).encode(),
             ESTIMATES: masses_parquet(summary),
             SUMMARY: summary.to_json().encode(),
             REPORT: identify_page(summary, windows, autocorrelations, curves).encode(),
@@ -178,9 +178,9 @@ def _check(
     if held_out and not fly_back:
         raise SettingError("--held-out is for the validation; leave it out with --no-fly-back")
     names = [log.name for log in (*logs, *held_out)]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise SettingError(f"{repeated}: given twice; give each flight once, with different file names")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise SettingError(f"{duplicate}: given twice; give each flight once, with different file names")
     check_seed(seed)
 
 
@@ -221,5 +221,5 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
     for text in (*(finding.text for finding in summary.findings), *reasons):
         console.print(Padding(Text(text), (0, 2)))
     console.print()
-    for what, name in (("Airframe", "airframe.toml"), ("Report", "report.html")):
-        console.print(Padding(Text.assemble(f"{what}: ", (str(folder / name), "bold")), (0, 2)))
+    for noun, name in (("Airframe", "airframe.toml"), ("Report", "report.html")):
+        console.print(Padding(Text.assemble(f"{noun}: ", (str(folder / name), "bold")), (0, 2)))

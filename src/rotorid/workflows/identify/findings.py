@@ -62,34 +62,34 @@ def fit_findings(
         masses: how many parts of the flights have a mass of their own.
     """
     prior, available = request.preparation.airframe, request.preparation.available
-    found = []
+    findings = []
     if not fit.search.converged:
-        found.append(Finding("not_converged", Severity.WARNING, {"iterations": fit.search.iterations}))
-    found.append(_held_fixed(prior, request.known))
+        findings.append(Finding("not_converged", Severity.WARNING, {"iterations": fit.search.iterations}))
+    findings.append(_held_fixed(prior, request.known))
     if available.torques_observable and "torque_ratio" not in request.free and "inertia" in request.free:
-        found.append(Finding("torque_ratio_known", Severity.NOTE))
+        findings.append(Finding("torque_ratio_known", Severity.NOTE))
     if not available.torques_observable:
-        found.append(Finding("torques_not_identifiable", Severity.WARNING, signals=(available.rotors,)))
+        findings.append(Finding("torques_not_identifiable", Severity.WARNING, signals=(available.rotors,)))
     if not available.has_pose:
-        found.append(Finding("drag_not_identifiable", Severity.WARNING, signals=("attitude", "velocity")))
+        findings.append(Finding("drag_not_identifiable", Severity.WARNING, signals=("attitude", "velocity")))
     if masses > 1:
-        found.append(
+        findings.append(
             Finding("mass_changed", Severity.NOTE, {"segments": masses, "flights": len(data.flights)})
         )
     for flight, share in zip(data.flights, data.saturated, strict=True):
         if share > _SATURATED:
             values = {"flight": flight.name, "share": share}
-            found.append(Finding("rotor_saturated", Severity.WARNING, values, (available.rotors,)))
+            findings.append(Finding("rotor_saturated", Severity.WARNING, values, (available.rotors,)))
     if process_noise:
-        found.append(Finding("process_noise", Severity.NOTE, {"states": tuple(process_noise)}))
+        findings.append(Finding("process_noise", Severity.NOTE, {"states": tuple(process_noise)}))
     airframe = prior.source if prior.source.endswith(".toml") else prior.name
-    return [*found, *far_from_prior(fit), *correlated_groups(fit), *recommendations(fit, airframe)]
+    return [*findings, *far_from_prior(fit), *correlated_groups(fit), *recommendations(fit, airframe)]
 
 
-def wind_findings(found: AirframeFit, flights: Sequence[str]) -> list[Finding]:
+def wind_findings(airframe_fit: AirframeFit, flights: Sequence[str]) -> list[Finding]:
     """A finding for each flight whose wind changed. flights: their names."""
-    fit, parts = found.estimation.fit, found.segmentations["wind"]
-    place = found.estimation.problem.coordinates.slices.get("wind")
+    fit, parts = airframe_fit.estimation.fit, airframe_fit.segmentations["wind"]
+    place = airframe_fit.estimation.problem.coordinates.slices.get("wind")
     if place is None:
         return []
     findings = []
@@ -99,8 +99,11 @@ def wind_findings(found: AirframeFit, flights: Sequence[str]) -> list[Finding]:
             continue
         speeds, stds = [], []
         for k in mine:
-            at = [place.start + 2 * int(k), place.start + 2 * int(k) + 1]
-            w, P = np.array([fit.values[fit.names[i]] for i in at]), fit.covariance[np.ix_(at, at)]
+            indices = [place.start + 2 * int(k), place.start + 2 * int(k) + 1]
+            w, P = (
+                np.array([fit.values[fit.names[i]] for i in indices]),
+                fit.covariance[np.ix_(indices, indices)],
+            )
             speed = float(np.linalg.norm(w))
             along = w / speed if speed > 0.0 else np.array([1.0, 0.0])
             speeds.append(speed)
@@ -142,8 +145,8 @@ def correlated_groups(fit: Fit) -> list[Finding]:
     r = np.where(identified[:, None] & identified[None, :], r, 0.0)
     _, group = connected_components(r > _STRONGLY, directed=False)
     groups = [np.flatnonzero(group == g) for g in np.unique(group) if np.sum(group == g) > 1]
-    groups.sort(key=lambda at: -float(r[np.ix_(at, at)].max()))
-    return [_group(fit, at, r[np.ix_(at, at)]) for at in groups[:_MOST_GROUPS]]
+    groups.sort(key=lambda indices: -float(r[np.ix_(indices, indices)].max()))
+    return [_group(fit, indices, r[np.ix_(indices, indices)]) for indices in groups[:_MOST_GROUPS]]
 
 
 def recommendations(fit: Fit, airframe: str = "AIRFRAME.toml", folder: str = "plan") -> list[Finding]:
@@ -153,13 +156,13 @@ def recommendations(fit: Fit, airframe: str = "AIRFRAME.toml", folder: str = "pl
         fit: its information gains, unidentifiable directions and correlations are used.
         airframe, folder: of the command line of `rotorid plan` in the last finding.
     """
-    findings, covered, wanted = [], set(), []
+    findings, covered_names, unidentified_names = [], set(), []
     for direction in fit.unidentifiable_directions:
-        covered.update(direction.names)
+        covered_names.update(direction.names)
         parameters = parameters_of(direction.names)
         if len(parameters) == 1:
             findings.append(_poorly_identified(direction.names, 1.0 - direction.variance_ratio**0.5))
-            wanted += parameters
+            unidentified_names += parameters
             continue
         reason = _confounding(direction, set(parameters))
         values = {
@@ -169,16 +172,16 @@ def recommendations(fit: Fit, airframe: str = "AIRFRAME.toml", folder: str = "pl
         }
         findings.append(Finding("not_separable", Severity.WARNING, values))
         if reason not in ("forces", "yaw", "balance"):
-            wanted += [p for p in parameters if p in PLANNED]
+            unidentified_names += [p for p in parameters if p in PLANNED]
     for parameter in parameters_of(fit.information_gain):
-        own = [n for n in fit.information_gain if parameter_of(n) == parameter and n not in covered]
+        own = [n for n in fit.information_gain if parameter_of(n) == parameter and n not in covered_names]
         names = [n for n in own if fit.information_gain[n] < POORLY_IDENTIFIED]
         if names:
             findings.append(_poorly_identified(names, min(fit.information_gain[n] for n in names)))
-            wanted.append(parameter)
-    planned = tuple(name for name in PLANNED if name in wanted and name != "thrust_scale")
-    if planned:
-        values = {"parameters": planned, "airframe": airframe, "folder": folder}
+            unidentified_names.append(parameter)
+    plannable = tuple(name for name in PLANNED if name in unidentified_names and name != "thrust_scale")
+    if plannable:
+        values = {"parameters": plannable, "airframe": airframe, "folder": folder}
         findings.append(Finding("manoeuvres", Severity.NOTE, values))
     return findings
 
@@ -202,10 +205,12 @@ def _held_fixed(prior: Airframe, known: str) -> Finding:
     return Finding("mass_known", Severity.NOTE, values)
 
 
-def _group(fit: Fit, at: Int[np.ndarray, " n"], r: Float[np.ndarray, "n n"]) -> Finding:
-    names = tuple(fit.names[i] for i in at)
-    value, std = (np.array([of[name] for name in names]) for of in (fit.values, fit.std))
-    is_common = np.all(fit.correlation[np.ix_(at, at)] * np.outer(np.sign(value), np.sign(value)) > 0.0)
+def _group(fit: Fit, indices: Int[np.ndarray, " n"], r: Float[np.ndarray, "n n"]) -> Finding:
+    names = tuple(fit.names[i] for i in indices)
+    value, std = (np.array([numbers[name] for name in names]) for numbers in (fit.values, fit.std))
+    is_common = np.all(
+        fit.correlation[np.ix_(indices, indices)] * np.outer(np.sign(value), np.sign(value)) > 0.0
+    )
     relative = std / np.maximum(np.abs(value), 1e-300)
     if (
         is_common
@@ -223,22 +228,22 @@ def _poorly_identified(names: Sequence[str], gain: float) -> Finding:
     return Finding("poorly_identified", Severity.WARNING, values)
 
 
-def _confounding(direction: Direction, of: set[str]) -> str:
+def _confounding(direction: Direction, parameters: set[str]) -> str:
     """Why a combination of parameters cannot be separated: the key of its text."""
     if (
-        of <= _FORCES
-        and of & {"mass", "thrust_scale", "thrust_curve"}
-        and (direction.is_common_scale or "mass" in of)
+        parameters <= _FORCES
+        and parameters & {"mass", "thrust_scale", "thrust_curve"}
+        and (direction.is_common_scale or "mass" in parameters)
     ):
         return "forces"
-    if of == {"inertia", "torque_ratio"}:
+    if parameters == {"inertia", "torque_ratio"}:
         return "yaw"
-    if of == {"centre_of_mass", "rotor_scale"}:
+    if parameters == {"centre_of_mass", "rotor_scale"}:
         return "balance"
-    return next((reason for reason, names in _CONFOUNDED if of <= names), "other")
+    return next((reason for reason, names in _CONFOUNDED if parameters <= names), "other")
 
 
 def _least_correlation(fit: Fit, names: Sequence[str]) -> float:
     """The smallest correlation among quantities, without sign."""
-    at = [fit.names.index(name) for name in names]
-    return float(np.abs(fit.correlation[np.ix_(at, at)]).min())
+    indices = [fit.names.index(name) for name in names]
+    return float(np.abs(fit.correlation[np.ix_(indices, indices)]).min())

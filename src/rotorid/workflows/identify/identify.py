@@ -145,22 +145,22 @@ def identify_and_validate(
     preparation, payload = prepare_flights(flights, prior), []
     if known == "mass":
         preparation, payload = without_payload(preparation)
-    fitted, held, notes = preparation.parts, None, ()
+    fit_parts, held_out_parts, notes = preparation.parts, None, ()
     if not is_validated:
         notes = (Finding("not_validated", Severity.NOTE, {"why": "off"}),)
     elif held_out is None:
         try:
-            fitted, held = split(preparation)
+            fit_parts, held_out_parts = split(preparation)
         except ExcitationError as error:
             notes = (Finding("not_validated", Severity.WARNING, {"why": str(error)}),)
-    preparation = preparation.within(fitted)
+    preparation = preparation.within(fit_parts)
     request = FitRequest(preparation, free_parameters(preparation, free, known), known, has_given_parts=True)
     model = _identify(request, progress)
     model = dataclasses.replace(model, findings=(*payload, *model.findings))
     if notes:
-        return ValidatedModel(model, tuple(fitted), notes=notes)
+        return ValidatedModel(model, tuple(fit_parts), notes=notes)
     progress("Validating the model", 0, 0)
-    return _validate(model, held_out, held, fitted, seed)
+    return _validate(model, held_out, held_out_parts, fit_parts, seed)
 
 
 def split(preparation: Preparation, share: float = HELD_OUT) -> tuple[list[Intervals], list[Intervals]]:
@@ -168,7 +168,7 @@ def split(preparation: Preparation, share: float = HELD_OUT) -> tuple[list[Inter
 
     Raises ExcitationError where a flight is too short.
     """
-    fitted, held = [], []
+    fit_parts, held_out = [], []
     for flight in preparation.flights:
         total = sum(end - start for start, end in flight.parts)
         if share * total < _SHORTEST:
@@ -182,14 +182,14 @@ def split(preparation: Preparation, share: float = HELD_OUT) -> tuple[list[Inter
             remaining -= end - start
             first += [(start, cut)] if cut > start else []
             last += [(cut, end)] if end > cut else []
-        fitted.append(first)
-        held.append(last)
-    return fitted, held
+        fit_parts.append(first)
+        held_out.append(last)
+    return fit_parts, held_out
 
 
-def with_validation(model: Identification, by: FlyBack) -> Identification:
+def with_validation(model: Identification, fly_back_result: FlyBack) -> Identification:
     """The model with the result of its fly-back."""
-    return dataclasses.replace(model, airframe=dataclasses.replace(model.airframe, fly_back=by))
+    return dataclasses.replace(model, airframe=dataclasses.replace(model.airframe, fly_back=fly_back_result))
 
 
 def _identify(request: FitRequest, progress: Progress = no_progress) -> Identification:
@@ -200,23 +200,29 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     data = fit_data(preparation, free)
     names = [flight.name for flight in data.flights]
     logged = as_logged(prior, available.rotors)
-    found = fit_airframe(
+    fit_result = fit_airframe(
         logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
     )
-    check_estimates(found.estimation, names)
-    predictions = output_residuals(found.estimation)
-    own, segments = split_masses(found, data)
+    check_estimates(fit_result.estimation, names)
+    predictions = output_residuals(fit_result.estimation)
+    own_fit, segments = split_masses(fit_result, data)
     share = thrust_relative_std(prior, free, preparation.logs)
-    fit, mass_covariance = add_thrust_uncertainty(own, free, share), np.zeros(0)
+    fit, mass_covariance = add_thrust_uncertainty(own_fit, free, share), np.zeros(0)
     if request.known == "mass":
         fit, mass_covariance = add_mass_uncertainty(fit, free, prior.mass)
     masses = tuple(
         dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in segments
     )
     airframe = airframe_with(prior, fit, masses, names)
-    hover, said = _hover(airframe, own, segments, available)
-    disturbed = tuple(name for name in ("body_rate", "velocity") if getattr(found.process_noise, name) > 0.0)
-    findings += [*said, *wind_findings(found, names), *check_shape(found.estimation, predictions)]
+    hover, hover_findings = _hover(airframe, own_fit, segments, available)
+    disturbed = tuple(
+        name for name in ("body_rate", "velocity") if getattr(fit_result.process_noise, name) > 0.0
+    )
+    findings += [
+        *hover_findings,
+        *wind_findings(fit_result, names),
+        *check_shape(fit_result.estimation, predictions),
+    ]
     findings += fit_findings(fit, request, data, disturbed, len(masses))
     return Identification(
         airframe,
@@ -227,7 +233,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         data,
         disturbed,
         tuple(findings),
-        found.estimation,
+        fit_result.estimation,
         predictions,
         hover,
         mass_covariance,
@@ -242,75 +248,77 @@ def _hover(
         return {}, []
     main = max(masses, key=lambda part: part.end - part.start, default=None)
     try:
-        found = hover_quantities(airframe, fit.names, fit.covariance, main.std if main else 0.0)
+        quantities = hover_quantities(airframe, fit.names, fit.covariance, main.std if main else 0.0)
     except AirframeError as error:
         return {}, [Finding("cannot_hover", Severity.ERROR, {"why": str(error)})]
-    values = {name: (of.value, of.std) for name, of in found.items()}
-    return found, [Finding("hover_point", Severity.NOTE, values | {"voltage": airframe.thrust_curve.voltage})]
+    values = {name: (quantity.value, quantity.std) for name, quantity in quantities.items()}
+    return quantities, [
+        Finding("hover_point", Severity.NOTE, values | {"voltage": airframe.thrust_curve.voltage})
+    ]
 
 
 def _validate(
     model: Identification,
     held_out: Sequence[Flight] | None,
-    held: Sequence[Intervals] | None,
+    held_out_parts: Sequence[Intervals] | None,
     fitted: Sequence[Intervals],
     seed: int,
 ) -> ValidatedModel:
     """Fly a model back on other flights, or on the parts of its own that were held out."""
     preparation = model.preparation
     flights = preparation.logs if held_out is None else held_out
-    notes, weighed = (), model
+    notes, with_masses = (), model
     try:
         if len(model.masses) > len(preparation.flights):
-            weighed = _weighed(model, flights, held)
+            with_masses = _with_segment_masses(model, flights, held_out_parts)
             notes = (Finding("masses_estimated_for_validation", Severity.NOTE),)
-        by = fly_back(
+        result = fly_back(
             model.airframe,
             preparation.airframe,
             flights,
-            spans=held,
-            masses=[weighed.masses_of(flight.source.name) for flight in flights],
+            spans=held_out_parts,
+            masses=[with_masses.masses_of(flight.source.name) for flight in flights],
             covariance=model.covariance,
             seed=seed,
         )
     except (AirframeError, ExcitationError, SignalError) as error:
-        why = Finding("not_validated", Severity.WARNING, {"why": str(error)})
-        return ValidatedModel(model, tuple(fitted), notes=(why,))
-    if model.masses and not notes and _is_thrust_wrong(by):
-        notes = _held_out_masses(model, flights, held)
-    shown = held if held is not None else [time_in_air(flight) for flight in flights]
+        reason = Finding("not_validated", Severity.WARNING, {"why": str(error)})
+        return ValidatedModel(model, tuple(fitted), notes=(reason,))
+    if model.masses and not notes and _is_thrust_wrong(result):
+        notes = _held_out_masses(model, flights, held_out_parts)
+    shown = held_out_parts if held_out_parts is not None else [time_in_air(flight) for flight in flights]
     names = [flight.source.name for flight in flights]
     return ValidatedModel(
-        with_validation(model, by), tuple(fitted), tuple(zip(names, shown, strict=True)), notes
+        with_validation(model, result), tuple(fitted), tuple(zip(names, shown, strict=True)), notes
     )
 
 
-def _is_thrust_wrong(by: FlyBack) -> bool:
+def _is_thrust_wrong(result: FlyBack) -> bool:
     """Whether a model was rejected, with a response gain of the thrust out of its tolerance."""
-    off = [abs(g.value - 1.0) > g.tolerance for g in by.gains if g.name == "thrust"]
-    return not by.accepted and any(off)
+    is_outside = [abs(g.value - 1.0) > g.tolerance for g in result.gains if g.name == "thrust"]
+    return not result.accepted and any(is_outside)
 
 
 def _held_out_masses(
-    model: Identification, flights: Sequence[Flight], held: Sequence[Intervals] | None
+    model: Identification, flights: Sequence[Flight], held_out: Sequence[Intervals] | None
 ) -> tuple[Finding, ...]:
     """A finding for each flight whose mass changes within the held-out parts."""
     try:
-        weighed = _weighed(model, flights, held)
+        with_masses = _with_segment_masses(model, flights, held_out)
     except (AirframeError, ExcitationError, SignalError):
         return ()
-    each = {f.source.name: [m for m in weighed.masses if m.flight == f.source.name] for f in flights}
+    masses = {f.source.name: [m for m in with_masses.masses if m.flight == f.source.name] for f in flights}
     return tuple(
         Finding("held_out_mass_changed", Severity.WARNING, {"flight": name, "masses": tuple(parts)})
-        for name, parts in each.items()
+        for name, parts in masses.items()
         if len(parts) > 1
     )
 
 
-def _weighed(
-    model: Identification, flights: Sequence[Flight], held: Sequence[Intervals] | None
+def _with_segment_masses(
+    model: Identification, flights: Sequence[Flight], held_out: Sequence[Intervals] | None
 ) -> Identification:
     """The masses of these flights, with all else as in the model."""
     quantities = {**model.airframe.quantities, "mass": model.preparation.airframe.mass}
     airframe = dataclasses.replace(model.airframe, quantities=quantities)
-    return identify(flights, airframe, ("mass",), spans=held)
+    return identify(flights, airframe, ("mass",), spans=held_out)

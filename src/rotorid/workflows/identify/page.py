@@ -99,9 +99,14 @@ def _add_cards(page: Page, summary: IdentifySummary) -> None:
                 muted=not is_identified,
             )
         )
-    for name, one in summary.estimates.hover.items():
+    for name, quantity in summary.estimates.hover.items():
         cards.append(
-            card(title(name), value_text(one.value, one.std), "", f"± {std_text(one.value, one.std)}")
+            card(
+                title(name),
+                value_text(quantity.value, quantity.std),
+                "",
+                f"± {std_text(quantity.value, quantity.std)}",
+            )
         )
     if cards:
         page.add(f'<div class="cards">{"".join(cards)}</div>')
@@ -197,7 +202,7 @@ def _add_residuals(page: Page, summary: IdentifySummary, autocorrelations: Seque
     kinds = dict.fromkeys(head, "number") | {"output": "word", "unit": "word"}
     page.add(table(head, rows, kinds))
     page.add(legend([("x", "@axis-x"), ("y", "@axis-y"), ("z", "@axis-z")]))
-    panels = [page.panel(autocorrelation_figure(of), title(of.name)) for of in autocorrelations]
+    panels = [page.panel(autocorrelation_figure(a), title(a.name)) for a in autocorrelations]
     page.add(grid(panels, "split"))
 
 
@@ -282,13 +287,13 @@ def correlation_figure(summary: IdentifySummary) -> Figure:
     return Figure((trace,), figure, height=150 + 19 * len(names), has_time_axis=False)
 
 
-def prediction_figure(of: PlotWindow, axis: int) -> Figure:
+def prediction_figure(window: PlotWindow, axis: int) -> Figure:
     """One axis: the measurement, and the prediction of each window."""
     name = _AXES[axis]
-    figure = layout(f"{name} ({unit_text(of.unit)})")
-    measured = _line(of.t, of.measured[:, axis], "measured", "@ink:0.35", 3.0)
+    figure = layout(f"{name} ({unit_text(window.unit)})")
+    measured = _line(window.t, window.measured[:, axis], "measured", "@ink:0.35", 3.0)
     return Figure(
-        (measured, _line(of.t, of.predicted[:, axis], "predicted", "@ekf", 1.3)), figure, height=190
+        (measured, _line(window.t, window.predicted[:, axis], "predicted", "@ekf", 1.3)), figure, height=190
     )
 
 
@@ -307,13 +312,21 @@ def _line(t: np.ndarray, value: np.ndarray, name: str, token: str, width: float)
     }
 
 
-def autocorrelation_figure(of: Autocorrelation) -> Figure:
+def autocorrelation_figure(autocorrelation: Autocorrelation) -> Figure:
     """Autocorrelation of the residuals of one output, a line an axis, and the 95 % band of white residuals."""
-    lags, widest = of.lag, np.max(np.nan_to_num(of.band), axis=1)
+    lags, widest = autocorrelation.lag, np.max(np.nan_to_num(autocorrelation.band), axis=1)
     traces = [band(lags, -widest, widest, "@ink:0.13", max_gap=1e9)]
-    for k in range(of.value.shape[1]):
+    for k in range(autocorrelation.value.shape[1]):
         traces.append(
-            line(lags, of.value[:, k], _AXES[k % 3], axis_colour(k), width=1.5, max_gap=1e9, showlegend=False)
+            line(
+                lags,
+                autocorrelation.value[:, k],
+                _AXES[k % 3],
+                axis_colour(k),
+                width=1.5,
+                max_gap=1e9,
+                showlegend=False,
+            )
         )
     figure = layout("autocorrelation", x_title="lag (s)")
     figure["yaxis"] |= {"range": [-1.02, 1.02], "nticks": 5}
@@ -323,8 +336,8 @@ def autocorrelation_figure(of: Autocorrelation) -> Figure:
 def curve_figure(curves: ThrustCurves) -> Figure:
     """Thrust of one rotor over its command, of the prior and the estimate, with 95 % bands."""
     traces = []
-    for of, name, token in ((curves.prior, "prior", "@ukf"), (curves.estimate, "estimate", "@ekf")):
-        traces += _curve(of, name, token)
+    for curve_band, name, token in ((curves.prior, "prior", "@ukf"), (curves.estimate, "estimate", "@ekf")):
+        traces += _curve(curve_band, name, token)
     figure = layout("thrust of one rotor (N)", x_title="command", legend=True)
     low, high = curves.flown
     figure["shapes"] = [
@@ -346,18 +359,33 @@ def curve_figure(curves: ThrustCurves) -> Figure:
     return Figure(tuple(traces), figure, height=320, has_time_axis=False)
 
 
-def _curve(of: CurveBand, name: str, token: str) -> list[dict]:
-    half = _SIGMAS * of.std
+def _curve(curve_band: CurveBand, name: str, token: str) -> list[dict]:
+    half = _SIGMAS * curve_band.std
     return [
-        band(of.command, of.thrust - half, of.thrust + half, f"{token}:0.16", max_gap=1e9),
-        line(of.command, of.thrust, name, token, width=1.8, max_gap=1e9, std=of.std, showlegend=True),
+        band(
+            curve_band.command,
+            curve_band.thrust - half,
+            curve_band.thrust + half,
+            f"{token}:0.16",
+            max_gap=1e9,
+        ),
+        line(
+            curve_band.command,
+            curve_band.thrust,
+            name,
+            token,
+            width=1.8,
+            max_gap=1e9,
+            std=curve_band.std,
+            showlegend=True,
+        ),
     ]
 
 
 def masses_figure(summary: IdentifySummary, flight: str) -> Figure:
     """The mass of a flight in its segments, with 95 % bands."""
-    traces, own = [], [m for m in summary.estimates.masses if m.flight == flight]
-    for m in own:
+    traces, segments = [], [m for m in summary.estimates.masses if m.flight == flight]
+    for m in segments:
         t, value = np.array([m.start, m.end]), np.array([m.value, m.value])
         half = _SIGMAS * m.std
         traces.append(band(t, value - half, value + half, "@ekf:0.18", max_gap=1e9))
@@ -365,7 +393,7 @@ def masses_figure(summary: IdentifySummary, flight: str) -> Figure:
             line(t, value, plus_minus(m.value, m.std, "kg"), "@ekf", width=2.0, max_gap=1e9, showlegend=False)
         )
     figure = layout("mass (kg)")
-    values = [m.value for m in own]
-    room = max(4.0 * max(m.std for m in own), 0.15 * (max(values) - min(values)), 0.01 * max(values))
-    figure["yaxis"] |= {"range": [min(values) - room, max(values) + room]}
+    values = [m.value for m in segments]
+    margin = max(4.0 * max(m.std for m in segments), 0.15 * (max(values) - min(values)), 0.01 * max(values))
+    figure["yaxis"] |= {"range": [min(values) - margin, max(values) + margin]}
     return Figure(tuple(traces), figure, height=220)

@@ -150,7 +150,7 @@ class Preparation:
     @property
     def torque_balanced(self) -> list[PreparedFlight]:
         """The flights whose torque balance follows from the prior alone."""
-        return [one for one in self.flights if self.available.torques_observable and one.has_thrusts]
+        return [flight for flight in self.flights if self.available.torques_observable and flight.has_thrusts]
 
     @property
     def logs(self) -> list[Flight]:
@@ -159,7 +159,7 @@ class Preparation:
 
     def within(self, parts: Sequence[Intervals]) -> Preparation:
         """The same flights, of which other parts are used, s."""
-        flights = [dataclasses.replace(one, parts=own) for one, own in zip(self.flights, parts, strict=True)]
+        flights = [dataclasses.replace(f, parts=p) for f, p in zip(self.flights, parts, strict=True)]
         return dataclasses.replace(self, flights=tuple(flights))
 
 
@@ -195,17 +195,17 @@ def prepare_flights(
     available = _available_in_all(
         flights, [_available(*both, airframe) for both in zip(flights, commanded, strict=True)]
     )
-    used = [time_in_air(flight) for flight in flights] if parts is None else parts
-    each = zip(flights, commanded, used, strict=True)
-    return Preparation(airframe, available, tuple(PreparedFlight(f, c, airframe, p) for f, c, p in each))
+    used_parts = [time_in_air(flight) for flight in flights] if parts is None else parts
+    arguments = zip(flights, commanded, used_parts, strict=True)
+    return Preparation(airframe, available, tuple(PreparedFlight(f, c, airframe, p) for f, c, p in arguments))
 
 
 def time_in_air(flight: Flight) -> Intervals:
     """The time in the air, start and end in s. Raises ExcitationError where the log has none."""
-    found = [(flight.start, flight.end)] if flight.format == "simulation" else airborne_intervals(flight)
-    if not found:
+    intervals = [(flight.start, flight.end)] if flight.format == "simulation" else airborne_intervals(flight)
+    if not intervals:
         raise ExcitationError(no_flight_message(flight))
-    return found
+    return intervals
 
 
 def torque_balance_rows(flight: Flight, airframe: Airframe, parts: Intervals) -> TorqueBalance:
@@ -224,34 +224,34 @@ def torque_balance_rows(flight: Flight, airframe: Airframe, parts: Intervals) ->
     h = 1.0 / min(rate.rate, max(rotor_command_signal(flight).rate, 1.0), 250.0)
     size = max(round(STRETCH / h), 2)
     J = np.array(prior_value(airframe, "inertia"))
-    found = []
+    flight_rows = []
     for start, end in parts:
         n = int((end - start) / h)
         t = start + h * (1.0 + np.arange(n))
-        whole = n // size
-        if whole < 3:
+        count = n // size
+        if count < 3:
             continue
         w = interpolate_linear(t, rate.times, rate.values)
         mean, _ = rotor_thrusts(airframe, flight, t)
         impulse = np.cumsum(h * mean, axis=0)  # N s up to each time, whose differences are as those of w
-        spun, angle = np.cumsum(h * np.cross(w, J * w), axis=0), np.cumsum(h * w, axis=0)
-        middle, w, impulse, spun, angle = (
-            v[: whole * size].reshape(whole, size, -1).mean(axis=1)
-            for v in (t[:, None], w, impulse, spun, angle)
+        gyroscopic_impulse, angle = np.cumsum(h * np.cross(w, J * w), axis=0), np.cumsum(h * w, axis=0)
+        middle, w, impulse, gyroscopic_impulse, angle = (
+            v[: count * size].reshape(count, size, -1).mean(axis=1)
+            for v in (t[:, None], w, impulse, gyroscopic_impulse, angle)
         )
         step = size * h
-        found.append(
+        flight_rows.append(
             np.concatenate(
                 [
                     0.5 * (middle[1:] + middle[:-1]),
-                    (J * np.diff(w, axis=0) + np.diff(spun, axis=0)) / step,
+                    (J * np.diff(w, axis=0) + np.diff(gyroscopic_impulse, axis=0)) / step,
                     np.diff(impulse, axis=0) / step,
                     np.diff(angle, axis=0) / step,
                 ],
                 axis=1,
             )
         )
-    rows = np.concatenate(found) if found else np.zeros((0, 7 + len(airframe.rotors)))
+    rows = np.concatenate(flight_rows) if flight_rows else np.zeros((0, 7 + len(airframe.rotors)))
     return TorqueBalance(rows[:, 0], rows[:, 1:4], rows[:, 4:-3], rows[:, -3:])
 
 
@@ -263,18 +263,18 @@ def fit_data(preparation: Preparation, free: Sequence[str]) -> FitData:
     """
     available = preparation.available
     body = make_logged_body(preparation.airframe, free, available.has_pose, available.torques_observable)
-    found = [_rows(flight, body, available.rotors) for flight in preparation.flights]
-    return FitData(tuple(f for f, _ in found), body, tuple(share for _, share in found))
+    rows = [_rows(flight, body, available.rotors) for flight in preparation.flights]
+    return FitData(tuple(f for f, _ in rows), body, tuple(share for _, share in rows))
 
 
-def _available_in_all(flights: Sequence[Flight], found: Sequence[AvailableSignals]) -> AvailableSignals:
-    kinds = {one.rotors for one in found}
+def _available_in_all(flights: Sequence[Flight], signals: Sequence[AvailableSignals]) -> AvailableSignals:
+    kinds = {available.rotors for available in signals}
     if len(kinds) > 1:
         raise SignalError(
             f"these logs have different signals of their rotors ({', '.join(sorted(kinds))}): identify each kind by itself"
         )
-    has_pose = all(one.has_pose for one in found)
-    torques_observable = all(one.torques_observable for one in found)
+    has_pose = all(available.has_pose for available in signals)
+    torques_observable = all(available.torques_observable for available in signals)
     if not (has_pose or torques_observable):
         raise SignalError(
             f"{flights[0].source}: neither attitude and velocity, nor rotor commands of {TORQUE_RATE:.0f} Hz with body rates, "
@@ -285,22 +285,22 @@ def _available_in_all(flights: Sequence[Flight], found: Sequence[AvailableSignal
 
 def _available(flight: Flight, commanded: Flight, airframe: Airframe) -> AvailableSignals:
     """What one log has. commanded: with the thrust of each rotor."""
-    kinds = {
+    is_usable = {
         "rotor_command": airframe.thrust_curve is not None,
         "rotor_thrust": True,
         "rotor_speed": airframe.get("thrust_coefficient") is not None,
     }
-    logged = [name for name in kinds if name in commanded]
-    usable = [name for name in logged if kinds[name]]
+    logged = [name for name in is_usable if name in commanded]
+    usable = [name for name in logged if is_usable[name]]
     if not logged:
-        has = ", ".join(sorted(commanded.signals)) or "nothing"
+        present = ", ".join(sorted(commanded.signals)) or "nothing"
         cut = f"; {flight.cut}: copy it again" if flight.cut else ""
         raise SignalError(
-            f"{flight.source}: no {', '.join(kinds)} in this log, which a model is identified from (it has {has}){cut}"
+            f"{flight.source}: no {', '.join(is_usable)} in this log, which a model is identified from (it has {present}){cut}"
         )
     if not usable:
-        needs = "[thrust_curve]" if logged[0] == "rotor_command" else "[thrust_coefficient]"
-        raise AirframeError(f"{airframe.source}: no {needs}, and this log gives {logged[0]}; add a guess")
+        required = "[thrust_curve]" if logged[0] == "rotor_command" else "[thrust_coefficient]"
+        raise AirframeError(f"{airframe.source}: no {required}, and this log gives {logged[0]}; add a guess")
     signal = commanded[usable[0]]
     if signal.values.shape[1] != len(airframe.rotors):
         raise SignalError(
@@ -328,18 +328,20 @@ def _rows(prepared: PreparedFlight, body: LoggedBody, rotors: str) -> tuple[Flig
     if not body.torques_observable:
         inputs = Space((*inputs.blocks, ("body_rate", Vector(3, "rad/s"))))
     rate = grid_rate(flight, inputs, body.outputs)
-    by_clock = body.torques_observable
+    at_gyro_clock = body.torques_observable
     if body.has_pose:
-        slower = max(flight["attitude"].rate, flight["velocity"].rate)
+        pose_rate = max(flight["attitude"].rate, flight["velocity"].rate)
         # specific forces logged more often than the motion are not averaged to its rows: rotors change in between
-        by_clock |= "specific_force" in flight and TORQUE_RATE >= flight["body_rate"].rate > _OFTENER * slower
-        rate = rate if body.torques_observable else min(rate, slower)
-        at = row_times(flight["body_rate"]) if by_clock else grid_times(flight, inputs, rate)
-        flight = interpolate_to_slowest(flight, ("attitude", "velocity"), at)
-    if by_clock:
+        at_gyro_clock |= (
+            "specific_force" in flight and TORQUE_RATE >= flight["body_rate"].rate > _OFTENER * pose_rate
+        )
+        rate = rate if body.torques_observable else min(rate, pose_rate)
+        times = row_times(flight["body_rate"]) if at_gyro_clock else grid_times(flight, inputs, rate)
+        flight = interpolate_to_slowest(flight, ("attitude", "velocity"), times)
+    if at_gyro_clock:
         t, y, mask = sample_at_clock(flight, "body_rate", body.outputs, prepared.parts)
-        inside = (t > signal.times[0]) & (t <= signal.times[-1])
-        t, y, mask = (v[inside] for v in (t, y, mask))
+        is_inside = (t > signal.times[0]) & (t <= signal.times[-1])
+        t, y, mask = (v[is_inside] for v in (t, y, mask))
         u = np.zeros((len(t), body.inputs.size))
         if not body.torques_observable:
             u[:, body.inputs.stored["body_rate"]] = _mean_rate(flight["body_rate"], t)
@@ -366,9 +368,9 @@ def _rows(prepared: PreparedFlight, body: LoggedBody, rotors: str) -> tuple[Flig
 
 def _mean_rate(rate: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"]:
     """Mean body rate between each of its own stamps and the one before, rad/s."""
-    before = rate.times[np.clip(np.searchsorted(rate.times, t) - 1, 0, None)]
-    angle = integral(t, rate.times, rate.values) - integral(before, rate.times, rate.values)
-    step = (t - before)[:, None]
+    previous = rate.times[np.clip(np.searchsorted(rate.times, t) - 1, 0, None)]
+    angle = integral(t, rate.times, rate.values) - integral(previous, rate.times, rate.values)
+    step = (t - previous)[:, None]
     return np.where(
         step > 0.0, angle / np.where(step > 0.0, step, 1.0), interpolate_linear(t, rate.times, rate.values)
     )
@@ -392,7 +394,11 @@ def _is_saturated(signal: Signal, t: Float[np.ndarray, " n"], airframe: Airframe
     """Rows in which a rotor is commanded to its limit, or was a moment ago."""
     if signal.name != "rotor_command":
         return np.zeros(len(t), bool)
-    wait = _SETTLED * airframe.number("motor_time_constant", MOTOR_LAG)
-    full = signal.times[(signal.values >= SATURATED).any(axis=1)]
-    last = np.searchsorted(full, t, side="right") - 1
-    return (last >= 0) & (t - full[np.maximum(last, 0)] < wait) if len(full) else np.zeros(len(t), bool)
+    delay = _SETTLED * airframe.number("motor_time_constant", MOTOR_LAG)
+    saturated_times = signal.times[(signal.values >= SATURATED).any(axis=1)]
+    last = np.searchsorted(saturated_times, t, side="right") - 1
+    return (
+        (last >= 0) & (t - saturated_times[np.maximum(last, 0)] < delay)
+        if len(saturated_times)
+        else np.zeros(len(t), bool)
+    )

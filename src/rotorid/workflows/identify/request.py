@@ -69,25 +69,25 @@ def identifiable_parameters(
     airframe: Airframe, available: AvailableSignals, known: KnownQuantity
 ) -> tuple[str, ...]:
     """All parameters that logs with these signals allow to estimate."""
-    found = []
+    parameters = []
     if known == "thrust":
-        found.append("mass")
+        parameters.append("mass")
     else:
-        found.append("thrust_curve" if available.rotors == "rotor_command" else "thrust_scale")
+        parameters.append("thrust_curve" if available.rotors == "rotor_command" else "thrust_scale")
     if available.has_pose:
-        found += ["drag", "velocity_delay"]
-        found += ["attitude_delay"] if available.torques_observable else []
-        found += [n for n in ("rotor_drag", "drag_area") if airframe.get(n) is not None]
-    if available.has_pose and not available.torques_observable and "thrust_curve" in found:
-        found.append("motor_time_constant")  # else the curve compensates a wrong lag
+        parameters += ["drag", "velocity_delay"]
+        parameters += ["attitude_delay"] if available.torques_observable else []
+        parameters += [n for n in ("rotor_drag", "drag_area") if airframe.get(n) is not None]
+    if available.has_pose and not available.torques_observable and "thrust_curve" in parameters:
+        parameters.append("motor_time_constant")  # else the curve compensates a wrong lag
     if available.torques_observable:
-        found += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", "imu_position"]
+        parameters += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", "imu_position"]
         if available.has_motor_lag:
-            found += ["motor_time_constant", "command_delay"]
+            parameters += ["motor_time_constant", "command_delay"]
         ratio = airframe.get("torque_ratio")
         if ratio is not None and ratio.std is not None and min(ratio.std) > 0:
-            found.append("torque_ratio")
-    return tuple(found)
+            parameters.append("torque_ratio")
+    return tuple(parameters)
 
 
 def _check_names(free: Sequence[str], available: AvailableSignals) -> None:
@@ -96,7 +96,7 @@ def _check_names(free: Sequence[str], available: AvailableSignals) -> None:
             raise SettingError(
                 f"no parameter {name!r} to identify; there are mass, {', '.join((*BODY, *ROTORS))}"
             )
-    for names, is_possible, needs in (
+    for names, is_possible, signals in (
         (
             _NEED_TORQUES,
             available.torques_observable,
@@ -104,8 +104,8 @@ def _check_names(free: Sequence[str], available: AvailableSignals) -> None:
         ),
         (_NEED_MOTION, available.has_pose, "attitude and velocity"),
     ):
-        wanted = [name for name in free if name in names]
-        if wanted and not is_possible:
+        requested = [name for name in free if name in names]
+        if requested and not is_possible:
             raise SettingError(
-                f"{', '.join(wanted)}: cannot be identified from these logs, which lack {needs}; leave it out or log them"
+                f"{', '.join(requested)}: cannot be identified from these logs, which lack {signals}; leave it out or log them"
             )

@@ -100,16 +100,16 @@ class Identification:
 
     def masses_of(self, flight: str) -> list[tuple[float, float]] | None:
         """The masses of a flight: from which time on, s, and kg; None where the mass was held fixed."""
-        found = [(part.start, part.value) for part in self.masses if part.flight == flight]
-        return found or None
+        masses = [(part.start, part.value) for part in self.masses if part.flight == flight]
+        return masses or None
 
 
-def split_masses(found: AirframeFit, data: FitData) -> tuple[Fit, tuple[MassSegment, ...]]:
+def split_masses(fit_result: AirframeFit, data: FitData) -> tuple[Fit, tuple[MassSegment, ...]]:
     """The fit without the quantities of single flights or parts of them, with the mass where it is the same in all flights; and
     the masses of all parts."""
-    fit, parts = found.estimation.fit, found.segmentations["mass"]
-    coordinates = found.estimation.problem.coordinates
-    kept, names, masses = [], [], []
+    fit, parts = fit_result.estimation.fit, fit_result.segmentations["mass"]
+    coordinates = fit_result.estimation.problem.coordinates
+    indices, names, masses = [], [], []
     for p in coordinates.parameters:
         place = coordinates.slices[p.name]
         index = list(range(place.start, place.stop))
@@ -122,28 +122,28 @@ def split_masses(found: AirframeFit, data: FitData) -> tuple[Fit, tuple[MassSegm
             names.append("mass")
         else:
             continue
-        kept += index
-    old = [fit.names[i] for i in kept]
-    renamed = dict(zip(old, names, strict=True))
+        indices += index
+    old_names = [fit.names[i] for i in indices]
+    new_names = dict(zip(old_names, names, strict=True))
 
     def of(values):
-        return {renamed[name]: values[name] for name in old}
+        return {new_names[name]: values[name] for name in old_names}
 
     directions = []
     for direction in fit.unidentifiable_directions:
-        if set(direction.names) <= set(renamed):
+        if set(direction.names) <= set(new_names):
             directions.append(
-                dataclasses.replace(direction, names=tuple(renamed[n] for n in direction.names))
+                dataclasses.replace(direction, names=tuple(new_names[n] for n in direction.names))
             )
-    cleaned = dataclasses.replace(
+    reduced_fit = dataclasses.replace(
         fit,
         values=of(fit.values),
         std=of(fit.std),
         unit=of(fit.unit),
-        covariance=fit.covariance[np.ix_(kept, kept)],
+        covariance=fit.covariance[np.ix_(indices, indices)],
         prior=of(fit.prior),
         prior_std=of(fit.prior_std),
-        at_bound=tuple(renamed[n] for n in fit.at_bound if n in renamed),
+        at_bound=tuple(new_names[n] for n in fit.at_bound if n in new_names),
         information_gain=of(fit.information_gain),
         unidentifiable_directions=tuple(directions),
         parameters={k: v for k, v in fit.parameters.items() if k in BODY or k in ROTORS},
@@ -152,12 +152,12 @@ def split_masses(found: AirframeFit, data: FitData) -> tuple[Fit, tuple[MassSegm
     for k, index in enumerate(masses):
         f = int(parts.flight[k])
         t = np.asarray(data.flights[f].samples.t)
-        following = k + 1 < len(parts.flight) and parts.flight[k + 1] == f
+        has_successor = k + 1 < len(parts.flight) and parts.flight[k + 1] == f
         name = fit.names[index]
         start = max(float(parts.start[k]), float(t[0]))
-        end = float(parts.start[k + 1]) if following else float(t[-1])
+        end = float(parts.start[k + 1]) if has_successor else float(t[-1])
         segments.append(MassSegment(data.flights[f].name, start, end, fit.values[name], fit.std[name]))
-    return cleaned, tuple(segments)
+    return reduced_fit, tuple(segments)
 
 
 def airframe_with(
@@ -169,14 +169,14 @@ def airframe_with(
     curve, rotors = prior.thrust_curve, prior.rotors
     for name, value in fit.parameters.items():
         numbers = value if isinstance(value, tuple) else (value,)
-        own = quantity_names(name, len(numbers))
-        std = tuple(fit.std[q] for q in own)
-        identified = max(fit.information_gain[q] for q in own) > _POORLY_IDENTIFIED
-        where = source if identified else f"{source}, poorly identified: close to the prior"
+        own_names = quantity_names(name, len(numbers))
+        std = tuple(fit.std[q] for q in own_names)
+        identified = max(fit.information_gain[q] for q in own_names) > _POORLY_IDENTIFIED
+        origin = source if identified else f"{source}, poorly identified: close to the prior"
         if name == "thrust_curve" and curve is not None:
-            curve = dataclasses.replace(curve, coefficients=numbers, std=std, source=where)
+            curve = dataclasses.replace(curve, coefficients=numbers, std=std, source=origin)
         elif name == "thrust_curve":
-            quantities["thrust_coefficient"] = Quantity((numbers[-1],), "N s^2", std[-1:], where)
+            quantities["thrust_coefficient"] = Quantity((numbers[-1],), "N s^2", std[-1:], origin)
         elif name == "voltage_exponent" and curve is not None:
             curve = dataclasses.replace(curve, voltage_exponent=numbers[0], voltage_exponent_std=std[0])
         elif name == "rotor_scale":
@@ -189,13 +189,13 @@ def airframe_with(
         else:
             if name == "torque_ratio" and quantities.pop("torque_coefficient", None):
                 quantities["torque_ratio"] = Quantity((torque_ratio_of(prior),), "m")
-            quantities[name] = Quantity(numbers, QUANTITIES[name][0], std, where)
+            quantities[name] = Quantity(numbers, QUANTITIES[name][0], std, origin)
     if masses:
         main = max(masses, key=lambda part: part.end - part.start)
-        where = source
+        origin = source
         if len(masses) > 1:
-            where = f"{source}; of {main.flight} from {main.start:.1f} to {main.end:.1f} s, the longest of {len(masses)} parts"
-        quantities["mass"] = Quantity((main.value,), "kg", (main.std,), where)
+            origin = f"{source}; of {main.flight} from {main.start:.1f} to {main.end:.1f} s, the longest of {len(masses)} parts"
+        quantities["mass"] = Quantity((main.value,), "kg", (main.std,), origin)
     ordered = {name: quantities[name] for name in QUANTITIES if name in quantities}
     return dataclasses.replace(
         prior, quantities=ordered, thrust_curve=curve, rotors=rotors, fly_back=None, source="identified"
@@ -209,8 +209,8 @@ def scales_with_thrust(quantity: str) -> bool:
 
 def thrust_relative_std(prior: Airframe, free: Sequence[str], flights: Sequence[Flight]) -> float:
     """Relative standard deviation of the thrust that these flights cannot reduce, to be added to a fit's own."""
-    scale, real = prior.get("thrust_scale"), [f for f in flights if f.format != "simulation"]
-    share = BETWEEN_FLIGHTS / len(flights) ** 0.5 if real else 0.0
+    scale, recorded = prior.get("thrust_scale"), [f for f in flights if f.format != "simulation"]
+    share = BETWEEN_FLIGHTS / len(flights) ** 0.5 if recorded else 0.0
     if scale is None or scale.std is None or set(_THRUST) & set(free):
         return share
     return float(np.hypot(share, scale.std[0] / scale.number))
@@ -220,8 +220,8 @@ def add_thrust_uncertainty(fit: Fit, free: Sequence[str], share: float) -> Fit:
     """The fit with the thrust's relative standard deviation added to all that scales with the thrust."""
     if share == 0.0:
         return fit
-    scaled = _THRUST if set(_THRUST) & set(free) else _FORCES
-    v = np.array([fit.values[n] if n.startswith(scaled) else 0.0 for n in fit.names])
+    scaled_names = _THRUST if set(_THRUST) & set(free) else _FORCES
+    v = np.array([fit.values[n] if n.startswith(scaled_names) else 0.0 for n in fit.names])
     covariance = fit.covariance + share**2 * np.outer(v, v)
     std = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
     return dataclasses.replace(fit, covariance=covariance, std=std)
@@ -242,5 +242,5 @@ def add_mass_uncertainty(
     )
     slope = v - fit.covariance @ (prior_information * v)
     covariance = fit.covariance + (std / mass.number) ** 2 * np.outer(slope, slope)
-    each = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
-    return dataclasses.replace(fit, covariance=covariance, std=each), std**2 / mass.number * slope
+    stds = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
+    return dataclasses.replace(fit, covariance=covariance, std=stds), std**2 / mass.number * slope

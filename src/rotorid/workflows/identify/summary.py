@@ -176,19 +176,19 @@ class ThrustCurves:
 
 
 def summarise(
-    found: ValidatedModel,
+    result: ValidatedModel,
     autocorrelations: Sequence[Autocorrelation],
     inputs: Sequence[Input] = (),
     free: Sequence[str] | None = None,
     seed: int = 0,
 ) -> IdentifySummary:
     """The numbers of an identification. autocorrelations: of the residuals of each prediction."""
-    model, fit = found.model, found.model.fit
+    model, fit = result.model, result.model.fit
     preparation, data = model.preparation, model.data
     mass = model.airframe.mass
     return IdentifySummary(
-        verdict=_verdict(found),
-        accepted=found.is_accepted,
+        verdict=_verdict(result),
+        accepted=result.is_accepted,
         settings=IdentifySettings(
             airframe=preparation.airframe.name,
             known=model.known,
@@ -203,10 +203,10 @@ def summarise(
             flights=tuple(
                 FlightRow(flight.name, flight.flight.time_origin, tuple(parts), saturated)
                 for flight, parts, saturated in zip(
-                    preparation.flights, found.fitted, data.saturated, strict=True
+                    preparation.flights, result.fitted, data.saturated, strict=True
                 )
             ),
-            held_out={name: tuple(parts) for name, parts in found.held_out},
+            held_out={name: tuple(parts) for name, parts in result.held_out},
         ),
         estimates=_estimates(model),
         fit=FitSummary(
@@ -215,11 +215,11 @@ def summarise(
             converged=fit.search.converged,
             process_noise=model.process_noise,
             residuals={
-                p.name: _residual(p, own, found)
+                p.name: _residual(p, own, result)
                 for p, own in zip(model.predictions, autocorrelations, strict=True)
             },
         ),
-        findings=to_statements((*model.findings, *found.notes), to_text),
+        findings=to_statements((*model.findings, *result.notes), to_text),
         fly_back=model.airframe.fly_back,
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
@@ -259,13 +259,13 @@ def masses_parquet(summary: IdentifySummary) -> bytes:
 
     columns: dict[str, list] = {"t": [], "flight": [], "mass": [], "mass_std": [], "identified": []}
     for flight in summary.data.flights:
-        own = [m for m in summary.estimates.masses if m.flight == flight.name]
-        parts = [(m.start, m.end, m.value, m.std) for m in own] or [
+        segments = [m for m in summary.estimates.masses if m.flight == flight.name]
+        parts = [(m.start, m.end, m.value, m.std) for m in segments] or [
             (start, end, *summary.settings.known_mass) for start, end in flight.fitted
         ]
         for start, end, value, std in parts:
             for t in (*np.arange(start, end, _EVERY), end):
-                for name, v in zip(columns, (float(t), flight.name, value, std, bool(own)), strict=True):
+                for name, v in zip(columns, (float(t), flight.name, value, std, bool(segments)), strict=True):
                     columns[name].append(v)
     units = {"t": "s", "mass": "kg", "mass_std": "kg"}
     arrays = [pa.array(values) for values in columns.values()]
@@ -278,9 +278,9 @@ def masses_parquet(summary: IdentifySummary) -> bytes:
     return buffer.getvalue()
 
 
-def plot_windows(found: Identification) -> tuple[PlotWindow, ...]:
+def plot_windows(result: Identification) -> tuple[PlotWindow, ...]:
     """The predicted vectors over the seconds of the flights with the largest motion."""
-    vectors = [p for p in found.predictions if p.measured.shape[2] == p.error.shape[2]]
+    vectors = [p for p in result.predictions if p.measured.shape[2] == p.error.shape[2]]
     if not vectors:
         return ()
     first = vectors[0]
@@ -290,11 +290,11 @@ def plot_windows(found: Identification) -> tuple[PlotWindow, ...]:
     best, most = 0, -1.0
     for k in range(len(motion) - count + 1):
         is_same = first.flight[k] == first.flight[k + count - 1]
-        near = first.t[k + count - 1, -1] - first.t[k, 0] < 1.5 * count * length
-        if is_same and near and motion[k : k + count].sum() > most:
+        is_contiguous = first.t[k + count - 1, -1] - first.t[k, 0] < 1.5 * count * length
+        if is_same and is_contiguous and motion[k : k + count].sum() > most:
             best, most = k, float(motion[k : k + count].sum())
     rows = slice(best, best + count) if most >= 0 else slice(0, 1)
-    name = found.data.flights[int(first.flight[rows.start])].name
+    name = result.data.flights[int(first.flight[rows.start])].name
     return tuple(
         PlotWindow(
             p.name,
@@ -324,55 +324,63 @@ def _with_gaps(values: Float[np.ndarray, "w rows k"]) -> Float[np.ndarray, "n k"
     return np.concatenate([values, gap], axis=1).reshape(-1, values.shape[2])
 
 
-def thrust_curves(found: Identification) -> ThrustCurves | None:
+def thrust_curves(result: Identification) -> ThrustCurves | None:
     """The thrust curve of the prior and its estimate; None where it was held fixed, or the logs have no rotor commands."""
-    before, after = found.preparation.airframe.thrust_curve, found.airframe.thrust_curve
-    fit = found.fit
-    if before is None or after is None or found.preparation.available.rotors != "rotor_command":
+    prior_curve, estimated_curve = result.preparation.airframe.thrust_curve, result.airframe.thrust_curve
+    fit = result.fit
+    if (
+        prior_curve is None
+        or estimated_curve is None
+        or result.preparation.available.rotors != "rotor_command"
+    ):
         return None
     is_scaled = "thrust_scale" in fit.values
-    names = [f"thrust_curve_{k}" for k in range(len(after.coefficients))]
+    names = [f"thrust_curve_{k}" for k in range(len(estimated_curve.coefficients))]
     if not is_scaled and names[0] not in fit.values:
         return None
-    u = np.linspace(before.zero, before.full, _POINTS)
+    u = np.linspace(prior_curve.zero, prior_curve.full, _POINTS)
     c = np.linspace(0.0, 1.0, _POINTS)
     powers = np.stack([c**k for k in range(len(names))], axis=1)
     if is_scaled:
-        shape = powers @ np.array(after.coefficients)
-        was = shape * fit.prior["thrust_scale"], np.abs(shape) * fit.prior_std["thrust_scale"]
-        now = shape * fit.values["thrust_scale"], np.abs(shape) * fit.std["thrust_scale"]
+        shape = powers @ np.array(estimated_curve.coefficients)
+        prior_band = shape * fit.prior["thrust_scale"], np.abs(shape) * fit.prior_std["thrust_scale"]
+        estimate_band = shape * fit.values["thrust_scale"], np.abs(shape) * fit.std["thrust_scale"]
     else:
-        at = [fit.names.index(n) for n in names]
-        P = fit.covariance[np.ix_(at, at)]
+        indices = [fit.names.index(n) for n in names]
+        P = fit.covariance[np.ix_(indices, indices)]
         prior_std = np.array([fit.prior_std[n] for n in names])
-        was = powers @ np.array(before.coefficients), np.sqrt((powers**2) @ prior_std**2)
-        now = (
-            powers @ np.array(after.coefficients),
+        prior_band = powers @ np.array(prior_curve.coefficients), np.sqrt((powers**2) @ prior_std**2)
+        estimate_band = (
+            powers @ np.array(estimated_curve.coefficients),
             np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", powers, P, powers), 0.0)),
         )
-    return ThrustCurves(CurveBand(u, *was), CurveBand(u, *now), _flown_commands(found, before))
+    return ThrustCurves(
+        CurveBand(u, *prior_band), CurveBand(u, *estimate_band), _flown_commands(result, prior_curve)
+    )
 
 
-def _flown_commands(found: Identification, curve: ThrustCurve) -> tuple[float, float]:
-    flown = np.concatenate([np.ravel(f.commands.u) for f in found.data.flights])
-    low, high = np.percentile(flown[flown > 0], _FLOWN) if np.any(flown > 0) else (0.0, 1.0)
+def _flown_commands(result: Identification, curve: ThrustCurve) -> tuple[float, float]:
+    commands = np.concatenate([np.ravel(f.commands.u) for f in result.data.flights])
+    low, high = np.percentile(commands[commands > 0], _FLOWN) if np.any(commands > 0) else (0.0, 1.0)
     width = curve.full - curve.zero
     return float(curve.zero + low * width), float(curve.zero + high * width)
 
 
-def _verdict(found: ValidatedModel) -> Verdict:
-    return verdict_text(found.model.airframe.fly_back, found.model.has_thrust_loss)
+def _verdict(result: ValidatedModel) -> Verdict:
+    return verdict_text(result.model.airframe.fly_back, result.model.has_thrust_loss)
 
 
-def _residual(of: OutputResiduals, own: Autocorrelation, found: ValidatedModel) -> ResidualRow:
-    fit = found.model.fit
-    unit = "rad" if of.name == "attitude" else of.unit
+def _residual(
+    residuals: OutputResiduals, autocorrelation: Autocorrelation, result: ValidatedModel
+) -> ResidualRow:
+    fit = result.model.fit
+    unit = "rad" if residuals.name == "attitude" else residuals.unit
     return ResidualRow(
         unit,
-        fit.residuals.rms_before[of.name],
-        fit.residuals.rms[of.name],
-        own.share_outside,
-        float(own.lag[-1]),
+        fit.residuals.rms_before[residuals.name],
+        fit.residuals.rms[residuals.name],
+        autocorrelation.share_outside,
+        float(autocorrelation.lag[-1]),
     )
 
 

@@ -102,13 +102,15 @@ def to_text(finding: Finding) -> str:
     return _TEXTS[finding.code](finding.values)
 
 
-def verdict_text(found: FlyBack | None, has_thrust_loss: bool) -> Verdict:
-    """The verdict on a model. found: its validation, if it was validated."""
-    if found is None:
+def verdict_text(validation: FlyBack | None, has_thrust_loss: bool) -> Verdict:
+    """The verdict on a model. validation: its validation, if it was validated."""
+    if validation is None:
         return Verdict("caution", "Parameters estimated; the model is not validated.")
-    details = found.reasons[:1]
-    if not found.accepted:
-        failure = "validation is inconclusive" if is_inconclusive(found) else "the model failed validation"
+    details = validation.reasons[:1]
+    if not validation.accepted:
+        failure = (
+            "validation is inconclusive" if is_inconclusive(validation) else "the model failed validation"
+        )
         return Verdict("bad", f"Parameters estimated; {failure}.", details)
     if has_thrust_loss:
         headline = "Parameters estimated; the model is accepted, but a rotor lost thrust during the flight."
@@ -171,10 +173,11 @@ def _thrust_loss(v: Values) -> str:
 
 
 def _damping_differs(v: Values) -> str:
-    each = join_words([f"{plus_minus(*k)} about {axis}" for axis, k in v["damping"].items()])
+    dampings = join_words([f"{plus_minus(*k)} about {axis}" for axis, k in v["damping"].items()])
     return (
-        f"{v['flight']}: the damping of rotation differs between the axes ({each}, in N m s), but the model has one angular "
-        "drag for all axes. Moments of inertia, angular drag and delays may be wrong by more than their standard deviations."
+        f"{v['flight']}: the damping of rotation differs between the axes ({dampings}, in N m s), but the model has one "
+        "angular drag for all axes. Moments of inertia, angular drag and delays may be wrong by more than their standard "
+        "deviations."
     )
 
 
@@ -193,21 +196,21 @@ def _payload(v: Values) -> str:
 
 def _axis_drag(v: Values) -> str:
     names = v["parameters"]
-    which = join_words([label(name) for name in names])
-    trade = f"{title(which)} compensate each other" if len(names) > 1 else f"{title(which)} compensates this"
-    fewer = " Estimate fewer drags at once." if len(names) > 2 else ""
+    drags = join_words([label(name) for name in names])
+    effect = f"{title(drags)} compensate each other" if len(names) > 1 else f"{title(drags)} compensates this"
+    advice = " Estimate fewer drags at once." if len(names) > 2 else ""
     return (
         f"A quadratic drag of each body axis explains {percent(v['share'])} of the residual forces, but the model's drag acts "
-        f"along the total velocity. {trade}, so estimates of drag and thrust curve may be wrong by more than their standard "
-        f"deviations.{fewer}"
+        f"along the total velocity. {effect}, so estimates of drag and thrust curve may be wrong by more than their "
+        f"standard deviations.{advice}"
     )
 
 
 def _hover_point(v: Values) -> str:
-    at = f" at {v['voltage']:g} V" if math.isfinite(v["voltage"]) else ""
+    voltage = f" at {v['voltage']:g} V" if math.isfinite(v["voltage"]) else ""
     text = (
         f"In hover, the rotor command is {plus_minus(*v['hover_command'])} and the thrust is "
-        f"{plus_minus(*v['hover_thrust'])} of the full thrust{at}"
+        f"{plus_minus(*v['hover_thrust'])} of the full thrust{voltage}"
     )
     return text + (
         f". The expo of the thrust curve is {plus_minus(*v['thrust_expo'])}." if "thrust_expo" in v else "."
@@ -222,24 +225,26 @@ def _mass_changed(v: Values) -> str:
 
 def _poorly_identified(v: Values) -> str:
     names, gain, parameter = v["quantities"], v["information_gain"], v["parameter"]
-    what = title(_parameter_text(parameter, names))
-    gained = f"prior standard deviation reduced by only {percent(gain)}" if gain >= 0.01 else "not identified"
+    subject = title(_parameter_text(parameter, names))
+    gain_text = (
+        f"prior standard deviation reduced by only {percent(gain)}" if gain >= 0.01 else "not identified"
+    )
     if parameter not in _POORLY_EXCITED:
-        return f"{what}: {gained}; the estimate is the prior."
-    because, remedy = _POORLY_EXCITED[parameter]
+        return f"{subject}: {gain_text}; the estimate is the prior."
+    reason, remedy = _POORLY_EXCITED[parameter]
     if parameter == "inertia" and len(names) < 3:
         axes = join_words([_AXES[n[-1]] for n in names])
-        because, remedy = f"the vehicle hardly rotated in {axes}", f"fly multisines and doublets of {axes}"
-    return f"{what}: {gained}, because {because}; {remedy}."
+        reason, remedy = f"the vehicle hardly rotated in {axes}", f"fly multisines and doublets of {axes}"
+    return f"{subject}: {gain_text}, because {reason}; {remedy}."
 
 
 def _not_separable(v: Values) -> str:
-    because, remedy = _CONFOUNDED[v["reason"]]
+    reason, remedy = _CONFOUNDED[v["reason"]]
     names = v["quantities"]
     if len(names) == 2 and v["correlation"] < _CORRELATED:
-        return f"{title(quantities_text(names))} are poorly identified: {because}; {remedy}."
+        return f"{title(quantities_text(names))} are poorly identified: {reason}; {remedy}."
     correlation = f" (correlation {v['correlation']:.2f})" if len(names) == 2 else ""
-    return f"{title(quantities_text(names))} cannot be separated with these flights{correlation}: {because}; {remedy}."
+    return f"{title(quantities_text(names))} cannot be separated with these flights{correlation}: {reason}; {remedy}."
 
 
 def _manoeuvres(v: Values) -> str:

@@ -58,8 +58,8 @@ def settled_rows(track: Track, name: str, settling: float = SETTLING) -> Bool[np
     """
     quantity = track.quantities[name]
     covered = np.cumsum(np.minimum(np.diff(track.t, prepend=track.t[:1]), 1.0))
-    late = covered >= min(settling, 0.25 * covered[-1])
-    rows = late & np.isfinite(quantity.value) & np.isfinite(quantity.std)
+    is_late = covered >= min(settling, 0.25 * covered[-1])
+    rows = is_late & np.isfinite(quantity.value) & np.isfinite(quantity.std)
     informed = rows & quantity.informed
     return informed if informed.any() else rows
 
@@ -163,13 +163,13 @@ def _span(centre: np.ndarray, smooth: np.ndarray, start: float, end: float) -> t
     """
     if start == end or len(centre) < 2:
         return float(centre[0]), float(centre[-1])
-    way = (smooth - start) / (end - start)
-    near_end = np.flatnonzero(way >= 0.9)
-    reached = max(int(near_end[0]), 1) if len(near_end) else len(way) - 1
-    near_start = np.flatnonzero(way[:reached] <= 0.1)
-    left = int(near_start[-1]) if len(near_start) else 0
-    margin = 0.125 * (centre[reached] - centre[left])
-    return float(max(centre[0], centre[left] - margin)), float(min(centre[-1], centre[reached] + margin))
+    progress = (smooth - start) / (end - start)
+    near_end = np.flatnonzero(progress >= 0.9)
+    end_row = max(int(near_end[0]), 1) if len(near_end) else len(progress) - 1
+    near_start = np.flatnonzero(progress[:end_row] <= 0.1)
+    start_row = int(near_start[-1]) if len(near_start) else 0
+    margin = 0.125 * (centre[end_row] - centre[start_row])
+    return float(max(centre[0], centre[start_row] - margin)), float(min(centre[-1], centre[end_row] + margin))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,22 +203,22 @@ def find_jumps(track: Track) -> tuple[Jump, ...] | None:
         return None
     values = _ValuesAround(track)
     times = [time for time in sorted(track.detected_changes) if values.is_inside(time)]
-    known: dict[tuple[float, ...], tuple[Jump, float] | None] = {}
+    cache: dict[tuple[float, ...], tuple[Jump, float] | None] = {}
     while times:
-        found = []
+        candidates = []
         for time in times:
-            others = tuple(o for o in times if o != time and -_BEFORE < o - time < _AFTER)
-            if (time, *others) not in known:
-                known[time, *others] = values.clearest(time, others)
-            found.append(known[time, *others])
-        clarity = [0.0 if one is None else one[1] for one in found]
+            other_times = tuple(o for o in times if o != time and -_BEFORE < o - time < _AFTER)
+            if (time, *other_times) not in cache:
+                cache[time, *other_times] = values.clearest(time, other_times)
+            candidates.append(cache[time, *other_times])
+        clarity = [0.0 if candidate is None else candidate[1] for candidate in candidates]
         for i in range(1, len(times)):
             if times[i] - times[i - 1] <= _NEAR:
                 clarity[i if clarity[i] <= clarity[i - 1] else i - 1] = 0.0
-        weakest = len(times) - 1 - int(np.argmin(clarity[::-1]))
-        if clarity[weakest] >= SIGNIFICANT_JUMP:
-            return tuple(one[0] for one in found if one is not None)
-        del times[weakest]
+        least_clear = len(times) - 1 - int(np.argmin(clarity[::-1]))
+        if clarity[least_clear] >= SIGNIFICANT_JUMP:
+            return tuple(candidate[0] for candidate in candidates if candidate is not None)
+        del times[least_clear]
     return ()
 
 
@@ -237,8 +237,8 @@ class _ValuesAround:
     def _window(self, time: float, before: float, after: float) -> slice:
         """Rows around a time, up to the next gaps."""
         first, middle, last = np.searchsorted(self.t, [time - before, time, time + after])
-        same = self.stretch[first:last] == self.stretch[min(middle, len(self.t) - 1)]
-        index = first + np.flatnonzero(same)
+        is_same_stretch = self.stretch[first:last] == self.stretch[min(middle, len(self.t) - 1)]
+        index = first + np.flatnonzero(is_same_stretch)
         return slice(index[0], index[-1] + 1) if len(index) else slice(0, 0)
 
     def is_inside(self, time: float) -> bool:
@@ -248,47 +248,47 @@ class _ValuesAround:
         t = self.t[self._window(time, _BEFORE, _AFTER)]
         return bool(len(t) and t[0] <= time - _NEAR and t[-1] >= time + _NEAR)
 
-    def clearest(self, time: float, others: tuple[float, ...]) -> tuple[Jump, float] | None:
+    def clearest(self, time: float, other_times: tuple[float, ...]) -> tuple[Jump, float] | None:
         """The jump at a time (s) and its size in standard deviations; None where there are too few rows."""
-        far = self._jump(time, others, 1.0)
-        if far is None or far[1] < SIGNIFICANT_JUMP:
-            near = self._jump(time, others, 0.5)
-            if near is not None and near[1] >= 2.0 * SIGNIFICANT_JUMP:
-                return near
-        return far
+        long_reach = self._jump(time, other_times, 1.0)
+        if long_reach is None or long_reach[1] < SIGNIFICANT_JUMP:
+            short_reach = self._jump(time, other_times, 0.5)
+            if short_reach is not None and short_reach[1] >= 2.0 * SIGNIFICANT_JUMP:
+                return short_reach
+        return long_reach
 
-    def _jump(self, time: float, others: tuple[float, ...], reach: float) -> tuple[Jump, float] | None:
+    def _jump(self, time: float, other_times: tuple[float, ...], reach: float) -> tuple[Jump, float] | None:
         """The same, from a window that is `reach` times as long."""
         window = self._window(time, reach * _BEFORE, reach * _AFTER)
         t, value, std = self.t[window], self.value[window], self.std[window]
         usable = np.ones(len(t), bool)
-        for other in (time, *others):
+        for other in (time, *other_times):
             usable &= (t < other - _ADAPTING[0]) | (t > other + _ADAPTING[1])
         t, value, std = t[usable], value[usable], std[usable]
-        after = t > time
-        if min(after.sum(), (~after).sum()) < _FEWEST:
+        is_after = t > time
+        if min(is_after.sum(), (~is_after).sum()) < _FEWEST:
             return None
-        apart = [o for o in others if abs(o - time) > _NEAR]
-        columns = [np.ones(len(t)), t - time, after, *((t > o) * 1.0 - (o < time) for o in apart)]
+        distant_times = [o for o in other_times if abs(o - time) > _NEAR]
+        columns = [np.ones(len(t)), t - time, is_after, *((t > o) * 1.0 - (o < time) for o in distant_times)]
         line = np.stack(columns, axis=1)
         solution = np.linalg.lstsq(line, value, rcond=None)[0]
         before_value, size = float(solution[0]), float(solution[2])
         scatter = value - line @ solution
-        own = np.sqrt(np.maximum(std**2 - (self.common * value) ** 2, 0.0))
+        own_std = np.sqrt(np.maximum(std**2 - (self.common * value) ** 2, 0.0))
         stds = [
-            [float(np.hypot(np.median(s[side]), np.std(scatter[side]))) for s in (std, own)]
-            for side in (~after, after)
+            [float(np.hypot(np.median(s[side]), np.std(scatter[side]))) for s in (std, own_std)]
+            for side in (~is_after, is_after)
         ]
         size_std = float(np.hypot(np.hypot(stds[0][1], stds[1][1]), self.common * size))
         jump = Jump(time, before_value, stds[0][0], before_value + size, stds[1][0], size, size_std)
-        shown = np.sign(size) * self._difference(t, value, after)
-        return jump, float(min(abs(size), shown) / max(size_std, 1e-12))
+        visible_step = np.sign(size) * self._difference(t, value, is_after)
+        return jump, float(min(abs(size), visible_step) / max(size_std, 1e-12))
 
     @staticmethod
     def _difference(
         t: Float[np.ndarray, " n"], value: Float[np.ndarray, " n"], after: Bool[np.ndarray, " n"]
     ) -> float:
         """Median of the half second just after, minus that of the half second just before."""
-        next_, last = t[after][0], t[~after][-1]
-        late, early = after & (t <= next_ + _NEAR), ~after & (t >= last - _NEAR)
-        return float(np.median(value[late]) - np.median(value[early]))
+        next_time, last = t[after][0], t[~after][-1]
+        is_late, is_early = after & (t <= next_time + _NEAR), ~after & (t >= last - _NEAR)
+        return float(np.median(value[is_late]) - np.median(value[is_early]))

@@ -52,14 +52,14 @@ _CARDS = ("drag", "wind_x", "wind_y")
 def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary: Summary) -> str:
     """The report of the tracks of one flight, as the HTML of a self-contained page."""
     lead = leading_track(tracks)
-    found = summary.estimators[lead.estimator]
+    estimator_summary = summary.estimators[lead.estimator]
     page = Page(f"{flight.source.name}: {label(lead.main_quantity)}")
     _header(page, flight, summary)
-    _cards(page, lead, found, summary)
+    _cards(page, lead, estimator_summary, summary)
     _main(page, tracks, lead, summary)
     _secondary(page, tracks, summary, lead)
-    _innovations(page, tracks, lead, found)
-    _motion(page, tracks, motion, lead, found.quantities[lead.main_quantity])
+    _innovations(page, tracks, lead, estimator_summary)
+    _motion(page, tracks, motion, lead, estimator_summary.quantities[lead.main_quantity])
     _numbers(page, summary)
     add_log_section(page, flight, summary.log.notes)
     _settings(page, summary)
@@ -76,11 +76,11 @@ def _header(page: Page, flight: Flight, summary: Summary) -> None:
     add_header(page, flight.source.name, about, summary.verdict, _TONES)
 
 
-def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -> None:
-    names = [lead.main_quantity, *(n for n in _CARDS if n in found.quantities)]
+def _cards(page: Page, lead: Track, estimator_summary: EstimatorSummary, summary: Summary) -> None:
+    names = [lead.main_quantity, *(n for n in _CARDS if n in estimator_summary.quantities)]
     cards = []
     for name in names:
-        q = found.quantities[name]
+        q = estimator_summary.quantities[name]
         others = [
             f"{estimator_label(e)}\u00a0{plus_minus(s.quantities[name].final, s.quantities[name].final_std)}"
             for e, s in summary.estimators.items()
@@ -96,7 +96,7 @@ def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -
                 muted=not q.informed,
             )
         )
-    main = found.quantities[lead.main_quantity]
+    main = estimator_summary.quantities[lead.main_quantity]
     if main.rmspe is not None and main.coverage is not None:
         cards.append(
             card("RMS error", f"{main.rmspe:.1f}", "%", f"truth in the 95 % band: {percent(main.coverage)}")
@@ -104,12 +104,14 @@ def _cards(page: Page, lead: Track, found: EstimatorSummary, summary: Summary) -
     cards.append(
         card(
             "Health OK",
-            percent(found.healthy).removesuffix(" %"),
+            percent(estimator_summary.healthy).removesuffix(" %"),
             "%",
             f"of the time ({estimator_label(lead.estimator)})",
         )
     )
-    cards.append(card("NIS / dimension", _ratio(found.consistency), note="1 for a consistent filter"))
+    cards.append(
+        card("NIS / dimension", _ratio(estimator_summary.consistency), note="1 for a consistent filter")
+    )
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
@@ -122,9 +124,9 @@ def _main(page: Page, tracks: Sequence[Track], lead: Track, summary: Summary) ->
     detecting = [e for e in summary.estimators.values() if e.jumps is not None]
     jumps = (detecting[0].jumps or ()) if detecting else ()
     page.add('<div class="stack">', page.panel(main_figure(tracks, jumps)))
-    for name, found in summary.estimators.items():
-        if found.jumps is not None:
-            page.add(_jump_table(name, lead.main_quantity, found))
+    for name, estimator_summary in summary.estimators.items():
+        if estimator_summary.jumps is not None:
+            page.add(_jump_table(name, lead.main_quantity, estimator_summary))
     page.add("</div>")
 
 
@@ -133,10 +135,10 @@ def _band_owner(tracks: Sequence[Track]) -> str:
     return f" of the {estimator_label(tracks[0].estimator)}" if len(tracks) > BANDS else ""
 
 
-def _jump_table(name: str, quantity: str, found: EstimatorSummary) -> str:
+def _jump_table(name: str, quantity: str, estimator_summary: EstimatorSummary) -> str:
     """The jumps of the main quantity, by an estimator with change detection."""
-    what = quantity_with_unit(quantity, found.quantities[quantity].unit)
-    aside = f"{what}, {estimator_label(name)} estimator"
+    quantity_text = quantity_with_unit(quantity, estimator_summary.quantities[quantity].unit)
+    aside = f"{quantity_text}, {estimator_label(name)} estimator"
     rows = [
         [
             f"{j.time:.1f} s",
@@ -144,11 +146,11 @@ def _jump_table(name: str, quantity: str, found: EstimatorSummary) -> str:
             plus_minus(j.after, j.after_std),
             plus_minus(j.size, j.size_std, signed=True),
         ]
-        for j in found.jumps or ()
+        for j in estimator_summary.jumps or ()
     ]
-    more = found.unconfirmed_changes
-    rest = f"{unconfirmed_text(more, is_addition=bool(rows))}." if more else ""
-    below = " ".join(text for text in ("" if rows else "No jump was detected.", rest) if text)
+    unconfirmed = estimator_summary.unconfirmed_changes
+    unconfirmed_line = f"{unconfirmed_text(unconfirmed, is_addition=bool(rows))}." if unconfirmed else ""
+    below = " ".join(text for text in ("" if rows else "No jump was detected.", unconfirmed_line) if text)
     head = ["time", "from", "to", "size"]
     return table(head, rows, dict.fromkeys(head, "number"), "Jumps", aside, below, tight=True)
 
@@ -170,8 +172,10 @@ def _secondary(page: Page, tracks: Sequence[Track], summary: Summary, lead: Trac
     page.add(grid(panels))
 
 
-def _innovations(page: Page, tracks: Sequence[Track], lead: Track, found: EstimatorSummary) -> None:
-    page.section("Innovations", _consistency_text(found.consistency))
+def _innovations(
+    page: Page, tracks: Sequence[Track], lead: Track, estimator_summary: EstimatorSummary
+) -> None:
+    page.section("Innovations", _consistency_text(estimator_summary.consistency))
     running = [running_consistency(t) for t in tracks]
     heading = "Normalised innovations squared"
     aside = "mean in windows; line: expected value, grey: 95 % band of a consistent filter"
@@ -198,20 +202,22 @@ def _innovations(page: Page, tracks: Sequence[Track], lead: Track, found: Estima
 
 
 def _consistency_text(ratio: float) -> str:
-    what = "An innovation is a measured value minus its prediction. "
+    quantity_text = "An innovation is a measured value minus its prediction. "
     if not math.isfinite(ratio):
-        return what + "There are none in this flight."
+        return quantity_text + "There are none in this flight."
     if ratio > 2.0:
-        return what + (
+        return quantity_text + (
             "The innovations are larger than the filter expects: a force is not modelled or the assumed noise is too small. "
             "The 95 % bands are too narrow."
         )
     if ratio < 0.5:
-        return what + (
+        return quantity_text + (
             "The innovations are smaller than the filter expects: the assumed noise is larger than that of this log. "
             "The 95 % bands are conservative."
         )
-    return what + "The innovations are as large as the filter expects, so the 95 % bands are reliable."
+    return (
+        quantity_text + "The innovations are as large as the filter expects, so the 95 % bands are reliable."
+    )
 
 
 def _motion(page: Page, tracks: Sequence[Track], motion: Motion, lead: Track, main: QuantitySummary) -> None:
@@ -234,7 +240,9 @@ def _numbers(page: Page, summary: Summary) -> None:
         "± is one standard deviation. Median, minimum and maximum are taken after the filter has settled.",
     )
     head = ["quantity", "estimator", "at the end", "median", "minimum", "maximum", "unit", "informed"]
-    names = dict.fromkeys(n for found in summary.estimators.values() for n in found.quantities)
+    names = dict.fromkeys(
+        n for estimator_summary in summary.estimators.values() for n in estimator_summary.quantities
+    )
     rows = [
         [
             label(name),
@@ -247,8 +255,8 @@ def _numbers(page: Page, summary: Summary) -> None:
             percent(q.informed_share) + " of the time",
         ]
         for name in names
-        for estimator, found in summary.estimators.items()
-        if (q := found.quantities.get(name)) is not None
+        for estimator, estimator_summary in summary.estimators.items()
+        if (q := estimator_summary.quantities.get(name)) is not None
     ]
     kinds = dict.fromkeys(["at the end", "median", "minimum", "maximum"], "number") | {
         "quantity": "word",

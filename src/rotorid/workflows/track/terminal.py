@@ -37,8 +37,8 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
         console.print()
     _show_jumps(summary, console)
     by_health: dict[str, list[str]] = {}
-    for name, found in summary.estimators.items():
-        by_health.setdefault(_health(found), []).append(estimator_label(name))
+    for name, estimator_summary in summary.estimators.items():
+        by_health.setdefault(_health(estimator_summary), []).append(estimator_label(name))
     for text, names in by_health.items():
         console.print(Padding(Text(f"{join_words(names)}: {text}", style="dim"), (0, 2)))
     if any(not q.informed for e in summary.estimators.values() for q in e.quantities.values()):
@@ -46,11 +46,11 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
     print_footer(summary.log.notes, folder, console)
 
 
-def _health(found: EstimatorSummary) -> str:
-    health = [(k, share) for k, share in found.health.items() if share > 0 and k != "ok"]
-    rest = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
-    text = f"healthy {percent(found.healthy)} of the time"
-    return f"{text} ({rest})" if rest else text
+def _health(estimator_summary: EstimatorSummary) -> str:
+    health = [(k, share) for k, share in estimator_summary.health.items() if share > 0 and k != "ok"]
+    health_text = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
+    text = f"healthy {percent(estimator_summary.healthy)} of the time"
+    return f"{text} ({health_text})" if health_text else text
 
 
 def _show_jumps(summary: Summary, console: Console) -> None:
@@ -58,27 +58,29 @@ def _show_jumps(summary: Summary, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    for name, found in summary.estimators.items():
-        if found.jumps is None:
+    for name, estimator_summary in summary.estimators.items():
+        if estimator_summary.jumps is None:
             continue
-        main, quantity = next(iter(found.quantities.items()))
-        if found.jumps:
-            console.print(Padding(_jump_table(main, quantity.unit, found), (0, 1)))
+        main, quantity = next(iter(estimator_summary.quantities.items()))
+        if estimator_summary.jumps:
+            console.print(Padding(_jump_table(main, quantity.unit, estimator_summary), (0, 1)))
         else:
             text = f"{estimator_label(name)}: no jump of the {label(main)} detected"
             console.print(Padding(Text(text), (0, 2)))
-        if found.unconfirmed_changes:
-            text = unconfirmed_text(found.unconfirmed_changes, is_addition=bool(found.jumps))
+        if estimator_summary.unconfirmed_changes:
+            text = unconfirmed_text(
+                estimator_summary.unconfirmed_changes, is_addition=bool(estimator_summary.jumps)
+            )
             console.print(Padding(Text(text, style="dim"), (0, 2)))
         console.print()
 
 
-def _jump_table(main: str, unit: str, found: EstimatorSummary) -> Table:
+def _jump_table(main: str, unit: str, estimator_summary: EstimatorSummary) -> Table:
     table = empty_table()
     for head in (f"jump of the {label(main)} at", "from", "to", "size"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for jump in found.jumps or ():
+    for jump in estimator_summary.jumps or ():
         table.add_row(
             f"{jump.time:.1f} s",
             plus_minus(jump.before, jump.before_std),
@@ -111,13 +113,13 @@ def _table(summary: Summary, names: Sequence[str]) -> Table:
     table.add_column("", no_wrap=True)
     table.add_column("", no_wrap=True)
     estimators = [summary.estimators[name] for name in names]
-    for name in dict.fromkeys(q for found in estimators for q in found.quantities):
-        found = [e.quantities.get(name) for e in estimators]
-        known = next(q for q in found if q is not None)
-        informed = any(q is not None and q.informed for q in found)
+    for name in dict.fromkeys(q for estimator_summary in estimators for q in estimator_summary.quantities):
+        estimator_summary = [e.quantities.get(name) for e in estimators]
+        known = next(q for q in estimator_summary if q is not None)
+        informed = any(q is not None and q.informed for q in estimator_summary)
         table.add_row(
             title(name),
-            *("" if q is None else plus_minus(q.final, q.final_std) for q in found),
+            *("" if q is None else plus_minus(q.final, q.final_std) for q in estimator_summary),
             unit_text(known.unit),
             "" if informed else "not identified",
             style=None if informed else "dim",

@@ -80,7 +80,7 @@ def wrench(
 
         check_folder(folder)
         vehicle = load_airframe(airframe)
-        learned = None if model is None else _model(model, vehicle)
+        model_ = None if model is None else _model(model, vehicle)
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
         if truth is not None:
@@ -91,7 +91,7 @@ def wrench(
             from rotorid.results.files import file_input
 
             inputs += [file_input("model", model / part) for part in (MODEL, WEIGHTS, AIRFRAME)]
-    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned, mcap)
+    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, model_, mcap)
     from rotorid.workflows.wrench.terminal import show
 
     show(summary, folder, out())
@@ -101,9 +101,9 @@ def _model(folder: Path, airframe: Airframe) -> LearnedModel:
     """The model of a folder. Raises AirframeError where it is of another vehicle."""
     from rotorid.learning.model_files import check_vehicle, load_model
 
-    found = load_model(folder)
-    check_vehicle(found, airframe, folder)
-    return found
+    model = load_model(folder)
+    check_vehicle(model, airframe, folder)
+    return model
 
 
 def observer_name(text: str) -> ObserverName:
@@ -138,19 +138,19 @@ def wrench_and_write(
     airframe = airframe if model is None else model.airframe
     flight = with_rotors(flight, airframe)
     system = wrench_system(flight, airframe)
-    said = ""
+    message = ""
     if model is not None:
-        system, said = with_residual_model(system, model, flight), model.description
-    settings = WrenchSettings("wrench", observer, gain, airframe.name, system.rotor_input, said)
+        system, message = with_residual_model(system, model, flight), model.description
+    settings = WrenchSettings("wrench", observer, gain, airframe.name, system.rotor_input, message)
     with status(f"Observing the wrench: {estimator_label(observer)}"):
         stds = parameter_stds(airframe, system)
-        found = observe(flight, system, observer, gain=gain, stds=stds, model=model)
+        track = observe(flight, system, observer, gain=gain, stds=stds, model=model)
     with status("Writing the report"):
-        pushes = find_contacts(found)
-        summary = summarise_wrench(found, pushes, flight, settings, inputs)
-        files = estimates_files([found.track], mcap, flight.time_origin) | {
+        contacts = find_contacts(track)
+        summary = summarise_wrench(track, contacts, flight, settings, inputs)
+        files = estimates_files([track.track], mcap, flight.time_origin) | {
             SUMMARY: summary.to_json().encode(),
-            REPORT: wrench_page(found, flight, summary).encode(),
+            REPORT: wrench_page(track, flight, summary).encode(),
         }
         write_folder(folder, files)
     return summary

@@ -105,46 +105,46 @@ class Contacts:
     box: Box
 
 
-def find_contacts(found: WrenchTrack) -> Contacts:
+def find_contacts(track: WrenchTrack) -> Contacts:
     """Detect the contacts in an observed wrench, and measure them.
 
     Args:
-        found: the wrench over a flight, of `wrench`.
+        track: the wrench over a flight, of `wrench`.
     Returns:
         The contacts in order of time, and the constant offset of each component.
     Source: Tomic, Ott and Haddadin, IEEE T-RO 33 (2017), for the line of action; the module for all else.
     """
-    steady, stretches = detect_contacts(found)
-    centre = next(p.values for p in found.system.parameters if p.name == "centre_of_mass")
-    box = rotor_box(found.system.rotors, centre)
+    steady, stretches = detect_contacts(track)
+    centre = next(p.values for p in track.system.parameters if p.name == "centre_of_mass")
+    box = rotor_box(track.system.rotors, centre)
     offsets = {}
     for k, name in enumerate(COMPONENTS):
         value, std = float(steady.offset[k]), float(steady.offset_std[k])
-        unit = found.track.quantities[name].unit
+        unit = track.track.quantities[name].unit
         offsets[name] = Offset(
-            value, std, unit, abs(value) > _SIGNIFICANT * std, found.parameter_errors.cause_of(k)
+            value, std, unit, abs(value) > _SIGNIFICANT * std, track.parameter_errors.cause_of(k)
         )
-    events = [_contact(found, steady, box, a, b) for a, b in stretches]
+    events = [_contact(track, steady, box, a, b) for a, b in stretches]
     return Contacts(tuple(c for c in events if c is not None), offsets, box)
 
 
-def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: int) -> Contact | None:
+def _contact(track: WrenchTrack, steady: Baseline, box: Box, first: int, last: int) -> Contact | None:
     """The contact in the rows from first to last; None where its mean wrench is not significant."""
-    e = found.wrench - steady.offset
-    lag = 0.0 if found.track.estimator == "ekf" else 1.0 / found.gain
+    e = track.wrench - steady.offset
+    lag = 0.0 if track.track.estimator == "ekf" else 1.0 / track.gain
     rows = slice(first, last + 1)
-    begin, end, window = _extent(found, steady, e, lag, first, last)
-    pushing = slice(begin, end + 1)
-    start, stop = float(found.t[begin]), float(found.t[end])
+    begin, end, window = _extent(track, steady, e, lag, first, last)
+    contact_rows = slice(begin, end + 1)
+    start, stop = float(track.t[begin]), float(track.t[end])
     duration = max(stop - start, 1e-3)
-    a, b = (int(np.searchsorted(found.t, at)) for at in (start - 0.5 * window, stop + 0.5 * window))
-    b = min(b, len(found.t) - 1)
-    impulse = np.trapezoid(e[a : b + 1], found.t[a : b + 1], axis=0) + lag * (e[b] - e[a])
+    a, b = (int(np.searchsorted(track.t, time)) for time in (start - 0.5 * window, stop + 0.5 * window))
+    b = min(b, len(track.t) - 1)
+    impulse = np.trapezoid(e[a : b + 1], track.t[a : b + 1], axis=0) + lag * (e[b] - e[a])
 
     mean = impulse / duration
-    noise = averaging_factor(duration, found.gain)
-    of_noise = np.median(found.covariance[pushing], axis=0) * noise**2
-    of_parameters = np.mean(steady.errors[pushing], axis=0)
+    noise = averaging_factor(duration, track.gain)
+    of_noise = np.median(track.covariance[contact_rows], axis=0) * noise**2
+    of_parameters = np.mean(steady.errors[contact_rows], axis=0)
     covariance = of_noise + of_parameters @ of_parameters.T
     std = np.sqrt(np.diag(covariance))
     if (
@@ -159,7 +159,7 @@ def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: i
     across = max(float(np.trace(covariance[:3, :3])) - strength_std**2, 0.0)
     sizes = np.linalg.norm(e[rows, :3], axis=1)
     top = first + int(np.argmax(sizes))
-    line = _line(found, steady, e, pushing, of_noise, box)
+    line = _line(track, steady, e, contact_rows, of_noise, box)
     return Contact(
         start=start,
         end=stop,
@@ -169,7 +169,7 @@ def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: i
         strength_std=strength_std,
         direction=_triple(direction),
         direction_std=float(np.sqrt(0.5 * across)) / max(strength, 1e-300),
-        peak=Peak(float(sizes.max()), _std_along(found, steady, top, e[top, :3]), float(found.t[top])),
+        peak=Peak(float(sizes.max()), _std_along(track, steady, top, e[top, :3]), float(track.t[top])),
         torque=Vector(_triple(mean[3:]), _triple(std[3:])),
         line=line if isinstance(line, LineOfAction) else None,
         line_unknown="" if isinstance(line, LineOfAction) else line,
@@ -177,25 +177,25 @@ def _contact(found: WrenchTrack, steady: Baseline, box: Box, first: int, last: i
 
 
 def _extent(
-    found: WrenchTrack, steady: Baseline, e: Float[np.ndarray, "n 6"], lag: float, first: int, last: int
+    track: WrenchTrack, steady: Baseline, e: Float[np.ndarray, "n 6"], lag: float, first: int, last: int
 ) -> tuple[int, int, float]:
     """First and last row of the contact, without the lag of the observer, and the window, s."""
     half = 3 * int(np.argmax(np.mean(steady.score_of_mean[first : last + 1], axis=0)))
     part = slice(half, half + 3)
     mean = np.mean(e[first : last + 1, part], axis=0)
     direction = mean / max(float(np.linalg.norm(mean)), 1e-300)
-    noise = float(np.sqrt(direction @ found.covariance[(first + last) // 2, part, part] @ direction))
-    there, window = np.empty(0, int), 1.0 / found.gain
-    for window in (1.0 / found.gain, WINDOW):
-        rows = slice(int(np.searchsorted(found.t, found.t[first] - window)), last + 1)
-        along = _mean_of_wrench(found.t, e[:, part] @ direction, lag, window, rows)
+    noise = float(np.sqrt(direction @ track.covariance[(first + last) // 2, part, part] @ direction))
+    contact_rows, window = np.empty(0, int), 1.0 / track.gain
+    for window in (1.0 / track.gain, WINDOW):
+        rows = slice(int(np.searchsorted(track.t, track.t[first] - window)), last + 1)
+        along = _mean_of_wrench(track.t, e[:, part] @ direction, lag, window, rows)
         level = _SHARE * float(np.percentile(along, 90))
-        there = rows.start + np.flatnonzero(along > level)
+        contact_rows = rows.start + np.flatnonzero(along > level)
         if level > _CLEAR * noise:
             break
-    if len(there) < 2:
+    if len(contact_rows) < 2:
         return first, last, window
-    return int(there[0]), int(there[-1]), window
+    return int(contact_rows[0]), int(contact_rows[-1]), window
 
 
 def _mean_of_wrench(
@@ -207,7 +207,7 @@ def _mean_of_wrench(
 
 
 def _line(
-    found: WrenchTrack,
+    track: WrenchTrack,
     steady: Baseline,
     e: Float[np.ndarray, "n 6"],
     rows: slice,
@@ -215,22 +215,22 @@ def _line(
     box: Box,
 ) -> LineOfAction | str:
     """The line of action of the mean wrench in body axes."""
-    R = _matrices(found.attitude[rows])
+    R = _matrices(track.attitude[rows])
     force = np.mean(np.einsum("nji,nj->ni", R, e[rows, :3]), axis=0)
     torque = np.mean(e[rows, 3:], axis=0)
-    turned = np.einsum("nji,njc->nic", R, steady.errors[rows, :3])
-    of_parameters = np.concatenate([turned, steady.errors[rows, 3:]], axis=1).mean(axis=0)
+    body_errors = np.einsum("nji,njc->nic", R, steady.errors[rows, :3])
+    of_parameters = np.concatenate([body_errors, steady.errors[rows, 3:]], axis=1).mean(axis=0)
     Q = np.eye(6)
     Q[:3, :3] = R[len(R) // 2].T
     return line_of_action(force, torque, Q @ of_noise @ Q.T + of_parameters @ of_parameters.T, box)
 
 
-def _std_along(found: WrenchTrack, steady: Baseline, row: int, force: Float[np.ndarray, " 3"]) -> float:
+def _std_along(track: WrenchTrack, steady: Baseline, row: int, force: Float[np.ndarray, " 3"]) -> float:
     """Standard deviation of the magnitude of a force at one row."""
     direction = force / max(float(np.linalg.norm(force)), 1e-300)
-    apart = direction @ steady.errors[row, :3]
-    own = direction @ found.covariance[row, :3, :3] @ direction
-    return float(np.sqrt(own + apart @ apart))
+    parameter_part = direction @ steady.errors[row, :3]
+    own_variance = direction @ track.covariance[row, :3, :3] @ direction
+    return float(np.sqrt(own_variance + parameter_part @ parameter_part))
 
 
 def _matrices(q: Float[np.ndarray, "n 4"]) -> Float[np.ndarray, "n 3 3"]:

@@ -49,10 +49,10 @@ def usable_rows(
 
     All rows where none would be left. t: s. gain: of the observer, 1/s.
     """
-    fine = ~np.isin(health, _UNUSABLE) & np.isfinite(wrench).all(axis=1)
-    starts = np.concatenate([[True], (np.diff(t) > GAP) | ~fine[:-1]])
-    began = t[np.maximum.accumulate(np.where(starts, np.arange(len(t)), 0))]
-    rows = fine & (t >= began + _SETTLING / gain)
+    is_valid = ~np.isin(health, _UNUSABLE) & np.isfinite(wrench).all(axis=1)
+    starts = np.concatenate([[True], (np.diff(t) > GAP) | ~is_valid[:-1]])
+    start_time = t[np.maximum.accumulate(np.where(starts, np.arange(len(t)), 0))]
+    rows = is_valid & (t >= start_time + _SETTLING / gain)
     return rows if rows.any() else np.ones(len(t), bool)
 
 
@@ -74,21 +74,21 @@ def covariance_scale(
     place = np.minimum((t - t[0]) / max(float(t[-1] - t[0]), 1e-9) * count, count - 1).astype(int)
     parts = [rows for k in range(count) if (rows := np.flatnonzero(place == k)).size >= _FEWEST]
     parts = parts or [np.arange(len(t))]
-    found = [_of_block(wrench[rows], P[rows], errors[rows], normalised[rows]) for rows in parts]
-    return float(np.percentile(found, percentile))
+    scales = [_block_scale(wrench[rows], P[rows], errors[rows], normalised[rows]) for rows in parts]
+    return float(np.percentile(scales, percentile))
 
 
-def _of_block(wrench: np.ndarray, P: np.ndarray, errors: np.ndarray, normalised: np.ndarray) -> float:
+def _block_scale(wrench: np.ndarray, P: np.ndarray, errors: np.ndarray, normalised: np.ndarray) -> float:
     e, D = wrench - np.median(wrench, axis=0), errors - np.median(errors, axis=0)
-    apart = D @ D.transpose(0, 2, 1)
+    parameter_covariance = D @ D.transpose(0, 2, 1)
     low, high = np.log(_LEAST), np.log(_MOST)
-    seen = normalised[np.isfinite(normalised).all(axis=1)]
-    if len(seen):
-        spread = 1.4826 * np.median(np.abs(seen - np.median(seen, axis=0)), axis=0)
+    innovations = normalised[np.isfinite(normalised).all(axis=1)]
+    if len(innovations):
+        spread = 1.4826 * np.median(np.abs(innovations - np.median(innovations, axis=0)), axis=0)
         low = float(np.log(np.clip(np.max(spread) ** 2, _LEAST, _MOST)))
 
     def fits(log_c: float) -> bool:
-        square = squared_distances(e, np.exp(log_c) * P + apart)
+        square = squared_distances(e, np.exp(log_c) * P + parameter_covariance)
         return all(
             np.percentile(square, p) <= most for p, most in zip(_PERCENTILES, _CHI_SQUARE, strict=True)
         )

@@ -66,42 +66,44 @@ class Baseline:
     score_of_mean: Float[np.ndarray, "n 2"]
 
 
-def baseline(found: WrenchTrack, quiet: Bool[np.ndarray, " n"] | None = None) -> Baseline:
+def baseline(track: WrenchTrack, quiet: Bool[np.ndarray, " n"] | None = None) -> Baseline:
     """The constant part of a wrench, and its distance from that at every time. quiet: rows known to be without contact."""
-    rows, wrench = found.usable_rows if quiet is None else quiet, found.wrench
-    offset = _offset(found, rows)
-    steady = np.median(found.parameter_errors.errors[rows], axis=0)
-    constant = np.array([name.split()[0] not in UNSTEADY for name in found.parameter_errors.causes])
-    errors = found.parameter_errors.errors - steady * constant
-    noise = np.median(found.noise_std[rows], axis=0) * averaging_factor(usable_duration(found), found.gain)
+    rows, wrench = track.usable_rows if quiet is None else quiet, track.wrench
+    offset = _offset(track, rows)
+    steady = np.median(track.parameter_errors.errors[rows], axis=0)
+    constant = np.array([name.split()[0] not in UNSTEADY for name in track.parameter_errors.causes])
+    errors = track.parameter_errors.errors - steady * constant
+    noise = np.median(track.noise_std[rows], axis=0) * averaging_factor(usable_duration(track), track.gain)
     offset_std = np.hypot(noise, np.sqrt(np.sum(steady**2, axis=1)))
 
-    e, apart = wrench - offset, errors @ errors.transpose(0, 2, 1)
-    mean = moving_average(found.t, e)
+    e, parameter_covariance = wrench - offset, errors @ errors.transpose(0, 2, 1)
+    mean = moving_average(track.t, e)
     score, score_of_mean = [], []
     for half in _HALVES:
-        P = found.covariance[:, half, half]
-        score.append(squared_distances(e[:, half], P + apart[:, half, half]) / 3.0)
+        P = track.covariance[:, half, half]
+        score.append(squared_distances(e[:, half], P + parameter_covariance[:, half, half]) / 3.0)
         c = covariance_scale(
-            found.t[rows],
+            track.t[rows],
             mean[rows][:, half],
             P[rows],
-            found.parameter_errors.errors[rows][:, half],
+            track.parameter_errors.errors[rows][:, half],
             block=_BLOCK,
             percentile=_OF_BLOCKS if quiet is None else _OF_QUIET_BLOCKS,
         )
-        score_of_mean.append(squared_distances(mean[:, half], c * P + apart[:, half, half]) / 3.0)
+        score_of_mean.append(
+            squared_distances(mean[:, half], c * P + parameter_covariance[:, half, half]) / 3.0
+        )
     return Baseline(offset, offset_std, errors, np.stack(score, axis=1), np.stack(score_of_mean, axis=1))
 
 
-def _offset(found: WrenchTrack, rows: Bool[np.ndarray, " n"]) -> Float[np.ndarray, " 6"]:
+def _offset(track: WrenchTrack, rows: Bool[np.ndarray, " n"]) -> Float[np.ndarray, " 6"]:
     """The constant part of each component: its median over the rows in which it is zero within its band, if these are a quarter
     of the rows, else over all rows."""
-    std = np.hypot(found.noise_std, found.parameter_errors.std)
-    near = rows[:, None] & (np.abs(moving_average(found.t, found.wrench)) <= _ZERO * std)
-    enough = near.sum(axis=0) >= _LEAST_QUIET * rows.sum()
-    used = np.where(enough, near, rows[:, None])
-    return np.array([np.median(found.wrench[used[:, k], k]) for k in range(6)])
+    std = np.hypot(track.noise_std, track.parameter_errors.std)
+    is_near_zero = rows[:, None] & (np.abs(moving_average(track.t, track.wrench)) <= _ZERO * std)
+    has_enough = is_near_zero.sum(axis=0) >= _LEAST_QUIET * rows.sum()
+    is_used = np.where(has_enough, is_near_zero, rows[:, None])
+    return np.array([np.median(track.wrench[is_used[:, k], k]) for k in range(6)])
 
 
 def moving_average(
@@ -116,9 +118,9 @@ def moving_average(
     return np.stack(change, axis=1) / np.maximum(high - low, 1e-9)[:, None]
 
 
-def usable_duration(found: WrenchTrack) -> float:
+def usable_duration(track: WrenchTrack) -> float:
     """Duration of the usable rows, s."""
-    return float(np.sum(np.minimum(np.diff(found.t, prepend=found.t[:1]), GAP)[found.usable_rows]))
+    return float(np.sum(np.minimum(np.diff(track.t, prepend=track.t[:1]), GAP)[track.usable_rows]))
 
 
 def averaging_factor(time: float, gain: float) -> float:
@@ -126,43 +128,43 @@ def averaging_factor(time: float, gain: float) -> float:
     return float(np.sqrt(min(1.0, 2.0 / max(gain * time, 1e-12))))
 
 
-def detect_contacts(found: WrenchTrack) -> tuple[Baseline, list[tuple[int, int]]]:
+def detect_contacts(track: WrenchTrack) -> tuple[Baseline, list[tuple[int, int]]]:
     """The constant part of a wrench, and first and last row of each contact.
 
     The detection runs twice: the second time, offset and noise are those of the quiet rows of the first, if there are enough.
     """
-    steady = baseline(found)
-    seen = detect(found, steady)
-    quiet = found.usable_rows.copy()
-    for first, last in seen:
-        quiet &= (found.t < found.t[first] - _AROUND) | (found.t > found.t[last] + _AROUND)
-    if not seen or quiet.sum() < _LEAST_QUIET * found.usable_rows.sum():
-        return steady, seen
-    steady = baseline(found, quiet)
-    return steady, detect(found, steady)
+    steady = baseline(track)
+    intervals = detect(track, steady)
+    quiet = track.usable_rows.copy()
+    for first, last in intervals:
+        quiet &= (track.t < track.t[first] - _AROUND) | (track.t > track.t[last] + _AROUND)
+    if not intervals or quiet.sum() < _LEAST_QUIET * track.usable_rows.sum():
+        return steady, intervals
+    steady = baseline(track, quiet)
+    return steady, detect(track, steady)
 
 
-def detect(found: WrenchTrack, steady: Baseline) -> list[tuple[int, int]]:
+def detect(track: WrenchTrack, steady: Baseline) -> list[tuple[int, int]]:
     """First and last row of each interval in which the wrench is outside of its band."""
-    intervals = _outside(found, steady.score, 1.0 / found.gain)
-    intervals += _outside(found, steady.score_of_mean, WINDOW)
+    intervals = _outside(track, steady.score, 1.0 / track.gain)
+    intervals += _outside(track, steady.score_of_mean, WINDOW)
     merged: list[tuple[int, int]] = []
     for first, last in sorted(intervals):
         if merged and first <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
         else:
             merged.append((first, last))
-    return [part for interval in merged for part in _parts(found, steady, *interval)]
+    return [part for interval in merged for part in _parts(track, steady, *interval)]
 
 
-def _parts(found: WrenchTrack, steady: Baseline, first: int, last: int) -> list[tuple[int, int]]:
+def _parts(track: WrenchTrack, steady: Baseline, first: int, last: int) -> list[tuple[int, int]]:
     """Split an interval where the mean wrench reverses against its sum since the last split.
 
     Parts that would not be detected by themselves are dropped.
     """
     rows = slice(first, last + 1)
     half = _HALVES[int(np.argmax(np.mean(steady.score_of_mean[rows], axis=0)))]
-    mean = moving_average(found.t, found.wrench - steady.offset)[rows, half]
+    mean = moving_average(track.t, track.wrench - steady.offset)[rows, half]
     cuts, total = [0], np.zeros(3)
     for k, value in enumerate(mean):
         if value @ total < 0.0:
@@ -170,30 +172,30 @@ def _parts(found: WrenchTrack, steady: Baseline, first: int, last: int) -> list[
             total = np.zeros(3)
         total = total + value
     parts = [(first + a, first + b - 1) for a, b in itertools.pairwise([*cuts, len(mean)])]
-    return [(a, b) for a, b in parts if len(cuts) == 1 or _is_detected(found, steady, slice(a, b + 1))]
+    return [(a, b) for a, b in parts if len(cuts) == 1 or _is_detected(track, steady, slice(a, b + 1))]
 
 
-def _is_detected(found: WrenchTrack, steady: Baseline, rows: slice) -> bool:
-    dt = np.diff(found.t, prepend=found.t[:1])[rows]
-    scores = ((steady.score, 1.0 / found.gain), (steady.score_of_mean, WINDOW))
+def _is_detected(track: WrenchTrack, steady: Baseline, rows: slice) -> bool:
+    dt = np.diff(track.t, prepend=track.t[:1])[rows]
+    scores = ((steady.score, 1.0 / track.gain), (steady.score_of_mean, WINDOW))
     return any(
         float(np.sum(np.maximum(score[rows].max(axis=1) - SLACK, 0.0) * dt)) > ALARM * time
         for score, time in scores
     )
 
 
-def _outside(found: WrenchTrack, score: Float[np.ndarray, "n 2"], time: float) -> list[tuple[int, int]]:
+def _outside(track: WrenchTrack, score: Float[np.ndarray, "n 2"], time: float) -> list[tuple[int, int]]:
     """The cumulative-sum test. time: over which the score is correlated, s."""
-    x = np.where(found.usable_rows, score.max(axis=1), 0.0)
-    dt = np.diff(found.t, prepend=found.t[:1])
+    x = np.where(track.usable_rows, score.max(axis=1), 0.0)
+    dt = np.diff(track.t, prepend=track.t[:1])
     events: list[tuple[int, int]] = []
     g, begin, last, active = 0.0, 0, 0, False
     for k in range(len(x)):
-        broken = dt[k] > GAP or not found.usable_rows[k]
-        if active and (broken or found.t[k] - found.t[last] > HOLD):
+        is_interrupted = dt[k] > GAP or not track.usable_rows[k]
+        if active and (is_interrupted or track.t[k] - track.t[last] > HOLD):
             events.append((begin, last))
             g, active = 0.0, False
-        if broken:
+        if is_interrupted:
             g = 0.0
             continue
         if active:
@@ -206,4 +208,4 @@ def _outside(found: WrenchTrack, score: Float[np.ndarray, "n 2"], time: float) -
             active, last = True, k
     if active:
         events.append((begin, last))
-    return [(a, b) for a, b in events if found.t[b] - found.t[a] >= SHORTEST]
+    return [(a, b) for a, b in events if track.t[b] - track.t[a] >= SHORTEST]

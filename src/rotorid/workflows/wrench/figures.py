@@ -71,8 +71,8 @@ def force_figure(track: Track, events: Sequence[Contact]) -> Figure:
 def component_figure(track: Track, name: str, events: Sequence[Contact]) -> Figure:
     """One component with its 95 % band, truth where known, and the contacts shaded."""
     figure = quantity_figure([track], name)
-    more = {"shapes": [*figure.layout["shapes"], *_event_shapes(events, "paper")]}
-    return dataclasses.replace(figure, layout=figure.layout | more, height=210)
+    layout = {"shapes": [*figure.layout["shapes"], *_event_shapes(events, "paper")]}
+    return dataclasses.replace(figure, layout=figure.layout | layout, height=210)
 
 
 def place_figure(
@@ -101,11 +101,11 @@ def place_figure(
     for number, event in enumerate(events, 1):
         if event.line is None:
             continue
-        at = 100.0 * np.array(event.line.entry or event.line.nearest)
-        tail = at - _ARROW * size * event.strength / strongest * np.array(event.line.direction)
-        annotations.append(_arrow(at[i], at[j], tail[i], tail[j], str(number)))
+        point = 100.0 * np.array(event.line.entry or event.line.nearest)
+        tail = point - _ARROW * size * event.strength / strongest * np.array(event.line.direction)
+        annotations.append(_arrow(point[i], point[j], tail[i], tail[j], str(number)))
         near = 100.0 * np.array(event.line.nearest)
-        traces.append(_line([at[i], near[i]], [at[j], near[j]], "@push:0.5", 1.0, dash="2px,2px"))
+        traces.append(_line([point[i], near[i]], [point[j], near[j]], "@push:0.5", 1.0, dash="2px,2px"))
         traces.append(
             _line([near[i]], [near[j]], "@push", 1.0)
             | {"mode": "markers", "marker": {"symbol": "x-thin-open", "size": 8, "color": "@push"}}
@@ -173,15 +173,15 @@ def _event_shapes(events: Sequence[Contact], yref: str) -> list[dict]:
     ]
 
 
-def _event_labels(events: Sequence[Contact], whole: Sequence[float]) -> list[dict]:
+def _event_labels(events: Sequence[Contact], time_range: Sequence[float]) -> list[dict]:
     """The number of each contact above it; labels that would overlap are left out."""
-    room, end = _LABEL * (whole[1] - whole[0]), -np.inf
+    label_width, end = _LABEL * (time_range[1] - time_range[0]), -np.inf
     labels = []
     for number, event in enumerate(events, 1):
         middle = 0.5 * (event.start + event.end)
         if middle < end:
             continue
-        end = middle + room
+        end = middle + label_width
         labels.append(
             {
                 "xref": "x",

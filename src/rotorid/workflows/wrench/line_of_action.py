@@ -67,9 +67,9 @@ def rotor_box(rotors: tuple[Rotor, ...], centre_of_mass: tuple[float, ...] = (0.
     """The box that holds the hubs of all rotors, at least a quarter as high as it is wide. Positions in the body frame, m."""
     places = np.array([r.position for r in rotors]) - np.asarray(centre_of_mass)
     low, high = places.min(axis=0), places.max(axis=0)
-    missing = max(_FLAT * float(np.max(high - low)) - float(high[2] - low[2]), 0.0)
-    low[2] -= 0.5 * missing
-    high[2] += 0.5 * missing
+    missing_height = max(_FLAT * float(np.max(high - low)) - float(high[2] - low[2]), 0.0)
+    low[2] -= 0.5 * missing_height
+    high[2] += 0.5 * missing_height
     return Box(_triple(low), _triple(high))
 
 
@@ -100,13 +100,13 @@ def line_of_action(
     if float(np.max(std)) > box.size:
         return "torque too uncertain"
     nearest = np.cross(force, torque) / strength**2
-    hits = _through(nearest, direction, box)
+    crossing = _through(nearest, direction, box)
     return LineOfAction(
         _triple(nearest),
         _triple(std),
         _triple(direction),
-        None if hits is None else _triple(nearest + hits[0] * direction),
-        None if hits is None else _triple(nearest + hits[1] * direction),
+        None if crossing is None else _triple(nearest + crossing[0] * direction),
+        None if crossing is None else _triple(nearest + crossing[1] * direction),
         along,
         along_std,
     )

@@ -131,9 +131,9 @@ def with_residual_model(system: RigidMultirotor, model: LearnedModel, flight: Fl
         )
     if model.residual is None:
         return system
-    found = with_residual(system, model.residual)
-    assert isinstance(found, RigidMultirotor)
-    return found
+    system_ = with_residual(system, model.residual)
+    assert isinstance(system_, RigidMultirotor)
+    return system_
 
 
 def wrench(
@@ -165,10 +165,10 @@ def wrench(
     flight, samples = prepare_wrench(flight, system)
     _check_measured(flight, observer)
     noise = measured_noise(samples, system.outputs)
-    made: Observer = observer_builder(observer, gain)(system, measurement_noise=noise)
-    estimates = jax.tree.map(np.asarray, run(made, samples))
-    level = float(np.mean(np.asarray(made.tuning.measurement_noise)[system.outputs.tangent["attitude"]]))
-    apart = parameter_errors(
+    observer_: Observer = observer_builder(observer, gain)(system, measurement_noise=noise)
+    estimates = jax.tree.map(np.asarray, run(observer_, samples))
+    level = float(np.mean(np.asarray(observer_.tuning.measurement_noise)[system.outputs.tangent["attitude"]]))
+    parameter_errors_ = parameter_errors(
         system,
         samples,
         np.asarray(estimates.state),
@@ -180,17 +180,17 @@ def wrench(
         uses_accelerometer=observer == "acceleration",
     )
     if model is not None and model.quantities:
-        apart = apart.correlated(model.quantities, model.correlation)
+        parameter_errors_ = parameter_errors_.correlated(model.quantities, model.correlation)
     t = np.asarray(samples.t)
     rows = usable_rows(t, np.asarray(estimates.value), np.asarray(estimates.health), gain)
-    scale = _scale(estimates, t, apart, system, observer, rows)
-    by_half = np.repeat(np.sqrt(scale), 3)
-    covariance = np.asarray(estimates.covariance) * np.outer(by_half, by_half)
+    scale = _scale(estimates, t, parameter_errors_, system, observer, rows)
+    factors = np.repeat(np.sqrt(scale), 3)
+    covariance = np.asarray(estimates.covariance) * np.outer(factors, factors)
     return WrenchTrack(
-        _track(estimates, covariance, t, made, observer, apart, flight),
+        _track(estimates, covariance, t, observer_, observer, parameter_errors_, flight),
         covariance,
         scale,
-        apart,
+        parameter_errors_,
         rows,
         np.asarray(estimates.state)[:, system.states.stored["attitude"]],
         gain,
@@ -201,7 +201,7 @@ def wrench(
 def _scale(
     estimates: Estimate,
     t: Float[np.ndarray, " n"],
-    apart: ParameterErrors,
+    errors_of_parameters: ParameterErrors,
     system: RigidMultirotor,
     observer: ObserverName,
     rows: Bool[np.ndarray, " n"],
@@ -211,20 +211,24 @@ def _scale(
     innovation, std = np.asarray(estimates.innovation)[rows], np.asarray(estimates.innovation_std)[rows]
     normalised = np.where(std > 0.0, innovation / np.where(std > 0.0, std, 1.0), np.nan)
     outputs = ("specific_force" if observer == "acceleration" else "velocity", "body_rate")
-    found = []
+    scales = []
     for output, half in zip(outputs, (slice(0, 3), slice(3, 6)), strict=True):
         place = system.outputs.tangent[output]
-        seen = np.isfinite(normalised[:, place]).all(axis=1)
-        if seen.sum() < _FEWEST:
-            found.append(1.0)
+        valid = np.isfinite(normalised[:, place]).all(axis=1)
+        if valid.sum() < _FEWEST:
+            scales.append(1.0)
             continue
-        errors = apart.errors[rows][seen, half]
-        found.append(
+        errors = errors_of_parameters.errors[rows][valid, half]
+        scales.append(
             covariance_scale(
-                t[rows][seen], value[seen, half], P[seen, half, half], errors, normalised[seen, place]
+                t[rows][valid],
+                value[valid, half],
+                P[valid, half, half],
+                errors,
+                normalised[valid, place],
             )
         )
-    return found[0], found[1]
+    return scales[0], scales[1]
 
 
 def prepare_wrench(flight: Flight, system: RigidMultirotor) -> tuple[Flight, Samples]:
@@ -234,8 +238,8 @@ def prepare_wrench(flight: Flight, system: RigidMultirotor) -> tuple[Flight, Sam
 
 
 def _check_measured(flight: Flight, observer: ObserverName) -> None:
-    by = "specific_force" if observer == "acceleration" else "velocity"
-    missing = [name for name in ("attitude", "body_rate", by) if name not in flight]
+    force_signal = "specific_force" if observer == "acceleration" else "velocity"
+    missing = [name for name in ("attitude", "body_rate", force_signal) if name not in flight]
     if missing:
         raise SignalError(
             f"{flight.source}: no {' and no '.join(missing)} in this log, which the wrench follows from by "
@@ -247,14 +251,14 @@ def _track(
     estimates: Estimate,
     covariance: Float[np.ndarray, "n 6 6"],
     t: Float[np.ndarray, " n"],
-    made: Observer,
+    observer_: Observer,
     observer: ObserverName,
-    apart: ParameterErrors,
+    errors: ParameterErrors,
     flight: Flight,
 ) -> Track:
-    joint = made.joint
+    joint = observer_.joint
     value, informed = np.asarray(estimates.value), np.asarray(estimates.informed)
-    std = np.hypot(np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)), apart.std)
+    std = np.hypot(np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)), errors.std)
     quantities = {
         name: Quantity(value[:, k], std[:, k], joint.units[k], informed[:, k])
         for k, name in enumerate(joint.quantities)
@@ -274,9 +278,9 @@ def _track(
 
 def _truth(flight: Flight, t: Float[np.ndarray, " n"]) -> dict[str, Float[np.ndarray, " n"]]:
     """The true wrench at these times, where the flight has it."""
-    known = {}
+    truth = {}
     for name in ("force", "torque"):
         values = truth_at(flight, f"true_{name}", t)
         if values is not None:
-            known |= {f"{name}_{axis}": values[:, k] for k, axis in enumerate("xyz")}
-    return known
+            truth |= {f"{name}_{axis}": values[:, k] for k, axis in enumerate("xyz")}
+    return truth

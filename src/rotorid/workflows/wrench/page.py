@@ -40,15 +40,15 @@ _TONES: Final[Mapping[Tone, str]] = {
 _DRAWN = 8  # the strongest contacts
 
 
-def wrench_page(found: WrenchTrack, flight: Flight, summary: WrenchSummary) -> str:
+def wrench_page(track: WrenchTrack, flight: Flight, summary: WrenchSummary) -> str:
     """The report of the wrench of one flight, as the HTML of a self-contained page."""
     page = Page(f"{flight.source.name}: external wrench")
     _header(page, flight, summary)
     _cards(page, summary)
-    _force(page, found, summary)
-    _lines_of_action(page, found, summary)
-    _components(page, found, summary)
-    _trust(page, found, summary)
+    _force(page, track, summary)
+    _lines_of_action(page, track, summary)
+    _components(page, track, summary)
+    _trust(page, track, summary)
     _numbers(page, summary)
     add_log_section(page, flight, summary.log.notes)
     _settings(page, summary)
@@ -92,13 +92,13 @@ def _cards(page: Page, summary: WrenchSummary) -> None:
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
-def _force(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
+def _force(page: Page, track: WrenchTrack, summary: WrenchSummary) -> None:
     page.section(
         "External force over time",
         "World axes. Shaded: the 95 % band, due to noise and to the uncertainty of the airframe. Red: contacts, numbered as in "
         "the table. Broad pale lines: the known force. Drag to zoom all time axes, double-click to reset.",
     )
-    page.add('<div class="stack">', page.panel(force_figure(found.track, summary.events)))
+    page.add('<div class="stack">', page.panel(force_figure(track.track, summary.events)))
     if summary.events:
         page.add(_events(summary.events))
     page.add("</div>")
@@ -129,7 +129,7 @@ def _events(events: tuple[Contact, ...]) -> str:
     return table(head, rows, kinds, "Contacts", aside, below)
 
 
-def _lines_of_action(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
+def _lines_of_action(page: Page, track: WrenchTrack, summary: WrenchSummary) -> None:
     if not summary.events:
         return
     page.section(
@@ -154,12 +154,12 @@ def _lines_of_action(page: Page, found: WrenchTrack, summary: WrenchSummary) -> 
         along = plus_minus(e.line.along, e.line.along_std)
         rows.append([str(number), nearest_text(e), std, box_text(e), along, ""])
     page.add('<div class="stack">')
-    centre = next(p.values for p in found.system.parameters if p.name == "centre_of_mass")
+    centre = next(p.values for p in track.system.parameters if p.name == "centre_of_mass")
     if any(e.line is not None for e in summary.events):
-        shown = _strongest(summary.events)
+        drawn_contacts = _strongest(summary.events)
         views = [
             page.panel(
-                place_figure(view, found.system.rotors, centre, summary.box, shown),
+                place_figure(view, track.system.rotors, centre, summary.box, drawn_contacts),
                 ("Seen from above", "Seen from the right")[view],
                 "cross: point nearest to the centre of mass",
             )
@@ -185,7 +185,7 @@ def _strongest(events: tuple[Contact, ...]) -> list[Contact]:
     return [e if e.strength >= least else dataclasses.replace(e, line=None) for e in events]
 
 
-def _components(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
+def _components(page: Page, track: WrenchTrack, summary: WrenchSummary) -> None:
     page.section(
         "All six components",
         "Force in world axes: x east, y north, z up. Torque about the centre of mass in body axes: x forward, y left, z up. "
@@ -194,36 +194,36 @@ def _components(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
     panels = []
     for name, c in summary.components.items():
         mean = plus_minus(c.mean, c.mean_std, c.unit, signed=True)
-        panels.append(page.panel(component_figure(found.track, name, summary.events), title(name), mean))
+        panels.append(page.panel(component_figure(track.track, name, summary.events), title(name), mean))
     page.add(grid(panels))
 
 
-def _trust(page: Page, found: WrenchTrack, summary: WrenchSummary) -> None:
+def _trust(page: Page, track: WrenchTrack, summary: WrenchSummary) -> None:
     force, torque = (math.sqrt(s) for s in summary.observer.scale)
     page.section(
         "Uncertainty",
         f"The scatter of the force is {_times(force)} that of the assumed noise, the scatter of the torque {_times(torque)}; "
         "the band is scaled accordingly. It also includes the uncertainty of the parameters, which does not average out.",
     )
-    spread, noise = np.median(found.parameter_errors.std, axis=0), np.median(found.noise_std, axis=0)
+    spread, noise = np.median(track.parameter_errors.std, axis=0), np.median(track.noise_std, axis=0)
     rows = [
         [
             label(name),
             f"{noise[k]:.2g}",
             f"{spread[k]:.2g}",
-            label(found.parameter_errors.cause_of(k)),
+            label(track.parameter_errors.cause_of(k)),
             unit_text(c.unit),
         ]
         for k, (name, c) in enumerate(summary.components.items())
     ]
     head = ["component", "due to noise", "due to parameters", "main cause", "unit"]
     kinds = {"component": "word", "due to noise": "number", "due to parameters": "number", "unit": "word"}
-    running = [running_consistency(found.track)]
+    running = [running_consistency(track.track)]
     aside = "mean in windows; line: expected for the assumed noise"
     page.add(
         '<div class="stack">',
         table(head, rows, kinds, "Standard deviation", "median over the flight", tight=True),
-        page.panel(consistency_figure([found.track], running), "Normalised innovations squared", aside),
+        page.panel(consistency_figure([track.track], running), "Normalised innovations squared", aside),
         "</div>",
     )
 
@@ -237,9 +237,9 @@ def _numbers(page: Page, summary: WrenchSummary) -> None:
         "All estimates",
         "± is one standard deviation. Offset: the constant part, which is subtracted before contacts are detected.",
     )
-    known = any(c.rmse is not None for c in summary.components.values())
+    has_truth = any(c.rmse is not None for c in summary.components.values())
     head = ["component", "mean", "offset", "minimum", "maximum", "unit"]
-    head += ["RMS error", "truth in the 95 % band"] if known else []
+    head += ["RMS error", "truth in the 95 % band"] if has_truth else []
     rows = []
     for name, c in summary.components.items():
         row = [
@@ -250,7 +250,7 @@ def _numbers(page: Page, summary: WrenchSummary) -> None:
             value_text(c.highest, c.band),
             unit_text(c.unit),
         ]
-        if known:
+        if has_truth:
             row += (
                 ["–", "–"] if c.rmse is None or c.coverage is None else [f"{c.rmse:.2g}", percent(c.coverage)]
             )

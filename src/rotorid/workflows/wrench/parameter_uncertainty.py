@@ -112,18 +112,18 @@ def parameter_stds(airframe: Airframe, system: RigidMultirotor) -> dict[str, tup
         Standard deviations by parameter, one for each number, in the parameter's unit; those that are 0 or
         unknown are left out.
     """
-    found = {}
+    stds = {}
     for parameter in system.parameters:
         quantity = airframe.get(parameter.name)
         if parameter.tracked or quantity is None or quantity.std is None:
             continue
         count = len(parameter.values)
-        found[parameter.name] = quantity.std * count if len(quantity.std) == 1 else quantity.std
+        stds[parameter.name] = quantity.std * count if len(quantity.std) == 1 else quantity.std
     torque, thrust = airframe.get("torque_coefficient"), airframe.get("thrust_coefficient")
     if airframe.get("torque_ratio") is None and torque is not None and thrust is not None:
         shares = [q.std[0] / q.number for q in (torque, thrust) if q.std is not None]
-        found["torque_ratio"] = (math.hypot(*shares, 0.0) * torque.number / thrust.number,)
-    return {name: std for name, std in found.items() if any(std)}
+        stds["torque_ratio"] = (math.hypot(*shares, 0.0) * torque.number / thrust.number,)
+    return {name: std for name, std in stds.items() if any(std)}
 
 
 def parameter_errors(
@@ -184,14 +184,14 @@ def _errors(
     def one(u, x, w):
         return jax.jacfwd(lambda amounts: _wrench(system, causes, uses_accelerometer, amounts, u, x, w))(none)
 
-    def lagged(before, row):
-        now, step = row
+    def lagged(previous, row):
+        current, step = row
         share = -jnp.expm1(-gain * jnp.where(step > 0.0, step, jnp.inf))
-        after = before + share * (now - before)
-        return after, after
+        following = previous + share * (current - previous)
+        return following, following
 
-    instant = jax.vmap(one)(u, state, wrench)
-    return jax.lax.scan(lagged, instant[0], (instant, dt))[1]
+    instantaneous = jax.vmap(one)(u, state, wrench)
+    return jax.lax.scan(lagged, instantaneous[0], (instantaneous, dt))[1]
 
 
 def _wrench(
@@ -206,41 +206,49 @@ def _wrench(
     """The wrench that explains what was flown, when each cause is off by an amount (standard deviations)."""
     p = {q.name: jnp.asarray(q.value, dtype=float) for q in system.parameters}
     x, u = system.states.unpack(state), system.inputs.unpack(inputs)
-    flown = system.dynamics(x, u, {**p, "force": wrench[:3], "torque": wrench[3:]})
+    measured_rates = system.dynamics(x, u, {**p, "force": wrench[:3], "torque": wrench[3:]})
 
-    q, other = x["attitude"], dict(p)
+    q, p_other = x["attitude"], dict(p)
     sizes = {_ATTITUDE: 3, _ROTORS: 3 * len(system.rotors), _BIAS: 3, _FLAPPING: 1}
-    off = {name: jnp.zeros(size) for name, size in sizes.items()}
+    offsets = {name: jnp.zeros(size) for name, size in sizes.items()}
     for (name, k, std), amount in zip(causes, amounts, strict=True):
-        if name in off:
-            off[name] = off[name].at[k].add(std * amount)
+        if name in offsets:
+            offsets[name] = offsets[name].at[k].add(std * amount)
         else:
-            other[name] = other[name].at[k if other[name].ndim else ()].add(std * amount)
-    up = jnp.array([0.0, 0.0, GRAVITY])
-    turned = rotations.multiply(q, rotations.exp(off[_ATTITUDE]))
-    omega, aside = x["body_rate"], other["centre_of_mass"] - p["centre_of_mass"]
-    lever = rotations.cross(flown["body_rate"], aside) + rotations.cross(omega, rotations.cross(omega, aside))
-    body = rotations.rotate(rotations.inverse(q), flown["velocity"] + up) + lever + off[_BIAS]
-    outer = rotations.rotate(turned if uses_accelerometer else q, body)
-    without = {**other, "force": jnp.zeros(3), "torque": jnp.zeros(3)}
-    own = system.dynamics(_moved(system, x, p, other) | {"attitude": turned}, u, without)
-    force = other["mass"] * (outer - up - own["velocity"])
-    torque = inertia_matrix(other) @ (flown["body_rate"] - own["body_rate"])
+            p_other[name] = p_other[name].at[k if p_other[name].ndim else ()].add(std * amount)
+    gravity = jnp.array([0.0, 0.0, GRAVITY])
+    attitude = rotations.multiply(q, rotations.exp(offsets[_ATTITUDE]))
+    omega, aside = x["body_rate"], p_other["centre_of_mass"] - p["centre_of_mass"]
+    lever = rotations.cross(measured_rates["body_rate"], aside) + rotations.cross(
+        omega, rotations.cross(omega, aside)
+    )
+    body = (
+        rotations.rotate(rotations.inverse(q), measured_rates["velocity"] + gravity) + lever + offsets[_BIAS]
+    )
+    outer = rotations.rotate(attitude if uses_accelerometer else q, body)
+    no_wrench = {**p_other, "force": jnp.zeros(3), "torque": jnp.zeros(3)}
+    model_rates = system.dynamics(
+        _with_scaled_thrust(system, x, p, p_other) | {"attitude": attitude}, u, no_wrench
+    )
+    force = p_other["mass"] * (outer - gravity - model_rates["velocity"])
+    torque = inertia_matrix(p_other) @ (measured_rates["body_rate"] - model_rates["body_rate"])
     thrust = x["rotor_thrust"] if system.lags else system.known_thrust(u, p)
-    pull = off[_ROTORS].reshape(-1, 3) * thrust[:, None]
+    rotor_forces = offsets[_ROTORS].reshape(-1, 3) * thrust[:, None]
     arms = jnp.array([r.position for r in system.rotors]) - p["centre_of_mass"]
     v = rotations.rotate(rotations.inverse(q), x["velocity"])
-    reach = off[_FLAPPING][0] * jnp.mean(jnp.linalg.norm(arms, axis=1)) * jnp.sum(thrust)
-    shifted = reach * jnp.stack([v[1], -v[0], jnp.zeros_like(v[2])])
+    reach = offsets[_FLAPPING][0] * jnp.mean(jnp.linalg.norm(arms, axis=1)) * jnp.sum(thrust)
+    shift_part = reach * jnp.stack([v[1], -v[0], jnp.zeros_like(v[2])])
     return jnp.concatenate(
         [
-            force - rotations.rotate(q, jnp.sum(pull, axis=0)),
-            torque - jnp.sum(rotations.cross(arms, pull), axis=0) - shifted,
+            force - rotations.rotate(q, jnp.sum(rotor_forces, axis=0)),
+            torque - jnp.sum(rotations.cross(arms, rotor_forces), axis=0) - shift_part,
         ]
     )
 
 
-def _moved(system: RigidMultirotor, x: Values, p: Values, other: Values) -> dict[str, Float[Array, " ..."]]:
+def _with_scaled_thrust(
+    system: RigidMultirotor, x: Values, p: Values, other: Values
+) -> dict[str, Float[Array, " ..."]]:
     """The states with lagging rotors' thrusts as another thrust scale has them, to which they are proportional."""
     if not system.lags:
         return dict(x)

@@ -131,26 +131,26 @@ def summarise_wrench(
     )
 
 
-def mean_wrench(found: WrenchTrack) -> tuple[np.ndarray, np.ndarray]:
+def mean_wrench(track: WrenchTrack) -> tuple[np.ndarray, np.ndarray]:
     """Mean over the usable rows and its standard deviation: force (world, N), torque (body, N m).
 
     Noise averages out over the time constants of the observer; errors of the parameters do not.
     """
-    rows = found.usable_rows
-    noise = np.sqrt(np.mean(found.noise_std[rows] ** 2, axis=0))
-    noise = noise * averaging_factor(usable_duration(found), found.gain)
-    steady = np.sqrt(np.sum(np.mean(found.parameter_errors.errors[rows], axis=0) ** 2, axis=1))
-    return found.wrench[rows].mean(axis=0), np.hypot(noise, steady)
+    rows = track.usable_rows
+    noise = np.sqrt(np.mean(track.noise_std[rows] ** 2, axis=0))
+    noise = noise * averaging_factor(usable_duration(track), track.gain)
+    steady = np.sqrt(np.sum(np.mean(track.parameter_errors.errors[rows], axis=0) ** 2, axis=1))
+    return track.wrench[rows].mean(axis=0), np.hypot(noise, steady)
 
 
-def _component(found: WrenchTrack, contacts: Contacts, k: int, name: str) -> ComponentSummary:
-    rows = found.usable_rows
-    quantity = found.track.quantities[name]
+def _component(track: WrenchTrack, contacts: Contacts, k: int, name: str) -> ComponentSummary:
+    rows = track.usable_rows
+    quantity = track.track.quantities[name]
     value, std = quantity.value[rows], quantity.std[rows]
-    mean, mean_std = mean_wrench(found)
+    mean, mean_std = mean_wrench(track)
     error = share = None
-    if name in found.track.truth:
-        truth = found.track.truth[name][rows]
+    if name in track.track.truth:
+        truth = track.track.truth[name][rows]
         error = float(np.sqrt(np.mean((value - truth) ** 2)))
         share = coverage(value, std, truth)
     return ComponentSummary(
@@ -210,34 +210,34 @@ def _troubled_share(track: Track) -> float:
     return sum(track.health_share(h) for h in _TROUBLED)
 
 
-def _doubts(found: WrenchTrack) -> list[Finding]:
+def _doubts(track: WrenchTrack) -> list[Finding]:
     findings = []
-    troubled = _troubled_share(found.track)
-    ratio = consistency(found.track.nis, found.track.nis_dof)
-    if troubled > 0.2:
-        findings.append(Finding("model_mismatch", Severity.WARNING, {"share": troubled}))
+    troubled_share = _troubled_share(track.track)
+    ratio = consistency(track.track.nis, track.track.nis_dof)
+    if troubled_share > 0.2:
+        findings.append(Finding("model_mismatch", Severity.WARNING, {"share": troubled_share}))
     elif ratio > OVERCONFIDENT:
         findings.append(Finding("large_innovations", Severity.WARNING, {"factor": float(np.sqrt(ratio))}))
-    if (limit := found.track.health_share(Health.OUT_OF_RANGE)) > _AT_LIMIT:
+    if (limit := track.track.health_share(Health.OUT_OF_RANGE)) > _AT_LIMIT:
         values = {
             "share": limit,
-            "has_residual": bool(found.system.heads),
-            "has_motor_lag": bool(found.system.lags),
+            "has_residual": bool(track.system.heads),
+            "has_motor_lag": bool(track.system.lags),
         }
         findings.append(Finding("out_of_range", Severity.WARNING, values))
-    for what, scale in zip(("force", "torque"), found.scale, strict=True):
+    for quantity, scale in zip(("force", "torque"), track.scale, strict=True):
         if scale > _LARGE_SCATTER**2:
-            values = {"component": what, "factor": float(np.sqrt(scale))}
+            values = {"component": quantity, "factor": float(np.sqrt(scale))}
             findings.append(Finding("large_scatter", Severity.WARNING, values))
     return findings
 
 
-def _wide_band(found: WrenchTrack) -> list[Finding]:
+def _wide_band(track: WrenchTrack) -> list[Finding]:
     """The parameter that widens the band of the force most, where the band is wide."""
-    std = np.median(found.parameter_errors.std, axis=0)[:3]
+    std = np.median(track.parameter_errors.std, axis=0)[:3]
     k = int(np.argmax(std))
-    if std[k] < _WIDE * found.system.weight:
+    if std[k] < _WIDE * track.system.weight:
         return []
-    cause = found.parameter_errors.cause_of(k)
+    cause = track.parameter_errors.cause_of(k)
     values = {"component": COMPONENTS[k], "half_width": float(1.96 * std[k]), "cause": cause}
     return [Finding("wide_band", Severity.NOTE, values)]

@@ -31,14 +31,14 @@ def show(summary: WrenchSummary, folder: Path, console: Console) -> None:
     if summary.events:
         console.print(Padding(_events(summary.events[:_MOST]), (0, 1)))
         if len(summary.events) > _MOST:
-            more = f"and {len(summary.events) - _MOST} more, listed in the report"
-            console.print(Padding(Text(more, style="dim"), (0, 2)))
+            remainder_text = f"and {len(summary.events) - _MOST} more, listed in the report"
+            console.print(Padding(Text(remainder_text, style="dim"), (0, 2)))
         console.print()
     health = [(k, share) for k, share in summary.observer.health.items() if share > 0 and k != "ok"]
-    rest = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
+    health_text = ", ".join(f"{percent(share)} {k.replace('_', ' ')}" for k, share in health)
     text = f"{estimator_label(summary.settings.observer)}: healthy {percent(summary.observer.healthy)} of the time"
     text = text[:1].upper() + text[1:]
-    console.print(Padding(Text(f"{text} ({rest})" if rest else text, style="dim"), (0, 2)))
+    console.print(Padding(Text(f"{text} ({health_text})" if health_text else text, style="dim"), (0, 2)))
     console.print(
         Padding(Text("Force in world axes (east, north, up), torque in body axes.", style="dim"), (0, 2))
     )

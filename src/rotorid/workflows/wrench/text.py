@@ -20,8 +20,10 @@ _CM: Final = 100.0
 def direction_name(event: Contact) -> str:
     """The direction of a contact force in world axes: "east and up", "down"."""
     parts = sorted(zip(event.direction, _WORLD, strict=True), key=lambda part: -abs(part[0]))
-    words = [names[0] if d > 0 else names[1] for d, names in parts if abs(d) > math.sin(math.radians(22.5))]
-    return " and ".join(words[:2])
+    axis_names = [
+        names[0] if d > 0 else names[1] for d, names in parts if abs(d) > math.sin(math.radians(22.5))
+    ]
+    return " and ".join(axis_names[:2])
 
 
 def direction_text(event: Contact) -> str:

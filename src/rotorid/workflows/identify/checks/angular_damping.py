@@ -38,13 +38,13 @@ def check_damping(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
         return request, []
     findings = []
     for flight in request.preparation.torque_balanced:
-        each = zip("xyz", axis_dampings(flight.torque_balance, flight.airframe), strict=True)
-        known = {axis: k for axis, k in each if k}
-        if len(known) < 2:
+        dampings = zip("xyz", axis_dampings(flight.torque_balance, flight.airframe), strict=True)
+        damping = {axis: k for axis, k in dampings if k}
+        if len(damping) < 2:
             continue
-        low, high = min(known.values()), max(known.values())
+        low, high = min(damping.values()), max(damping.values())
         if high[0] > _RATIO * low[0] and high[0] - low[0] > _SIGMAS * float(np.hypot(high[1], low[1])):
-            values = {"flight": flight.name, "damping": known}
+            values = {"flight": flight.name, "damping": damping}
             findings.append(Finding("damping_differs", Severity.WARNING, values, ("body_rate",)))
     return request, findings
 

@@ -59,11 +59,11 @@ def _rotations(flight: Flight, parts: Intervals) -> list[tuple[float, float]]:
         return []
     q, w = flight["attitude"], flight["body_rate"]
     width = max(_ROTATION, 3.0 / max(q.rate, 1e-3))
-    begin = window_starts([q.times, w.times], parts, width, width / 4)
-    if len(begin) < _WINDOWS:
+    starts = window_starts([q.times, w.times], parts, width, width / 4)
+    if len(starts) < _WINDOWS:
         return []
-    start, end = (interpolate(at, q.times, q.values) for at in (begin, begin + width))
-    integrated = integral(begin + width, w.times, w.values) - integral(begin, w.times, w.values)
+    start, end = (interpolate(times, q.times, q.values) for times in (starts, starts + width))
+    integrated = integral(starts + width, w.times, w.values) - integral(starts, w.times, w.values)
     return _significant(rotation_between(start, end), integrated, 0.005, 4.0)
 
 
@@ -72,18 +72,18 @@ def _displacements(flight: Flight, parts: Intervals) -> list[tuple[float, float]
     if "position" not in flight or "velocity" not in flight:
         return []
     p, v = flight["position"], flight["velocity"]
-    begin = window_starts([p.times, v.times], parts, _DISPLACEMENT, _DISPLACEMENT / 4)
-    if len(begin) < _WINDOWS:
+    starts = window_starts([p.times, v.times], parts, _DISPLACEMENT, _DISPLACEMENT / 4)
+    if len(starts) < _WINDOWS:
         return []
-    displacement = interpolate_linear(begin + _DISPLACEMENT, p.times, p.values) - interpolate_linear(
-        begin, p.times, p.values
+    displacement = interpolate_linear(starts + _DISPLACEMENT, p.times, p.values) - interpolate_linear(
+        starts, p.times, p.values
     )
-    integrated = integral(begin + _DISPLACEMENT, v.times, v.values) - integral(begin, v.times, v.values)
+    integrated = integral(starts + _DISPLACEMENT, v.times, v.values) - integral(starts, v.times, v.values)
     return _significant(displacement, integrated, 0.03, 4.0)
 
 
 def _significant(
-    measured: np.ndarray, integrated: np.ndarray, least: float, overlap: float
+    measured: np.ndarray, integrated: np.ndarray, minimum: float, overlap: float
 ) -> list[tuple[float, float]]:
-    fits, _ = fit_axes(measured, integrated, least, overlap)
+    fits, _ = fit_axes(measured, integrated, minimum, overlap)
     return [(f.slope, f.error) for f in fits if f.excited and f.correlation > _CORRELATION]

@@ -50,43 +50,45 @@ def check_excitation(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
     speed = speed_variation(request.preparation)
     if speed > _LEAST_SPEED:
         return request, []
-    left = tuple(name for name in request.free if name not in DRAGS)
-    if not left:
+    remaining = tuple(name for name in request.free if name not in DRAGS)
+    if not remaining:
         raise ExcitationError(
             f"{request.preparation.logs[0].source}: the vehicle hardly moved (its velocity varied by {speed:.2f} m/s, root "
             "mean square), so drag cannot be identified; fly legs to and fro at speed"
         )
     finding = Finding("drag_not_excited", Severity.NOTE, {"speed_variation": speed}, ("velocity",))
-    return dataclasses.replace(request, free=left), [finding]
+    return dataclasses.replace(request, free=remaining), [finding]
 
 
 def speed_variation(preparation: Preparation) -> float:
     """Root mean square deviation of the velocity from its mean, of the flight in which it is largest, m/s."""
-    found = [0.0]
+    variations = [0.0]
     for flight in preparation.flights:
         v = flight.flight["velocity"]
-        inside = np.any([(a <= v.times) & (v.times <= b) for a, b in flight.parts], axis=0)
-        if inside.any():
-            found.append(
+        is_inside = np.any([(a <= v.times) & (v.times <= b) for a, b in flight.parts], axis=0)
+        if is_inside.any():
+            variations.append(
                 float(
-                    np.sqrt(np.mean(np.sum((v.values - v.values[inside].mean(axis=0))[inside] ** 2, axis=1)))
+                    np.sqrt(
+                        np.mean(np.sum((v.values - v.values[is_inside].mean(axis=0))[is_inside] ** 2, axis=1))
+                    )
                 )
             )
-    return max(found)
+    return max(variations)
 
 
-def check_shape(solved: Estimation, predictions: Sequence[OutputResiduals]) -> list[Finding]:
+def check_shape(estimation: Estimation, predictions: Sequence[OutputResiduals]) -> list[Finding]:
     """A finding where the residual forces show a quadratic drag of each body axis that the model does not have.
 
     Args:
-        solved: the fit.
+        estimation: the fit.
         predictions: its outputs and their residuals.
     """
-    free = [p.name for p in solved.problem.coordinates.parameters if p.name in DRAGS]
+    free = [p.name for p in estimation.problem.coordinates.parameters if p.name in DRAGS]
     outputs = {p.name: p for p in predictions} if free else {}
     if not {"attitude", "velocity", "specific_force"} <= set(outputs):
         return []
-    force, v, block = _rows(solved, outputs)
+    force, v, block = _rows(estimation, outputs)
     if len(force) < _ROWS:
         return []
     share, z = axis_drag(force, v, block)
@@ -97,21 +99,21 @@ def check_shape(solved: Estimation, predictions: Sequence[OutputResiduals]) -> l
 
 
 def _rows(
-    solved: Estimation, outputs: dict[str, OutputResiduals]
+    estimation: Estimation, outputs: dict[str, OutputResiduals]
 ) -> tuple[Float[np.ndarray, "n 3"], Float[np.ndarray, "n 3"], Int[np.ndarray, " n"]]:
     """Of the rows in which all was measured: the residual force, N, and the velocity relative to the air, m/s, both in the body
     frame, and the number of the block."""
-    problem = solved.problem
+    problem = estimation.problem
     force, attitude, velocity = (outputs[n] for n in ("specific_force", "attitude", "velocity"))
-    measured = [
+    is_measured = [
         np.isfinite(values).all(axis=2) for values in (force.error, attitude.measured, velocity.measured)
     ]
-    w, row = np.nonzero(np.all(measured, axis=0))
+    w, row = np.nonzero(np.all(is_measured, axis=0))
     if problem.input_model is None:
         return np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0, int)
     with jax.enable_x64(True):
         u, places = (
-            problem.input_model.inputs(problem.data, problem.quantities(solved.z)),
+            problem.input_model.inputs(problem.data, problem.quantities(estimation.z)),
             problem.shooting.system.inputs.stored,
         )
         wind = np.pad(u[w, row, places["wind"]], ((0, 0), (0, 1)))
@@ -139,17 +141,17 @@ def axis_drag(
         The share of the forces, without a, b and d, that |v_i| v_i explains; c in standard deviations.
     """
     force = force - force.mean(axis=0)
-    each = np.eye(3)
-    total = np.linalg.norm(v, axis=1, keepdims=True) * v
-    linear = [v[:, k, None] * each[k] for k in range(3)]
-    columns = [np.broadcast_to(row, v.shape) for row in each] + [*linear, total]
+    axes = np.eye(3)
+    total_drag = np.linalg.norm(v, axis=1, keepdims=True) * v
+    linear = [v[:, k, None] * axes[k] for k in range(3)]
+    columns = [np.broadcast_to(row, v.shape) for row in axes] + [*linear, total_drag]
     A = np.stack(columns, axis=2).reshape(-1, 7)
     both = np.column_stack([(np.abs(v) * v).ravel(), force.ravel()])
     x, y = (both - A @ np.linalg.lstsq(A, both, rcond=None)[0]).T
-    inside = float(x @ x)
-    if inside <= _NEGLIGIBLE * float(np.sum(both[:, 0] ** 2)):
+    square = float(x @ x)
+    if square <= _NEGLIGIBLE * float(np.sum(both[:, 0] ** 2)):
         return 0.0, 0.0
-    c = float(x @ y) / inside
+    c = float(x @ y) / square
     score = np.bincount(block, (x * (y - c * x)).reshape(-1, 3).sum(axis=1))
-    std = float(np.sqrt(np.sum(score**2))) / inside
-    return c * c * inside / max(float(y @ y), 1e-300), abs(c) / max(std, 1e-300)
+    std = float(np.sqrt(np.sum(score**2))) / square
+    return c * c * square / max(float(y @ y), 1e-300), abs(c) / max(std, 1e-300)

@@ -58,13 +58,13 @@ def without_payload(preparation: Preparation) -> tuple[Preparation, list[Finding
     """The flights without the parts that have another mass than most of the time, and a finding for each flight with such
     parts; unchanged where the logs have no specific force or no thrust."""
     parts, findings = [], []
-    for one in preparation.flights:
-        kept, changes = one.parts, []
-        if "specific_force" in one.flight and one.has_thrusts:
-            kept, changes = mass_changes(one.flight, one.airframe, one.parts)
-        parts.append(kept)
+    for flight in preparation.flights:
+        main_parts, changes = flight.parts, []
+        if "specific_force" in flight.flight and flight.has_thrusts:
+            main_parts, changes = mass_changes(flight.flight, flight.airframe, flight.parts)
+        parts.append(main_parts)
         if changes:
-            values = {"flight": one.name, "parts": tuple(changes)}
+            values = {"flight": flight.name, "parts": tuple(changes)}
             findings.append(Finding("payload", Severity.WARNING, values, ("specific_force",)))
     return preparation.within(parts), findings
 
@@ -79,18 +79,18 @@ def mass_changes(flight: Flight, airframe: Airframe, parts: Intervals) -> tuple[
     if not changes:
         return parts, []
     edges = [parts[0][0], *(float(0.5 * (t[k] + t[k - 1])) for k in changes), parts[-1][1]]
-    level = np.array([np.median(one) for one in np.split(m, changes)])
+    level = np.array([np.median(part) for part in np.split(m, changes)])
     length = np.array([_length(parts, a, b) for a, b in itertools.pairwise(edges)])
     level = level - level[int(np.argmax(length))]
-    kept: Intervals = []
-    others = []
+    main_parts: Intervals = []
+    other_parts = []
     for a, b, change in zip(edges[:-1], edges[1:], level, strict=True):
         if abs(change) > _SAME:
-            others.append(MassChange(a, b, float(np.expm1(change))))
+            other_parts.append(MassChange(a, b, float(np.expm1(change))))
             continue
         first, last = a if a == edges[0] else a + _AROUND, b if b == edges[-1] else b - _AROUND
-        kept += [(max(s, first), min(e, last)) for s, e in parts if min(e, last) > max(s, first)]
-    return kept, others
+        main_parts += [(max(s, first), min(e, last)) for s, e in parts if min(e, last) > max(s, first)]
+    return main_parts, other_parts
 
 
 def _stretches(
@@ -99,17 +99,17 @@ def _stretches(
     """Middle of each steady stretch, s, and m_w."""
     flight = with_commanded_thrusts(flight, airframe)
     force = flight["specific_force"]
-    up = np.array([rotor.axis[2] for rotor in airframe.rotors])
-    found = []
+    axes_z = np.array([rotor.axis[2] for rotor in airframe.rotors])
+    stretches = []
     for start, end in parts:
         t = start + _STEP * np.arange(int((end - start) / _STEP))
-        whole = len(t) // _STRETCH
-        if whole < 1:
+        count = len(t) // _STRETCH
+        if count < 1:
             continue
-        _, now = rotor_thrusts(airframe, flight, t)
-        rows = np.column_stack([t, now @ up, interpolate_linear(t, force.times, force.values)[:, 2]])
-        found.append(rows[: whole * _STRETCH].reshape(whole, _STRETCH, 3).mean(axis=1))
-    rows = np.concatenate(found) if found else np.zeros((0, 3))
+        _, thrusts = rotor_thrusts(airframe, flight, t)
+        rows = np.column_stack([t, thrusts @ axes_z, interpolate_linear(t, force.times, force.values)[:, 2]])
+        stretches.append(rows[: count * _STRETCH].reshape(count, _STRETCH, 3).mean(axis=1))
+    rows = np.concatenate(stretches) if stretches else np.zeros((0, 3))
     steady = (np.abs(rows[:, 2] - GRAVITY) < _STEADY * GRAVITY) & (rows[:, 1] > 0.0)
     return rows[steady, 0], np.log(rows[steady, 1] / rows[steady, 2])
 
@@ -120,21 +120,21 @@ def _changes(t: Float[np.ndarray, " n"], m: Float[np.ndarray, " n"]) -> list[int
     if n < 2 * _SIDE:
         return []
     spread = 1.4826 * float(np.median(np.abs(np.diff(m)))) / np.sqrt(2.0)
-    least = max(
+    threshold = max(
         _LEAST, _SIGMAS * spread * np.sqrt(2.0 / _SIDE) * 1.25
     )  # 1.25: std of a median over that of a mean
     jump = np.zeros(n)
     for k in range(_SIDE, n - _SIDE + 1):
-        before, after = slice(k - _SIDE, k), slice(k, k + _SIDE)
+        rows_before, rows_after = slice(k - _SIDE, k), slice(k, k + _SIDE)
         if t[k] - t[k - 1] <= _NEAR:
-            jump[k] = np.median(m[after]) - np.median(m[before])
-    found = []
-    while np.abs(jump).max() > least:
+            jump[k] = np.median(m[rows_after]) - np.median(m[rows_before])
+    changes = []
+    while np.abs(jump).max() > threshold:
         top = np.flatnonzero(np.abs(jump) > 0.95 * np.abs(jump).max())
         k = int(top[np.argmax(np.abs(m[top] - m[top - 1]))])
-        found.append(k)
+        changes.append(k)
         jump[max(k - 2 * _SIDE, 0) : k + 2 * _SIDE] = 0.0
-    return sorted(found)
+    return sorted(changes)
 
 
 def _length(parts: Intervals, start: float, end: float) -> float:

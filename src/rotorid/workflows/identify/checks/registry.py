@@ -45,6 +45,6 @@ def run_checks(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
     """
     findings: list[Finding] = []
     for check in CHECKS.values():
-        request, own = check(request)
-        findings += own
+        request, check_findings = check(request)
+        findings += check_findings
     return request, findings

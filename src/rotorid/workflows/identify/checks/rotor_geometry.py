@@ -50,19 +50,19 @@ def geometry_errors(rows: TorqueBalance, airframe: Airframe) -> list[str]:
         return []
     c, std = estimate
     G = _torques(airframe)
-    wrong = _wrong(G, c, std)
-    if not wrong.any():
+    wrong_signs = _wrong_signs(G, c, std)
+    if not wrong_signs.any():
         return []
-    swapped = _swap(G, c, std)
-    if swapped is not None:
-        a, b = swapped
+    permutation = _swap(G, c, std)
+    if permutation is not None:
+        a, b = permutation
         return [f"rotors {a} and {b} are exchanged: their order in the airframe or in the log is wrong"]
     return [
         f"rotor {i} {_VERBS[axis]} the vehicle in the wrong direction ({c[axis, i]:.3g} ± {std[axis, i]:.1g} N m per N, where "
         f"its {_ENTRIES[axis]} gives {G[axis, i]:.3g}): it is mirrored, or the order is wrong"
         for i in range(G.shape[1])
         for axis in range(3)
-        if wrong[axis, i]
+        if wrong_signs[axis, i]
     ]
 
 
@@ -97,11 +97,11 @@ def _torques(airframe: Airframe) -> Float[np.ndarray, "3 rotors"]:
     return np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[3:]
 
 
-def _wrong(G: np.ndarray, c: np.ndarray, std: np.ndarray) -> np.ndarray:
+def _wrong_signs(G: np.ndarray, c: np.ndarray, std: np.ndarray) -> np.ndarray:
     """Which torques have the other sign than the allocation."""
     against = -np.sign(G) * c
-    matters = np.abs(G) > 0.2 * np.abs(G).max(axis=1, keepdims=True)
-    return matters & (against > _SIGMAS * std) & (against > _LARGE * np.abs(G))
+    is_relevant = np.abs(G) > 0.2 * np.abs(G).max(axis=1, keepdims=True)
+    return is_relevant & (against > _SIGMAS * std) & (against > _LARGE * np.abs(G))
 
 
 def _swap(G: np.ndarray, c: np.ndarray, std: np.ndarray) -> Sequence[int] | None:
@@ -110,6 +110,6 @@ def _swap(G: np.ndarray, c: np.ndarray, std: np.ndarray) -> Sequence[int] | None
         order = list(range(G.shape[1]))
         a, b = pair
         order[a], order[b] = b, a
-        if not _wrong(G[:, order], c, std).any():
+        if not _wrong_signs(G[:, order], c, std).any():
             return pair
     return None

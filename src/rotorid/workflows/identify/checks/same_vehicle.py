@@ -46,57 +46,59 @@ def check_serial_numbers(request: FitRequest) -> tuple[FitRequest, list[Finding]
     return request, []
 
 
-def check_estimates(solved: Estimation, flights: Sequence[str]) -> None:
+def check_estimates(estimation: Estimation, flights: Sequence[str]) -> None:
     """Raise SignalError where a flight contradicts the others, and name it. flights: their names."""
     count = len(flights)
     if count < 2:
         return
-    scores, constants = block_scores(solved), _vehicle_constants(solved)
-    worst, message = 1.0, ""
+    scores, constants = block_scores(estimation), _vehicle_constants(estimation)
+    largest_excess, message = 1.0, ""
     for k in range(count):
-        own = per_flight_estimate(solved, scores, np.arange(count) == k)
-        others = per_flight_estimate(solved, scores, np.arange(count) != k)
+        own = per_flight_estimate(estimation, scores, np.arange(count) == k)
+        others = per_flight_estimate(estimation, scores, np.arange(count) != k)
         if own is None or others is None:
             continue
         for quantity, unit, a, allowed in constants:
-            one, rest = float(a @ own.values), float(a @ others.values)
+            value, other_value = float(a @ own.values), float(a @ others.values)
             std_one, std_rest = (float(np.linalg.norm(a @ o.root)) for o in (own, others))
-            difference = abs(one - rest)
+            difference = abs(value - other_value)
             excess = min(
-                difference / (allowed * max(min(abs(one), abs(rest)), 1e-300)),
+                difference / (allowed * max(min(abs(value), abs(other_value)), 1e-300)),
                 difference / (_SIGMAS * max(np.hypot(std_one, std_rest), 1e-300)),
             )
-            if excess > worst:
-                worst = excess
+            if excess > largest_excess:
+                largest_excess = excess
                 rest_of = flights[1 - k] if count == 2 else f"the other {count - 1} flights"
                 message = (
-                    f"{flights[k]} does not fit {rest_of}: {quantity} is {plus_minus(one, std_one, unit)} there, and "
-                    f"{plus_minus(rest, std_rest, unit)} in the other flights; these are different vehicles, or one that was "
-                    "rebuilt: identify each by itself"
+                    f"{flights[k]} does not fit {rest_of}: {quantity} is {plus_minus(value, std_one, unit)} there, and "
+                    f"{plus_minus(other_value, std_rest, unit)} in the other flights; these are different vehicles, or one "
+                    "that was rebuilt: identify each by itself"
                 )
     if message:
         raise SignalError(message)
 
 
-def _vehicle_constants(solved: Estimation) -> list[tuple[str, str, Float[np.ndarray, " quantities"], float]]:
+def _vehicle_constants(
+    estimation: Estimation,
+) -> list[tuple[str, str, Float[np.ndarray, " quantities"], float]]:
     """What a vehicle keeps from flight to flight: name, unit, linear combination of the fit's quantities, allowed relative
     change."""
-    coordinates = solved.problem.coordinates
-    size = len(solved.fit.names)
-    found = []
+    coordinates = estimation.problem.coordinates
+    size = len(estimation.fit.names)
+    constants = []
     place = coordinates.slices.get("inertia")
     for k in range(0 if place is None else len(_AXES)):
         a = np.zeros(size)
         a[place.start + k] = 1.0  # pyright: ignore[reportOptionalMemberAccess]
-        found.append((f"the moment of inertia about {_AXES[k]}", "kg m^2", a, _INERTIA))
+        constants.append((f"the moment of inertia about {_AXES[k]}", "kg m^2", a, _INERTIA))
     place = coordinates.slices.get("thrust_scale")
     if place is not None:
         a = np.zeros(size)
         a[place.start] = 1.0
-        found.append(("the thrust scale", "", a, _COMMANDED_THRUST))
+        constants.append(("the thrust scale", "", a, _COMMANDED_THRUST))
     place = coordinates.slices.get("thrust_curve")
     if place is not None:
         a = np.zeros(size)
         a[place] = 0.5 ** np.arange(place.stop - place.start)
-        found.append(("a rotor's thrust at half its command", "N", a, _THRUST))
-    return found
+        constants.append(("a rotor's thrust at half its command", "N", a, _THRUST))
+    return constants

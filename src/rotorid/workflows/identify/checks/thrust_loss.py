@@ -73,19 +73,21 @@ def thrust_loss(rows: TorqueBalance, airframe: Airframe) -> ThrustLoss | None:
     G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)), float)[3:]
     times = np.unique(np.linspace(_BEFORE, n - _AFTER, _TIMES).round().astype(int))
     z_scores = _search(rows, G, times)
-    apart = int(np.diff(times).max())
+    spacing = int(np.diff(times).max())
     model = float(np.hypot(_LAG_ERROR, _curve_error(airframe)))
-    best: list[tuple[float, int, ThrustLoss]] = []
+    candidates: list[tuple[float, int, ThrustLoss]] = []
     for i in range(rotors):
         middle = int(times[np.argmax(z_scores[i])])
-        around = range(max(middle - apart, _BEFORE), min(middle + apart, n - _AFTER) + 1)
-        k, share, std, _ = min(((k, *share_lost(rows, G, i, k)) for k in around), key=lambda one: one[-1])
-        at = 0.5 * float(rows.t[k - 1] + rows.t[k])
-        best.append((share / std, k, ThrustLoss(i, at, share, float(np.hypot(std, model * share)))))
-    best.sort(key=lambda one: -one[0])
-    z, k, loss = best[0]
-    least = _LEAST_OF_FEW if n - k < _FEW_ROWS else _LEAST
-    if z < _SIGMAS or loss.share < least or best[1][0] > _SECOND_BEST**0.5 * z:
+        around = range(max(middle - spacing, _BEFORE), min(middle + spacing, n - _AFTER) + 1)
+        k, share, std, _ = min(
+            ((k, *share_lost(rows, G, i, k)) for k in around), key=lambda candidate: candidate[-1]
+        )
+        time = 0.5 * float(rows.t[k - 1] + rows.t[k])
+        candidates.append((share / std, k, ThrustLoss(i, time, share, float(np.hypot(std, model * share)))))
+    candidates.sort(key=lambda candidate: -candidate[0])
+    z, k, loss = candidates[0]
+    threshold = _LEAST_OF_FEW if n - k < _FEW_ROWS else _LEAST
+    if z < _SIGMAS or loss.share < threshold or candidates[1][0] > _SECOND_BEST**0.5 * z:
         return None
     return loss
 
@@ -104,35 +106,39 @@ def share_lost(
         The share; its standard deviation, infinite where it cannot be estimated; the misfit of all rows.
     """
     n, rotors = rows.thrust.shape
-    after = np.arange(n) >= k
-    used = np.ones(n)
-    used[k - 1 : k + 1] = 0.0
+    is_after = np.arange(n) >= k
+    weights = np.ones(n)
+    weights[k - 1 : k + 1] = 0.0
     deviation = rows.thrust - rows.thrust.mean(axis=0)
-    up = down = misfit = 0.0
+    numerator = denominator = misfit = 0.0
     for axis in range(3):
-        lost = np.where(after, G[axis, rotor] * rows.thrust[:, rotor], 0.0)
-        x = np.column_stack([rows.thrust, lost, rows.rate[:, axis], np.ones(n)])
+        lost_torque = np.where(is_after, G[axis, rotor] * rows.thrust[:, rotor], 0.0)
+        x = np.column_stack([rows.thrust, lost_torque, rows.rate[:, axis], np.ones(n)])
         size = np.sqrt(np.mean(x**2, axis=0))
         size = np.where(size > 0.0, size, 1.0)
-        b, P = _robust(x / size, rows.torque[:, axis], used)
+        b, P = _robust(x / size, rows.torque[:, axis], weights)
         b, P = b / size, P / np.outer(size, size)
-        residual = used * (rows.torque[:, axis] - x @ b)
+        residual = weights * (rows.torque[:, axis] - x @ b)
         misfit += float(np.log(max(np.mean(np.abs(residual)), 1e-300)))
-        own = deviation @ G[axis]
-        power = float(own @ own)
+        own_deviation = deviation @ G[axis]
+        power = float(own_deviation @ own_deviation)
         if power == 0.0:
             continue
-        along = np.append(own @ deviation / power, np.zeros(3))
+        along = np.append(own_deviation @ deviation / power, np.zeros(3))
         g, spread = float(along @ b), float(along @ P @ along) ** 0.5
-        if g < _HUBER * spread or not lost.any():
+        if g < _HUBER * spread or not lost_torque.any():
             continue
         share = -b[rotors] / g
         slope = -along * share / g
         slope[rotors] -= 1.0 / g
         variance = float(slope @ P @ slope)
-        up += share / variance
-        down += 1.0 / variance
-    return (float(up / down), float(down**-0.5), misfit) if down > 0.0 else (0.0, np.inf, misfit)
+        numerator += share / variance
+        denominator += 1.0 / variance
+    return (
+        (float(numerator / denominator), float(denominator**-0.5), misfit)
+        if denominator > 0.0
+        else (0.0, np.inf, misfit)
+    )
 
 
 def _curve_error(airframe: Airframe) -> float:
@@ -144,10 +150,10 @@ def _curve_error(airframe: Airframe) -> float:
     c, power = np.linspace(0.01, 1.0, 100), np.arange(len(curve.coefficients))
     thrust = np.polynomial.polynomial.polyval(c, curve.coefficients)
     hover = c[np.argmin(np.abs(thrust - airframe.mass.number * GRAVITY / len(airframe.rotors)))]
-    each = hover**power
-    pull = float(each @ curve.coefficients)
-    elasticity = float((power * each) @ curve.coefficients) / pull
-    return float(np.linalg.norm((power - elasticity) * each * curve.std)) / abs(pull * elasticity)
+    powers = hover**power
+    curve_thrust = float(powers @ curve.coefficients)
+    elasticity = float((power * powers) @ curve.coefficients) / curve_thrust
+    return float(np.linalg.norm((power - elasticity) * powers * curve.std)) / abs(curve_thrust * elasticity)
 
 
 def _search(
@@ -155,8 +161,8 @@ def _search(
 ) -> Float[np.ndarray, "rotors times"]:
     """Loss of each rotor at each of these rows, in standard deviations."""
     n, rotors = rows.thrust.shape
-    up, down = np.zeros((rotors, len(times))), np.zeros((rotors, len(times)))
-    after = np.arange(n)[:, None] >= times
+    numerator, denominator = np.zeros((rotors, len(times))), np.zeros((rotors, len(times)))
+    is_after = np.arange(n)[:, None] >= times
     for axis in range(3):
         q, _ = np.linalg.qr(np.column_stack([rows.thrust, rows.rate[:, axis], np.ones(n)]))
         y = rows.torque[:, axis]
@@ -164,25 +170,25 @@ def _search(
         spread = max(1.4826 * float(np.median(np.abs(y))), 1e-12)
         y = np.clip(y, -_OUTLIER * spread, _OUTLIER * spread)
         for i in range(rotors):
-            z = np.where(after, G[axis, i] * rows.thrust[:, [i]], 0.0)
+            z = np.where(is_after, G[axis, i] * rows.thrust[:, [i]], 0.0)
             z = z - q @ (q.T @ z)
-            up[i] -= z.T @ y / spread**2
-            down[i] += np.sum(z**2, axis=0) / spread**2
-    return up / np.sqrt(np.maximum(down, 1e-300))
+            numerator[i] -= z.T @ y / spread**2
+            denominator[i] += np.sum(z**2, axis=0) / spread**2
+    return numerator / np.sqrt(np.maximum(denominator, 1e-300))
 
 
 def _robust(
-    x: Float[np.ndarray, "n k"], y: Float[np.ndarray, " n"], used: Float[np.ndarray, " n"]
+    x: Float[np.ndarray, "n k"], y: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
     """Solution of y = x b with Huber weights, and its covariance, which allows for the correlation of neighbouring rows.
-    used: 1 of rows that count, 0 of others."""
-    weight, b, P, s, residual = used, np.zeros(x.shape[1]), np.eye(x.shape[1]), 0.0, y
+    weights: 1 of rows that count, 0 of others."""
+    weight, b, P, s, residual = weights, np.zeros(x.shape[1]), np.eye(x.shape[1]), 0.0, y
     for _ in range(_PASSES):
         P = np.linalg.pinv((x * weight[:, None]).T @ x, hermitian=True)
         b = P @ (x.T @ (weight * y))
         residual = y - x @ b
-        s = max(1.4826 * float(np.median(np.abs(residual[used > 0.0]))), 1e-300)
-        weight = used * np.minimum(1.0, _HUBER * s / np.maximum(np.abs(residual), 1e-300))
+        s = max(1.4826 * float(np.median(np.abs(residual[weights > 0.0]))), 1e-300)
+        weight = weights * np.minimum(1.0, _HUBER * s / np.maximum(np.abs(residual), 1e-300))
     residual = weight * residual
     r = float(np.clip(residual[1:] @ residual[:-1] / max(float(residual @ residual), 1e-300), -0.6, 0.9))
     return b, s**2 * (1.0 + r) / (1.0 - r) * P
