@@ -1,4 +1,4 @@
-"""`rotorid reproduce`: what it refuses, and what it leaves behind."""
+"""`rotorid reproduce`: errors in its arguments, and the files it writes."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def reproduce(*arguments: str | Path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["nothing"], "no study 'nothing'; there are sesame, nemo, lpv"),
+        (["nothing"], "no study 'nothing'; choose from sesame, nemo, lpv"),
         (["sesame", "-o", "FILE"], "this is a file; name a folder"),
         (["sesame", "-o", "OUT", "--flights", "."], "not a data set"),
     ],
 )
-def test_wrong_use(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_wrong_arguments(tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "FILE").write_text("")
     names = {"FILE": tmp_path / "FILE", "OUT": tmp_path / "out", ".": tmp_path}
     result = reproduce(*(names.get(a, a) for a in arguments))
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.startswith("rotorid: ")
     assert result.stderr.count("\n") == 1
 
 
-def test_what_it_leaves_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A study of a few numbers: the files hold them, and the page shows them with a dash for what is not there."""
+def test_files_of_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study of a few numbers: they are in the files and on the page, which has a dash for each missing number."""
     t = np.arange(100) / 100.0
     curve = Curve("methods", "ekf", "loop", "step", t, 1.0 + t, np.full(100, 0.1), 1.0 + t)
     rows = (
@@ -48,18 +48,18 @@ def test_what_it_leaves_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         Row("methods", "ekf", "rmspe", 2.21, "%", "loop", "step", standard_error=0.12, flights=3),
         Row("table 1", "elm", "rmspe", 1.29, "%", setting="hidden=500", published=1.8922),
     )
-    asked = {}
+    arguments = {}
 
-    def made(folder: Path, **settings):
-        asked.update(settings)
+    def run_study(folder: Path, **settings):
+        arguments.update(settings)
         settings["progress"]("methods", 1, 1)
         folder.mkdir()
         return study.Study(rows, (curve,), 50, 25)
 
-    monkeypatch.setattr(study, "sesame", made)
+    monkeypatch.setattr(study, "sesame", run_study)
     result = reproduce("sesame", "-o", tmp_path / "out", "--quick", "--seed", "3")
     assert result.exit_code == 0, result.output
-    assert (asked["size"], asked["seed"], asked["flights"]) == (study.QUICK, 3, None)
+    assert (arguments["size"], arguments["seed"], arguments["flights"]) == (study.QUICK, 3, None)
     assert "adaptive 0.913 %" in result.stdout
     assert "(EKF) 1.87 %" in " ".join(result.stdout.split())
     table = parquet.read_table(tmp_path / "out" / "results.parquet").to_pylist()

@@ -1,4 +1,4 @@
-"""A study keeps its parts: what was found comes back as it was, and only for the same question."""
+"""Saved parts of a study: they are read as they were written, and only with the same settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rotorid.studies.study_files import PARTS, Curve, Part, Row, kept
+from rotorid.studies.study_files import PARTS, Curve, Part, Row, load_or_make_part
 
 ROWS = (
     Row("methods", "ekf", "rmspe", 2.25, "%", "loop", "step", standard_error=0.1, flights=3),
@@ -34,28 +34,28 @@ def same(a: Part, b: Part) -> bool:
     )
 
 
-def test_kept_part_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_saved_part_is_read_as_it_was_written(tmp_path: Path) -> None:
     part = Part(ROWS, (curve("ekf", 4), curve("ekf", 3), curve("ukf", 5)))
-    made = kept(tmp_path, "methods", {"seed": 0}, lambda: part)
+    first = load_or_make_part(tmp_path, "methods", {"seed": 0}, lambda: part)
 
-    def never() -> Part:
-        raise AssertionError("made twice")
+    def fail() -> Part:
+        raise AssertionError("the part was made again")
 
-    again = kept(tmp_path, "methods", {"seed": 0}, never)
-    assert same(made, part)
-    assert same(again, part)
-    assert math.isnan(again.rows[0].published)
-    assert again.rows[1].published == 1.8922
-
-
-def test_without_curves(tmp_path: Path) -> None:
-    kept(tmp_path, "methods", {}, lambda: Part(ROWS))
-    assert same(kept(tmp_path, "methods", {}, lambda: Part(())), Part(ROWS))
+    second = load_or_make_part(tmp_path, "methods", {"seed": 0}, fail)
+    assert same(first, part)
+    assert same(second, part)
+    assert math.isnan(second.rows[0].published)
+    assert second.rows[1].published == 1.8922
 
 
-def test_other_question_or_broken_file_is_made_anew(tmp_path: Path) -> None:
-    kept(tmp_path, "methods", {"seed": 0}, lambda: Part(ROWS))
-    assert same(kept(tmp_path, "methods", {"seed": 1}, lambda: Part(ROWS[:1])), Part(ROWS[:1]))
+def test_a_part_without_curves(tmp_path: Path) -> None:
+    load_or_make_part(tmp_path, "methods", {}, lambda: Part(ROWS))
+    assert same(load_or_make_part(tmp_path, "methods", {}, lambda: Part(())), Part(ROWS))
+
+
+def test_a_part_is_made_again_with_other_settings_or_damaged_files(tmp_path: Path) -> None:
+    load_or_make_part(tmp_path, "methods", {"seed": 0}, lambda: Part(ROWS))
+    assert same(load_or_make_part(tmp_path, "methods", {"seed": 1}, lambda: Part(ROWS[:1])), Part(ROWS[:1]))
     for file in (tmp_path / PARTS).iterdir():
         file.write_bytes(b"PAR1")
-    assert same(kept(tmp_path, "methods", {"seed": 1}, lambda: Part(ROWS)), Part(ROWS))
+    assert same(load_or_make_part(tmp_path, "methods", {"seed": 1}, lambda: Part(ROWS)), Part(ROWS))

@@ -1,8 +1,8 @@
 """Studies of `rotorid reproduce`.
 
 command.py      `rotorid reproduce`
-page_parts.py   tables and figures that pages share
-parts.py        parts of a study, in many processes
+page_parts.py   elements of the pages of all studies
+parts.py        parts that consist of tasks, run in several processes
 study_files.py  rows, curves and their files
 identify/       calibration of `rotorid identify`
 loop/           closed-loop control with the estimated mass

@@ -1,6 +1,6 @@
-"""Pieces that pages of studies have in common: numbers by what they are of, as text, and curves of the mass.
+"""Elements of the pages of studies: access to rows, numbers as text, and figures of the mass.
 
-They draw what rows and curves hold, and compute nothing.
+They show the contents of rows and curves and compute nothing.
 """
 
 # ruff: noqa: RUF001
@@ -18,7 +18,7 @@ from rotorid.studies.study_files import Curve, Row
 
 
 class Numbers:
-    """Rows of a study by what they are of."""
+    """Rows of a study, by part, method, quantity, trajectory, mass profile and setting."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = {
@@ -35,17 +35,17 @@ class Numbers:
         profile: str = "",
         setting: str = "",
     ) -> Row:
-        """The number, or one that is none."""
+        """The row with these keys, or a row with the value NaN."""
         key = (part, method, quantity, trajectory, profile, setting)
         return self._rows.get(key, Row(*key[:3], math.nan))
 
-    def some(self, part: str, quantity: str) -> list[Row]:
-        """All numbers of one kind in one part."""
+    def select(self, part: str, quantity: str) -> list[Row]:
+        """All rows of a quantity in a part."""
         return [r for r in self.rows if r.part == part and r.quantity == quantity]
 
 
 def by_cell(curves: Sequence[Curve], part: str) -> list[list[Curve]]:
-    """The curves of one part, those of one trajectory with one mass profile together."""
+    """The curves of a part, grouped by trajectory and mass profile."""
     cells: dict[tuple[str, str], list[Curve]] = {}
     for c in curves:
         if c.part == part:
@@ -53,33 +53,34 @@ def by_cell(curves: Sequence[Curve], part: str) -> list[list[Curve]]:
     return list(cells.values())
 
 
-def mass_figure(of: Sequence[Curve], banded: str | None = None) -> Figure:
-    """The truth and what the methods made of it; the band of one of them, or of the only one."""
+def mass_figure(curves: Sequence[Curve], band_method: str | None = None) -> Figure:
+    """The true mass and the estimates, with the 95 % band of one method, or of a single curve."""
     traces: list[Trace] = []
-    low, high = min(c.truth.min() for c in of), max(c.truth.max() for c in of)
-    for k, c in enumerate(of):
-        if c.method == banded or len(of) == 1:
+    low, high = min(c.truth.min() for c in curves), max(c.truth.max() for c in curves)
+    for k, c in enumerate(curves):
+        if c.method == band_method or len(curves) == 1:
             token = f"{estimator_colour(c.method, k)}:0.18"
             traces.append(band(c.t, c.value - 1.96 * c.std, c.value + 1.96 * c.std, token))
     traces += [
         line(c.t, c.value, method_label(c.method), estimator_colour(c.method, k), width=1.2, std=c.std)
-        for k, c in enumerate(of)
+        for k, c in enumerate(curves)
     ]
-    truth = of[0]
-    traces.append(line(truth.t, truth.truth, "truth", "@ink", width=1.0, dash="dot"))
-    drawn = layout("kg")
-    drawn["yaxis"] |= {"range": [low - 0.12, high + 0.12], "nticks": 5}
-    return Figure(tuple(traces), drawn, height=190, has_time_axis=False)
+    traces.append(line(curves[0].t, curves[0].truth, "truth", "@ink", width=1.0, dash="dot"))
+    axes = layout("kg")
+    axes["yaxis"] |= {"range": [low - 0.12, high + 0.12], "nticks": 5}
+    return Figure(tuple(traces), axes, height=190, has_time_axis=False)
 
 
-def mass_panels(page: Page, cells: Sequence[Sequence[Curve]], banded: str | None = None) -> str:
-    """A figure of the mass for each cell, side by side, below one legend for all."""
+def mass_panels(page: Page, cells: Sequence[Sequence[Curve]], band_method: str | None = None) -> str:
+    """A figure of the mass for each cell, with a common legend. See `mass_figure`."""
     if not cells:
         return ""
     names = [(method_label(c.method), estimator_colour(c.method, k)) for k, c in enumerate(cells[0])]
     panels = [
-        page.panel(mass_figure(of, banded), f"{title(of[0].trajectory)}, {of[0].mass_profile}")
-        for of in cells
+        page.panel(
+            mass_figure(curves, band_method), f"{title(curves[0].trajectory)}, {curves[0].mass_profile}"
+        )
+        for curves in cells
     ]
     return legend([*names, ("truth", "@ink")]) + grid(panels)
 
@@ -88,12 +89,12 @@ _LABELS: Final[Mapping[str, str]] = {"elm": "ELM", "relm": "regularised ELM", "o
 
 
 def method_label(method: str) -> str:
-    """A method as people write it."""
+    """The name of a method for display."""
     return _LABELS.get(method, estimator_label(method).replace("_", " "))
 
 
 def row_text(row: Row, *, error: bool = False, scale: float = 1.0) -> str:
-    """A number, with its standard error where asked."""
+    """A number with three digits. error: with its standard error, if it has one. scale: factor for both."""
     value, std = scale * row.value, scale * row.standard_error
     if not error or not math.isfinite(std) or std <= 0.0:
         return number_text(value)
@@ -102,7 +103,7 @@ def row_text(row: Row, *, error: bool = False, scale: float = 1.0) -> str:
 
 
 def number_text(value: float) -> str:
-    """Three digits."""
+    """A number with three digits; a dash if it is not finite."""
     if not math.isfinite(value):
         return "–"
     if value and not 1e-2 <= abs(value) < 1e5:

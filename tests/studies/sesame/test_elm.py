@@ -1,4 +1,4 @@
-"""The regressors' part of the study, on a small data set: its numbers are those of the tables, and come out the same again."""
+"""The regressors of the sesame study on a small data set: published numbers, errors, and repeatability."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rotorid.learning import ELMRegressor, mass_training_set, predict_mass
 from rotorid.results import rmspe
 from rotorid.simulation.datasets import Dataset, generate_dataset
 from rotorid.simulation.datasets.dataset import DESCRIPTION, description_bytes
-from rotorid.studies.sesame.elm import SCALING, choose, elm_part, since_step
+from rotorid.studies.sesame.elm import SCALING, elm_part, since_step, split_flights
 from rotorid.studies.study_files import Part, Row
 from rotorid.workflows.compare.batch import prepare_input
 
 CELLS = [(t, m) for t in ("lemniscate", "random") for m in ("linear", "steps")]
 FLIGHTS = 5
 
-# As printed: RELM before ELM of each of the three.
+# As in the document. Columns of Table 1: for each of three quantities, RELM and then ELM.
 TABLE_1 = """
 50 3.0594 2.9783 5.6073 5.5817 6.4126e3 4.5661e4
 100 2.9203 2.8903 3.6257 3.4204 2.3420e4 1.9392e4
@@ -50,7 +50,7 @@ TABLE_3 = """
 COLUMNS = "training time", "rmspe", "norm of the weights"
 
 
-def printed(table: str) -> dict[float, list[float]]:
+def parse_table(table: str) -> dict[float, list[float]]:
     lines = [[float(word) for word in line.split()] for line in table.strip().splitlines()]
     return {first: rest for first, *rest in lines}
 
@@ -80,24 +80,24 @@ def quick(dataset: Dataset) -> Part:
 
 
 def rows_of(part: Part, name: str, setting: str = "", method: str = "relm") -> dict[str, Row]:
-    """By quantity: one each."""
-    found = [
+    """Rows by quantity."""
+    rows = [
         r for r in part.rows if (r.part, r.method, r.setting, r.trajectory) == (name, method, setting, "")
     ]
-    assert len({r.quantity for r in found}) == len(found)
-    return {r.quantity: r for r in found}
+    assert len({r.quantity for r in rows}) == len(rows)
+    return {r.quantity: r for r in rows}
 
 
-def test_tables_beside_what_is_printed(dataset: Dataset) -> None:
+def test_published_numbers_are_those_of_the_tables(dataset: Dataset) -> None:
     part = elm_part(dataset, quick=False)
-    for hidden, numbers in printed(TABLE_1).items():
+    for hidden, numbers in parse_table(TABLE_1).items():
         for method, published in (("relm", numbers[0::2]), ("elm", numbers[1::2])):
             rows = rows_of(part, "table 1", f"hidden={hidden:.0f}", method)
             assert [rows[c].published for c in COLUMNS] == published
-    for alpha, published in printed(TABLE_2).items():
+    for alpha, published in parse_table(TABLE_2).items():
         rows = rows_of(part, "table 2", f"lambda={alpha:g}")
         assert [rows[c].published for c in COLUMNS] == published
-    for count, published in printed(TABLE_3).items():
+    for count, published in parse_table(TABLE_3).items():
         rows = rows_of(part, "table 3", f"flights={count:.0f}")
         assert [rows[c].published for c in COLUMNS if rows] == (published if count < FLIGHTS - 1 else [])
     for row in part.rows:
@@ -108,9 +108,10 @@ def test_tables_beside_what_is_printed(dataset: Dataset) -> None:
             assert row.flights > 0
 
 
-def test_error_is_that_of_flights_it_was_not_trained_on(dataset: Dataset, quick: Part) -> None:
-    """By another way: the public functions one after the other."""
-    split = choose(dataset, 0)
+def test_errors_agree_with_those_of_the_public_functions_on_test_flights(
+    dataset: Dataset, quick: Part
+) -> None:
+    split = split_flights(dataset, 0)
     training = [key for round_ in split.training for key in round_]
     assert sorted([*training, *split.test]) == sorted(dataset.keys())
     airframe = load_airframe("simulated-quad")
@@ -125,10 +126,10 @@ def test_error_is_that_of_flights_it_was_not_trained_on(dataset: Dataset, quick:
         regressor = ELMRegressor(hidden, alpha=1e-7, scaling=SCALING, random_state=0).fit(X, y)
         errors = []
         for flight in test:
-            found = predict_mass(regressor, flight.samples)
-            used = np.flatnonzero(found.informed)[::2]
+            prediction = predict_mass(regressor, flight.samples)
+            rows = np.flatnonzero(prediction.informed)[::2]
             assert flight.true_mass is not None
-            errors.append(rmspe(found.value[used], flight.true_mass[used]))
+            errors.append(rmspe(prediction.value[rows], flight.true_mass[rows]))
         rows = rows_of(quick, "table 1", f"hidden={hidden}")
         np.testing.assert_allclose(rows["rmspe"].value, np.mean(errors), rtol=1e-6)
         np.testing.assert_allclose(rows["rmspe"].standard_error, np.std(errors, ddof=1) / 2.0, rtol=1e-6)
@@ -141,35 +142,36 @@ def test_error_is_that_of_flights_it_was_not_trained_on(dataset: Dataset, quick:
 @pytest.mark.parametrize(
     ("flights", "rounds", "tests"), [(2, 1, 1), (3, 2, 1), (6, 4, 2), (10, 7, 3), (50, 10, 10)]
 )
-def test_training_flights_are_no_test_flights(tmp_path, flights: int, rounds: int, tests: int) -> None:
+def test_training_and_test_flights_are_disjoint(tmp_path, flights: int, rounds: int, tests: int) -> None:
     cells = {cell: flights + i for i, cell in enumerate(CELLS)}
     (tmp_path / DESCRIPTION).write_bytes(description_bytes({"duration": 4.0, "rate": 100}, cells))
-    split = choose(Dataset(tmp_path), 0)
+    split = split_flights(Dataset(tmp_path), 0)
     assert len(split.training) == rounds
     for keys in split.training:
         assert sorted(key[:2] for key in keys) == sorted(CELLS)
     assert sorted(key[:2] for key in split.test) == sorted(CELLS * tests)
-    every = [*(key for keys in split.training for key in keys), *split.test]
-    assert len(set(every)) == len(every)
-    assert set(every) <= set(Dataset(tmp_path).keys())
-    assert choose(Dataset(tmp_path), 0) == split
-    assert choose(Dataset(tmp_path), 1) != split
+    keys_of_split = [*(key for keys in split.training for key in keys), *split.test]
+    assert len(set(keys_of_split)) == len(keys_of_split)
+    assert set(keys_of_split) <= set(Dataset(tmp_path).keys())
+    assert split_flights(Dataset(tmp_path), 0) == split
+    assert split_flights(Dataset(tmp_path), 1) != split
 
 
-def test_same_seed_same_numbers(dataset: Dataset, quick: Part, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And every flight is read once, and progress is reported to the end."""
-    read, reports = [], []
+def test_same_seed_gives_same_numbers_and_each_flight_is_read_once(
+    dataset: Dataset, quick: Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys_read, reports = [], []
     flight = Dataset.flight
-    monkeypatch.setattr(Dataset, "flight", lambda self, *key: read.append(key) or flight(self, *key))
-    again = elm_part(dataset, quick=True, progress=lambda *count: reports.append(count))
-    assert len(set(read)) == len(read)
+    monkeypatch.setattr(Dataset, "flight", lambda self, *key: keys_read.append(key) or flight(self, *key))
+    again = elm_part(dataset, quick=True, progress=lambda *report: reports.append(report))
+    assert len(set(keys_read)) == len(keys_read)
     total = reports[0][2]
     assert reports == [("elm", done, total) for done in range(total + 1)]
 
-    def plain(part: Part) -> list[Row]:
+    def without_times(part: Part) -> list[Row]:
         return [dataclasses.replace(r, value=0.0) if "time" in r.quantity else r for r in part.rows]
 
-    assert [repr(r) for r in plain(again)] == [repr(r) for r in plain(quick)]
+    assert [repr(r) for r in without_times(again)] == [repr(r) for r in without_times(quick)]
     for a, b in zip(again.curves, quick.curves, strict=True):
         assert np.array_equal(a.value, b.value)
         assert np.array_equal(a.std, b.std)
@@ -177,7 +179,7 @@ def test_same_seed_same_numbers(dataset: Dataset, quick: Part, monkeypatch: pyte
     assert rows_of(other, "table 1", "hidden=50")["rmspe"] != rows_of(quick, "table 1", "hidden=50")["rmspe"]
 
 
-def test_os_elm_is_relm_when_it_was_fed_all(quick: Part) -> None:
+def test_os_elm_equals_relm_after_all_flights(quick: Part) -> None:
     chunks = len(CELLS) * (FLIGHTS - 1)
     rows = rows_of(quick, "os-elm", f"chunks={chunks}", "os-elm")
     relm = rows_of(quick, "table 2", "lambda=1e-05")
@@ -195,8 +197,8 @@ def test_os_elm_is_relm_when_it_was_fed_all(quick: Part) -> None:
         assert (a.method, b.method) == ("relm", "os-elm")
 
 
-def test_lambda_holds_the_weights_down(quick: Part) -> None:
-    alphas = [*printed(TABLE_2), 10.0, 100.0, 1000.0, 10000.0]
+def test_a_larger_lambda_gives_smaller_weights(quick: Part) -> None:
+    alphas = [*parse_table(TABLE_2), 10.0, 100.0, 1000.0, 10000.0]
     rows = [rows_of(quick, "table 2", f"lambda={alpha:g}") for alpha in alphas]
     norms = [row["norm of the weights"].value for row in rows]
     assert norms == sorted(norms, reverse=True)
@@ -208,23 +210,22 @@ def test_lambda_holds_the_weights_down(quick: Part) -> None:
 def test_cells_and_steps(quick: Part) -> None:
     rows = [r for r in quick.rows if r.part == "elm cells"]
     assert {(r.trajectory, r.mass_profile) for r in rows} == {*CELLS, ("", "")}
-    by = {(r.trajectory, r.mass_profile, r.setting, r.quantity): r for r in rows}
-    assert len(by) == len(rows)
-    after, elsewhere = (by["", "", s, "rmspe"] for s in ("0.3 s after steps", "elsewhere"))
+    by_key = {(r.trajectory, r.mass_profile, r.setting, r.quantity): r for r in rows}
+    assert len(by_key) == len(rows)
+    after, elsewhere = (by_key["", "", s, "rmspe"] for s in ("0.3 s after steps", "elsewhere"))
     assert after.flights == 2
     assert elsewhere.flights == 4
     assert after.value > 3.0 * elsewhere.value
     for cell in CELLS:
-        assert by[(*cell, "", "rmspe")].flights == 1
-        assert 0.8 < by[(*cell, "", "coverage")].value <= 1.0
+        assert by_key[(*cell, "", "rmspe")].flights == 1
+        assert 0.8 < by_key[(*cell, "", "coverage")].value <= 1.0
     np.testing.assert_allclose(
-        by["", "", "", "rmspe"].value, np.mean([by[(*c, "", "rmspe")].value for c in CELLS])
+        by_key["", "", "", "rmspe"].value, np.mean([by_key[(*c, "", "rmspe")].value for c in CELLS])
     )
 
 
-def test_curves(dataset: Dataset, quick: Part) -> None:
-    """Of trajectories that the data set has; of flights that test."""
-    tests = {key[:2]: key for key in choose(dataset, 0).test}
+def test_curves_are_of_test_flights(dataset: Dataset, quick: Part) -> None:
+    tests = {key[:2]: key for key in split_flights(dataset, 0).test}
     assert [(c.part, c.trajectory, c.mass_profile) for c in quick.curves] == [
         (part, trajectory, profile)
         for part, trajectory in (
@@ -245,11 +246,11 @@ def test_curves(dataset: Dataset, quick: Part) -> None:
 
 def test_since_step() -> None:
     t = np.arange(6) / 100.0
-    found = since_step(t, np.array([1.0, 1.0, 1.2, 1.22, 0.9, 0.9]))
-    assert found.tolist() == [math.inf, math.inf, 0.0, 0.01, 0.0, 0.01]
+    since = since_step(t, np.array([1.0, 1.0, 1.2, 1.22, 0.9, 0.9]))
+    assert since.tolist() == [math.inf, math.inf, 0.0, 0.01, 0.0, 0.01]
 
 
-def test_what_cannot_be(dataset: Dataset, tmp_path) -> None:
+def test_unusable_data_sets_are_rejected(dataset: Dataset, tmp_path) -> None:
     content = {"duration": 4.0, "rate": 100}
     (tmp_path / DESCRIPTION).write_bytes(description_bytes(content, {CELLS[0]: 2, CELLS[1]: 1}))
     with pytest.raises(SettingError, match="lemniscate/steps has 1 flight; 2 or more"):

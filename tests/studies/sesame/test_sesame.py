@@ -1,4 +1,4 @@
-"""The study of every method, on a small data set: its numbers are those of the parts, and it goes on where it was."""
+"""The sesame study on a small data set: its scores, its hard flights, its resumption, and the detection of jumps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rotorid.studies.sesame import adaptive as sesame_adaptive
 from rotorid.studies.sesame import hard as sesame_hard
 from rotorid.studies.sesame import methods as sesame_methods
 from rotorid.studies.sesame import study as sesame
-from rotorid.studies.sesame.adaptive import Seen, _detection
+from rotorid.studies.sesame.adaptive import VariantEstimate, _detection_rows
 from rotorid.studies.sesame.methods import PRIOR_ERROR
 from rotorid.studies.study_files import PARTS, Row
 from rotorid.workflows.compare.batch import BatchEvaluator, group_flights
@@ -36,7 +36,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def study(flights: Path, tmp_path_factory: pytest.TempPathFactory):
-    """The study of these by some of the methods, and its folder."""
+    """The study of these flights with some of the methods, and its folder."""
     folder = tmp_path_factory.mktemp("study") / "sesame"
     with pytest.MonkeyPatch.context() as patch:
         for module in (sesame_methods, sesame_hard):
@@ -46,20 +46,20 @@ def study(flights: Path, tmp_path_factory: pytest.TempPathFactory):
         return sesame.sesame(folder, size=SIZE, flights=flights), folder
 
 
-def test_its_numbers_are_those_of_a_comparison(study, flights):
+def test_scores_agree_with_a_comparison_of_the_methods(study, flights):
     rows = study[0].rows
-    every = list(sesame._ready(Dataset(flights), "simulated-quad"))
-    scores = list(BatchEvaluator(("ekf",), PRIOR_ERROR).score_flights(every, len(every)))
-    want = compare_scores(scores)
-    assert len(list(group_flights(every))) == 1
-    for cell, merits in {("", ""): want.estimators, **want.cells}.items():
+    inputs = list(sesame._inputs(Dataset(flights), "simulated-quad"))
+    scores = list(BatchEvaluator(("ekf",), PRIOR_ERROR).score_flights(inputs, len(inputs)))
+    comparison = compare_scores(scores)
+    assert len(list(group_flights(inputs))) == 1
+    for cell, cell_scores in {("", ""): comparison.estimators, **comparison.cells}.items():
         for quantity in ("rmspe", "rmspe_late", "coverage", "healthy"):
-            mean = getattr(merits["ekf"].metrics, quantity)
-            found = the(rows, "methods", "ekf", quantity, *cell)
-            assert (found.value, found.flights) == (mean.value, mean.flights)
+            mean = getattr(cell_scores["ekf"].metrics, quantity)
+            row = row_of(rows, "methods", "ekf", quantity, *cell)
+            assert (row.value, row.flights) == (mean.value, mean.flights)
 
 
-def the(rows, part, method, quantity, trajectory="", profile="", setting="") -> Row:
+def row_of(rows, part, method, quantity, trajectory="", profile="", setting="") -> Row:
     keys = (part, method, quantity, trajectory, profile, setting)
     (row,) = [
         r for r in rows if (r.part, r.method, r.quantity, r.trajectory, r.mass_profile, r.setting) == keys
@@ -67,7 +67,7 @@ def the(rows, part, method, quantity, trajectory="", profile="", setting="") -> 
     return row
 
 
-def test_the_adaptive_estimator_beats_the_best_fixed_tuning_and_known_jumps_are_no_worse(study):
+def test_the_adaptive_error_is_between_those_of_fixed_tunings_and_of_known_jumps(study):
     rows = study[0].rows
     (ratio,) = [
         r
@@ -82,28 +82,31 @@ def test_the_adaptive_estimator_beats_the_best_fixed_tuning_and_known_jumps_are_
         and not r.trajectory
         and r.method == ratio.setting
     ]
-    mine = the(rows, "adaptive", "adaptive", "rmspe_late").value
-    assert ratio.value == pytest.approx(mine / min(best))
+    adaptive = row_of(rows, "adaptive", "adaptive", "rmspe_late").value
+    assert ratio.value == pytest.approx(adaptive / min(best))
     assert ratio.value < 0.75
     known, late = (
-        the(rows, "adaptive", m, "rmspe_late").value for m in ("known jumps", "known jumps, one sample late")
+        row_of(rows, "adaptive", m, "rmspe_late").value
+        for m in ("known jumps", "known jumps, one sample late")
     )
-    assert known < mine
+    assert known < adaptive
     assert known < late
-    assert the(rows, "adaptive", "adaptive", "detected jumps").value == 1.0
-    assert the(rows, "adaptive", "adaptive", "ratio to known jumps").value == pytest.approx(mine / known)
+    assert row_of(rows, "adaptive", "adaptive", "detected jumps").value == 1.0
+    assert row_of(rows, "adaptive", "adaptive", "ratio to known jumps").value == pytest.approx(
+        adaptive / known
+    )
 
 
-def test_the_lemniscate_asks_for_more(study):
+def test_the_lemniscate_has_a_larger_thrust_variation_than_the_loop(study):
     rows = study[0].rows
     thrusts = [
-        the(rows, "figure 11", "control", "thrust, standard deviation", t).value
+        row_of(rows, "figure 11", "control", "thrust, standard deviation", t).value
         for t in ("lemniscate", "loop")
     ]
     assert thrusts[0] > thrusts[1] > 0.0
 
 
-def test_the_hard_flights_are_of_the_same_kinds(study, flights):
+def test_hard_flights_have_the_cells_and_the_duration_of_the_data_set(study, flights):
     rows, folder = study[0].rows, study[1]
     hard = Dataset(folder / "flights-hard")
     assert list(hard.cells.values()) == [1, 1, 1, 1]
@@ -113,31 +116,31 @@ def test_the_hard_flights_are_of_the_same_kinds(study, flights):
     assert study[0].hard_flights == len(hard) == 4
 
 
-def test_it_goes_on_where_it_was(study, flights, monkeypatch):
-    found, folder = study
+def test_only_missing_parts_are_made_again(study, flights, monkeypatch):
+    first, folder = study
     (folder / PARTS / "tunings-results.parquet").unlink()
-    done = []
+    stages = []
     monkeypatch.setattr(sesame_methods, "FIXED", ("ekf", "ukf"))
-    again = sesame.sesame(
-        folder, size=SIZE, flights=flights, progress=lambda what, n, total: done.append(what)
+    resumed = sesame.sesame(
+        folder, size=SIZE, flights=flights, progress=lambda stage, done, total: stages.append(stage)
     )
-    assert {"methods", "adaptive", "elm", "hard"}.isdisjoint(done)
-    assert "tunings" in done
-    assert list(map(repr, again.rows)) == list(map(repr, found.rows))
+    assert {"methods", "adaptive", "elm", "hard"}.isdisjoint(stages)
+    assert "tunings" in stages
+    assert list(map(repr, resumed.rows)) == list(map(repr, first.rows))
 
 
-def seen(truth: np.ndarray, since: np.ndarray) -> Seen:
+def exact_estimate(truth: np.ndarray, since_change: np.ndarray) -> VariantEstimate:
     t = np.arange(len(truth)) / 100.0
-    return Seen(t, truth, np.ones_like(t), truth, since, ("loop", "step"))
+    return VariantEstimate(t, truth, np.ones_like(t), truth, since_change, ("loop", "step"))
 
 
-def test_detection_by_hand():
-    """A jump at 5 s of which the filter is convinced 0.03 s later, one at 7 s that it misses, and an alarm at 9 s."""
+def test_detection_of_given_changes():
+    """A jump at 5 s that is detected 0.03 s later, a missed jump at 7 s, and a false alarm at 9 s."""
     t = np.arange(1200) / 100.0
     truth = np.where(t < 5.0, 1.0, np.where(t < 7.0, 1.3, 1.0))
     since = np.where(t >= 5.03, t - 5.01, 1e6)
     since = np.where(t >= 9.0, t - 9.0, since)
-    numbers = {r.quantity: r.value for r in _detection([seen(truth, since)])}
+    numbers = {r.quantity: r.value for r in _detection_rows([exact_estimate(truth, since)])}
     assert np.flatnonzero(is_jump(truth)).tolist() == [500, 700]
     assert (numbers["jumps"], numbers["detected jumps"]) == (2.0, 0.5)
     assert numbers["median detection delay"] == pytest.approx(0.03)
@@ -145,7 +148,9 @@ def test_detection_by_hand():
     assert numbers["false alarms in 10 minutes"] == pytest.approx(600.0 / (t[-1] - 1.0))
 
 
-def test_without_jumps_there_is_no_delay():
-    numbers = {r.quantity: r.value for r in _detection([seen(np.ones(500), np.full(500, 1e6))])}
+def test_the_delay_is_nan_without_jumps():
+    numbers = {
+        r.quantity: r.value for r in _detection_rows([exact_estimate(np.ones(500), np.full(500, 1e6))])
+    }
     assert numbers["false alarms in 10 minutes"] == 0.0
     assert math.isnan(numbers["median detection delay"])

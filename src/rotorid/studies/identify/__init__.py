@@ -1,6 +1,6 @@
 """Calibration of `rotorid identify` over simulated flights.
 
 calibration.py  coverage and normalised errors
-flights.py      one simulated flight and its identification
+flights.py      random airframes, their flights and their identification
 page.py         the page
 """

@@ -1,13 +1,12 @@
-"""Flights of the study of `rotorid identify`: an airframe is drawn around a prior, flown, measured roughly, and identified.
+"""Flights of the study of `rotorid identify`: random airframes, their simulated flights and their identification.
 
-What is drawn is what the prior says: each number of the airframe from a normal distribution with the prior's value and standard
-deviation, so that the truth is as likely as the identification believes. The mass is known. The instruments are `rough`: no
-model in the identification knows of their coloured noise, their vibration, or how late the IMU is. Attitude and
-velocity come later than the IMU, each by a delay that is looked for, and every signal has a clock of its own; the voltage is
-logged at 50 Hz, so that it shows how the battery sags.
+Each parameter of an airframe has a normal distribution with the value and the standard deviation of the prior of the
+identification. The mass is fixed. The sensors are the `rough` ones, whose coloured noise, vibration and IMU delay are not
+modelled in the identification. The delays of attitude and velocity are estimated. The signals have different sample times.
+The battery voltage is logged at 50 Hz, which shows its sag.
 
-Delays count from the stamps of the IMU, which is late itself by 3 ms: a log alone cannot separate the two, so a
-command seems to take that much longer, and attitude and velocity to be late by that much less.
+Delays are relative to the time stamps of the IMU, which is itself delayed by 3 ms. The two cannot be separated
+with a log: the identified command delay is longer by the delay of the IMU, those of attitude and velocity are shorter by it.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ FREE: Final = (
     "velocity_delay",
     "attitude_delay",
 )
-"""What is identified in every flight."""
+"""Parameters that are identified in each flight."""
 
-_STREAM = 400  # of random numbers, apart from those of set points and instruments
-_LATE = INSTRUMENTS["rough"].by_signal["body_rate"].delay  # s, of the IMU
+_STREAM = 400  # of random numbers; set points and sensors have others
+_IMU_DELAY = INSTRUMENTS["rough"].by_signal["body_rate"].delay  # s
 _PRIOR = """
-name = "drawn"
+name = "random"
 
 [mass]
 value = 1.0
@@ -137,7 +136,7 @@ thrust_scale_std = 0.03
 
 
 class Task(NamedTuple):
-    """A flight. seed: of all that is drawn. duration: s."""
+    """A flight. seed: of all random numbers. duration: s."""
 
     number: int
     seed: int
@@ -145,21 +144,21 @@ class Task(NamedTuple):
 
 
 def prior() -> Airframe:
-    """The airframe around which all are drawn: a quadrotor of 1 kg, each number as wide as its standard deviation."""
+    """The prior of all airframes: a quadrotor of 1 kg."""
     return parse_airframe(_PRIOR, "prior of the study")
 
 
-def drawn(seed: int) -> Airframe:
-    """A true airframe, drawn by seed. One that no body can have (its inertia about one axis above the sum of the others') is
-    drawn again."""
-    rng, around = np.random.default_rng([seed, _STREAM]), prior()
+def random_airframe(seed: int) -> Airframe:
+    """An airframe from the distribution of the prior, by seed. Airframes with a physically impossible inertia (a principal
+    moment larger than the sum of the others) or with nonpositive parameters are rejected."""
+    rng, prior_airframe = np.random.default_rng([seed, _STREAM]), prior()
     while True:
         numbers = {
             name: value + std * float(rng.standard_normal())
-            for name, (value, std) in airframe_numbers(around).items()
+            for name, (value, std) in airframe_numbers(prior_airframe).items()
         }
         if all(numbers[name] > 0.0 for name in _POSITIVE):
-            airframe = with_numbers(around, numbers)
+            airframe = with_numbers(prior_airframe, numbers)
             principal = np.linalg.eigvalsh(inertia_matrix_of(airframe))
             if principal[2] < principal[0] + principal[1]:
                 return airframe
@@ -171,66 +170,72 @@ _POSITIVE = (
 )  # fmt: skip
 
 
-def truth_of(airframe: Airframe) -> dict[str, float]:
-    """The numbers that identification should find, by quantity."""
-    found = {name: value for name, (value, _) in airframe_numbers(airframe).items()}
-    return found | {"command_delay": found["command_delay"] + _LATE}
+def true_values(airframe: Airframe) -> dict[str, float]:
+    """The true values of the identified quantities."""
+    values = {name: value for name, (value, _) in airframe_numbers(airframe).items()}
+    return values | {"command_delay": values["command_delay"] + _IMU_DELAY}
 
 
-def flight_of(task: Task, airframe: Airframe) -> Flight:
-    """The log of a task's flight."""
+def simulate_task(task: Task, airframe: Airframe) -> Flight:
+    """The log of the flight of a task."""
     rough = INSTRUMENTS["rough"]
-    numbers, of = airframe_numbers(airframe), dict(rough.by_signal)
-    for name, late in (
+    numbers, by_signal = airframe_numbers(airframe), dict(rough.by_signal)
+    for name, delay in (
         ("attitude", "attitude_delay"),
         ("velocity", "velocity_delay"),
         ("position", "velocity_delay"),
     ):
-        of[name] = dataclasses.replace(of[name], delay=numbers[late][0] + _LATE)
-    of["battery_voltage"] = dataclasses.replace(of["battery_voltage"], rate=50.0, noise=0.02)
+        by_signal[name] = dataclasses.replace(by_signal[name], delay=numbers[delay][0] + _IMU_DELAY)
+    by_signal["battery_voltage"] = dataclasses.replace(by_signal["battery_voltage"], rate=50.0, noise=0.02)
     return fly(
         airframe,
         draw_setpoints(task.seed, task.duration),
         seed=task.seed,
         duration=task.duration,
-        sensors=Instruments(of, rough.rotor_frequency),
+        sensors=Instruments(by_signal, rough.rotor_frequency),
         controller=prior(),
         battery=Battery(16.2, fall=1.2, sag=0.6),
     )
 
 
-def make(task: Task) -> bytes:
-    """One flight and what is found in it, as JSON: quantities with truth, value, std, prior's std, told; NEES; seconds; or the
-    error that ended it."""
+def identify_task(task: Task) -> bytes:
+    """Simulate and identify the flight of a task.
+
+    Returns:
+        JSON: for each quantity the truth, value, standard deviation, prior standard deviation and information gain; the NEES;
+        the computation time in s. If the identification fails: its error message.
+    """
     from rotorid.workflows.identify.identify import identify
 
-    airframe = drawn(task.seed)
-    begin = time.perf_counter()
+    airframe = random_airframe(task.seed)
+    start = time.perf_counter()
     try:
-        found = identify([flight_of(task, airframe)], prior(), free=FREE)
+        result = identify([simulate_task(task, airframe)], prior(), free=FREE)
     except RotoridError as error:
         return json.dumps({"error": str(error)}).encode()
-    fit, truth = found.fit, truth_of(airframe)
+    fit, truth = result.fit, true_values(airframe)
     names = [name for name in fit.names if name in truth]
-    rows = {
+    quantities = {
         name: [truth[name], fit.values[name], fit.std[name], fit.prior_std[name], fit.information_gain[name]]
         for name in names
     }
     return json.dumps(
         {
-            "quantities": rows,
+            "quantities": quantities,
             "nees": nees(
                 np.array([fit.values[n] - truth[n] for n in names]),
                 fit.covariance[np.ix_(*[[fit.names.index(n) for n in names]] * 2)],
             ),
-            "seconds": time.perf_counter() - begin,
+            "seconds": time.perf_counter() - start,
         }
     ).encode()
 
 
 def nees(error: Float64[np.ndarray, " n"], covariance: Float64[np.ndarray, "n n"]) -> float:
-    """Squared error over its covariance: chi-square with n degrees of freedom where the covariance is right; NaN where it is
-    none."""
+    """Normalised estimation error squared; NaN if the covariance is not finite or not positive.
+
+    It is chi-square distributed with n degrees of freedom if the covariance is consistent.
+    """
     scale = np.sqrt(np.diag(covariance))
     if not np.isfinite(covariance).all() or not (scale > 0).all():
         return math.nan

@@ -18,30 +18,32 @@ from rotorid.studies.study_files import Curve, Row
 _PART: Final = "quantities"
 
 
-def quantities_of(n: Numbers) -> list[str]:
-    """The quantities that were identified, in order."""
-    return [r.method for r in n.some(_PART, "coverage")]
+def identified_quantities(n: Numbers) -> list[str]:
+    """The identified quantities, in order."""
+    return [r.method for r in n.select(_PART, "coverage")]
 
 
-def outside(n: Numbers, wanted: tuple[float, float]) -> list[str]:
-    """The quantities whose coverage is not within the wanted one."""
-    return [q for q in quantities_of(n) if not wanted[0] <= n.get(_PART, q, "coverage").value <= wanted[1]]
+def miscalibrated(n: Numbers, target: tuple[float, float]) -> list[str]:
+    """The quantities whose coverage is outside the target range."""
+    return [
+        q for q in identified_quantities(n) if not target[0] <= n.get(_PART, q, "coverage").value <= target[1]
+    ]
 
 
-def headline(rows: Sequence[Row], wanted: tuple[float, float]) -> tuple[str, ...]:
-    """The study in two or three lines."""
+def headline(rows: Sequence[Row], target: tuple[float, float]) -> tuple[str, ...]:
+    """The study in two or three lines. target: range of the coverage."""
     n = Numbers(rows)
-    known, bad = quantities_of(n), outside(n, wanted)
-    whole = n.get("all", "all", "coverage")
-    if not known:
-        return ("No flight could be identified.",)
-    range_text = f"{100 * wanted[0]:.0f} to {100 * wanted[1]:.0f} %"
-    named = ", ".join(f"{label(q)} {_percent(n.get(_PART, q, 'coverage').value)}" for q in bad)
+    quantities, others = identified_quantities(n), miscalibrated(n, target)
+    joint = n.get("all", "all", "coverage")
+    if not quantities:
+        return ("The identification failed for all flights.",)
+    range_text = f"{100 * target[0]:.0f} to {100 * target[1]:.0f} %"
+    other_texts = ", ".join(f"{label(q)} {_percent(n.get(_PART, q, 'coverage').value)}" for q in others)
     return (
-        f"{len(known) - len(bad)} of {len(known)} quantities have 95 % bands that contain the true value in {range_text} of "
-        f"{n.get(_PART, known[0], 'coverage').flights} flights.",
-        *([f"The others: {named}."] if bad else []),
-        f"The joint 95 % region of all quantities contains the true values in {_percent(whole.value)} of the flights "
+        f"The 95 % bands of {len(quantities) - len(others)} of {len(quantities)} quantities contain the true value in "
+        f"{range_text} of {n.get(_PART, quantities[0], 'coverage').flights} flights.",
+        *([f"The others: {other_texts}."] if others else []),
+        f"The joint 95 % region of all quantities contains the true values in {_percent(joint.value)} of the flights "
         f"({_interval(n, 'all', 'all')}).",
     )
 
@@ -51,30 +53,32 @@ def identify_calibration_page(
     curves: Sequence[Curve],
     flights: int,
     failed: int,
-    wanted: tuple[float, float],
+    target: tuple[float, float],
     seed: int,
 ) -> str:
-    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.identify.calibration`."""
+    """The study as a self-contained HTML page. rows, curves: of `rotorid.studies.identify.calibration`. target: range of the
+    coverage."""
     n = Numbers(rows)
     page = Page("Calibration of rotorid identify")
-    first, *rest = headline(rows, wanted)
+    first, *rest = headline(rows, target)
     add_study_header(page, "identify", (f"{flights} flights", f"seed {seed}"), first, *rest)
     _cards(page, n, flights, failed)
-    _coverage(page, n, wanted)
+    _coverage(page, n, target)
     _table(page, n)
     _quantiles(page, curves)
-    page.section("How it is made")
+    page.section("Method")
     page.add(notes_list(_NOTES))
     _failures(page, rows)
     return page.as_html()
 
 
 _NOTES: Final = (
-    "Each flight has its own airframe. All its parameters are drawn from the prior of the identification; the mass is known.",
-    "A cascaded controller, designed with the prior means, flies figures in space with chirps on roll and pitch rate and "
-    "multisines on yaw rate and thrust. Set points differ from flight to flight.",
+    "Each flight has another airframe, whose parameters are random with the distribution of the prior of the identification. "
+    "The mass is fixed.",
+    "The trajectories are random figures with chirps on roll and pitch rate and multisines on yaw rate and thrust. The "
+    "cascaded controller is designed with the prior means.",
     "The sensors have coloured noise, constant biases, vibration at three harmonics of each rotor's speed with "
-    "aliasing, delays and lost samples. The identification has no information about them.",
+    "aliasing, delays and lost samples, which the identification does not model.",
     "The IMU and the attitude are delayed by 3 ms. Delays of commands and velocity are relative to the time stamps of the IMU, "
     "whose own delay cannot be identified from a log.",
     "A band is the estimate ± 1.96 estimated standard deviations. Intervals of coverage are 95 % Wilson intervals.",
@@ -91,33 +95,33 @@ def _interval(n: Numbers, part: str, method: str) -> str:
 
 
 def _cards(page: Page, n: Numbers, flights: int, failed: int) -> None:
-    known = quantities_of(n)
-    all_of = [n.get(_PART, q, "coverage").value for q in known]
-    whole, ratio, seconds = (n.get("all", "all", q) for q in ("coverage", "nees over dof", "seconds, median"))
+    coverages = [n.get(_PART, q, "coverage").value for q in identified_quantities(n)]
+    joint, ratio, seconds = (n.get("all", "all", q) for q in ("coverage", "nees over dof", "seconds, median"))
+    mean_coverage = f"{100 * float(np.mean(coverages)):.1f}" if coverages else "–"
     cards = [
-        card("Coverage, mean over quantities", f"{100 * float(np.mean(all_of)):.1f}" if known else "–", "%", "target: 95"),
-        card("Joint coverage of the 95 % region", f"{100 * whole.value:.1f}", "%", _interval(n, "all", "all")),
-        card("NEES over its dimension", number_text(ratio.value), "", "1 for a consistent covariance"),
-        card("Identified", f"{flights - failed}", f"of {flights}", f"{seconds.value:.1f} s a flight, median"),
+        card("Coverage, mean over quantities", mean_coverage, "%", "target: 95"),
+        card("Joint coverage of the 95 % region", f"{100 * joint.value:.1f}", "%", _interval(n, "all", "all")),
+        card("NEES / degrees of freedom", number_text(ratio.value), "", "1 for a consistent covariance"),
+        card("Identified", f"{flights - failed}", f"of {flights}", f"{seconds.value:.1f} s per flight, median"),
     ]  # fmt: skip
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 
-def _coverage(page: Page, n: Numbers, wanted: tuple[float, float]) -> None:
+def _coverage(page: Page, n: Numbers, target: tuple[float, float]) -> None:
     page.section(
         "Coverage by quantity",
         "Share of the flights whose 95 % band contains the true value, with its 95 % confidence interval; grey: target range.",
     )
-    known = quantities_of(n)[::-1]
-    rows = [[n.get(_PART, q, f"coverage{end}").value for end in ("", ", low", ", high")] for q in known]
+    quantities = identified_quantities(n)[::-1]
+    rows = [[n.get(_PART, q, f"coverage{end}").value for end in ("", ", low", ", high")] for q in quantities]
     share, low, high = 100.0 * np.array(rows, float).reshape(-1, 3).T
-    bad = set(outside(n, wanted))
+    others = set(miscalibrated(n, target))
     dots: Trace = {
         "type": "scatter",
         "mode": "markers",
         "x": encode_array(share),
-        "y": [label(q) for q in known],
-        "marker": {"size": 8, "color": ["@ukf" if q in bad else "@ekf" for q in known]},
+        "y": [label(q) for q in quantities],
+        "marker": {"size": 8, "color": ["@ukf" if q in others else "@ekf" for q in quantities]},
         "error_x": {
             "type": "data",
             "symmetric": False,
@@ -129,20 +133,20 @@ def _coverage(page: Page, n: Numbers, wanted: tuple[float, float]) -> None:
         },
         "hovertemplate": "%{x:.1f} %<extra></extra>",
     }
-    drawn = layout("", x_title="coverage (%)", hovermode="closest")
-    drawn["shapes"] = [
-        {"type": "rect", "xref": "x", "yref": "paper", "x0": 100 * wanted[0], "x1": 100 * wanted[1], "y0": 0, "y1": 1,
+    axes = layout("", x_title="coverage (%)", hovermode="closest")
+    axes["shapes"] = [
+        {"type": "rect", "xref": "x", "yref": "paper", "x0": 100 * target[0], "x1": 100 * target[1], "y0": 0, "y1": 1,
          "fillcolor": "@gap", "line": {"width": 0}, "layer": "below"},
     ]  # fmt: skip
-    drawn["xaxis"] = axis("coverage (%)", range=[min(60.0, float(np.min(low, initial=100.0)) - 2.0), 101.0])
-    drawn["yaxis"] = axis("", type="category")
-    page.add(page.panel(Figure((dots,), drawn, height=90 + 20 * len(known), has_time_axis=False)))
+    axes["xaxis"] = axis("coverage (%)", range=[min(60.0, float(np.min(low, initial=100.0)) - 2.0), 101.0])
+    axes["yaxis"] = axis("", type="category")
+    page.add(page.panel(Figure((dots,), axes, height=90 + 20 * len(quantities), has_time_axis=False)))
 
 
 def _table(page: Page, n: Numbers) -> None:
     page.section(
         "Every quantity",
-        "z: error divided by its estimated standard deviation; a nonzero mean is a bias, and its standard deviation is 1 for a "
+        "z: error divided by its estimated standard deviation. A nonzero mean is a bias. The standard deviation is 1 for a "
         "calibrated estimate. Information gain: reduction of the prior standard deviation. Errors are in SI units.",
     )
     head = [
@@ -150,10 +154,10 @@ def _table(page: Page, n: Numbers) -> None:
         "information gain (%)",
     ]  # fmt: skip
     body = []
-    for q in quantities_of(n):
+    for q in identified_quantities(n):
         value = {
-            w: n.get(_PART, q, w).value
-            for w in ("mean of z", "std of z", "rms error", "std, median", "prior std")
+            name: n.get(_PART, q, name).value
+            for name in ("mean of z", "std of z", "rms error", "std, median", "prior std")
         }
         body.append(
             [
@@ -162,7 +166,7 @@ def _table(page: Page, n: Numbers) -> None:
                 _interval(n, _PART, q).replace(" %", ""),
                 f"{value['mean of z']:+.2f}".replace("-", "−"),
                 f"{value['std of z']:.2f}",
-                *(number_text(value[w]) for w in ("rms error", "std, median", "prior std")),
+                *(number_text(value[name]) for name in ("rms error", "std, median", "prior std")),
                 f"{100 * n.get(_PART, q, 'information gain, median').value:.0f}",
             ]
         )
@@ -181,15 +185,15 @@ def _quantiles(page: Page, curves: Sequence[Curve]) -> None:
             line(curve.t, curve.value, label(curve.method), "@ekf", max_gap=np.inf),
             line(curve.t, curve.truth, "standard normal", "@ink", width=1.0, dash="dot", max_gap=np.inf),
         )
-        drawn = layout("z", x_title="standard normal", hovermode="closest")
-        drawn["yaxis"] |= {"range": [-5.0, 5.0]}
-        drawn["xaxis"] |= {"range": [-3.2, 3.2]}
-        panels.append(page.panel(Figure(traces, drawn, height=180, has_time_axis=False), label(curve.method)))
+        axes = layout("z", x_title="standard normal", hovermode="closest")
+        axes["yaxis"] |= {"range": [-5.0, 5.0]}
+        axes["xaxis"] |= {"range": [-3.2, 3.2]}
+        panels.append(page.panel(Figure(traces, axes, height=180, has_time_axis=False), label(curve.method)))
     page.add(grid(panels))
 
 
 def _failures(page: Page, rows: Sequence[Row]) -> None:
     failed = [r for r in rows if r.quantity == "failed"]
     if failed:
-        page.section("Flights that could not be identified")
+        page.section("Flights whose identification failed")
         page.add(notes_list(f"{r.setting}: {r.method}" for r in failed))

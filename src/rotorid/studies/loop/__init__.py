@@ -1,6 +1,6 @@
 """Closed-loop control with the estimated mass.
 
-flights.py  one closed-loop flight
+flights.py  flights of the study
 page.py     the page
 study.py    parts and summary
 """

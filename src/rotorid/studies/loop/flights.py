@@ -1,6 +1,6 @@
-"""One flight of the study of the closed loop, and many of them at once.
+"""Flights of the closed-loop study.
 
-A task names all that a flight depends on; what is flown comes back as numbers, and as curves where a picture shows them.
+A task specifies a flight completely. Its results are numbers, and curves for flights that are shown in a figure.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from rotorid.simulation.datasets.scenario_presets import scenario_preset
 from rotorid.simulation.failures import FAILURES
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import NOMINAL_MASS, mass_profile
-from rotorid.studies.parts import by_processes
+from rotorid.studies.parts import run_tasks
 from rotorid.studies.study_files import Curve, Part, Row
 
-PILOTS = ("nominal", "known", "ekf", "ekf, gated", "adaptive", "adaptive, gated")
-"""Where the controller has its mass from; known is the true one."""
+MASS_SOURCES = ("nominal", "known", "ekf", "ekf, gated", "adaptive", "adaptive, gated")
+"""Sources of the controller's mass: the nominal mass, the true mass ("known"), or an estimator without or with the gate."""
 
-STEP_AT = 0.4
-"""Share of a flight after which the mass steps."""
+STEP_TIME = 0.4
+"""Time of a mass step, as a share of the duration of the flight."""
 
 STEPS = {"30 % more": 0.3, "30 % less": -0.3}
-"""Masses that step from the nominal one, by that share of it."""
+"""Steps of the mass, as shares of the nominal mass."""
 
 QUANTITIES = {
     "rms error": "m",
@@ -52,47 +52,46 @@ QUANTITIES = {
     "saturated": "1",
     "error of the mass": "%",
 }
-"""Of a flight, with their units. After a step, the error is that from the step on."""
+"""Quantities of a flight, with their units. In flights with a step they are evaluated from the step on."""
 
 HARD = "hard"
-"""The part whose flights have the air and the motors of the hard preset."""
+"""The part whose flights have the wind, the drag and the motors of the hard preset."""
 
-LOST = 3.0
-"""Distance from the path at which a flight counts as lost, m."""
+LOST_DISTANCE = 3.0
+"""Distance from the path above which a flight counts as lost, m."""
 
 
 class Task(NamedTuple):
-    """A flight. mass: a profile, or one of `STEPS`. number: of the sensors' noise. failure: of the estimator, "" for none.
-    pictured: whether curves are kept."""
+    """A flight. mass: a mass profile, or one of `STEPS`. number: of the noise sequence of the sensors. source: of the
+    controller's mass. failure: of the estimator, "" for none. duration: s. has_curves: whether the results include
+    curves."""
 
     part: str
     trajectory: str
     mass: str
     number: int
     seed: int
-    pilot: str
+    source: str
     failure: str = ""
     duration: float = 20.0
-    pictured: bool = False
+    has_curves: bool = False
 
 
-def flown(tasks: Sequence[Task], workers: int, stage: Stage) -> Part:
-    """All of them, in the order of the tasks."""
+def flights_part(tasks: Sequence[Task], workers: int, stage: Stage) -> Part:
+    """The results of all tasks, in their order. workers: number of processes."""
     rows: list[Row] = []
     curves: list[Curve] = []
-    for task, made in zip(tasks, by_processes(make, tasks, workers, stage), strict=True):
-        row = Row(task.part, task.pilot, "", 0.0, "1", task.trajectory, task.mass, _setting(task), flights=1)
+    for task, result in zip(tasks, run_tasks(simulate_task, tasks, workers, stage), strict=True):
+        row = Row(task.part, task.source, "", 0.0, "1", task.trajectory, task.mass, _setting(task), flights=1)
         rows += [
             dataclasses.replace(row, quantity=quantity, value=value, unit=QUANTITIES.get(quantity, "1"))
-            for quantity, value in made["numbers"].items()
+            for quantity, value in result["numbers"].items()
         ]
         part = f"{task.part}, {task.failure}" if task.failure else task.part
-        for quantity, unit, t, value, std, truth in made["curves"]:
-            of = [np.array(column, float) for column in (t, value, std, truth)]
+        for quantity, unit, t, value, std, truth in result["curves"]:
+            columns = [np.array(column, float) for column in (t, value, std, truth)]
             curves.append(
-                Curve(
-                    part, task.pilot, task.trajectory, task.mass, of[0], of[1], of[2], of[3], quantity, unit
-                )
+                Curve(part, task.source, task.trajectory, task.mass, *columns, quantity=quantity, unit=unit)
             )
     return Part(tuple(rows), tuple(curves))
 
@@ -101,51 +100,51 @@ def _setting(task: Task) -> str:
     return ", ".join([*([task.failure] if task.failure else []), f"flight={task.number}"])
 
 
-def make(task: Task) -> bytes:
-    """One flight, as JSON."""
-    mass = mass_of(task)
+def simulate_task(task: Task) -> bytes:
+    """Simulate the flight of a task; its numbers and curves as JSON."""
+    mass = true_mass(task)
     with jax.enable_x64(True):
-        pilot = pilot_of(task, mass)
+        provider = mass_provider(task, mass)
         flight = simulate_closed_loop(
             task.trajectory,
             mass,
             task.seed,
-            pilot,
+            provider,
             duration=task.duration,
             stream=task.number,
             plant=scenario_preset("hard").draw_plant(task.seed) if task.part == HARD else Plant(),
         )
-    return json.dumps({"numbers": numbers_of(task, flight), "curves": _curves(task, flight)}).encode()
+    return json.dumps({"numbers": flight_numbers(task, flight), "curves": _curves(task, flight)}).encode()
 
 
-def mass_of(task: Task) -> MassProfile:
-    """The true mass of a task's flight."""
+def true_mass(task: Task) -> MassProfile:
+    """The true mass in the flight of a task."""
     if task.mass in STEPS:
         after = NOMINAL_MASS * (1.0 + STEPS[task.mass])
-        return lambda t: np.where(t < STEP_AT * task.duration, NOMINAL_MASS, after)
+        return lambda t: np.where(t < STEP_TIME * task.duration, NOMINAL_MASS, after)
     return lambda t: mass_profile(task.mass, task.seed, t, task.duration)
 
 
-def pilot_of(task: Task, mass: MassProfile) -> MassProvider:
-    """Who gives the controller its mass in a task's flight."""
-    if task.pilot == "nominal":
+def mass_provider(task: Task, mass: MassProfile) -> MassProvider:
+    """The provider of the controller's mass in the flight of a task. mass: the true mass."""
+    if task.source == "nominal":
         return MassProvider()
-    if task.pilot == "known":
+    if task.source == "known":
         return MassProvider(mass=mass)
-    estimator, _, gated = task.pilot.partition(", ")
+    estimator, _, gate = task.source.partition(", ")
     failure = FAILURES[task.failure]() if task.failure else None
-    return MassProvider(_stream(estimator), GATE if gated else None, failure)
+    return MassProvider(_stream(estimator), GATE if gate else None, failure)
 
 
 @functools.cache
 def _stream(estimator: str) -> Stream:
-    """One for all flights of a process."""
+    """The stream of an estimator, compiled once in each process."""
     return Stream({"ekf": ekf, "adaptive": adaptive}[estimator](BareMultirotor()))
 
 
-def numbers_of(task: Task, flight: ClosedLoopFlight) -> dict[str, float]:
-    """`QUANTITIES` of a flight, and whether it was lost."""
-    begin = STEP_AT * task.duration if task.mass in STEPS else 0.0
+def flight_numbers(task: Task, flight: ClosedLoopFlight) -> dict[str, float]:
+    """`QUANTITIES` of a flight, and "lost": 1 for a lost flight, else 0."""
+    begin = STEP_TIME * task.duration if task.mass in STEPS else 0.0
     rows = flight.truth.times >= begin
     controls = flight.times >= begin
     mass = np.interp(flight.times, flight.truth.times, flight.truth.mass)
@@ -157,7 +156,7 @@ def numbers_of(task: Task, flight: ClosedLoopFlight) -> dict[str, float]:
         "body rate effort": rates,
         "saturated": flight.saturated_share(),
         "error of the mass": 100.0 * _rms(flight.controller_mass[controls] / mass[controls] - 1.0),
-        "lost": float(not np.max(flight.position_error) < LOST),
+        "lost": float(not np.max(flight.position_error) < LOST_DISTANCE),
     }
 
 
@@ -166,18 +165,19 @@ def _rms(values: Float64[np.ndarray, " n"]) -> float:
 
 
 def _curves(task: Task, flight: ClosedLoopFlight) -> list[list[Any]]:
-    """The mass that was planned with, what the estimator said where it failed, and the error; at each second control."""
-    if not task.pictured:
+    """The mass used by the controller, the error, and with a failure the report of the estimator; every second sample."""
+    if not task.has_curves:
         return []
-    thin = slice(None, None, 2)
-    t = flight.times[thin]
+    decimation = slice(None, None, 2)
+    t = flight.times[decimation]
     truth = np.interp(t, flight.truth.times, flight.truth.mass)
-    none = np.full(len(t), math.nan)
+    missing = np.full(len(t), math.nan)
     error = 1000.0 * np.interp(t, flight.truth.times, flight.position_error)
-    found = [
-        ("mass", "kg", t, flight.controller_mass[thin], none, truth),
-        ("error", "mm", t, error, none, none),
+    curves = [
+        ("mass", "kg", t, flight.controller_mass[decimation], missing, truth),
+        ("error", "mm", t, error, missing, missing),
     ]
     if task.failure:
-        found.append(("said", "kg", t, flight.estimate[thin], flight.estimate_std[thin], truth))
-    return [[quantity, unit, *(column.tolist() for column in of)] for quantity, unit, *of in found]
+        estimate, std = flight.estimate[decimation], flight.estimate_std[decimation]
+        curves.append(("estimate", "kg", t, estimate, std, truth))
+    return [[quantity, unit, *(column.tolist() for column in columns)] for quantity, unit, *columns in curves]

@@ -1,13 +1,14 @@
-"""The closed loop: control with the mass estimated in flight, compared with the nominal mass, in simulation.
+"""Closed-loop control with the mass estimated in flight, compared with the nominal mass, in simulation.
 
-step        the nominal mass, then 30 % more or less at once, on five trajectories        by every pilot
-cells       5 trajectories x 5 mass profiles                                              by every pilot
-hard        the same cells with unmodelled motor lag, drag and wind                    by every pilot
-failures    the same cells with an estimator that fails, in nine ways                     with and without the gate
+part        flights                                                       mass sources
+step        a mass step of 30 %, up or down, on five trajectories         all
+cells       5 trajectories x 5 mass profiles                              all
+hard        the same cells with unmodelled motor lag, drag and wind       all
+failures    the same cells with nine failures of the estimator            adaptive, without and with the gate
 
-A pilot is where the controller has its mass from: the nominal one, the true one, EKF or adaptive estimator, the last two
-through a gate or not. The controller, the path, the sensors' noise and the mass are the same for all of them, so each flight
-is compared with its own nominal one.
+The mass of the controller is the nominal mass, the true mass, or the estimate of the EKF or of the adaptive estimator, without
+or with the gate. The controller, the path, the noise of the sensors and the true mass are the same for all sources. Each flight
+is compared with the flight with the nominal mass.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ from rotorid.simulation.datasets.generation import Key, flight_seed, make_folder
 from rotorid.simulation.failures import FAILURES
 from rotorid.simulation.profiles import MASS_PROFILES
 from rotorid.simulation.trajectories import TRAJECTORIES
-from rotorid.studies.loop.flights import HARD, PILOTS, QUANTITIES, STEPS, Task, flown
-from rotorid.studies.parts import kept_tasks, whole
+from rotorid.studies.loop.flights import HARD, MASS_SOURCES, QUANTITIES, STEPS, Task, flights_part
+from rotorid.studies.parts import join_parts, load_or_run_tasks
 from rotorid.studies.study_files import Curve, Part, Row, mean_row
 from rotorid.workflows.compare.scores import Mean, mean_over
 
-FAILING = ("adaptive", "adaptive, gated")
-"""Pilots whose estimator is made to fail."""
+FAILURE_SOURCES = ("adaptive", "adaptive, gated")
+"""Mass sources in the flights with a failing estimator."""
 
 
 class Size(NamedTuple):
-    """flights: of each cell by each pilot. failures: with which the first flight of each cell is flown. duration: s."""
+    """Size of the study. flights: of each cell with each mass source. failures: each in the first flight of each cell.
+    duration: of a flight, s."""
 
     trajectories: tuple[str, ...]
     profiles: tuple[str, ...]
@@ -52,7 +54,7 @@ QUICK = Size(
 
 
 class Study(NamedTuple):
-    """All that was found: every flight's numbers, and what they come to. flights: how many were flown."""
+    """The results. rows: means, and the numbers of each flight. flights: number of flights."""
 
     rows: tuple[Row, ...]
     curves: tuple[Curve, ...]
@@ -67,104 +69,125 @@ def loop(
     workers: int | None = None,
     progress: Progress = no_progress,
 ) -> Study:
-    """Make the study in a folder, or go on with it there. workers: processes; default: one for each core."""
+    """Run the study in a folder; finished parts are read from there.
+
+    Args:
+        folder: of the study.
+        size: number and duration of the flights.
+        seed: of all random numbers.
+        workers: number of processes. Default: one for each core.
+        progress: is called with each part and its number of finished flights.
+
+    Returns:
+        The results.
+
+    Raises:
+        OutputError: if the folder cannot be written.
+    """
     make_folder(folder)
-    plan = plan_of(size, seed)
+    plan = plan_parts(size, seed)
 
-    def made(tasks: Sequence[Task], stage: Stage) -> Part:
-        return flown(tasks, workers or available_cores(), stage)
+    def make(tasks: Sequence[Task], stage: Stage) -> Part:
+        return flights_part(tasks, workers or available_cores(), stage)
 
-    parts = [kept_tasks(folder, name, tasks, _asked(tasks), made, progress) for name, tasks in plan.items()]
-    every = whole(parts)
-    return Study((*summary(every.rows), *every.rows), every.curves, sum(map(len, plan.values())))
+    parts = [
+        load_or_run_tasks(folder, name, tasks, _settings(tasks), make, progress)
+        for name, tasks in plan.items()
+    ]
+    flights = join_parts(parts)
+    return Study((*summary(flights.rows), *flights.rows), flights.curves, sum(map(len, plan.values())))
 
 
-def plan_of(size: Size, seed: int) -> dict[str, list[Task]]:
-    """The flights of every part."""
+def plan_parts(size: Size, seed: int) -> dict[str, list[Task]]:
+    """The tasks of each part."""
     plan = {"step": step_tasks(size, seed), "cells": cell_tasks(size, seed)}
     plan["hard"] = hard_tasks(size, seed)
     return plan | {f"failure {name}": failure_tasks(size, seed, name) for name in size.failures}
 
 
-def _asked(tasks: Sequence[Task]) -> dict[str, Any]:
+def _settings(tasks: Sequence[Task]) -> dict[str, Any]:
     return {"tasks": [list(task) for task in tasks], "gate": dataclasses.asdict(GATE)}
 
 
 def step_tasks(size: Size, seed: int) -> list[Task]:
-    """Each trajectory with each step, by every pilot."""
+    """Each trajectory with each step and each mass source."""
     keys = [(t, m, flight_seed(seed, Key(t, "step", 0))) for t in size.trajectories for m in STEPS]
     return [
-        Task("step", t, m, 0, own, pilot, "", size.duration, t == size.trajectories[0])
-        for (t, m, own), pilot in product(keys, PILOTS)
+        Task("step", t, m, 0, task_seed, source, "", size.duration, t == size.trajectories[0])
+        for (t, m, task_seed), source in product(keys, MASS_SOURCES)
     ]
 
 
 def cell_tasks(size: Size, seed: int) -> list[Task]:
-    """Every cell by every pilot."""
+    """All flights of each cell with each mass source."""
     return [
         Task(
-            "cells", t, m, n, flight_seed(seed, Key(t, m, n)), pilot, "", size.duration, _pictured(size, t, n)
+            "cells", t, m, n, flight_seed(seed, Key(t, m, n)), source, "", size.duration, _has_curves(size, t, n)
         )
-        for t, m, n, pilot in product(size.trajectories, size.profiles, range(size.flights), PILOTS)
-    ]
+        for t, m, n, source in product(size.trajectories, size.profiles, range(size.flights), MASS_SOURCES)
+    ]  # fmt: skip
 
 
 def hard_tasks(size: Size, seed: int) -> list[Task]:
-    """The first flight of every cell by every pilot, with the air and the motors of the hard preset."""
+    """The first flight of each cell with each mass source, with the wind, drag and motors of the hard preset."""
     return [
-        Task(HARD, t, m, 0, flight_seed(seed, Key(t, m, 0)), pilot, "", size.duration)
-        for t, m, pilot in product(size.trajectories, size.profiles, PILOTS)
+        Task(HARD, t, m, 0, flight_seed(seed, Key(t, m, 0)), source, "", size.duration)
+        for t, m, source in product(size.trajectories, size.profiles, MASS_SOURCES)
     ]
 
 
 def failure_tasks(size: Size, seed: int, failure: str) -> list[Task]:
-    """Every cell with that failure, with and without the gate."""
+    """The first flight of each cell with a failure of the estimator, without and with the gate."""
     return [
         Task(
-            "failures", t, m, 0, flight_seed(seed, Key(t, m, 0)), pilot, failure, size.duration,
-            _pictured(size, t, 0) and m == size.profiles[-1],
+            "failures", t, m, 0, flight_seed(seed, Key(t, m, 0)), source, failure, size.duration,
+            _has_curves(size, t, 0) and m == size.profiles[-1],
         )
-        for t, m, pilot in product(size.trajectories, size.profiles, FAILING)
+        for t, m, source in product(size.trajectories, size.profiles, FAILURE_SOURCES)
     ]  # fmt: skip
 
 
-def _pictured(size: Size, trajectory: str, number: int) -> bool:
+def _has_curves(size: Size, trajectory: str, number: int) -> bool:
     return trajectory == size.trajectories[0] and number == 0
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
-    """Means over flights, of each cell and of all; and errors as shares of those of the flights with the nominal mass.
+    """Means over the flights of each cell and over all flights.
 
-    setting: the failure, "" for none. Quantities are those of the flights, "of nominal", and "lost", a sum.
+    The quantities are those of the flights, "of nominal": the RMS error divided by that of the same flight with
+    the nominal mass, and "lost": the number of lost flights. The setting of a row is the failure, "" for none.
     """
-    nominal = {
+    nominal_errors = {
         (r.part, r.trajectory, r.mass_profile, r.setting): r.value
         for r in rows
         if r.method == "nominal" and r.quantity == "rms error"
     }
-    found: list[Row] = []
-    for (part, pilot, setting), of in _grouped(rows, lambda r: (r.part, r.method, _failure(r))).items():
-        shares = []
-        for row in of:
+    means: list[Row] = []
+    for (part, source, failure), flight_rows in _grouped(
+        rows, lambda r: (r.part, r.method, _failure(r))
+    ).items():
+        ratios = []
+        for row in flight_rows:
             if row.quantity == "rms error":
-                flight = row.setting.removeprefix(f"{setting}, ") if setting else row.setting
-                home = "cells" if part == "failures" else part
-                alike = nominal[home, row.trajectory, row.mass_profile, flight]
-                shares.append(dataclasses.replace(row, quantity="of nominal", value=row.value / alike))
-        cells = _grouped([*of, *shares], lambda r: (r.trajectory, r.mass_profile))
-        every: dict[Any, list[Row]] = {("", ""): [*of, *shares], **cells}
-        for (trajectory, mass), some in every.items():
-            for quantity, these in _grouped(some, lambda r: r.quantity).items():
-                values = [r.value for r in these]
+                flight = row.setting.removeprefix(f"{failure}, ") if failure else row.setting
+                nominal_part = "cells" if part == "failures" else part
+                nominal = nominal_errors[nominal_part, row.trajectory, row.mass_profile, flight]
+                ratios.append(dataclasses.replace(row, quantity="of nominal", value=row.value / nominal))
+        cells = _grouped([*flight_rows, *ratios], lambda r: (r.trajectory, r.mass_profile))
+        groups: dict[Any, list[Row]] = {("", ""): [*flight_rows, *ratios], **cells}
+        for cell, cell_rows in groups.items():
+            for quantity, quantity_rows in _grouped(cell_rows, lambda r: r.quantity).items():
+                values = [r.value for r in quantity_rows]
                 mean = mean_over(values)
                 if quantity == "lost":
                     mean = Mean(sum(values), math.nan, len(values))
                 unit = QUANTITIES.get(quantity, "1")
-                found.append(mean_row(part, pilot, quantity, unit, mean, (trajectory, mass), setting))
-    return found
+                means.append(mean_row(part, source, quantity, unit, mean, cell, failure))
+    return means
 
 
 def _failure(row: Row) -> str:
+    """The failure in the setting of the row of a flight; "" for none."""
     return row.setting.rpartition("flight=")[0].removesuffix(", ")
 
 

@@ -103,7 +103,7 @@ def _percent(row: Row) -> str:
 
 
 def _methods(n: Numbers, part: str, quantity: str = MEAN_ERROR) -> list[str]:
-    return list(dict.fromkeys(r.method for r in n.some(part, quantity)))
+    return list(dict.fromkeys(r.method for r in n.select(part, quantity)))
 
 
 def _cards(page: Page, n: Numbers) -> None:
@@ -216,7 +216,7 @@ def _constant(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     ]  # fmt: skip
     body = []
     for part in ("figure 4.3", "figure 4.4"):
-        for r in n.some(part, "relative error, each"):
+        for r in n.select(part, "relative error, each"):
             get = lambda quantity, r=r: n.get(r.part, r.method, quantity, r.trajectory)  # noqa: E731
             exact = "of the exact posterior: relative error, "
             body.append(
@@ -283,7 +283,7 @@ def _likelihood(page: Page, n: Numbers) -> None:
         ("varying x1", "x1c + x1t t"),
         ("varying x1", "constant x1"),
     ):
-        for r in [r for r in n.some(part, "value") if r.method == method]:
+        for r in [r for r in n.select(part, "value") if r.method == method]:
             get = lambda quantity, r=r: n.get(r.part, r.method, quantity, r.trajectory)  # noqa: E731
             label = method if part == "varying x1" else "constant, as in the document"
             body.append(
@@ -307,7 +307,7 @@ def _lengths(page: Page, n: Numbers) -> None:
         "Relative error of the moments of inertia in %, median over the data sets, by number of rows (50 Hz).",
     )
     for part, unknown in (("figure 4.1", "one unknown"), ("figure 4.2", "two unknown")):
-        rows = n.some(part, "relative error, median")
+        rows = n.select(part, "relative error, median")
         settings = list(dict.fromkeys(r.setting for r in rows))
         head = [unknown, "", *(s.removeprefix("rows=") for s in settings)]
         body = []
@@ -358,7 +358,7 @@ def _standard(page: Page, n: Numbers) -> None:
 
 
 def _flights(n: Numbers) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((r.trajectory, r.mass_profile) for r in n.some("control", "rms error")))
+    return list(dict.fromkeys((r.trajectory, r.mass_profile) for r in n.select("control", "rms error")))
 
 
 def _control_line(n: Numbers) -> str:

@@ -25,8 +25,8 @@ from rotorid.studies.lpv import likelihood as lpv_likelihood
 from rotorid.studies.lpv import particles as lpv_particles
 from rotorid.studies.lpv import standard as lpv_standard
 from rotorid.studies.lpv.standard_hover import quadrotor_rows
-from rotorid.studies.parts import whole
-from rotorid.studies.study_files import Curve, Part, Row, kept
+from rotorid.studies.parts import join_parts
+from rotorid.studies.study_files import Curve, Part, Row, load_or_make_part
 
 
 class Size(NamedTuple):
@@ -87,9 +87,9 @@ def lpv(
     parts = []
     for name, make in functions.items():
         progress(name, 0, 1)
-        parts.append(kept(folder, name.replace(" ", "-"), {"size": size, "seed": seed}, make))
+        parts.append(load_or_make_part(folder, name.replace(" ", "-"), {"size": size, "seed": seed}, make))
         progress(name, 1, 1)
-    results = whole(parts)
+    results = join_parts(parts)
     return Study(results.rows, results.curves)
 
 

@@ -303,7 +303,7 @@ def _calibration(page: Page, n: Numbers) -> None:
         texts = [LABELS[method]]
         for part in ("exact", "late"):
             for quantity in ("covered", "healthy"):
-                values = [r.value for r in n.some(part, quantity) if r.method == method]
+                values = [r.value for r in n.select(part, quantity) if r.method == method]
                 texts.append(number_text(100.0 * sum(values) / len(values)) if values else "–")
         body.append(texts)
     head = ["method", "in the band (%)", "healthy (%)", "late: in the band (%)", "late: healthy (%)"]
@@ -319,7 +319,7 @@ def _trainings(page: Page, n: Numbers) -> None:
     body = []
     for method, label in LABELS.items():
         for part in ("exact", "late"):
-            seconds = [r.value for r in n.some(part, "seconds") if r.method == method]
+            seconds = [r.value for r in n.select(part, "seconds") if r.method == method]
             if not seconds:
                 continue
             losses = [number_text(n.get(part, method, "loss", setting=kind).value) for kind in KINDS]

@@ -36,8 +36,8 @@ from rotorid.studies.nemo.wrench import (
     evaluation_flight,
     observer_errors,
 )
-from rotorid.studies.parts import whole
-from rotorid.studies.study_files import Curve, Part, Row, kept
+from rotorid.studies.parts import join_parts
+from rotorid.studies.study_files import Curve, Part, Row, load_or_make_part
 from rotorid.workflows.learn.learn import MIN_EXPLAINED
 from rotorid.workflows.track.track import prepare_samples
 
@@ -148,8 +148,8 @@ def nemo(
             return Part((*training_rows, *rows), curves)
 
         settings_of_part = {"size": size, "seed": seed, "set": name, "delay": DELAY}
-        parts.append(kept(folder, name, settings_of_part, make))
-    results = whole(parts)
+        parts.append(load_or_make_part(folder, name, settings_of_part, make))
+    results = join_parts(parts)
     return Study(results.rows, results.curves, size.flights)
 
 

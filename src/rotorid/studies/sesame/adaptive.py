@@ -1,8 +1,8 @@
-"""The adaptive estimator against the seed's methods at their best, and with known times of the jumps.
+"""The adaptive estimator compared with the best fixed tunings and with estimators that know the times of the jumps.
 
-The reference has the same process model and is given the time of each jump. A second reference is given it one sample late,
-after the first measurement that the jump affects, which every estimator needs. The attainable error lies between the two. The
-estimate with a lag of 0.25 s is compared with the reference at the same lag.
+The first reference has the same process model and knows the time of each jump. The second one knows it one sample later,
+after the first measurement that is affected by the jump; no estimator can detect a jump earlier. The attainable error lies
+between the two. The estimate with a lag of 0.25 s is compared with the first reference at the same lag.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from rotorid.estimators.run import run_many, stack, stack_tunings
 from rotorid.models.known_changepoints import KnownChangepoints, with_change_input
 from rotorid.progress import Stage
 from rotorid.results.metrics import coverage, rmspe
-from rotorid.studies.sesame.methods import EVERY, FIXED, PRIOR_ERROR
+from rotorid.studies.sesame.methods import CURVE_DECIMATION, FIXED, PRIOR_ERROR
 from rotorid.studies.study_files import Curve, Part, Row, mean_row
 from rotorid.workflows.compare.batch import FlightInput, group_flights, perturbed_mass_prior
 from rotorid.workflows.compare.scores import LATE_START, is_jump, mean_over
 
-NEAR = 0.1
-"""s by which the time of a change may be off and still be that of a jump."""
+TIME_TOLERANCE = 0.1
+"""Largest error of the time of a change that is assigned to a jump, s."""
 
-PATIENCE = 0.5
-"""s after which a jump has been missed."""
+MAX_DELAY = 0.5
+"""Delay after which a jump counts as missed, s."""
 
 PART = "adaptive"
 ORACLE, LATE_ORACLE = "known jumps", "known jumps, one sample late"
@@ -36,8 +36,11 @@ LAGGED, LAGGED_ORACLE = "adaptive, 0.25 s lag", "known jumps, 0.25 s lag"
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """The mass of one flight by one variant of the estimator: t in s, value and std in kg, and times of changes in s."""
+class VariantEstimate:
+    """The mass of one flight by one variant of the estimator.
+
+    t: s. value, std, truth: kg. since_change: time since the last detected change, s. cell: trajectory and mass profile.
+    """
 
     t: Float[np.ndarray, " n"]
     value: Float[np.ndarray, " n"]
@@ -48,39 +51,43 @@ class Seen:
 
 
 def adaptive_part(flights: Sequence[FlightInput], tunings: Part, stage: Stage) -> Part:
-    """Errors of all variants over all flights and in each cell, what they are of the best fixed method's, and the jumps."""
-    seen: dict[str, list[Seen]] = {}
-    for some in group_flights(flights, len(flights)):
-        for name, of in _all(some):
-            seen.setdefault(name, []).extend(of)
-        stage.advance(len(some))
-    cells = list(dict.fromkeys(f.cell for f in seen[PART]))
+    """Errors of all variants over all flights and in each cell, their ratios to those of the best fixed tuning and of the
+    references, and the detection of jumps."""
+    estimates: dict[str, list[VariantEstimate]] = {}
+    for group in group_flights(flights, len(flights)):
+        for name, group_estimates in _variants(group):
+            estimates.setdefault(name, []).extend(group_estimates)
+        stage.advance(len(group))
+    cells = list(dict.fromkeys(e.cell for e in estimates[PART]))
     rows: list[Row] = []
-    for name, of in seen.items():
+    for name, variant in estimates.items():
         profiles = [("", p) for p in dict.fromkeys(p for _, p in cells)]
         for cell in [("", ""), *profiles, *cells]:
-            part = [f for f in of if cell in (f.cell, ("", f.cell[1]), ("", ""))]
-            errors, covered = (mean_over([of_flight(f) for f in part]) for of_flight in (_error, _covered))
-            rows.append(mean_row(PART, name, "rmspe_late", "%", errors, cell))
-            rows.append(mean_row(PART, name, "coverage", "1", covered, cell))
-    rows += _against_the_best(rows, tunings, cells, len(flights))
-    rows += _against_the_oracle(rows, len(flights))
-    rows += _detection(seen[PART])
-    return Part(tuple(rows), tuple(_curves(seen)))
+            in_cell = [e for e in variant if cell in (e.cell, ("", e.cell[1]), ("", ""))]
+            rows.append(
+                mean_row(PART, name, "rmspe_late", "%", mean_over([_late_error(e) for e in in_cell]), cell)
+            )
+            rows.append(
+                mean_row(PART, name, "coverage", "1", mean_over([_late_coverage(e) for e in in_cell]), cell)
+            )
+    rows += _ratios_to_fixed(rows, tunings, cells, len(flights))
+    rows += _ratios_to_oracle(rows, len(flights))
+    rows += _detection_rows(estimates[PART])
+    return Part(tuple(rows), tuple(_curves(estimates)))
 
 
-def _all(flights: Sequence[FlightInput]) -> Iterator[tuple[str, list[Seen]]]:
-    """Every variant over one stack of flights."""
+def _variants(flights: Sequence[FlightInput]) -> Iterator[tuple[str, list[VariantEstimate]]]:
+    """The estimates of every variant over one stack of flights."""
     jumps = [is_jump(f.true_mass) for f in flights if f.true_mass is not None]
     assert len(jumps) == len(flights)
-    found, lag = _run(flights, [None] * len(flights))
-    yield PART, _now(flights, found)
-    yield LAGGED, _lagged(flights, found, lag)
-    found, lag = _run(flights, jumps)
-    yield ORACLE, _now(flights, found)
-    yield LAGGED_ORACLE, _lagged(flights, found, lag)
-    found, _ = _run(flights, [np.concatenate([[False], j[:-1]]) for j in jumps])
-    yield LATE_ORACLE, _now(flights, found)
+    estimate, lag = _run(flights, [None] * len(flights))
+    yield PART, _filtered(flights, estimate)
+    yield LAGGED, _lagged(flights, estimate, lag)
+    estimate, lag = _run(flights, jumps)
+    yield ORACLE, _filtered(flights, estimate)
+    yield LAGGED_ORACLE, _lagged(flights, estimate, lag)
+    estimate, _ = _run(flights, [np.concatenate([[False], j[:-1]]) for j in jumps])
+    yield LATE_ORACLE, _filtered(flights, estimate)
 
 
 def _run(
@@ -98,76 +105,79 @@ def _run(
         else:
             filters.append(adaptive(KnownChangepoints(flight.system), branches=0, **tuning))
             samples.append(with_change_input(flight.samples, np.asarray(flight.samples.t)[rows].tolist()))
-    found = run_many(stack_tunings(filters), stack(samples), tunings=True)
-    assert isinstance(found, AdaptiveEstimate)
-    return found, float(filters[0].changes.lag)
+    estimate = run_many(stack_tunings(filters), stack(samples), tunings=True)
+    assert isinstance(estimate, AdaptiveEstimate)
+    return estimate, float(filters[0].changes.lag)
 
 
-def _now(flights: Sequence[FlightInput], found: AdaptiveEstimate) -> list[Seen]:
-    value, std = np.asarray(found.value)[..., 0], np.asarray(found.std)[..., 0]
+def _filtered(flights: Sequence[FlightInput], estimate: AdaptiveEstimate) -> list[VariantEstimate]:
+    """The filtered estimates of a stack of flights, without a lag."""
+    value, std = np.asarray(estimate.value)[..., 0], np.asarray(estimate.std)[..., 0]
     return [
-        _seen(f, v, s, e)
-        for f, v, s, e in zip(flights, value, std, np.asarray(found.since_change), strict=True)
+        _unstacked(flight, v, s, since)
+        for flight, v, s, since in zip(flights, value, std, np.asarray(estimate.since_change), strict=True)
     ]
 
 
-def _lagged(flights: Sequence[FlightInput], found: AdaptiveEstimate, lag: float) -> list[Seen]:
-    """Estimates of each row with a fixed lag in s; of the last rows, the estimates at the end."""
-    now = np.stack([np.asarray(found.value)[..., 0], np.asarray(found.std)[..., 0]], axis=-1)
-    ago = np.stack([np.asarray(found.lagged)[..., 0], np.asarray(found.lagged_std)[..., 0]], axis=-1)
-    every = []
+def _lagged(flights: Sequence[FlightInput], estimate: AdaptiveEstimate, lag: float) -> list[VariantEstimate]:
+    """The estimates of each row with a fixed lag in s; the filtered ones for rows whose lagged time is after the end."""
+    filtered = np.stack([np.asarray(estimate.value)[..., 0], np.asarray(estimate.std)[..., 0]], axis=-1)
+    lagged = np.stack([np.asarray(estimate.lagged)[..., 0], np.asarray(estimate.lagged_std)[..., 0]], axis=-1)
+    estimates = []
     for i, flight in enumerate(flights):
         t = np.asarray(flight.samples.t)
-        then = np.minimum(np.searchsorted(t, t + lag - 1e-6), len(t) - 1)
-        value, std = np.where((t + lag <= t[-1])[:, None], ago[i, then], now[i, then]).T
-        every.append(_seen(flight, value, std, np.asarray(found.since_change[i])))
-    return every
+        rows = np.minimum(np.searchsorted(t, t + lag - 1e-6), len(t) - 1)
+        value, std = np.where((t + lag <= t[-1])[:, None], lagged[i, rows], filtered[i, rows]).T
+        estimates.append(_unstacked(flight, value, std, np.asarray(estimate.since_change[i])))
+    return estimates
 
 
-def _seen(
+def _unstacked(
     flight: FlightInput,
     value: Float[np.ndarray, " m"],
     std: Float[np.ndarray, " m"],
-    since: Float[np.ndarray, " m"],
-) -> Seen:
-    """One flight of a stack, in which shorter ones are filled up."""
+    since_change: Float[np.ndarray, " m"],
+) -> VariantEstimate:
+    """One flight of a stack, without the rows that pad shorter flights."""
     assert flight.true_mass is not None
     assert flight.cell is not None
     t = np.asarray(flight.samples.t)
     n = len(t)
-    return Seen(t, value[:n], std[:n], flight.true_mass, since[:n], flight.cell)
+    return VariantEstimate(t, value[:n], std[:n], flight.true_mass, since_change[:n], flight.cell)
 
 
-def _late(f: Seen) -> Bool[np.ndarray, " n"]:
-    return f.t - f.t[0] >= LATE_START
+def _late_rows(e: VariantEstimate) -> Bool[np.ndarray, " n"]:
+    return e.t - e.t[0] >= LATE_START
 
 
-def _error(f: Seen) -> float:
-    return rmspe(f.value[_late(f)], f.truth[_late(f)])
+def _late_error(e: VariantEstimate) -> float:
+    rows = _late_rows(e)
+    return rmspe(e.value[rows], e.truth[rows])
 
 
-def _covered(f: Seen) -> float:
-    return coverage(f.value[_late(f)], f.std[_late(f)], f.truth[_late(f)])
+def _late_coverage(e: VariantEstimate) -> float:
+    rows = _late_rows(e)
+    return coverage(e.value[rows], e.std[rows], e.truth[rows])
 
 
-def _against_the_best(
+def _ratios_to_fixed(
     rows: Sequence[Row], tunings: Part, cells: Sequence[tuple[str, str]], flights: int
 ) -> list[Row]:
-    """The errors as shares of those of the seed's method that is best over all cells, and in each cell."""
+    """Ratios of the errors to those of the fixed tuning that is best over all cells, and best in each cell."""
     best = {r.method: f"drift={r.value:g}" for r in tunings.rows if r.quantity == "best drift"}
     fixed = {
         (r.method, r.trajectory, r.mass_profile): r.value
         for r in tunings.rows
         if r.quantity == "rmspe_late" and r.setting == best[r.method]
     }
-    mine = {(r.method, r.trajectory, r.mass_profile): r.value for r in rows if r.quantity == "rmspe_late"}
+    errors = {(r.method, r.trajectory, r.mass_profile): r.value for r in rows if r.quantity == "rmspe_late"}
     name = min(FIXED, key=lambda n: fixed[n, "", ""])
-    found = [
+    results = [
         Row(
             PART,
             variant,
             "ratio to the best fixed tuning",
-            mine[variant, "", ""] / fixed[name, "", ""],
+            errors[variant, "", ""] / fixed[name, "", ""],
             "1",
             setting=name,
         )
@@ -175,14 +185,16 @@ def _against_the_best(
     ]
     ratios = []
     for cell in cells:
-        least = min(FIXED, key=lambda n: fixed[n, *cell])
-        ratios.append(mine[PART, *cell] / fixed[least, *cell])
-        found.append(Row(PART, PART, "ratio to the best fixed tuning", ratios[-1], "1", *cell, setting=least))
-    near = float(np.mean(np.array(ratios) <= 1.05))
-    return [*found, Row(PART, PART, "cells within 5 % of the best", near, "1", flights=flights)]
+        best_in_cell = min(FIXED, key=lambda n: fixed[n, *cell])
+        ratios.append(errors[PART, *cell] / fixed[best_in_cell, *cell])
+        results.append(
+            Row(PART, PART, "ratio to the best fixed tuning", ratios[-1], "1", *cell, setting=best_in_cell)
+        )
+    near_share = float(np.mean(np.array(ratios) <= 1.05))
+    return [*results, Row(PART, PART, "cells within 5 % of the best", near_share, "1", flights=flights)]
 
 
-def _against_the_oracle(rows: Sequence[Row], flights: int) -> list[Row]:
+def _ratios_to_oracle(rows: Sequence[Row], flights: int) -> list[Row]:
     """Ratios of the errors to those with known jumps, over all flights and over each mass profile."""
     errors = {
         (r.method, r.mass_profile): r.value for r in rows if r.quantity == "rmspe_late" and not r.trajectory
@@ -192,51 +204,57 @@ def _against_the_oracle(rows: Sequence[Row], flights: int) -> list[Row]:
         Row(
             PART,
             name,
-            f"ratio to {other}",
-            errors[name, profile] / errors[other, profile],
+            f"ratio to {reference}",
+            errors[name, profile] / errors[reference, profile],
             "1",
             mass_profile=profile,
             flights=flights,
         )
         for profile in dict.fromkeys(profile for _, profile in errors)
-        for name, other in pairs
+        for name, reference in pairs
     ]
 
 
-def _detection(flights: Sequence[Seen]) -> list[Row]:
-    """Of the jumps: how many are found, how soon, how well timed; and false alarms in 10 minutes."""
-    delays, off, missed, false, seconds = [], [], 0, 0, 0.0
-    for f in flights:
-        when = f.t - f.since_change
-        jumps = [j for j in f.t[is_jump(f.truth)] if j - f.t[0] >= LATE_START]
-        seconds += float(f.t[-1] - f.t[0]) - LATE_START
+def _detection_rows(estimates: Sequence[VariantEstimate]) -> list[Row]:
+    """Detection of jumps: number of jumps, share of detected ones, delay, error of the time, and false alarms."""
+    delays, time_errors, missed, false_alarms, seconds = [], [], 0, 0, 0.0
+    for e in estimates:
+        change_time = e.t - e.since_change
+        jumps = [j for j in e.t[is_jump(e.truth)] if j - e.t[0] >= LATE_START]
+        seconds += float(e.t[-1] - e.t[0]) - LATE_START
         for j in jumps:
-            rows = np.flatnonzero((f.t >= j) & (f.t <= j + PATIENCE) & (np.abs(when - j) <= NEAR))
+            rows = np.flatnonzero(
+                (e.t >= j) & (e.t <= j + MAX_DELAY) & (np.abs(change_time - j) <= TIME_TOLERANCE)
+            )
             if len(rows):
-                delays.append(f.t[rows[0]] - j)
-                off.append(abs(when[rows[-1]] - j))
+                delays.append(e.t[rows[0]] - j)
+                time_errors.append(abs(change_time[rows[-1]] - j))
             else:
                 missed += 1
-        alarms = [c for c in change_times(f.t, f.since_change) if c - f.t[0] >= LATE_START]
-        false += sum(all(abs(c - j) > 2 * NEAR for j in f.t[is_jump(f.truth)]) for c in alarms)
+        changes = [c for c in change_times(e.t, e.since_change) if c - e.t[0] >= LATE_START]
+        false_alarms += sum(
+            all(abs(c - j) > 2 * TIME_TOLERANCE for j in e.t[is_jump(e.truth)]) for c in changes
+        )
     total = len(delays) + missed
-    none = float("nan")
+    nan = float("nan")
     numbers = (
         ("jumps", float(total), "1"),
-        ("detected jumps", len(delays) / total if total else none, "1"),
-        ("median detection delay", float(np.median(delays)) if delays else none, "s"),
-        ("median changepoint error", float(np.median(off)) if off else none, "s"),
-        ("false alarms in 10 minutes", 600.0 * false / seconds, "1"),
+        ("detected jumps", len(delays) / total if total else nan, "1"),
+        ("median detection delay", float(np.median(delays)) if delays else nan, "s"),
+        ("median changepoint error", float(np.median(time_errors)) if time_errors else nan, "s"),
+        ("false alarms in 10 minutes", 600.0 * false_alarms / seconds, "1"),
     )
-    return [Row(PART, PART, what, value, unit, flights=len(flights)) for what, value, unit in numbers]
+    return [
+        Row(PART, PART, quantity, value, unit, flights=len(estimates)) for quantity, value, unit in numbers
+    ]
 
 
-def _curves(seen: dict[str, list[Seen]]) -> Iterator[Curve]:
-    """One flight with steps of each trajectory: the estimate, the lagged estimate, and that with known jumps."""
+def _curves(estimates: dict[str, list[VariantEstimate]]) -> Iterator[Curve]:
+    """Curves of one flight with mass steps of each trajectory: filtered, lagged, and with known jumps."""
+    rows = slice(None, None, CURVE_DECIMATION)
     for name in (PART, LAGGED, ORACLE):
-        done = set()
-        for f in seen[name]:
-            if f.cell[1] == "steps" and f.cell not in done:
-                done.add(f.cell)
-                thin = slice(None, None, EVERY)
-                yield Curve(PART, name, *f.cell, f.t[thin], f.value[thin], f.std[thin], f.truth[thin])
+        cells = set()
+        for e in estimates[name]:
+            if e.cell[1] == "steps" and e.cell not in cells:
+                cells.add(e.cell)
+                yield Curve(PART, name, *e.cell, e.t[rows], e.value[rows], e.std[rows], e.truth[rows])

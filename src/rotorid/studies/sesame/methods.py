@@ -1,6 +1,6 @@
-"""The Kalman-type methods on the data set: seed 000, section 6.1, Figures 6 to 11, and what it leaves open.
+"""Kalman-type methods on the data set: seed 000, section 6.1, Figures 6 to 11, and the best fixed tunings.
 
-Every method starts with a mass that is 30 % too small. Errors are RMSPE (eq. 48), over a flight and from 1 s on.
+The initial mass of every method is 30 % too small. Errors are RMSPE (eq. 48), over a flight and from 1 s on.
 """
 
 from __future__ import annotations
@@ -27,70 +27,73 @@ from rotorid.workflows.compare.scores import (
 )
 
 PRIOR_ERROR = -0.3
-"""Share of the true mass by which the first guess is off."""
+"""Relative error of the initial mass."""
 
 FIXED: tuple[EstimatorName, ...] = ("ekf", "ukf", "msckf", "swls")
-"""The seed's methods: each has one tuning for all flights."""
+"""Methods of the seed. Each has one tuning for all flights."""
 
 EVERY_METHOD: tuple[EstimatorName, ...] = (*FIXED, "adaptive")
 
 DRIFTS = (0.014, 0.02, 0.028, 0.04, 0.056, 0.08)
-"""Mass drifts (share of the mass per square root of s) among which each of them finds its best."""
+"""Compared tunings of these methods: drift of the mass, as a share of the mass per square root of s."""
 
-EVERY = 4
-"""Rows of a curve that are one in the picture."""
+CURVE_DECIMATION = 4
+"""Curves have one of so many rows."""
 
 
 def methods_part(flights: Iterable[FlightInput], stage: Stage) -> Part:
-    """All estimators with their defaults over all flights, which come one by one; and the first flight of each cell."""
-    found, curves = compared("methods", BatchEvaluator(EVERY_METHOD, PRIOR_ERROR), flights, stage)
-    return Part(tuple(merit_rows("methods", found)), tuple(curves))
+    """Scores of all methods with their defaults over all flights, and curves of the first flight of each cell."""
+    evaluator = BatchEvaluator(EVERY_METHOD, PRIOR_ERROR)
+    comparison, curves = compare_methods("methods", evaluator, flights, stage)
+    return Part(tuple(score_rows("methods", comparison)), tuple(curves))
 
 
-def compared(
-    part: str, batch: BatchEvaluator, flights: Iterable[FlightInput], stage: Stage
+def compare_methods(
+    part: str, evaluator: BatchEvaluator, flights: Iterable[FlightInput], stage: Stage
 ) -> tuple[Comparison, list[Curve]]:
-    """The comparison that a batch makes of flights, which come one by one; and its curves of the first one of each cell."""
+    """Scores of the methods of an evaluator over flights, and curves of the first flight of each cell."""
     scores: list[FlightScore] = []
     curves: dict[tuple[str, str], list[Curve]] = {}
-    for some in group_flights(flights):
-        for flight, found in zip(some, batch.estimate_stack(some), strict=True):
-            scores += score_flight(found, flight.true_mass, flight.cell)
+    for group in group_flights(flights):
+        for flight, estimates in zip(group, evaluator.estimate_stack(group), strict=True):
+            scores += score_flight(estimates, flight.true_mass, flight.cell)
             assert flight.cell is not None
             assert flight.true_mass is not None
             if flight.cell not in curves:
                 curves[flight.cell] = [
-                    mass_curve(part, name, flight.cell, f, flight.true_mass) for name, f in found.items()
+                    mass_curve(part, name, flight.cell, estimate, flight.true_mass)
+                    for name, estimate in estimates.items()
                 ]
-        stage.advance(len(some))
-    return compare_scores(scores), [c for of in curves.values() for c in of]
+        stage.advance(len(group))
+    return compare_scores(scores), [c for cell_curves in curves.values() for c in cell_curves]
 
 
 def tunings_part(flights: Sequence[FlightInput], stage: Stage) -> Part:
-    """Every method with every drift, and the best of them: the least error from 1 s on."""
+    """Scores of every method with every drift, and the drift with the least error from 1 s on."""
     rows: list[Row] = []
     for name in FIXED:
         errors: dict[float, list[Row]] = {}
         for drift in DRIFTS:
-            found = compare_scores(
+            comparison = compare_scores(
                 list(BatchEvaluator((name,), PRIOR_ERROR, drift).score_flights(flights, len(flights)))
             )
-            errors[drift] = merit_rows(
-                "tunings", found, setting=f"drift={drift:g}", only=("rmspe_late", "coverage")
+            errors[drift] = score_rows(
+                "tunings", comparison, setting=f"drift={drift:g}", quantities=("rmspe_late", "coverage")
             )
             stage.advance(len(flights))
-        best = min(DRIFTS, key=lambda drift: _overall(errors[drift]))
-        rows += [row for of in errors.values() for row in of]
+        best = min(DRIFTS, key=lambda drift: _overall_error(errors[drift]))
+        rows += [row for drift_rows in errors.values() for row in drift_rows]
         rows.append(Row("tunings", name, "best drift", best, "1/s^0.5", flights=len(flights)))
     return Part(tuple(rows))
 
 
-def _overall(rows: Sequence[Row]) -> float:
+def _overall_error(rows: Sequence[Row]) -> float:
     return next(r.value for r in rows if r.quantity == "rmspe_late" and not r.trajectory)
 
 
 def control_part(dataset: Dataset, maximum_thrust: float, stage: Stage) -> Part:
-    """Figure 11: what a lemniscate asks of the vehicle, and what a loop does. maximum_thrust: N, of all rotors."""
+    """Figure 11: control inputs of each trajectory, and curves of the lemniscate and the loop. maximum_thrust: of all rotors,
+    N."""
     rows: list[Row] = []
     curves: list[Curve] = []
     for trajectory in dict.fromkeys(t for t, _ in dataset.cells):
@@ -109,47 +112,52 @@ def control_part(dataset: Dataset, maximum_thrust: float, stage: Stage) -> Part:
             key = min(flights, key=lambda k: k.mass_profile != "linear")  # linear, if there is one
             for name, unit in (("thrust", "N"), ("body_rate", "rad/s")):
                 for k, value in enumerate(flights[key][name].values.T):
-                    of = name if name == "thrust" else f"{name}_{'xyz'[k]}"
-                    t, none = flights[key][name].times, np.full(len(value), np.nan)
-                    curves.append(Curve("figure 11", "control", *key[:2], t, value, none, none, of, unit))
+                    quantity = name if name == "thrust" else f"{name}_{'xyz'[k]}"
+                    t, missing = flights[key][name].times, np.full(len(value), np.nan)
+                    curves.append(
+                        Curve("figure 11", "control", *key[:2], t, value, missing, missing, quantity, unit)
+                    )
         stage.advance(len(flights))
     return Part(tuple(rows), tuple(curves))
 
 
 def mass_curve(
-    part: str, method: str, cell: tuple[str, str], found: MassEstimate, truth: Float[np.ndarray, " n"]
+    part: str, method: str, cell: tuple[str, str], estimate: MassEstimate, truth: Float[np.ndarray, " n"]
 ) -> Curve:
-    """The mass of one flight, thinned for a picture."""
-    thin = slice(None, None, EVERY)
-    return Curve(part, method, *cell, found.t[thin], found.value[thin], found.std[thin], truth[thin])
+    """The mass of one flight with fewer rows, for a figure."""
+    rows = slice(None, None, CURVE_DECIMATION)
+    return Curve(part, method, *cell, estimate.t[rows], estimate.value[rows], estimate.std[rows], truth[rows])
 
 
 _UNITS = {"rmspe": "%", "rmspe_late": "%", "bias": "%"}
 _MEANS = ("rmspe", "rmspe_late", "bias", "nees", "coverage", "healthy", "undetected_errors")
 
 
-def merit_rows(
-    part: str, comparison: Comparison, setting: str = "", only: Sequence[str] = _MEANS
+def score_rows(
+    part: str, comparison: Comparison, setting: str = "", quantities: Sequence[str] = _MEANS
 ) -> list[Row]:
-    """The numbers of a comparison, over all flights and for each cell."""
+    """The scores of a comparison, over all flights and for each cell. quantities: by default all."""
     rows: list[Row] = []
-    for cell, merits in {("", ""): comparison.estimators, **comparison.cells}.items():
-        for name, merit in merits.items():
+    for cell, scores in {("", ""): comparison.estimators, **comparison.cells}.items():
+        for name, score in scores.items():
             rows += [
-                mean_row(part, name, what, _UNITS.get(what, "1"), getattr(merit.metrics, what), cell, setting)
-                for what in only
+                mean_row(part, name, q, _UNITS.get(q, "1"), getattr(score.metrics, q), cell, setting)
+                for q in quantities
             ]
-            if only is _MEANS:
-                rows += _plain(part, name, cell, setting, merit)
+            if quantities is _MEANS:
+                rows += _time_and_step_rows(part, name, cell, setting, score)
     return rows
 
 
-def _plain(part: str, name: str, cell: tuple[str, str], setting: str, merit: AverageScore) -> list[Row]:
-    numbers = [("update time", merit.seconds_per_update, "s")]
-    if merit.steps:
-        delay = merit.delay if math.isfinite(merit.delay) else math.nan
-        numbers += [("delay", delay, "s"), ("missed", merit.missed / merit.steps, "1")]
+def _time_and_step_rows(
+    part: str, name: str, cell: tuple[str, str], setting: str, score: AverageScore
+) -> list[Row]:
+    """Update time, and delay and share of missed steps in flights with steps; without standard errors."""
+    numbers = [("update time", score.seconds_per_update, "s")]
+    if score.steps:
+        delay = score.delay if math.isfinite(score.delay) else math.nan
+        numbers += [("delay", delay, "s"), ("missed", score.missed / score.steps, "1")]
     return [
-        Row(part, name, what, value, unit, *cell, setting, flights=merit.flights)
-        for what, value, unit in numbers
+        Row(part, name, quantity, value, unit, *cell, setting, flights=score.flights)
+        for quantity, value, unit in numbers
     ]

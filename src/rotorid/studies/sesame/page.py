@@ -1,4 +1,4 @@
-"""The page of the study of seed 000: its figures and tables, published numbers beside ours, and further results."""
+"""The page of the study of seed 000: its figures and tables, with the published numbers, and further results."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from rotorid.studies.study_files import Curve, Row
 FIXED: Final = ("ekf", "ukf", "msckf", "swls")
 METHODS: Final = (*FIXED, "adaptive")
 TRAJECTORIES: Final = {"loop": 6, "zigzag": 7, "square": 8, "random": 9, "lemniscate": 10}
-"""With the seed's numbers of their figures."""
+"""Trajectories, with the numbers of their figures in the seed."""
 
 _DIFFERENCES: Final = (
     "The document shows the results of its Kalman-type methods in figures only. Numbers can be compared for its three ELM "
     "tables.",
-    "Its trajectories, mass curves and noises are shown in figures only. Ours have the same names and shapes; sizes and "
-    "speeds are drawn for each flight. The noise is 0.01 rad, 0.01 m and 0.03 m/s at 100 Hz; the initial mass is 30 % off.",
+    "Its trajectories, mass profiles and noise levels are shown in figures only. Ours have the same names and shapes; sizes "
+    "and speeds are random. The noise is 0.01 rad, 0.01 m and 0.03 m/s at 100 Hz; the initial mass is 30 % too small.",
     "The document reports SWLS as the most accurate method, with a slow response to repeated jumps. Here the four methods with "
     "a fixed tuning do not differ significantly: measurements and model are the same and nearly linear in the mass.",
     "The published update times are milliseconds, ours are microseconds, because the estimators are compiled to C. The EKF is "
-    "the fastest in both.",
+    "the fastest method in both.",
     "The document uses instantaneous inputs and states as ELM features, from which the mass is not identifiable. Ours are "
     "slopes of velocity over impulse in windows of 0.04 to 1.6 s; errors and weights are smaller.",
     "The document prefers OS-ELM for its smaller variance and excludes the random trajectory from OS-ELM. With the same "
-    "training flights OS-ELM has the weights of the regularised ELM to rounding, so that neither is a property of the method.",
-    "On the published lemniscate the methods fail because of saturation. Here the saturated thrust is logged, so that the "
-    "nominal lemniscate has no effect. It has one in the hard flights, where less thrust is delivered than commanded.",
+    "training flights OS-ELM has the same weights as the regularised ELM to rounding, so that neither is a property of the "
+    "method.",
+    "On the published lemniscate the methods fail because of saturation. In our nominal flights the saturated thrust is "
+    "logged, so that saturation has no effect. In the hard flights the commanded thrust is logged and it has.",
 )
 
 
@@ -39,29 +40,29 @@ def headline(rows: Sequence[Row]) -> tuple[str, ...]:
     """The study in two lines."""
     n = Numbers(rows)
     best, name = _best_fixed(n)
-    mine, later = (n.get("adaptive", m, "rmspe_late") for m in ("adaptive", "adaptive, 0.25 s lag"))
+    filtered, lagged = (n.get("adaptive", m, "rmspe_late") for m in ("adaptive", "adaptive, 0.25 s lag"))
     first = (
-        f"Mass from 1 s on, RMSPE: adaptive {row_text(mine)} %, {row_text(later)} % with a lag of 0.25 s; "
-        f"the best method with one fixed tuning ({estimator_label(name)}) {row_text(best)} %."
+        f"Mass from 1 s on, RMSPE: adaptive {row_text(filtered)} %, {row_text(lagged)} % with a lag of 0.25 s; "
+        f"best fixed tuning ({estimator_label(name)}) {row_text(best)} %."
     )
-    found = n.get("adaptive", "adaptive", "detected jumps").value
+    detected = n.get("adaptive", "adaptive", "detected jumps").value
     delay = n.get("adaptive", "adaptive", "median detection delay").value
-    false = n.get("adaptive", "adaptive", "false alarms in 10 minutes").value
+    false_alarms = n.get("adaptive", "adaptive", "false alarms in 10 minutes").value
     return (
         first,
-        f"It detects {percent(found)} of the jumps, with a median delay of {delay:.2f} s and {false:.1f} false alarms in "
-        "10 minutes.",
+        f"The adaptive estimator detects {percent(detected)} of the mass jumps, with a median delay of {delay:.2f} s and "
+        f"{false_alarms:.1f} false alarms in 10 minutes.",
     )
 
 
 def sesame_page(
     rows: Sequence[Row], curves: Sequence[Curve], flights: int, hard_flights: int, seed: int
 ) -> str:
-    """The study as the HTML of a self-contained page. Rows and curves: of `rotorid.studies.sesame.study`."""
+    """The study as a self-contained HTML page. rows, curves: of `rotorid.studies.sesame.study`."""
     n = Numbers(rows)
     page = Page("Seven estimators of a changing mass")
-    about = f"{flights} flights", f"{hard_flights} hard flights", f"seed {seed}"
-    add_study_header(page, "sesame", about, *headline(rows))
+    size = f"{flights} flights", f"{hard_flights} hard flights", f"seed {seed}"
+    add_study_header(page, "sesame", size, *headline(rows))
     _cards(page, n)
     _methods(page, n, curves)
     _control(page, n, curves)
@@ -69,16 +70,16 @@ def sesame_page(
     _adaptive(page, n, curves)
     _hard(page, n, curves)
     _elm(page, n, curves)
-    page.section("What differs from the document, and why")
+    page.section("Differences from the document")
     page.add(notes_list(_DIFFERENCES))
     return page.as_html()
 
 
 def _best_fixed(n: Numbers) -> tuple[Row, str]:
-    """The least error of the seed's methods from 1 s on, each with its best drift, and whose it is."""
-    found = {m: n.get("tunings", m, "rmspe_late", setting=_best_setting(n, m)) for m in FIXED}
-    name = min(FIXED, key=lambda m: found[m].value)
-    return found[name], name
+    """The least error of the seed's methods from 1 s on, each with its best drift, and the name of the method."""
+    errors = {m: n.get("tunings", m, "rmspe_late", setting=_best_setting(n, m)) for m in FIXED}
+    name = min(FIXED, key=lambda m: errors[m].value)
+    return errors[name], name
 
 
 def _best_setting(n: Numbers, method: str) -> str:
@@ -87,21 +88,25 @@ def _best_setting(n: Numbers, method: str) -> str:
 
 def _cards(page: Page, n: Numbers) -> None:
     best, name = _best_fixed(n)
-    share = n.get("adaptive", "adaptive", "ratio to the best fixed tuning", setting=name).value
-    later = n.get("adaptive", "adaptive, 0.25 s lag", "ratio to the best fixed tuning", setting=name).value
-    near = n.get("adaptive", "adaptive", "cells within 5 % of the best").value
-    covered = n.get("adaptive", "adaptive", "coverage")
+    ratio = n.get("adaptive", "adaptive", "ratio to the best fixed tuning", setting=name).value
+    lagged_ratio = n.get(
+        "adaptive", "adaptive, 0.25 s lag", "ratio to the best fixed tuning", setting=name
+    ).value
+    near_share = n.get("adaptive", "adaptive", "cells within 5 % of the best").value
+    coverage = n.get("adaptive", "adaptive", "coverage")
     elm = min(
-        (r for r in n.some("table 1", "rmspe") if math.isfinite(r.value)), key=lambda r: r.value, default=None
+        (r for r in n.select("table 1", "rmspe") if math.isfinite(r.value)),
+        key=lambda r: r.value,
+        default=None,
     )
     cards = [
         card(
             "Adaptive, ratio to the best fixed tuning",
-            f"{share:.2f}",
-            note=f"{later:.2f} with a lag of 0.25 s",
+            f"{ratio:.2f}",
+            note=f"{lagged_ratio:.2f} with a lag of 0.25 s",
         ),
-        card("Within 5 % of the best", percent(near).removesuffix(" %"), "%", "of the 25 cells"),
-        card("Coverage of the 95 % band", percent(covered.value).removesuffix(" %"), "%", "adaptive"),
+        card("Within 5 % of the best tuning", percent(near_share).removesuffix(" %"), "%", "of the cells"),
+        card("Coverage of the 95 % band", percent(coverage.value).removesuffix(" %"), "%", "adaptive"),
         card("Best fixed tuning", row_text(best), "%", estimator_label(name)),
     ]
     if elm is not None:
@@ -112,11 +117,11 @@ def _cards(page: Page, n: Numbers) -> None:
 def _methods(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
         "Every method with its defaults",
-        "RMSPE over whole flights in %, mean over the flights of a cell ± its standard error (eq. 48; Figures 6 to 10). The "
-        "initial mass is 30 % too small.",
+        "RMSPE (eq. 48) over whole flights in %: mean over the flights of a cell ± its standard error. The initial mass is "
+        "30 % too small.",
     )
     cells = list(
-        dict.fromkeys((r.trajectory, r.mass_profile) for r in n.some("methods", "rmspe") if r.trajectory)
+        dict.fromkeys((r.trajectory, r.mass_profile) for r in n.select("methods", "rmspe") if r.trajectory)
     )
     body = [
         [t, p, *(row_text(n.get("methods", m, "rmspe", t, p), error=True) for m in METHODS)] for t, p in cells
@@ -124,9 +129,9 @@ def _methods(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     body.append(["all", "", *(row_text(n.get("methods", m, "rmspe"), error=True) for m in METHODS)])
     page.add(_methods_table(["trajectory", "mass"], METHODS, body))
     page.section("Accuracy and calibration", "Over all flights. Bias, NEES and coverage: from 1 s on.")
-    page.add(_methods_table(["number", "unit"], METHODS, _merits(n, "methods", METHODS)))
+    page.add(_methods_table(["number", "unit"], METHODS, _score_lines(n, "methods", METHODS)))
     for trajectory, number in TRAJECTORIES.items():
-        cells = [of for of in by_cell(curves, "methods") if of[0].trajectory == trajectory]
+        cells = [c for c in by_cell(curves, "methods") if c[0].trajectory == trajectory]
         if cells:
             page.section(
                 f"Figure {number}: {trajectory}",
@@ -135,7 +140,7 @@ def _methods(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
             page.add(mass_panels(page, cells))
 
 
-_MERITS: Final = (
+_SCORES: Final = (
     ("rmspe", "RMSPE", "%", 1.0),
     ("rmspe_late", "RMSPE from 1 s on", "%", 1.0),
     ("bias", "bias", "%", 1.0),
@@ -149,14 +154,14 @@ _MERITS: Final = (
 )
 
 
-def _merits(n: Numbers, part: str, methods: Sequence[str], setting: str = "") -> list[list[str]]:
+def _score_lines(n: Numbers, part: str, methods: Sequence[str], setting: str = "") -> list[list[str]]:
     return [
         [
-            what,
+            label,
             unit,
             *(row_text(n.get(part, m, q, setting=setting), error=True, scale=scale) for m in methods),
         ]
-        for q, what, unit, scale in _MERITS
+        for q, label, unit, scale in _SCORES
     ]
 
 
@@ -169,33 +174,31 @@ def _methods_table(head: Sequence[str], methods: Sequence[str], body: Sequence[S
 def _control(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
         "Figure 11: control inputs of the trajectories",
-        "Only the lemniscate reaches the thrust limit. It also needs the largest body rates and the largest variation of "
-        "thrust.",
+        "Thrust and body rates of the flights, by trajectory; mean over the flights ± its standard error.",
     )
     rows = [r for r in n.rows if r.part == "figure 11"]
     trajectories = list(dict.fromkeys(r.trajectory for r in rows))
     body = []
     for quantity in dict.fromkeys(r.quantity for r in rows):
-        of = [n.get("figure 11", "control", quantity, t) for t in trajectories]
-        share = of[0].unit == "1"
-        texts = [row_text(r, error=True, scale=100.0 if share else 1.0) for r in of]
-        body.append([quantity, "%" if share else of[0].unit, *texts])
+        means = [n.get("figure 11", "control", quantity, t) for t in trajectories]
+        is_share = means[0].unit == "1"
+        texts = [row_text(r, error=True, scale=100.0 if is_share else 1.0) for r in means]
+        body.append([quantity, "%" if is_share else means[0].unit, *texts])
     kinds = dict.fromkeys(trajectories, "number") | {"number": "word", "unit": "word"}
     page.add(table(["number", "unit", *trajectories], body, kinds))
     panels = []
     for trajectory in ("lemniscate", "loop"):
-        of = [c for c in curves if c.part == "figure 11" and c.trajectory == trajectory]
-        thrust = [c for c in of if c.quantity == "thrust"]
-        rates = [c for c in of if c.quantity != "thrust"]
-        for some, unit in ((thrust, "N"), (rates, "rad/s")):
+        inputs = [c for c in curves if c.part == "figure 11" and c.trajectory == trajectory]
+        thrust = [c for c in inputs if c.quantity == "thrust"]
+        rates = [c for c in inputs if c.quantity != "thrust"]
+        for name, unit, panel_curves in (("thrust", "N", thrust), ("body rate", "rad/s", rates)):
             traces = [
                 line(c.t, c.value, method_label(c.quantity), f"@axis-{'zxy'[k % 3]}", width=1.1)
-                for k, c in enumerate(some)
+                for k, c in enumerate(panel_curves)
             ]
-            what = "thrust" if some is thrust else "body rate"
             if traces:
                 figure = Figure(tuple(traces), layout(unit), height=190, has_time_axis=False)
-                panels.append(page.panel(figure, f"{title(trajectory)}: {what}"))
+                panels.append(page.panel(figure, f"{title(trajectory)}: {name}"))
     axes = [(f"body rate {'xyz'[k]}", f"@axis-{'zxy'[k]}") for k in range(3)]
     page.add(legend(axes), f'<div class="pairs">{"".join(panels)}</div>')
 
@@ -203,12 +206,11 @@ def _control(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
 def _tunings(page: Page, n: Numbers) -> None:
     page.section(
         "The best fixed tuning",
-        "A fixed tuning is a compromise between response time and noise. RMSPE from 1 s on, over the assumed drift of the "
-        "mass.",
+        "RMSPE from 1 s on, over the assumed drift of the mass. A larger drift gives a faster response and a noisier estimate.",
     )
     traces: list[Trace] = []
     for k, method in enumerate(FIXED):
-        rows = [r for r in n.some("tunings", "rmspe_late") if r.method == method and not r.trajectory]
+        rows = [r for r in n.select("tunings", "rmspe_late") if r.method == method and not r.trajectory]
         if rows:
             drifts = [100.0 * float(r.setting.removeprefix("drift=")) for r in rows]
             traces.append(
@@ -234,9 +236,9 @@ def _tunings(page: Page, n: Numbers) -> None:
 def _adaptive(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
         "The adaptive estimator and the attainable error",
-        "RMSPE from 1 s on in %. “Known jumps”: the same filter, given the time of every jump. “One sample late”: given the "
-        "time after the first measurement that the jump affects; an estimator cannot detect a jump earlier. “0.25 s lag”: "
-        "the estimate for 0.25 s before.",
+        "RMSPE from 1 s on in %. Known jumps: the same filter with the time of each jump as an input. One sample late: with "
+        "the time after the first measurement that is affected by the jump; no estimator can detect a jump earlier. 0.25 s "
+        "lag: the estimate of the mass 0.25 s ago.",
     )
     variants = (
         "adaptive",
@@ -247,67 +249,67 @@ def _adaptive(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     )
     profiles = list(
         dict.fromkeys(
-            r.mass_profile for r in n.some("adaptive", "ratio to known jumps") if r.method == "adaptive"
+            r.mass_profile for r in n.select("adaptive", "ratio to known jumps") if r.method == "adaptive"
         )
     )
     body = []
     for profile in [*filter(None, profiles), ""]:
         means = [row_text(n.get("adaptive", v, "rmspe_late", profile=profile)) for v in variants]
         ratio = n.get("adaptive", "adaptive", "ratio to known jumps", profile=profile).value
-        later = n.get(
+        lagged_ratio = n.get(
             "adaptive", "adaptive, 0.25 s lag", "ratio to known jumps, 0.25 s lag", profile=profile
         ).value
-        body.append([profile or "all", *means, f"{ratio:.2f}", f"{later:.2f}"])
+        body.append([profile or "all", *means, f"{ratio:.2f}", f"{lagged_ratio:.2f}"])
     head = ["mass", *variants, "ratio to known jumps", "ratio, 0.25 s lag"]
     page.add(table(head, body, dict.fromkeys(head[1:], "number") | {"mass": "word"}))
     quantities = (
         "jumps", "detected jumps", "median detection delay", "median changepoint error", "false alarms in 10 minutes",
     )  # fmt: skip
-    found = []
+    lines = []
     for q in quantities:
         row = n.get("adaptive", "adaptive", q)
-        shown = (
+        text = (
             percent(row.value)
             if q == "detected jumps"
             else f"{row.value:.3g} {'' if row.unit == '1' else row.unit}"
         )
-        found.append([q, shown])
+        lines.append([q, text])
     page.add(
         '<div class="between"></div>',
-        table(["jumps of the mass by more than 5 %", "number"], found, {"number": "number"}),
+        table(["jumps of the mass by more than 5 %", "number"], lines, {"number": "number"}),
     )
     page.add(mass_panels(page, by_cell(curves, "adaptive")))
 
 
 def _hard(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     page.section(
-        "The hard flights",
-        "Motor lag, drag, gusts on all axes, thrust saturation that is not logged, measurements delayed by 30 ms, 10 % of "
-        "them missing. System multirotor, which models lag, drag and wind.",
+        "Hard flights",
+        "Flights with motor lag, drag, gusts on all axes, unlogged thrust saturation, a measurement delay of 30 ms and 10 % "
+        "missing measurements. The System is multirotor, which models motor lag, drag and wind.",
     )
-    page.add(_methods_table(["number", "unit"], METHODS, _merits(n, "hard", METHODS, "multirotor")))
+    page.add(_methods_table(["number", "unit"], METHODS, _score_lines(n, "hard", METHODS, "multirotor")))
     bare = ("ekf", "adaptive")
     page.add(
-        '<p class="caption between">With the document\'s model (System multirotor-bare), which models none of these:</p>',
-        _methods_table(["number", "unit"], bare, _merits(n, "hard", bare, "multirotor-bare")),
+        '<p class="caption between">With the System multirotor-bare of the document, which models none of them:</p>',
+        _methods_table(["number", "unit"], bare, _score_lines(n, "hard", bare, "multirotor-bare")),
     )
-    cells = [of for of in by_cell(curves, "hard") if of[0].mass_profile in ("steps", "sine")]
-    page.add(mass_panels(page, cells, banded="adaptive"))
+    cells = [c for c in by_cell(curves, "hard") if c[0].mass_profile in ("steps", "sine")]
+    page.add(mass_panels(page, cells, band_method="adaptive"))
 
 
 _TABLES: Final = {
     "table 1": "Table 1: hidden nodes, without and with regularisation",
     "table 2": "Table 2: regularisation of 500 nodes",
-    "table 3": "Table 3: flights to train on, of each cell",
+    "table 3": "Table 3: training flights of each cell",
 }
-_SHOWN: Final = ("training time", "rmspe", "norm of the weights")
+_QUANTITIES: Final = ("training time", "rmspe", "norm of the weights")
 _ELM_FIGURES: Final = {
     "figure 12": "Figure 12: ELM on the lemniscate",
     "figure 13": "Figure 13: ELM on the random trajectory",
     "figure 14": "Figure 14: ELM on the zigzag",
     "figure 15": "Figure 15: OS-ELM on the lemniscate",
     "figure 16": "Figure 16: OS-ELM on the zigzag",
-    "os-elm random": "OS-ELM on the random trajectory, which the document leaves out",
+    "os-elm random": "OS-ELM on the random trajectory, not in the document",
 }
 
 
@@ -317,16 +319,16 @@ def _elm(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
         if not rows:
             continue
         page.section(heading, "Our results, with the published numbers.")
-        quantities = [q for q in _SHOWN if any(r.quantity == q for r in rows)]
-        printed = {r.quantity for r in rows if math.isfinite(r.published)}
+        quantities = [q for q in _QUANTITIES if any(r.quantity == q for r in rows)]
+        published = {r.quantity for r in rows if math.isfinite(r.published)}
         head = ["method", "setting"]
         kinds: dict[str, str] = {"method": "word", "setting": "word"}
         for q in quantities:
             unit = next(r.unit for r in rows if r.quantity == q)
-            named = f"{q.replace('rmspe', 'RMSPE')} ({unit})" if unit not in ("", "1") else q
-            head.append(named)
-            kinds[named] = "number"
-            if q in printed:
+            column = f"{q.replace('rmspe', 'RMSPE')} ({unit})" if unit not in ("", "1") else q
+            head.append(column)
+            kinds[column] = "number"
+            if q in published:
                 head.append("published")
                 kinds[head[-1]] = "number"
         body = []
@@ -335,7 +337,7 @@ def _elm(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
             for q in quantities:
                 row = n.get(part, method, q, setting=setting)
                 texts.append(row_text(row, error=True))
-                if q in printed:
+                if q in published:
                     texts.append(number_text(row.published))
             body.append(texts)
         page.add(table(head, body, kinds))

@@ -1,11 +1,11 @@
-"""The study of seed 000: every method on its five trajectories by five mass profiles, and what it could not do.
+"""The study of seed 000: every method on its five trajectories with five mass profiles, and further results.
 
-flights      5 trajectories x 5 mass profiles x 50 flights, and hard ones               section 5.3
-methods      error, delay, honesty and update time of every method                      6.1, Figures 6 to 10
-figure 11    what a lemniscate asks of the vehicle
+flights      5 trajectories x 5 mass profiles x 50 flights, and hard flights            section 5.3
+methods      error, delay, coverage and update time of every method                     6.1, Figures 6 to 10
+figure 11    control inputs of the trajectories
 tunings      the best fixed tuning of each of the seed's methods
-adaptive     the adaptive estimator against these, and with known jumps
-hard         lag, drag, gusts, saturation, late and missing measurements
+adaptive     the adaptive estimator compared with these, and with known jumps
+hard         motor lag, drag, gusts, saturation, delayed and missing measurements
 elm          ELM, regularised ELM and OS-ELM                                            6.2, Tables 1 to 3, Figures 12 to 16
 """
 
@@ -22,24 +22,24 @@ from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.datasets.dataset import Dataset
 from rotorid.simulation.datasets.generation import generate_dataset, make_folder
 from rotorid.simulation.flight import MAXIMUM_THRUST
-from rotorid.studies.parts import whole
+from rotorid.studies.parts import join_parts
 from rotorid.studies.sesame.adaptive import adaptive_part
 from rotorid.studies.sesame.elm import elm_part
 from rotorid.studies.sesame.hard import hard_part
 from rotorid.studies.sesame.methods import DRIFTS, FIXED, control_part, methods_part, tunings_part
-from rotorid.studies.study_files import Curve, Part, Row, kept
+from rotorid.studies.study_files import Curve, Part, Row, load_or_make_part
 from rotorid.workflows.compare.batch import FlightInput, prepare_input
 
 FLIGHTS, HARD_FLIGHTS = "flights", "flights-hard"
-"""Folders of the data sets, in that of the study."""
+"""Folders of the data sets, in the folder of the study."""
 
 
 class Size(NamedTuple):
-    """Flights of each trajectory with each mass profile: of the data set, of those that tunings are tried on, of the hard
-    set."""
+    """Numbers of flights of each cell (a trajectory with a mass profile): of the data set, of its part for the comparison of
+    tunings, and of the hard data set."""
 
     flights: int
-    tried: int
+    tuning: int
     hard: int
 
 
@@ -47,7 +47,7 @@ FULL, QUICK = Size(50, 10, 10), Size(2, 2, 1)
 
 
 class Study(NamedTuple):
-    """All that was found. flights, hard_flights: how many were flown."""
+    """The results. flights, hard_flights: numbers of flights."""
 
     rows: tuple[Row, ...]
     curves: tuple[Curve, ...]
@@ -63,51 +63,57 @@ def sesame(
     flights: Path | None = None,
     progress: Progress = no_progress,
 ) -> Study:
-    """Make the study in a folder, or go on with it there.
+    """Run the study in a folder; finished parts are read from there.
 
-    flights: a data set to use, in place of one that is made; the hard flights take after it. Raises what `generate_dataset`
-    and `Dataset` raise.
+    Args:
+        folder: of the study.
+        size: numbers of flights.
+        seed: of all random numbers.
+        flights: folder of an existing data set, instead of simulating one. The hard flights have its trajectories, mass
+            profiles and duration.
+        progress: is called with each stage and its number of finished flights or runs.
+
+    Returns:
+        The results.
+
+    Raises:
+        OutputError: if the folder cannot be written.
+        LogError, SettingError: if the data set cannot be used.
     """
     make_folder(folder)
-    nominal, hard = _fly(folder, size, seed, flights, progress)
+    nominal, hard = _datasets(folder, size, seed, flights, progress)
     cells = {"/".join(cell): count for cell, count in nominal.cells.items()}
-    asked = {"size": size, "seed": seed, "cells": cells, **nominal.settings}
-    count, tried, hard_count = len(nominal), _first(nominal, size.tried), len(hard)
+    settings = {"size": size, "seed": seed, "cells": cells, **nominal.settings}
+    count, tuning_count, hard_count = len(nominal), _count_first(nominal, size.tuning), len(hard)
 
-    def make(name: str, of: Callable[[Stage], Part], total: int) -> Part:
-        return kept(folder, name, asked, lambda: of(Stage(progress, name, total)))
+    def make(name: str, function: Callable[[Stage], Part], total: int) -> Part:
+        return load_or_make_part(folder, name, settings, lambda: function(Stage(progress, name, total)))
 
-    every = make("methods", lambda stage: methods_part(_ready(nominal, "simulated-quad"), stage), count)
+    methods = make("methods", lambda stage: methods_part(_inputs(nominal, "simulated-quad"), stage), count)
     control = make("figure 11", lambda stage: control_part(nominal, MAXIMUM_THRUST, stage), count)
 
     @cache
-    def some() -> list[FlightInput]:
-        return list(_ready(nominal, "simulated-quad", size.tried))
+    def tuning_flights() -> list[FlightInput]:
+        return list(_inputs(nominal, "simulated-quad", size.tuning))
 
-    runs = tried * len(FIXED) * len(DRIFTS)
-    tunings = make("tunings", lambda stage: tunings_part(some(), stage), runs)
-    adaptive = make("adaptive", lambda stage: adaptive_part(some(), tunings, stage), tried)
+    runs = tuning_count * len(FIXED) * len(DRIFTS)
+    tunings = make("tunings", lambda stage: tunings_part(tuning_flights(), stage), runs)
+    adaptive = make("adaptive", lambda stage: adaptive_part(tuning_flights(), tunings, stage), tuning_count)
     airframe = "simulated-quad-hard"
-    difficult = make(
+    hard_results = make(
         "hard",
-        lambda stage: hard_part(lambda system: list(_ready(hard, airframe, system=system)), stage),
+        lambda stage: hard_part(lambda system: list(_inputs(hard, airframe, system=system)), stage),
         2 * hard_count,
     )
     elm = make("elm", lambda _: elm_part(nominal, quick=size == QUICK, seed=seed, progress=progress), 0)
-    parts = (every, control, tunings, adaptive, difficult, elm)
-    all_of_it = whole(parts)
-    return Study(
-        all_of_it.rows,
-        all_of_it.curves,
-        count,
-        hard_count,
-    )
+    results = join_parts((methods, control, tunings, adaptive, hard_results, elm))
+    return Study(results.rows, results.curves, count, hard_count)
 
 
-def _fly(
+def _datasets(
     folder: Path, size: Size, seed: int, flights: Path | None, progress: Progress
 ) -> tuple[Dataset, Dataset]:
-    """The nominal data set, and the hard one with its trajectories, mass profiles and duration."""
+    """The nominal data set, and a hard data set with its trajectories, mass profiles and duration."""
     if flights is None:
         nominal = generate_dataset(
             folder / FLIGHTS, flights=size.flights, seed=seed, progress=progress
@@ -127,15 +133,16 @@ def _fly(
     return nominal, hard.dataset
 
 
-def _ready(
-    dataset: Dataset, airframe: str, most: int | None = None, system: SystemName = "multirotor-bare"
+def _inputs(
+    dataset: Dataset, airframe: str, limit: int | None = None, system: SystemName = "multirotor-bare"
 ) -> Iterator[FlightInput]:
-    """Flights as estimators eat them, the first ones of each cell."""
+    """Inputs of the estimators from flights of a data set. limit: number of flights of each cell; None: all."""
     vehicle = load_airframe(airframe)
     keys = dataset.keys()
-    for key in keys if most is None else [k for k in keys if k.number < most]:
+    for key in keys if limit is None else [k for k in keys if k.number < limit]:
         yield prepare_input(dataset.flight(*key), vehicle, system, cell=(key.trajectory, key.mass_profile))
 
 
-def _first(dataset: Dataset, most: int) -> int:
-    return sum(min(count, most) for count in dataset.cells.values())
+def _count_first(dataset: Dataset, limit: int) -> int:
+    """Number of flights in a data set with at most `limit` flights of each cell."""
+    return sum(min(count, limit) for count in dataset.cells.values())
