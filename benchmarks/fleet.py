@@ -53,7 +53,7 @@ def main() -> int:
         address = "local" if options.ray else None
         fleet = run_fleet([options.folder], out, task, workers=options.workers, ray_address=address)
     numbers = {
-        "logs": fleet.flights,
+        "logs": fleet.log_count,
         "failed": len(fleet.failures),
         "making them, s": round(made - start, 1),
         "fleet, s": round(memory.seconds, 1),

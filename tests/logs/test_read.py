@@ -44,11 +44,11 @@ def test_the_format_is_told_by_content(tmp_path: Path, format: str):
         (b"FMT, 128, 89, FMT, BBnNZ, Type,Length,Name,Format,Columns\n", "ArduPilot log as text"),
         (
             (1_700_000_000_000_000).to_bytes(8, "big") + b"\xfd" + bytes(100),
-            "(.tlog) without a whole message",
+            "(.tlog) has no complete message",
         ),
         (bytes(range(256)) * 10, "unknown log format"),
         (b"ULog\x01\x12", "header is cut or damaged"),
-        (b"\xa3\x95\x80" + bytes(200), "without a whole message"),
+        (b"\xa3\x95\x80" + bytes(200), "has no complete message"),
         (b"\xbc\x02\x00\x01\x00", "header is damaged"),
         (b"mass: 0.033\nbattery: 1\n", "neither a log nor a table"),
         (b"Copyright (c) 2026, somebody\n\nPermission, to any, person\n", "neither a log nor a table"),

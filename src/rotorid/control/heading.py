@@ -8,7 +8,7 @@ acceleration of the trajectory, a_forward / pull and -a_left / pull, and the tri
 
 The parameters rho of a schedule, with lift and pulls, follow from the measured state, the tracked mass, the last rotor
 speeds and the commanded thrust. An LQR is designed in hover at the mass of the airframe. It uses either constant
-values, lift 1/m and pull g, or, with `knows_lift`, lift and pulls of the tracked mass and the measured tilt.
+values, lift 1/m and pull g, or, with `uses_lift`, lift and pulls of the tracked mass and the measured tilt.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ControllerState:
 class HeadingController:
     """State feedback along a trajectory, of one quadrotor or of several in parallel (leading axes).
 
-    vehicle: of the design. control: a schedule, or a constant gain K. knows_lift: whether lift and pulls follow from
+    vehicle: of the design. control: a schedule, or a constant gain K. uses_lift: whether lift and pulls follow from
     the tracked mass and the tilt, instead of the hover of the vehicle; default: True for a schedule, False for a gain.
     rotor_speed: limits, rad/s. specific_thrust: limits of U1 over the mass, m/s^2.
     """
@@ -78,13 +78,13 @@ class HeadingController:
         vehicle: Quadrotor,
         control: GainSchedule | Float[np.ndarray, "m n"],
         *,
-        knows_lift: bool | None = None,
+        uses_lift: bool | None = None,
         rotor_speed: tuple[float, float] = (0.0, math.inf),
         specific_thrust: tuple[float, float] = (0.0, math.inf),
     ) -> None:
         is_scheduled = isinstance(control, GainSchedule)
         self.control, self.rotor_speed, self.specific_thrust = control, rotor_speed, specific_thrust
-        self.knows_lift = is_scheduled if knows_lift is None else knows_lift
+        self.uses_lift = is_scheduled if uses_lift is None else uses_lift
         self.mass = vehicle.parameter("mass").values[0]
         self.model: Lpv = control.model if is_scheduled else heading_lpv(vehicle)
         self._spin = vehicle.parameter("rotor_inertia").values[0] * np.array(vehicle.spins)
@@ -112,15 +112,15 @@ class HeadingController:
             Rotor speeds (rad/s), and the next state of the controller.
         """
         e, acceleration = self._errors(x, setpoint, state)
-        assumed_mass = mass if self.knows_lift else np.full_like(mass, self.mass)
+        assumed_mass = mass if self.uses_lift else np.full_like(mass, self.mass)
         tilt_cosine = np.maximum(np.cos(x[..., _ROLL]) * np.cos(x[..., _PITCH]), _MIN_TILT_COSINE)
-        trim = assumed_mass * (GRAVITY + acceleration[..., 2]) / (tilt_cosine if self.knows_lift else 1.0)
+        trim = assumed_mass * (GRAVITY + acceleration[..., 2]) / (tilt_cosine if self.uses_lift else 1.0)
         rho = self._rho(x, trim, mass, state)
         unlimited = trim + np.sum(self._gain(rho)[..., 0, :] * e, axis=-1)
         least, most = (assumed_mass * limit for limit in self.specific_thrust)
         thrust = np.minimum(np.maximum(unlimited, least), most)
         rho[..., self._pulls] *= (thrust / trim)[..., None]
-        pulls = rho[..., self._pulls] if self.knows_lift else np.full((*thrust.shape, 2), GRAVITY)
+        pulls = rho[..., self._pulls] if self.uses_lift else np.full((*thrust.shape, 2), GRAVITY)
         e[..., _TILT] += np.stack([acceleration[..., 1], -acceleration[..., 0]], axis=-1) / pulls[..., ::-1]
         torque = (self._gain(rho)[..., 1:, :] @ e[..., None])[..., 0]
         wrench = np.concatenate([thrust[..., None], torque], axis=-1)

@@ -46,7 +46,7 @@ def place(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("lpv")
     (folder / "ranges.toml").write_text(RANGES)
     vehicle = quadrotor()
-    controller = HeadingController(vehicle, hover_lqr(vehicle), rotor_speed=(100.0, 500.0), knows_lift=True)
+    controller = HeadingController(vehicle, hover_lqr(vehicle), rotor_speed=(100.0, 500.0), uses_lift=True)
     flights = fly(controller, quadrotor(exact=True), [("spin", "sprayed")], duration=3.5)
     write_table(as_flight(flights, 0, vehicle), folder / "spin.parquet")
     return folder

@@ -38,7 +38,7 @@ def read_ardupilot(file: LogFile) -> Flight:
     messages = {n: m for n, m in contents.messages.items() if len(m) and ("TimeUS" in m or n == "PARM")}
     if not messages:
         raise LogFormatError(
-            f"{path}: a DataFlash file without a whole message that rotorid knows; fetch it again"
+            f"{path}: this DataFlash file has no complete message that rotorid uses; download it again"
         )
     stamped = [m.records["TimeUS"] for n, m in messages.items() if n not in ("PARM", "MSG")]
     start = float(np.median([s[0] for s in stamped])) if stamped else 0.0

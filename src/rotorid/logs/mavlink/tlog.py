@@ -33,7 +33,7 @@ _SYSTEM, _COMPONENT, _SEQUENCE, _MESSAGE, _PAYLOAD, _LENGTH = range(2, 8)  # col
 
 
 def read_tlog(file: LogFile) -> Flight:
-    """The flight of one vehicle in a recording. Raises LogFormatError for one without a message that rotorid knows."""
+    """The flight of one vehicle in a recording. Raises LogFormatError if it has no message that rotorid uses."""
     return _read(file.path, file.content, file.options("mavlink"), "mavlink-tlog", stamped=True)
 
 
@@ -48,16 +48,16 @@ def _read(
     path: Path, buffer: bytes, options: Options | None, format: str, stamped: bool, notes: Sequence[str] = ()
 ) -> Flight:
     system = options.integer("mavlink", "system") if options is not None else None
-    walk_ = walk(buffer, stamped)
-    frames = np.array(walk_.frames, np.int64).reshape(-1, 8)
+    scan = walk(buffer, stamped)
+    frames = np.array(scan.frames, np.int64).reshape(-1, 8)
     if not np.isin(frames[:, _MESSAGE], list(BY_NUMBER)).any():
         raise LogFormatError(
-            f"{path}: a MAVLink recording (.tlog) without a whole message that rotorid knows; give the vehicle's own log"
+            f"{path}: this MAVLink recording (.tlog) has no complete message that rotorid uses; use the on-board log"
         )
     collector = Collector(path, format)
     for note in notes:
         collector.note(note)
-    _note_damage(collector, walk_, len(buffer))
+    _note_damage(collector, scan, len(buffer))
     address = _vehicle(collector, buffer, frames, system)
     own_frames = frames[(frames[:, _SYSTEM] == address[0]) & (frames[:, _COMPONENT] == address[1])]
     vehicle = Vehicle()
@@ -186,8 +186,8 @@ def _add(collector: Collector, pieces: list[Piece]) -> dict[str, str]:
     return choice
 
 
-def _note_damage(collector: Collector, walk_: Walk, size: int) -> None:
-    if walk_.rest < size:
+def _note_damage(collector: Collector, scan: Walk, size: int) -> None:
+    if scan.rest < size:
         collector.note("the file is cut at its end; what was whole is used")
-    if walk_.skipped:
-        collector.note(f"{walk_.skipped} damaged bytes were skipped")
+    if scan.skipped:
+        collector.note(f"{scan.skipped} damaged bytes were skipped")

@@ -199,10 +199,10 @@ def controllers(
     for name in names:
         if name in ("LQR", "LQR with known mass"):
             # without the true mass, limits of the specific thrust must allow for the error of the mass
-            knows_lift = name != "LQR"
-            limits = SPECIFIC_THRUST if knows_lift else WIDE_SPECIFIC_THRUST
+            uses_lift = name != "LQR"
+            limits = SPECIFIC_THRUST if uses_lift else WIDE_SPECIFIC_THRUST
             by_name[name] = HeadingController(
-                vehicle, K, knows_lift=knows_lift, rotor_speed=ROTOR_SPEED, specific_thrust=limits
+                vehicle, K, uses_lift=uses_lift, rotor_speed=ROTOR_SPEED, specific_thrust=limits
             )
         else:
             schedule = design(vehicle, masses, "cost" if name == "LPV" else "local")

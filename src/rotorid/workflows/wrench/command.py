@@ -80,7 +80,7 @@ def wrench(
 
         check_folder(folder)
         vehicle = load_airframe(airframe)
-        model_ = None if model is None else _model(model, vehicle)
+        learned = None if model is None else _model(model, vehicle)
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
         if truth is not None:
@@ -91,7 +91,7 @@ def wrench(
             from rotorid.results.files import file_input
 
             inputs += [file_input("model", model / part) for part in (MODEL, WEIGHTS, AIRFRAME)]
-    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, model_, mcap)
+    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned, mcap)
     from rotorid.workflows.wrench.terminal import show
 
     show(summary, folder, out())

@@ -122,12 +122,12 @@ def wrench_system(flight: Flight, airframe: Airframe) -> RigidMultirotor:
 def with_residual_model(system: RigidMultirotor, model: LearnedModel, flight: Flight) -> RigidMultirotor:
     """The System of a flight (`wrench_system` of the model's airframe) with the model's residual.
 
-    Raises SignalError where the model was learned from rotors that were known in another way: its thrust is theirs.
+    Raises SignalError if the model was learned with another rotor signal, since its residual belongs to that thrust.
     """
     if model.rotor_input not in ("", system.rotor_input):
         raise SignalError(
-            f"{flight.source}: this log knows its rotors by {label(system.rotor_input)}, and the model was learned from "
-            f"{label(model.rotor_input)}; learn one from logs like this"
+            f"{flight.source}: the rotor signal of this log is {label(system.rotor_input)}, but the model was learned from "
+            f"{label(model.rotor_input)}; learn a model from logs with the same signal"
         )
     if model.residual is None:
         return system
