@@ -1,4 +1,4 @@
-"""Gain schedules: their certificates hold at every vertex and between, they fly, and what cannot be is said."""
+"""Gain schedules: certificates at and between vertices, simulation, and error messages."""
 
 import dataclasses
 import sys
@@ -130,7 +130,7 @@ def test_the_bound_of_the_cost_holds_while_the_parameter_jumps():
         assert solved.y[2, -1] <= 20.0 * x0 @ nominal @ x0
 
 
-def test_the_check_sees_what_is_not_stable():
+def test_the_check_rejects_unstable_closed_loops():
     model, box = small()
     Q, R = np.eye(2), np.eye(1)
     A, B = (np.array(M) for M in zip(*(model.at(v)[:2] for v in box.vertices()), strict=True))
@@ -146,7 +146,7 @@ def test_the_check_sees_what_is_not_stable():
 
 
 def test_pairs_matter_where_the_input_matrix_varies():
-    """Stable at both vertices, unstable between: gains of the wrong pairing. The check must say so."""
+    """Stable at both vertices, unstable between them: gains of the wrong pairing. The check must reject them."""
     A, B = np.zeros((2, 1, 1)), np.array([[[1.0]], [[-1.0]]])
     K = np.array([[[-1.0]], [[1.0]]])
     found = verify(A, B, K, np.eye(1), np.eye(1), np.eye(1))
@@ -154,7 +154,7 @@ def test_pairs_matter_where_the_input_matrix_varies():
     assert found.margin == pytest.approx(2.0)
 
 
-def test_poles_stay_in_the_region_that_is_asked_for():
+def test_poles_are_in_the_required_region():
     model, box = small()
     Q, R = np.diag([100.0, 0.1]), np.array([[0.01]])
     free = gain_schedule(model, box, Q, R)
@@ -171,7 +171,7 @@ def test_poles_stay_in_the_region_that_is_asked_for():
     assert (-poles(held).real / np.abs(poles(held))).min() > 0.7 - 1e-3
 
 
-def test_blocks_are_what_acts_on_each_other(vehicle):
+def test_blocks_are_the_coupled_states_and_inputs(vehicle):
     names = heading_lpv(vehicle).states
     blocks = split_into_blocks(heading_lpv(vehicle))
     assert [len(b[0]) for b in blocks] == [10, 3, 3]
@@ -181,7 +181,7 @@ def test_blocks_are_what_acts_on_each_other(vehicle):
     assert sorted(j for b in lopsided for j in b[1]) == [0, 1, 2, 3]
 
 
-def test_a_lopsided_vehicle_whose_blocks_act_on_each_other_is_certified_as_a_whole():
+def test_an_asymmetric_vehicle_with_coupled_blocks_is_certified_as_a_whole():
     vehicle = quadrotor(LOPSIDED)
     ranges = {**RANGES, "mass": (1.3, 1.9), "roll_rate": (-1.5, 1.5)}
     found = heading_schedule(vehicle, ranges, THRUST, method="local")
@@ -196,8 +196,8 @@ def test_a_lopsided_vehicle_whose_blocks_act_on_each_other_is_certified_as_a_who
         assert np.linalg.eigvalsh(L + L.T)[-1] < 0
 
 
-def test_the_heading_model_is_the_quadrotor_seen_from_its_heading(vehicle):
-    """The error system against the quadrotor itself, through the change of coordinates, by finite differences."""
+def test_the_heading_model_is_the_quadrotor_in_the_heading_frame(vehicle):
+    """The error system compared with the quadrotor by finite differences of the coordinate transformation."""
     with jax.enable_x64(True):
         full, error = dataclasses.replace(vehicle, exact=False), HeadingQuadrotor(vehicle)
         rng = np.random.default_rng(3)
@@ -270,14 +270,14 @@ def test_the_mass_of_a_track_gives_a_controller(vehicle):
         ({"model": small(b=0.0)[0]}, "no input acts on 'x'"),
     ],
 )
-def test_what_cannot_be_is_said(change, message):
+def test_invalid_settings_are_rejected(change, message):
     model, box = small()
     known = {"model": model, "box": box, "Q": np.eye(2), "R": np.eye(1), **change}
     with pytest.raises(SettingError, match=message):
         gain_schedule(**known)
 
 
-def test_no_controller_is_one_line():
+def test_the_error_without_a_solution_has_one_line():
     """A double integrator whose input may change its sign cannot be stabilised by one law."""
     model, _ = small()
     either = dataclasses.replace(model, B=np.array([[[0.0], [1.0]]]), B0=np.zeros((2, 1)))
@@ -334,7 +334,7 @@ def test_an_inaccurate_solution_beyond_the_limits_of_decay_or_poles_does_not_cou
         gain_schedule(model, box, Q, R, **limit)
 
 
-def test_without_the_extra_the_install_line_is_said(monkeypatch):
+def test_a_missing_extra_is_reported_with_the_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     model, box = small()
     with pytest.raises(SettingError, match=r"pip install 'rotorid\[lpv\]'"):

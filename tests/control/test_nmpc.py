@@ -83,7 +83,7 @@ def test_equal_calls_give_equal_plans(controller):
     np.testing.assert_array_equal(first.inputs, second.inputs)
 
 
-def test_where_it_cannot_be_solved_the_last_plan_goes_on(controller):
+def test_the_last_plan_continues_if_the_problem_cannot_be_solved(controller):
     x = HOVER[0].copy()
     x[4] = 1.0
     plan = controller.solve(x, HOVER, STILL, iterations=8)
@@ -153,8 +153,8 @@ def test_states_stay_within_their_bounds(most):
 
 
 @pytest.mark.parametrize("name", ["push", "wind"])
-def test_a_free_parameter_is_as_one_that_was_built_in(name):
-    """A number and a vector; and without a word, the value that it was built with."""
+def test_a_free_parameter_equals_a_built_in_one(name):
+    """A scalar and a vector; the default is the built-in value."""
     value = {"push": 1.7, "wind": (0.3, -0.2)}[name]
     rest = {"state_weights": {"place": 3.0, "speed": 0.5}, "input_weights": {"force": 0.1}}
     rest["input_bounds"] = {"force": (-4.0, 4.0)}

@@ -1,4 +1,4 @@
-"""Thrusts and their rates stay within bounds, on a vehicle that pushes in all directions and on one that must tilt."""
+"""Thrusts and their rates stay within bounds, on a fully actuated and on an underactuated vehicle."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""ELM and OS-ELM beside scikit-learn's ridge regression, weighted least squares, and their own laws."""
+"""ELM and OS-ELM compared with scikit-learn's ridge regression, weighted least squares, and their own laws."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def test_regularised_is_ridge_on_the_hidden_layer(activation, alpha, n):
 
 
 @pytest.mark.parametrize("alpha", [1e-9, 1e-12])
-def test_regularised_hardly_is_as_exact_as_the_singular_value_decomposition(alpha):
-    """The sum of squares has lost all digits here; QR has not."""
+def test_a_small_regularisation_is_as_accurate_as_the_singular_value_decomposition(alpha):
+    """The normal equations lose all digits here, QR does not."""
     X, T = problem(500, inputs=2, outputs=1)
     elm = ELMRegressor(60, "gaussian", alpha, weight_scale=0.3, random_state=1).fit(X, T)
     H = elm.hidden_layer(X)
@@ -103,7 +103,7 @@ def test_a_hidden_layer_of_equal_nodes_is_solved_with_least_norm():
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-3])
-def test_blocks_are_one(alpha):
+def test_blocks_do_not_change_the_fit(alpha):
     """More rows than a block holds."""
     n = 2 * BLOCK // 20 + 7
     X, T = problem(n, outputs=1)
@@ -113,7 +113,7 @@ def test_blocks_are_one(alpha):
     close(elm.output_weights_, np.linalg.solve(H.T @ H + alpha * np.eye(19), H.T @ T[:, 0]))
 
 
-def test_units_do_not_matter():
+def test_the_fit_is_invariant_to_units():
     X, T = problem()
     a = ELMRegressor(40, alpha=1e-3, random_state=0).fit(X, T)
     b = ELMRegressor(40, alpha=1e-3, random_state=0).fit(1e3 * X + 5.0, T)
@@ -141,7 +141,7 @@ def test_constant_inputs_are_harmless():
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-2, 1.0])
 @pytest.mark.parametrize("sizes", [(1,), (1, 2, 3, 50), (600,), (17,), (400, 1), (59, 1, 130)])
-def test_any_chunks_give_what_all_data_give(alpha, sizes):
+def test_chunks_give_the_fit_of_all_data(alpha, sizes):
     X, T = problem()
     scaling = (X.mean(axis=0), X.std(axis=0))
     wanted = ELMRegressor(60, alpha=alpha, weight_scale=3.0, random_state=1).fit(X, T)
@@ -174,7 +174,7 @@ def test_first_sample_alone():
 
 
 def test_fewer_samples_than_nodes_without_penalty():
-    """Of eq. 30, which asks for as many first samples as nodes, the fit of least norm is the limit."""
+    """Eq. 30 requires as many initial samples as nodes; with fewer samples the limit is the fit of least norm."""
     X, T = problem(25)
     found = OSELMRegressor(
         60, alpha=0.0, scaling=(X.mean(axis=0), X.std(axis=0)), weight_scale=3.0, random_state=0
@@ -218,7 +218,7 @@ def test_forgetting_follows_a_change_and_never_winds_up():
 
 
 def test_a_hundred_thousand_single_samples():
-    """Still what all data give at once, and the covariance symmetric and positive definite."""
+    """The fit equals that of all data at once, and the covariance is symmetric and positive definite."""
     code = """
 import numpy as np
 from rotorid.learning import ELMRegressor, OSELMRegressor
@@ -304,7 +304,7 @@ def test_noise_variance():
         ({"forgetting": 1.1}, "forgetting=1.1"),
     ],
 )
-def test_settings_that_cannot_be(settings, words):
+def test_invalid_settings_are_rejected(settings, words):
     X, T = problem(50)
     with pytest.raises(ValueError, match=words):
         OSELMRegressor(**settings).fit(X, T)
@@ -313,7 +313,7 @@ def test_settings_that_cannot_be(settings, words):
             ELMRegressor(**settings).fit(X, T)
 
 
-def test_data_that_cannot_be():
+def test_invalid_data_are_rejected():
     X, T = problem(50)
     found = OSELMRegressor(10, random_state=0).partial_fit(X, T)
     before = found.output_weights_
@@ -356,7 +356,7 @@ def test_a_first_chunk_that_fails_leaves_nothing_behind():
     assert found.predict(X[:, :2]).shape == (50, 2)
 
 
-def test_kept_and_taken_up_again():
+def test_training_continues_after_pickling():
     X, T = problem()
     found = OSELMRegressor(20, random_state=0).partial_fit(X[:300], T[:300])
     again = pickle.loads(pickle.dumps(found)).partial_fit(X[300:], T[300:])

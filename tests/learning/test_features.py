@@ -1,4 +1,4 @@
-"""The features find the mass of flights whose truth is known, by a naive fit, and a trained regressor finds it too."""
+"""Mass features compared with a naive fit and a known mass; predictions of trained regressors and their variance."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def flight(seconds=4.0, mass=1.3, rate=100.0, noise=0.0, seed=0, heading=0.0, th
 
 
 def sharp(noise=1e-6):
-    """A model whose velocity has hardly any noise, so that the prior does not pull."""
+    """A model with a small velocity noise, so that the prior has no effect."""
     outputs = dict(SYSTEM.outputs)
     outputs["velocity"] = dataclasses.replace(outputs["velocity"], noise=noise)
     return type("Sharp", (BareMultirotor,), {"outputs": type(SYSTEM.outputs).of(**outputs)})()
@@ -124,8 +124,8 @@ def test_inverse_of_a_steady_mass(mass):
 
 
 @pytest.mark.parametrize("k", [4, 30, 399])
-def test_each_is_the_least_squares_of_its_window(k):
-    """With the prior as one more row, of the inverse mass."""
+def test_each_feature_is_the_least_squares_estimate_of_its_window(k):
+    """The prior of the inverse mass is an additional row of the least squares."""
     samples = flight(noise=0.03)
     found, _ = features(samples)
     kappa = (0.03 / MASS.std) ** 2
@@ -154,7 +154,7 @@ def test_causal():
     np.testing.assert_allclose(buffer[-1], whole[399], rtol=1e-6)
 
 
-def test_where_when_and_which_way_it_flies_do_not_matter():
+def test_features_are_invariant_to_time_position_velocity_and_heading():
     samples = flight(noise=0.0)
     moved = flight(heading=2.0)
     moved.t += 1e5
@@ -162,7 +162,7 @@ def test_where_when_and_which_way_it_flies_do_not_matter():
     np.testing.assert_allclose(features(moved)[0], features(samples)[0], rtol=1e-5)
 
 
-def test_a_long_flight_loses_no_digits():
+def test_a_long_flight_has_no_loss_of_precision():
     samples = flight(seconds=300.0)
     found, _ = features(samples)
     tail, _ = features(samples[-1000:])
@@ -192,12 +192,12 @@ def test_windows_do_not_reach_across_a_gap():
     np.testing.assert_allclose(found[informed], 1.0 / 1.3, rtol=1e-3)
 
 
-def test_no_thrust_tells_nothing():
+def test_features_without_thrust_equal_the_prior():
     found, _ = features(flight(thrust=0.0, noise=0.03))
     np.testing.assert_allclose(found, 1.0 / MASS.value, atol=1e-9)
 
 
-def test_what_cannot_be():
+def test_invalid_windows_and_priors_are_rejected():
     samples = flight()
     with pytest.raises(ExcitationError, match="2 rows"):
         features(samples[:2])
@@ -211,7 +211,7 @@ def test_what_cannot_be():
 
 
 @pytest.fixture(scope="module")
-def flown():
+def simulated():
     """Simulated flights of 8 s and their mass: noise of 0.01 rad, 0.01 m, 0.03 m/s at 100 Hz."""
     found = []
     for seed, (trajectory, profile) in enumerate(
@@ -228,9 +228,9 @@ def flown():
     [ELMRegressor(100, alpha=1e-2, random_state=0), OSELMRegressor(100, alpha=1e-2, random_state=0)],
     ids=["ELM", "OS-ELM"],
 )
-def test_mass_of_flights_that_it_was_not_trained_on(flown, regressor):
-    new = [flown[0], flown[4], flown[8]]
-    train = [pair for i, pair in enumerate(flown) if i not in (0, 4, 8)]
+def test_mass_of_flights_outside_the_training_set(simulated, regressor):
+    new = [simulated[0], simulated[4], simulated[8]]
+    train = [pair for i, pair in enumerate(simulated) if i not in (0, 4, 8)]
     X, y = mass_training_set(*zip(*train, strict=True), every=2)
     regressor.fit(X, y)
     errors, within = [], []
@@ -247,20 +247,20 @@ def test_mass_of_flights_that_it_was_not_trained_on(flown, regressor):
     assert np.mean(within) > 0.93
 
 
-def test_training_set(flown):
-    X, y = mass_training_set(*zip(*flown[:2], strict=True))
-    assert X.shape == (2 * (len(flown[0][1]) - 4), len(WINDOWS))
-    half, masses = mass_training_set(*zip(*flown[:1], strict=True), every=2)
-    assert np.array_equal(half, X[: len(flown[0][1]) - 4 : 2])
-    assert np.array_equal(masses, y[: len(flown[0][1]) - 4 : 2])
+def test_training_set(simulated):
+    X, y = mass_training_set(*zip(*simulated[:2], strict=True))
+    assert X.shape == (2 * (len(simulated[0][1]) - 4), len(WINDOWS))
+    half, masses = mass_training_set(*zip(*simulated[:1], strict=True), every=2)
+    assert np.array_equal(half, X[: len(simulated[0][1]) - 4 : 2])
+    assert np.array_equal(masses, y[: len(simulated[0][1]) - 4 : 2])
 
 
-# --- how sure it is -------------------------------------------------------------------------------------
+# --- standard deviation -------------------------------------------------------------------------------------
 
 
 def windows_of(rng, n):
-    """Features whose two shortest windows differ by up to a hundred times as much as others; errors of which the standard
-    deviation is known, and that."""
+    """Features with random differences of the two shortest windows, errors that depend on them, and their true standard
+    deviation."""
     sizes = 0.001 * 10.0 ** rng.uniform(-1.0, 2.0, n)
     X = 1.0 + 0.001 * rng.normal(size=(n, 5))
     X[:, 0] = X[:, 1] + sizes * rng.choice([-1.0, 1.0], n)
@@ -269,7 +269,7 @@ def windows_of(rng, n):
 
 
 def test_std_of_errors_that_grow_with_the_differences_of_windows():
-    """Their standard deviation is found over a range of 1 to 20."""
+    """The standard deviation is estimated over a range of 1 to 20."""
     rng = np.random.default_rng(0)
     X, y, _ = windows_of(rng, 10000)
     regressor = ELMRegressor(10, alpha=1.0, random_state=0).fit(X, y)
@@ -282,8 +282,8 @@ def test_std_of_errors_that_grow_with_the_differences_of_windows():
     assert np.quantile(np.abs(spread / std - 1.0), 0.9) < 0.2
 
 
-def test_spread_is_of_rows_that_the_regressor_has_not_seen():
-    """So many nodes make errors in the training that are smaller than those of new rows."""
+def test_std_is_that_of_rows_outside_the_training_set():
+    """With many nodes the training errors are smaller than those of new rows."""
     rng = np.random.default_rng(1)
 
     def noise(n):
@@ -297,7 +297,7 @@ def test_spread_is_of_rows_that_the_regressor_has_not_seen():
     np.testing.assert_allclose(np.median(std), error, rtol=0.3)
 
 
-def test_spread_does_not_grow_beyond_what_was_seen():
+def test_std_is_bounded_outside_the_training_range():
     rng = np.random.default_rng(2)
     X, error, _ = windows_of(rng, 3000)
     found = fit_variance_model(ELMRegressor(10, alpha=1.0, random_state=0).fit(X, error), X, error, hidden=30)
@@ -306,8 +306,8 @@ def test_spread_does_not_grow_beyond_what_was_seen():
     assert np.all((std > 0.01) & (std < 1.0))
 
 
-def test_spread_of_no_errors_and_equal_windows():
-    """A mass that never changes and windows that never differ: hardly any spread, and no division by zero."""
+def test_std_without_errors_and_with_equal_windows():
+    """Constant mass and equal windows: the standard deviation is small and finite."""
     X = np.repeat(np.linspace(0.5, 2.0, 100)[:, None], 4, axis=1)
     X[0] = 0.0
     regressor = ELMRegressor(5, alpha=1e-3, random_state=0).fit(X, np.ones(100))
@@ -316,16 +316,16 @@ def test_spread_of_no_errors_and_equal_windows():
     assert np.all(std < 0.1)
 
 
-def test_spread_after_steps_of_the_mass(flown):
-    """Wider just after a step than elsewhere, so that it holds what the regressor's own does not."""
+def test_coverage_after_steps_of_the_mass(simulated):
+    """The variance model has a higher coverage after a step than the standard deviation of the regressor."""
     held = {"own": ([], []), "spread": ([], [])}
     for i in (3, 4, 5):
-        samples, mass = flown[i]
+        samples, mass = simulated[i]
         steps = np.flatnonzero(np.abs(np.diff(mass)) > 0.05) + 1
         since = np.min(
             [np.where(np.arange(len(mass)) < k, 999, np.arange(len(mass)) - k) for k in steps], axis=0
         )
-        others = [pair for j, pair in enumerate(flown) if j != i]
+        others = [pair for j, pair in enumerate(simulated) if j != i]
         X, y = mass_training_set(*zip(*others, strict=True), every=2)
         regressor = ELMRegressor(100, alpha=1e-2, random_state=0).fit(X, y)
         for name, of in (("own", regressor), ("spread", fit_variance_model(regressor, X, y))):
@@ -341,7 +341,7 @@ def test_spread_after_steps_of_the_mass(flown):
     assert elsewhere > 0.9
 
 
-def test_what_spread_cannot_be_fitted():
+def test_invalid_variance_models_are_rejected():
     X, y = np.ones((40, 3)), np.ones(40)
     regressor = ELMRegressor(5, alpha=1.0).fit(X, y)
     with pytest.raises(SettingError, match="two or more windows"):
