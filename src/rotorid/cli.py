@@ -80,7 +80,7 @@ COMMANDS: Final = {
     ),
     "reproduce": Entry(
         "rotorid.studies.command",
-        "Reproduce a study: fly it, run every method, and write one page with the published numbers beside ours.",
+        "Reproduce a study: simulate its flights, run all methods, and write one page with the published numbers and ours.",
     ),
     "demo": Entry(
         "rotorid.workflows.demo.command",

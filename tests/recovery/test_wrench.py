@@ -88,7 +88,7 @@ def test_a_load_is_a_force_and_the_wind_an_event_that_begins_and_ends(flights: P
     wind = min(events, key=lambda e: abs(e.start + origin - 155.42))
     assert wind.start + origin == pytest.approx(155.42, abs=0.15)
     assert wind.end + origin == pytest.approx(189.63, abs=0.15)
-    assert wind.force[1] == pytest.approx(-KDV * 2.5, abs=0.1)
+    assert wind.force.value[1] == pytest.approx(-KDV * 2.5, abs=0.1)
     load = [found.wrench[(t > a) & (t < b), 2].mean() for a, b in ((30.0, 70.0), (76.0, 92.0))]
     np.testing.assert_allclose(load, [0.0, -0.25 * 9.81], atol=0.05)
 
@@ -102,7 +102,7 @@ def test_the_logging_that_pilots_have(flights: Path) -> None:
     longest = max(find_contacts(found).events, key=lambda e: e.duration)
     assert longest.start + origin == pytest.approx(43.54, abs=0.15)
     assert longest.end + origin == pytest.approx(62.63, abs=0.15)
-    assert longest.force[2] == pytest.approx(-0.2 * 9.81, abs=0.15)
+    assert longest.force.value[2] == pytest.approx(-0.2 * 9.81, abs=0.15)
 
 
 def test_a_payload_of_an_ardupilot(flights: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_payload_of_an_ardupilot(flights: Path) -> None:
         load = min(events, key=lambda e, at=start: abs(e.start + origin - at))
         assert load.start + origin == pytest.approx(start, abs=0.3)
         assert load.end + origin == pytest.approx(end, abs=0.3)
-        assert load.force[2] == pytest.approx(-9.81, rel=0.03)
+        assert load.force.value[2] == pytest.approx(-9.81, rel=0.03)
     assert len(events) <= 4
 
 

@@ -99,7 +99,7 @@ def test_changes_of_an_estimator_with_change_detection() -> None:
 def test_summary(summary, tmp_path: Path) -> None:
     data = json.loads(summary.to_json())
     assert data["versions"].keys() == {"rotorid", "jax"}
-    assert data["time_origin"] == 12.5
+    assert data["log"]["time_origin"] == 12.5
     assert data["settings"]["estimators"] == ["ekf", "ukf"]
     assert data["notes"] == ["a note with <tags>"]
     headline = data["verdict"]["findings"][0]

@@ -142,7 +142,7 @@ class Collector:
         log's own clock reads 0; that clock may itself be one of Unix time."""
         if not self.signals:
             reason = "; ".join(self.notes) or "it has none of the topics that are read"
-            raise LogFormatError(f"{self.path}: this log has no readable signal that rotorid uses ({reason})")
+            raise LogFormatError(f"{self.path}: this log has no signal that rotorid can use ({reason})")
         firsts = [s.times[0] for n, s in self.signals.items() if n in MOTION]
         origin = float(min(firsts or [s.times[0] for s in self.signals.values()])) if shift else 0.0
         signals = {}
