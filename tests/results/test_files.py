@@ -101,7 +101,7 @@ def test_summary(summary, tmp_path: Path) -> None:
     assert data["versions"].keys() == {"rotorid", "jax"}
     assert data["log"]["time_origin"] == 12.5
     assert data["settings"]["estimators"] == ["ekf", "ukf"]
-    assert data["notes"] == ["a note with <tags>"]
+    assert data["log"]["notes"] == ["a note with <tags>"]
     headline = data["verdict"]["findings"][0]
     assert headline.keys() == {"code", "severity", "values", "text"}
     assert (headline["code"], headline["severity"], headline["values"]["value"]) == ("constant", "ok", 1.0)
