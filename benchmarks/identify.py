@@ -122,18 +122,18 @@ class Scipy(NamedTuple):
     message: str
 
 
-def by_scipy(solved: Estimation, most: float) -> Scipy:
+def by_scipy(estimation: Estimation, most: float) -> Scipy:
     """`least_squares` on the windows as rotorid weighed them, from the prior's values and the measured starts, until its cost
     is within 0.1 % of rotorid's. most: seconds of processor after which it is ended."""
-    problem, data = solved.problem, solved.problem.data
+    problem, data = estimation.problem, estimation.problem.data
     n, free, (w, rows) = problem.start_size, problem.free_size, data.dt.shape
-    weight, per = np.sqrt(solved.weight)[:, None, None], rows * len(solved.sigma)
+    weight, per = np.sqrt(estimation.weight)[:, None, None], rows * len(estimation.sigma)
     count = 0
 
     def errors_at(x: np.ndarray, z: np.ndarray) -> np.ndarray:
         nonlocal count
         count += 1
-        ran = problem.predict(x, z, solved.sigma)
+        ran = problem.predict(x, z, estimation.sigma)
         return np.concatenate([(weight * ran.residuals).ravel(), problem.prior_errors(z)])
 
     def errors(v: np.ndarray) -> np.ndarray:
@@ -147,7 +147,7 @@ def by_scipy(solved: Estimation, most: float) -> Scipy:
         ]
     ).tocsr()
     with jax.enable_x64(True):
-        least = 0.5 * float(np.sum(errors_at(solved.x, solved.z) ** 2))
+        least = 0.5 * float(np.sum(errors_at(estimation.x, estimation.z) ** 2))
         count, began, best = 0, time.process_time(), [np.inf, np.zeros(free)]
         message = ""
 
@@ -170,8 +170,8 @@ def by_scipy(solved: Estimation, most: float) -> Scipy:
             callback=look,
         )
     took = time.process_time() - began
-    std = np.sqrt(np.diag(solved.root @ solved.root.T))
-    apart = float(np.max(np.abs(best[1] - solved.z) / std))
+    std = np.sqrt(np.diag(estimation.root @ estimation.root.T))
+    apart = float(np.max(np.abs(best[1] - estimation.z) / std))
     return Scipy(best[0] / least, apart, took, count, message or found.message)
 
 
@@ -217,7 +217,7 @@ def main() -> None:
             flush=True,
         )
     if not options.no_scipy:
-        peer = by_scipy(found.solved, _MOST * work)
+        peer = by_scipy(found.estimation, _MOST * work)
         print(
             f"scipy, 2-point: {peer.seconds:.1f} s of processor, {peer.seconds / work:.1f} times rotorid's, "
             f"{peer.evaluations} evaluations ({peer.message}); {peer.cost:.4g} times rotorid's cost, "

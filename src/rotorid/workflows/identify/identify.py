@@ -200,12 +200,12 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     data = fit_data(preparation, free)
     names = [flight.name for flight in data.flights]
     logged = as_logged(prior, available.rotors)
-    fit_result = fit_airframe(
+    airframe_fit = fit_airframe(
         logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
     )
-    check_estimates(fit_result.estimation, names)
-    predictions = output_residuals(fit_result.estimation)
-    own_fit, segments = split_masses(fit_result, data)
+    check_estimates(airframe_fit.estimation, names)
+    predictions = output_residuals(airframe_fit.estimation)
+    own_fit, segments = split_masses(airframe_fit, data)
     share = thrust_relative_std(prior, free, preparation.logs)
     fit, mass_covariance = add_thrust_uncertainty(own_fit, free, share), np.zeros(0)
     if request.known == "mass":
@@ -216,27 +216,27 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     airframe = airframe_with(prior, fit, masses, names)
     hover, hover_findings = _hover(airframe, own_fit, segments, available)
     disturbed = tuple(
-        name for name in ("body_rate", "velocity") if getattr(fit_result.process_noise, name) > 0.0
+        name for name in ("body_rate", "velocity") if getattr(airframe_fit.process_noise, name) > 0.0
     )
     findings += [
         *hover_findings,
-        *wind_findings(fit_result, names),
-        *check_shape(fit_result.estimation, predictions),
+        *wind_findings(airframe_fit, names),
+        *check_shape(airframe_fit.estimation, predictions),
     ]
     findings += fit_findings(fit, request, data, disturbed, len(masses))
     return Identification(
-        airframe,
-        fit,
-        masses,
-        request.known,
-        preparation,
-        data,
-        disturbed,
-        tuple(findings),
-        fit_result.estimation,
-        predictions,
-        hover,
-        mass_covariance,
+        airframe=airframe,
+        fit=fit,
+        masses=masses,
+        known=request.known,
+        preparation=preparation,
+        data=data,
+        process_noise=disturbed,
+        findings=tuple(findings),
+        estimation=airframe_fit.estimation,
+        predictions=predictions,
+        hover=hover,
+        mass_covariance=mass_covariance,
     )
 
 

@@ -66,7 +66,7 @@ class Identification:
     airframe: with the estimates. fit: by quantity ("inertia_x", "thrust_curve_2", ...), with the mass where it is the same in
     all flights. masses: of all parts of the flights, in order, where the mass was free. known: which of mass and thrust was
     held fixed. preparation, data: the flights, and the rows that were fitted. process_noise: the states with unmodelled
-    disturbances, "body_rate" or "velocity", which the fit followed. findings: what to know of the estimates. solved: the
+    disturbances, "body_rate" or "velocity", which the fit followed. findings: what to know of the estimates. estimation: the
     problem and its solution. predictions: the outputs that the fit predicts, with their residuals. hover: the hover point by
     name (see the module); empty where the logs have no rotor commands. mass_covariance: of the fit's quantities with a mass
     that was held fixed.
@@ -80,7 +80,7 @@ class Identification:
     data: FitData
     process_noise: tuple[str, ...]
     findings: tuple[Finding, ...]
-    solved: Estimation
+    estimation: Estimation
     predictions: tuple[OutputResiduals, ...] = ()
     hover: Mapping[str, HoverQuantity] = dataclasses.field(default_factory=dict)
     mass_covariance: Float[np.ndarray, " quantities"] = dataclasses.field(default_factory=lambda: np.zeros(0))
@@ -104,11 +104,11 @@ class Identification:
         return masses or None
 
 
-def split_masses(fit_result: AirframeFit, data: FitData) -> tuple[Fit, tuple[MassSegment, ...]]:
+def split_masses(airframe_fit: AirframeFit, data: FitData) -> tuple[Fit, tuple[MassSegment, ...]]:
     """The fit without the quantities of single flights or parts of them, with the mass where it is the same in all flights; and
     the masses of all parts."""
-    fit, parts = fit_result.estimation.fit, fit_result.segmentations["mass"]
-    coordinates = fit_result.estimation.problem.coordinates
+    fit, parts = airframe_fit.estimation.fit, airframe_fit.segmentations["mass"]
+    coordinates = airframe_fit.estimation.problem.coordinates
     indices, names, masses = [], [], []
     for p in coordinates.parameters:
         place = coordinates.slices[p.name]
