@@ -36,8 +36,8 @@ from rotorid.workflows.track.text import unconfirmed_text
         (1.0, 0.0, "1", "1.000"),
         (math.nan, 0.1, "kg", "– kg"),
         (1.402e76, 1.43e75, "s", "1.4e+76 ± 1.4e+75 s"),
-        (1.123e-5, 8.2e-7, "kg m^2", "(11.2 ± 0.8)·10⁻⁶ kg m²"),
-        (-1.5e-7, 1.3e-7, "kg m^2", "(−150 ± 130)·10⁻⁹ kg m²"),
+        (1.123e-5, 8.2e-7, "kg m^2", "(1.12 ± 0.08)·10⁻⁵ kg m²"),
+        (-1.5e-7, 1.3e-7, "kg m^2", "(−1.5 ± 1.3)·10⁻⁷ kg m²"),
         (0.0, 1.4e-6, "kg m^2", "(0.0 ± 1.4)·10⁻⁶ kg m²"),
         (0.0, 0.002, "m", "0.000 ± 0.002 m"),
     ],
@@ -47,7 +47,7 @@ def test_a_value_has_the_digits_that_its_std_deserves(value: float, std: float, 
 
 
 def test_a_small_value_and_its_std_share_a_power_of_ten() -> None:
-    assert (value_text(1.123e-5, 8.2e-7), std_text(1.123e-5, 8.2e-7)) == ("11.2·10⁻⁶", "0.8·10⁻⁶")
+    assert (value_text(1.123e-5, 8.2e-7), std_text(1.123e-5, 8.2e-7)) == ("1.12·10⁻⁵", "0.08·10⁻⁵")
     assert (value_text(1.047, 0.0082), std_text(1.047, 0.0082)) == ("1.047", "0.008")
 
 

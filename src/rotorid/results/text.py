@@ -14,7 +14,7 @@ from rotorid.findings import Finding
 
 PLAIN_UNITS: Final = ("", "1")
 _HUGE: Final = 1e9  # from which on a number is written with an exponent
-_SMALL: Final = 1e-3  # below which a number and its standard deviation are written with a power of ten
+_SMALL: Final = 1e-4  # below which a number and its standard deviation are written with a power of ten
 _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -52,19 +52,19 @@ def decimals(std: float) -> int:
 
 
 def value_text(value: float, std: float, *, signed: bool = False) -> str:
-    """A value with the decimals of its standard deviation, see `decimals`: "1.047", "11.2·10⁻⁶". signed: "+0.21"."""
+    """A value with the decimals of its standard deviation, see `decimals`: "1.047", "1.12·10⁻⁵". signed: "+0.21"."""
     exponent = _exponent(value, std)
     return _number(value, std, exponent, signed) + _power(exponent)
 
 
 def std_text(value: float, std: float) -> str:
-    """The standard deviation of a value, with its power of ten: "0.008" of 1.047, "0.8·10⁻⁶" of 11.2·10⁻⁶."""
+    """The standard deviation of a value, with its power of ten: "0.008" of 1.047, "0.08·10⁻⁵" of 1.12·10⁻⁵."""
     exponent = _exponent(value, std)
     return _number(std, std, exponent) + _power(exponent)
 
 
 def plus_minus(value: float, std: float, unit: str = "", *, signed: bool = False) -> str:
-    """A value with its standard deviation and unit: "1.047 ± 0.008 kg", "(11.2 ± 0.8)·10⁻⁶ kg m²". signed: "+0.21 ± 0.02"."""
+    """A value with its standard deviation and unit: "1.047 ± 0.008 kg", "(1.12 ± 0.08)·10⁻⁵ kg m²". signed: "+0.21 ± 0.02"."""
     if not (math.isfinite(value) and math.isfinite(std) and std > 0.0):
         return f"{value_text(value, std, signed=signed)} {unit_text(unit)}".rstrip()
     exponent = _exponent(value, std)
@@ -85,9 +85,9 @@ def _number(value: float, std: float, exponent: int, signed: bool = False) -> st
 
 
 def _exponent(value: float, std: float) -> int:
-    """The power of ten of a number and its standard deviation: 0 from a thousandth on, else a multiple of 3."""
+    """The power of ten of a number and its standard deviation: 0 from 0.0001 on, else that of the larger one."""
     size = max(abs(value) if math.isfinite(value) else 0.0, std if math.isfinite(std) else 0.0)
-    return 0 if size >= _SMALL or size == 0.0 else 3 * math.floor(math.log10(size) / 3.0)
+    return 0 if size >= _SMALL or size == 0.0 else math.floor(math.log10(size))
 
 
 def _power(exponent: int) -> str:
@@ -102,7 +102,7 @@ def number_text(value: float | None) -> str:
 
 
 def rounded_text(value: float, digits: int = 2) -> str:
-    """A number with this many significant digits, a small one with its power of ten: "0.0075", "12·10⁻⁶"; a dash for none."""
+    """A number with this many significant digits, a small one with its power of ten: "0.0075", "1.2·10⁻⁵"; a dash for none."""
     if not math.isfinite(value):
         return "–"
     exponent = _exponent(value, 0.0)
