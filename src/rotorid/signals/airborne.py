@@ -53,7 +53,7 @@ _WEIGHTLESS: Final = 0.85  # of gravity
 
 def no_flight_message(flight: Flight, reason: str = "the vehicle is never in the air in this log") -> str:
     """The message of an error about a log without usable flight; it says whether the file is complete."""
-    remedy = f", and {flight.cut}: copy it again, or use another log" if flight.cut else "; use another log"
+    remedy = f"; {flight.cut}; copy it again, or use another log" if flight.cut else "; use another log"
     return f"{flight.source}: {reason}{remedy}"
 
 

@@ -75,7 +75,7 @@ def test_the_error_on_a_log_cut_before_take_off_names_both(
     short = tmp_path / Path(log).name
     short.write_bytes(whole[: int(size * len(whole)) + 3])
     with pytest.raises(
-        ExcitationError, match=r"the vehicle is never in the air in this log, and .* is cut .*: copy it again"
+        ExcitationError, match=r"the vehicle is never in the air in this log; .* is cut .*; copy it again"
     ) as error:
         time_in_air(read(short))
     assert "\n" not in str(error.value)

@@ -217,6 +217,6 @@ def _boot(messages: Messages | None) -> float:
 
 def _note_damage(collector: Collector, contents: DataflashContents) -> None:
     if contents.truncated:
-        collector.note("the file is cut at its end; what was whole is used")
+        collector.note("the file is cut at its end; only the complete part is used")
     if contents.skipped:
         collector.note(f"{contents.skipped} damaged bytes were skipped")

@@ -68,7 +68,7 @@ def _densest(events: dict[str, np.ndarray], variables: tuple[str, ...]) -> np.nd
 def _note_damage(collector: Collector, contents: UsdContents) -> None:
     if not contents.is_intact:
         collector.note(
-            "the checksum (CRC) at the end of the file is wrong: it is cut or damaged; what was whole is used"
+            "the checksum (CRC) at the end of the file is wrong: it is cut or damaged; only the complete part is used"
         )
     if contents.remaining > 3 + contents.is_intact:
         collector.note(f"{contents.remaining} bytes at the end of the file are no whole event")

@@ -188,6 +188,6 @@ def _add(collector: Collector, pieces: list[Piece]) -> dict[str, str]:
 
 def _note_damage(collector: Collector, scan: Walk, size: int) -> None:
     if scan.rest < size:
-        collector.note("the file is cut at its end; what was whole is used")
+        collector.note("the file is cut at its end; only the complete part is used")
     if scan.skipped:
         collector.note(f"{scan.skipped} damaged bytes were skipped")

@@ -50,7 +50,7 @@ class McapContents:
     @property
     def notes(self) -> list[str]:
         """What the user should know of the file."""
-        cut = ["the file is cut at its end; what was whole is used"] if self.truncated else []
+        cut = ["the file is cut at its end; only the complete part is used"] if self.truncated else []
         return cut + ([f"{self.damaged} damaged parts were left out"] if self.damaged else [])
 
 

@@ -244,7 +244,7 @@ _CANDIDATES: Final[dict[str, tuple[_Candidate, ...]]] = {
 
 def _note_damage(collector: Collector, contents: ULogContents) -> None:
     if contents.truncated:
-        collector.note("the file is cut at its end; what was whole is used")
+        collector.note("the file is cut at its end; only the complete part is used")
     if contents.skipped:
         collector.note(f"{contents.skipped} damaged bytes were skipped")
     if contents.dropouts:
