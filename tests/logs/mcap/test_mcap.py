@@ -146,7 +146,9 @@ def test_the_bytes_of_a_link_in_a_recording(tmp_path: Path):
     assert len(flight["position"].times) == 100
     assert not flight.notes
     (tmp_path / "live.mcap").write_bytes(buffer.getvalue()[:-600])
-    assert read(tmp_path / "live.mcap").notes == ("the file is cut at its end; only the complete part is used",)
+    assert read(tmp_path / "live.mcap").notes == (
+        "the file is cut at its end; only the complete part is used",
+    )
 
 
 def test_files_without_a_flight(tmp_path: Path):

@@ -77,7 +77,9 @@ def _records(collector: Collector, messages: Messages) -> np.ndarray:
     """Messages as records with the fields of the uORB topic, stamps on the clock of the bag."""
     rows = _as_records(messages.content)
     if not messages.whole:
-        collector.note(f"{messages.topic}: the bag is cut or damaged within it; only the complete part is used")
+        collector.note(
+            f"{messages.topic}: the bag is cut or damaged within it; only the complete part is used"
+        )
     return _on_the_clock_of_the_bag(collector, rows, messages)
 
 

@@ -87,7 +87,9 @@ def _stamps(collector: Collector, messages: Messages) -> Int64[np.ndarray, " n"]
     """Times of messages in ns: of their headers, or where those are not set of the bag."""
     received = np.array(messages.times, np.int64)
     if not messages.whole:
-        collector.note(f"{messages.topic}: the bag is cut or damaged within it; only the complete part is used")
+        collector.note(
+            f"{messages.topic}: the bag is cut or damaged within it; only the complete part is used"
+        )
     if not hasattr(messages.content[0], "header"):
         return received
     stamps = [m.header.stamp for m in messages.content]
