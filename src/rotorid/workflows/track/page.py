@@ -37,7 +37,13 @@ from rotorid.workflows.track.innovations import (
     normalise,
     running_consistency,
 )
-from rotorid.workflows.track.summary import EstimatorSummary, QuantitySummary, Summary, leading_track
+from rotorid.workflows.track.summary import (
+    EstimatorSummary,
+    LogSummary,
+    QuantitySummary,
+    Summary,
+    leading_track,
+)
 from rotorid.workflows.track.text import unconfirmed_text
 from rotorid.workflows.track.track import Motion, Track
 
@@ -67,13 +73,17 @@ def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary:
 
 
 def _header(page: Page, flight: Flight, summary: Summary) -> None:
-    about = [
-        flight.vehicle,
-        flight.format.replace("-", " "),
-        f"{duration_text(summary.log.duration)} logged, {percent(summary.log.airborne)} of it tracked",
-        f"airframe {summary.settings.airframe}",
-    ]
+    about = [*describe_log(summary.log, "tracked"), f"airframe {summary.settings.airframe}"]
     add_header(page, flight.source.name, about, summary.verdict, _TONES)
+
+
+def describe_log(log: LogSummary, use: str) -> list[str]:
+    """The log of a result, for the header of its page. use: what was done with the flight ("tracked")."""
+    return [
+        log.vehicle,
+        log.format.replace("-", " "),
+        f"{duration_text(log.duration)} logged, {percent(log.airborne)} of it {use}",
+    ]
 
 
 def _cards(page: Page, lead: Track, estimator_summary: EstimatorSummary, summary: Summary) -> None:

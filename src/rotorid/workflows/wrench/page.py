@@ -16,7 +16,6 @@ from rotorid.logs.flight import Flight
 from rotorid.report.page import Page, add_header, add_log_section, card, grid, table
 from rotorid.results.text import (
     Tone,
-    duration_text,
     join_words,
     label,
     percent,
@@ -26,6 +25,7 @@ from rotorid.results.text import (
     value_text,
 )
 from rotorid.workflows.track.innovations import consistency_figure, running_consistency
+from rotorid.workflows.track.page import describe_log
 from rotorid.workflows.wrench.contacts import Contact
 from rotorid.workflows.wrench.figures import component_figure, force_figure, place_figure
 from rotorid.workflows.wrench.observe import WrenchTrack
@@ -57,9 +57,7 @@ def wrench_page(track: WrenchTrack, flight: Flight, summary: WrenchSummary) -> s
 
 def _header(page: Page, flight: Flight, summary: WrenchSummary) -> None:
     about = [
-        flight.vehicle,
-        flight.format.replace("-", " "),
-        f"{duration_text(summary.log.duration)} logged, {percent(summary.log.airborne)} of it observed",
+        *describe_log(summary.log, "observed"),
         f"airframe {summary.settings.airframe}",
         summary.settings.model,
     ]
