@@ -103,7 +103,7 @@ def test_a_function_of_each_particle():
             return jnp.outer(u, x) + z, jnp.sin(z) * e[1] + jnp.array([1.0, 2.0]) @ x, z > 0, x[0] + e
 
         return place.map_particles(
-            one, z, inherited=(x,), ancestors=ancestors, draws_=(source, 3), condition=where
+            one, z, inherited=(x,), ancestors=ancestors, normal_draws=(source, 3), condition=where
         )
 
     ours, c = both(calculated, x, z, u, ancestors, sources, where)

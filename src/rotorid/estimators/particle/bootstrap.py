@@ -135,7 +135,7 @@ class BootstrapFilter(AbstractParticleFilter):
             resampled.log_weights,
             inherited=(state.x, state.c),
             ancestors=resampled.ancestors,
-            draws_=(noise_stream, k + state.c.shape[0]),
+            normal_draws=(noise_stream, k + state.c.shape[0]),
         )
         is_awaited = monitor.blocks.is_awaited | (gap & is_always_reset)
         monitor = eqx.tree_at(lambda m: m.blocks.is_awaited, monitor, is_awaited)
@@ -175,7 +175,11 @@ class BootstrapFilter(AbstractParticleFilter):
             x, (r, density, *varying) = state.x, self.cloud.map_particles(predict_residual, state.x, state.c)
         else:
             x, r, density, *varying = self.cloud.map_particles(
-                initialise_and_predict, state.x, state.c, draws_=draws, condition=jnp.any(is_initialised)
+                initialise_and_predict,
+                state.x,
+                state.c,
+                normal_draws=draws,
+                condition=jnp.any(is_initialised),
             )
         std, accepted = varying[0] if varying else tuning.measurement_noise, jnp.ones(len(outputs), bool)
         if self.is_gated:

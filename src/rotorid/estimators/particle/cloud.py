@@ -68,13 +68,13 @@ class AbstractCloud(ABC):
         *columns: Float[Array, " ..."],
         inherited: tuple[Float[Array, " ..."], ...] = (),
         ancestors: Int32[Array, " n"] | None = None,
-        draws_: tuple[Stream, int] | None = None,
+        normal_draws: tuple[Stream, int] | None = None,
         condition: Bool[Array, ""] | bool = True,
     ) -> tuple[Array, ...]:
         """Results of `function([e,] *inherited, *columns)` for each particle.
 
-        inherited: arrays of which each particle takes its ancestor's column. draws: a stream, and the number of standard normal
-        numbers e of each particle. condition: whether they are drawn, or 0.
+        inherited: arrays of which each particle takes its ancestor's column. normal_draws: a stream, and the number of standard
+        normal numbers e of each particle. condition: whether they are drawn, or 0.
         """
 
     @abstractmethod
@@ -117,14 +117,14 @@ class JaxCloud(AbstractCloud):
         *columns: Float[Array, " ..."],
         inherited: tuple[Float[Array, " ..."], ...] = (),
         ancestors: Int32[Array, " n"] | None = None,
-        draws_: tuple[Stream, int] | None = None,
+        normal_draws: tuple[Stream, int] | None = None,
         condition: Bool[Array, ""] | bool = True,
     ) -> tuple[Array, ...]:
         if ancestors is not None:
             inherited = tuple(value[..., ancestors] for value in inherited)
         arguments = (*inherited, *columns)
-        if draws_ is not None:
-            source, count = draws_
+        if normal_draws is not None:
+            source, count = normal_draws
             shape = (count, arguments[0].shape[-1])
             e = jax.lax.cond(condition, lambda: self.normals(source, shape), lambda: jnp.zeros(shape))
             arguments = (e, *arguments)

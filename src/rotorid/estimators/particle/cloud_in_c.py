@@ -68,7 +68,7 @@ class CompiledCloud(AbstractCloud):
         *columns: Float[Array, " ..."],
         inherited: tuple[Float[Array, " ..."], ...] = (),
         ancestors: Int32[Array, " n"] | None = None,
-        draws_: tuple[Stream, int] | None = None,
+        normal_draws: tuple[Stream, int] | None = None,
         condition: Bool[Array, ""] | bool = True,
     ) -> tuple[Array, ...]:
         if ancestors is None:
@@ -76,8 +76,8 @@ class CompiledCloud(AbstractCloud):
         arguments: list[Array] = [*inherited, *columns]
         n = arguments[0].shape[-1]
         particle_shapes = [jax.ShapeDtypeStruct(value.shape[:-1], value.dtype) for value in arguments]
-        count = 0 if draws_ is None else draws_[1]
-        if draws_ is not None:
+        count = 0 if normal_draws is None else normal_draws[1]
+        if normal_draws is not None:
             particle_shapes.insert(0, jax.ShapeDtypeStruct((count,), jnp.float64))
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(*particle_shapes)
         shared, closed = _split(closed)
@@ -89,8 +89,8 @@ class CompiledCloud(AbstractCloud):
         operands: list[Array] = [_flat(shared)]
         if inherited_count and ancestors is not None:
             operands.append(ancestors)
-        if draws_ is not None:
-            operands += [draws.stream(draws_[0]), jnp.asarray(condition)]
+        if normal_draws is not None:
+            operands += [draws.stream(normal_draws[0]), jnp.asarray(condition)]
         operands += [value.astype(float).reshape(-1, n) for value in arguments if value.size]
         results = iter(_call(name, output_types)(*operands))
         return tuple(

@@ -92,7 +92,7 @@ class SampledStates(NamedTuple):
             )
         else:
             x_next, r, *std = self.cloud.map_particles(
-                predict_particle, x, psi, draws_=(noise, joint.states_dim)
+                predict_particle, x, psi, normal_draws=(noise, joint.states_dim)
             )
         return Prediction(x_next, r, *(std or [tuning.measurement_noise]))
 
@@ -114,9 +114,9 @@ class SampledStates(NamedTuple):
             r = residual(joint, retract(joint, point, std * d), sample.u, p, sample.y)
             return (jnp.where(jnp.isfinite(r), r, 0.0),)
 
-        return self.cloud.map_particles(residual_of, expected.states, psi, draws_=(noise, joint.states_dim))[
-            0
-        ]
+        return self.cloud.map_particles(
+            residual_of, expected.states, psi, normal_draws=(noise, joint.states_dim)
+        )[0]
 
     def log_likelihood(self, expected: Prediction, used: Bool[Array, " measured"]) -> Float[Array, " n"]:
         if expected.std.ndim == 2:
@@ -136,7 +136,7 @@ class SampledStates(NamedTuple):
         draw = initialiser(self.joint, self.tuning, sample, blocks)
         e = source, self.joint.system.outputs.dim
         return self.cloud.map_particles(
-            lambda *arguments: (draw(*arguments),), x, draws_=e, condition=jnp.any(blocks)
+            lambda *arguments: (draw(*arguments),), x, normal_draws=e, condition=jnp.any(blocks)
         )[0]
 
     def inflate(self, source: Stream, x: Float[Array, "states n"]) -> Float[Array, "states n"]:
