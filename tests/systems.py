@@ -17,7 +17,7 @@ from rotorid.geometry.spaces import Scalar, Space, Vector
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
-from rotorid.models.multirotor.with_drag import multirotor
+from rotorid.models.multirotor.with_drag import Multirotor, multirotor
 from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
 
@@ -58,11 +58,20 @@ class Cart(System):
         return {"position": x["position"], "motion": mixed}
 
 
+def with_known_aerodynamics(system: Multirotor) -> Multirotor:
+    """The System with axial drag and lift known to 0.1: with less, its filters are not consistent far from hover."""
+    parameters = tuple(
+        dataclasses.replace(p, std=0.1) if p.name in ("axial_drag_ratio", "lift_factor") else p
+        for p in system.parameters
+    )
+    return dataclasses.replace(system, parameters=parameters)
+
+
 SYSTEMS = {
     "pendulum": Pendulum(),
     "cart": Cart(),
     "bare": BareMultirotor(),
-    "multirotor": multirotor(load_airframe("px4-sih-quad"), "thrust"),
+    "multirotor": with_known_aerodynamics(multirotor(load_airframe("px4-sih-quad"), "thrust")),
 }
 
 RIGID = rigid_multirotor(load_airframe("quadrotor-x"))

@@ -1,5 +1,7 @@
 """NMPC holds, tracks and recovers, on a vehicle and on a System without rotations; failures are counted."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -95,6 +97,16 @@ def test_the_last_plan_continues_if_the_problem_cannot_be_solved(controller):
     assert (lost.is_solved, lost.failures) == (False, 2)
     again = controller.solve(x, HOVER, STILL, lost, elapsed=0.05)
     assert (again.is_solved, again.failures) == (True, 0)
+
+
+def test_an_overflow_is_a_failure_and_prints_nothing(controller, capfd):
+    plan = controller.solve(HOVER[0], HOVER, STILL, iterations=3)
+    states = plan.states.copy()
+    states[3, 4:] = 1e308
+    states[4, 4:] = -1e308
+    lost = controller.solve(HOVER[0], HOVER, STILL, dataclasses.replace(plan, states=states))
+    assert (lost.is_solved, lost.failures) == (False, 1)
+    assert capfd.readouterr() == ("", "")
 
 
 class Pendulum(System):

@@ -8,7 +8,7 @@ by stage.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -18,8 +18,11 @@ import numpy as np
 from rotorid.codegen.casadi import to_casadi
 from rotorid.codegen.native import compiled
 from rotorid.geometry.spaces import Space
-from rotorid.models.system import System, parameter_values
+from rotorid.models.system import System, Values, parameter_values
 from rotorid.numerics import integrators
+
+Step = Callable[[Values, Values, Values, float], Values]
+"""(x, u, p, dt) -> x after dt seconds, by block."""
 
 UNBOUNDED = 1e4
 """Bound of an unknown without bounds: the HPIPM interface of CasADi needs a finite bound of each unknown."""
@@ -51,20 +54,23 @@ def _stage(
     V: np.ndarray,
     parameters: Mapping[str, Any],
     free: Sequence[str],
+    step: Step | None,
 ) -> _Stage:
     space, inputs = system.states, system.inputs
     n, m = space.dim, inputs.size
     sizes = [len(system.parameter(name).values) for name in free]
 
-    def step(x, u, q):
+    def next_state(x, u, q):
         p = parameter_values(system, **parameters)
         parts = jnp.split(q, np.cumsum(sizes)[:-1]) if free else []
         p |= {name: part.reshape(p[name].shape) for name, part in zip(free, parts, strict=True)}
+        if step is not None:
+            return space.pack(step(space.unpack(x), inputs.unpack(u), p, dt))
         rate = lambda x: space.pack_tangent(system.dynamics(space.unpack(x), inputs.unpack(u), p))  # noqa: E731
         return integrators.step(space, rate, x, dt)
 
     def gap_of(x, u, x_next, dx, du, q):
-        return space.minus(step(space.plus(x, dx), u + du, q), x_next)
+        return space.minus(next_state(space.plus(x, dx), u + du, q), x_next)
 
     def error_of(x, reference, dx):
         return space.minus(space.plus(x, dx), reference)
@@ -100,6 +106,7 @@ def sqp_iteration(
     parameters: Mapping[str, Any],
     state_bounds: Mapping[str, tuple[float, float]],
     free: Sequence[str] = (),
+    step: Step | None = None,
 ) -> ca.Function:
     """One iteration: (states, inputs, reference states, reference inputs) -> (states, inputs, multipliers).
 
@@ -115,9 +122,10 @@ def sqp_iteration(
         parameters: values that differ from the priors of the System.
         state_bounds: lower and upper bound by vector block, for x_1 to x_N.
         free: names of parameters; their values are one additional argument, a vector in that order.
+        step: discrete model; None: a Runge-Kutta step of the dynamics.
     """
     space, n, m = system.states, system.states.dim, system.inputs.size
-    stage = _stage(system, dt, W, V, parameters, free)
+    stage = _stage(system, dt, W, V, parameters, free, step)
     outputs = [_nonzeros(stage.columns), stage.gap, _nonzeros(stage.hessian), stage.gradient]
     evaluate = compiled(ca.Function("stage", stage.symbols, outputs, {"cse": True})).map(N)
     plus = to_casadi(space.plus, np.array(space.initial()), np.zeros(n), name="plus").map(N)
@@ -154,14 +162,14 @@ def sqp_iteration(
         lam_x0=ca.DM(np.full(N * (n + m), _TINY)),
         lam_a0=ca.DM(np.full(N * n, _TINY)),
     )
-    step = ca.reshape(solution["x"], m + n, N)
-    new_states = ca.horzcat(states[:, 0], plus(states[:, 1:], step[m:, :]))
+    unknowns = ca.reshape(solution["x"], m + n, N)
+    new_states = ca.horzcat(states[:, 0], plus(states[:, 1:], unknowns[m:, :]))
     return ca.Function(
         "iterate",
         [states, inputs, state_reference, input_reference, *free_values],
         [
             new_states,
-            inputs + step[:m, :],
+            inputs + unknowns[:m, :],
             solution["lam_x"],
             solution["lam_a"],
         ],
@@ -205,6 +213,7 @@ def _solver(A: ca.Sparsity, H: ca.Sparsity, N: int, n: int, m: int) -> ca.Functi
         "ng": [0] * (N + 1),
         "hpipm": {"mode": "speed", "iter_max": 30} | {f"res_{kind}_max": 1e-7 for kind in "gbdm"},
         "error_on_fail": False,
+        "inputs_check": False,  # it would print the whole program to stderr after an overflow
         "print_time": False,
     }
     return ca.conic("program", "hpipm", {"h": H, "a": A}, options)

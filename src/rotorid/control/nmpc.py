@@ -57,7 +57,8 @@ class NMPC:
     rotations. They are hard bounds on x_1 to x_N: from an initial state outside the bounds, x_1 must be inside,
     if the inputs permit that within one step. terminal: factor on the weights of the last state. parameters:
     values that differ from the priors of the System. free: names of parameters that can be set at each call, for
-    example the tracked mass of a vehicle, without building the controller again.
+    example the tracked mass of a vehicle, without building the controller again. step: discrete model of the System, for
+    one whose fastest time constant is below about half of dt; None: a Runge-Kutta step of its dynamics.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class NMPC:
         terminal: float = 5.0,
         parameters: Mapping[str, float | tuple[float, ...]] | None = None,
         free: Sequence[str] = (),
+        step: shooting.Step | None = None,
     ) -> None:
         if horizon < 2 or dt <= 0:
             raise SettingError(
@@ -100,6 +102,7 @@ class NMPC:
             dict(parameters or {}),
             dict(state_bounds or {}),
             free,
+            step,
         )
 
     def guess(

@@ -29,7 +29,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
-from rotorid.estimators.gaussian import RESET_DRIFT_TIME, directly_measured_states, process_std_over
+from rotorid.estimators.gaussian import (
+    RESET_DRIFT_TIME,
+    directly_measured_states,
+    process_std_over,
+    usable_mask,
+)
 from rotorid.estimators.hypotheses import (
     EARLY,
     NEVER,
@@ -55,7 +60,7 @@ from rotorid.estimators.monitoring import (
     per_dimension,
     rejection_times,
 )
-from rotorid.estimators.tuning import Tuning
+from rotorid.estimators.tuning import ONSET_DRIFT, Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.known_changepoints import CHANGE
 from rotorid.models.system import System
@@ -67,11 +72,12 @@ from rotorid.signals.samples import Samples
 
 
 class AdaptiveState(eqx.Module):
-    """hypotheses: see `Hypotheses`. since_branch: s since the newest hypothesis. health: without
+    """hypotheses: see `Hypotheses`. since_branch: s since the newest hypothesis. elapsed: s since the start. health: without
     NO_INFORMATION, which the estimate adds. The other fields are for monitoring."""
 
     hypotheses: Hypotheses
     since_branch: Float[Array, ""]
+    elapsed: Float[Array, ""]
     blocks: BlockStatus
     reset: PendingReset
     consistency: Consistency
@@ -122,6 +128,7 @@ class Adaptive(AbstractEstimator):
         return AdaptiveState(
             hypotheses=self._prior(),
             since_branch=jnp.zeros((), dtype),
+            elapsed=jnp.zeros((), dtype),
             blocks=BlockStatus(jnp.zeros(blocks, dtype), jnp.ones(blocks, bool)),
             reset=PendingReset(jnp.zeros(self.joint.states_dim, bool), jnp.zeros((), bool)),
             consistency=Consistency(jnp.ones((), dtype), jnp.zeros((), dtype)),
@@ -145,10 +152,14 @@ class Adaptive(AbstractEstimator):
             h = with_change(self.joint, h, self._jump_std(), is_change)
 
         process_std = process_std_over(self.joint, tuning, u, dt, reset)
-        drift = tuning.drift * jnp.sqrt(dt + jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0))
-        rates = self.joint.space.dim - self.joint.states_dim - drift.shape[0]
-        noise = jnp.concatenate([process_std, drift, jnp.full(rates, changes.rate_noise * jnp.sqrt(dt))])
-        retention = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones(drift.shape[0] + rates)])
+        inflation = jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0)
+        drift = tuning.drift_std(dt, state.elapsed, inflation)
+        rate_onset = self._rate_onset()
+        rate_share = jnp.where(state.elapsed < rate_onset, ONSET_DRIFT, 1.0)
+        noise = jnp.concatenate([process_std, drift, rate_share * changes.rate_noise * jnp.sqrt(dt)])
+        retention = jnp.concatenate(
+            [jnp.where(reset, 0.0, 1.0), jnp.ones(drift.shape[0] + rate_onset.shape[0])]
+        )
         step = jnp.minimum(dt, tuning.thresholds.max_gap)
 
         def propagate(hypothesis):
@@ -163,6 +174,7 @@ class Adaptive(AbstractEstimator):
             lambda s: (
                 s.hypotheses,
                 s.since_branch,
+                s.elapsed,
                 s.blocks.is_awaited,
                 s.reset,
                 s.consistency.recovery_time,
@@ -173,6 +185,7 @@ class Adaptive(AbstractEstimator):
                     z, P, h.weight, jnp.minimum(h.age + dt, NEVER), h.before_change, h.before_change_std
                 ),
                 jnp.where(is_due, 0.0, since_branch),
+                state.elapsed + dt,
                 state.blocks.is_awaited | gap,
                 PendingReset(jnp.zeros_like(reset), jnp.zeros_like(state.reset.parameters)),
                 recovery,
@@ -181,6 +194,10 @@ class Adaptive(AbstractEstimator):
 
     def update(self, state: AdaptiveState, sample: Samples) -> AdaptiveState:
         outputs, h, is_awaited = self.joint.system.outputs, state.hypotheses, state.blocks.is_awaited
+        is_new = (state.elapsed < RECOVERY) | (state.consistency.recovery_time > 0)
+        sample = eqx.tree_at(
+            lambda s: s.mask, sample, usable_mask(self.joint, sample.mask, is_awaited, is_new)
+        )
         is_complete = complete_blocks(outputs, sample.mask)
         z = jax.vmap(lambda point: self.joint.take_measured(point, is_awaited & is_complete, sample.y))(h.z)
         h = eqx.tree_at(lambda rows: rows.z, h, z)
@@ -213,6 +230,7 @@ class Adaptive(AbstractEstimator):
                 lambda prior, updated: jnp.where(is_invalid, prior, updated), self._prior(), h
             ),
             since_branch=state.since_branch,
+            elapsed=state.elapsed,
             blocks=BlockStatus(
                 rejection_time=jnp.where(is_overdue | is_invalid, 0.0, rejection_time),
                 is_awaited=(is_awaited & ~is_measured) | is_overdue | is_invalid,
@@ -286,7 +304,7 @@ class Adaptive(AbstractEstimator):
         lagged_z, lagged_var = jax.vmap(lambda hypothesis: self._lagged_parameters(hypothesis, lag))(h)
         lagged_coordinate = w @ lagged_z
         lagged, lagged_scale = self.joint.values_and_slopes(lagged_coordinate)
-        informed = std[n : n + count] < INFORMED * self.tuning.coordinate_std
+        informed = std[n : n + count] < INFORMED * self.tuning.uninformed_std(state.elapsed)
         lacks_information = (state.health == int(Health.OK)) & ~(informed[0] if count else jnp.ones((), bool))
         return AdaptiveEstimate(
             state=z[:size],
@@ -341,11 +359,19 @@ class Adaptive(AbstractEstimator):
             std = std.at[space.tangent[name]].set(self.changes.jump)
         return std
 
+    def _rate_onset(self) -> Float[Array, " rates"]:
+        """Onset of each parameter that has a rate, s."""
+        joint, columns = self.joint, []
+        for name in joint.rates:
+            place = joint.space.tangent[name]
+            columns += range(place.start - joint.states_dim, place.stop - joint.states_dim)
+        return self.tuning.onset[jnp.array(columns, int)]
+
     def _prior(self) -> Hypotheses:
         tuning, rows = self.tuning, self.branches + 1
-        rates = self.joint.space.dim - self.joint.states_dim - tuning.drift.shape[0]
-        none = jnp.zeros(rates, tuning.initial.dtype)
-        std = jnp.concatenate([tuning.initial_std, tuning.coordinate_std, none + self.changes.rate_std])
+        onset = self._rate_onset()
+        none, rate_share = jnp.zeros_like(onset), jnp.where(onset > 0.0, ONSET_DRIFT, 1.0)
+        std = jnp.concatenate([tuning.initial_std, tuning.coordinate_std, rate_share * self.changes.rate_std])
         z = jnp.concatenate([tuning.initial, tuning.coordinate, none])
         hypothesis = Hypotheses(
             z,

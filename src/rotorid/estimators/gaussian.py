@@ -64,10 +64,11 @@ class InnovationBias(eqx.Module):
 
 
 class FilterState(eqx.Module):
-    """State of a Gaussian filter. z: joint point. uncertainty: of z. The rest is for monitoring."""
+    """State of a Gaussian filter. z: joint point. uncertainty: of z. elapsed: s since the start. The rest is for monitoring."""
 
     z: Float[Array, " size"]
     uncertainty: Uncertainty
+    elapsed: Float[Array, ""]
     blocks: BlockStatus
     bias: InnovationBias
     reset: PendingReset
@@ -141,6 +142,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         return FilterState(
             z=jnp.concatenate([tuning.initial, tuning.coordinate]),
             uncertainty=self._uncertainty_of(self._prior_std()),
+            elapsed=jnp.zeros((), dtype),
             blocks=BlockStatus(jnp.zeros(blocks, dtype), jnp.ones(blocks, bool)),
             bias=InnovationBias(jnp.zeros(output_dim, dtype), jnp.zeros(output_dim, dtype)),
             reset=PendingReset(jnp.zeros(joint.states_dim, bool), jnp.zeros((), bool)),
@@ -154,7 +156,8 @@ class AbstractGaussianFilter(AbstractEstimator):
         gap = dt > tuning.thresholds.max_gap
         reset = state.reset.states | gap
         process_std = process_std_over(self.joint, tuning, u, dt, reset)
-        drift = tuning.drift * jnp.sqrt(dt + jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0))
+        inflation = jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0)
+        drift = tuning.drift_std(dt, state.elapsed, inflation)
         retention = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones_like(drift)])
         z, uncertainty = self._propagate(
             state.z,
@@ -166,11 +169,19 @@ class AbstractGaussianFilter(AbstractEstimator):
         )
         recovery = jnp.where(gap, RECOVERY, jnp.maximum(state.consistency.recovery_time - dt, 0.0))
         return eqx.tree_at(
-            lambda s: (s.z, s.uncertainty, s.blocks.is_awaited, s.reset, s.consistency.recovery_time),
+            lambda s: (
+                s.z,
+                s.uncertainty,
+                s.elapsed,
+                s.blocks.is_awaited,
+                s.reset,
+                s.consistency.recovery_time,
+            ),
             state,
             (
                 z,
                 uncertainty,
+                state.elapsed + dt,
                 state.blocks.is_awaited | gap,
                 PendingReset(jnp.zeros_like(reset), jnp.zeros_like(state.reset.parameters)),
                 recovery,
@@ -179,6 +190,10 @@ class AbstractGaussianFilter(AbstractEstimator):
 
     def update(self, state: FilterState, sample: Samples) -> FilterState:
         outputs, tuning, is_awaited = self.joint.system.outputs, self.tuning, state.blocks.is_awaited
+        is_new = (state.elapsed < RECOVERY) | (state.consistency.recovery_time > 0)
+        sample = eqx.tree_at(
+            lambda s: s.mask, sample, usable_mask(self.joint, sample.mask, is_awaited, is_new)
+        )
         z = self.joint.take_measured(state.z, is_awaited & complete_blocks(outputs, sample.mask), sample.y)
 
         step = self._measurement_update(z, state.uncertainty, sample, is_awaited)
@@ -200,7 +215,9 @@ class AbstractGaussianFilter(AbstractEstimator):
         uncertainty = jax.tree.map(lambda new, old: jnp.where(is_invalid, new, old), prior, uncertainty)
         recovery = jnp.where(is_inconsistent, RECOVERY, state.consistency.recovery_time)
         health = health_of(
-            jnp.where(self._is_informed(uncertainty), int(Health.OK), int(Health.NO_INFORMATION)),
+            jnp.where(
+                self._is_informed(uncertainty, state.elapsed), int(Health.OK), int(Health.NO_INFORMATION)
+            ),
             is_rejected=jnp.any(is_measured & ~accepted),
             is_outside=~self.joint.holds(sample.u),
             nis_ratio=nis_ratio,
@@ -210,6 +227,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         return FilterState(
             z=z,
             uncertainty=uncertainty,
+            elapsed=state.elapsed,
             blocks=BlockStatus(
                 rejection_time=jnp.where(is_overdue | is_invalid, 0.0, rejection_time),
                 is_awaited=(is_awaited & ~is_measured) | is_overdue | is_invalid,
@@ -237,7 +255,7 @@ class AbstractGaussianFilter(AbstractEstimator):
             innovation_std=state.innovation.std,
             nis=state.innovation.nis,
             nis_dof=state.innovation.nis_dof,
-            informed=std[n:] < INFORMED * self.tuning.coordinate_std,
+            informed=std[n:] < INFORMED * self.tuning.uninformed_std(state.elapsed),
             health=state.health,
         )
 
@@ -260,12 +278,27 @@ class AbstractGaussianFilter(AbstractEstimator):
     def _prior_std(self) -> Float[Array, " dim"]:
         return jnp.concatenate([self.tuning.initial_std, self.tuning.coordinate_std])
 
-    def _is_informed(self, uncertainty: Uncertainty) -> Bool[Array, ""]:
+    def _is_informed(self, uncertainty: Uncertainty, elapsed: Float[Array, ""]) -> Bool[Array, ""]:
         """Whether the data carry information about the first tracked parameter."""
         n = self.joint.states_dim
         if n == self.joint.space.dim:
             return jnp.ones((), bool)
-        return jnp.sqrt(self._covariance(uncertainty)[n, n]) < INFORMED * self.tuning.coordinate_std[0]
+        std = jnp.sqrt(self._covariance(uncertainty)[n, n])
+        return std < INFORMED * self.tuning.uninformed_std(elapsed)[0]
+
+
+def usable_mask(
+    joint: Joint, mask: Bool[Array, " measured"], is_awaited: Bool[Array, " blocks"], is_new: Bool[Array, ""]
+) -> Bool[Array, " measured"]:
+    """The mask of a sample without the outputs that no state is directly, while a state awaits its first measurement.
+
+    A force that grows with an unknown velocity would else tell of both at once. is_new: whether the filter was started or reset
+    less than `RECOVERY` ago; a state that is not measured by then is not awaited any longer.
+    """
+    outputs = joint.system.outputs
+    is_direct = jnp.array([place is not None for _, place in directly_measured_states(joint)])
+    is_missing = jnp.any(is_direct & is_awaited & ~complete_blocks(outputs, mask))
+    return mask & (~(is_new & is_missing) | per_dimension(outputs, is_direct))
 
 
 def process_std_over(

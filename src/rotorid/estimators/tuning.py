@@ -34,12 +34,17 @@ class Thresholds(eqx.Module):
     max_gap: Float[Array, ""]
 
 
+ONSET_DRIFT = 0.1
+"""Share of its drift that a parameter has during its onset."""
+
+
 class Tuning(eqx.Module):
     """Priors, noises and thresholds. Differentiable, and `vmap` runs many tunings at once.
 
     Attributes:
         values: prior means of all parameters, in their units.
         coordinate, coordinate_std, drift: of the tracked parameters, in estimation coordinates (drift per square root of s).
+        onset: s from the start in which each of them drifts less, see `Parameter`.
         initial, initial_std: prior of the states.
         process_noise: per tangent dimension of the states, per square root of s.
         measurement_noise: standard deviation per tangent dimension of the outputs.
@@ -50,11 +55,24 @@ class Tuning(eqx.Module):
     coordinate: Float[Array, " parameters"]
     coordinate_std: Float[Array, " parameters"]
     drift: Float[Array, " parameters"]
+    onset: Float[Array, " parameters"]
     initial: Float[Array, " states"]
     initial_std: Float[Array, " tangent"]
     process_noise: Float[Array, " tangent"]
     measurement_noise: Float[Array, " measured"]
     thresholds: Thresholds
+
+    def drift_std(
+        self, dt: Float[Array, ""], elapsed: Float[Array, ""], extra: Float[Array, ""] | float = 0.0
+    ) -> Float[Array, " parameters"]:
+        """Standard deviation that the parameters gain in dt (s), `elapsed` s after the start. extra: s of full drift."""
+        share = jnp.where(elapsed < self.onset, ONSET_DRIFT**2, 1.0)
+        return self.drift * jnp.sqrt(share * dt + extra)
+
+    def uninformed_std(self, elapsed: Float[Array, ""]) -> Float[Array, " parameters"]:
+        """Standard deviation that the parameters would have without measurements, `elapsed` s after the start, had they drifted
+        all the time."""
+        return jnp.sqrt(self.coordinate_std**2 + self.drift**2 * elapsed)
 
     @classmethod
     def of(
@@ -89,7 +107,7 @@ class Tuning(eqx.Module):
         values = [v for p in joint.system.parameters for v in (priors or {}).get(p.name, p).values]
         states = _with_noise(joint.system.states, process_noise, "state")
         outputs = _with_noise(joint.system.outputs, measurement_noise, "output")
-        coordinate, std, drift = [], [], []
+        coordinate, std, drift, onset = [], [], [], []
         for p in joint.tracked:
             prior = (priors or {}).get(p.name, p)
             for value in prior.values:
@@ -97,7 +115,8 @@ class Tuning(eqx.Module):
                 coordinate.append(to_coordinate(p, value))
                 std.append(prior.std * per_unit)
                 drift.append(prior.drift * per_unit)
-        numbers = (values, coordinate, std, drift)
+                onset.append(prior.onset)
+        numbers = (values, coordinate, std, drift, onset)
         numbers = (*numbers, states.initial(), states.std(), states.noise(), outputs.noise())
         limits = (gate, patience, bias_gate, bias_memory, max_gap)
         thresholds = Thresholds(*(jnp.asarray(a, dtype=float) for a in limits))

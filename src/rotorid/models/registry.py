@@ -35,6 +35,7 @@ class SystemEntry:
     rotor_inputs: signals that can drive it, of which a log needs one; the first that a log and its airframe allow is taken.
     is_tracked: whether `rotorid track` estimates its parameters (else: its external wrench, by `rotorid wrench`).
     takes_known_mass: whether the mass can be held fixed and the thrust scale be tracked instead.
+    takes_log: whether its builder wants to know what a log has: `command_period` and `has_velocity`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class SystemEntry:
     rotor_inputs: tuple[str, ...]
     is_tracked: bool = True
     takes_known_mass: bool = False
+    takes_log: bool = False
 
     def build(
         self,
@@ -51,6 +53,7 @@ class SystemEntry:
         *,
         rotors: int | None = None,
         known_mass: float | None = None,
+        log: Mapping[str, float | None] | None = None,
     ) -> Any:
         """The System of an airframe.
 
@@ -59,6 +62,7 @@ class SystemEntry:
             rotor_input: one of `rotor_inputs`.
             rotors: number of rotors in the log; None: that of the airframe.
             known_mass: kg; holds the mass fixed and tracks the thrust scale.
+            log: what the log has, for a builder that takes it.
         Returns:
             A `System`.
         Raises:
@@ -71,7 +75,7 @@ class SystemEntry:
         if known_mass is not None and not self.takes_known_mass:
             raise SettingError(f"the system {self.name} takes no known mass")
         arguments = (rotor_input,) if len(self.rotor_inputs) > 1 else ()
-        numbers = {"rotors": rotors, "known_mass": known_mass}
+        numbers = {"rotors": rotors, "known_mass": known_mass, **(log or {} if self.takes_log else {})}
         module, _, function = self.builder.partition(":")
         builder = getattr(import_module(module), function)
         return builder(airframe, *arguments, **{k: v for k, v in numbers.items() if v is not None})
@@ -86,8 +90,9 @@ SYSTEMS: Final = _table(
         name="multirotor",
         builder="rotorid.models.multirotor.with_drag:multirotor",
         description="with drag, wind and motor lag",
-        rotor_inputs=("rotor_command", "thrust"),
+        rotor_inputs=("rotor_command", "thrust", "rotor_speed"),
         takes_known_mass=True,
+        takes_log=True,
     ),
     SystemEntry(
         name="multirotor-bare",
@@ -146,7 +151,9 @@ def system_for(
     signal = flight.signals.get(rotor_input)
     by_rotor = signal is not None and rotor_input != "thrust"
     rotors = signal.values.shape[1] if signal is not None and by_rotor else None
-    return entry.build(airframe, rotor_input, rotors=rotors, known_mass=known_mass)
+    rate = signal.rate if signal is not None else 0.0
+    log = {"command_period": 1.0 / rate if rate else None, "has_velocity": "velocity" in flight}
+    return entry.build(airframe, rotor_input, rotors=rotors, known_mass=known_mass, log=log)
 
 
 def rotor_input_for(flight: Flight, airframe: Airframe, system: SystemName) -> str:

@@ -39,9 +39,11 @@ class Parameter:
 
     value: prior mean, in unit. std: its standard deviation, in unit; 0 fixes the parameter at its value. drift: how far
     it may wander in one second (standard deviation of its random walk, in unit per square root of s; 0: it is constant).
-    bounds: open interval in which it lies. Estimation coordinates keep it there: the logarithm above a lower bound, the
-    logit between two, the parameter itself without bounds. soft: takes the inverse of softplus, scaled by the prior's
-    value, in place of the logarithm; it is straight far above the bound, as suits a force law with a wide prior.
+    onset: s from the start in which it drifts at a tenth of that, since what is known of it holds then (a vehicle takes off
+    with the mass that was weighed). bounds: open interval in which it lies. Estimation coordinates keep it there: the
+    logarithm above a lower bound, the logit between two, the parameter itself without bounds. soft: takes the inverse of
+    softplus, scaled by the prior's value, in place of the logarithm; it is straight far above the bound, as suits a force law
+    with a wide prior.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Parameter:
     drift: float = 0.0
     frame: str = "-"
     soft: bool = False
+    onset: float = 0.0
 
     def __post_init__(self) -> None:
         lower, upper = self.bounds
@@ -61,8 +64,8 @@ class Parameter:
             raise SettingError(
                 f"parameter {self.name!r}: value {self.value} {self.unit} is not inside its bounds {lower}, {upper}"
             )
-        if self.std < 0 or self.drift < 0:
-            raise SettingError(f"parameter {self.name!r}: std and drift must be 0 or more")
+        if min(self.std, self.drift, self.onset) < 0:
+            raise SettingError(f"parameter {self.name!r}: std, drift and onset must be 0 or more")
         if not all(math.isfinite(v) for v in (*self.values, self.std, self.drift)):
             raise SettingError(f"parameter {self.name!r}: value, std and drift must be finite numbers")
 

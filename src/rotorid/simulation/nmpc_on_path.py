@@ -1,18 +1,21 @@
 """NMPC along a recorded path: a controller with the parameters of a model flies vehicles with other parameters.
 
-At 50 Hz the controller receives the true state and plans 0.8 s ahead with the rigid multirotor of the model; the thrusts, with
-motor lag, are states. If the model has a command delay, the plan starts from the state that the model predicts for the end of
-the delay. A vehicle is stepped by 4 ms: its rotors by the exact solution of the lag, its body by Runge-Kutta.
+At 50 Hz the controller receives the true state and plans 0.8 s ahead with the rigid multirotor of the model. The thrusts, with
+motor lag, are states. They follow the exact solution of the lag, which may be much shorter than a knot of the plan. If the
+model has a command delay, the plan starts at the end of the delay, from the state that the model predicts for it. A vehicle is
+stepped by 4 ms: its rotors by the exact solution of the lag, its body by Runge-Kutta.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from rotorid.control.nmpc import NMPC, Plan
 from rotorid.errors import AirframeError
@@ -23,11 +26,14 @@ from rotorid.identification.open_loop.prediction import (
     body_numbers,
     nominal_rotors,
 )
-from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor
-from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.models.airframe.airframe import BY_AXIS, Airframe, Quantity, Rotor
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
+from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.multirotor.with_drag import SATURATED
-from rotorid.models.system import GRAVITY
+from rotorid.models.system import GRAVITY, Values
+from rotorid.numerics import integrators
+from rotorid.numerics.lag import lag_response, speed_lag_response
 
 RATE = 50.0
 """Rate of the controller, Hz."""
@@ -56,15 +62,16 @@ _PARAMETERS = (
     "torque_ratio",
     "drag",
     "angular_drag",
-    "rotor_drag",
+    *ROTOR_AERODYNAMICS,
     "drag_area",
 )
 _VECTOR_SIZES = {
     "mass": 1,
     "inertia": 3,
+    "drag": 3,
+    "drag_area": 3,
     "torque_ratio": 1,
-    "rotor_drag": 1,
-    "drag_area": 1,
+    **dict.fromkeys(ROTOR_AERODYNAMICS, 1),
     "motor_time_constant": 1,
     "motor_time_constant_down": 1,
 }
@@ -138,7 +145,7 @@ def _path_controller(model: Airframe) -> _PathController:
             f"{model.source or model.name}: this model cannot hover: its weight is {model.mass.number * GRAVITY:.3g} N, and "
             f"the maximum thrust of its rotors is {full_thrust * scales.sum():.3g} N"
         )
-    controller = _controller(nominal_rotors(model.rotors))
+    controller = _controller(nominal_rotors(model.rotors), model.has_speed_lag)
     system = rigid_multirotor(_complete(model), "rotor_thrust")
     values = {p.name: p.value for p in system.parameters}
     parameters = {name: values[name] for name in _PARAMETERS}
@@ -153,8 +160,8 @@ def _path_controller(model: Airframe) -> _PathController:
 
 
 @functools.lru_cache(maxsize=8)
-def _controller(rotors: tuple[Rotor, ...]) -> NMPC:
-    """The NMPC of all vehicles with this rotor geometry; all other parameters are given at each call."""
+def _controller(rotors: tuple[Rotor, ...], has_speed_lag: bool) -> NMPC:
+    """The NMPC of all vehicles with this rotor geometry and kind of lag; all other parameters are given at each call."""
     quantities = {name: Quantity((1.0,) * count, "") for name, count in _VECTOR_SIZES.items()}
     linear = ThrustCurve((0.0, 1.0))
     uneven = (dataclasses.replace(rotors[0], thrust_scale=0.5), *rotors[1:])  # so that the System has scales
@@ -167,13 +174,38 @@ def _controller(rotors: tuple[Rotor, ...]) -> NMPC:
         input_weights={"rotor_command": 0.5},
         input_bounds={"rotor_command": (_MIN_SHARE, _MAX_SHARE)},
         free=(*_PARAMETERS, "thrust_scale", "motor_time_constant", "motor_time_constant_down", "rotor_scale"),
+        step=functools.partial(_knot, system, speed_lag_response if has_speed_lag else lag_response),
     )
+
+
+def _knot(
+    system: RigidMultirotor,
+    response: Callable[..., tuple[Any, Any]],
+    x: Values,
+    u: Values,
+    p: Values,
+    dt: float,
+) -> Values:
+    """State after a knot: the rotors by the exact solution of their lag, and the body by a Runge-Kutta step at their mean
+    thrust."""
+    lag = p["motor_time_constant"], p["motor_time_constant_down"]
+    end, impulse = response(x["rotor_thrust"], system.known_thrust(u, p), dt, lag)
+    space = system.states
+
+    def rate(x: Float[Array, " size"]) -> Float[Array, " dim"]:
+        return space.pack_tangent(
+            {**system.dynamics(space.unpack(x), u, p), "rotor_thrust": jnp.zeros_like(end)}
+        )
+
+    body = integrators.step(space, rate, space.pack({**x, "rotor_thrust": impulse / dt}), dt)
+    return {**space.unpack(body), "rotor_thrust": end}
 
 
 def _complete(model: Airframe) -> Airframe:
     """The model with all parameters of the controller's System."""
-    missing = {name: Quantity((0.0,), "") for name in ("rotor_drag", "drag_area") if model.get(name) is None}
-    return dataclasses.replace(model, quantities={**model.quantities, **missing})
+    missing = {name: Quantity((0.0,), "") for name in ROTOR_AERODYNAMICS if model.get(name) is None}
+    axes = {name: Quantity(tuple(np.broadcast_to(model.by_axis(name), 3).tolist()), "") for name in BY_AXIS}
+    return dataclasses.replace(model, quantities={**model.quantities, **missing, **axes})
 
 
 def _fly_vehicle(
@@ -192,12 +224,13 @@ def _fly_vehicle(
     model = _Plant.of(controller.model)
     plan: Plan | None = None
     positions = np.empty((path.controls, 3))
-    knots = np.arange(_HORIZON + 1) * round(_KNOT * RATE)
+    delay = round(min(model.delay, _MAX_DELAY) / _STEPS)  # controls
+    knots = delay + np.arange(_HORIZON + 1) * round(_KNOT * RATE)
     for k in range(path.controls):
         positions[k] = flight.x[_POSITION]
         plan = controller.nmpc.solve(
             flight.predict(model),
-            reference[k + knots],
+            reference[np.minimum(k + knots, len(reference) - 1)],
             wanted,
             plan,
             elapsed=1.0 / RATE if k else 0.0,

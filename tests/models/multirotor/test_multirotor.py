@@ -46,9 +46,20 @@ def test_drag_wind_lag_and_bias():
     x, R = a_state(system)
     u = {"rotor_command": jnp.asarray([0.5, 0.6, 0.4, 0.55]), "body_rate": jnp.zeros(3)}
     bias = (0.1, -0.1, 0.05)
-    p = parameter_values(system, mass=1.2, drag=0.6, wind_force=(0.9, -0.3), accelerometer_bias=bias)
+    p = parameter_values(
+        system,
+        mass=1.2,
+        drag=0.6,
+        axial_drag_ratio=1.5,
+        lift_factor=0.4,
+        wind_force=(0.9, -0.3),
+        accelerometer_bias=bias,
+    )
     rate, seen, derived = system.dynamics(x, u, p), system.observe(x, u, p), system.derive(x, p)
-    air = np.array([0.9, -0.3, 0.4]) - 0.6 * np.asarray(x["velocity"])
+    drag, z = np.array([0.9, -0.3, 0.0]) - 0.6 * np.asarray(x["velocity"]), R.apply([0.0, 0.0, 1.0])
+    across = drag - (drag @ z) * z
+    lift = 0.4 * (across @ across) / system.weight
+    air = across + (1.5 * (drag @ z) + lift) * z + [0.0, 0.0, 0.4]
     np.testing.assert_allclose(rate["velocity"], (R.apply([0.0, 0.0, 8.0]) + air) / 1.2 + G, rtol=1e-12)
     np.testing.assert_allclose(rate["thrust"], (5.0 * 2.05 - 8.0) / 0.05, rtol=1e-12)
     np.testing.assert_allclose(rate["updraught"], -0.4)

@@ -18,6 +18,7 @@ def fingerprint_of(airframe: Airframe) -> str:
         sorted((name, q.value, q.std) for name, q in airframe.quantities.items()),
         airframe.rotors,
         airframe.thrust_curve and dataclasses.replace(airframe.thrust_curve, source=""),
+        *((airframe.lag_of,) if airframe.lag_of else ()),
     )
     return hashlib.sha256(repr(numbers).encode()).hexdigest()[:16]
 

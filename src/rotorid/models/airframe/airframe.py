@@ -70,7 +70,8 @@ class Rotor:
 
 @dataclasses.dataclass(frozen=True)
 class Airframe:
-    """A vehicle. quantities: by name, see `QUANTITIES`. source: the file. fly_back: its proof on flights held out."""
+    """A vehicle. quantities: by name, see `QUANTITIES`. source: the file. fly_back: its proof on flights held out. lag_of: what
+    follows the commands with the motor time constant, "thrust" or "speed"; "": the file does not say, which means thrust."""
 
     name: str
     description: str
@@ -79,6 +80,12 @@ class Airframe:
     thrust_curve: ThrustCurve | None = None
     source: str = ""
     fly_back: FlyBack | None = None
+    lag_of: str = ""
+
+    @property
+    def has_speed_lag(self) -> bool:
+        """Whether the rotor speeds follow the commands with the motor time constant, and not the thrusts."""
+        return self.lag_of == "speed"
 
     @property
     def mass(self) -> Quantity:
@@ -92,6 +99,13 @@ class Airframe:
         """The number of a quantity, or the default if the file does not give it."""
         quantity = self.get(name)
         return quantity.number if quantity else default
+
+    def by_axis(self, name: str) -> float | tuple[float, ...]:
+        """A quantity with one number for all axes, or one for each body axis; 0 where the file does not give it."""
+        quantity = self.get(name)
+        if quantity is None:
+            return 0.0
+        return quantity.value if len(quantity.value) > 1 else quantity.number
 
     def vector(self, name: str) -> tuple[float, ...]:
         """The three numbers of a quantity, zeros if the file does not give it."""
@@ -114,6 +128,8 @@ QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
     "thrust_scale": ("1", 1, True),
     "drag": ("N s/m", 1, True),
     "rotor_drag": ("N^0.5 s/m", 1, True),
+    "rotor_inflow": ("N^0.5 s/m", 1, True),
+    "translational_lift": ("N s^2/m^2", 1, True),
     "drag_area": ("m^2", 1, True),
     "angular_drag": ("N m s", 1, True),
     "imu_position": ("m", 3, False),
@@ -123,13 +139,21 @@ QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
 """Quantities of an airframe file: unit, how many numbers, whether they must be positive.
 
 motor_time_constant_down: of a rotor that slows down, where that differs. command_delay: from a logged command to the motor
-that begins to follow it. rotor_drag: of a rotor, per root of its thrust, in its plane (see `multirotor_air`). drag_area: drag
-coefficient times area. imu_position: of the accelerometer, from the origin of the body frame. velocity_delay: by which logged
-velocity and position are later than the IMU; attitude_delay: by which the attitude is.
+that begins to follow it. rotor_drag, rotor_inflow: force of a rotor in its plane, and loss of its thrust, over the speed of the
+air and the root of its thrust; translational_lift: gain of its thrust over the square of the speed in its plane (see
+`rotorid.models.multirotor.air`). drag_area: drag coefficient times area. drag and drag_area may have three numbers, by
+body axis. imu_position: of the accelerometer, from the origin of the body frame. velocity_delay: by which logged velocity and
+position are later than the IMU; attitude_delay: by which the attitude is.
 """
+
+BY_AXIS: Final = ("drag", "drag_area")
+"""Quantities with one number for all axes, or one for each body axis."""
 
 MOTOR_LAG: Final = 0.03
 """Time constant of motors in s, where a file does not give it."""
+
+LAGS: Final = ("thrust", "speed")
+"""What may follow the commands with the motor time constant."""
 
 _TABLES = (*QUANTITIES, "thrust_curve", "rotor", "fly_back")
 _ENTRIES = {"value", "unit", "std", "source"}
@@ -203,6 +227,9 @@ def parse_airframe(text: str, source: str) -> Airframe:
         raise AirframeError(f"{source}: not valid TOML: {error}") from None
     name = str(table.pop("name", Path(source).stem))
     description = str(table.pop("description", ""))
+    lag_of = table.pop("motor_lag", "")
+    if lag_of not in ("", *LAGS):
+        raise AirframeError(f'{source}: motor_lag must be "thrust" or "speed", what follows the commands')
     for key in table:
         if key not in _TABLES:
             raise AirframeError(f"{source}: unknown entry [{key}]; an airframe has {', '.join(_TABLES)}")
@@ -218,6 +245,7 @@ def parse_airframe(text: str, source: str) -> Airframe:
         thrust_curve=_thrust_curve(source, table["thrust_curve"]) if "thrust_curve" in table else None,
         source=source,
         fly_back=parse_fly_back(source, table["fly_back"]) if "fly_back" in table else None,
+        lag_of=lag_of,
     )
 
 
@@ -265,14 +293,27 @@ def _quantity(source: str, key: str, raw: Any) -> Quantity:
     if table["unit"] != unit:
         raise AirframeError(f"{source}: [{key}] has unit {table['unit']!r}; give it in {unit!r}")
     value = _numbers(source, f"[{key}] value", table["value"])
+    if len(value) == 3 and key in BY_AXIS:
+        return _axis_quantity(source, key, value, table)
     if len(value) != count:
         raise AirframeError(f"{source}: [{key}] has {len(value)} numbers where {count} are needed")
     if positive and min(value) <= 0:
         raise AirframeError(f"{source}: [{key}] value {min(value):g} {unit} must be positive")
+    return Quantity(value, unit, _std(source, key, table, count), str(table.get("source", "")))
+
+
+def _axis_quantity(source: str, key: str, value: tuple[float, ...], table: Mapping[str, Any]) -> Quantity:
+    """A quantity with one number for each body axis, some of which may be 0."""
+    if min(value) < 0.0 or max(value) <= 0.0:
+        raise AirframeError(f"{source}: [{key}] needs values of 0 or more, one of them above 0")
+    return Quantity(value, QUANTITIES[key][0], _std(source, key, table, 3), str(table.get("source", "")))
+
+
+def _std(source: str, key: str, table: Mapping[str, Any], count: int) -> tuple[float, ...] | None:
     std = _numbers(source, f"[{key}] std", table["std"]) if "std" in table else None
     if std is not None and (min(std) < 0 or len(std) not in (1, count)):
         raise AirframeError(f"{source}: [{key}] std must be 0 or more, one number or one per value")
-    return Quantity(value, unit, std, str(table.get("source", "")))
+    return std
 
 
 def _thrust_curve(source: str, raw: Any) -> ThrustCurve:
@@ -389,6 +430,8 @@ def airframe_toml(airframe: Airframe) -> str:
     tables = [
         [f"name = {_string_text(airframe.name)}", f"description = {_string_text(airframe.description)}"]
     ]
+    if airframe.lag_of:
+        tables[0].append(f"motor_lag = {_string_text(airframe.lag_of)}")
     tables += [_quantity_lines(name, quantity) for name, quantity in airframe.quantities.items()]
     if airframe.thrust_curve is not None:
         tables.append(_curve_lines(airframe.thrust_curve))

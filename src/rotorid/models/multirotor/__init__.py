@@ -1,13 +1,14 @@
 """Multirotors as Systems, and the properties that follow from an airframe.
 
-bare.py         driven by thrust and body rate, mass only (seed 000)
-with_drag.py    with drag, wind and motor lag
-rigid.py        rigid body under an external wrench (seed 001)
-logged_body.py  rigid body with known thrusts, as a log measures it
-air.py          force of the air
-rotors.py       allocation, thrust and torque of rotors; inertia
-thrust.py       thrust curves
-properties.py   properties of a vehicle as arrays; its hover; the thrust model of autopilots
+bare.py                driven by thrust and body rate, mass only (seed 000)
+with_drag.py           with drag, lift, wind and motor lag
+rigid.py               rigid body under an external wrench (seed 001)
+logged_body.py         rigid body with known thrusts, as a log measures it
+air.py                 force of the air
+rotors.py              allocation, thrust and torque of rotors; inertia
+thrust.py              thrust curves
+thrust_uncertainty.py  how well an airframe knows its thrust
+properties.py          properties of a vehicle as arrays; its hover; the thrust model of autopilots
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
 """The rigid body of a multirotor with known rotor thrusts, as a log of free flight measures it.
 
     q' = 1/2 q (x) omega                m v' = R sum_i a_i T_i - m g z + f_air(v - w)
-    J (omega' - e) = -omega x J omega + tau(T) - k_omega omega
+    J (omega' - e) = -omega x J omega + tau(T) + tau_air(v - w) - k_omega omega
 
     measured: body rate         omega + b_omega
               specific force    R^T (v' + g z) - omega' x c - omega x (omega x c) + omega' x s + omega x (omega x s) + b_a
@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import Rotor
-from rotorid.models.multirotor.air import air_force
+from rotorid.models.multirotor.air import air_wrench, rotor_air_wrench
 from rotorid.models.multirotor.rigid import divided_by_inertia, gyroscopic
 from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY, Parameter, System, Values
@@ -111,19 +111,20 @@ class LoggedBody(System):
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
         omega = self._body_rate(x, u)
+        acceleration, angular_acceleration = self._accelerations(x, u, omega, u["mean_thrust"], p)
         rate = {}
         if self.has_pose:
             gravity = jnp.array([0.0, 0.0, GRAVITY])
-            rate = {"attitude": omega, "velocity": self._force(x, u, u["mean_thrust"], p) - gravity}
+            rate = {"attitude": omega, "velocity": acceleration - gravity}
         if self.torques_observable:
-            rate["body_rate"] = self._angular_acceleration(x, omega, u["mean_thrust"], p)
+            rate["body_rate"] = angular_acceleration
         if self.has_unmodelled_torque:
             rate["unmodelled_torque"] = jnp.zeros(3)
         return rate
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         omega = self._body_rate(x, u)
-        acceleration = self._force(x, u, u["rotor_thrust"], p)
+        acceleration, angular_acceleration = self._accelerations(x, u, omega, u["rotor_thrust"], p)
         force, outputs = acceleration, {}
         if self.has_pose:
             force = rotations.rotate(rotations.inverse(x["attitude"]), acceleration)
@@ -136,7 +137,6 @@ class LoggedBody(System):
             }
         if self.torques_observable:
             lever = p["imu_position"] - p["centre_of_mass"]
-            angular_acceleration = self._angular_acceleration(x, omega, u["rotor_thrust"], p)
             force = force + rotations.cross(angular_acceleration, lever)
             force = force + rotations.cross(omega, rotations.cross(omega, lever))
             outputs["body_rate"] = omega + u["gyroscope_bias"]
@@ -145,28 +145,23 @@ class LoggedBody(System):
     def _body_rate(self, x: Values, u: Values) -> Float[Array, " 3"]:
         return x["body_rate"] if self.torques_observable else u["body_rate"] - u["gyroscope_bias"]
 
-    def _force(self, x: Values, u: Values, thrust: Float[Array, " rotors"], p: Values) -> Float[Array, " 3"]:
-        """Acceleration without gravity, m/s^2: world frame, or body frame without pose."""
-        rotor_force = jnp.sum(self._allocation(p)[:3] * thrust, axis=1)
-        if not self.has_pose:
-            return rotor_force / u["mass"]
-        wind = jnp.concatenate([u["wind"], jnp.zeros(1)])
-        air = air_force(x["attitude"], x["velocity"] - wind, thrust, self.rotors, p)
-        return (rotations.rotate(x["attitude"], rotor_force) + air) / u["mass"]
-
-    def _angular_acceleration(
-        self, x: Values, omega: Float[Array, " 3"], thrust: Float[Array, " rotors"], p: Values
-    ) -> Float[Array, " 3"]:
-        """omega' in rad/s^2, body frame."""
-        torque = jnp.sum(self._allocation(p)[3:] * thrust, axis=1)
-        angular_acceleration = divided_by_inertia(
-            torque - gyroscopic(omega, p) - p["angular_drag"] * omega, p
-        )
-        return (
-            angular_acceleration + x["unmodelled_torque"]
-            if self.has_unmodelled_torque
-            else angular_acceleration
-        )
+    def _accelerations(
+        self, x: Values, u: Values, omega: Float[Array, " 3"], thrust: Float[Array, " rotors"], p: Values
+    ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
+        """Acceleration without gravity, m/s^2: world frame, or body frame without pose; and omega' in rad/s^2, body frame."""
+        wrench = jnp.sum(self._allocation(p) * thrust, axis=1)
+        force, torque = wrench[:3], wrench[3:]
+        if self.has_pose:
+            velocity = x["velocity"] - jnp.concatenate([u["wind"], jnp.zeros(1)])
+            of_air = air_wrench(x["attitude"], velocity, omega, thrust, self.rotors, p)
+            force = rotations.rotate(x["attitude"], force)
+        else:
+            of_air = rotor_air_wrench(jnp.zeros(3), omega, thrust, self.rotors, p)
+        torque = torque + of_air[1] - gyroscopic(omega, p) - p["angular_drag"] * omega
+        angular_acceleration = divided_by_inertia(torque, p)
+        if self.has_unmodelled_torque:
+            angular_acceleration = angular_acceleration + x["unmodelled_torque"]
+        return (force + of_air[0]) / u["mass"], angular_acceleration
 
     def _allocation(self, p: Values) -> Float[Array, "6 rotors"]:
         return allocation(self.rotors, p["torque_ratio"], p["centre_of_mass"])

@@ -37,7 +37,14 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
-from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, airframe_numbers, with_numbers
+from rotorid.models.airframe.airframe import (
+    MOTOR_LAG,
+    QUANTITIES,
+    Airframe,
+    Quantity,
+    airframe_numbers,
+    with_numbers,
+)
 from rotorid.models.multirotor.rotors import inertia_matrix_of, spin, torque_ratio_of
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.system import GRAVITY
@@ -144,22 +151,48 @@ class RotorSet:
         return 0.5 * (low + high)
 
 
+def _mean(values: Float[np.ndarray, " 3"]) -> float:
+    """Mean of three numbers, without rounding where they are equal."""
+    return float(values.mean() if np.ptp(values) else values[0])
+
+
 @dataclasses.dataclass(frozen=True)
 class DragCoefficients:
-    """Drag; 0 where the airframe has none.
+    """Drag and aerodynamics of the rotors (see `air`); 0 where the airframe has none.
 
-    linear: force over speed, N s/m. rotor: force across a rotor's axis over speed and square root of thrust, N^0.5 s/m.
-    area: drag coefficient times area, m^2. angular: torque over angular rate, N m s.
+    linear: force over speed by body axis, N s/m. rotor, inflow: force of a rotor in its plane, loss of its thrust, over speed
+    and square root of thrust, N^0.5 s/m. lift: its thrust over the square of the speed in its plane, N s^2/m^2. area: drag
+    coefficient times area by body axis, m^2. angular: torque over angular rate, N m s.
     """
 
-    linear: float
+    linear: Float[np.ndarray, " 3"]
     rotor: float
-    area: float
+    inflow: float
+    lift: float
+    area: Float[np.ndarray, " 3"]
     angular: float
+
+    @property
+    def mean_linear(self) -> float:
+        """Mean of `linear` over the axes."""
+        return _mean(self.linear)
+
+    @property
+    def mean_area(self) -> float:
+        """Mean of `area` over the axes."""
+        return _mean(self.area)
 
     def rotor_coefficient(self, thrust: Float[np.ndarray, " rotors"]) -> float:
         """Drag force of all rotors per m/s across their axes at these thrusts (N), N s/m."""
         return self.rotor * float(np.sqrt(np.maximum(thrust, 0.0)).sum())
+
+    def across(self, thrust: Float[np.ndarray, " rotors"]) -> float:
+        """Drag at low speed across body z at these thrusts (N), N s/m."""
+        return 0.5 * float(self.linear[0] + self.linear[1]) + self.rotor_coefficient(thrust)
+
+    def along(self, thrust: Float[np.ndarray, " rotors"]) -> float:
+        """Drag at low speed along body z, with the loss of thrust, at these thrusts (N), N s/m."""
+        return float(self.linear[2]) + self.inflow * float(np.sqrt(np.maximum(thrust, 0.0)).sum())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,9 +246,11 @@ def vehicle_properties(
             command_delay=airframe.number("command_delay"),
         ),
         DragCoefficients(
-            linear=airframe.number("drag"),
+            linear=np.broadcast_to(airframe.by_axis("drag"), 3),
             rotor=airframe.number("rotor_drag"),
-            area=airframe.number("drag_area"),
+            inflow=airframe.number("rotor_inflow"),
+            lift=airframe.number("translational_lift"),
+            area=np.broadcast_to(airframe.by_axis("drag_area"), 3),
             angular=airframe.number("angular_drag"),
         ),
     )
@@ -251,6 +286,8 @@ def largest_difference(fraction: ThrustFraction, other: ThrustFraction) -> float
 _LEVEL_TOLERANCE = 1e-9  # of the force and torque per newton
 _DIFFERENCE_STEP = 0.01  # of a standard deviation
 _THRUST_TOLERANCE = 1e-6
+_DRAGS = ("drag", "rotor_drag", "rotor_inflow")
+_DRAG_UNIT = "N s/m"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,10 +302,11 @@ class HoverTrim:
 
 @dataclasses.dataclass(frozen=True)
 class HoverQuantity:
-    """A dimensionless number and its standard deviation."""
+    """A number, its standard deviation, and their unit."""
 
     value: float
     std: float
+    unit: str = "1"
 
 
 def level_thrusts(allocation: Float[np.ndarray, "6 rotors"]) -> Float[np.ndarray, " rotors"]:
@@ -318,7 +356,8 @@ def collective_fraction(vehicle: VehicleProperties, gravity: float = GRAVITY) ->
 def hover_quantities(
     airframe: Airframe, names: Sequence[str], covariance: Float[np.ndarray, "n n"], mass_std: float = 0.0
 ) -> dict[str, HoverQuantity]:
-    """`hover_command` and `hover_thrust`, and `thrust_expo` where the thrust curve was estimated.
+    """`hover_command` and `hover_thrust` where the airframe has a thrust curve, `thrust_expo` where it was estimated, and
+    `drag_across` and `drag_along` (of body z, at low speed) where drag was estimated.
 
     Args:
         airframe: with the estimated values.
@@ -328,17 +367,20 @@ def hover_quantities(
     Raises:
         AirframeError: the airframe cannot hover.
     """
+    airframe = _with_zeros(airframe, names)
     has_expo = "thrust_curve_1" in names
+    has_drag = any(name.startswith(_DRAGS) for name in names)
     values = {name: value for name, (value, _) in airframe_numbers(airframe).items()}
     stds = dict(zip(names, np.sqrt(np.diag(covariance)), strict=True))
-    nominal = _quantities(airframe, has_expo)
+    nominal = _quantities(airframe, has_expo, has_drag)
 
     def slope(name: str, std: float) -> Float[np.ndarray, " quantities"]:
         step = _DIFFERENCE_STEP * std
         if name not in values or step == 0.0:
             return np.zeros(len(nominal))
         high, low = (
-            _quantities(with_numbers(airframe, {name: values[name] + d}), has_expo) for d in (step, -step)
+            _quantities(with_numbers(airframe, {name: values[name] + d}), has_expo, has_drag)
+            for d in (step, -step)
         )
         return np.array([high[n] - low[n] for n in nominal]) / (2.0 * step)
 
@@ -348,18 +390,33 @@ def hover_quantities(
         variance = variance + (slope("mass", mass_std) * mass_std) ** 2
     std = np.sqrt(np.maximum(variance, 0.0))
     return {
-        name: HoverQuantity(value, float(s)) for (name, value), s in zip(nominal.items(), std, strict=True)
+        name: HoverQuantity(value, float(s), _DRAG_UNIT if name.startswith("drag") else "1")
+        for (name, value), s in zip(nominal.items(), std, strict=True)
     }
 
 
-def _quantities(airframe: Airframe, has_expo: bool) -> dict[str, float]:
-    vehicle = vehicle_properties(airframe, needs_torque_ratio=False)
+def _with_zeros(airframe: Airframe, names: Sequence[str]) -> Airframe:
+    """The airframe with the drags that were estimated at 0, which its file leaves out."""
+    zeros = {}
+    for name in _DRAGS:
+        if airframe.get(name) is None and any(n == name or n.removesuffix("_x") == name for n in names):
+            zeros[name] = Quantity((0.0,) * (1 if name in names else 3), QUANTITIES[name][0])
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, **zeros})
+
+
+def _quantities(airframe: Airframe, has_expo: bool, has_drag: bool) -> dict[str, float]:
+    vehicle = vehicle_properties(airframe, needs_torque_ratio=False, needs_thrust_curve=False)
     rotors, hover = vehicle.rotors, hover_trim(vehicle)
     thrust = rotors.full_thrusts * rotors.thrust_fraction(hover.command)
     if np.abs(thrust - hover.thrust).max() > _THRUST_TOLERANCE * hover.thrust.max():
         raise AirframeError("its thrust curve does not rise from 0 to more than the weight")
-    quantities = {
-        "hover_command": float(np.mean(hover.command)),
-        "hover_thrust": collective_fraction(vehicle),
-    }
-    return quantities | ({"thrust_expo": thrust_expo(rotors.thrust_fraction_in_range)} if has_expo else {})
+    quantities = {}
+    if rotors.has_thrust_curve:
+        quantities["hover_command"] = float(np.mean(hover.command))
+        quantities["hover_thrust"] = collective_fraction(vehicle)
+    if has_expo:
+        quantities["thrust_expo"] = thrust_expo(rotors.thrust_fraction_in_range)
+    if has_drag:
+        quantities["drag_across"] = vehicle.drag.across(hover.thrust)
+        quantities["drag_along"] = vehicle.drag.along(hover.thrust)
+    return quantities

@@ -8,7 +8,8 @@ One convention throughout: forces of the equation of motion in the world frame, 
 seed has them; G is in the body frame (see `rotors`). p and v are those of the centre of mass, and every torque is about
 it. Where the centre of mass is c away from the origin of the body frame, position, velocity and specific force are
 measured at the origin, p - R c. k v and k_omega omega are linear drag, which the seed leaves out in eq. 5 (both 0); drag of the
-rotors and of the body (see `air`) is added if the airframe has it. gamma is a scale times the known thrusts of the rotors, or
+rotors and of the body (see `air`) is added if the airframe has it. gamma, the thrust in still air, is a scale times the known
+thrusts of the rotors, or
 c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor lag, which may differ for a
 rotor that slows down. A learned residual phi adds m phi_v to the force and J phi_omega to the
 torque (eq. 11).
@@ -32,12 +33,13 @@ from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
-from rotorid.models.multirotor.air import air_force
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS, air_wrench
 from rotorid.models.multirotor.rotors import allocation, thrust_of_speed, torque_ratio_of
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.residual import Head, rates, spread, weights_in
 from rotorid.models.system import GRAVITY, Parameter, System, Values
+from rotorid.numerics.lag import LEAST_THRUST
 from rotorid.numerics.products import product
 
 RotorInput = Literal["rotor_thrust", "rotor_speed", "rotor_command"]
@@ -47,7 +49,7 @@ _FORCE_PER_MASS = 3.0  # m/s^2, standard deviation of the external force
 _FORCE_DRIFT = 1.0  # m/s^2 per square root of s
 _TORQUE_PER_INERTIA = 10.0  # rad/s^2, standard deviation of the external torque
 _TORQUE_DRIFT = 3.0  # rad/s^2 per square root of s
-_OPTIONAL = (("motor_time_constant_down", "s"), ("rotor_drag", "N^0.5 s/m"), ("drag_area", "m^2"))
+_OPTIONAL = {"motor_time_constant_down": "s", "drag_area": "m^2", **ROTOR_AERODYNAMICS}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +58,8 @@ class RigidMultirotor(System):
 
         rotors: where they are. rotor_input: what is known of them. weight: nominal, N; the process noise of lagging rotors goes
         by it. curve: thrust of one rotor, for commands. heads: of a learned residual of velocity and body rate, whose
-    weights are among the parameters (see `with_residual`).
+    weights are among the parameters (see `with_residual`). has_speed_lag: whether the rotor speeds follow the commands with the
+    motor lag, and not the thrusts.
     """
 
     parameters: tuple[Parameter, ...]
@@ -65,6 +68,7 @@ class RigidMultirotor(System):
     weight: float
     curve: ThrustCurve | None = None
     heads: tuple[Head, ...] = ()
+    has_speed_lag: bool = False
 
     @property
     def lags(self) -> bool:
@@ -152,8 +156,13 @@ class RigidMultirotor(System):
             tau = p["motor_time_constant"]
             if "motor_time_constant_down" in p:
                 tau = jnp.where(thrust_error < 0, p["motor_time_constant_down"], tau)
-            rate["rotor_thrust"] = jnp.where(self.holds(u), thrust_error / tau, 0.0)
+            rate["rotor_thrust"] = jnp.where(self.holds(u), self._lag_rate(u, p, thrust) / tau, 0.0)
         return rate
+
+    def _lag_rate(self, u: Values, p: Values, thrust: Float[Array, " rotors"]) -> Float[Array, " rotors"]:
+        """Rate of the thrusts times the time constant, N."""
+        commanded = self.known_thrust(u, p)
+        return thrust_rate(commanded, thrust) if self.has_speed_lag else commanded - thrust
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         q, omega, c = x["attitude"], x["body_rate"], p["centre_of_mass"]
@@ -184,10 +193,9 @@ class RigidMultirotor(System):
         """
         force, torque = self.rotor_wrench(thrust, p)
         omega = x["body_rate"]
-        net_force = rotations.rotate(x["attitude"], force) + air_force(
-            x["attitude"], x["velocity"], thrust, self.rotors, p
-        )
-        net_torque = torque - gyroscopic(omega, p) - p["angular_drag"] * omega
+        of_air = air_wrench(x["attitude"], x["velocity"], omega, thrust, self.rotors, p)
+        net_force = rotations.rotate(x["attitude"], force) + of_air[0]
+        net_torque = torque + of_air[1] - gyroscopic(omega, p) - p["angular_drag"] * omega
         phi = rates(self.heads, weights_in(self.heads, p), {**x, "rotor_thrust": thrust})
         if "velocity" in phi:
             net_force = net_force + p["mass"] * phi["velocity"]
@@ -206,6 +214,14 @@ class RigidMultirotor(System):
         if not any(head.output in head.turned for head in self.heads):
             force_world = jnp.diag(force)
         return product(force_world, force_world.T), product(torque, torque.T), beyond
+
+
+def thrust_rate(
+    commanded: Float[Array, " rotors"], thrust: Float[Array, " rotors"]
+) -> Float[Array, " rotors"]:
+    """Rate of thrusts times the time constant, N, where the rotor speeds, which go with the roots, lag behind the commands."""
+    root, goal = (jnp.sqrt(jnp.maximum(v, LEAST_THRUST)) for v in (thrust, commanded))
+    return 2.0 * root * (goal - root)
 
 
 def angular_momentum(omega: Float[Array, " 3"], p: Values) -> Float[Array, " 3"]:
@@ -302,12 +318,12 @@ def rigid_multirotor(
         Parameter("thrust_scale", airframe.number("thrust_scale", 1.0)),
         Parameter("arm_scale", 1.0),
         Parameter("tilt_scale", 1.0),
-        Parameter("drag", airframe.number("drag", 0.0), unit="N s/m"),
+        Parameter("drag", airframe.by_axis("drag"), unit="N s/m"),
         Parameter("angular_drag", airframe.number("angular_drag", 0.0), unit="N m s"),
         Parameter("motor_time_constant", airframe.number("motor_time_constant", MOTOR_LAG), unit="s"),
         *(
-            Parameter(name, airframe.number(name, 0.0), unit=unit)
-            for name, unit in _OPTIONAL
+            Parameter(name, airframe.by_axis(name), unit=unit)
+            for name, unit in _OPTIONAL.items()
             if airframe.get(name)
         ),
     )
@@ -315,4 +331,6 @@ def rigid_multirotor(
     if any(scale != 1.0 for scale in scales):
         parameters = (*parameters, Parameter("rotor_scale", scales))
     curve = airframe.thrust_curve if rotor_input == "rotor_command" else None
-    return RigidMultirotor(parameters, airframe.rotors, rotor_input, mass * GRAVITY, curve)
+    return RigidMultirotor(
+        parameters, airframe.rotors, rotor_input, mass * GRAVITY, curve, has_speed_lag=airframe.has_speed_lag
+    )

@@ -32,7 +32,7 @@ from jaxtyping import Array, Float
 from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Rotor
-from rotorid.numerics.lag import lag_response
+from rotorid.numerics.lag import lag_response, speed_lag_response
 
 
 def allocation(
@@ -62,7 +62,7 @@ def allocation(
         raise AirframeError(
             "no rotors to allocate: add one [[rotor]] a rotor to the airframe, with its position"
         )
-    axes = _tilted_axes(rotors, tilt_scale)
+    axes = tilted_axes(rotors, tilt_scale)
     r = jnp.asarray(arm_scale) * np.array([rotor.position for rotor in rotors]).T
     lever = r - jnp.asarray(centre_of_mass, dtype=float)[:, None]
     arms = jnp.stack(
@@ -76,7 +76,7 @@ def allocation(
     return jnp.concatenate([axes, arms + torque_ratio * (yaw_signs * axes)])
 
 
-def _tilted_axes(rotors: Sequence[Rotor], scale: Float[Array, ""] | float) -> Float[Array, "3 rotors"]:
+def tilted_axes(rotors: Sequence[Rotor], scale: Float[Array, ""] | float) -> Float[Array, "3 rotors"]:
     """The axes with all tilt angles multiplied by the scale: the angles by the inverse of `thrust_axis`, then the axes."""
     signs = np.array([math.copysign(1.0, rotor.axis[2]) for rotor in rotors])
     azimuth = np.array([math.atan2(rotor.position[1], rotor.position[0]) for rotor in rotors])
@@ -173,16 +173,21 @@ def with_commanded_thrusts(flight: Flight, airframe: Airframe, *, lagged: bool =
     torques = np.stack([np.interp(thrust.times, torque.times, column) for column in torque.values.T], axis=1)
     commanded = np.concatenate([thrust.values, torques], axis=1) @ np.linalg.pinv(G).T
     lag = airframe.get("motor_time_constant")
-    values = commanded if lag is None or not lagged else _lagged_thrusts(thrust.times, commanded, lag.number)
+    values = (
+        commanded
+        if lag is None or not lagged
+        else _lagged_thrusts(thrust.times, commanded, lag.number, airframe.has_speed_lag)
+    )
     source = f"{thrust.source}, and {torque.source}, by the rotors of {airframe.source}"
     return flight.with_signals(Signal("rotor_thrust", thrust.times, values, source))
 
 
-def _lagged_thrusts(times: np.ndarray, commanded: np.ndarray, lag: float) -> np.ndarray:
+def _lagged_thrusts(times: np.ndarray, commanded: np.ndarray, lag: float, has_speed_lag: bool) -> np.ndarray:
     """Mean thrust over the time for which each row acts, after a first-order lag (s) that starts in steady state."""
     step = np.diff(times, append=times[-1] + (times[-1] - times[-2] if len(times) > 1 else 0.0))
+    response = speed_lag_response if has_speed_lag else lag_response
     thrust, means = commanded[0], np.empty_like(commanded)
     for k, (target, h) in enumerate(zip(commanded, step, strict=True)):
-        thrust, impulse = lag_response(thrust, target, h, (lag, lag), np)
+        thrust, impulse = response(thrust, target, h, (lag, lag), np)
         means[k] = impulse / h if h > 0 else thrust
     return means

@@ -1,18 +1,31 @@
-"""The multirotor of real logs: motor lag, linear drag and wind beside the mass.
+"""The multirotor of real logs: motor lag, drag, translational lift and wind beside the mass.
 
-    q' = 1/2 q (x) omega                       T' = (T_c - T) / tau
-    v' = (R(q) (0, 0, T) - k v + f) / m + g    f = (f_w, f_z),  f_z' = -f_z / tau_z
-    a  = ((0, 0, T) + R(q)^T (f - k v)) / m + b    (what the accelerometer measures)
+    q' = 1/2 q (x) omega                               T' = (T_c - T) / tau
+    v' = s / m (R(q) (0, 0, T) + f) + g                d  = f_w - k v,    d_z = z . d,    d_p = d - d_z z
+    a  = s / m ((0, 0, T) + R(q)^T f) + b              f  = d_p + (r d_z + l |d_p|^2 / W) z + (0, 0, f_z)
 
-T_c is the thrust that the rotor commands ask for by the airframe's thrust curve, or the commanded thrust itself. Seed 000
-(eqs. 44-47) is the case k = 0, tau = 0, f = 0. Drag is isotropic. What is tracked of the wind is its horizontal force
-f_w = k w on the vehicle at rest, in which the model is linear and which stays observable when drag and wind cannot be separated
-(in a steady hover); the wind itself is w = f_w / k. A steady vertical wind acts just as less mass does. What goes up and down
-is a state, the updraught f_z (N), a Gauss-Markov process that stands for gusts and ground effect too: the mass does not
-follow them, and its band is as wide as they leave it. The tracked parameters are mass, drag and wind force, or the thrust
-scale where the mass is known.
+a is what the accelerometer measures. T_c is the thrust that the rotor commands or speeds give by the airframe's numbers, or the
+commanded thrust itself; s is its scale. Seed 000 (eqs. 44-47) is the case k = 0, tau = 0, f = 0. k is the drag across the
+rotor axis z, r k that along it: thrust falls as a rotor climbs (inflow), by 0.7 to 2 times the drag across it. l is the lift
+factor: by translational lift rotors pull more in wind, as the square of the drag across their axis, over the weight W. The
+model is linear in r and l, which exist without knowing drag and wind apart. (With a translational lift k_h per rotor,
+N s^2/m^2, l = sum k_h W / k^2.)
+
+What is tracked of the wind is its horizontal force f_w = k w on the vehicle at rest, which stays observable when drag and wind
+cannot be separated (in a steady hover); the wind itself is w = f_w / k. A steady vertical wind acts just as less mass does.
+What goes up and down is a state, the updraught f_z, a Gauss-Markov process that stands for gusts and ground effect too: the
+mass does not follow them, and its band is as wide as they leave it.
+
+Flight tells s / m, and no more. Forces are relative to s, so that the direction that no measurement sees, that of s and m
+together, is the same at every point: a filter would else gain information about it. A mass that was weighed before take-off
+gives s in the first seconds; later changes are those of the mass, and its band contains that of s. Where the mass is not known
+better than the thrust, s is fixed. Reported drag and wind force are s k and s f_w.
 
 While a rotor is commanded to its limit the thrust curve does not hold: T is then estimated from the acceleration.
+
+References: M. Faessler, A. Franchi, D. Scaramuzza, Differential flatness of quadrotor dynamics subject to rotor drag, RA-L 3
+(2018); J. Svacha, J. Paulos, G. Loianno, V. Kumar, IMU-based inertia estimation for a quadrotor using Newton-Euler dynamics,
+RA-L 5 (2020); G. Huang, A. Mourikis, S. Roumeliotis, Observability-based rules for consistent EKF SLAM, IJRR 29 (2010).
 """
 
 from __future__ import annotations
@@ -31,9 +44,10 @@ from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 from rotorid.models.multirotor.bare import MASS, MASS_DRIFT, MASS_SPREAD, BareMultirotor
 from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
-ThrustInput = Literal["rotor_command", "thrust"]
+ThrustInput = Literal["rotor_command", "thrust", "rotor_speed"]
 
 SATURATED = 0.95
 """Command of a rotor from which on it may be at its limit."""
@@ -42,9 +56,18 @@ _POSITIVE = (0.0, math.inf)
 _DRAG_DRIFT = 0.005  # of the drag, per square root of s
 _DRAG_PER_MASS = 0.3  # 1/s, with a spread as large, where the airframe does not say
 _WIND_FORCE_PER_MASS = 1.0  # m/s^2, standard deviation
-_WIND_FORCE_DRIFT = 0.1  # m/s^2 per square root of s
+_WIND_FORCE_DRIFT = 0.25  # m/s^2 per square root of s
 _UPDRAUGHT = 0.015  # of the weight, standard deviation
 _UPDRAUGHT_TIME = 1.0  # s
+_ONSET = 10.0  # s after the start in which a weighed mass hardly changes
+# Axial drag ratio: 0.74 to 2.0 for rotors of known drag, 1 for a body that is alike on all sides. A wider prior takes up a
+# payload that is put on in a climb.
+_RATIO = (1.1, 0.35)  # mean and standard deviation
+_LIFT = (0.3, 0.5)  # mean and standard deviation: 0 without, 1.3 for a small quadrotor
+_LAG_STD = 0.7  # of the lag: about a factor of 2
+_LEAST_LAG = 0.6  # of the period of the commands; the integrator is stable from 0.5 on
+_LARGEST_LAG = 4.0  # of the prior's
+_SPEED_LAG = 0.004  # s, of measured rotor speeds: as short as can be integrated
 _BIAS_STD = 0.2  # m/s^2
 _BIAS_DRIFT = 0.002  # m/s^2 per square root of s
 
@@ -54,7 +77,7 @@ class Multirotor(System):
     """Attitude, velocity and collective thrust, with mass, drag, wind and motor lag.
 
     thrust_input: where the thrust comes from. rotors: how many. weight: nominal, N; it scales the process noise of the
-    thrust. curve: thrust curve of one rotor, for rotor commands.
+    thrust. curve: thrust curve of one rotor, for rotor commands. coefficient: N s^2, for rotor speeds.
     """
 
     parameters: tuple[Parameter, ...]
@@ -62,6 +85,7 @@ class Multirotor(System):
     rotors: int
     weight: float
     curve: ThrustCurve | None = None
+    coefficient: float = 0.0
 
     @property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -80,6 +104,8 @@ class Multirotor(System):
         rate = ("body_rate", Vector(3, "rad/s", frame="body"))
         if self.thrust_input == "thrust":
             return Space((("thrust", Scalar("N", frame="body z")), rate))
+        if self.thrust_input == "rotor_speed":
+            return Space((("rotor_speed", Vector(self.rotors, "rad/s")), rate))
         command = ("rotor_command", Vector(self.rotors, "1"))
         if self.curve is not None and self.curve.voltage_exponent:
             return Space((command, ("battery_voltage", Scalar("V")), rate))
@@ -97,6 +123,8 @@ class Multirotor(System):
         """T_c before the thrust scale, in N."""
         if self.thrust_input == "thrust":
             return u["thrust"]
+        if self.thrust_input == "rotor_speed":
+            return self.coefficient * jnp.sum(u["rotor_speed"] ** 2)
         assert self.curve is not None
         return self.curve.collective(u["rotor_command"], u.get("battery_voltage"))
 
@@ -105,23 +133,36 @@ class Multirotor(System):
         return jnp.max(u["rotor_command"]) < SATURATED if self.thrust_input == "rotor_command" else True
 
     def air_force(self, x: Values, p: Values) -> Float[Array, " 3"]:
-        """f_w - k v: force of the air on the vehicle in N, world frame."""
-        return jnp.concatenate([p["wind_force"], x["updraught"][None]]) - p["drag"] * x["velocity"]
+        """f: force of the air on the vehicle in N, world frame."""
+        zero = jnp.zeros_like(x["thrust"])
+        drag = jnp.concatenate([p["wind_force"], zero[None]]) - p["drag"] * x["velocity"]
+        z = rotations.rotate(x["attitude"], jnp.stack([zero, zero, zero + 1.0]))
+        along = z @ drag
+        across = drag - along * z
+        lift = p["lift_factor"] / self.weight * (across @ across)
+        updraught = jnp.stack([zero, zero, x["updraught"]])
+        return across + (p["axial_drag_ratio"] * along + lift) * z + updraught
 
     def derive(self, x: Values, p: Values) -> Values:
-        wind = p["wind_force"] / p["drag"]
-        return {"wind_x": wind[0], "wind_y": wind[1]}
+        wind, scale = p["wind_force"] / p["drag"], p["thrust_scale"]
+        return {
+            "drag": scale * p["drag"],
+            "wind_force_x": scale * p["wind_force"][0],
+            "wind_force_y": scale * p["wind_force"][1],
+            "wind_x": wind[0],
+            "wind_y": wind[1],
+        }
 
     @property
     def derived_units(self) -> Mapping[str, str]:
-        return {"wind_x": "m/s", "wind_y": "m/s"}
+        return {"drag": "N s/m", "wind_force_x": "N", "wind_force_y": "N", "wind_x": "m/s", "wind_y": "m/s"}
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
         force = rotations.rotate(x["attitude"], _along_z(x["thrust"])) + self.air_force(x, p)
-        lag = (p["thrust_scale"] * self.commanded_thrust(u) - x["thrust"]) / p["motor_time_constant"]
+        lag = (self.commanded_thrust(u) - x["thrust"]) / p["motor_time_constant"]
         return {
             "attitude": u["body_rate"],
-            "velocity": force / p["mass"] - jnp.array([0.0, 0.0, GRAVITY]),
+            "velocity": p["thrust_scale"] / p["mass"] * force - jnp.array([0.0, 0.0, GRAVITY]),
             "thrust": jnp.where(self.holds(u), lag, 0.0),
             "updraught": -x["updraught"] / _UPDRAUGHT_TIME,
         }
@@ -131,7 +172,8 @@ class Multirotor(System):
         return {
             "attitude": x["attitude"],
             "velocity": x["velocity"],
-            "specific_force": (_along_z(x["thrust"]) + air_force) / p["mass"] + p["accelerometer_bias"],
+            "specific_force": p["thrust_scale"] / p["mass"] * (_along_z(x["thrust"]) + air_force)
+            + p["accelerometer_bias"],
         }
 
 
@@ -141,58 +183,44 @@ def multirotor(
     *,
     rotors: int | None = None,
     known_mass: float | None = None,
+    command_period: float | None = None,
+    has_velocity: bool = True,
 ) -> Multirotor:
-    """Make the multirotor of an airframe with motor lag, linear drag and wind.
+    """Make the multirotor of an airframe with motor lag, drag, translational lift and wind.
 
     Args:
         airframe: of the vehicle.
-        thrust_input: "rotor_command", commands from 0 to 1 with the airframe's thrust curve; or "thrust", in
-            N.
+        thrust_input: "rotor_command", commands from 0 to 1 with the airframe's thrust curve; "thrust", in N; or
+            "rotor_speed", in rad/s, with the airframe's thrust coefficient.
         rotors: number of rotors; by default that of the airframe, or 4 where it has none.
         known_mass: kg; fixes the mass, so that the thrust scale is tracked instead.
+        command_period: s between the logged commands, None where unknown. The motor time constant is tracked where the commands
+            are logged at least as fast as that.
+        has_velocity: whether the velocity is measured; without it, drag along the rotor axis and lift are not tracked.
     Returns:
-        The System; it tracks mass or thrust scale, drag, wind force (N, world) and accelerometer bias (m/s^2,
-        body).
+        The System; it tracks mass or thrust scale (both, if the mass is better known than the thrust), drag, wind force (N,
+        world) and accelerometer bias (m/s^2, body), and with velocity the axial drag ratio and the lift factor.
     Raises:
-        AirframeError: rotor commands are the input and the airframe has no thrust curve.
+        AirframeError: rotor commands are the input and the airframe has no thrust curve; or speeds, and it has no thrust
+            coefficient.
         SettingError: the known mass is not positive.
-    Source: seed 000, eqs. 44-47, extended by motor lag, drag and wind.
+    Source: seed 000, eqs. 44-47, extended by motor lag, drag, translational lift and wind.
     """
     count = rotors or len(airframe.rotors) or 4
     if thrust_input == "rotor_command" and airframe.thrust_curve is None:
         raise AirframeError(
             f"{airframe.source}: no [thrust_curve], and this log gives rotor commands; add one, or log the thrust in N"
         )
+    if thrust_input == "rotor_speed" and airframe.get("thrust_coefficient") is None:
+        raise AirframeError(
+            f"{airframe.source}: no [thrust_coefficient], and this log gives rotor speeds; add one"
+        )
     if known_mass is not None and known_mass <= 0:
         raise SettingError(f"the known mass {known_mass:g} kg must be positive")
-    mass = airframe.mass
-    nominal = mass.number if known_mass is None else known_mass
-    scale = airframe.get("thrust_scale")
-    drag = airframe.get("drag")
-    drag_value = drag.number if drag else _DRAG_PER_MASS * nominal
-    drag_std = drag.std[0] if drag and drag.std else drag_value
-    scale_value = scale.number if scale else 1.0
+    nominal = airframe.mass.number if known_mass is None else known_mass
     parameters = (
-        Parameter(
-            "mass",
-            nominal,
-            std=0.0 if known_mass else (mass.std[0] if mass.std else MASS_SPREAD * nominal),
-            unit="kg",
-            bounds=_POSITIVE,
-            drift=MASS_DRIFT * nominal,
-        ),
-        Parameter(
-            "thrust_scale", scale_value, std=0.2 if known_mass else 0.0, bounds=_POSITIVE, drift=MASS_DRIFT
-        ),
-        Parameter("drag", drag_value, drag_std, "N s/m", _POSITIVE, _DRAG_DRIFT * drag_value, "world", True),
-        Parameter(
-            "wind_force",
-            (0.0, 0.0),
-            std=_WIND_FORCE_PER_MASS * nominal,
-            unit="N",
-            drift=_WIND_FORCE_DRIFT * nominal,
-            frame="world",
-        ),
+        *_mass_and_scale(airframe, nominal, is_known=known_mass is not None),
+        *_air(airframe, nominal, has_velocity),
         Parameter(
             "accelerometer_bias",
             (0.0, 0.0, 0.0),
@@ -201,10 +229,93 @@ def multirotor(
             drift=_BIAS_DRIFT,
             frame="body",
         ),
-        Parameter("motor_time_constant", airframe.number("motor_time_constant", MOTOR_LAG), unit="s"),
+        _motor_time_constant(airframe, thrust_input, command_period if has_velocity else None),
     )
     curve = airframe.thrust_curve if thrust_input == "rotor_command" else None
-    return Multirotor(parameters, thrust_input, count, nominal * GRAVITY, curve)
+    coefficient = airframe.number("thrust_coefficient") if thrust_input == "rotor_speed" else 0.0
+    return Multirotor(parameters, thrust_input, count, nominal * GRAVITY, curve, coefficient)
+
+
+def _mass_and_scale(airframe: Airframe, nominal: float, *, is_known: bool) -> tuple[Parameter, Parameter]:
+    """Mass and thrust scale. nominal: kg. is_known: whether the mass is fixed."""
+    mass, scale = airframe.mass, airframe.number("thrust_scale", 1.0)
+    weighed = not is_known and is_weighed(airframe)
+    mass_std = 0.0 if is_known else mass.std[0] if mass.std else MASS_SPREAD * nominal
+    scale_std = 0.2 if is_known else scale * thrust_relative_std(airframe) if weighed else 0.0
+    return (
+        Parameter(
+            "mass",
+            nominal,
+            std=mass_std,
+            unit="kg",
+            bounds=_POSITIVE,
+            drift=MASS_DRIFT * nominal,
+            onset=_ONSET if weighed else 0.0,
+        ),
+        Parameter("thrust_scale", scale, scale_std, bounds=_POSITIVE, drift=0.0 if weighed else MASS_DRIFT),
+    )
+
+
+def _air(airframe: Airframe, nominal: float, has_velocity: bool) -> tuple[Parameter, ...]:
+    """Drag, axial drag ratio, lift factor and wind force."""
+    root = math.sqrt(
+        (len(airframe.rotors) or 4) * nominal * GRAVITY
+    )  # of the rotors' thrusts in hover, summed
+    (body, body_std), (axial, axial_std) = _number(airframe, "drag", 0), _number(airframe, "drag", 2)
+    rotor, rotor_std = _number(airframe, "rotor_drag")
+    inflow, inflow_std = _number(airframe, "rotor_inflow")
+    gain, gain_std = _number(airframe, "translational_lift")
+    value = body + root * rotor or _DRAG_PER_MASS * nominal
+    std = math.hypot(body_std, root * rotor_std) or value
+    ratio, lift = _RATIO, _LIFT
+    if inflow:
+        ratio = ((axial + root * inflow) / value, math.hypot(axial_std, root * inflow_std) / value)
+    if gain:
+        per_gain = (len(airframe.rotors) or 4) * nominal * GRAVITY / value**2
+        lift = (per_gain * gain, per_gain * gain_std)
+    if not has_velocity:
+        ratio, lift = (1.0, 0.0), (0.0, 0.0)
+    return (
+        Parameter("drag", value, std, "N s/m", _POSITIVE, _DRAG_DRIFT * value, "body x, y", True),
+        Parameter("axial_drag_ratio", *ratio, "1", _POSITIVE, _DRAG_DRIFT, "body z", True),
+        Parameter("lift_factor", *lift, "1", _POSITIVE, _DRAG_DRIFT, "body z", True),
+        Parameter(
+            "wind_force",
+            (0.0, 0.0),
+            std=_WIND_FORCE_PER_MASS * nominal,
+            unit="N",
+            drift=_WIND_FORCE_DRIFT * nominal,
+            frame="world",
+        ),
+    )
+
+
+def _number(airframe: Airframe, name: str, axis: int = 0) -> tuple[float, float]:
+    """A quantity (of an axis, where it has several) and its standard deviation, by default half of it; zeros without it."""
+    quantity = airframe.get(name)
+    if quantity is None:
+        return 0.0, 0.0
+    value = quantity.value[min(axis, len(quantity.value) - 1)]
+    if quantity.std is None:
+        return value, value if name == "drag" else 0.5 * value
+    return value, quantity.std[min(axis, len(quantity.std) - 1)]
+
+
+def _motor_time_constant(
+    airframe: Airframe, thrust_input: ThrustInput, command_period: float | None
+) -> Parameter:
+    """The lag between command and thrust; measured speeds have next to none."""
+    if thrust_input == "rotor_speed":
+        lag = max(_SPEED_LAG, _LEAST_LAG * command_period) if command_period else MOTOR_LAG
+        return Parameter("motor_time_constant", lag, unit="s")
+    quantity = airframe.get("motor_time_constant")
+    value = quantity.number if quantity else MOTOR_LAG
+    if command_period is None or command_period > value:
+        return Parameter("motor_time_constant", value, unit="s")
+    std = quantity.std[0] if quantity and quantity.std else _LAG_STD * value
+    return Parameter(
+        "motor_time_constant", value, std, "s", (_LEAST_LAG * command_period, _LARGEST_LAG * value)
+    )
 
 
 def bare_multirotor(airframe: Airframe) -> BareMultirotor:

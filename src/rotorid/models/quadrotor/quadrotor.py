@@ -193,7 +193,7 @@ def quadrotor(airframe: Airframe | None = None, *, exact: bool = False) -> Quadr
         Parameter("torque_coefficient", torque_ratio_of(airframe) * b, unit="N m s^2", bounds=positive),
         Parameter("rotor_inertia", airframe.number("rotor_inertia", 0.0), unit="kg m^2"),
         Parameter("arm_scale", 1.0, bounds=positive),
-        Parameter("drag", airframe.number("drag", 0.0), unit="N s/m"),
+        Parameter("drag", float(np.mean(airframe.by_axis("drag"))), unit="N s/m"),
         Parameter("angular_drag", airframe.number("angular_drag", 0.0), unit="N m s"),
     )
     return Quadrotor(

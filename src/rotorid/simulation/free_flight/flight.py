@@ -29,6 +29,7 @@ from rotorid.errors import SettingError
 from rotorid.geometry import rotations
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.properties import level_thrusts
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.multirotor.rotors import allocation
@@ -75,7 +76,11 @@ def flight_structure(airframe: Airframe, rate: float) -> FlightStructure:
     delay = airframe.get("command_delay")
     rows = math.ceil((max(delay.number, 0.0) if delay else 0.0) * rate) + 2
     return FlightStructure(
-        rotors, len(airframe.thrust_curve.coefficients), rate, _HISTORY * math.ceil(rows / _HISTORY)
+        rotors,
+        len(airframe.thrust_curve.coefficients),
+        rate,
+        _HISTORY * math.ceil(rows / _HISTORY),
+        airframe.has_speed_lag,
     )
 
 
@@ -227,7 +232,7 @@ def _parameters(airframe: Airframe) -> dict[str, np.ndarray]:
     delay, imu = airframe.get("command_delay"), airframe.get("imu_position")
     defaults = {
         "motor_time_constant_down": p["motor_time_constant"],
-        "rotor_drag": 0.0,
+        **dict.fromkeys(ROTOR_AERODYNAMICS, 0.0),
         "drag_area": 0.0,
         "rotor_scale": np.ones(len(airframe.rotors)),
         "command_delay": max(delay.number, 0.0) if delay else 0.0,

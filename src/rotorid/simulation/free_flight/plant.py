@@ -25,7 +25,7 @@ from rotorid.control.setpoints import Setpoint
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.models.airframe.airframe import Rotor
-from rotorid.models.multirotor.rigid import RigidMultirotor
+from rotorid.models.multirotor.rigid import RigidMultirotor, thrust_rate
 from rotorid.models.system import GRAVITY, Values
 from rotorid.numerics import integrators
 
@@ -74,20 +74,21 @@ class FlightStructure:
     """Static properties of a flight, for which a program is compiled.
 
     rotors: their geometry. coefficients: number of coefficients of the thrust curve. rate: rows per second, Hz. delay_rows:
-    number of stored commands, for the command delay.
+    number of stored commands, for the command delay. has_speed_lag: whether rotor speeds lag behind the commands, not thrusts.
     """
 
     rotors: tuple[Rotor, ...]
     coefficients: int
     rate: float
     delay_rows: int
+    has_speed_lag: bool = False
 
 
 def flight_truth(structure: FlightStructure, conditions: FlightConditions) -> FreeFlightTruth:
     """The truth of one flight. A pure function: it can be mapped, compiled and differentiated."""
     n, dt = len(structure.rotors), 1.0 / structure.rate
     steps = math.ceil(dt / STEP - 1e-9)
-    body = RigidMultirotor((), structure.rotors, "rotor_thrust", 1.0)
+    body = RigidMultirotor((), structure.rotors, "rotor_thrust", 1.0, has_speed_lag=structure.has_speed_lag)
     space = Space((*body.states.blocks, ("rotor_thrust", Vector(n, "N"))))
     p, hover_power = conditions.p, jnp.sum(conditions.start[space.stored["rotor_thrust"]] ** 1.5)
     delay = p["command_delay"] * structure.rate  # rows
@@ -169,9 +170,10 @@ def _rate(
         relative = {**state, "velocity": state["velocity"] - wind}
         derivatives = body.dynamics(relative, {"rotor_thrust": state["rotor_thrust"]}, parameters)
         missing = commanded - state["rotor_thrust"]
+        change = thrust_rate(commanded, state["rotor_thrust"]) if body.has_speed_lag else missing
         tau = jnp.where(missing < 0, p["motor_time_constant_down"], p["motor_time_constant"])
         return space.pack_tangent(
-            {**derivatives, "position": state["velocity"], "rotor_thrust": missing / tau}
+            {**derivatives, "position": state["velocity"], "rotor_thrust": change / tau}
         )
 
     return rate
