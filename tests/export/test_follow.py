@@ -28,7 +28,11 @@ from tests.export.vehicles import accepted, skewed, with_quantities
 mujoco = pytest.importorskip("mujoco")
 
 DT, STEPS, TOLERANCE = 0.004, 1250, 1e-3
-AIRFRAME = accepted(with_quantities(skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m")))
+AIRFRAME = accepted(
+    with_quantities(
+        skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m"), rotor_inflow=Quantity((0.05,), "N^0.5 s/m")
+    )
+)
 
 
 def loaded(path: Path) -> types.ModuleType:
@@ -95,7 +99,9 @@ def test_mujoco_follows(flown, tmp_path):
         data.ctrl[:] = asked[k]
         mujoco.mj_step(model, data, round(DT / model.opt.timestep))
         found[k] = [*data.qpos[3:], *data.qpos[:3], *data.qvel, *data.act[:4]]
-    assert np.abs(found - states).max() < TOLERANCE
+    assert (
+        np.abs(found - states).max() < 3.0 * TOLERANCE
+    )  # drag of the rotors is of first order in the thrust
 
 
 def test_mujoco_drags_the_rotors_as_at_hover():
@@ -112,15 +118,16 @@ def test_mujoco_drags_the_rotors_as_at_hover():
     mujoco.mju_quat2Mat(flat := np.zeros(9), data.qpos[3:])
     R, hover = flat.reshape(3, 3), hover_trim(vehicle).thrust
     inside = R.T @ v
-    across = sum(
-        np.sqrt(T) * (inside - a * (a @ inside)) for T, a in zip(hover, vehicle.rotors.axes, strict=True)
+    rotor_drag = sum(
+        np.sqrt(T)
+        * (vehicle.drag.rotor * (inside - a * (a @ inside)) + vehicle.drag.inflow * a * (a @ inside))
+        for T, a in zip(hover, vehicle.rotors.axes, strict=True)
     )
-    force = R @ (vehicle.rotors.allocation[:3] @ hover - vehicle.drag.rotor * across) - [
-        0.0,
-        0.0,
-        vehicle.body.weight,
-    ]
-    force = force - (vehicle.drag.linear + 0.5 * AIR_DENSITY * vehicle.drag.area * np.linalg.norm(v)) * v
+    force = R @ (vehicle.rotors.allocation[:3] @ hover - rotor_drag) - [0.0, 0.0, vehicle.body.weight]
+    force = (
+        force
+        - (vehicle.drag.mean_linear + 0.5 * AIR_DENSITY * vehicle.drag.mean_area * np.linalg.norm(v)) * v
+    )
     np.testing.assert_allclose(vehicle.body.mass * data.qacc[:3], force, atol=1e-6)
 
 

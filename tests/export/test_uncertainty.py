@@ -81,14 +81,14 @@ def test_standard_deviations_are_propagated():
         vehicle = vehicle_properties(airframe)
         return {
             "hover": hover_trim(vehicle).command[0],
-            "decay": vehicle.drag.linear / vehicle.body.mass,
+            "decay": vehicle.drag.mean_linear / vehicle.body.mass,
             "lag": vehicle.rotors.lag,
             "place": vehicle.rotors.positions[0, 0],
             "rounded": 0.2 + 1e-17 * vehicle.body.mass - vehicle.body.mass + vehicle.body.mass,
         }
 
     found = standard_deviations(values, airframe)
-    assert found["hover"].std == pytest.approx(0.1 * GRAVITY / 20.0, rel=1e-5)
+    assert found["hover"].std == pytest.approx(np.hypot(0.1, 1.0 * 0.001) * GRAVITY / 20.0, rel=1e-5)
     assert not found["hover"].is_known  # of T_MAX nothing is known
     assert found["decay"].std == pytest.approx(np.hypot(0.2, 0.5 * 0.1), rel=1e-5)
     assert found["decay"].is_known
@@ -103,4 +103,6 @@ def test_rotors_and_curves_have_theirs():
         "full"
     ]
     assert found.is_known
-    assert found.std == pytest.approx(np.sqrt((1.02 * 0.1) ** 2 * 2 + (6.0 * 0.01) ** 2), rel=1e-5)
+    assert found.std == pytest.approx(
+        np.sqrt((1.02 * 0.1) ** 2 * 2 + (6.0 * 0.01) ** 2 + (1.02 * 6.0 * 0.001) ** 2), rel=1e-5
+    )

@@ -14,6 +14,8 @@ _UNITS: Final = {
     "drag area": "m^2",
     "drag": "N s/m",
     "rotor drag": "N^0.5 s/m",
+    "rotor inflow": "N^0.5 s/m",
+    "translational lift": "N s^2/m^2",
     "angular drag": "N m s",
     "lag": "s",
     "torque ratio": "m",

@@ -16,6 +16,8 @@ _DEFAULTS = {
     "motor_time_constant": "motor lag",
     "drag": "linear drag",
     "rotor_drag": "rotor drag",
+    "rotor_inflow": "rotor inflow",
+    "translational_lift": "translational lift",
     "drag_area": "drag area",
     "angular_drag": "angular drag",
     "centre_of_mass": "centre of mass",

@@ -19,7 +19,7 @@ from rotorid.models.multirotor.properties import (
     largest_difference,
 )
 
-DRAG_QUANTITIES: Final = ("drag", "rotor_drag", "drag_area")
+DRAG_QUANTITIES: Final = ("drag", "rotor_drag", "rotor_inflow", "drag_area")
 """Quantities of an airframe that slow a vehicle down."""
 
 _SMALLEST_ERROR: Final = 1e-9
@@ -87,15 +87,33 @@ def battery_voltage(vehicle: VehicleProperties) -> list[Finding]:
     return [limitation("battery_voltage", voltage=curve.voltage, share_per_volt=share)]
 
 
-def rotor_drag_at_rotors(vehicle: VehicleProperties) -> list[Finding]:
-    """Torque and damping of rotor drag that acts at the rotors, and in the airframe at the centre of mass."""
-    if not vehicle.drag.rotor:
-        return []
-    each = vehicle.drag.rotor * np.sqrt(hover_trim(vehicle).thrust)
-    positions = vehicle.rotors.positions
-    torque = abs(each @ positions[:, 2])
-    damping = each @ (positions[:, :2] ** 2).sum(axis=1)
-    return [limitation("rotor_drag_at_rotors", torque=float(torque), yaw_damping=float(damping))]
+def drag_by_axis(vehicle: VehicleProperties) -> list[Finding]:
+    """One drag for all axes, where the airframe has one for each."""
+    found = []
+    for name, unit, values in (
+        ("drag", "N s/m", vehicle.drag.linear),
+        ("drag area", "m^2", vehicle.drag.area),
+    ):
+        if np.ptp(values):
+            mean = float(values.mean())
+            found.append(
+                limitation("drag_mean", drag=name, values=tuple(values.tolist()), mean=mean, unit=unit)
+            )
+    return found
+
+
+def rotor_aerodynamics(vehicle: VehicleProperties) -> list[Finding]:
+    """Inflow and translational lift: the change of the hover thrust of all rotors at 1 m/s."""
+    thrust = hover_trim(vehicle).thrust
+    loss = vehicle.drag.inflow * float(np.sqrt(thrust).sum())
+    found = [limitation("no_inflow", loss=loss, share=loss / float(thrust.sum()))] if loss else []
+    return [*found, *translational_lift(vehicle)]
+
+
+def translational_lift(vehicle: VehicleProperties) -> list[Finding]:
+    """Translational lift: the gain of the hover thrust of all rotors at 1 m/s."""
+    gain = vehicle.drag.lift * vehicle.rotors.count
+    return [limitation("no_translational_lift", gain=gain, share=gain / vehicle.body.weight)] if gain else []
 
 
 def no_thrust_curve(vehicle: VehicleProperties) -> list[Finding]:

@@ -52,9 +52,17 @@ _COMMON: Final[Mapping[str, Callable[[Values], str]]] = {
     "battery_voltage_is_input": lambda v: (
         f"the battery voltage is an input; the model holds near {v['voltage']:g} V"
     ),
-    "rotor_drag_at_rotors": lambda v: (
-        "rotor drag acts at the rotors here, and at the centre of mass in the airframe: in hover it adds a torque of "
-        f"{v['torque']:.2g} N m per m/s and a yaw damping of {v['yaw_damping']:.2g} N m s"
+    "drag_mean": lambda v: (
+        f"{v['drag']}: one number for all axes, {v['mean']:.3g} {v['unit']}, the mean of the airframe's "
+        f"{', '.join(f'{value:.3g}' for value in v['values'])} {v['unit']} along x, y and z"
+    ),
+    "no_inflow": lambda v: (
+        f"the loss of thrust in climbs is not represented: {v['loss']:.2g} N at 1 m/s, "
+        f"{100 * v['share']:.2g} % of the hover thrust"
+    ),
+    "no_translational_lift": lambda v: (
+        "the gain of thrust in horizontal flight is not represented: "
+        f"{v['gain']:.2g} N at 1 m/s, {100 * v['share']:.2g} % of the hover thrust, growing with the square of the speed"
     ),
     "rotor_drag_at_hover": lambda v: (
         f"{v['parameter']}: rotor drag at the hover thrust; at twice the hover thrust, rotor drag is 1.41 times as large"
@@ -178,8 +186,8 @@ _SIMULATORS: Final[Mapping[str, Callable[[Values], str]]] = {
         "the airframe has no [thrust_curve]: the inputs are thrusts in N, without a limit"
     ),
     "rotor_drag_first_order": lambda v: (
-        "rotor drag: to first order around the hover thrust, by the actuators drag_0_x, drag_0_y and so on, whose inputs "
-        "are the thrusts of their rotors; at twice the hover thrust it is 6 % too large"
+        "rotor drag and inflow: to first order around the hover thrust, by the actuators drag_0_x, drag_0_y and so on, whose "
+        "inputs are the thrusts of their rotors; at twice the hover thrust they are 6 % too large"
     ),
     "rotor_drag_without_thrust": lambda v: (
         f"drag of rotor {_listed(v['rotors'], '')}: not represented, no thrust in hover"

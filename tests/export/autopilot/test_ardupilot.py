@@ -87,10 +87,10 @@ def test_errors_are_within_the_stated_limits(tmp_path):
     scales = vehicle.rotors.thrust_scales
     assert limitations["equal_thrusts"]["share"] == pytest.approx(np.ptp(scales) / scales.mean())
     assert limitations["products_of_inertia"]["share"] == pytest.approx(0.0025 / 0.022)
-    assert g.drag.area == pytest.approx(vehicle.drag.area, rel=1e-6)
+    assert g.drag.mean_area == pytest.approx(vehicle.drag.mean_area, rel=1e-6)
     # the linear drag, as of the rotors at hover
     assert g.drag.rotor_coefficient(hover_trim(vehicle).thrust) == pytest.approx(
-        vehicle.drag.linear, rel=1e-6
+        vehicle.drag.mean_linear, rel=1e-6
     )
     damping = limitations["single_damping"]
     assert damping["rates"] == pytest.approx(vehicle.drag.angular / np.diag(vehicle.body.inertia))

@@ -17,7 +17,9 @@ from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
 from tests.export.vehicles import accepted, skewed, with_quantities
 
-AIRFRAME = with_quantities(skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m"))
+AIRFRAME = with_quantities(
+    skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m"), rotor_inflow=Quantity((0.05,), "N^0.5 s/m")
+)
 
 
 def numbers(element, path: str) -> np.ndarray:
@@ -126,7 +128,7 @@ def test_limitations_are_in_the_header():
     files = gazebo_files(AIRFRAME)
     assert b"NOT VALIDATED" in files["model.sdf"]
     codes = {finding.code for finding in gazebo_limitations(AIRFRAME)}
-    assert {"drag_area_by_axis", "rotor_drag_at_rotors"} <= codes
+    assert {"drag_area_by_axis", "no_inflow"} <= codes
     (body_drag,) = classic_limitations(vehicle_properties(AIRFRAME))
     assert body_drag.values["area"] == 0.05
     for limitation in (*gazebo_limitations(AIRFRAME), body_drag):

@@ -33,7 +33,7 @@ def test_a_system_as_casadi(tmp_path):
         (["mo", "--gain", "-1"], "the observer gain -1 1/s must be positive"),
         (["nemo"], "nemo needs a learned model: give --model"),
         (["nemo", "--model", "nowhere"], "cannot be read"),
-        (["ekf", "--rotor-input", "rotor_speed"], "multirotor has no rotor input 'rotor_speed'"),
+        (["ekf", "--rotor-input", "rotor_thrust"], "multirotor has no rotor input 'rotor_thrust'"),
         (
             ["ekf", "--system", "multirotor-bare", "--known-mass", "1"],
             "--known-mass applies to the system multirotor",

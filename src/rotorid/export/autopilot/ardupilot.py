@@ -54,13 +54,13 @@ def parameter_values(airframe: Airframe) -> Mapping[str, float]:
     }
     if math.isfinite(vehicle.rotors.thrust_curve.voltage):
         values["MOT_BAT_VOLT_MAX"] = vehicle.rotors.thrust_curve.voltage
-    bluff = vehicle.body.mass / vehicle.drag.area if vehicle.drag.area else 0.0
+    bluff = vehicle.body.mass / vehicle.drag.mean_area if vehicle.drag.mean_area else 0.0
     if not any(airframe.get(name) for name in DRAG_QUANTITIES):
         return values
     return values | {
         "EK3_DRAG_BCOEF_X": bluff,
         "EK3_DRAG_BCOEF_Y": bluff,
-        "EK3_DRAG_MCOEF": (vehicle.drag.linear + vehicle.drag.rotor_coefficient(hover.thrust))
+        "EK3_DRAG_MCOEF": (vehicle.drag.mean_linear + vehicle.drag.rotor_coefficient(hover.thrust))
         / vehicle.body.mass,
     }
 

@@ -22,9 +22,9 @@ from jaxtyping import Float
 from rotorid.errors import AirframeError
 from rotorid.export.limitations import (
     command_delay,
+    drag_by_axis,
     falling_lag,
     limitation,
-    rotor_drag_at_rotors,
     thrust_curve_error,
 )
 from rotorid.findings import Finding
@@ -66,7 +66,7 @@ def frame_values(airframe: Airframe) -> Mapping[str, float]:
             f"{airframe.source}: {vehicle.rotors.count} rotors; ArduPilot's simulator takes {MOST_ROTORS}"
         )
     hover = hover_trim(vehicle)
-    rotor_drag = vehicle.drag.rotor + vehicle.drag.linear / np.sqrt(hover.thrust).sum()
+    rotor_drag = vehicle.drag.rotor + vehicle.drag.mean_linear / np.sqrt(hover.thrust).sum()
     momentum = _MOMENTUM if rotor_drag else 0.0
     disc = (
         vehicle.rotors.count * (rotor_drag / _MOMENTUM) ** 2 / AIR_DENSITY
@@ -137,7 +137,7 @@ def _reference_angle(vehicle: VehicleProperties, momentum: float, disc: float) -
 
     def is_below(angle: Float[np.ndarray, ""]) -> bool:
         area = body_area(vehicle.body.mass, _REFERENCE_SPEED, float(angle), momentum, disc, AIR_DENSITY)
-        return area <= vehicle.drag.area
+        return area <= vehicle.drag.mean_area
 
     return float(bisect(is_below, 0.0, 0.5 * math.pi - 1e-6, _BISECTIONS)[1])
 
@@ -191,12 +191,12 @@ def frame_limitations(vehicle: VehicleProperties, values: Mapping[str, float]) -
             "thrust_falls_in_climb", loss=_thrust_loss(vehicle, values), weight=body.weight, speed=_CLIMB
         )
     )
-    if drag.linear:
+    if drag.mean_linear:
         found.append(limitation("linear_drag_at_hover"))
-    found += rotor_drag_at_rotors(vehicle)
-    if drag.rotor or drag.linear:
+    found += drag_by_axis(vehicle)
+    if drag.rotor or drag.mean_linear:
         found.append(limitation("disc_area_arbitrary"))
-    if drag.area:
+    if drag.mean_area:
         found.append(limitation("drag_area_by_axis", parameter="refAngle"))
     if drag.angular:
         rates = tuple((drag.angular / np.diag(body.inertia)).tolist())

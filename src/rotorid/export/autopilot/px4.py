@@ -24,10 +24,12 @@ from rotorid.export.limitations import (
     DRAG_QUANTITIES,
     battery_voltage,
     command_delay,
+    drag_by_axis,
     falling_lag,
     limitation,
     missing_parameters,
     out_of_range,
+    rotor_aerodynamics,
     thrust_curve_error,
 )
 from rotorid.export.text import NO_DRAG_AREA
@@ -98,9 +100,11 @@ def px4_values(airframe: Airframe) -> Mapping[str, float]:
     values["THR_MDL_FAC"] = factor
     values["MPC_THR_HOVER"] = float(expo_fraction(factor, signal))
     for axis in "XY":
-        values[f"EKF2_BCOEF_{axis}"] = vehicle.body.mass / vehicle.drag.area if vehicle.drag.area else 0.0
+        values[f"EKF2_BCOEF_{axis}"] = (
+            vehicle.body.mass / vehicle.drag.mean_area if vehicle.drag.mean_area else 0.0
+        )
     values["EKF2_MCOEF"] = (
-        vehicle.drag.linear + vehicle.drag.rotor_coefficient(hover.thrust)
+        vehicle.drag.mean_linear + vehicle.drag.rotor_coefficient(hover.thrust)
     ) / vehicle.body.mass
     shape = sih_shape(vehicle)
     if shape is not None:
@@ -210,9 +214,9 @@ def _simulator(
     roll, pitch, yaw = _arms(vehicle, shape)
     J = FRD[:, None] * vehicle.body.inertia * FRD
     linear = (
-        vehicle.drag.linear
+        vehicle.drag.mean_linear
         + vehicle.drag.rotor_coefficient(thrust)
-        + 0.5 * AIR_DENSITY * vehicle.drag.area * DRAG_SPEED
+        + 0.5 * AIR_DENSITY * vehicle.drag.mean_area * DRAG_SPEED
     )
     return {
         "SIH_VEHICLE_TYPE": shape,
@@ -247,7 +251,7 @@ def px4_limitations(airframe: Airframe, values: Mapping[str, float]) -> list[Fin
     if not rotors.has_torque_ratio:
         found.append(limitation("torque_ratio_not_written"))
     found += out_of_range("PX4", values, _LIMITS)
-    if drag.area and vehicle.body.mass / drag.area <= 1.0:
+    if drag.mean_area and vehicle.body.mass / drag.mean_area <= 1.0:
         found.append(limitation("drag_area_disabled"))
     if drag.rotor:
         found.append(limitation("rotor_drag_at_hover", parameter="EKF2_MCOEF"))
@@ -272,9 +276,10 @@ def _simulator_limitations(vehicle: VehicleProperties, values: Mapping[str, floa
     if horizontal > _SMALL:
         found.append(limitation("vertical_axes", share=horizontal))
     found += falling_lag(vehicle, "SIH_T_TAU")
-    if drag.area:
-        linear = 0.5 * AIR_DENSITY * drag.area * DRAG_SPEED
+    if drag.mean_area:
+        linear = 0.5 * AIR_DENSITY * drag.mean_area * DRAG_SPEED
         found.append(limitation("drag_area_linearised", drag=linear, speed=DRAG_SPEED))
     if drag.rotor:
         found.append(limitation("isotropic_rotor_drag"))
+    found += [*rotor_aerodynamics(vehicle), *drag_by_axis(vehicle)]
     return found

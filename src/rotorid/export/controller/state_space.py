@@ -201,7 +201,7 @@ def control_limitations(airframe: Airframe) -> list[Finding]:
     vehicle = vehicle_properties(airframe, needs_thrust_curve=False)
     rotors, curve = vehicle.rotors, vehicle.rotors.thrust_curve
     found = [limitation("linear_at_hover"), *no_thrust_curve(vehicle)]
-    if vehicle.drag.area:
+    if vehicle.drag.mean_area:
         found.append(limitation("drag_area_not_linear"))
     if rotors.has_thrust_curve:
         found += falling_lag(vehicle, "motor lag")

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from rotorid.errors import AirframeError
 from rotorid.export.annotated_values import annotated_values
 from rotorid.export.file_header import as_xml_comment, file_header
-from rotorid.export.limitations import battery_voltage, command_delay, limitation, rotor_drag_at_rotors
+from rotorid.export.limitations import battery_voltage, command_delay, limitation, rotor_aerodynamics
 from rotorid.export.uncertainty import standard_deviations
 from rotorid.export.vehicle_values import vehicle_values
 from rotorid.export.xml import euler_angles_of_axis, number, numbers, xml_name
@@ -188,12 +188,12 @@ def _gz_plugins(name: str, vehicle: VehicleProperties, constants: Float[np.ndarr
             "      <commandSubTopic>command/motor_speed</commandSubTopic>\n      <motorType>velocity</motorType>\n"
             "    </plugin>\n"
         )
-    if vehicle.drag.linear or vehicle.drag.area or vehicle.drag.angular:
+    if vehicle.drag.mean_linear or vehicle.drag.mean_area or vehicle.drag.angular:
         quadratic = 0.5 * AIR_DENSITY * vehicle.drag.area
         entries = {
             **dict.fromkeys(_ADDED_MASSES, 0.0),
-            **dict.fromkeys(("xU", "yV", "zW"), -vehicle.drag.linear),
-            **dict.fromkeys(("xUabsU", "yVabsV", "zWabsW"), -quadratic),
+            **dict(zip(("xU", "yV", "zW"), -vehicle.drag.linear, strict=True)),
+            **dict(zip(("xUabsU", "yVabsV", "zWabsW"), -quadratic, strict=True)),
             **dict.fromkeys(("kP", "mQ", "nR"), -vehicle.drag.angular),
         }
         text += (
@@ -239,14 +239,14 @@ def gazebo_limitations(airframe: Airframe) -> list[Finding]:
     ]
     if airframe.get("thrust_coefficient") is None:
         found.append(limitation("no_thrust_coefficient", speed=_SPEED))
-    if vehicle.drag.area:
+    if vehicle.drag.mean_area:
         found.append(limitation("drag_area_by_axis", parameter="drag area"))
-    return [*found, *rotor_drag_at_rotors(vehicle), *command_delay(vehicle), *battery_voltage(vehicle)]
+    return [*found, *rotor_aerodynamics(vehicle), *command_delay(vehicle), *battery_voltage(vehicle)]
 
 
 def classic_limitations(vehicle: VehicleProperties) -> list[Finding]:
     """What only Gazebo classic cannot represent."""
     drag = vehicle.drag
-    if not (drag.linear or drag.area or drag.angular):
+    if not (drag.mean_linear or drag.mean_area or drag.angular):
         return []
-    return [limitation("body_drag", linear=drag.linear, area=drag.area, angular=drag.angular)]
+    return [limitation("body_drag", linear=drag.mean_linear, area=drag.mean_area, angular=drag.angular)]

@@ -20,7 +20,14 @@ import numpy as np
 
 from rotorid.export.annotated_values import annotated_values
 from rotorid.export.file_header import as_docstring, as_xml_comment, file_header
-from rotorid.export.limitations import battery_voltage, command_delay, falling_lag, limitation
+from rotorid.export.limitations import (
+    battery_voltage,
+    command_delay,
+    drag_by_axis,
+    falling_lag,
+    limitation,
+    translational_lift,
+)
 from rotorid.export.uncertainty import standard_deviations
 from rotorid.export.vehicle_values import vehicle_values
 from rotorid.export.xml import number, numbers, quaternion_of_axis, xml_name
@@ -93,7 +100,10 @@ def mujoco_files(airframe: Airframe) -> dict[str, bytes]:
         zero=number(vehicle.rotors.thrust_curve.zero),
         full=number(vehicle.rotors.thrust_curve.full),
         scales=numbers_in_python(vehicle.rotors.thrust_scales),
-        rotors=[*range(vehicle.rotors.count), *np.repeat(_rotors_with_drag(vehicle), 2).tolist()],
+        rotors=[
+            *range(vehicle.rotors.count),
+            *np.repeat(_rotors_with_drag(vehicle), len(_drag_axes(vehicle))).tolist(),
+        ],
         hover=numbers_in_python(
             hover.command if vehicle.rotors.has_thrust_curve else hover.thrust / vehicle.rotors.thrust_scales
         ),
@@ -123,31 +133,32 @@ def _model(airframe: Airframe, vehicle: VehicleProperties, paragraphs: list[str]
         for k in range(rotors.count)
     )
     slides = "".join(
-        f'      <joint name="{axis}" type="slide" axis="{way}" damping="{number(vehicle.drag.linear)}"/>\n'
+        f'      <joint name="{axis}" type="slide" axis="{way}" damping="{number(vehicle.drag.mean_linear)}"/>\n'
         for axis, way in (("x", "1 0 0"), ("y", "0 1 0"), ("z", "0 0 1"))
     )
     with_drag = _rotors_with_drag(vehicle)
     sites += "".join(
-        f'      <site name="drag_{k}" pos="0 0 0" quat="{numbers(quaternion_of_axis(rotors.axes[k]))}" size="0.005"/>\n'
+        f'      <site name="drag_{k}" pos="{numbers(rotors.positions[k])}" '
+        f'quat="{numbers(quaternion_of_axis(rotors.axes[k]))}" size="0.005"/>\n'
         for k in with_drag
     )
     for k in with_drag:
-        half = 0.5 * vehicle.drag.rotor * math.sqrt(hover.thrust[k])
+        root = math.sqrt(hover.thrust[k])
         actuators += "".join(
-            f'    <general name="drag_{k}_{axis}" site="drag_{k}" gear="{gear} 0 0 0 0" {_range(vehicle, k)}dyntype="filter" '
-            f'dynprm="{number(rotors.lag)}" gaintype="affine" gainprm="0 0 {number(-half / hover.thrust[k])}" '
-            f'biastype="affine" biasprm="0 0 {number(-half)}"/>\n'
-            for axis, gear in (("x", "1 0"), ("y", "0 1"))
+            f'    <general name="drag_{k}_{axis}" site="drag_{k}" gear="{gear} 0 0 0" {_range(vehicle, k)}dyntype="filter" '
+            f'dynprm="{number(rotors.lag)}" gaintype="affine" gainprm="0 0 {number(-0.5 * drag / root)}" '
+            f'biastype="affine" biasprm="0 0 {number(-0.5 * drag * root)}"/>\n'
+            for axis, gear, drag in _drag_axes(vehicle)
         )
-    blunt = 0.5 * vehicle.drag.area / (math.pi * _SPHERE**2)
+    blunt = 0.5 * vehicle.drag.mean_area / (math.pi * _SPHERE**2)
     air = (
         f'      <geom name="drag_area" type="sphere" size="{number(_SPHERE)}" mass="0" contype="0" conaffinity="0" '
         f'fluidshape="ellipsoid" fluidcoef="{number(blunt)} 0 0 0 0"/>\n'
-        if vehicle.drag.area
+        if vehicle.drag.mean_area
         else ""
     )
-    density = f' density="{number(AIR_DENSITY)}"' if vehicle.drag.area else ""
-    inputs = [*hover.thrust, *np.repeat(hover.thrust[with_drag], 2)]
+    density = f' density="{number(AIR_DENSITY)}"' if vehicle.drag.mean_area else ""
+    inputs = [*hover.thrust, *np.repeat(hover.thrust[with_drag], len(_drag_axes(vehicle)))]
     start = (*(0.0, 0.0, 0.0), *hover.attitude)
     return (
         f'<mujoco model="{xml_name(airframe.name)}">\n'
@@ -175,9 +186,16 @@ def _model(airframe: Airframe, vehicle: VehicleProperties, paragraphs: list[str]
     )
 
 
+def _drag_axes(vehicle: VehicleProperties) -> list[tuple[str, str, float]]:
+    """Axes of a rotor along which it has drag: name, direction, and force over speed and root of thrust, N^0.5 s/m."""
+    drag = vehicle.drag
+    axes = [("x", "1 0 0", drag.rotor), ("y", "0 1 0", drag.rotor), ("z", "0 0 1", drag.inflow)]
+    return [axis for axis in axes if axis[2]]
+
+
 def _rotors_with_drag(vehicle: VehicleProperties) -> list[int]:
     """The rotors whose drag is exported: those with thrust in hover."""
-    if not vehicle.drag.rotor:
+    if not _drag_axes(vehicle):
         return []
     return np.flatnonzero(hover_trim(vehicle).thrust > _NONE * vehicle.body.weight).tolist()
 
@@ -194,10 +212,10 @@ def mujoco_limitations(vehicle: VehicleProperties) -> list[Finding]:
     """What MJCF cannot represent, with the size of each error."""
     rotors = vehicle.rotors
     found = [limitation("inputs_are_thrusts" if rotors.has_thrust_curve else "inputs_without_limit")]
-    if vehicle.drag.rotor:
+    if _drag_axes(vehicle):
         found.append(limitation("rotor_drag_first_order"))
         without_drag = tuple(sorted({*range(rotors.count)} - {*_rotors_with_drag(vehicle)}))
         if without_drag:
             found.append(limitation("rotor_drag_without_thrust", rotors=without_drag))
-    found += [*falling_lag(vehicle, "motor lag"), *command_delay(vehicle, "delay_inputs")]
-    return [*found, *battery_voltage(vehicle)]
+    found += [*translational_lift(vehicle), *drag_by_axis(vehicle), *falling_lag(vehicle, "motor lag")]
+    return [*found, *command_delay(vehicle, "delay_inputs"), *battery_voltage(vehicle)]

@@ -59,6 +59,14 @@ def urdf_limitations(vehicle: VehicleProperties) -> list[Finding]:
     thrusts = tuple(rotors.full_thrusts.tolist()) if rotors.has_thrust_curve else ()
     return [
         limitation("no_forces", thrusts=thrusts, lag=rotors.lag),
-        limitation("no_drag", linear=drag.linear, rotor=drag.rotor, area=drag.area, angular=drag.angular),
+        limitation(
+            "no_drag",
+            linear=drag.mean_linear,
+            rotor=drag.rotor,
+            inflow=drag.inflow,
+            lift=drag.lift,
+            area=drag.mean_area,
+            angular=drag.angular,
+        ),
         limitation("no_rotor_directions", directions=tuple(float(spin) for spin in rotors.spins)),
     ]
