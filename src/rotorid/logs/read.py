@@ -110,7 +110,7 @@ FORMATS: Final = (
     ),
     LogFormat(
         label="Parquet",
-        names=("table-parquet",),
+        names=("table-parquet", "mapped-parquet"),
         recognise=_starts_with(b"PAR1"),
         reader="rotorid.logs.tables.table:read_table_parquet",
     ),
@@ -135,8 +135,8 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
 
     Args:
         path: a PX4 ULog, an ArduPilot DataFlash .BIN, a MAVLink recording, a ROS bag, a Crazyflie micro-SD log, a flight
-            table (CSV, Parquet, MCAP), or any other CSV with a mapping.
-        mapping: a TOML file that describes the columns of any other CSV (see `rotorid.logs.tables.mapped`), or chooses the
+            table (CSV, Parquet, MCAP), or any other CSV or Parquet table with a mapping.
+        mapping: a TOML file that describes the columns of any other table (see `rotorid.logs.tables.mapped`), or chooses the
             vehicle of a recording or the topics of a bag (see `rotorid.logs.options`).
     Returns:
         The signals of the log: SI units, world ENU, body FLU, each on its own clock in s from the start of the flight.

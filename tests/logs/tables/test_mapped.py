@@ -1,10 +1,12 @@
-"""Any CSV by a mapping: units, frames, and one clear line for each mistake in a mapping."""
+"""Any CSV or Parquet table by a mapping: units, frames, and one clear line for each mistake in a mapping."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from rotorid import Flight, read
@@ -43,6 +45,26 @@ offset = 2
     np.testing.assert_allclose(flight["body_rate"].values[0], np.radians([1000, -2000, -3000]))
     np.testing.assert_allclose(flight["battery_voltage"].values[:, 0], [12.0, 2.4])
     assert not flight.notes
+
+
+def test_a_parquet_table_is_read_as_the_csv(tmp_path: Path):
+    rows = "5000,1,2,3,100\n5010,,,,200\n5020,4,5,6,\n"
+    mapping = '[position]\ncolumns = ["a", "b", "c"]\n[battery_voltage]\ncolumns = ["d"]\nunit = "mV"\n'
+    expected = mapped(tmp_path, mapping, rows)
+    cells = [[float(v) if v else None for v in line.split(",")] for line in rows.splitlines()]
+    columns = dict(zip(["ms", "a", "b", "c", "d"], zip(*cells, strict=True), strict=True))
+    parquet.write_table(
+        pa.table({n: pa.array(v, pa.float64()) for n, v in columns.items()}), tmp_path / "log.parquet"
+    )
+    flight = read(tmp_path / "log.parquet", tmp_path / "log.toml")
+    assert flight.format == "mapped-parquet"
+    assert flight.time_origin == expected.time_origin
+    for name in ("position", "battery_voltage"):
+        np.testing.assert_array_equal(flight[name].times, expected[name].times)
+        np.testing.assert_array_equal(flight[name].values, expected[name].values)
+    (tmp_path / "log.toml").write_text(TIME + '[position]\ncolumns = ["a", "b", "x"]\n')
+    with pytest.raises(LogError, match=r"no column 'x', which log\.toml names"):
+        read(tmp_path / "log.parquet", tmp_path / "log.toml")
 
 
 def test_range_of_a_command(tmp_path: Path):

@@ -74,15 +74,11 @@ def test_an_unknown_column_is_named_with_those_close(tmp_path: Path):
     assert "position_z" in message
 
 
-def test_a_parquet_table_with_foreign_columns_is_to_be_saved_as_csv(tmp_path: Path):
-    """A mapping reads CSV only, so that the message must not ask for a mapping of this file."""
-    path, mapping = tmp_path / "log.parquet", tmp_path / "map.toml"
+def test_a_parquet_table_with_foreign_columns_needs_a_mapping(tmp_path: Path):
+    path = tmp_path / "log.parquet"
     pl.DataFrame({"t": [0.0, 0.1], "height": [1.0, 1.0]}).write_parquet(path)
-    mapping.write_text('[time]\ncolumn = "t"\n')
-    with pytest.raises(SignalError, match="as CSV and read that with a mapping"):
+    with pytest.raises(SignalError, match=r"unknown column 'height'.* with a mapping"):
         read(path)
-    with pytest.raises(LogFormatError, match="save it as CSV"):
-        read(path, mapping)
 
 
 def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path: Path):

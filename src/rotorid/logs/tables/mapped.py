@@ -1,9 +1,9 @@
-"""Any CSV to a flight, by a mapping that says what its columns are.
+"""Any CSV or Parquet table to a flight, by a mapping that says what its columns are.
 
 A mapping is a TOML file with a table [time], one table a signal, and optionally [log]:
 
     [log]
-    vehicle = "Crazyflie 2.1"        # optional; also delimiter = ","
+    vehicle = "Crazyflie 2.1"        # optional; also delimiter = "," of a CSV
     [time]
     column = "t"
     unit = "s"                       # s, ms, us, ns, min
@@ -38,15 +38,15 @@ from rotorid.logs.flight import KINDS, Flight
 from rotorid.logs.frames import body_frd_to_flu, frd_to_flu, ned_to_enu, world_ned_to_enu
 from rotorid.logs.options import load_toml
 from rotorid.logs.reader_base import Collector
-from rotorid.logs.tables.cells import read_cells, read_header
-from rotorid.logs.tables.table import close_matches
+from rotorid.logs.tables.cells import Cells, read_cells, read_header
+from rotorid.logs.tables.table import PARQUET_MAGIC, close_matches, numbers_of, parquet_table
 from rotorid.logs.units import ANGLE, FACTORS, TIME
 
 _KEYS: Final = ("columns", "unit", "scale", "offset", "range", "form", "world", "body", "direction")
 
 
 def read_mapped(path: Path, buffer: bytes, mapping: Path) -> Flight:
-    """The flight in a CSV whose columns `mapping` names."""
+    """The flight in a CSV or Parquet table whose columns `mapping` names."""
     entries = load_toml(mapping)
     log = entries.pop("log", {})
     time = entries.pop("time", None)
@@ -59,12 +59,12 @@ def read_mapped(path: Path, buffer: bytes, mapping: Path) -> Flight:
             raise SignalError(f"{mapping}: unknown signal [{name}]{close_matches(name, list(KINDS))}")
         _known(mapping, name, entry, _KEYS)
     columns = {name: _columns(mapping, name, entry) for name, entry in entries.items()}
-    delimiter = str(log.get("delimiter", ","))
-    _require(path, buffer, mapping, [time["column"], *(c for cs in columns.values() for c in cs)], delimiter)
-    cells = read_cells(path, buffer, {time["column"], *(c for cs in columns.values() for c in cs)}, delimiter)
+    required = [time["column"], *(c for cs in columns.values() for c in cs)]
+    cells = _cells(path, buffer, mapping, required, str(log.get("delimiter", ",")))
     clock = cells.columns[time["column"]] * _factor(mapping, "time", time.get("unit", "s"), TIME)
     first = clock[np.isfinite(clock)][0] if np.isfinite(clock).any() else 0.0
-    collector = Collector(path, "mapped-csv", clock=float(first))
+    table_format = "mapped-parquet" if buffer.startswith(PARQUET_MAGIC) else "mapped-csv"
+    collector = Collector(path, table_format, clock=float(first))
     for note in cells.notes:
         collector.note(note)
     for name, entry in entries.items():
@@ -99,10 +99,19 @@ def _columns(mapping: Path, name: str, entry: Mapping[str, Any]) -> list[str]:
     return columns
 
 
-def _require(path: Path, buffer: bytes, mapping: Path, required: list[str], delimiter: str) -> None:
+def _cells(path: Path, buffer: bytes, mapping: Path, required: list[str], delimiter: str) -> Cells:
+    """The required columns of the table. Raises SignalError where one is missing."""
     if len(delimiter) != 1:
         raise SignalError(f"{mapping}: [log] delimiter must be one character, not {delimiter!r}")
-    names = read_header(buffer, delimiter).names
+    if buffer.startswith(PARQUET_MAGIC):
+        table = parquet_table(path, buffer)
+        _require(path, table.column_names, mapping, required)
+        return Cells(numbers_of(path, table, list(dict.fromkeys(required))), [], [])
+    _require(path, read_header(buffer, delimiter).names, mapping, required)
+    return read_cells(path, buffer, set(required), delimiter)
+
+
+def _require(path: Path, names: list[str], mapping: Path, required: list[str]) -> None:
     for column in required:
         if column not in names:
             hint = close_matches(column, names) or f" (it has {', '.join(names)[:120]})"

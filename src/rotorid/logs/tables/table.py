@@ -36,13 +36,12 @@ def read_table_csv(path: Path, buffer: bytes) -> Flight:
 
 
 def read_table_parquet(file: LogFile) -> Flight:
-    """The flight in a flight table as Parquet. Raises LogFormatError or SignalError for a table with other columns."""
+    """The flight in a Parquet table: a flight table, or any other with a mapping. Raises LogFormatError or SignalError."""
     path = file.path
     if file.mapping is not None:
-        raise LogFormatError(
-            f"{path}: no mapping is possible for a Parquet table; name its columns as those of a flight table, or save "
-            "it as CSV"
-        )
+        from rotorid.logs.tables.mapped import read_mapped
+
+        return read_mapped(path, file.content, file.mapping)
     table = parquet_table(path, file.content)
     columns = numbers_of(path, table, table.column_names)
     metadata = {
@@ -77,9 +76,8 @@ def _flight(
             continue
         if (place := split_column(column)) is None:
             hint = close_matches(column, known_columns())
-            advice = "save the table as CSV and read that" if format == "table-parquet" else "read the file"
             raise SignalError(
-                f"{path}: unknown column {column!r}{hint}; rename it or {advice} with a mapping"
+                f"{path}: unknown column {column!r}{hint}; rename it or read the file with a mapping"
             )
         parts.setdefault(place[0], {})[place[1]] = column
     origin = _time_origin(path, metadata)

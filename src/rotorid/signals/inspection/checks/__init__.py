@@ -10,5 +10,6 @@ jumps.py         jumps of position, velocity and attitude
 reader.py        notes of the reader
 registry.py      all checks
 rotation.py      body rate and change of attitude, norm of the quaternions
+rotor_speeds.py  stuck, scaled or swapped sensors of rotor speeds, and spikes
 translation.py   velocity and change of position
 """

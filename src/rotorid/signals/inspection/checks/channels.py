@@ -77,8 +77,9 @@ def check_constant(flight: Flight, flying: Intervals) -> Iterator[Finding]:
             duration, start = max(runs, default=(0.0, 0.0))
             about: dict[str, object] = {"channel": channel}
             if same.all():
-                is_measured = name == "rotor_speed" or column[0] != 0.0
-                about |= {"value": float(column[0]), "cause": "stuck" if is_measured else "not_measured"}
+                if name == "rotor_speed":
+                    continue  # see `rotor_speeds`
+                about |= {"value": float(column[0]), "cause": "stuck" if column[0] != 0.0 else "not_measured"}
                 yield Finding("channel_constant", Severity.WARNING, about, (name,))
             elif duration > _LONG and np.ptp(column) > 0.0 and float(same.mean()) < 0.5:
                 about |= {"duration": duration, "start": start}

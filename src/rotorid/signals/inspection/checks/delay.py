@@ -85,7 +85,7 @@ def command_delay(flight: Flight, flying: Intervals) -> Delay | None:
         return None
     command = np.interp(t, c.times, c.values.mean(axis=1))
     response = np.interp(t, f.times, f.values[:, 2])
-    return _delay(t, command[:, None], response[:, None], dt, flying, 1.0 / c.rate)
+    return delay_between(t, command[:, None], response[:, None], dt, flying, 1.0 / c.rate)
 
 
 def _command_name(flight: Flight) -> str | None:
@@ -104,7 +104,7 @@ def rate_delay(flight: Flight, flying: Intervals) -> Delay | None:
         return None
     step = max(dt, 1.0 / q.rate)
     before, after = (interpolate(at, q.times, q.values) for at in (t - step / 2, t + step / 2))
-    return _delay(
+    return delay_between(
         t,
         interpolate_linear(t, w.times, w.values),
         rotation_between(before, after) / step,
@@ -128,7 +128,7 @@ def velocity_delay(flight: Flight, flying: Intervals) -> Delay | None:
         - interpolate_linear(t - step / 2, v.times, v.values)
     ) / step
     measured = rotate(interpolate(t, q.times, q.values), interpolate_linear(t, f.times, f.values))
-    return _delay(t, measured, kinematic, dt, flying, 1.0 / v.rate)
+    return delay_between(t, measured, kinematic, dt, flying, 1.0 / v.rate)
 
 
 def _grid(flying: Intervals, *rates: float) -> tuple[Series, float]:
@@ -138,16 +138,26 @@ def _grid(flying: Intervals, *rates: float) -> tuple[Series, float]:
     return grid(flying[0][0], flying[-1][1], dt), dt
 
 
-def _delay(
+def delay_between(
     t: Series,
     first: Float64[np.ndarray, "n k"],
     second: Float64[np.ndarray, "n k"],
     dt: float,
     flying: Intervals,
     coarse: float,
+    slowest: float = 1.0,
 ) -> Delay | None:
-    """Delay of the second signal after the first. dt: step of the grid, s. coarse: step of the slower signal, s."""
-    width = round(1.0 / dt)
+    """Delay of the second signal after the first; None where they are not excited or not correlated.
+
+    Args:
+        t: grid, s.
+        first, second: signals on the grid, in pairs of columns.
+        dt: step of the grid, s.
+        flying: intervals that are used, s.
+        coarse: step of the slower signal, s.
+        slowest: variations that are slower than the moving average over this time are removed, s.
+    """
+    width = max(round(slowest / dt), 3)
     a = first - smooth(first, width)
     b = second - smooth(second, width)
     low, high = round(_SMALLEST / dt), round(_LARGEST / dt)

@@ -16,6 +16,7 @@ from rotorid.signals.inspection.checks.gravity import check_gravity
 from rotorid.signals.inspection.checks.jumps import check_jumps
 from rotorid.signals.inspection.checks.reader import reader_notes
 from rotorid.signals.inspection.checks.rotation import check_quaternion_norm, check_rotation
+from rotorid.signals.inspection.checks.rotor_speeds import check_rotor_speeds
 from rotorid.signals.inspection.checks.translation import check_translation
 from rotorid.signals.series import Intervals
 
@@ -33,6 +34,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_jumps,
     check_saturation,
     check_constant,
+    check_rotor_speeds,
     check_delays,
     check_battery,
     reader_notes,
