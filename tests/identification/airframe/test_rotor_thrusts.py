@@ -40,36 +40,43 @@ def commands() -> RotorCommands:
     return RotorCommands(t, rng.uniform(0.2, 0.8, (120, 2)), rng.uniform(0.9, 1.0, 120))
 
 
-def test_thrusts_follow_the_commands_as_the_lag_integrated_in_small_steps() -> None:
+@pytest.mark.parametrize("of_speed", [False, True])
+def test_thrusts_follow_the_commands_as_the_lag_integrated_in_small_steps(of_speed: bool) -> None:
     given, p = commands(), numbers()
+    chain = dataclasses.replace(CHAIN, has_speed_lag=of_speed)
     h = 1e-5
     fine = np.arange(given.t[0], given.t[-1], h)
     held = np.clip(np.searchsorted(given.t, fine - 0.0063, side="right") - 1, 0, None)
     u, v = given.u[held], given.voltage[held, None]
     asked = 1.1 * np.array([1.0, 0.9]) * (0.02 - 0.01 * u + 0.12 * u**2) * v**1.3
-    T = np.empty_like(asked)
-    T[0] = asked[0]
+    power = 0.5 if of_speed else 1.0
+    goal = asked**power
+    y = np.empty_like(goal)
+    y[0] = goal[0]
     for k in range(1, len(fine)):
-        tau = np.where(asked[k - 1] > T[k - 1], 0.05, 0.08)
-        T[k] = asked[k - 1] + (T[k - 1] - asked[k - 1]) * np.exp(-h / tau)
+        tau = np.where(goal[k - 1] > y[k - 1], 0.05, 0.08)
+        y[k] = goal[k - 1] + (y[k - 1] - goal[k - 1]) * np.exp(-h / tau)
+    T = y ** (1.0 / power)
     end = np.arange(0.1, 0.4, 0.004)
-    value, _ = step_thrusts(CHAIN, p, given, end, np.full(len(end), 0.004))
+    value, _ = step_thrusts(chain, p, given, end, np.full(len(end), 0.004))
     row = np.rint((end - fine[0]) / h).astype(int)
     mean = np.array([T[r - 400 : r].mean(axis=0) for r in row])
     np.testing.assert_allclose(value[:, 2:], T[row], atol=2e-5)
     np.testing.assert_allclose(value[:, :2], mean, atol=2e-5)
 
 
-def test_slopes_are_those_of_differences() -> None:
+@pytest.mark.parametrize("of_speed", [False, True])
+def test_slopes_are_those_of_differences(of_speed: bool) -> None:
     given, p = commands(), numbers()
+    chain = dataclasses.replace(CHAIN, has_speed_lag=of_speed)
     end = np.arange(0.1, 0.4, 0.004) + 1e-4
     dt = np.full(len(end), 0.004)
     every = tuple(range(CHAIN.size))
-    _, slopes = step_thrusts(CHAIN, p, given, end, dt, every)
+    _, slopes = step_thrusts(chain, p, given, end, dt, every)
     for k in every:
         step = np.zeros(CHAIN.size)
         step[k] = 1e-7
-        ahead, behind = (step_thrusts(CHAIN, p + s, given, end, dt)[0] for s in (step, -step))
+        ahead, behind = (step_thrusts(chain, p + s, given, end, dt)[0] for s in (step, -step))
         assert np.median(np.abs((ahead - behind) / 2e-7 - slopes[..., k])) < 1e-6
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rotorid.identification.airframe.structures import Structure, add_structure_uncertainty
 from rotorid.identification.fitting.result import Fit, ResidualStatistics, SearchRecord
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_mass, with_numbers
@@ -49,6 +50,13 @@ def test_more_flights_reduce_the_uncertainty_and_simulated_ones_have_none() -> N
     uncertain = airframe_with_known(thrust_scale=(1.05, 0.021))
     assert thrust_relative_std(uncertain, ("mass",), [simulated]) == pytest.approx(0.02)
     assert thrust_relative_std(uncertain, ("mass",), [ONE]) == pytest.approx(np.hypot(0.02, BETWEEN_FLIGHTS))
+
+
+def test_differences_between_probable_structures_are_added() -> None:
+    bare = Structure("bare", (), -1.0, 0.25, {"inertia_x": 0.004, "elsewhere": 1.0})
+    found = add_structure_uncertainty(fit(inertia_x=0.02, drag=0.5), (bare,))
+    assert found.std["inertia_x"] == pytest.approx(np.hypot(0.001, 0.002))
+    assert found.std["drag"] == pytest.approx(0.001)
 
 
 def test_quantities_that_scale_with_the_thrust_share_its_uncertainty() -> None:

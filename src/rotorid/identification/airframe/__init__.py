@@ -3,9 +3,11 @@
 fit.py                   the fit: passes over process noise, torque drift and segments of mass and wind
 priors.py                parameters of body and rotors; the one table of default priors; coordinates of the inertia
 multirotor_rules.py      priors and usable rows of a rigid multirotor for `fitting`
+rotor_speeds.py          speeds of rotors from noisy measurements and from their commands
 rotor_thrusts.py         thrusts of rotors that follow their commands, along a flight, with derivatives
 window_inputs.py         inputs of the windows: thrusts, and mass, wind and biases in segments of flights
 process_noise.py         process noise and the gain of the windows' predictor
+structures.py            structures of the aerodynamics, compared by their evidence
 per_flight_estimates.py  estimates of some of the flights of a fit, to first order
 fitted_airframe.py       an airframe with the values of a fit
 """

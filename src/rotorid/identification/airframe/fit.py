@@ -50,7 +50,8 @@ from rotorid.identification.fitting.windows import (
     cut_windows,
     estimate_white_noise,
 )
-from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.airframe import LAGS, Airframe
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.logged_body import LOCAL, LoggedBody, local_width
 from rotorid.models.system import Parameter
 from rotorid.progress import Progress, no_progress
@@ -61,7 +62,7 @@ _PASSES = 6  # greatest number
 _LAGS = (0.02, 0.05, 0.12)  # s
 _FEW = 40  # windows, to choose between starts
 _ROUGH = 0.3  # tolerance of a fit whose segments may change, standard deviations
-_OPTIONAL = ("rotor_drag", "drag_area")
+_OPTIONAL = (*ROTOR_AERODYNAMICS, "drag_area")
 _TURNING = {"inertia": (1.0, 1.0, 1.0), "torque_ratio": (0.0,)}  # of a body whose torques are not observable
 
 
@@ -89,12 +90,14 @@ class AirframeFit:
         segmentations: segments of each flight-dependent input.
         windows: the windows of the last pass.
         process_noise: with which they were predicted.
+        lag_of: what follows the commands with the motor lag (see `Airframe`).
     """
 
     estimation: Estimation
     segmentations: Mapping[str, Segmentation]
     windows: WindowData
     process_noise: ProcessNoise
+    lag_of: str
 
 
 def make_logged_body(
@@ -138,7 +141,8 @@ def fit_airframe(
         flights: one or more flights of one vehicle.
         free: names of `BODY` and `ROTORS`, and "mass".
         body: of `make_logged_body`.
-        has_motor_lag: whether rotors lag behind their commands.
+        has_motor_lag: whether rotors lag behind their commands. Where they do not, their speeds are measured: the errors of
+            measured speeds are disturbances of the motion, and process noise is always estimated.
         horizon: length of a window, s.
         loss: "huber" or "squares" (see `gauss_newton`).
         progress: called with each pass.
@@ -171,20 +175,27 @@ def fit_airframe(
                 )
             last = (has_converged and is_noise_known) or passes == _PASSES
             if initial is None:
-                estimation = _first_estimation(problem, priors, noise, is_noise_fixed, loss)
+                is_lag_open = has_motor_lag and not airframe.lag_of
+                problem, estimation = _first_estimation(
+                    problem, priors, noise, is_noise_fixed, loss, is_lag_open
+                )
+                airframe = dataclasses.replace(airframe, lag_of=_lag_of(problem))
             else:
                 tolerance = TOLERANCE if last else _ROUGH
                 estimation = estimate_parameters(
                     problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, tolerance
                 )
             if last:
-                return AirframeFit(estimation, dict(parts), current_data, process_noise)
+                return AirframeFit(estimation, dict(parts), current_data, process_noise, airframe.lag_of)
+            is_first = corrected_fit is None
             if corrected_fit is None:
-                corrected_fit, process_noise = (problem, estimation, parts), ProcessNoise()
+                corrected_fit = (problem, estimation, parts)
+            if is_first and has_motor_lag:  # whether there is process noise is seen without it
+                process_noise = ProcessNoise()
             elif not is_noise_known:
                 is_noise_known = True
                 disturbed_states = states_with_process_noise(
-                    problem, estimation.sigma, corrected_fit[1].sigma
+                    problem, estimation.sigma, corrected_fit[1].sigma, is_always_disturbed=not has_motor_lag
                 )
                 if disturbed_states:
                     problem, estimation, parts = corrected_fit
@@ -231,28 +242,59 @@ def _first_estimation(
     noise: Float[np.ndarray, " compared"],
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
-) -> Estimation:
-    """The most likely of fits that start at several time constants of the motors; from a wrong one, a fit may not converge."""
+    is_lag_open: bool,
+) -> tuple[EstimationProblem, Estimation]:
+    """The most likely of fits that start at several time constants of the motors; from a wrong one, a fit may not converge.
+
+    is_lag_open: whether the lag may be one of the thrusts or of the rotor speeds. The problem is returned with the more likely
+    of both.
+    """
     place = problem.coordinates.slices.get(TIME_CONSTANT)
     z = np.zeros(problem.free_size)
     if place is not None:
         subset = problem.data.subsample(_FEW)
-        problem_of_few = dataclasses.replace(problem, data=subset)
-        starts = [z.copy() for _ in _LAGS]
-        for start, lag in zip(starts, _LAGS, strict=True):
-            start[place] = (np.log(lag) - problem.centre[place]) / problem.scale[place]
-        candidates = [
-            estimate_parameters(problem_of_few, priors, noise, is_noise_fixed, loss, _ITERATIONS, s, _ROUGH)
-            for s in starts
-        ]
-        best = min(
-            candidates,
-            key=lambda estimation: float(np.sum(np.log(estimation.sigma)) + _prior_cost(estimation)),
-        )
+        few = dataclasses.replace(problem, data=subset)
+        starts = [_with_time_constant(problem, place, lag) for lag in _LAGS]
+
+        def estimate(problem_of_few: EstimationProblem, start: Float[np.ndarray, " free"]) -> Estimation:
+            return estimate_parameters(
+                problem_of_few, priors, noise, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH
+            )
+
+        candidates = [estimate(few, start) for start in starts]
+        best = min(candidates, key=_negative_log_likelihood)
+        if is_lag_open:
+            start = next(s for s, candidate in zip(starts, candidates, strict=True) if candidate is best)
+            best = min(best, estimate(_with_speed_lag(few), start), key=_negative_log_likelihood)
         if len(subset.start) == len(problem.data.start):
-            return best
+            return best.problem, best
+        problem = dataclasses.replace(best.problem, data=problem.data)
         z, noise = best.z, best.sigma
-    return estimate_parameters(problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH)
+    return problem, estimate_parameters(problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH)
+
+
+def _with_time_constant(problem: EstimationProblem, place: slice, lag: float) -> Float[np.ndarray, " free"]:
+    """The prior means, with this time constant of the motors, s."""
+    z = np.zeros(problem.free_size)
+    z[place] = (np.log(lag) - problem.centre[place]) / problem.scale[place]
+    return z
+
+
+def _with_speed_lag(problem: EstimationProblem) -> EstimationProblem:
+    """The problem with a lag of the rotor speeds."""
+    assert isinstance(problem.input_model, AirframeInputs)
+    chain = dataclasses.replace(problem.input_model.chain, has_speed_lag=True)
+    return dataclasses.replace(problem, input_model=dataclasses.replace(problem.input_model, chain=chain))
+
+
+def _lag_of(problem: EstimationProblem) -> str:
+    assert isinstance(problem.input_model, AirframeInputs)
+    return LAGS[problem.input_model.chain.has_speed_lag]
+
+
+def _negative_log_likelihood(estimation: Estimation) -> float:
+    """Mean over rows."""
+    return float(np.sum(np.log(estimation.sigma)) + _prior_cost(estimation))
 
 
 def _prior_cost(estimation: Estimation) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rotorid.errors import SettingError
 from rotorid.identification.fitting.result import Fit
-from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity, Rotor
+from rotorid.models.airframe.airframe import BY_AXIS, QUANTITIES, Airframe, Quantity, Rotor
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from rotorid.models.system import quantity_names
 
@@ -47,7 +47,7 @@ def airframe_from_fit(airframe: Airframe, fit: Fit, source: str = "fit to free f
             )
         unit, _, positive = QUANTITIES[name]
         numbers = value if isinstance(value, tuple) else (value,)
-        if positive and min(numbers) <= 0:
+        if positive and (max if name in BY_AXIS else min)(numbers) <= 0:
             estimated.pop(name, None)
             continue
         quantities = quantity_names(name, len(numbers))

@@ -6,6 +6,7 @@
     tilt_scale 20 %    motor time constants 70 %, about a factor of 2    thrust_curve 20 % of full thrust, each coefficient
     voltage_exponent 1    delays 0.01 s    centre_of_mass, imu_position 10 % of the largest distance of a rotor from the origin
     products_of_inertia 10 % of the mean moment    drag: mass over 2 s    rotor_drag: the same drag in hover, by the rotors
+    rotor_inflow: twice the prior of rotor_drag    translational_lift: 3 % of the mass a metre, by the rotors
     drag_area: area of a disc with the rotors' radius    angular_drag: three times the mean moment over 1 s
 
 Drag parameters are 0 or more. Inertia has coordinates in which every value is that of a rigid body:
@@ -33,6 +34,7 @@ from jaxtyping import Array, Float
 from rotorid.errors import AirframeError, SettingError
 from rotorid.identification.fitting.free_parameters import Prior
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.logged_body import local_parameter
 from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter
@@ -41,7 +43,7 @@ INERTIA, PRODUCTS = "inertia", "products_of_inertia"
 
 BODY = {
     INERTIA: "kg m^2", PRODUCTS: "kg m^2", "centre_of_mass": "m", "torque_ratio": "m", "drag": "N s/m",
-    "rotor_drag": "N^0.5 s/m", "drag_area": "m^2", "angular_drag": "N m s", "imu_position": "m", "velocity_delay": "s",
+    **ROTOR_AERODYNAMICS, "drag_area": "m^2", "angular_drag": "N m s", "imu_position": "m", "velocity_delay": "s",
     "attitude_delay": "s",
 }  # fmt: skip
 """Parameters of the body, and their units."""
@@ -58,7 +60,7 @@ POSITIVE = (
 )  # fmt: skip
 """Parameters above 0 whose prior is one of their logarithm; the inertia is one, too."""
 
-ONE_SIDED = ("drag", "rotor_drag", "drag_area", "angular_drag")
+ONE_SIDED = ("drag", *ROTOR_AERODYNAMICS, "drag_area", "angular_drag")
 """Parameters whose estimate may end at 0."""
 
 DEFAULT_RELATIVE_STD = {
@@ -98,7 +100,7 @@ def prior_value(airframe: Airframe, name: str) -> tuple[float, ...]:
         )
     if name == "motor_time_constant_down":
         return prior_value(airframe, "motor_time_constant")
-    zeros = (0.0,) * (3 if name in (PRODUCTS, "centre_of_mass", "imu_position") else 1)
+    zeros = (0.0,) * (3 if name in (PRODUCTS, "centre_of_mass", "imu_position", "drag_area") else 1)
     return {"thrust_scale": (1.0,), "motor_time_constant": (MOTOR_LAG,)}.get(name, zeros)
 
 
@@ -135,6 +137,8 @@ def default_std(
         PRODUCTS: 0.1 * mean_inertia,
         "drag": 0.5 * mass,
         "rotor_drag": 0.5 * mass / (max(len(rotors), 1) * math.sqrt(hover)),
+        "rotor_inflow": mass / (max(len(rotors), 1) * math.sqrt(hover)),
+        "translational_lift": 0.03 * mass / max(len(rotors), 1),
         "drag_area": math.pi * span**2,
         "angular_drag": 3.0 * mean_inertia,
     }

@@ -74,19 +74,23 @@ def states_with_process_noise(
     problem: EstimationProblem,
     free: Float[np.ndarray, " compared"],
     following: Float[np.ndarray, " compared"],
+    *,
+    is_always_disturbed: bool = False,
 ) -> tuple[str, ...]:
     """States that uncorrected windows predict far worse than corrected ones.
 
     Args:
         problem: of the windows.
         free, following: standard deviation of the residuals of either.
+        is_always_disturbed: True: all states that may have process noise, such as with measured inputs.
     """
     shooting = problem.shooting
     slices = output_slices(shooting.system, shooting.compared)
     return tuple(
         name
         for name in CANDIDATES
-        if name in slices and np.median(free[slices[name]] / following[slices[name]]) > _DISTURBED
+        if name in slices
+        and (is_always_disturbed or np.median(free[slices[name]] / following[slices[name]]) > _DISTURBED)
     )
 
 

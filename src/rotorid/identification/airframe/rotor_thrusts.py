@@ -3,8 +3,9 @@
     c_j = s s_i (sum_k a_k u_j^k) (V_j / V_0)^e        commanded thrust of a rotor from t_j until t_{j+1}
     T(t) = c_j + (T_j - c_j) exp(-(t - t_j) / tau)     tau_up where c_j > T_j, else tau_down
 
-exactly, at any time t - d. The mean over a step is a difference of the integral of T, which is exact, too. The rotors of a log
-start in equilibrium with their first command.
+or, where the speed of a rotor follows its command, the same of the roots of T and c, exactly, at any time t - d. The mean over
+a step is a difference of the integral of T, which is exact, too. The rotors of a log start in equilibrium with their first
+command.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -26,7 +27,7 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from rotorid.models.multirotor.thrust import ThrustCurve
-from rotorid.numerics.lag import lag_response
+from rotorid.numerics.lag import lag_response, speed_lag_response
 from rotorid.signals.sampling import command_steps
 from rotorid.signals.series import hold
 
@@ -64,11 +65,13 @@ class RotorChain:
         degree: of the thrust curve.
         rotors: number of rotors.
         has_lag: whether rotors lag behind their commands.
+        has_speed_lag: whether the lag is one of the rotor speeds, and not of the thrusts.
     """
 
     degree: int
     rotors: int
     has_lag: bool = True
+    has_speed_lag: bool = False
 
     @functools.cached_property
     def indices(self) -> dict[str, np.ndarray]:
@@ -91,6 +94,11 @@ class RotorChain:
     @property
     def size(self) -> int:
         return self.degree + 6 + self.rotors
+
+    @property
+    def response(self) -> Callable[..., tuple[Any, Any]]:
+        """Thrust after a step, and its integral (see `lag_response`)."""
+        return speed_lag_response if self.has_speed_lag else lag_response
 
     def by_name(self, numbers: Float[Array | np.ndarray, " numbers"]) -> dict[str, Any]:
         """The numbers of each parameter, by name."""
@@ -175,7 +183,7 @@ def _thrusts(
         def follow(carry, row):
             T, total = carry
             c, step = row
-            next_thrust, impulse_part = lag_response(T, c, step, lag)
+            next_thrust, impulse_part = chain.response(T, c, step, lag)
             return (next_thrust, total + impulse_part), carry
 
         steps = jnp.diff(t, append=t[-1:])
@@ -189,7 +197,7 @@ def _thrusts(
         elapsed, c = (s - t[j])[:, None], commanded[j]
         if lag is None:
             return c, impulse[j] + c * elapsed
-        end_thrust, impulse_part = lag_response(start_thrust[j], c, jnp.maximum(elapsed, 0.0), lag)
+        end_thrust, impulse_part = chain.response(start_thrust[j], c, jnp.maximum(elapsed, 0.0), lag)
         return end_thrust, impulse[j] + impulse_part + c * jnp.minimum(elapsed, 0.0)
 
     delayed_end = end - p["command_delay"][0]
@@ -261,7 +269,7 @@ class RotorModel:
         self, thrust: Float[np.ndarray, " rotors"], commanded: Float[np.ndarray, " rotors"], h: float
     ) -> tuple[Float[np.ndarray, " rotors"], Float[np.ndarray, " rotors"]]:
         """Mean thrust over the next h seconds, and thrust at their end, N."""
-        end, impulse = lag_response(thrust, commanded, h, self.lag, np)
+        end, impulse = self.chain.response(thrust, commanded, h, self.lag, np)
         return impulse / h, end
 
 
@@ -277,7 +285,9 @@ def as_logged(airframe: Airframe, signal: str) -> Airframe:
 def rotor_model(airframe: Airframe, *, lags: bool = True) -> RotorModel:
     """The rotors of an airframe. lags: whether they lag behind their commands."""
     curve = airframe.thrust_curve
-    chain = RotorChain(len(prior_value(airframe, "thrust_curve")) - 1, len(airframe.rotors), lags)
+    chain = RotorChain(
+        len(prior_value(airframe, "thrust_curve")) - 1, len(airframe.rotors), lags, airframe.has_speed_lag
+    )
     numbers = np.zeros(chain.size)
     for name, place in chain.indices.items():
         numbers[place] = prior_value(airframe, name)

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from rotorid.errors import AirframeError
 from rotorid.identification.airframe.rotor_thrusts import RotorModel, rotor_model, step_thrusts
-from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.airframe import BY_AXIS, Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
 from rotorid.models.system import quantity_names
@@ -119,42 +119,69 @@ def body_sensitivities(
     thrust, thrust_by = _thrusts(vehicle.rotor_model, flight, names, stride)
     flight = flight.decimate(stride)
     body, drag, rotors = vehicle.properties.body, vehicle.properties.drag, vehicle.properties.rotors
-    n, m, J = len(thrust), body.mass, body.inertia
+    m, J = body.mass, body.inertia
     inverse, w = np.linalg.inv(J), flight.body_rate
     v = _rotate_into_body(flight.attitude, flight.velocity)
     speed = np.sqrt(np.sum(v * v, axis=1, keepdims=True) + _STILL**2)
-    across = np.eye(3) - rotors.axes[:, :, None] * rotors.axes[:, None, :]
-    root = np.sqrt(np.maximum(thrust, 0.0) + _STILL)
-    rotor_drag = np.einsum("nr,rij->nij", root, across)
+    a, r = rotors.axes, rotors.positions
+    root = np.sqrt(np.maximum(thrust, 0.0) + _STILL)[:, :, None]
+    at_rotor = v[:, None, :] + np.cross(w[:, None, :], r)
+    v_n = np.sum(a * at_rotor, axis=2, keepdims=True)
+    v_p = at_rotor - a * v_n
+    of_rotors = {  # force of each rotor per parameter
+        "rotor_drag": -root * v_p,
+        "rotor_inflow": -root * v_n * a,
+        "translational_lift": np.sum(v_p**2, axis=2, keepdims=True) * a,
+    }
+    values = {"rotor_drag": drag.rotor, "rotor_inflow": drag.inflow, "translational_lift": drag.lift}
+    rotor_air = sum(values[name] * force for name, force in of_rotors.items())
     rotor_force = thrust @ vehicle.forces.T
-    air = -drag.linear * v - 0.5 * AIR_DENSITY * drag.area * speed * v
-    air = air - drag.rotor * np.einsum("nij,nj->ni", rotor_drag, v)
+    air = -drag.linear * v - 0.5 * AIR_DENSITY * drag.area * speed * v + np.sum(rotor_air, axis=1)
     force = (rotor_force + air) / m
-    torque = thrust @ vehicle.torques.T
+    torque = thrust @ vehicle.torques.T + np.sum(np.cross(r, rotor_air), axis=1)
     acceleration = (torque - np.cross(w, w @ J) - drag.angular * w) @ inverse
-    gyroscopic = cross_matrix(w) @ J - cross_matrix(w @ J) + drag.angular * np.eye(3)
+    along = a[:, :, None] * a[:, None, :]
+    rotor_by_velocity = (
+        -drag.inflow * root[..., None] * along
+        - drag.rotor * root[..., None] * (np.eye(3) - along)
+        + 2.0 * drag.lift * a[:, :, None] * v_p[:, :, None, :]
+    )
+    arms = cross_matrix(r)
+    damping = np.einsum("rij,nrjk,rkl->nil", arms, rotor_by_velocity, arms)
+    gyroscopic = cross_matrix(w) @ J - cross_matrix(w @ J) + drag.angular * np.eye(3) + damping
     outer = speed[:, :, None] * np.eye(3) + v[:, :, None] * v[:, None, :] / speed[:, :, None]
-    by_velocity = -(drag.linear * np.eye(3) + 0.5 * AIR_DENSITY * drag.area * outer + drag.rotor * rotor_drag)
-    drag_by_thrust = 0.5 * drag.rotor / root[:, None, :] * np.einsum("rij,nj->nir", across, v)
-    force_by = np.einsum("nir,nrp->nip", vehicle.forces - drag_by_thrust, thrust_by) / m
-    acceleration_by = np.einsum("ij,jr,nrp->nip", inverse, vehicle.torques, thrust_by)
+    body_drag = np.diag(drag.linear) + 0.5 * AIR_DENSITY * drag.area[:, None] * outer
+    by_velocity = np.sum(rotor_by_velocity, axis=1) - body_drag
+    air_by_thrust = (
+        0.5 / root**2 * (drag.rotor * of_rotors["rotor_drag"] + drag.inflow * of_rotors["rotor_inflow"])
+    )
+    forces = vehicle.forces + np.swapaxes(air_by_thrust, 1, 2)
+    torques = vehicle.torques + np.swapaxes(np.cross(r, air_by_thrust), 1, 2)
+    force_by = np.einsum("nir,nrp->nip", forces, thrust_by) / m
+    acceleration_by = np.einsum("ij,njr,nrp->nip", inverse, torques, thrust_by)
     for k, name in enumerate(names):
         stem, _, end = name.rpartition("_")
         if name == "mass":
             force_by[:, :, k] -= force / m
         elif name == "torque_ratio":
             acceleration_by[:, :, k] += thrust * -rotors.spins @ rotors.axes @ inverse
-        elif name == "drag":
-            force_by[:, :, k] -= v / m
-        elif name == "drag_area":
-            force_by[:, :, k] -= 0.5 * AIR_DENSITY * speed * v / m
-        elif name == "rotor_drag":
-            force_by[:, :, k] -= np.einsum("nij,nj->ni", rotor_drag, v) / m
+        elif name in of_rotors:
+            force_by[:, :, k] += np.sum(of_rotors[name], axis=1) / m
+            acceleration_by[:, :, k] += np.sum(np.cross(r, of_rotors[name]), axis=1) @ inverse
+        elif name in BY_AXIS or stem in BY_AXIS:
+            of_air = {"drag": v, "drag_area": 0.5 * AIR_DENSITY * speed * v}[
+                name if name in BY_AXIS else stem
+            ]
+            is_axis = np.ones(3) if name in BY_AXIS else np.eye(3)["xyz".index(end)]
+            force_by[:, :, k] -= is_axis * of_air / m
         elif name == "angular_drag":
             acceleration_by[:, :, k] -= w @ inverse
         elif stem == "centre_of_mass":
             unit = np.eye(3)["xyz".index(end)]
-            acceleration_by[:, :, k] -= np.cross(np.broadcast_to(unit, (n, 3)), rotor_force) @ inverse
+            by_centre = np.einsum("nrij,nj->nri", rotor_by_velocity, -np.cross(w, unit))
+            force_by[:, :, k] += np.sum(by_centre, axis=1) / m
+            moment = np.cross(rotor_force + np.sum(rotor_air, axis=1), unit)
+            acceleration_by[:, :, k] += (moment + np.sum(np.cross(r, by_centre), axis=1)) @ inverse
         elif stem in ("inertia", "products_of_inertia"):
             E = _symmetric_unit(end)
             acceleration_by[:, :, k] -= (acceleration @ E + np.cross(w, w @ E)) @ inverse

@@ -9,6 +9,7 @@ from typing import Final
 from rotorid.errors import SettingError
 from rotorid.identification.airframe.priors import BODY, ROTORS, prior_std, prior_value
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.system import quantity_names
 
 DEFAULT_PARAMETERS: Final = (
@@ -20,7 +21,7 @@ DEFAULT_PARAMETERS: Final = (
 DEFAULT_FIXED: Final = ("mass",)
 """Parameters that are held fixed by default: only ratios of forces and masses can be identified."""
 
-_IF_GIVEN = ("motor_time_constant_down", "rotor_drag", "drag_area")
+_IF_GIVEN = ("motor_time_constant_down", *ROTOR_AERODYNAMICS, "drag_area")
 _OTHER = ("mass", "thrust_scale", "rotor_scale")
 PLANNABLE: Final = (*DEFAULT_PARAMETERS, *_IF_GIVEN, *_OTHER)
 """Parameters that a flight can be planned for."""

@@ -122,6 +122,11 @@ class Fit:
     search: SearchRecord
     parameters: Mapping[str, float | tuple[float, ...]]
 
+    def with_covariance(self, covariance: Float[np.ndarray, "n n"]) -> Fit:
+        """The fit with another covariance of its quantities, and the standard deviations of that."""
+        std = dict(zip(self.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
+        return dataclasses.replace(self, covariance=covariance, std=std)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The quantities, in order."""

@@ -27,6 +27,7 @@ from rotorid.identification.airframe.rotor_thrusts import rotor_command_signal, 
 from rotorid.identification.fitting.step_derivatives import vectorise
 from rotorid.identification.open_loop.validation_windows import STEP, ValidationFlight
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
 from rotorid.models.multirotor.rotors import inertia_matrix_of, torque_ratio_of
 from rotorid.models.system import parameter_values
@@ -40,13 +41,15 @@ _NUMBERS = (
     ("centre_of_mass", 3),
     ("torque_ratio", 1),
     ("angular_drag", 1),
-    ("drag", 1),
+    ("drag", 3),
     ("rotor_drag", 1),
-    ("drag_area", 1),
+    ("rotor_inflow", 1),
+    ("translational_lift", 1),
+    ("drag_area", 3),
     ("imu_position", 3),
     ("torque", 3),
 )
-_AIR = ("drag", "rotor_drag", "drag_area")
+_AIR = ("drag", *ROTOR_AERODYNAMICS, "drag_area")
 _SENSOR = ("imu_position",)  # not in the System
 
 Predictions = Mapping[str, Float[np.ndarray, "vehicles m h k"]]
@@ -141,7 +144,7 @@ def body_numbers(airframe: Airframe, *, has_drag: bool = True) -> Float[np.ndarr
         elif quantity is None or (name in _AIR and not has_drag):
             numbers += [0.0] * count
         else:
-            numbers += quantity.value
+            numbers += np.broadcast_to(quantity.value, count).tolist()
     return np.array(numbers)
 
 

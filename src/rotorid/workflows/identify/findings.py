@@ -15,6 +15,7 @@ from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.airframe.priors import BODY, ROTORS
 from rotorid.identification.fitting.result import Direction, Fit
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.workflows.identify.checks.drag import DRAGS
 from rotorid.workflows.identify.preparation import FitData
 from rotorid.workflows.identify.request import FitRequest
 from rotorid.workflows.identify.result import scales_with_thrust
@@ -24,7 +25,7 @@ POORLY_IDENTIFIED: Final = 0.3
 
 PLANNED: Final = (
     "thrust_curve", "motor_time_constant", "motor_time_constant_down", "command_delay", "torque_ratio", "centre_of_mass",
-    "inertia", "products_of_inertia", "drag", "rotor_drag", "drag_area", "angular_drag", "rotor_scale", "imu_position",
+    "inertia", "products_of_inertia", *DRAGS, "angular_drag", "rotor_scale", "imu_position",
     "velocity_delay", "attitude_delay", "thrust_scale",
 )  # fmt: skip
 """Parameters that `rotorid plan` plans manoeuvres for."""
@@ -38,12 +39,12 @@ _INDEXED: Final = re.compile(r"_(?:[xyz]{1,2}|\d+)$")
 _PARAMETERS: Final = frozenset((*BODY, *ROTORS, "mass"))
 _FORCES: Final = frozenset(
     (
-        "mass", "thrust_scale", "thrust_curve", "inertia", "products_of_inertia", "drag", "rotor_drag", "drag_area",
+        "mass", "thrust_scale", "thrust_curve", "inertia", "products_of_inertia", *DRAGS,
         "angular_drag",
     )
 )  # fmt: skip
 _CONFOUNDED: Final[Sequence[tuple[str, frozenset[str]]]] = (
-    ("drag", frozenset(("drag", "rotor_drag", "drag_area"))),
+    ("drag", frozenset(DRAGS)),
     ("lag", frozenset(("motor_time_constant", "motor_time_constant_down", "command_delay"))),
     ("rotation", frozenset(("inertia", "products_of_inertia", "angular_drag", "torque_ratio"))),
 )

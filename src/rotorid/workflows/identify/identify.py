@@ -17,6 +17,7 @@ from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalE
 from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.fit import fit_airframe
 from rotorid.identification.airframe.rotor_thrusts import as_logged
+from rotorid.identification.airframe.structures import add_structure_uncertainty, compare_structures
 from rotorid.identification.fitting.estimation import output_residuals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
@@ -48,6 +49,7 @@ from rotorid.workflows.identify.result import (
     split_masses,
     thrust_relative_std,
 )
+from rotorid.workflows.identify.rotor_speeds import add_speed_uncertainty, speed_findings, with_rotor_lag
 
 HELD_OUT = 0.25
 """Share of the time in the air that is held out for validation where no other flights are given."""
@@ -206,6 +208,8 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     check_estimates(airframe_fit.estimation, names)
     predictions = output_residuals(airframe_fit.estimation)
     own_fit, segments = split_masses(airframe_fit, data)
+    own_fit = add_structure_uncertainty(own_fit, compare_structures(airframe_fit.estimation))
+    own_fit = add_speed_uncertainty(own_fit, preparation.speeds)
     share = thrust_relative_std(prior, free, preparation.logs)
     fit, mass_covariance = add_thrust_uncertainty(own_fit, free, share), np.zeros(0)
     if request.known == "mass":
@@ -213,12 +217,16 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     masses = tuple(
         dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in segments
     )
-    airframe = airframe_with(prior, fit, masses, names)
-    hover, hover_findings = _hover(airframe, own_fit, segments, available)
+    airframe = airframe_with(prior, fit, masses, names, airframe_fit.lag_of)
+    airframe = with_rotor_lag(airframe, preparation.speeds)
+    if request.known == "mass":
+        share = math.hypot(share, (prior.mass.std or (0.0,))[0] / prior.mass.number)
+    hover, hover_findings = _hover(airframe, own_fit, segments, available, share)
     disturbed = tuple(
         name for name in ("body_rate", "velocity") if getattr(airframe_fit.process_noise, name) > 0.0
     )
     findings += [
+        *speed_findings(preparation.speeds),
         *hover_findings,
         *wind_findings(airframe_fit, names),
         *check_shape(airframe_fit.estimation, predictions),
@@ -241,17 +249,26 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
 
 
 def _hover(
-    airframe: Airframe, fit: Fit, masses: Sequence[MassSegment], available: AvailableSignals
+    airframe: Airframe, fit: Fit, masses: Sequence[MassSegment], available: AvailableSignals, share: float
 ) -> tuple[dict[str, HoverQuantity], list[Finding]]:
-    """The hover point. fit, masses: without the uncertainty of what was held fixed."""
-    if available.rotors != "rotor_command" or airframe.thrust_curve is None:
+    """The hover point. fit, masses: without the uncertainty of what was held fixed. share: its relative standard deviation,
+    with which drag scales."""
+    if available.rotors != "rotor_command":
+        airframe = dataclasses.replace(airframe, thrust_curve=None)
+    elif airframe.thrust_curve is None:
         return {}, []
     main = max(masses, key=lambda part: part.end - part.start, default=None)
     try:
         quantities = hover_quantities(airframe, fit.names, fit.covariance, main.std if main else 0.0)
     except AirframeError as error:
         return {}, [Finding("cannot_hover", Severity.ERROR, {"why": str(error)})]
+    quantities = {
+        name: dataclasses.replace(q, std=math.hypot(q.std, share * q.value)) if q.unit != "1" else q
+        for name, q in quantities.items()
+    }
     values = {name: (quantity.value, quantity.std) for name, quantity in quantities.items()}
+    if "hover_command" not in values or airframe.thrust_curve is None:
+        return quantities, []
     return quantities, [
         Finding("hover_point", Severity.NOTE, values | {"voltage": airframe.thrust_curve.voltage})
     ]

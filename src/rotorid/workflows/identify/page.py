@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -31,8 +32,9 @@ from rotorid.workflows.identify.summary import (
     PlotWindow,
     ThrustCurves,
 )
+from rotorid.workflows.identify.text import STRUCTURE_NAMES
 
-_FIRST = ("mass", "thrust_scale", "inertia_x", "inertia_y", "motor_time_constant", "drag", "drag_area")
+_FIRST = ("mass", "thrust_scale", "inertia_x", "inertia_y", "motor_time_constant")
 _CARDS = 8
 _SIGMAS = 1.96
 _AXES = "xyz"
@@ -73,6 +75,7 @@ def identify_page(
     _add_parameters(page, summary)
     if curves is not None:
         _add_thrust_curve(page, curves)
+    _add_structures(page, summary)
     _add_masses(page, summary)
     _add_predictions(page, summary, windows)
     _add_residuals(page, summary, autocorrelations)
@@ -104,7 +107,7 @@ def _add_cards(page: Page, summary: IdentifySummary) -> None:
             card(
                 title(name),
                 value_text(quantity.value, quantity.std),
-                "",
+                "" if quantity.unit == "1" else unit_text(quantity.unit),
                 f"± {std_text(quantity.value, quantity.std)}",
             )
         )
@@ -150,6 +153,32 @@ def _add_thrust_curve(page: Page, curves: ThrustCurves) -> None:
         f"{high:.2f}; outside, the curve is extrapolated.",
     )
     page.add(page.panel(curve_figure(curves)))
+
+
+def _add_structures(page: Page, summary: IdentifySummary) -> None:
+    structures = summary.estimates.structures
+    if len(structures) < 2:
+        return
+    page.section(
+        "Structure of the aerodynamics",
+        "The estimates are those of the full structure, whose terms keep their prior where the flights do not identify them. "
+        "Log evidence: of the structure without the other terms, less that of the full one; above 0, the flights do not need "
+        "these terms. Probability: of each structure, all being equally likely before. The differences between probable "
+        "structures are part of the standard deviations.",
+    )
+    head = ["structure", "terms", "log evidence", "probability", "inertia x"]
+    rows = [
+        [
+            STRUCTURE_NAMES[s.name],
+            ", ".join(label(name) for name in s.parameters) or "none",
+            f"{s.log_evidence:+.1f}",
+            percent(s.probability),
+            f"{s.inertia_x:.4g} kg m²" if math.isfinite(s.inertia_x) else "not estimated",
+        ]
+        for s in structures
+    ]
+    kinds = {"structure": "word", "terms": "long", "log evidence": "number", "probability": "number"}
+    page.add(table(head, rows, kinds | {"inertia x": "number"}))
 
 
 def _add_masses(page: Page, summary: IdentifySummary) -> None:

@@ -54,6 +54,7 @@ from rotorid.signals.sampling import (
     with_reconstructed_commands,
 )
 from rotorid.signals.series import Intervals, integral, interpolate_linear
+from rotorid.workflows.identify.rotor_speeds import MeasuredSpeeds, with_smoothed_speeds
 
 TORQUE_RATE = 50.0
 """Least rate of rotor commands with which torques can be identified, Hz."""
@@ -102,14 +103,16 @@ class TorqueBalance:
 class PreparedFlight:
     """One flight, and what an identification needs of it.
 
-    flight: the log. commanded: the log with the thrust of each rotor where it has only the controller's thrust and torque.
-    airframe: the prior. parts: to be used, start and end in s.
+    flight: the log. commanded: the log with the thrust of each rotor where it has only the controller's thrust and torque, and
+    with smoothed speeds where these are used. airframe: the prior. parts: to be used, start and end in s. speeds: of the
+    rotors, where a fit takes torques from them.
     """
 
     flight: Flight
     commanded: Flight
     airframe: Airframe
     parts: Intervals
+    speeds: MeasuredSpeeds | None = None
 
     @property
     def name(self) -> str:
@@ -151,6 +154,11 @@ class Preparation:
     def torque_balanced(self) -> list[PreparedFlight]:
         """The flights whose torque balance follows from the prior alone."""
         return [flight for flight in self.flights if self.available.torques_observable and flight.has_thrusts]
+
+    @property
+    def speeds(self) -> list[MeasuredSpeeds]:
+        """Measured speeds of the flights whose torques come from them."""
+        return [flight.speeds for flight in self.flights if flight.speeds is not None]
 
     @property
     def logs(self) -> list[Flight]:
@@ -196,8 +204,13 @@ def prepare_flights(
         flights, [_available(*both, airframe) for both in zip(flights, commanded, strict=True)]
     )
     used_parts = [time_in_air(flight) for flight in flights] if parts is None else parts
-    arguments = zip(flights, commanded, used_parts, strict=True)
-    return Preparation(airframe, available, tuple(PreparedFlight(f, c, airframe, p) for f, c, p in arguments))
+    prepared = []
+    for flight, with_commands, flight_parts in zip(flights, commanded, used_parts, strict=True):
+        speeds = None
+        if available.rotors == "rotor_speed" and available.torques_observable:
+            with_commands, speeds = with_smoothed_speeds(with_commands, airframe, flight_parts)
+        prepared.append(PreparedFlight(flight, with_commands, airframe, flight_parts, speeds))
+    return Preparation(airframe, available, tuple(prepared))
 
 
 def time_in_air(flight: Flight) -> Intervals:
@@ -362,7 +375,9 @@ def _rows(prepared: PreparedFlight, body: LoggedBody, rotors: str) -> tuple[Flig
         )
     )
     share = 1.0 - float(free.mean())
-    commands = _commands(flight, airframe, signal).within(float(t[0]) - _BEFORE, float(t[-1]))
+    commands = _commands(flight, airframe, signal, prepared.speeds is not None).within(
+        float(t[0]) - _BEFORE, float(t[-1])
+    )
     return FlightRecord(prepared.name, samples, commands), share
 
 
@@ -376,9 +391,12 @@ def _mean_rate(rate: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n
     )
 
 
-def _commands(flight: Flight, airframe: Airframe, signal: Signal) -> RotorCommands:
-    """The commands of the rotors, as the fit takes them."""
-    t, values = command_steps(flight, signal)
+def _commands(flight: Flight, airframe: Airframe, signal: Signal, is_smoothed: bool) -> RotorCommands:
+    """The commands of the rotors, as the fit takes them. is_smoothed: smoothed speeds, each of which holds until the next."""
+    if signal.name == "rotor_speed" and is_smoothed:
+        t, values = signal.times, signal.values
+    else:
+        t, values = command_steps(flight, signal)
     if signal.name == "rotor_speed":
         return RotorCommands(t, np.abs(values) * values, np.ones(len(t)))
     if signal.name == "rotor_thrust":

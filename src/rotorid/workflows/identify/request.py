@@ -9,13 +9,14 @@ from typing import Final, Literal
 from rotorid.errors import SettingError
 from rotorid.identification.airframe.priors import BODY, INERTIA, PRODUCTS, ROTORS
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.workflows.identify.preparation import AvailableSignals, Preparation
 
 KnownQuantity = Literal["mass", "thrust"]
 """Which of mass and thrust is held fixed: flight identifies their ratio only."""
 
 _NEED_TORQUES: Final = {INERTIA, PRODUCTS, "centre_of_mass", "torque_ratio", "angular_drag", "imu_position"}
-_NEED_MOTION: Final = {"drag", "rotor_drag", "drag_area", "velocity_delay", "attitude_delay"}
+_NEED_MOTION: Final = {"drag", *ROTOR_AERODYNAMICS, "drag_area", "velocity_delay", "attitude_delay"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,7 @@ def identifiable_parameters(
     if available.has_pose:
         parameters += ["drag", "velocity_delay"]
         parameters += ["attitude_delay"] if available.torques_observable else []
-        parameters += [n for n in ("rotor_drag", "drag_area") if airframe.get(n) is not None]
+        parameters += [*ROTOR_AERODYNAMICS, "drag_area"]
     if available.has_pose and not available.torques_observable and "thrust_curve" in parameters:
         parameters.append("motor_time_constant")  # else the curve compensates a wrong lag
     if available.torques_observable:

@@ -33,7 +33,8 @@ from rotorid.identification.airframe.priors import BODY, INERTIA, PRODUCTS, ROTO
 from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import QUANTITIES, Airframe, Quantity
+from rotorid.models.airframe.airframe import BY_AXIS, QUANTITIES, Airframe, Quantity
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.properties import HoverQuantity
 from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import quantity_names
@@ -44,7 +45,7 @@ BETWEEN_FLIGHTS: Final = 0.008
 """b, relative standard deviation of the thrust from flight to flight."""
 
 _THRUST: Final = ("thrust_scale", "thrust_curve")
-_FORCES: Final = ("mass", INERTIA, PRODUCTS, "drag", "rotor_drag", "angular_drag")
+_FORCES: Final = ("mass", INERTIA, PRODUCTS, "drag", *ROTOR_AERODYNAMICS, "angular_drag")
 _POORLY_IDENTIFIED: Final = 0.1  # information gain below which a quantity's source says so
 
 
@@ -161,9 +162,10 @@ def split_masses(airframe_fit: AirframeFit, data: FitData) -> tuple[Fit, tuple[M
 
 
 def airframe_with(
-    prior: Airframe, fit: Fit, masses: Sequence[MassSegment], flights: Sequence[str]
+    prior: Airframe, fit: Fit, masses: Sequence[MassSegment], flights: Sequence[str], lag_of: str
 ) -> Airframe:
-    """The airframe with the estimates of a fit, and with the mass of the longest part. flights: their names."""
+    """The airframe with the estimates of a fit, and with the mass of the longest part. flights: their names. lag_of: what
+    follows the commands with the motor lag."""
     source = f"identified from {', '.join(flights)}"
     quantities = dict(prior.quantities)
     curve, rotors = prior.thrust_curve, prior.rotors
@@ -184,7 +186,7 @@ def airframe_with(
                 dataclasses.replace(rotor, thrust_scale=v, thrust_scale_std=s)
                 for rotor, v, s in zip(rotors, numbers, std, strict=True)
             )
-        elif QUANTITIES[name][2] and min(numbers) <= 0:
+        elif QUANTITIES[name][2] and (max if name in BY_AXIS else min)(numbers) <= 0:
             quantities.pop(name, None)
         else:
             if name == "torque_ratio" and quantities.pop("torque_coefficient", None):
@@ -198,7 +200,13 @@ def airframe_with(
         quantities["mass"] = Quantity((main.value,), "kg", (main.std,), origin)
     ordered = {name: quantities[name] for name in QUANTITIES if name in quantities}
     return dataclasses.replace(
-        prior, quantities=ordered, thrust_curve=curve, rotors=rotors, fly_back=None, source="identified"
+        prior,
+        quantities=ordered,
+        thrust_curve=curve,
+        rotors=rotors,
+        fly_back=None,
+        source="identified",
+        lag_of=lag_of,
     )
 
 
@@ -223,8 +231,7 @@ def add_thrust_uncertainty(fit: Fit, free: Sequence[str], share: float) -> Fit:
     scaled_names = _THRUST if set(_THRUST) & set(free) else _FORCES
     v = np.array([fit.values[n] if n.startswith(scaled_names) else 0.0 for n in fit.names])
     covariance = fit.covariance + share**2 * np.outer(v, v)
-    std = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
-    return dataclasses.replace(fit, covariance=covariance, std=std)
+    return fit.with_covariance(covariance)
 
 
 def add_mass_uncertainty(
@@ -242,5 +249,4 @@ def add_mass_uncertainty(
     )
     slope = v - fit.covariance @ (prior_information * v)
     covariance = fit.covariance + (std / mass.number) ** 2 * np.outer(slope, slope)
-    stds = dict(zip(fit.names, map(float, np.sqrt(np.diag(covariance))), strict=True))
-    return dataclasses.replace(fit, covariance=covariance, std=stds), std**2 / mass.number * slope
+    return fit.with_covariance(covariance), std**2 / mass.number * slope

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
+from rotorid.identification.airframe.structures import compare_structures
 from rotorid.identification.fitting.estimation import Autocorrelation, OutputResiduals
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.properties import HoverQuantity
@@ -102,8 +104,21 @@ class DataSummary:
 
 
 @dataclasses.dataclass(frozen=True)
+class StructureRow:
+    """A structure of the aerodynamics (see `rotorid.identification.airframe.structures`). inertia_x: kg m^2, NaN where it was
+    not estimated."""
+
+    name: str
+    parameters: tuple[str, ...]
+    log_evidence: float
+    probability: float
+    inertia_x: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Estimates:
-    """What was estimated. covariance, correlation: in the order of names. hover: see `rotorid.models.multirotor.properties`."""
+    """What was estimated. covariance, correlation: in the order of names. hover: see `rotorid.models.multirotor.properties`.
+    structures: of the aerodynamics, the full one last."""
 
     parameters: Mapping[str, ParameterRow]
     masses: tuple[MassSegment, ...]
@@ -112,6 +127,7 @@ class Estimates:
     covariance: tuple[tuple[float, ...], ...]
     correlation: tuple[tuple[float, ...], ...]
     unidentifiable_directions: tuple[DirectionRow, ...]
+    structures: tuple[StructureRow, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,6 +264,16 @@ def _estimates(model: Identification) -> Estimates:
         correlation=_rows(fit.correlation),
         unidentifiable_directions=tuple(
             DirectionRow(d.names, d.weights, d.variance_ratio) for d in fit.unidentifiable_directions
+        ),
+        structures=tuple(
+            StructureRow(
+                s.name,
+                s.parameters,
+                s.log_evidence,
+                s.probability,
+                fit.values.get("inertia_x", math.nan) + s.difference.get("inertia_x", math.nan),
+            )
+            for s in compare_structures(model.estimation)
         ),
     )
 

@@ -59,6 +59,8 @@ _POORLY_EXCITED: Final[Mapping[str, tuple[str, str]]] = {
         "the thrust hardly varied at speed",
         "fly circles and legs at several speeds, with climbs",
     ),
+    "rotor_inflow": ("the vehicle hardly climbed or sank", "climb and sink at several speeds"),
+    "translational_lift": ("the vehicle flew slowly", "fly fast legs at constant height"),
     "drag_area": ("the vehicle flew slowly", "fly fast legs"),
     "angular_drag": (
         "no rotation was steady",
@@ -206,6 +208,17 @@ def _axis_drag(v: Values) -> str:
     )
 
 
+STRUCTURE_NAMES: Final = {
+    "bare": "bare: no drag",
+    "linear": "linear drag",
+    "rotor_drag": "rotor drag",
+    "inflow": "rotor drag and inflow",
+    "lift": "with translational lift",
+    "full": "full: with quadratic drag",
+}
+"""Names of `rotorid.identification.airframe.structures.STRUCTURES`."""
+
+
 def _hover_point(v: Values) -> str:
     voltage = f" at {v['voltage']:g} V" if math.isfinite(v["voltage"]) else ""
     text = (
@@ -268,6 +281,30 @@ def _held_out_mass_changed(v: Values) -> str:
     )
 
 
+def _speed_left_out(v: Values) -> str:
+    causes = {
+        "stuck": f"is stuck at {v['value']:.4g} rad/s",
+        "swapped": f"follows the command of rotor {v['value']:.0f}",
+        "halved": f"is {v['value']:.2f} times that of the others",
+        "doubled": f"is {v['value']:.2f} times that of the others",
+    }
+    instead = "its command" if v["follows"] == "command" else "the other rotors"
+    return (
+        f"{v['flight']}: the measured speed of rotor {v['rotor']} {causes[v['kind']]} and is not used; its thrust follows from "
+        f"{instead}"
+    )
+
+
+def _speed_delays(v: Values) -> str:
+    least, greatest, std = (1e3 * v[name] for name in ("least", "greatest", "std"))
+    if v["flights"] == 1:
+        return f"Rotor speeds were moved by {plus_minus(least, std, 'ms')} onto the clock of the body rate"
+    return (
+        f"Rotor speeds were moved by {least:.0f} to {greatest:.0f} ms, each ± {std:.0f} ms or less, onto the clock of the body "
+        "rate of each flight"
+    )
+
+
 _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "payload": _payload,
     "thrust_loss": _thrust_loss,
@@ -316,6 +353,21 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "poorly_identified": _poorly_identified,
     "not_separable": _not_separable,
     "manoeuvres": _manoeuvres,
+    "rotor_speed_left_out": _speed_left_out,
+    "rotor_speed_spikes_left_out": lambda v: (
+        f"{v['flight']}: {v['count']} spike{'s' if v['count'] > 1 else ''} of measured rotor speeds left out"
+    ),
+    "rotor_speed_delays": _speed_delays,
+    "rotor_speed_noise": lambda v: (
+        f"Measured rotor speeds are smoothed; their noise is {v['noise']:.2g} rad/s"
+    ),
+    "rotor_speeds_without_commands": lambda v: (
+        f"{join_words(list(v['flights']))}: rotor speeds without rotor commands. Their noise cannot be separated from their "
+        "fast changes, so that the inertia may come out too large; log the rotor commands too"
+    ),
+    "rotor_lag_measured": lambda v: (
+        f"Rotors follow their commands with a time constant of {plus_minus(v['lag'], v['std'], 's')}, by their measured speeds"
+    ),
     "not_validated": _not_validated,
     "masses_estimated_for_validation": lambda _: (
         "The mass changes in the fitted flights, so the mass of the held-out parts was estimated from them. The response gain "

@@ -29,10 +29,11 @@ from rotorid.errors import ExcitationError
 from rotorid.findings import Finding, Severity
 from rotorid.geometry import rotations
 from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.workflows.identify.preparation import Preparation
 from rotorid.workflows.identify.request import FitRequest
 
-DRAGS: Final = ("drag", "rotor_drag", "drag_area")
+DRAGS: Final = ("drag", *ROTOR_AERODYNAMICS, "drag_area")
 """Parameters that only motion through the air excites."""
 
 _LEAST_SPEED: Final = 0.15  # m/s

@@ -4,21 +4,28 @@ After the fit, each flight's own moments of inertia about x and y, and its thrus
 with those of all others together (see `per_flight_estimates`): a vehicle keeps its inertia, and its thrust as far as its
 battery does. Inertia about z is left out: rotors that speed up rotate the vehicle by their own inertia, which the model does
 not have. A flight whose difference exceeds both its uncertainty and the usual change between flights is of another vehicle,
-or of one that was rebuilt.
+or of one that was rebuilt. Only quantities that this flight alone identifies, and the others alone too, are compared; any other
+estimate is mostly prior. Estimates to first order find the flights with the largest differences. These are then fitted alone,
+and so are the others: the difference must remain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from rotorid.errors import SignalError
 from rotorid.findings import Finding
-from rotorid.identification.airframe.per_flight_estimates import block_scores, per_flight_estimate
+from rotorid.identification.airframe.per_flight_estimates import (
+    PerFlightEstimate,
+    block_scores,
+    per_flight_estimate,
+    refit_flights,
+)
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.results.text import plus_minus
 from rotorid.workflows.identify.request import FitRequest
@@ -30,6 +37,11 @@ _COMMANDED_THRUST: Final = (
     0.15  # likewise, of thrusts in N commanded by a controller that compensates its battery
 )
 _AXES: Final = "xy"
+_LEAST_GAIN: Final = 0.5  # information gain from which on flights alone identify a quantity
+_CONFIRMED: Final = 3  # flights with the largest differences, which are fitted alone
+
+_Constant = tuple[str, str, Float[np.ndarray, " quantities"], float]
+"""Name, unit, linear combination of the fit's quantities, allowed relative change."""
 
 
 def check_serial_numbers(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
@@ -52,37 +64,60 @@ def check_estimates(estimation: Estimation, flights: Sequence[str]) -> None:
     if count < 2:
         return
     scores, constants = block_scores(estimation), _vehicle_constants(estimation)
-    largest_excess, message = 1.0, ""
+    suspects = []
     for k in range(count):
-        own = per_flight_estimate(estimation, scores, np.arange(count) == k)
-        others = per_flight_estimate(estimation, scores, np.arange(count) != k)
-        if own is None or others is None:
-            continue
-        for quantity, unit, a, allowed in constants:
-            value, other_value = float(a @ own.values), float(a @ others.values)
-            std_one, std_rest = (float(np.linalg.norm(a @ o.root)) for o in (own, others))
-            difference = abs(value - other_value)
-            excess = min(
-                difference / (allowed * max(min(abs(value), abs(other_value)), 1e-300)),
-                difference / (_SIGMAS * max(np.hypot(std_one, std_rest), 1e-300)),
+        is_own = np.arange(count) == k
+        own, others = (per_flight_estimate(estimation, scores, group) for group in (is_own, ~is_own))
+        difference = _largest_difference(own, others, constants)
+        if difference is not None:
+            suspects.append((difference.excess, k))
+    for _, k in sorted(suspects, reverse=True)[:_CONFIRMED]:
+        is_own = np.arange(count) == k
+        own, others = (refit_flights(estimation, group) for group in (is_own, ~is_own))
+        difference = _largest_difference(own, others, constants)
+        if difference is not None:
+            rest_of = flights[1 - k] if count == 2 else f"the other {count - 1} flights"
+            one, rest = (plus_minus(*v, difference.unit) for v in (difference.own, difference.others))
+            raise SignalError(
+                f"{flights[k]} does not fit {rest_of}: {difference.quantity} is {one} there, and {rest} in the other flights; "
+                "these are different vehicles, or one that was rebuilt: identify each by itself"
             )
-            if excess > largest_excess:
-                largest_excess = excess
-                rest_of = flights[1 - k] if count == 2 else f"the other {count - 1} flights"
-                message = (
-                    f"{flights[k]} does not fit {rest_of}: {quantity} is {plus_minus(value, std_one, unit)} there, and "
-                    f"{plus_minus(other_value, std_rest, unit)} in the other flights; these are different vehicles, or one "
-                    "that was rebuilt: identify each by itself"
-                )
-    if message:
-        raise SignalError(message)
 
 
-def _vehicle_constants(
-    estimation: Estimation,
-) -> list[tuple[str, str, Float[np.ndarray, " quantities"], float]]:
-    """What a vehicle keeps from flight to flight: name, unit, linear combination of the fit's quantities, allowed relative
-    change."""
+class _Difference(NamedTuple):
+    """A quantity that two groups of flights disagree about: its value and standard deviation in either. excess: over 1."""
+
+    excess: float
+    quantity: str
+    unit: str
+    own: tuple[float, float]
+    others: tuple[float, float]
+
+
+def _largest_difference(
+    own: PerFlightEstimate | None, others: PerFlightEstimate | None, constants: Sequence[_Constant]
+) -> _Difference | None:
+    """The largest difference that exceeds what is allowed, of quantities that either group of flights identifies alone."""
+    largest = None
+    if own is None or others is None:
+        return None
+    for quantity, unit, a, allowed in constants:
+        if min(own.information_gain(a), others.information_gain(a)) < _LEAST_GAIN:
+            continue
+        value, other_value = float(a @ own.values), float(a @ others.values)
+        std_one, std_rest = (float(np.linalg.norm(a @ o.root)) for o in (own, others))
+        difference = abs(value - other_value)
+        excess = min(
+            difference / (allowed * max(min(abs(value), abs(other_value)), 1e-300)),
+            difference / (_SIGMAS * max(np.hypot(std_one, std_rest), 1e-300)),
+        )
+        if excess > (1.0 if largest is None else largest.excess):
+            largest = _Difference(excess, quantity, unit, (value, std_one), (other_value, std_rest))
+    return largest
+
+
+def _vehicle_constants(estimation: Estimation) -> list[_Constant]:
+    """What a vehicle keeps from flight to flight."""
     coordinates = estimation.problem.coordinates
     size = len(estimation.fit.names)
     constants = []
