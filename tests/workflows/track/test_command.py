@@ -27,9 +27,12 @@ from tests.workflows.tracks_for_tests import T, made_flight, made_track, quantit
 QUANTITIES = [
     "mass",
     "drag",
+    "axial_drag_ratio",
+    "lift_factor",
     "wind_force_x",
     "wind_force_y",
     *(f"accelerometer_bias_{k}" for k in "xyz"),
+    "motor_time_constant",
     "wind_x",
     "wind_y",
 ]
@@ -176,7 +179,10 @@ AIRFRAME = 'name = "mine"\n[mass]\nvalue = {value}\nunit = "{unit}"\n'
         (["flight.parquet", "-a", "simulated-quad", "-o", "grams.toml"], "grams.toml: this is a file"),
         (["flight.parquet", "-a", "simulated-quad", "-o", "no/results"], "the folder no does not exist"),
         (["flight.parquet", "-a", "simulated-quad", "--truth", "no.csv"], "no.csv: there is no such file"),
-        (["ground.csv", "-a", "simulated-quad"], "ground.csv: none of rotor_command, thrust in this log"),
+        (
+            ["ground.csv", "-a", "simulated-quad"],
+            "ground.csv: none of rotor_command, thrust, rotor_speed in this log",
+        ),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )

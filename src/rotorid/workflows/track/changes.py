@@ -92,6 +92,16 @@ class Change:
         """End minus start."""
         return self.end - self.start
 
+    def with_common_std(self, common: float) -> Change:
+        """The same change with standard deviations that include one that scales all values. common: relative to them."""
+        middle = 0.5 * (self.start + self.end)
+        return dataclasses.replace(
+            self,
+            start_std=math.hypot(self.start_std, common * self.start),
+            end_std=math.hypot(self.end_std, common * self.end),
+            std=math.hypot(self.std, common * middle),
+        )
+
 
 def measure_change(
     t: Float[np.ndarray, " n"], value: Float[np.ndarray, " n"], std: Float[np.ndarray, " n"]

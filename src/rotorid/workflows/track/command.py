@@ -96,24 +96,28 @@ def track_and_write(
     from rotorid.terminal.console import status
     from rotorid.workflows.track.files import write_results
     from rotorid.workflows.track.page import track_page
+    from rotorid.workflows.track.plausibility import plausibility_findings
     from rotorid.workflows.track.summary import summarise
     from rotorid.workflows.track.track import (
         common_relative_std,
         flight_motion,
         prepare_flight,
         track_prepared,
+        with_doubts,
     )
 
     with status("Preparing the flight"):
         system = system_for(flight, airframe, settings.system, settings.known_mass)
         prepared = prepare_flight(flight, airframe, system)
         common_std = common_relative_std(airframe, settings.known_mass)
+        doubts = plausibility_findings(prepared.flight, airframe, prepared.t)
     tracks = []
     for name in settings.estimators:
         with status(f"Tracking: {estimator_label(name)}"):
-            tracks.append(track_prepared(prepared, name, settings.system, common_std))
+            tracked = track_prepared(prepared, name, settings.system, common_std)
+            tracks.append(with_doubts(tracked, doubts))
     with status("Writing the report"):
         motion = flight_motion(prepared.flight, airframe, float(tracks[0].t[0]), float(tracks[0].t[-1]))
-        summary = summarise(tracks, flight, settings, inputs, motion.fast_speed)
+        summary = summarise(tracks, flight, settings, inputs, motion.fast_speed, doubts)
         write_results(folder, tracks, summary, track_page(tracks, flight, motion, summary), mcap)
     return summary

@@ -49,14 +49,16 @@ class Settings:
 class QuantitySummary:
     """One quantity of one estimator, in `unit`. Median, lowest and highest are over the settled rows (see `settled_rows`).
 
-    informed: whether the data carried information about it until the end; informed_share: share of such rows. rmspe: against
-    truth, %. coverage: share of the settled rows whose 95 % band contains the truth. Both are None without truth, rmspe also
-    where the truth is 0.
+    final_std includes what scales all values together, as the uncertainty of the thrust curve does with the mass; change_std
+    does not: it is that of a change. informed: whether the data carried information about it until the end; informed_share:
+    share of such rows. rmspe: against truth, %. coverage: share of the settled rows whose 95 % band contains the truth. Both
+    are None without truth, rmspe also where the truth is 0.
     """
 
     unit: str
     final: float
     final_std: float
+    change_std: float
     median: float
     median_std: float
     lowest: float
@@ -130,10 +132,14 @@ def summarise(
     settings: Settings,
     inputs: Sequence[Input] = (),
     speed: float | None = None,
+    doubts: Sequence[Finding] = (),
 ) -> Summary:
-    """Summarise the tracks of one flight. speed: 95th percentile of the horizontal speed, m/s, None where unknown."""
+    """Summarise the tracks of one flight.
+
+    speed: 95th percentile of the horizontal speed, m/s, None where unknown. doubts: see `plausibility_findings`.
+    """
     return Summary(
-        verdict=track_verdict(tracks, speed),
+        verdict=track_verdict(tracks, speed, doubts),
         settings=settings,
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
@@ -170,6 +176,7 @@ def _summarise_quantity(track: Track, name: str, q: Quantity) -> QuantitySummary
         unit=q.unit,
         final=float(q.value[-1]),
         final_std=float(q.std[-1]),
+        change_std=float(q.change_std[-1]),
         median=float(np.median(value)),
         median_std=float(np.median(std)),
         lowest=float(np.min(value)),
@@ -181,13 +188,18 @@ def _summarise_quantity(track: Track, name: str, q: Quantity) -> QuantitySummary
     )
 
 
-def track_verdict(tracks: Sequence[Track], speed: float | None = None) -> Verdict:
+def track_verdict(
+    tracks: Sequence[Track], speed: float | None = None, doubts: Sequence[Finding] = ()
+) -> Verdict:
     """The verdict on the tracks of one flight.
 
     Args:
         tracks: of one flight; the first one that ends well gives the headline.
         speed: 95th percentile of the horizontal speed, m/s; None where it was not logged.
+        doubts: what airframe and log contradict each other in; an error comes first.
     """
+    errors = [doubt for doubt in doubts if doubt.severity == Severity.ERROR]
+    warnings = [doubt for doubt in doubts if doubt.severity < Severity.ERROR]
     usable = [t for t in tracks if len(t.t)]
     if not usable:
         return to_verdict("bad", [Finding("no_flight", Severity.ERROR)], to_text)
@@ -196,7 +208,7 @@ def track_verdict(tracks: Sequence[Track], speed: float | None = None) -> Verdic
     rows = settled_rows(lead, name, _SETTLING)
     if lead.health[-1] == Health.DIVERGED or not rows.any() or not np.isfinite(main.value[-1]):
         failed = Finding("tracking_failed", Severity.ERROR, {"quantity": name})
-        return to_verdict("bad", [failed, Finding("check_inputs", Severity.ERROR)], to_text)
+        return to_verdict("bad", [failed, *doubts, Finding("check_inputs", Severity.ERROR)], to_text)
     if not main.informed.any():
         values = {
             "quantity": name,
@@ -205,13 +217,23 @@ def track_verdict(tracks: Sequence[Track], speed: float | None = None) -> Verdic
             "unit": main.unit,
         }
         unidentified = Finding("not_identified", Severity.WARNING, values)
-        return to_verdict("caution", [unidentified, Finding("fly_longer", Severity.WARNING)], to_text)
-    changed = measure_change(lead.t[rows], main.value[rows], main.std[rows])
+        findings = [*errors, unidentified, *warnings, Finding("fly_longer", Severity.WARNING)]
+        return to_verdict("bad" if errors else "caution", findings, to_text)
+    changed = measure_change(lead.t[rows], main.value[rows], main.change_std[rows])
+    changed = changed.with_common_std(main.common_relative_std)
     headline, *jumps = _change_findings(name, main.unit, changed, _first_jumps(usable, name))
-    doubts = _doubts(usable, lead)
-    is_bad = lead.health[-1] == Health.INCONSISTENT or _troubled_share(lead) > 0.5
-    findings = [headline, *doubts, *jumps, *_truth_findings(usable, name), *_drag_findings(lead, speed)]
-    return to_verdict("bad" if is_bad else "caution" if doubts else "good", findings, to_text)
+    if not errors:  # which mark the health of all rows
+        warnings += _doubts(usable, lead)
+    is_bad = bool(errors) or lead.health[-1] == Health.INCONSISTENT or _troubled_share(lead) > 0.5
+    findings = [
+        *errors,
+        headline,
+        *warnings,
+        *jumps,
+        *_truth_findings(usable, name),
+        *_drag_findings(lead, speed),
+    ]
+    return to_verdict("bad" if is_bad else "caution" if warnings else "good", findings, to_text)
 
 
 def leading_track(tracks: Sequence[Track]) -> Track:
@@ -279,7 +301,7 @@ def _doubts(tracks: Sequence[Track], lead: Track) -> list[Finding]:
 def _distance(a: Quantity, b: Quantity) -> float:
     """The difference of two final values, in standard deviations of the more precise one."""
     difference = abs(float(a.value[-1] - b.value[-1]))
-    return difference / max(float(min(a.std[-1], b.std[-1])), 1e-12)
+    return difference / max(float(min(a.change_std[-1], b.change_std[-1])), 1e-12)
 
 
 def _truth_findings(tracks: Sequence[Track], name: str) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -46,6 +47,42 @@ def _tracking_failed(v: Values) -> str:
 
 def _check_inputs(v: Values) -> str:
     return "The airframe or the units of the log do not match this flight. Check them with `rotorid inspect`."
+
+
+def _rotation_implausible(v: Values) -> str:
+    band = [v["gain"] * math.exp(sign * 1.96 * v["log_std"]) for sign in (-1.0, 1.0)]
+    expected = math.exp(v["expected_log_std"])
+    return (
+        "Do not trust the mass: the angular acceleration in roll and pitch is "
+        f"{v['gain']:.2g} times (95 % band {band[0]:.2g} to {band[1]:.2g}) that of the rotor positions, thrust curve and "
+        f"inertia of {v['airframe']}, which are known within a factor of {expected:.1f}. "
+        f"These contradict each other by {v['sigmas']:.1f} standard deviations: use the airframe of this vehicle."
+    )
+
+
+def _rotor_count(v: Values) -> str:
+    return (
+        f"Do not trust the mass: the log has commands of {v['logged']} rotors, and the airframe {v['airframe']} has "
+        f"{v['expected']}. Use the airframe of this vehicle."
+    )
+
+
+def _hover_implausible(v: Values) -> str:
+    carried = plus_minus(v["carried"], v["carried_std"], "kg")
+    mass = plus_minus(v["mass"], v["mass_std"], "kg")
+    return (
+        f"The rotor commands of the first seconds give {v['thrust']:.3g} N by the thrust curve, which carries {carried}; the "
+        f"airframe has {mass}. These differ by {v['sigmas']:.1f} standard deviations: unless there is a payload, the mass or "
+        "the thrust curve of the airframe is wrong."
+    )
+
+
+def _slow_commands(v: Values) -> str:
+    return (
+        f"The rotor commands were logged at {v['rate']:.0f} Hz, and {percent(v['share'])} of the power of the angular rate is "
+        f"above {0.5 * v['rate']:.0f} Hz, where they are aliased: the thrust between two rows is unknown, so that the mass "
+        "can be off by more than its band while the vehicle moves fast. Log the commands faster."
+    )
 
 
 def _not_identified(v: Values) -> str:
@@ -153,6 +190,10 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "no_flight": _no_flight,
     "tracking_failed": _tracking_failed,
     "check_inputs": _check_inputs,
+    "rotation_implausible": _rotation_implausible,
+    "rotor_count": _rotor_count,
+    "hover_implausible": _hover_implausible,
+    "slow_commands": _slow_commands,
     "not_identified": _not_identified,
     "fly_longer": _fly_longer,
     "constant": _constant,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import equinox as eqx
 import jax
@@ -18,15 +18,18 @@ from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
 from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimator
 from rotorid.estimators.run import run
+from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.thrust import with_commanded_thrust
+from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, system_for
 from rotorid.models.system import System
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
 from rotorid.signals.series import measured_noise
+from rotorid.workflows.track.plausibility import plausibility_findings
 
 Filter = AbstractGaussianFilter | Adaptive
 
@@ -45,6 +48,11 @@ class Quantity:
     unit: str
     informed: Bool[np.ndarray, " n"]
     common_relative_std: float = 0.0
+
+    @property
+    def change_std(self) -> Float[np.ndarray, " n"]:
+        """The part of std that values at two times do not share: that of a change."""
+        return np.sqrt(np.maximum(self.std**2 - (self.common_relative_std * self.value) ** 2, 0.0))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,7 +243,8 @@ def track(
         system: a key of `TRACKED_SYSTEMS`.
         known_mass: kg; the thrust scale is then tracked in place of the mass.
     Returns:
-        Estimates by quantity in SI units, over the parts of the flight in the air.
+        Estimates by quantity in SI units, over the parts of the flight in the air. Their health is nowhere OK where the
+        airframe cannot be that of the flight (see `plausibility_findings`).
     Raises:
         SettingError: an unknown name, or a mass that is not positive.
         LogError, AirframeError, ExcitationError: the flight or the airframe lacks what is needed.
@@ -245,7 +254,17 @@ def track(
     check_system(system, TRACKED_SYSTEMS)
     model = system_for(flight, airframe, system, known_mass)
     common = common_relative_std(airframe, known_mass)
-    return track_prepared(prepare_flight(flight, airframe, model), estimator, system, common)
+    prepared = prepare_flight(flight, airframe, model)
+    doubts = plausibility_findings(prepared.flight, airframe, prepared.t)
+    return with_doubts(track_prepared(prepared, estimator, system, common), doubts)
+
+
+def with_doubts(track_: Track, doubts: Sequence[Finding]) -> Track:
+    """A track whose health is nowhere OK where a finding on flight and airframe is an error: it fits, and is wrong."""
+    if all(doubt.severity < Severity.ERROR for doubt in doubts):
+        return track_
+    health = np.where(track_.health == Health.OK, int(Health.INCONSISTENT), track_.health)
+    return dataclasses.replace(track_, health=health.astype(track_.health.dtype))
 
 
 def track_prepared(
@@ -296,8 +315,10 @@ def to_track(
     for i, (name, unit) in enumerate(zip(joint.quantities, joint.units, strict=True)):
         value, std = np.asarray(estimates.value)[:, i], np.asarray(estimates.std)[:, i]
         common = (common_std or {}).get(name, 0.0)
+        inner = _scale_share(estimates, joint.quantities) if name == "mass" else 0.0
         informed = np.asarray(estimates.informed)[:, i]
-        quantities[name] = Quantity(value, np.hypot(std, common * value), unit, informed, common)
+        total = np.hypot(std, common * value)
+        quantities[name] = Quantity(value, total, unit, informed, float(np.hypot(common, inner)))
     quantities |= _derived(estimates, filter_)
     return Track(
         estimator,
@@ -315,6 +336,17 @@ def to_track(
     )
 
 
+def _scale_share(estimates: Estimate, names: Sequence[str]) -> float:
+    """The part of the mass's relative standard deviation that is the thrust scale's, where both are tracked; median."""
+    if not {"mass", "thrust_scale"} <= set(names):
+        return 0.0
+    m, s = names.index("mass"), names.index("thrust_scale")
+    covariance, value, std = (np.asarray(a) for a in (estimates.covariance, estimates.value, estimates.std))
+    share = covariance[:, m, s] / (std[:, s] * value[:, m])
+    finite = share[np.isfinite(share)]
+    return float(np.median(finite)) if len(finite) else 0.0
+
+
 def _without_velocity(estimates: Estimate, filter_: Filter) -> Estimate:
     """Mark drag, wind and bias as uninformed: without velocity in the log they cannot be separated."""
     confounded = [q.startswith(("drag", "wind", "accelerometer_bias")) for q in filter_.joint.quantities]
@@ -322,14 +354,13 @@ def _without_velocity(estimates: Estimate, filter_: Filter) -> Estimate:
 
 
 def common_relative_std(airframe: Airframe, known_mass: float | None) -> dict[str, float]:
-    """Relative standard deviations, by quantity, that no flight of this airframe reduces: that of its thrust scale.
+    """Relative standard deviations, by quantity, that no flight of this airframe reduces: that of its thrust.
 
-    known_mass: kg; with it the thrust scale is tracked, and there are none.
+    known_mass: kg; with it, and with a mass that was weighed, the thrust scale is tracked, and there are none.
     """
-    scale = airframe.get("thrust_scale")
-    if scale is None or scale.std is None or known_mass is not None:
+    if known_mass is not None or is_weighed(airframe):
         return {}
-    return {"mass": scale.std[0] / scale.number}
+    return {"mass": thrust_relative_std(airframe)}
 
 
 def innovations_of(estimates: Estimate, system: System) -> dict[str, Innovations]:
