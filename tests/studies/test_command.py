@@ -24,6 +24,10 @@ def reproduce(*arguments: str | Path):
         (["nothing"], "no study 'nothing'; choose from sesame, nemo, lpv"),
         (["sesame", "-o", "FILE"], "this is a file; name a folder"),
         (["sesame", "-o", "OUT", "--flights", "."], "not a data set"),
+        (["benchmarks", "-o", "OUT"], "benchmarks needs --data FOLDER"),
+        (["sesame", "-o", "OUT", "--data", "."], "--data is for benchmarks only"),
+        (["benchmarks", "-o", "OUT", "--data", "FILE"], "there is no such folder"),
+        (["benchmarks", "-o", "OUT", "--data", "."], "none of the folders nanodrone, neurobem"),
     ],
 )
 def test_wrong_arguments(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -16,7 +16,7 @@ from rotorid.terminal.arguments import folder_option
 if TYPE_CHECKING:
     from rotorid.studies.study_files import Curve, Row
 
-STUDIES = ("sesame", "nemo", "lpv", "loop", "identify")
+STUDIES = ("sesame", "nemo", "lpv", "loop", "identify", "rotorpy", "benchmarks")
 
 
 def reproduce(
@@ -27,7 +27,9 @@ def reproduce(
             help="sesame: seven estimators of a changing mass, on 1250 flights. nemo: external wrench with model errors, "
             "learned residuals and identified parameters. lpv: identification of linear parameter-varying models, "
             "and LPV control. loop: closed-loop control with the mass estimated in flight. identify: coverage of the "
-            "95 % bands of `rotorid identify`, on 200 flights.",
+            "95 % bands of `rotorid identify`, on 200 flights. rotorpy: identify and track on flights of the "
+            "simulator RotorPy, which needs pip install 'rotorid[referee]'. "
+            "benchmarks: published benchmarks on recorded flights.",
             show_default=False,
         ),
     ],
@@ -46,6 +48,15 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FOLDER",
+            help="benchmarks: the folder with the public data sets, in folders `nanodrone` and `neurobem`.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of all random numbers.")] = 0,
 ) -> None:
     """Reproduce a study: simulate its flights, run all methods, and write one page with the published numbers and ours.
@@ -56,6 +67,12 @@ def reproduce(
         raise SettingError(f"no study {study!r}; choose from {', '.join(STUDIES)}")
     if flights is not None and study != "sesame":
         raise SettingError(f"--flights is for sesame only; {study} simulates its own flights")
+    if (data is None) == (study == "benchmarks"):
+        raise SettingError(
+            "benchmarks needs --data FOLDER, the folder of the public data sets"
+            if data is None
+            else f"--data is for benchmarks only; {study} simulates its own flights"
+        )
     from rotorid.terminal.console import out, setup_jax, status
 
     folder = output or Path(f"rotorid-{study}")
@@ -71,6 +88,8 @@ def reproduce(
         "lpv": lambda: _lpv(folder, quick, seed),
         "loop": lambda: _loop(folder, quick, seed),
         "identify": lambda: _identify(folder, quick, seed),
+        "rotorpy": lambda: _rotorpy(folder, quick, seed),
+        "benchmarks": lambda: _benchmarks(folder, data or Path(), quick, seed),
     }
     results = functions[study]()
     files = {
@@ -145,6 +164,26 @@ def _identify(folder: Path, quick: bool, seed: int) -> _Results:
         study.rows, study.curves, study.flights, study.failed, TARGET_COVERAGE, seed
     )
     return _Results(study.rows, study.curves, page, headline(study.rows, TARGET_COVERAGE))
+
+
+def _rotorpy(folder: Path, quick: bool, seed: int) -> _Results:
+    from rotorid.studies.rotorpy.page import headline, rotorpy_page
+    from rotorid.studies.rotorpy.study import FULL, QUICK, rotorpy_study
+
+    with _bars() as progress:
+        study = rotorpy_study(folder, size=QUICK if quick else FULL, seed=seed, progress=progress)
+    page = rotorpy_page(study.rows, study.curves, study.flights, seed)
+    return _Results(study.rows, study.curves, page, headline(study.rows))
+
+
+def _benchmarks(folder: Path, data: Path, quick: bool, seed: int) -> _Results:
+    from rotorid.studies.benchmarks.page import benchmarks_page, headline
+    from rotorid.studies.benchmarks.study import FULL, QUICK, benchmarks
+
+    with _bars() as progress:
+        study = benchmarks(folder, data, size=QUICK if quick else FULL, seed=seed, progress=progress)
+    page = benchmarks_page(study.rows, study.curves, seed)
+    return _Results(study.rows, study.curves, page, headline(study.rows))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import numpy as np
 from rotorid.control.heading import HeadingController
 from rotorid.estimators.registry import EstimatorName
 from rotorid.logs.flight import Signal
-from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.airframe.airframe import Quantity, load_airframe
 from rotorid.models.quadrotor.quadrotor import PLUS, quadrotor
 from rotorid.studies.lpv.control import (
     DURATION,
@@ -79,7 +79,12 @@ def design_from_track(
         )
         for name, std in NOISE.items()
     ]
-    result = track(log.with_signals(*noisy), load_airframe(PLUS), estimator)
+    exact_thrust = {
+        "thrust_scale": Quantity((1.0,), "1", (0.001,), "the simulation delivers the logged thrust")
+    }
+    airframe = load_airframe(PLUS)
+    airframe = dataclasses.replace(airframe, quantities={**airframe.quantities, **exact_thrust})
+    result = track(log.with_signals(*noisy), airframe, estimator)
     mass = result.quantities["mass"]
     true = np.interp(result.t, first.t, first.mass[:, 0])
     is_settled = result.t > 3.0

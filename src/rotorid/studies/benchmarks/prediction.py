@@ -1,0 +1,122 @@
+"""Multi-step prediction error of a model, as the nano-drone benchmark defines it.
+
+From every time t of a flight, the state is predicted over H steps from the measured state at t, with the measured rotor
+signals. With M windows of all flights together,
+
+    e_b(h) = 1/M sum_t d_b(x^_b(t + h), x_b(t + h)),     E_b = sum_{h=1..H} e_b(h)
+
+d is the Euclidean norm of the difference of position (m), velocity (m/s) and body rate (rad/s), and the angle between two
+attitudes (rad). The published tables give E_b, a sum over H = 50 steps of 0.01 s.
+
+Reference: the nano-drone system identification benchmark, idsia-robotics/nanodrone-sysid-benchmark (Control Engineering
+Practice, 2026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from rotorid.errors import ExcitationError
+from rotorid.learning.prediction import WindowBatch, prediction_errors
+from rotorid.models.residual import Head
+from rotorid.models.system import System, Values
+from rotorid.signals.samples import Samples
+
+BLOCKS: Final = ("position", "velocity", "attitude", "body_rate")
+"""The blocks of the metric, in the order of the published tables."""
+
+HORIZON: Final = 50
+"""H, steps."""
+
+_TINY: Final = 1e-18
+
+_CHUNK: Final = 2048  # windows that are predicted at once
+
+
+def multi_step_errors(
+    system: System, p: Values, flights: Sequence[Samples], *, horizon: int = HORIZON, stride: int = 1
+) -> Float[np.ndarray, "4 horizon"]:
+    """e_b(h) of a model over flights, in m, m/s, rad and rad/s.
+
+    Args:
+        system: the model, with the states of `BLOCKS`.
+        p: its parameters.
+        flights: rows in which all states are measured. Windows do not contain a gap.
+        horizon: H.
+        stride: rows between the starts of windows; 1 for the metric of the benchmark.
+    Returns:
+        One row a block of `BLOCKS`, one column a step.
+    Raises:
+        ExcitationError: no flight has `horizon` consecutive rows.
+    """
+    total, count = np.zeros((len(BLOCKS), horizon)), 0
+    for samples in flights:
+        starts = _starts(samples, horizon)[::stride]
+        batch = _rows(system, samples, horizon)
+        for first in range(0, len(starts), _CHUNK):
+            chunk = starts[first : first + _CHUNK]
+            padded = np.resize(
+                chunk, _CHUNK
+            )  # one shape for all chunks, so that the prediction is compiled once
+            distances = window_distances(system, p, {**batch, "starts": jnp.asarray(padded)})
+            total += np.asarray(distances)[: len(chunk)].sum(axis=0).T
+        count += len(starts)
+    if not count:
+        raise ExcitationError(f"no flight has {horizon} consecutive rows to predict; give longer flights")
+    return total / count
+
+
+def unchanged_errors(
+    system: System, flights: Sequence[Samples], *, horizon: int = HORIZON
+) -> Float[np.ndarray, "4 horizon"]:
+    """e_b(h) of the model that nothing changes: x^(t + h) = x(t). See `multi_step_errors`."""
+    total, count, space = np.zeros((len(BLOCKS), horizon)), 0, system.outputs
+    minus = jax.jit(jax.vmap(space.minus))
+    for samples in flights:
+        starts, y = _starts(samples, horizon), jnp.asarray(samples.y)
+        for h in range(horizon):
+            difference = np.asarray(minus(y[starts], y[starts + h + 1]))
+            total[:, h] += [np.linalg.norm(difference[:, space.tangent[b]], axis=1).sum() for b in BLOCKS]
+        count += len(starts)
+    if not count:
+        raise ExcitationError(f"no flight has {horizon} consecutive rows to predict; give longer flights")
+    return total / count
+
+
+def windows_of(system: System, samples: Samples, horizon: int, count: int) -> WindowBatch:
+    """`count` windows of a flight, evenly spread; the same window more than once where the flight has fewer."""
+    starts = _starts(samples, horizon)
+    chosen = np.resize(starts[:: max(1, len(starts) // count)], count)
+    return {**_rows(system, samples, horizon), "starts": jnp.asarray(chosen)}
+
+
+@partial(jax.jit, static_argnums=0)
+def window_distances(system: System, p: Values, batch: WindowBatch) -> Float[Array, "windows horizon 4"]:
+    """d_b of each window and step, by `BLOCKS`. A tiny number under the root makes its slope finite at 0."""
+    outputs = tuple(Head(block, ()) for block in BLOCKS)
+    errors = prediction_errors(system, outputs, None, p, batch)
+    return jnp.stack([jnp.sqrt(jnp.sum(e * e, axis=2) + _TINY) for e in errors], axis=2)
+
+
+def _starts(samples: Samples, horizon: int) -> np.ndarray:
+    """The rows that `horizon` rows follow without a gap."""
+    dt = np.asarray(samples.dt)
+    follows = (dt > 0) & (dt < 1.5 * np.median(dt[dt > 0])) if np.any(dt > 0) else np.zeros(len(dt), bool)
+    gaps = np.concatenate([[0], np.cumsum(~follows)])
+    starts = np.arange(max(len(dt) - horizon, 0))
+    return starts[gaps[starts + horizon + 1] == gaps[starts + 1]]
+
+
+def _rows(system: System, samples: Samples, horizon: int) -> WindowBatch:
+    """The measured states, inputs and steps of all rows."""
+    stored = system.outputs.stored
+    x = np.concatenate([np.asarray(samples.y)[:, stored[name]] for name in system.states], axis=1)
+    arrays = {"x": x, "u": samples.u, "dt": samples.dt, "steps": np.arange(horizon)}
+    return {name: jnp.asarray(value) for name, value in arrays.items()}
