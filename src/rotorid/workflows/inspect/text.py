@@ -34,6 +34,7 @@ _CHECKS: Final[Mapping[str, Sequence[str]]] = {
     "jumps": ("no_jumps", "signal_jumps"),
     "saturation": ("no_saturation", "command_at_upper_limit", "command_zero", "sensor_clipped"),
     "constant": ("channel_constant", "channel_frozen"),
+    "rotor speeds": ("rotor_speed_fault", "rotor_speed_spikes", "rotor_speeds_plausible"),
     "delay": ("command_delay", "command_after_response", "command_delay_not_excited", "signal_delay"),
     "battery": ("battery_plausible", "battery_implausible"),
     "reading": ("reader_note",),
@@ -144,6 +145,20 @@ def _rotors(v: Values) -> str:
     return f" (rotor{'s' if len(v['rotors']) > 1 else ''} {numbers})" if v["rotors"] else ""
 
 
+def rotor_speed_fault_text(v: Values) -> str:
+    """What is wrong with the sensor of a rotor's speed."""
+    if v["kind"] == "stuck":
+        return f"the speed of rotor {v['rotor']} is stuck at {v['value']:.4g} rad/s"
+    if v["kind"] == "swapped":
+        return f"the speeds of rotors {v['rotor']} and {v['value']:.0f} are swapped: each follows the command of the other"
+    return f"the speed of rotor {v['rotor']} is {v['kind']}: {v['value']:.2f} times that of the others"
+
+
+def _spikes(v: Values, _: Signals) -> str:
+    count = f"{v['count']} spike{'s' if v['count'] > 1 else ''}"
+    return f"rotor speeds: {count}{_rotors(v)}, left out of every fit"
+
+
 def _battery(v: Values) -> str:
     text = f"battery at {v['high']:.2f} V"
     if v["high"] - v["low"] >= 0.02 * v["high"]:
@@ -204,6 +219,9 @@ _TEXTS: Final[Mapping[str, Callable[[Values, Signals], str]]] = {
     "channel_frozen": lambda v, s: (
         f"{v['channel']} is constant for {v['duration']:.1f} s from {v['start']:.2f} s on, in flight"
     ),
+    "rotor_speed_fault": lambda v, s: rotor_speed_fault_text(v),
+    "rotor_speed_spikes": _spikes,
+    "rotor_speeds_plausible": lambda v, s: "the speeds of all rotors are plausible",
     "command_delay": _command_delay,
     "command_after_response": lambda v, s: f"specific force precedes {label(s[0])} by {_delay(v)}",
     "command_delay_not_excited": lambda v, s: (
@@ -248,6 +266,9 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "command_at_upper_limit": f"the thrust is less than commanded: {_CLIPPED_COMMAND}",
     "sensor_clipped": "choose a larger range of the sensor, or damp the vibration",
     "channel_frozen": "exclude this part of the flight",
+    "rotor_speed_fault": (
+        "check the sensor, its number of pole pairs and the order of the rotors; `rotorid identify` does not use this speed"
+    ),
     "command_delay": "set the motor lag in the airframe file accordingly",
     "command_after_response": "the clocks are not aligned: shift the times of one signal",
     "signal_delay": "shift the times of one signal, or set its delay in the estimator",
