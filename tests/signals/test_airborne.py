@@ -12,13 +12,14 @@ from rotorid.logs.read import read
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.series import total_length
 from rotorid.simulation.flight import simulate
-from tests.signals.flying import END, LIFT_OFF, TOUCH_DOWN, change, cut, make_flight, without
+from tests.signals.flying import END, GRAVITY, LIFT_OFF, TOUCH_DOWN, change, cut, make_flight, without
 
 RECORDED = {
     "ardupilot_delorean/00000003.BIN": [],
     "ardupilot_delorean/00000005.BIN": [(45.0, 62.6)],
     "ardupilot_delorean/00000006.BIN": [(59.8, 69.7)],
     "ardupilot_sitl/dev.BIN": [(4.0, 167.0)],
+    "ardupilot_sitl/mission.BIN": [(3.3, 194.1)],
     "crazyflie_arpl/log10": [(5.9, 42.7)],
     "crazyflie_arpl/log15": [(11.8, 54.3)],
     "crazyflie_arpl/log16": [(14.7, 22.4), (27.3, 32.8)],
@@ -103,6 +104,62 @@ def test_motors_that_idle_at_the_ends_of_a_log_are_no_flight() -> None:
     )
     assert LIFT_OFF < start < LIFT_OFF + 2.0
     assert TOUCH_DOWN - 2.0 < end < TOUCH_DOWN + 0.3
+
+
+def lying_from_touch_down(flight: Flight, share: np.ndarray, direction: np.ndarray, drift: float) -> Flight:
+    """The flight with rotors that turn on the ground, and an estimate of velocity and height that drifts there.
+
+    share: thrust of each rotor over that in hover. direction: of the specific force. drift: m/s.
+    """
+    t = flight["rotor_command"].times
+    down = t > TOUCH_DOWN
+    noise = np.random.default_rng(1).standard_normal((len(t), 3))
+    weight = GRAVITY / 20.0
+    power = np.where(t < TOUCH_DOWN + 0.5, 0.5, 1.0)[:, None]
+    after = {
+        "rotor_command": np.tile(weight * share, (len(t), 1)) * power,
+        "specific_force": GRAVITY * direction + 0.05 * noise,
+        "body_rate": 0.005 * noise,
+        "position": np.outer(np.maximum(t - TOUCH_DOWN, 0.0), [0.0, 0.0, drift]) + 0.005 * noise,
+        "velocity": np.tile([0.0, 0.0, drift], (len(t), 1)) + 0.01 * noise,
+    }
+    for name, values in after.items():
+        flight = change(flight, name, np.where(down[:, None], values, flight[name].values))
+    return flight
+
+
+BALANCED, UNBALANCED = np.ones(4), np.array([1.3, 0.4, 0.7, 1.6])
+UP, ASIDE = np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.96, 0.28])
+
+
+@pytest.mark.parametrize(
+    ("share", "direction", "is_flight"),
+    [(BALANCED, UP, True), (UNBALANCED, UP, False), (BALANCED, ASIDE, False)],
+    ids=["hover", "unbalanced", "tilted"],
+)
+def test_a_vehicle_that_lies_on_the_ground_with_turning_rotors(
+    share: np.ndarray, direction: np.ndarray, is_flight: bool
+) -> None:
+    flight = lying_from_touch_down(make_flight(), share, direction, 0.05)
+    start, end = only_interval(flight)
+    assert LIFT_OFF < start < LIFT_OFF + 2.0
+    assert end > END - 0.1 if is_flight else TOUCH_DOWN - 2.0 < end < TOUCH_DOWN + 0.5
+
+
+@pytest.mark.parametrize(("drift", "is_used"), [(0.1, True), (1.5, False)])
+def test_a_flight_after_a_velocity_on_the_ground_is_not_used(drift: float, is_used: bool) -> None:
+    flight = lying_from_touch_down(make_flight(), UNBALANCED, UP, drift)
+    again = make_flight(seed=2)
+    for name in flight.signals:
+        first, second = flight[name], again[name]
+        values = second.values + (first.values[-1] if name == "position" else 0.0)
+        is_flying = second.times > LIFT_OFF
+        times = np.concatenate([first.times, second.times[is_flying] - LIFT_OFF + END])
+        flight = change(flight, name, np.concatenate([first.values, values[is_flying]]), times)
+    intervals = airborne_intervals(flight)
+    assert len(intervals) == (2 if is_used else 1)
+    assert intervals[0][1] < TOUCH_DOWN + 0.5
+    assert not is_used or intervals[1][0] > END
 
 
 @pytest.mark.parametrize("trajectory", ["loop", "zigzag"])

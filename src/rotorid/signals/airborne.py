@@ -5,7 +5,10 @@ On the ground a part of the weight is carried by the ground, so that a model wit
 The time in the air is detected from the signals of the log, in this order:
 
 1. *Powered*: the rotor activity is at least 40 % of that in hover. Pauses of up to 1 s (a dive, a flip), and any
-   pause well above the ground, belong to the flight.
+   pause well above the ground, belong to the flight. A vehicle that lies on the ground with turning rotors does not fly: for a
+   second it does not rotate and its specific force is that of gravity, although that does not point along body z (it lies
+   on its side) or the rotors' thrusts are out of balance. If the log gives it a speed there, the logged velocity is wrong, and
+   the interval that follows is not used.
 2. *Lifted*: within each powered interval, from the time at which the height rises above that at the start to the
    last time at which it is above that at the end. Without a height: while the rotor activity is at least 88 % of
    that in hover.
@@ -25,7 +28,7 @@ import itertools
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from rotorid.geometry.gravity import GRAVITY
 from rotorid.logs.flight import Flight, Signal
@@ -49,6 +52,13 @@ _EDGE: Final = 0.15  # s
 _NEAR: Final = 0.2  # s
 _MOVING: Final = 0.5  # m/s
 _WEIGHTLESS: Final = 0.85  # of gravity
+_STILL: Final = 0.1  # rad/s
+_RESTING: Final = 0.1  # of gravity
+_UPRIGHT: Final = 0.7  # of the specific force along body z
+_BALANCED: Final = 0.5  # of the mean thrust; what a rotor departs from its share in steady flight
+_CONTACT_WINDOW: Final = 0.5  # s
+_SHORTEST_CONTACT: Final = 1.0  # s
+_CONTACT_GAP: Final = 2.0  # s
 
 
 def no_flight_message(flight: Flight, reason: str = "the vehicle is never in the air in this log") -> str:
@@ -62,7 +72,7 @@ class _Evidence:
     """Signals that distinguish flight from ground, on one grid of times t in s; None if the log has none.
 
     activity: of the rotors, 1 in hover. height: m above an arbitrary level. speed: m/s. force: magnitude of the specific
-    force, m/s^2. is_airborne: by the autopilot's landing detection.
+    force, m/s^2. is_airborne: by the autopilot's landing detection. is_lying: on the ground with turning rotors.
     """
 
     t: Series
@@ -71,6 +81,7 @@ class _Evidence:
     speed: Float64[np.ndarray, " n"] | None
     force: Float64[np.ndarray, " n"] | None
     is_airborne: np.ndarray | None
+    is_lying: Bool[np.ndarray, " n"]
 
     def slice_between(self, start: float, end: float) -> slice:
         first, last = np.searchsorted(self.t, [start, end + 1e-9])
@@ -113,9 +124,9 @@ def _evidence(flight: Flight) -> _Evidence:
     if "airborne" in flight:
         s = flight["airborne"]
         is_airborne = hold(t, s.times, s.values[:, 0]) > 0.5
-    return _Evidence(
-        t, _relative_activity(flight, t, force), _height(flight, t), _speed(flight, t), force, is_airborne
-    )
+    activity = _relative_activity(flight, t, force)
+    is_lying = _is_lying(flight, t, activity)
+    return _Evidence(t, activity, _height(flight, t), _speed(flight, t), force, is_airborne, is_lying)
 
 
 def rotor_activity(flight: Flight) -> tuple[str, Series, Float64[np.ndarray, " n"]] | None:
@@ -150,6 +161,49 @@ def _relative_activity(
         is_level = is_hover & (np.abs(smooth(force, 10) / GRAVITY - 1.0) < 0.05)
         is_hover = is_level if is_level.sum() > 50 else is_hover
     return activity_ratio / float(np.median(activity_ratio[is_hover]))
+
+
+def _is_lying(flight: Flight, t: Series, activity: np.ndarray | None) -> Bool[np.ndarray, " n"]:
+    """Whether the vehicle lies on the ground with turning rotors; False where the log lacks body rate or specific force."""
+    if activity is None or "body_rate" not in flight or "specific_force" not in flight:
+        return np.zeros(len(t), bool)
+    width = round(_CONTACT_WINDOW / _STEP)
+    rate, force = (
+        smooth(interpolate_linear(t, s.times, s.values), width)
+        for s in (flight["body_rate"], flight["specific_force"])
+    )
+    magnitude = np.linalg.norm(force, axis=1)
+    is_resting = (np.linalg.norm(rate, axis=1) < _STILL) & (np.abs(magnitude / GRAVITY - 1.0) < _RESTING)
+    is_tilted = force[:, 2] < _UPRIGHT * magnitude
+    is_lying = is_resting & (is_tilted | _is_unbalanced(flight, t, activity > _LIFTING))
+    for (_, end), (start, _) in itertools.pairwise(true_runs(is_lying)):
+        is_lying[end:start] |= (start - end) * _STEP < _CONTACT_GAP
+    is_certain = is_tilted | (
+        activity < _LIFTING
+    )  # a rotor that fails in flight also leaves thrusts out of balance
+    is_certain[[0, -1]] = True
+    for first, last in true_runs(is_lying):
+        rows = slice(first, last + 1)
+        is_lying[rows] = (last - first) * _STEP >= _SHORTEST_CONTACT and bool(is_certain[rows].any())
+    return is_lying
+
+
+def _is_unbalanced(
+    flight: Flight, t: Series, is_lifting: Bool[np.ndarray, " n"]
+) -> Bool[np.ndarray, " n"] | bool:
+    """Whether a rotor departs by more than `_BALANCED` from an equal share of the thrust, and from its usual one.
+
+    is_lifting: rows whose median is the usual one; where most of them are on the ground, it is that of the ground.
+    """
+    name = next((n for n in ("rotor_thrust", "rotor_speed", "rotor_command") if n in flight), None)
+    if name is None or not is_lifting.any():
+        return False
+    s = flight[name]
+    thrust = np.maximum(s.values, 0.0) ** (2 if name == "rotor_speed" else 1)
+    thrust = smooth(hold(t, s.times, thrust), round(_CONTACT_WINDOW / _STEP))
+    share = thrust / np.maximum(thrust.mean(axis=1, keepdims=True), 1e-9)
+    usual = np.median(share[is_lifting], axis=0)
+    return np.minimum(np.abs(share - usual), np.abs(share - 1.0)).max(axis=1) > _BALANCED
 
 
 def _height(flight: Flight, t: Series) -> Float64[np.ndarray, " n"] | None:
@@ -187,7 +241,7 @@ def _mask_intervals(evidence: _Evidence, mask: np.ndarray) -> Intervals:
 
 
 def _powered_intervals(evidence: _Evidence) -> Intervals:
-    """Intervals with powered rotors, including pauses in the air."""
+    """Intervals with powered rotors, including pauses in the air, without those in which the vehicle lies on the ground."""
     if evidence.activity is None:
         return [(float(evidence.t[0]), float(evidence.t[-1]))]
     is_powered = smooth(evidence.activity, 5) > _POWERED
@@ -203,7 +257,7 @@ def _powered_intervals(evidence: _Evidence) -> Intervals:
     for pause in _pauses_at_the_ends(starts_and_ends, len(is_powered)):
         if (pause.stop - pause.start) * _STEP < _PAUSE and _is_falling(evidence, pause):
             is_powered[pause] = True
-    return _mask_intervals(evidence, is_powered)
+    return _mask_intervals(evidence, is_powered & ~evidence.is_lying)
 
 
 def _pauses_at_the_ends(powered: list[tuple[int, int]], n: int) -> list[slice]:
@@ -241,7 +295,7 @@ def _lifted_interval(evidence: _Evidence, start: float, end: float) -> tuple[flo
         _is_flying_at(evidence, part.start, start),
         _is_flying_at(evidence, part.stop - 1, end),
     )
-    if not is_lifted.any():
+    if not is_lifted.any() or _moves_while_lying(evidence, part.start):
         return start, start
     first, last = int(np.argmax(is_lifted)), n - 1 - int(np.argmax(is_lifted[::-1]))
     if evidence.height is not None:
@@ -257,6 +311,14 @@ def _lifted_interval(evidence: _Evidence, start: float, end: float) -> tuple[flo
     lift_off = start if starts_in_flight else float(t[first])
     touch_down = end if ends_in_flight else float(t[last])
     return _trim(evidence, lift_off, touch_down, start, end)
+
+
+def _moves_while_lying(evidence: _Evidence, index: int) -> bool:
+    """Whether the log gives the vehicle a speed while it lies on the ground, in the last second before this index."""
+    rows = slice(max(index - round(_SHORTEST_CONTACT / _STEP), 0), index)
+    if evidence.speed is None or not index or not evidence.is_lying[index - 1]:
+        return False
+    return bool(np.nanmedian(evidence.speed[rows]) > _MOVING)
 
 
 def _lift_off_index(height: np.ndarray, ground: np.ndarray) -> int:
@@ -286,7 +348,8 @@ def _lift_off_index(height: np.ndarray, ground: np.ndarray) -> int:
 def _is_flying_at(evidence: _Evidence, index: int, time: float) -> bool:
     """Whether the log begins or ends at this index, with the vehicle in the air."""
     is_edge = min(time - evidence.t[0], evidence.t[-1] - time) < _EDGE
-    if not is_edge or (evidence.is_airborne is not None and not evidence.is_airborne[index]):
+    has_landed = evidence.is_airborne is not None and not evidence.is_airborne[index]
+    if not is_edge or has_landed or evidence.is_lying[index]:
         return False
     rows = evidence.slice_between(time - _NEAR, time + _NEAR)
     return _is_carried(evidence, rows) or _is_moving(evidence, rows)
