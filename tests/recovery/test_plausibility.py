@@ -12,7 +12,7 @@ from rotorid.findings import Severity
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.sampling import with_reconstructed_commands
-from rotorid.workflows.track.plausibility import plausibility_findings
+from rotorid.workflows.track.plausibility import SIGMAS, plausibility_findings, rotation_gain
 from tests.recovery.tracked import flight_of, tracked
 
 OWN = [
@@ -46,6 +46,13 @@ def test_its_own_airframe(flights: Path, name: str, airframe: str) -> None:
 )
 def test_that_of_another(flights: Path, name: str, airframe: str) -> None:
     assert findings_of(flights / name, airframe)["rotation_implausible"] == Severity.ERROR
+
+
+def test_that_of_another_with_a_margin(flights: Path) -> None:
+    flight = with_reconstructed_commands(flight_of(flights / "ardupilot_sitl" / "dev.BIN"))
+    gain = rotation_gain(flight, load_airframe("px4-sih-quad"), airborne_intervals(flight))
+    assert gain is not None
+    assert gain.sigmas > SIGMAS + 0.5
 
 
 def test_no_estimate_of_another_is_healthy(flights: Path) -> None:

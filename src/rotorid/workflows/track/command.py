@@ -95,6 +95,7 @@ def track_and_write(
     from rotorid.models.registry import system_for
     from rotorid.terminal.console import status
     from rotorid.workflows.track.files import write_results
+    from rotorid.workflows.track.model_errors import model_errors, with_model_errors
     from rotorid.workflows.track.page import track_page
     from rotorid.workflows.track.plausibility import plausibility_findings
     from rotorid.workflows.track.summary import summarise
@@ -110,11 +111,14 @@ def track_and_write(
         system = system_for(flight, airframe, settings.system, settings.known_mass)
         prepared = prepare_flight(flight, airframe, system)
         common_std = common_relative_std(airframe, settings.known_mass)
+        errors = model_errors(prepared.flight, airframe, prepared.t, settings.known_mass)
         doubts = plausibility_findings(prepared.flight, airframe, prepared.t)
+        doubts = (*doubts, *errors.findings(airframe.name))
     tracks = []
     for name in settings.estimators:
         with status(f"Tracking: {estimator_label(name)}"):
             tracked = track_prepared(prepared, name, settings.system, common_std)
+            tracked = with_model_errors(tracked, prepared.flight, errors)
             tracks.append(with_doubts(tracked, doubts))
     with status("Writing the report"):
         motion = flight_motion(prepared.flight, airframe, float(tracks[0].t[0]), float(tracks[0].t[-1]))

@@ -8,7 +8,7 @@ witness: with the torque tau = G T of the rotors by the airframe's positions and
 is averaged over short stretches, without what is slower than 2 s, and gamma is estimated about x and y. Commands that are
 logged slowly have errors as well as w' has: gamma lies between the slopes of both regressions (R. Frisch, Statistical
 confluence analysis, 1934), tau.y / tau.tau and y.y / tau.y, and is taken as uniform in the logarithm between them, so that
-errors alone never contradict an airframe. The standard deviation of ln gamma contains that of inertia (default 50 %), of the
+errors alone never contradict an airframe. The standard deviation of ln gamma contains that of inertia (default 35 %), of the
 thrust, and 0.1 for what this model leaves out.
 
 In hover, the thrust of the commands over the specific force is a mass, which must be the airframe's within both
@@ -38,7 +38,7 @@ from rotorid.signals.series import Intervals, hold, interpolate_linear, smooth
 SIGMAS: Final = 3.0
 """Standard deviations from which on airframe and log contradict each other."""
 
-_INERTIA_STD: Final = 0.5  # relative, where the airframe gives none
+_INERTIA_STD: Final = 0.35  # relative, where the airframe gives none
 _MODEL_STD: Final = 0.1  # of ln gamma: damping, delays, lag
 _STEP: Final = 0.01  # s, of the grid
 _STRETCH: Final = 0.1  # s, at least
@@ -78,6 +78,27 @@ class HoverMass:
     thrust: float
 
 
+@dataclasses.dataclass(frozen=True)
+class HoverConflict:
+    """The mass that the thrust carries, and that of the airframe with its standard deviation, kg. log: ln of their ratio,
+    log_std: its standard deviation."""
+
+    carried: HoverMass
+    mass_std: float
+    log: float
+    log_std: float
+
+    @property
+    def sigmas(self) -> float:
+        """Distance of the two masses, in standard deviations."""
+        return abs(self.log) / self.log_std
+
+    @property
+    def weight(self) -> float:
+        """0 where their uncertainties explain it, 1 where they do not: from 1.5 to 2.5 standard deviations."""
+        return min(max(self.sigmas - 1.5, 0.0), 1.0)
+
+
 def plausibility_findings(
     flight: Flight, airframe: Airframe, t: Float[np.ndarray, " n"]
 ) -> tuple[Finding, ...]:
@@ -88,7 +109,7 @@ def plausibility_findings(
         airframe: of its vehicle.
         t: times of the rows that are tracked, s.
     """
-    parts, findings = _parts(t), []
+    parts, findings = parts_of(t), []
     if (command := flight.signals.get("rotor_command")) is not None:
         findings += _rotor_count(command, airframe)
     if not findings:
@@ -125,7 +146,7 @@ def rotation_gain(flight: Flight, airframe: Airframe, parts: Intervals) -> Rotat
     if inertia is None or not airframe.rotors or "body_rate" not in flight:
         return None
     try:
-        thrusts = _rotor_thrusts(with_commanded_thrusts(flight, airframe, lagged=False), airframe)
+        thrusts = rotor_thrusts(with_commanded_thrusts(flight, airframe, lagged=False), airframe)
         G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[3:]
     except AirframeError:
         return None
@@ -160,7 +181,7 @@ def hover_mass(flight: Flight, airframe: Airframe, parts: Intervals) -> HoverMas
         airframe: its thrust curve, or coefficient, is used.
         parts: of the flight in the air, start and end in s.
     """
-    thrusts = flight.signals.get("thrust") or _rotor_thrusts(flight, airframe)
+    thrusts = flight.signals.get("thrust") or rotor_thrusts(flight, airframe)
     if thrusts is None or "specific_force" not in flight or not parts:
         return None
     force, start = flight["specific_force"], parts[0][0]
@@ -199,7 +220,7 @@ def fast_motion_share(flight: Flight, parts: Intervals) -> float | None:
     return float(power[f > limit].sum() / max(power.sum(), 1e-300))
 
 
-def _parts(t: Float[np.ndarray, " n"]) -> Intervals:
+def parts_of(t: Float[np.ndarray, " n"]) -> Intervals:
     """The stretches without a gap of these times, start and end in s."""
     if not len(t):
         return []
@@ -215,28 +236,42 @@ def _rotor_count(command: Signal, airframe: Airframe) -> list[Finding]:
     return [Finding("rotor_count", Severity.ERROR, values, ("rotor_command",))]
 
 
-def _hover_findings(flight: Flight, airframe: Airframe, parts: Intervals) -> list[Finding]:
-    mass = airframe.mass
-    mass_std = mass.std[0] if mass.std else MASS_SPREAD * mass.number
+def hover_conflict(flight: Flight, airframe: Airframe, parts: Intervals) -> HoverConflict | None:
+    """The mass of the airframe against what the thrust of the first seconds carries; None where a signal is missing.
+
+    Args:
+        flight, parts: see `hover_mass`.
+        airframe: its mass, thrust curve or coefficient are used.
+    """
+    mass, relative = airframe.mass.number, mass_relative_std(airframe)
     carried = hover_mass(flight, airframe, parts)
     if carried is None:
-        return []
-    log_std = math.hypot(math.log1p(mass_std / mass.number), carried.std / carried.value)
-    sigmas = abs(math.log(carried.value / mass.number)) / log_std
-    if sigmas <= SIGMAS:
+        return None
+    log_std = math.hypot(math.log1p(relative), carried.std / carried.value)
+    return HoverConflict(carried, relative * mass, math.log(carried.value / mass), log_std)
+
+
+def mass_relative_std(airframe: Airframe) -> float:
+    """Standard deviation of an airframe's mass over its value; `MASS_SPREAD` where the file gives none."""
+    return airframe.mass.std[0] / airframe.mass.number if airframe.mass.std else MASS_SPREAD
+
+
+def _hover_findings(flight: Flight, airframe: Airframe, parts: Intervals) -> list[Finding]:
+    conflict = hover_conflict(flight, airframe, parts)
+    if conflict is None or conflict.sigmas <= SIGMAS:
         return []
     values = {
-        "thrust": carried.thrust,
-        "carried": carried.value,
-        "carried_std": carried.std,
-        "mass": mass.number,
-        "mass_std": mass_std,
-        "sigmas": sigmas,
+        "thrust": conflict.carried.thrust,
+        "carried": conflict.carried.value,
+        "carried_std": conflict.carried.std,
+        "mass": airframe.mass.number,
+        "mass_std": conflict.mass_std,
+        "sigmas": conflict.sigmas,
     }
     return [Finding("hover_implausible", Severity.WARNING, values, ("rotor_command", "specific_force"))]
 
 
-def _rotor_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
+def rotor_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
     """Thrust of each rotor in N without lag, by the airframe; None where log or airframe lack it."""
     scale, curve = airframe.number("thrust_scale", 1.0), airframe.thrust_curve
     if "rotor_command" in flight and curve is not None:
@@ -281,19 +316,19 @@ def _torque_rows(
             return values[: count * size].reshape(count, size, -1).mean(axis=1)
 
         w = interpolate_linear(t, rate.times, rate.values)
-        torque = _lagged(interpolate_linear(t, thrusts.times, thrusts.values), lag) @ G.T
+        torque = lagged(interpolate_linear(t, thrusts.times, thrusts.values), lag) @ G.T
         gyroscopic = np.cumsum(_STEP * np.cross(w, J * w), axis=0)
         balance = (J * np.diff(means(w), axis=0) + np.diff(means(gyroscopic), axis=0)) / (size * _STEP)
         torque = np.diff(means(np.cumsum(_STEP * torque, axis=0)), axis=0) / (size * _STEP)
         slow = max(round(_SLOW / (size * _STEP)), 3)
-        usable = means(_is_linear(flight, t)).min(axis=1) == 1.0
+        usable = means(is_linear(flight, t)).min(axis=1) == 1.0
         usable = usable[1:] & usable[:-1]
         torques.append((torque - smooth(torque, slow))[usable])
         balances.append((balance - smooth(balance, slow))[usable])
     return np.concatenate(torques), np.concatenate(balances)
 
 
-def _is_linear(flight: Flight, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def is_linear(flight: Flight, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """1 where no rotor is at its limit within a second, else less."""
     command = flight.signals.get("rotor_command")
     if command is None:
@@ -302,7 +337,7 @@ def _is_linear(flight: Flight, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, 
     return (smooth(hold(t, command.times, at_limit), round(_SLOW / _STEP)) == 0.0).astype(float)
 
 
-def _lagged(values: Float[np.ndarray, "n rotors"], lag: float) -> Float[np.ndarray, "n rotors"]:
+def lagged(values: Float[np.ndarray, "n rotors"], lag: float) -> Float[np.ndarray, "n rotors"]:
     """Values on the grid after a first-order lag (s)."""
     if lag <= 0.0:
         return values

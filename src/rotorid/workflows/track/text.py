@@ -77,6 +77,15 @@ def _hover_implausible(v: Values) -> str:
     )
 
 
+def _thrust_response_implausible(v: Values) -> str:
+    band = [v["gain"] * math.exp(sign * 1.96 * v["log_std"]) for sign in (-1.0, 1.0)]
+    return (
+        f"The specific force responds {v['gain']:.2g} times (95 % band {band[0]:.2g} to {band[1]:.2g}) as strongly to the "
+        f"commanded thrust as by the thrust curve and the motor lag of {v['airframe']}: the slope of the curve or the lag is "
+        "wrong. The band of the mass contains this error; calibrate or identify the thrust curve to make it narrow."
+    )
+
+
 def _slow_commands(v: Values) -> str:
     return (
         f"The rotor commands were logged at {v['rate']:.0f} Hz, and {percent(v['share'])} of the power of the angular rate is "
@@ -193,6 +202,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "rotation_implausible": _rotation_implausible,
     "rotor_count": _rotor_count,
     "hover_implausible": _hover_implausible,
+    "thrust_response_implausible": _thrust_response_implausible,
     "slow_commands": _slow_commands,
     "not_identified": _not_identified,
     "fly_longer": _fly_longer,

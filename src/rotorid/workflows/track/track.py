@@ -29,6 +29,7 @@ from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
 from rotorid.signals.series import measured_noise
+from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.plausibility import plausibility_findings
 
 Filter = AbstractGaussianFilter | Adaptive
@@ -244,7 +245,8 @@ def track(
         known_mass: kg; the thrust scale is then tracked in place of the mass.
     Returns:
         Estimates by quantity in SI units, over the parts of the flight in the air. Their health is nowhere OK where the
-        airframe cannot be that of the flight (see `plausibility_findings`).
+        airframe cannot be that of the flight (see `plausibility_findings`). Their bands contain the errors of the model that
+        the flight shows (see `model_errors`).
     Raises:
         SettingError: an unknown name, or a mass that is not positive.
         LogError, AirframeError, ExcitationError: the flight or the airframe lacks what is needed.
@@ -253,10 +255,11 @@ def track(
     check_estimator(estimator)
     check_system(system, TRACKED_SYSTEMS)
     model = system_for(flight, airframe, system, known_mass)
-    common = common_relative_std(airframe, known_mass)
     prepared = prepare_flight(flight, airframe, model)
+    errors = model_errors(prepared.flight, airframe, prepared.t, known_mass)
     doubts = plausibility_findings(prepared.flight, airframe, prepared.t)
-    return with_doubts(track_prepared(prepared, estimator, system, common), doubts)
+    tracked = track_prepared(prepared, estimator, system, common_relative_std(airframe, known_mass))
+    return with_doubts(with_model_errors(tracked, prepared.flight, errors), doubts)
 
 
 def with_doubts(track_: Track, doubts: Sequence[Finding]) -> Track:
