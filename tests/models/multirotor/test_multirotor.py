@@ -1,5 +1,6 @@
 """The multirotors against the equations written out with a rotation library."""
 
+import dataclasses
 from pathlib import Path
 
 import jax
@@ -10,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from rotorid.errors import AirframeError, SettingError
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe.airframe import load_airframe, parse_airframe
+from rotorid.models.airframe.airframe import Quantity, load_airframe, parse_airframe
 from rotorid.models.joint import Joint, slope, to_coordinate, to_value
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.thrust import ThrustCurve, with_commanded_thrust
@@ -89,6 +90,25 @@ def test_a_known_mass_frees_the_thrust_scale():
         multirotor(load_airframe("crazyflie-crazyswarm2"), "thrust", known_mass=-1.0)
     with pytest.raises(AirframeError, match="no \\[thrust_curve\\]"):
         multirotor(load_airframe("crazyflie-crazyswarm2"), "rotor_command")
+
+
+def test_white_noise_of_measured_speeds_is_noise_of_the_thrust():
+    """sigma (2 / tau)^(1/2) of the thrust, which a first-order lag turns into white noise of sigma again."""
+    airframe = load_airframe("crazyflie-2.1")
+    coefficient = Quantity((2e-8,), "N s^2")
+    airframe = dataclasses.replace(
+        airframe, quantities={**airframe.quantities, "thrust_coefficient": coefficient}
+    )
+    system, t = multirotor(airframe, "rotor_speed"), np.arange(0.0, 20.0, 0.004)
+    speed = 1800.0 + 100.0 * np.sin(2.0 * t)[:, None] * np.ones(4)
+    noisy = speed + 30.0 * np.random.default_rng(0).standard_normal(speed.shape)
+    rows = np.pad(noisy, ((0, 0), (0, system.inputs.dim - 4)))
+    lag = system.parameter("motor_time_constant").values[0]
+    sigma = 2.0 * 2e-8 * 1800.0 * 30.0 * 2.0  # of four rotors
+    assert system.input_noise(rows)["thrust"] == pytest.approx(sigma * np.sqrt(2.0 / lag), rel=0.05)
+    quiet = np.pad(speed, ((0, 0), (0, system.inputs.dim - 4)))
+    assert system.input_noise(quiet)["thrust"] == system.states["thrust"].noise_vector[0]
+    assert multirotor(airframe, "rotor_command").input_noise(rows) == {}
 
 
 def test_thrust_curve_with_dead_zone_and_voltage():

@@ -36,6 +36,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import AirframeError, SettingError
@@ -46,6 +47,7 @@ from rotorid.models.multirotor.bare import MASS, MASS_DRIFT, MASS_SPREAD, BareMu
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.system import GRAVITY, Parameter, System, Values
+from rotorid.signals.series import white_noise
 
 ThrustInput = Literal["rotor_command", "thrust", "rotor_speed"]
 
@@ -63,7 +65,9 @@ _ONSET = 10.0  # s after the start in which a weighed mass hardly changes
 # Axial drag ratio: 0.74 to 2.0 for rotors of known drag, 1 for a body that is alike on all sides. A wider prior takes up a
 # payload that is put on in a climb.
 _RATIO = (1.1, 0.35)  # mean and standard deviation
-_LIFT = (0.3, 0.5)  # mean and standard deviation: 0 without, 1.3 for a small quadrotor
+# 0 without, 1.3 for a small quadrotor. The noise of measured speeds makes the response to the thrust look smaller, which a
+# lift that is too large explains just as well: with measured speeds its prior is tighter.
+_LIFT, _LIFT_OF_SPEEDS = (0.3, 0.5), (0.3, 0.2)  # mean and standard deviation
 _LAG_STD = 0.7  # of the lag: about a factor of 2
 _LEAST_LAG = 0.6  # of the period of the commands; the integrator is stable from 0.5 on
 _LARGEST_LAG = 4.0  # of the prior's
@@ -131,6 +135,20 @@ class Multirotor(System):
     def holds(self, u: Values) -> Bool[Array, ""] | bool:
         """False while a rotor is commanded to its limit, where the thrust curve does not hold."""
         return jnp.max(u["rotor_command"]) < SATURATED if self.thrust_input == "rotor_command" else True
+
+    def input_noise(self, u: Float[np.ndarray, "n inputs"]) -> dict[str, float]:
+        """Process noise of the thrust, N per square root of s, by the white noise of measured rotor speeds.
+
+        White noise of the standard deviation sigma in T_c gives T, after the lag tau, that of a process noise of
+        sigma (2 / tau)^(1/2), if the rows are further apart than tau. Commands have none: they act as they are logged.
+        u: rows of the inputs.
+        """
+        if self.thrust_input != "rotor_speed":
+            return {}
+        speeds = u[:, self.inputs.stored["rotor_speed"]]
+        sigma = float(white_noise(self.coefficient * np.sum(speeds**2, axis=1, keepdims=True))[0])
+        lag = self.parameter("motor_time_constant").values[0]
+        return {"thrust": max(sigma * math.sqrt(2.0 / lag), self.states["thrust"].noise_vector[0])}
 
     def air_force(self, x: Values, p: Values) -> Float[Array, " 3"]:
         """f: force of the air on the vehicle in N, world frame."""
@@ -220,7 +238,7 @@ def multirotor(
     nominal = airframe.mass.number if known_mass is None else known_mass
     parameters = (
         *_mass_and_scale(airframe, nominal, is_known=known_mass is not None),
-        *_air(airframe, nominal, has_velocity),
+        *_air(airframe, nominal, has_velocity, _LIFT_OF_SPEEDS if thrust_input == "rotor_speed" else _LIFT),
         Parameter(
             "accelerometer_bias",
             (0.0, 0.0, 0.0),
@@ -256,8 +274,10 @@ def _mass_and_scale(airframe: Airframe, nominal: float, *, is_known: bool) -> tu
     )
 
 
-def _air(airframe: Airframe, nominal: float, has_velocity: bool) -> tuple[Parameter, ...]:
-    """Drag, axial drag ratio, lift factor and wind force."""
+def _air(
+    airframe: Airframe, nominal: float, has_velocity: bool, lift: tuple[float, float]
+) -> tuple[Parameter, ...]:
+    """Drag, axial drag ratio, lift factor and wind force. lift: prior of the lift factor, where the airframe has none."""
     root = math.sqrt(
         (len(airframe.rotors) or 4) * nominal * GRAVITY
     )  # of the rotors' thrusts in hover, summed
@@ -267,7 +287,7 @@ def _air(airframe: Airframe, nominal: float, has_velocity: bool) -> tuple[Parame
     gain, gain_std = _number(airframe, "translational_lift")
     value = body + root * rotor or _DRAG_PER_MASS * nominal
     std = math.hypot(body_std, root * rotor_std) or value
-    ratio, lift = _RATIO, _LIFT
+    ratio = _RATIO
     if inflow:
         ratio = ((axial + root * inflow) / value, math.hypot(axial_std, root * inflow_std) / value)
     if gain:

@@ -8,7 +8,9 @@ along and across it, and bars for means over 2 s,
 gamma is 1 where the slope of the thrust curve and the lag are right. As in `plausibility`, it lies between the slopes of both
 regressions. Where these exclude 1, the curve is taken to hold at the weight m g of the airframe, which its standard deviation
 refers to. Elsewhere it is off by the factor (T / m g)^(gamma - 1), so that the mass gets the relative standard deviation
-|gamma - 1| (|ln(T / m g)| + s), with s half the relative standard deviation of m, at least 0.05.
+|gamma - 1| (|ln(T / m g)| + s), with s half the relative standard deviation of m, at least 0.05. An error of the response
+also shifts the mass at any thrust, since a steady vertical force of the air explains it as well: by |gamma - 1| / 2, at most
+by 5 %, what such forces amount to.
 
 *Drag*. With k the tracked drag, f_p the force across the rotor axis by accelerometer and mass,
 
@@ -17,6 +19,9 @@ refers to. Elsewhere it is off by the factor (T / m g)^(gamma - 1), so that the 
 kappa is 1 where the drag is right: a steady wind does not enter. A drag of kappa k shifts the wind w that is tracked with k by
 (1 - kappa) / kappa (v - w), the wind force by (1 - kappa) k v, and the force along the rotor axis by (1 - kappa) r k v_z,
 with r the axial drag ratio.
+
+*Gusts*. A gust acts up and down as well as across: with sigma_w the standard deviation of the tracked wind over the flight,
+beyond that of its estimates, the force along the rotor axis varies by r k sigma_w. Its slow part looks like mass.
 
 *Mass*. Where the thrust of the first seconds carries another mass than that of the airframe, by more than both uncertainties,
 one of them is wrong, and the flight does not show which. The band then contains both.
@@ -58,9 +63,10 @@ _STRETCH: Final = 0.1  # s
 _SLOW_THRUST, _SLOW_DRAG = 2.0, 5.0  # s; what is slower is left out
 _LEAST_ROWS: Final = 50
 _LEAST_CORRELATION: Final = 0.4
-_RAMP: Final = 0.1  # of ln gamma, from the first sign of an error to its whole effect
+_RAMP: Final = 0.05  # of ln gamma, from the first sign of an error to its whole effect
 _MODEL_STD: Final = 0.1  # of ln gamma
 _LEAST_REFERENCE_STD: Final = 0.05  # of ln(T / m g)
+_VERTICAL_SHARE, _MOST_VERTICAL = 0.5, 0.05  # of the error of the response, of the weight
 _BAND: Final = (
     1.6  # standard deviations: a band of 95 % then contains both masses of a conflict with some margin
 )
@@ -68,6 +74,7 @@ _DRAG_MODEL_STD: Final = 0.05  # of ln kappa
 _COLOURED: Final = 3.0  # standard error over that of white residuals
 _LEAST_GAIN: Final = 0.2
 _LONGEST: Final = 2.0  # s, over which the tracked wind averages
+_SETTLING: Final = 5.0  # s, after which the wind is used
 _BRIEF: Final = 0.5  # s, over which the tracked mass averages
 _LEAST_THRUST: Final = 0.01  # of the weight
 
@@ -190,11 +197,14 @@ def with_model_errors(track: Track, flight: Flight, errors: ModelErrors) -> Trac
     if errors.response is not None and errors.thrust is not None:
         departure = np.abs(np.log(np.maximum(errors.thrust / errors.weight, _LEAST_THRUST)))
         reference = max(0.5 * errors.weight_std, _LEAST_REFERENCE_STD)
-        relative = errors.response.error * (departure + reference)
+        error = errors.response.error
+        relative = error * (departure + reference) + min(_VERTICAL_SHARE * error, _MOST_VERTICAL)
         quantities[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     gain = drag_gain(flight, track)
     if gain is not None:
         quantities |= _with_drag_error(track.t, quantities, main, flight, gain, errors.weight)
+    relative = _gust_force(track) / errors.weight
+    quantities[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     return dataclasses.replace(track, quantities=quantities)
 
 
@@ -313,6 +323,21 @@ def _with_drag_error(
         relative = error * ratio * np.abs(drag.value) * along / weight
         widened[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     return widened
+
+
+def _gust_force(track: Track) -> Float[np.ndarray, " n"] | float:
+    """r k sigma_w, N; 0 where no wind is tracked."""
+    if not {"wind_x", "wind_y", "drag"} <= set(track.quantities):
+        return 0.0
+    settled = np.cumsum(np.diff(track.t, prepend=track.t[:1])) > _SETTLING
+    variances = []
+    for name in ("wind_x", "wind_y"):
+        wind = track.quantities[name]
+        rows = settled & wind.informed
+        variances.append(np.var(wind.value[rows]) - np.mean(wind.std[rows] ** 2) if rows.any() else 0.0)
+    sigma = math.sqrt(max(float(np.mean(np.maximum(variances, 0.0))), 0.0))
+    ratio = track.quantities["axial_drag_ratio"].value if "axial_drag_ratio" in track.quantities else 1.0
+    return ratio * np.abs(track.quantities["drag"].value) * sigma
 
 
 def _body_velocity(flight: Flight, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"] | None:

@@ -23,6 +23,7 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.thrust import with_commanded_thrust
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
+from rotorid.models.multirotor.with_drag import Multirotor
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, system_for
 from rotorid.models.system import System
 from rotorid.signals.airborne import airborne_intervals
@@ -101,13 +102,15 @@ class PreparedFlight:
     """A flight prepared once for all estimators over one System.
 
     flight: with the commands and the thrust that the System needs. noise: measured standard deviations by output (see
-    `measured_noise`). truth: true values of quantities at the rows of the samples, where the flight has them.
+    `measured_noise`). process_noise: by state, where the noise of the inputs gives more than that of the System. truth: true
+    values of quantities at the rows of the samples, where the flight has them.
     """
 
     flight: Flight
     system: System
     samples: Samples
     noise: Mapping[str, tuple[float, ...]]
+    process_noise: Mapping[str, float]
     truth: Mapping[str, Float[np.ndarray, " n"]]
 
     @property
@@ -152,7 +155,9 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
         truth |= {"wind_x": wind[:, 0], "wind_y": wind[:, 1]}
     if (mass := truth_at(flight, "true_mass", t)) is not None:
         truth["mass"] = mass[:, 0]
-    return PreparedFlight(flight, system, samples, measured_noise(samples, system.outputs), truth)
+    noise = measured_noise(samples, system.outputs)
+    process_noise = system.input_noise(np.asarray(samples.u)) if isinstance(system, Multirotor) else {}
+    return PreparedFlight(flight, system, samples, noise, process_noise, truth)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,7 +289,8 @@ def track_prepared(
         system: the name of the prepared System.
         common_std: see `to_track`.
     """
-    filter_ = ESTIMATORS[estimator].build(prepared.system, measurement_noise=prepared.noise)
+    noise = {"measurement_noise": prepared.noise, "process_noise": prepared.process_noise}
+    filter_ = ESTIMATORS[estimator].build(prepared.system, **noise)
     estimates = jax.tree.map(np.asarray, run(filter_, prepared.samples))
     if "velocity" not in prepared.flight:
         estimates = _without_velocity(estimates, filter_)
