@@ -89,6 +89,19 @@ def test_rotors_without_lag_pull_what_they_are_asked_for() -> None:
     assert value[:, 2:] == pytest.approx(2.0 * given.u[10:20])
 
 
+def test_the_closed_form_without_lag_is_that_of_all_numbers() -> None:
+    """With a slope by the delay, thrusts come from the general form; its other slopes and its values are the same."""
+    chain, given, p = RotorChain(2, 2, has_lag=False), commands(), numbers()
+    end = np.arange(0.1, 0.4, 0.0071)
+    dt = np.where(np.arange(len(end)) % 5 == 0, 0.0, 0.0057)
+    other = ("voltage_exponent", "command_delay")
+    linear = tuple(int(i) for name, place in chain.indices.items() if name not in other for i in place)
+    value, slopes = step_thrusts(chain, p, given, end, dt, linear)
+    general_value, general = step_thrusts(chain, p, given, end, dt, tuple(range(chain.size)))
+    np.testing.assert_allclose(value, general_value, rtol=1e-9)
+    np.testing.assert_allclose(slopes, general[..., list(linear)], rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("lags", [True, False])
 def test_the_first_command_holds_before_it(lags: bool) -> None:
     chain, given = RotorChain(2, 2, lags), commands()

@@ -138,6 +138,8 @@ def step_thrusts(
     Returns:
         Thrusts (means of all rotors, then thrusts at the end), and their derivatives.
     """
+    if not chain.has_lag and not set(parameters) & set(_nonlinear_numbers(chain)):
+        return _thrusts_without_lag(chain, numbers, commands, end, dt, parameters)
     t, u, voltage = commands.t, commands.u, commands.voltage
     t, u, voltage = (_filled(v) for v in (t, u, voltage))
     full_end, full_dt = _filled(end), _filled(dt)
@@ -148,6 +150,52 @@ def step_thrusts(
         if not parameters:
             return value, np.zeros((*value.shape, 0))
         return value, np.asarray(_slopes(chain, tuple(parameters), last, *columns))[: len(end)]
+
+
+def _nonlinear_numbers(chain: RotorChain) -> list[int]:
+    """Numbers by which the thrusts of a chain without lag are not differentiated in closed form."""
+    return [int(i) for name in ("voltage_exponent", "command_delay") for i in chain.indices[name]]
+
+
+def _thrusts_without_lag(
+    chain: RotorChain,
+    numbers: Float[np.ndarray, " numbers"],
+    commands: RotorCommands,
+    end: Float[np.ndarray, " rows"],
+    dt: Float[np.ndarray, " rows"],
+    parameters: Sequence[int],
+) -> tuple[Float[np.ndarray, "rows k"], Float[np.ndarray, "rows k by"]]:
+    """`step_thrusts` of rotors without lag: s s_i sum_k a_k P_k, P_k the mean over a step, or the value at its end, of
+    u^k (V / V_0)^e."""
+    p, n = chain.by_name(numbers), chain.rotors
+    powers = commands.u[:, None, :] ** np.arange(chain.degree + 1)[:, None]
+    powers = powers * (commands.voltage ** p["voltage_exponent"])[:, None, None]
+    total = np.zeros_like(powers)
+    np.cumsum(powers[:-1] * np.diff(commands.t)[:, None, None], axis=0, out=total[1:])
+
+    def value_and_sum_at(s: Float[np.ndarray, " rows"]) -> tuple[np.ndarray, np.ndarray]:
+        j = np.clip(np.searchsorted(commands.t, s, side="right") - 1, 0, len(commands.t) - 1)
+        return powers[j], total[j] + powers[j] * (s - commands.t[j])[:, None, None]
+
+    delayed_end = end - p["command_delay"][0]
+    at_end, end_sum = value_and_sum_at(delayed_end)
+    before = value_and_sum_at(delayed_end - dt)[1]
+    duration = np.where(dt > 0, dt, 1.0)[:, None, None]
+    mean = np.where((dt > 0)[:, None, None], (end_sum - before) / duration, at_end)
+    P = np.concatenate([mean, at_end], axis=2)  # rows, powers, mean thrusts and thrusts at the end
+    curve, scale = p["thrust_curve"], np.tile(p["rotor_scale"], 2)
+    common = np.einsum("k,rkj->rj", curve, P)
+    value = p["thrust_scale"] * scale * common
+    slopes = np.zeros((*value.shape, len(parameters)))
+    for k, i in enumerate(parameters):
+        if i in chain.indices["thrust_curve"]:
+            slopes[..., k] = p["thrust_scale"] * scale * P[:, i - chain.indices["thrust_curve"][0]]
+        elif i in chain.indices["thrust_scale"]:
+            slopes[..., k] = scale * common
+        elif i in chain.indices["rotor_scale"]:
+            rotor = i - chain.indices["rotor_scale"][0]
+            slopes[:, rotor::n, k] = p["thrust_scale"] * common[:, rotor::n]
+    return value, slopes
 
 
 def _filled(v: np.ndarray) -> np.ndarray:

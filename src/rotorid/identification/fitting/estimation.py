@@ -42,6 +42,7 @@ from rotorid.identification.fitting.gauss_newton import (
     GaussNewtonResult,
     best_starts,
     gauss_newton,
+    triangular_factor,
 )
 from rotorid.identification.fitting.result import (
     DisturbedSpan,
@@ -56,7 +57,6 @@ from rotorid.identification.fitting.uncertainty import (
     block_information,
     block_keys,
     delete_block_steps,
-    jacobian_rows,
     shrink_covariance,
     student_t_factor,
     variance_inflation,
@@ -70,6 +70,8 @@ TOLERANCE = 0.01
 
 _COARSE_WINDOWS = 64  # windows that the search begins with
 _ROUGH_WINDOWS = 32  # likewise, of a rough one
+_MANY_WINDOWS = 256  # more are many: the search continues with as many before it takes all
+_LAST_ROUGH_STEPS = 2  # of a rough search with many windows, on all of them
 _ROUGH_TOLERANCE = 0.2  # standard deviations to which they settle it, and to which noise is weighed
 _MAX_REWEIGHTINGS = 4  # of weighing
 _NOISE_TOLERANCE = 0.1  # relative change of a noise below which weighting ends
@@ -137,19 +139,25 @@ def estimate_parameters(
         max_iterations: of each minimisation.
         z: initial coordinates; None: the prior means.
         tolerance: of the last minimisation, in standard deviations. A tolerance of 0.2 or more is for intermediate
-            results: fewer
-            windows are used first, output weights are not corrected for autocorrelation, and `rms_before` is NaN.
+            results: fewer windows are used first, of many windows all are used for the last steps only, output weights are not
+            corrected for autocorrelation, and `rms_before` is NaN.
     """
     data, iterations_used, is_rough = problem.data, 0, tolerance >= _ROUGH_TOLERANCE
+    is_many, is_started = len(data.start) > 2 * _MANY_WINDOWS, z is not None
     z = np.zeros(problem.free_size) if z is None else z
-    max_windows = _ROUGH_WINDOWS if is_rough else _COARSE_WINDOWS
-    if len(data.start) > 2 * max_windows:
-        coarse = dataclasses.replace(problem, data=data.subsample(max_windows))
-        first, sigma, iterations_used = _iterate_noise(
-            coarse, z, sigma, is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
-        )
-        z = first.z
-    rms_before = dict.fromkeys(output_slices(problem.shooting.system, problem.shooting.compared), math.nan)
+    for count in (_ROUGH_WINDOWS if is_rough else _COARSE_WINDOWS, _MANY_WINDOWS):
+        # few windows of many flights would lead away from a good start
+        if len(data.start) > 2 * count and (count == _MANY_WINDOWS or not (is_many and is_started)):
+            subset = dataclasses.replace(problem, data=data.subsample(count))
+            first, sigma, steps = _iterate_noise(
+                subset, z, sigma, is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
+            )
+            z, iterations_used = first.z, iterations_used + steps
+    if is_rough and is_many:
+        result = gauss_newton(problem, z, data.x, sigma, loss, _LAST_ROUGH_STEPS, tolerance)
+        steps, rms_before = iterations_used + result.iterations, _no_rms(problem)
+        return _estimation(problem, priors, sigma, sigma, rms_before, result, steps)
+    rms_before = _no_rms(problem)
     if not is_rough:
         z_start = np.zeros(problem.free_size)
         rms_before = _rms(
@@ -170,6 +178,10 @@ def estimate_parameters(
         )
         iterations_used += steps
     return _estimation(problem, priors, noise, sigma, rms_before, result, iterations_used)
+
+
+def _no_rms(problem: EstimationProblem) -> dict[str, float]:
+    return dict.fromkeys(output_slices(problem.shooting.system, problem.shooting.compared), math.nan)
 
 
 @functools.cache
@@ -255,16 +267,17 @@ def _estimation(
 ) -> Estimation:
     free, system, compared = problem.free_size, problem.shooting.system, problem.shooting.compared
     coordinates, z = problem.coordinates, result.z
-    E, J = problem.prior_jacobian(z), jacobian_rows(problem, z, result.triangle, result.weight)
-    R = np.asarray(np.linalg.qr(J, mode="r"))
+    E = problem.prior_jacobian(z)
+    R = triangular_factor(problem, z, result.triangle, result.weight)[:free, :free]
     within, scores = block_information(problem, result.triangle, result.weight)
     inverse = scipy.linalg.solve_triangular(R, np.eye(free))
     prior_share = E @ inverse
+    data_share = np.eye(free) - prior_share.T @ prior_share
     if len(scores) < MIN_BLOCKS:
         size = max(1.0, float(np.mean(_residual_noise(problem, result.squared_residuals, result.weight))))
-        by_flights = size * inverse @ (inverse.T @ J[:-free].T)
+        shares, directions = np.linalg.eigh(data_share)
+        by_flights = size * inverse @ (directions * np.sqrt(np.maximum(shares, 0.0)))
     else:
-        data_share = np.eye(free) - prior_share.T @ prior_share
         by_flights = shrink_covariance(delete_block_steps(within, scores, R.T @ R), inverse, data_share)
         by_flights *= student_t_factor(len(scores), float(np.trace(data_share)) / len(sigma))
     slopes = problem.quantity_jacobian(z)
@@ -272,7 +285,7 @@ def _estimation(
     lower = coordinates.lower_bounds(problem.centre, problem.scale)
     is_free = z > lower  # an estimate at its bound does not vary between flights
     contributions = slopes[:, is_free] @ np.linalg.solve(
-        (J.T @ J)[np.ix_(is_free, is_free)], scores[:, is_free].T
+        (R.T @ R)[np.ix_(is_free, is_free)], scores[:, is_free].T
     )
     flight = block_keys(problem.data)[0][:, 0].astype(int)
     root[:, : -len(E)] *= between_flight_factor(contributions.T, flight)[:, None]

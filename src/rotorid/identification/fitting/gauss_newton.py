@@ -290,12 +290,9 @@ def gauss_newton(
                 "the model is not finite with these values of the parameters: give prior values near the vehicle's"
             )
         weight = _huber_weights(problem, linear, loss)
-        e, E = problem.prior_errors(z), problem.prior_jacobian(z)
-        rows = np.sqrt(weight)[:, None, None] * linear.triangle[:, n:, :]
-        J = np.concatenate([rows[:, :, n : n + free].reshape(-1, free), E])
-        r = np.concatenate([rows[:, :, -1].reshape(-1), e])
-        R = np.asarray(np.linalg.qr(np.column_stack([J, r]), mode="r"))
-        is_held = (z <= lower) & (J.T @ r > 0)
+        e = problem.prior_errors(z)
+        R = triangular_factor(problem, z, linear.triangle, weight)
+        is_held = (z <= lower) & (R[:, :free].T @ R[:, -1] > 0)
         spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
         cost = float(weight @ linear.squared_residuals.sum(axis=1) + e @ e)
         cost_per_number = max(cost / count, 1.0)
@@ -330,6 +327,36 @@ def gauss_newton(
                 has_converged,
             )
         damping = 0.0 if damping <= _DAMPING else 0.1 * damping
+
+
+def triangular_factor(
+    problem: EstimationProblem,
+    z: Float[np.ndarray, " free"],
+    triangle: Float[np.ndarray, "w rows columns"],
+    weight: Float[np.ndarray, " w"],
+) -> Float[np.ndarray, "k m"]:
+    """R of the QR decomposition of [J r] of all windows and of the prior; J^T J is the Hessian, J^T r the gradient.
+
+    The windows of a flight do not depend on the numbers of other flights: each flight is reduced to a triangle in its own
+    numbers first, so that the work grows with the number of flights and not with its cube.
+
+    Args:
+        problem: what is estimated.
+        z: coordinates of the free parameters.
+        triangle, weight: of the windows (see `GaussNewtonResult`).
+    """
+    n, free = problem.start_size, problem.free_size
+    columns = np.concatenate([triangle[:, n:, n : n + free], triangle[:, n:, -1:]], axis=2)
+    rows = np.sqrt(weight)[:, None, None] * columns
+    parts = []
+    for flight in np.unique(problem.data.flight):
+        own = rows[problem.data.flight == flight].reshape(-1, free + 1)
+        used = np.flatnonzero(own.any(axis=0))
+        own_factor = np.linalg.qr(own[:, used], mode="r")
+        parts.append(np.zeros((len(own_factor), free + 1)))
+        parts[-1][:, used] = own_factor
+    prior = np.column_stack([problem.prior_jacobian(z), problem.prior_errors(z)])
+    return np.asarray(np.linalg.qr(np.concatenate([*parts, prior]), mode="r"))
 
 
 def best_starts(

@@ -379,9 +379,17 @@ def output_information(
         B_r = stacked[..., n:]
         B_r -= Q @ (np.swapaxes(Q, 1, 2) @ B_r)
         B_r *= np.sqrt(weight[part])[:, None, None]
-        B = B_r[..., :free] if inputs_ is None else B_r[..., :-1] @ inputs_.coordinate_jacobian[part]
+        B = B_r[..., :free] if inputs_ is None else B_r[..., :-1]
         B, r = (v.reshape(len(v), -1, count, v.shape[2]) for v in (B, B_r[..., -1:]))
-        return OutputInformation(np.sum((B @ root) ** 2, axis=(0, 1, 3)), np.sum(B * r, axis=1))
+        by_output = np.swapaxes(B, 1, 2)
+        squares, gradients = np.swapaxes(by_output, 2, 3) @ by_output, np.sum(B * r, axis=1)
+        covariance = root @ root.T  # of the numbers of a window, of which there are far fewer than of z
+        if inputs_ is not None:
+            C = inputs_.coordinate_jacobian[part]
+            covariance = C @ root
+            covariance = (covariance @ np.swapaxes(covariance, 1, 2))[:, None]
+            gradients = gradients @ C
+        return OutputInformation(np.sum(squares * covariance, axis=(0, 2, 3)), gradients)
 
     information, gradients = zip(*map_windows(one, len(data.start)), strict=True)
     return OutputInformation(np.sum(information, axis=0), np.concatenate(gradients))

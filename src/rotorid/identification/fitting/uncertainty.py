@@ -46,7 +46,11 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.stats import norm, t
 
-from rotorid.identification.fitting.gauss_newton import EstimationProblem, GaussNewtonResult
+from rotorid.identification.fitting.gauss_newton import (
+    EstimationProblem,
+    GaussNewtonResult,
+    triangular_factor,
+)
 from rotorid.identification.fitting.windows import WindowData
 
 BLOCK_LENGTH = 2.0
@@ -84,28 +88,25 @@ def block_information(
 ) -> tuple[Float[np.ndarray, "blocks free free"], Float[np.ndarray, "blocks free"]]:
     """Contribution of each block to the Hessian and to the gradient.
 
+    A block depends on the numbers of its own flight only: its products are formed of those columns.
+
     Args:
         problem: what is estimated.
         triangle, weight: of the windows (see `GaussNewtonResult`).
         longest: as of `block_keys`.
     """
-    n = problem.start_size
-    B, r = triangle[:, n:, n : n + problem.free_size], triangle[:, n:, -1]
-    hessians = weight[:, None, None] * (np.swapaxes(B, 1, 2) @ B)
-    gradients = weight[:, None] * np.einsum("wij,wi->wj", B, r)
-    return sum_by_block(problem.data, hessians, longest), sum_by_block(problem.data, gradients, longest)
-
-
-def jacobian_rows(
-    problem: EstimationProblem,
-    z: Float[np.ndarray, " free"],
-    triangle: Float[np.ndarray, "w rows columns"],
-    weight: Float[np.ndarray, " w"],
-) -> Float[np.ndarray, "all free"]:
-    """J of all windows and, last, of the prior; J^T J is the full Hessian."""
     n, free = problem.start_size, problem.free_size
-    B = np.sqrt(weight)[:, None, None] * triangle[:, n:, n : n + free]
-    return np.concatenate([B.reshape(-1, free), problem.prior_jacobian(z)])
+    keys, block = block_keys(problem.data, longest)
+    root = np.sqrt(weight)
+    hessians, gradients = np.zeros((len(keys), free, free)), np.zeros((len(keys), free))
+    for b in range(len(keys)):
+        mine = np.flatnonzero(block == b)
+        B = (root[mine, None, None] * triangle[mine, n:, n : n + free]).reshape(-1, free)
+        r = (root[mine, None] * triangle[mine, n:, -1]).ravel()
+        used = np.flatnonzero(B.any(axis=0))
+        hessians[b][np.ix_(used, used)] = B[:, used].T @ B[:, used]
+        gradients[b, used] = B[:, used].T @ r
+    return hessians, gradients
 
 
 MIN_BLOCKS = 8
@@ -116,14 +117,20 @@ _PRIOR_FREEDOM = 2  # flights, of the prior that flights differ by noise alone
 
 def delete_block_steps(
     hessians: Float[np.ndarray, "blocks free free"],
-    gradients: Float[np.ndarray, "blocks free"],
+    gradients: Float[np.ndarray, "blocks *some free"],
     whole: Float[np.ndarray, "free free"],
-) -> Float[np.ndarray, "blocks free"]:
-    """d_b of each block, scaled so that the sum of their outer products is the covariance. whole: H, with the prior's
-    contribution."""
+) -> Float[np.ndarray, "blocks *some free"]:
+    """d_b of each block, scaled so that the sum of their outer products is the covariance.
+
+    Args:
+        hessians: of each block.
+        gradients: of each block, or several of each, such as those of single outputs.
+        whole: H, with the prior's contribution.
+    """
     count = len(gradients)
-    steps = np.linalg.solve(whole - hessians, gradients[..., None])[..., 0]
-    return np.sqrt((count - 1) / count) * steps
+    several = gradients.reshape(count, -1, len(whole))
+    steps = np.swapaxes(np.linalg.solve(whole - hessians, np.swapaxes(several, 1, 2)), 1, 2)
+    return np.sqrt((count - 1) / count) * steps.reshape(gradients.shape)
 
 
 def student_t_factor(blocks: int, each: float = 1.0) -> float:
@@ -201,9 +208,8 @@ def variance_inflation(
     if len(block_keys(problem.data, _INFLATION_BLOCK)[0]) < MIN_BLOCKS:
         return inflation
     moves = found.z > problem.coordinates.lower_bounds(problem.centre, problem.scale)
-    R = np.asarray(
-        np.linalg.qr(jacobian_rows(problem, found.z, found.triangle, found.weight)[:, moves], mode="r")
-    )
+    factor = triangular_factor(problem, found.z, found.triangle, found.weight)
+    R = np.asarray(np.linalg.qr(factor[:, :-1][:, moves], mode="r"))
     root = np.zeros((len(moves), len(R)))
     root[moves] = np.linalg.inv(R)
     ran = problem.predict(found.x, found.z, sigma)
@@ -212,8 +218,8 @@ def variance_inflation(
     within = block_information(problem, found.triangle, found.weight, _INFLATION_BLOCK)[0][:, moves][
         :, :, moves
     ]
-    steps = (delete_block_steps(within, gradients[:, o], R.T @ R) for o in range(len(sigma)))
-    spread = np.array([np.sum((d @ R.T) ** 2) for d in steps])
+    steps = delete_block_steps(within, gradients, R.T @ R)
+    spread = np.sum((steps @ R.T) ** 2, axis=(0, 2))
     if problem.K is not None:
         return inflation * spread.sum() / max(information.sum(), _LEAST_INFORMATION)
     for place in vectors:
