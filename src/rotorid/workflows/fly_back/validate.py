@@ -30,6 +30,7 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.acceptance import fingerprint_of
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.validation import FlyBack
+from rotorid.signals.force_frame import with_body_force
 from rotorid.workflows.fly_back.acceptance import (
     acceptance_reasons,
     closed_loop_reasons,
@@ -152,6 +153,7 @@ def prediction_windows(
     none = [None] * len(flights)
     flights_with_windows, left_out, last = [], [], None
     for flight, part, mass in zip(flights, spans or none, masses or none, strict=True):
+        flight, _ = with_body_force(flight, [(flight.start, flight.end)])
         try:
             flights_with_windows.append(make_validation_flight(flight, horizons, part, _EVERY, mass))
         except ExcitationError as error:

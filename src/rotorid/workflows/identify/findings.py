@@ -16,7 +16,7 @@ from rotorid.identification.airframe.priors import BODY, ROTORS
 from rotorid.identification.fitting.result import Direction, Fit
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.workflows.identify.checks.drag import DRAGS
-from rotorid.workflows.identify.preparation import FitData
+from rotorid.workflows.identify.preparation import FitData, Preparation
 from rotorid.workflows.identify.request import FitRequest
 from rotorid.workflows.identify.result import scales_with_thrust
 
@@ -48,6 +48,14 @@ _CONFOUNDED: Final[Sequence[tuple[str, frozenset[str]]]] = (
     ("lag", frozenset(("motor_time_constant", "motor_time_constant_down", "command_delay"))),
     ("rotation", frozenset(("inertia", "products_of_inertia", "angular_drag", "torque_ratio"))),
 )
+
+
+def force_findings(preparation: Preparation) -> list[Finding]:
+    """The logs whose specific force is in the world frame."""
+    names = tuple(flight.name for flight in preparation.flights if flight.has_turned_force)
+    if not names:
+        return []
+    return [Finding("force_in_world_frame", Severity.WARNING, {"flights": names}, ("specific_force",))]
 
 
 def fit_findings(

@@ -31,7 +31,7 @@ from rotorid.workflows.identify.checks.drag import check_shape
 from rotorid.workflows.identify.checks.payload import without_payload
 from rotorid.workflows.identify.checks.registry import run_checks
 from rotorid.workflows.identify.checks.same_vehicle import check_estimates
-from rotorid.workflows.identify.findings import fit_findings, wind_findings
+from rotorid.workflows.identify.findings import fit_findings, force_findings, wind_findings
 from rotorid.workflows.identify.preparation import (
     AvailableSignals,
     Preparation,
@@ -226,6 +226,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         name for name in ("body_rate", "velocity") if getattr(airframe_fit.process_noise, name) > 0.0
     )
     findings += [
+        *force_findings(preparation),
         *speed_findings(preparation.speeds),
         *hover_findings,
         *wind_findings(airframe_fit, names),

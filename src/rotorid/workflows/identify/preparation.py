@@ -40,6 +40,7 @@ from rotorid.models.multirotor.logged_body import LoggedBody
 from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.signals.airborne import airborne_intervals, no_flight_message
+from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import (
     check_finite,
@@ -103,9 +104,10 @@ class TorqueBalance:
 class PreparedFlight:
     """One flight, and what an identification needs of it.
 
-    flight: the log. commanded: the log with the thrust of each rotor where it has only the controller's thrust and torque, and
-    with smoothed speeds where these are used. airframe: the prior. parts: to be used, start and end in s. speeds: of the
-    rotors, where a fit takes torques from them.
+    flight: the log, its specific force in the body frame. commanded: the same with the thrust of each rotor where it has only
+    the controller's thrust and torque, and with smoothed speeds where these are used. airframe: the prior. parts: to be used,
+    start and end in s. speeds: of the rotors, where a fit takes torques from them. has_turned_force: whether the log has the
+    specific force in the world frame.
     """
 
     flight: Flight
@@ -113,6 +115,7 @@ class PreparedFlight:
     airframe: Airframe
     parts: Intervals
     speeds: MeasuredSpeeds | None = None
+    has_turned_force: bool = False
 
     @property
     def name(self) -> str:
@@ -205,11 +208,14 @@ def prepare_flights(
     )
     used_parts = [time_in_air(flight) for flight in flights] if parts is None else parts
     prepared = []
-    for flight, with_commands, flight_parts in zip(flights, commanded, used_parts, strict=True):
+    for logged, with_commands, flight_parts in zip(flights, commanded, used_parts, strict=True):
+        flight, is_turned = with_body_force(logged, flight_parts)
+        if is_turned:
+            with_commands = with_commands.with_signals(flight["specific_force"])
         speeds = None
         if available.rotors == "rotor_speed" and available.torques_observable:
             with_commands, speeds = with_smoothed_speeds(with_commands, airframe, flight_parts)
-        prepared.append(PreparedFlight(flight, with_commands, airframe, flight_parts, speeds))
+        prepared.append(PreparedFlight(flight, with_commands, airframe, flight_parts, speeds, is_turned))
     return Preparation(airframe, available, tuple(prepared))
 
 

@@ -341,6 +341,10 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         f"{v['flight']}: a rotor was at its limit, or had just been, for {percent(v['share'])} of the time, which was left "
         "out; fly more gently, or with a fuller battery."
     ),
+    "force_in_world_frame": lambda v: (
+        f"{join_words(list(v['flights']))}: the specific force is in the world frame. It was turned into the body frame by the "
+        "logged attitude; log the accelerometer's own values."
+    ),
     "process_noise": lambda v: (
         f"Unmodelled forces or torques act on the {join_words([label(n) for n in v['states']])}. They are treated as process "
         "noise: within each window, a Kalman filter corrects the prediction by the measurements."

@@ -27,6 +27,7 @@ _CHECKS: Final[Mapping[str, Sequence[str]]] = {
         "gravity_not_checked", "specific_force_zero", "gravity_axes_permuted", "body_z_down", "gravity_agrees",
         "accelerometer_biased", "gravity_differs",
     ),
+    "frame of the specific force": ("force_in_world_frame",),
     "quaternion norm": ("quaternion_norm_one", "quaternion_norm_wrong"),
     "time order": ("time_increasing", "time_not_increasing"),
     "gaps": ("no_gaps", "gaps_in_signal", "gaps_in_all_signals"),
@@ -181,6 +182,10 @@ _TEXTS: Final[Mapping[str, Callable[[Values, Signals], str]]] = {
         f"{_gravity(v)}, {100 * (v['ratio'] - 1):+.1f} % from g: an accelerometer bias or scale error"
     ),
     "gravity_differs": lambda v, s: f"{_gravity(v)}, {v['ratio']:.3g} times g{_GRAVITY_CAUSES[v['cause']]}",
+    "force_in_world_frame": lambda v, s: (
+        "the change of velocity agrees with the specific force as it is logged, and not with the specific force turned by the "
+        "attitude: it is in the world frame, not in the body frame"
+    ),
     "quaternion_norm_one": lambda v, s: (
         f"the norms of the quaternions differ from 1 by at most {max(v['largest_error'], 1e-9):.1g}"
     ),
@@ -258,6 +263,9 @@ _REMEDIES: Final[Mapping[str, str]] = {
         "check yaw and world frame (east, north, up) of attitude and velocity, and the unit of the accelerometer"
     ),
     "accelerometer_axes_differs": "correct the sign of these axes of the accelerometer (forward, left, up)",
+    "force_in_world_frame": (
+        "map the accelerometer's own values; `rotorid identify` and `rotorid fly-back` turn these back by the logged attitude"
+    ),
     "quaternion_norm_wrong": "check the columns of the quaternion and their order",
     "time_not_increasing": "sort the rows, or cut the log where the clock was set",
     "gaps_in_signal": "standard deviations grow during a gap: use a faster card, or log fewer topics",

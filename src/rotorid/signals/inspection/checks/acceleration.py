@@ -3,7 +3,7 @@
     v(t + T) - v(t) - g T = integral of R(q) f over [t, t + T]
 
 The world axes show a wrong yaw or world frame, the horizontal body axes a wrong sign of the accelerometer. `gravity` checks
-the vertical body axis.
+the vertical body axis. A specific force in the world frame (`signals.force_frame`) is named instead.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from rotorid.findings import Finding
+from rotorid.findings import Finding, Severity
 from rotorid.geometry.gravity import GRAVITY
 from rotorid.geometry.rotation_rows import interpolate, inverse, rotate
 from rotorid.logs.flight import Flight
+from rotorid.signals.force_frame import is_force_in_world_frame
 from rotorid.signals.inspection.checks.agreement import agreement_finding
 from rotorid.signals.series import Intervals, fit_axes, integral, interpolate_linear, window_starts
 
@@ -34,6 +35,9 @@ def check_acceleration(flight: Flight, flying: Intervals) -> Iterator[Finding]:
     if any(name not in flight for name in names) or not flying:
         return
     f, q, v = (flight[name] for name in names)
+    if is_force_in_world_frame(flight, flying):
+        yield Finding("force_in_world_frame", Severity.ERROR, signals=("specific_force",))
+        return
     width = max(_WINDOW, 4.0 / max(v.rate, 1e-3))
     starts = window_starts([f.times, q.times, v.times], flying, width, _STEP)
     if len(starts) < 20:
