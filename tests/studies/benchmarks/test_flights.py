@@ -9,6 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from rotorid.errors import LogFormatError, SignalError
+from rotorid.geometry.rotation_rows import rotate
 from rotorid.progress import Stage, no_progress
 from rotorid.studies.benchmarks import neurobem
 from rotorid.studies.benchmarks.nanodrone import (
@@ -26,7 +27,9 @@ def test_a_nano_drone_flight_is_read_with_its_units(flights: Path) -> None:
     assert np.median(flight["rotor_speed"].values) == pytest.approx(1740, abs=20)
     assert flight["rotor_speed"].values.max() < 3000  # two spikes of over 30,000 rad/s are left out
     assert len(flight["rotor_speed"].times) < len(flight["body_rate"].times)
-    assert np.mean(flight["specific_force"].values[:, 2]) == pytest.approx(9.8, abs=0.1)
+    force, attitude = flight["specific_force"].values, flight["attitude"].values
+    assert np.mean(rotate(attitude, force)[:, 2]) == pytest.approx(9.8, abs=0.1)
+    assert np.std(force[:, :2]) < 0.5 * np.std(rotate(attitude, force)[:, :2])  # along the rotors' axes
 
 
 def test_rotors_of_the_nano_drone(flights: Path) -> None:

@@ -11,7 +11,7 @@ from rotorid.geometry.gravity import GRAVITY
 from rotorid.models.system import parameter_values
 from rotorid.signals.samples import Samples
 from rotorid.studies.benchmarks.nanodrone import prior_airframe
-from rotorid.studies.benchmarks.prediction import BLOCKS, multi_step_errors, unchanged_errors
+from rotorid.studies.benchmarks.prediction import BLOCKS, band_widths, multi_step_errors, unchanged_errors
 from rotorid.workflows.learn.training_rows import system_of
 
 SYSTEM = system_of(prior_airframe(), "rotor_speed")
@@ -31,7 +31,8 @@ def test_free_fall_of_a_vehicle_that_was_measured_at_rest() -> None:
     errors = multi_step_errors(SYSTEM, parameter_values(SYSTEM, drag=0.0), [samples(12)], horizon=HORIZON)
     t = STEP * np.arange(1, HORIZON + 1)
     expected = [0.5 * GRAVITY * t**2, GRAVITY * t, 0.0 * t, 0.0 * t]
-    np.testing.assert_allclose(errors, expected, atol=1e-8)
+    np.testing.assert_allclose(errors.mean, expected, atol=1e-8)
+    assert errors.coverage is None
 
 
 def test_nothing_changes() -> None:
@@ -54,3 +55,23 @@ def test_windows_do_not_contain_a_gap() -> None:
     gap = Samples(flight.t, jnp.asarray(dt), flight.u, flight.y, flight.mask)
     with pytest.raises(ExcitationError, match="no flight has 5 consecutive rows"):
         multi_step_errors(SYSTEM, parameter_values(SYSTEM), [gap], horizon=HORIZON)
+
+
+def test_bands_hold_as_often_as_the_errors_are_alike() -> None:
+    """Bands from errors hold 95 % of the same errors, and none where the other flight falls from its supports."""
+    rng = np.random.default_rng(0)
+    flight = samples(400)
+    y = np.array(flight.y)
+    y[:, SYSTEM.outputs.stored["position"]] += rng.normal(0.0, 0.01, (400, 3))
+    noisy = Samples(flight.t, flight.dt, flight.u, jnp.asarray(y), flight.mask)
+    p = parameter_values(SYSTEM, drag=0.0)
+    widths = band_widths(SYSTEM, p, [noisy], horizon=HORIZON)
+    coverage = multi_step_errors(SYSTEM, p, [noisy], horizon=HORIZON, widths=widths).coverage
+    assert coverage is not None
+    assert coverage[BLOCKS.index("position")] == pytest.approx(0.95, abs=0.01)
+    moved = np.array(y)
+    moved[:, SYSTEM.outputs.stored["position"]] += np.asarray(flight.t)[:, None] * 5.0
+    fast = Samples(flight.t, flight.dt, flight.u, jnp.asarray(moved), flight.mask)
+    outside = multi_step_errors(SYSTEM, p, [fast], horizon=HORIZON, widths=widths).coverage
+    assert outside is not None
+    assert outside[BLOCKS.index("position")] < 0.4

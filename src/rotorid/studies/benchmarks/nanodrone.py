@@ -2,13 +2,16 @@
 
 Steps, all on the sixteen training flights:
 
-1. The delay of the rotor speeds against the body rate: the one that maximises the correlation of the torque of the rotors,
-   sum_i r_i x T_i, with the angular acceleration, both from 4 to 15 Hz, about x and y, above the frequencies at
-   which the torque of the air balances that of the rotors.
-2. The physics: `rotorid identify` from the airframe of the benchmark, if it accepts the flights.
+1. The physics: `rotorid identify` from the airframe of the benchmark, if it accepts the flights. Speeds and rates of a
+   log have clocks of their own, which it aligns flight by flight.
+2. The delay of the rotor speeds against the body rate for predictions, one for all flights: the one that maximises the
+   correlation of the torque of the rotors, sum_i r_i x T_i, with the angular acceleration, both from 4 to 15 Hz, about x and y,
+   above the frequencies at which the torque of the air balances that of the rotors.
 3. A learned residual, linear in velocity, body rate and rotor thrusts in the body frame and symmetric as the vehicle is, which
    minimises the metric on the training flights (see `symmetric_residual`).
+4. Bands: the 95 % quantile of the errors on training flights, by step and axis.
 
+The on-board estimator logs its acceleration in the world frame; it is turned into the body frame by the logged attitude.
 The test flights are used for the metric only (see `prediction`).
 """
 
@@ -28,10 +31,15 @@ from rotorid.errors import RotoridError
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Airframe, load_airframe
-from rotorid.models.system import parameter_values
-from rotorid.progress import Stage
+from rotorid.models.system import System, parameter_values
+from rotorid.progress import Progress, Stage
+from rotorid.signals.force_frame import with_body_force
+from rotorid.signals.inspection.checks.rotor_speeds import spikes
+from rotorid.signals.samples import Samples
 from rotorid.studies.benchmarks.prediction import (
     BLOCKS,
+    MultiStepErrors,
+    band_widths,
     multi_step_errors,
     unchanged_errors,
 )
@@ -50,11 +58,17 @@ PUBLISHED: Final = {
 }
 """Published sums over 50 steps: position (m), velocity (m/s), attitude (rad), body rate (rad/s)."""
 
-_HERE: Final = Path(__file__).parent
+THRUST_COEFFICIENT: Final = 3.72e-8
+"""Published for this vehicle, N s^2."""
+
+MAPPING: Final = Path(__file__).parent / "nanodrone.toml"
+"""Which columns of the Parquet files are which signals."""
+
+_PRIOR: Final = Path(__file__).parent / "nanodrone_airframe.toml"
 _DELAYS: Final = np.arange(0.0, 0.0401, 0.002)  # s
 _BAND: Final = (4.0, 15.0)  # Hz
-_SPIKE: Final = 0.3  # share of the median of five samples by which a rotor speed may differ from it
 _RATE: Final = 100.0  # Hz
+_BAND_STRIDE: Final = 20  # rows between the windows of the training flights from which the bands follow
 
 
 class Size(NamedTuple):
@@ -63,19 +77,25 @@ class Size(NamedTuple):
     is identified; else it is the prior."""
 
     flights: int | None = None
-    windows: int = 40
-    iterations: int = 120
+    windows: int = 30
+    iterations: int = 15
     stride: int = 1
     identify: bool = True
 
 
-class Result(NamedTuple):
-    """The rows of the benchmark. errors: e_b(h) by model, see `prediction`. airframe: that was used. refused: why `identify`
-    did not accept the flights, "" if it did. delay: of the rotor speeds, s."""
+class Identified(NamedTuple):
+    """The airframe of the training flights, and why `identify` did not accept the flights, "" if it did; then the prior."""
 
-    errors: dict[str, Float[np.ndarray, "4 horizon"]]
     airframe: Airframe
     refused: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """The flights of the benchmark. delay: of the body rate after the rotor speeds on the training flights, s."""
+
+    training: tuple[Flight, ...]
+    test: tuple[Flight, ...]
     delay: float
 
 
@@ -86,12 +106,14 @@ def flight_paths(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def read_nanodrone(path: Path) -> Flight:
-    """A flight of the benchmark without spikes of the rotor speeds. Raises LogError, LogFormatError or SignalError."""
-    flight = read(path, _HERE / "nanodrone.toml")
+    """A flight of the benchmark without spikes of the rotor speeds, its specific force turned into the body frame.
+
+    Raises LogError, LogFormatError or SignalError.
+    """
+    flight = read(path, MAPPING)
+    flight, _ = with_body_force(flight, [(flight.start, flight.end)])
     speed = flight["rotor_speed"]
-    padded = np.pad(speed.values, ((2, 2), (0, 0)), mode="edge")
-    median = np.median(np.lib.stride_tricks.sliding_window_view(padded, 5, axis=0), axis=2)
-    is_good = np.all(np.abs(speed.values - median) < _SPIKE * median, axis=1)
+    is_good = ~spikes(speed.times, speed.values).any(axis=1)
     return flight.with_signals(
         dataclasses.replace(speed, times=speed.times[is_good], values=speed.values[is_good])
     )
@@ -99,7 +121,7 @@ def read_nanodrone(path: Path) -> Flight:
 
 def prior_airframe() -> Airframe:
     """The airframe of the benchmark, with the published inertia of the type."""
-    return load_airframe(_HERE / "nanodrone_airframe.toml")
+    return load_airframe(_PRIOR)
 
 
 def rotor_speed_delay(flights: Sequence[Flight], airframe: Airframe) -> float:
@@ -129,47 +151,94 @@ def with_delay(flight: Flight, delay: float) -> Flight:
     return flight.with_signals(dataclasses.replace(speed, times=speed.times + delay))
 
 
-def nanodrone(folder: Path, size: Size, stage: Stage) -> Result:
-    """Run the benchmark. folder: with its Parquet files. Raises RotoridError where a file cannot be used."""
+def read_split(folder: Path, size: Size, stage: Stage) -> Split:
+    """The flights in the folder of the benchmark. Raises RotoridError where a file cannot be used."""
     training_paths, test_paths = flight_paths(folder)
     if size.flights is not None:
         training_paths = training_paths[:: max(1, len(training_paths) // size.flights)][: size.flights]
-    prior = prior_airframe()
-    flights = [read_nanodrone(path) for path in training_paths]
-    tests = [read_nanodrone(path) for path in test_paths]
-    delay = rotor_speed_delay(flights, prior)
-    flights, tests = ([with_delay(f, delay) for f in group] for group in (flights, tests))
-    airframe, refused = _physics(flights, prior) if size.identify else (prior, "not run in the quick form")
-    stage.advance()
-    with jax.enable_x64(True):
-        system = system_of(airframe, "rotor_speed")
-        rows, test_rows = ([learning_rows(f, airframe).samples for f in g] for g in (flights, tests))
-        physics = parameter_values(system)
-        errors = {
-            "nothing changes": unchanged_errors(system, test_rows),
-            "rotorid, physics": multi_step_errors(system, physics, test_rows, stride=size.stride),
-        }
+    flights = []
+    for path in (*training_paths, *test_paths):
+        flights.append(read_nanodrone(path))
         stage.advance()
-        hybrid = learn_symmetric_residual(system, rows, windows=size.windows, iterations=size.iterations)
-        errors["rotorid, physics and residual"] = multi_step_errors(
-            hybrid, parameter_values(hybrid), test_rows, stride=size.stride
-        )
-    stage.advance()
-    return Result(errors, airframe, refused, delay)
+    training, test = tuple(flights[: len(training_paths)]), tuple(flights[len(training_paths) :])
+    return Split(training, test, rotor_speed_delay(training, prior_airframe()))
 
 
-def _physics(flights: Sequence[Flight], prior: Airframe) -> tuple[Airframe, str]:
-    """The identified airframe and "", or the prior and why the flights were not accepted."""
+def identified(split: Split, progress: Progress) -> Identified:
+    """Identify the airframe of the training flights. progress: is called with each pass of the fit."""
     from rotorid.workflows.identify.identify import identify
 
-    names = ("body_rate", "velocity", "attitude", "rotor_speed", "position")
-    logs = [
-        dataclasses.replace(f, signals={n: s for n, s in f.signals.items() if n in names}) for f in flights
-    ]
+    prior = prior_airframe()
     try:
-        return identify(logs, prior).airframe, ""
+        return Identified(identify(split.training, prior, progress=progress).airframe, "")
     except RotoridError as error:
-        return prior, str(error)
+        return Identified(prior, str(error))
+
+
+def unchanged(split: Split, airframe: Airframe) -> MultiStepErrors:
+    """The errors on the test flights if nothing changes."""
+    with jax.enable_x64(True):
+        _, test = _rows(split, airframe)
+        return MultiStepErrors(unchanged_errors(system_of(airframe, "rotor_speed"), test))
+
+
+def physics(split: Split, airframe: Airframe, size: Size, stage: Stage) -> MultiStepErrors:
+    """The errors of the airframe on the test flights, with coverage of its bands."""
+    with jax.enable_x64(True):
+        training, test = _rows(split, airframe)
+        return _errors(system_of(airframe, "rotor_speed"), training, test, size, stage)
+
+
+def symmetric(airframe: Airframe) -> Airframe:
+    """The part of an airframe that is symmetric about its vertical planes, with its centre of mass at the origin.
+
+    The torque of forces that act above or below the centre of mass is linear in the velocity, as that of the residual.
+    """
+    zero = {
+        name: dataclasses.replace(airframe.quantities[name], value=(0.0, 0.0, 0.0))
+        for name in ("centre_of_mass", "products_of_inertia")
+        if name in airframe.quantities
+    }
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, **zero})
+
+
+def physics_and_residual(split: Split, airframe: Airframe, size: Size, stage: Stage) -> MultiStepErrors:
+    """The errors of the symmetric part of the airframe with a residual that is learned on the training flights.
+
+    stage: of the steps of learning, and two more.
+    """
+    airframe = symmetric(airframe)
+    with jax.enable_x64(True):
+        training, test = _rows(split, airframe)
+        system = learn_symmetric_residual(
+            system_of(airframe, "rotor_speed"),
+            training,
+            windows=size.windows,
+            iterations=size.iterations,
+            step_done=stage.advance,
+        )
+        stage.advance(size.iterations - stage.done)
+        return _errors(system, training, test, size, stage)
+
+
+def _rows(split: Split, airframe: Airframe) -> tuple[list[Samples], list[Samples]]:
+    """Rows of the training and of the test flights, with the rotor speeds on the clock of the body rate."""
+    training, test = (
+        [learning_rows(with_delay(f, split.delay), airframe).samples for f in flights]
+        for flights in (split.training, split.test)
+    )
+    return training, test
+
+
+def _errors(
+    system: System, training: list[Samples], test: list[Samples], size: Size, stage: Stage
+) -> MultiStepErrors:
+    p = parameter_values(system)
+    widths = band_widths(system, p, training, stride=size.stride * _BAND_STRIDE)
+    stage.advance()
+    errors = multi_step_errors(system, p, test, stride=size.stride, widths=widths)
+    stage.advance()
+    return errors
 
 
 def sums(errors: Float[np.ndarray, "4 horizon"]) -> dict[str, float]:

@@ -1,13 +1,15 @@
 """The page of the study of public benchmarks: our rows beside the published ones."""
 
+# ruff: noqa: RUF001
+
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
-from rotorid.report.charts import Figure, estimator_colour, layout, line
+from rotorid.report.charts import Figure, Trace, axis, encode_array, layout, line
 from rotorid.report.page import Page, add_study_header, card, grid, legend, notes_list, table
 from rotorid.results.text import label
 from rotorid.studies.benchmarks import nanodrone, neurobem
@@ -16,6 +18,14 @@ from rotorid.studies.study_files import Curve, Row
 
 _BLOCKS: Final = nanodrone.BLOCKS
 _HYBRID, _MOTION = "rotorid, physics and residual", "rotorid, residual that sees the motion"
+_UNCHANGED: Final = "nothing changes"
+_OURS, _PUBLISHED = "@ekf", "@bar"
+_COLOURS: Final = {_UNCHANGED: "@soft", "rotorid, physics": "@ukf", _HYBRID: "@ekf"}
+_DOTS: Final = ("@ukf", "@ekf", "@msckf")
+_SYMBOLS: Final = ("circle", "diamond", "square")
+_COVERAGE: Final = (90.0, 98.0)
+"""Range of the coverage of a calibrated 95 % band, %."""
+
 _QUANTITIES: Final = ("force", "horizontal force", "vertical force", "torque")
 
 
@@ -27,13 +37,13 @@ def headline(rows: Sequence[Row]) -> tuple[str, ...]:
         best = [min(values) for values in zip(*nanodrone.PUBLISHED.values(), strict=True)]
         better = sum(row.value < limit for row, limit in zip(errors, best, strict=True))
         texts = (
-            f"{label(row.quantity).lower()} {number_text(row.value)} {row.unit} (best published {number_text(limit)})"
+            f"{label(row.quantity).lower()} {number_text(row.value)} {row.unit} ({number_text(limit)})"
             for row, limit in zip(errors, best, strict=True)
         )
-        lines.append(
-            f"Nano-drone: {better} of {len(_BLOCKS)} sums over 50 steps below every published row: "
-            f"{', '.join(texts)}."
-        )
+        lines += [
+            f"Nano-drone: {better} of {len(_BLOCKS)} errors over 50 steps below every published row.",
+            f"Sums over the steps, with the best published in brackets: {', '.join(texts)}.",
+        ]
     if n.select(neurobem.FOLDER, "force"):
         own = n.get(neurobem.FOLDER, _MOTION, "force")
         published = n.get(neurobem.FOLDER, "NeuroBEM", "force")
@@ -63,40 +73,111 @@ def _nanodrone(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
         "Real Crazyflie 2.1 Brushless. From every time of the three test flights the state is predicted over 50 steps of "
         "0.01 s from the measured state and rotor speeds. Numbers are sums over the steps of the mean error at each step.",
     )
-    models = dict.fromkeys(r.method for r in n.select(nanodrone.FOLDER, "position"))
+    models = list(dict.fromkeys(r.method for r in n.select(nanodrone.FOLDER, "position")))
+    values = {(model, block): _sum_row(n, model, block).value for model in models for block in _BLOCKS}
+    shown = [model for model in models if model != _UNCHANGED]
+    panels = [
+        page.panel(
+            bars_figure(shown, [values[m, block] for m in shown], n.select(nanodrone.FOLDER, block)[0].unit),
+            f"{label(block)}, sum of the mean errors",
+        )
+        for block in _BLOCKS
+    ]
+    page.add(legend([("rotorid", _OURS), ("published", _PUBLISHED)]) + grid(panels, "split"))
     head = ["model", "source", "position (m)", "velocity (m/s)", "attitude (rad)", "body rate (rad/s)"]
+    head += ["below the best published (%)"]
+    best = [min(column) for column in zip(*nanodrone.PUBLISHED.values(), strict=True)]
     body = []
     for model in models:
-        published = n.get(nanodrone.FOLDER, model, "position", setting="published")
-        is_published = np.isfinite(published.value)
-        setting = "published" if is_published else ""
-        values = [n.get(nanodrone.FOLDER, model, block, setting=setting).value for block in _BLOCKS]
-        source = "published" if is_published else "computed here"
-        body.append([model, source, *(number_text(value) for value in values)])
+        row = [values[model, block] for block in _BLOCKS]
+        source = "published" if model in nanodrone.PUBLISHED else "computed here"
+        gains = [100.0 * (1.0 - value / limit) for value, limit in zip(row, best, strict=True)]
+        gain = f"{min(gains):.0f} to {max(gains):.0f}".replace("-", "−") if _is_ours(model) else ""
+        body.append([model, source, *map(number_text, row), gain])
     page.add(table(head, body, dict.fromkeys(head[:2], "word") | dict.fromkeys(head[2:], "number")))
     own = [c for c in curves if c.part == nanodrone.FOLDER]
-    names = list(dict.fromkeys(c.method for c in own))
+    names = [name for name in _COLOURS if any(c.method == name for c in own)]
     panels = []
     for block in _BLOCKS:
-        traces = [
-            line(c.t, c.value, c.method, estimator_colour("", k))
-            for k, name in enumerate(names)
-            for c in own
-            if c.method == name and c.quantity == block
-        ]
-        unit = next((c.unit for c in own if c.quantity == block), "")
-        axes = layout(unit, x_title="time since the measured state (s)", hovermode="closest")
-        limit = max(
-            (float(c.value.max()) for c in own if c.quantity == block and c.method != names[1]), default=1.0
+        by_name = {c.method: c for c in own if c.quantity == block}
+        traces = [line(by_name[m].t, by_name[m].value, m, _COLOURS[m]) for m in names if m in by_name]
+        limit = max((float(c.value.max()) for m, c in by_name.items() if m != _UNCHANGED), default=1.0)
+        axes = layout(
+            next(iter(by_name.values())).unit,
+            x_title="time since the measured state (s)",
+            hovermode="closest",
         )
         axes["yaxis"] |= {"range": [0.0, 1.1 * limit]}
-        panels.append(
-            page.panel(
-                Figure(tuple(traces), axes, height=190, has_time_axis=False), f"{label(block)}, mean error"
-            )
-        )
-    page.add(legend([(name, estimator_colour("", k)) for k, name in enumerate(names)]) + grid(panels))
+        figure = Figure(tuple(traces), axes, height=190, has_time_axis=False)
+        page_title = f"{label(block)}, mean error"
+        panels.append(page.panel(figure, page_title))
+    page.add(legend([(name, _COLOURS[name]) for name in names]) + grid(panels, "split"))
+    shares = {
+        (m, label(block)): n.get(nanodrone.FOLDER, m, f"coverage, {block}").value
+        for m in shown
+        if _is_ours(m)
+        for block in _BLOCKS
+    }
+    if np.isfinite(list(shares.values())).any():
+        page.add(page.panel(coverage_figure(shares), "Coverage of the 95 % bands on the test flights"))
     _airframe(page, n)
+
+
+def _sum_row(n: Numbers, model: str, block: str) -> Row:
+    """The sum of a model, published or computed."""
+    setting = "published" if model in nanodrone.PUBLISHED else ""
+    return n.get(nanodrone.FOLDER, model, block, setting=setting)
+
+
+def _is_ours(model: str) -> bool:
+    return model.startswith("rotorid")
+
+
+def bars_figure(models: Sequence[str], values: Sequence[float], unit: str) -> Figure:
+    """A bar for each model, the first on top; ours in a colour of their own."""
+    bars: Trace = {
+        "type": "bar",
+        "orientation": "h",
+        "y": list(models),
+        "x": encode_array(values),
+        "text": [number_text(value) for value in values],
+        "textposition": "auto",
+        "marker": {"color": [_OURS if _is_ours(model) else _PUBLISHED for model in models]},
+        "hovertemplate": f"%{{y}}: %{{x:.3g}} {unit}<extra></extra>",
+    }
+    axes = layout("", x_title=unit, hovermode="closest", bargap=0.35)
+    axes["xaxis"] = axis(unit, rangemode="tozero", nticks=5)
+    axes["yaxis"] = axis("", type="category", autorange="reversed", showgrid=False)
+    return Figure((bars,), axes, height=70 + 26 * len(models), has_time_axis=False)
+
+
+def coverage_figure(shares: Mapping[tuple[str, str], float]) -> Figure:
+    """Share of the truth within the bands by model and quantity, and the range in which it should be."""
+    models = list(dict.fromkeys(model for model, _ in shares))
+    traces = []
+    for k, model in enumerate(models):
+        quantities = [quantity for m, quantity in shares if m == model]
+        dots: Trace = {
+            "type": "scatter",
+            "mode": "markers",
+            "name": model,
+            "x": encode_array([100.0 * shares[model, quantity] for quantity in quantities]),
+            "y": quantities,
+            "marker": {"size": 9, "color": _DOTS[k % len(_DOTS)], "symbol": _SYMBOLS[k % len(_SYMBOLS)]},
+            "hovertemplate": f"{model}, %{{y}}: %{{x:.1f}} %<extra></extra>",
+        }
+        traces.append(dots)
+    axes = layout("", x_title="coverage (%)", hovermode="closest", legend=True)
+    low, high = _COVERAGE
+    axes["shapes"] = [
+        {"type": "rect", "xref": "x", "yref": "paper", "x0": low, "x1": high, "y0": 0, "y1": 1,
+         "fillcolor": "@gap", "line": {"width": 0}, "layer": "below"},
+    ]  # fmt: skip
+    lowest = 100.0 * float(np.nanmin(list(shares.values())))
+    axes["xaxis"] = axis("coverage (%); grey: 90 to 98 %", range=[min(80.0, lowest - 2.0), 100.5])
+    axes["yaxis"] = axis("", type="category", autorange="reversed")
+    count = len(dict.fromkeys(quantity for _, quantity in shares))
+    return Figure(tuple(traces), axes, height=110 + 24 * count, has_time_axis=False)
 
 
 def _airframe(page: Page, n: Numbers) -> None:
@@ -104,17 +185,22 @@ def _airframe(page: Page, n: Numbers) -> None:
     delay = n.select("airframe", "delay")[0]
     page.section(
         "Nano-drone: model",
-        "Identified from the training flights; the test flights are used for the table above only.",
+        "Identified from the training flights together, as one vehicle; the test flights are used for the numbers above only. "
+        "The file is `airframes/nanodrone.toml`.",
     )
     cards = [
-        card("Delay of the body rate", f"{1e3 * delay.value:.0f}", "ms", "after the rotor speeds"),
         card(
             "rotorid identify",
             "accepted" if accepted.value else "refused",
             "",
-            "" if accepted.value else "prior airframe used",
+            f"{accepted.flights} training flights" if accepted.value else "prior airframe used",
         ),
+        card("Delay of the body rate", f"{1e3 * delay.value:.0f}", "ms", "after the rotor speeds"),
     ]
+    values = {r.quantity: r.value for r in n.rows if r.part == "airframe" and r.method == "number"}
+    thrust = values.get("thrust_coefficient", np.nan) * values.get("thrust_scale", 1.0)
+    published = f"published: {number_text(nanodrone.THRUST_COEFFICIENT)}"
+    cards.append(card("Thrust coefficient", number_text(thrust), "N s²", published))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
     if accepted.setting:
         page.add(notes_list([accepted.setting]))
@@ -122,7 +208,7 @@ def _airframe(page: Page, n: Numbers) -> None:
     body = [
         [label(r.quantity), number_text(r.value), number_text(float(r.setting.removeprefix("std=")))]
         for r in n.rows
-        if r.part == "airframe" and r.quantity not in ("delay", "accepted")
+        if r.part == "airframe" and r.method == "number"
     ]
     page.add(table(head, body, {"quantity": "word"} | dict.fromkeys(head[1:], "number"), tight=True))
 
@@ -138,11 +224,12 @@ def _neurobem(page: Page, n: Numbers) -> None:
     models = dict.fromkeys(r.method for r in n.select(neurobem.FOLDER, "force") if not r.trajectory)
     head = ["model", "flights", "force (N)", "horizontal (N)", "vertical (N)", "torque (N m)"]
     head += ["coverage, force (%)", "coverage, torque (%)"]
-    body = []
+    body, numbers = [], {}
     for model in models:
         rows = [n.get(neurobem.FOLDER, model, q) for q in _QUANTITIES]
         if not np.isfinite(rows[0].value):
             rows = [n.get(neurobem.FOLDER, model, q, setting="published") for q in _QUANTITIES]
+        numbers[model] = [row.value for row in rows]
         shares = [
             [n.get(neurobem.FOLDER, model, f"coverage, {kind} {axis}").value for axis in "xyz"]
             for kind in ("force", "torque")
@@ -150,7 +237,21 @@ def _neurobem(page: Page, n: Numbers) -> None:
         coverage = [number_text(100 * float(np.mean(share))) for share in shares]
         flights = str(rows[0].flights) if rows[0].flights else "13, published"
         body.append([model, flights, *(number_text(row.value) for row in rows), *coverage])
+    panels = [
+        page.panel(
+            bars_figure([r[0] for r in body], [numbers[r[0]][k] for r in body], unit), f"RMSE of {quantity}"
+        )
+        for quantity, unit, k in (("force", "N", 0), ("torque", "N m", 3))
+    ]
+    page.add(legend([("rotorid", _OURS), ("published", _PUBLISHED)]) + grid(panels, "split"))
     page.add(table(head, body, {"model": "word"} | dict.fromkeys(head[1:], "number")))
+    covered = {
+        (m, label(axis_name)): n.get(neurobem.FOLDER, m, f"coverage, {axis_name}").value
+        for m in models
+        if _is_ours(m)
+        for axis_name in neurobem.AXES
+    }
+    page.add(page.panel(coverage_figure(covered), "Coverage of the 95 % bands on flights left out"))
     flights = list(dict.fromkeys(r.trajectory for r in n.select(neurobem.FOLDER, "force") if r.trajectory))
     own = [m for m in models if np.isfinite(n.get(neurobem.FOLDER, m, "force", flights[0]).value)]
     head = ["flight", *own]
@@ -176,6 +277,9 @@ _NOTES: Final = (
     "NeuroBEM (Bauersfeld et al., RSS 2021) and TR-NeuroMHE (Wang et al., T-RO 2024) over 13 flights.",
     "The row NeuroBEM over the flights at hand is computed from its predictions in the files. Its network was trained on other "
     "flights of the same vehicle, and on speeds up to those of the test flights.",
-    "A band is the prediction ± 1.96 standard deviations. The standard deviations come from errors on training flights that "
-    "were left out. Coverage is the share of the rows of the test flights whose band contains the truth, mean of the axes.",
+    "Nano-drone: the specific force of the logs is in the world frame and was turned into the body frame by the attitude. A "
+    "band is the 95 % quantile of the errors on training flights, by step and axis; coverage is the share of the measured "
+    "numbers of the test flights that are within their band, all steps and axes together.",
+    "NeuroBEM: a band is the prediction ± 1.96 standard deviations, which come from errors on training flights that were left "
+    "out. Coverage is the share of the rows of the test flights whose band contains the truth.",
 )

@@ -14,9 +14,9 @@ Practice, 2026).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,14 +35,29 @@ BLOCKS: Final = ("position", "velocity", "attitude", "body_rate")
 HORIZON: Final = 50
 """H, steps."""
 
-_TINY: Final = 1e-18
+_CHUNK: Final = 512  # windows that are predicted at once
 
-_CHUNK: Final = 2048  # windows that are predicted at once
+BAND: Final = 0.95
+"""Share of the errors on other flights that is within the band of a prediction."""
+
+
+class MultiStepErrors(NamedTuple):
+    """mean: e_b(h), a row a block of `BLOCKS`, a column a step. coverage: share of the measured numbers of each block that are
+    within the band of their prediction; None without bands."""
+
+    mean: Float[np.ndarray, "4 horizon"]
+    coverage: Float[np.ndarray, " 4"] | None = None
 
 
 def multi_step_errors(
-    system: System, p: Values, flights: Sequence[Samples], *, horizon: int = HORIZON, stride: int = 1
-) -> Float[np.ndarray, "4 horizon"]:
+    system: System,
+    p: Values,
+    flights: Sequence[Samples],
+    *,
+    horizon: int = HORIZON,
+    stride: int = 1,
+    widths: Float[np.ndarray, "horizon 4 3"] | None = None,
+) -> MultiStepErrors:
     """e_b(h) of a model over flights, in m, m/s, rad and rad/s.
 
     Args:
@@ -51,26 +66,46 @@ def multi_step_errors(
         flights: rows in which all states are measured. Windows do not contain a gap.
         horizon: H.
         stride: rows between the starts of windows; 1 for the metric of the benchmark.
-    Returns:
-        One row a block of `BLOCKS`, one column a step.
+        widths: half widths of the bands, of `band_widths`; None: no coverage.
     Raises:
         ExcitationError: no flight has `horizon` consecutive rows.
     """
-    total, count = np.zeros((len(BLOCKS), horizon)), 0
+    total, count, inside = np.zeros((len(BLOCKS), horizon)), 0, np.zeros(len(BLOCKS))
+    for errors in _chunks(system, p, flights, horizon, stride):
+        total += np.linalg.norm(errors, axis=3).sum(axis=0).T
+        count += len(errors)
+        if widths is not None:
+            inside += (np.abs(errors) <= widths).mean(axis=(1, 3)).sum(axis=0)
+    coverage = None if widths is None else inside / count
+    return MultiStepErrors(total / count, coverage)
+
+
+def band_widths(
+    system: System, p: Values, flights: Sequence[Samples], *, horizon: int = HORIZON, stride: int = 1
+) -> Float[np.ndarray, "horizon 4 3"]:
+    """Half width of the 95 % band of each step, block and axis: the 95 % quantile of the absolute errors on flights.
+
+    Arguments and errors as of `multi_step_errors`.
+    """
+    errors = np.concatenate(list(_chunks(system, p, flights, horizon, stride)))
+    return np.quantile(np.abs(errors), BAND, axis=0)
+
+
+def _chunks(
+    system: System, p: Values, flights: Sequence[Samples], horizon: int, stride: int
+) -> Iterator[Float[np.ndarray, "windows horizon 4 3"]]:
+    """The errors of all windows, some of them at a time. Raises ExcitationError if there are none."""
+    has_any = False
     for samples in flights:
         starts = _starts(samples, horizon)[::stride]
-        batch = _rows(system, samples, horizon)
+        batch, has_any = _rows(system, samples, horizon), has_any or len(starts) > 0
         for first in range(0, len(starts), _CHUNK):
             chunk = starts[first : first + _CHUNK]
-            padded = np.resize(
-                chunk, _CHUNK
-            )  # one shape for all chunks, so that the prediction is compiled once
-            distances = window_distances(system, p, {**batch, "starts": jnp.asarray(padded)})
-            total += np.asarray(distances)[: len(chunk)].sum(axis=0).T
-        count += len(starts)
-    if not count:
+            padded = np.resize(chunk, _CHUNK)  # one shape for all chunks, so that it is compiled once
+            errors = window_errors(system, p, {**batch, "starts": jnp.asarray(padded)})
+            yield np.asarray(errors)[: len(chunk)]
+    if not has_any:
         raise ExcitationError(f"no flight has {horizon} consecutive rows to predict; give longer flights")
-    return total / count
 
 
 def unchanged_errors(
@@ -98,11 +133,10 @@ def windows_of(system: System, samples: Samples, horizon: int, count: int) -> Wi
 
 
 @partial(jax.jit, static_argnums=0)
-def window_distances(system: System, p: Values, batch: WindowBatch) -> Float[Array, "windows horizon 4"]:
-    """d_b of each window and step, by `BLOCKS`. A tiny number under the root makes its slope finite at 0."""
+def window_errors(system: System, p: Values, batch: WindowBatch) -> Float[Array, "windows horizon 4 3"]:
+    """Predicted minus measured state of each window and step, by `BLOCKS`."""
     outputs = tuple(Head(block, ()) for block in BLOCKS)
-    errors = prediction_errors(system, outputs, None, p, batch)
-    return jnp.stack([jnp.sqrt(jnp.sum(e * e, axis=2) + _TINY) for e in errors], axis=2)
+    return jnp.stack(prediction_errors(system, outputs, None, p, batch), axis=2)
 
 
 def _starts(samples: Samples, horizon: int) -> np.ndarray:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from rotorid.errors import SettingError
-from rotorid.models.airframe.airframe import airframe_numbers
+from rotorid.logs.write import write_whole
+from rotorid.models.airframe.airframe import airframe_numbers, airframe_toml, load_airframe
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.datasets.generation import make_folder
 from rotorid.studies.benchmarks import nanodrone, neurobem
 from rotorid.studies.benchmarks.nanodrone import BLOCKS
+from rotorid.studies.benchmarks.prediction import MultiStepErrors
 from rotorid.studies.study_files import Curve, Part, Row, load_or_make_part
 
 UNITS: Final = {"position": "m", "velocity": "m/s", "attitude": "rad", "body_rate": "rad/s"}
 """Units of the blocks of the multi-step metric."""
 
+AIRFRAMES: Final = "airframes"
+"""Folder of the identified airframe, in that of the study."""
+
+_FILE: Final = "file"  # row of the airframe's file
 _STEP: Final = 0.01  # s, of the nano-drone benchmark
 _IDENTIFIED: Final = ("inertia", "thrust", "drag", "rotor", "torque", "centre", "translational", "angular")
 
@@ -62,11 +71,9 @@ def benchmarks(
     """
     if not data.is_dir():
         raise SettingError(f"--data {data}: there is no such folder; give the folder of the public data sets")
-    makers: dict[str, Callable[[Path], Part]] = {
-        nanodrone.FOLDER: lambda path: _nanodrone(path, size, Stage(progress, "nano-drone", 3)),
-        neurobem.FOLDER: lambda path: _neurobem(
-            path, size, Stage(progress, "NeuroBEM", len(neurobem.MODELS))
-        ),
+    makers: dict[str, Callable[[PartMaker], list[Part]]] = {
+        nanodrone.FOLDER: lambda maker: _nanodrone(maker, size.nanodrone, progress),
+        neurobem.FOLDER: lambda maker: _neurobem(maker, size, progress),
     }
     present = [name for name in makers if (data / name).is_dir()]
     if not present:
@@ -74,53 +81,123 @@ def benchmarks(
             f"--data {data}: none of the folders {', '.join(makers)}; give the folder of the data sets"
         )
     make_folder(folder)
-    rows: list[Row] = []
-    curves: list[Curve] = []
+    parts: list[Part] = []
     for name in present:
-        path = data / name
-        files = sorted((f.name, f.stat().st_size) for f in path.iterdir() if f.is_file())
+        files = sorted((f.name, f.stat().st_size) for f in (data / name).iterdir() if f.is_file())
         settings = {"size": json.loads(json.dumps(size)), "seed": seed, "files": files}
-        part = load_or_make_part(folder, name, settings, lambda name=name, path=path: makers[name](path))
-        rows += part.rows
-        curves += part.curves
-    return Study(tuple(rows), tuple(curves))
+        parts += makers[name](PartMaker(folder, data / name, settings))
+    return Study(
+        tuple(r for part in parts for r in part.rows), tuple(c for part in parts for c in part.curves)
+    )
 
 
-def _nanodrone(folder: Path, size: Size, stage: Stage) -> Part:
-    result = nanodrone.nanodrone(folder, size.nanodrone, stage)
-    part = nanodrone.FOLDER
-    flights = len(nanodrone.TEST)
+@dataclasses.dataclass(frozen=True)
+class PartMaker:
+    """Loads or makes the parts of a benchmark. folder: of the study. data: of the benchmark. settings: of all its parts."""
+
+    folder: Path
+    data: Path
+    settings: Mapping[str, Any]
+
+    def part(self, name: str, make: Callable[[], Part]) -> Part:
+        """A part, from its files or made."""
+        return load_or_make_part(self.folder, name, self.settings, make)
+
+
+def _nanodrone(maker: PartMaker, size: nanodrone.Size, progress: Progress) -> list[Part]:
+    """The parts: the airframe, its errors, and those with a residual."""
+
+    @functools.cache
+    def split() -> nanodrone.Split:
+        files = sum(len(paths) for paths in nanodrone.flight_paths(maker.data))
+        return nanodrone.read_split(maker.data, size, Stage(progress, "nano-drone: flights", files))
+
+    airframe_part = maker.part("nanodrone-airframe", lambda: _airframe(split(), size, progress))
+    path = maker.folder / AIRFRAMES / f"{nanodrone.FOLDER}.toml"
+    make_folder(path.parent)
+    write_whole(path, next(r.setting for r in airframe_part.rows if r.quantity == _FILE).encode())
+    airframe = load_airframe(path)
+
+    def physics() -> Part:
+        stage = Stage(progress, "nano-drone: prediction", 2)
+        rows, curves = _error_rows("nothing changes", nanodrone.unchanged(split(), airframe))
+        more = _error_rows("rotorid, physics", nanodrone.physics(split(), airframe, size, stage))
+        return Part((*_published_rows(), *rows, *more[0]), (*curves, *more[1]))
+
+    def residual() -> Part:
+        stage = Stage(progress, "nano-drone: residual", size.iterations + 2)
+        errors = nanodrone.physics_and_residual(split(), airframe, size, stage)
+        return Part(*_error_rows("rotorid, physics and residual", errors))
+
+    return [
+        airframe_part,
+        maker.part("nanodrone-physics", physics),
+        maker.part("nanodrone-residual", residual),
+    ]
+
+
+def _airframe(split: nanodrone.Split, size: nanodrone.Size, progress: Progress) -> Part:
+    """The identified airframe: its numbers, and its file as text."""
+
+    def show(text: str, done: int, total: int) -> None:
+        progress("nano-drone: passes of the identification", done, max(total, done + 1))
+
+    if size.identify:
+        airframe, refused = nanodrone.identified(split, show)
+    else:
+        airframe, refused = nanodrone.prior_airframe(), "not run in the quick form"
+    part, flights = "airframe", len(split.training)
     rows = [
-        Row(part, name, block, value, UNITS[block], setting="published", published=value)
+        Row(part, "identify", "accepted", float(not refused), setting=refused, flights=flights),
+        Row(part, "identify", _FILE, math.nan, setting=airframe_toml(airframe)),
+        Row(part, "rotor speeds", "delay", split.delay, "s", flights=flights),
+    ]
+    rows += [
+        Row(part, "number", name, value, setting=f"std={std:.3g}", flights=flights)
+        for name, (value, std) in airframe_numbers(airframe).items()
+        if name.startswith(_IDENTIFIED) and std > 0.0
+    ]
+    return Part(tuple(rows))
+
+
+def _published_rows() -> list[Row]:
+    return [
+        Row(nanodrone.FOLDER, name, block, value, UNITS[block], setting="published", published=value)
         for name, values in nanodrone.PUBLISHED.items()
         for block, value in zip(BLOCKS, values, strict=True)
     ]
-    rows += [
-        Row(part, name, block, value, UNITS[block], flights=flights)
-        for name, errors in result.errors.items()
-        for block, value in nanodrone.sums(errors).items()
+
+
+def _error_rows(model: str, errors: MultiStepErrors) -> tuple[tuple[Row, ...], tuple[Curve, ...]]:
+    """Sums, coverage and curves of a model."""
+    part, flights = nanodrone.FOLDER, len(nanodrone.TEST)
+    rows = [
+        Row(part, model, block, value, UNITS[block], flights=flights)
+        for block, value in nanodrone.sums(errors.mean).items()
     ]
-    rows += [
-        Row(part, "airframe", name, value, setting=f"std={std:.3g}")
-        for name, (value, std) in airframe_numbers(result.airframe).items()
-        if name.startswith(_IDENTIFIED)
-    ]
-    rows += [
-        Row("airframe", "rotor speeds", "delay", result.delay, "s"),
-        Row("airframe", "identify", "accepted", float(not result.refused), setting=result.refused),
-    ]
-    curves = []
-    for name, errors in result.errors.items():
-        t, missing = _STEP * np.arange(1, errors.shape[1] + 1), np.full(errors.shape[1], np.nan)
-        curves += [
-            Curve(part, name, "", "", t, errors[k], missing, missing, block, UNITS[block])
-            for k, block in enumerate(BLOCKS)
+    if errors.coverage is not None:
+        rows += [
+            Row(part, model, f"coverage, {block}", float(share), flights=flights)
+            for block, share in zip(BLOCKS, errors.coverage, strict=True)
         ]
-    return Part(tuple(rows), tuple(curves))
+    t, missing = _STEP * np.arange(1, errors.mean.shape[1] + 1), np.full(errors.mean.shape[1], np.nan)
+    curves = [
+        Curve(part, model, "", "", t, errors.mean[k], missing, missing, block, UNITS[block])
+        for k, block in enumerate(BLOCKS)
+    ]
+    return tuple(rows), tuple(curves)
 
 
-def _neurobem(folder: Path, size: Size, stage: Stage) -> Part:
-    names, predictions = neurobem.neurobem(folder, size.every, stage)
+def _neurobem(maker: PartMaker, size: Size, progress: Progress) -> list[Part]:
+    def make() -> Part:
+        stage = Stage(progress, "NeuroBEM: models", len(neurobem.MODELS))
+        return _neurobem_part(maker.data, size.every, stage)
+
+    return [maker.part(neurobem.FOLDER, make)]
+
+
+def _neurobem_part(folder: Path, every: int, stage: Stage) -> Part:
+    names, predictions = neurobem.neurobem(folder, every, stage)
     part, rows = neurobem.FOLDER, []
     for name, (force, torque) in neurobem.PUBLISHED.items():
         rows += [
