@@ -1,6 +1,7 @@
 """The airframe of a nano quadrotor from its measured rotor speeds and commands (nano-drone benchmark, real flights).
 
-Its speeds, body rates and specific forces have clocks of their own, up to 30 ms apart. By instrumental variables, with the
+Its speeds, body rates and specific forces have clocks of their own, up to 30 ms apart, and its specific forces are in the world
+frame. By instrumental variables, with the
 commands as instruments, Jxx is 2.1e-5 and Jyy 2.25e-5 kg m^2 (sixteen flights, 3 to 22 Hz); published for the type without its
 deck are 2.5e-5 and 2.8e-5 kg m^2, and the thrust coefficient of this vehicle, 3.72e-8 N s^2.
 """
@@ -66,11 +67,14 @@ def test_inertia_and_thrust_from_speeds_on_other_clocks(flights: Path) -> None:
         pytest.skip("no nanodrone here")
     logs = [read_table(folder / f"{name}.parquet") for name in PARTS]
     found = identify(logs, guess(), spans=list(PARTS.values()))
+    turned = next(f for f in found.findings if f.code == "force_in_world_frame")
+    assert turned.values["flights"] == tuple(f"{name}.parquet" for name in PARTS)
     delays = [speeds.delay.delay for speeds in found.preparation.speeds if speeds.delay is not None]
     assert delays == pytest.approx([0.031, 0.013, 0.003], abs=0.003)
     for name, instrumental in (("inertia_x", 2.1e-5), ("inertia_y", 2.25e-5)):
         value, std = found.fit.values[name], found.fit.std[name]
         assert abs(value - instrumental) < 3.0 * std
         assert std < 0.1 * value
+        assert 2.0e-5 < value < 3.5e-5
     assert 3.5e-8 * found.fit.values["thrust_scale"] == pytest.approx(3.72e-8, rel=0.03)
     assert found.airframe.number("motor_time_constant") == pytest.approx(0.042, abs=0.006)

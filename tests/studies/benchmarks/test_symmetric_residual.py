@@ -55,7 +55,8 @@ def flight(seed: int, damping: float) -> Samples:
     for name in space:
         y[:, outputs.stored[name]] = np.asarray(x)[:, space.stored[name]]
     dt = np.concatenate([[0.0], np.full(ROWS - 1, STEP)])
-    return Samples(*map(jnp.asarray, (t, dt, speed, y)), jnp.ones((ROWS, outputs.dim), bool))
+    is_measured = jnp.ones((ROWS, outputs.dim), bool)
+    return Samples(jnp.asarray(t), jnp.asarray(dt), jnp.asarray(speed), jnp.asarray(y), is_measured)
 
 
 def test_a_damping_that_the_physics_lacks_is_learned() -> None:

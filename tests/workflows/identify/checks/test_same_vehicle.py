@@ -18,7 +18,7 @@ from rotorid.identification.airframe.per_flight_estimates import (
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.models.airframe.airframe import load_airframe, with_numbers
 from rotorid.simulation.free_flight.flight import fly
-from rotorid.workflows.identify.checks.same_vehicle import check_estimates
+from rotorid.workflows.identify.checks.same_vehicle import check_estimates, scatter_factor
 from rotorid.workflows.identify.preparation import fit_data, prepare_flights
 
 SECONDS = 12.0
@@ -82,3 +82,19 @@ def test_quantities_that_a_flight_alone_does_not_identify_are_not_compared(diffe
     assert own is not None
     assert own.information_gain(np.eye(len(own.values))[0]) < 0.2
     check_estimates(weak, ("a", "b"))
+
+
+def test_the_scatter_of_flights_and_not_that_of_vehicles() -> None:
+    """About 1 for flights that differ by their noise, also where some are of another vehicle; more for a larger scatter."""
+    rng, std = np.random.default_rng(0), np.full(16, 0.1)
+    alike = np.median([scatter_factor(rng.normal(2.0, 0.1, 16), std) for _ in range(50)])
+    scattered = np.median([scatter_factor(rng.normal(2.0, 0.3, 16), std) for _ in range(50)])
+    assert alike < 1.2
+    assert 1.7 < scattered < 3.0
+    for others in (1, 4):
+        factors = []
+        for _ in range(50):
+            value = rng.normal(2.0, 0.1, 16)
+            value[:others] += 2.0
+            factors.append(scatter_factor(value, std))
+        assert np.median(factors) < 1.3

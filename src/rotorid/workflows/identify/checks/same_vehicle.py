@@ -2,11 +2,17 @@
 
 After the fit, each flight's own moments of inertia about x and y, and its thrust where the mass is held fixed, are compared
 with those of all others together (see `per_flight_estimates`): a vehicle keeps its inertia, and its thrust as far as its
-battery does. Inertia about z is left out: rotors that speed up rotate the vehicle by their own inertia, which the model does
-not have. A flight whose difference exceeds both its uncertainty and the usual change between flights is of another vehicle,
-or of one that was rebuilt. Only quantities that this flight alone identifies, and the others alone too, are compared; any other
-estimate is mostly prior. Estimates to first order find the flights with the largest differences. These are then fitted alone,
-and so are the others: the difference must remain.
+battery does. Flights of one vehicle differ by more than their standard deviations: speeds are measured well in some flights and
+badly in others. With five flights or more, the standard deviations of this comparison are scaled by the factor
+
+    s_k = |v_k - c| / std_k,        factor = max(1, median of s / 0.6745)
+
+where v_k is the value of flight k alone and c the mean of the half of the flights that agree best, so that a group of flights
+of another vehicle does not widen it. Inertia about z is left out: rotors that speed up rotate the vehicle by their own
+inertia, which the model does not have. A flight whose difference exceeds both its uncertainty and the usual change between
+flights is of another vehicle, or of one that was rebuilt. Only quantities that this flight alone identifies, and the others
+alone too, are compared; any other estimate is mostly prior. Estimates to first order find the flights with the largest
+differences. These are then fitted alone, and so are the others: the difference must remain.
 """
 
 from __future__ import annotations
@@ -40,8 +46,19 @@ _AXES: Final = "xy"
 _LEAST_GAIN: Final = 0.5  # information gain from which on flights alone identify a quantity
 _CONFIRMED: Final = 3  # flights with the largest differences, which are fitted alone
 
-_Constant = tuple[str, str, Float[np.ndarray, " quantities"], float]
-"""Name, unit, linear combination of the fit's quantities, allowed relative change."""
+_SCATTERED: Final = 5  # flights from which their scatter is estimated
+_NORMAL_MEDIAN: Final = 0.6745  # of |z|
+
+
+class _Constant(NamedTuple):
+    """A quantity that a vehicle keeps. a: linear combination of the fit's quantities. allowed: relative change. factor: on
+    standard deviations, for the scatter of flights."""
+
+    quantity: str
+    unit: str
+    a: Float[np.ndarray, " quantities"]
+    allowed: float
+    factor: float = 1.0
 
 
 def check_serial_numbers(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
@@ -63,11 +80,12 @@ def check_estimates(estimation: Estimation, flights: Sequence[str]) -> None:
     count = len(flights)
     if count < 2:
         return
-    scores, constants = block_scores(estimation), _vehicle_constants(estimation)
+    scores = block_scores(estimation)
+    alone = [per_flight_estimate(estimation, scores, np.arange(count) == k) for k in range(count)]
+    constants = [c._replace(factor=_scatter(alone, c)) for c in _vehicle_constants(estimation)]
     suspects = []
-    for k in range(count):
-        is_own = np.arange(count) == k
-        own, others = (per_flight_estimate(estimation, scores, group) for group in (is_own, ~is_own))
+    for k, own in enumerate(alone):
+        others = per_flight_estimate(estimation, scores, np.arange(count) != k)
         difference = _largest_difference(own, others, constants)
         if difference is not None:
             suspects.append((difference.excess, k))
@@ -101,7 +119,7 @@ def _largest_difference(
     largest = None
     if own is None or others is None:
         return None
-    for quantity, unit, a, allowed in constants:
+    for quantity, unit, a, allowed, factor in constants:
         if min(own.information_gain(a), others.information_gain(a)) < _LEAST_GAIN:
             continue
         value, other_value = float(a @ own.values), float(a @ others.values)
@@ -109,11 +127,32 @@ def _largest_difference(
         difference = abs(value - other_value)
         excess = min(
             difference / (allowed * max(min(abs(value), abs(other_value)), 1e-300)),
-            difference / (_SIGMAS * max(np.hypot(std_one, std_rest), 1e-300)),
+            difference / (_SIGMAS * factor * max(np.hypot(std_one, std_rest), 1e-300)),
         )
         if excess > (1.0 if largest is None else largest.excess):
             largest = _Difference(excess, quantity, unit, (value, std_one), (other_value, std_rest))
     return largest
+
+
+def _scatter(alone: Sequence[PerFlightEstimate | None], constant: _Constant) -> float:
+    """Factor on the standard deviations of a quantity, from the flights that identify it; 1 where they are too few."""
+    a = constant.a
+    used = [e for e in alone if e is not None and e.information_gain(a) >= _LEAST_GAIN]
+    if len(used) < _SCATTERED:
+        return 1.0
+    return scatter_factor(
+        np.array([float(a @ e.values) for e in used]),
+        np.array([float(np.linalg.norm(a @ e.root)) for e in used]),
+    )
+
+
+def scatter_factor(value: Float[np.ndarray, " flights"], std: Float[np.ndarray, " flights"]) -> float:
+    """Factor by which values scatter more than their standard deviations say, of the half that agrees best; 1 or more."""
+    half, ordered = len(value) // 2, np.sort(value)
+    first = int(np.argmin(ordered[half - 1 :] - ordered[: len(value) - half + 1]))
+    centre = float(np.mean(ordered[first : first + half]))
+    s = np.sort(np.abs(value - centre) / np.maximum(std, 1e-300))
+    return max(1.0, float(s[half - 1]) / _NORMAL_MEDIAN)
 
 
 def _vehicle_constants(estimation: Estimation) -> list[_Constant]:
@@ -125,15 +164,15 @@ def _vehicle_constants(estimation: Estimation) -> list[_Constant]:
     for k in range(0 if place is None else len(_AXES)):
         a = np.zeros(size)
         a[place.start + k] = 1.0  # pyright: ignore[reportOptionalMemberAccess]
-        constants.append((f"the moment of inertia about {_AXES[k]}", "kg m^2", a, _INERTIA))
+        constants.append(_Constant(f"the moment of inertia about {_AXES[k]}", "kg m^2", a, _INERTIA))
     place = coordinates.slices.get("thrust_scale")
     if place is not None:
         a = np.zeros(size)
         a[place.start] = 1.0
-        constants.append(("the thrust scale", "", a, _COMMANDED_THRUST))
+        constants.append(_Constant("the thrust scale", "", a, _COMMANDED_THRUST))
     place = coordinates.slices.get("thrust_curve")
     if place is not None:
         a = np.zeros(size)
         a[place] = 0.5 ** np.arange(place.stop - place.start)
-        constants.append(("a rotor's thrust at half its command", "N", a, _THRUST))
+        constants.append(_Constant("a rotor's thrust at half its command", "N", a, _THRUST))
     return constants
