@@ -4,6 +4,7 @@ command.py      the command line
 track.py        the prepared flight, its motion, and the estimates as a `Track`
 plausibility.py whether airframe and log can be of one vehicle
 model_errors.py errors of the model that a flight shows, and the bands that contain them
+prediction.py   how much of the motion the model explains
 changes.py      changes and jumps of the main quantity
 innovations.py  consistency of the innovations, and its figures
 summary.py      the numbers and findings of `summary.json`

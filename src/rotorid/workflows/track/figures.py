@@ -26,7 +26,7 @@ from rotorid.report.charts import (
 from rotorid.results.text import decimals, estimator_label, label, plus_minus, unit_text, value_text
 from rotorid.workflows.track.changes import Jump, settled_rows
 from rotorid.workflows.track.summary import QuantitySummary
-from rotorid.workflows.track.track import Curve, Motion, Track
+from rotorid.workflows.track.track import Curve, Motion, Quantity, Track
 
 SIGMAS: Final = 1.96
 """Half the width of a 95 % band, in standard deviations."""
@@ -38,6 +38,7 @@ _DIRECTIONS: Final = ("east", "north", "up")
 _POINTS_MAIN, _POINTS_SMALL = 3000, 700
 _SETTLING: Final = 2.0  # s that do not determine the range of values
 STRIP: Final = 16  # px of an estimator's health
+_CLEARLY: Final = 0.9  # share of the absolute standard deviation
 _LABEL: Final = 0.08  # of the width of the figure
 _HEALTH_COLOURS: Final = {
     Health.NO_INFORMATION: "@no-information",
@@ -82,6 +83,12 @@ def main_figure(tracks: Sequence[Track], jumps: Sequence[Jump] = ()) -> Figure:
     figure["shapes"] = gap_shapes(tracks) + [_jump_line(j) for j in jumps]
     figure["annotations"] = _jump_labels(jumps, unit, time_range(tracks))
     return Figure(tuple(traces), figure, height=height)
+
+
+def has_change_band(quantity: Quantity) -> bool:
+    """Whether changes of a quantity are known clearly better than its absolute value, so that they get a band of their own."""
+    std, change_std = np.nanmedian(quantity.std), np.nanmedian(quantity.change_std)
+    return bool(change_std < _CLEARLY * std)
 
 
 def quantity_figure(tracks: Sequence[Track], name: str) -> Figure:
@@ -178,6 +185,9 @@ def _curves(tracks: Sequence[Track], name: str, points: int, *, legend: bool = F
         outline = None if i == 0 else {"width": 0.8, "color": f"{own}:0.7", "dash": "2px,2px"}
         fill = f"{own}:0.18" if i == 0 else "rgba(0,0,0,0)"
         traces.append(band(track.t, lower, upper, fill, points=points, outline=outline))
+        if i == 0 and legend and has_change_band(q):
+            inner = SIGMAS * q.change_std
+            traces.append(band(track.t, q.value - inner, q.value + inner, f"{own}:0.22", points=points))
     truth = next(((t.t, t.truth[name]) for t in tracks if name in t.truth), None)
     if truth is not None:
         width = 7.0 if legend else 5.0

@@ -20,7 +20,7 @@ kappa is 1 where the drag is right: a steady wind does not enter. A drag of kapp
 (1 - kappa) / kappa (v - w), the wind force by (1 - kappa) k v, and the force along the rotor axis by (1 - kappa) r k v_z,
 with r the axial drag ratio.
 
-*Gusts*. A gust acts up and down as well as across: with sigma_w the standard deviation of the tracked wind over the flight,
+*Gusts*. A gust acts up and down as well as across: with sigma_w the standard deviation of the tracked wind over 20 s,
 beyond that of its estimates, the force along the rotor axis varies by r k sigma_w. Its slow part looks like mass.
 
 *Mass*. Where the thrust of the first seconds carries another mass than that of the airframe, by more than both uncertainties,
@@ -74,7 +74,7 @@ _DRAG_MODEL_STD: Final = 0.05  # of ln kappa
 _COLOURED: Final = 3.0  # standard error over that of white residuals
 _LEAST_GAIN: Final = 0.2
 _LONGEST: Final = 2.0  # s, over which the tracked wind averages
-_SETTLING: Final = 5.0  # s, after which the wind is used
+_GUSTS: Final = 20.0  # s, over which gusts are averaged
 _BRIEF: Final = 0.5  # s, over which the tracked mass averages
 _LEAST_THRUST: Final = 0.01  # of the weight
 
@@ -329,13 +329,12 @@ def _gust_force(track: Track) -> Float[np.ndarray, " n"] | float:
     """r k sigma_w, N; 0 where no wind is tracked."""
     if not {"wind_x", "wind_y", "drag"} <= set(track.quantities):
         return 0.0
-    settled = np.cumsum(np.diff(track.t, prepend=track.t[:1])) > _SETTLING
-    variances = []
+    variance = np.zeros(len(track.t))
     for name in ("wind_x", "wind_y"):
         wind = track.quantities[name]
-        rows = settled & wind.informed
-        variances.append(np.var(wind.value[rows]) - np.mean(wind.std[rows] ** 2) if rows.any() else 0.0)
-    sigma = math.sqrt(max(float(np.mean(np.maximum(variances, 0.0))), 0.0))
+        departure = np.where(wind.informed, wind.value - _mean_over(track.t, wind.value, _GUSTS), 0.0)
+        variance += 0.5 * np.maximum(_mean_over(track.t, departure**2 - wind.std**2, _GUSTS), 0.0)
+    sigma = np.sqrt(variance)
     ratio = track.quantities["axial_drag_ratio"].value if "axial_drag_ratio" in track.quantities else 1.0
     return ratio * np.abs(track.quantities["drag"].value) * sigma
 

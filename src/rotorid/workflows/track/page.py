@@ -18,12 +18,14 @@ from rotorid.results.text import (
     label,
     percent,
     plus_minus,
+    std_text,
     title,
     unit_text,
     value_text,
 )
 from rotorid.workflows.track.figures import (
     BANDS,
+    has_change_band,
     main_figure,
     motion_figure,
     path_figure,
@@ -44,7 +46,7 @@ from rotorid.workflows.track.summary import (
     Summary,
     leading_track,
 )
-from rotorid.workflows.track.text import unconfirmed_text
+from rotorid.workflows.track.text import share_text, unconfirmed_text
 from rotorid.workflows.track.track import Motion, Track
 
 _TONES: Final[Mapping[Tone, str]] = {
@@ -97,6 +99,10 @@ def _cards(page: Page, lead: Track, estimator_summary: EstimatorSummary, summary
             if e != lead.estimator and name in s.quantities
         ]
         note = join_words(others) if q.informed else "not identified by this flight"
+        if q.informed and q.has_common_std:
+            note = "; ".join(
+                text for text in (f"± {std_text(q.final, q.change_std)} for changes", note) if text
+            )
         cards.append(
             card(
                 f"{title(name)} at the end",
@@ -122,14 +128,26 @@ def _cards(page: Page, lead: Track, estimator_summary: EstimatorSummary, summary
     cards.append(
         card("NIS / dimension", _ratio(estimator_summary.consistency), note="1 for a consistent filter")
     )
+    if estimator_summary.explained:
+        cards.append(_explained_card(estimator_summary))
     page.add(f'<div class="cards">{"".join(cards)}</div>')
+
+
+def _explained_card(estimator_summary: EstimatorSummary) -> str:
+    """The VAF of the output that is no state, with those of the others below."""
+    explained = dict(estimator_summary.explained)
+    name = "specific_force" if "specific_force" in explained else next(iter(explained))
+    share = explained.pop(name)
+    others = [f"{label(n)} {s.vaf:.1f}\u00a0%" for n, s in explained.items()]
+    value = plus_minus(share.vaf, share.vaf_std) if math.isfinite(share.vaf_std) else f"{share.vaf:.1f}"
+    return card(f"{title(name)} explained", value, "%", join_words(others))
 
 
 def _main(page: Page, tracks: Sequence[Track], lead: Track, summary: Summary) -> None:
     page.section(
         f"{title(lead.main_quantity)} over time",
-        f"Coloured: the 95 % band{_band_owner(tracks)}. Grey: not in the air, or inputs missing. Below: the health of each "
-        "estimator, a thin line while it is healthy. Drag to zoom all time axes, double-click to reset.",
+        f"Coloured: the 95 % band{_band_owner(tracks)}{_band_kinds(lead)}. Grey: not in the air, or inputs missing. Below: the "
+        "health of each estimator, a thin line while it is healthy. Drag to zoom all time axes, double-click to reset.",
     )
     detecting = [e for e in summary.estimators.values() if e.jumps is not None]
     jumps = (detecting[0].jumps or ()) if detecting else ()
@@ -138,6 +156,16 @@ def _main(page: Page, tracks: Sequence[Track], lead: Track, summary: Summary) ->
         if estimator_summary.jumps is not None:
             page.add(_jump_table(name, lead.main_quantity, estimator_summary))
     page.add("</div>")
+
+
+def _band_kinds(lead: Track) -> str:
+    """Which band is absolute and which is that of changes, where these differ."""
+    if not has_change_band(lead.quantities[lead.main_quantity]):
+        return ""
+    return (
+        " of the absolute value, which contains what scales all values together (thrust curve, stated mass); the darker band "
+        "inside is that of changes during the flight"
+    )
 
 
 def _band_owner(tracks: Sequence[Track]) -> str:
@@ -190,6 +218,8 @@ def _innovations(
     heading = "Normalised innovations squared"
     aside = "mean in windows; line: expected value, grey: 95 % band of a consistent filter"
     page.add('<div class="stack">', page.panel(consistency_figure(tracks, running), heading, aside))
+    if estimator_summary.explained:
+        page.add(_explained_table(estimator_summary, estimator_label(lead.estimator)))
     normalised = [(n, normalise(lead.t, i)) for n, i in lead.innovations.items() if (i.std > 0).any()]
     estimator = estimator_label(lead.estimator)
     page.add(
@@ -209,6 +239,21 @@ def _innovations(
         ),
         "</div>",
     )
+
+
+def _explained_table(estimator_summary: EstimatorSummary, estimator: str) -> str:
+    head = ["output", "VAF", "NRMSE"]
+    rows = [
+        [title(name), share_text(s.vaf, s.vaf_std), f"{s.nrmse:.1f} %"]
+        for name, s in estimator_summary.explained.items()
+    ]
+    below = (
+        "Predictions over 1 s from the estimates at their start, on the logged commands and body rates. VAF: share of the "
+        "squared change over 1 s that they account for; NRMSE: root mean square of their error over that of the change. In a "
+        "steady hover there is little to explain."
+    )
+    kinds = {"output": "word", "VAF": "number", "NRMSE": "number"}
+    return table(head, rows, kinds, "Motion explained by the model", estimator, below, tight=True)
 
 
 def _consistency_text(ratio: float) -> str:
@@ -247,9 +292,20 @@ def _motion(page: Page, tracks: Sequence[Track], motion: Motion, lead: Track, ma
 def _numbers(page: Page, summary: Summary) -> None:
     page.section(
         "All estimates",
-        "± is one standard deviation. Median, minimum and maximum are taken after the filter has settled.",
+        "± is one standard deviation of the absolute value; of a change: without what scales all values together. Median, "
+        "minimum and maximum are taken after the filter has settled.",
     )
-    head = ["quantity", "estimator", "at the end", "median", "minimum", "maximum", "unit", "informed"]
+    head = [
+        "quantity",
+        "estimator",
+        "at the end",
+        "of a change",
+        "median",
+        "minimum",
+        "maximum",
+        "unit",
+        "informed",
+    ]
     names = dict.fromkeys(
         n for estimator_summary in summary.estimators.values() for n in estimator_summary.quantities
     )
@@ -258,6 +314,7 @@ def _numbers(page: Page, summary: Summary) -> None:
             label(name),
             estimator_label(estimator),
             plus_minus(q.final, q.final_std),
+            f"± {std_text(q.final, q.change_std)}",
             plus_minus(q.median, q.median_std),
             value_text(q.lowest, q.median_std),
             value_text(q.highest, q.median_std),
@@ -268,7 +325,7 @@ def _numbers(page: Page, summary: Summary) -> None:
         for estimator, estimator_summary in summary.estimators.items()
         if (q := estimator_summary.quantities.get(name)) is not None
     ]
-    kinds = dict.fromkeys(["at the end", "median", "minimum", "maximum"], "number") | {
+    kinds = dict.fromkeys(["at the end", "of a change", "median", "minimum", "maximum"], "number") | {
         "quantity": "word",
         "unit": "word",
         "informed": "word",

@@ -19,6 +19,7 @@ from rotorid.results.files import Input, to_json
 from rotorid.results.metrics import consistency, coverage, rmspe
 from rotorid.results.text import Verdict, to_verdict
 from rotorid.workflows.track.changes import Change, Jump, find_jumps, measure_change, settled_rows
+from rotorid.workflows.track.prediction import ExplainedShare
 from rotorid.workflows.track.text import to_text
 from rotorid.workflows.track.track import Quantity, Track, covered_share
 
@@ -30,6 +31,7 @@ _TROUBLED_SHARE: Final = 0.2
 _DISAGREE: Final = 3.0  # standard deviations between two estimators
 _SETTLING: Final = 3.0  # s until a change can be measured
 _QUICK: Final = 4.0  # s; faster is a step, since a filter itself takes a second or two
+_CLEARLY: Final = 0.9  # share of the absolute standard deviation
 _SLOW: Final = 1.0  # m/s; slower is a hover, in which drag is not excited
 
 
@@ -68,12 +70,18 @@ class QuantitySummary:
     rmspe: float | None = None
     coverage: float | None = None
 
+    @property
+    def has_common_std(self) -> bool:
+        """Whether changes of the quantity are known clearly better than its absolute value."""
+        return self.change_std < _CLEARLY * self.final_std
+
 
 @dataclasses.dataclass(frozen=True)
 class EstimatorSummary:
     """The results of one estimator. start, end, settled_from: s from the start of the flight.
 
     consistency: mean NIS per dimension, 1 for a consistent filter. health: share of the rows by name. healthy: share of OK.
+    explained: by output (see `prediction`).
     jumps: of the main quantity (see `find_jumps`), None for an estimator without change detection. unconfirmed_changes: how
     many more it detected that its track does not confirm.
     """
@@ -86,6 +94,7 @@ class EstimatorSummary:
     healthy: float
     health: Mapping[str, float]
     quantities: Mapping[str, QuantitySummary]
+    explained: Mapping[str, ExplainedShare]
     jumps: tuple[Jump, ...] | None = None
     unconfirmed_changes: int = 0
 
@@ -159,6 +168,7 @@ def _summarise_track(track: Track) -> EstimatorSummary:
         healthy=track.health_share(Health.OK),
         health={h.name.lower(): track.health_share(h) for h in Health},
         quantities={name: _summarise_quantity(track, name, q) for name, q in track.quantities.items()},
+        explained=track.explained,
         jumps=jumps,
         unconfirmed_changes=len(track.detected_changes or ()) - len(jumps or ()),
     )

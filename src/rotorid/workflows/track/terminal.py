@@ -17,7 +17,7 @@ from rotorid.results.text import (
     unit_text,
 )
 from rotorid.terminal.console import empty_table, print_footer, print_verdict
-from rotorid.workflows.track.text import NOT_IDENTIFIED, unconfirmed_text
+from rotorid.workflows.track.text import NOT_IDENTIFIED, bands_text, explained_text, unconfirmed_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def show(summary: Summary, folder: Path, console: Console) -> None:
-    """Print the verdict, the values at the end of the flight, the health, and the path of the report."""
+    """Print the verdict, the values at the end of the flight, the health, the explained shares, and the path of the report."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -41,6 +41,15 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
         by_health.setdefault(_health(estimator_summary), []).append(estimator_label(name))
     for text, names in by_health.items():
         console.print(Padding(Text(f"{join_words(names)}: {text}", style="dim"), (0, 2)))
+    name, lead = next(iter(summary.estimators.items()), ("", None))
+    if lead is not None:
+        main, q = next(iter(lead.quantities.items()))
+        if q.has_common_std:
+            text = bands_text(main, q.final, q.final_std, q.change_std, q.unit)
+            console.print(Padding(Text(text), (0, 2)))
+        if lead.explained:
+            text = f"{estimator_label(name)}: {explained_text(lead.explained)}"
+            console.print(Padding(Text(text, style="dim"), (0, 2)))
     if any(not q.informed for e in summary.estimators.values() for q in e.quantities.values()):
         console.print(Padding(Text(NOT_IDENTIFIED, style="dim"), (0, 2)))
     print_footer(summary.log.notes, folder, console)

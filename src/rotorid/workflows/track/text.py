@@ -15,6 +15,7 @@ from rotorid.results.text import (
     label,
     percent,
     plus_minus,
+    std_text,
     unit_text,
     value_text,
 )
@@ -24,6 +25,26 @@ Values = Mapping[str, Any]
 NOT_IDENTIFIED: Final = "not identified: too little excitation in this flight, or missing signals"
 
 _MOST_JUMPS: Final = 3  # that are listed one by one
+
+
+def bands_text(name: str, final: float, final_std: float, change_std: float, unit: str) -> str:
+    """Which standard deviation of a quantity at the end is absolute, and which that of a change."""
+    return (
+        f"The {label(name)} at the end is {plus_minus(final, final_std, unit)}: absolute, with what scales all values together "
+        f"(thrust curve, stated mass). Its changes during the flight are known to ± {std_text(final, change_std)} "
+        f"{unit_text(unit)}."
+    )
+
+
+def explained_text(explained: Mapping[str, Any]) -> str:
+    """How much of each output the model explains. explained: by output, see `prediction.ExplainedShare`."""
+    texts = [f"{label(name)} {share_text(share.vaf, share.vaf_std)}" for name, share in explained.items()]
+    return f"of the change over 1 s the model explains (VAF) {join_words(texts)}"
+
+
+def share_text(value: float, std: float) -> str:
+    """A share and its standard deviation, both in %: "97.1 ± 0.4 %"; without it where it is unknown."""
+    return plus_minus(value, std, "%") if math.isfinite(std) else f"{value:.1f} %"
 
 
 def to_text(finding: Finding) -> str:

@@ -32,6 +32,7 @@ from rotorid.signals.sampling import sample, truth_at, with_reconstructed_comman
 from rotorid.signals.series import measured_noise
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.plausibility import plausibility_findings
+from rotorid.workflows.track.prediction import ExplainedShare, explained_shares
 
 Filter = AbstractGaussianFilter | Adaptive
 
@@ -73,7 +74,8 @@ class Track:
     t: s from the start of the flight. quantities: tracked parameters first, then numbers derived from them. health: a `Health`
     a row. innovations: by output. nis: normalised innovation squared of nis_dof dimensions. truth: of quantities, where known.
     detected_changes: times, s, at which the estimator detected a change of its parameters, None for an estimator without change
-    detection; `changes.find_jumps` tells which of them the track confirms.
+    detection; `changes.find_jumps` tells which of them the track confirms. explained: by output, see `prediction`; empty where
+    it was not computed.
     """
 
     estimator: str
@@ -86,6 +88,7 @@ class Track:
     nis_dof: Int[np.ndarray, " n"]
     truth: Mapping[str, Float[np.ndarray, " n"]]
     detected_changes: tuple[float, ...] | None = None
+    explained: Mapping[str, ExplainedShare] = dataclasses.field(default_factory=dict)
 
     @property
     def main_quantity(self) -> str:
@@ -294,7 +297,8 @@ def track_prepared(
     estimates = jax.tree.map(np.asarray, run(filter_, prepared.samples))
     if "velocity" not in prepared.flight:
         estimates = _without_velocity(estimates, filter_)
-    return to_track(estimates, prepared.t, filter_, estimator, system, prepared.truth, common_std)
+    tracked = to_track(estimates, prepared.t, filter_, estimator, system, prepared.truth, common_std)
+    return dataclasses.replace(tracked, explained=explained_shares(filter_, estimates, prepared.samples))
 
 
 def to_track(

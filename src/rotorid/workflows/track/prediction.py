@@ -1,0 +1,151 @@
+"""How much of the motion the model explains: predictions over 1 s, from estimates that have not seen that second.
+
+From the estimate at a start t_0, every 0.5 s, the System is integrated open loop for h = 1 s on the logged inputs (commands of
+the rotors and body rate), with the parameters of t_0. With _ for means over the last 0.1 s, which reduce noise and vibration,
+
+    e = measured_(t_0 + h) - predicted_(t_0 + h)           d = measured_(t_0 + h) - measured_(t_0)
+    NRMSE = (sum |e|^2 / sum |d|^2)^(1/2)                  VAF = 1 - NRMSE^2
+
+are the normalised root mean square error and the variance accounted for: the share of the change of an output over 1 s that the
+model predicts, summed over starts and axes. Of an attitude, differences are rotation vectors. VAF is 0 for a model that is no
+better than the assumption that nothing changes. Its standard deviation is that of a ratio of sums over blocks of 4 s
+(W. Cochran, Sampling Techniques, 1977, section 6.4).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from rotorid.estimators.base import Estimate
+from rotorid.numerics import integrators
+from rotorid.signals.samples import Samples
+
+HORIZON: Final = 1.0
+"""h, s."""
+
+_EVERY: Final = 0.5  # s, between starts
+_MEAN: Final = 0.1  # s
+_SETTLING: Final = 5.0  # s after the start of the track
+_MOST: Final = 400  # starts
+_LATE: Final = 1.05  # of the horizon; a longer prediction has a gap in it
+_BLOCK: Final = 4.0  # s
+
+
+@dataclasses.dataclass(frozen=True)
+class ExplainedShare:
+    """Variance of the change of one output over `HORIZON` that is accounted for, with its standard deviation (NaN for a single
+    block of 4 s), and the normalised root mean square error; in %."""
+
+    vaf: float
+    vaf_std: float
+    nrmse: float
+
+
+def explained_shares(filter_: Any, estimates: Estimate, samples: Samples) -> dict[str, ExplainedShare]:
+    """The explained share of each output.
+
+    Args:
+        filter_: the estimator that made the estimates.
+        estimates: of `run`, n rows.
+        samples: the rows that it was run on.
+    Returns:
+        Shares by output; those of which nothing is measured, or that do not change, are left out.
+    """
+    t = np.asarray(samples.t)
+    starts, count = _starts(t)
+    if not len(starts):
+        return {}
+    rows = starts[:, None] + np.arange(1, count + 1)
+    width = max(round(_MEAN / HORIZON * count), 1)
+    ends, befores = rows[:, -width:], starts[:, None] + np.arange(1 - width, 1)
+    u, dt, y, mask = (np.asarray(a) for a in (samples.u, samples.dt, samples.y, samples.mask))
+    outputs = filter_.joint.system.outputs
+    held, is_held = _held(outputs, y[befores], mask[befores])
+    state, value = np.asarray(estimates.state)[starts], np.asarray(estimates.value)[starts]
+    e, d = (
+        np.asarray(a)
+        for a in _differences(filter_, state, value, u[rows], dt[rows], y[ends], mask[ends], held)
+    )
+    shares = {}
+    for name, place in outputs.tangent.items():
+        used = is_held[:, place.start] & np.any(mask[ends][:, :, place.start], axis=1)
+        used &= np.all(np.isfinite(e[:, place]), axis=1)
+        error, change = (np.sum(a[used][:, place] ** 2, axis=1) for a in (e, d))
+        if used.any() and change.sum() > 0.0:
+            shares[name] = _share(error, change, t[starts[used]])
+    return shares
+
+
+def _starts(t: Float[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " m"], int]:
+    """Rows from which predictions start, and the number of rows of each."""
+    if len(t) < 3:
+        return np.zeros(0, int), 0
+    step = float(np.median(np.diff(t)))
+    count = max(round(HORIZON / step), 1)
+    every = max(round(_EVERY / step), len(t) // _MOST, 1)
+    first = max(int(np.searchsorted(t, t[0] + min(_SETTLING, 0.25 * (t[-1] - t[0])))), count)
+    starts = np.arange(first, len(t) - count, every)
+    return starts[t[starts + count] - t[starts] < _LATE * count * step], count
+
+
+def _held(
+    outputs: Any, y: Float[np.ndarray, "m w stored"], mask: Bool[np.ndarray, "m w outputs"]
+) -> tuple[Float[np.ndarray, "m stored"], Bool[np.ndarray, "m outputs"]]:
+    """Means of the measured values before each start (of a rotation the last one), and whether there are some."""
+    held, is_held = np.array(y[:, -1]), np.zeros((len(y), mask.shape[2]), bool)
+    for name, place in outputs.stored.items():
+        rows = mask[:, :, outputs.tangent[name].start]
+        if outputs[name].rotation:
+            last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1], axis=1)
+            held[:, place] = y[np.arange(len(y)), last][:, place]
+        else:
+            weight = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1)
+            held[:, place] = np.einsum("mw,mwk->mk", weight, y[:, :, place])
+        is_held[:, outputs.tangent[name]] = np.any(rows, axis=1)[:, None]
+    return held, is_held
+
+
+@eqx.filter_jit
+def _differences(filter_, states, values, u, dt, y, mask, held):
+    """e and d of every start, means over the measured rows at the end; 0 where nothing is measured."""
+    joint, system = filter_.joint, filter_.joint.system
+
+    def one(x, value, u, dt, y, mask, held):
+        p = joint.with_tracked(value, filter_.tuning.values)
+
+        def advance(x, row):
+            inputs = system.inputs.unpack(row[0])
+
+            def rate(point):
+                return system.states.pack_tangent(system.dynamics(system.states.unpack(point), inputs, p))
+
+            x = integrators.step(system.states, rate, x, row[1], joint.method)
+            return x, system.outputs.pack(system.observe(system.states.unpack(x), inputs, p))
+
+        predicted = jax.lax.scan(advance, x, (u, dt))[1][-y.shape[0] :]
+        weight = mask / jnp.maximum(jnp.sum(mask, axis=0), 1)
+        e = jax.vmap(system.outputs.minus)(y, predicted)
+        d = jax.vmap(lambda row: system.outputs.minus(row, held))(y)
+        return jnp.sum(weight * e, axis=0), jnp.sum(weight * d, axis=0)
+
+    return jax.vmap(one)(states, values, u, dt, y, mask, held)
+
+
+def _share(
+    errors: Float[np.ndarray, " m"], changes: Float[np.ndarray, " m"], t: Float[np.ndarray, " m"]
+) -> ExplainedShare:
+    """The share of squared changes without squared errors, at starts t (s)."""
+    total = float(changes.sum())
+    ratio = float(errors.sum()) / total
+    _, block = np.unique(np.floor(t / _BLOCK), return_inverse=True)
+    residuals = np.bincount(block, errors - ratio * changes)
+    count = len(residuals)
+    std = float(np.linalg.norm(residuals)) / total * np.sqrt(count / (count - 1)) if count > 1 else np.nan
+    return ExplainedShare(100.0 * (1.0 - ratio), 100.0 * float(std), 100.0 * float(np.sqrt(ratio)))
