@@ -209,7 +209,7 @@ def prepare_flights(
     used_parts = [time_in_air(flight) for flight in flights] if parts is None else parts
     prepared = []
     for logged, with_commands, flight_parts in zip(flights, commanded, used_parts, strict=True):
-        flight, is_turned = with_body_force(logged, flight_parts)
+        flight, is_turned = with_body_force(logged, [(logged.start, logged.end)])  # parts may be too gentle
         if is_turned:
             with_commands = with_commands.with_signals(flight["specific_force"])
         speeds = None
