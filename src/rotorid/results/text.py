@@ -122,6 +122,11 @@ def percent(share: float) -> str:
     return f"{value:.0f} %"
 
 
+def share_text(value: float, std: float) -> str:
+    """A share and its standard deviation, both in %: "97.1 ± 0.4 %"; the share alone where that is unknown."""
+    return plus_minus(value, std, "%") if math.isfinite(std) else f"{value:.1f} %"
+
+
 def duration_text(duration: float) -> str:
     """A duration: "0.8 s", "20 s", "3 min 36 s"."""
     if duration < 10.0:

@@ -4,6 +4,7 @@ command.py                `rotorid fly-back`, and what it prints
 validate.py               the workflow
 prediction_errors.py      errors of open-loop predictions on a flight
 error_comparison.py       errors of model, prior and constant velocity compared
+explained.py              how much of the motion the model explains
 error_growth.py           growth of the errors by noise
 parameter_uncertainty.py  the model perturbed and sampled by its covariance
 response_gains.py         measured response to the rotors over the modelled one

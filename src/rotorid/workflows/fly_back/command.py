@@ -165,6 +165,7 @@ def _show(record: FlyBack, console: Console) -> None:
     from rich.text import Text
 
     from rotorid.terminal.console import empty_table, print_verdict
+    from rotorid.workflows.fly_back.explained import explained_motion, explained_text
     from rotorid.workflows.fly_back.page import error_rows
     from rotorid.workflows.fly_back.text import fly_back_verdict
 
@@ -183,6 +184,8 @@ def _show(record: FlyBack, console: Console) -> None:
     console.print()
     for reason in record.reasons[1:]:
         console.print(Padding(Text(reason), (0, 2)))
+    if explained := explained_motion(record):
+        console.print(Padding(Text(explained_text(explained)), (0, 2)))
     if len(record.reasons) > 1:
         console.print()
 

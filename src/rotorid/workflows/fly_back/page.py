@@ -15,8 +15,9 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.validation import FlyBack, Gain, SignalErrors
 from rotorid.report.charts import Figure, Trace, encode_array, layout
 from rotorid.report.page import MODEL_TONES, Page, add_header, card, grid, legend, notes_list, table
-from rotorid.results.text import percent, plus_minus, title, unit_text, value_text
+from rotorid.results.text import percent, plus_minus, share_text, title, unit_text, value_text
 from rotorid.workflows.fly_back.acceptance import is_certain
+from rotorid.workflows.fly_back.explained import ExplainedMotion, explained_motion
 from rotorid.workflows.fly_back.model_comparison import ModelComparison
 from rotorid.workflows.fly_back.text import fly_back_verdict, response_name
 
@@ -76,6 +77,8 @@ def add_fly_back(page: Page, record: FlyBack) -> None:
         page.panel(errors_figure(record, s), title(s.name), _unassessed(record, s)) for s in record.signals
     ]
     page.add(grid(panels, "split"))
+    if explained := explained_motion(record):
+        page.add(_explained_table(explained))
     page.section(
         "Response gains and coverage",
         "Left: measured response to the rotors over the model's, with two standard deviations; shaded: the tolerance. Right: "
@@ -91,6 +94,20 @@ def add_fly_back(page: Page, record: FlyBack) -> None:
         )
     )
     _numbers(page, record)
+
+
+def _explained_table(explained: Mapping[str, ExplainedMotion]) -> str:
+    head = ["signal", "horizon", "VAF", "NRMSE"]
+    rows = [
+        [title(name), f"{e.horizon:g} s", share_text(e.vaf, e.vaf_std), f"{e.nrmse:.1f} %"]
+        for name, e in explained.items()
+    ]
+    below = (
+        "VAF: share of the squared motion beyond constant velocity that the model predicts on the held-out flights; NRMSE: "
+        "root mean square error over that of constant velocity."
+    )
+    kinds = dict.fromkeys(head, "number") | {"signal": "word"}
+    return table(head, rows, kinds, "Motion explained by the model", "", below, tight=True)
 
 
 def _add_comparison(page: Page, comparison: ModelComparison) -> None:

@@ -190,6 +190,7 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
 
     from rotorid.results.text import label, percent, plus_minus
     from rotorid.terminal.console import empty_table, print_verdict
+    from rotorid.workflows.fly_back.explained import explained_text
     from rotorid.workflows.identify.findings import POORLY_IDENTIFIED
 
     print_verdict(summary.verdict, console)
@@ -218,7 +219,8 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
         console.print(Padding(table, (0, 1)))
         console.print()
     reasons = summary.fly_back.reasons[1:] if summary.fly_back else ()
-    for text in (*(finding.text for finding in summary.findings), *reasons):
+    explained = (explained_text(summary.explained),) if summary.explained else ()
+    for text in (*(finding.text for finding in summary.findings), *reasons, *explained):
         console.print(Padding(Text(text), (0, 2)))
     console.print()
     for noun, name in (("Airframe", "airframe.toml"), ("Report", "report.html")):

@@ -19,6 +19,7 @@ from rotorid.models.multirotor.properties import HoverQuantity
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.results.files import Input, to_json
 from rotorid.results.text import Statement, Verdict, to_statements
+from rotorid.workflows.fly_back.explained import ExplainedMotion, explained_motion
 from rotorid.workflows.identify.identify import ValidatedModel
 from rotorid.workflows.identify.result import Identification, MassSegment
 from rotorid.workflows.identify.text import to_text, verdict_text
@@ -143,7 +144,8 @@ class FitSummary:
 
 @dataclasses.dataclass(frozen=True)
 class IdentifySummary:
-    """All numbers of an identification. findings: on the estimates and their validation."""
+    """All numbers of an identification. findings: on the estimates and their validation. explained: motion of the held-out
+    flights by signal (see `rotorid.workflows.fly_back.explained`)."""
 
     verdict: Verdict
     accepted: bool
@@ -153,6 +155,7 @@ class IdentifySummary:
     fit: FitSummary
     findings: tuple[Statement, ...]
     fly_back: FlyBack | None
+    explained: Mapping[str, ExplainedMotion]
     inputs: tuple[Input, ...]
     versions: Mapping[str, str]
 
@@ -237,6 +240,7 @@ def summarise(
         ),
         findings=to_statements((*model.findings, *result.notes), to_text),
         fly_back=model.airframe.fly_back,
+        explained=explained_motion(model.airframe.fly_back) if model.airframe.fly_back else {},
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
     )

@@ -18,6 +18,7 @@ from rotorid.results.text import (
     label,
     percent,
     plus_minus,
+    share_text,
     std_text,
     title,
     unit_text,
@@ -46,7 +47,7 @@ from rotorid.workflows.track.summary import (
     Summary,
     leading_track,
 )
-from rotorid.workflows.track.text import share_text, unconfirmed_text
+from rotorid.workflows.track.text import unconfirmed_text
 from rotorid.workflows.track.track import Motion, Track
 
 _TONES: Final[Mapping[Tone, str]] = {

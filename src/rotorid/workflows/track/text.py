@@ -15,6 +15,7 @@ from rotorid.results.text import (
     label,
     percent,
     plus_minus,
+    share_text,
     std_text,
     unit_text,
     value_text,
@@ -40,11 +41,6 @@ def explained_text(explained: Mapping[str, Any]) -> str:
     """How much of each output the model explains. explained: by output, see `prediction.ExplainedShare`."""
     texts = [f"{label(name)} {share_text(share.vaf, share.vaf_std)}" for name, share in explained.items()]
     return f"of the change over 1 s the model explains (VAF) {join_words(texts)}"
-
-
-def share_text(value: float, std: float) -> str:
-    """A share and its standard deviation, both in %: "97.1 ± 0.4 %"; without it where it is unknown."""
-    return plus_minus(value, std, "%") if math.isfinite(std) else f"{value:.1f} %"
 
 
 def to_text(finding: Finding) -> str:
