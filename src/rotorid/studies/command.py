@@ -53,7 +53,7 @@ def reproduce(
         typer.Option(
             "--data",
             metavar="FOLDER",
-            help="benchmarks: the folder with the public data sets, in folders `nanodrone` and `neurobem`.",
+            help="benchmarks: the folder with the public data sets, in folders `nanodrone`, `neurobem` and `crazyflie_arpl`.",
             show_default=False,
         ),
     ] = None,

@@ -22,8 +22,11 @@ def samples(rows: int) -> Samples:
     """A vehicle at rest with rotors at rest."""
     outputs = SYSTEM.outputs
     t = STEP * np.arange(rows)
-    arrays = (t, np.diff(t, prepend=0.0), np.zeros((rows, 4)), np.tile(outputs.initial(), (rows, 1)))
-    return Samples(*(jnp.asarray(a) for a in arrays), jnp.ones((rows, outputs.dim), bool))
+    t, dt, u, y = map(
+        jnp.asarray,
+        (t, np.diff(t, prepend=0.0), np.zeros((rows, 4)), np.tile(outputs.initial(), (rows, 1))),
+    )
+    return Samples(t, dt, u, y, jnp.ones((rows, outputs.dim), bool))
 
 
 def test_free_fall_of_a_vehicle_that_was_measured_at_rest() -> None:

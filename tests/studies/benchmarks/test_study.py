@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rotorid.models.airframe.airframe import load_airframe
-from rotorid.studies.benchmarks import nanodrone
+from rotorid.studies.benchmarks import arpl, nanodrone
 from rotorid.studies.benchmarks.page import benchmarks_page, headline
 from rotorid.studies.benchmarks.study import Size, Study, benchmarks
 
@@ -59,3 +59,25 @@ def test_an_interrupted_study_resumes_and_shows_its_numbers(data: Path, tmp_path
     page = benchmarks_page(study.rows, study.curves, 0)
     assert "LSTM" in page
     assert headline(study.rows)[0].startswith("Nano-drone:")
+
+
+def test_estimates_of_arpl_beside_the_published_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the estimates is 3 standard deviations off."""
+    (tmp_path / "data" / arpl.FOLDER).mkdir(parents=True)
+    exact = {name: arpl.Estimate(value, 0.1 * value) for name, (value, _) in arpl.PUBLISHED.items()}
+    value = arpl.PUBLISHED["inertia_x"][0]
+    estimates = {**exact, "inertia_x": arpl.Estimate(1.3 * value, 0.1 * value)}
+    monkeypatch.setattr(arpl, "arpl", lambda folder, duration, progress: (3, estimates))
+    study = benchmarks(tmp_path / "out", tmp_path / "data", size=SMALL)
+    assert headline(study.rows) == (
+        "ARPL's Crazyflie: 4 of 5 published numbers are within the 95 % bands of the estimates.",
+    )
+    page = benchmarks_page(study.rows, study.curves, 0)
+    assert page.count(">no<") == 1
+    assert "Nano-drone" not in page.split("Method")[0]
+
+
+def test_published_numbers_of_arpl_are_corrected_for_g() -> None:
+    assert arpl.PUBLISHED["inertia_x"][0] == pytest.approx(1.100e-5, rel=1e-3)
+    assert arpl.PUBLISHED["thrust_near_hover"][0] == pytest.approx(0.0618, abs=1e-4)
+    assert arpl.prior_airframe().mass.number == 0.027

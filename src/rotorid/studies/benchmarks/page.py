@@ -12,12 +12,13 @@ import numpy as np
 from rotorid.report.charts import Figure, Trace, axis, encode_array, layout, line
 from rotorid.report.page import Page, add_study_header, card, grid, legend, notes_list, table
 from rotorid.results.text import label
-from rotorid.studies.benchmarks import nanodrone, neurobem
+from rotorid.studies.benchmarks import arpl, nanodrone, neurobem
 from rotorid.studies.page_parts import Numbers, number_text
 from rotorid.studies.study_files import Curve, Row
 
 _BLOCKS: Final = nanodrone.BLOCKS
 _HYBRID, _MOTION = "rotorid, physics and residual", "rotorid, residual that sees the motion"
+_SIGMAS: Final = 1.96
 _UNCHANGED: Final = "nothing changes"
 _OURS, _PUBLISHED = "@ekf", "@bar"
 _COLOURS: Final = {_UNCHANGED: "@soft", "rotorid, physics": "@ukf", _HYBRID: "@ekf"}
@@ -52,6 +53,12 @@ def headline(rows: Sequence[Row]) -> tuple[str, ...]:
             f"NeuroBEM flights, each predicted by a model of the others: force {own.value:.3f} N (NeuroBEM "
             f"{published.value:.3f} N), torque {torque[0].value:.4f} N m (NeuroBEM {torque[1].value:.4f} N m)."
         )
+    own = [r for r in n.rows if r.part == arpl.FOLDER]
+    if own:
+        inside = sum(_is_inside(row) for row in own)
+        lines.append(
+            f"ARPL's Crazyflie: {inside} of {len(own)} published numbers are within the 95 % bands of the estimates."
+        )
     return tuple(lines)
 
 
@@ -64,6 +71,10 @@ def benchmarks_page(rows: Sequence[Row], curves: Sequence[Curve], seed: int) -> 
         _nanodrone(page, n, curves)
     if n.select(neurobem.FOLDER, "force"):
         _neurobem(page, n)
+    if any(r.part == arpl.FOLDER for r in rows):
+        _arpl(page, [r for r in n.rows if r.part == arpl.FOLDER])
+    page.section("Method")
+    page.add(notes_list(_NOTES))
     return page.as_html()
 
 
@@ -268,13 +279,64 @@ def _neurobem(page: Page, n: Numbers) -> None:
                 unit,
             )
         )
-    page.section("Method")
-    page.add(notes_list(_NOTES))
+
+
+def _is_inside(row: Row) -> bool:
+    """Whether the published number is within the 95 % band of an estimate."""
+    return abs(row.value - row.published) <= _SIGMAS * row.standard_error
+
+
+def _arpl(page: Page, rows: Sequence[Row]) -> None:
+    page.section(
+        "ARPL",
+        f"Real Crazyflie 2.1, {rows[0].flights} flights without pose, identified from its mass, its geometry and guesses. "
+        "Published inertia and thrust are corrected for g = 9.81 m/s², which was 9.18 there.",
+    )
+    page.add(page.panel(ratio_figure(rows), "Estimate over the published number, with its 95 % band"))
+    head = ["quantity", "unit", "estimate", "standard deviation", "published", "published within the band"]
+    body = [
+        [
+            label(r.quantity),
+            r.unit,
+            *map(number_text, (r.value, r.standard_error, r.published)),
+            "yes" if _is_inside(r) else "no",
+        ]
+        for r in rows
+    ]
+    page.add(table(head, body, dict.fromkeys(head[:2], "word") | dict.fromkeys(head[2:], "number")))
+
+
+def ratio_figure(rows: Sequence[Row]) -> Figure:
+    """Each estimate over its published number, with its 95 % band."""
+    dots: Trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": encode_array([r.value / r.published for r in rows]),
+        "y": [label(r.quantity) for r in rows],
+        "marker": {"size": 9, "color": _OURS},
+        "error_x": {
+            "type": "data",
+            "array": [_SIGMAS * r.standard_error / r.published for r in rows],
+            "color": "@soft",
+            "thickness": 1.2,
+            "width": 3,
+        },
+        "hovertemplate": "%{y}: %{x:.3f}<extra></extra>",
+    }
+    axes = layout("", hovermode="closest")
+    axes["shapes"] = [
+        {"type": "line", "xref": "x", "yref": "paper", "x0": 1, "x1": 1, "y0": 0, "y1": 1,
+         "line": {"color": "@ink", "width": 1, "dash": "dot"}},
+    ]  # fmt: skip
+    axes["xaxis"] = axis("estimate / published")
+    axes["yaxis"] = axis("", type="category", autorange="reversed")
+    return Figure((dots,), axes, height=90 + 24 * len(rows), has_time_axis=False)
 
 
 _NOTES: Final = (
     "Published rows: nano-drone benchmark (idsia-robotics/nanodrone-sysid-benchmark, Control Engineering Practice, 2026); "
-    "NeuroBEM (Bauersfeld et al., RSS 2021) and TR-NeuroMHE (Wang et al., T-RO 2024) over 13 flights.",
+    "NeuroBEM (Bauersfeld et al., RSS 2021) and TR-NeuroMHE (Wang et al., T-RO 2024) over 13 flights; ARPL (Eschmann et al., "
+    "IROS 2024).",
     "The row NeuroBEM over the flights at hand is computed from its predictions in the files. Its network was trained on other "
     "flights of the same vehicle, and on speeds up to those of the test flights.",
     "Nano-drone: the specific force of the logs is in the world frame and was turned into the body frame by the attitude. A "

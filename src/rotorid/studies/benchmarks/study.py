@@ -17,7 +17,7 @@ from rotorid.logs.write import write_whole
 from rotorid.models.airframe.airframe import airframe_numbers, airframe_toml, load_airframe
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.datasets.generation import make_folder
-from rotorid.studies.benchmarks import nanodrone, neurobem
+from rotorid.studies.benchmarks import arpl, nanodrone, neurobem
 from rotorid.studies.benchmarks.nanodrone import BLOCKS
 from rotorid.studies.benchmarks.prediction import MultiStepErrors
 from rotorid.studies.study_files import Curve, Part, Row, load_or_make_part
@@ -34,14 +34,18 @@ _IDENTIFIED: Final = ("inertia", "thrust", "drag", "rotor", "torque", "centre", 
 
 
 class Size(NamedTuple):
-    """Size of the study. nanodrone: of that part. every: rows of NeuroBEM's flights whose errors count."""
+    """Size of the study. nanodrone: of that part. every: rows of NeuroBEM's flights whose errors count. arpl: time that is used
+    of each of ARPL's flights, s."""
 
     nanodrone: nanodrone.Size
     every: int = 1
+    arpl: float = 20.0
 
 
 FULL: Final = Size(nanodrone.Size())
-QUICK: Final = Size(nanodrone.Size(flights=2, windows=10, iterations=3, stride=50, identify=False), every=20)
+QUICK: Final = Size(
+    nanodrone.Size(flights=2, windows=10, iterations=3, stride=50, identify=False), every=20, arpl=6.0
+)
 
 
 class Study(NamedTuple):
@@ -58,7 +62,7 @@ def benchmarks(
 
     Args:
         folder: of the study.
-        data: folder with the folders `nanodrone` and `neurobem` of the data sets; one of them is enough.
+        data: folder with the folders `nanodrone`, `neurobem` and `crazyflie_arpl` of the data sets; one of them is enough.
         size: of the study.
         seed: of all random numbers.
         progress: is called with the stage and its steps.
@@ -74,6 +78,7 @@ def benchmarks(
     makers: dict[str, Callable[[PartMaker], list[Part]]] = {
         nanodrone.FOLDER: lambda maker: _nanodrone(maker, size.nanodrone, progress),
         neurobem.FOLDER: lambda maker: _neurobem(maker, size, progress),
+        arpl.FOLDER: lambda maker: [maker.part(arpl.FOLDER, lambda: _arpl(maker.data, size.arpl, progress))],
     }
     present = [name for name in makers if (data / name).is_dir()]
     if not present:
@@ -139,11 +144,10 @@ def _nanodrone(maker: PartMaker, size: nanodrone.Size, progress: Progress) -> li
 def _airframe(split: nanodrone.Split, size: nanodrone.Size, progress: Progress) -> Part:
     """The identified airframe: its numbers, and its file as text."""
 
-    def show(text: str, done: int, total: int) -> None:
-        progress("nano-drone: passes of the identification", done, max(total, done + 1))
-
     if size.identify:
-        airframe, refused = nanodrone.identified(split, show)
+        airframe, refused = nanodrone.identified(
+            split, _passes("nano-drone: passes of the identification", progress)
+        )
     else:
         airframe, refused = nanodrone.prior_airframe(), "not run in the quick form"
     part, flights = "airframe", len(split.training)
@@ -157,6 +161,31 @@ def _airframe(split: nanodrone.Split, size: nanodrone.Size, progress: Progress) 
         for name, (value, std) in airframe_numbers(airframe).items()
         if name.startswith(_IDENTIFIED) and std > 0.0
     ]
+    return Part(tuple(rows))
+
+
+def _passes(stage: str, progress: Progress) -> Progress:
+    """Progress of an identification, whose number of passes is not known before."""
+    return lambda text, done, total: progress(stage, done, max(total, done + 1))
+
+
+def _arpl(folder: Path, duration: float, progress: Progress) -> Part:
+    flights, estimates = arpl.arpl(folder, duration, _passes("ARPL: passes of the identification", progress))
+    rows = []
+    for name, (value, std) in estimates.items():
+        published, unit = arpl.PUBLISHED[name]
+        rows.append(
+            Row(
+                arpl.FOLDER,
+                "rotorid",
+                name,
+                value,
+                unit,
+                standard_error=std,
+                flights=flights,
+                published=published,
+            )
+        )
     return Part(tuple(rows))
 
 
