@@ -1,8 +1,8 @@
 """The tracked mass and wind of a flight of RotorPy, with the truth beside them.
 
 Each flight is tracked with `ekf` and two airframes: one with the true geometry, lag and thrust, as after a test of the thrust,
-and a mass that is 10 % off with a standard deviation of 30 %; and the one that was identified from the excited flight of the
-same vehicle in still air. Scores over the rows from 5 s on:
+with a standard deviation of 1 %, and a mass that is 10 % off with a standard deviation of 30 %; and the one that was identified
+from the excited flight of the same vehicle in still air. Scores over the rows from 5 s on:
 
     rmspe     root mean square of the relative error of the mass, %
     inside    share of the rows whose 95 % band contains the true mass
@@ -30,6 +30,7 @@ from rotorid.studies.rotorpy.vehicles import parameters_of, true_airframe
 SIGMAS: Final = 1.96
 _START = 5.0  # s
 _MASS_ERROR, _MASS_STD = 0.1, 0.3  # relative
+_THRUST_STD = 0.01  # relative
 _CURVE_POINTS = 400
 
 
@@ -51,8 +52,11 @@ def track_task(pair: tuple[Task, Task], folder: Path) -> bytes:
 
 def _with_mass_error(airframe: Airframe) -> Airframe:
     mass = (1.0 + _MASS_ERROR) * airframe.mass.number
-    quantity = Quantity((mass,), "kg", (_MASS_STD * mass,))
-    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": quantity})
+    quantity, curve = Quantity((mass,), "kg", (_MASS_STD * mass,)), airframe.thrust_curve
+    assert curve is not None
+    curve = dataclasses.replace(curve, std=tuple(_THRUST_STD * abs(c) for c in curve.coefficients))
+    quantities = {**airframe.quantities, "mass": quantity}
+    return dataclasses.replace(airframe, quantities=quantities, thrust_curve=curve)
 
 
 def _track(flight: Flight, airframe: Airframe) -> dict[str, object]:
