@@ -2,10 +2,10 @@
 
 The estimation problem is that of `fitting`. Estimated parameters act on the body (`logged_body`) and on its inputs
 (`window_inputs`); windows are corrected by their measurements as much as the process noise of the flights requires
-(`process_noise`). The first fit, whose parameters may be far off, uses a large process noise, like a fit of
-accelerations. Wind, and mass where it is free, are constant in segments of a flight: the estimates of the single
-windows, to first order, are divided into as few segments as explain them (`segment_mass`, `segment_wind`), and the fit
-is repeated until the segments are constant. Windows near a boundary of segments are left out.
+(`process_noise`). The first fit, whose parameters may be far off, follows its measurements within a few hundredths of a
+second. Wind, and mass where it is free, are constant in segments of a flight: the estimates of the single windows, to first
+order, are divided into as few segments as explain them (`segment_mass`, `segment_wind`), and the fit is repeated until the
+segments are constant. Windows near a boundary of segments are left out.
 
 Where unmodelled torques act on the body, each window also estimates their initial value, and follows them as a random walk.
 An autopilot compensates slow torques: commands without a rotation would look like a large inertia.
@@ -25,10 +25,10 @@ from jaxtyping import Bool, Float
 from rotorid.identification.airframe.priors import BODY, airframe_priors, local_input_prior, prior_value
 from rotorid.identification.airframe.process_noise import (
     FAST_DRIFT,
-    LARGE_PROCESS_NOISE,
     ProcessNoise,
     estimate_process_noise,
     estimate_torque_drift_rate,
+    following_noise,
     predictor_gain,
     states_with_process_noise,
 )
@@ -156,19 +156,15 @@ def fit_airframe(
         noise = estimate_white_noise(body, [f.samples for f in flights], outputs)
         parts = {name: Segmentation.one_per_flight(len(flights)) for name in LOCAL}
         current_data, initial, is_noise_fixed = data, None, np.zeros(len(noise), bool)
-        process_noise, corrected_fit, is_noise_known, has_converged, passes = (
-            LARGE_PROCESS_NOISE,
-            None,
-            False,
-            False,
-            0,
-        )
+        process_noise, corrected_fit, is_noise_known, has_converged, passes = None, None, False, False, 0
         while True:
             progress(f"Fitting {len(current_data.start)} windows, pass {passes + 1}", passes, 0)
             problem, priors = _estimation_problem(
                 airframe, flights, free, body, has_motor_lag, outputs, current_data, parts
             )
             z = np.zeros(problem.free_size) if initial is None else _carry_over(*initial, problem)
+            if process_noise is None:
+                process_noise = following_noise(problem, noise)
             if process_noise != ProcessNoise():
                 problem = dataclasses.replace(
                     problem, K=predictor_gain(problem, current_data, noise, process_noise)
@@ -195,7 +191,11 @@ def fit_airframe(
             elif not is_noise_known:
                 is_noise_known = True
                 disturbed_states = states_with_process_noise(
-                    problem, estimation.sigma, corrected_fit[1].sigma, is_always_disturbed=not has_motor_lag
+                    corrected_fit[0],
+                    corrected_fit[1].z,
+                    estimation.sigma,
+                    noise,
+                    is_always_disturbed=not has_motor_lag,
                 )
                 if disturbed_states:
                     problem, estimation, parts = corrected_fit

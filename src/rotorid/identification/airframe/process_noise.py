@@ -28,6 +28,7 @@ closed loop an estimate is consistent if the noise model is correct).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,6 +52,7 @@ FAST_DRIFT = 50.0
 _WINDOWS = 48  # to choose by
 _AHEAD = 0.1  # s
 _SOON = 0.02  # s, for the drift rate: errors one row ahead should be white
+_FOLLOWING = 0.03  # s
 _STRIDE = 5  # rows from one prediction to the next
 _ROUNDS = 2
 _DISTURBED = 8.0  # times
@@ -66,25 +68,51 @@ class ProcessNoise:
     torque_drift_rate: float = 0.0
 
 
-LARGE_PROCESS_NOISE = ProcessNoise(30.0, 3.0)
-"""With which windows follow their measurements closely, for models that may be far off."""
+_LARGE = ProcessNoise(30.0, 3.0)  # with which windows follow their measurements closely
+
+
+def following_noise(
+    problem: EstimationProblem, noise: Float[np.ndarray, " compared"], time: float = _FOLLOWING
+) -> ProcessNoise:
+    """Process noise with which windows follow their measurements within `time`, s, for models that may be far off.
+
+    Where commands respond to the noise of the measurements, as those of rate controllers do, a gain near 1 would bias a fit:
+    a predictor that starts at a noisy measurement errs in proportion to this noise, and so to the command.
+
+    Args:
+        problem: of the windows.
+        noise: white noise of the compared outputs, in their units.
+    """
+    shooting = problem.shooting
+    slices, dt = output_slices(shooting.system, shooting.compared), _usual_step(problem.data)
+    K = 1.0 - math.exp(-dt / time)
+    size = math.sqrt(K**2 / (1.0 - K) / dt)
+    rms = {name: float(np.sqrt(np.mean(noise[slices[name]] ** 2))) for name in CANDIDATES if name in slices}
+    return ProcessNoise(**{name: size * r for name, r in rms.items()})
 
 
 def states_with_process_noise(
     problem: EstimationProblem,
+    z: Float[np.ndarray, " free"],
     free: Float[np.ndarray, " compared"],
-    following: Float[np.ndarray, " compared"],
+    noise: Float[np.ndarray, " compared"],
     *,
     is_always_disturbed: bool = False,
 ) -> tuple[str, ...]:
-    """States that uncorrected windows predict far worse than corrected ones.
+    """States that uncorrected windows predict far worse than windows that follow their measurements closely.
 
     Args:
         problem: of the windows.
-        free, following: standard deviation of the residuals of either.
+        z: coordinates of the free parameters.
+        free: standard deviation of the residuals of uncorrected windows.
+        noise: white noise of the compared outputs, in their units.
         is_always_disturbed: True: all states that may have process noise, such as with measured inputs.
     """
     shooting = problem.shooting
+    K = predictor_gain(problem, problem.data, noise, _LARGE)
+    prediction = dataclasses.replace(problem, K=K).predict(problem.data.x, z, noise)
+    counts = np.maximum(prediction.weight.sum(axis=(0, 1)), 1.0)
+    following = np.maximum(np.sqrt(prediction.squared_residuals.sum(axis=0) / counts), 1.0) * noise
     slices = output_slices(shooting.system, shooting.compared)
     return tuple(
         name
@@ -171,8 +199,7 @@ def predictor_gain(
     """K, the gain by which each row's error corrects the state."""
     shooting = problem.shooting
     states, slices = shooting.system.states, output_slices(shooting.system, shooting.compared)
-    steps = data.dt[:, 1:]
-    dt = float(np.median(steps[steps > 0]))
+    dt = _usual_step(data)
     K = np.zeros((states.dim, len(noise)))
     for name, size in (("body_rate", process_noise.body_rate), ("velocity", process_noise.velocity)):
         if name in states and size > 0:
@@ -191,6 +218,12 @@ def predictor_gain(
                 place = states.tangent["unmodelled_torque"]
                 K[np.arange(place.start, place.stop), columns] = [k / dt for _, k in both]
     return K
+
+
+def _usual_step(data: WindowData) -> float:
+    """Median time between rows, s."""
+    steps = data.dt[:, 1:]
+    return float(np.median(steps[steps > 0]))
 
 
 def steady_state_gains(q: float, a: float) -> tuple[float, float]:
