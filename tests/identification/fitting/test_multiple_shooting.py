@@ -162,7 +162,7 @@ def test_a_window_that_runs_away_is_as_wrong_as_can_be_and_says_nothing() -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         squares = WindowPrediction(
-            np.zeros((2, 2, 1)), np.zeros((2, 2, 1)), residuals, np.ones((2, 2, 1))
+            np.zeros((2, 2, 1)), np.zeros((2, 2, 1)), residuals, np.ones((2, 2, 1)), np.zeros((2, 0))
         ).squared_residuals
     assert squares.tolist() == [[np.inf], [25.0]]
 

@@ -250,7 +250,8 @@ class Followed:
 def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
     airframe: Airframe, pieces: list[simulated_flight.Piece]
 ) -> None:
-    """Three times as fast as it is flown, the gate's clock one and a half times; then nothing comes, and the vehicle still listens."""
+    """Three times as fast as it is flown, the gate's clock one and a half times; then nothing comes, and the vehicle still
+    listens."""
     port, hover = free_port(), 0.49
     made = session(airframe)
     made.prepare()

@@ -28,6 +28,7 @@ from rotorid.identification.airframe.process_noise import (
     ProcessNoise,
     estimate_process_noise,
     estimate_torque_drift_rate,
+    estimate_unmodelled_force,
     following_noise,
     predictor_gain,
     states_with_process_noise,
@@ -156,7 +157,8 @@ def fit_airframe(
         noise = estimate_white_noise(body, [f.samples for f in flights], outputs)
         parts = {name: Segmentation.one_per_flight(len(flights)) for name in LOCAL}
         current_data, initial, is_noise_fixed = data, None, np.zeros(len(noise), bool)
-        process_noise, corrected_fit, is_noise_known, has_converged, passes = None, None, False, False, 0
+        process_noise, corrected_fit, passes = None, None, 0
+        is_noise_known = is_force_known = has_converged = False
         while True:
             progress(f"Fitting {len(current_data.start)} windows, pass {passes + 1}", passes, 0)
             problem, priors = _estimation_problem(
@@ -167,9 +169,11 @@ def fit_airframe(
                 process_noise = following_noise(problem, noise)
             if process_noise != ProcessNoise():
                 problem = dataclasses.replace(
-                    problem, K=predictor_gain(problem, current_data, noise, process_noise)
+                    problem,
+                    K=predictor_gain(problem, current_data, noise, process_noise),
+                    start_priors=process_noise.start_priors,
                 )
-            last = (has_converged and is_noise_known) or passes == _PASSES
+            last = (has_converged and is_noise_known and is_force_known) or passes == _PASSES
             if initial is None:
                 is_lag_open = has_motor_lag and not airframe.lag_of
                 problem, estimation = _first_estimation(
@@ -183,7 +187,7 @@ def fit_airframe(
                 )
             if last:
                 return AirframeFit(estimation, dict(parts), current_data, process_noise, airframe.lag_of)
-            is_first = corrected_fit is None
+            is_first, estimated_with = corrected_fit is None, process_noise
             if corrected_fit is None:
                 corrected_fit = (problem, estimation, parts)
             if is_first and has_motor_lag:  # whether there is process noise is seen without it
@@ -224,6 +228,12 @@ def fit_airframe(
                     process_noise = estimate_torque_drift_rate(
                         disturbed, subset_fit.x, subset_fit.z, noise, process_noise
                     )
+            if is_noise_known and process_noise == estimated_with and not is_force_known:
+                is_force_known = True
+                process_noise = estimate_unmodelled_force(estimation, noise, process_noise)
+                if process_noise.force_std:
+                    body = dataclasses.replace(body, has_unmodelled_force=True)
+                    data = cut_windows(body, [f.samples for f in flights], horizon, outputs)
             cut = dict(parts)
             if "mass" in free:
                 cut["mass"] = segment_mass(estimation, problem.data, parts["mass"])

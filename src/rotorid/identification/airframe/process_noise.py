@@ -23,20 +23,32 @@ more so the less excitation there is. With an unmodelled torque (see `logged_bod
 whose drift rate a minimises the prediction error, and K is the steady-state gain of both. The later response to a
 torque that an autopilot compensates then carries no information beyond the earlier measurements (Ljung, ch. 13.4: in
 closed loop an estimate is consistent if the noise model is correct).
+
+Unmodelled forces, of gusts above all, are slow, too, and appear in the specific force. A controller compensates them: in gusts,
+commands look weaker than they are. Each window has a force f of its own, with prior N(0, S^2), that drifts as a random walk,
+
+    f' = s_f n,    S^2 = mean(m^2) - c - s_f^2 T / 3,    s_f^2 = 3 / T (mean((m_1 - m_2)^2) - 4 c)
+
+m is the mean error of a window's specific force without f, over its T seconds; m_1 and m_2 are those of its halves. c is the
+mean square of m that noise alone would have, from the differences of neighbouring sixteenths of a window. There is a force
+where mean(m^2) is much larger.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from rotorid.identification.fitting.estimation import output_slices
+from rotorid.identification.fitting.estimation import Estimation, output_slices
 from rotorid.identification.fitting.gauss_newton import EstimationProblem
+from rotorid.identification.fitting.multiple_shooting import StartPriors
 from rotorid.identification.fitting.windows import WindowData
 
 CANDIDATES = {
@@ -56,16 +68,33 @@ _FOLLOWING = 0.03  # s
 _STRIDE = 5  # rows from one prediction to the next
 _ROUNDS = 2
 _DISTURBED = 8.0  # times
+_UNMODELLED = 3.0
+_LEAST_FORCE = 0.1  # of that variance: S^2 of an axis without a force
+_PARTS = 16  # of a window
+_FEWEST = 8  # windows, to estimate a force
 _MOST = 1e8  # greatest variance of a walk over that of the noise
 
 
 @dataclasses.dataclass(frozen=True)
 class ProcessNoise:
-    """Process noise by state (see `CANDIDATES`). torque_drift_rate: a of the unmodelled torque, 1/s."""
+    """Process noise by state (see `CANDIDATES`).
+
+    Attributes:
+        torque_drift_rate: a of the unmodelled torque, 1/s.
+        force_std, force_walk: S and s_f of the unmodelled force, m/s^2 and m/s^2 per square root of a second, by body axis;
+            empty where there is none.
+    """
 
     body_rate: float = 0.0
     velocity: float = 0.0
     torque_drift_rate: float = 0.0
+    force_std: tuple[float, ...] = ()
+    force_walk: tuple[float, ...] = ()
+
+    @property
+    def start_priors(self) -> StartPriors:
+        """Of the windows' unmodelled force."""
+        return (("unmodelled_force", np.array(self.force_std)),) if self.force_std else ()
 
 
 _LARGE = ProcessNoise(30.0, 3.0)  # with which windows follow their measurements closely
@@ -88,7 +117,7 @@ def following_noise(
     K = 1.0 - math.exp(-dt / time)
     size = math.sqrt(K**2 / (1.0 - K) / dt)
     rms = {name: float(np.sqrt(np.mean(noise[slices[name]] ** 2))) for name in CANDIDATES if name in slices}
-    return ProcessNoise(**{name: size * r for name, r in rms.items()})
+    return ProcessNoise(size * rms.get("body_rate", 0.0), size * rms.get("velocity", 0.0))
 
 
 def states_with_process_noise(
@@ -217,7 +246,59 @@ def predictor_gain(
             if has_torque:
                 place = states.tangent["unmodelled_torque"]
                 K[np.arange(place.start, place.stop), columns] = [k / dt for _, k in both]
+    if process_noise.force_walk:
+        place, columns = states.tangent["unmodelled_force"], slices["specific_force"]
+        K[np.arange(place.start, place.stop), np.arange(columns.start, columns.stop)] = [
+            steady_state_gains(s**2 * dt / r**2, 0.0)[0]
+            for s, r in zip(process_noise.force_walk, noise[columns], strict=True)
+        ]
     return K
+
+
+def estimate_unmodelled_force(
+    estimation: Estimation, noise: Float[np.ndarray, " compared"], process_noise: ProcessNoise
+) -> ProcessNoise:
+    """The process noise with an unmodelled force, where there is one.
+
+    Args:
+        estimation: a fit with this process noise.
+        noise: white noise of the compared outputs, in their units.
+        process_noise: of the states.
+    """
+    problem, weight = estimation.problem, estimation.weight
+    K = (
+        None
+        if process_noise == ProcessNoise()
+        else predictor_gain(problem, problem.data, noise, process_noise)
+    )
+    prediction = dataclasses.replace(problem, K=K).predict(estimation.x, estimation.z, noise)
+    place = output_slices(problem.shooting.system, problem.shooting.compared)["specific_force"]
+    error = np.where(prediction.weight > 0, prediction.residuals, np.nan)[..., place] * noise[place]
+    if error.shape[1] < 2 * _PARTS:
+        return process_noise
+    edges = np.linspace(0, error.shape[1], _PARTS + 1).astype(int)
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # parts without measurements
+        parts = np.stack([np.nanmean(error[:, i:j], axis=1) for i, j in itertools.pairwise(edges)], axis=1)
+        halves = [np.nanmean(part, axis=1) for part in np.split(parts, 2, axis=1)]
+    is_measured = np.isfinite(parts).all(axis=(1, 2))
+    if is_measured.sum() < _FEWEST:
+        return process_noise
+
+    def mean(values: Float[np.ndarray, "w 3"]) -> Float[np.ndarray, " 3"]:
+        return np.average(values[is_measured], axis=0, weights=weight[is_measured])
+
+    length = float(np.median(problem.data.end - problem.data.start))
+    of_noise = mean(np.mean(np.diff(parts, axis=1) ** 2, axis=1)) / (2.0 * _PARTS)
+    square = mean((0.5 * (halves[0] + halves[1])) ** 2)
+    if np.max(square / of_noise) < _UNMODELLED:
+        return process_noise
+    walk = np.maximum(mean((halves[0] - halves[1]) ** 2) - 4.0 * of_noise, 0.0) * 3.0 / length
+    variance = np.maximum(square - of_noise - walk * length / 3.0, _LEAST_FORCE * of_noise)
+    return dataclasses.replace(
+        process_noise,
+        force_std=tuple(float(v) for v in np.sqrt(variance)),
+        force_walk=tuple(float(v) for v in np.sqrt(walk)),
+    )
 
 
 def _usual_step(data: WindowData) -> float:

@@ -5,7 +5,9 @@
 A A^T is the jackknife covariance of the data's contribution over blocks of windows (see `uncertainty`). It allows for residuals
 that are autocorrelated within a block, and larger or smaller than the assumed noise. Before, output weights are corrected for
 residual autocorrelation. With too few blocks the covariance is scaled by the size of the residuals. Variation between flights
-beyond that of their blocks is included in the standard deviations.
+beyond that of their blocks is included in the standard deviations. Where parameters with joint coordinates, such as those of an
+inertia, end at a bound, the covariance has d d^T more: d is the step to the minimum beyond that bound, to first order. Data
+that contradict a bound show a model that is wrong, and d by how much.
 
 The autocorrelation of the residuals of an output at a lag of l rows is
 
@@ -289,6 +291,14 @@ def _estimation(
     )
     flight = block_keys(problem.data)[0][:, 0].astype(int)
     root[:, : -len(E)] *= between_flight_factor(contributions.T, flight)[:, None]
+    is_joint = np.zeros(free, bool)
+    for name, _ in coordinates.groups:
+        is_joint[coordinates.slices[name]] = True
+    if np.any(is_joint & ~is_free):
+        gradient = scores.sum(axis=0) + E.T @ problem.prior_errors(z)
+        released = is_free | is_joint
+        beyond = -np.linalg.solve((R.T @ R)[np.ix_(released, released)], gradient[released])
+        root = np.concatenate([root, slopes[:, released] @ beyond[:, None]], axis=1)
     names = tuple(q for p in coordinates.parameters for q in p.quantities)
     numbers, std = problem.quantities(z), np.sqrt(np.sum(root**2, axis=1))
     spread = tuple(s for p in priors for s in p.std)

@@ -27,6 +27,7 @@ from rotorid.identification.fitting.multiple_shooting import (
     LinearisedWindows,
     OutputInformation,
     ShootingSetup,
+    StartPriors,
     WindowLinearisationPoint,
     WindowPrediction,
     linearise_windows,
@@ -79,6 +80,7 @@ class EstimationProblem:
         centre, scale: of the priors of the free parameters (see `free_parameters`).
         input_model: of inputs that depend on the free parameters; None: the inputs are those of the windows.
         K: gain of the windows' predictor; None: output error, without correction by measurements.
+        start_priors: of the windows' initial values.
     """
 
     shooting: ShootingSetup
@@ -89,6 +91,7 @@ class EstimationProblem:
     scale: Float[np.ndarray, " free_size"]
     input_model: InputModel | None = None
     K: Float[np.ndarray, "tangent compared"] | None = None
+    start_priors: StartPriors = ()
 
     @classmethod
     def from_priors(
@@ -175,7 +178,7 @@ class EstimationProblem:
         data = self.data
         if self.input_model is not None:
             data = dataclasses.replace(data, u=self.input_model.inputs(data, self.quantities(z)))
-        return predict_windows(self.shooting, data, x, self.all_values(z), sigma, self.K)
+        return predict_windows(self.shooting, data, x, self.all_values(z), sigma, self.K, self.start_priors)
 
     def linearise(
         self,
@@ -220,7 +223,7 @@ class EstimationProblem:
             else self.input_model.input_sensitivities(self.data, self.quantities(z), slopes)
         )
         return WindowLinearisationPoint(
-            prediction, self.all_values(z), slopes, sigma, input_sensitivities, self.K
+            prediction, self.all_values(z), slopes, sigma, input_sensitivities, self.K, self.start_priors
         )
 
     def shift_starts(
@@ -289,12 +292,12 @@ def gauss_newton(
             raise SettingError(
                 "the model is not finite with these values of the parameters: give prior values near the vehicle's"
             )
-        weight = _huber_weights(problem, linear, loss)
+        weight = _huber_weights(problem, linear, prediction.cost, loss)
         e = problem.prior_errors(z)
         R = triangular_factor(problem, z, linear.triangle, weight)
         is_held = (z <= lower) & (R[:, :free].T @ R[:, -1] > 0)
         spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
-        cost = float(weight @ linear.squared_residuals.sum(axis=1) + e @ e)
+        cost = float(weight @ prediction.cost + e @ e)
         cost_per_number = max(cost / count, 1.0)
         while True:
             trial_z = np.maximum(z + _levenberg_marquardt_step(R, is_held, damping), lower)
@@ -302,7 +305,7 @@ def gauss_newton(
             trial_x = problem.shift_starts(x, _start_steps(linear.triangle, n, dz))
             trial = problem.predict(trial_x, trial_z, sigma)
             e = problem.prior_errors(trial_z)
-            trial_cost = float(weight @ trial.squared_residuals.sum(axis=1) + e @ e)
+            trial_cost = float(weight @ trial.cost + e @ e)
             if np.isfinite(trial_cost) and trial_cost <= cost * (1.0 + _ROUNDING) + _ROUNDING:
                 break
             damping = max(10.0 * damping, _DAMPING)
@@ -371,12 +374,12 @@ def best_starts(
 
 
 def _huber_weights(
-    problem: EstimationProblem, linear: LinearisedWindows, loss: str
+    problem: EstimationProblem, linear: LinearisedWindows, cost: Float[np.ndarray, " w"], loss: str
 ) -> Float[np.ndarray, " w"]:
     if loss == "squares":
         return np.ones(len(linear.triangle))
     n = problem.start_size
-    reduced = linear.squared_residuals.sum(axis=1) - np.sum(linear.triangle[:, :n, -1] ** 2, axis=1)
+    reduced = cost - np.sum(linear.triangle[:, :n, -1] ** 2, axis=1)
     q = np.maximum(reduced, 0.0) / np.maximum(problem.data.mask.sum(axis=(1, 2)), 1)
     size = np.sqrt(q)
     median = np.median(size)

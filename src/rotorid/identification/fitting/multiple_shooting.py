@@ -9,6 +9,10 @@ state, z the free parameters, w a constant disturbance; the rows J_k are those o
 decomposition of [A B D r] the initial state is eliminated without forming squares: the rows below those of A hold the residuals
 whitened by the noise of all rows and of the initial state, as with the inverse of their full covariance.
 
+Initial values x_0 of states that are not measured may have a prior of mean 0 and standard deviations s; it adds the rows
+
+    r = x_0 / s,    J = [1/s 0]
+
 References: H. G. Bock, Recent advances in parameter identification techniques for ODE, 1983; G. H. Golub, V. Pereyra, The
 differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate, SIAM J. Numer. Anal. 10
 (1973).
@@ -25,7 +29,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -46,6 +50,9 @@ _AT_ONCE = 32  # windows
 _WORTH_IT = 4  # windows for a thread
 
 Part = TypeVar("Part")
+
+StartPriors: TypeAlias = tuple[tuple[str, Float[np.ndarray, " dim"]], ...]
+"""Priors of the initial values of vector states that are not measured: names, and standard deviations from a mean of 0."""
 
 
 class InputDerivatives(NamedTuple):
@@ -237,18 +244,26 @@ class WindowPrediction(NamedTuple):
         corrected_states: after the correction by the measurement; equal to `states` without a predictor gain.
         residuals: in sigma; 0 without a measurement.
         weight: 1 where there is a measurement, else 0.
+        start_errors: of the initial values that have a prior, in its standard deviations.
     """
 
     states: Float[np.ndarray, "w rows states"]
     corrected_states: Float[np.ndarray, "w rows states"]
     residuals: Float[np.ndarray, "w rows compared"]
     weight: Float[np.ndarray, "w rows compared"]
+    start_errors: Float[np.ndarray, "w priors"]
 
     @property
     def squared_residuals(self) -> Float[np.ndarray, "w compared"]:
         """Squared residuals of each window by compared output, summed over rows; inf for a window that diverges."""
         with np.errstate(over="ignore"):
             return np.sum(self.residuals**2, axis=1)
+
+    @property
+    def cost(self) -> Float[np.ndarray, " w"]:
+        """Sum of all squares of each window; inf for one that diverges."""
+        with np.errstate(over="ignore"):
+            return self.squared_residuals.sum(axis=1) + np.sum(self.start_errors**2, axis=1)
 
 
 class WindowLinearisationPoint(NamedTuple):
@@ -261,6 +276,7 @@ class WindowLinearisationPoint(NamedTuple):
         sigma: noise of each compared output, in its unit.
         inputs: inputs that depend on z; None: those of the windows.
         K: predictor gain, None: output error.
+        start_priors: as of `predict_windows`.
     """
 
     prediction: WindowPrediction
@@ -269,6 +285,7 @@ class WindowLinearisationPoint(NamedTuple):
     sigma: Float[np.ndarray, " compared"]
     inputs: InputSensitivities | None = None
     K: Float[np.ndarray, "tangent compared"] | None = None
+    start_priors: StartPriors = ()
 
 
 class LinearisedWindows(NamedTuple):
@@ -302,6 +319,7 @@ def predict_windows(
     p: Float[np.ndarray, " all"],
     sigma: Float[np.ndarray, " compared"],
     K: Float[np.ndarray, "tangent compared"] | None = None,
+    start_priors: StartPriors = (),
 ) -> WindowPrediction:
     """Predict all windows.
 
@@ -312,8 +330,10 @@ def predict_windows(
         p: values of all parameters of the System, one after the other.
         sigma: noise of each compared output, in its unit.
         K: gain by which each row's error corrects the state; None: no correction (output error).
+        start_priors: of initial values.
     """
     engine, indices = shooting.step_functions, shooting.step_model.compared_indices
+    stored = shooting.system.states.stored
 
     def one(part: slice) -> WindowPrediction:
         u, dt, y = data.u[part], data.dt[part], data.y[part]
@@ -325,7 +345,10 @@ def predict_windows(
             path, corrected = engine.simulate_corrected(x[part], u, y, weight, dt, K, p)
         flat = (v.reshape(w * rows, -1) for v in (path, u, y))
         error = engine.error(*flat, p).reshape(w, rows, -1)
-        return WindowPrediction(path, corrected, np.where(weight > 0, error / sigma, 0.0), weight)
+        starts = [x[part][:, stored[name]] / std for name, std in start_priors]
+        start_errors = np.concatenate([np.zeros((w, 0)), *starts], axis=1)
+        residuals = np.where(weight > 0, error / sigma, 0.0)
+        return WindowPrediction(path, corrected, residuals, weight, start_errors)
 
     return WindowPrediction(*map(np.concatenate, zip(*map_windows(one, len(data.start)), strict=True)))
 
@@ -378,6 +401,7 @@ def output_information(
         Q = np.linalg.qr(stacked[..., :n])[0]
         B_r = stacked[..., n:]
         B_r -= Q @ (np.swapaxes(Q, 1, 2) @ B_r)
+        B_r = B_r[:, : B_r.shape[1] - point.prediction.start_errors.shape[1]]
         B_r *= np.sqrt(weight[part])[:, None, None]
         B = B_r[..., :free] if inputs_ is None else B_r[..., :-1]
         B, r = (v.reshape(len(v), -1, count, v.shape[2]) for v in (B, B_r[..., -1:]))
@@ -398,9 +422,10 @@ def output_information(
 def _stacked_rows(
     shooting: ShootingSetup, data: WindowData, point: WindowLinearisationPoint, part: slice
 ) -> Float[np.ndarray, "w lines columns"]:
-    """[A B D r] of some windows, row by row; with an input model, derivatives by its numbers take the place of those by z."""
-    prediction, p, slopes, sigma, inputs_, K = point
-    path, corrected, r, weight = (v[part] for v in prediction)
+    """[A B D r] of some windows, row by row, those of priors of initial values last; with an input model, derivatives by its
+    numbers take the place of those by z."""
+    prediction, p, slopes, sigma, inputs_, K, start_priors = point
+    path, corrected, r, weight, start_errors = (v[part] for v in prediction)
     w, rows = r.shape[:2]
     free, inputs = len(slopes), (data.u if inputs_ is None else inputs_.inputs)[part]
     next_path, u, dt = (np.concatenate([v[:, 1:], v[:, -1:]], axis=1) for v in (path, inputs, data.dt[part]))
@@ -413,7 +438,15 @@ def _stacked_rows(
         )
     else:
         G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
-    return window_sensitivities(StepDerivatives(F, G, H, E), input_derivatives, weight, sigma, r, K)
+    stacked = window_sensitivities(StepDerivatives(F, G, H, E), input_derivatives, weight, sigma, r, K)
+    if not start_priors:
+        return stacked
+    places = shooting.system.states.tangent
+    columns = np.concatenate([np.arange(places[name].start, places[name].stop) for name, _ in start_priors])
+    last = np.zeros((w, len(columns), stacked.shape[2]))
+    last[:, np.arange(len(columns)), columns] = 1.0 / np.concatenate([std for _, std in start_priors])
+    last[..., -1] = start_errors
+    return np.concatenate([stacked, last], axis=1)
 
 
 def map_windows(work: Callable[[slice], Part], windows: int) -> list[Part]:

@@ -1,6 +1,6 @@
 """The rigid body of a multirotor with known rotor thrusts, as a log of free flight measures it.
 
-    q' = 1/2 q (x) omega                m v' = R sum_i a_i T_i - m g z + f_air(v - w)
+    q' = 1/2 q (x) omega                m v' = R (sum_i a_i T_i + m f) - m g z + f_air(v - w)
     J (omega' - e) = -omega x J omega + tau(T) + tau_air(v - w) - k_omega omega
 
     measured: body rate         omega + b_omega
@@ -14,7 +14,8 @@ constant within a segment of a flight (mass, wind, biases) are inputs too.
 
 Without logged attitude and velocity the body rate is the only state, and the specific force is that of the rotors. Where the
 rotor commands were logged too rarely to give the torques, the measured body rate is an input. e is the angular acceleration by
-unmodelled torques, such as unequal motors and gusts; it is a random walk that no output measures directly.
+unmodelled torques, such as unequal motors and gusts, and f the specific force of unmodelled forces, body frame. Both are random
+walks that no output measures directly.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class LoggedBody(System):
         has_pose: whether attitude and velocity are states.
         torques_observable: whether the body rate is a state; else it is an input. At least one of the two is true.
         has_unmodelled_torque: whether e is a state; it needs the body rate as a state.
+        has_unmodelled_force: whether f is a state.
     """
 
     parameters: tuple[Parameter, ...]
@@ -67,10 +69,12 @@ class LoggedBody(System):
     has_pose: bool
     torques_observable: bool
     has_unmodelled_torque: bool = False
+    has_unmodelled_force: bool = False
 
     @property
     def hidden(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return ("unmodelled_torque",) if self.has_unmodelled_torque else ()
+        torque = ("unmodelled_torque",) if self.has_unmodelled_torque else ()
+        return (*torque, "unmodelled_force") if self.has_unmodelled_force else torque
 
     @property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -84,6 +88,8 @@ class LoggedBody(System):
             blocks = (*blocks, ("body_rate", Vector(3, "rad/s", frame="body", noise=0.03, std=1.0)))
         if self.has_unmodelled_torque:
             blocks = (*blocks, ("unmodelled_torque", Vector(3, "rad/s^2", frame="body", noise=1.0, std=10.0)))
+        if self.has_unmodelled_force:
+            blocks = (*blocks, ("unmodelled_force", Vector(3, "m/s^2", frame="body", noise=0.3, std=1.0)))
         return Space(blocks)
 
     @property
@@ -120,6 +126,8 @@ class LoggedBody(System):
             rate["body_rate"] = angular_acceleration
         if self.has_unmodelled_torque:
             rate["unmodelled_torque"] = jnp.zeros(3)
+        if self.has_unmodelled_force:
+            rate["unmodelled_force"] = jnp.zeros(3)
         return rate
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
@@ -151,6 +159,8 @@ class LoggedBody(System):
         """Acceleration without gravity, m/s^2: world frame, or body frame without pose; and omega' in rad/s^2, body frame."""
         wrench = jnp.sum(self._allocation(p) * thrust, axis=1)
         force, torque = wrench[:3], wrench[3:]
+        if self.has_unmodelled_force:
+            force = force + u["mass"] * x["unmodelled_force"]
         if self.has_pose:
             velocity = x["velocity"] - jnp.concatenate([u["wind"], jnp.zeros(1)])
             of_air = air_wrench(x["attitude"], velocity, omega, thrust, self.rotors, p)

@@ -37,6 +37,7 @@ VEHICLES: Final = ("hummingbird", "crazyflie", "drawn-0", "drawn-1", "drawn-2")
 INSTALL: Final = "RotorPy is not installed: pip install 'rotorid[referee]'"
 
 _VEHICLE_STREAM, _PRIOR_STREAM = 500, 501  # of random numbers
+_FLATTEST = 0.98  # greatest moment about z, over the sum of the others; of a flat body it is 1
 _MASS_STD = 0.01  # of a scale, relative
 _DIRECTIONS: Final = {1: "cw", -1: "ccw"}  # the torque on the body is opposite to the rotation
 
@@ -75,6 +76,7 @@ def _drawn_parameters(seed: int) -> Parameters:
     arm = 0.19 * mass ** (1.0 / 3.0) * draw(0.85, 1.15)
     gyration = arm * np.array([draw(0.40, 0.50), draw(0.40, 0.52), draw(0.60, 0.70)])
     inertia = mass * gyration**2
+    inertia[2] = min(inertia[2], _FLATTEST * (inertia[0] + inertia[1]))
     full_speed = 1300.0 * (0.2 / arm) * draw(0.8, 1.1)
     hover_speed = full_speed * draw(0.45, 0.6)
     k_eta = mass * GRAVITY / 4.0 / hover_speed**2

@@ -78,7 +78,8 @@ def fit_findings(
     if available.torques_observable and "torque_ratio" not in request.free and "inertia" in request.free:
         findings.append(Finding("torque_ratio_known", Severity.NOTE))
     if not available.torques_observable:
-        findings.append(Finding("torques_not_identifiable", Severity.WARNING, signals=(available.rotors,)))
+        code = "torques_in_noise" if request.preparation.speeds else "torques_not_identifiable"
+        findings.append(Finding(code, Severity.WARNING, signals=(available.rotors,)))
     if not available.has_pose:
         findings.append(Finding("drag_not_identifiable", Severity.WARNING, signals=("attitude", "velocity")))
     if masses > 1:

@@ -55,7 +55,11 @@ from rotorid.signals.sampling import (
     with_reconstructed_commands,
 )
 from rotorid.signals.series import Intervals, integral, interpolate_linear
-from rotorid.workflows.identify.rotor_speeds import MeasuredSpeeds, with_smoothed_speeds
+from rotorid.workflows.identify.rotor_speeds import (
+    MeasuredSpeeds,
+    are_torques_shown,
+    with_smoothed_speeds,
+)
 
 TORQUE_RATE = 50.0
 """Least rate of rotor commands with which torques can be identified, Hz."""
@@ -73,7 +77,8 @@ class AvailableSignals:
     """What all logs have.
 
     rotors: the signal of the rotors, "rotor_command", "rotor_thrust" or "rotor_speed". has_pose: attitude and velocity.
-    torques_observable: rotor commands fast enough to identify torques, with body rates.
+    torques_observable: rotor commands fast enough to identify torques, or speeds whose noise is less than the torques, with
+    body rates.
     """
 
     rotors: str
@@ -216,6 +221,8 @@ def prepare_flights(
         if available.rotors == "rotor_speed" and available.torques_observable:
             with_commands, speeds = with_smoothed_speeds(with_commands, airframe, flight_parts)
         prepared.append(PreparedFlight(flight, with_commands, airframe, flight_parts, speeds, is_turned))
+    if available.has_pose and not are_torques_shown([p.speeds for p in prepared if p.speeds is not None]):
+        available = dataclasses.replace(available, torques_observable=False)
     return Preparation(airframe, available, tuple(prepared))
 
 

@@ -101,7 +101,7 @@ def _check_names(free: Sequence[str], available: AvailableSignals) -> None:
         (
             _NEED_TORQUES,
             available.torques_observable,
-            "rotor commands of 50 Hz or more with body rates",
+            "rotor commands of 50 Hz or more, or rotor speeds with little noise, with body rates",
         ),
         (_NEED_MOTION, available.has_pose, "attitude and velocity"),
     ):

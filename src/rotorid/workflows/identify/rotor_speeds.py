@@ -48,7 +48,8 @@ class MeasuredSpeeds:
 
     name: of the log. smoothed: on the clock of the log. faults: of sensors that are not used. spikes: number of values that are
     not used. delay: of the body rate after the speeds, None where the flight does not show it. force_delay: of the specific
-    force, likewise. error_shares: see the function of this name.
+    force, likewise. error_shares: see the function of this name. signal_to_noise: variance of the torques about x, y and z by
+    the smoothed speeds, over that of what the smoother removed from the measured ones.
     """
 
     name: str
@@ -58,6 +59,7 @@ class MeasuredSpeeds:
     delay: Delay | None
     force_delay: Delay | None
     error_shares: Float[np.ndarray, " 4"]
+    signal_to_noise: Float[np.ndarray, " 3"]
 
 
 def with_smoothed_speeds(
@@ -100,8 +102,17 @@ def with_smoothed_speeds(
             force = flight["specific_force"]
             changed.append(dataclasses.replace(force, times=force.times + own))
     spike_count = int((is_bad & is_used)[is_inside(signal.times, parts)].sum())
-    shares = error_shares(smoothed, dataclasses.replace(signal, values=values), airframe)
-    measured = MeasuredSpeeds(flight.source.name, smoothed, faults, spike_count, delay, force_delay, shares)
+    kept, removed, own = _variances(smoothed, dataclasses.replace(signal, values=values), airframe)
+    measured = MeasuredSpeeds(
+        flight.source.name,
+        smoothed,
+        faults,
+        spike_count,
+        delay,
+        force_delay,
+        error_shares(kept, removed, own),
+        (kept / np.maximum(removed, 1e-300))[1:],
+    )
     return flight.with_signals(*changed), measured
 
 
@@ -235,12 +246,31 @@ def add_speed_uncertainty(fit: Fit, speeds: Sequence[MeasuredSpeeds]) -> Fit:
     return fit.with_covariance(covariance)
 
 
-def error_shares(smoothed: SmoothedSpeeds, signal: Signal, airframe: Airframe) -> Float[np.ndarray, " 4"]:
+def are_torques_shown(speeds: Sequence[MeasuredSpeeds]) -> bool:
+    """Whether the torques of these flights, in the mean and about each axis, vary more than the noise of the speeds."""
+    ratios = [s.signal_to_noise for s in speeds if s.smoothed.response is None]
+    return not ratios or len(ratios) < len(speeds) or bool(np.min(np.mean(ratios, axis=0)) > 1.0)
+
+
+def error_shares(
+    kept: Float[np.ndarray, " 4"], removed: Float[np.ndarray, " 4"], own: Float[np.ndarray, " 4"]
+) -> Float[np.ndarray, " 4"]:
     """Share of the variance of thrust and of torques about x, y and z that is the error of the smoothed speeds.
 
     Its least value is the variance of the smoother; its greatest is all that the smoother removed from the measured speeds. How
     speeds vary is known to the smoother by its model alone, so their geometric mean is taken.
+
+    Args:
+        kept, removed, own: variances by the smoothed speeds, of what was removed from the measured ones, and of the smoother.
     """
+    least, greatest = own / np.maximum(kept + own, 1e-300), removed / np.maximum(kept + removed, 1e-300)
+    return np.sqrt(least * np.maximum(least, greatest))
+
+
+def _variances(
+    smoothed: SmoothedSpeeds, signal: Signal, airframe: Airframe
+) -> tuple[Float[np.ndarray, " 4"], Float[np.ndarray, " 4"], Float[np.ndarray, " 4"]]:
+    """Variances of thrust and torques for `error_shares`."""
     G = np.asarray(allocation(airframe.rotors, 1.0, airframe.vector("centre_of_mass")))[2:]
     yaw = [1.0 if rotor.direction == "cw" else -1.0 for rotor in airframe.rotors]
     G = np.concatenate([G[:3], [yaw]])
@@ -249,6 +279,4 @@ def error_shares(smoothed: SmoothedSpeeds, signal: Signal, airframe: Airframe) -
     half = 0.5 * float(np.median(np.diff(smoothed.t)))
     speed = interpolate_linear(signal.times, smoothed.t + half, smoothed.speed)
     measured = np.where(np.isfinite(signal.values), signal.values, speed)
-    removed = np.var((measured**2 - speed**2) @ G.T, axis=0)
-    least, greatest = own / np.maximum(kept + own, 1e-300), removed / np.maximum(kept + removed, 1e-300)
-    return np.sqrt(least * np.maximum(least, greatest))
+    return kept, np.var((measured**2 - speed**2) @ G.T, axis=0), own

@@ -333,6 +333,10 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         "too slowly, or only the controller's thrust and torque are logged. Log rotor commands and gyroscope at 100 Hz or "
         "more; `rotorid plan` gives the settings."
     ),
+    "torques_in_noise": lambda _: (
+        "Inertia and torques cannot be identified from these logs: torques by the measured rotor speeds vary less than "
+        "the noise of the speeds. Fly quick manoeuvres about each axis, or log the rotor commands as well."
+    ),
     "drag_not_identifiable": lambda _: (
         "Drag cannot be identified from these logs, which lack attitude and velocity."
     ),
