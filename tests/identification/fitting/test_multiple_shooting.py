@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 
 import jax
@@ -123,6 +124,26 @@ def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Es
     np.testing.assert_allclose(found.z, step[-free:], rtol=1e-5, atol=1e-8)
     moved = problem.shift_starts(problem.data.x, step[: count * n].reshape(count, n))
     np.testing.assert_allclose(found.x, moved, atol=1e-7)
+
+
+def test_a_prior_of_initial_values_adds_its_information(problem: EstimationProblem) -> None:
+    sigma, std = np.full(len(problem.shooting.step_model.compared_indices), 0.03), np.array([0.1, 0.2, 0.4])
+    z, x = np.zeros(problem.free_size), problem.data.x + 0.01
+    free = problem.linearise(problem.predict(x, z, sigma), z, sigma)
+    with_prior = dataclasses.replace(problem, start_priors=(("velocity", std),))
+    prediction = with_prior.predict(x, z, sigma)
+    bound = with_prior.linearise(prediction, z, sigma)
+    states = problem.shooting.system.states
+    start = x[:, states.stored["velocity"]]
+    place = states.tangent["velocity"]
+    for R, more, v, cost in zip(free.triangle, bound.triangle, start, prediction.cost, strict=True):
+        gram = R.T @ R
+        gram[place, place] += np.diag(std**-2.0)
+        gram[place, -1] += v / std**2
+        gram[-1, place] += v / std**2
+        gram[-1, -1] += v @ (v / std**2)
+        np.testing.assert_allclose(more.T @ more, gram, rtol=1e-8, atol=1e-8 * np.abs(gram).max())
+        assert cost == pytest.approx(gram[-1, -1], rel=1e-9)
 
 
 @pytest.mark.parametrize(("name", "driven"), [("hexarotor", True), ("pendulum", False)])

@@ -139,6 +139,16 @@ def test_speeds_without_commands_widen_the_bands_of_what_they_attenuate() -> Non
         assert abs(value - VEHICLE.vector("inertia")[k]) < 2.5 * std
 
 
+def test_torques_that_are_lost_in_the_noise_of_speeds_are_not_identified() -> None:
+    found = identify([logged(0.2, has_command=False)], guess(), spans=[PARTS])
+    assert {"inertia_x", "torque_ratio", "centre_of_mass_x"}.isdisjoint(found.fit.names)
+    (note,) = [f for f in found.findings if f.code == "torques_in_noise"]
+    assert "log the rotor commands" in to_text(note)
+    assert found.fit.values["thrust_scale"] == pytest.approx(
+        1.0 / 1.15, abs=4 * found.fit.std["thrust_scale"]
+    )
+
+
 def test_error_shares_grow_with_the_noise() -> None:
     of_noise = [
         with_smoothed_speeds(logged(noise, has_command=False), guess(), PARTS)[1].error_shares

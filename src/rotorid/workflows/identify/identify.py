@@ -217,7 +217,9 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     masses = tuple(
         dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in segments
     )
-    airframe = airframe_with(prior, fit, masses, names, airframe_fit.lag_of)
+    airframe = airframe_with(
+        prior, fit, masses, names, airframe_fit.lag_of, from_speeds=not available.has_motor_lag
+    )
     airframe = with_rotor_lag(airframe, preparation.speeds)
     if request.known == "mass":
         share = math.hypot(share, (prior.mass.std or (0.0,))[0] / prior.mass.number)

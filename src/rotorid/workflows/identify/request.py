@@ -83,8 +83,8 @@ def identifiable_parameters(
         parameters.append("motor_time_constant")  # else the curve compensates a wrong lag
     if available.torques_observable:
         parameters += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", "imu_position"]
-        if available.has_motor_lag:
-            parameters += ["motor_time_constant", "command_delay"]
+        parameters += ["motor_time_constant"] if available.has_motor_lag else []
+        parameters.append("command_delay")  # of measured speeds, the error of their clock
         ratio = airframe.get("torque_ratio")
         if ratio is not None and ratio.std is not None and min(ratio.std) > 0:
             parameters.append("torque_ratio")

@@ -162,14 +162,23 @@ def split_masses(airframe_fit: AirframeFit, data: FitData) -> tuple[Fit, tuple[M
 
 
 def airframe_with(
-    prior: Airframe, fit: Fit, masses: Sequence[MassSegment], flights: Sequence[str], lag_of: str
+    prior: Airframe,
+    fit: Fit,
+    masses: Sequence[MassSegment],
+    flights: Sequence[str],
+    lag_of: str,
+    *,
+    from_speeds: bool = False,
 ) -> Airframe:
     """The airframe with the estimates of a fit, and with the mass of the longest part. flights: their names. lag_of: what
-    follows the commands with the motor lag."""
+    follows the commands with the motor lag. from_speeds: whether the fit's delay is one of measured speeds, no property of
+    the vehicle."""
     source = f"identified from {', '.join(flights)}"
     quantities = dict(prior.quantities)
     curve, rotors = prior.thrust_curve, prior.rotors
     for name, value in fit.parameters.items():
+        if from_speeds and name == "command_delay":
+            continue
         numbers = value if isinstance(value, tuple) else (value,)
         own_names = quantity_names(name, len(numbers))
         std = tuple(fit.std[q] for q in own_names)
