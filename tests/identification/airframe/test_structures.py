@@ -42,6 +42,9 @@ def test_evidence_is_that_of_the_integrals(y: float) -> None:
     assert sum(s.probability for s in structures) == pytest.approx(1.0)
     without_drag = 0.3 * y / (0.3**2 + sigma**2)
     assert gain + structures[0].difference["gain"] == pytest.approx(without_drag)
+    assert structures[0].std["gain"] == pytest.approx(1.0 / np.sqrt(1.0 + (0.3 / sigma) ** 2))
+    assert structures[0].std["drag"] == pytest.approx(0.0, abs=1e-6)
+    assert structures[1].std["gain"] > structures[0].std["gain"]
 
 
 def test_a_structure_is_ruled_out_by_a_large_drag() -> None:

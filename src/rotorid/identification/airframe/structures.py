@@ -51,6 +51,7 @@ class Structure:
         log_evidence: less that of the full structure.
         probability: given the flights, all structures being equally likely before.
         difference: of the estimates from those of the full structure, of all quantities of the fit, in their units.
+        std: standard deviations of the estimates under this structure, in their units.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Structure:
     log_evidence: float
     probability: float
     difference: Mapping[str, float]
+    std: Mapping[str, float]
 
 
 def compare_structures(estimation: Estimation) -> tuple[Structure, ...]:
@@ -90,18 +92,23 @@ def nested_structures(
     kept: dict[tuple[str, ...], str] = {}
     for name, parameters in STRUCTURES.items():
         kept[tuple(p for p in free if p in parameters)] = name  # of equal ones the fuller
-    evidence, differences = [], []
+    evidence, differences, stds = [], [], []
+    P = root @ root.T
     for parameters in kept:
         absent = [np.arange(slices[p].start, slices[p].stop) for p in free if p not in parameters]
         index = np.concatenate(absent) if absent else np.zeros(0, int)
-        log_ratio, step = _without(index, zero, z, root @ root.T)
+        log_ratio, step = _without(index, zero, z, P)
+        gain = np.linalg.solve(P[np.ix_(index, index)], P[index])
+        variance = np.sum((slopes @ (P - P[:, index] @ gain)) * slopes, axis=1)
         evidence.append(log_ratio)
         differences.append(dict(zip(names, map(float, slopes @ step), strict=True)))
+        stds.append(dict(zip(names, map(float, np.sqrt(np.maximum(variance, 0.0))), strict=True)))
     weight = np.exp(np.array(evidence) - max(evidence))
     weight /= weight.sum()
-    rows = zip(kept.items(), evidence, weight, differences, strict=True)
+    rows = zip(kept.items(), evidence, weight, differences, stds, strict=True)
     return tuple(
-        Structure(name, parameters, log_ratio, float(p), d) for (parameters, name), log_ratio, p, d in rows
+        Structure(name, parameters, log_ratio, float(p), d, std)
+        for (parameters, name), log_ratio, p, d, std in rows
     )
 
 

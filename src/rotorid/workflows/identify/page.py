@@ -163,17 +163,19 @@ def _add_structures(page: Page, summary: IdentifySummary) -> None:
         "Structure of the aerodynamics",
         "The estimates are those of the full structure, whose terms keep their prior where the flights do not identify them. "
         "Log evidence: of the structure without the other terms, less that of the full one; above 0, the flights do not need "
-        "these terms. Probability: of each structure, all being equally likely before. The differences between probable "
-        "structures are part of the standard deviations.",
+        "these terms. Probability: of each structure, all being equally likely before. ± is one standard deviation "
+        "if the structure is true; the differences between probable structures are part of the standard deviations above.",
     )
     head = ["structure", "terms", "log evidence", "probability", "inertia x"]
     rows = [
         [
             STRUCTURE_NAMES[s.name],
             ", ".join(label(name) for name in s.parameters) or "none",
-            f"{s.log_evidence:+.1f}",
+            f"{s.log_evidence:.1f}".replace("-", "−"),
             percent(s.probability),
-            f"{s.inertia_x:.4g} kg m²" if math.isfinite(s.inertia_x) else "not estimated",
+            f"{plus_minus(s.inertia_x, s.inertia_x_std)} kg m²"
+            if math.isfinite(s.inertia_x)
+            else "not estimated",
         ]
         for s in structures
     ]

@@ -106,14 +106,15 @@ class DataSummary:
 
 @dataclasses.dataclass(frozen=True)
 class StructureRow:
-    """A structure of the aerodynamics (see `rotorid.identification.airframe.structures`). inertia_x: kg m^2, NaN where it was
-    not estimated."""
+    """A structure of the aerodynamics (see `rotorid.identification.airframe.structures`). inertia_x, inertia_x_std:
+    kg m^2, NaN where it was not estimated."""
 
     name: str
     parameters: tuple[str, ...]
     log_evidence: float
     probability: float
     inertia_x: float
+    inertia_x_std: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,6 +277,7 @@ def _estimates(model: Identification) -> Estimates:
                 s.log_evidence,
                 s.probability,
                 fit.values.get("inertia_x", math.nan) + s.difference.get("inertia_x", math.nan),
+                s.std.get("inertia_x", math.nan),
             )
             for s in compare_structures(model.estimation)
         ),
