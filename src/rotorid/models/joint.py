@@ -22,6 +22,8 @@ from rotorid.models.system import Parameter, System, parameter_values
 from rotorid.numerics import integrators
 from rotorid.numerics.products import product
 
+_LEAST_SQUARE = 1e-12  # of a measured quaternion's length
+
 
 @dataclasses.dataclass(frozen=True)
 class Joint:
@@ -183,12 +185,15 @@ class Joint:
     def take_measured(
         self, z: Float[Array, " size"], is_taken: Bool[Array, " blocks"], y: Float[Array, " outputs"]
     ) -> Float[Array, " size"]:
-        """The point with the states that have the names of some output blocks replaced by their measurements."""
+        """The point with the states that have the names of some output blocks replaced by their measurements; a rotation by the
+        unit quaternion nearest to its measurement."""
         states, outputs = self.system.states, self.system.outputs
         for i, (name, slot) in enumerate(outputs.stored.items()):
             if name in states and states[name].shape == outputs[name].shape:
-                target = states.stored[name]
-                z = z.at[target].set(jnp.where(is_taken[i], y[slot], z[target]))
+                target, value = states.stored[name], y[slot]
+                if states[name].rotation:
+                    value = value / jnp.sqrt(jnp.maximum(jnp.sum(value * value), _LEAST_SQUARE))
+                z = z.at[target].set(jnp.where(is_taken[i], value, z[target]))
         return z
 
     def states_measured(self, blocks: Bool[Array, " blocks"]) -> Bool[Array, " tangent"]:

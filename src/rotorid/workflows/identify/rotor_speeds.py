@@ -227,9 +227,8 @@ def with_rotor_lag(airframe: Airframe, speeds: Sequence[MeasuredSpeeds]) -> Airf
 def add_speed_uncertainty(fit: Fit, speeds: Sequence[MeasuredSpeeds]) -> Fit:
     """The fit with the uncertainty of speeds whose commands are not logged, in all that goes with thrust and torques.
 
-    The smoother's model of how such speeds vary is not certain. Had it no effect, torques and thrust would be attenuated by the
-    share of their variance that is error (see `error_shares`), and inertia and drag wrong by as much: this share is added as a
-    relative standard deviation.
+    The smoother's model of how such speeds vary is not certain. Had it no effect, torques and thrust would be attenuated, and
+    inertia and drag wrong by the share of `error_shares`: this share is added as a relative standard deviation.
     """
     shares = [s.error_shares for s in speeds if s.smoothed.response is None]
     if not shares:
@@ -255,16 +254,13 @@ def are_torques_shown(speeds: Sequence[MeasuredSpeeds]) -> bool:
 def error_shares(
     kept: Float[np.ndarray, " 4"], removed: Float[np.ndarray, " 4"], own: Float[np.ndarray, " 4"]
 ) -> Float[np.ndarray, " 4"]:
-    """Share of the variance of thrust and of torques about x, y and z that is the error of the smoothed speeds.
-
-    Its least value is the variance of the smoother; its greatest is all that the smoother removed from the measured speeds. How
-    speeds vary is known to the smoother by its model alone, so their geometric mean is taken.
+    """What the smoother removed of the variance of thrust and of torques about x, y and z, over what it kept; at least the
+    variance of the smoothed speeds' own error. 0.3 means that a fit without the smoother could be wrong by 30 %.
 
     Args:
         kept, removed, own: variances by the smoothed speeds, of what was removed from the measured ones, and of the smoother.
     """
-    least, greatest = own / np.maximum(kept + own, 1e-300), removed / np.maximum(kept + removed, 1e-300)
-    return np.sqrt(least * np.maximum(least, greatest))
+    return np.maximum(own, removed) / np.maximum(kept, 1e-300)
 
 
 def _variances(
