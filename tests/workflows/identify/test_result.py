@@ -53,7 +53,7 @@ def test_more_flights_reduce_the_uncertainty_and_simulated_ones_have_none() -> N
 
 
 def test_differences_between_probable_structures_are_added() -> None:
-    bare = Structure("bare", (), -1.0, 0.25, {"inertia_x": 0.004, "elsewhere": 1.0})
+    bare = Structure("bare", (), -1.0, 0.25, {"inertia_x": 0.004, "elsewhere": 1.0}, {})
     found = add_structure_uncertainty(fit(inertia_x=0.02, drag=0.5), (bare,))
     assert found.std["inertia_x"] == pytest.approx(np.hypot(0.001, 0.002))
     assert found.std["drag"] == pytest.approx(0.001)

@@ -8,7 +8,8 @@ order, are divided into as few segments as explain them (`segment_mass`, `segmen
 segments are constant. Windows near a boundary of segments are left out.
 
 Where unmodelled torques act on the body, each window also estimates their initial value, and follows them as a random walk.
-An autopilot compensates slow torques: commands without a rotation would look like a large inertia.
+An autopilot compensates slow torques: commands without a rotation would look like a large inertia. Likewise for slow
+unmodelled forces, whose initial values have a prior.
 
 Reference: R. V. Jategaonkar, Flight vehicle system identification, 2nd ed. (2015), ch. 4.
 """
