@@ -70,6 +70,7 @@ _ROUNDS = 2
 _DISTURBED = 8.0  # times
 _UNMODELLED = 3.0
 _LEAST_FORCE = 0.1  # of that variance: S^2 of an axis without a force
+_GREATEST_FORCE = 0.5  # m/s^2: beyond it, it is the model that is wrong
 _PARTS = 16  # of a window
 _FEWEST = 8  # windows, to estimate a force
 _MOST = 1e8  # greatest variance of a walk over that of the noise
@@ -106,13 +107,16 @@ def following_noise(
     """Process noise with which windows follow their measurements within `time`, s, for models that may be far off.
 
     Where commands respond to the noise of the measurements, as those of rate controllers do, a gain near 1 would bias a fit:
-    a predictor that starts at a noisy measurement errs in proportion to this noise, and so to the command.
+    a predictor that starts at a noisy measurement errs in proportion to this noise, and so to the command. Where the body rate
+    is the only state that is measured, windows follow it closely all the same: slower ones let the lag go astray.
 
     Args:
         problem: of the windows.
         noise: white noise of the compared outputs, in their units.
     """
     shooting = problem.shooting
+    if "velocity" not in shooting.system.states:
+        return _LARGE
     slices, dt = output_slices(shooting.system, shooting.compared), _usual_step(problem.data)
     K = 1.0 - math.exp(-dt / time)
     size = math.sqrt(K**2 / (1.0 - K) / dt)
@@ -294,6 +298,8 @@ def estimate_unmodelled_force(
         return process_noise
     walk = np.maximum(mean((halves[0] - halves[1]) ** 2) - 4.0 * of_noise, 0.0) * 3.0 / length
     variance = np.maximum(square - of_noise - walk * length / 3.0, _LEAST_FORCE * of_noise)
+    if np.max(variance) > _GREATEST_FORCE**2:
+        return process_noise
     return dataclasses.replace(
         process_noise,
         force_std=tuple(float(v) for v in np.sqrt(variance)),
