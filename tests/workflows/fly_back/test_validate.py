@@ -87,6 +87,28 @@ def test_a_model_significantly_worse_than_its_prior_is_rejected(flight, monkeypa
     assert "prediction_worse" not in codes(fly_back(near, TRUTH, [flight]))
 
 
+def test_models_are_validated_by_measured_speeds(flight, monkeypatch):
+    """Without logged commands, and with commands that a model has no thrust for."""
+    monkeypatch.setattr("rotorid.workflows.fly_back.validate._DRAWS", 1)
+    coefficient, commands = 1e-6, flight["rotor_command"]
+    _, thrust = rotor_thrusts(TRUTH, flight, commands.times)
+    speed = np.sqrt(thrust / coefficient)
+    speed += 0.005 * speed.mean() * np.random.default_rng(0).standard_normal(speed.shape)
+    measured = flight.with_signals(Signal("rotor_speed", commands.times, speed, "made"))
+    quantity = Quantity((coefficient,), "N s^2")
+    by_speed = dataclasses.replace(
+        TRUTH, thrust_curve=None, quantities={**TRUTH.quantities, "thrust_coefficient": quantity}
+    )
+    found = fly_back(by_speed, with_numbers(by_speed, {"mass": 1.1}), [measured])
+    assert found.accepted, found.reasons
+    wrong = with_numbers(by_speed, {"inertia_x": 0.025 * 1.4})
+    without_commands = {name: s for name, s in measured.signals.items() if name != "rotor_command"}
+    alone = dataclasses.replace(measured, signals=without_commands)
+    assert "response_gain" in codes(fly_back(wrong, wrong, [alone]), "turn_x")
+    with pytest.raises(AirframeError, match="thrust_coefficient"):
+        fly_back(TRUTH, TRUTH, [alone])
+
+
 def test_two_models_are_compared_window_by_window(flight):
     """The true model against a slightly wrong one: significantly better, by the difference of the root mean squares; with the
     models exchanged, worse by as much."""

@@ -356,7 +356,7 @@ def rotor_thrusts(
     Returns:
         Mean thrusts and thrusts, N.
     Raises:
-        AirframeError: no thrust curve for commands, or not the rotors of the log.
+        AirframeError: no thrust curve for commands, no thrust coefficient for speeds, or not the rotors of the log.
         SignalError: no commands, or no battery voltage that the curve needs.
     """
     rotors, commands = _rotor_commands(airframe, flight)
@@ -365,7 +365,8 @@ def rotor_thrusts(
 
 
 def rotor_command_signal(flight: Flight) -> Signal:
-    """The signal of the commands to the rotors: commands, thrusts in N, or the collective thrust with torques.
+    """The signal of the commands to the rotors: commands, thrusts in N, the collective thrust with torques, or, where none of
+    these is logged, the measured speeds.
 
     Raises:
         SignalError: there is none.
@@ -375,10 +376,12 @@ def rotor_command_signal(flight: Flight) -> Signal:
             return flight[name]
     if "thrust" in flight and "control_torque" in flight:
         return flight["thrust"]
+    if "rotor_speed" in flight:
+        return flight["rotor_speed"]
     available = ", ".join(sorted(flight.signals)) or "nothing"
     raise SignalError(
-        f"{flight.source}: no rotor_command in this log, and no rotor_thrust or thrust with control_torque in place of it; "
-        f"without one nothing can be predicted (it has {available})"
+        f"{flight.source}: no rotor_command in this log, and no rotor_thrust, thrust with control_torque or rotor_speed in "
+        f"place of it; without one nothing can be predicted (it has {available})"
     )
 
 
@@ -395,6 +398,13 @@ def _rotor_commands(airframe: Airframe, flight: Flight) -> tuple[RotorModel, Rot
         raise AirframeError(
             f"{airframe.source}: {len(airframe.rotors)} rotors, but {flight.source} has {values.shape[1]} rotor commands"
         )
+    if signal.name == "rotor_speed":
+        if airframe.get("thrust_coefficient") is None:
+            raise AirframeError(
+                f"{airframe.source}: no [thrust_coefficient] for rotor speeds; give it in N s^2"
+            )
+        speeds = RotorCommands(signal.times, np.abs(values) * values, np.ones(len(values)))
+        return rotor_model(as_logged(airframe, signal.name), lags=False), speeds
     t, values = command_steps(flight, dataclasses.replace(signal, values=values))
     if signal.name != "rotor_command":
         return rotor_model(as_logged(airframe, signal.name)), RotorCommands(t, values, np.ones(len(t)))

@@ -2,6 +2,7 @@
 
 command.py                `rotorid fly-back`, and what it prints
 validate.py               the workflow
+rotor_input.py            whether commands or measured speeds move the rotors
 prediction_errors.py      errors of open-loop predictions on a flight
 error_comparison.py       errors of model, prior and constant velocity compared
 explained.py              how much of the motion the model explains

@@ -92,7 +92,7 @@ def compare_models(
     Raises:
         As `fly_back`.
     """
-    validation_flights, left_out = prediction_windows(flights, spans, masses, horizons)
+    validation_flights, left_out = prediction_windows(model, flights, spans, masses, horizons)
     errors = [flight_errors(h, short_intervals(h), model, other, ()) for h in validation_flights]
     signals = []
     for name in UNITS:

@@ -6,9 +6,10 @@ better than these is not enough: the measured response to the rotors is compared
 must lie in the bands that follow from the model's standard deviations and the noise (`error_growth`), and in simulation NMPC
 with the model must fly vehicles drawn from its covariance (`closed_loop`). `acceptance` decides.
 
-Between slowly logged rotor commands, the commands are interpolated linearly (see `signals.sampling`). Below 50 Hz they do not
-determine the rotation: attitude and body rate are then taken as measured, and only a model with the prior's inertia and
-torques can be accepted, for its thrust, mass and drag.
+Where a log has measured rotor speeds and no command that the model has a thrust for, the speeds move the rotors (see
+`rotor_input`). Between slowly logged rotor commands, the commands are interpolated linearly (see `signals.sampling`). Below
+50 Hz they do not determine the rotation: attitude and body rate are then taken as measured, and only a model with the prior's
+inertia and torques can be accepted, for its thrust, mass and drag.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from rotorid.workflows.fly_back.error_growth import fit_noise, noise_variances
 from rotorid.workflows.fly_back.parameter_uncertainty import Covariance, parameter_uncertainty
 from rotorid.workflows.fly_back.prediction_errors import flight_errors
 from rotorid.workflows.fly_back.response_gains import response_gains, short_intervals, thrust_gain_parts
+from rotorid.workflows.fly_back.rotor_input import with_rotor_input
 from rotorid.workflows.fly_back.text import to_text
 
 HORIZONS: Final = (0.1, 0.5, 1.0, 2.0)
@@ -87,7 +89,7 @@ def fly_back(
         ExcitationError: no flight is long enough.
         SettingError: a setting is invalid.
     """
-    validation_flights, left_out = prediction_windows(flights, spans, masses, horizons)
+    validation_flights, left_out = prediction_windows(model, flights, spans, masses, horizons)
     uncertainty = parameter_uncertainty(model, covariance)
     perturbed = uncertainty.perturbed()
     errors = [flight_errors(h, short_intervals(h), model, prior, perturbed) for h in validation_flights]
@@ -137,6 +139,7 @@ def fly_back(
 
 
 def prediction_windows(
+    model: Airframe,
     flights: Sequence[Flight],
     spans: Sequence[Spans | None] | None,
     masses: Sequence[Masses | None] | None,
@@ -144,7 +147,7 @@ def prediction_windows(
 ) -> tuple[list[ValidationFlight], list[Finding]]:
     """The flights with a start every 0.25 s, fewer where there are many; and a finding for each flight that is too short.
 
-    Arguments and errors as of `fly_back`.
+    Arguments and errors as of `fly_back`. model: tells whether commands or measured speeds move the rotors.
     """
     if not flights or any(given is not None and len(given) != len(flights) for given in (spans, masses)):
         raise SettingError("fly_back needs flights, and spans and masses for none or for each of them")
@@ -154,6 +157,7 @@ def prediction_windows(
     flights_with_windows, left_out, last = [], [], None
     for flight, part, mass in zip(flights, spans or none, masses or none, strict=True):
         flight, _ = with_body_force(flight, [(flight.start, flight.end)])
+        flight = with_rotor_input(flight, model, part)
         try:
             flights_with_windows.append(make_validation_flight(flight, horizons, part, _EVERY, mass))
         except ExcitationError as error:
