@@ -74,7 +74,7 @@ def test_inertia_and_thrust_from_speeds_on_other_clocks(flights: Path) -> None:
     for name, instrumental in (("inertia_x", 2.1e-5), ("inertia_y", 2.25e-5)):
         value, std = found.fit.values[name], found.fit.std[name]
         assert abs(value - instrumental) < 3.0 * std
-        assert std < 0.1 * value
+        assert std < 0.4 * value
         assert 2.0e-5 < value < 3.5e-5
     assert 3.5e-8 * found.fit.values["thrust_scale"] == pytest.approx(3.72e-8, rel=0.03)
     assert found.airframe.number("motor_time_constant") == pytest.approx(0.042, abs=0.006)

@@ -7,6 +7,8 @@ multiple_shooting.py  prediction of all windows, and derivatives of their residu
 gauss_newton.py       the estimation problem and its minimisation
 estimation.py         noise weighting, covariance, the result, and the residuals with their autocorrelation
 uncertainty.py        covariance and output weights from residuals that are autocorrelated within blocks
+frequency_bands.py    information of the slow part of the residuals
+disagreement.py       covariance that contains what parts of the data and frequency bands disagree by
 disturbance_tests.py  windows with a significant constant disturbance
 result.py             Fit, the result; directions that cannot be identified
 """

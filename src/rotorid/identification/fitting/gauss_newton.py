@@ -22,6 +22,7 @@ from rotorid.identification.fitting.free_parameters import (
     coordinates_from_priors,
     evaluate_coordinates,
 )
+from rotorid.identification.fitting.frequency_bands import LowBand, low_band_information
 from rotorid.identification.fitting.multiple_shooting import (
     InputSensitivities,
     LinearisedWindows,
@@ -209,6 +210,21 @@ class EstimationProblem:
         return output_information(
             self.shooting, self.data, self._linearisation_point(prediction, z, sigma), weight, root
         )
+
+    def low_band_information(
+        self,
+        prediction: WindowPrediction,
+        z: Float[np.ndarray, " free_size"],
+        sigma: Float[np.ndarray, " compared"],
+        weight: Float[np.ndarray, " w"],
+        modes: tuple[int, ...],
+    ) -> tuple[LowBand, ...]:
+        """Information of the slow part of the residuals at a prediction with z, for each number of cosines in `modes`.
+
+        Other arguments as of `output_information`.
+        """
+        point = self._linearisation_point(prediction, z, sigma)
+        return low_band_information(self.shooting, self.data, point, weight, modes)
 
     def _linearisation_point(
         self,

@@ -360,7 +360,7 @@ def linearise_windows(
     count, inputs_ = shooting.system.states.dim, point.inputs
 
     def one(part: slice) -> Float[np.ndarray, "w rows columns"]:
-        stacked = _stacked_rows(shooting, data, point, part)
+        stacked = stacked_rows(shooting, data, point, part)
         w = len(stacked)
         missing_rows = max(stacked.shape[2] - stacked.shape[1], 0)
         stacked = (
@@ -397,7 +397,7 @@ def output_information(
     count, free = len(point.sigma), point.parameter_jacobian.shape[1]
 
     def one(part: slice) -> OutputInformation:
-        stacked = _stacked_rows(shooting, data, point, part)
+        stacked = stacked_rows(shooting, data, point, part)
         Q = np.linalg.qr(stacked[..., :n])[0]
         B_r = stacked[..., n:]
         B_r -= Q @ (np.swapaxes(Q, 1, 2) @ B_r)
@@ -419,7 +419,7 @@ def output_information(
     return OutputInformation(np.sum(information, axis=0), np.concatenate(gradients))
 
 
-def _stacked_rows(
+def stacked_rows(
     shooting: ShootingSetup, data: WindowData, point: WindowLinearisationPoint, part: slice
 ) -> Float[np.ndarray, "w lines columns"]:
     """[A B D r] of some windows, row by row, those of priors of initial values last; with an input model, derivatives by its

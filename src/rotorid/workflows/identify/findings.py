@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.airframe.priors import BODY, ROTORS
+from rotorid.identification.fitting.disagreement import Disagreement
 from rotorid.identification.fitting.result import Direction, Fit
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.workflows.identify.checks.drag import DRAGS
@@ -33,6 +34,9 @@ PLANNED: Final = (
 _FAR: Final = 4.0  # standard deviations of the prior
 _SATURATED: Final = 0.05  # share of the time
 _STRONGLY: Final = 0.95  # correlation
+_WIDENED: Final = 1.3  # ratio of standard deviations with and without the disagreement of parts
+_MUCH_WIDENED: Final = 3.0
+_NOTABLE: Final = 0.5  # standard deviations by which parts disagree
 _MOST_GROUPS: Final = 4
 _SCALED: Final = 1.5  # ratio of the relative standard deviations of quantities that scale together, at most
 _INDEXED: Final = re.compile(r"_(?:[xyz]{1,2}|\d+)$")
@@ -126,6 +130,30 @@ def wind_findings(airframe_fit: AirframeFit, flights: Sequence[str]) -> list[Fin
         }
         findings.append(Finding("wind_changed", Severity.NOTE, values, ("velocity",)))
     return findings
+
+
+def disagreement_findings(before: Fit, after: Fit, found: Sequence[Disagreement]) -> list[Finding]:
+    """The parts of the flights and frequency bands that disagree, and the quantities of the airframe whose standard deviations
+    contain that.
+
+    Args:
+        before, after: the fit without and with the disagreements in its covariance.
+        found: the disagreements.
+    """
+    factors = {n: after.std[n] / max(before.std[n], 1e-300) for n in after.names}
+    widened = sorted(
+        (n for n in factors if factors[n] > _WIDENED and parameter_of(n) in _PARAMETERS),
+        key=lambda n: -factors[n],
+    )
+    indices = [after.names.index(n) for n in widened]
+    least = _NOTABLE * np.array([before.std[n] for n in widened])
+    splits = [d.name for d in found if np.any(np.abs(d.difference[indices]) > least)]
+    if not splits:
+        return []
+    factor = factors[widened[0]]
+    values = {"splits": tuple(splits), "quantities": tuple(widened), "factor": factor}
+    severity = Severity.WARNING if factor > _MUCH_WIDENED else Severity.NOTE
+    return [Finding("parts_disagree", severity, values)]
 
 
 def far_from_prior(fit: Fit) -> list[Finding]:

@@ -15,9 +15,11 @@ import numpy as np
 
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.findings import Finding, Severity
-from rotorid.identification.airframe.fit import fit_airframe
+from rotorid.identification.airframe.fit import AirframeFit, fit_airframe
+from rotorid.identification.airframe.operating_conditions import compare_parts
 from rotorid.identification.airframe.rotor_thrusts import as_logged
 from rotorid.identification.airframe.structures import add_structure_uncertainty, compare_structures
+from rotorid.identification.fitting.disagreement import add_disagreement
 from rotorid.identification.fitting.estimation import output_residuals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
@@ -31,7 +33,12 @@ from rotorid.workflows.identify.checks.drag import check_shape
 from rotorid.workflows.identify.checks.payload import without_payload
 from rotorid.workflows.identify.checks.registry import run_checks
 from rotorid.workflows.identify.checks.same_vehicle import check_estimates
-from rotorid.workflows.identify.findings import fit_findings, force_findings, wind_findings
+from rotorid.workflows.identify.findings import (
+    disagreement_findings,
+    fit_findings,
+    force_findings,
+    wind_findings,
+)
 from rotorid.workflows.identify.preparation import (
     AvailableSignals,
     Preparation,
@@ -206,6 +213,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
     )
     check_estimates(airframe_fit.estimation, names)
+    airframe_fit, part_findings = _with_disagreement(airframe_fit)
     predictions = output_residuals(airframe_fit.estimation)
     own_fit, segments = split_masses(airframe_fit, data)
     own_fit = add_structure_uncertainty(own_fit, compare_structures(airframe_fit.estimation))
@@ -232,6 +240,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         *speed_findings(preparation.speeds),
         *hover_findings,
         *wind_findings(airframe_fit, names),
+        *part_findings,
         *check_shape(airframe_fit.estimation, predictions),
     ]
     findings += fit_findings(fit, request, data, disturbed, len(masses))
@@ -249,6 +258,16 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         hover=hover,
         mass_covariance=mass_covariance,
     )
+
+
+def _with_disagreement(airframe_fit: AirframeFit) -> tuple[AirframeFit, list[Finding]]:
+    """The fit whose covariance contains what parts of the flights and frequency bands disagree by."""
+    estimation = airframe_fit.estimation
+    found = compare_parts(estimation)
+    fit = add_disagreement(estimation.fit, found)
+    estimation = dataclasses.replace(estimation, fit=fit)
+    findings = disagreement_findings(airframe_fit.estimation.fit, fit, found)
+    return dataclasses.replace(airframe_fit, estimation=estimation), findings
 
 
 def _hover(

@@ -17,6 +17,16 @@ Values = Mapping[str, Any]
 
 _CORRELATED: Final = 0.5  # from which on a correlation explains why quantities cannot be separated
 _AXES: Final = {"x": "roll", "y": "pitch", "z": "yaw"}
+_SPLITS: Final[Mapping[str, str]] = {
+    "halves": "the first and the second half of the flights",
+    "middle": "the middle and the ends of the flights",
+    "quarters": "successive quarters of the flights",
+    "speed": "slow and fast flight",
+    "climb": "climbs and descents",
+    "body_rate": "slow and quick rotation",
+    "specific_force": "low and high thrust",
+    "frequency": "slow and fast variations",
+}
 
 _POORLY_EXCITED: Final[Mapping[str, tuple[str, str]]] = {
     "mass": (
@@ -151,6 +161,15 @@ def _far_from_prior(v: Values) -> str:
     return (
         f"{title(v['quantity'])} is estimated at {plus_minus(v['value'], v['std'], v['unit'])}, far from the prior of "
         f"{plus_minus(v['prior'], v['prior_std'], v['unit'])}: one of them is wrong."
+    )
+
+
+def _parts_disagree(v: Values) -> str:
+    parts = join_words([_SPLITS[name] for name in v["splits"]])
+    return (
+        f"Estimates from {parts} differ by more than their noise: the model lacks an effect, or the disturbances change. The "
+        f"standard deviations of {quantities_text(v['quantities'])} contain the difference, and are up to {v['factor']:.1f} "
+        "times as large as without it."
     )
 
 
@@ -353,6 +372,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         f"Unmodelled forces or torques act on the {join_words([label(n) for n in v['states']])}. They are treated as process "
         "noise: within each window, a Kalman filter corrects the prediction by the measurements."
     ),
+    "parts_disagree": _parts_disagree,
     "far_from_prior": _far_from_prior,
     "scale_with_thrust": lambda v: (
         f"{title(quantities_text(v['quantities']))} scale with the thrust, whose uncertainty is {percent(v['relative_std'])}."
