@@ -75,6 +75,13 @@ def test_the_standard_deviation_holds_what_halves_differ_by() -> None:
     assert fit.std["gain"] == pytest.approx(np.hypot(found.fit.std["gain"], halves_apart.difference[0]))
 
 
+def test_a_part_without_information_does_not_disagree() -> None:
+    """With a prior that is wrong by many standard deviations of the estimate."""
+    found = estimated(2, 4.0)
+    empty = window_splits(found, {"nothing": np.zeros(len(found.problem.data.start), bool)})
+    assert compared(found, [empty])[0].difference[0] == 0.0
+
+
 def test_a_delay_that_the_model_lacks_shows_between_frequency_bands() -> None:
     """cos(w delay) of a gain at the frequency w is in phase."""
     found = estimated(0, delay=0.03)

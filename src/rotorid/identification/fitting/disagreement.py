@@ -3,21 +3,22 @@
 A split divides the data into two parts k with a Hessian H_k and gradients g_kb of blocks b each, at the optimum of all data.
 To first order, each part alone, with a prior of precision P about the estimate of all data, estimates
 
-    theta_k = theta - S (H_k + P)^-1 sum_b (g_kb - G / n_k),      y = W theta,     W = K^-1/2 D^-1
+    theta_k = theta - S (H_k + P)^-1 (sum_b g_kb - G_k),    G_k = H_k H^-1 G,    y = W theta,    W = K^-1/2 D^-1
 
-S: derivatives of the quantities by the coordinates; G: share of the part in the gradient of the prior, n_k its blocks; D, K:
-standard deviations and correlation of the estimate of all data. The components of y have variance 1, are uncorrelated, and
-are each as close to one quantity as possible (ZCA-cor whitening). d = y_1 - y_2 has by H_k the variance s_m^2, by the scatter
-of the blocks s_b^2, and s is the larger one. What of d exceeds the noise,
+S: derivatives of the quantities by the coordinates; G: gradient of all data, which balances that of the prior; D, K: standard
+deviations and correlation of the estimate of all data. The components of y have variance 1, are uncorrelated, and
+are each as close to one quantity as possible (ZCA-cor whitening). d = y_1 - y_2 has by H_k the variance s_m^2, by
+the scatter of the blocks s_b^2, and s is the larger one; with the prior as an observation of each part it has s_p^2. What of d
+exceeds the noise,
 
-    e_j = d_j sqrt(1 - t^2 s_j^2 / d_j^2)      where |d_j| > t s_j and s_m,j <= 4, else 0
+    e_j = d_j sqrt(1 - t^2 s_j^2 / d_j^2)      where |d_j| > t s_j and s_p,j <= 4, else 0
 
 with t the two-sided 99.5 % quantile of Student's distribution with B - 2 degrees of freedom, is the disagreement, and
 
     cov <- cov + sum_splits (W^-1 e) (W^-1 e)^T
 
 so that no standard deviation is smaller than what the parts disagree by. A part that does not identify a component by itself
-has a large s_m (two equal halves have 2) and takes no part. Combinations of quantities that are identified far better than the
+has a large s_p (two equal halves have 2) and takes no part. Combinations of quantities that are identified far better than the
 quantities themselves, such as the thrust in hover, are compared as well as these. Parts of a right model differ by noise; then
 the covariance is unchanged, mostly.
 
@@ -41,7 +42,8 @@ from rotorid.identification.fitting.result import Fit
 from rotorid.identification.fitting.uncertainty import MIN_BLOCKS, block_keys, sum_by_block
 
 _QUANTILE: Final = 0.9975  # 99.5 %, two-sided
-_MOST_VARIANCE: Final = 16.0  # s_m^2
+_MOST_VARIANCE: Final = 16.0  # s_p^2
+_PRIOR_SHARE: Final = 1e-6  # of P, that is added to a singular H
 _LEAST_EIGENVALUE: Final = 1e-9  # of a correlation
 
 
@@ -68,11 +70,11 @@ class Disagreement(NamedTuple):
 
 
 class _Comparison(NamedTuple):
-    """d, s^2 and s_m^2 of a split."""
+    """d, s^2 and s_p^2 of a split."""
 
     difference: Float[np.ndarray, " quantities"]
     variance: Float[np.ndarray, " quantities"]
-    model_variance: Float[np.ndarray, " quantities"]
+    posterior: Float[np.ndarray, " quantities"]
 
 
 def window_splits(estimation: Estimation, groups: Mapping[str, Bool[np.ndarray, " w"]]) -> tuple[Split, ...]:
@@ -133,12 +135,12 @@ def disagreements(estimation: Estimation, splits: Sequence[Sequence[Split]]) -> 
     found = []
     for alternatives in splits:
         compared = [_compare(estimation, split, whitening) for split in alternatives]
-        best = np.argmin([c.model_variance for c in compared], axis=0)
-        d, variance, model_variance = (
+        best = np.argmin([c.posterior for c in compared], axis=0)
+        d, variance, posterior = (
             np.choose(best, [getattr(c, name) for c in compared]) for name in _Comparison._fields
         )
         noise = limit * variance / np.maximum(d**2, 1e-300)
-        excess = d * np.sqrt(np.maximum(1.0 - noise, 0.0)) * (model_variance <= _MOST_VARIANCE)
+        excess = d * np.sqrt(np.maximum(1.0 - noise, 0.0)) * (posterior <= _MOST_VARIANCE)
         found.append(Disagreement(alternatives[0].name, colouring @ excess))
     return tuple(found)
 
@@ -156,23 +158,25 @@ def _compare(estimation: Estimation, split: Split, whitening: Float[np.ndarray, 
     is_free = z > problem.coordinates.lower_bounds(problem.centre, problem.scale)
     E = problem.prior_jacobian(z)
     P, slopes = E.T @ E, whitening @ problem.quantity_jacobian(z)
-    whole = sum(part.hessian for part in split.parts) + P
-    of_prior = sum(part.gradients.sum(axis=0) for part in split.parts)
-    count = len(split.parts[0].gradients)
-    difference, by_block, model = np.zeros(len(slopes)), np.zeros((count, len(slopes))), np.zeros(len(slopes))
-    shares = [float(np.trace(np.linalg.solve(whole, part.hessian))) for part in split.parts]
     free = np.ix_(is_free, is_free)
-    for sign, share, (hessian, gradients) in zip((1.0, -1.0), shares, split.parts, strict=True):
+    whole = sum((part.hessian for part in split.parts), _PRIOR_SHARE * P)
+    of_prior = np.zeros(len(z))
+    total = sum((part.gradients.sum(axis=0) for part in split.parts), np.zeros(len(z)))
+    of_prior[is_free] = np.linalg.solve(whole[free], total[is_free])
+    count = len(split.parts[0].gradients)
+    difference, by_block = np.zeros(len(slopes)), np.zeros((count, len(slopes)))
+    model, posterior = np.zeros(len(slopes)), np.zeros(len(slopes))
+    for sign, (hessian, gradients) in zip((1.0, -1.0), split.parts, strict=True):
         used = np.flatnonzero(gradients.any(axis=1))
         step = np.zeros_like(slopes)
         step[:, is_free] = -np.linalg.solve((hessian + P)[free], slopes[:, is_free].T).T
-        own = gradients[used] - (share / sum(shares)) * of_prior / max(len(used), 1)
-        steps = own @ step.T
+        steps = (gradients[used] - hessian @ of_prior / max(len(used), 1)) @ step.T
         difference += sign * steps.sum(axis=0)
         by_block[used] += sign * (steps - steps.mean(axis=0)) if len(used) else 0.0
         model += np.sum((step @ hessian) * step, axis=1)
+        posterior -= np.sum(step * slopes, axis=1)
     scatter = np.sum(by_block**2, axis=0) * count / (count - 2)
-    return _Comparison(difference, np.maximum(scatter, model), model)
+    return _Comparison(difference, np.maximum(scatter, model), posterior)
 
 
 def _whitening(fit: Fit) -> tuple[Float[np.ndarray, "q q"], Float[np.ndarray, "q q"]]:
