@@ -65,7 +65,11 @@ def operating_conditions(data: WindowData, body: LoggedBody) -> dict[str, Bool[n
     for name in ("body_rate", "specific_force"):
         if name in body.outputs:
             conditions[name] = _mean(data, body, name, lambda v: np.sum(v**2, axis=-1))
-    return {name: values > np.nanmedian(values) for name, values in conditions.items()}
+    return {
+        name: values > np.nanmedian(values)
+        for name, values in conditions.items()
+        if np.isfinite(values).any()
+    }
 
 
 def _mean(data: WindowData, body: LoggedBody, name: str, function) -> Float[np.ndarray, " w"]:
