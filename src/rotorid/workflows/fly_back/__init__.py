@@ -9,6 +9,7 @@ explained.py              how much of the motion the model explains
 error_growth.py           growth of the errors by noise
 parameter_uncertainty.py  the model perturbed and sampled by its covariance
 response_gains.py         measured response to the rotors over the modelled one
+band_gains.py             the same in slow and in fast variations
 closed_loop.py            NMPC with the model, in simulation
 acceptance.py             the reasons for acceptance or rejection, as findings
 model_comparison.py       comparison with another model

@@ -3,12 +3,14 @@
 Reasons for rejection:
 
 - a response gain that is out of its tolerance by more than two standard deviations (four where it is uncertain);
+- a response gain in slow or in fast variations that is certain and out of its tolerance by more than two standard deviations;
 - thrust, or rotation about x or y, whose response gain is uncertain by more than half of the tolerance;
 - a signal and horizon that is assessed, at which the prior or constant velocity is better by more than three standard
   deviations, and by more than 3 % and 2 % of the error of constant velocity;
 - 95 % bands that hold less than 85 % of the errors, beyond the sampling error;
 - no signal and horizon at which the model is better than constant velocity;
-- a vehicle drawn from the model's covariance that its NMPC does not keep on the path.
+- a vehicle drawn from the model's covariance that its NMPC does not keep on the path;
+- for a model of `rotorid identify`, a fit that did not converge, or whose residuals are coloured.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def short_intervals(held: ValidationFlight) -> ValidationFlight:
     return make_validation_flight(held.flight, (INTERVAL,), held.spans, INTERVAL, held.masses)
 
 
-def response_gains(flights: Sequence[ShortErrors]) -> tuple[Gain, ...]:
-    """The response gains of a model, from its errors over short intervals of flights."""
+def effects_and_errors(flights: Sequence[ShortErrors]) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
+    """x and e of each flight, by name of the response; none about an axis that is not predicted."""
     parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in TOLERANCES}
     for flight in flights:
         held, vehicle, error = flight.held, flight.vehicle, flight.errors
@@ -53,6 +53,12 @@ def response_gains(flights: Sequence[ShortErrors]) -> tuple[Gain, ...]:
         for axis, name in enumerate(("turn_x", "turn_y", "turn_z") if held.torques_observable else ()):
             parts[name].append((rotation[:, axis], error["body_rate"][:, 0, axis]))
         parts["thrust"].append(_thrust_errors(held, vehicle, thrust, error))
+    return parts
+
+
+def response_gains(flights: Sequence[ShortErrors]) -> tuple[Gain, ...]:
+    """The response gains of a model, from its errors over short intervals of flights."""
+    parts = effects_and_errors(flights)
     return tuple(
         Gain(name, *_gain(parts[name], has_constant=name != "thrust"), tolerance)
         for name, tolerance in TOLERANCES.items()

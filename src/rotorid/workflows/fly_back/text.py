@@ -21,6 +21,11 @@ _RESPONSES: Final = {
     "turn_y": "pitch response",
     "turn_z": "yaw response",
 }
+_BAND_RESPONSES: Final = {
+    **_RESPONSES,
+    "thrust": "slope of the thrust",
+}
+_BAND_RANGES: Final = {"slow": "below", "fast": "above"}
 _MANOEUVRES: Final = {
     "thrust": "longer, with climbs and descents",
     "turn_x": "with quick rolls to either side",
@@ -149,9 +154,31 @@ def _compared_signal(v: Values) -> str:
     return f"{title(v['signal'])} is predicted {outcome} at {_horizons(v['horizons'])}: {horizon}by {difference}."
 
 
+FIT_FAULT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
+    "not_converged": lambda v: (
+        f"The fit did not converge in {v['iterations']} iterations, so the estimates may be wrong; give a prior nearer to the "
+        "vehicle."
+    ),
+    "coloured_residuals": lambda v: (
+        f"The residuals of the body rate about {v['axis']} are autocorrelated ({v['autocorrelation']:.2f} over 20 to 60 ms): "
+        "the model lacks an effect, or a parameter is held at a wrong value; free the motor lag and the drag of the rotors."
+    ),
+}
+"""The sentences of faults of a fit, with which its model is not accepted."""
+
 _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
+    **FIT_FAULT_TEXTS,
     "response_gain": _response_gain,
     "response_not_validated": _response_not_validated,
+    "band_response_gain": lambda v: (
+        f"{title(_BAND_RESPONSES[v['name']])} in {v['band']} variations: measured / model = "
+        f"{plus_minus(v['value'], v['std'])}, which is not 1 within the tolerance of {v['tolerance']:g}; check motor lag, "
+        "inertia and thrust curve."
+    ),
+    "band_not_validated": lambda v: (
+        f"Not validated in {v['band']} variations ({_BAND_RANGES[v['band']]} 1 Hz), which these flights excite too little: "
+        f"{join_words([_BAND_RESPONSES[name] for name in v['names']])}."
+    ),
     "prediction_worse": _prediction_worse,
     "low_coverage": lambda v: (
         f"The 95 % band of {label(v['signal'])} at {v['horizon']:g} s holds only {100 * v['coverage']:.0f} % of the errors: "

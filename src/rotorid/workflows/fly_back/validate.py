@@ -2,9 +2,10 @@
 
 From a start every 0.25 s of a flight, the model is run open loop on the logged rotor commands for 0.1, 0.5, 1 and 2 s, and
 compared with the measurements, as are the prior and constant velocity (see `prediction_errors`, `error_comparison`). Being
-better than these is not enough: the measured response to the rotors is compared with the model's (`response_gains`), the errors
-must lie in the bands that follow from the model's standard deviations and the noise (`error_growth`), and in simulation NMPC
-with the model must fly vehicles drawn from its covariance (`closed_loop`). `acceptance` decides.
+better than these is not enough: the measured response to the rotors is compared with the model's (`response_gains`), also in
+slow and in fast variations by themselves (`band_gains`), the errors must lie in the bands that follow from the model's standard
+deviations and the noise (`error_growth`), and in simulation NMPC with the model must fly vehicles drawn from its covariance
+(`closed_loop`). `acceptance` decides.
 
 Where a log has measured rotor speeds and no command that the model has a thrust for, the speeds move the rotors (see
 `rotor_input`). Between slowly logged rotor commands, the commands are interpolated linearly (see `signals.sampling`). Below
@@ -14,6 +15,7 @@ inertia and torques can be accepted, for its thrust, mass and drag.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -42,6 +44,7 @@ from rotorid.workflows.fly_back.acceptance import (
     thrust_change_reasons,
     untested,
 )
+from rotorid.workflows.fly_back.band_gains import band_gains, band_limits, band_reasons
 from rotorid.workflows.fly_back.closed_loop import simulate_closed_loop
 from rotorid.workflows.fly_back.error_comparison import UNITS, compare_errors
 from rotorid.workflows.fly_back.error_growth import fit_noise, noise_variances
@@ -53,6 +56,9 @@ from rotorid.workflows.fly_back.text import to_text
 
 HORIZONS: Final = (0.1, 0.5, 1.0, 2.0)
 """Of the predictions, s."""
+
+FIT_FAULTS: Final = ("not_converged", "coloured_residuals")
+"""Findings on a fit with which its model is not accepted."""
 
 _EVERY = 0.25  # s
 _WINDOWS = 600  # at most, of all flights
@@ -108,6 +114,8 @@ def fly_back(
     rejection, nmpc, is_recorded = thrust_change_reasons(thrust_gain_parts(short)), None, False
     assessed_gains = [gain for gain in gains if not rejection or gain.name != "thrust"]
     rejection += rejection_reasons(signals, horizons, assessed_gains, windows)
+    by_band = band_gains(short)
+    rejection += band_reasons(by_band)
     rate = max(rotor_command_signal(h.flight).rate for h in validation_flights)
     limits = (
         []
@@ -119,10 +127,10 @@ def fly_back(
         nmpc, is_recorded = simulate_closed_loop(model, uncertainty.samples(_DRAWS, seed), validation_flights)
         rejection = closed_loop_reasons(nmpc)
     if nmpc is None or rejection:
-        findings = [*rejection, *untested(signals, horizons, gains), *left_out]
+        findings = [*rejection, *untested(signals, horizons, gains), *band_limits(by_band), *left_out]
     else:
         reasons = acceptance_reasons(signals, horizons, gains, nmpc, prior.name, is_recorded)
-        findings = [*limits, *reasons, *left_out]
+        findings = [*limits, *reasons, *band_limits(by_band), *left_out]
     return FlyBack(
         accepted=not rejection,
         reasons=tuple(to_text(finding) for finding in findings),
@@ -135,6 +143,27 @@ def fly_back(
         nmpc=nmpc,
         fingerprint=fingerprint_of(model),
         findings=tuple(findings),
+    )
+
+
+def with_fit_faults(record: FlyBack, findings: Sequence[Finding]) -> FlyBack:
+    """The record of a model whose fit is at fault: it is rejected, also where it predicts well.
+
+    Prediction does not show all of a model: parameters that compensate each other predict well with wrong values.
+
+    Args:
+        record: of the model's predictions.
+        findings: of its fit.
+    """
+    faults = [dataclasses.replace(f, severity=Severity.ERROR) for f in findings if f.code in FIT_FAULTS]
+    if not faults:
+        return record
+    kept = [
+        (r, f) for r, f in zip(record.reasons, record.findings, strict=True) if f.severity is not Severity.OK
+    ]
+    reasons = (*(to_text(fault) for fault in faults), *(reason for reason, _ in kept))
+    return dataclasses.replace(
+        record, accepted=False, reasons=reasons, findings=(*faults, *(finding for _, finding in kept))
     )
 
 

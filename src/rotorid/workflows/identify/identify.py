@@ -28,7 +28,8 @@ from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.properties import HoverQuantity, hover_quantities
 from rotorid.progress import Progress, no_progress
 from rotorid.signals.series import Intervals
-from rotorid.workflows.fly_back.validate import fly_back
+from rotorid.workflows.fly_back.validate import fly_back, with_fit_faults
+from rotorid.workflows.identify.checks.colour import colour_findings
 from rotorid.workflows.identify.checks.drag import check_shape
 from rotorid.workflows.identify.checks.payload import without_payload
 from rotorid.workflows.identify.checks.registry import run_checks
@@ -242,6 +243,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         *wind_findings(airframe_fit, names),
         *part_findings,
         *check_shape(airframe_fit.estimation, predictions),
+        *colour_findings(predictions),
     ]
     findings += fit_findings(fit, request, data, disturbed, len(masses))
     return Identification(
@@ -323,6 +325,7 @@ def _validate(
     except (AirframeError, ExcitationError, SignalError) as error:
         reason = Finding("not_validated", Severity.WARNING, {"why": str(error)})
         return ValidatedModel(model, tuple(fitted), notes=(reason,))
+    result = with_fit_faults(result, model.findings)
     if model.masses and not notes and _is_thrust_wrong(result):
         notes = _held_out_masses(model, flights, held_out_parts)
     shown = held_out_parts if held_out_parts is not None else [time_in_air(flight) for flight in flights]

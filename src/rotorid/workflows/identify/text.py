@@ -11,6 +11,7 @@ from rotorid.findings import Finding
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.results.text import Verdict, join_words, label, percent, plus_minus, title
 from rotorid.workflows.fly_back.acceptance import is_inconclusive
+from rotorid.workflows.fly_back.text import FIT_FAULT_TEXTS
 from rotorid.workflows.identify.findings import parameter_of, parameters_of
 
 Values = Mapping[str, Any]
@@ -336,10 +337,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "cannot_hover": lambda v: f"The identified airframe cannot hover: {v['why']}.",
     "wind_changed": _wind_changed,
     "axis_drag": _axis_drag,
-    "not_converged": lambda v: (
-        f"The fit did not converge in {v['iterations']} iterations, so the estimates may be wrong; give a prior nearer to the "
-        "vehicle."
-    ),
+    **FIT_FAULT_TEXTS,
     "thrust_known": lambda _: (
         "The thrust curve was held fixed and the mass was estimated. Only their ratio can be identified from flight."
     ),
