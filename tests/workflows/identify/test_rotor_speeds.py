@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from rotorid.control.setpoints import Chirp, Move, Multisine, Setpoints, schroeder
-from rotorid.errors import SignalError
+from rotorid.errors import SettingError, SignalError
+from rotorid.identification.airframe.priors import prior_std
 from rotorid.identification.airframe.rotor_thrusts import rotor_thrusts
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.simulation.free_flight.flight import fly
 from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.identify.preparation import prepare_flights
-from rotorid.workflows.identify.rotor_speeds import speed_findings, with_smoothed_speeds
+from rotorid.workflows.identify.rotor_speeds import shown_torques, speed_findings, with_smoothed_speeds
 from rotorid.workflows.identify.text import to_text
 
 COEFFICIENT, SECONDS = 2e-6, 14.0
@@ -147,6 +148,28 @@ def test_torques_that_are_lost_in_the_noise_of_speeds_are_not_identified() -> No
     assert found.fit.values["thrust_scale"] == pytest.approx(
         1.0 / 1.15, abs=4 * found.fit.std["thrust_scale"]
     )
+
+
+def test_a_torque_about_z_that_is_lost_in_noise_leaves_the_others(monkeypatch) -> None:
+    measured = with_smoothed_speeds(logged(0.02, has_command=False), guess(), PARTS)[1]
+    lost = dataclasses.replace(measured, signal_to_noise=np.array([9.0, 9.0, 0.5]))
+    assert shown_torques([measured]) == (True, True)
+    assert shown_torques([lost]) == (True, False)
+    assert shown_torques([dataclasses.replace(lost, signal_to_noise=np.array([9.0, 0.5, 9.0]))]) == (
+        False,
+        True,
+    )
+    monkeypatch.setattr("rotorid.workflows.identify.preparation.shown_torques", lambda _: (True, False))
+    found = identify([logged(0.02, has_command=False)], guess(), ("inertia", "thrust_scale"), spans=[PARTS])
+    assert [f.code for f in found.findings if "noise" in f.code][:2] == ["rotor_speed_noise", "yaw_in_noise"]
+    for k, name in enumerate(("inertia_x", "inertia_y")):
+        assert abs(found.fit.values[name] - VEHICLE.vector("inertia")[k]) < 3.0 * found.fit.std[name]
+        assert found.fit.information_gain[name] > 0.5
+    assert found.fit.values["inertia_z"] == pytest.approx(guess().vector("inertia")[2], rel=0.01)
+    assert found.fit.std["inertia_z"] == pytest.approx(prior_std(guess(), "inertia")[2])
+    assert found.fit.information_gain["inertia_z"] == 0.0
+    with pytest.raises(SettingError, match="torque_ratio"):
+        identify([logged(0.02, has_command=False)], guess(), ("inertia", "torque_ratio"), spans=[PARTS])
 
 
 def test_error_shares_grow_with_the_noise() -> None:

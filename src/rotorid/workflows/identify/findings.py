@@ -79,11 +79,14 @@ def fit_findings(
     if not fit.search.converged:
         findings.append(Finding("not_converged", Severity.WARNING, {"iterations": fit.search.iterations}))
     findings.append(_held_fixed(prior, request.known))
-    if available.torques_observable and "torque_ratio" not in request.free and "inertia" in request.free:
+    is_ratio_known = "torque_ratio" not in request.free and "inertia" in request.free
+    if available.torques_observable and available.yaw_observable and is_ratio_known:
         findings.append(Finding("torque_ratio_known", Severity.NOTE))
     if not available.torques_observable:
         code = "torques_in_noise" if request.preparation.speeds else "torques_not_identifiable"
         findings.append(Finding(code, Severity.WARNING, signals=(available.rotors,)))
+    elif not available.yaw_observable:
+        findings.append(Finding("yaw_in_noise", Severity.WARNING, signals=(available.rotors,)))
     if not available.has_pose:
         findings.append(Finding("drag_not_identifiable", Severity.WARNING, signals=("attitude", "velocity")))
     if masses > 1:

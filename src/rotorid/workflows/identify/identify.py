@@ -57,7 +57,13 @@ from rotorid.workflows.identify.result import (
     split_masses,
     thrust_relative_std,
 )
-from rotorid.workflows.identify.rotor_speeds import add_speed_uncertainty, speed_findings, with_rotor_lag
+from rotorid.workflows.identify.rotor_speeds import (
+    add_speed_uncertainty,
+    speed_findings,
+    with_known_yaw,
+    with_rotor_lag,
+    with_unidentified_yaw,
+)
 
 HELD_OUT = 0.25
 """Share of the time in the air that is held out for validation where no other flights are given."""
@@ -209,7 +215,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     prior, available = preparation.airframe, preparation.available
     data = fit_data(preparation, free)
     names = [flight.name for flight in data.flights]
-    logged = as_logged(prior, available.rotors)
+    logged = as_logged(prior if available.yaw_observable else with_known_yaw(prior), available.rotors)
     airframe_fit = fit_airframe(
         logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
     )
@@ -219,6 +225,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     own_fit, segments = split_masses(airframe_fit, data)
     own_fit = add_structure_uncertainty(own_fit, compare_structures(airframe_fit.estimation))
     own_fit = add_speed_uncertainty(own_fit, preparation.speeds)
+    own_fit = own_fit if available.yaw_observable else with_unidentified_yaw(own_fit, prior)
     share = thrust_relative_std(prior, free, preparation.logs)
     fit, mass_covariance = add_thrust_uncertainty(own_fit, free, share), np.zeros(0)
     if request.known == "mass":

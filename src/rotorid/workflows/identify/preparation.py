@@ -57,7 +57,7 @@ from rotorid.signals.sampling import (
 from rotorid.signals.series import Intervals, integral, interpolate_linear
 from rotorid.workflows.identify.rotor_speeds import (
     MeasuredSpeeds,
-    are_torques_shown,
+    shown_torques,
     with_smoothed_speeds,
 )
 
@@ -78,12 +78,13 @@ class AvailableSignals:
 
     rotors: the signal of the rotors, "rotor_command", "rotor_thrust" or "rotor_speed". has_pose: attitude and velocity.
     torques_observable: rotor commands fast enough to identify torques, or speeds whose noise is less than the torques, with
-    body rates.
+    body rates. yaw_observable: whether the torques about z are among them.
     """
 
     rotors: str
     has_pose: bool
     torques_observable: bool
+    yaw_observable: bool = True
 
     @property
     def has_motor_lag(self) -> bool:
@@ -221,8 +222,10 @@ def prepare_flights(
         if available.rotors == "rotor_speed" and available.torques_observable:
             with_commands, speeds = with_smoothed_speeds(with_commands, airframe, flight_parts)
         prepared.append(PreparedFlight(flight, with_commands, airframe, flight_parts, speeds, is_turned))
-    if available.has_pose and not are_torques_shown([p.speeds for p in prepared if p.speeds is not None]):
+    is_shown, is_yaw_shown = shown_torques([p.speeds for p in prepared if p.speeds is not None])
+    if available.has_pose and not is_shown:
         available = dataclasses.replace(available, torques_observable=False)
+    available = dataclasses.replace(available, yaw_observable=is_yaw_shown)
     return Preparation(airframe, available, tuple(prepared))
 
 

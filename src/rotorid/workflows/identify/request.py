@@ -86,7 +86,8 @@ def identifiable_parameters(
         parameters += ["motor_time_constant"] if available.has_motor_lag else []
         parameters.append("command_delay")  # of measured speeds, the error of their clock
         ratio = airframe.get("torque_ratio")
-        if ratio is not None and ratio.std is not None and min(ratio.std) > 0:
+        is_uncertain = ratio is not None and ratio.std is not None and min(ratio.std) > 0
+        if is_uncertain and available.yaw_observable:
             parameters.append("torque_ratio")
     return tuple(parameters)
 
@@ -103,6 +104,7 @@ def _check_names(free: Sequence[str], available: AvailableSignals) -> None:
             available.torques_observable,
             "rotor commands of 50 Hz or more, or rotor speeds with little noise, with body rates",
         ),
+        ({"torque_ratio"}, available.yaw_observable, "rotor speeds with less noise than the torques in yaw"),
         (_NEED_MOTION, available.has_pose, "attitude and velocity"),
     ):
         requested = [name for name in free if name in names]

@@ -21,6 +21,7 @@ from jaxtyping import Float
 
 from rotorid.errors import SignalError
 from rotorid.findings import Finding, Severity
+from rotorid.identification.airframe.priors import INERTIA, prior_std, prior_value
 from rotorid.identification.airframe.rotor_speeds import RotorCommandSeries, SmoothedSpeeds, smooth_speeds
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight, Signal
@@ -39,6 +40,7 @@ _OWN_CLOCK: Final = 0.003  # s, offset from which on the specific force has a cl
 _SURE: Final = 3.0  # standard deviations
 _LEAST_EXPLAINED: Final = 0.5  # of the variance of speeds, from which on they follow the commands
 _DRAGS: Final = ("drag", *ROTOR_AERODYNAMICS)
+_HELD: Final = 0.001  # relative standard deviation of an inertia that is held
 _LOST_SHARE: Final = 0.5  # of the sensors of a flight
 
 
@@ -245,10 +247,37 @@ def add_speed_uncertainty(fit: Fit, speeds: Sequence[MeasuredSpeeds]) -> Fit:
     return fit.with_covariance(covariance)
 
 
-def are_torques_shown(speeds: Sequence[MeasuredSpeeds]) -> bool:
-    """Whether the torques of these flights, in the mean and about each axis, vary more than the noise of the speeds."""
+def shown_torques(speeds: Sequence[MeasuredSpeeds]) -> tuple[bool, bool]:
+    """Whether the torques of these flights, in the mean, vary more than the noise of the speeds: about x and y, and about z."""
     ratios = [s.signal_to_noise for s in speeds if s.smoothed.response is None]
-    return not ratios or len(ratios) < len(speeds) or bool(np.min(np.mean(ratios, axis=0)) > 1.0)
+    if not ratios or len(ratios) < len(speeds):
+        return True, True
+    is_shown = np.mean(ratios, axis=0) > 1.0
+    return bool(is_shown[:2].all()), bool(is_shown[2])
+
+
+def with_known_yaw(airframe: Airframe) -> Airframe:
+    """An airframe whose inertia about z is held at its value in a fit."""
+    inertia = prior_value(airframe, INERTIA)
+    x, y, _ = prior_std(airframe, INERTIA)
+    held = Quantity(inertia, "kg m^2", (x, y, _HELD * inertia[2]))
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, INERTIA: held})
+
+
+def with_unidentified_yaw(fit: Fit, airframe: Airframe) -> Fit:
+    """The fit whose inertia about z was held, with the standard deviation of the prior there. airframe: the prior."""
+    name = f"{INERTIA}_z"
+    if name not in fit.names:
+        return fit
+    k, std = fit.names.index(name), float(prior_std(airframe, INERTIA)[2])
+    covariance = fit.covariance.copy()
+    covariance[k], covariance[:, k] = 0.0, 0.0
+    covariance[k, k] = std**2
+    return dataclasses.replace(
+        fit.with_covariance(covariance),
+        prior_std={**fit.prior_std, name: std},
+        information_gain={**fit.information_gain, name: 0.0},
+    )
 
 
 def error_shares(

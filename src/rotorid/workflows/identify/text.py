@@ -354,6 +354,11 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         "Inertia and torques cannot be identified from these logs: torques by the measured rotor speeds vary less than "
         "the noise of the speeds. Fly quick manoeuvres about each axis, or log the rotor commands as well."
     ),
+    "yaw_in_noise": lambda _: (
+        "Inertia about z and torque ratio cannot be identified from these logs, and keep their prior values: torques about z "
+        "by the measured rotor speeds vary less than the noise of the speeds. Fly quick yaw rotations, or log the rotor "
+        "commands as well."
+    ),
     "drag_not_identifiable": lambda _: (
         "Drag cannot be identified from these logs, which lack attitude and velocity."
     ),
