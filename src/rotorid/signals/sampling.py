@@ -14,16 +14,20 @@ each of its samples, and is missing in all other rows: each sample counts once. 
 velocity at 50 Hz, whose clocks began at different times, may never fall on one row. The faster signals are then interpolated at
 the time stamps of the slowest, between neighbours without a gap.
 
-`command_steps`: rotor commands that were logged more slowly than given are interpolated linearly between the rows of the log,
+`command_steps`: rotor commands that were logged more slowly than given are interpolated between the rows of the log,
 
     c_j = u((s_j + s_{j+1}) / 2)    from s_j until s_{j+1}: steps of a fine grid
 
+u is the cubic spline of E. Catmull and R. Rom (A class of local interpolating splines, 1974), whose slope in a row is that of
+the chord between its neighbours. It keeps 94 % of the amplitude of a sine with four rows a period, and straight lines
+81 %, which makes the thrust curve look steeper than it is.
+
 A command that is held until the next row is late by half a period on average. Part of the regressor is then noise, which makes
 the thrust curve look flatter than it is. With interpolation, an error of the command is an error of the thrust that follows,
-which does not bias the curve (J. Berkson, Are there two regressions?, JASA 45 (1950)). Across gaps, commands are held. Those of
-a log with every command are held, too: they acted until the next one. A log with fewer commands has at most half as many rows
-as the autopilot's loop has cycles. Parameters of ArduPilot and PX4 give the rate of the loop; a Crazyflie's is 500 Hz, others
-are at least 250 Hz. A simulated log has all commands.
+which does not bias the curve (J. Berkson, Are there two regressions?, JASA 45 (1950)), as long as the rows resolve the commands
+(see `command_rate`). Across gaps, commands are held. Those of a log with every command are held, too: they acted until the next
+one. A log with fewer commands has at most half as many rows as the autopilot's loop has cycles. Parameters of ArduPilot and PX4
+give the rate of the loop; a Crazyflie's is 500 Hz, others are at least 250 Hz. A simulated log has all commands.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ from rotorid.geometry.spaces import Space
 from rotorid.logs.flight import KINDS, Flight, Signal
 from rotorid.signals.airborne import no_flight_message
 from rotorid.signals.samples import Samples
-from rotorid.signals.series import Intervals, interpolate_linear
+from rotorid.signals.series import Intervals
 
 MAX_RATE = 250.0
 """Hz: no grid is finer than this, since no vehicle moves faster."""
@@ -371,21 +375,26 @@ def command_steps(
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n rotors"]]:
     """Times in s from which on each command acts, and the commands.
 
-    They are as logged where the log has every command, else interpolated linearly between its rows.
+    They are as logged where the log has every command, else interpolated between its rows.
 
     Args:
         flight: the log.
         signal: of the commands to the rotors.
     """
-    if signal.rate >= _COMPLETE_SHARE * loop_rate(flight):
+    if has_every_command(flight, signal):
         return signal.times, signal.values
     return interpolate_commands(signal.times, signal.values)
+
+
+def has_every_command(flight: Flight, signal: Signal) -> bool:
+    """Whether a log has every command of the controller. signal: of the commands to the rotors."""
+    return signal.rate >= _COMPLETE_SHARE * loop_rate(flight)
 
 
 def interpolate_commands(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, "n rotors"]
 ) -> tuple[Float[np.ndarray, " fine"], Float[np.ndarray, "fine rotors"]]:
-    """Time stamps in s and commands of a fine grid, linear between the rows of a log and held across gaps."""
+    """Time stamps in s and commands of a fine grid, by a Catmull-Rom spline between the rows of a log and held across gaps."""
     period = np.diff(t)
     if len(t) < 3:
         return t, u
@@ -394,10 +403,27 @@ def interpolate_commands(
     is_continuous = period <= _GAP * median_period
     share = np.arange(steps) / steps
     start = t[:-1, None] + period[:, None] * share
-    interpolated = interpolate_linear((start + 0.5 * period[:, None] / steps).ravel(), t, u)
-    held = np.repeat(u[:-1], steps, axis=0)
-    commands = np.where(np.repeat(is_continuous, steps)[:, None], interpolated, held)
-    return np.append(start.ravel(), t[-1]), np.concatenate([commands, u[-1:]])
+    slope = _chord_slopes(t, u, is_continuous)
+    s = (share + 0.5 / steps)[:, None]  # of a period, as a column
+    h = period[:, None, None]
+    interpolated = (
+        (1.0 + 2.0 * s) * (1.0 - s) ** 2 * u[:-1, None]
+        + s**2 * (3.0 - 2.0 * s) * u[1:, None]
+        + h * s * (1.0 - s) * ((1.0 - s) * slope[:-1, None] - s * slope[1:, None])
+    )
+    commands = np.where(is_continuous[:, None, None], interpolated, u[:-1, None])
+    return np.append(start.ravel(), t[-1]), np.concatenate([commands.reshape(-1, u.shape[1]), u[-1:]])
+
+
+def _chord_slopes(
+    t: Float[np.ndarray, " n"], u: Float[np.ndarray, "n rotors"], is_continuous: Bool[np.ndarray, " periods"]
+) -> Float[np.ndarray, "n rotors"]:
+    """Slope of the chord between the neighbours of each row; beside a gap or an end, the row itself is one of them."""
+    row = np.arange(len(t))
+    before = row - np.concatenate([[False], is_continuous])
+    after = row + np.concatenate([is_continuous, [False]])
+    duration = (t[after] - t[before])[:, None]
+    return np.where(duration > 0.0, (u[after] - u[before]) / np.where(duration > 0.0, duration, 1.0), 0.0)
 
 
 def check_finite(flight: Flight, names: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ priors.py                parameters of body and rotors; the one table of default
 multirotor_rules.py      priors and usable rows of a rigid multirotor for `fitting`
 rotor_speeds.py          speeds of rotors from noisy measurements and from their commands
 rotor_thrusts.py         thrusts of rotors that follow their commands, along a flight, with derivatives
+command_uncertainty.py   what errors of rarely logged rotor commands may do to the estimates
 window_inputs.py         inputs of the windows: thrusts, and mass, wind and biases in segments of flights
 process_noise.py         process noise and the gain of the windows' predictor
 structures.py            structures of the aerodynamics, compared by their evidence

@@ -11,6 +11,9 @@ from jaxtyping import Array, Float
 
 from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight, Signal
+from rotorid.signals.series import smooth
+
+_GRID = 1001  # commands at which a curve is inverted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,4 +68,23 @@ def with_commanded_thrust(flight: Flight, curve: ThrustCurve | None, source: str
     thrust = np.asarray(curve.collective(jnp.asarray(rotors.values), voltage), dtype=float)
     return flight.with_signals(
         Signal("thrust", rotors.times, thrust[:, None], f"{rotors.source}, by the thrust curve of {source}")
+    )
+
+
+def averaged_commands(signal: Signal, curve: ThrustCurve | None, width: int) -> Signal:
+    """Commands whose thrusts are the moving averages of the thrusts of the logged ones.
+
+    Args:
+        signal: commands of the rotors, or thrusts.
+        curve: from commands to thrusts; None: the signal has thrusts.
+        width: of the average, rows.
+    """
+    if curve is None:
+        return dataclasses.replace(signal, values=smooth(signal.values, width))
+    c = np.linspace(0.0, 1.0, _GRID)
+    thrust = np.maximum.accumulate(np.polynomial.polynomial.polyval(c, curve.coefficients))
+    logged = np.clip((signal.values - curve.zero) / (curve.full - curve.zero), 0.0, 1.0)
+    mean = smooth(np.interp(logged, c, thrust), width)
+    return dataclasses.replace(
+        signal, values=curve.zero + (curve.full - curve.zero) * np.interp(mean, thrust, c)
     )

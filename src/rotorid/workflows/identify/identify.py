@@ -15,6 +15,7 @@ import numpy as np
 
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.findings import Finding, Severity
+from rotorid.identification.airframe.command_uncertainty import add_command_uncertainty
 from rotorid.identification.airframe.fit import AirframeFit, fit_airframe
 from rotorid.identification.airframe.operating_conditions import compare_parts
 from rotorid.identification.airframe.rotor_thrusts import as_logged
@@ -222,6 +223,8 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     check_estimates(airframe_fit.estimation, names)
     airframe_fit, part_findings = _with_disagreement(airframe_fit)
     predictions = output_residuals(airframe_fit.estimation)
+    if data.other_commands:
+        airframe_fit = add_command_uncertainty(airframe_fit, data.other_commands)
     own_fit, segments = split_masses(airframe_fit, data)
     own_fit = add_structure_uncertainty(own_fit, compare_structures(airframe_fit.estimation))
     own_fit = add_speed_uncertainty(own_fit, preparation.speeds)

@@ -38,8 +38,10 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 from rotorid.models.multirotor.logged_body import LoggedBody
 from rotorid.models.multirotor.rotors import with_commanded_thrusts
+from rotorid.models.multirotor.thrust import averaged_commands
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.signals.airborne import airborne_intervals, no_flight_message
+from rotorid.signals.command_rate import other_commands
 from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import (
@@ -48,7 +50,9 @@ from rotorid.signals.sampling import (
     command_steps,
     grid_rate,
     grid_times,
+    has_every_command,
     interpolate_to_slowest,
+    loop_rate,
     row_times,
     sample,
     sample_at_clock,
@@ -66,6 +70,9 @@ TORQUE_RATE = 50.0
 
 STRETCH = 0.08
 """W of the torque balance, s."""
+
+AVERAGE = 1.0
+"""Time over which thrusts are averaged where the log does not resolve the commands, s."""
 
 _BEFORE = 2.0  # s of commands before the first row, in which the rotors settle
 _OFTENER = 1.5  # times
@@ -111,9 +118,11 @@ class PreparedFlight:
     """One flight, and what an identification needs of it.
 
     flight: the log, its specific force in the body frame. commanded: the same with the thrust of each rotor where it has only
-    the controller's thrust and torque, and with smoothed speeds where these are used. airframe: the prior. parts: to be used,
+    the controller's thrust and torque, with rotor commands that follow a faster collective command, and with smoothed speeds
+    where these are used. airframe: the prior. parts: to be used,
     start and end in s. speeds: of the rotors, where a fit takes torques from them. has_turned_force: whether the log has the
-    specific force in the world frame.
+    specific force in the world frame. is_averaged: whether a fit takes averages of the commanded thrusts over `AVERAGE`, since
+    the log does not resolve the commands.
     """
 
     flight: Flight
@@ -122,6 +131,7 @@ class PreparedFlight:
     parts: Intervals
     speeds: MeasuredSpeeds | None = None
     has_turned_force: bool = False
+    is_averaged: bool = False
 
     @property
     def name(self) -> str:
@@ -182,12 +192,17 @@ class Preparation:
 
 @dataclasses.dataclass(frozen=True)
 class FitData:
-    """The rows of a fit. flights: as the fit takes them. body: what the logs allow to be fitted. saturated: share of each
-    flight's rows that are left out since a rotor was at its limit."""
+    """The rows of a fit.
+
+    flights: as the fit takes them. body: what the logs allow to be fitted. saturated: share of each flight's rows that are left
+    out since a rotor was at its limit. other_commands: of all flights, which the logs could as well have had, with weights (see
+    `command_rate`); empty where the logs have every command.
+    """
 
     flights: tuple[FlightRecord, ...]
     body: LoggedBody
     saturated: tuple[float, ...]
+    other_commands: tuple[tuple[float, tuple[RotorCommands, ...]], ...] = ()
 
 
 def prepare_flights(
@@ -218,6 +233,8 @@ def prepare_flights(
         flight, is_turned = with_body_force(logged, [(logged.start, logged.end)])  # parts may be too gentle
         if is_turned:
             with_commands = with_commands.with_signals(flight["specific_force"])
+        if available.rotors == "rotor_command":
+            with_commands = with_reconstructed_commands(with_commands)
         speeds = None
         if available.rotors == "rotor_speed" and available.torques_observable:
             with_commands, speeds = with_smoothed_speeds(with_commands, airframe, flight_parts)
@@ -293,7 +310,41 @@ def fit_data(preparation: Preparation, free: Sequence[str]) -> FitData:
     available = preparation.available
     body = make_logged_body(preparation.airframe, free, available.has_pose, available.torques_observable)
     rows = [_rows(flight, body, available.rotors) for flight in preparation.flights]
-    return FitData(tuple(f for f, _ in rows), body, tuple(share for _, share in rows))
+    records = tuple(f for f, _ in rows)
+    variations = [
+        _other_commands(flight, record, available.rotors)
+        for flight, record in zip(preparation.flights, records, strict=True)
+    ]
+    count = max(len(v) for v in variations)
+    others = []
+    for k in range(count):
+        weight = next(v[k][0] for v in variations if v)
+        commands = (v[k][1] if v else r.commands for v, r in zip(variations, records, strict=True))
+        others.append((weight, tuple(commands)))
+    return FitData(records, body, tuple(share for _, share in rows), tuple(others))
+
+
+def logged_commands(prepared: PreparedFlight, rotors: str) -> Signal | None:
+    """The commands of a flight, between whose rows a fit interpolates; None where its log has every command, or where the
+    rotors' signal is no command. rotors: its name."""
+    if rotors == "rotor_speed":
+        return None
+    signal = prepared.commanded[rotors]
+    return None if has_every_command(prepared.flight, signal) else signal
+
+
+def _other_commands(
+    prepared: PreparedFlight, record: FlightRecord, rotors: str
+) -> list[tuple[float, RotorCommands]]:
+    """Commands that a log could as well have had, with weights; none where it has every command."""
+    signal = logged_commands(prepared, rotors)
+    if signal is None:
+        return []
+    start, end = float(record.commands.t[0]), float(record.samples.t[-1])
+    return [
+        (weight, _commands(prepared, other).within(start, end))
+        for weight, other in other_commands(signal, 1.0 / loop_rate(prepared.flight))
+    ]
 
 
 def _available_in_all(flights: Sequence[Flight], signals: Sequence[AvailableSignals]) -> AvailableSignals:
@@ -347,8 +398,6 @@ def _available(flight: Flight, commanded: Flight, airframe: Airframe) -> Availab
 def _rows(prepared: PreparedFlight, body: LoggedBody, rotors: str) -> tuple[FlightRecord, float]:
     """The rows of a flight without those in which a rotor is or just was at its limit; and the share of these."""
     flight, airframe = prepared.commanded, prepared.airframe
-    if rotors == "rotor_command":
-        flight = with_reconstructed_commands(flight)
     signal = flight[rotors]
     n = len(airframe.rotors)
     check_finite(flight, (rotors, *body.outputs))
@@ -391,9 +440,7 @@ def _rows(prepared: PreparedFlight, body: LoggedBody, rotors: str) -> tuple[Flig
         )
     )
     share = 1.0 - float(free.mean())
-    commands = _commands(flight, airframe, signal, prepared.speeds is not None).within(
-        float(t[0]) - _BEFORE, float(t[-1])
-    )
+    commands = _commands(prepared, signal).within(float(t[0]) - _BEFORE, float(t[-1]))
     return FlightRecord(prepared.name, samples, commands), share
 
 
@@ -407,9 +454,13 @@ def _mean_rate(rate: Signal, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n
     )
 
 
-def _commands(flight: Flight, airframe: Airframe, signal: Signal, is_smoothed: bool) -> RotorCommands:
-    """The commands of the rotors, as the fit takes them. is_smoothed: smoothed speeds, each of which holds until the next."""
-    if signal.name == "rotor_speed" and is_smoothed:
+def _commands(prepared: PreparedFlight, signal: Signal) -> RotorCommands:
+    """Commands of the rotors, as the fit takes them. signal: as logged; smoothed speeds hold, each until the next."""
+    flight, airframe = prepared.commanded, prepared.airframe
+    if prepared.is_averaged:
+        curve = airframe.thrust_curve if signal.name == "rotor_command" else None
+        signal = averaged_commands(signal, curve, 2 * round(0.5 * AVERAGE * signal.rate) + 1)
+    if signal.name == "rotor_speed" and prepared.speeds is not None:
         t, values = signal.times, signal.values
     else:
         t, values = command_steps(flight, signal)

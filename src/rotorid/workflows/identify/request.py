@@ -15,7 +15,11 @@ from rotorid.workflows.identify.preparation import AvailableSignals, Preparation
 KnownQuantity = Literal["mass", "thrust"]
 """Which of mass and thrust is held fixed: flight identifies their ratio only."""
 
-_NEED_TORQUES: Final = {INERTIA, PRODUCTS, "centre_of_mass", "torque_ratio", "angular_drag", "imu_position"}
+NEED_TORQUES: Final = frozenset(
+    (INERTIA, PRODUCTS, "centre_of_mass", "torque_ratio", "angular_drag", "imu_position")
+)
+"""Parameters that only known torques identify."""
+
 _NEED_MOTION: Final = {"drag", *ROTOR_AERODYNAMICS, "drag_area", "velocity_delay", "attitude_delay"}
 
 
@@ -100,7 +104,7 @@ def _check_names(free: Sequence[str], available: AvailableSignals) -> None:
             )
     for names, is_possible, signals in (
         (
-            _NEED_TORQUES,
+            NEED_TORQUES,
             available.torques_observable,
             "rotor commands of 50 Hz or more, or rotor speeds with little noise, with body rates",
         ),

@@ -228,6 +228,16 @@ def _axis_drag(v: Values) -> str:
     )
 
 
+def _commands_unresolved(v: Values) -> str:
+    names = v["parameters"]
+    kept = f" {title(join_words([label(n) for n in names]))} cannot be identified." if names else ""
+    return (
+        f"The rotor commands change faster than they are logged ({v['rate']:.0f} Hz): {percent(v['share'])} of their variation "
+        f"is not resolved. Commanded thrusts were averaged over {v['average']:g} s, so that the slope of the thrust curve is "
+        f"uncertain.{kept} Log the commands at 100 Hz or more, or fly slower manoeuvres."
+    )
+
+
 STRUCTURE_NAMES: Final = {
     "bare": "bare: no drag",
     "linear": "linear drag",
@@ -333,6 +343,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         f"The vehicle hardly moved (its velocity varied by {v['speed_variation']:.2f} m/s, root mean square), so drag cannot "
         "be identified and keeps its prior value; fly legs to and fro at speed."
     ),
+    "commands_unresolved": _commands_unresolved,
     "hover_point": _hover_point,
     "cannot_hover": lambda v: f"The identified airframe cannot hover: {v['why']}.",
     "wind_changed": _wind_changed,

@@ -12,6 +12,7 @@ from typing import Final
 from rotorid.findings import Finding
 from rotorid.workflows.identify.checks.angular_damping import check_damping
 from rotorid.workflows.identify.checks.clock_rate import check_clock
+from rotorid.workflows.identify.checks.command_rate import check_commands
 from rotorid.workflows.identify.checks.drag import check_excitation
 from rotorid.workflows.identify.checks.payload import check_payload
 from rotorid.workflows.identify.checks.rotor_geometry import check_geometry
@@ -25,6 +26,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "drag_excitation": check_excitation,
     "serial_numbers": check_serial_numbers,
     "clock_rate": check_clock,
+    "command_rate": check_commands,
     "rotor_geometry": check_geometry,
     "thrust_loss": check_thrust_loss,
     "angular_damping": check_damping,
