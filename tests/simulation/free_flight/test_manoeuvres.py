@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from rotorid.control.setpoints import Lissajous, Move, Multisine, schroeder
+from rotorid.control.setpoints import Chirp, Lissajous, Move, Multisine, schroeder
 from rotorid.errors import SettingError
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.simulation.free_flight.manoeuvres import (
@@ -55,6 +55,15 @@ def test_manoeuvres_have_one_structure_and_end_where_they_begin() -> None:
                 assert isinstance(move, Lissajous)
                 assert float(move.start) + float(move.duration) <= SLOT
         np.testing.assert_allclose(moved, 0.0, atol=1e-12)
+
+
+def test_frequencies_stay_below_the_highest() -> None:
+    for m in manoeuvres(load_airframe("quadrotor-x"), Limits(), 2.0):
+        for e in m.setpoints.excitations:
+            if isinstance(e, Multisine) and e.amplitude:
+                assert max(np.asarray(e.frequencies)) <= 2.0 + 0.5 / ACTIVE
+            if isinstance(e, Chirp) and e.amplitude:
+                assert e.low < e.high <= 2.0
 
 
 def test_axes_that_are_excited_together_have_harmonics_apart() -> None:

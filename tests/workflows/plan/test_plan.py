@@ -12,6 +12,7 @@ import pytest
 from rotorid.errors import AirframeError, SettingError
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.system import GRAVITY
+from rotorid.signals.command_rate import unresolved_collective
 from rotorid.simulation.free_flight.manoeuvres import Limits, manoeuvres
 from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.plan.page import plan_page
@@ -113,8 +114,6 @@ def test_its_files_and_its_page(plan: Plan) -> None:
     assert summary.verdict.tone == "good"
     assert "8 by 8 m" in summary.checklist[2]
     assert summary.notes == ()
-    slow = dataclasses.replace(plan, settings=dataclasses.replace(SETTINGS, autopilot="ardupilot"))
-    assert "RCOU" in summarise_plan(slow).notes[0]
     page = plan_page(plan, summary)
     for text in (
         "Predicted standard deviations",
@@ -125,11 +124,31 @@ def test_its_files_and_its_page(plan: Plan) -> None:
         assert text in page
 
 
+def test_slow_commands_are_planned_for_only_as_far_as_they_resolve_the_flight() -> None:
+    airframe = load_airframe("px4-sih-quad")
+    settings = PlanSettings(("thrust_curve",), duration=16.0, autopilot="ardupilot")
+    assert settings.command_rate == 10.0
+    names = ("fast multisine of thrust", "fast doublets of thrust", "slow multisine of thrust", "fast climb")
+    among = [m for m in manoeuvres(airframe, settings.limits) if m.name in names]
+    chosen = make_plan(airframe, settings, among)
+    flown = {scheduled.manoeuvre.name for scheduled in chosen.schedule}
+    assert flown <= {"slow multisine of thrust", "fast climb"}, "to 2.7 Hz, and steps"
+    assert "RCOU" in summarise_plan(chosen).notes[0]
+    logged = planned_flight(chosen)["rotor_command"]
+    assert logged.rate == pytest.approx(10.0, rel=0.05)
+    assert unresolved_collective(logged, [(0.0, 16.0)]).share < 0.1
+    assert not any(n.startswith(("inertia", "torque")) for n in chosen.quantities.names)
+    with pytest.raises(SettingError, match="resolve no manoeuvre"):
+        make_plan(airframe, dataclasses.replace(settings, logged_rate=2.0), among[:1])
+
+
 def test_settings_that_cannot_be() -> None:
     for settings, said in (
         ({"duration": 5.0}, "must be 10 to 600 s"),
         ({"autopilot": "paparazzi"}, "no autopilot 'paparazzi'"),
         ({"height": 1.0}, "at least 0.5 m"),
+        ({"logged_rate": 0.0}, "1 Hz or more"),
+        ({"autopilot": "ardupilot"}, "ESC telemetry.*--command-rate 50"),
     ):
         with pytest.raises(SettingError, match=said):
             PlanSettings(("inertia",), **settings)

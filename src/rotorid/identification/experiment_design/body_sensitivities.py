@@ -52,12 +52,14 @@ class PlannedVehicle:
     """The vehicle of a planned flight.
 
     properties: body, rotors and drag. imu_position: of the accelerometer, from the origin of the body frame, m. rotor_model:
-    from commands to thrusts.
+    from commands to thrusts. torques_observable: whether an identification will take torques from the logged commands; else the
+    measured body rate is an input, and no parameter changes it.
     """
 
     properties: VehicleProperties
     imu_position: Float[np.ndarray, " 3"]
     rotor_model: RotorModel
+    torques_observable: bool = True
 
     @property
     def forces(self) -> Float[np.ndarray, "3 rotors"]:
@@ -185,9 +187,10 @@ def body_sensitivities(
         elif stem in ("inertia", "products_of_inertia"):
             E = _symmetric_unit(end)
             acceleration_by[:, :, k] -= (acceleration @ E + np.cross(w, w @ E)) @ inverse
-    return BodySensitivities(
-        force, acceleration, -inverse @ gyroscopic, by_velocity / m, force_by, acceleration_by
-    )
+    by_rate = -inverse @ gyroscopic
+    if not vehicle.torques_observable:
+        by_rate, acceleration_by = np.zeros_like(by_rate), np.zeros_like(acceleration_by)
+    return BodySensitivities(force, acceleration, by_rate, by_velocity / m, force_by, acceleration_by)
 
 
 def _thrusts(

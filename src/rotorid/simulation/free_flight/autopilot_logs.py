@@ -3,7 +3,7 @@
 Orders of magnitude for vehicles of 30 g to 5 kg, after the autopilot's filters and with the vibration of the rotors: 0.005 to
 0.01 rad/s for gyroscopes and 0.1 to 0.3 m/s^2 for accelerometers, partly coloured; the noise of estimated attitude and velocity
 varies slowly. White noise of recorded flights, from third differences: PX4 0.0004 to 0.001 rad/s and 0.005 to 0.035 m/s^2
-(filtered), Crazyflie 0.0035 to 0.009 rad/s.
+(filtered), Crazyflie 0.0035 to 0.009 rad/s. ArduPilot logs the rotors' commands (RCOU) at 10 Hz, whatever the settings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ AUTOPILOT_LOGS: Final[Mapping[str, Instruments]] = {
             "velocity": Instrument(10.0, noise=0.01, coloured_noise=0.05, correlation_time=2.0),
             "body_rate": Instrument(400.0, noise=0.007, coloured_noise=0.003, correlation_time=0.02),
             "specific_force": Instrument(400.0, noise=0.2, coloured_noise=0.05, correlation_time=0.05),
-            "rotor_command": Instrument(400.0),
+            "rotor_command": Instrument(10.0),
             "battery_voltage": Instrument(10.0, noise=0.02),
         }
     ),

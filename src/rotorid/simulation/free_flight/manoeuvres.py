@@ -110,8 +110,14 @@ def _multiply(k: float, v: Any) -> tuple[float, float, float]:
     return (k * v[0], k * v[1], k * v[2])
 
 
-def manoeuvres(airframe: Airframe, limits: Limits) -> tuple[Manoeuvre, ...]:
-    """All manoeuvres that a plan can select, at size 1. Their frequencies depend on the motor lag of the airframe."""
+def manoeuvres(airframe: Airframe, limits: Limits, highest: float = math.inf) -> tuple[Manoeuvre, ...]:
+    """All manoeuvres that a plan can select, at size 1.
+
+    Args:
+        airframe: its motor lag determines their frequencies.
+        limits: of the flight.
+        highest: frequency of multisines and chirps, Hz.
+    """
     lag = airframe.number("motor_time_constant", MOTOR_LAG)
     corner = 1.0 / (8.0 * math.pi * (lag + _CONTROLLER_LAG))  # Hz
     full = {"roll": limits.tilt, "pitch": limits.tilt, "rate_z": limits.rate, "thrust": _MAX_THRUST}
@@ -121,7 +127,9 @@ def manoeuvres(airframe: Airframe, limits: Limits) -> tuple[Manoeuvre, ...]:
         "fast": (corner, 5.0 * corner),
     }
     found = []
-    for pace, (low, high) in bands.items():
+    for pace, (lowest, fastest) in bands.items():
+        high = min(fastest, highest)
+        low = min(lowest, 0.4 * high)
         all_tones = _harmonics(low, high, len(CHANNELS) * _TONES)
         for channel in CHANNELS:
             tones = _harmonics(low, high, _TONES)
@@ -141,9 +149,15 @@ def manoeuvres(airframe: Airframe, limits: Limits) -> tuple[Manoeuvre, ...]:
             if pace == "fast":
                 found.append(
                     _chirp(
-                        f"chirp of {_CHANNEL_NAMES[channel]}", channel, full[channel], bands["slow"][0], high
+                        f"chirp of {_CHANNEL_NAMES[channel]}",
+                        channel,
+                        full[channel],
+                        min(bands["slow"][0], low),
+                        high,
                     )
                 )
+        if max(all_tones) > highest:
+            continue
         excitations = {c: (0.6 * full[c], all_tones[i :: len(CHANNELS)]) for i, c in enumerate(CHANNELS)}
         found.append(_multisine(f"{pace} multisines of all axes", "multisine", excitations))
         found.append(

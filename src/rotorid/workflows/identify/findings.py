@@ -100,7 +100,12 @@ def fit_findings(
     if process_noise:
         findings.append(Finding("process_noise", Severity.NOTE, {"states": tuple(process_noise)}))
     airframe = prior.source if prior.source.endswith(".toml") else prior.name
-    return [*findings, *far_from_prior(fit), *correlated_groups(fit), *recommendations(fit, airframe)]
+    return [
+        *findings,
+        *far_from_prior(fit),
+        *correlated_groups(fit),
+        *recommendations(fit, airframe, rate=request.preparation.command_rate),
+    ]
 
 
 def wind_findings(airframe_fit: AirframeFit, flights: Sequence[str]) -> list[Finding]:
@@ -190,12 +195,15 @@ def correlated_groups(fit: Fit) -> list[Finding]:
     return [_group(fit, indices, r[np.ix_(indices, indices)]) for indices in groups[:_MOST_GROUPS]]
 
 
-def recommendations(fit: Fit, airframe: str = "AIRFRAME.toml", folder: str = "plan") -> list[Finding]:
+def recommendations(
+    fit: Fit, airframe: str = "AIRFRAME.toml", folder: str = "plan", *, rate: float | None = None
+) -> list[Finding]:
     """What could not be identified, and the manoeuvres or measurements that would identify it; none where all was identified.
 
     Args:
         fit: its information gains, unidentifiable directions and correlations are used.
-        airframe, folder: of the command line of `rotorid plan` in the last finding.
+        airframe, folder, rate: of the command line of `rotorid plan` in the last finding; rate: at which rotor commands are
+            logged, Hz.
     """
     findings, covered_names, unidentified_names = [], set(), []
     for direction in fit.unidentifiable_directions:
@@ -222,7 +230,7 @@ def recommendations(fit: Fit, airframe: str = "AIRFRAME.toml", folder: str = "pl
             unidentified_names.append(parameter)
     plannable = tuple(name for name in PLANNED if name in unidentified_names and name != "thrust_scale")
     if plannable:
-        values = {"parameters": plannable, "airframe": airframe, "folder": folder}
+        values = {"parameters": plannable, "airframe": airframe, "folder": folder, "rate": rate}
         findings.append(Finding("manoeuvres", Severity.NOTE, values))
     return findings
 

@@ -184,6 +184,12 @@ class Preparation:
         """The flights as they were read."""
         return [flight.flight for flight in self.flights]
 
+    @property
+    def command_rate(self) -> float | None:
+        """Least rate of the rotor commands of logs that lack some, Hz; None where all logs have every command."""
+        signals = [logged_commands(flight, self.available.rotors) for flight in self.flights]
+        return min((s.rate for s in signals if s is not None), default=None)
+
     def within(self, parts: Sequence[Intervals]) -> Preparation:
         """The same flights, of which other parts are used, s."""
         flights = [dataclasses.replace(f, parts=p) for f, p in zip(self.flights, parts, strict=True)]

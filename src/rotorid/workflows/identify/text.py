@@ -292,7 +292,8 @@ def _not_separable(v: Values) -> str:
 
 def _manoeuvres(v: Values) -> str:
     names, airframe, folder = v["parameters"], shlex.quote(v["airframe"]), shlex.quote(v["folder"])
-    command = f"rotorid plan --airframe {airframe} --for {','.join(names)} -o {folder}"
+    rate = f" --command-rate {v['rate']:.0f}" if v["rate"] else ""
+    command = f"rotorid plan --airframe {airframe} --for {','.join(names)}{rate} -o {folder}"
     return f"Plan manoeuvres that identify {join_words([label(p) for p in names])}: {command}"
 
 

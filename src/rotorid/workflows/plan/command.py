@@ -45,6 +45,16 @@ def plan(
             help="px4, ardupilot or crazyflie: the autopilot that flies the plan and logs it.",
         ),
     ] = "px4",
+    command_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--command-rate",
+            metavar="HZ",
+            help="Rate at which rotor commands or speeds are logged. Default: that of commands with the logging settings of "
+            "the plan, 250 Hz for px4 and crazyflie, 10 Hz for ardupilot (RCOU).",
+            show_default=False,
+        ),
+    ] = None,
     known: Annotated[
         str,
         typer.Option(
@@ -127,6 +137,7 @@ def plan(
             duration=duration,
             autopilot=autopilot.strip().lower(),
             height=max(3.0, 0.5 * allowed.box[2] + 2.0) if height is None else height,
+            logged_rate=command_rate,
             criterion="A" if criterion.upper() == "A" else "D",
         )
         check_seed(seed)

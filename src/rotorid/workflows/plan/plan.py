@@ -3,6 +3,10 @@
 Each candidate manoeuvre is scaled to the limits in simulation. The manoeuvres with the most information about the target
 parameters are selected (see `input_design`). The whole flight is simulated, and scaled down if it exceeds a limit. Standard
 deviations after identification are predicted along that flight, and along a hover of the same length.
+
+Where the log will have rotor commands at a low rate, manoeuvres that its rows do not resolve are not planned: multisines and
+chirps have at least `ROWS_PER_PERIOD` rows a period, and all others are left out whose simulated commands are not resolved (see
+`rotorid.signals.command_rate`). Below 50 Hz, parameters that only torques identify are no targets.
 """
 
 from __future__ import annotations
@@ -36,8 +40,11 @@ from rotorid.identification.experiment_design.target_quantities import (
     TargetQuantities,
     target_quantities,
 )
+from rotorid.logs.flight import Signal
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.signals.command_rate import Unresolved, unresolved_collective
 from rotorid.simulation.free_flight.autopilot_logs import AUTOPILOT_LOGS, log_noise
+from rotorid.simulation.free_flight.instruments import Instruments
 from rotorid.simulation.free_flight.manoeuvre_simulation import (
     RATE,
     concatenate_setpoints,
@@ -51,6 +58,8 @@ from rotorid.simulation.free_flight.manoeuvre_simulation import (
 )
 from rotorid.simulation.free_flight.manoeuvres import REST, SLOT, Limits, Manoeuvre, manoeuvres
 from rotorid.simulation.free_flight.plant import FreeFlightTruth
+from rotorid.workflows.identify.preparation import TORQUE_RATE
+from rotorid.workflows.identify.request import NEED_TORQUES
 
 LONGEST: Final = 600.0
 """Longest plan, s."""
@@ -59,7 +68,20 @@ ALLOWANCE: Final = 5.0
 """Factor on predicted standard deviations for real flights, which have gusts, vibration and unmodelled dynamics. Flight-test
 practice is to multiply such bounds by 5 to 10 (R. E. Maine, K. W. Iliff, NASA RP-1077, 1981)."""
 
+ROWS_PER_PERIOD: Final = 5.0
+"""Least number of logged rotor commands in a period of a planned multisine or chirp."""
+
+_RESOLVED = 0.1  # unresolved share of the commands of a manoeuvre, at most
+_LITTLE = 0.01  # of the largest variation of commands; a smaller one has no effect
 _ORDER = ("step", "circle", "turn", "chirp", "doublet", "multisine")
+_NEED_QUICK_COMMANDS = ("command_delay", "attitude_delay", "rotor_scale", "motor_time_constant_down")
+FASTER_COMMANDS: Final = {
+    "px4": "set SDLOG_PROFILE to 25 (default + system identification + high rate)",
+    "ardupilot": "RCOU has 10 Hz; connect ESC telemetry (bidirectional DShot or CAN), which logs rotor speeds",
+    "crazyflie": "log motor.m1 to motor.m4 on the micro-SD card",
+}
+"""How to log rotor commands or speeds at a higher rate, by autopilot."""
+
 _SCALES = (1.0, 0.93, 0.86, 0.75, 0.6)  # of the manoeuvres, tried in this order
 
 
@@ -68,7 +90,8 @@ class PlanSettings:
     """Settings of a plan. Raises SettingError where they do not go together.
 
     targets: parameters to identify. known: parameters held fixed. duration: s. autopilot: a name in `AUTOPILOT_LOGS`. height:
-    of the centre of the box above the ground, m. criterion: see `input_design`.
+    of the centre of the box above the ground, m. criterion: see `input_design`. logged_rate: of rotor commands, Hz; None: by
+    autopilot.
     """
 
     targets: tuple[str, ...]
@@ -78,6 +101,7 @@ class PlanSettings:
     autopilot: str = "px4"
     height: float = 3.0
     criterion: Criterion = "D"
+    logged_rate: float | None = None
 
     def __post_init__(self) -> None:
         shortest = 2.0 * REST + SLOT
@@ -90,6 +114,38 @@ class PlanSettings:
                 f"height {self.height:g} m: the box extends {0.5 * self.limits.box[2]:g} m below it; at least 0.5 m above the "
                 "ground must remain"
             )
+        if self.logged_rate is not None and not self.logged_rate >= 1.0:
+            raise SettingError(f"rotor commands at {self.logged_rate:g} Hz: the rate must be 1 Hz or more")
+        needing = [name for name in self.targets if name in NEED_TORQUES or name in _NEED_QUICK_COMMANDS]
+        if needing and not self.torques_observable:
+            raise SettingError(
+                f"{', '.join(needing)}: cannot be identified from rotor commands at {self.command_rate:g} Hz. "
+                f"{FASTER_COMMANDS[self.autopilot]}; plan with --command-rate {TORQUE_RATE:.0f} or more"
+            )
+
+    @property
+    def command_rate(self) -> float:
+        """Rate at which the log will have rotor commands, Hz."""
+        by_signal = AUTOPILOT_LOGS[self.autopilot].by_signal
+        return self.logged_rate or by_signal["rotor_command"].rate
+
+    @property
+    def torques_observable(self) -> bool:
+        """Whether the log will have rotor commands fast enough to identify torques."""
+        return self.command_rate >= TORQUE_RATE
+
+    @property
+    def instruments(self) -> Instruments:
+        """The instruments of the log."""
+        log = AUTOPILOT_LOGS[self.autopilot]
+        commands = dataclasses.replace(log.by_signal["rotor_command"], rate=self.command_rate)
+        return dataclasses.replace(log, by_signal={**log.by_signal, "rotor_command": commands})
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """Parameters that are not estimated: those held fixed, and those that the log cannot identify."""
+        lost = () if self.torques_observable else (*sorted(NEED_TORQUES), *_NEED_QUICK_COMMANDS)
+        return (*self.known, *(name for name in lost if name not in self.known))
 
     @property
     def slots(self) -> int:
@@ -167,14 +223,18 @@ def make_plan(airframe: Airframe, settings: PlanSettings, among: Sequence[Manoeu
         among: candidate manoeuvres; None: all.
     Raises:
         AirframeError: the airframe lacks a property that the simulation needs.
-        SettingError: no manoeuvre satisfies the limits.
+        SettingError: no manoeuvre satisfies the limits, or none is resolved by the logged commands.
     Source: D- and A-optimal input design, see `input_design`.
     """
-    vehicle = planned_vehicle(airframe)
-    quantities = target_quantities(airframe, settings.targets, settings.known)
-    noise = log_noise(AUTOPILOT_LOGS[settings.autopilot])
+    vehicle = dataclasses.replace(planned_vehicle(airframe), torques_observable=settings.torques_observable)
+    quantities = target_quantities(airframe, settings.targets, settings.fixed)
+    noise = log_noise(settings.instruments)
     limits, start = settings.limits, settings.start
-    fitted, wanted, flights = scale_to_limits(airframe, among or manoeuvres(airframe, limits), limits, start)
+    candidates = among or manoeuvres(airframe, limits, settings.command_rate / ROWS_PER_PERIOD)
+    fitted, wanted, flights = scale_to_limits(airframe, candidates, limits, start)
+    resolved = _resolved(flights, settings.command_rate)
+    fitted = tuple(fitted[i] for i in resolved)
+    wanted, flights = select_flights(wanted, resolved), select_flights(flights, resolved)
     M = np.stack(
         [_information(vehicle, select_flights(flights, i), quantities, noise) for i in range(len(fitted))]
     )
@@ -201,6 +261,26 @@ def make_plan(airframe: Airframe, settings: PlanSettings, among: Sequence[Manoeu
         selection,
         len(fitted),
     )
+
+
+def _resolved(flights: FreeFlightTruth, rate: float) -> np.ndarray:
+    """Indices of the manoeuvres whose rotor commands are resolved by rows at a rate, Hz. Raises SettingError where none is."""
+    commands = np.asarray(flights.rotor_command)
+    row = np.unique((np.arange(int(commands.shape[1] * rate / RATE)) * RATE / rate).astype(int))
+    t = row / RATE
+    parts = [(0.0, float(t[-1]))]
+    sums = [unresolved_collective(Signal("rotor_command", t, u[row], "simulated"), parts) for u in commands]
+    most = max((s.variation for s in sums), default=0.0)
+    kept = [i for i, s in enumerate(sums) if _is_resolved(s, most)]
+    if not kept:
+        raise SettingError(
+            f"rotor commands at {rate:g} Hz resolve no manoeuvre: log them more often (--command-rate)"
+        )
+    return np.array(kept)
+
+
+def _is_resolved(sums: Unresolved, most: float) -> bool:
+    return sums.error <= _RESOLVED * max(sums.variation, _LITTLE * most)
 
 
 def kinematics(truth: FreeFlightTruth) -> Kinematics:

@@ -7,7 +7,6 @@ import dataclasses
 from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import with_exact_mass
-from rotorid.simulation.free_flight.autopilot_logs import AUTOPILOT_LOGS
 from rotorid.simulation.free_flight.flight import to_log
 from rotorid.simulation.free_flight.manoeuvre_simulation import RATE, add_batch_axis, setpoint_conditions
 from rotorid.workflows.identify.findings import parameter_of
@@ -27,16 +26,17 @@ def planned_flight(plan: Plan, seed: int = 0, *, hover: bool = False) -> Flight:
     (conditions,) = setpoint_conditions(
         plan.airframe, add_batch_axis(plan.simulation.setpoints), plan.settings.start
     )
-    sensors = AUTOPILOT_LOGS[plan.settings.autopilot]
     flight = to_log(
         plan.airframe,
         plan.simulation.hover if hover else plan.simulation.flight,
         conditions,
         rate=RATE,
         seed=seed,
-        sensors=sensors,
+        sensors=plan.settings.instruments,
     )
-    return dataclasses.replace(flight, vehicle=f"{plan.airframe.name}, as planned")
+    return dataclasses.replace(
+        flight, vehicle=f"{plan.airframe.name}, as planned", parameters={"SCHED_LOOP_RATE": RATE}
+    )
 
 
 def simulated_estimates(plan: Plan, seed: int = 0, *, hover: bool = False) -> Estimates:

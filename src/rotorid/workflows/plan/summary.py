@@ -19,7 +19,8 @@ from rotorid.models.system import GRAVITY
 from rotorid.results.files import Input, to_json
 from rotorid.results.text import Tone, Verdict, to_verdict
 from rotorid.simulation.free_flight.manoeuvre_simulation import RATE as ROWS
-from rotorid.workflows.plan.plan import ALLOWANCE, Plan
+from rotorid.workflows.identify.preparation import TORQUE_RATE
+from rotorid.workflows.plan.plan import ALLOWANCE, FASTER_COMMANDS, ROWS_PER_PERIOD, Plan
 from rotorid.workflows.plan.text import checklist, finding_text
 
 Estimates = Mapping[str, tuple[float, float]]
@@ -66,7 +67,7 @@ class ManoeuvreRow:
 
 @dataclasses.dataclass(frozen=True)
 class PlanSettingsRow:
-    """What was asked for; see `PlanSettings`."""
+    """What was asked for; see `PlanSettings`. command_rate: at which rotor commands will be logged, Hz."""
 
     airframe: str
     autopilot: str
@@ -75,6 +76,7 @@ class PlanSettingsRow:
     duration: float
     limits: Mapping[str, float | tuple[float, ...]]
     criterion: str
+    command_rate: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +148,7 @@ def summarise_plan(
                 "command": limits.command,
             },
             criterion=settings.criterion,
+            command_rate=settings.command_rate,
         ),
         design=DesignRow(
             limit_usage=plan.simulation.limit_usage,
@@ -229,9 +232,21 @@ def _finding(code: str, severity: Severity = Severity.OK, **values: Any) -> Find
 
 def _assumptions(plan: Plan) -> list[Finding]:
     """Assumptions of the predictions that may not hold."""
-    codes = {"ardupilot": "slow_rotor_commands", "crazyflie": "no_set_point_script"}
-    code = codes.get(plan.settings.autopilot)
-    return [Finding(code, Severity.NOTE)] if code else []
+    settings, findings = plan.settings, []
+    rate = settings.command_rate
+    if not settings.torques_observable:
+        values = {
+            "rate": rate,
+            "highest": rate / ROWS_PER_PERIOD,
+            "least": TORQUE_RATE,
+            "remedy": FASTER_COMMANDS[settings.autopilot],
+        }
+        findings.append(Finding("slow_rotor_commands", Severity.NOTE, values))
+    elif settings.autopilot == "ardupilot":
+        findings.append(Finding("rotor_speeds_assumed", Severity.NOTE, {"rate": rate}))
+    if settings.autopilot == "crazyflie":
+        findings.append(Finding("no_set_point_script", Severity.NOTE))
+    return findings
 
 
 def set_points(plan: Plan) -> SetPoints:

@@ -65,8 +65,13 @@ _TEXTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
         f"{max(100.0 * v['reduction'], 1.0):.0f} %."
     ),
     "slow_rotor_commands": lambda v: (
-        "The predictions hold for rotor commands or rotor speeds at loop rate, as ESC telemetry logs them. ArduPilot's RCOU, "
-        "at 10 Hz, is too slow to identify inertia and motor lag as well."
+        f"Planned for rotor commands that are logged at {v['rate']:g} Hz, which resolve multisines up to {v['highest']:.2g} Hz "
+        "and do not identify torques. Predicted standard deviations do not contain the errors of commands between the rows; "
+        "those of the identified simulated flight do. For quicker manoeuvres, inertia and torques: "
+        f"{v['remedy']}; plan with --command-rate {v['least']:.0f} or more."
+    ),
+    "rotor_speeds_assumed": lambda v: (
+        f"The predictions hold for rotor speeds at {v['rate']:g} Hz, as ESC telemetry logs them. ArduPilot's RCOU has 10 Hz."
     ),
     "no_set_point_script": lambda v: (
         "There is no script for set points of a Crazyflie; play setpoints.csv with your own."

@@ -34,8 +34,8 @@ def check_commands(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
         SignalError: the logs lack attitude and velocity, so that only the rotation could be fitted.
     """
     preparation = request.preparation
-    share, rate = unresolved_share(preparation)
-    if share < UNRESOLVED:
+    share, rate = unresolved_share(preparation), preparation.command_rate
+    if rate is None or share < UNRESOLVED:
         return request, []
     source = (
         f"{preparation.logs[0].source}: the rotor commands change faster than they are logged ({rate:.0f} Hz)"
@@ -57,12 +57,11 @@ def check_commands(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
     return dataclasses.replace(request, preparation=averaged, free=remaining), [finding]
 
 
-def unresolved_share(preparation: Preparation) -> tuple[float, float]:
-    """Unresolved share of the collective command of all flights; and the least rate of logs that lack commands, Hz."""
-    total, rates = Unresolved(), [0.0]
+def unresolved_share(preparation: Preparation) -> float:
+    """Unresolved share of the collective command of all flights; 0 where their logs have every command."""
+    total = Unresolved()
     for flight in preparation.flights:
         signal = logged_commands(flight, preparation.available.rotors)
         if signal is not None:
             total += unresolved_collective(signal, flight.parts)
-            rates.append(signal.rate)
-    return total.share, min(rates[1:], default=0.0)
+    return total.share
