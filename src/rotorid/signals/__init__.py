@@ -3,6 +3,7 @@
 airborne.py      intervals in which the vehicle is airborne
 command_rate.py  how much of the rotor commands the rows of a log resolve
 excitation.py    measures of the excitation of a flight
+ground_effect.py time near the ground, where rotors have more thrust
 force_frame.py   the frame of the logged specific force
 samples.py       `Samples`: inputs and measurements on one time grid
 sampling.py      resampling of a flight to common rows of time

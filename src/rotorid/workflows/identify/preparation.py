@@ -43,6 +43,7 @@ from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.signals.airborne import airborne_intervals, no_flight_message
 from rotorid.signals.command_rate import other_commands
 from rotorid.signals.force_frame import with_body_force
+from rotorid.signals.ground_effect import height_of_ground_effect, time_off_ground
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import (
     check_finite,
@@ -219,7 +220,7 @@ def prepare_flights(
     Args:
         flights: logs of one vehicle.
         airframe: the prior; its rotors are in the log's order.
-        parts: of each flight the parts to use, start and end in s; None: all of its time in the air.
+        parts: of each flight the parts to use, start and end in s; None: all of its time in the air and not near the ground.
     Returns:
         The prepared flights, which every later step uses.
     Raises:
@@ -233,7 +234,8 @@ def prepare_flights(
     available = _available_in_all(
         flights, [_available(*both, airframe) for both in zip(flights, commanded, strict=True)]
     )
-    used_parts = [time_in_air(flight) for flight in flights] if parts is None else parts
+    height = height_of_ground_effect(np.array([rotor.position for rotor in airframe.rotors]))
+    used_parts = [time_off_ground(f, time_in_air(f), height) for f in flights] if parts is None else parts
     prepared = []
     for logged, with_commands, flight_parts in zip(flights, commanded, used_parts, strict=True):
         flight, is_turned = with_body_force(logged, [(logged.start, logged.end)])  # parts may be too gentle
