@@ -177,3 +177,18 @@ def test_constant_inputs_have_a_finite_scale() -> None:
 def test_heads_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         multirotor_heads()[0].hidden = 3  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_fading_residual_is_physics_at_twice_the_distance_of_the_edge() -> None:
+    residual = any_residual(multirotor_heads(hidden=8))
+    fading = tuple(dataclasses.replace(head, fades=True) for head in residual.heads)
+    x, u = any_state(0)
+    edge = np.asarray(residual.arrays[0]["edge"])
+    inside = x | u
+    for distance in (0.5, 1.5, 2.0, 5.0):
+        head, w = residual.heads[1], dict(residual.arrays[1])
+        d = 1.0 + float(beyond(head, w | {"edge": 1e-3 * edge}, inside))
+        w["edge"] = 1e-3 * edge * d / distance
+        plain, faded = (np.asarray(rates((h,), (w,), inside)["body_rate"]) for h in (head, fading[1]))
+        b = min(max(distance - 1.0, 0.0), 1.0)
+        np.testing.assert_allclose(faded, (1.0 - 3.0 * b**2 + 2.0 * b**3) * plain, rtol=1e-5, atol=1e-6)

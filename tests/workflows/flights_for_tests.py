@@ -15,6 +15,7 @@ from rotorid.identification.open_loop.validation_windows import rotation_vectors
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, load_airframe, with_numbers
 from rotorid.models.multirotor.rotors import allocation
+from rotorid.models.residual import Residual
 from rotorid.models.system import GRAVITY
 
 STEP = 0.004
@@ -32,10 +33,15 @@ TRUTH = with_numbers(exact(load_airframe("px4-sih-quad")), {"drag": 0.6, "angula
 
 
 @functools.cache
-def made_flight(masses: tuple[tuple[float, float], ...] = ((0.0, 1.0),), seconds: float = SECONDS) -> Flight:
-    """Its log, with noise, of a flight in a steady wind. masses: from which time on (s), and how much (kg), in order."""
+def made_flight(
+    masses: tuple[tuple[float, float], ...] = ((0.0, 1.0),),
+    seconds: float = SECONDS,
+    residual: Residual | None = None,
+) -> Flight:
+    """Its log, with noise, of a flight in a steady wind. masses: from which time on (s), and how much (kg), in order. residual:
+    what the vehicle does beyond the physics of its airframe."""
     rng = np.random.default_rng(3)
-    engine, rotors = body_functions(TRUTH.rotors), rotor_model(TRUTH)
+    engine, rotors = body_functions(TRUTH.rotors, residual), rotor_model(TRUTH)
     weighing = [(since, body_numbers(with_numbers(TRUTH, {"mass": kg}))) for since, kg in masses]
     numbers = weighing[0][1]
     wind = np.array([1.0, -0.5, 0.0])

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from rotorid.export.limitations import limitation
 from rotorid.export.text import limitation_text
 from rotorid.findings import Finding
 from rotorid.models.airframe.acceptance import rejection_reason
@@ -56,6 +57,8 @@ def file_header(
     defaults += [f"0 for {', '.join(missing.values())}"] if missing else []
     if defaults and fills_missing:
         paragraphs.append(f"Defaults for what the airframe lacks: {'; '.join(defaults)}.")
+    if airframe.residual is not None:
+        limitations = [*limitations, limitation("residual")]
     if limitations:
         paragraphs.append("Limitations:")
         paragraphs += [f"- {limitation_text(limitation)}" for limitation in limitations]

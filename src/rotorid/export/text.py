@@ -45,6 +45,10 @@ _COMMON: Final[Mapping[str, Callable[[Values], str]]] = {
         f"{v['parameter']}: one value for both directions, from the lag for rising thrust, {1000 * v['lag']:.3g} ms; "
         f"for falling thrust it is {1000 * v['lag_down']:.3g} ms"
     ),
+    "residual": lambda _: (
+        "the learned residual is not represented, and the validation is that of the model with it; "
+        "`rotorid export --model` exports both"
+    ),
     "battery_voltage": lambda v: (
         f"the thrust curve holds at {v['voltage']:g} V; one volt less reduces the thrust by {100 * v['share_per_volt']:.2g} %, "
         "which is not represented"

@@ -20,12 +20,15 @@ Architecture = Literal["split", "body"]
 ARCHITECTURES: tuple[Architecture, ...] = ("split", "body")
 
 
-def multirotor_heads(architecture: str = "body", hidden: int = 64) -> tuple[Head, ...]:
+def multirotor_heads(
+    architecture: str = "body", hidden: int = 64, *, fades: bool = False
+) -> tuple[Head, ...]:
     """Make the heads of a residual for velocity and body rate.
 
     Args:
         architecture: "body" or "split", see the module.
         hidden: number of nodes of each head.
+        fades: whether they go to 0 beyond their training inputs.
     Returns:
         The heads of the two blocks.
     Raises:
@@ -36,11 +39,11 @@ def multirotor_heads(architecture: str = "body", hidden: int = 64) -> tuple[Head
         raise SettingError(f"no architecture {architecture!r}; choose from {', '.join(ARCHITECTURES)}")
     if architecture == "split":
         return (
-            Head("velocity", ("velocity", "rotor_thrust"), hidden=hidden),
-            Head("body_rate", ("body_rate", "rotor_thrust"), hidden=hidden),
+            Head("velocity", ("velocity", "rotor_thrust"), hidden=hidden, fades=fades),
+            Head("body_rate", ("body_rate", "rotor_thrust"), hidden=hidden, fades=fades),
         )
     inputs = ("velocity", "body_rate", "rotor_thrust")
     return tuple(
-        Head(block, inputs, turned=("velocity",), hidden=hidden, activation="tanh", linear=True)
+        Head(block, inputs, turned=("velocity",), hidden=hidden, activation="tanh", linear=True, fades=fades)
         for block in ("velocity", "body_rate")
     )

@@ -1,28 +1,26 @@
 """A learned model as a folder: `model.json`, `weights.safetensors`, and the `airframe.toml` of its physics.
 
-The files contain only tensors and text, no executable code. A residual is valid only with the airframe that it was
-learned with, so the folder contains both. A model of a vehicle with another name or another number of rotors is
-rejected.
+The files contain only tensors and text, no executable code (see `rotorid.models.residual_files`). A residual is valid only with
+the airframe that it was learned with, so the folder contains both, and the airframe file names the residual in `[residual]`. A
+model of a vehicle with another name or another number of rotors is rejected.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load as from_bytes
-from safetensors.numpy import save as to_bytes
 
 from rotorid.errors import AirframeError, LogFormatError
 from rotorid.models.airframe.airframe import Airframe, airframe_toml, parse_airframe
-from rotorid.models.residual import Head, Residual
+from rotorid.models.residual import Residual
+from rotorid.models.residual_files import MODEL, WEIGHTS, head_tables, residual_from, weights_bytes
 
-MODEL, WEIGHTS, AIRFRAME = "model.json", "weights.safetensors", "airframe.toml"
+AIRFRAME = "airframe.toml"
 _FORMAT = 1
 
 
@@ -30,10 +28,11 @@ _FORMAT = 1
 class LearnedModel:
     """An airframe and a residual.
 
-    residual: None for a model with identified parameters only. horizon: steps of the predictions in training. loss: of the
-    residual on held-out data, 1 without residual. flights: names of the training flights. notes: limitations of the model.
-    quantities: names of the identified quantities ("mass", "inertia_x"). correlation: of their errors; their standard
-    deviations are in the airframe. rotor_input: rotor signal of the training flights, "" if the model is valid for any.
+    airframe: its own residual is not used. residual: None for a model with identified parameters only. horizon: steps of the
+    predictions in training. loss: of the residual on held-out data, 1 without residual. flights: names of the training flights.
+    notes: limitations of the model. quantities: names of the identified quantities ("mass", "inertia_x"). correlation: of their
+    errors; their standard deviations are in the airframe. rotor_input: rotor signal of the training flights, "" if the model is
+    valid for any.
     """
 
     airframe: Airframe
@@ -56,11 +55,10 @@ class LearnedModel:
 
 def model_files(model: LearnedModel) -> dict[str, bytes]:
     """The files of a model, by name."""
-    residual = model.residual
     table = {
         "format": _FORMAT,
         "vehicle": model.airframe.name,
-        "heads": [dataclasses.asdict(head) for head in residual.heads] if residual else [],
+        "heads": head_tables(model.residual),
         "horizon": model.horizon,
         "loss": model.loss,
         "flights": list(model.flights),
@@ -69,15 +67,10 @@ def model_files(model: LearnedModel) -> dict[str, bytes]:
         "correlation": [list(row) for row in model.correlation],
         "notes": list(model.notes),
     }
-    tensors = {
-        f"{i}.{name}": np.ascontiguousarray(value, dtype=np.float64)
-        for i, weights in enumerate(residual.weights if residual else ())
-        for name, value in weights.items()
-    }
     return {
         MODEL: json.dumps(table, indent=2, sort_keys=True).encode() + b"\n",
-        WEIGHTS: to_bytes(tensors),
-        AIRFRAME: airframe_toml(model.airframe).encode(),
+        WEIGHTS: weights_bytes(model.residual),
+        AIRFRAME: airframe_toml(dataclasses.replace(model.airframe, residual=model.residual)).encode(),
     }
 
 
@@ -105,9 +98,7 @@ def load_model(folder: str | Path) -> LearnedModel:
         table = json.loads(content[MODEL])
         if table["format"] != _FORMAT:
             raise ValueError(f"format {table['format']}, this version reads {_FORMAT}")
-        heads = tuple(_head(head) for head in table["heads"])
-        tensors = from_bytes(content[WEIGHTS])
-        weights = tuple(_head_weights(tensors, i, head) for i, head in enumerate(heads))
+        residual = residual_from(table["heads"], content[WEIGHTS])
         horizon, loss = int(table["horizon"]), float(table["loss"])
         flights, notes = (tuple(str(v) for v in table[name]) for name in ("flights", "notes"))
         quantities = tuple(str(v) for v in table.get("quantities", ()))
@@ -117,8 +108,8 @@ def load_model(folder: str | Path) -> LearnedModel:
         raise LogFormatError(
             f"{folder}: not a complete model ({type(error).__name__}: {error}); repeat `rotorid learn`"
         ) from None
-    airframe = parse_airframe(content[AIRFRAME].decode(errors="replace"), str(folder / AIRFRAME))
-    residual = Residual(heads, weights) if heads else None
+    text = content[AIRFRAME].decode(errors="replace")
+    airframe = dataclasses.replace(parse_airframe(text, str(folder / AIRFRAME), folder), residual=None)
     return LearnedModel(
         airframe, residual, horizon, loss, flights, notes, quantities, correlation, rotor_input
     )
@@ -141,24 +132,3 @@ def _correlation(rows: Sequence[Sequence[float]], count: int) -> tuple[tuple[flo
     if not is_square or not np.isfinite(np.array(matrix)).all():
         raise ValueError(f"the correlation matrix of {count} quantities is not complete")
     return matrix
-
-
-def _head(table: Mapping[str, Any]) -> Head:
-    return Head(**{**table, "inputs": tuple(table["inputs"]), "turned": tuple(table["turned"])})
-
-
-_TENSORS: Sequence[str] = (
-    "W_1", "b_1", "W_2", "b_2", "mean", "scale", "unit", "V", "edge", "error", "typical",
-)  # fmt: skip
-
-
-def _head_weights(tensors: Mapping[str, np.ndarray], i: int, head: Head) -> dict[str, np.ndarray]:
-    """The weights of head i. Raises KeyError for a missing one, and ValueError for a wrong shape or value."""
-    weights = {}
-    for name in (*_TENSORS, *(("L",) if head.linear else ())):
-        value = weights[name] = tensors[f"{i}.{name}"]
-        if not np.isfinite(value).all():
-            raise ValueError(f"{name} of {head.output} is not finite")
-    if weights["W_1"].shape != (head.hidden, len(weights["mean"])):
-        raise ValueError(f"W_1 of {head.output} has shape {weights['W_1'].shape}")
-    return weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import sys
 import time
@@ -211,7 +212,7 @@ def _airframe(name: str | None, recording: Recording | None) -> Airframe:
     from rotorid.models.airframe.airframe import load_airframe, parse_airframe
 
     if name is not None:
-        return load_airframe(name)
+        return dataclasses.replace(load_airframe(name), residual=None)  # a recording has the physics only
     if recording is None:
         raise SettingError(
             "the airframe of the vehicle is required: use --airframe (`rotorid airframes` lists them)"

@@ -6,6 +6,7 @@ joint.py               a System and its tracked parameters as one state
 wrapped_system.py      base of a System that wraps another
 known_changepoints.py  a System with known changepoints
 residual.py            a learned residual
+residual_files.py      a learned residual as files
 hybrid.py              a System with a learned residual
 airframe/              airframe files
 multirotor/            multirotors

@@ -7,8 +7,11 @@ the body frame on the way in, and the rate back on the way out: what pushes a ve
 and on its rotors, not on where it points. L, where a head has one, is all that an error of thrust, geometry, mass or linear
 drag leaves, and goes on where there were no data; the hidden layer has what bends.
 
-A head knows where it was trained: the distance |V z| from the training inputs, in their own principal axes, over that of their
-edge. Beyond the edge its standard deviation grows by the size of what it learned.
+A head knows where it was trained: the distance d = |V z| / edge from the training inputs, in their own principal axes, over
+that of their edge. Its standard deviation grows with d where its errors do, and beyond the edge (d > 1) by the size of what it
+learned. There, a head that fades goes back to the physics:
+
+    phi -> phi (1 - 3 b^2 + 2 b^3),    b = min(d - 1, 1)        for d > 1
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from rotorid.models.system import Parameter, Values
 from rotorid.numerics.compact import routine
 
 Weights = Mapping[str, Float[Array, " ..."]]
-"""Of a head, by name: W_1, b_1, W_2, b_2, L (linear heads), mean, scale, unit (s), V, edge, error, typical."""
+"""Of a head, by name: W_1, b_1, W_2, b_2, L (linear heads), mean, scale, unit (s), V, edge, error, growth, typical."""
 
 LEARNED = ("W_1", "b_1", "W_2", "b_2", "L")
 """The weights that training changes."""
@@ -41,7 +44,7 @@ class Head:
 
     output: the block. inputs: blocks of states and inputs that it depends on. turned: those of them, and of the outputs, that
     are world vectors and are seen in the body frame. attitude: the rotation that turns them. hidden: nodes. activation:
-    sigma. linear: whether there is L.
+    sigma. linear: whether there is L. fades: whether phi goes to 0 beyond the training inputs.
     """
 
     output: str
@@ -51,6 +54,7 @@ class Head:
     hidden: int = 64
     activation: Literal["relu", "tanh"] = "relu"
     linear: bool = False
+    fades: bool = False
 
 
 def inputs_of(head: Head, values: Values) -> Float[Array, " inputs"]:
@@ -67,22 +71,33 @@ def inputs_of(head: Head, values: Values) -> Float[Array, " inputs"]:
 
 def rate(head: Head, weights: Weights, values: Values) -> Float[Array, " output"]:
     """phi of a head in its block's unit per second."""
-    z = (inputs_of(head, values) - weights["mean"]) / weights["scale"]
+    z = _scaled(head, weights, values)
     h = times(weights["W_1"], z) + weights["b_1"]
     h = jnp.tanh(h) if head.activation == "tanh" else jnp.maximum(h, 0.0)
     output = times(weights["W_2"], h) + weights["b_2"]
     if head.linear:
         output = output + times(weights["L"], z)
     output = weights["unit"] * output
+    if head.fades:
+        b = jnp.clip(_distance(weights, z) - 1.0, 0.0, 1.0)
+        output = (1.0 - b * b * (3.0 - 2.0 * b)) * output
     return rotations.rotate(values[head.attitude], output) if head.output in head.turned else output
 
 
 def beyond(head: Head, weights: Weights, values: Values) -> Float[Array, ""]:
     """How far outside its training inputs a head is asked: 0 inside, 1 at twice the distance of their edge."""
-    z = (inputs_of(head, values) - weights["mean"]) / weights["scale"]
+    return jnp.maximum(_distance(weights, _scaled(head, weights, values)) - 1.0, 0.0)
+
+
+def _scaled(head: Head, weights: Weights, values: Values) -> Float[Array, " inputs"]:
+    """z"""
+    return (inputs_of(head, values) - weights["mean"]) / weights["scale"]
+
+
+def _distance(weights: Weights, z: Float[Array, " inputs"]) -> Float[Array, ""]:
+    """d"""
     v = times(weights["V"], z)
-    distance = jnp.sqrt(jnp.sum(v * v) + 1e-12) / weights["edge"]
-    return jnp.maximum(distance - 1.0, 0.0)
+    return jnp.sqrt(jnp.sum(v * v) + 1e-12) / weights["edge"]
 
 
 def rates(
@@ -98,14 +113,34 @@ def spread(
     """Standard deviation of phi of each block, and the extrapolation of the residual (see `beyond`).
 
     The deviations are in the block's unit per second and in the frame in which the head works (body for a turned output): the
-    error on flights held out, and beyond the training's edge as much as was learned.
+    error on flights held out, and beyond the training's edge as much as was learned:
+
+        std^2 = error^2 + (growth d)^2 + (typical max(d - 1, 0))^2
     """
-    distances = [beyond(head, w, values) for head, w in zip(heads, weights, strict=True)]
-    std = {
-        head.output: jnp.sqrt(w["error"] ** 2 + (distance * w["typical"]) ** 2)
-        for head, w, distance in zip(heads, weights, distances, strict=True)
-    }
+    std, distances = {}, []
+    for head, w in zip(heads, weights, strict=True):
+        d = _distance(w, _scaled(head, w, values))
+        distances.append(jnp.maximum(d - 1.0, 0.0))
+        std[head.output] = jnp.sqrt(
+            w["error"] ** 2 + (d * w["growth"]) ** 2 + (distances[-1] * w["typical"]) ** 2
+        )
     return std, jnp.max(jnp.stack(distances))
+
+
+def distance_at(
+    weights: Mapping[str, np.ndarray], inputs: Float[np.ndarray, "n inputs"]
+) -> Float[np.ndarray, " n"]:
+    """d of each row of the inputs of a head: 1 at the edge of its training inputs."""
+    v = (inputs - weights["mean"]) / weights["scale"] @ weights["V"].T
+    return np.linalg.norm(v, axis=1) / weights["edge"]
+
+
+def spread_at(
+    weights: Mapping[str, np.ndarray], distance: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "n outputs"]:
+    """Standard deviation of phi of a head (see `spread`) at these distances d."""
+    d, b = distance[:, None], np.maximum(distance - 1.0, 0.0)[:, None]
+    return np.sqrt(weights["error"] ** 2 + (d * weights["growth"]) ** 2 + (b * weights["typical"]) ** 2)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -162,7 +197,7 @@ def weights_in(heads: Sequence[Head], p: Values) -> list[dict[str, Float[Array, 
 _SHAPES: Mapping[str, tuple[str, ...]] = {
     "W_1": ("hidden", "inputs"), "b_1": ("hidden",), "W_2": ("outputs", "hidden"), "b_2": ("outputs",),
     "L": ("outputs", "inputs"), "mean": ("inputs",), "scale": ("inputs",), "unit": ("outputs",),
-    "V": ("inputs", "inputs"), "edge": (), "error": ("outputs",), "typical": ("outputs",),
+    "V": ("inputs", "inputs"), "edge": (), "error": ("outputs",), "growth": ("outputs",), "typical": ("outputs",),
 }  # fmt: skip
 
 
@@ -198,7 +233,7 @@ def scaled_to(
     zero = np.zeros(len(size))
     return {
         "mean": mean, "scale": scale, "unit": np.asarray(size, dtype=float),
-        "V": V, "edge": np.asarray(edge), "error": zero, "typical": zero,
+        "V": V, "edge": np.asarray(edge), "error": zero, "growth": zero, "typical": zero,
     }  # fmt: skip
 
 

@@ -4,10 +4,11 @@
     x_{k+1} = RK4(x_k, mean thrust from t_k to t_{k+1})
 
 The thrusts depend on the commands alone, so that they are computed once for the whole flight. The body is that of
-`rotorid.models.multirotor.rigid`. All windows of all airframes are integrated together, by one compiled function. In a steady
-wind w, the states are those relative to the air, v - w, with w at the start of the window. Attitude, velocity and position are
-compared with the delays of the log, as the airframe gives them. The effect of rotation on an accelerometer away from the centre
-of mass is computed from the measured body rate, so that an error of the predicted body rate is not counted twice.
+`rotorid.models.multirotor.rigid`, with the airframe's residual if it has one. All windows of all airframes are integrated
+together, by one compiled function. In a steady wind w, the states are those relative to the air, v - w, with w at the start of
+the window. Attitude, velocity and position are compared with the delays of the log, as the airframe gives them. The effect of
+rotation on an accelerometer away from the centre of mass is computed from the measured body rate, so that an error of the
+predicted body rate is not counted twice.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from rotorid.identification.airframe.rotor_thrusts import rotor_command_signal, 
 from rotorid.identification.fitting.step_derivatives import vectorise
 from rotorid.identification.open_loop.validation_windows import STEP, ValidationFlight
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor
+from rotorid.models.hybrid import with_residual
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
 from rotorid.models.multirotor.rotors import inertia_matrix_of, torque_ratio_of
+from rotorid.models.residual import Residual
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 from rotorid.signals.sampling import with_reconstructed_commands
@@ -150,12 +153,15 @@ def body_numbers(airframe: Airframe, *, has_drag: bool = True) -> Float[np.ndarr
 
 def predict(vehicles: Sequence[FlightModel], held: ValidationFlight) -> Predictions:
     """The predictions of each vehicle, at each start and horizon of a flight."""
-    groups: dict[tuple[Rotor, ...], list[int]] = {}
+    groups: dict[tuple[tuple[Rotor, ...], Residual | None], list[int]] = {}
     for k, vehicle in enumerate(vehicles):
-        groups.setdefault(nominal_rotors(vehicle.airframe.rotors), []).append(k)
+        airframe = vehicle.airframe
+        residual = airframe.residual if held.has_pose else None  # its inputs are those of drag
+        groups.setdefault((nominal_rotors(airframe.rotors), residual), []).append(k)
     predictions: dict[str, np.ndarray] = {}
-    for rotors, indices in groups.items():
-        for name, values in _predict(rotors, [vehicles[k] for k in indices], held).items():
+    for (rotors, residual), indices in groups.items():
+        body = body_functions(rotors, residual)
+        for name, values in _predict(body, [vehicles[k] for k in indices], held).items():
             predictions.setdefault(name, np.empty((len(vehicles), *values.shape[1:])))[indices] = values
     return predictions
 
@@ -166,10 +172,9 @@ def nominal_rotors(rotors: tuple[Rotor, ...]) -> tuple[Rotor, ...]:
 
 
 def _predict(
-    rotors: tuple[Rotor, ...], vehicles: Sequence[FlightModel], held: ValidationFlight
+    body: BodyFunctions, vehicles: Sequence[FlightModel], held: ValidationFlight
 ) -> dict[str, np.ndarray]:
-    """The predictions of vehicles with the same rotor geometry."""
-    body = body_functions(rotors)
+    """The predictions of vehicles with the same rotor geometry and residual."""
     starts, count, m = held.starts, len(vehicles), len(held.starts)
     p = np.concatenate([v.numbers_at(held) for v in vehicles])
     x = body.pack(
@@ -240,9 +245,11 @@ class BodyFunctions:
 
 
 @functools.lru_cache(maxsize=8)
-def body_functions(rotors: tuple[Rotor, ...]) -> BodyFunctions:
-    """The functions of a vehicle with these rotors."""
+def body_functions(rotors: tuple[Rotor, ...], residual: Residual | None = None) -> BodyFunctions:
+    """The functions of a vehicle with these rotors. residual: a learned one on top of the physics."""
     system, places = _body(nominal_rotors(rotors)), _number_places()
+    if residual is not None:
+        system = with_residual(system, residual)
 
     def values(p):
         numbers = {n: p[place] for n, place in places.items() if n not in _SENSOR}

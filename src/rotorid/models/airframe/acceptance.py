@@ -19,6 +19,7 @@ def fingerprint_of(airframe: Airframe) -> str:
         airframe.rotors,
         airframe.thrust_curve and dataclasses.replace(airframe.thrust_curve, source=""),
         *((airframe.lag_of,) if airframe.lag_of else ()),
+        *((airframe.residual.digest,) if airframe.residual is not None else ()),
     )
     return hashlib.sha256(repr(numbers).encode()).hexdigest()[:16]
 

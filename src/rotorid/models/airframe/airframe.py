@@ -37,6 +37,8 @@ from rotorid.errors import AirframeError
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.airframe.validation_toml import fly_back_tables, parse_fly_back
 from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.models.residual import Residual
+from rotorid.models.residual_files import read_residual
 from rotorid.models.system import quantity_names
 
 
@@ -71,7 +73,8 @@ class Rotor:
 @dataclasses.dataclass(frozen=True)
 class Airframe:
     """A vehicle. quantities: by name, see `QUANTITIES`. source: the file. fly_back: its proof on flights held out. lag_of: what
-    follows the commands with the motor time constant, "thrust" or "speed"; "": the file does not say, which means thrust."""
+    follows the commands with the motor time constant, "thrust" or "speed"; "": the file does not say, which means thrust.
+    residual: a learned acceleration that the physics of the file leaves unexplained, None without."""
 
     name: str
     description: str
@@ -81,6 +84,7 @@ class Airframe:
     source: str = ""
     fly_back: FlyBack | None = None
     lag_of: str = ""
+    residual: Residual | None = None
 
     @property
     def has_speed_lag(self) -> bool:
@@ -155,7 +159,7 @@ MOTOR_LAG: Final = 0.03
 LAGS: Final = ("thrust", "speed")
 """What may follow the commands with the motor time constant."""
 
-_TABLES = (*QUANTITIES, "thrust_curve", "rotor", "fly_back")
+_TABLES = (*QUANTITIES, "thrust_curve", "rotor", "residual", "fly_back")
 _ENTRIES = {"value", "unit", "std", "source"}
 _UNIT = 1e-9
 _CURVE_ENTRIES = _ENTRIES | {"dead_zone", "voltage", "voltage_exponent", "voltage_exponent_std"}
@@ -206,7 +210,7 @@ def load_airframe(name: str | Path) -> Airframe:
                 f"no airframe {str(name)!r}: give a TOML file, or one of {', '.join(shipped_airframes())}"
             )
         return parse_airframe(shipped.read_text(), f"{name}.toml (shipped)")
-    return parse_airframe(text_of(path, "an airframe is a TOML file"), str(path))
+    return parse_airframe(text_of(path, "an airframe is a TOML file"), str(path), path.parent)
 
 
 def text_of(path: Path, expected: str) -> str:
@@ -219,8 +223,8 @@ def text_of(path: Path, expected: str) -> str:
         raise AirframeError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def parse_airframe(text: str, source: str) -> Airframe:
-    """The airframe of a TOML text; source names it in errors."""
+def parse_airframe(text: str, source: str, folder: Path | None = None) -> Airframe:
+    """The airframe of a TOML text; source names it in errors. folder: of the files of its `[residual]`."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -246,6 +250,7 @@ def parse_airframe(text: str, source: str) -> Airframe:
         source=source,
         fly_back=parse_fly_back(source, table["fly_back"]) if "fly_back" in table else None,
         lag_of=lag_of,
+        residual=read_residual(source, table["residual"], folder) if "residual" in table else None,
     )
 
 
@@ -426,7 +431,7 @@ _FORWARD_Z = (0.0, 0.0, 1.0)
 
 
 def airframe_toml(airframe: Airframe) -> str:
-    """The TOML text of an airframe."""
+    """The TOML text of an airframe. The files of a residual are those of `rotorid.learning.model_files`."""
     tables = [
         [f"name = {_string_text(airframe.name)}", f"description = {_string_text(airframe.description)}"]
     ]
@@ -436,6 +441,8 @@ def airframe_toml(airframe: Airframe) -> str:
     if airframe.thrust_curve is not None:
         tables.append(_curve_lines(airframe.thrust_curve))
     tables += [_rotor_lines(rotor) for rotor in airframe.rotors]
+    if airframe.residual is not None:
+        tables.append(["[residual]", 'model = "model.json"', 'weights = "weights.safetensors"'])
     if airframe.fly_back is not None:
         tables += fly_back_tables(airframe.fly_back)
     return "\n\n".join("\n".join(table) for table in tables) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,7 +55,7 @@ def calibrate(
         from rotorid.models.airframe.airframe import airframe_toml, load_airframe
         from rotorid.workflows.calibrate.thrust_scale import estimate_scale, pool_scales, with_thrust_scale
 
-        vehicle = load_airframe(airframe)
+        vehicle = dataclasses.replace(load_airframe(airframe), residual=None)  # valid for the old thrust only
     scales = [
         estimate_scale(read(log, mapping), vehicle, mass) for log in count_items(logs, "Tracking", len(logs))
     ]

@@ -13,6 +13,7 @@ from rotorid.terminal.arguments import AirframeOption, Mapping, ValidationSeed, 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rotorid.models.airframe.airframe import Airframe
     from rotorid.models.airframe.validation import FlyBack
     from rotorid.workflows.fly_back.model_comparison import ModelComparison
 
@@ -94,6 +95,7 @@ def fly_back(
 
         model, prior_airframe = load_airframe(airframe), load_airframe(prior)
         other = None if against is None else load_airframe(against)
+        _check_residual(model, Path(airframe), output)
     flights = [read(log, mapping) for log in count_items(logs, "Reading", len(logs))]
     with status("Validating the model"):
         record = validate(model, prior_airframe, flights, spans=spans, seed=seed)
@@ -140,6 +142,16 @@ def _check(output: Path | None, report: Path | None, seed: int) -> None:
         if path is not None and not path.absolute().parent.is_dir():
             raise SettingError(f"{path}: there is no folder {path.absolute().parent}")
     check_seed(seed)
+
+
+def _check_residual(model: Airframe, path: Path, output: Path | None) -> None:
+    """Raise SettingError where the airframe would be written away from the files of its residual."""
+    if output is None or model.residual is None:
+        return
+    if output.absolute().parent.resolve() != path.absolute().parent.resolve():
+        raise SettingError(
+            f"{output}: the airframe has a learned residual, whose files are in {path.parent}; write the airframe there"
+        )
 
 
 def _spans(between: list[str] | None, logs: list[Path]) -> list[list[tuple[float, float]]] | None:

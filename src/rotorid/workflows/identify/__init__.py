@@ -6,6 +6,8 @@ preparation.py  the flights prepared once: available signals, time in the air, r
 rotor_speeds.py measured rotor speeds: faulty sensors, smoothing, clocks
 request.py      what is to be fitted: free parameters, and which of mass and thrust is held fixed
 result.py       the result: estimates, their uncertainty, the airframe, the hover point
+residual.py     what the physics leaves unexplained, learned and judged on held-out flight
+residual_page.py the learned residual on the page and in the terminal
 findings.py     findings on the estimates, as data
 text.py         the sentences of all findings, and the verdict
 summary.py      `summary.json`, `estimates.parquet` and the numbers of the plots

@@ -22,6 +22,7 @@ from rotorid.terminal.arguments import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rotorid.workflows.identify.identify import ValidatedModel
     from rotorid.workflows.identify.summary import IdentifySummary
 
 _KNOWN = ("mass", "thrust")
@@ -73,6 +74,17 @@ def identify(
             help="Validate the model on what was held out. Without it, all of each LOG is fitted.",
         ),
     ] = True,
+    residual: Annotated[
+        bool,
+        typer.Option(
+            "--residual",
+            help="Also learn what the physics leaves unexplained, as `rotorid learn` does, and add it to the model where it "
+            "helps on held-out flight. The estimates stay those of the physics.",
+        ),
+    ] = False,
+    epochs: Annotated[
+        int, typer.Option("--epochs", metavar="N", help="Largest number of training epochs of the residual.")
+    ] = 200,
     seed: ValidationSeed = 0,
     mapping: Mapping = None,
 ) -> None:
@@ -89,7 +101,7 @@ def identify(
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
-        from rotorid.models.airframe.airframe import airframe_toml, load_airframe, with_mass
+        from rotorid.models.airframe.airframe import load_airframe, with_mass
         from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, check_folder, file_input, write_folder
         from rotorid.workflows.identify.identify import identify_and_validate
         from rotorid.workflows.identify.summary import (
@@ -98,7 +110,9 @@ def identify(
             summarise,
             thrust_curves,
         )
+        from rotorid.workflows.learn.learn import LearnSettings
 
+        learning = LearnSettings(epochs=epochs, seed=seed, identify=False) if residual else None
         check_folder(output)
         prior = with_mass(load_airframe(airframe), mass)
     all_logs = [*logs, *(held_out or [])]
@@ -112,6 +126,7 @@ def identify(
             held_out=flights[len(logs) :] if held_out else None,
             is_validated=fly_back,
             seed=seed,
+            residual=learning,
             progress=progress,
         )
     with status("Writing the report"):
@@ -125,7 +140,7 @@ def identify(
         summary = summarise(result, autocorrelations, inputs, names, seed)
         windows, curves = plot_windows(result.model), thrust_curves(result.model)
         files = {
-            "airframe.toml": airframe_toml(result.model.airframe).encode(),
+            **_model_files(result),
             ESTIMATES: masses_parquet(summary),
             SUMMARY: summary.to_json().encode(),
             REPORT: identify_page(summary, windows, autocorrelations, curves).encode(),
@@ -134,6 +149,17 @@ def identify(
     _show(summary, output, out())
     if fly_back and not summary.accepted:
         raise typer.Exit(1)
+
+
+def _model_files(result: ValidatedModel) -> dict[str, bytes]:
+    """The airframe, and the files of its residual where it has one."""
+    from rotorid.learning.model_files import AIRFRAME, model_files
+    from rotorid.models.airframe.airframe import airframe_toml
+
+    airframe, learned = result.model.airframe, result.residual
+    if learned is None or airframe.residual is None:
+        return {AIRFRAME: airframe_toml(airframe).encode()}
+    return model_files(learned.model(result.model))
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
@@ -217,6 +243,11 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
             mass = plus_minus(part.value, part.std, "kg")
             table.add_row(Text(part.flight), f"{part.start:.1f} s", f"{part.end:.1f} s", mass)
         console.print(Padding(table, (0, 1)))
+        console.print()
+    if summary.residual is not None:
+        from rotorid.workflows.identify.residual_page import residual_table
+
+        console.print(Padding(residual_table(summary.residual), (0, 1)))
         console.print()
     reasons = summary.fly_back.reasons[1:] if summary.fly_back else ()
     explained = (explained_text(summary.explained),) if summary.explained else ()

@@ -49,6 +49,12 @@ from rotorid.workflows.identify.preparation import (
     time_in_air,
 )
 from rotorid.workflows.identify.request import FitRequest, KnownQuantity, free_parameters, known_quantity
+from rotorid.workflows.identify.residual import (
+    IdentifiedResidual,
+    check_residual_signals,
+    learn_identified_residual,
+    residual_findings,
+)
 from rotorid.workflows.identify.result import (
     Identification,
     MassSegment,
@@ -65,11 +71,13 @@ from rotorid.workflows.identify.rotor_speeds import (
     with_rotor_lag,
     with_unidentified_yaw,
 )
+from rotorid.workflows.learn.learn import LearnSettings
 
 HELD_OUT = 0.25
 """Share of the time in the air that is held out for validation where no other flights are given."""
 
 _SHORTEST = 3.0  # s of a part that is held out
+_CLOCK_ERROR = 0.01  # s, larger than any left after speeds were moved onto the clock of the body rate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,12 +86,14 @@ class ValidatedModel:
 
     model: with the fly-back in its airframe. fitted: of each flight the parts that were fitted, s. held_out: by name of the
     flight the parts on which it was validated, s; empty where it was not. notes: how it was validated, or why it was not.
+    residual: what the physics leaves unexplained, None where it was not learned.
     """
 
     model: Identification
     fitted: tuple[Intervals, ...]
     held_out: tuple[tuple[str, Intervals], ...] = ()
     notes: tuple[Finding, ...] = ()
+    residual: IdentifiedResidual | None = None
 
     @property
     def is_accepted(self) -> bool:
@@ -141,15 +151,18 @@ def identify_and_validate(
     held_out: Sequence[Flight] | None = None,
     is_validated: bool = True,
     seed: int = 0,
+    residual: LearnSettings | None = None,
     progress: Progress = no_progress,
 ) -> ValidatedModel:
     """Identify the airframe of one vehicle, and validate it on flights or parts of flights that were held out.
 
     Args:
-        flights, prior, free, known, progress: as of `identify`.
+        flights, prior, free, known, progress: as of `identify`. The prior's own residual is not used.
         held_out: flights to validate on; None: the last quarter of each flight, which is then not fitted.
         is_validated: False: all is fitted, and nothing is validated.
         seed: of the random draws of the validation.
+        residual: learn what the physics leaves unexplained, with these settings, and add it to the model where it helps on what
+            was held out; the estimates stay as they are. None: the physics alone.
     Returns:
         The model. Where validation is not possible it has none, and a note says why. Where the mass changes in the fitted
         flights, the mass of the held-out parts is estimated there, with all else as in the model.
@@ -158,8 +171,13 @@ def identify_and_validate(
     """
     if not flights:
         raise SettingError("no flight to identify from: give at least one")
+    if residual is not None and not is_validated:
+        raise SettingError("a residual is judged on held-out flight; leave out --no-fly-back")
+    prior = dataclasses.replace(prior, residual=None)
     known = known_quantity(prior, free, known)
     preparation, payload = prepare_flights(flights, prior), []
+    if residual is not None:
+        check_residual_signals(preparation)
     if known == "mass":
         preparation, payload = without_payload(preparation)
     fit_parts, held_out_parts, notes = preparation.parts, None, ()
@@ -175,9 +193,57 @@ def identify_and_validate(
     model = _identify(request, progress)
     model = dataclasses.replace(model, findings=(*payload, *model.findings))
     if notes:
+        if residual is not None:
+            values = {"why": "no flight is left to judge it by; give longer flights, or others by --held-out"}
+            notes = (*notes, Finding("residual_not_learned", Severity.WARNING, values))
         return ValidatedModel(model, tuple(fit_parts), notes=notes)
     progress("Validating the model", 0, 0)
-    return _validate(model, held_out, held_out_parts, fit_parts, seed)
+    result = _validate(model, held_out, held_out_parts, fit_parts, seed)
+    if residual is None:
+        return result
+    return _with_residual(result, held_out, held_out_parts, residual, seed, progress)
+
+
+def _with_residual(
+    result: ValidatedModel,
+    held_out: Sequence[Flight] | None,
+    held_out_parts: Sequence[Intervals] | None,
+    settings: LearnSettings,
+    seed: int,
+    progress: Progress,
+) -> ValidatedModel:
+    """The model with the residual that its physics leaves, if this helps on held-out flight; validated again."""
+    model = result.model
+    if held_out is None:
+        assert held_out_parts is not None
+        held = model.preparation.within(held_out_parts)
+    else:
+        held = prepare_flights(held_out, model.preparation.airframe)
+    logs = model.preparation.logs if held_out is None else held_out
+    try:
+        masses = ()
+        if len(model.masses) > len(model.preparation.flights):
+            masses = _with_segment_masses(model, logs, held_out_parts).masses
+        learned = learn_identified_residual(model, held, settings, held_out_masses=masses, progress=progress)
+    except ExcitationError as error:
+        reason = Finding("residual_not_learned", Severity.WARNING, {"why": str(error)})
+        return dataclasses.replace(result, notes=(*result.notes, reason))
+    if learned.residual is not None and model.airframe.fly_back is not None:
+        progress("Validating the model with the residual", 0, 0)
+        with_it = dataclasses.replace(model.airframe, residual=learned.residual, fly_back=None)
+        hybrid = dataclasses.replace(model, airframe=with_it)
+        validated = _validate(hybrid, held_out, held_out_parts, result.fitted, seed)
+        record = validated.model.airframe.fly_back
+        if record is None or (result.is_accepted and not record.accepted):
+            why = record.reasons[0] if record is not None and record.reasons else ""
+            learned = dataclasses.replace(learned, residual=None)
+            rejected = Finding("residual_rejected", Severity.WARNING, {"why": why})
+            return dataclasses.replace(result, notes=(*result.notes, rejected), residual=learned)
+        result = dataclasses.replace(result, model=validated.model)
+    elif learned.residual is not None:
+        with_it = dataclasses.replace(model.airframe, residual=learned.residual)
+        result = dataclasses.replace(result, model=dataclasses.replace(model, airframe=with_it))
+    return dataclasses.replace(result, notes=(*result.notes, *residual_findings(learned)), residual=learned)
 
 
 def split(preparation: Preparation, share: float = HELD_OUT) -> tuple[list[Intervals], list[Intervals]]:
@@ -220,6 +286,12 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     airframe_fit = fit_airframe(
         logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
     )
+    if preparation.speeds and _has_impossible_clock(airframe_fit.estimation.fit):
+        free = tuple(name for name in free if name != "command_delay")
+        request = dataclasses.replace(request, free=free)
+        airframe_fit = fit_airframe(
+            logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
+        )
     check_estimates(airframe_fit.estimation, names)
     airframe_fit, part_findings = _with_disagreement(airframe_fit)
     predictions = output_residuals(airframe_fit.estimation)
@@ -280,6 +352,12 @@ def _with_disagreement(airframe_fit: AirframeFit) -> tuple[AirframeFit, list[Fin
     estimation = dataclasses.replace(estimation, fit=fit)
     findings = disagreement_findings(airframe_fit.estimation.fit, fit, found)
     return dataclasses.replace(airframe_fit, estimation=estimation), findings
+
+
+def _has_impossible_clock(fit: Fit) -> bool:
+    """Whether a fit explains torques that its physics lacks by a clock error of measured speeds, which the body rate has
+    excluded."""
+    return abs(fit.values.get("command_delay", 0.0)) > _CLOCK_ERROR
 
 
 def _hover(

@@ -24,6 +24,7 @@ from rotorid.results.text import (
 )
 from rotorid.workflows.fly_back.page import add_fly_back
 from rotorid.workflows.identify.findings import POORLY_IDENTIFIED
+from rotorid.workflows.identify.residual_page import add_residual
 from rotorid.workflows.identify.summary import (
     WHITE,
     CurveBand,
@@ -79,6 +80,7 @@ def identify_page(
     _add_masses(page, summary)
     _add_predictions(page, summary, windows)
     _add_residuals(page, summary, autocorrelations)
+    add_residual(page, summary)
     if summary.fly_back is not None:
         add_fly_back(page, summary.fly_back)
     _add_settings(page, summary)

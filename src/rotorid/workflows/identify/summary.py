@@ -21,6 +21,7 @@ from rotorid.results.files import Input, to_json
 from rotorid.results.text import Statement, Verdict, to_statements
 from rotorid.workflows.fly_back.explained import ExplainedMotion, explained_motion
 from rotorid.workflows.identify.identify import ValidatedModel
+from rotorid.workflows.identify.residual import ComponentErrors, IdentifiedResidual
 from rotorid.workflows.identify.result import Identification, MassSegment
 from rotorid.workflows.identify.text import to_text, verdict_text
 
@@ -144,9 +145,25 @@ class FitSummary:
 
 
 @dataclasses.dataclass(frozen=True)
+class ResidualSummary:
+    """A learned residual (see `rotorid.workflows.identify.residual`). blocks: "velocity", "body_rate": whose force or torque is
+    in the model. explained: by block. horizon: rows of a prediction in training. loss: of the training. outside: share of the
+    held-out rows beyond the training inputs. duration: of the training data, s."""
+
+    blocks: tuple[str, ...]
+    explained: Mapping[str, float]
+    components: Mapping[str, ComponentErrors]
+    outside: float
+    duration: float
+    horizon: int
+    epochs: int
+    loss: float
+
+
+@dataclasses.dataclass(frozen=True)
 class IdentifySummary:
     """All numbers of an identification. findings: on the estimates and their validation. explained: motion of the held-out
-    flights by signal (see `rotorid.workflows.fly_back.explained`)."""
+    flights by signal (see `rotorid.workflows.fly_back.explained`), by the model. residual: None where none was learned."""
 
     verdict: Verdict
     accepted: bool
@@ -157,6 +174,7 @@ class IdentifySummary:
     findings: tuple[Statement, ...]
     fly_back: FlyBack | None
     explained: Mapping[str, ExplainedMotion]
+    residual: ResidualSummary | None
     inputs: tuple[Input, ...]
     versions: Mapping[str, str]
 
@@ -242,8 +260,23 @@ def summarise(
         findings=to_statements((*model.findings, *result.notes), to_text),
         fly_back=model.airframe.fly_back,
         explained=explained_motion(model.airframe.fly_back) if model.airframe.fly_back else {},
+        residual=summarise_residual(result.residual) if result.residual is not None else None,
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
+    )
+
+
+def summarise_residual(learned: IdentifiedResidual) -> ResidualSummary:
+    """The numbers of a learned residual."""
+    return ResidualSummary(
+        learned.blocks,
+        learned.explained,
+        learned.components,
+        learned.outside,
+        learned.duration,
+        learned.trained.horizon,
+        learned.trained.epochs,
+        learned.trained.loss,
     )
 
 

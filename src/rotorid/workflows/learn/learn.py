@@ -36,7 +36,7 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, airframe_toml
 from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.residual import Head, Residual, residual_parameters
-from rotorid.models.system import Values, parameter_values
+from rotorid.models.system import System, Values, parameter_values
 from rotorid.progress import Progress, no_progress
 from rotorid.results.text import join_words, label
 from rotorid.workflows.learn.physics import contact_spans, identify_physics
@@ -167,15 +167,18 @@ def learn_model(
         system = system_of(airframe, rows[0].rotor_input)
         parameters: Parameters = {} if fit is None else fit.parameters
         horizon = settings.horizon if settings.architecture != NO_RESIDUAL else 1
-        data = _windows(system, parameters, rows, horizon)
+        data = row_windows(system, parameters, rows, horizon)
         residual, model_residual, explained = None, None, {}
         if settings.architecture != NO_RESIDUAL:
             progress("Learning the residual", 0, settings.epochs)
-            residual = _train(system, parameters, fitted_airframe, data, settings, checkpoint, on_epoch)
-            explained = _explained(system, parameters, data, residual.residual)
-            model_residual = _with_useful_heads(system, parameters, data, residual.residual, explained)
+            heads = multirotor_heads(settings.architecture)
+            residual = train_residual(
+                system, parameters, fitted_airframe, data, settings, heads, checkpoint, on_epoch
+            )
+            explained = explained_errors(system, parameters, data, residual.residual)
+            model_residual = with_useful_heads(system, parameters, data, residual.residual, explained)
         acceleration_errors = {
-            "airframe": _acceleration_errors(system, {}, _windows(system, {}, rows, horizon), None)
+            "airframe": _acceleration_errors(system, {}, row_windows(system, {}, rows, horizon), None)
         }
         if fit is not None:
             acceleration_errors["identified"] = _acceleration_errors(system, parameters, data, None)
@@ -234,27 +237,41 @@ def _flights_text(names: tuple[str, ...]) -> str:
     return join_words(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more flights"
 
 
-def _windows(
-    system: RigidMultirotor, parameters: Parameters, rows: Sequence[LearningRows], horizon: int
+def row_windows(
+    system: System, parameters: Parameters, rows: Sequence[LearningRows], horizon: int
 ) -> Windows:
+    """Windows of `horizon` rows of flights, whose states are those of the centre of mass. parameters: that differ from the
+    System's. Raises ExcitationError where no window is that long."""
     c = np.asarray(parameter_values(system, **parameters)["centre_of_mass"])
     samples = [at_centre_of_mass(system, flight.samples, c) for flight in rows]
     return training_windows(system, samples, horizon, stride=max(1, horizon // 2))
 
 
-def _train(
-    system: RigidMultirotor,
+def train_residual(
+    system: System,
     parameters: Parameters,
     airframe: Airframe,
     data: Windows,
     settings: LearnSettings,
-    path: Path | None,
-    on_epoch: Callable[[Epoch], None],
+    heads: tuple[Head, ...],
+    path: Path | None = None,
+    on_epoch: Callable[[Epoch], None] = lambda _: None,
 ) -> TrainedResidual:
-    heads = multirotor_heads(settings.architecture)
+    """Train a residual of a System.
+
+    Args:
+        system: the physics, with its parameters.
+        parameters: values of parameters that differ from the System's.
+        airframe: of the System; a checkpoint of another airframe is not used.
+        data: windows of flights.
+        settings: of the training.
+        heads: of the residual.
+        path: of the checkpoint; None: without.
+        on_epoch: called after each epoch; may raise to stop the training.
+    """
     training = Training(epochs=settings.epochs, patience=settings.patience, seeds=(settings.seed,))
     digest = digest_of(
-        [settings, training, heads, airframe_toml(airframe), system.rotor_input], [data.x, data.u, data.dt]
+        [settings, training, heads, airframe_toml(airframe), list(system.inputs)], [data.x, data.u, data.dt]
     )
     checkpoint = Checkpoint(path, digest) if path is not None else None
 
@@ -271,8 +288,8 @@ def _train(
     return residual
 
 
-def _explained(
-    system: RigidMultirotor, parameters: Parameters, data: Windows, residual: Residual
+def explained_errors(
+    system: System, parameters: Parameters, data: Windows, residual: Residual
 ) -> dict[str, float]:
     """Share of the squared error on held-out windows that each head explains, by block."""
     p, batch = parameter_values(system, **parameters), window_batch(data, data.validation)
@@ -284,9 +301,7 @@ def _explained(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _squares(
-    system: RigidMultirotor, heads: tuple[Head, ...], weights: Any, p: Values, batch: WindowBatch
-) -> Any:
+def _squares(system: System, heads: tuple[Head, ...], weights: Any, p: Values, batch: WindowBatch) -> Any:
     """Mean squared errors of each head's block after each step, with and without the heads."""
     with_heads = prediction_errors(system, heads, weights, p, batch)
     without_heads = prediction_errors(system, heads, None, p, batch)
@@ -294,8 +309,8 @@ def _squares(
     return [tuple(jnp.mean(jnp.sum(e * e, axis=2), axis=0) for e in pair) for pair in pairs]
 
 
-def _with_useful_heads(
-    system: RigidMultirotor,
+def with_useful_heads(
+    system: System,
     parameters: Parameters,
     data: Windows,
     residual: Residual,

@@ -25,7 +25,7 @@ from rotorid.identification.grey_box.free_flight import select_rows
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rigid import RigidMultirotor, RotorInput, rigid_multirotor
-from rotorid.models.system import parameter_values
+from rotorid.models.system import System, parameter_values
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import check_finite, check_rotors_run, grid_rate, sample
@@ -58,7 +58,7 @@ class LearningRows:
     def select(self, mask: Bool[np.ndarray, " n"]) -> LearningRows:
         """The rows of a mask."""
         (samples,) = select_rows([self.samples], [mask])
-        return dataclasses.replace(self, samples=samples, duration=_duration(np.asarray(samples.dt)))
+        return dataclasses.replace(self, samples=samples, duration=duration_of_rows(np.asarray(samples.dt)))
 
 
 def system_of(airframe: Airframe, rotor_input: RotorInput) -> RigidMultirotor:
@@ -98,7 +98,7 @@ def learning_rows(flight: Flight, airframe: Airframe) -> LearningRows:
         samples, is_valid = _thrusts(samples, logged)
         saturation_duration = float(np.sum(np.asarray(samples.dt)[~is_valid]))
         (samples,) = select_rows([samples], [is_valid])
-    duration = _duration(np.asarray(samples.dt), _is_fully_measured(samples, logged))
+    duration = duration_of_rows(np.asarray(samples.dt), _is_fully_measured(samples, logged))
     if duration < MIN_DURATION:
         raise ExcitationError(
             f"{flight.source}: {duration:.2g} s in the air with all states measured; at least {MIN_DURATION:g} s are needed"
@@ -106,7 +106,7 @@ def learning_rows(flight: Flight, airframe: Airframe) -> LearningRows:
     return LearningRows(flight.source.name, samples, logged.rotor_input, duration, rate, saturation_duration)
 
 
-def at_centre_of_mass(system: RigidMultirotor, samples: Samples, c: Float[np.ndarray, " 3"]) -> Samples:
+def at_centre_of_mass(system: System, samples: Samples, c: Float[np.ndarray, " 3"]) -> Samples:
     """Transform measured position and velocity to the centre of mass: p + R c and v + R (omega x c).
 
     Args:
@@ -169,7 +169,7 @@ def _is_fully_measured(samples: Samples, system: RigidMultirotor) -> Bool[np.nda
     return np.all([np.asarray(samples.mask)[:, block].all(axis=1) for block in blocks], axis=0)
 
 
-def _duration(dt: Float[np.ndarray, " n"], is_measured: Bool[np.ndarray, " n"] | None = None) -> float:
+def duration_of_rows(dt: Float[np.ndarray, " n"], is_measured: Bool[np.ndarray, " n"] | None = None) -> float:
     """Duration of contiguous rows, s. is_measured: mask of the rows to count, None for all."""
     if not np.any(dt > 0):
         return 0.0
