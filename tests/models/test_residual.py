@@ -183,7 +183,7 @@ def test_a_fading_residual_is_physics_at_twice_the_distance_of_the_edge() -> Non
     residual = any_residual(multirotor_heads(hidden=8))
     fading = tuple(dataclasses.replace(head, fades=True) for head in residual.heads)
     x, u = any_state(0)
-    edge = np.asarray(residual.arrays[0]["edge"])
+    edge = jnp.asarray(residual.arrays[1]["edge"])
     inside = x | u
     for distance in (0.5, 1.5, 2.0, 5.0):
         head, w = residual.heads[1], dict(residual.arrays[1])

@@ -198,6 +198,7 @@ def test_the_name_of_a_flight_is_shown_as_it_is(tmp_path: Path) -> None:
         findings=(),
         fly_back=None,
         explained={},
+        residual=None,
     )
     shown = io.StringIO()
     _show(summary, tmp_path, Console(file=shown, width=100))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,13 +93,12 @@ def test_the_model_is_one_that_other_commands_read(
 
 
 def test_the_page_shows_it(learned: IdentifiedResidual) -> None:
-    summary = SimpleNamespace(residual=summarise_residual(learned))
-    page = Page("x")
-    add_residual(page, summary)  # pyright: ignore[reportArgumentType]
+    summary, page = summarise_residual(learned), Page("x")
+    add_residual(page, summary)
     text = page.as_html()
     assert "Learned residual" in text
     assert "torque y" in text
-    assert residual_table(summary.residual).row_count == len(COMPONENTS)
+    assert residual_table(summary).row_count == len(COMPONENTS)
 
 
 def test_bands_hold_95_percent_of_errors_that_grow() -> None:

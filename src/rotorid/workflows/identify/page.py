@@ -80,7 +80,8 @@ def identify_page(
     _add_masses(page, summary)
     _add_predictions(page, summary, windows)
     _add_residuals(page, summary, autocorrelations)
-    add_residual(page, summary)
+    if summary.residual is not None:
+        add_residual(page, summary.residual)
     if summary.fly_back is not None:
         add_fly_back(page, summary.fly_back)
     _add_settings(page, summary)

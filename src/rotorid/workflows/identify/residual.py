@@ -13,8 +13,8 @@ standard deviation s of what was measured,
 
     NRMSE = e / s                    VAF = 1 - NRMSE^2
 
-The force or torque of phi is part of the model if it explains at least `MIN_EXPLAINED` of the squared error there, of the force
-or torque and of predictions over the horizon of the training.
+The force or torque of phi is part of the model if it explains at least `MIN_EXPLAINED` of the squared error there, and
+predictions over the horizon of the training do not get worse.
 """
 
 from __future__ import annotations
@@ -337,15 +337,15 @@ def _all_held_out(data: Windows) -> Windows:
 
 
 def _explained(system: _KnownMass, held: Windows, residual: Residual) -> dict[str, float]:
-    """Share of the squared error on held-out flight that each head explains, by block: over the horizon of the training, or of
-    force or torque itself, whichever is less. Over the horizon, a head may also compensate errors of the other one."""
+    """Share of the squared error of force and torque on held-out flight that each head explains, by block; of predictions over
+    the horizon of the training where these get worse. A head may compensate errors of the other one there."""
     p, heads = parameter_values(system), residual.heads
     explained = explained_errors(system, {}, held, residual)
     physics = rate_errors(system, heads, None, p, held, held_out=True)
     hybrid = rate_errors(system, heads, residual.arrays, p, held, held_out=True)
     for head, (_, without), (_, error) in zip(heads, physics, hybrid, strict=True):
         share = 1.0 - float(np.sum(error**2)) / max(float(np.sum(without**2)), _TINY)
-        explained[head.output] = min(explained[head.output], share)
+        explained[head.output] = share if explained[head.output] > 0.0 else min(explained[head.output], share)
     return explained
 
 
@@ -393,7 +393,8 @@ def _judge(
             coverage = float(is_inside[:, axis].mean())
             component = _component(unit, measured_part, without, error, coverage)
             components[f"{'force' if is_force else 'torque'}_{name}"] = component
-    return None if kept is None else Residual(heads, tuple(weights)), components, outside
+    as_written = tuple({name: np.asarray(v, dtype=np.float64) for name, v in w.items()} for w in weights)
+    return None if kept is None else Residual(heads, as_written), components, outside
 
 
 class _Rows(NamedTuple):

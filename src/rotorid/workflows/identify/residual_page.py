@@ -8,18 +8,15 @@ from rotorid.learning.prediction import AVERAGED_ROWS
 from rotorid.report.charts import Figure, encode_array, layout
 from rotorid.report.page import Page, table
 from rotorid.results.text import duration_text, label, percent, share_text, title, unit_text
-from rotorid.workflows.identify.summary import IdentifySummary, ResidualSummary
+from rotorid.workflows.identify.summary import ResidualSummary
 from rotorid.workflows.learn.learn import MIN_EXPLAINED
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def add_residual(page: Page, summary: IdentifySummary) -> None:
-    """The section of the learned residual; nothing where none was learned."""
-    residual = summary.residual
-    if residual is None:
-        return
+def add_residual(page: Page, residual: ResidualSummary) -> None:
+    """The section of a learned residual."""
     part = "is part of the model" if residual.blocks else "is not part of the model"
     page.section(
         "Learned residual",
