@@ -19,8 +19,10 @@ _DEFAULTS = {
     "rotor_drag": "rotor drag",
     "rotor_inflow": "rotor inflow",
     "translational_lift": "translational lift",
+    "flapping_moment": "flapping moment",
     "drag_area": "drag area",
     "angular_drag": "angular drag",
+    "rotor_momentum": "rotor momentum",
     "centre_of_mass": "centre of mass",
     "products_of_inertia": "products of inertia",
 }

@@ -116,6 +116,18 @@ def translational_lift(vehicle: VehicleProperties) -> list[Finding]:
     return [limitation("no_translational_lift", gain=gain, share=gain / vehicle.body.weight)] if gain else []
 
 
+def rotor_moments(vehicle: VehicleProperties) -> list[Finding]:
+    """Flapping moment: that of all rotors in hover at 1 m/s. Momentum of the rotors: the time by which their yaw torque with it
+    leads that of their drag."""
+    roots = np.sqrt(hover_trim(vehicle).thrust)
+    moment = vehicle.drag.flapping * float(roots.sum())
+    found = [limitation("no_flapping_moment", moment=moment)] if moment else []
+    if vehicle.rotors.momentum and vehicle.rotors.has_torque_ratio:
+        lead = vehicle.rotors.momentum / (2.0 * vehicle.rotors.torque_ratio * float(roots.mean()))
+        found.append(limitation("no_rotor_momentum", lead=lead))
+    return found
+
+
 def no_thrust_curve(vehicle: VehicleProperties) -> list[Finding]:
     """Thrusts as inputs, where the airframe has no thrust curve."""
     rotors = vehicle.rotors

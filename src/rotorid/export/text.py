@@ -68,6 +68,11 @@ _COMMON: Final[Mapping[str, Callable[[Values], str]]] = {
         "the gain of thrust in horizontal flight is not represented: "
         f"{v['gain']:.2g} N at 1 m/s, {100 * v['share']:.2g} % of the hover thrust, growing with the square of the speed"
     ),
+    "no_flapping_moment": lambda v: f"the flapping moment is not represented: {v['moment']:.2g} N m at 1 m/s",
+    "no_rotor_momentum": lambda v: (
+        "the angular momentum of the rotors is not represented: by their inertia the yaw torque leads the thrusts by "
+        f"{1000 * v['lead']:.0f} ms"
+    ),
     "rotor_drag_at_hover": lambda v: (
         f"{v['parameter']}: rotor drag at the hover thrust; at twice the hover thrust, rotor drag is 1.41 times as large"
     ),

@@ -27,8 +27,10 @@ def vehicle_values(airframe: Airframe) -> Mapping[str, float]:
         "rotor drag": vehicle.drag.rotor,
         "rotor inflow": vehicle.drag.inflow,
         "translational lift": vehicle.drag.lift,
+        "flapping moment": vehicle.drag.flapping,
         "drag area": vehicle.drag.mean_area,
         "angular drag": vehicle.drag.angular,
+        "rotor momentum": vehicle.rotors.momentum,
         **{f"full thrust {k}": thrust for k, thrust in enumerate(vehicle.rotors.full_thrusts)},
         **{f"hover command {k}": command for k, command in enumerate(hover_trim(vehicle).command)},
     }  # fmt: skip

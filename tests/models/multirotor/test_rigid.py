@@ -227,6 +227,33 @@ def test_commands_are_followed_with_the_motor_lag():
     assert bool(jnp.all(system.dynamics(space.unpack(z), full, p)["rotor_thrust"] == 0.0))
 
 
+def test_rotors_and_body_keep_their_angular_momentum_without_air():
+    kappa, frame = (
+        0.02,
+        with_quantities(QUADROTOR, drag=(1e-12,), torque_ratio=(1e-12,), rotor_momentum=(0.02,)),
+    )
+    system = rigid_multirotor(frame, "rotor_command")
+    space, p = system.states, parameter_values(system)
+    spins = np.array([spin(rotor) for rotor in frame.rotors])
+    u = {"rotor_command": jnp.asarray(np.where(spins > 0, 0.8, 0.3))}  # no torque about x and y
+    z = jnp.asarray(
+        space.pack({**space.unpack(jnp.asarray(space.initial())), "body_rate": jnp.array([2.0, -1.0, 0.5])})
+    )
+
+    def momentum(z):
+        x = space.unpack(z)
+        h = kappa * spins @ np.sqrt(np.asarray(x["rotor_thrust"]))
+        body = np.array(frame.get("inertia").value) * np.asarray(x["body_rate"]) + np.array([0.0, 0.0, h])
+        return Rotation.from_quat(np.asarray(x["attitude"]), scalar_first=True).apply(body)
+
+    def rate(z):
+        return space.pack_tangent(system.dynamics(space.unpack(z), u, p))
+
+    later = jax.lax.fori_loop(0, 300, lambda _, z: integrators.step(space, rate, z, 1e-3), z)
+    assert abs(float(space.unpack(later)["body_rate"][2]) - 0.5) > 0.2  # the reaction torque turns it
+    np.testing.assert_allclose(momentum(later), momentum(z), atol=2e-5)
+
+
 def without(airframe: Airframe, name: str) -> Airframe:
     """An airframe that lacks a quantity."""
     return dataclasses.replace(

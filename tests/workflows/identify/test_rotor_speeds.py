@@ -131,6 +131,19 @@ def test_noisy_and_late_speeds_give_the_true_inertia() -> None:
     )
 
 
+def test_the_momentum_of_the_rotors_is_identified_with_the_inertia_in_yaw() -> None:
+    kappa, chirp = 0.012, Chirp("rate_z", 0.8, 2.5, 13.0, 0.3, 5.0)
+    vehicle = dataclasses.replace(
+        VEHICLE, quantities={**VEHICLE.quantities, "rotor_momentum": Quantity((kappa,), "N^0.5 m s")}
+    )
+    flight = fly(vehicle, Setpoints(moves=(), excitations=(chirp,)), seed=1, duration=SECONDS)
+    free = ("inertia", "rotor_momentum", "angular_drag", "motor_time_constant")
+    fit = identify([flight], VEHICLE, free, spans=[PARTS]).fit
+    for name, truth in (("rotor_momentum", kappa), ("inertia_z", VEHICLE.vector("inertia")[2])):
+        assert fit.std[name] < 0.1 * truth
+        assert abs(fit.values[name] - truth) < 3.0 * fit.std[name]
+
+
 def test_speeds_without_commands_widen_the_bands_of_what_they_attenuate() -> None:
     found = identify([logged(0.02, has_command=False)], guess(), ("inertia", "thrust_scale"), spans=[PARTS])
     shares = found.preparation.speeds[0].error_shares

@@ -1,14 +1,15 @@
 """The modelled wrench on a rigid multirotor, integrated over a step (seed 001, eqs. 7-8 and 13).
 
     force (world)   R f_a - m g z - k v + m phi_v
-    torque (body)   tau_a - omega x J omega - k_omega omega + J phi_omega
+    torque (body)   tau_a - omega x (J omega + h) - h' - k_omega omega + J phi_omega
 
 From w and w' at both ends of a step of h seconds, by Hermite's rule, whose error is of fourth order:
 
     integral = h/2 (w_0 + w_1) + h^2/12 (w_0' - w_1')
 
 so that each end adds one part, and the part of the end can be replaced once the end is measured. For the gyroscopic torque the
-rule assumes that the body rate changes linearly, and is exact for it.
+rule assumes that the body rate changes linearly, and is exact for it. The integral of h', h being the rotors' angular
+momentum, is the difference of h at both ends.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from rotorid.models.multirotor.rigid import (
     gyroscopic,
     inertia_matrix,
 )
+from rotorid.models.multirotor.rotors import angular_momentum_of_rotors
 from rotorid.models.system import GRAVITY, Values
 
 
@@ -32,7 +34,7 @@ def start_part(
 ) -> Float[Array, " 6"]:
     """Part of the start of a step in the integral of force (world, N s) and torque (body, N m s)."""
     wrench, rate = _wrench_and_rate(system, x, u, p)
-    return 0.5 * dt * wrench + dt * dt / 12.0 * rate
+    return 0.5 * dt * wrench + dt * dt / 12.0 * rate + _rotor_momentum(system, x, u, p)
 
 
 def end_part(
@@ -47,7 +49,13 @@ def end_part(
     wrench, rate = _wrench_and_rate(system, x, u, p)
     gyroscopic_change = gyroscopic(x["body_rate"] - rate_before, p) / 6.0
     gyroscopic_part = jnp.concatenate([jnp.zeros_like(gyroscopic_change), dt * gyroscopic_change])
-    return 0.5 * dt * wrench - dt * dt / 12.0 * rate + gyroscopic_part
+    return 0.5 * dt * wrench - dt * dt / 12.0 * rate + gyroscopic_part - _rotor_momentum(system, x, u, p)
+
+
+def _rotor_momentum(system: RigidMultirotor, x: Values, u: Values, p: Values) -> Float[Array, " 6"]:
+    """Zeros, and h in N m s."""
+    h = angular_momentum_of_rotors(rotor_thrust(system, x, u, p), system.rotors, p)
+    return jnp.concatenate([jnp.zeros_like(h), h])
 
 
 def rotor_thrust(system: RigidMultirotor, x: Values, u: Values, p: Values) -> Float[Array, " rotors"]:

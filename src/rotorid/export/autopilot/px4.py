@@ -30,6 +30,7 @@ from rotorid.export.limitations import (
     missing_parameters,
     out_of_range,
     rotor_aerodynamics,
+    rotor_moments,
     thrust_curve_error,
 )
 from rotorid.export.text import NO_DRAG_AREA
@@ -281,5 +282,5 @@ def _simulator_limitations(vehicle: VehicleProperties, values: Mapping[str, floa
         found.append(limitation("drag_area_linearised", drag=linear, speed=DRAG_SPEED))
     if drag.rotor:
         found.append(limitation("isotropic_rotor_drag"))
-    found += [*rotor_aerodynamics(vehicle), *drag_by_axis(vehicle)]
+    found += [*rotor_aerodynamics(vehicle), *rotor_moments(vehicle), *drag_by_axis(vehicle)]
     return found

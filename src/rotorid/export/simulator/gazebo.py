@@ -21,7 +21,13 @@ from jaxtyping import Float
 from rotorid.errors import AirframeError
 from rotorid.export.annotated_values import annotated_values
 from rotorid.export.file_header import as_xml_comment, file_header
-from rotorid.export.limitations import battery_voltage, command_delay, limitation, rotor_aerodynamics
+from rotorid.export.limitations import (
+    battery_voltage,
+    command_delay,
+    limitation,
+    rotor_aerodynamics,
+    rotor_moments,
+)
 from rotorid.export.uncertainty import standard_deviations
 from rotorid.export.vehicle_values import vehicle_values
 from rotorid.export.xml import euler_angles_of_axis, number, numbers, xml_name
@@ -241,7 +247,8 @@ def gazebo_limitations(airframe: Airframe) -> list[Finding]:
         found.append(limitation("no_thrust_coefficient", speed=_SPEED))
     if vehicle.drag.mean_area:
         found.append(limitation("drag_area_by_axis", parameter="drag area"))
-    return [*found, *rotor_aerodynamics(vehicle), *command_delay(vehicle), *battery_voltage(vehicle)]
+    found += [*rotor_aerodynamics(vehicle), *rotor_moments(vehicle)]
+    return [*found, *command_delay(vehicle), *battery_voltage(vehicle)]
 
 
 def classic_limitations(vehicle: VehicleProperties) -> list[Finding]:

@@ -26,6 +26,7 @@ from rotorid.export.limitations import (
     drag_by_axis,
     falling_lag,
     limitation,
+    rotor_moments,
     translational_lift,
 )
 from rotorid.export.uncertainty import standard_deviations
@@ -218,4 +219,5 @@ def mujoco_limitations(vehicle: VehicleProperties) -> list[Finding]:
         if without_drag:
             found.append(limitation("rotor_drag_without_thrust", rotors=without_drag))
     found += [*translational_lift(vehicle), *drag_by_axis(vehicle), *falling_lag(vehicle, "motor lag")]
+    found += rotor_moments(vehicle)
     return [*found, *command_delay(vehicle, "delay_inputs"), *battery_voltage(vehicle)]

@@ -23,7 +23,13 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rotorid.identification.airframe.priors import BODY, airframe_priors, local_input_prior, prior_value
+from rotorid.identification.airframe.priors import (
+    BODY,
+    ROTOR_MOMENTUM,
+    airframe_priors,
+    local_input_prior,
+    prior_value,
+)
 from rotorid.identification.airframe.process_noise import (
     FAST_DRIFT,
     ProcessNoise,
@@ -52,7 +58,7 @@ from rotorid.identification.fitting.windows import (
     cut_windows,
     estimate_white_noise,
 )
-from rotorid.models.airframe.airframe import LAGS, Airframe
+from rotorid.models.airframe.airframe import LAGS, Airframe, Quantity
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.logged_body import LOCAL, LoggedBody, local_width
 from rotorid.models.system import Parameter
@@ -62,9 +68,10 @@ from rotorid.signals.samples import Samples
 _ITERATIONS = 40
 _PASSES = 6  # greatest number
 _LAGS = (0.02, 0.05, 0.12)  # s
+_EXACT_DELAY = 1e-5  # s
 _FEW = 40  # windows, to choose between starts
 _ROUGH = 0.3  # tolerance of a fit whose segments may change, standard deviations
-_OPTIONAL = (*ROTOR_AERODYNAMICS, "drag_area")
+_OPTIONAL = (*ROTOR_AERODYNAMICS, "drag_area", ROTOR_MOMENTUM)
 _TURNING = {"inertia": (1.0, 1.0, 1.0), "torque_ratio": (0.0,)}  # of a body whose torques are not observable
 
 
@@ -163,7 +170,14 @@ def fit_airframe(
         while True:
             progress(f"Fitting {len(current_data.start)} windows, pass {passes + 1}", passes, 0)
             problem, priors = _estimation_problem(
-                airframe, flights, free, body, has_motor_lag, outputs, current_data, parts
+                _with_exact_delay(airframe) if initial is None and not has_motor_lag else airframe,
+                flights,
+                free,
+                body,
+                has_motor_lag,
+                outputs,
+                current_data,
+                parts,
             )
             z = np.zeros(problem.free_size) if initial is None else _carry_over(*initial, problem)
             if process_noise is None:
@@ -245,6 +259,12 @@ def fit_airframe(
             is_near_boundary = _near_boundary(data, parts["mass"]) | _near_boundary(data, parts["wind"])
             current_data = data.take(np.flatnonzero(~is_near_boundary))
             initial, passes = (problem, estimation.z), passes + 1
+
+
+def _with_exact_delay(airframe: Airframe) -> Airframe:
+    """An airframe whose command delay hardly moves from its prior: with one that is far off, other parameters may not converge."""
+    delay = Quantity(prior_value(airframe, "command_delay"), "s", (_EXACT_DELAY,))
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, "command_delay": delay})
 
 
 def _first_estimation(
@@ -362,7 +382,7 @@ def _carry_over(
     for name, place in problem.coordinates.slices.items():
         old_slice = previous.coordinates.slices[name]
         if old_slice.stop - old_slice.start == place.stop - place.start:
-            z_new[place] = z[old_slice]
+            z_new[place] = z[old_slice] * previous.scale[old_slice] / problem.scale[place]
         else:
             width = local_width(name)
             z_new[place] = np.tile(

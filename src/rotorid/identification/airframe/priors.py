@@ -7,7 +7,9 @@
     voltage_exponent 1    delays 0.01 s    centre_of_mass, imu_position 10 % of the largest distance of a rotor from the origin
     products_of_inertia 10 % of the mean moment    drag: mass over 2 s    rotor_drag: the same drag in hover, by the rotors
     rotor_inflow: twice the prior of rotor_drag    translational_lift: 3 % of the mass a metre, by the rotors
+    flapping_moment: that of the prior of rotor_drag half the rotors' radius above the centre of mass
     drag_area: area of a disc with the rotors' radius    angular_drag: three times the mean moment over 1 s
+    rotor_momentum: that of rotors in hover whose drag would stop them in 0.2 s
 
 Drag parameters are 0 or more. Inertia has coordinates in which every value is that of a rigid body:
 
@@ -40,11 +42,12 @@ from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter
 
 INERTIA, PRODUCTS = "inertia", "products_of_inertia"
+ROTOR_MOMENTUM = "rotor_momentum"
 
 BODY = {
     INERTIA: "kg m^2", PRODUCTS: "kg m^2", "centre_of_mass": "m", "torque_ratio": "m", "drag": "N s/m",
-    **ROTOR_AERODYNAMICS, "drag_area": "m^2", "angular_drag": "N m s", "imu_position": "m", "velocity_delay": "s",
-    "attitude_delay": "s",
+    **ROTOR_AERODYNAMICS, "drag_area": "m^2", "angular_drag": "N m s", ROTOR_MOMENTUM: "N^0.5 m s", "imu_position": "m",
+    "velocity_delay": "s", "attitude_delay": "s",
 }  # fmt: skip
 """Parameters of the body, and their units."""
 
@@ -60,7 +63,9 @@ POSITIVE = (
 )  # fmt: skip
 """Parameters above 0 whose prior is one of their logarithm; the inertia is one, too."""
 
-ONE_SIDED = ("drag", *ROTOR_AERODYNAMICS, "drag_area", "angular_drag")
+ONE_SIDED = (
+    "drag", "rotor_drag", "rotor_inflow", "translational_lift", "drag_area", "angular_drag", ROTOR_MOMENTUM,
+)  # fmt: skip
 """Parameters whose estimate may end at 0."""
 
 DEFAULT_RELATIVE_STD = {
@@ -111,6 +116,7 @@ def default_std(
     mass: float,
     inertia: Sequence[float],
     rotors: Sequence[Rotor],
+    torque_ratio: float = 0.0,
 ) -> tuple[float, ...] | None:
     """Default prior standard deviation of a parameter, in its unit; None for a parameter without one.
 
@@ -120,6 +126,7 @@ def default_std(
         mass: of the vehicle, kg.
         inertia: its diagonal, kg m^2; used for products of inertia and angular drag only.
         rotors: of the airframe.
+        torque_ratio: of the rotors, m; used for their momentum only.
     """
     if name in DEFAULT_RELATIVE_STD:
         return tuple(DEFAULT_RELATIVE_STD[name] * abs(v) or 1.0 for v in value)
@@ -139,8 +146,10 @@ def default_std(
         "rotor_drag": 0.5 * mass / (max(len(rotors), 1) * math.sqrt(hover)),
         "rotor_inflow": mass / (max(len(rotors), 1) * math.sqrt(hover)),
         "translational_lift": 0.03 * mass / max(len(rotors), 1),
+        "flapping_moment": 0.25 * span * mass / (max(len(rotors), 1) * math.sqrt(hover)),
         "drag_area": math.pi * span**2,
         "angular_drag": 3.0 * mean_inertia,
+        ROTOR_MOMENTUM: 0.2 * torque_ratio * math.sqrt(hover),
     }
     return (absolute[name],) * len(value) if name in absolute else None
 
@@ -171,7 +180,9 @@ def prior_std(airframe: Airframe, name: str) -> tuple[float, ...]:
         return stated
     inertia = prior_value(airframe, INERTIA) if name in (PRODUCTS, "angular_drag") else ()
     mass = airframe.mass.number
-    std = default_std(name, prior_value(airframe, name), mass=mass, inertia=inertia, rotors=airframe.rotors)
+    ratio = torque_ratio_of(airframe) if name == ROTOR_MOMENTUM else 0.0
+    value = prior_value(airframe, name)
+    std = default_std(name, value, mass=mass, inertia=inertia, rotors=airframe.rotors, torque_ratio=ratio)
     if std is None:
         raise SettingError(f"{name}: no default prior; give the airframe file a standard deviation")
     return std

@@ -1,7 +1,7 @@
-"""Structures of the aerodynamics, from bare to full, compared by their evidence at a fit of the full one.
+"""Structures of the aerodynamics and the rotors, from bare to full, compared by their evidence at a fit of the full one.
 
-A structure without some of the drags is the full one with these at 0. With the posterior N(z, P) of the full structure and its
-prior N(b_0, 1), both cut off at 0,
+A structure without some of the terms is the full one with these at 0. With the posterior N(z, P) of the full structure and its
+prior N(b_0, 1), both cut off at 0 where a term cannot be negative,
 
     log p(D | S) - log p(D | full) = log p(z_S = b | D) - log p(z_S = b)          (Savage and Dickey)
     z | (z_S = b) = z + P_rS P_SS^-1 (b - z_S)
@@ -23,12 +23,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import log_ndtr
 
+from rotorid.identification.airframe.priors import ROTOR_MOMENTUM
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.identification.fitting.free_parameters import Coordinates
 from rotorid.identification.fitting.result import Fit
+from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 
 STRUCTURES: Final[Mapping[str, tuple[str, ...]]] = {
     "bare": (),
@@ -36,9 +38,11 @@ STRUCTURES: Final[Mapping[str, tuple[str, ...]]] = {
     "rotor_drag": ("drag", "angular_drag", "rotor_drag"),
     "inflow": ("drag", "angular_drag", "rotor_drag", "rotor_inflow"),
     "lift": ("drag", "angular_drag", "rotor_drag", "rotor_inflow", "translational_lift"),
-    "full": ("drag", "angular_drag", "rotor_drag", "rotor_inflow", "translational_lift", "drag_area"),
+    "flapping": ("drag", "angular_drag", *ROTOR_AERODYNAMICS),
+    "quadratic": ("drag", "angular_drag", *ROTOR_AERODYNAMICS, "drag_area"),
+    "full": ("drag", "angular_drag", *ROTOR_AERODYNAMICS, "drag_area", ROTOR_MOMENTUM),
 }
-"""The aerodynamic parameters of each structure."""
+"""The parameters of air and rotors of each structure."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +69,8 @@ class Structure:
 def compare_structures(estimation: Estimation) -> tuple[Structure, ...]:
     """The structures within the fitted one, the full one last; only it where no aerodynamics were free."""
     problem = estimation.problem
-    zero = problem.coordinates.lower_bounds(problem.centre, problem.scale)
+    lower = problem.coordinates.lower_bounds(problem.centre, problem.scale)
+    zero = np.where(np.isfinite(lower), lower, -problem.centre / problem.scale)
     slopes = problem.quantity_jacobian(estimation.z)
     return nested_structures(problem.coordinates, zero, estimation.z, estimation.root, slopes)
 
@@ -92,12 +97,15 @@ def nested_structures(
     kept: dict[tuple[str, ...], str] = {}
     for name, parameters in STRUCTURES.items():
         kept[tuple(p for p in free if p in parameters)] = name  # of equal ones the fuller
+    is_one_sided = np.zeros(len(z), bool)
+    for name in coordinates.one_sided:
+        is_one_sided[slices[name]] = True
     evidence, differences, stds = [], [], []
     P = root @ root.T
     for parameters in kept:
         absent = [np.arange(slices[p].start, slices[p].stop) for p in free if p not in parameters]
         index = np.concatenate(absent) if absent else np.zeros(0, int)
-        log_ratio, step = _without(index, zero, z, P)
+        log_ratio, step = _without(index, is_one_sided, zero, z, P)
         gain = np.linalg.solve(P[np.ix_(index, index)], P[index])
         variance = np.sum((slopes @ (P - P[:, index] @ gain)) * slopes, axis=1)
         evidence.append(log_ratio)
@@ -114,6 +122,7 @@ def nested_structures(
 
 def _without(
     index: Int[np.ndarray, " k"],
+    is_one_sided: Bool[np.ndarray, " free"],
     zero: Float[np.ndarray, " free"],
     z: Float[np.ndarray, " free"],
     P: Float[np.ndarray, "free free"],
@@ -126,8 +135,9 @@ def _without(
     step, Q = b - z[index], P[np.ix_(index, index)]
     solved = np.linalg.solve(Q, step)
     posterior = -0.5 * (step @ solved + np.linalg.slogdet(Q)[1])
-    posterior -= np.sum(log_ndtr(-step / np.sqrt(np.diag(Q))))
-    prior = -0.5 * b @ b - np.sum(log_ndtr(-b))
+    bounded = is_one_sided[index]
+    posterior -= np.sum(log_ndtr(-step / np.sqrt(np.diag(Q)))[bounded])
+    prior = -0.5 * b @ b - np.sum(log_ndtr(-b)[bounded])
     return float(posterior - prior), P[:, index] @ solved
 
 

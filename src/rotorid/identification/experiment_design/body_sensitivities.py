@@ -140,7 +140,8 @@ def body_sensitivities(
     rotor_force = thrust @ vehicle.forces.T
     air = -drag.linear * v - 0.5 * AIR_DENSITY * drag.area * speed * v + np.sum(rotor_air, axis=1)
     force = (rotor_force + air) / m
-    torque = thrust @ vehicle.torques.T + np.sum(np.cross(r, rotor_air), axis=1)
+    flapping = -root * np.cross(a, at_rotor)  # moment of each rotor per parameter
+    torque = thrust @ vehicle.torques.T + np.sum(np.cross(r, rotor_air) + drag.flapping * flapping, axis=1)
     acceleration = (torque - np.cross(w, w @ J) - drag.angular * w) @ inverse
     along = a[:, :, None] * a[:, None, :]
     rotor_by_velocity = (
@@ -150,6 +151,7 @@ def body_sensitivities(
     )
     arms = cross_matrix(r)
     damping = np.einsum("rij,nrjk,rkl->nil", arms, rotor_by_velocity, arms)
+    damping -= drag.flapping * np.einsum("nrk,rij,rjl->nil", root, cross_matrix(a), arms)
     gyroscopic = cross_matrix(w) @ J - cross_matrix(w @ J) + drag.angular * np.eye(3) + damping
     outer = speed[:, :, None] * np.eye(3) + v[:, :, None] * v[:, None, :] / speed[:, :, None]
     body_drag = np.diag(drag.linear) + 0.5 * AIR_DENSITY * drag.area[:, None] * outer
@@ -158,7 +160,8 @@ def body_sensitivities(
         0.5 / root**2 * (drag.rotor * of_rotors["rotor_drag"] + drag.inflow * of_rotors["rotor_inflow"])
     )
     forces = vehicle.forces + np.swapaxes(air_by_thrust, 1, 2)
-    torques = vehicle.torques + np.swapaxes(np.cross(r, air_by_thrust), 1, 2)
+    moment_by_thrust = np.cross(r, air_by_thrust) + 0.5 / root**2 * drag.flapping * flapping
+    torques = vehicle.torques + np.swapaxes(moment_by_thrust, 1, 2)
     force_by = np.einsum("nir,nrp->nip", forces, thrust_by) / m
     acceleration_by = np.einsum("ij,njr,nrp->nip", inverse, torques, thrust_by)
     for k, name in enumerate(names):
@@ -170,6 +173,8 @@ def body_sensitivities(
         elif name in of_rotors:
             force_by[:, :, k] += np.sum(of_rotors[name], axis=1) / m
             acceleration_by[:, :, k] += np.sum(np.cross(r, of_rotors[name]), axis=1) @ inverse
+        elif name == "flapping_moment":
+            acceleration_by[:, :, k] += np.sum(flapping, axis=1) @ inverse
         elif name in BY_AXIS or stem in BY_AXIS:
             of_air = {"drag": v, "drag_area": 0.5 * AIR_DENSITY * speed * v}[
                 name if name in BY_AXIS else stem
@@ -183,6 +188,8 @@ def body_sensitivities(
             by_centre = np.einsum("nrij,nj->nri", rotor_by_velocity, -np.cross(w, unit))
             force_by[:, :, k] += np.sum(by_centre, axis=1) / m
             moment = np.cross(rotor_force + np.sum(rotor_air, axis=1), unit)
+            of_flapping = np.cross(a, np.cross(w, unit)[:, None, :])
+            moment = moment + drag.flapping * np.sum(root * of_flapping, axis=1)
             acceleration_by[:, :, k] += (moment + np.sum(np.cross(r, by_centre), axis=1)) @ inverse
         elif stem in ("inertia", "products_of_inertia"):
             E = _symmetric_unit(end)

@@ -4,11 +4,12 @@
     x_{k+1} = RK4(x_k, mean thrust from t_k to t_{k+1})
 
 The thrusts depend on the commands alone, so that they are computed once for the whole flight. The body is that of
-`rotorid.models.multirotor.rigid`, with the airframe's residual if it has one. All windows of all airframes are integrated
-together, by one compiled function. In a steady wind w, the states are those relative to the air, v - w, with w at the start of
-the window. Attitude, velocity and position are compared with the delays of the log, as the airframe gives them. The effect of
-rotation on an accelerometer away from the centre of mass is computed from the measured body rate, so that an error of the
-predicted body rate is not counted twice.
+`rotorid.models.multirotor.rigid`, with the airframe's residual if it has one; with the angular momentum h of its rotors, whose
+steps are known, the state is omega + J^-1 h, as in `rotorid.models.multirotor.logged_body`. All windows of all airframes are
+integrated together, by one compiled function. In a steady wind w, the states are those relative to the air, v - w, with w at
+the start of the window. Attitude, velocity and position are compared with the delays of the log, as the airframe gives them.
+The effect of rotation on an accelerometer away from the centre of mass is computed from the measured body rate, so that an
+error of the predicted body rate is not counted twice.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from rotorid.identification.open_loop.validation_windows import STEP, Validation
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor
 from rotorid.models.hybrid import with_residual
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
-from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
-from rotorid.models.multirotor.rotors import inertia_matrix_of, torque_ratio_of
+from rotorid.models.multirotor.rigid import RigidMultirotor, divided_by_inertia, rigid_multirotor
+from rotorid.models.multirotor.rotors import angular_momentum_of_rotors, inertia_matrix_of, torque_ratio_of
 from rotorid.models.residual import Residual
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
@@ -48,6 +49,8 @@ _NUMBERS = (
     ("rotor_drag", 1),
     ("rotor_inflow", 1),
     ("translational_lift", 1),
+    ("flapping_moment", 1),
+    ("rotor_momentum", 1),
     ("drag_area", 3),
     ("imu_position", 3),
     ("torque", 3),
@@ -180,6 +183,7 @@ def _predict(
     x = body.pack(
         *(np.concatenate(part) for part in zip(*(_initial_state(v, held) for v in vehicles), strict=True)), p
     )
+    x[:, body.body_rate] += body.rotor_rate(np.concatenate([v.thrust[starts] for v in vehicles]), p)
     predictions = {
         name: np.empty((count, m, len(held.horizon_rows), 4 if name == "attitude" else 3))
         for name in held.signals
@@ -190,14 +194,15 @@ def _predict(
     for k in range(1, int(held.horizon_rows[-1]) + 1):
         row = np.minimum(starts + k, len(held.t) - 1)
         x = body.step(x, np.concatenate([v.mean_thrust[row] for v in vehicles]), np.array(STEP), p)
+        thrust = np.concatenate([v.thrust[row] for v in vehicles])
         if rotation is not None:
-            x[:, body.attitude], x[:, body.body_rate] = (np.tile(v[row], (count, 1)) for v in rotation)
+            x[:, body.attitude], rate = (np.tile(v[row], (count, 1)) for v in rotation)
+            x[:, body.body_rate] = rate + body.rotor_rate(thrust, p)
         if k == held.horizon_rows[horizon]:
-            thrust = np.concatenate([v.thrust[row] for v in vehicles])
             y = body.observe(x, thrust, p)
             if measured_rate is not None:
-                with_measured_rate = x.copy()
-                with_measured_rate[:, body.body_rate] = np.tile(measured_rate[row], (count, 1))
+                with_measured_rate, rate = x.copy(), np.tile(measured_rate[row], (count, 1))
+                with_measured_rate[:, body.body_rate] = rate + body.rotor_rate(thrust, p)
                 place = body.outputs["specific_force"]
                 y[:, place] = body.observe(with_measured_rate, thrust, p)[:, place]
             for name, values in predictions.items():
@@ -232,13 +237,15 @@ class BodyFunctions:
 
     step: (x, thrusts, dt, numbers) -> x after dt. observe: (x, thrusts, numbers) -> outputs: pose and velocity of the
     origin of the body frame, specific force at the accelerometer. pack: (attitude, position and velocity of the origin,
-    body rate, numbers) -> x, the state of the centre of mass. outputs: slices of the signals in the outputs. attitude,
+    body rate, numbers) -> x, the state of the centre of mass. rotor_rate: (thrusts, numbers) -> J^-1 h, by which the state of
+    the body rate exceeds it. outputs: slices of the signals in the outputs. attitude,
     body_rate: slices in x.
     """
 
     step: Callable[..., np.ndarray]
     observe: Callable[..., np.ndarray]
     pack: Callable[..., np.ndarray]
+    rotor_rate: Callable[..., np.ndarray]
     outputs: Mapping[str, slice]
     attitude: slice
     body_rate: slice
@@ -255,16 +262,25 @@ def body_functions(rotors: tuple[Rotor, ...], residual: Residual | None = None) 
         numbers = {n: p[place] for n, place in places.items() if n not in _SENSOR}
         return parameter_values(system) | numbers
 
+    def rotor_rate(thrust, p):
+        v = values(p)
+        return divided_by_inertia(angular_momentum_of_rotors(thrust, system.rotors, v), v)
+
+    def at(x, thrust, p):
+        state = system.states.unpack(x)
+        return {**state, "body_rate": state["body_rate"] - rotor_rate(thrust, p)}
+
     def step(x, thrust, dt, p):
         v, u = values(p), {"rotor_thrust": thrust}
 
         def rate(x):
-            return system.states.pack_tangent(system.dynamics(system.states.unpack(x), u, v))
+            return system.states.pack_tangent(system.dynamics(at(x, thrust, p), u, v))
 
         return integrators.step(system.states, rate, x, dt, "rk4")
 
     def observe(x, thrust, p):
-        state, u, v = system.states.unpack(x), {"rotor_thrust": thrust}, values(p)
+        u, v = {"rotor_thrust": thrust}, values(p)
+        state = at(x, thrust, p)
         y, omega, s = dict(system.observe(state, u, v)), state["body_rate"], p[places["imu_position"]]
         omega_dot = system.dynamics(state, u, v)["body_rate"]
         lever_acceleration = rotations.cross(omega_dot, s) + rotations.cross(omega, rotations.cross(omega, s))
@@ -289,6 +305,7 @@ def body_functions(rotors: tuple[Rotor, ...], residual: Residual | None = None) 
             vectorise(compiled(to_casadi(step, x, thrust, np.array(STEP), p, name="body_step"))),
             vectorise(compiled(to_casadi(observe, x, thrust, p, name="body_observe"))),
             vectorise(to_casadi(pack, level, zero, zero, zero, p, name="body_pack")),
+            vectorise(to_casadi(rotor_rate, thrust, p, name="body_rotor_rate")),
             dict(system.outputs.stored),
             system.states.stored["attitude"],
             system.states.stored["body_rate"],

@@ -134,20 +134,23 @@ QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
     "rotor_drag": ("N^0.5 s/m", 1, True),
     "rotor_inflow": ("N^0.5 s/m", 1, True),
     "translational_lift": ("N s^2/m^2", 1, True),
+    "flapping_moment": ("N^0.5 s", 1, False),
     "drag_area": ("m^2", 1, True),
     "angular_drag": ("N m s", 1, True),
+    "rotor_momentum": ("N^0.5 m s", 1, True),
     "imu_position": ("m", 3, False),
     "velocity_delay": ("s", 1, False),
     "attitude_delay": ("s", 1, False),
 }
 """Quantities of an airframe file: unit, how many numbers, whether they must be positive.
 
-motor_time_constant_down: of a rotor that slows down, where that differs. command_delay: from a logged command to the motor
-that begins to follow it. rotor_drag, rotor_inflow: force of a rotor in its plane, and loss of its thrust, over the speed of the
-air and the root of its thrust; translational_lift: gain of its thrust over the square of the speed in its plane (see
-`rotorid.models.multirotor.air`). drag_area: drag coefficient times area. drag and drag_area may have three numbers, by
-body axis. imu_position: of the accelerometer, from the origin of the body frame. velocity_delay: by which logged velocity and
-position are later than the IMU; attitude_delay: by which the attitude is.
+motor_time_constant_down: of a rotor that slows down, where that differs. command_delay: from a logged command to the motor that
+begins to follow it. rotor_drag, rotor_inflow: force of a rotor in its plane, and loss of its thrust, over the speed of the air
+and the root of its thrust; translational_lift: gain of its thrust over the square of the speed in its plane; flapping_moment:
+moment of a rotor, over the speed of the air and the root of its thrust (see `rotorid.models.multirotor.air`). drag_area: drag
+coefficient times area. rotor_momentum: angular momentum of a rotor over the root of its thrust. drag and drag_area may have
+three numbers, by body axis. imu_position: of the accelerometer, from the origin of the body frame. velocity_delay: by which
+logged velocity and position are later than the IMU; attitude_delay: by which the attitude is.
 """
 
 BY_AXIS: Final = ("drag", "drag_area")

@@ -2,14 +2,15 @@
 
     v_i = v + omega x (r_i - c)        v_n = a_i . v_i        v_p = v_i - a_i v_n
     f_i = (-k_z sqrt(T_i) v_n + k_h |v_p|^2) a_i - k_d sqrt(T_i) v_p
-    f = sum_i f_i - k v - 1/2 rho A |v| v            tau = sum_i (r_i - c) x f_i
+    f = sum_i f_i - k v - 1/2 rho A |v| v            tau = sum_i (r_i - c) x f_i - k_f sqrt(T_i) a_i x v_i
 
 v is the velocity of the centre of mass through the air and omega the body rate, both in the body frame; r_i is the position of
 rotor i, a_i its axis, and T_i its thrust in still air at the same rotor speed. A rotor loses thrust as it climbs (inflow, k_z)
 and gains thrust as it moves across its axis (translational lift, k_h). The force in its plane (k_d) adds up blade flapping,
-induced drag and the momentum of the air that is taken along. It grows with the rotor speed, and so with the root of T_i, and so
-does the inflow. Since each rotor moves with the body, these forces damp rotation. k is a linear drag, and A a drag area (drag
-coefficient times area): one number for all axes, or one for each body axis.
+induced drag and the momentum of the air that is taken along; the flapping moment (k_f) turns the vehicle up against the wind.
+It grows with the rotor speed, and so with the root of T_i, and so does the inflow. Since each rotor moves with the body, these
+forces damp rotation. k is a linear drag, and A a drag area (drag coefficient times area): one number for all axes, or one for
+each body axis.
 
 References: P. Martin, E. Salaun, The true role of accelerometer feedback in quadrotor control, ICRA 2010; J. Svacha,
 K. Mohta, V. Kumar, Improving quadrotor trajectory tracking by compensating for aerodynamic effects, ICUAS 2017; J.-M. Kai,
@@ -37,8 +38,9 @@ ROTOR_AERODYNAMICS = {
     "rotor_drag": "N^0.5 s/m",
     "rotor_inflow": "N^0.5 s/m",
     "translational_lift": "N s^2/m^2",
+    "flapping_moment": "N^0.5 s",
 }
-"""Parameters of the air at a rotor and their units: k_d, k_z, k_h."""
+"""Parameters of the air at a rotor and their units: k_d, k_z, k_h, k_f."""
 
 _STILL = 1e-6  # m/s, N: added in quadrature under a root, whose slope is then finite at 0
 
@@ -80,31 +82,19 @@ def rotor_air_wrench(
     """sum_i f_i in N and its torque in N m, body frame. velocity: in the body frame; all else as of `air_wrench`."""
     if not any(name in p for name in ROTOR_AERODYNAMICS):
         return jnp.zeros(3), jnp.zeros(3)
-    drag, inflow, lift = (p.get(name, 0.0) for name in ROTOR_AERODYNAMICS)
+    drag, inflow, lift, flapping = (p.get(name, 0.0) for name in ROTOR_AERODYNAMICS)
     a = tilted_axes(rotors, p.get("tilt_scale", 1.0))
     r = jnp.asarray(p.get("arm_scale", 1.0)) * np.array([rotor.position for rotor in rotors]).T
     r = jnp.asarray(r - p["centre_of_mass"][:, None])
-    v = velocity[:, None] + _cross(body_rate[:, None], r)
+    v = velocity[:, None] + _cross(jnp.broadcast_to(body_rate[:, None], r.shape), r)
     v_n = jnp.sum(a * v, axis=0)
     v_p = v - a * v_n
     root = jnp.sqrt(jnp.maximum(thrust, 0.0) + _STILL)
     force = (lift * jnp.sum(v_p**2, axis=0) - inflow * root * v_n) * a - drag * root * v_p
-    return jnp.sum(force, axis=1), jnp.sum(_cross(r, force), axis=1)
+    torque = _cross(r, force) - flapping * root * _cross(a, v)
+    return jnp.sum(force, axis=1), jnp.sum(torque, axis=1)
 
 
-def _cross(
-    a: Float[
-        Array,
-        (
-            3  # n
-        ),
-    ],
-    b: Float[
-        Array,
-        (
-            3  # n
-        ),
-    ],
-) -> Float[Array, "3 n"]:
+def _cross(a: Float[Array, "3 n"], b: Float[Array, "3 n"]) -> Float[Array, "3 n"]:
     """The cross product of each column."""
     return jnp.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])

@@ -1,7 +1,7 @@
 """The rigid body of a multirotor with known rotor thrusts, as a log of free flight measures it.
 
     q' = 1/2 q (x) omega                m v' = R (sum_i a_i T_i + m f) - m g z + f_air(v - w)
-    J (omega' - e) = -omega x J omega + tau(T) + tau_air(v - w) - k_omega omega
+    J (omega' - e) = -omega x (J omega + h(T)) - h' + tau(T) + tau_air(v - w) - k_omega omega
 
     measured: body rate         omega + b_omega
               specific force    R^T (v' + g z) - omega' x c - omega x (omega x c) + omega' x s + omega x (omega x s) + b_a
@@ -13,9 +13,10 @@ inputs: the mean over a step, which acts on the body, and the value at its end, 
 constant within a segment of a flight (mass, wind, biases) are inputs too.
 
 Without logged attitude and velocity the body rate is the only state, and the specific force is that of the rotors. Where the
-rotor commands were logged too rarely to give the torques, the measured body rate is an input. e is the angular acceleration by
-unmodelled torques, such as unequal motors and gusts, and f the specific force of unmodelled forces, body frame. Both are random
-walks that no output measures directly.
+rotor commands were logged too rarely to give the torques, the measured body rate is an input. The angular momentum h of the
+rotors is that of `rotors`. Since h' follows from steps of T, the state is omega + J^-1 h, whose rate has no h'. e is the
+angular acceleration by unmodelled torques, such as unequal motors and gusts, and f the specific force of unmodelled forces,
+body frame. Both are random walks that no output measures directly.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import Rotor
 from rotorid.models.multirotor.air import air_wrench, rotor_air_wrench
 from rotorid.models.multirotor.rigid import divided_by_inertia, gyroscopic
-from rotorid.models.multirotor.rotors import allocation
+from rotorid.models.multirotor.rotors import allocation, angular_momentum_of_rotors
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
 LOCAL = ("mass", "wind", "gyroscope_bias", "accelerometer_bias")
@@ -116,7 +117,7 @@ class LoggedBody(System):
         return Space((*blocks, ("specific_force", Vector(3, "m/s^2", frame="body", noise=0.3))))
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
-        omega = self._body_rate(x, u)
+        omega = self._body_rate(x, u, u["mean_thrust"], p)
         acceleration, angular_acceleration = self._accelerations(x, u, omega, u["mean_thrust"], p)
         rate = {}
         if self.has_pose:
@@ -131,7 +132,7 @@ class LoggedBody(System):
         return rate
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
-        omega = self._body_rate(x, u)
+        omega = self._body_rate(x, u, u["rotor_thrust"], p)
         acceleration, angular_acceleration = self._accelerations(x, u, omega, u["rotor_thrust"], p)
         force, outputs = acceleration, {}
         if self.has_pose:
@@ -150,8 +151,12 @@ class LoggedBody(System):
             outputs["body_rate"] = omega + u["gyroscope_bias"]
         return {**outputs, "specific_force": force + u["accelerometer_bias"]}
 
-    def _body_rate(self, x: Values, u: Values) -> Float[Array, " 3"]:
-        return x["body_rate"] if self.torques_observable else u["body_rate"] - u["gyroscope_bias"]
+    def _body_rate(
+        self, x: Values, u: Values, thrust: Float[Array, " rotors"], p: Values
+    ) -> Float[Array, " 3"]:
+        if not self.torques_observable:
+            return u["body_rate"] - u["gyroscope_bias"]
+        return x["body_rate"] - divided_by_inertia(angular_momentum_of_rotors(thrust, self.rotors, p), p)
 
     def _accelerations(
         self, x: Values, u: Values, omega: Float[Array, " 3"], thrust: Float[Array, " rotors"], p: Values
@@ -167,7 +172,9 @@ class LoggedBody(System):
             force = rotations.rotate(x["attitude"], force)
         else:
             of_air = rotor_air_wrench(jnp.zeros(3), omega, thrust, self.rotors, p)
-        torque = torque + of_air[1] - gyroscopic(omega, p) - p["angular_drag"] * omega
+        momentum = angular_momentum_of_rotors(thrust, self.rotors, p)
+        torque = torque + of_air[1] - gyroscopic(omega, p) - rotations.cross(omega, momentum)
+        torque = torque - p["angular_drag"] * omega
         angular_acceleration = divided_by_inertia(torque, p)
         if self.has_unmodelled_torque:
             angular_acceleration = angular_acceleration + x["unmodelled_torque"]

@@ -79,8 +79,9 @@ class RotorSet:
 
     positions: from the centre of mass, m. axes: unit vectors of their thrusts. spins: +1 for a rotor that turns
     counter-clockwise about its axis, else -1. thrust_scales: thrust of each rotor over the curve's; without a curve (see
-    `has_thrust_curve`), over the commanded thrust. torque_ratio: torque over thrust, m; NaN where unknown. lag, lag_down: time
-    constants for rising and falling thrust, s. command_delay: s.
+    `has_thrust_curve`), over the commanded thrust. torque_ratio: torque over thrust, m; NaN where unknown. momentum: angular
+    momentum of a rotor over the root of its thrust, N^0.5 m s. lag, lag_down: time constants for rising and falling thrust, s.
+    command_delay: s.
     """
 
     positions: Float[np.ndarray, "rotors 3"]
@@ -89,6 +90,7 @@ class RotorSet:
     thrust_scales: Float[np.ndarray, " rotors"]
     thrust_curve: ThrustCurve
     torque_ratio: float
+    momentum: float
     lag: float
     lag_down: float
     command_delay: float
@@ -161,14 +163,16 @@ class DragCoefficients:
     """Drag and aerodynamics of the rotors (see `air`); 0 where the airframe has none.
 
     linear: force over speed by body axis, N s/m. rotor, inflow: force of a rotor in its plane, loss of its thrust, over speed
-    and square root of thrust, N^0.5 s/m. lift: its thrust over the square of the speed in its plane, N s^2/m^2. area: drag
-    coefficient times area by body axis, m^2. angular: torque over angular rate, N m s.
+    and square root of thrust, N^0.5 s/m. lift: its thrust over the square of the speed in its plane, N s^2/m^2. flapping:
+    moment of a rotor over speed and square root of thrust, N^0.5 s. area: drag coefficient times area by body axis, m^2.
+    angular: torque over angular rate, N m s.
     """
 
     linear: Float[np.ndarray, " 3"]
     rotor: float
     inflow: float
     lift: float
+    flapping: float
     area: Float[np.ndarray, " 3"]
     angular: float
 
@@ -241,6 +245,7 @@ def vehicle_properties(
             * np.array([rotor.thrust_scale for rotor in airframe.rotors]),
             thrust_curve=airframe.thrust_curve or ThrustCurve((math.nan,)),
             torque_ratio=ratio,
+            momentum=airframe.number("rotor_momentum"),
             lag=lag,
             lag_down=airframe.number("motor_time_constant_down", lag),
             command_delay=airframe.number("command_delay"),
@@ -250,6 +255,7 @@ def vehicle_properties(
             rotor=airframe.number("rotor_drag"),
             inflow=airframe.number("rotor_inflow"),
             lift=airframe.number("translational_lift"),
+            flapping=airframe.number("flapping_moment"),
             area=np.broadcast_to(airframe.by_axis("drag_area"), 3),
             angular=airframe.number("angular_drag"),
         ),

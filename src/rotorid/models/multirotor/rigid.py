@@ -1,18 +1,18 @@
 """The multirotor as a rigid body with any rotors, and the external wrench on it (seed 001, section II-A, eqs. 1-8).
 
     q' = 1/2 q (x) omega                            p' = v
-    m v' = R f_a - m g z - k v + f_e                J omega' = -omega x J omega + tau_a - k_omega omega + tau_e
+    m v' = R f_a - m g z - k v + f_e                J omega' = -omega x (J omega + h) - h' + tau_a - k_omega omega + tau_e
     (f_a, tau_a) = G gamma                          gamma' = (gamma_c - gamma) / tau_m
 
-One convention throughout: forces of the equation of motion in the world frame, torques in the body frame, as eq. 5 of the
-seed has them; G is in the body frame (see `rotors`). p and v are those of the centre of mass, and every torque is about
-it. Where the centre of mass is c away from the origin of the body frame, position, velocity and specific force are
-measured at the origin, p - R c. k v and k_omega omega are linear drag, which the seed leaves out in eq. 5 (both 0); drag of the
-rotors and of the body (see `air`) is added if the airframe has it. gamma, the thrust in still air, is a scale times the known
-thrusts of the rotors, or
-c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor lag, which may differ for a
-rotor that slows down. A learned residual phi adds m phi_v to the force and J phi_omega to the
-torque (eq. 11).
+One convention throughout: forces of the equation of motion in the world frame, torques in the body frame, as eq. 5 of the seed
+has them; G is in the body frame (see `rotors`). p and v are those of the centre of mass, and every torque is about it. Where
+the centre of mass is c away from the origin of the body frame, position, velocity and specific force are measured at the
+origin, p - R c. k v and k_omega omega are linear drag, which the seed leaves out in eq. 5 (both 0); drag of the rotors and of
+the body (see `air`) is added if the airframe has it. gamma, the thrust in still air, is a scale times the known thrusts of the
+rotors, or c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor lag, which may differ
+for a rotor that slows down. A learned residual phi adds m phi_v to the force and J phi_omega to the torque (eq. 11). h is the
+angular momentum of the rotors (see `rotors`), if the airframe has it. h' follows from the motor lag; where thrusts or speeds
+are known, a step of them is a step of h, which `dynamics` leaves out.
 
 The external wrench (f_e, tau_e) are two parameters that wander. An EKF or UKF over this System is therefore the
 Kalman-filter wrench observer of C. D. McKinnon and A. P. Schoellig, Unscented external force and torque estimation for
@@ -25,6 +25,7 @@ import dataclasses
 import math
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -34,7 +35,12 @@ from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS, air_wrench
-from rotorid.models.multirotor.rotors import allocation, thrust_of_speed, torque_ratio_of
+from rotorid.models.multirotor.rotors import (
+    allocation,
+    angular_momentum_of_rotors,
+    thrust_of_speed,
+    torque_ratio_of,
+)
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.residual import Head, rates, spread, weights_in
@@ -49,7 +55,9 @@ _FORCE_PER_MASS = 3.0  # m/s^2, standard deviation of the external force
 _FORCE_DRIFT = 1.0  # m/s^2 per square root of s
 _TORQUE_PER_INERTIA = 10.0  # rad/s^2, standard deviation of the external torque
 _TORQUE_DRIFT = 3.0  # rad/s^2 per square root of s
-_OPTIONAL = {"motor_time_constant_down": "s", "drag_area": "m^2", **ROTOR_AERODYNAMICS}
+_OPTIONAL = {
+    "motor_time_constant_down": "s", "drag_area": "m^2", **ROTOR_AERODYNAMICS, "rotor_momentum": "N^0.5 m s",
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,17 +160,22 @@ class RigidMultirotor(System):
             "body_rate": angular_acceleration,
         }
         if self.lags:
-            thrust_error = self.known_thrust(u, p) - thrust
-            tau = p["motor_time_constant"]
-            if "motor_time_constant_down" in p:
-                tau = jnp.where(thrust_error < 0, p["motor_time_constant_down"], tau)
-            rate["rotor_thrust"] = jnp.where(self.holds(u), self._lag_rate(u, p, thrust) / tau, 0.0)
+            rate["rotor_thrust"] = self._thrust_rate(u, p, thrust)
         return rate
 
-    def _lag_rate(self, u: Values, p: Values, thrust: Float[Array, " rotors"]) -> Float[Array, " rotors"]:
-        """Rate of the thrusts times the time constant, N."""
-        commanded = self.known_thrust(u, p)
-        return thrust_rate(commanded, thrust) if self.has_speed_lag else commanded - thrust
+    def rotor_momentum_rate(
+        self, thrust: Float[Array, " rotors"], rate: Float[Array, " rotors"], p: Values
+    ) -> Float[Array, " 3"]:
+        """h' in N m, body frame. thrust: N. rate: of the thrusts, N/s."""
+        return jax.jvp(lambda T: angular_momentum_of_rotors(T, self.rotors, p), (thrust,), (rate,))[1]
+
+    def _thrust_rate(self, u: Values, p: Values, thrust: Float[Array, " rotors"]) -> Float[Array, " rotors"]:
+        """Rate of the thrusts, N/s."""
+        commanded, tau = self.known_thrust(u, p), p["motor_time_constant"]
+        if "motor_time_constant_down" in p:
+            tau = jnp.where(commanded < thrust, p["motor_time_constant_down"], tau)
+        error = thrust_rate(commanded, thrust) if self.has_speed_lag else commanded - thrust
+        return jnp.where(self.holds(u), error / tau, 0.0)
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         q, omega, c = x["attitude"], x["body_rate"], p["centre_of_mass"]
@@ -182,6 +195,8 @@ class RigidMultirotor(System):
         """Rotor thrusts in N, acceleration without gravity in m/s^2 (world), and omega' in rad/s^2 (body)."""
         thrust = x["rotor_thrust"] if self.lags else self.known_thrust(u, p)
         force, torque = self.known_wrench(x, thrust, p)
+        if self.lags:
+            torque = torque - self.rotor_momentum_rate(thrust, self._thrust_rate(u, p, thrust), p)
         return thrust, (force + p["force"]) / p["mass"], divided_by_inertia(torque + p["torque"], p)
 
     def known_wrench(
@@ -189,13 +204,15 @@ class RigidMultirotor(System):
     ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
         """The modelled wrench without weight at these rotor thrusts (N): force in N (world), torque in N m (body).
 
-        Rotors, drag, gyroscopic torque -omega x J omega, and the learned residual.
+        Rotors, drag, gyroscopic torque -omega x (J omega + h), and the learned residual; without -h'.
         """
         force, torque = self.rotor_wrench(thrust, p)
         omega = x["body_rate"]
         of_air = air_wrench(x["attitude"], x["velocity"], omega, thrust, self.rotors, p)
         net_force = rotations.rotate(x["attitude"], force) + of_air[0]
-        net_torque = torque + of_air[1] - gyroscopic(omega, p) - p["angular_drag"] * omega
+        h = angular_momentum_of_rotors(thrust, self.rotors, p)
+        gyroscopic_torque = gyroscopic(omega, p) + rotations.cross(omega, h)
+        net_torque = torque + of_air[1] - gyroscopic_torque - p["angular_drag"] * omega
         phi = rates(self.heads, weights_in(self.heads, p), {**x, "rotor_thrust": thrust})
         if "velocity" in phi:
             net_force = net_force + p["mass"] * phi["velocity"]

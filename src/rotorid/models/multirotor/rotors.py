@@ -17,6 +17,13 @@ Control allocation, from the commanded thrust and torque of a controller to the 
 
 G_4 are four rows of G; with more than four rotors, gamma_c is the solution of least norm. The motors follow with the
 airframe's lag, which is solved exactly for a command held from its time stamp to the next.
+
+Angular momentum of the rotors (seed 001 leaves it out):
+
+    h = sum_i -k_i a_i J_r |Omega_i| = kappa sum_i -k_i a_i sqrt(gamma_i),        kappa = J_r / sqrt(c_f)
+
+J_r is the inertia of one rotor about its axis. A change of h is a torque -h' on the body: where yaw is commanded, the rotors'
+inertia helps before their drag does. Where no rotor speed is known, kappa is, unlike J_r.
 """
 
 from __future__ import annotations
@@ -32,7 +39,10 @@ from jaxtyping import Array, Float
 from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Rotor
+from rotorid.models.system import Values
 from rotorid.numerics.lag import lag_response, speed_lag_response
+
+_STILL: Final = 1e-6  # N, added under a root, whose slope is then finite at 0
 
 
 def allocation(
@@ -88,6 +98,19 @@ def tilted_axes(rotors: Sequence[Rotor], scale: Float[Array, ""] | float) -> Flo
     side = -jnp.sin(about_arm) * jnp.cos(across_arm)
     up = jnp.cos(about_arm) * jnp.cos(across_arm)
     return jnp.asarray(signs) * jnp.stack([c * along - s * side, s * along + c * side, up])
+
+
+def angular_momentum_of_rotors(
+    thrust: Float[Array, " rotors"], rotors: Sequence[Rotor], p: Values
+) -> Float[Array, " 3"]:
+    """h in N m s, body frame; 0 where p has no rotor_momentum. thrust: N. p: rotor_momentum (kappa, N^0.5 m s), tilt_scale."""
+    if "rotor_momentum" not in p:
+        return jnp.zeros(3)
+    spins = np.array([float(spin(rotor)) for rotor in rotors])
+    root = jnp.sqrt(jnp.maximum(thrust, 0.0) + _STILL)
+    return p["rotor_momentum"] * jnp.sum(
+        tilted_axes(rotors, p.get("tilt_scale", 1.0)) * (spins * root), axis=1
+    )
 
 
 def spin(rotor: Rotor) -> int:

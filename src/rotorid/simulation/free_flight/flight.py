@@ -234,6 +234,7 @@ def _parameters(airframe: Airframe) -> dict[str, np.ndarray]:
         "motor_time_constant_down": p["motor_time_constant"],
         **dict.fromkeys(ROTOR_AERODYNAMICS, 0.0),
         "drag_area": 0.0,
+        "rotor_momentum": 0.0,
         "rotor_scale": np.ones(len(airframe.rotors)),
         "command_delay": max(delay.number, 0.0) if delay else 0.0,
         "imu_position": imu.value if imu else (0.0, 0.0, 0.0),

@@ -25,7 +25,7 @@ from rotorid.control.setpoints import Setpoint
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.models.airframe.airframe import Rotor
-from rotorid.models.multirotor.rigid import RigidMultirotor, thrust_rate
+from rotorid.models.multirotor.rigid import RigidMultirotor, divided_by_inertia, thrust_rate
 from rotorid.models.system import GRAVITY, Values
 from rotorid.numerics import integrators
 
@@ -171,9 +171,17 @@ def _rate(
         derivatives = body.dynamics(relative, {"rotor_thrust": state["rotor_thrust"]}, parameters)
         missing = commanded - state["rotor_thrust"]
         change = thrust_rate(commanded, state["rotor_thrust"]) if body.has_speed_lag else missing
-        tau = jnp.where(missing < 0, p["motor_time_constant_down"], p["motor_time_constant"])
+        thrust_change = change / jnp.where(
+            missing < 0, p["motor_time_constant_down"], p["motor_time_constant"]
+        )
+        reaction = -body.rotor_momentum_rate(state["rotor_thrust"], thrust_change, parameters)
         return space.pack_tangent(
-            {**derivatives, "position": state["velocity"], "rotor_thrust": change / tau}
+            {
+                **derivatives,
+                "body_rate": derivatives["body_rate"] + divided_by_inertia(reaction, parameters),
+                "position": state["velocity"],
+                "rotor_thrust": thrust_change,
+            }
         )
 
     return rate

@@ -12,26 +12,25 @@ from scipy.sparse.csgraph import connected_components
 
 from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.fit import AirframeFit
-from rotorid.identification.airframe.priors import BODY, ROTORS
+from rotorid.identification.airframe.priors import BODY, ROTOR_MOMENTUM, ROTORS
 from rotorid.identification.fitting.disagreement import Disagreement
 from rotorid.identification.fitting.result import Direction, Fit
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.workflows.identify.checks.drag import DRAGS
 from rotorid.workflows.identify.preparation import FitData, Preparation
 from rotorid.workflows.identify.request import FitRequest
-from rotorid.workflows.identify.result import scales_with_thrust
+from rotorid.workflows.identify.result import far_quantities, scales_with_thrust
 
 POORLY_IDENTIFIED: Final = 0.3
 """Information gain (share by which the prior's standard deviation is reduced) below which a quantity is poorly identified."""
 
 PLANNED: Final = (
     "thrust_curve", "motor_time_constant", "motor_time_constant_down", "command_delay", "torque_ratio", "centre_of_mass",
-    "inertia", "products_of_inertia", *DRAGS, "angular_drag", "rotor_scale", "imu_position",
+    "inertia", "products_of_inertia", *DRAGS, "angular_drag", ROTOR_MOMENTUM, "rotor_scale", "imu_position",
     "velocity_delay", "attitude_delay", "thrust_scale",
 )  # fmt: skip
 """Parameters that `rotorid plan` plans manoeuvres for."""
 
-_FAR: Final = 4.0  # standard deviations of the prior
 _SATURATED: Final = 0.05  # share of the time
 _STRONGLY: Final = 0.95  # correlation
 _WIDENED: Final = 1.3  # ratio of standard deviations with and without the disagreement of parts
@@ -44,13 +43,16 @@ _PARAMETERS: Final = frozenset((*BODY, *ROTORS, "mass"))
 _FORCES: Final = frozenset(
     (
         "mass", "thrust_scale", "thrust_curve", "inertia", "products_of_inertia", *DRAGS,
-        "angular_drag",
+        "angular_drag", ROTOR_MOMENTUM,
     )
 )  # fmt: skip
 _CONFOUNDED: Final[Sequence[tuple[str, frozenset[str]]]] = (
     ("drag", frozenset(DRAGS)),
     ("lag", frozenset(("motor_time_constant", "motor_time_constant_down", "command_delay"))),
-    ("rotation", frozenset(("inertia", "products_of_inertia", "angular_drag", "torque_ratio"))),
+    (
+        "rotation",
+        frozenset(("inertia", "products_of_inertia", "angular_drag", "torque_ratio", ROTOR_MOMENTUM)),
+    ),
 )
 
 
@@ -166,7 +168,7 @@ def disagreement_findings(before: Fit, after: Fit, found: Sequence[Disagreement]
 
 def far_from_prior(fit: Fit) -> list[Finding]:
     """The estimates that are farther from the prior than its standard deviation allows."""
-    names = [n for n in fit.names if abs(fit.values[n] - fit.prior[n]) > _FAR * fit.prior_std[n]]
+    names = far_quantities(fit)
     return [
         Finding(
             "far_from_prior",

@@ -67,6 +67,7 @@ from rotorid.workflows.identify.result import (
 from rotorid.workflows.identify.rotor_speeds import (
     add_speed_uncertainty,
     speed_findings,
+    with_clock_error,
     with_known_yaw,
     with_rotor_lag,
     with_unidentified_yaw,
@@ -283,6 +284,8 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     data = fit_data(preparation, free)
     names = [flight.name for flight in data.flights]
     logged = as_logged(prior if available.yaw_observable else with_known_yaw(prior), available.rotors)
+    if not available.has_motor_lag:
+        logged = with_clock_error(logged, preparation.speeds)
     airframe_fit = fit_airframe(
         logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
     )
@@ -299,7 +302,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         airframe_fit = add_command_uncertainty(airframe_fit, data.other_commands)
     own_fit, segments = split_masses(airframe_fit, data)
     own_fit = add_structure_uncertainty(own_fit, compare_structures(airframe_fit.estimation))
-    own_fit = add_speed_uncertainty(own_fit, preparation.speeds)
+    own_fit = add_prior_conflicts(add_speed_uncertainty(own_fit, preparation.speeds))
     own_fit = own_fit if available.yaw_observable else with_unidentified_yaw(own_fit, prior)
     share = thrust_relative_std(prior, free, preparation.logs)
     fit, mass_covariance = add_thrust_uncertainty(own_fit, free, share), np.zeros(0)

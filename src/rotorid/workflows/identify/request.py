@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from rotorid.errors import SettingError
-from rotorid.identification.airframe.priors import BODY, INERTIA, PRODUCTS, ROTORS
+from rotorid.identification.airframe.priors import BODY, INERTIA, PRODUCTS, ROTOR_MOMENTUM, ROTORS
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.workflows.identify.preparation import AvailableSignals, Preparation
@@ -16,7 +16,7 @@ KnownQuantity = Literal["mass", "thrust"]
 """Which of mass and thrust is held fixed: flight identifies their ratio only."""
 
 NEED_TORQUES: Final = frozenset(
-    (INERTIA, PRODUCTS, "centre_of_mass", "torque_ratio", "angular_drag", "imu_position")
+    (INERTIA, PRODUCTS, "centre_of_mass", "torque_ratio", "angular_drag", ROTOR_MOMENTUM, "imu_position")
 )
 """Parameters that only known torques identify."""
 
@@ -86,7 +86,7 @@ def identifiable_parameters(
     if available.has_pose and not available.torques_observable and "thrust_curve" in parameters:
         parameters.append("motor_time_constant")  # else the curve compensates a wrong lag
     if available.torques_observable:
-        parameters += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", "imu_position"]
+        parameters += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", ROTOR_MOMENTUM, "imu_position"]
         parameters += ["motor_time_constant"] if available.has_motor_lag else []
         parameters.append("command_delay")  # of measured speeds, the error of their clock
         ratio = airframe.get("torque_ratio")

@@ -16,11 +16,15 @@ moments of inertia larger by the same factor:
     d theta / d log m = v - P Q^-1 v,    v: thrust, inertia and drag        P, Q: covariance after and before the flights
 
 Quantities that the flights do not identify stay at their prior, and do not scale with the mass.
+
+An estimate theta that is more than 4 standard deviations of its prior theta_0 away from it contradicts the airframe: one of prior
+and model is wrong. Its standard deviation is then at least |theta - theta_0| / 2.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -29,7 +33,14 @@ from jaxtyping import Float
 
 from rotorid.findings import Finding
 from rotorid.identification.airframe.fit import AirframeFit
-from rotorid.identification.airframe.priors import BODY, INERTIA, PRODUCTS, ROTORS
+from rotorid.identification.airframe.priors import (
+    BODY,
+    INERTIA,
+    POSITIVE,
+    PRODUCTS,
+    ROTOR_MOMENTUM,
+    ROTORS,
+)
 from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
@@ -45,7 +56,8 @@ BETWEEN_FLIGHTS: Final = 0.008
 """b, relative standard deviation of the thrust from flight to flight."""
 
 _THRUST: Final = ("thrust_scale", "thrust_curve")
-_FORCES: Final = ("mass", INERTIA, PRODUCTS, "drag", *ROTOR_AERODYNAMICS, "angular_drag")
+_FORCES: Final = ("mass", INERTIA, PRODUCTS, "drag", *ROTOR_AERODYNAMICS, "angular_drag", ROTOR_MOMENTUM)
+_FAR: Final = 4.0  # standard deviations of a prior
 _POORLY_IDENTIFIED: Final = 0.1  # information gain below which a quantity's source says so
 
 
@@ -103,6 +115,29 @@ class Identification:
         """The masses of a flight: from which time on, s, and kg; None where the mass was held fixed."""
         masses = [(part.start, part.value) for part in self.masses if part.flight == flight]
         return masses or None
+
+
+def far_quantities(fit: Fit) -> list[str]:
+    """The quantities that are farther from their prior than its standard deviation, which may be one of the logarithm, allows."""
+
+    def distance(name: str) -> float:
+        value, prior = fit.values[name], fit.prior[name]
+        difference = abs(value - prior)
+        if value > 0.0 and name.startswith((*POSITIVE, INERTIA)):
+            difference = max(difference, prior * abs(math.log(value / prior)))
+        return difference / fit.prior_std[name] if fit.prior_std[name] > 0.0 else 0.0
+
+    return [name for name in fit.names if distance(name) > _FAR]
+
+
+def add_prior_conflicts(fit: Fit) -> Fit:
+    """The fit with the distance between prior and estimate in the covariance, where they contradict each other."""
+    covariance = fit.covariance.copy()
+    for name in far_quantities(fit):
+        k = fit.names.index(name)
+        least = 0.25 * (fit.values[name] - fit.prior[name]) ** 2
+        covariance[k, k] = max(covariance[k, k], least)
+    return fit.with_covariance(covariance)
 
 
 def split_masses(airframe_fit: AirframeFit, data: FitData) -> tuple[Fit, tuple[MassSegment, ...]]:

@@ -42,6 +42,7 @@ _LEAST_EXPLAINED: Final = 0.5  # of the variance of speeds, from which on they f
 _DRAGS: Final = ("drag", *ROTOR_AERODYNAMICS)
 _HELD: Final = 0.001  # relative standard deviation of an inertia that is held
 _LOST_SHARE: Final = 0.5  # of the sensors of a flight
+_CLOCK_ERROR: Final = 2.0  # of the standard deviation of a clock's offset
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +117,17 @@ def with_smoothed_speeds(
         (kept / np.maximum(removed, 1e-300))[1:],
     )
     return flight.with_signals(*changed), measured
+
+
+def with_clock_error(airframe: Airframe, speeds: Sequence[MeasuredSpeeds]) -> Airframe:
+    """An airframe whose command delay is the error of the clocks of these speeds, where all clocks were found. With a wider
+    prior, a fit may take the delay of a controller for one of the clock."""
+    stds = [measured.delay.std for measured in speeds if measured.delay is not None]
+    if not stds or len(stds) < len(speeds):
+        return airframe
+    std = _CLOCK_ERROR * float(np.sqrt(np.mean(np.square(stds))))
+    error = Quantity((0.0,), "s", (std,), "error of the clocks of the rotor speeds")
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, "command_delay": error})
 
 
 def rotor_modes(airframe: Airframe) -> Float[np.ndarray, "rotors rotors"]:
@@ -238,7 +250,7 @@ def add_speed_uncertainty(fit: Fit, speeds: Sequence[MeasuredSpeeds]) -> Fit:
     thrust, roll, pitch, yaw = np.mean(shares, axis=0) * len(shares) / len(speeds)
     relative = {
         "inertia_x": roll, "inertia_y": pitch, "inertia_z": yaw, "products_of_inertia": max(roll, pitch),
-        "torque_ratio": yaw, "angular_drag": max(roll, pitch), **dict.fromkeys(_DRAGS, thrust),
+        "torque_ratio": yaw, "rotor_momentum": yaw, "angular_drag": max(roll, pitch), **dict.fromkeys(_DRAGS, thrust),
     }  # fmt: skip
     covariance = fit.covariance.copy()
     for name, share in relative.items():

@@ -73,11 +73,13 @@ _POORLY_EXCITED: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "rotor_inflow": ("the vehicle hardly climbed or sank", "climb and sink at several speeds"),
     "translational_lift": ("the vehicle flew slowly", "fly fast legs at constant height"),
+    "flapping_moment": ("the vehicle flew slowly", "fly legs to and fro at speed"),
     "drag_area": ("the vehicle flew slowly", "fly fast legs"),
     "angular_drag": (
         "no rotation was steady",
         "fly steady yaw rotations, and slow multisines of roll and pitch",
     ),
+    "rotor_momentum": ("the yaw commands changed slowly", "fly quick doublets of yaw"),
     "rotor_scale": ("all rotors were commanded alike", "fly multisines of roll, pitch and yaw"),
     "imu_position": (
         "the angular acceleration was small",
@@ -245,7 +247,9 @@ STRUCTURE_NAMES: Final = {
     "rotor_drag": "rotor drag",
     "inflow": "rotor drag and inflow",
     "lift": "with translational lift",
-    "full": "full: with quadratic drag",
+    "flapping": "with flapping moment",
+    "quadratic": "with quadratic drag",
+    "full": "full: with the rotors' momentum",
 }
 """Names of `rotorid.identification.airframe.structures.STRUCTURES`."""
 
