@@ -262,7 +262,7 @@ def fit_airframe(
 
 
 def _with_exact_delay(airframe: Airframe) -> Airframe:
-    """An airframe whose command delay hardly moves from its prior: with one that is far off, other parameters may not converge."""
+    """An airframe whose command delay hardly moves from its prior; from a delay that is far off, a fit may not converge."""
     delay = Quantity(prior_value(airframe, "command_delay"), "s", (_EXACT_DELAY,))
     return dataclasses.replace(airframe, quantities={**airframe.quantities, "command_delay": delay})
 

@@ -59,6 +59,7 @@ from rotorid.workflows.identify.result import (
     Identification,
     MassSegment,
     add_mass_uncertainty,
+    add_prior_conflicts,
     add_thrust_uncertainty,
     airframe_with,
     split_masses,

@@ -17,8 +17,8 @@ moments of inertia larger by the same factor:
 
 Quantities that the flights do not identify stay at their prior, and do not scale with the mass.
 
-An estimate theta that is more than 4 standard deviations of its prior theta_0 away from it contradicts the airframe: one of prior
-and model is wrong. Its standard deviation is then at least |theta - theta_0| / 2.
+An estimate theta that is more than 4 standard deviations of its prior theta_0 away from it contradicts the airframe: one of
+prior and model is wrong. Its standard deviation is then at least |theta - theta_0| / 2.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Identification:
 
 
 def far_quantities(fit: Fit) -> list[str]:
-    """The quantities that are farther from their prior than its standard deviation, which may be one of the logarithm, allows."""
+    """Quantities farther from their prior than its standard deviation allows, which may be one of the logarithm."""
 
     def distance(name: str) -> float:
         value, prior = fit.values[name], fit.prior[name]
