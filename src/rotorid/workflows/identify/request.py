@@ -86,7 +86,8 @@ def identifiable_parameters(
     if available.has_pose and not available.torques_observable and "thrust_curve" in parameters:
         parameters.append("motor_time_constant")  # else the curve compensates a wrong lag
     if available.torques_observable:
-        parameters += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", ROTOR_MOMENTUM, "imu_position"]
+        parameters += [INERTIA, PRODUCTS, "centre_of_mass", "angular_drag", "imu_position"]
+        parameters += [ROTOR_MOMENTUM] if available.yaw_observable else []
         parameters += ["motor_time_constant"] if available.has_motor_lag else []
         parameters.append("command_delay")  # of measured speeds, the error of their clock
         ratio = airframe.get("torque_ratio")
@@ -108,7 +109,11 @@ def _check_names(free: Sequence[str], available: AvailableSignals) -> None:
             available.torques_observable,
             "rotor commands of 50 Hz or more, or rotor speeds with little noise, with body rates",
         ),
-        ({"torque_ratio"}, available.yaw_observable, "rotor speeds with less noise than the torques in yaw"),
+        (
+            {"torque_ratio", ROTOR_MOMENTUM},
+            available.yaw_observable,
+            "rotor speeds with less noise than the torques in yaw",
+        ),
         (_NEED_MOTION, available.has_pose, "attitude and velocity"),
     ):
         requested = [name for name in free if name in names]
