@@ -238,8 +238,7 @@ class BodyFunctions:
     step: (x, thrusts, dt, numbers) -> x after dt. observe: (x, thrusts, numbers) -> outputs: pose and velocity of the
     origin of the body frame, specific force at the accelerometer. pack: (attitude, position and velocity of the origin,
     body rate, numbers) -> x, the state of the centre of mass. rotor_rate: (thrusts, numbers) -> J^-1 h, by which the state of
-    the body rate exceeds it. outputs: slices of the signals in the outputs. attitude,
-    body_rate: slices in x.
+    the body rate exceeds it. outputs: slices of the signals in the outputs. attitude, body_rate: slices in x.
     """
 
     step: Callable[..., np.ndarray]
@@ -254,7 +253,8 @@ class BodyFunctions:
 @functools.lru_cache(maxsize=8)
 def body_functions(rotors: tuple[Rotor, ...], residual: Residual | None = None) -> BodyFunctions:
     """The functions of a vehicle with these rotors. residual: a learned one on top of the physics."""
-    system, places = _body(nominal_rotors(rotors)), _number_places()
+    nominal, places = nominal_rotors(rotors), _number_places()
+    system = _body(nominal)
     if residual is not None:
         system = with_residual(system, residual)
 
@@ -264,7 +264,7 @@ def body_functions(rotors: tuple[Rotor, ...], residual: Residual | None = None) 
 
     def rotor_rate(thrust, p):
         v = values(p)
-        return divided_by_inertia(angular_momentum_of_rotors(thrust, system.rotors, v), v)
+        return divided_by_inertia(angular_momentum_of_rotors(thrust, nominal, v), v)
 
     def at(x, thrust, p):
         state = system.states.unpack(x)
