@@ -17,7 +17,7 @@ SECONDS = 1.5
 def light(lag_of="", **changes):
     """A light vehicle with strong and fast rotors: thrust 10 times its weight, a motor lag of 5 ms."""
     values = {"mass": (0.5,), "inertia": (0.0037, 0.0037, 0.007), "motor_time_constant": (0.005,)}
-    values |= dict(zip(ROTOR_AERODYNAMICS, ((0.05,), (0.1,), (0.003,)), strict=True))
+    values |= dict(zip(ROTOR_AERODYNAMICS, ((0.05,), (0.1,), (0.003,), (0.001,)), strict=True))
     values |= {"drag": (0.0,), "angular_drag": (0.0,), "drag_area": (0.008, 0.008, 0.016)}
     quantities = {name: Quantity(value, "") for name, value in (values | changes).items()}
     return dataclasses.replace(

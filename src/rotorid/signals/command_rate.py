@@ -4,8 +4,8 @@ A row is predicted from its two neighbours on each side by a polynomial of degre
 
     s = mean of e_k^2 / (1 + sum_j W_j^2)  /  variance of u in 2 s,    e_k = u_k - sum_j W_j u_{k+j},    j = -2, -1, 1, 2
 
-is 1 for commands that change from row to row without correlation, as sampled noise and aliased manoeuvres do, 0.5 for a sine
-with three rows a period, 0.03 with five, and 0 for slow ones. Commands that are not resolved are wrong between the rows, and in
+is 1 for commands that change from row to row without correlation, as sampled noise and aliased manoeuvres do, 1.16 for a sine
+with three rows a period, 0.05 with five, and 0 for slow ones. Commands that are not resolved are wrong between the rows, and in
 the rows they are not the mean of what acted.
 
 Other commands with an error of the same kind show what the error of the logged ones may do to an estimate (J. R. Cook, L. A.

@@ -66,6 +66,7 @@ from rotorid.progress import Progress, no_progress
 from rotorid.signals.samples import Samples
 
 _ITERATIONS = 40
+_START_ITERATIONS = 5  # to choose between starts
 _PASSES = 6  # greatest number
 _LAGS = (0.02, 0.05, 0.12)  # s
 _EXACT_DELAY = 1e-5  # s
@@ -287,16 +288,22 @@ def _first_estimation(
         few = dataclasses.replace(problem, data=subset)
         starts = [_with_time_constant(problem, place, lag) for lag in _LAGS]
 
-        def estimate(problem_of_few: EstimationProblem, start: Float[np.ndarray, " free"]) -> Estimation:
+        def estimate(
+            problem_of_few: EstimationProblem,
+            start: Float[np.ndarray, " free"],
+            sigma: Float[np.ndarray, " compared"],
+            iterations: int = _ITERATIONS,
+        ) -> Estimation:
             return estimate_parameters(
-                problem_of_few, priors, noise, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH
+                problem_of_few, priors, sigma, is_noise_fixed, loss, iterations, start, _ROUGH
             )
 
-        candidates = [estimate(few, start) for start in starts]
+        candidates = [estimate(few, start, noise, _START_ITERATIONS) for start in starts]
         best = min(candidates, key=_negative_log_likelihood)
+        best = estimate(few, best.z, best.sigma)
         if is_lag_open:
-            start = next(s for s, candidate in zip(starts, candidates, strict=True) if candidate is best)
-            best = min(best, estimate(_with_speed_lag(few), start), key=_negative_log_likelihood)
+            other = estimate(_with_speed_lag(few), best.z, best.sigma)
+            best = min(best, other, key=_negative_log_likelihood)
         if len(subset.start) == len(problem.data.start):
             return best.problem, best
         problem = dataclasses.replace(best.problem, data=problem.data)

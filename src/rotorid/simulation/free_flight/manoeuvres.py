@@ -130,6 +130,8 @@ def manoeuvres(airframe: Airframe, limits: Limits, highest: float = math.inf) ->
     for pace, (lowest, fastest) in bands.items():
         high = min(fastest, highest)
         low = min(lowest, 0.4 * high)
+        if high < fastest:
+            low = min(low, max(high - (_TONES - 1) / ACTIVE, 1.0 / ACTIVE))
         all_tones = _harmonics(low, high, len(CHANNELS) * _TONES)
         for channel in CHANNELS:
             tones = _harmonics(low, high, _TONES)

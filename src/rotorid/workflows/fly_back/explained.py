@@ -21,6 +21,7 @@ from rotorid.models.airframe.validation import FlyBack
 from rotorid.results.text import join_words, label, share_text
 
 _HORIZON: Final = 1.0  # s
+_ONE_BLOCK: Final = 1e-9  # relative standard deviation, which is rounding where all errors are in one block
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +36,7 @@ class ExplainedMotion:
 
 
 def explained_motion(record: FlyBack) -> dict[str, ExplainedMotion]:
-    """The explained motion of each signal of a validation that is assessed."""
+    """The explained motion of each signal of a validation that is assessed, and whose standard deviation is known."""
     explained = {}
     for signal in record.signals:
         assessed = [k for k, decides in enumerate(signal.decides) if decides and signal.constant[k] > 0.0]
@@ -46,6 +47,8 @@ def explained_motion(record: FlyBack) -> dict[str, ExplainedMotion]:
         error, reference = signal.model[k], signal.constant[k]
         ratio = (error / reference) ** 2
         relative = math.hypot(signal.model_std[k] / max(error, 1e-300), signal.constant_std[k] / reference)
+        if relative < _ONE_BLOCK:
+            continue
         explained[signal.name] = ExplainedMotion(
             record.horizons[k], 100.0 * (1.0 - ratio), 200.0 * ratio * relative, 100.0 * error / reference
         )

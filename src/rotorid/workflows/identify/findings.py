@@ -26,7 +26,7 @@ POORLY_IDENTIFIED: Final = 0.3
 
 PLANNED: Final = (
     "thrust_curve", "motor_time_constant", "motor_time_constant_down", "command_delay", "torque_ratio", "centre_of_mass",
-    "inertia", "products_of_inertia", *DRAGS, "angular_drag", ROTOR_MOMENTUM, "rotor_scale", "imu_position",
+    "inertia", "products_of_inertia", *DRAGS, "angular_drag", "rotor_scale", "imu_position",
     "velocity_delay", "attitude_delay", "thrust_scale",
 )  # fmt: skip
 """Parameters that `rotorid plan` plans manoeuvres for."""

@@ -37,6 +37,7 @@ from rotorid.identification.experiment_design.fisher_information import (
 from rotorid.identification.experiment_design.input_design import Criterion, InputDesign, choose_manoeuvres
 from rotorid.identification.experiment_design.target_quantities import (
     DEFAULT_FIXED,
+    PLANNABLE,
     TargetQuantities,
     target_quantities,
 )
@@ -144,7 +145,9 @@ class PlanSettings:
     @property
     def fixed(self) -> tuple[str, ...]:
         """Parameters that are not estimated: those held fixed, and those that the log cannot identify."""
-        lost = () if self.torques_observable else (*sorted(NEED_TORQUES), *_NEED_QUICK_COMMANDS)
+        lost = (
+            () if self.torques_observable else (*sorted(NEED_TORQUES & set(PLANNABLE)), *_NEED_QUICK_COMMANDS)
+        )
         return (*self.known, *(name for name in lost if name not in self.known))
 
     @property

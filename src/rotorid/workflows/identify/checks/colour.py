@@ -9,6 +9,8 @@ has all effects, so that such a fit is not accepted.
 Over 14 flights of RotorPy with the right structure the largest mean autocorrelation is 0.03; without rotor drag and inflow it
 is 0.59 (Hummingbird) and 0.63 (Crazyflie), with a motor lag held 40 % too long 0.83 (Crazyflie).
 
+Residuals of less than 1 % of the motion are negligible, whatever their colour.
+
 Reference: L. Ljung, System identification, 2nd ed. (1999), ch. 16.6.
 """
 
@@ -26,6 +28,7 @@ _LEAST_LAG: Final = 0.02  # s
 _GREATEST_LAG: Final = 0.06  # s
 _COLOURED: Final = 0.3
 _ROUNDING: Final = 1e-6  # s
+_NEGLIGIBLE: Final = 0.01  # of the motion
 
 
 def colour_findings(predictions: Sequence[OutputResiduals]) -> list[Finding]:
@@ -38,7 +41,11 @@ def colour_findings(predictions: Sequence[OutputResiduals]) -> list[Finding]:
     values = found.value[lags]
     if not np.isfinite(values).any(axis=0).all():
         return []
-    mean = np.nanmean(values, axis=0)
+    error, motion = (
+        np.sqrt(np.nanmean((v - np.nanmean(v, axis=(0, 1))) ** 2, axis=(0, 1)))
+        for v in (residuals[0].error, residuals[0].measured)
+    )
+    mean = np.where(error > _NEGLIGIBLE * motion, np.nanmean(values, axis=0), 0.0)
     if mean.max() < _COLOURED:
         return []
     values = {"autocorrelation": float(mean.max()), "axis": "xyz"[int(np.argmax(mean))]}
