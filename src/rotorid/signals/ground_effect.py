@@ -23,9 +23,7 @@ from rotorid.signals.series import Intervals, interpolate_linear
 RADII: Final = 2.0
 """Height above the surface within which time is near the ground, rotor radii."""
 
-_RADIUS: Final = (
-    0.45  # of the smallest distance between rotors; propellers that do not overlap have less than 0.5
-)
+_RADIUS: Final = 0.45  # of the smallest distance between rotors; propellers do not overlap
 _COAXIAL: Final = 0.01  # m, between rotors of one axis
 _GROUND: Final = 1.0  # s before take-off and after landing, in which the level is that of the surface
 _LEAST_GROUND: Final = 0.3  # s

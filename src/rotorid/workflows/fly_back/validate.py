@@ -8,7 +8,7 @@ deviations and the noise (`error_growth`), and in simulation NMPC with the model
 (`closed_loop`). `acceptance` decides.
 
 Where a log has measured rotor speeds and no command that the model has a thrust for, the speeds move the rotors (see
-`rotor_input`). Between slowly logged rotor commands, the commands are interpolated linearly (see `signals.sampling`). Below
+`rotor_input`). Between slowly logged rotor commands, the commands are interpolated (see `signals.sampling`). Below
 50 Hz they do not determine the rotation: attitude and body rate are then taken as measured, and only a model with the prior's
 inertia and torques can be accepted, for its thrust, mass and drag.
 """
