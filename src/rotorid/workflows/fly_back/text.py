@@ -176,7 +176,8 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         "inertia and thrust curve."
     ),
     "band_not_validated": lambda v: (
-        f"Not validated in {v['band']} variations ({_BAND_RANGES[v['band']]} 1 Hz), which these flights excite too little: "
+        f"Not validated in {v['band']} variations ({_BAND_RANGES[v['band']]} 1 Hz), for which these flights are too short or "
+        "too calm: "
         f"{join_words([_BAND_RESPONSES[name] for name in v['names']])}."
     ),
     "prediction_worse": _prediction_worse,
