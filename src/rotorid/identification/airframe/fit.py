@@ -66,7 +66,6 @@ from rotorid.progress import Progress, no_progress
 from rotorid.signals.samples import Samples
 
 _ITERATIONS = 40
-_START_ITERATIONS = 5  # to choose between starts
 _PASSES = 6  # greatest number
 _LAGS = (0.02, 0.05, 0.12)  # s
 _EXACT_DELAY = 1e-5  # s
@@ -292,15 +291,12 @@ def _first_estimation(
             problem_of_few: EstimationProblem,
             start: Float[np.ndarray, " free"],
             sigma: Float[np.ndarray, " compared"],
-            iterations: int = _ITERATIONS,
         ) -> Estimation:
             return estimate_parameters(
-                problem_of_few, priors, sigma, is_noise_fixed, loss, iterations, start, _ROUGH
+                problem_of_few, priors, sigma, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH
             )
 
-        candidates = [estimate(few, start, noise, _START_ITERATIONS) for start in starts]
-        best = min(candidates, key=_negative_log_likelihood)
-        best = estimate(few, best.z, best.sigma)
+        best = min((estimate(few, start, noise) for start in starts), key=_negative_log_likelihood)
         if is_lag_open:
             other = estimate(_with_speed_lag(few), best.z, best.sigma)
             best = min(best, other, key=_negative_log_likelihood)
