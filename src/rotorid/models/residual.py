@@ -20,7 +20,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -121,9 +121,7 @@ def spread(
     for head, w in zip(heads, weights, strict=True):
         d = _distance(w, _scaled(head, w, values))
         distances.append(jnp.maximum(d - 1.0, 0.0))
-        std[head.output] = jnp.sqrt(
-            w["error"] ** 2 + (d * w["growth"]) ** 2 + (distances[-1] * w["typical"]) ** 2
-        )
+        std[head.output] = jnp.sqrt(_variance(w, d, distances[-1]))
     return std, jnp.max(jnp.stack(distances))
 
 
@@ -140,7 +138,12 @@ def spread_at(
 ) -> Float[np.ndarray, "n outputs"]:
     """Standard deviation of phi of a head (see `spread`) at these distances d."""
     d, b = distance[:, None], np.maximum(distance - 1.0, 0.0)[:, None]
-    return np.sqrt(weights["error"] ** 2 + (d * weights["growth"]) ** 2 + (b * weights["typical"]) ** 2)
+    return np.sqrt(_variance(weights, d, b))
+
+
+def _variance(weights: Mapping[str, Any], d: Any, b: Any) -> Any:
+    """Variance of phi of a head at the distance d, b = max(d - 1, 0)."""
+    return weights["error"] ** 2 + (d * weights["growth"]) ** 2 + (b * weights["typical"]) ** 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

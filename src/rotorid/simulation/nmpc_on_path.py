@@ -24,11 +24,11 @@ from rotorid.identification.open_loop.prediction import (
     BodyFunctions,
     body_functions,
     body_numbers,
-    nominal_rotors,
 )
 from rotorid.models.airframe.airframe import BY_AXIS, Airframe, Quantity, Rotor
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.models.multirotor.rotors import nominal_rotors
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.system import GRAVITY, Values

@@ -29,6 +29,7 @@ from rotorid.geometry.spaces import Space
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 from rotorid.models.multirotor.rigid import RigidMultirotor
+from rotorid.models.multirotor.rotors import nominal_rotors
 from rotorid.models.registry import SYSTEMS, WRENCH_SYSTEM, rotor_input_on_board
 from rotorid.models.system import Values
 
@@ -157,7 +158,7 @@ def _without_values(system: RigidMultirotor) -> RigidMultirotor:
         q.with_prior((0.0,) * len(q.value) if isinstance(q.value, tuple) else 0.0, std=0.0)
         for q in system.parameters
     )
-    rotors = tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in system.rotors)
+    rotors = nominal_rotors(system.rotors)
     return dataclasses.replace(system, parameters=parameters, rotors=rotors, weight=1.0)
 
 

@@ -32,7 +32,12 @@ from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor
 from rotorid.models.hybrid import with_residual
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.rigid import RigidMultirotor, divided_by_inertia, rigid_multirotor
-from rotorid.models.multirotor.rotors import angular_momentum_of_rotors, inertia_matrix_of, torque_ratio_of
+from rotorid.models.multirotor.rotors import (
+    angular_momentum_of_rotors,
+    inertia_matrix_of,
+    nominal_rotors,
+    torque_ratio_of,
+)
 from rotorid.models.residual import Residual
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
@@ -167,11 +172,6 @@ def predict(vehicles: Sequence[FlightModel], held: ValidationFlight) -> Predicti
         for name, values in _predict(body, [vehicles[k] for k in indices], held).items():
             predictions.setdefault(name, np.empty((len(vehicles), *values.shape[1:])))[indices] = values
     return predictions
-
-
-def nominal_rotors(rotors: tuple[Rotor, ...]) -> tuple[Rotor, ...]:
-    """The rotors without their thrust scales, which are contained in the thrusts."""
-    return tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in rotors)
 
 
 def _predict(

@@ -28,6 +28,7 @@ inertia helps before their drag does. Where no rotor speed is known, kappa is, u
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Final
@@ -98,6 +99,11 @@ def tilted_axes(rotors: Sequence[Rotor], scale: Float[Array, ""] | float) -> Flo
     side = -jnp.sin(about_arm) * jnp.cos(across_arm)
     up = jnp.cos(about_arm) * jnp.cos(across_arm)
     return jnp.asarray(signs) * jnp.stack([c * along - s * side, s * along + c * side, up])
+
+
+def nominal_rotors(rotors: Sequence[Rotor]) -> tuple[Rotor, ...]:
+    """The rotors without their thrust scales, for thrusts that contain these."""
+    return tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in rotors)
 
 
 def angular_momentum_of_rotors(

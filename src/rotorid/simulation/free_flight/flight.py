@@ -32,7 +32,7 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.properties import level_thrusts
 from rotorid.models.multirotor.rigid import rigid_multirotor
-from rotorid.models.multirotor.rotors import allocation
+from rotorid.models.multirotor.rotors import allocation, nominal_rotors
 from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.numerics.bisection import bisect
 from rotorid.simulation.free_flight.instruments import Instruments, get_instruments, measure
@@ -72,7 +72,7 @@ class Battery:
 def flight_structure(airframe: Airframe, rate: float) -> FlightStructure:
     """The structure of the flights of an airframe. rate: rows per second, Hz."""
     assert airframe.thrust_curve is not None
-    rotors = tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in airframe.rotors)
+    rotors = nominal_rotors(airframe.rotors)
     delay = airframe.get("command_delay")
     rows = math.ceil((max(delay.number, 0.0) if delay else 0.0) * rate) + 2
     return FlightStructure(

@@ -52,13 +52,10 @@ from rotorid.workflows.fly_back.parameter_uncertainty import Covariance, paramet
 from rotorid.workflows.fly_back.prediction_errors import flight_errors
 from rotorid.workflows.fly_back.response_gains import response_gains, short_intervals, thrust_gain_parts
 from rotorid.workflows.fly_back.rotor_input import with_rotor_input
-from rotorid.workflows.fly_back.text import to_text
+from rotorid.workflows.fly_back.text import FIT_FAULT_TEXTS, to_text
 
 HORIZONS: Final = (0.1, 0.5, 1.0, 2.0)
 """Of the predictions, s."""
-
-FIT_FAULTS: Final = ("not_converged", "coloured_residuals")
-"""Findings on a fit with which its model is not accepted."""
 
 _EVERY = 0.25  # s
 _WINDOWS = 600  # at most, of all flights
@@ -155,7 +152,7 @@ def with_fit_faults(record: FlyBack, findings: Sequence[Finding]) -> FlyBack:
         record: of the model's predictions.
         findings: of its fit.
     """
-    faults = [dataclasses.replace(f, severity=Severity.ERROR) for f in findings if f.code in FIT_FAULTS]
+    faults = [dataclasses.replace(f, severity=Severity.ERROR) for f in findings if f.code in FIT_FAULT_TEXTS]
     if not faults:
         return record
     kept = [

@@ -79,7 +79,7 @@ HELD_OUT = 0.25
 """Share of the time in the air that is held out for validation where no other flights are given."""
 
 _SHORTEST = 3.0  # s of a part that is held out
-_CLOCK_ERROR = 0.01  # s, larger than any left after speeds were moved onto the clock of the body rate
+_IMPOSSIBLE_DELAY = 0.01  # s, larger than any left after speeds were moved onto the clock of the body rate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,15 +287,17 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     logged = as_logged(prior if available.yaw_observable else with_known_yaw(prior), available.rotors)
     if not available.has_motor_lag:
         logged = with_clock_error(logged, preparation.speeds)
-    airframe_fit = fit_airframe(
-        logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
-    )
+
+    def fit_of(names: tuple[str, ...]) -> AirframeFit:
+        return fit_airframe(
+            logged, data.flights, names, data.body, has_motor_lag=available.has_motor_lag, progress=progress
+        )
+
+    airframe_fit = fit_of(free)
     if preparation.speeds and _has_impossible_clock(airframe_fit.estimation.fit):
         free = tuple(name for name in free if name != "command_delay")
         request = dataclasses.replace(request, free=free)
-        airframe_fit = fit_airframe(
-            logged, data.flights, free, data.body, has_motor_lag=available.has_motor_lag, progress=progress
-        )
+        airframe_fit = fit_of(free)
     check_estimates(airframe_fit.estimation, names)
     airframe_fit, part_findings = _with_disagreement(airframe_fit)
     predictions = output_residuals(airframe_fit.estimation)
@@ -361,7 +363,7 @@ def _with_disagreement(airframe_fit: AirframeFit) -> tuple[AirframeFit, list[Fin
 def _has_impossible_clock(fit: Fit) -> bool:
     """Whether a fit explains torques that its physics lacks by a clock error of measured speeds, which the body rate has
     excluded."""
-    return abs(fit.values.get("command_delay", 0.0)) > _CLOCK_ERROR
+    return abs(fit.values.get("command_delay", 0.0)) > _IMPOSSIBLE_DELAY
 
 
 def _hover(

@@ -120,10 +120,9 @@ class PreparedFlight:
 
     flight: the log, its specific force in the body frame. commanded: the same with the thrust of each rotor where it has only
     the controller's thrust and torque, with rotor commands that follow a faster collective command, and with smoothed speeds
-    where these are used. airframe: the prior. parts: to be used,
-    start and end in s. speeds: of the rotors, where a fit takes torques from them. has_turned_force: whether the log has the
-    specific force in the world frame. is_averaged: whether a fit takes averages of the commanded thrusts over `AVERAGE`, since
-    the log does not resolve the commands.
+    where these are used. airframe: the prior. parts: to be used, start and end in s. speeds: of the rotors, where a fit takes
+    torques from them. has_turned_force: whether the log has the specific force in the world frame. is_averaged: whether a fit
+    takes averages of the commanded thrusts over `AVERAGE`, since the log does not resolve the commands.
     """
 
     flight: Flight

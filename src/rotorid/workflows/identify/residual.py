@@ -42,6 +42,7 @@ from rotorid.learning.prediction import AVERAGED_ROWS, rate_errors
 from rotorid.learning.windows import Windows
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rigid import divided_by_inertia, gyroscopic, rigid_multirotor
+from rotorid.models.multirotor.rotors import nominal_rotors
 from rotorid.models.residual import Residual, distance_at, spread_at
 from rotorid.models.system import GRAVITY, Parameter, Values, parameter_values
 from rotorid.models.wrapped_system import WrappedSystem
@@ -240,7 +241,7 @@ def residual_findings(learned: IdentifiedResidual) -> list[Finding]:
 def _in_newtons(airframe: Airframe) -> Airframe:
     """The airframe for thrusts in N, which contain all scales."""
     quantities = {name: q for name, q in airframe.quantities.items() if name != "thrust_scale"}
-    rotors = tuple(dataclasses.replace(r, thrust_scale=1.0, thrust_scale_std=0.0) for r in airframe.rotors)
+    rotors = nominal_rotors(airframe.rotors)
     return dataclasses.replace(airframe, quantities=quantities, rotors=rotors, residual=None)
 
 

@@ -13,7 +13,7 @@ from rotorid.results.text import Verdict, join_words, label, percent, plus_minus
 from rotorid.workflows.fly_back.acceptance import is_inconclusive
 from rotorid.workflows.fly_back.text import FIT_FAULT_TEXTS
 from rotorid.workflows.identify.findings import parameter_of, parameters_of
-from rotorid.workflows.learn.text import EFFECTS
+from rotorid.workflows.learn.text import EFFECTS, shares_text
 
 Values = Mapping[str, Any]
 
@@ -341,14 +341,6 @@ def _speed_delays(v: Values) -> str:
     )
 
 
-def _explained(explained: Mapping[str, float]) -> str:
-    shares = [
-        f"{percent(max(share, 0.0))} of the squared {EFFECTS[block]} error"
-        for block, share in explained.items()
-    ]
-    return join_words(shares)
-
-
 def _residual_learned(v: Values) -> str:
     omitted = [EFFECTS[block] for block in v["explained"] if block not in v["blocks"]]
     kept = {block: v["explained"][block] for block in v["blocks"]}
@@ -360,7 +352,7 @@ def _residual_learned(v: Values) -> str:
         else ""
     )
     return (
-        f"A learned residual explains {_explained(kept)} that the physics leaves on held-out flight{omission}. The estimates "
+        f"A learned residual explains {shares_text(kept)} that the physics leaves on held-out flight{omission}. The estimates "
         f"are those of the physics alone.{outside}"
     )
 
@@ -448,7 +440,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "held_out_mass_changed": _held_out_mass_changed,
     "residual_learned": _residual_learned,
     "residual_omitted": lambda v: (
-        f"The physics is complete as far as these flights show: a learned residual explains {_explained(v['explained'])} on "
+        f"The physics is complete as far as these flights show: a learned residual explains {shares_text(v['explained'])} on "
         f"held-out flight, less than {percent(v['required'])} each, and is not part of the model."
     ),
     "residual_not_learned": lambda v: f"No residual was learned: {v['why']}.",

@@ -39,7 +39,8 @@ def _physics(v: Mapping[str, Any]) -> str:
     )
 
 
-def _shares(explained: Mapping[str, float]) -> str:
+def shares_text(explained: Mapping[str, float]) -> str:
+    """The explained shares of the squared errors, by block, as words."""
     shares = [
         f"{explained_text(share)} of the squared {EFFECTS[block]} error" for block, share in explained.items()
     ]
@@ -49,7 +50,7 @@ def _shares(explained: Mapping[str, float]) -> str:
 def _residual(v: Mapping[str, Any]) -> str:
     omitted = join_words([EFFECTS[block] for block in v["omitted"]])
     omission = f"; no residual for the {omitted}" if omitted else ""
-    return f"{_physics(v)}; the residual explains {_shares(v['explained'])} on held-out data{omission}."
+    return f"{_physics(v)}; the residual explains {shares_text(v['explained'])} on held-out data{omission}."
 
 
 def _unidentifiable_direction(v: Mapping[str, Any]) -> str:
@@ -74,7 +75,7 @@ def _explained_error(v: Mapping[str, Any]) -> str:
 _TEXTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "model_without_residual": lambda v: f"{_physics(v)}, no residual.",
     "residual_omitted": lambda v: (
-        f"{_physics(v)}; no residual, since it explains only {_shares(v['explained'])} on held-out data, less than "
+        f"{_physics(v)}; no residual, since it explains only {shares_text(v['explained'])} on held-out data, less than "
         f"{percent(v['required'])} each."
     ),
     "residual_learned": _residual,
