@@ -9,6 +9,7 @@ import math
 import pytest
 
 from rotorid.results.text import (
+    correlation_text,
     duration_text,
     estimator_subject,
     join_words,
@@ -68,20 +69,26 @@ def test_estimators_and_their_changes_in_a_sentence() -> None:
 
 
 def test_a_share_is_never_rounded_to_all_or_nothing() -> None:
-    assert [percent(x) for x in (1.0, 0.99996, 0.5, 0.0003, 0.0, math.nan)] == [
+    assert [percent(x) for x in (1.0, 0.99996, 0.5, 0.0007, 0.0003, 0.0, math.nan)] == [
         "100 %",
         "99.9 %",
         "50 %",
         "0.1 %",
+        "< 0.1 %",
         "0 %",
         "–",
     ]
 
 
+def test_a_correlation_is_never_rounded_to_1() -> None:
+    texts = [correlation_text(r) for r in (0.654, -0.97, 0.9986, -0.99999, 1.0)]
+    assert texts == ["0.65", "\u22120.97", "0.998", "\u22120.999", "1.000"]
+
+
 def test_names_and_durations() -> None:
     assert label("wind_force_x") == "wind force x"
     assert title("thrust_scale") == "Thrust scale"
-    assert unit_text("1") == ""
+    assert [unit_text(unit) for unit in ("1", "N^0.5 s/m", "kg m^2")] == ["", "√N s/m", "kg m²"]
     assert [duration_text(x) for x in (0.84, 19.6, 204.8)] == ["0.8 s", "20 s", "3 min 25 s"]
     assert [join_words(x) for x in ([], ["a"], ["a", "b", "c"])] == ["", "a", "a, b and c"]
     assert value_text(2.0, math.nan) == "2.000"

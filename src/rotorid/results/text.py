@@ -36,10 +36,10 @@ def estimator_subject(name: str) -> str:
 
 
 def unit_text(unit: str) -> str:
-    """A unit: "m/s^2" -> "m/s²", nothing for a dimensionless number."""
+    """A unit: "m/s^2" -> "m/s²", "N^0.5 s/m" -> "√N s/m", nothing for a dimensionless number."""
     if unit in PLAIN_UNITS:
         return ""
-    return unit.replace("^2", "²").replace("^3", "³")
+    return unit.replace("^2", "²").replace("^3", "³").replace("N^0.5", "√N")
 
 
 def decimals(std: float) -> int:
@@ -111,20 +111,35 @@ def rounded_text(value: float, digits: int = 2) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1 in percent. A share below 1 is never rounded to 100 %: 0.9996 is "99.9 %"."""
+    """A share of 1 in percent. A share is never rounded to all or nothing: "99.9 %", "< 0.1 %"."""
     if not math.isfinite(share):
         return "–"
     value = 100.0 * share
     if 99.0 < value < 100.0:
         return f"{math.floor(10.0 * value) / 10.0:.1f} %"
+    if 0.0 < value < 0.05:
+        return "< 0.1 %"
     if 0.0 < value < 1.0:
-        return f"{max(value, 0.1):.1f} %"
+        return f"{value:.1f} %"
     return f"{value:.0f} %"
 
 
 def share_text(value: float, std: float) -> str:
     """A share and its standard deviation, both in %: "97.1 ± 0.4 %"; the share alone where that is unknown."""
     return plus_minus(value, std, "%") if math.isfinite(std) else f"{value:.1f} %"
+
+
+def evidence_text(log_evidence: float, *, signed: bool = False) -> str:
+    """A log evidence, whose absolute error is some tenths: "412", "−1.2". signed: "+412"."""
+    digits = 0 if abs(log_evidence) >= 10.0 else 1
+    return f"{round(log_evidence, digits) + 0.0:{'+' if signed else ''}.{digits}f}".replace("-", "−")
+
+
+def correlation_text(correlation: float) -> str:
+    """A correlation: "0.95", "−0.95"; one that is not complete is never rounded to 1: "0.999"."""
+    digits = 2 if abs(correlation) < 0.995 else 3
+    size = math.floor(abs(correlation) * 10**digits) / 10**digits if digits == 3 else abs(correlation)
+    return f"{math.copysign(size, correlation):.{digits}f}".replace("-", "−")
 
 
 def duration_text(duration: float) -> str:

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from rotorid.findings import Severity
+from rotorid.identification.airframe.structures import Structure
 from rotorid.identification.fitting.result import Direction, Fit, ResidualStatistics, SearchRecord
 from rotorid.workflows.identify.findings import (
     PLANNED,
@@ -14,6 +15,7 @@ from rotorid.workflows.identify.findings import (
     correlated_groups,
     parameter_of,
     recommendations,
+    structure_findings,
 )
 from rotorid.workflows.identify.text import to_text
 
@@ -53,7 +55,8 @@ def test_other_correlated_quantities_are_a_finding_of_their_own() -> None:
     (finding,) = correlated_groups(fit(covariance, **values))
     assert finding.code == "strongly_correlated"
     assert finding.values["quantities"] == ("motor_time_constant", "command_delay")
-    assert round(finding.values["correlation"], 6) == 0.97
+    assert round(finding.values["correlation"], 6) == -0.97
+    assert "(correlation \u22120.97)" in to_text(finding)
 
 
 def test_quantities_without_a_common_factor_do_not_scale_with_the_thrust() -> None:
@@ -81,6 +84,35 @@ def test_poorly_identified_quantities_are_named_with_the_command_that_plans_for_
     assert drag.values["parameter"] == "drag"
     assert (plan.code, plan.values["parameters"]) == ("manoeuvres", ("inertia", "drag"))
     assert to_text(plan).endswith("rotorid plan --airframe 'my quad.toml' --for inertia,drag -o plan")
+
+
+def test_axes_of_one_parameter_are_one_finding() -> None:
+    z = Direction(("drag_area_z",), (1.0,), 0.999, False)
+    found = recommendations(fit_of((z,), drag_area_x=0.03, drag_area_y=0.02, drag_area_z=0.001))
+    assert [f.code for f in found] == ["poorly_identified", "manoeuvres"]
+    assert to_text(found[0]).startswith("Drag area: not identified, because the vehicle flew slowly")
+
+
+def structure(log_evidence: float, *parameters: str) -> Structure:
+    return Structure("", parameters, log_evidence, 0.5, {}, {})
+
+
+def test_the_simplest_structure_that_is_nearly_as_good_as_the_best_is_named() -> None:
+    rows = (
+        structure(-43.0),
+        structure(-1.0, "drag"),
+        structure(0.2, "drag", "rotor_drag"),
+        structure(0.9, "drag", "rotor_drag", "rotor_inflow"),
+        structure(0.0, "drag", "rotor_drag", "rotor_inflow", "drag_area"),
+    )
+    (finding,) = structure_findings(rows)
+    assert finding.values["parameters"] == ("drag", "rotor_drag")
+    text = to_text(finding)
+    assert "support: drag and rotor drag. Not needed" in text
+    assert text.endswith("drag +42, rotor drag +1.2, rotor inflow +0.7, drag area \u22120.9.")
+    (bare,) = structure_findings((structure(1.0), structure(0.0, "drag")))
+    assert "support: none. Not needed" in to_text(bare)
+    assert structure_findings((structure(0.0),)) == []
 
 
 def test_a_whole_vector_goes_by_its_name() -> None:

@@ -150,17 +150,20 @@ def untested(
 ) -> list[Finding]:
     """What the flights did not test."""
     names = []
-    for signal in signals:
-        drifting = tuple(
+    drifting = {
+        signal.name: tuple(
             h for h, d, e in zip(horizons, signal.decides, signal.model, strict=True) if not d and e
         )
-        if drifting:
-            values = {"signal": signal.name, "horizons": drifting}
-            names.append(Finding("horizons_not_assessed", Severity.NOTE, values, (signal.name,)))
-        short = tuple(h for h, e in zip(horizons, signal.model, strict=True) if not e)
-        if short:
-            values = {"signal": signal.name, "horizons": short}
-            names.append(Finding("windows_too_short", Severity.NOTE, values, (signal.name,)))
+        for signal in signals
+    }
+    short = {
+        signal.name: tuple(h for h, e in zip(horizons, signal.model, strict=True) if not e)
+        for signal in signals
+    }
+    for code, unassessed in (("horizons_not_assessed", drifting), ("windows_too_short", short)):
+        values = {name: times for name, times in unassessed.items() if times}
+        if values:
+            names.append(Finding(code, Severity.NOTE, {"horizons": values}, tuple(values)))
     for gain in gains:
         if gain.name not in _NEEDED and not is_certain(gain):
             names.append(Finding("response_not_validated", Severity.NOTE, _values(gain)))

@@ -54,6 +54,10 @@ def response_name(gain: str) -> str:
     return _RESPONSES[gain]
 
 
+def _horizons_of(signals: Mapping[str, tuple[float, ...]]) -> str:
+    return "; ".join(f"{label(name)} at {_horizons(horizons)}" for name, horizons in signals.items())
+
+
 def _horizons(horizons) -> str:
     return join_words([f"{h:g} s" for h in horizons])
 
@@ -200,11 +204,11 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "response_gains": _response_gains,
     "nmpc_kept_path": _nmpc_kept_path,
     "horizons_not_assessed": lambda v: (
-        f"{title(v['signal'])} at {_horizons(v['horizons'])} is not assessed: there, the open-loop predictions of all models "
-        "drift further than constant velocity."
+        "Not assessed, since the open-loop predictions of all models drift further there than constant velocity: "
+        f"{_horizons_of(v['horizons'])}."
     ),
     "windows_too_short": lambda v: (
-        f"{title(v['signal'])} at {_horizons(v['horizons'])} is not assessed: the windows are too short."
+        f"Not assessed, since the windows are too short: {_horizons_of(v['horizons'])}."
     ),
     "flight_too_short": lambda v: f"{v['flight']} was left out: it is too short.",
     "comparison": _comparison,

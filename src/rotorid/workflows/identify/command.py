@@ -233,6 +233,11 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
             percent(row.information_gain),
             style="" if row.information_gain > POORLY_IDENTIFIED else "dim",
         )
+    for name, quantity in summary.estimates.hover.items():
+        if quantity.unit != "1":
+            table.add_row(
+                f"{label(name)} in hover", plus_minus(quantity.value, quantity.std, quantity.unit), "", ""
+            )
     console.print(Padding(table, (0, 1)))
     console.print()
     if len(summary.estimates.masses) > 1:

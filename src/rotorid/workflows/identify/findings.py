@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -13,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.airframe.priors import BODY, ROTOR_MOMENTUM, ROTORS
+from rotorid.identification.airframe.structures import Structure
 from rotorid.identification.fitting.disagreement import Disagreement
 from rotorid.identification.fitting.result import Direction, Fit
 from rotorid.models.airframe.airframe import Airframe
@@ -37,6 +40,7 @@ _WIDENED: Final = 1.3  # ratio of standard deviations with and without the disag
 _MUCH_WIDENED: Final = 3.0
 _NOTABLE: Final = 0.5  # standard deviations by which parts disagree
 _MOST_GROUPS: Final = 4
+_EQUALLY_GOOD: Final = 1.0  # log evidence
 _SCALED: Final = 1.5  # ratio of the relative standard deviations of quantities that scale together, at most
 _INDEXED: Final = re.compile(r"_(?:[xyz]{1,2}|\d+)$")
 _PARAMETERS: Final = frozenset((*BODY, *ROTORS, "mass"))
@@ -86,7 +90,8 @@ def fit_findings(
         findings.append(Finding("torque_ratio_known", Severity.NOTE))
     if not available.torques_observable:
         code = "torques_in_noise" if request.preparation.speeds else "torques_not_identifiable"
-        findings.append(Finding(code, Severity.WARNING, signals=(available.rotors,)))
+        values = {"lag": "motor_time_constant" in request.free}
+        findings.append(Finding(code, Severity.WARNING, values, (available.rotors,)))
     elif not available.yaw_observable:
         findings.append(Finding("yaw_in_noise", Severity.WARNING, signals=(available.rotors,)))
     if not available.has_pose:
@@ -166,6 +171,29 @@ def disagreement_findings(before: Fit, after: Fit, found: Sequence[Disagreement]
     return [Finding("parts_disagree", severity, values)]
 
 
+def structure_findings(structures: Sequence[Structure]) -> list[Finding]:
+    """The simplest structure that explains the flights nearly as well as the best, and what each term adds to the log evidence
+    of those before; none where there is one structure only.
+
+    Args:
+        structures: each with the terms of the one before and some more, the full one last.
+    """
+    if len(structures) < 2:
+        return []
+    steps = [
+        {
+            "parameters": tuple(name for name in more.parameters if name not in fewer.parameters),
+            "log_evidence": more.log_evidence - fewer.log_evidence,
+        }
+        for fewer, more in itertools.pairwise(structures)
+    ]
+    best = max(structure.log_evidence for structure in structures)
+    simplest = next(s for s in structures if s.log_evidence > best - _EQUALLY_GOOD)
+    others = tuple(name for name in structures[-1].parameters if name not in simplest.parameters)
+    values = {"parameters": simplest.parameters, "others": others, "steps": tuple(steps)}
+    return [Finding("structure", Severity.NOTE, values)]
+
+
 def far_from_prior(fit: Fit) -> list[Finding]:
     """The estimates that are farther from the prior than its standard deviation allows."""
     names = far_quantities(fit)
@@ -208,12 +236,13 @@ def recommendations(
             logged, Hz.
     """
     findings, covered_names, unidentified_names = [], set(), []
+    poor: dict[str, dict[str, float]] = {}
     for direction in fit.unidentifiable_directions:
         covered_names.update(direction.names)
         parameters = parameters_of(direction.names)
         if len(parameters) == 1:
-            findings.append(_poorly_identified(direction.names, 1.0 - direction.variance_ratio**0.5))
-            unidentified_names += parameters
+            gain = 1.0 - math.sqrt(direction.variance_ratio)
+            poor.setdefault(parameters[0], {}).update((name, gain) for name in direction.names)
             continue
         reason = _confounding(direction, set(parameters))
         values = {
@@ -224,12 +253,13 @@ def recommendations(
         findings.append(Finding("not_separable", Severity.WARNING, values))
         if reason not in ("forces", "yaw", "balance"):
             unidentified_names += [p for p in parameters if p in PLANNED]
-    for parameter in parameters_of(fit.information_gain):
-        own = [n for n in fit.information_gain if parameter_of(n) == parameter and n not in covered_names]
-        names = [n for n in own if fit.information_gain[n] < POORLY_IDENTIFIED]
-        if names:
-            findings.append(_poorly_identified(names, min(fit.information_gain[n] for n in names)))
-            unidentified_names.append(parameter)
+    for name, gain in fit.information_gain.items():
+        if name not in covered_names and gain < POORLY_IDENTIFIED:
+            poor.setdefault(parameter_of(name), {})[name] = gain
+    for parameter in (p for p in parameters_of(fit.names) if p in poor):
+        names = [name for name in fit.names if name in poor[parameter]]
+        findings.append(_poorly_identified(names, min(poor[parameter].values())))
+        unidentified_names.append(parameter)
     plannable = tuple(name for name in PLANNED if name in unidentified_names and name != "thrust_scale")
     if plannable:
         values = {"parameters": plannable, "airframe": airframe, "folder": folder, "rate": rate}
@@ -270,7 +300,8 @@ def _group(fit: Fit, indices: Int[np.ndarray, " n"], r: Float[np.ndarray, "n n"]
     ):
         values: Mapping = {"quantities": names, "relative_std": float(relative.min())}
         return Finding("scale_with_thrust", Severity.NOTE, values)
-    values = {"quantities": names, "correlation": float(r[r > _STRONGLY].min())}
+    least = float(r[r > _STRONGLY].min()) if len(names) > 2 else _least_correlation(fit, names)
+    values = {"quantities": names, "correlation": least}
     return Finding("strongly_correlated", Severity.NOTE, values)
 
 
@@ -295,6 +326,8 @@ def _confounding(direction: Direction, parameters: set[str]) -> str:
 
 
 def _least_correlation(fit: Fit, names: Sequence[str]) -> float:
-    """The smallest correlation among quantities, without sign."""
+    """The correlation of two quantities; of more the smallest one, without sign."""
     indices = [fit.names.index(name) for name in names]
+    if len(indices) == 2:
+        return float(fit.correlation[indices[0], indices[1]])
     return float(np.abs(fit.correlation[np.ix_(indices, indices)]).min())

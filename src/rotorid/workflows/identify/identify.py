@@ -39,6 +39,7 @@ from rotorid.workflows.identify.findings import (
     disagreement_findings,
     fit_findings,
     force_findings,
+    structure_findings,
     wind_findings,
 )
 from rotorid.workflows.identify.preparation import (
@@ -258,7 +259,7 @@ def split(preparation: Preparation, share: float = HELD_OUT) -> tuple[list[Inter
         total = sum(end - start for start, end in flight.parts)
         if share * total < _SHORTEST:
             raise ExcitationError(
-                f"{flight.flight.source}: {total:.1f} s in the air are too few to fit and to validate a model; give flights of "
+                f"{flight.name}: {total:.1f} s in the air are too few to fit and to validate a model; give flights of "
                 f"{_SHORTEST / share:.0f} s or more, or others to validate on"
             )
         remaining, first, last = (1.0 - share) * total, [], []
@@ -304,7 +305,8 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     if data.other_commands:
         airframe_fit = add_command_uncertainty(airframe_fit, data.other_commands)
     own_fit, segments = split_masses(airframe_fit, data)
-    own_fit = add_structure_uncertainty(own_fit, compare_structures(airframe_fit.estimation))
+    structures = compare_structures(airframe_fit.estimation)
+    own_fit = add_structure_uncertainty(own_fit, structures)
     own_fit = add_prior_conflicts(add_speed_uncertainty(own_fit, preparation.speeds))
     own_fit = own_fit if available.yaw_observable else with_unidentified_yaw(own_fit, prior)
     share = thrust_relative_std(prior, free, preparation.logs)
@@ -329,6 +331,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         *speed_findings(preparation.speeds),
         *hover_findings,
         *wind_findings(airframe_fit, names),
+        *structure_findings(structures),
         *part_findings,
         *check_shape(airframe_fit.estimation, predictions),
         *colour_findings(predictions),
@@ -338,12 +341,12 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         airframe=airframe,
         fit=fit,
         masses=masses,
-        known=request.known,
-        preparation=preparation,
+        request=request,
         data=data,
         process_noise=disturbed,
         findings=tuple(findings),
         estimation=airframe_fit.estimation,
+        structures=structures,
         predictions=predictions,
         hover=hover,
         mass_covariance=mass_covariance,

@@ -14,6 +14,8 @@ from rotorid.report.charts import Figure, axis_colour, band, encode_array, layou
 from rotorid.report.page import MODEL_TONES, Page, add_header, card, grid, legend, notes_list, table
 from rotorid.results.text import (
     duration_text,
+    evidence_text,
+    join_words,
     label,
     percent,
     plus_minus,
@@ -25,6 +27,7 @@ from rotorid.results.text import (
 from rotorid.workflows.fly_back.page import add_fly_back
 from rotorid.workflows.identify.findings import POORLY_IDENTIFIED
 from rotorid.workflows.identify.residual_page import add_residual
+from rotorid.workflows.identify.result import MassSegment
 from rotorid.workflows.identify.summary import (
     WHITE,
     CurveBand,
@@ -33,12 +36,17 @@ from rotorid.workflows.identify.summary import (
     PlotWindow,
     ThrustCurves,
 )
-from rotorid.workflows.identify.text import STRUCTURE_NAMES
 
 _FIRST = ("mass", "thrust_scale", "inertia_x", "inertia_y", "motor_time_constant")
 _CARDS = 8
+_MASS_CARDS = 3
 _SIGMAS = 1.96
 _AXES = "xyz"
+_ROTORS = {
+    "rotor_command": "rotor commands",
+    "rotor_thrust": "commanded thrusts",
+    "rotor_speed": "measured rotor speeds",
+}
 
 
 def identify_page(
@@ -89,10 +97,9 @@ def identify_page(
 
 
 def _add_cards(page: Page, summary: IdentifySummary) -> None:
-    cards = []
-    for name in [n for n in _FIRST if n in summary.estimates.parameters][
-        : _CARDS - len(summary.estimates.hover)
-    ]:
+    cards = _mass_cards(summary.estimates.masses)
+    count = _CARDS - len(summary.estimates.hover) - len(cards)
+    for name in [n for n in _FIRST if n in summary.estimates.parameters][:count]:
         row = summary.estimates.parameters[name]
         note = f"± {std_text(row.value, row.std)}, prior {plus_minus(row.prior, row.prior_std)}"
         is_identified = row.information_gain > POORLY_IDENTIFIED
@@ -111,11 +118,32 @@ def _add_cards(page: Page, summary: IdentifySummary) -> None:
                 title(name),
                 value_text(quantity.value, quantity.std),
                 "" if quantity.unit == "1" else unit_text(quantity.unit),
-                f"± {std_text(quantity.value, quantity.std)}",
+                f"± {std_text(quantity.value, quantity.std)}"
+                + ("" if name.startswith("hover") else ", in hover"),
             )
         )
     if cards:
         page.add(f'<div class="cards">{"".join(cards)}</div>')
+
+
+def _mass_cards(masses: Sequence[MassSegment]) -> list[str]:
+    """A card for each of a few masses, one for all of many; none where the mass is among the parameters."""
+    if len(masses) < 2:
+        return []
+    if len(masses) > _MASS_CARDS:
+        least, most = (of(masses, key=lambda m: m.value) for of in (min, max))
+        value = f"{value_text(least.value, least.std)} to {value_text(most.value, most.std)}"
+        stds = f"± {std_text(least.value, least.std)} and ± {std_text(most.value, most.std)}"
+        return [card("Mass", value, "kg", f"{stds}; {len(masses)} segments")]
+    return [
+        card(
+            "Mass",
+            value_text(m.value, m.std),
+            "kg",
+            f"± {std_text(m.value, m.std)}; {m.flight}, {m.start:.0f} to {m.end:.0f} s",
+        )
+        for m in masses
+    ]
 
 
 def _add_parameters(page: Page, summary: IdentifySummary) -> None:
@@ -123,22 +151,27 @@ def _add_parameters(page: Page, summary: IdentifySummary) -> None:
     page.section(
         "Estimates",
         f"From {flights}, {summary.fit.windows} windows. ± is one standard deviation, corrected for the autocorrelation of the "
-        "residuals. Identified: the share by which the flights reduced the prior's standard deviation.",
+        "residuals. Identified: the share by which it is smaller than the prior's.",
     )
-    head = ["quantity", "estimate", "prior", "unit", "identified"]
+    head = ["quantity", "estimate", "prior", "identified"]
     rows = [
         [
-            label(name) + (" (at its least value)" if row.is_at_bound else ""),
-            plus_minus(row.value, row.std),
+            label(name) + (" (at its bound)" if row.is_at_bound else ""),
+            plus_minus(row.value, row.std, row.unit),
             plus_minus(row.prior, row.prior_std),
-            unit_text(row.unit) or "–",
             percent(row.information_gain),
         ]
         for name, row in summary.estimates.parameters.items()
     ]
-    kinds = dict.fromkeys(head, "number") | {"quantity": "word", "unit": "word"}
+    kinds = dict.fromkeys(head, "number") | {"quantity": "word"}
     page.add('<div class="stack">', table(head, rows, kinds))
-    page.add(page.panel(information_figure(summary.estimates.parameters), "Identified by these flights"))
+    page.add(
+        page.panel(
+            information_figure(summary.estimates.parameters),
+            "Identified by these flights",
+            "reduction of the prior standard deviation",
+        )
+    )
     if len(summary.estimates.names) > 1:
         page.add(
             page.panel(
@@ -163,27 +196,26 @@ def _add_structures(page: Page, summary: IdentifySummary) -> None:
     if len(structures) < 2:
         return
     page.section(
-        "Structure of the aerodynamics",
-        "The estimates are those of the full structure, whose terms keep their prior where the flights do not identify them. "
-        "Log evidence: of the structure without the other terms, less that of the full one; above 0, the flights do not need "
-        "these terms. Probability: of each structure, all being equally likely before. ± is one standard deviation "
-        "if the structure is true; the differences between probable structures are part of the standard deviations above.",
+        "Structure of the model",
+        "Each structure has the terms of the one above it and those named. The estimates are those of the last one, whose "
+        "terms stay near their prior where the flights do not identify them. Log evidence: less that of the last one; above "
+        "0, the flights do not need the further terms. Probability: all structures being equally likely before. ± is one "
+        "standard deviation if the structure is true; the differences between probable structures are part of the standard "
+        "deviations above.",
     )
-    head = ["structure", "terms", "log evidence", "probability", "inertia x"]
-    rows = [
-        [
-            STRUCTURE_NAMES[s.name],
-            ", ".join(label(name) for name in s.parameters) or "none",
-            f"{s.log_evidence:.1f}".replace("-", "−"),
+    has_inertia = any(math.isfinite(s.inertia_x) for s in structures)
+    head = ["structure", "log evidence", "added", "probability", *(["inertia x"] if has_inertia else [])]
+    rows = []
+    for fewer, s in zip((None, *structures), structures, strict=False):
+        added = [label(name) for name in s.parameters if fewer is None or name not in fewer.parameters]
+        row = [
+            f"+ {join_words(added)}" if fewer else join_words(added) or "none of these terms",
+            evidence_text(s.log_evidence),
+            evidence_text(s.log_evidence - fewer.log_evidence, signed=True) if fewer else "–",
             percent(s.probability),
-            f"{plus_minus(s.inertia_x, s.inertia_x_std)} kg m²"
-            if math.isfinite(s.inertia_x)
-            else "not estimated",
         ]
-        for s in structures
-    ]
-    kinds = {"structure": "word", "terms": "long", "log evidence": "number", "probability": "number"}
-    page.add(table(head, rows, kinds | {"inertia x": "number"}))
+        rows.append([*row, f"{plus_minus(s.inertia_x, s.inertia_x_std)} kg m²"] if has_inertia else row)
+    page.add(table(head, rows, dict.fromkeys(head, "number") | {"structure": "long"}))
 
 
 def _add_masses(page: Page, summary: IdentifySummary) -> None:
@@ -209,8 +241,8 @@ def _add_predictions(page: Page, summary: IdentifySummary, windows: Sequence[Plo
     )
     page.section(
         "Predictions",
-        f"The seconds of {windows[0].flight} with the largest motion. Each window is predicted from its start by the rotor "
-        f"commands.{filtered}",
+        f"The seconds of {windows[0].flight} with the largest motion. Each window is predicted from its start by the "
+        f"{_ROTORS[summary.data.rotors]}.{filtered}",
     )
     page.add(legend([("measured", "@other0"), ("predicted", "@ekf")]))
     for window in windows:
@@ -285,7 +317,7 @@ def information_figure(parameters: Mapping[str, ParameterRow]) -> Figure:
         },
         "hovertemplate": "%{y}: %{x:.1f} %<extra></extra>",
     }
-    figure = layout("", x_title="reduction of the prior standard deviation (%)", hovermode="closest")
+    figure = layout("", x_title="identified (%)", hovermode="closest")
     figure["xaxis"] |= {"range": [0, 101]}
     figure["yaxis"] |= {"type": "category", "dtick": 1}
     figure["bargap"] = 0.35

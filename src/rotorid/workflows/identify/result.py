@@ -41,6 +41,7 @@ from rotorid.identification.airframe.priors import (
     ROTOR_MOMENTUM,
     ROTORS,
 )
+from rotorid.identification.airframe.structures import Structure
 from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
@@ -50,7 +51,7 @@ from rotorid.models.multirotor.properties import HoverQuantity
 from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import quantity_names
 from rotorid.workflows.identify.preparation import FitData, Preparation
-from rotorid.workflows.identify.request import KnownQuantity
+from rotorid.workflows.identify.request import FitRequest, KnownQuantity
 
 BETWEEN_FLIGHTS: Final = 0.008
 """b, relative standard deviation of the thrust from flight to flight."""
@@ -77,26 +78,36 @@ class Identification:
     """The result of an identification.
 
     airframe: with the estimates. fit: by quantity ("inertia_x", "thrust_curve_2", ...), with the mass where it is the same in
-    all flights. masses: of all parts of the flights, in order, where the mass was free. known: which of mass and thrust was
-    held fixed. preparation, data: the flights, and the rows that were fitted. process_noise: the states with unmodelled
-    disturbances, "body_rate" or "velocity", which the fit followed. findings: what to know of the estimates. estimation: the
-    problem and its solution. predictions: the outputs that the fit predicts, with their residuals. hover: the hover point by
-    name (see the module); empty where the logs have no rotor commands. mass_covariance: of the fit's quantities with a mass
-    that was held fixed.
+    all flights. masses: of all parts of the flights, in order, where the mass was free. request: what was fitted. data: its
+    rows. process_noise: the states with unmodelled disturbances, "body_rate" or "velocity", which the fit followed. findings:
+    what to know of the estimates. estimation: the problem and its solution. structures: of the aerodynamics, compared at that
+    solution, the full one last. predictions: the outputs that the fit predicts, with their residuals. hover: the hover point
+    by name (see the module); empty where the logs have no rotor commands. mass_covariance: of the fit's quantities with a
+    mass that was held fixed.
     """
 
     airframe: Airframe
     fit: Fit
     masses: tuple[MassSegment, ...]
-    known: KnownQuantity
-    preparation: Preparation
+    request: FitRequest
     data: FitData
     process_noise: tuple[str, ...]
     findings: tuple[Finding, ...]
     estimation: Estimation
+    structures: tuple[Structure, ...] = ()
     predictions: tuple[OutputResiduals, ...] = ()
     hover: Mapping[str, HoverQuantity] = dataclasses.field(default_factory=dict)
     mass_covariance: Float[np.ndarray, " quantities"] = dataclasses.field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def known(self) -> KnownQuantity:
+        """Which of mass and thrust was held fixed."""
+        return self.request.known
+
+    @property
+    def preparation(self) -> Preparation:
+        """The flights."""
+        return self.request.preparation
 
     @property
     def covariance(self) -> tuple[tuple[str, ...], Float[np.ndarray, "n n"]]:

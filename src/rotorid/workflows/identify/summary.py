@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.airframe.structures import compare_structures
 from rotorid.identification.fitting.estimation import Autocorrelation, OutputResiduals
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.properties import HoverQuantity
@@ -36,8 +35,8 @@ _FLOWN: Final = (1.0, 99.0)  # percentiles of the commands
 
 @dataclasses.dataclass(frozen=True)
 class ParameterRow:
-    """One quantity. information_gain: share by which the flights reduced the prior's standard deviation. is_at_bound: whether
-    the estimate is at its least possible value."""
+    """One quantity. information_gain: share by which std is smaller than the prior's at the estimate, 0 where it is not.
+    is_at_bound: whether the estimate is at a bound."""
 
     value: float
     std: float
@@ -288,7 +287,7 @@ def _estimates(model: Identification) -> Estimates:
                 fit.values[name],
                 fit.std[name],
                 fit.unit[name],
-                fit.information_gain[name],
+                _information_gain(model, name),
                 fit.prior[name],
                 fit.prior_std[name],
                 name in fit.at_bound,
@@ -312,9 +311,17 @@ def _estimates(model: Identification) -> Estimates:
                 fit.values.get("inertia_x", math.nan) + s.difference.get("inertia_x", math.nan),
                 s.std.get("inertia_x", math.nan),
             )
-            for s in compare_structures(model.estimation)
+            for s in model.structures
         ),
     )
+
+
+def _information_gain(model: Identification, name: str) -> float:
+    """The fit's own information gain, less where its standard deviation was widened afterwards."""
+    gain = model.fit.information_gain[name]
+    own = model.structures[-1].std.get(name, 0.0) if model.structures else 0.0
+    widened = model.fit.std[name] / own if own > 0.0 else 1.0
+    return max(0.0, 1.0 - (1.0 - gain) * max(widened, 1.0))
 
 
 def masses_parquet(summary: IdentifySummary) -> bytes:

@@ -9,7 +9,16 @@ from typing import Any, Final
 
 from rotorid.findings import Finding
 from rotorid.models.airframe.validation import FlyBack
-from rotorid.results.text import Verdict, join_words, label, percent, plus_minus, title
+from rotorid.results.text import (
+    Verdict,
+    correlation_text,
+    evidence_text,
+    join_words,
+    label,
+    percent,
+    plus_minus,
+    title,
+)
 from rotorid.workflows.fly_back.acceptance import is_inconclusive
 from rotorid.workflows.fly_back.text import FIT_FAULT_TEXTS
 from rotorid.workflows.identify.findings import parameter_of, parameters_of
@@ -178,8 +187,9 @@ def _parts_disagree(v: Values) -> str:
 
 
 def _strongly_correlated(v: Values) -> str:
-    more = " or more" if len(v["quantities"]) > 2 else ""
-    return f"{title(quantities_text(v['quantities']))} are strongly correlated (correlation {v['correlation']:.2f}{more})."
+    more = " or more, without sign" if len(v["quantities"]) > 2 else ""
+    correlation = correlation_text(v["correlation"])
+    return f"{title(quantities_text(v['quantities']))} are strongly correlated (correlation {correlation}{more})."
 
 
 def _wind_changed(v: Values) -> str:
@@ -241,17 +251,19 @@ def _commands_unresolved(v: Values) -> str:
     )
 
 
-STRUCTURE_NAMES: Final = {
-    "bare": "bare: no drag",
-    "linear": "linear drag",
-    "rotor_drag": "rotor drag",
-    "inflow": "rotor drag and inflow",
-    "lift": "with translational lift",
-    "flapping": "with flapping moment",
-    "quadratic": "with quadratic drag",
-    "full": "full: with the rotors' momentum",
-}
-"""Names of `rotorid.identification.airframe.structures.STRUCTURES`."""
+def _structure(v: Values) -> str:
+    terms, others = (join_words([label(name) for name in v[key]]) for key in ("parameters", "others"))
+    unneeded = (
+        f" Not needed, but estimated too, which widens the standard deviations: {others}." if others else ""
+    )
+    steps = [
+        f"{join_words([label(n) for n in s['parameters']])} {evidence_text(s['log_evidence'], signed=True)}"
+        for s in v["steps"]
+    ]
+    return (
+        f"Terms of air and rotors that these flights support: {terms or 'none'}.{unneeded} Log evidence that each term adds to "
+        f"those before it: {', '.join(steps)}."
+    )
 
 
 def _hover_point(v: Values) -> str:
@@ -289,9 +301,9 @@ def _poorly_identified(v: Values) -> str:
 def _not_separable(v: Values) -> str:
     reason, remedy = _CONFOUNDED[v["reason"]]
     names = v["quantities"]
-    if len(names) == 2 and v["correlation"] < _CORRELATED:
+    if len(names) == 2 and abs(v["correlation"]) < _CORRELATED:
         return f"{title(quantities_text(names))} are poorly identified: {reason}; {remedy}."
-    correlation = f" (correlation {v['correlation']:.2f})" if len(names) == 2 else ""
+    correlation = f" (correlation {correlation_text(v['correlation'])})" if len(names) == 2 else ""
     return f"{title(quantities_text(names))} cannot be separated with these flights{correlation}: {reason}; {remedy}."
 
 
@@ -327,17 +339,17 @@ def _speed_left_out(v: Values) -> str:
     instead = "its command" if v["follows"] == "command" else "the other rotors"
     return (
         f"{v['flight']}: the measured speed of rotor {v['rotor']} {causes[v['kind']]} and is not used; its thrust follows from "
-        f"{instead}"
+        f"{instead}."
     )
 
 
 def _speed_delays(v: Values) -> str:
     least, greatest, std = (1e3 * v[name] for name in ("least", "greatest", "std"))
     if v["flights"] == 1:
-        return f"Rotor speeds were moved by {plus_minus(least, std, 'ms')} onto the clock of the body rate"
+        return f"Rotor speeds were moved by {plus_minus(least, std, 'ms')} onto the clock of the body rate."
     return (
         f"Rotor speeds were moved by {least:.0f} to {greatest:.0f} ms, each ± {std:.0f} ms or less, onto the clock of the body "
-        "rate of each flight"
+        "rate of each flight."
     )
 
 
@@ -378,10 +390,11 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "torque_ratio_known": lambda _: (
         "The torque ratio was held fixed. Only its ratio to the moment of inertia about z can be identified from yaw."
     ),
-    "torques_not_identifiable": lambda _: (
-        "Inertia and torques cannot be identified from these logs, and the motor lag only roughly: rotor commands are logged "
-        "too slowly, or only the controller's thrust and torque are logged. Log rotor commands and gyroscope at 100 Hz or "
-        "more; `rotorid plan` gives the settings."
+    "torques_not_identifiable": lambda v: (
+        "Inertia and torques cannot be identified from these logs"
+        f"{', and the motor lag only roughly' if v['lag'] else ''}: rotor commands are logged too slowly, or only the "
+        "controller's thrust and torque are logged. Log rotor commands and gyroscope at 100 Hz or more; `rotorid plan` gives "
+        "the settings."
     ),
     "torques_in_noise": lambda _: (
         "Inertia and torques cannot be identified from these logs: torques by the measured rotor speeds vary less than "
@@ -408,6 +421,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         f"Unmodelled forces or torques act on the {join_words([label(n) for n in v['states']])}. They are treated as process "
         "noise: within each window, a Kalman filter corrects the prediction by the measurements."
     ),
+    "structure": _structure,
     "parts_disagree": _parts_disagree,
     "far_from_prior": _far_from_prior,
     "scale_with_thrust": lambda v: (
@@ -419,18 +433,18 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "manoeuvres": _manoeuvres,
     "rotor_speed_left_out": _speed_left_out,
     "rotor_speed_spikes_left_out": lambda v: (
-        f"{v['flight']}: {v['count']} spike{'s' if v['count'] > 1 else ''} of measured rotor speeds left out"
+        f"{v['flight']}: {v['count']} spike{'s' if v['count'] > 1 else ''} of measured rotor speeds left out."
     ),
     "rotor_speed_delays": _speed_delays,
     "rotor_speed_noise": lambda v: (
-        f"Measured rotor speeds are smoothed; their noise is {v['noise']:.2g} rad/s"
+        f"Measured rotor speeds are smoothed; the standard deviation of their noise is {v['noise']:.2g} rad/s."
     ),
     "rotor_speeds_without_commands": lambda v: (
         f"{join_words(list(v['flights']))}: rotor speeds without rotor commands. Their noise cannot be separated from their "
-        "fast changes, so that the inertia may come out too large; log the rotor commands too"
+        "fast changes, so that the inertia may come out too large; log the rotor commands too."
     ),
     "rotor_lag_measured": lambda v: (
-        f"Rotors follow their commands with a time constant of {plus_minus(v['lag'], v['std'], 's')}, by their measured speeds"
+        f"Rotors follow their commands with a time constant of {plus_minus(v['lag'], v['std'], 's')}, by their measured speeds."
     ),
     "not_validated": _not_validated,
     "masses_estimated_for_validation": lambda _: (
