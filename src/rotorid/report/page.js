@@ -34,6 +34,8 @@
       for (const k of ["x", "y", "z"]) layout.scene.camera.eye[k] *= 1.4;
     }
     if (innerWidth < 900) layout.annotations = []; // they would cover each other
+    const names = layout.xaxis && layout.xaxis.type === "category" ? spec.data[0].x.length : 0;
+    if (names * 12 > box.clientWidth - 150) layout.xaxis.showticklabels = false; // they would overlap
     if (layout.yaxis && spec.timed) layout.yaxis.fixedrange = true;
     Plotly.react(box, dressed(spec.data), layout, options);
     if (!drawn.has(box)) {

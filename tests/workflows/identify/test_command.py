@@ -194,7 +194,7 @@ def test_the_name_of_a_flight_is_shown_as_it_is(tmp_path: Path) -> None:
     parts = [MassSegment("flight[bold].csv", start, start + 5.0, 1.0, 0.1) for start in (0.0, 5.0)]
     summary: Any = SimpleNamespace(
         verdict=Verdict("good", "Accepted.", ()),
-        estimates=SimpleNamespace(parameters={}, masses=parts),
+        estimates=SimpleNamespace(parameters={}, masses=parts, hover={}),
         findings=(),
         fly_back=None,
         explained={},

@@ -72,10 +72,10 @@ def test_a_torque_that_physics_lacks_is_learned(learned: IdentifiedResidual) -> 
     for component in learned.components.values():
         assert 0.8 <= component.coverage <= 1.0
     (finding,) = residual_findings(learned)
-    assert "none for the force, where the physics is complete" in to_text(finding)
+    assert "of the force it explains too little to be used" in to_text(finding)
     complete = dataclasses.replace(learned, residual=None, explained={"velocity": -0.1, "body_rate": 0.03})
     (finding,) = residual_findings(complete)
-    assert to_text(finding).startswith("The physics is complete as far as these flights show")
+    assert to_text(finding).startswith("A learned residual explains")
 
 
 def test_the_model_is_one_that_other_commands_read(

@@ -68,8 +68,9 @@ def add_fly_back(page: Page, record: FlyBack) -> None:
     """Add the sections of a record to a page."""
     page.section(
         "Validation",
-        f"Open-loop predictions of {', '.join(record.flights)} from the logged rotor commands, from {record.windows} starts. "
-        "Root mean square error over the horizon with its standard deviation; constant velocity holds the initial values.",
+        f"Open-loop predictions of {', '.join(record.flights)} from the logged rotor commands or speeds, {record.windows} "
+        "starts. Root mean square error over the horizon with its standard deviation; constant velocity holds the initial "
+        "values.",
     )
     page.add(notes_list(record.reasons))
     page.add(legend([(record.prior if name == "prior" else name, colour) for name, colour in PREDICTORS]))

@@ -165,7 +165,8 @@ FIT_FAULT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     ),
     "coloured_residuals": lambda v: (
         f"The residuals of the body rate about {v['axis']} are autocorrelated ({v['autocorrelation']:.2f} over 20 to 60 ms): "
-        "the model lacks an effect, or a parameter is held at a wrong value; free the motor lag and the drag of the rotors."
+        "the model lacks an effect, or a parameter is held at a wrong value; free motor lag and rotor drag if they are held "
+        "fixed."
     ),
 }
 """The sentences of faults of a fit, with which its model is not accepted."""

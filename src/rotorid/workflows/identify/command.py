@@ -256,7 +256,13 @@ def _show(summary: IdentifySummary, folder: Path, console: Console) -> None:
         console.print()
     reasons = summary.fly_back.reasons[1:] if summary.fly_back else ()
     explained = (explained_text(summary.explained),) if summary.explained else ()
-    for text in (*(finding.text for finding in summary.findings), *reasons, *explained):
+    findings = [f for f in summary.findings if f.text not in summary.verdict.details]
+    for finding in findings:
+        if finding.code == "manoeuvres":  # a command to be copied
+            console.print(Text(f"  {finding.text}"), soft_wrap=True)
+        else:
+            console.print(Padding(Text(finding.text), (0, 2)))
+    for text in (*reasons, *explained):
         console.print(Padding(Text(text), (0, 2)))
     console.print()
     for noun, name in (("Airframe", "airframe.toml"), ("Report", "report.html")):

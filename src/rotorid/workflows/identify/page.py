@@ -80,7 +80,7 @@ def identify_page(
     )
     _add_cards(page, summary)
     page.section("Findings")
-    page.add(notes_list([finding.text for finding in summary.findings]))
+    page.add(notes_list([f.text for f in summary.findings if f.text not in summary.verdict.details]))
     _add_parameters(page, summary)
     if curves is not None:
         _add_thrust_curve(page, curves)

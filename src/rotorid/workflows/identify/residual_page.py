@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rotorid.learning.prediction import AVERAGED_ROWS
 from rotorid.report.charts import Figure, encode_array, layout
@@ -13,6 +13,8 @@ from rotorid.workflows.learn.learn import MIN_EXPLAINED
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+_LEAST_VAF: Final = -100.0  # %, below which it is not written in digits
 
 
 def add_residual(page: Page, residual: ResidualSummary) -> None:
@@ -31,12 +33,11 @@ def add_residual(page: Page, residual: ResidualSummary) -> None:
         "motion",
         "error, physics",
         "error, model",
-        "unit",
         "VAF, physics",
         "VAF, model",
         "in band",
     ]
-    kinds = dict.fromkeys(head, "number") | {"component": "word", "unit": "word"}
+    kinds = dict.fromkeys(head, "number") | {"component": "word"}
     page.add(
         '<div class="stack">', page.panel(_figure(residual)), table(head, _rows(residual), kinds), "</div>"
     )
@@ -50,25 +51,29 @@ def residual_table(residual: ResidualSummary) -> Table:
     result.add_column("held-out flight", no_wrap=True)
     for name in ("error, physics", "model", "VAF, physics", "VAF, model", "in band"):
         result.add_column(name, justify="right", no_wrap=True)
-    for component, _, physics, model, unit, *rest in _rows(residual):
-        result.add_row(component, physics, f"{model} {unit}", *rest)
+    for component, _, *numbers in _rows(residual):
+        result.add_row(component, *numbers)
     return result
 
 
 def _rows(residual: ResidualSummary) -> list[list[str]]:
     return [
         [
-            label(name),
+            f"{label(name)} ({unit_text(c.unit)})",
             f"{c.motion:.3g}",
             f"{c.physics:.3g}",
             f"{c.hybrid:.3g}",
-            unit_text(c.unit),
-            share_text(c.physics_vaf, c.physics_vaf_std),
-            share_text(c.hybrid_vaf, c.hybrid_vaf_std),
+            _vaf_text(c.physics_vaf, c.physics_vaf_std),
+            _vaf_text(c.hybrid_vaf, c.hybrid_vaf_std),
             percent(c.coverage),
         ]
         for name, c in residual.components.items()
     ]
+
+
+def _vaf_text(vaf: float, std: float) -> str:
+    """A share of the variance, %; far below 0 it only says that the errors are larger than the motion."""
+    return share_text(vaf, std) if vaf > _LEAST_VAF else f"< \u2212{-_LEAST_VAF:.0f} %"
 
 
 def _figure(residual: ResidualSummary) -> Figure:

@@ -356,7 +356,7 @@ def _speed_delays(v: Values) -> str:
 def _residual_learned(v: Values) -> str:
     omitted = [EFFECTS[block] for block in v["explained"] if block not in v["blocks"]]
     kept = {block: v["explained"][block] for block in v["blocks"]}
-    omission = f"; none for the {join_words(omitted)}, where the physics is complete" if omitted else ""
+    omission = f"; of the {join_words(omitted)} it explains too little to be used" if omitted else ""
     outside = (
         f" {percent(v['outside'])} of the held-out flight lies beyond its training inputs, where the model goes back to the "
         "physics, with wider bands."
@@ -454,7 +454,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "held_out_mass_changed": _held_out_mass_changed,
     "residual_learned": _residual_learned,
     "residual_omitted": lambda v: (
-        f"The physics is complete as far as these flights show: a learned residual explains {shares_text(v['explained'])} on "
+        f"A learned residual explains {shares_text(v['explained'])} that the physics leaves on "
         f"held-out flight, less than {percent(v['required'])} each, and is not part of the model."
     ),
     "residual_not_learned": lambda v: f"No residual was learned: {v['why']}.",

@@ -8,8 +8,8 @@ badly in others. With five flights or more, the standard deviations of this comp
     s_k = |v_k - c| / std_k,        factor = max(1, median of s / 0.6745)
 
 where v_k is the value of flight k alone and c the mean of the half of the flights that agree best, so that a group of flights
-of another vehicle does not widen it. Inertia about z is left out: rotors that speed up rotate the vehicle by their own
-inertia, which the model does not have. A flight whose difference exceeds both its uncertainty and the usual change between
+of another vehicle does not widen it. Inertia about z is left out: few flights separate it from torque ratio and angular
+momentum of the rotors. A flight whose difference exceeds both its uncertainty and the usual change between
 flights is of another vehicle, or of one that was rebuilt. Only quantities that this flight alone identifies, and the others
 alone too, are compared; any other estimate is mostly prior. Estimates to first order find the flights with the largest
 differences. These are then fitted alone, and so are the others: the difference must remain.
