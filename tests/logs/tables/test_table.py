@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import signal as signals
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +135,20 @@ def test_a_cut_parquet(tmp_path: Path):
         path.write_bytes(whole[:size])
         with pytest.raises(LogFormatError, match="cut or damaged"):
             read(path)
+
+
+def test_no_thread_reads_a_parquet(tmp_path: Path):
+    """One that still releases the file's memory while Python ends aborts the process."""
+    pl.DataFrame({"t": [0.0, 1.0]}).write_parquet(tmp_path / "flight.parquet")
+    code = (
+        "import os, sys; import numpy, pyarrow.parquet; from pathlib import Path;"
+        "from rotorid.logs.tables.table import parquet_table;"
+        "threads = lambda: set(os.listdir('/proc/self/task'));"
+        "path = Path(sys.argv[1]); content, before = path.read_bytes(), threads();"
+        "print(parquet_table(path, content).num_rows, len(threads() - before))"
+    )
+    arguments = [sys.executable, "-c", code, str(tmp_path / "flight.parquet")]
+    assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split() == ["2", "0"]
 
 
 def test_parquet_of_text(tmp_path: Path):

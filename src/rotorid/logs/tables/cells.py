@@ -81,7 +81,7 @@ def read_cells(
 
     try:
         table = arrow_csv.read_csv(
-            io.BytesIO(body),
+            _arrow_reader(body),
             read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_odd_row),
             convert_options=arrow_csv.ConvertOptions(
@@ -126,3 +126,12 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _arrow_reader(content: bytes) -> Any:
+    """A reader of a copy in Arrow's memory: a thread of Arrow that releases Python's while Python ends aborts the process."""
+    import pyarrow as pa
+
+    copy = pa.BufferOutputStream()
+    copy.write(content)
+    return pa.BufferReader(copy.getvalue())

@@ -114,12 +114,15 @@ def _time_origin(path: Path, metadata: Mapping[str, str]) -> float:
 
 
 def parquet_table(path: Path, buffer: bytes) -> pa.Table:
-    """The table of a Parquet file. Raises LogFormatError where it is cut or damaged."""
+    """The table of a Parquet file. Raises LogFormatError where it is cut or damaged.
+
+    It is read in this thread alone: a thread of Arrow that releases the buffer while Python ends aborts the process.
+    """
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     try:
-        return parquet.read_table(pa.BufferReader(buffer))
+        return parquet.ParquetFile(pa.BufferReader(buffer), pre_buffer=False).read(use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise LogFormatError(

@@ -363,9 +363,12 @@ def _available_in_all(flights: Sequence[Flight], signals: Sequence[AvailableSign
     has_pose = all(available.has_pose for available in signals)
     torques_observable = all(available.torques_observable for available in signals)
     if not (has_pose or torques_observable):
+        cut = "".join(
+            f"; {flight.source.name}: {flight.cut}: copy it again" for flight in flights if flight.cut
+        )
         raise SignalError(
             f"{flights[0].source}: neither attitude and velocity, nor rotor commands of {TORQUE_RATE:.0f} Hz with body rates, "
-            "in all of these logs; log one of both"
+            f"in all of these logs; log one of both{cut}"
         )
     return AvailableSignals(kinds.pop(), has_pose, torques_observable)
 
