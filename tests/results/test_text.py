@@ -12,6 +12,7 @@ from rotorid.results.text import (
     correlation_text,
     duration_text,
     estimator_subject,
+    evidence_text,
     join_words,
     label,
     number_text,
@@ -83,6 +84,12 @@ def test_a_share_is_never_rounded_to_all_or_nothing() -> None:
 def test_a_correlation_is_never_rounded_to_1() -> None:
     texts = [correlation_text(r) for r in (0.654, -0.97, 0.9986, -0.99999, 1.0)]
     assert texts == ["0.65", "\u22120.97", "0.998", "\u22120.999", "1.000"]
+
+
+def test_a_log_evidence_has_the_digits_that_it_deserves() -> None:
+    texts = [evidence_text(x) for x in (412.4, -1.23, -9.97, -0.01, 76936.0, -76936.0)]
+    assert texts == ["412", "\u22121.2", "\u221210", "0.0", "> 1000", "< \u22121000"]
+    assert [evidence_text(x, signed=True) for x in (7.0, 0.0, 2e3)] == ["+7.0", "+0.0", "> +1000"]
 
 
 def test_names_and_durations() -> None:

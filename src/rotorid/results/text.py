@@ -14,6 +14,7 @@ from rotorid.findings import Finding
 
 PLAIN_UNITS: Final = ("", "1")
 _HUGE: Final = 1e9  # from which on a number is written with an exponent
+_DECISIVE: Final = 1000.0  # log evidence, beyond which it is not written in digits
 _SMALL: Final = 1e-4  # below which a number and its standard deviation are written with a power of ten
 _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -130,9 +131,12 @@ def share_text(value: float, std: float) -> str:
 
 
 def evidence_text(log_evidence: float, *, signed: bool = False) -> str:
-    """A log evidence, whose absolute error is some tenths: "412", "−1.2". signed: "+412"."""
-    digits = 0 if abs(log_evidence) >= 10.0 else 1
-    return f"{round(log_evidence, digits) + 0.0:{'+' if signed else ''}.{digits}f}".replace("-", "−")
+    """A log evidence, which is known to some tenths: "412", "−1.2", "> 1000". signed: "+412", "> +1000"."""
+    plus = "+" if signed else ""
+    if abs(log_evidence) > _DECISIVE:
+        return f"> {plus}{_DECISIVE:.0f}" if log_evidence > 0.0 else f"< −{_DECISIVE:.0f}"
+    digits = 0 if abs(log_evidence) >= 9.95 else 1
+    return f"{round(log_evidence, digits) + 0.0:{plus}.{digits}f}".replace("-", "−")
 
 
 def correlation_text(correlation: float) -> str:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 
 from rotorid.findings import Severity
 from rotorid.identification.airframe.structures import Structure
 from rotorid.identification.fitting.result import Direction, Fit, ResidualStatistics, SearchRecord
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe.airframe import load_airframe
 from rotorid.workflows.identify.findings import (
     PLANNED,
     POORLY_IDENTIFIED,
     correlated_groups,
+    log_findings,
     parameter_of,
     recommendations,
     structure_findings,
 )
+from rotorid.workflows.identify.preparation import AvailableSignals, Preparation, PreparedFlight
 from rotorid.workflows.identify.text import to_text
 
 
@@ -91,6 +96,15 @@ def test_axes_of_one_parameter_are_one_finding() -> None:
     found = recommendations(fit_of((z,), drag_area_x=0.03, drag_area_y=0.02, drag_area_z=0.001))
     assert [f.code for f in found] == ["poorly_identified", "manoeuvres"]
     assert to_text(found[0]).startswith("Drag area: not identified, because the vehicle flew slowly")
+
+
+def test_a_log_that_is_cut_is_named() -> None:
+    note = "the file is cut at its end; only the complete part is used"
+    airframe = load_airframe("simulated-quad")
+    logs = [Flight({}, Path(name), "ulog", notes=n) for name, n in (("whole.ulg", ()), ("cut.ulg", (note,)))]
+    flights = tuple(PreparedFlight(log, log, airframe, []) for log in logs)
+    preparation = Preparation(airframe, AvailableSignals("rotor_command", True, True), flights)
+    assert [to_text(f) for f in log_findings(preparation)] == [f"cut.ulg: {note}."]
 
 
 def structure(log_evidence: float, *parameters: str) -> Structure:

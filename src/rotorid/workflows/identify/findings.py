@@ -60,12 +60,19 @@ _CONFOUNDED: Final[Sequence[tuple[str, frozenset[str]]]] = (
 )
 
 
-def force_findings(preparation: Preparation) -> list[Finding]:
-    """The logs whose specific force is in the world frame."""
+def log_findings(preparation: Preparation) -> list[Finding]:
+    """The logs that are cut, and those whose specific force is in the world frame."""
+    findings = [
+        Finding("log_cut", Severity.WARNING, {"flight": flight.name, "note": flight.flight.cut})
+        for flight in preparation.flights
+        if flight.flight.cut
+    ]
     names = tuple(flight.name for flight in preparation.flights if flight.has_turned_force)
-    if not names:
-        return []
-    return [Finding("force_in_world_frame", Severity.WARNING, {"flights": names}, ("specific_force",))]
+    if names:
+        findings.append(
+            Finding("force_in_world_frame", Severity.WARNING, {"flights": names}, ("specific_force",))
+        )
+    return findings
 
 
 def fit_findings(

@@ -38,7 +38,7 @@ from rotorid.workflows.identify.checks.same_vehicle import check_estimates
 from rotorid.workflows.identify.findings import (
     disagreement_findings,
     fit_findings,
-    force_findings,
+    log_findings,
     structure_findings,
     wind_findings,
 )
@@ -327,7 +327,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         name for name in ("body_rate", "velocity") if getattr(airframe_fit.process_noise, name) > 0.0
     )
     findings += [
-        *force_findings(preparation),
+        *log_findings(preparation),
         *speed_findings(preparation.speeds),
         *hover_findings,
         *wind_findings(airframe_fit, names),

@@ -16,8 +16,11 @@ KnownQuantity = Literal["mass", "thrust"]
 """Which of mass and thrust is held fixed: flight identifies their ratio only."""
 
 NEED_TORQUES: Final = frozenset(
-    (INERTIA, PRODUCTS, "centre_of_mass", "torque_ratio", "angular_drag", ROTOR_MOMENTUM, "imu_position")
-)
+    (
+        INERTIA, PRODUCTS, "centre_of_mass", "torque_ratio", "flapping_moment", "angular_drag", ROTOR_MOMENTUM,
+        "imu_position",
+    )
+)  # fmt: skip
 """Parameters that only known torques identify."""
 
 _NEED_MOTION: Final = {"drag", *ROTOR_AERODYNAMICS, "drag_area", "velocity_delay", "attitude_delay"}
@@ -82,7 +85,10 @@ def identifiable_parameters(
     if available.has_pose:
         parameters += ["drag", "velocity_delay"]
         parameters += ["attitude_delay"] if available.torques_observable else []
-        parameters += [*ROTOR_AERODYNAMICS, "drag_area"]
+        aerodynamics = [
+            n for n in ROTOR_AERODYNAMICS if available.torques_observable or n not in NEED_TORQUES
+        ]
+        parameters += [*aerodynamics, "drag_area"]
     if available.has_pose and not available.torques_observable and "thrust_curve" in parameters:
         parameters.append("motor_time_constant")  # else the curve compensates a wrong lag
     if available.torques_observable:

@@ -413,6 +413,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         f"{v['flight']}: a rotor was at its limit, or had just been, for {percent(v['share'])} of the time, which was left "
         "out; fly more gently, or with a fuller battery."
     ),
+    "log_cut": lambda v: f"{v['flight']}: {v['note']}.",
     "force_in_world_frame": lambda v: (
         f"{join_words(list(v['flights']))}: the specific force is in the world frame. It was turned into the body frame by the "
         "logged attitude; log the accelerometer's own values."
