@@ -175,7 +175,9 @@ def _add_parameters(page: Page, summary: IdentifySummary) -> None:
     if len(summary.estimates.names) > 1:
         page.add(
             page.panel(
-                correlation_figure(summary), "Correlations", "strong ones (red, blue) cannot be separated"
+                correlation_figure(summary),
+                "Correlations",
+                "red: errors of the same sign, blue: of opposite signs",
             )
         )
     page.add("</div>")
