@@ -64,7 +64,7 @@ def test_px4_tells_mass_inertia_lag_and_drag(flights: Path) -> None:
         "inertia_y": (0.025, 0.01),
         "inertia_z": (0.03, 0.01),
         "drag": (0.6, 0.03),
-        "angular_drag": (0.025, 0.02),
+        **{f"angular_drag_{axis}": (0.025, 0.02) for axis in "xyz"},
         "motor_time_constant": (0.04797, 0.02),
     }
     for name, (value, most) in truth.items():

@@ -102,6 +102,14 @@ def drag_by_axis(vehicle: VehicleProperties) -> list[Finding]:
     return found
 
 
+def angular_drag_by_axis(vehicle: VehicleProperties) -> list[Finding]:
+    """One angular drag for all axes, where the airframe has one for each."""
+    values = vehicle.drag.angular
+    if not np.ptp(values):
+        return []
+    return [limitation("angular_drag_mean", values=tuple(values.tolist()), mean=vehicle.drag.mean_angular)]
+
+
 def rotor_aerodynamics(vehicle: VehicleProperties) -> list[Finding]:
     """Inflow and translational lift: the change of the hover thrust of all rotors at 1 m/s."""
     thrust = hover_trim(vehicle).thrust

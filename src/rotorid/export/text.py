@@ -60,6 +60,10 @@ _COMMON: Final[Mapping[str, Callable[[Values], str]]] = {
         f"{v['drag']}: one number for all axes, {v['mean']:.3g} {v['unit']}, the mean of the airframe's "
         f"{', '.join(f'{value:.3g}' for value in v['values'])} {v['unit']} along x, y and z"
     ),
+    "angular_drag_mean": lambda v: (
+        f"angular drag: one number for all axes, {v['mean']:.3g} N m s, the mean of the airframe's "
+        f"{_listed(v['values'], '.3g')} N m s about x, y and z"
+    ),
     "no_inflow": lambda v: (
         f"the loss of thrust in climbs is not represented: {v['loss']:.2g} N at 1 m/s, "
         f"{100 * v['share']:.2g} % of the hover thrust"

@@ -29,7 +29,7 @@ def vehicle_values(airframe: Airframe) -> Mapping[str, float]:
         "translational lift": vehicle.drag.lift,
         "flapping moment": vehicle.drag.flapping,
         "drag area": vehicle.drag.mean_area,
-        "angular drag": vehicle.drag.angular,
+        **{f"angular drag {axis}": vehicle.drag.angular[k] for k, axis in enumerate("xyz")},
         "rotor momentum": vehicle.rotors.momentum,
         **{f"full thrust {k}": thrust for k, thrust in enumerate(vehicle.rotors.full_thrusts)},
         **{f"hover command {k}": command for k, command in enumerate(hover_trim(vehicle).command)},

@@ -70,6 +70,7 @@ _VECTOR_SIZES = {
     "inertia": 3,
     "drag": 3,
     "drag_area": 3,
+    "angular_drag": 3,
     "torque_ratio": 1,
     **dict.fromkeys(ROTOR_AERODYNAMICS, 1),
     "motor_time_constant": 1,
@@ -204,7 +205,7 @@ def _knot(
 def _complete(model: Airframe) -> Airframe:
     """The model with all parameters of the controller's System."""
     missing = {name: Quantity((0.0,), "") for name in ROTOR_AERODYNAMICS if model.get(name) is None}
-    axes = {name: Quantity(tuple(np.broadcast_to(model.by_axis(name), 3).tolist()), "") for name in BY_AXIS}
+    axes = {name: Quantity(model.vector(name), "") for name in BY_AXIS}
     return dataclasses.replace(model, quantities={**model.quantities, **missing, **axes})
 
 

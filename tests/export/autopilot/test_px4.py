@@ -86,8 +86,8 @@ def test_errors_are_within_the_stated_limits(tmp_path):
         vehicle.rotors.thrust_scales / vehicle.rotors.thrust_scales.mean(),
         rtol=1e-7,
     )
-    assert (g.drag.mean_linear, g.drag.mean_area, g.drag.angular, g.rotors.lag) == pytest.approx(
-        (vehicle.drag.mean_linear, vehicle.drag.mean_area, vehicle.drag.angular, vehicle.rotors.lag)
+    assert (g.drag.mean_linear, g.drag.mean_area, g.drag.mean_angular, g.rotors.lag) == pytest.approx(
+        (vehicle.drag.mean_linear, vehicle.drag.mean_area, vehicle.drag.mean_angular, vehicle.rotors.lag)
     )
     signal = vehicle.rotors.command_at(
         np.array(vehicle.body.weight / (vehicle.rotors.full_thrusts @ vehicle.rotors.axes[:, 2]))

@@ -78,8 +78,8 @@ def test_sensitivities_are_those_of_the_model(airframe: Airframe) -> None:
     q /= np.linalg.norm(q)
     u = rng.uniform(0.3, 0.7, 4)
     names = [f"inertia_{a}" for a in "xyz"] + [f"products_of_inertia_{a}" for a in ("xy", "xz", "yz")]
-    names += [f"centre_of_mass_{a}" for a in "xyz"]
-    single = ["mass", "torque_ratio", "drag", "drag_area", "rotor_drag", "angular_drag"]
+    names += [f"{name}_{a}" for name in ("centre_of_mass", "angular_drag") for a in "xyz"]
+    single = ["mass", "torque_ratio", "drag", "drag_area", "rotor_drag"]
     found = body_sensitivities(
         planned_vehicle(airframe), Kinematics(0.004, q[None], v[None], w[None], u[None]), [*names, *single]
     )
@@ -95,7 +95,7 @@ def test_sensitivities_are_those_of_the_model(airframe: Airframe) -> None:
             return jnp.concatenate([inside, rate["body_rate"]])
 
         by, by_v, by_w = jax.jacfwd(rates, (0, 1, 2))(parameter_values(system), x["velocity"], x["body_rate"])
-    order = ("inertia", "products_of_inertia", "centre_of_mass", *single)
+    order = ("inertia", "products_of_inertia", "centre_of_mass", "angular_drag", *single)
     expected = np.concatenate([np.asarray(by[name]).reshape(6, -1) for name in order], axis=1)
     np.testing.assert_allclose(found.force_by[0], expected[:3], atol=1e-9)
     np.testing.assert_allclose(found.angular_acceleration_by[0], expected[3:], rtol=1e-9, atol=1e-9)

@@ -4,7 +4,9 @@ import pytest
 
 from rotorid.errors import AirframeError
 from rotorid.models.airframe.airframe import (
+    BY_AXIS,
     QUANTITIES,
+    airframe_numbers,
     airframe_toml,
     load_airframe,
     parse_airframe,
@@ -97,6 +99,30 @@ def test_errors_name_missing_entries(tmp_path):
     (tmp_path / "noise.toml").write_bytes(b"\xff\xfe\x00\x80")
     with pytest.raises(AirframeError, match="not a text file"):
         load_airframe(tmp_path / "noise.toml")
+
+
+@pytest.mark.parametrize("name", BY_AXIS)
+def test_one_number_stands_for_all_axes(name):
+    unit = QUANTITIES[name][0]
+
+    def read(value):
+        return parse_airframe(f'{GOOD}[{name}]\nvalue = {value}\nstd = 0.1\nunit = "{unit}"\n', "x.toml")
+
+    one, three = read(0.3), read([0.3, 0.0, 0.2])
+    assert one.vector(name) == (0.3, 0.3, 0.3)
+    assert three.vector(name) == (0.3, 0.0, 0.2)
+    assert read([0.3]) == one
+    for airframe in (one, three):
+        assert parse_airframe(airframe_toml(airframe), "x.toml") == airframe
+    assert set(airframe_numbers(one)) & {name, f"{name}_x"} == {name}
+    assert airframe_numbers(three)[f"{name}_z"] == (0.2, 0.1)
+    for value, message in (
+        ([0.3, 0.2], "2 numbers"),
+        ([0.0] * 3, "above 0"),
+        ([0.1, 0.1, -0.1], "0 or more"),
+    ):
+        with pytest.raises(AirframeError, match=message):
+            read(value)
 
 
 @pytest.mark.parametrize(

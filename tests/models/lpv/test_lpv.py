@@ -44,7 +44,7 @@ LOPSIDED = dataclasses.replace(
     quantities={
         **load_airframe("x8-coaxial").quantities,
         "drag": Quantity((0.4,), "N s/m"),
-        "angular_drag": Quantity((0.01,), "N m s"),
+        "angular_drag": Quantity((0.01, 0.02, 0.005), "N m s"),
         "rotor_inertia": Quantity((3e-5,), "kg m^2"),
     },
 )

@@ -316,6 +316,25 @@ def test_linear_quadratic_and_rotor_drag():
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+def test_rotation_is_damped_about_each_body_axis():
+    """One number in the file is the same vehicle as three equal ones; three others turn it otherwise, by -k_i omega_i."""
+    damped = {
+        value: rigid_multirotor(with_quantities(LOPSIDED, angular_drag=value))
+        for value in ((0.02,), (0.02, 0.02, 0.02), (0.05, 0.0, 0.01))
+    }
+    one, equal, other = damped.values()
+    assert one == equal
+    x, u, p, _ = draw(4, other)
+    without = {**p, "angular_drag": jnp.zeros(3)}
+    found, free = (np.asarray(other.dynamics(x, u, of)["body_rate"]) for of in (p, without))
+    torque = -np.array([0.05, 0.0, 0.01]) * np.asarray(x["body_rate"])
+    np.testing.assert_allclose(
+        found - free, np.linalg.solve(np.asarray(inertia_matrix(p)), torque), rtol=1e-4
+    )
+    of_one = np.asarray(one.dynamics(x, u, {**p, "angular_drag": jnp.full(3, 0.02)})["body_rate"])
+    assert np.abs(found - of_one).min() > 1e-3
+
+
 def test_a_rotor_may_slow_down_with_another_lag():
     airframe = with_quantities(
         load_airframe("px4-sih-quad"), motor_time_constant=(0.05,), motor_time_constant_down=(0.1,)

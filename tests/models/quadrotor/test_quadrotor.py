@@ -28,7 +28,7 @@ LOPSIDED = with_quantities(
     AIRFRAME,
     inertia=(6e-3, 9e-3, 15e-3),
     drag=(0.3,),
-    angular_drag=(0.02,),
+    angular_drag=(0.02, 0.03, 0.01),
     centre_of_mass=(0.01, -0.02, 0.0),
 )
 

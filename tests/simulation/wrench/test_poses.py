@@ -24,7 +24,7 @@ OTHER = {
     "products_of_inertia": (0.012, -0.008, 0.005),
     "centre_of_mass": (0.03, -0.02, 0.015),
     "drag": 0.4,
-    "angular_drag": 0.05,
+    "angular_drag": (0.05, 0.02, 0.08),
     "thrust_scale": 0.9,
 }
 LOPSIDED = dataclasses.replace(

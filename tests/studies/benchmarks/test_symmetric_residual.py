@@ -38,7 +38,8 @@ def flight(seed: int, damping: float) -> Samples:
     hover = np.sqrt(0.045 * 9.81 / 4 / 3.72e-8)
     phases, rates = rng.uniform(0.0, 6.28, (4, 4)), rng.uniform(3.0, 20.0, (4, 4))
     speed = hover * (1.0 + 0.004 * np.sin(t[:, None, None] * rates + phases).sum(axis=2))
-    p = parameter_values(SYSTEM, angular_drag=float(parameter_values(SYSTEM)["angular_drag"]) + damping)
+    angular_drag = SYSTEM.parameter("angular_drag").values
+    p = parameter_values(SYSTEM, angular_drag=tuple(k + damping for k in angular_drag))
     space = SYSTEM.states
 
     @jax.jit

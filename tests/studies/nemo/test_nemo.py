@@ -71,7 +71,7 @@ def test_wrong_parameters_are_those_of_table_1() -> None:
             "thrust_coefficient": 1.4 * 11.75e-4,
         }
     )
-    assert (mgd["drag"], mgd["angular_drag"], mgd["thrust_scale"]) == (0.1, 0.1, 0.9)
+    assert (mgd["drag"], mgd["angular_drag"], mgd["thrust_scale"]) == (0.1, (0.1, 0.1, 0.1), 0.9)
     assert mgd["mass"] == pytest.approx(0.975 * 2.81)
     assert mgd["inertia"] == pytest.approx(tuple(1.035 * v for v in (0.115, 0.114, 0.194)))
     doubled = wrong_physics(SYSTEM, "MG-2")

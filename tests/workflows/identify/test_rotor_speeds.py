@@ -173,14 +173,16 @@ def test_a_torque_about_z_that_is_lost_in_noise_leaves_the_others(monkeypatch) -
         True,
     )
     monkeypatch.setattr("rotorid.workflows.identify.preparation.shown_torques", lambda _: (True, False))
-    found = identify([logged(0.02, has_command=False)], guess(), ("inertia", "thrust_scale"), spans=[PARTS])
+    free = ("inertia", "angular_drag", "thrust_scale")
+    found = identify([logged(0.02, has_command=False)], guess(), free, spans=[PARTS])
     assert [f.code for f in found.findings if "noise" in f.code][:2] == ["rotor_speed_noise", "yaw_in_noise"]
     for k, name in enumerate(("inertia_x", "inertia_y")):
         assert abs(found.fit.values[name] - VEHICLE.vector("inertia")[k]) < 3.0 * found.fit.std[name]
         assert found.fit.information_gain[name] > 0.5
-    assert found.fit.values["inertia_z"] == pytest.approx(guess().vector("inertia")[2], rel=0.01)
-    assert found.fit.std["inertia_z"] == pytest.approx(prior_std(guess(), "inertia")[2])
-    assert found.fit.information_gain["inertia_z"] == 0.0
+    for name in ("inertia", "angular_drag"):
+        assert found.fit.values[f"{name}_z"] == pytest.approx(guess().vector(name)[2], rel=0.01)
+        assert found.fit.std[f"{name}_z"] == pytest.approx(prior_std(guess(), name)[2])
+        assert found.fit.information_gain[f"{name}_z"] == 0.0
     with pytest.raises(SettingError, match="torque_ratio"):
         identify([logged(0.02, has_command=False)], guess(), ("inertia", "torque_ratio"), spans=[PARTS])
 

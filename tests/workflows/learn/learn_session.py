@@ -36,7 +36,7 @@ def first() -> None:
             log,
         )
     for scenario in ("hover", "hover-wrench"):
-        flight = simulate_wrench_flight(vehicle, scenario, 3, duration=6.0, rate=50.0, noise=LogNoise())
+        flight = simulate_wrench_flight(vehicle, scenario, 4, duration=6.0, rate=50.0, noise=LogNoise())
         write_table(flight, f"{scenario}.parquet")
     learn_model = learning.learn_model
 

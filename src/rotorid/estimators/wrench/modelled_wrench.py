@@ -75,9 +75,9 @@ def rotation_by_attitude(q: Float[Array, " 4"], v: Float[Array, " 3"]) -> Float[
 
 
 def torque_by_rate(omega: Float[Array, " 3"], p: Values) -> Float[Array, "3 3"]:
-    """d(-omega x J omega - k_omega omega) / d omega, N m s: [J omega]x - [omega]x J - k_omega I."""
+    """d(-omega x J omega - k_omega omega) / d omega, N m s: [J omega]x - [omega]x J - k_omega."""
     gyroscopic_slope = rotations.skew(angular_momentum(omega, p)) - rotations.skew(omega) @ inertia_matrix(p)
-    return gyroscopic_slope - p["angular_drag"] * jnp.eye(3)
+    return gyroscopic_slope - jnp.diag(p["angular_drag"])
 
 
 def inverse_inertia(p: Values) -> Float[Array, "3 3"]:

@@ -78,7 +78,7 @@ def frame_values(airframe: Airframe) -> Mapping[str, float]:
     )
     power = vehicle.body.weight**1.5 / math.sqrt(2.0 * AIR_DENSITY * disc) / _MERIT
     size = float(np.linalg.norm(vehicle.rotors.positions, axis=1).max())
-    damping = vehicle.drag.angular * np.trace(np.linalg.inv(vehicle.body.inertia)) / 3.0
+    damping = float(_decay_rates(vehicle).mean())
     values: dict[str, float] = {
         "mass": vehicle.body.mass,
         "diagonal_size": size,
@@ -198,15 +198,21 @@ def frame_limitations(vehicle: VehicleProperties, values: Mapping[str, float]) -
         found.append(limitation("disc_area_arbitrary"))
     if drag.mean_area:
         found.append(limitation("drag_area_by_axis", parameter="refAngle"))
-    if drag.angular:
-        rates = tuple((drag.angular / np.diag(body.inertia)).tolist())
-        found.append(limitation("single_damping", rate=ROTATION / values["refRotRate"], rates=rates))
+    rates = _decay_rates(vehicle)
+    if np.ptp(rates) > _SMALL * rates.max():
+        rate = ROTATION / values["refRotRate"]
+        found.append(limitation("single_damping", rate=rate, rates=tuple(rates.tolist())))
     worst = largest_difference(rotors.thrust_fraction_in_range, lambda s: np.asarray(expo_fraction(expo, s)))
     if worst > _SMALL:
         error = abs(expo_fraction(expo, float(c.mean())) - float(rotors.thrust_fraction_in_range(c.mean())))
         share = float(error * rotors.full_thrusts.mean() / hover.thrust.mean())
         found.append(limitation("hover_thrust_error", share=share))
     return found + command_delay(vehicle)
+
+
+def _decay_rates(vehicle: VehicleProperties) -> Float[np.ndarray, " 3"]:
+    """Decay rates of the body rate about x, y and z, 1/s."""
+    return vehicle.drag.angular * np.diag(np.linalg.inv(vehicle.body.inertia))
 
 
 def _thrust_loss(vehicle: VehicleProperties, values: Mapping[str, float]) -> float:

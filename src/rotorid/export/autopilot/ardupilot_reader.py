@@ -84,15 +84,11 @@ def read_ardupilot_frame(path: str | Path) -> Airframe:
     for name, value in (
         ("rotor_drag", momentum * math.sqrt(rho * disc / count)),
         ("drag_area", body_area(mass, number("refSpd"), angle, momentum, disc, rho) * rho / AIR_DENSITY),
-        (
-            "angular_drag",
-            3.0 / float((1.0 / inertia).sum()) * ROTATION / number("refRotRate")
-            if number("refRotRate")
-            else 0.0,
-        ),
     ):
         if value > 0:
             quantities[name] = (value,)
+    if number("refRotRate") > 0:  # one decay rate about all axes
+        quantities["angular_drag"] = tuple(inertia * ROTATION / number("refRotRate"))
     return Airframe(
         name=path.stem,
         description=f"Read from the frame of ArduPilot's simulator in {path.name}",

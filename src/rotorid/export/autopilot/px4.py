@@ -22,6 +22,7 @@ from rotorid.errors import AirframeError
 from rotorid.export.file_header import as_hash_comments, file_header
 from rotorid.export.limitations import (
     DRAG_QUANTITIES,
+    angular_drag_by_axis,
     battery_voltage,
     command_delay,
     drag_by_axis,
@@ -233,7 +234,7 @@ def _simulator(
         "SIH_L_ROLL": roll,
         "SIH_L_PITCH": pitch,
         "SIH_KDV": linear,
-        "SIH_KDW": vehicle.drag.angular,
+        "SIH_KDW": vehicle.drag.mean_angular,
         "SIH_T_TAU": vehicle.rotors.lag,
     }
 
@@ -282,5 +283,6 @@ def _simulator_limitations(vehicle: VehicleProperties, values: Mapping[str, floa
         found.append(limitation("drag_area_linearised", drag=linear, speed=DRAG_SPEED))
     if drag.rotor:
         found.append(limitation("isotropic_rotor_drag"))
-    found += [*rotor_aerodynamics(vehicle), *rotor_moments(vehicle), *drag_by_axis(vehicle)]
+    found += [*rotor_aerodynamics(vehicle), *rotor_moments(vehicle)]
+    found += [*drag_by_axis(vehicle), *angular_drag_by_axis(vehicle)]
     return found

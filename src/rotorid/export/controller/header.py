@@ -90,7 +90,7 @@ def _constants(vehicle: VehicleProperties) -> list[tuple[str, str, str, str, Seq
         ("TRANSLATIONAL_LIFT", "number", "N s^2/m^2", "thrust over the square of the speed across the axis", [drag.lift]),
         ("FLAPPING_MOMENT", "number", "N^0.5 s", "moment of a rotor over speed and root of thrust", [drag.flapping]),
         ("DRAG_AREA", "number", "m^2", "drag coefficient times area", [drag.mean_area]),
-        ("ANGULAR_DRAG", "number", "N m s", "torque over rate", [drag.angular]),
+        ("ANGULAR_DRAG", "array", "N m s", "torque over rate about x, y, z", list(drag.angular)),
         ("ROTOR_MOMENTUM", "number", "N^0.5 m s", "angular momentum of a rotor over root of thrust", [rotors.momentum]),
         ("HOVER_COMMAND", "array", "1", "of each rotor in hover", list(hover.command)),
         ("HOVER_THRUST", "array", "N", "of each rotor in hover", list(hover.thrust)),

@@ -194,13 +194,13 @@ def _gz_plugins(name: str, vehicle: VehicleProperties, constants: Float[np.ndarr
             "      <commandSubTopic>command/motor_speed</commandSubTopic>\n      <motorType>velocity</motorType>\n"
             "    </plugin>\n"
         )
-    if vehicle.drag.mean_linear or vehicle.drag.mean_area or vehicle.drag.angular:
+    if vehicle.drag.mean_linear or vehicle.drag.mean_area or vehicle.drag.mean_angular:
         quadratic = 0.5 * AIR_DENSITY * vehicle.drag.area
         entries = {
             **dict.fromkeys(_ADDED_MASSES, 0.0),
             **dict(zip(("xU", "yV", "zW"), -vehicle.drag.linear, strict=True)),
             **dict(zip(("xUabsU", "yVabsV", "zWabsW"), -quadratic, strict=True)),
-            **dict.fromkeys(("kP", "mQ", "nR"), -vehicle.drag.angular),
+            **dict(zip(("kP", "mQ", "nR"), -vehicle.drag.angular, strict=True)),
         }
         text += (
             '    <plugin filename="gz-sim-hydrodynamics-system" name="gz::sim::systems::Hydrodynamics">\n'
@@ -254,6 +254,6 @@ def gazebo_limitations(airframe: Airframe) -> list[Finding]:
 def classic_limitations(vehicle: VehicleProperties) -> list[Finding]:
     """What only Gazebo classic cannot represent."""
     drag = vehicle.drag
-    if not (drag.mean_linear or drag.mean_area or drag.angular):
+    if not (drag.mean_linear or drag.mean_area or drag.mean_angular):
         return []
-    return [limitation("body_drag", linear=drag.mean_linear, area=drag.mean_area, angular=drag.angular)]
+    return [limitation("body_drag", linear=drag.mean_linear, area=drag.mean_area, angular=drag.mean_angular)]

@@ -21,6 +21,7 @@ import numpy as np
 from rotorid.export.annotated_values import annotated_values
 from rotorid.export.file_header import as_docstring, as_xml_comment, file_header
 from rotorid.export.limitations import (
+    angular_drag_by_axis,
     battery_voltage,
     command_delay,
     drag_by_axis,
@@ -170,7 +171,7 @@ def _model(airframe: Airframe, vehicle: VehicleProperties, paragraphs: list[str]
         f'    <body name="{xml_name(airframe.name)}">\n'
         f'      <inertial pos="0 0 0" mass="{number(vehicle.body.mass)}" fullinertia="{numbers(full_inertia)}"/>\n'
         f"{slides}"
-        f'      <joint name="attitude" type="ball" damping="{number(vehicle.drag.angular)}"/>\n'
+        f'      <joint name="attitude" type="ball" damping="{number(vehicle.drag.mean_angular)}"/>\n'
         f'      <site name="origin" pos="{numbers(-vehicle.body.centre_of_mass)}" size="0.005"/>\n'
         f"{air}{sites}"
         f"    </body>\n"
@@ -218,6 +219,6 @@ def mujoco_limitations(vehicle: VehicleProperties) -> list[Finding]:
         without_drag = tuple(sorted({*range(rotors.count)} - {*_rotors_with_drag(vehicle)}))
         if without_drag:
             found.append(limitation("rotor_drag_without_thrust", rotors=without_drag))
-    found += [*translational_lift(vehicle), *drag_by_axis(vehicle), *falling_lag(vehicle, "motor lag")]
-    found += rotor_moments(vehicle)
+    found += [*translational_lift(vehicle), *drag_by_axis(vehicle), *angular_drag_by_axis(vehicle)]
+    found += [*falling_lag(vehicle, "motor lag"), *rotor_moments(vehicle)]
     return [*found, *command_delay(vehicle, "delay_inputs"), *battery_voltage(vehicle)]

@@ -66,7 +66,7 @@ def urdf_limitations(vehicle: VehicleProperties) -> list[Finding]:
             inflow=drag.inflow,
             lift=drag.lift,
             area=drag.mean_area,
-            angular=drag.angular,
+            angular=drag.mean_angular,
         ),
         limitation("no_rotor_directions", directions=tuple(float(spin) for spin in rotors.spins)),
     ]

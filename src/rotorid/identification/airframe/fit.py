@@ -69,6 +69,7 @@ _ITERATIONS = 40
 _PASSES = 6  # greatest number
 _LAGS = (0.02, 0.05, 0.12)  # s
 _EXACT_DELAY = 1e-5  # s
+_CONTRADICTED = 4.0  # prior standard deviations
 _FEW = 40  # windows, to choose between starts
 _ROUGH = 0.3  # tolerance of a fit whose segments may change, standard deviations
 _OPTIONAL = (*ROTOR_AERODYNAMICS, "drag_area", ROTOR_MOMENTUM)
@@ -277,6 +278,9 @@ def _first_estimation(
 ) -> tuple[EstimationProblem, Estimation]:
     """The most likely of fits that start at several time constants of the motors; from a wrong one, a fit may not converge.
 
+    About an axis, the rate follows the commands by the poles of motor lag and damping, k / J, and hardly differs if the two
+    change places. Fits whose lag contradicts its prior are the last choice.
+
     is_lag_open: whether the lag may be one of the thrusts or of the rotor speeds. The problem is returned with the more likely
     of both.
     """
@@ -296,10 +300,14 @@ def _first_estimation(
                 problem_of_few, priors, sigma, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH
             )
 
-        best = min((estimate(few, start, noise) for start in starts), key=_negative_log_likelihood)
+        def rank(estimation: Estimation) -> tuple[bool, float]:
+            is_contradicted = bool(np.abs(estimation.z[place]).max() > _CONTRADICTED)
+            return is_contradicted, _negative_log_likelihood(estimation)
+
+        best = min((estimate(few, start, noise) for start in starts), key=rank)
         if is_lag_open:
             other = estimate(_with_speed_lag(few), best.z, best.sigma)
-            best = min(best, other, key=_negative_log_likelihood)
+            best = min(best, other, key=rank)
         if len(subset.start) == len(problem.data.start):
             return best.problem, best
         problem = dataclasses.replace(best.problem, data=problem.data)

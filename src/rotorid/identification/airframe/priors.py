@@ -8,10 +8,11 @@
     products_of_inertia 10 % of the mean moment    drag: mass over 2 s    rotor_drag: the same drag in hover, by the rotors
     rotor_inflow: twice the prior of rotor_drag    translational_lift: 3 % of the mass a metre, by the rotors
     flapping_moment: that of the prior of rotor_drag half the rotors' radius above the centre of mass
-    drag_area: area of a disc with the rotors' radius    angular_drag: three times the mean moment over 1 s
+    drag_area: area of a disc with the rotors' radius    angular_drag: three times the moment of the axis over 1 s
     rotor_momentum: that of rotors in hover whose drag would stop them in 0.2 s
 
-Drag parameters are 0 or more. Inertia has coordinates in which every value is that of a rigid body:
+Drag parameters are 0 or more. The angular drag has one number for each body axis; one number in the airframe file is the prior
+of each. Inertia has coordinates in which every value is that of a rigid body:
 
     J = tr(Sigma) I - Sigma,    Sigma = L L^T,    L = L_0 + z,    e = (log J - log J_0) / s
 
@@ -96,6 +97,8 @@ def prior_value(airframe: Airframe, name: str) -> tuple[float, ...]:
         return (0.0, coefficient.number) if coefficient else (0.0, 1.0)
     if name == "voltage_exponent":
         return (curve.voltage_exponent if curve else 0.0,)
+    if name == "angular_drag":
+        return airframe.vector(name)
     quantity = airframe.get(name)
     if quantity is not None:
         return quantity.value
@@ -130,7 +133,8 @@ def default_std(
     """
     if name in DEFAULT_RELATIVE_STD:
         return tuple(DEFAULT_RELATIVE_STD[name] * abs(v) or 1.0 for v in value)
-    mean_inertia = float(np.mean(inertia)) if name in (PRODUCTS, "angular_drag") else 0.0
+    if name == "angular_drag":
+        return tuple(3.0 * J for J in inertia)
     span = max((math.hypot(*rotor.position[:2]) for rotor in rotors), default=_DEFAULT_SPAN)
     hover = mass * GRAVITY / max(len(rotors), 1)
     absolute = {
@@ -141,14 +145,13 @@ def default_std(
         "attitude_delay": 0.01,
         "centre_of_mass": 0.1 * span,
         "imu_position": 0.1 * span,
-        PRODUCTS: 0.1 * mean_inertia,
+        PRODUCTS: 0.1 * float(np.mean(inertia)) if name == PRODUCTS else 0.0,
         "drag": 0.5 * mass,
         "rotor_drag": 0.5 * mass / (max(len(rotors), 1) * math.sqrt(hover)),
         "rotor_inflow": mass / (max(len(rotors), 1) * math.sqrt(hover)),
         "translational_lift": 0.03 * mass / max(len(rotors), 1),
         "flapping_moment": 0.25 * span * mass / (max(len(rotors), 1) * math.sqrt(hover)),
         "drag_area": math.pi * span**2,
-        "angular_drag": 3.0 * mean_inertia,
         ROTOR_MOMENTUM: 0.2 * torque_ratio * math.sqrt(hover),
     }
     return (absolute[name],) * len(value) if name in absolute else None
@@ -158,7 +161,7 @@ def stated_std(airframe: Airframe, name: str) -> tuple[float, ...] | None:
     """The standard deviation of a parameter in the airframe file, in its unit; None where it has none above 0."""
     quantity, curve = airframe.get(name), airframe.thrust_curve
     if quantity is not None and quantity.std is not None and min(quantity.std) > 0:
-        return tuple(float(v) for v in np.broadcast_to(quantity.std, len(quantity.value)))
+        return tuple(float(v) for v in np.broadcast_to(quantity.std, len(prior_value(airframe, name))))
     if name == "thrust_curve" and curve is not None and curve.std and min(curve.std) > 0:
         return curve.std
     if name == "voltage_exponent" and curve is not None and curve.voltage_exponent_std > 0:

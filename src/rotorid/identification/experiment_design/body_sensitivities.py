@@ -152,7 +152,7 @@ def body_sensitivities(
     arms = cross_matrix(r)
     damping = np.einsum("rij,nrjk,rkl->nil", arms, rotor_by_velocity, arms)
     damping -= drag.flapping * np.einsum("nrk,rij,rjl->nil", root, cross_matrix(a), arms)
-    gyroscopic = cross_matrix(w) @ J - cross_matrix(w @ J) + drag.angular * np.eye(3) + damping
+    gyroscopic = cross_matrix(w) @ J - cross_matrix(w @ J) + np.diag(drag.angular) + damping
     outer = speed[:, :, None] * np.eye(3) + v[:, :, None] * v[:, None, :] / speed[:, :, None]
     body_drag = np.diag(drag.linear) + 0.5 * AIR_DENSITY * drag.area[:, None] * outer
     by_velocity = np.sum(rotor_by_velocity, axis=1) - body_drag
@@ -175,14 +175,14 @@ def body_sensitivities(
             acceleration_by[:, :, k] += np.sum(np.cross(r, of_rotors[name]), axis=1) @ inverse
         elif name == "flapping_moment":
             acceleration_by[:, :, k] += np.sum(flapping, axis=1) @ inverse
+        elif stem == "angular_drag":
+            acceleration_by[:, :, k] -= (np.eye(3)["xyz".index(end)] * w) @ inverse
         elif name in BY_AXIS or stem in BY_AXIS:
             of_air = {"drag": v, "drag_area": 0.5 * AIR_DENSITY * speed * v}[
                 name if name in BY_AXIS else stem
             ]
             is_axis = np.ones(3) if name in BY_AXIS else np.eye(3)["xyz".index(end)]
             force_by[:, :, k] -= is_axis * of_air / m
-        elif name == "angular_drag":
-            acceleration_by[:, :, k] -= w @ inverse
         elif stem == "centre_of_mass":
             unit = np.eye(3)["xyz".index(end)]
             by_centre = np.einsum("nrij,nj->nri", rotor_by_velocity, -np.cross(w, unit))

@@ -49,7 +49,7 @@ _NUMBERS = (
     ("products_of_inertia", 3),
     ("centre_of_mass", 3),
     ("torque_ratio", 1),
-    ("angular_drag", 1),
+    ("angular_drag", 3),
     ("drag", 3),
     ("rotor_drag", 1),
     ("rotor_inflow", 1),

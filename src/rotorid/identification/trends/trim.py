@@ -261,9 +261,7 @@ def _inertial_torque(
     """Mean of J omega' + omega x J omega + k_omega omega in the windows, N m. Missing parameters of the airframe count as 0."""
     rate = flight["body_rate"]
     at_start, at_end = (window_means(rate, edge - 0.5 * _EDGE, _EDGE) for edge in (starts, starts + WIDTH))
-    torque = np.zeros((len(starts), 3))
-    if (damping := airframe.get("angular_drag")) is not None:
-        torque += damping.number * window_means(rate, starts)
+    torque = np.array(airframe.vector("angular_drag")) * window_means(rate, starts)
     if (inertia := airframe.get("inertia")) is not None:
         J = np.array(inertia.value)
         gyroscopic = dataclasses.replace(rate, values=np.cross(rate.values, J * rate.values))

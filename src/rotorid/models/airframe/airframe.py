@@ -112,9 +112,11 @@ class Airframe:
         return quantity.value if len(quantity.value) > 1 else quantity.number
 
     def vector(self, name: str) -> tuple[float, ...]:
-        """The three numbers of a quantity, zeros if the file does not give it."""
+        """The three numbers of a quantity, of which one may stand for all axes; zeros if the file does not give it."""
         quantity = self.get(name)
-        return quantity.value if quantity else (0.0, 0.0, 0.0)
+        if quantity is None:
+            return (0.0, 0.0, 0.0)
+        return quantity.value if len(quantity.value) > 1 else quantity.value * 3
 
 
 QUANTITIES: Final[Mapping[str, tuple[str, int, bool]]] = {
@@ -148,12 +150,13 @@ motor_time_constant_down: of a rotor that slows down, where that differs. comman
 begins to follow it. rotor_drag, rotor_inflow: force of a rotor in its plane, and loss of its thrust, over the speed of the air
 and the root of its thrust; translational_lift: gain of its thrust over the square of the speed in its plane; flapping_moment:
 moment of a rotor, over the speed of the air and the root of its thrust (see `rotorid.models.multirotor.air`). drag_area: drag
-coefficient times area. rotor_momentum: angular momentum of a rotor over the root of its thrust. drag and drag_area may have
-three numbers, by body axis. imu_position: of the accelerometer, from the origin of the body frame. velocity_delay: by which
-logged velocity and position are later than the IMU; attitude_delay: by which the attitude is.
+coefficient times area. angular_drag: torque over body rate. rotor_momentum: angular momentum of a rotor over the root of its
+thrust. drag, drag_area and angular_drag may have three numbers, by body axis. imu_position: of the accelerometer, from the
+origin of the body frame. velocity_delay: by which logged velocity and position are later than the IMU; attitude_delay: by which
+the attitude is.
 """
 
-BY_AXIS: Final = ("drag", "drag_area")
+BY_AXIS: Final = ("drag", "drag_area", "angular_drag")
 """Quantities with one number for all axes, or one for each body axis."""
 
 MOTOR_LAG: Final = 0.03

@@ -8,9 +8,9 @@
               velocity          v - d_v v' + d_v^2/2 (R omega) x (v' + g z)      delay d_v, constant thrust within it
               attitude          q (x) exp(-d_q omega)                            delay d_q
 
-Symbols as in `rigid_multirotor`; s is the position of the accelerometer, b are biases, w is the wind. T is twice among the
-inputs: the mean over a step, which acts on the body, and the value at its end, at the time of measurement. Quantities that are
-constant within a segment of a flight (mass, wind, biases) are inputs too.
+Symbols as in `rigid_multirotor`, k_omega is diagonal; s is the position of the accelerometer, b are biases, w is the wind. T is
+twice among the inputs: the mean over a step, which acts on the body, and the value at its end, at the time of measurement.
+Quantities that are constant within a segment of a flight (mass, wind, biases) are inputs too.
 
 Without logged attitude and velocity the body rate is the only state, and the specific force is that of the rotors. Where the
 rotor commands were logged too rarely to give the torques, the measured body rate is an input. The angular momentum h of the

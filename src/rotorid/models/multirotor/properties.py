@@ -165,7 +165,7 @@ class DragCoefficients:
     linear: force over speed by body axis, N s/m. rotor, inflow: force of a rotor in its plane, loss of its thrust, over speed
     and square root of thrust, N^0.5 s/m. lift: its thrust over the square of the speed in its plane, N s^2/m^2. flapping:
     moment of a rotor over speed and square root of thrust, N^0.5 s. area: drag coefficient times area by body axis, m^2.
-    angular: torque over angular rate, N m s.
+    angular: torque over angular rate by body axis, N m s.
     """
 
     linear: Float[np.ndarray, " 3"]
@@ -174,7 +174,7 @@ class DragCoefficients:
     lift: float
     flapping: float
     area: Float[np.ndarray, " 3"]
-    angular: float
+    angular: Float[np.ndarray, " 3"]
 
     @property
     def mean_linear(self) -> float:
@@ -185,6 +185,11 @@ class DragCoefficients:
     def mean_area(self) -> float:
         """Mean of `area` over the axes."""
         return _mean(self.area)
+
+    @property
+    def mean_angular(self) -> float:
+        """Mean of `angular` over the axes."""
+        return _mean(self.angular)
 
     def rotor_coefficient(self, thrust: Float[np.ndarray, " rotors"]) -> float:
         """Drag force of all rotors per m/s across their axes at these thrusts (N), N s/m."""
@@ -251,13 +256,13 @@ def vehicle_properties(
             command_delay=airframe.number("command_delay"),
         ),
         DragCoefficients(
-            linear=np.broadcast_to(airframe.by_axis("drag"), 3),
+            linear=np.array(airframe.vector("drag")),
             rotor=airframe.number("rotor_drag"),
             inflow=airframe.number("rotor_inflow"),
             lift=airframe.number("translational_lift"),
             flapping=airframe.number("flapping_moment"),
-            area=np.broadcast_to(airframe.by_axis("drag_area"), 3),
-            angular=airframe.number("angular_drag"),
+            area=np.array(airframe.vector("drag_area")),
+            angular=np.array(airframe.vector("angular_drag")),
         ),
     )
 

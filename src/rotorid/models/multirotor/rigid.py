@@ -7,12 +7,12 @@
 One convention throughout: forces of the equation of motion in the world frame, torques in the body frame, as eq. 5 of the seed
 has them; G is in the body frame (see `rotors`). p and v are those of the centre of mass, and every torque is about it. Where
 the centre of mass is c away from the origin of the body frame, position, velocity and specific force are measured at the
-origin, p - R c. k v and k_omega omega are linear drag, which the seed leaves out in eq. 5 (both 0); drag of the rotors and of
-the body (see `air`) is added if the airframe has it. gamma, the thrust in still air, is a scale times the known thrusts of the
-rotors, or c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor lag, which may differ
-for a rotor that slows down. A learned residual phi adds m phi_v to the force and J phi_omega to the torque (eq. 11). h is the
-angular momentum of the rotors (see `rotors`), if the airframe has it. h' follows from the motor lag; where thrusts or speeds
-are known, a step of them is a step of h, which `dynamics` leaves out.
+origin, p - R c. k v and k_omega omega are linear drag (k_omega is diagonal), which the seed leaves out in eq. 5 (both 0); drag
+of the rotors and of the body (see `air`) is added if the airframe has it. gamma, the thrust in still air, is a scale times the
+known thrusts of the rotors, or c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor
+lag, which may differ for a rotor that slows down. A learned residual phi adds m phi_v to the force and J phi_omega to the
+torque (eq. 11). h is the angular momentum of the rotors (see `rotors`), if the airframe has it. h' follows from the motor lag;
+where thrusts or speeds are known, a step of them is a step of h, which `dynamics` leaves out.
 
 The external wrench (f_e, tau_e) are two parameters that wander. An EKF or UKF over this System is therefore the
 Kalman-filter wrench observer of C. D. McKinnon and A. P. Schoellig, Unscented external force and torque estimation for
@@ -336,7 +336,7 @@ def rigid_multirotor(
         Parameter("arm_scale", 1.0),
         Parameter("tilt_scale", 1.0),
         Parameter("drag", airframe.by_axis("drag"), unit="N s/m"),
-        Parameter("angular_drag", airframe.number("angular_drag", 0.0), unit="N m s"),
+        Parameter("angular_drag", airframe.vector("angular_drag"), unit="N m s", frame="body"),
         Parameter("motor_time_constant", airframe.number("motor_time_constant", MOTOR_LAG), unit="s"),
         *(
             Parameter(name, airframe.by_axis(name), unit=unit)

@@ -78,11 +78,11 @@ class HeadingQuadrotor(System):
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
         wx, wy, wz = (x[name] for name in RATES)
         ix, iy, iz = p["inertia"]
-        h, slowing = p["rotor_momentum"], p["angular_drag"]
+        h, (kx, ky, kz) = p["rotor_momentum"], p["angular_drag"]
         rate = {name: x[rate_name] for name, rate_name in zip(ANGLES, RATES, strict=True)}
-        rate["roll_rate"] = ((iy - iz) * wy * wz + u["torque_roll"] - wy * h - slowing * wx) / ix
-        rate["pitch_rate"] = ((iz - ix) * wz * wx + u["torque_pitch"] + wx * h - slowing * wy) / iy
-        rate["yaw_rate"] = ((ix - iy) * wx * wy + u["torque_yaw"] - slowing * wz) / iz
+        rate["roll_rate"] = ((iy - iz) * wy * wz + u["torque_roll"] - wy * h - kx * wx) / ix
+        rate["pitch_rate"] = ((iz - ix) * wz * wx + u["torque_pitch"] + wx * h - ky * wy) / iy
+        rate["yaw_rate"] = ((ix - iy) * wx * wy + u["torque_yaw"] - kz * wz) / iz
         (sf, cf), (st, ct) = ((jnp.sin(x[a]), jnp.cos(x[a])) for a in ("roll", "pitch"))
         specific_thrust = {"forward": cf * st, "left": -sf, "z": cf * ct}
         gravity = {"forward": 0.0, "left": 0.0, "z": GRAVITY}

@@ -1,15 +1,15 @@
 """The 12-state quadrotor with gyroscopic rotors, driven by its rotor speeds (seed 002, eqs. 1.1-1.37, derived again).
 
-    phi' = p                                   p' = ((Iyy - Izz) q r + tau_x - q h - k_w p) / Ixx
-    theta' = q                                 q' = ((Izz - Ixx) r p + tau_y + p h - k_w q) / Iyy
-    psi' = r                                   r' = ((Ixx - Iyy) p q + tau_z       - k_w r) / Izz
+    phi' = p                                   p' = ((Iyy - Izz) q r + tau_x - q h - k_p p) / Ixx
+    theta' = q                                 q' = ((Izz - Ixx) r p + tau_y + p h - k_q q) / Iyy
+    psi' = r                                   r' = ((Ixx - Iyy) p q + tau_z       - k_r r) / Izz
     m (x, y, z)'' = R(phi, theta, psi) (0, 0, U1) - m g z - k (x, y, z)'
     U1 = sum_i b |W_i| W_i       tau = sum_i (y_i, -x_i, 0) b |W_i| W_i - s_i d |W_i| W_i z       h = J_TP sum_i s_i W_i
 
 World frame ENU, body frame FLU; roll phi, pitch theta, yaw psi are the intrinsic z-y-x angles of R. W_i is the speed of
 rotor i at (x_i, y_i) from the centre of mass, s_i is +1 where it turns counter-clockwise seen from above, h the angular
 momentum of all rotors. The seed's frame is rotor 1 front, 2 right, 3 rear, 4 left, of which 1 and 3 turn
-counter-clockwise; here rotors may be any number of upright ones. Drag k and k_w is 0 in the seed.
+counter-clockwise; here rotors may be any number of upright ones. Drag k and k_p, k_q, k_r is 0 in the seed.
 
 What was mended in the seed's equations:
 - 1.5, second row, third column, and 1.33: cos theta should be sin theta. 1.35 is right as it stands.
@@ -112,10 +112,10 @@ class Quadrotor(System):
         if self.exact:
             departure = euler_departure(roll, pitch, jnp.stack([wx, wy, wz]))
             rate = {name: value + departure[k] for k, (name, value) in enumerate(rate.items())}
-        slowing = p["angular_drag"]
-        rate["roll_rate"] = ((iy - iz) * wy * wz + torque[0] - wy * h - slowing * wx) / ix
-        rate["pitch_rate"] = ((iz - ix) * wz * wx + torque[1] + wx * h - slowing * wy) / iy
-        rate["yaw_rate"] = ((ix - iy) * wx * wy + torque[2] - slowing * wz) / iz
+        kx, ky, kz = p["angular_drag"]
+        rate["roll_rate"] = ((iy - iz) * wy * wz + torque[0] - wy * h - kx * wx) / ix
+        rate["pitch_rate"] = ((iz - ix) * wz * wx + torque[1] + wx * h - ky * wy) / iy
+        rate["yaw_rate"] = ((ix - iy) * wx * wy + torque[2] - kz * wz) / iz
         (sf, cf), (st, ct), (ss, cs) = ((jnp.sin(a), jnp.cos(a)) for a in (roll, pitch, yaw))
         thrust_direction = (cf * st * cs + sf * ss, cf * st * ss - sf * cs, cf * ct)
         for axis, along, gravity in zip("xyz", thrust_direction, (0.0, 0.0, GRAVITY), strict=True):
@@ -193,8 +193,8 @@ def quadrotor(airframe: Airframe | None = None, *, exact: bool = False) -> Quadr
         Parameter("torque_coefficient", torque_ratio_of(airframe) * b, unit="N m s^2", bounds=positive),
         Parameter("rotor_inertia", airframe.number("rotor_inertia", 0.0), unit="kg m^2"),
         Parameter("arm_scale", 1.0, bounds=positive),
-        Parameter("drag", float(np.mean(airframe.by_axis("drag"))), unit="N s/m"),
-        Parameter("angular_drag", airframe.number("angular_drag", 0.0), unit="N m s"),
+        Parameter("drag", float(np.mean(airframe.vector("drag"))), unit="N s/m"),
+        Parameter("angular_drag", airframe.vector("angular_drag"), unit="N m s", frame="body"),
     )
     return Quadrotor(
         parameters,

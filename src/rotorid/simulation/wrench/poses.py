@@ -131,7 +131,7 @@ class _InverseDynamics:
 
     mass: float
     drag: float
-    angular_drag: float
+    angular_drag: Float64[np.ndarray, " 3"]
     inertia: Float64[np.ndarray, "3 3"]
     allocation: Float64[np.ndarray, "rotors 6"]
 
@@ -145,8 +145,8 @@ def _inverse_dynamics(vehicle: RigidMultirotor) -> _InverseDynamics:
             for unit in jnp.eye(len(vehicle.rotors))
         ]
         G = np.array([np.concatenate(column) for column in columns]).T
-        mass, drag, angular_drag = (float(p[name]) for name in ("mass", "drag", "angular_drag"))
-        inertia = np.array(inertia_matrix(p))
+        mass, drag = (float(p[name]) for name in ("mass", "drag"))
+        angular_drag, inertia = np.array(p["angular_drag"]), np.array(inertia_matrix(p))
     if np.linalg.matrix_rank(G) < 6:
         raise AirframeError(
             f"the airframe is not fully actuated: its {len(vehicle.rotors)} rotors cannot produce every wrench"

@@ -101,7 +101,7 @@ std = 0.1
 unit = "N s/m"
 
 [angular_drag]
-value = 0.02
+value = [0.02, 0.02, 0.02]
 std = 0.006
 unit = "N m s"
 
@@ -165,8 +165,8 @@ def random_airframe(seed: int) -> Airframe:
 
 
 _POSITIVE = (
-    "inertia_x", "inertia_y", "inertia_z", "motor_time_constant", "torque_ratio", "drag", "angular_drag",
-    "command_delay", "velocity_delay", "attitude_delay",
+    "inertia_x", "inertia_y", "inertia_z", "motor_time_constant", "torque_ratio", "drag",
+    "angular_drag_x", "angular_drag_y", "angular_drag_z", "command_delay", "velocity_delay", "attitude_delay",
 )  # fmt: skip
 
 

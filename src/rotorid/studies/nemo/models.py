@@ -53,7 +53,7 @@ def wrong_physics(system: RigidMultirotor, kind: str) -> dict[str, float | tuple
         values = tuple(v * (1.0 + error) for v in true.values)
         parameters[name] = values if isinstance(true.value, tuple) else values[0]
     if kind == "MGD":
-        parameters |= {"drag": _DRAG, "angular_drag": _DRAG, "thrust_scale": 1.0 - _DRAG}
+        parameters |= {"drag": _DRAG, "angular_drag": (_DRAG,) * 3, "thrust_scale": 1.0 - _DRAG}
     return parameters
 
 

@@ -112,7 +112,7 @@ def noise_variances(
     noise: NoiseModel, airframe: Airframe, flight: ValidationFlight
 ) -> Mapping[str, Float[np.ndarray, "h k"]]:
     """Variance of the error of each signal by noise, at each horizon and axis."""
-    inertia, damping = airframe.quantities["inertia"].value, airframe.get("angular_drag")
+    inertia, damping = airframe.quantities["inertia"].value, airframe.vector("angular_drag")
     drag = airframe.get("drag")
     b = (drag.number if drag else 0.0) / airframe.mass.number
     variances: dict[str, np.ndarray] = {}
@@ -122,8 +122,7 @@ def noise_variances(
     chains = []
     for k in range(3):
         processes = [noise.processes[n][k] if n in noise.processes else none for n in _CHAIN]
-        a = (damping.number if damping else 0.0) / inertia[k]
-        chains.append(_propagate(processes, (a, b, GRAVITY if k < 2 else 0.0), flight))
+        chains.append(_propagate(processes, (damping[k] / inertia[k], b, GRAVITY if k < 2 else 0.0), flight))
     for place, name in enumerate(_CHAIN):
         if name not in flight.signals:
             continue

@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from rotorid.errors import SignalError
 from rotorid.findings import Finding, Severity
-from rotorid.identification.airframe.priors import INERTIA, prior_std, prior_value
+from rotorid.identification.airframe.priors import BODY, INERTIA, prior_std, prior_value
 from rotorid.identification.airframe.rotor_speeds import RotorCommandSeries, SmoothedSpeeds, smooth_speeds
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight, Signal
@@ -40,7 +40,8 @@ _OWN_CLOCK: Final = 0.003  # s, offset from which on the specific force has a cl
 _SURE: Final = 3.0  # standard deviations
 _LEAST_EXPLAINED: Final = 0.5  # of the variance of speeds, from which on they follow the commands
 _DRAGS: Final = ("drag", *ROTOR_AERODYNAMICS)
-_HELD: Final = 0.001  # relative standard deviation of an inertia that is held
+_YAW: Final = (INERTIA, "angular_drag")  # held about z where its torques are lost in noise
+_HELD: Final = 0.001  # of the prior standard deviation of what is held
 _LOST_SHARE: Final = 0.5  # of the sensors of a flight
 _CLOCK_ERROR: Final = 2.0  # of the standard deviation of a clock's offset
 
@@ -250,7 +251,8 @@ def add_speed_uncertainty(fit: Fit, speeds: Sequence[MeasuredSpeeds]) -> Fit:
     thrust, roll, pitch, yaw = np.mean(shares, axis=0) * len(shares) / len(speeds)
     relative = {
         "inertia_x": roll, "inertia_y": pitch, "inertia_z": yaw, "products_of_inertia": max(roll, pitch),
-        "torque_ratio": yaw, "rotor_momentum": yaw, "angular_drag": max(roll, pitch), **dict.fromkeys(_DRAGS, thrust),
+        "torque_ratio": yaw, "rotor_momentum": yaw, "angular_drag_x": roll, "angular_drag_y": pitch, "angular_drag_z": yaw,
+        **dict.fromkeys(_DRAGS, thrust),
     }  # fmt: skip
     covariance = fit.covariance.copy()
     for name, share in relative.items():
@@ -269,26 +271,29 @@ def shown_torques(speeds: Sequence[MeasuredSpeeds]) -> tuple[bool, bool]:
 
 
 def with_known_yaw(airframe: Airframe) -> Airframe:
-    """An airframe whose inertia about z is held at its value in a fit."""
-    inertia = prior_value(airframe, INERTIA)
-    x, y, _ = prior_std(airframe, INERTIA)
-    held = Quantity(inertia, "kg m^2", (x, y, _HELD * inertia[2]))
-    return dataclasses.replace(airframe, quantities={**airframe.quantities, INERTIA: held})
+    """An airframe whose inertia and angular drag about z are held at their values in a fit."""
+    quantities = dict(airframe.quantities)
+    for name in _YAW:
+        x, y, z = prior_std(airframe, name)
+        quantities[name] = Quantity(prior_value(airframe, name), BODY[name], (x, y, _HELD * z))
+    return dataclasses.replace(airframe, quantities=quantities)
 
 
 def with_unidentified_yaw(fit: Fit, airframe: Airframe) -> Fit:
-    """The fit whose inertia about z was held, with the standard deviation of the prior there. airframe: the prior."""
-    name = f"{INERTIA}_z"
-    if name not in fit.names:
-        return fit
-    k, std = fit.names.index(name), float(prior_std(airframe, INERTIA)[2])
+    """The fit whose inertia and angular drag about z were held, with the standard deviations of the prior there.
+
+    airframe: the prior.
+    """
+    stds = {f"{name}_z": float(prior_std(airframe, name)[2]) for name in _YAW if f"{name}_z" in fit.names}
     covariance = fit.covariance.copy()
-    covariance[k], covariance[:, k] = 0.0, 0.0
-    covariance[k, k] = std**2
+    for name, std in stds.items():
+        k = fit.names.index(name)
+        covariance[k], covariance[:, k] = 0.0, 0.0
+        covariance[k, k] = std**2
     return dataclasses.replace(
         fit.with_covariance(covariance),
-        prior_std={**fit.prior_std, name: std},
-        information_gain={**fit.information_gain, name: 0.0},
+        prior_std={**fit.prior_std, **stds},
+        information_gain={**fit.information_gain, **dict.fromkeys(stds, 0.0)},
     )
 
 

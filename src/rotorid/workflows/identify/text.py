@@ -207,15 +207,6 @@ def _thrust_loss(v: Values) -> str:
     )
 
 
-def _damping_differs(v: Values) -> str:
-    dampings = join_words([f"{plus_minus(*k)} about {axis}" for axis, k in v["damping"].items()])
-    return (
-        f"{v['flight']}: the damping of rotation differs between the axes ({dampings}, in N m s), but the model has one "
-        "angular drag for all axes. Moments of inertia, angular drag and delays may be wrong by more than their standard "
-        "deviations."
-    )
-
-
 def _payload(v: Values) -> str:
     parts = join_words(
         [
@@ -372,7 +363,6 @@ def _residual_learned(v: Values) -> str:
 _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "payload": _payload,
     "thrust_loss": _thrust_loss,
-    "damping_differs": _damping_differs,
     "drag_not_excited": lambda v: (
         f"The vehicle hardly moved (its velocity varied by {v['speed_variation']:.2f} m/s, root mean square), so drag cannot "
         "be identified and keeps its prior value; fly legs to and fro at speed."
@@ -401,9 +391,9 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         "the noise of the speeds. Fly quick manoeuvres about each axis, or log the rotor commands as well."
     ),
     "yaw_in_noise": lambda _: (
-        "Inertia about z and torque ratio cannot be identified from these logs, and keep their prior values: torques about z "
-        "by the measured rotor speeds vary less than the noise of the speeds. Fly quick yaw rotations, or log the rotor "
-        "commands as well."
+        "Inertia and angular drag about z and the torque ratio cannot be identified from these logs, and keep their prior "
+        "values: torques about z by the measured rotor speeds vary less than the noise of the speeds. Fly quick yaw rotations, "
+        "or log the rotor commands as well."
     ),
     "drag_not_identifiable": lambda _: (
         "Drag cannot be identified from these logs, which lack attitude and velocity."

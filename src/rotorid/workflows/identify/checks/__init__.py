@@ -6,7 +6,6 @@ clock_rate.py       whether the log's clock runs as fast as the vehicle's
 command_rate.py     whether the logged rotor commands resolve the manoeuvres
 rotor_geometry.py   whether each rotor rolls, pitches and yaws the vehicle as the airframe says
 thrust_loss.py      whether a rotor lost thrust during the flight
-angular_damping.py  whether rotation is damped alike about all axes
 payload.py          whether the mass changes although it is held fixed
 colour.py           whether the residuals of the body rate are autocorrelated
 drag.py             whether the motion excites drag, and whether the residuals show a drag of another shape

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from rotorid.findings import Finding
-from rotorid.workflows.identify.checks.angular_damping import check_damping
 from rotorid.workflows.identify.checks.clock_rate import check_clock
 from rotorid.workflows.identify.checks.command_rate import check_commands
 from rotorid.workflows.identify.checks.drag import check_excitation
@@ -29,7 +28,6 @@ CHECKS: Final[Mapping[str, Check]] = {
     "command_rate": check_commands,
     "rotor_geometry": check_geometry,
     "thrust_loss": check_thrust_loss,
-    "angular_damping": check_damping,
     "payload": check_payload,
 }
 """The checks by name, in the order in which they run."""
