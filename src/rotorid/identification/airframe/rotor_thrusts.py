@@ -146,10 +146,11 @@ def step_thrusts(
     last = len(commands.t) - 1
     with jax.enable_x64(True):
         columns = tuple(map(jnp.asarray, (numbers, t, u, voltage, full_end, full_dt)))
-        value = np.asarray(_thrusts(chain, last, *columns))[: len(end)]
         if not parameters:
+            value = np.asarray(_thrusts(chain, last, *columns))[: len(end)]
             return value, np.zeros((*value.shape, 0))
-        return value, np.asarray(_slopes(chain, tuple(parameters), last, *columns))[: len(end)]
+        slopes, value = _slopes_and_thrusts(chain, tuple(parameters), last, *columns)
+        return np.asarray(value)[: len(end)], np.asarray(slopes)[: len(end)]
 
 
 def _nonlinear_numbers(chain: RotorChain) -> list[int]:
@@ -259,11 +260,16 @@ def _thrusts(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _slopes(
+def _slopes_and_thrusts(
     chain: RotorChain, parameters: tuple[int, ...], last, numbers, *columns
-) -> Float[Array, "rows k by"]:
+) -> tuple[Float[Array, "rows k by"], Float[Array, "rows k"]]:
     indices = np.array(parameters)
-    return jax.jacfwd(lambda v: _thrusts(chain, last, numbers.at[indices].set(v), *columns))(numbers[indices])
+
+    def thrusts(v: Float[Array, " by"]) -> tuple[Array, Array]:
+        value = _thrusts(chain, last, numbers.at[indices].set(v), *columns)
+        return value, value
+
+    return jax.jacfwd(thrusts, has_aux=True)(numbers[indices])
 
 
 @dataclasses.dataclass(frozen=True)

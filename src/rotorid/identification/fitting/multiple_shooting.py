@@ -465,8 +465,16 @@ def map_windows(work: Callable[[slice], Part], windows: int) -> list[Part]:
         with jax.enable_x64(True):  # JAX's settings are per thread
             return work(span)
 
-    with ThreadPoolExecutor(min(workers, parts)) as pool:
-        return list(pool.map(wide, spans))
+    return list(_threads(workers).map(wide, spans))
+
+
+@functools.cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.cache_clear)  # the threads stay with the parent
 
 
 def _worker_count() -> int:
