@@ -11,9 +11,12 @@ import pytest
 from rotorid.geometry.rotation_rows import interpolate, inverse, rotate
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.registry import system_for
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.force_frame import is_force_in_world_frame, with_body_force
 from rotorid.studies.benchmarks.nanodrone import MAPPING
+from rotorid.workflows.track.track import prepare_flight
 from tests.signals.flying import LIFT_OFF, TOUCH_DOWN, change, make_flight
 
 FLYING = [(LIFT_OFF + 1.0, TOUCH_DOWN - 1.0)]
@@ -29,6 +32,16 @@ def test_a_force_in_the_world_frame_is_turned_back() -> None:
     turned, is_turned = with_body_force(in_world(flight), FLYING)
     assert is_turned
     np.testing.assert_allclose(turned["specific_force"].values, flight["specific_force"].values, atol=1e-9)
+
+
+def test_the_tracker_turns_it_and_says_so() -> None:
+    flight = dataclasses.replace(make_flight(), format="simulation")
+    airframe = load_airframe("px4-sih-quad")
+    system = system_for(flight, airframe, "multirotor", None)
+    right, turned = (prepare_flight(f, airframe, system) for f in (flight, in_world(flight)))
+    assert [f.code for f in turned.findings] == ["force_in_world_frame"]
+    assert not right.findings
+    np.testing.assert_allclose(turned.samples.y, right.samples.y, atol=1e-9)
 
 
 def test_a_force_in_the_body_frame_stays() -> None:

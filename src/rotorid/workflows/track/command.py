@@ -113,7 +113,7 @@ def track_and_write(
         common_std = common_relative_std(airframe, settings.known_mass)
         errors = model_errors(prepared.flight, airframe, prepared.t, settings.known_mass)
         doubts = plausibility_findings(prepared.flight, airframe, prepared.t)
-        doubts = (*doubts, *errors.findings(airframe.name))
+        doubts = (*prepared.findings, *doubts, *errors.findings(airframe.name))
     tracks = []
     for name in settings.estimators:
         with status(f"Tracking: {estimator_label(name)}"):

@@ -27,6 +27,7 @@ from rotorid.models.multirotor.with_drag import Multirotor
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, system_for
 from rotorid.models.system import System
 from rotorid.signals.airborne import airborne_intervals
+from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
 from rotorid.signals.series import measured_noise
@@ -106,7 +107,8 @@ class PreparedFlight:
 
     flight: with the commands and the thrust that the System needs. noise: measured standard deviations by output (see
     `measured_noise`). process_noise: by state, where the noise of the inputs gives more than that of the System. truth: true
-    values of quantities at the rows of the samples, where the flight has them.
+    values of quantities at the rows of the samples, where the flight has them. has_turned_force: whether the log has the specific
+    force in the world frame; it is in the body frame here.
     """
 
     flight: Flight
@@ -115,11 +117,19 @@ class PreparedFlight:
     noise: Mapping[str, tuple[float, ...]]
     process_noise: Mapping[str, float]
     truth: Mapping[str, Float[np.ndarray, " n"]]
+    has_turned_force: bool = False
 
     @property
     def t(self) -> Float[np.ndarray, " n"]:
         """Times of the rows, s from the start of the flight."""
         return np.asarray(self.samples.t)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What had to be mended in the log."""
+        if not self.has_turned_force:
+            return ()
+        return (Finding("force_in_world_frame", Severity.WARNING, signals=("specific_force",)),)
 
 
 def prepare_samples(flight: Flight, system: System, *, whole: bool = False) -> Samples:
@@ -149,7 +159,7 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
     Raises:
         LogError, AirframeError, ExcitationError: the flight or the airframe lacks what the System needs.
     """
-    flight = with_reconstructed_commands(flight)
+    flight, is_turned = with_body_force(with_reconstructed_commands(flight), [(flight.start, flight.end)])
     if "thrust" in system.inputs:
         flight = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
     samples = prepare_samples(flight, system, whole=flight.format == "simulation")
@@ -160,7 +170,7 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
         truth["mass"] = mass[:, 0]
     noise = measured_noise(samples, system.outputs)
     process_noise = system.input_noise(np.asarray(samples.u)) if isinstance(system, Multirotor) else {}
-    return PreparedFlight(flight, system, samples, noise, process_noise, truth)
+    return PreparedFlight(flight, system, samples, noise, process_noise, truth, is_turned)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,6 +30,7 @@ from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.registry import WRENCH_SYSTEM, system_for
 from rotorid.results.text import label
+from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import truth_at, with_reconstructed_commands
 from rotorid.signals.series import measured_noise
@@ -91,7 +92,7 @@ def with_rotors(flight: Flight, airframe: Airframe) -> Flight:
     """Add rotor signals that follow from other signals of the flight.
 
     Rotor commands between sparse rows follow from the collective command, and thrusts from the commanded
-    thrust and torque (`with_commanded_thrusts`).
+    thrust and torque (`with_commanded_thrusts`). A specific force in the world frame is turned into the body frame.
 
     Args:
         flight: the log.
@@ -101,7 +102,8 @@ def with_rotors(flight: Flight, airframe: Airframe) -> Flight:
     Raises:
         AirframeError: thrusts are needed and the rotors give no torque about each axis.
     """
-    return with_commanded_thrusts(with_reconstructed_commands(flight), airframe)
+    flight, _ = with_body_force(with_reconstructed_commands(flight), [(flight.start, flight.end)])
+    return with_commanded_thrusts(flight, airframe)
 
 
 def wrench_system(flight: Flight, airframe: Airframe) -> RigidMultirotor:
