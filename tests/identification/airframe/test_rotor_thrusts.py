@@ -65,12 +65,12 @@ def test_thrusts_follow_the_commands_as_the_lag_integrated_in_small_steps(of_spe
     np.testing.assert_allclose(value[:, :2], mean, atol=2e-5)
 
 
-@pytest.mark.parametrize("of_speed", [False, True])
-def test_slopes_are_those_of_differences(of_speed: bool) -> None:
+@pytest.mark.parametrize(("has_lag", "of_speed"), [(True, False), (True, True), (False, False)])
+def test_slopes_are_those_of_differences(has_lag: bool, of_speed: bool) -> None:
     given, p = commands(), numbers()
-    chain = dataclasses.replace(CHAIN, has_speed_lag=of_speed)
+    chain = dataclasses.replace(CHAIN, has_lag=has_lag, has_speed_lag=of_speed)
     end = np.arange(0.1, 0.4, 0.004) + 1e-4
-    dt = np.full(len(end), 0.004)
+    dt = np.where(np.arange(len(end)) % 5 == 0, 0.0, 0.004)
     every = tuple(range(CHAIN.size))
     _, slopes = step_thrusts(chain, p, given, end, dt, every)
     for k in every:
@@ -87,19 +87,6 @@ def test_rotors_without_lag_pull_what_they_are_asked_for() -> None:
         p[chain.indices[name]] = value
     value, _ = step_thrusts(chain, p, given, given.t[10:20] + 1e-9, np.full(10, 1e-3))
     assert value[:, 2:] == pytest.approx(2.0 * given.u[10:20])
-
-
-def test_the_closed_form_without_lag_is_that_of_all_numbers() -> None:
-    """With a slope by the delay, thrusts come from the general form; its other slopes and its values are the same."""
-    chain, given, p = RotorChain(2, 2, has_lag=False), commands(), numbers()
-    end = np.arange(0.1, 0.4, 0.0071)
-    dt = np.where(np.arange(len(end)) % 5 == 0, 0.0, 0.0057)
-    other = ("voltage_exponent", "command_delay")
-    linear = tuple(int(i) for name, place in chain.indices.items() if name not in other for i in place)
-    value, slopes = step_thrusts(chain, p, given, end, dt, linear)
-    general_value, general = step_thrusts(chain, p, given, end, dt, tuple(range(chain.size)))
-    np.testing.assert_allclose(value, general_value, rtol=1e-9)
-    np.testing.assert_allclose(slopes, general[..., list(linear)], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("lags", [True, False])

@@ -138,7 +138,7 @@ def step_thrusts(
     Returns:
         Thrusts (means of all rotors, then thrusts at the end), and their derivatives.
     """
-    if not chain.has_lag and not set(parameters) & set(_nonlinear_numbers(chain)):
+    if not chain.has_lag:
         return _thrusts_without_lag(chain, numbers, commands, end, dt, parameters)
     t, u, voltage = commands.t, commands.u, commands.voltage
     t, u, voltage = (_filled(v) for v in (t, u, voltage))
@@ -153,11 +153,6 @@ def step_thrusts(
         return np.asarray(value)[: len(end)], np.asarray(slopes)[: len(end)]
 
 
-def _nonlinear_numbers(chain: RotorChain) -> list[int]:
-    """Numbers by which the thrusts of a chain without lag are not differentiated in closed form."""
-    return [int(i) for name in ("voltage_exponent", "command_delay") for i in chain.indices[name]]
-
-
 def _thrusts_without_lag(
     chain: RotorChain,
     numbers: Float[np.ndarray, " numbers"],
@@ -167,23 +162,29 @@ def _thrusts_without_lag(
     parameters: Sequence[int],
 ) -> tuple[Float[np.ndarray, "rows k"], Float[np.ndarray, "rows k by"]]:
     """`step_thrusts` of rotors without lag: s s_i sum_k a_k P_k, P_k the mean over a step, or the value at its end, of
-    u^k (V / V_0)^e."""
+    u^k (V / V_0)^e. With the delay the mean changes by the value at the beginning less that at the end, over the step."""
     p, n = chain.by_name(numbers), chain.rotors
     powers = commands.u[:, None, :] ** np.arange(chain.degree + 1)[:, None]
     powers = powers * (commands.voltage ** p["voltage_exponent"])[:, None, None]
-    total = np.zeros_like(powers)
-    np.cumsum(powers[:-1] * np.diff(commands.t)[:, None, None], axis=0, out=total[1:])
-
-    def value_and_sum_at(s: Float[np.ndarray, " rows"]) -> tuple[np.ndarray, np.ndarray]:
-        j = np.clip(np.searchsorted(commands.t, s, side="right") - 1, 0, len(commands.t) - 1)
-        return powers[j], total[j] + powers[j] * (s - commands.t[j])[:, None, None]
-
-    delayed_end = end - p["command_delay"][0]
-    at_end, end_sum = value_and_sum_at(delayed_end)
-    before = value_and_sum_at(delayed_end - dt)[1]
+    delayed_end, has_duration = end - p["command_delay"][0], (dt > 0)[:, None, None]
     duration = np.where(dt > 0, dt, 1.0)[:, None, None]
-    mean = np.where((dt > 0)[:, None, None], (end_sum - before) / duration, at_end)
-    P = np.concatenate([mean, at_end], axis=2)  # rows, powers, mean thrusts and thrusts at the end
+
+    def value_at(steps: Float[np.ndarray, "n degree rotors"], s: Float[np.ndarray, " rows"]) -> np.ndarray:
+        return steps[np.clip(np.searchsorted(commands.t, s, side="right") - 1, 0, len(commands.t) - 1)]
+
+    def means_and_values(steps: Float[np.ndarray, "n degree rotors"]) -> np.ndarray:
+        total = np.zeros_like(steps)
+        np.cumsum(steps[:-1] * np.diff(commands.t)[:, None, None], axis=0, out=total[1:])
+
+        def sum_at(s: Float[np.ndarray, " rows"]) -> np.ndarray:
+            j = np.clip(np.searchsorted(commands.t, s, side="right") - 1, 0, len(commands.t) - 1)
+            return total[j] + steps[j] * (s - commands.t[j])[:, None, None]
+
+        at_end = value_at(steps, delayed_end)
+        mean = (sum_at(delayed_end) - sum_at(delayed_end - dt)) / duration
+        return np.concatenate([np.where(has_duration, mean, at_end), at_end], axis=2)
+
+    P = means_and_values(powers)  # rows, powers, mean thrusts and thrusts at the end
     curve, scale = p["thrust_curve"], np.tile(p["rotor_scale"], 2)
     common = np.einsum("k,rkj->rj", curve, P)
     value = p["thrust_scale"] * scale * common
@@ -196,6 +197,13 @@ def _thrusts_without_lag(
         elif i in chain.indices["rotor_scale"]:
             rotor = i - chain.indices["rotor_scale"][0]
             slopes[:, rotor::n, k] = p["thrust_scale"] * common[:, rotor::n]
+        elif i in chain.indices["voltage_exponent"]:
+            by_exponent = means_and_values(powers * np.log(commands.voltage)[:, None, None])
+            slopes[..., k] = p["thrust_scale"] * scale * np.einsum("k,rkj->rj", curve, by_exponent)
+        elif i in chain.indices["command_delay"]:
+            step = value_at(powers, delayed_end - dt) - value_at(powers, delayed_end)
+            by_delay = np.einsum("k,rkj->rj", curve, np.where(has_duration, step / duration, 0.0))
+            slopes[:, :n, k] = p["thrust_scale"] * p["rotor_scale"] * by_delay
     return value, slopes
 
 
@@ -218,34 +226,24 @@ def _thrusts(
 ) -> Float[Array, "rows k"]:
     p = chain.by_name(numbers)
     commanded = commanded_thrusts(p, u, voltage)
-    if not chain.has_lag:
-        impulse = jnp.concatenate(
-            [jnp.zeros((1, chain.rotors)), jnp.cumsum(commanded[:-1] * jnp.diff(t)[:, None], axis=0)]
-        )
-        start_thrust, lag = commanded, None
-    else:
-        up, down = (
-            jnp.maximum(p[n][0], LEAST_LAG) for n in ("motor_time_constant", "motor_time_constant_down")
-        )
-        lag = (up, down)
+    up, down = (jnp.maximum(p[n][0], LEAST_LAG) for n in ("motor_time_constant", "motor_time_constant_down"))
+    lag = (up, down)
 
-        def follow(carry, row):
-            T, total = carry
-            c, step = row
-            next_thrust, impulse_part = chain.response(T, c, step, lag)
-            return (next_thrust, total + impulse_part), carry
+    def follow(carry, row):
+        T, total = carry
+        c, step = row
+        next_thrust, impulse_part = chain.response(T, c, step, lag)
+        return (next_thrust, total + impulse_part), carry
 
-        steps = jnp.diff(t, append=t[-1:])
-        _, (start_thrust, impulse) = jax.lax.scan(
-            follow, (commanded[0], jnp.zeros(chain.rotors)), (commanded, steps), unroll=4
-        )
+    steps = jnp.diff(t, append=t[-1:])
+    _, (start_thrust, impulse) = jax.lax.scan(
+        follow, (commanded[0], jnp.zeros(chain.rotors)), (commanded, steps), unroll=4
+    )
 
     def thrust_and_sum_at(s: Float[Array, " rows"]) -> tuple[Array, Array]:
         """T and its integral."""
         j = jnp.clip(jnp.searchsorted(t, s, side="right") - 1, 0, last)
         elapsed, c = (s - t[j])[:, None], commanded[j]
-        if lag is None:
-            return c, impulse[j] + c * elapsed
         end_thrust, impulse_part = chain.response(start_thrust[j], c, jnp.maximum(elapsed, 0.0), lag)
         return end_thrust, impulse[j] + impulse_part + c * jnp.minimum(elapsed, 0.0)
 

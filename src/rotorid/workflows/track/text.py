@@ -217,8 +217,8 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "tracking_failed": _tracking_failed,
     "check_inputs": _check_inputs,
     "force_in_world_frame": lambda _: (
-        "The specific force of this log is in the world frame. It was turned into the body frame by the logged attitude; log the "
-        "accelerometer's own values."
+        "The specific force of this log is in the world frame. It was turned into the body frame by the logged attitude; log "
+        "the accelerometer's own values."
     ),
     "rotation_implausible": _rotation_implausible,
     "rotor_count": _rotor_count,

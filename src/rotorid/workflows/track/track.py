@@ -107,8 +107,8 @@ class PreparedFlight:
 
     flight: with the commands and the thrust that the System needs. noise: measured standard deviations by output (see
     `measured_noise`). process_noise: by state, where the noise of the inputs gives more than that of the System. truth: true
-    values of quantities at the rows of the samples, where the flight has them. has_turned_force: whether the log has the specific
-    force in the world frame; it is in the body frame here.
+    values of quantities at the rows of the samples, where the flight has them. has_turned_force: whether the log has the
+    specific force in the world frame; it is in the body frame here.
     """
 
     flight: Flight
