@@ -1,16 +1,18 @@
 """Gauss-Newton minimisation over the free parameters, the initial states of the windows eliminated.
 
-Steps that do not reduce the cost are damped (Levenberg-Marquardt).
+A step is the best one within the lower bounds of the parameters, to first order. One that does not reduce the cost is shortened,
+and damped (Levenberg-Marquardt) where that does not help.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
+from scipy.optimize import lsq_linear
 
 from rotorid.errors import SettingError
 from rotorid.identification.fitting.free_parameters import (
@@ -41,6 +43,7 @@ from rotorid.models.system import System
 _HUBER = 3.0  # robust standard deviations above the median from which on a window's residual counts linearly
 _LEAST_SPREAD = 0.02  # of the windows' residuals, over their median
 _LEAST_STEP = 1e-10  # in prior standard deviations: below it is rounding
+_SHARES = (1.0, 0.5, 0.25, 0.125)  # of an undamped step, tried in this order
 _DAMPING = 1e-3  # the first, where one is needed
 _MOST_DAMPING = 1e9
 _ROUNDING = 1e-9  # of the cost
@@ -290,9 +293,8 @@ def gauss_newton(
         sigma: noise of each compared output, in its unit.
         loss: "squares", or "huber": windows with unusually large residuals are down-weighted.
         max_iterations: greatest number of steps.
-        tolerance: in posterior standard deviations; a shorter undamped step is the last one. Where steps are damped,
-            the last one
-            reduces the cost by less than the tolerance squared.
+        tolerance: in posterior standard deviations; a smaller undamped step is the last one. Where steps are shortened or
+            damped, the last one reduces the cost by less than the tolerance squared.
     Returns:
         The minimum found, whether converged or not.
     Raises:
@@ -311,30 +313,26 @@ def gauss_newton(
         weight = _huber_weights(problem, linear, prediction.cost, loss)
         e = problem.prior_errors(z)
         R = triangular_factor(problem, z, linear.triangle, weight)
-        is_held = (z <= lower) & (R[:, :free].T @ R[:, -1] > 0)
         spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
         cost = float(weight @ prediction.cost + e @ e)
         cost_per_number = max(cost / count, 1.0)
-        while True:
-            trial_z = np.maximum(z + _levenberg_marquardt_step(R, is_held, damping), lower)
-            dz = trial_z - z
-            trial_x = problem.shift_starts(x, _start_steps(linear.triangle, n, dz))
-            trial = problem.predict(trial_x, trial_z, sigma)
-            e = problem.prior_errors(trial_z)
-            trial_cost = float(weight @ trial.cost + e @ e)
-            if np.isfinite(trial_cost) and trial_cost <= cost * (1.0 + _ROUNDING) + _ROUNDING:
-                break
-            damping = max(10.0 * damping, _DAMPING)
-            if damping > _MOST_DAMPING:
-                return GaussNewtonResult(
-                    z, x, linear.triangle, linear.squared_residuals, weight, steps, False
-                )
-        is_small = bool(np.all(np.abs(dz) < np.maximum(tolerance * spread, _LEAST_STEP)))
-        # with damped steps, the minimum is where the cost falls by no more than rounding
+        step = None
+        while step is None and damping <= _MOST_DAMPING:
+            full = _levenberg_marquardt_step(R, z, lower, damping)
+            for share in _SHARES if damping == 0.0 else (1.0,):
+                step = _improvement(problem, linear.triangle, (z, x), share * full, sigma, weight, cost)
+                if step is not None:
+                    break
+            else:
+                damping = max(10.0 * damping, _DAMPING)
+        if step is None:
+            return GaussNewtonResult(z, x, linear.triangle, linear.squared_residuals, weight, steps, False)
+        is_small = bool(np.all(np.abs(full) < np.maximum(tolerance * spread, _LEAST_STEP)))
+        # with shortened or damped steps, the minimum is where the cost falls by no more than rounding
         has_converged = (is_small and damping == 0.0) or (
-            damping > 0.0 and cost - trial_cost < tolerance**2 * cost_per_number
+            (share < 1.0 or damping > 0.0) and cost - step.cost < tolerance**2 * cost_per_number
         )
-        z, x, prediction = trial_z, trial_x, trial
+        dz, z, x, prediction = step.z - z, step.z, step.x, step.prediction
         if has_converged or steps == max_iterations:
             return GaussNewtonResult(
                 z,
@@ -403,17 +401,49 @@ def _huber_weights(
     return np.minimum(1.0, _HUBER / np.maximum((size - median) / spread, 1e-12))
 
 
+class _Step(NamedTuple):
+    """Where a step ends. z, x: coordinates and initial states there, prediction: from there, cost: its sum of squares."""
+
+    z: Float[np.ndarray, " free"]
+    x: Float[np.ndarray, "w states"]
+    prediction: WindowPrediction
+    cost: float
+
+
+def _improvement(
+    problem: EstimationProblem,
+    triangle: Float[np.ndarray, "w rows columns"],
+    start: tuple[Float[np.ndarray, " free"], Float[np.ndarray, "w states"]],
+    dz: Float[np.ndarray, " free"],
+    sigma: Float[np.ndarray, " compared"],
+    weight: Float[np.ndarray, " w"],
+    cost: float,
+) -> _Step | None:
+    """The step dz from (z, x), with the initial states that belong to it; None where it raises the cost."""
+    lower = problem.coordinates.lower_bounds(problem.centre, problem.scale)
+    z = np.maximum(start[0] + dz, lower)
+    x = problem.shift_starts(start[1], _start_steps(triangle, problem.start_size, z - start[0]))
+    prediction = problem.predict(x, z, sigma)
+    e = problem.prior_errors(z)
+    new_cost = float(weight @ prediction.cost + e @ e)
+    is_lower = np.isfinite(new_cost) and new_cost <= cost * (1.0 + _ROUNDING) + _ROUNDING
+    return _Step(z, x, prediction, new_cost) if is_lower else None
+
+
 def _levenberg_marquardt_step(
-    R: Float[np.ndarray, "rows columns"], is_held: np.ndarray, damping: float
+    R: Float[np.ndarray, "rows columns"],
+    z: Float[np.ndarray, " free"],
+    lower: Float[np.ndarray, " free"],
+    damping: float,
 ) -> Float[np.ndarray, " free"]:
-    """The damped step from the triangular factor of [J r]; coordinates in `is_held` do not move."""
-    free = len(is_held)
-    J, r = R[:free, :free][:, ~is_held], R[:free, -1]
+    """The damped step from the triangular factor of [J r], the best one above the lower bounds."""
+    free = len(z)
+    J, r = R[:free, :free], R[:free, -1]
     size = np.linalg.norm(J, axis=0)
-    step = np.zeros(free)
-    damped = np.concatenate([J / size, np.sqrt(damping) * np.eye(J.shape[1])])
-    step[~is_held] = np.linalg.lstsq(damped, -np.concatenate([r, np.zeros(J.shape[1])]), rcond=None)[0] / size
-    return step
+    damped = np.concatenate([J / size, np.sqrt(damping) * np.eye(free)])
+    least = (lower - z) * size
+    step = lsq_linear(damped, -np.concatenate([r, np.zeros(free)]), (least, np.inf), method="bvls").x
+    return np.where(step <= least, lower - z, step / size)
 
 
 def _start_steps(
