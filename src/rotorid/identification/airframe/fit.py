@@ -50,7 +50,7 @@ from rotorid.identification.airframe.window_inputs import (
 )
 from rotorid.identification.fitting.estimation import TOLERANCE, Estimation, blas_threads, estimate_parameters
 from rotorid.identification.fitting.free_parameters import Prior, coordinates_from_priors
-from rotorid.identification.fitting.gauss_newton import EstimationProblem
+from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
 from rotorid.identification.fitting.multiple_shooting import ShootingSetup
 from rotorid.identification.fitting.windows import (
     WindowData,
@@ -71,6 +71,9 @@ _LAGS = (0.02, 0.05, 0.12)  # s
 _EXACT_DELAY = 1e-5  # s
 _CONTRADICTED = 4.0  # prior standard deviations
 _FEW = 40  # windows, to choose between starts
+_START_ITERATIONS = 25  # of the minimisation from each start
+_SAME = 0.01  # relative difference of the costs of two starts that end in one minimum
+_HOPELESS = 3.0  # times the least cost of all starts
 _ROUGH = 0.3  # tolerance of a fit whose segments may change, standard deviations
 _OPTIONAL = (*ROTOR_AERODYNAMICS, "drag_area", ROTOR_MOMENTUM)
 _TURNING = {"inertia": (1.0, 1.0, 1.0), "torque_ratio": (0.0,)}  # of a body whose torques are not observable
@@ -304,7 +307,8 @@ def _first_estimation(
             is_contradicted = bool(np.abs(estimation.z[place]).max() > _CONTRADICTED)
             return is_contradicted, _negative_log_likelihood(estimation)
 
-        best = min((estimate(few, start, noise) for start in starts), key=rank)
+        minima = _distinct_minima(few, starts, noise, loss)
+        best = min((estimate(few, start, noise) for start in minima), key=rank)
         if is_lag_open:
             other = estimate(_with_speed_lag(few), best.z, best.sigma)
             best = min(best, other, key=rank)
@@ -313,6 +317,24 @@ def _first_estimation(
         problem = dataclasses.replace(best.problem, data=problem.data)
         z, noise = best.z, best.sigma
     return problem, estimate_parameters(problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH)
+
+
+def _distinct_minima(
+    problem: EstimationProblem,
+    starts: Sequence[Float[np.ndarray, " free"]],
+    noise: Float[np.ndarray, " compared"],
+    loss: str,
+) -> list[Float[np.ndarray, " free"]]:
+    """Where minimisations from these starts end, the one with the least cost first; without those that end there too, or at
+    far higher costs."""
+    ends = [gauss_newton(problem, z, problem.data.x, noise, loss, _START_ITERATIONS, _ROUGH) for z in starts]
+    costs = np.array([end.cost(problem) for end in ends])
+    kept: list[int] = []
+    for k in np.argsort(costs):
+        is_new = all(abs(costs[k] - costs[other]) > _SAME * costs[other] for other in kept)
+        if is_new and costs[k] < _HOPELESS * costs.min():
+            kept.append(int(k))
+    return [ends[k].z for k in kept]
 
 
 def _with_time_constant(problem: EstimationProblem, place: slice, lag: float) -> Float[np.ndarray, " free"]:

@@ -1,7 +1,7 @@
 """Gauss-Newton minimisation over the free parameters, the initial states of the windows eliminated.
 
-A step is the best one within the lower bounds of the parameters, to first order. One that does not reduce the cost is shortened,
-and damped (Levenberg-Marquardt) where that does not help.
+A step is the best one within the lower bounds of the parameters, to first order. One that does not reduce the cost is
+shortened, and damped (Levenberg-Marquardt) where that does not reduce the cost as expected.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ _HUBER = 3.0  # robust standard deviations above the median from which on a wind
 _LEAST_SPREAD = 0.02  # of the windows' residuals, over their median
 _LEAST_STEP = 1e-10  # in prior standard deviations: below it is rounding
 _SHARES = (1.0, 0.5, 0.25, 0.125)  # of an undamped step, tried in this order
+_SUFFICIENT = 0.25  # of the decrease to first order, for an undamped step to be taken
 _DAMPING = 1e-3  # the first, where one is needed
 _MOST_DAMPING = 1e9
 _ROUNDING = 1e-9  # of the cost
@@ -274,6 +275,11 @@ class GaussNewtonResult:
     iterations: int
     converged: bool
 
+    def cost(self, problem: EstimationProblem) -> float:
+        """Weighted sum of squares of the residuals, and of the deviations from the prior."""
+        e = problem.prior_errors(self.z)
+        return float(self.weight @ self.squared_residuals.sum(axis=1) + e @ e)
+
 
 def gauss_newton(
     problem: EstimationProblem,
@@ -301,7 +307,6 @@ def gauss_newton(
         SettingError: the model is not finite at the initial values.
     """
     n, free = problem.start_size, problem.free_size
-    lower = problem.coordinates.lower_bounds(problem.centre, problem.scale)
     count = max(int(problem.data.mask[..., problem.shooting.step_model.compared_indices].sum()), 1)
     damping, steps, prediction = 0.0, 0, problem.predict(x, z, sigma)
     while True:
@@ -316,21 +321,14 @@ def gauss_newton(
         spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
         cost = float(weight @ prediction.cost + e @ e)
         cost_per_number = max(cost / count, 1.0)
-        step = None
-        while step is None and damping <= _MOST_DAMPING:
-            full = _levenberg_marquardt_step(R, z, lower, damping)
-            for share in _SHARES if damping == 0.0 else (1.0,):
-                step = _improvement(problem, linear.triangle, (z, x), share * full, sigma, weight, cost)
-                if step is not None:
-                    break
-            else:
-                damping = max(10.0 * damping, _DAMPING)
+        step = _improving_step(problem, linear.triangle, R, (z, x), sigma, weight, cost, damping)
         if step is None:
             return GaussNewtonResult(z, x, linear.triangle, linear.squared_residuals, weight, steps, False)
-        is_small = bool(np.all(np.abs(full) < np.maximum(tolerance * spread, _LEAST_STEP)))
+        damping, is_whole = step.damping, step.damping == 0.0 and step.share == 1.0
+        is_small = bool(np.all(np.abs(step.whole) < np.maximum(tolerance * spread, _LEAST_STEP)))
         # with shortened or damped steps, the minimum is where the cost falls by no more than rounding
         has_converged = (is_small and damping == 0.0) or (
-            (share < 1.0 or damping > 0.0) and cost - step.cost < tolerance**2 * cost_per_number
+            not is_whole and cost - step.cost < tolerance**2 * cost_per_number
         )
         dz, z, x, prediction = step.z - z, step.z, step.x, step.prediction
         if has_converged or steps == max_iterations:
@@ -402,32 +400,61 @@ def _huber_weights(
 
 
 class _Step(NamedTuple):
-    """Where a step ends. z, x: coordinates and initial states there, prediction: from there, cost: its sum of squares."""
+    """A step that does not raise the cost.
+
+    Attributes:
+        z, x: coordinates and initial states at its end.
+        prediction: from there.
+        cost: sum of squares there.
+        whole: the step of the coordinates before it was shortened.
+        share: of it that was taken.
+        damping: with which it was computed.
+    """
 
     z: Float[np.ndarray, " free"]
     x: Float[np.ndarray, "w states"]
     prediction: WindowPrediction
     cost: float
+    whole: Float[np.ndarray, " free"]
+    share: float
+    damping: float
 
 
-def _improvement(
+def _improving_step(
     problem: EstimationProblem,
     triangle: Float[np.ndarray, "w rows columns"],
+    R: Float[np.ndarray, "k m"],
     start: tuple[Float[np.ndarray, " free"], Float[np.ndarray, "w states"]],
-    dz: Float[np.ndarray, " free"],
     sigma: Float[np.ndarray, " compared"],
     weight: Float[np.ndarray, " w"],
     cost: float,
+    damping: float,
 ) -> _Step | None:
-    """The step dz from (z, x), with the initial states that belong to it; None where it raises the cost."""
+    """The first step from (z, x) that reduces the cost, with the initial states that belong to it; None where none does.
+
+    An undamped one has to reduce it by a good part of what it promises.
+    """
+    z, x = start
     lower = problem.coordinates.lower_bounds(problem.centre, problem.scale)
-    z = np.maximum(start[0] + dz, lower)
-    x = problem.shift_starts(start[1], _start_steps(triangle, problem.start_size, z - start[0]))
-    prediction = problem.predict(x, z, sigma)
-    e = problem.prior_errors(z)
-    new_cost = float(weight @ prediction.cost + e @ e)
-    is_lower = np.isfinite(new_cost) and new_cost <= cost * (1.0 + _ROUNDING) + _ROUNDING
-    return _Step(z, x, prediction, new_cost) if is_lower else None
+    while damping <= _MOST_DAMPING:
+        whole = _levenberg_marquardt_step(R, z, lower, damping)
+        for share in _SHARES if damping == 0.0 else (1.0,):
+            new_z = np.maximum(z + share * whole, lower)
+            new_x = problem.shift_starts(x, _start_steps(triangle, problem.start_size, new_z - z))
+            prediction = problem.predict(new_x, new_z, sigma)
+            e = problem.prior_errors(new_z)
+            new_cost = float(weight @ prediction.cost + e @ e)
+            least_decrease = _SUFFICIENT * _linear_decrease(R, share * whole) if damping == 0.0 else 0.0
+            if new_cost <= cost * (1.0 + _ROUNDING) + _ROUNDING - least_decrease:
+                return _Step(new_z, new_x, prediction, new_cost, whole, share, damping)
+        damping = max(10.0 * damping, _DAMPING)
+    return None
+
+
+def _linear_decrease(R: Float[np.ndarray, "rows columns"], dz: Float[np.ndarray, " free"]) -> float:
+    """What a step reduces the cost by, to first order."""
+    J, r = R[:, : len(dz)], R[:, -1]
+    return float(r @ r - np.sum((J @ dz + r) ** 2))
 
 
 def _levenberg_marquardt_step(
