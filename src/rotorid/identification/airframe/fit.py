@@ -216,6 +216,7 @@ def fit_airframe(
                 disturbed_states = states_with_process_noise(
                     corrected_fit[0],
                     corrected_fit[1].z,
+                    corrected_fit[1].weight,
                     estimation.sigma,
                     noise,
                     is_always_disturbed=not has_motor_lag,

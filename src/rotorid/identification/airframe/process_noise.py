@@ -127,6 +127,7 @@ def following_noise(
 def states_with_process_noise(
     problem: EstimationProblem,
     z: Float[np.ndarray, " free"],
+    weight: Float[np.ndarray, " w"],
     free: Float[np.ndarray, " compared"],
     noise: Float[np.ndarray, " compared"],
     *,
@@ -137,6 +138,7 @@ def states_with_process_noise(
     Args:
         problem: of the windows.
         z: coordinates of the free parameters.
+        weight: of each window, with which `free` was estimated, too.
         free: standard deviation of the residuals of uncorrected windows.
         noise: white noise of the compared outputs, in their units.
         is_always_disturbed: True: all states that may have process noise, such as with measured inputs.
@@ -144,8 +146,8 @@ def states_with_process_noise(
     shooting = problem.shooting
     K = predictor_gain(problem, problem.data, noise, _LARGE)
     prediction = dataclasses.replace(problem, K=K).predict(problem.data.x, z, noise)
-    counts = np.maximum(prediction.weight.sum(axis=(0, 1)), 1.0)
-    following = np.maximum(np.sqrt(prediction.squared_residuals.sum(axis=0) / counts), 1.0) * noise
+    counts = np.maximum(weight @ prediction.weight.sum(axis=1), 1e-300)
+    following = np.maximum(np.sqrt(weight @ prediction.squared_residuals / counts), 1.0) * noise
     slices = output_slices(shooting.system, shooting.compared)
     return tuple(
         name
