@@ -72,7 +72,8 @@ _EXACT_DELAY = 1e-5  # s
 _CONTRADICTED = 4.0  # prior standard deviations
 _FEW = 40  # windows, to choose between starts
 _START_ITERATIONS = 25  # of the minimisation from each start
-_SAME = 0.01  # relative difference of the costs of two starts that end in one minimum
+_SAME = 0.01  # relative difference of the costs of two starts that end in one minimum, at most
+_SAME_LAG = 0.2  # likewise of their time constants
 _HOPELESS = 3.0  # times the least cost of all starts
 _ROUGH = 0.3  # tolerance of a fit whose segments may change, standard deviations
 _OPTIONAL = (*ROTOR_AERODYNAMICS, "drag_area", ROTOR_MOMENTUM)
@@ -308,7 +309,7 @@ def _first_estimation(
             is_contradicted = bool(np.abs(estimation.z[place]).max() > _CONTRADICTED)
             return is_contradicted, _negative_log_likelihood(estimation)
 
-        minima = _distinct_minima(few, starts, noise, loss)
+        minima = _distinct_minima(few, place, starts, noise, loss)
         best = min((estimate(few, start, noise) for start in minima), key=rank)
         if is_lag_open:
             other = estimate(_with_speed_lag(few), best.z, best.sigma)
@@ -322,18 +323,22 @@ def _first_estimation(
 
 def _distinct_minima(
     problem: EstimationProblem,
+    place: slice,
     starts: Sequence[Float[np.ndarray, " free"]],
     noise: Float[np.ndarray, " compared"],
     loss: str,
 ) -> list[Float[np.ndarray, " free"]]:
-    """Where minimisations from these starts end, the one with the least cost first; without those that end there too, or at
-    far higher costs."""
+    """Where minimisations from these starts end, the one with the least cost first; without those that end at the same time
+    constants (at `place`) and cost, or at far higher costs."""
     ends = [gauss_newton(problem, z, problem.data.x, noise, loss, _START_ITERATIONS, _ROUGH) for z in starts]
     costs = np.array([end.cost(problem) for end in ends])
+    lags = np.array([problem.scale[place] * end.z[place] for end in ends])  # logarithms
     kept: list[int] = []
     for k in np.argsort(costs):
-        is_new = all(abs(costs[k] - costs[other]) > _SAME * costs[other] for other in kept)
-        if is_new and costs[k] < _HOPELESS * costs.min():
+        is_same = (np.abs(costs[kept] / costs[k] - 1.0) < _SAME) & (
+            np.abs(lags[kept] - lags[k]).max(axis=1) < _SAME_LAG
+        )
+        if not is_same.any() and costs[k] < _HOPELESS * costs.min():
             kept.append(int(k))
     return [ends[k].z for k in kept]
 
