@@ -190,16 +190,19 @@ def physics(split: Split, airframe: Airframe, size: Size, stage: Stage) -> Multi
 
 
 def symmetric(airframe: Airframe) -> Airframe:
-    """The part of an airframe that is symmetric about its vertical planes, with its centre of mass at the origin.
+    """The part of an airframe that is symmetric about its vertical planes, with its centre of mass at the origin and without
+    flapping moment.
 
-    The torque of forces that act above or below the centre of mass is linear in the velocity, as that of the residual.
+    The torque of forces that act above or below the centre of mass, and that of flapping, are linear in the velocity, as that
+    of the residual.
     """
     zero = {
         name: dataclasses.replace(airframe.quantities[name], value=(0.0, 0.0, 0.0))
         for name in ("centre_of_mass", "products_of_inertia")
         if name in airframe.quantities
     }
-    return dataclasses.replace(airframe, quantities={**airframe.quantities, **zero})
+    quantities = {n: q for n, q in (airframe.quantities | zero).items() if n != "flapping_moment"}
+    return dataclasses.replace(airframe, quantities=quantities)
 
 
 def physics_and_residual(split: Split, airframe: Airframe, size: Size, stage: Stage) -> MultiStepErrors:
