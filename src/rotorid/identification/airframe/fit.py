@@ -370,7 +370,8 @@ def _negative_log_likelihood(estimation: Estimation) -> float:
 def _prior_cost(estimation: Estimation) -> float:
     """The prior's contribution to the mean over rows of the negative log-likelihood."""
     rows = max(float(np.sum(estimation.problem.data.mask)) / max(len(estimation.sigma), 1), 1.0)
-    return 0.5 * float(estimation.z @ estimation.z) / rows
+    e = estimation.problem.prior_errors(estimation.z)
+    return 0.5 * float(e @ e) / rows
 
 
 def _estimation_problem(

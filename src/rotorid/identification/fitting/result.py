@@ -198,7 +198,10 @@ def unidentifiable_directions(
         basis = (U @ np.linalg.inv(U[list(rows)])).T
         directions = tuple(_direction(names, v / np.linalg.norm(v), posterior, relative) for v in basis)
         complexity = sum(
-            len(d.names) + len(names) * (len(d.names) > 1 and not d.is_common_scale) for d in directions
+            len(d.names)
+            + len(names) * (len(d.names) > 1 and not d.is_common_scale)
+            + len(names) * (names[row] not in d.names)  # else several directions may be one
+            for row, d in zip(rows, directions, strict=True)
         )
         if complexity < least:
             best, least = directions, complexity
