@@ -201,7 +201,7 @@ def symmetric(airframe: Airframe) -> Airframe:
         for name in ("centre_of_mass", "products_of_inertia")
         if name in airframe.quantities
     }
-    quantities = {n: q for n, q in (airframe.quantities | zero).items() if n != "flapping_moment"}
+    quantities = {n: q for n, q in {**airframe.quantities, **zero}.items() if n != "flapping_moment"}
     return dataclasses.replace(airframe, quantities=quantities)
 
 

@@ -215,13 +215,15 @@ def _airframe(page: Page, n: Numbers) -> None:
     page.add(f'<div class="cards">{"".join(cards)}</div>')
     if accepted.setting:
         page.add(notes_list([accepted.setting]))
-    head = ["quantity", "value", "standard deviation"]
+    head = ["quantity", "unit", "value", "standard deviation"]
     body = [
-        [label(r.quantity), number_text(r.value), number_text(float(r.setting.removeprefix("std=")))]
+        [label(r.quantity), r.unit, number_text(r.value), number_text(r.standard_error)]
         for r in n.rows
         if r.part == "airframe" and r.method == "number"
     ]
-    page.add(table(head, body, {"quantity": "word"} | dict.fromkeys(head[1:], "number"), tight=True))
+    page.add(
+        table(head, body, dict.fromkeys(head[:2], "word") | dict.fromkeys(head[2:], "number"), tight=True)
+    )
 
 
 def _neurobem(page: Page, n: Numbers) -> None:

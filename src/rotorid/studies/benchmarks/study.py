@@ -14,7 +14,7 @@ import numpy as np
 
 from rotorid.errors import SettingError
 from rotorid.logs.write import write_whole
-from rotorid.models.airframe.airframe import airframe_numbers, airframe_toml, load_airframe
+from rotorid.models.airframe.airframe import Airframe, airframe_numbers, airframe_toml, load_airframe
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.datasets.generation import make_folder
 from rotorid.studies.benchmarks import arpl, nanodrone, neurobem
@@ -39,7 +39,7 @@ class Size(NamedTuple):
 
     nanodrone: nanodrone.Size
     every: int = 1
-    arpl: float = 20.0
+    arpl: float = 60.0
 
 
 FULL: Final = Size(nanodrone.Size())
@@ -157,11 +157,17 @@ def _airframe(split: nanodrone.Split, size: nanodrone.Size, progress: Progress) 
         Row(part, "rotor speeds", "delay", split.delay, "s", flights=flights),
     ]
     rows += [
-        Row(part, "number", name, value, setting=f"std={std:.3g}", flights=flights)
+        Row(part, "number", name, value, _unit(airframe, name), standard_error=std, flights=flights)
         for name, (value, std) in airframe_numbers(airframe).items()
         if name.startswith(_IDENTIFIED) and std > 0.0
     ]
     return Part(tuple(rows))
+
+
+def _unit(airframe: Airframe, name: str) -> str:
+    """The unit of a number, such as "inertia_x"."""
+    parents = [parent for parent in airframe.quantities if f"{name}_".startswith(f"{parent}_")]
+    return airframe.quantities[max(parents, key=len)].unit
 
 
 def _passes(stage: str, progress: Progress) -> Progress:
