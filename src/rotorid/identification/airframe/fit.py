@@ -305,9 +305,11 @@ def _first_estimation(
                 problem_of_few, priors, sigma, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH
             )
 
+        least = noise
+
         def rank(estimation: Estimation) -> tuple[bool, float]:
             is_contradicted = bool(np.abs(estimation.z[place]).max() > _CONTRADICTED)
-            return is_contradicted, _negative_log_likelihood(estimation)
+            return is_contradicted, _negative_log_likelihood(estimation, least)
 
         minima = _distinct_minima(few, place, starts, noise, loss)
         best = min((estimate(few, start, noise) for start in minima), key=rank)
@@ -362,9 +364,13 @@ def _lag_of(problem: EstimationProblem) -> str:
     return LAGS[problem.input_model.chain.has_speed_lag]
 
 
-def _negative_log_likelihood(estimation: Estimation) -> float:
-    """Mean over rows."""
-    return float(np.sum(np.log(estimation.sigma)) + _prior_cost(estimation))
+def _negative_log_likelihood(estimation: Estimation, least: Float[np.ndarray, " compared"]) -> float:
+    """Mean over rows. least: lower bound of the noise; where the noise is there, the residuals tell two fits apart."""
+    problem, weight = estimation.problem, estimation.weight
+    prediction = problem.predict(estimation.x, estimation.z, estimation.sigma)
+    counts = np.maximum(weight @ prediction.weight.sum(axis=1), 1e-300)
+    squares = np.where(estimation.sigma <= least, weight @ prediction.squared_residuals / counts, 1.0)
+    return float(np.sum(np.log(estimation.sigma) + 0.5 * squares) + _prior_cost(estimation))
 
 
 def _prior_cost(estimation: Estimation) -> float:
