@@ -53,7 +53,8 @@ def reproduce(
         typer.Option(
             "--data",
             metavar="FOLDER",
-            help="benchmarks: the folder with the public data sets, in folders `nanodrone`, `neurobem` and `crazyflie_arpl`.",
+            help="benchmarks: the folder with the public data sets, in folders `nanodrone`, `nanobench`, `neurobem` and "
+            "`crazyflie_arpl`.",
             show_default=False,
         ),
     ] = None,

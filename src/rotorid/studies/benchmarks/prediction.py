@@ -112,13 +112,37 @@ def unchanged_errors(
     system: System, flights: Sequence[Samples], *, horizon: int = HORIZON
 ) -> Float[np.ndarray, "4 horizon"]:
     """e_b(h) of the model that nothing changes: x^(t + h) = x(t). See `multi_step_errors`."""
+    return _errors_of_motion(system, flights, horizon, is_moving=False)
+
+
+def constant_velocity_errors(
+    system: System, flights: Sequence[Samples], *, horizon: int = HORIZON
+) -> Float[np.ndarray, "4 horizon"]:
+    """e_b(h) of the model without acceleration: position p + v h, attitude q [+] w h. See `multi_step_errors`."""
+    return _errors_of_motion(system, flights, horizon, is_moving=True)
+
+
+def count_windows(flights: Sequence[Samples], *, horizon: int = HORIZON, stride: int = 1) -> int:
+    """The number of windows of the metric. See `multi_step_errors`."""
+    return sum(len(_starts(samples, horizon)[::stride]) for samples in flights)
+
+
+def _errors_of_motion(
+    system: System, flights: Sequence[Samples], horizon: int, *, is_moving: bool
+) -> Float[np.ndarray, "4 horizon"]:
+    """e_b(h) of the state at the start of the window, or of that moved at its velocity and body rate."""
     total, count, space = np.zeros((len(BLOCKS), horizon)), 0, system.outputs
-    minus = jax.jit(jax.vmap(space.minus))
+    difference = jax.jit(jax.vmap(lambda start, delta, end: space.minus(space.plus(start, delta), end)))
     for samples in flights:
-        starts, y = _starts(samples, horizon), jnp.asarray(samples.y)
+        starts, y, t = _starts(samples, horizon), jnp.asarray(samples.y), np.asarray(samples.t)
+        rate = np.zeros((len(starts), space.dim))
+        if is_moving:
+            rate[:, space.tangent["position"]] = np.asarray(y)[starts][:, space.stored["velocity"]]
+            rate[:, space.tangent["attitude"]] = np.asarray(y)[starts][:, space.stored["body_rate"]]
         for h in range(horizon):
-            difference = np.asarray(minus(y[starts], y[starts + h + 1]))
-            total[:, h] += [np.linalg.norm(difference[:, space.tangent[b]], axis=1).sum() for b in BLOCKS]
+            delta = rate * (t[starts + h + 1] - t[starts])[:, None]
+            error = np.asarray(difference(y[starts], jnp.asarray(delta), y[starts + h + 1]))
+            total[:, h] += [np.linalg.norm(error[:, space.tangent[b]], axis=1).sum() for b in BLOCKS]
         count += len(starts)
     if not count:
         raise ExcitationError(f"no flight has {horizon} consecutive rows to predict; give longer flights")

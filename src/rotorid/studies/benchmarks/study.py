@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from rotorid.errors import SettingError
+from rotorid.logs.flight import Flight
 from rotorid.logs.write import write_whole
 from rotorid.models.airframe.airframe import Airframe, airframe_numbers, airframe_toml, load_airframe
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.datasets.generation import make_folder
-from rotorid.studies.benchmarks import arpl, nanodrone, neurobem
+from rotorid.studies.benchmarks import arpl, nanobench, nanodrone, neurobem
 from rotorid.studies.benchmarks.nanodrone import BLOCKS
 from rotorid.studies.benchmarks.prediction import MultiStepErrors
 from rotorid.studies.study_files import Curve, Part, Row, load_or_make_part
@@ -26,25 +27,32 @@ UNITS: Final = {"position": "m", "velocity": "m/s", "attitude": "rad", "body_rat
 """Units of the blocks of the multi-step metric."""
 
 AIRFRAMES: Final = "airframes"
-"""Folder of the identified airframe, in that of the study."""
+"""Folder of the identified airframes, in that of the study."""
+
+NANOBENCH_AIRFRAME: Final = "nanobench airframe"
+"""Part of the rows of NanoBench's airframes."""
 
 _FILE: Final = "file"  # row of the airframe's file
-_STEP: Final = 0.01  # s, of the nano-drone benchmark
+_STEP: Final = 0.01  # s, of the multi-step metric
 _IDENTIFIED: Final = ("inertia", "thrust", "drag", "rotor", "torque", "centre", "translational", "angular")
 
 
 class Size(NamedTuple):
-    """Size of the study. nanodrone: of that part. every: rows of NeuroBEM's flights whose errors count. arpl: time that is used
-    of each of ARPL's flights, s."""
+    """Size of the study. nanodrone, nanobench: of these parts. every: rows of NeuroBEM's flights whose errors count. arpl: time
+    that is used of each of ARPL's flights, s."""
 
     nanodrone: nanodrone.Size
     every: int = 1
     arpl: float = 60.0
+    nanobench: nanobench.Size = nanobench.Size()
 
 
 FULL: Final = Size(nanodrone.Size())
 QUICK: Final = Size(
-    nanodrone.Size(flights=2, windows=10, iterations=3, stride=50, identify=False), every=20, arpl=6.0
+    nanodrone.Size(flights=2, windows=10, iterations=3, stride=50, identify=False),
+    every=20,
+    arpl=6.0,
+    nanobench=nanobench.Size(flights=1, stride=20, identify=False),
 )
 
 
@@ -62,7 +70,8 @@ def benchmarks(
 
     Args:
         folder: of the study.
-        data: folder with the folders `nanodrone`, `neurobem` and `crazyflie_arpl` of the data sets; one of them is enough.
+        data: folder with the folders `nanodrone`, `nanobench`, `neurobem` and `crazyflie_arpl` of the data sets; one of them is
+            enough.
         size: of the study.
         seed: of all random numbers.
         progress: is called with the stage and its steps.
@@ -77,6 +86,7 @@ def benchmarks(
         raise SettingError(f"--data {data}: there is no such folder; give the folder of the public data sets")
     makers: dict[str, Callable[[PartMaker], list[Part]]] = {
         nanodrone.FOLDER: lambda maker: _nanodrone(maker, size.nanodrone, progress),
+        nanobench.FOLDER: lambda maker: _nanobench(maker, size.nanobench, progress),
         neurobem.FOLDER: lambda maker: _neurobem(maker, size, progress),
         arpl.FOLDER: lambda maker: [maker.part(arpl.FOLDER, lambda: _arpl(maker.data, size.arpl, progress))],
     }
@@ -195,6 +205,87 @@ def _arpl(folder: Path, duration: float, progress: Progress) -> Part:
     return Part(tuple(rows))
 
 
+def _nanobench(maker: PartMaker, size: nanobench.Size, progress: Progress) -> list[Part]:
+    """A part for each flight that is left out, and the means over them."""
+    paths = nanobench.flight_paths(maker.data)
+
+    @functools.cache
+    def flights() -> list[Flight]:
+        stage, read = Stage(progress, "NanoBench: flights", len(paths)), []
+        for path in paths:
+            read.append(nanobench.read_nanobench(path))
+            stage.advance()
+        return read
+
+    parts = []
+    for k, path in enumerate(paths[: size.flights]):
+
+        def make(k: int = k, name: str = path.stem) -> Part:
+            training = [f for i, f in enumerate(flights()) if i != k]
+            return _left_out(training, flights()[k], name, size, progress)
+
+        parts.append(maker.part(f"nanobench-{path.stem}", make))
+    for path, part in zip(paths, parts, strict=False):
+        file = maker.folder / AIRFRAMES / f"{nanobench.FOLDER}-without-{path.stem}.toml"
+        make_folder(file.parent)
+        write_whole(file, next(r.setting for r in part.rows if r.quantity == _FILE).encode())
+    return [*parts, _mean_part(parts)]
+
+
+def _left_out(
+    training: list[Flight], test: Flight, name: str, size: nanobench.Size, progress: Progress
+) -> Part:
+    """One flight of NanoBench, by models of the others."""
+    if size.identify:
+        passes = _passes(f"NanoBench without {name}: passes of the identification", progress)
+        model = nanobench.identified(training, passes)
+    else:
+        model = nanobench.Identified(nanobench.prior_airframe(), "not run in the quick form", {})
+    stage = Stage(progress, f"NanoBench: prediction of {name}", len(nanobench.MODELS))
+    predicted = nanobench.predictions(training, test, model.airframe, size, stage)
+    part, file = NANOBENCH_AIRFRAME, airframe_toml(nanobench.over_logged_commands(model.airframe))
+    rows = [
+        Row(part, "identify", "accepted", float(not model.refused), trajectory=name, setting=model.refused),
+        Row(part, "identify", _FILE, math.nan, trajectory=name, setting=file),
+        Row(nanobench.FOLDER, "all", "windows", float(predicted.windows), trajectory=name),
+        Row(nanobench.FOLDER, nanobench.CONSTANT_GAIN, "gain", predicted.gain, "N", trajectory=name),
+    ]
+    for quantity, n in model.numbers.items():
+        rows += [
+            Row(part, "number", quantity, n.value, n.unit, trajectory=name, standard_error=n.std),
+            Row(part, "prior", quantity, n.prior, n.unit, trajectory=name, standard_error=n.prior_std),
+        ]
+    curves: list[Curve] = []
+    for method in nanobench.MODELS:
+        more = _error_rows(method, predicted.errors[method], nanobench.FOLDER, 1, name)
+        rows += more[0]
+        curves += more[1]
+    return Part(tuple(rows), tuple(curves))
+
+
+def _mean_part(parts: list[Part]) -> Part:
+    """The measure over the windows of all flights of NanoBench."""
+    rows = [r for part in parts for r in part.rows]
+    windows = {r.trajectory: r.value for r in rows if r.quantity == "windows"}
+    total = sum(windows.values())
+    own = [
+        r
+        for r in rows
+        if r.part == nanobench.FOLDER and r.method in nanobench.MODELS and r.quantity != "gain"
+    ]
+    means = [Row(nanobench.FOLDER, "all", "windows", total, flights=len(windows))]
+    for method, quantity in dict.fromkeys((r.method, r.quantity) for r in own):
+        same = [r for r in own if (r.method, r.quantity) == (method, quantity)]
+        value = sum(r.value * windows[r.trajectory] for r in same) / total
+        means.append(dataclasses.replace(same[0], value=value, trajectory="", flights=len(same)))
+    curves, all_curves = [], [c for part in parts for c in part.curves]
+    for method, quantity in dict.fromkeys((c.method, c.quantity) for c in all_curves):
+        same_curves = [c for c in all_curves if (c.method, c.quantity) == (method, quantity)]
+        mean = sum(c.value * windows[c.trajectory] for c in same_curves) / total
+        curves.append(dataclasses.replace(same_curves[0], value=np.asarray(mean), trajectory=""))
+    return Part(tuple(means), tuple(curves))
+
+
 def _published_rows() -> list[Row]:
     return [
         Row(nanodrone.FOLDER, name, block, value, UNITS[block], setting="published", published=value)
@@ -203,21 +294,26 @@ def _published_rows() -> list[Row]:
     ]
 
 
-def _error_rows(model: str, errors: MultiStepErrors) -> tuple[tuple[Row, ...], tuple[Curve, ...]]:
+def _error_rows(
+    model: str,
+    errors: MultiStepErrors,
+    part: str = nanodrone.FOLDER,
+    flights: int = len(nanodrone.TEST),
+    trajectory: str = "",
+) -> tuple[tuple[Row, ...], tuple[Curve, ...]]:
     """Sums, coverage and curves of a model."""
-    part, flights = nanodrone.FOLDER, len(nanodrone.TEST)
     rows = [
-        Row(part, model, block, value, UNITS[block], flights=flights)
+        Row(part, model, block, value, UNITS[block], trajectory, flights=flights)
         for block, value in nanodrone.sums(errors.mean).items()
     ]
     if errors.coverage is not None:
         rows += [
-            Row(part, model, f"coverage, {block}", float(share), flights=flights)
+            Row(part, model, f"coverage, {block}", float(share), "", trajectory, flights=flights)
             for block, share in zip(BLOCKS, errors.coverage, strict=True)
         ]
     t, missing = _STEP * np.arange(1, errors.mean.shape[1] + 1), np.full(errors.mean.shape[1], np.nan)
     curves = [
-        Curve(part, model, "", "", t, errors.mean[k], missing, missing, block, UNITS[block])
+        Curve(part, model, trajectory, "", t, errors.mean[k], missing, missing, block, UNITS[block])
         for k, block in enumerate(BLOCKS)
     ]
     return tuple(rows), tuple(curves)
