@@ -17,9 +17,13 @@ they are estimated by least squares of the measured specific force, m f_z = k su
 
 The physics of rotorid are identified by `rotorid identify` from the training flights. The mass is known (27 g); the prior is
 the airframe `crazyflie-2.1`, whose inertia has the range of the published values for the type, and whose thrust depends on the
-battery voltage with an exponent to be estimated. The logged PWM is what the motors get, also at its upper limit, which two
-flights reach. `identify` excludes rows near the limit of a command; the range of the command is extended upwards here, so that
-they are used.
+battery voltage V. The exponent n is that of the least squares of the specific force on the training flights,
+
+    m f_z = (V / 3.7 V)^n sum_i (a_0 + a_1 u_i + a_2 u_i^2),
+
+and is held fixed; `rotorid identify` estimates the coefficients again. The logged PWM is what the motors get, also at its
+upper limit, which two flights reach. `identify` excludes rows near the limit of a command; the range of the command is extended
+upwards here, so that they are used.
 
 Reference: S. I. Ullah, J. Baca, NanoBench: a multi-task benchmark dataset for nano-quadrotor system identification, control,
 and state estimation, arXiv 2603.09908, 2026; syediu/nanobench-iros2026.
@@ -73,7 +77,7 @@ MODELS: Final = (*BASELINES, PHYSICS)
 _TYPE: Final = "crazyflie-2.1"
 _RANGE: Final = 0.94  # command at 65535 in the extended range
 _VOLTAGE: Final = 3.7  # V
-_EXPONENT: Final = (1.5, 0.7)  # of the thrust over the voltage, and its standard deviation
+_EXPONENTS: Final = np.arange(0.0, 3.01, 0.05)
 _INERTIA: Final = ((1.4e-5, 1.4e-5, 2.5e-5), (0.4e-5, 0.4e-5, 0.6e-5))  # kg m^2, and standard deviations
 _BAND_STRIDE: Final = 10  # rows between the windows of the training flights from which the bands follow
 
@@ -157,15 +161,10 @@ def published_airframe() -> Airframe:
     )
 
 
-def prior_airframe() -> Airframe:
-    """The published airframe with the inertia of the type and a thrust that depends on the voltage."""
+def prior_airframe(exponent: float = 1.0) -> Airframe:
+    """The published airframe with the inertia of the type and a thrust that depends on the voltage. exponent: n."""
     published = published_airframe()
-    curve = dataclasses.replace(
-        _curve(published),
-        voltage=_VOLTAGE,
-        voltage_exponent=_EXPONENT[0],
-        voltage_exponent_std=_EXPONENT[1],
-    )
+    curve = dataclasses.replace(_curve(published), voltage=_VOLTAGE, voltage_exponent=exponent)
     quantities = {**published.quantities, "inertia": Quantity(_INERTIA[0], "kg m^2", _INERTIA[1])}
     return dataclasses.replace(published, quantities=quantities, thrust_curve=curve)
 
@@ -174,7 +173,8 @@ def identified(training: Sequence[Flight], progress: Progress) -> Identified:
     """Identify the airframe of the training flights. progress: is called with each pass of the fit."""
     from rotorid.workflows.identify.identify import identify
 
-    prior = prior_airframe()
+    with jax.enable_x64(True):
+        prior = prior_airframe(voltage_exponent(training))
     try:
         result = identify(training, prior, progress=progress)
     except RotoridError as error:
@@ -210,12 +210,32 @@ def predictions(
 
 def thrust_gain(flights: Sequence[Flight], degree: int) -> Float[np.ndarray, " n"]:
     """Polynomial in the voltage of the gain k in N, from the constant on: least squares of m f_z = k sum u_i^2 in flight."""
-    rows = [_squares(flight) for flight in flights]
-    squares, voltage = (np.concatenate([r[k] for r in rows]) for k in (1, 2))
-    force = MASS * np.concatenate([np.asarray(r[0].y)[:, _force_column()] for r in rows])
-    is_measured = np.concatenate([np.asarray(r[0].mask)[:, _force_column(mask=True)] for r in rows])
+    squares, voltage, force = _force_rows(flights)
     regressors = (voltage[:, None] ** np.arange(degree + 1)) * squares.sum(axis=1)[:, None]
-    return np.linalg.lstsq(regressors[is_measured], force[is_measured], rcond=None)[0]
+    return np.linalg.lstsq(regressors, force, rcond=None)[0]
+
+
+def voltage_exponent(flights: Sequence[Flight]) -> float:
+    """The exponent n of the voltage, see the module."""
+    squares, voltage, force = _force_rows(flights)
+    powers = np.stack([(squares ** (k / 2)).sum(axis=1) for k in range(3)], axis=1)
+    sums = []
+    for exponent in _EXPONENTS:
+        regressors = powers * (voltage / _VOLTAGE)[:, None] ** exponent
+        error = force - regressors @ np.linalg.lstsq(regressors, force, rcond=None)[0]
+        sums.append(error @ error)
+    return float(_EXPONENTS[np.argmin(sums)])
+
+
+def _force_rows(
+    flights: Sequence[Flight],
+) -> tuple[Float[np.ndarray, "n rotors"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Squares of the commands, voltage in V and m f_z in N, in the rows of flights in which f_z was measured."""
+    rows = [_squares(flight) for flight in flights]
+    is_measured = np.concatenate([np.asarray(r[0].mask)[:, _force_column(mask=True)] for r in rows])
+    squares, voltage = (np.concatenate([r[k] for r in rows])[is_measured] for k in (1, 2))
+    force = np.concatenate([np.asarray(r[0].y)[:, _force_column()] for r in rows])[is_measured]
+    return squares, voltage, MASS * force
 
 
 def _force_column(*, mask: bool = False) -> int:
