@@ -27,7 +27,7 @@ def reproduce(*arguments: str | Path):
         (["benchmarks", "-o", "OUT"], "benchmarks needs --data FOLDER"),
         (["sesame", "-o", "OUT", "--data", "."], "--data is for benchmarks only"),
         (["benchmarks", "-o", "OUT", "--data", "FILE"], "there is no such folder"),
-        (["benchmarks", "-o", "OUT", "--data", "."], "none of the folders nanodrone, neurobem"),
+        (["benchmarks", "-o", "OUT", "--data", "."], "none of the folders nanodrone, nanobench, neurobem"),
     ],
 )
 def test_wrong_arguments(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -116,7 +116,7 @@ def test_each_flight_is_predicted_by_models_of_the_others(flights: Path, tmp_pat
     page = benchmarks_page(study.rows, study.curves, 0)
     assert "thrust gain by voltage" in page
     assert "not run in the quick form" in page
-    assert headline(study.rows)[0].startswith("NanoBench, 1 of the flights")
+    assert headline(study.rows)[0].startswith("NanoBench, flights left out: 1")
 
 
 def test_numbers_of_the_identified_airframes_are_on_the_page(
@@ -138,4 +138,4 @@ def test_numbers_of_the_identified_airframes_are_on_the_page(
     page = benchmarks_page(study.rows, study.curves, 0)
     assert ">0.0123<" in page
     assert ">50<" in page
-    assert "identification accepted 1 of 1 times" in headline(study.rows)[0]
+    assert "Identification accepted 1 of 1 times" in headline(study.rows)[0]

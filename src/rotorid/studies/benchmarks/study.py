@@ -245,7 +245,14 @@ def _left_out(
     predicted = nanobench.predictions(training, test, model.airframe, size, stage)
     part, file = NANOBENCH_AIRFRAME, airframe_toml(nanobench.over_logged_commands(model.airframe))
     rows = [
-        Row(part, "identify", "accepted", float(not model.refused), trajectory=name, setting=model.refused),
+        Row(
+            part,
+            "identify",
+            "accepted",
+            float(not model.refused) if size.identify else math.nan,
+            trajectory=name,
+            setting=model.refused,
+        ),
         Row(part, "identify", _FILE, math.nan, trajectory=name, setting=file),
         Row(nanobench.FOLDER, "all", "windows", float(predicted.windows), trajectory=name),
         Row(nanobench.FOLDER, nanobench.CONSTANT_GAIN, "gain", predicted.gain, "N", trajectory=name),

@@ -133,7 +133,7 @@ def _functions(airframe: Airframe, signal: float, rotors: str) -> dict[str, floa
     high, low = (_thrust(airframe, signal + d, rotors) for d in (step, -step))
     count = len(airframe.rotors)
     root = math.sqrt(airframe.mass.number * GRAVITY / count)
-    x, y, z = _axes(airframe, "drag")
+    x, y, z = airframe.vector("drag")
     return {
         "thrust_at_hover": _thrust(airframe, signal, rotors),
         "thrust_slope_at_hover": (high - low) / (2.0 * step),
@@ -141,13 +141,6 @@ def _functions(airframe: Airframe, signal: float, rotors: str) -> dict[str, floa
         "drag_along": z + count * root * airframe.number("rotor_inflow"),
         "yaw_inertia_ratio": airframe.vector("inertia")[2] / airframe.number("torque_ratio", math.nan),
     }
-
-
-def _axes(airframe: Airframe, name: str) -> tuple[float, float, float]:
-    """A quantity with one number for all axes, or one for each."""
-    quantity = airframe.get(name)
-    values = quantity.value if quantity else (0.0,)
-    return (values[0], values[0], values[0]) if len(values) == 1 else (values[0], values[1], values[2])
 
 
 def _thrust(airframe: Airframe, signal: float, rotors: str) -> float:
