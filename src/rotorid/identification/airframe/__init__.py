@@ -8,6 +8,7 @@ rotor_thrusts.py         thrusts of rotors that follow their commands, along a f
 command_uncertainty.py   what errors of rarely logged rotor commands may do to the estimates
 window_inputs.py         inputs of the windows: thrusts, and mass, wind and biases in segments of flights
 process_noise.py         process noise and the gain of the windows' predictor
+lag_kind.py              whether the motors' lag is one of their thrusts or of their speeds
 structures.py            structures of the aerodynamics, compared by their evidence
 operating_conditions.py  parts of flights, conditions and frequency bands whose estimates are compared
 per_flight_estimates.py  estimates of some of the flights of a fit, to first order

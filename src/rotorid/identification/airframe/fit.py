@@ -23,6 +23,12 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from rotorid.identification.airframe.lag_kind import (
+    OtherLag,
+    compare_other_lag,
+    has_speed_lag,
+    with_other_lag,
+)
 from rotorid.identification.airframe.priors import (
     BODY,
     ROTOR_MOMENTUM,
@@ -105,6 +111,7 @@ class AirframeFit:
         windows: the windows of the last pass.
         process_noise: with which they were predicted.
         lag_of: what follows the commands with the motor lag (see `Airframe`).
+        other_lag: what else might; None where the airframe or the logs leave no choice.
     """
 
     estimation: Estimation
@@ -112,6 +119,7 @@ class AirframeFit:
     windows: WindowData
     process_noise: ProcessNoise
     lag_of: str
+    other_lag: OtherLag | None = None
 
 
 def make_logged_body(
@@ -172,6 +180,7 @@ def fit_airframe(
         current_data, initial, is_noise_fixed = data, None, np.zeros(len(noise), bool)
         process_noise, corrected_fit, passes = None, None, 0
         is_noise_known = is_force_known = has_converged = False
+        is_lag_open = has_motor_lag and not airframe.lag_of
         while True:
             progress(f"Fitting {len(current_data.start)} windows, pass {passes + 1}", passes, 0)
             problem, priors = _estimation_problem(
@@ -195,7 +204,6 @@ def fit_airframe(
                 )
             last = (has_converged and is_noise_known and is_force_known) or passes == _PASSES
             if initial is None:
-                is_lag_open = has_motor_lag and not airframe.lag_of
                 problem, estimation = _first_estimation(
                     problem, priors, noise, is_noise_fixed, loss, is_lag_open
                 )
@@ -206,7 +214,11 @@ def fit_airframe(
                     problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, tolerance
                 )
             if last:
-                return AirframeFit(estimation, dict(parts), current_data, process_noise, airframe.lag_of)
+                other = None
+                if is_lag_open and TIME_CONSTANT in problem.coordinates.slices:
+                    estimation, other = _with_likelier_lag(estimation, priors, noise, is_noise_fixed, loss)
+                lag_of = _lag_of(estimation.problem)
+                return AirframeFit(estimation, dict(parts), current_data, process_noise, lag_of, other)
             is_first, estimated_with = corrected_fit is None, process_noise
             if corrected_fit is None:
                 corrected_fit = (problem, estimation, parts)
@@ -314,7 +326,7 @@ def _first_estimation(
         minima = _distinct_minima(few, place, starts, noise, loss)
         best = min((estimate(few, start, noise) for start in minima), key=rank)
         if is_lag_open:
-            other = estimate(_with_speed_lag(few), best.z, best.sigma)
+            other = estimate(with_other_lag(few), best.z, best.sigma)
             best = min(best, other, key=rank)
         if len(subset.start) == len(problem.data.start):
             return best.problem, best
@@ -352,16 +364,25 @@ def _with_time_constant(problem: EstimationProblem, place: slice, lag: float) ->
     return z
 
 
-def _with_speed_lag(problem: EstimationProblem) -> EstimationProblem:
-    """The problem with a lag of the rotor speeds."""
-    assert isinstance(problem.input_model, AirframeInputs)
-    chain = dataclasses.replace(problem.input_model.chain, has_speed_lag=True)
-    return dataclasses.replace(problem, input_model=dataclasses.replace(problem.input_model, chain=chain))
+def _with_likelier_lag(
+    estimation: Estimation,
+    priors: tuple[Prior, ...],
+    noise: Float[np.ndarray, " compared"],
+    is_noise_fixed: Bool[np.ndarray, " compared"],
+    loss: str,
+) -> tuple[Estimation, OtherLag]:
+    """The fit with that lag, of the thrusts or of the speeds, which predicts better; and the other one."""
+    other = compare_other_lag(estimation, loss)
+    if other.probability > 0.5:
+        estimation = estimate_parameters(
+            other.problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, other.z
+        )
+        other = compare_other_lag(estimation, loss)
+    return estimation, other
 
 
 def _lag_of(problem: EstimationProblem) -> str:
-    assert isinstance(problem.input_model, AirframeInputs)
-    return LAGS[problem.input_model.chain.has_speed_lag]
+    return LAGS[has_speed_lag(problem)]
 
 
 def _negative_log_likelihood(estimation: Estimation, least: Float[np.ndarray, " compared"]) -> float:

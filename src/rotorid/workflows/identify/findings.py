@@ -201,6 +201,14 @@ def structure_findings(structures: Sequence[Structure]) -> list[Finding]:
     return [Finding("structure", Severity.NOTE, values)]
 
 
+def lag_findings(airframe_fit: AirframeFit) -> list[Finding]:
+    """Whether the motors' lag is one of the thrusts or of the speeds, with its probability; none where this was not open."""
+    if airframe_fit.other_lag is None:
+        return []
+    values = {"lag_of": airframe_fit.lag_of, "probability": 1.0 - airframe_fit.other_lag.probability}
+    return [Finding("motor_lag", Severity.NOTE, values)]
+
+
 def far_from_prior(fit: Fit) -> list[Finding]:
     """The estimates that are farther from the prior than its standard deviation allows."""
     names = far_quantities(fit)

@@ -17,6 +17,7 @@ from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalE
 from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.command_uncertainty import add_command_uncertainty
 from rotorid.identification.airframe.fit import AirframeFit, fit_airframe
+from rotorid.identification.airframe.lag_kind import add_lag_uncertainty
 from rotorid.identification.airframe.operating_conditions import compare_parts
 from rotorid.identification.airframe.rotor_thrusts import as_logged
 from rotorid.identification.airframe.structures import add_structure_uncertainty, compare_structures
@@ -38,6 +39,7 @@ from rotorid.workflows.identify.checks.same_vehicle import check_estimates
 from rotorid.workflows.identify.findings import (
     disagreement_findings,
     fit_findings,
+    lag_findings,
     log_findings,
     structure_findings,
     wind_findings,
@@ -302,6 +304,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     check_estimates(airframe_fit.estimation, names)
     airframe_fit, part_findings = _with_disagreement(airframe_fit)
     predictions = output_residuals(airframe_fit.estimation)
+    airframe_fit = _with_lag_uncertainty(airframe_fit)
     if data.other_commands:
         airframe_fit = add_command_uncertainty(airframe_fit, data.other_commands)
     own_fit, segments = split_masses(airframe_fit, data)
@@ -332,6 +335,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         *hover_findings,
         *wind_findings(airframe_fit, names),
         *structure_findings(structures),
+        *lag_findings(airframe_fit),
         *part_findings,
         *check_shape(airframe_fit.estimation, predictions),
         *colour_findings(predictions),
@@ -361,6 +365,15 @@ def _with_disagreement(airframe_fit: AirframeFit) -> tuple[AirframeFit, list[Fin
     estimation = dataclasses.replace(estimation, fit=fit)
     findings = disagreement_findings(airframe_fit.estimation.fit, fit, found)
     return dataclasses.replace(airframe_fit, estimation=estimation), findings
+
+
+def _with_lag_uncertainty(airframe_fit: AirframeFit) -> AirframeFit:
+    """The fit whose covariance contains what the other lag of the motors would change, as far as it is probable."""
+    if airframe_fit.other_lag is None:
+        return airframe_fit
+    estimation = airframe_fit.estimation
+    fit = add_lag_uncertainty(estimation.fit, airframe_fit.other_lag)
+    return dataclasses.replace(airframe_fit, estimation=dataclasses.replace(estimation, fit=fit))
 
 
 def _has_impossible_clock(fit: Fit) -> bool:

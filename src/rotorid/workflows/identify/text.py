@@ -27,6 +27,7 @@ from rotorid.workflows.learn.text import EFFECTS, shares_text
 Values = Mapping[str, Any]
 
 _CORRELATED: Final = 0.5  # from which on a correlation explains why quantities cannot be separated
+_CERTAIN: Final = 0.999  # probability from which on an alternative widens nothing that is shown
 _AXES: Final = {"x": "roll", "y": "pitch", "z": "yaw"}
 _SPLITS: Final[Mapping[str, str]] = {
     "halves": "the first and the second half of the flights",
@@ -257,6 +258,20 @@ def _structure(v: Values) -> str:
     )
 
 
+def _motor_lag(v: Values) -> str:
+    subjects = {"thrust": "thrusts", "speed": "speeds"}
+    other = subjects["speed" if v["lag_of"] == "thrust" else "thrust"]
+    widened = (
+        f" What a lag of the {other} would change is part of the standard deviations."
+        if v["probability"] < _CERTAIN
+        else ""
+    )
+    return (
+        f"The {subjects[v['lag_of']]} of the rotors, not their {other}, follow the commands with the motor time constant "
+        f"(probability {percent(v['probability'])}).{widened}"
+    )
+
+
 def _hover_point(v: Values) -> str:
     voltage = f" at {v['voltage']:g} V" if math.isfinite(v["voltage"]) else ""
     text = (
@@ -413,6 +428,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         "noise: within each window, a Kalman filter corrects the prediction by the measurements."
     ),
     "structure": _structure,
+    "motor_lag": _motor_lag,
     "parts_disagree": _parts_disagree,
     "far_from_prior": _far_from_prior,
     "scale_with_thrust": lambda v: (

@@ -1,0 +1,89 @@
+"""Whether the motors have a lag of their thrusts or of their speeds, compared by what the fits of both predict.
+
+With m_b the log-likelihood of block b of the flights under the lag of a fit, less that under the other lag, both with the
+noise of the fit, and with e the difference of the logarithms of the prior, likewise,
+
+    V = (sum_b m_b + e) / (sqrt(B) s),    s^2 = variance of the m_b,    p = P(T > V),    T: Student's, B - 1 degrees of freedom
+
+p is the probability of the other lag: that it would predict other flights of this kind better. The likelihoods themselves
+would be far too sure of one lag, since neither is the exact model, and since residuals are autocorrelated. The estimates
+with the other lag differ by d, and
+
+    cov <- cov + p d d^T
+
+Reference: Q. H. Vuong, Likelihood ratio tests for model selection and non-nested hypotheses, Econometrica 57 (1989).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import t
+
+from rotorid.identification.airframe.window_inputs import AirframeInputs
+from rotorid.identification.fitting.estimation import Estimation
+from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
+from rotorid.identification.fitting.result import Fit
+from rotorid.identification.fitting.uncertainty import sum_by_block
+
+_STEPS = 20  # of the search with the other lag, at most
+_TOLERANCE = 0.2  # of its last step, standard deviations
+
+
+class OtherLag(NamedTuple):
+    """The lag that a fit does not have.
+
+    Attributes:
+        problem: with it.
+        z: the estimate with it.
+        probability: of it.
+        difference: of the estimates with it from those of the fit, of all its quantities, in their units.
+    """
+
+    problem: EstimationProblem
+    z: Float[np.ndarray, " free"]
+    probability: float
+    difference: Float[np.ndarray, " free"]
+
+
+def has_speed_lag(problem: EstimationProblem) -> bool:
+    """Whether the motor lag of a problem is one of the rotor speeds, and not of the thrusts."""
+    assert isinstance(problem.input_model, AirframeInputs)
+    return problem.input_model.chain.has_speed_lag
+
+
+def with_other_lag(problem: EstimationProblem) -> EstimationProblem:
+    """The problem with a lag of the rotor speeds in place of one of the thrusts, or the other way round."""
+    assert isinstance(problem.input_model, AirframeInputs)
+    chain = dataclasses.replace(problem.input_model.chain, has_speed_lag=not has_speed_lag(problem))
+    return dataclasses.replace(problem, input_model=dataclasses.replace(problem.input_model, chain=chain))
+
+
+def compare_other_lag(estimation: Estimation, loss: str) -> OtherLag:
+    """The other lag, and how probable it is. loss: of the fit (see `gauss_newton`)."""
+    own, other = estimation.problem, with_other_lag(estimation.problem)
+    z, x, sigma, weight = estimation.z, estimation.x, estimation.sigma, estimation.weight
+    result = gauss_newton(other, z, x, sigma, loss, _STEPS, _TOLERANCE)
+    squares = own.predict(x, z, sigma).squared_residuals
+    gain = 0.5 * weight * np.sum(result.squared_residuals - squares, axis=1)
+    by_block = sum_by_block(own.data, gain)
+    by_prior = 0.5 * (np.sum(other.prior_errors(result.z) ** 2) - np.sum(own.prior_errors(z) ** 2))
+    difference = other.quantities(result.z) - own.quantities(z)
+    return OtherLag(other, result.z, other_lag_probability(by_block, float(by_prior)), difference)
+
+
+def other_lag_probability(by_block: Float[np.ndarray, " blocks"], by_prior: float) -> float:
+    """p. by_block: m of each block. by_prior: e. 0.5 where fewer than two blocks show no scatter."""
+    count = len(by_block)
+    scatter = math.sqrt(count) * float(np.std(by_block, ddof=1)) if count > 1 else 0.0
+    return float(t.sf((by_block.sum() + by_prior) / scatter, count - 1)) if scatter > 0.0 else 0.5
+
+
+def add_lag_uncertainty(fit: Fit, other: OtherLag) -> Fit:
+    """The fit with the difference that the other lag would make in its covariance."""
+    d = other.difference
+    return fit.with_covariance(fit.covariance + other.probability * np.outer(d, d))
